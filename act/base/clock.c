@@ -1,0 +1,131 @@
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return act_timespec_ns(t);
+}
+
+int64_t act_now_unix_s(void)
+{
+    return clock_ns(CLOCK_REALTIME) / 1000000000;
+}
+
+int64_t act_now_unix_ns(void)
+{
+    return clock_ns(CLOCK_REALTIME);
+}
+
+int64_t act_now_monotonic_ms(void)
+{
+    return clock_ns(CLOCK_MONOTONIC) / 1000000;
+}
+
+void act_time_to_http(int64_t unix_s, char out[ACT_TIME_TEXT])
+{
+    time_t t = unix_s;
+    struct tm tm;
+
+    gmtime_r(&t, &tm);
+    snprintf(out, ACT_TIME_TEXT, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[tm.tm_wday], tm.tm_mday,
+             months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
+}
+
+bool act_time_from_http(const char *text, int64_t *out_unix_s)
+{
+    struct tm tm = {0};
+    char month[4];
+    int end = 0;
+
+    if (sscanf(text, "%*3s, %2d %3s %4d %2d:%2d:%2d GMT%n", &tm.tm_mday, month, &tm.tm_year, &tm.tm_hour,
+               &tm.tm_min, &tm.tm_sec, &end) != 6 ||
+        end == 0)
+        return false;
+    for (tm.tm_mon = 0; tm.tm_mon < 12; tm.tm_mon++)
+        if (strcmp(month, months[tm.tm_mon]) == 0)
+            break;
+    if (tm.tm_mon == 12)
+        return false;
+    tm.tm_year -= 1900;
+    *out_unix_s = timegm(&tm);
+    return true;
+}
+
+static void date_and_time(int64_t unix_s, char *out, size_t size)
+{
+    time_t t = unix_s;
+    struct tm tm;
+
+    gmtime_r(&t, &tm);
+    strftime(out, size, "%Y-%m-%dT%H:%M:%S", &tm);
+}
+
+void act_time_to_iso(int64_t unix_s, char out[ACT_TIME_TEXT])
+{
+    date_and_time(unix_s, out, ACT_TIME_TEXT - 1);
+    strcat(out, "Z");
+}
+
+void act_time_to_iso_ns(int64_t unix_ns, char out[ACT_TIME_TEXT])
+{
+    struct timespec t = act_ns_timespec(unix_ns);
+    size_t len;
+
+    date_and_time(t.tv_sec, out, ACT_TIME_TEXT - 12);
+    len = strlen(out);
+    snprintf(out + len, ACT_TIME_TEXT - len, ".%09ldZ", t.tv_nsec);
+}
+
+/* The decimals at s as nanoseconds; *end is moved behind them. */
+static int64_t parse_decimals(const char *s, const char **end)
+{
+    int64_t ns = 0, unit = 100000000;
+
+    for (; isdigit((unsigned char)*s); s++, unit /= 10)
+        ns += (*s - '0') * unit;
+    *end = s;
+    return ns;
+}
+
+bool act_time_from_iso_ns(const char *text, int64_t *out_unix_ns)
+{
+    struct tm tm = {0};
+    int end = 0, hours, minutes;
+    int64_t ns = 0, offset_s = 0;
+    char sign[2];
+
+    if (sscanf(text, "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
+               &tm.tm_min, &tm.tm_sec, &end) != 6 ||
+        end == 0)
+        return false;
+    const char *rest = text + end;
+    if (*rest == '.')
+        ns = parse_decimals(rest + 1, &rest);
+    if (sscanf(rest, "%1[+-]%2d:%2d", sign, &hours, &minutes) == 3)
+        offset_s = (sign[0] == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
+    else if (strcmp(rest, "Z") != 0 && strcmp(rest, "z") != 0)
+        return false;
+    tm.tm_year -= 1900;
+    tm.tm_mon -= 1;
+    *out_unix_ns = ((int64_t)timegm(&tm) - offset_s) * 1000000000 + ns;
+    return true;
+}
+
+void act_time_to_local(int64_t unix_s, char out[ACT_TIME_TEXT])
+{
+    time_t t = unix_s;
+    struct tm tm;
+
+    localtime_r(&t, &tm);
+    strftime(out, ACT_TIME_TEXT, "%Y-%m-%d %H:%M:%S", &tm);
+}

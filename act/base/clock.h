@@ -1,0 +1,45 @@
+/* clock.h - time, in and out. All text forms are UTC and independent of the locale. */
+#ifndef ACT_BASE_CLOCK_H
+#define ACT_BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+int64_t act_now_unix_s(void);
+int64_t act_now_unix_ns(void);
+int64_t act_now_monotonic_ms(void);
+
+#define ACT_TIME_TEXT 40 /* bytes that hold any of the forms below, NUL included */
+
+/* "Fri, 20 Nov 2026 09:00:00 GMT" (RFC 9110 section 5.6.7, IMF-fixdate). Parse returns false when malformed.
+ */
+void act_time_to_http(int64_t unix_s, char out[ACT_TIME_TEXT]);
+bool act_time_from_http(const char *text, int64_t *out_unix_s);
+
+/* "2026-11-20T09:00:00Z" (RFC 3339), and with nine decimals, as rclone writes the metadata "mtime".
+ * Parse takes 0 to 9 decimals and "Z" or a numeric offset. */
+void act_time_to_iso(int64_t unix_s, char out[ACT_TIME_TEXT]);
+void act_time_to_iso_ns(int64_t unix_ns, char out[ACT_TIME_TEXT]);
+bool act_time_from_iso_ns(const char *text, int64_t *out_unix_ns);
+
+/* "2026-11-20 10:00:00" in the user's time zone, for tables. */
+void act_time_to_local(int64_t unix_s, char out[ACT_TIME_TEXT]);
+
+static inline int64_t act_timespec_ns(struct timespec t)
+{
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static inline struct timespec act_ns_timespec(int64_t ns)
+{
+    int64_t s = ns / 1000000000, rest = ns % 1000000000;
+
+    if (rest < 0) {
+        s--;
+        rest += 1000000000;
+    }
+    return (struct timespec){.tv_sec = s, .tv_nsec = rest};
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* error.h - the one way to report that something could not be done.
+ *
+ * A function that can fail returns 0 or the negative of an enum act_code and takes a struct act_error as its
+ * last parameter. The text is set where the cause is known and prefixed with context on the way up; only the
+ * command line prints it, once.
+ *
+ * Form of a text: lower-case start, no full stop, what failed first, names in single quotes:
+ *   cannot upload 'code.zip': block 7 of 'acct/cont/code.zip': HTTP 403 AuthenticationFailed
+ */
+#ifndef ACT_BASE_ERROR_H
+#define ACT_BASE_ERROR_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+#define ACT_NODISCARD        __attribute__((warn_unused_result))
+#define ACT_PRINTF(fmt, arg) __attribute__((format(printf, fmt, arg)))
+
+/* What kind of failure it is. The value is the exit status of the program. */
+enum act_code {
+    ACT_OK = 0,
+    ACT_FAIL = 1,          /* anything without a row of its own */
+    ACT_USAGE = 2,         /* the words typed are wrong */
+    ACT_NOT_FOUND = 3,     /* the run, file, blob, container, cluster does not exist */
+    ACT_DENIED = 4,        /* not allowed, or the login has expired */
+    ACT_TEMPORARY = 5,     /* the same call may work later */
+    ACT_NO_CAPACITY = 6,   /* no quota, no such number of GPUs */
+    ACT_CONFIG = 7,        /* the configuration is invalid */
+    ACT_PARTIAL = 8,       /* part of the work was done */
+    ACT_TIMEOUT = 10,      /* it took too long */
+    ACT_WRAPPER = 125,     /* 'wait' and 'local': ACT's own failure, not the command's */
+    ACT_INTERRUPTED = 130, /* SIGINT */
+    ACT_TERMINATED = 143,  /* SIGTERM */
+};
+
+struct act_error {
+    enum act_code code;
+    int http_status;       /* 0 when no HTTP answer was involved */
+    char service_code[64]; /* the service's own code, as "BlobNotFound"; may be empty */
+    char request_id[64];   /* the service's request id; may be empty */
+    char text[2048];       /* one line, printable */
+};
+
+/* Sets code and text (control characters become '?', too long a text ends in "..."), clears the other
+ * facts and returns -code. err may be NULL. errno is kept. */
+int act_error_set(struct act_error *err, enum act_code code, const char *fmt, ...) ACT_PRINTF(3, 4);
+
+/* As act_error_set(), with ": " and the description of errnum appended; the code follows from errnum
+ * (ENOENT: ACT_NOT_FOUND, EACCES/EPERM: ACT_DENIED, ... otherwise ACT_FAIL). */
+int act_error_errno(struct act_error *err, int errnum, const char *fmt, ...) ACT_PRINTF(3, 4);
+
+/* Puts "<formatted>: " before the text that is there. Returns -err->code. */
+int act_error_prefix(struct act_error *err, const char *fmt, ...) ACT_PRINTF(2, 3);
+
+/* Puts the formatted hint behind the text: "<text>; <hint>". Returns -err->code. */
+int act_error_hint(struct act_error *err, const char *fmt, ...) ACT_PRINTF(2, 3);
+
+#endif

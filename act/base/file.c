@@ -1,0 +1,230 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "base/text.h"
+
+int act_file_read(const char *path, size_t max, char **out, size_t *out_len, struct act_error *err)
+{
+    struct act_buf b = {0};
+    char chunk[65536];
+    ssize_t n;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot read '%s'", path);
+    while ((n = read(fd, chunk, sizeof(chunk))) > 0 && b.len <= max)
+        act_buf_add(&b, chunk, (size_t)n);
+    int saved = errno;
+    close(fd);
+    if (n < 0 || b.len > max) {
+        act_buf_release(&b);
+        return n < 0 ? act_error_errno(err, saved, "cannot read '%s'", path)
+                     : act_error_set(err, ACT_FAIL, "cannot read '%s': larger than %zu bytes", path, max);
+    }
+    if (out_len)
+        *out_len = b.len;
+    *out = act_buf_steal(&b);
+    return 0;
+}
+
+int act_write_all(int fd, const void *data, size_t len)
+{
+    const char *p = data;
+
+    while (len > 0) {
+        ssize_t n = write(fd, p, len);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        if (n > 0) {
+            p += n;
+            len -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+int act_pwrite_all(int fd, const void *data, size_t len, off_t offset)
+{
+    const char *p = data;
+
+    while (len > 0) {
+        ssize_t n = pwrite(fd, p, len, offset);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        if (n > 0) {
+            p += n;
+            offset += n;
+            len -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+ssize_t act_pread_all(int fd, void *data, size_t len, off_t offset)
+{
+    size_t done = 0;
+
+    while (done < len) {
+        ssize_t n = pread(fd, (char *)data + done, len - done, offset + (off_t)done);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        if (n == 0)
+            break;
+        if (n > 0)
+            done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+/* Makes the rename durable. Best effort: some file systems cannot sync a folder. */
+static void sync_folder_of(const char *path)
+{
+    ACT_AUTOFREE char *dir = act_path_dirname(path);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+}
+
+static int write_and_rename(int fd, const char *temp, const char *path, const void *data, size_t len,
+                            mode_t mode)
+{
+    if (act_write_all(fd, data, len) < 0 || fchmod(fd, mode) < 0 || fsync(fd) < 0)
+        return -1;
+    return rename(temp, path);
+}
+
+int act_file_write(const char *path, const void *data, size_t len, mode_t mode, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = act_path_dirname(path);
+    ACT_AUTOFREE char *temp = act_sprintf("%s.XXXXXX", path);
+    int rc = act_mkdir_all(dir, 0777, err);
+
+    if (rc < 0)
+        return rc;
+    int fd = mkostemp(temp, O_CLOEXEC);
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot write '%s'", path);
+    if (write_and_rename(fd, temp, path, data, len, mode) < 0) {
+        rc = act_error_errno(err, errno, "cannot write '%s'", path);
+        unlink(temp);
+    }
+    close(fd);
+    if (rc == 0)
+        sync_folder_of(path);
+    return rc;
+}
+
+int act_mkdir_all(const char *path, mode_t mode, struct act_error *err)
+{
+    struct stat st;
+
+    if (mkdir(path, mode) == 0)
+        return 0;
+    if (errno == ENOENT) {
+        ACT_AUTOFREE char *parent = act_path_dirname(path);
+        int rc = strcmp(parent, path) == 0 ? -ACT_NOT_FOUND : act_mkdir_all(parent, mode, err);
+        if (rc < 0)
+            return rc;
+        if (mkdir(path, mode) == 0)
+            return 0;
+    }
+    if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return 0;
+    return act_error_errno(err, errno, "cannot make the folder '%s'", path);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path) < 0 && errno != ENOENT ? -1 : 0;
+}
+
+int act_remove_tree(const char *path, struct act_error *err)
+{
+    enum { OPEN_FOLDERS = 32 };
+
+    if (nftw(path, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT)
+        return act_error_errno(err, errno, "cannot remove '%s'", path);
+    return 0;
+}
+
+/* Copies what is left of in to out with read and write, where the kernel cannot do it by itself. */
+static int copy_by_hand(int in, int out)
+{
+    char chunk[65536];
+    ssize_t n;
+
+    while ((n = read(in, chunk, sizeof(chunk))) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 || act_write_all(out, chunk, (size_t)n) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int copy_content(int in, int out)
+{
+    enum { AT_ONCE = 1 << 30 };
+    ssize_t n;
+
+    if (ioctl(out, FICLONE, in) == 0)
+        return 0;
+    while ((n = copy_file_range(in, NULL, out, NULL, AT_ONCE, 0)) > 0)
+        continue;
+    return n == 0 ? 0 : copy_by_hand(in, out);
+}
+
+int act_file_copy(const char *from, const char *to, mode_t mode, struct act_error *err)
+{
+    int rc = 0;
+    int in = open(from, O_RDONLY | O_CLOEXEC);
+
+    if (in < 0)
+        return act_error_errno(err, errno, "cannot read '%s'", from);
+    int out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (out < 0) {
+        rc = act_error_errno(err, errno, "cannot write '%s'", to);
+        close(in);
+        return rc;
+    }
+    if (copy_content(in, out) < 0) {
+        rc = act_error_errno(err, errno, "cannot copy '%s' to '%s'", from, to);
+        unlink(to);
+    }
+    close(in);
+    close(out);
+    return rc;
+}
+
+int act_lock(const char *path, bool wait, struct act_error *err)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot open '%s'", path);
+    if (flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB)) == 0)
+        return fd;
+    int saved = errno;
+    close(fd);
+    if (saved == EWOULDBLOCK)
+        return act_error_set(err, ACT_TEMPORARY, "'%s' is in use by another process", path);
+    return act_error_errno(err, saved, "cannot lock '%s'", path);
+}

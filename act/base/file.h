@@ -1,0 +1,41 @@
+/* file.h - files on the local disk: whole reads with a limit, atomic writes, folders, locks. Blocking. */
+#ifndef ACT_BASE_FILE_H
+#define ACT_BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/* Reads a whole file of at most max bytes into a new buffer that is followed by a NUL byte. */
+int act_file_read(const char *path, size_t max, char **out, size_t *out_len,
+                  struct act_error *err) ACT_NODISCARD;
+
+/* Replaces path by the data: readers see the old or the new content, never a part, also after a power cut.
+ * The file gets exactly this mode; missing folders are made. */
+int act_file_write(const char *path, const void *data, size_t len, mode_t mode,
+                   struct act_error *err) ACT_NODISCARD;
+
+/* Writes all bytes, going on after a partial write or a signal. Returns 0 or -1 with errno. */
+int act_write_all(int fd, const void *data, size_t len) ACT_NODISCARD;
+int act_pwrite_all(int fd, const void *data, size_t len, off_t offset) ACT_NODISCARD;
+/* Reads until len bytes or the end. Returns the count, or -1 with errno. */
+ssize_t act_pread_all(int fd, void *data, size_t len, off_t offset);
+
+/* mkdir -p. An existing folder is fine. */
+int act_mkdir_all(const char *path, mode_t mode, struct act_error *err) ACT_NODISCARD;
+
+/* rm -rf; never follows a symbolic link. A path that does not exist is fine. */
+int act_remove_tree(const char *path, struct act_error *err) ACT_NODISCARD;
+
+/* Copies a file: a reflink or an in-kernel copy where possible. The target must not exist. */
+int act_file_copy(const char *from, const char *to, mode_t mode, struct act_error *err) ACT_NODISCARD;
+
+/* Opens (making it, 0600) and locks a file exclusively. The lock lives as long as a descriptor of this open
+ * file description: close it to release; it also ends with the last process that holds it.
+ * Returns a descriptor >= 0; with wait false and the lock taken by somebody else -ACT_TEMPORARY. A wait that
+ * is interrupted by a signal returns -ACT_INTERRUPTED. */
+int act_lock(const char *path, bool wait, struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -1,0 +1,47 @@
+/* hash.h - digests (Nettle): SHA-256 names packages, MD5 is what Blob Storage verifies. Base64 and hex
+ * beside. */
+#ifndef ACT_BASE_HASH_H
+#define ACT_BASE_HASH_H
+
+#include <nettle/md5.h>
+#include <nettle/sha2.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define ACT_SHA256_HEX 65 /* 64 digits and NUL */
+#define ACT_MD5_BASE64 25 /* 24 characters and NUL */
+
+/* Lower-case hex of len bytes; out holds 2 * len + 1 bytes. */
+void act_hex(const uint8_t *data, size_t len, char *out);
+
+/* SHA-256 of everything given, as hex. */
+struct act_sha256 {
+    struct sha256_ctx state;
+};
+void act_sha256_init(struct act_sha256 *h);
+void act_sha256_add(struct act_sha256 *h, const void *data, size_t len);
+void act_sha256_done(struct act_sha256 *h, char out[ACT_SHA256_HEX]);
+int act_sha256_file(const char *path, char out[ACT_SHA256_HEX], struct act_error *err) ACT_NODISCARD;
+
+/* MD5 as base64, the form of the HTTP header Content-MD5 (RFC 1864). */
+struct act_md5 {
+    struct md5_ctx state;
+};
+void act_md5_init(struct act_md5 *h);
+void act_md5_add(struct act_md5 *h, const void *data, size_t len);
+void act_md5_done(struct act_md5 *h, char out[ACT_MD5_BASE64]);
+
+/* HMAC-SHA-256 as base64. */
+char *act_hmac_sha256_base64(const uint8_t *key, size_t key_len, const void *data, size_t len);
+
+/* Base64 (RFC 4648 section 4). encode: a new string. decode: a new buffer, NULL when malformed. */
+char *act_base64_encode(const void *data, size_t len);
+uint8_t *act_base64_decode(const char *text, size_t *out_len);
+
+/* len random bytes from the kernel. */
+void act_random(void *out, size_t len);
+
+#endif

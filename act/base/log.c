@@ -1,0 +1,88 @@
+#include "base/log.h"
+
+#include <stdio.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+static const char *program = "act";
+static bool quiet_notes;
+
+void act_log_program(const char *name)
+{
+    program = name;
+}
+
+void act_log_quiet(bool quiet)
+{
+    quiet_notes = quiet;
+}
+
+/* One write per line, so that lines of several threads or processes do not mix. */
+static void print_line(const char *prefix, const char *fmt, va_list ap)
+{
+    ACT_AUTOFREE char *text = NULL;
+    struct act_buf line = {0};
+
+    if (vasprintf(&text, fmt, ap) < 0)
+        return;
+    for (char *c = text; *c; c++)
+        if (((unsigned char)*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7f)
+            *c = '?';
+    act_buf_addf(&line, "%s%s\n", prefix, text);
+    if (write(STDERR_FILENO, line.data, line.len) < 0)
+        (void)0; /* nowhere left to say so */
+    act_buf_release(&line);
+}
+
+void act_note(const char *fmt, ...)
+{
+    va_list ap;
+
+    if (quiet_notes)
+        return;
+    va_start(ap, fmt);
+    print_line("", fmt, ap);
+    va_end(ap);
+}
+
+void act_warn(const char *fmt, ...)
+{
+    ACT_AUTOFREE char *prefix = act_sprintf("%s: warning: ", program);
+    va_list ap;
+
+    va_start(ap, fmt);
+    print_line(prefix, fmt, ap);
+    va_end(ap);
+}
+
+bool act_trace_on(const char *component)
+{
+    const char *wanted = getenv("ACT_TRACE");
+    size_t len = strlen(component);
+
+    if (!wanted)
+        return false;
+    if (strcmp(wanted, "all") == 0)
+        return true;
+    for (const char *s = wanted; (s = strstr(s, component)); s += len)
+        if ((s == wanted || s[-1] == ',') && (s[len] == '\0' || s[len] == ','))
+            return true;
+    return false;
+}
+
+void act_trace(const char *component, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (!act_trace_on(component))
+        return;
+    ACT_AUTOFREE char *prefix = act_sprintf("%8.3f %s: ", (double)act_now_monotonic_ms() / 1000.0, component);
+    va_start(ap, fmt);
+    print_line(prefix, fmt, ap);
+    va_end(ap);
+}

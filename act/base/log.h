@@ -1,0 +1,26 @@
+/* log.h - words for the person in front of the program, on stderr. Results go to stdout and never through
+ * here.
+ *
+ * ACT_TRACE=http,sync (or "all") prints what those components do; nothing secret may be passed to any of
+ * these functions. May be called from any thread: a line is one write.
+ */
+#ifndef ACT_BASE_LOG_H
+#define ACT_BASE_LOG_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+
+/* The name before each line: "act" unless set. Not copied. */
+void act_log_program(const char *name);
+
+/* Leave out notes (warnings still show). */
+void act_log_quiet(bool quiet);
+
+void act_note(const char *fmt, ...) ACT_PRINTF(1, 2); /* "<fmt>" */
+void act_warn(const char *fmt, ...) ACT_PRINTF(1, 2); /* "act: warning: <fmt>" */
+
+bool act_trace_on(const char *component);
+void act_trace(const char *component, const char *fmt, ...) ACT_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,265 @@
+#include "base/text.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void *checked(void *p)
+{
+    if (!p) {
+        fputs("act: out of memory\n", stderr);
+        abort();
+    }
+    return p;
+}
+
+void *act_alloc(size_t size)
+{
+    return checked(malloc(size ? size : 1));
+}
+
+void *act_calloc(size_t count, size_t size)
+{
+    return checked(calloc(count ? count : 1, size ? size : 1));
+}
+
+void *act_realloc(void *old, size_t size)
+{
+    return checked(realloc(old, size ? size : 1));
+}
+
+char *act_strdup(const char *s)
+{
+    return s ? checked(strdup(s)) : NULL;
+}
+
+char *act_strndup(const char *s, size_t len)
+{
+    return checked(strndup(s, len));
+}
+
+static char *format(const char *fmt, va_list ap)
+{
+    char *s = NULL;
+
+    if (vasprintf(&s, fmt, ap) < 0)
+        s = NULL;
+    return checked(s);
+}
+
+char *act_sprintf(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    char *s = format(fmt, ap);
+    va_end(ap);
+    return s;
+}
+
+bool act_starts_with(const char *s, const char *prefix)
+{
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+bool act_ends_with(const char *s, const char *suffix)
+{
+    size_t n = strlen(s), m = strlen(suffix);
+
+    return n >= m && memcmp(s + n - m, suffix, m) == 0;
+}
+
+/* Length of the UTF-8 sequence at s, 0 when malformed. The table of RFC 3629 section 4. */
+static size_t utf8_sequence(const unsigned char *s, size_t len)
+{
+    static const struct {
+        unsigned char first_lo, first_hi, second_lo, second_hi;
+        size_t len;
+    } rows[] = {
+        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (s[0] < rows[i].first_lo || s[0] > rows[i].first_hi)
+            continue;
+        if (rows[i].len > len)
+            return 0;
+        if (rows[i].len > 1 && (s[1] < rows[i].second_lo || s[1] > rows[i].second_hi))
+            return 0;
+        for (size_t k = 2; k < rows[i].len; k++)
+            if ((s[k] & 0xc0) != 0x80)
+                return 0;
+        return rows[i].len;
+    }
+    return 0;
+}
+
+bool act_utf8_valid(const char *s, size_t len)
+{
+    while (len > 0) {
+        size_t n = utf8_sequence((const unsigned char *)s, len);
+        if (n == 0)
+            return false;
+        s += n;
+        len -= n;
+    }
+    return true;
+}
+
+static int min3(int a, int b, int c)
+{
+    int m = a < b ? a : b;
+
+    return m < c ? m : c;
+}
+
+int act_edit_distance(const char *a, const char *b)
+{
+    enum { LIMIT = 64 };
+    int row[LIMIT + 1];
+    size_t na = strlen(a), nb = strlen(b);
+
+    if (na > LIMIT || nb > LIMIT)
+        return LIMIT;
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = (int)j;
+    for (size_t i = 1; i <= na; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= nb; j++) {
+            int above = row[j];
+            int same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
+            row[j] = min3(above + 1, row[j - 1] + 1, diagonal + !same);
+            diagonal = above;
+        }
+    }
+    return row[nb];
+}
+
+const char *act_nearest(const char *word, const char *const *candidates)
+{
+    const char *best = NULL;
+    int best_distance = 1 + (int)strlen(word) / 3; /* one slip in a short word, more in a long one */
+
+    for (; *candidates; candidates++) {
+        int d = act_edit_distance(word, *candidates);
+        if (d < best_distance || (d == best_distance && !best)) {
+            best = *candidates;
+            best_distance = d;
+        }
+    }
+    return best;
+}
+
+static void reserve(struct act_buf *b, size_t more)
+{
+    size_t need = b->len + more + 1;
+
+    if (need <= b->cap)
+        return;
+    b->cap = need < 2 * b->cap ? 2 * b->cap : need < 64 ? 64 : need;
+    b->data = act_realloc(b->data, b->cap);
+}
+
+void act_buf_add(struct act_buf *b, const void *data, size_t len)
+{
+    reserve(b, len);
+    if (len)
+        memcpy(b->data + b->len, data, len);
+    b->len += len;
+    b->data[b->len] = '\0';
+}
+
+void act_buf_adds(struct act_buf *b, const char *s)
+{
+    act_buf_add(b, s, strlen(s));
+}
+
+void act_buf_addc(struct act_buf *b, char c)
+{
+    act_buf_add(b, &c, 1);
+}
+
+void act_buf_addf(struct act_buf *b, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    char *s = format(fmt, ap);
+    va_end(ap);
+    act_buf_adds(b, s);
+    free(s);
+}
+
+char *act_buf_steal(struct act_buf *b)
+{
+    char *s = b->data ? b->data : act_strdup("");
+
+    *b = (struct act_buf){0};
+    return s;
+}
+
+void act_buf_release(struct act_buf *b)
+{
+    free(b->data);
+    *b = (struct act_buf){0};
+}
+
+void act_strv_take(struct act_strv *s, char *text)
+{
+    /* Grow when the count is a power of two (or zero): no capacity field needed. */
+    if ((s->n & (s->n - 1)) == 0 || s->n == 0)
+        s->v = act_realloc(s->v, (2 * s->n + 2) * sizeof(*s->v));
+    s->v[s->n++] = text;
+    s->v[s->n] = NULL;
+}
+
+void act_strv_push(struct act_strv *s, const char *text)
+{
+    act_strv_take(s, act_strdup(text));
+}
+
+void act_strv_pushf(struct act_strv *s, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    act_strv_take(s, format(fmt, ap));
+    va_end(ap);
+}
+
+void act_strv_copy(struct act_strv *s, char *const *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        act_strv_push(s, v[i]);
+}
+
+bool act_strv_has(const struct act_strv *s, const char *text)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->v[i], text) == 0)
+            return true;
+    return false;
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+void act_strv_sort(struct act_strv *s)
+{
+    if (s->n > 1)
+        qsort(s->v, s->n, sizeof(*s->v), compare_strings);
+}
+
+void act_strv_release(struct act_strv *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        free(s->v[i]);
+    free(s->v);
+    *s = (struct act_strv){0};
+}

@@ -1,0 +1,89 @@
+#include "base/units.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char prefixes[] = "KMGTP";
+
+void act_size_to_text(uint64_t bytes, char out[ACT_UNIT_TEXT])
+{
+    double v = (double)bytes;
+    int unit = -1;
+
+    for (; v >= 1024.0 && prefixes[unit + 1]; unit++)
+        v /= 1024.0;
+    if (unit < 0)
+        snprintf(out, ACT_UNIT_TEXT, "%llu B", (unsigned long long)bytes);
+    else
+        snprintf(out, ACT_UNIT_TEXT, "%.1f %ciB", v, prefixes[unit]);
+}
+
+bool act_size_from_text(const char *text, uint64_t *out_bytes)
+{
+    char *end;
+    double v = strtod(text, &end);
+
+    if (end == text || !isfinite(v) || v < 0)
+        return false;
+    const char *p = *end ? strchr(prefixes, toupper((unsigned char)*end)) : NULL;
+    if (p) {
+        v *= pow(1024.0, (double)(p - prefixes + 1));
+        end++;
+        if (*end == 'i')
+            end++;
+    }
+    if (*end == 'B' || *end == 'b')
+        end++;
+    if (*end || v >= 9.2e18)
+        return false;
+    *out_bytes = (uint64_t)v;
+    return true;
+}
+
+void act_duration_to_text(int64_t s, char out[ACT_UNIT_TEXT])
+{
+    long long v = s < 0 ? 0 : s;
+
+    if (v < 60)
+        snprintf(out, ACT_UNIT_TEXT, "%llds", v);
+    else if (v < 3600)
+        snprintf(out, ACT_UNIT_TEXT, "%lldm%02llds", v / 60, v % 60);
+    else if (v < 86400)
+        snprintf(out, ACT_UNIT_TEXT, "%lldh%02lldm", v / 3600, v / 60 % 60);
+    else
+        snprintf(out, ACT_UNIT_TEXT, "%lldd%02lldh", v / 86400, v / 3600 % 24);
+}
+
+bool act_duration_from_text(const char *text, int64_t *out_seconds)
+{
+    static const struct {
+        char unit;
+        int64_t seconds;
+    } units[] = {{'\0', 1}, {'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+    char *end;
+
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (end == text || errno || v < 0 || (*end && end[1]))
+        return false;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (*end == units[i].unit)
+            return !__builtin_mul_overflow(v, units[i].seconds, out_seconds);
+    return false;
+}
+
+bool act_int_from_text(const char *text, int64_t *out)
+{
+    char *end;
+
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (end == text || *end || errno || isspace((unsigned char)*text))
+        return false;
+    *out = v;
+    return true;
+}

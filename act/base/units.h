@@ -1,0 +1,23 @@
+/* units.h - sizes and durations as people write and read them. */
+#ifndef ACT_BASE_UNITS_H
+#define ACT_BASE_UNITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ACT_UNIT_TEXT 32
+
+/* "12.3 MiB", "512 B". */
+void act_size_to_text(uint64_t bytes, char out[ACT_UNIT_TEXT]);
+/* "4096", "8M", "8MiB", "1.5G": powers of 1024. */
+bool act_size_from_text(const char *text, uint64_t *out_bytes);
+
+/* "41s", "12m03s", "3h20m", "2d04h". */
+void act_duration_to_text(int64_t seconds, char out[ACT_UNIT_TEXT]);
+/* "90", "90s", "15m", "24h", "7d" to seconds. */
+bool act_duration_from_text(const char *text, int64_t *out_seconds);
+
+/* A whole decimal number that fits; nothing before or behind it. */
+bool act_int_from_text(const char *text, int64_t *out);
+
+#endif

@@ -1,0 +1,127 @@
+/* config.h - files, environment and flags to one typed, validated, read-only struct.
+ *
+ * Precedence: flag, -p, environment (ACT_<KEY>), cluster file, default. Every key is one row of the table in
+ * schema.c: its path, type, default, legacy spelling, whether it is secret and a line of documentation;
+ * loading, "config show", "config check", the nearest key of an unknown one and the JSON Schemas in config/
+ * come from it.
+ */
+#ifndef ACT_CONFIG_CONFIG_H
+#define ACT_CONFIG_CONFIG_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+/* An account file: where objects are stored. */
+struct config_account {
+    char *file;         /* path of the file, for messages; "built-in" for the embedded default */
+    char *account_name; /* Azure Blob Storage */
+    char *account_key;  /* secret; base64; may be NULL */
+    char *sas_token;    /* secret; without the leading '?'; may be NULL */
+    char *container_name;
+    char *endpoint; /* "https://host[:port]" (account in the host) or "http://ip:port/account"; never NULL
+                       for a blob account: https://<account_name>.blob.core.windows.net by default */
+    char *auth;     /* "key", "sas", "login"; NULL: whatever is there */
+    char *folder;   /* folder store: absolute path; NULL for a blob account */
+};
+
+/* One row of config_param: the code, or a mapped folder. */
+struct config_folder {
+    char *name;                 /* "data" for data_folder; "code" for code_path */
+    char *account_file;         /* azure_blob_config_file, absolute */
+    char *path;                 /* in the store, no leading or trailing slash */
+    char *storage_type;         /* "blob" */
+    char *datastore_name;       /* may be NULL */
+    int64_t blob_cache_timeout; /* -1: not given */
+    bool submit_with_url;
+    char *mode; /* rw_mount, ro_mount, download, upload */
+};
+
+struct config_workspace { /* aml_config; members may be NULL */
+    char *subscription_id, *resource_group, *workspace_name;
+};
+
+struct config_docker { /* members may be NULL */
+    char *image, *address, *username, *password;
+};
+
+struct config {
+    char *cluster;      /* "aml" for aux_data/aml/aml.yaml, "local" for the built-in one */
+    char *file;         /* absolute path of the cluster file; NULL for the built-in */
+    char *project_root; /* absolute: the folder that holds aux_data, or the current folder */
+    char *platform;     /* "local", "slurm", "aml", "itp", "singularity", "k8s" */
+
+    struct config_workspace workspace;
+    struct config_folder code; /* path always set */
+    struct config_folder *folders;
+    size_t n_folders;
+    char *compute_target;
+    struct config_docker docker;
+    char *experiment_name;
+    bool use_cli_auth, multi_process, preemption_allowed, sleep_if_fail, sleep_if_succeed;
+    int64_t gpu_per_node;           /* -1: not given (the platform knows) */
+    int64_t num_gpu;                /* -1: not given (the platform knows) */
+    int64_t process_count_per_node; /* -1: not given */
+    struct act_strv elastic_num_gpu;
+    char *singularity_sla_tier, *singularity_instance_type;
+    char *interpreter_path;
+    struct act_strv env; /* "NAME=value" */
+    struct act_strv zip_options;
+    char *compile_args; /* may be NULL */
+
+    struct config_values *values; /* every value with its origin, for "config show"; internal */
+};
+
+struct config_override {
+    const char *key;   /* "num_gpu" */
+    const char *value; /* YAML text */
+    const char *flag;  /* "-n": named as origin */
+};
+
+struct config_request {
+    const char *cluster;       /* -c NAME; NULL: AML_CONFIG_PATH, else aux_data/aml/aml.yaml, else built-in */
+    const char *start_dir;     /* looked up from here upwards; NULL: the current folder */
+    const char *const *params; /* -p YAML texts, a NULL-ended list or NULL; later ones win */
+    const struct config_override *overrides;
+    size_t n_overrides;
+};
+
+/* Warnings (unknown keys, files with secrets that others can read) go to act_warn(). */
+int config_load(const struct config_request *request, struct config *out,
+                struct act_error *err) ACT_NODISCARD;
+void config_release(struct config *config);
+
+/* Reads the account of a mapped folder (or of config->code). Missing secrets are taken from the environment:
+ * AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN (only when AZURE_STORAGE_ACCOUNT is unset or names this
+ * account). Relative paths are below the project root. */
+int config_account(const struct config *config, const struct config_folder *folder,
+                   struct config_account *out, struct act_error *err) ACT_NODISCARD;
+void config_account_release(struct config_account *account); /* wipes secrets */
+
+/* The mapped folder of a path of the project, with the rest of the path: "data/voc" is folder "data", rest
+ * "voc". Takes relative paths (to the current folder), absolute ones inside the project, "./", trailing
+ * slashes (kept in *out_rest: "voc/"). An unknown folder is -ACT_NOT_FOUND and names the folders that are
+ * mapped. */
+int config_map_path(const struct config *config, const char *path, const struct config_folder **out_folder,
+                    char **out_rest, struct act_error *err) ACT_NODISCARD;
+
+/* All values as JSON: {"key.path": {"value": ..., "origin": "aux_data/aml/aml.yaml:12"}}, secrets masked.
+ * A new reference. */
+json_t *config_show(const struct config *config);
+
+/* The configuration as nested JSON without secrets, for run.json. A new reference. */
+json_t *config_resolved(const struct config *config);
+
+/* Everything that is wrong with this cluster's files, one line each ("file:line:column: ..."), accounts
+ * included. Returns 0 with an empty list when all is well. Never contacts a service. */
+int config_check(const struct config_request *request, struct act_strv *out_problems,
+                 struct act_error *err) ACT_NODISCARD;
+
+/* The names of the clusters of this project ("local" last), for messages and completion. */
+void config_clusters(const char *start_dir, struct act_strv *out);
+
+#endif

@@ -1,0 +1,45 @@
+/* engine.h - the event loop and the worker pool: the only place that waits.
+ *
+ * One thread, that which calls engine_run(), owns every connection and all state; every callback runs on it.
+ * Workers only compute or touch the disk on one item they own and hand it back. So no other lock is needed
+ * anywhere. A callback comes exactly once, and never from inside the function that started it.
+ */
+#ifndef ACT_ENGINE_ENGINE_H
+#define ACT_ENGINE_ENGINE_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct engine;
+
+struct engine_options {
+    int workers;         /* threads; 0: as many as processors, at least 2, at most 16 */
+    int max_connections; /* in all; 0: 64 */
+};
+
+/* Threads start with the first piece of work, libcurl with the first request: an engine that is not used
+ * costs nothing. */
+struct engine *engine_new(const struct engine_options *options);
+/* Nothing may be under way. NULL is fine. */
+void engine_free(struct engine *engine);
+
+/* Starts a prepared easy handle; done(arg, result) when it has ended. The handle stays the caller's and may
+ * be used again from inside done. */
+void engine_transfer(struct engine *engine, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg);
+
+/* work(arg) on a worker, then done(arg) on the loop. */
+void engine_work(struct engine *engine, void (*work)(void *arg), void (*done)(void *arg), void *arg);
+
+/* fire(arg) on the loop after delay_ms (0: with the next turn). */
+void engine_timer(struct engine *engine, int64_t delay_ms, void (*fire)(void *arg), void *arg);
+
+/* Runs until *stop is true or nothing is under way any more. stop may be NULL. */
+void engine_run(struct engine *engine, const bool *stop);
+
+/* Whether transfers, work or timers are under way. */
+bool engine_busy(const struct engine *engine);
+
+#endif

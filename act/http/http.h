@@ -1,0 +1,100 @@
+/* http.h - one request and its answer on the engine, with retries.
+ *
+ * A request that failed in a way that may pass (network, 408, 429, 500, 502, 503, 504) is sent again after a
+ * delay: what the service asked for (Retry-After in seconds or as a date, retry-after-ms,
+ * x-ms-retry-after-ms), otherwise exponential with jitter. The decision is http_retry_delay(), a pure
+ * function. Bodies are memory; large ones are the caller's parts. TLS certificates are always verified.
+ */
+#ifndef ACT_HTTP_HTTP_H
+#define ACT_HTTP_HTTP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "engine/engine.h"
+
+struct http;
+
+struct http_options {
+    int connect_timeout_s; /* 0: 10 */
+    int stall_timeout_s;   /* less than 1 KiB/s for so long is a failure; 0: 30 */
+    int max_retries;       /* 0: 8; negative: none */
+    int64_t give_up_ms;    /* no new try after so long; 0: 120,000 */
+    const char *ca_file;   /* NULL: the system's */
+};
+
+/* The environment may set ACT_CONNECT_TIMEOUT, ACT_STALL_TIMEOUT (seconds), ACT_MAX_RETRIES and ACT_CA_FILE.
+ */
+struct http *http_new(struct engine *engine, const struct http_options *options);
+void http_free(struct http *http);
+struct engine *http_engine(struct http *http);
+
+struct http_header {
+    char *name, *value;
+};
+
+struct http_headers {
+    struct http_header *v;
+    size_t n;
+};
+void http_header_set(struct http_headers *h, const char *name, const char *value); /* replaces */
+void http_header_setf(struct http_headers *h, const char *name, const char *fmt, ...) ACT_PRINTF(3, 4);
+const char *http_header_get(const struct http_headers *h, const char *name); /* any case; NULL: absent */
+void http_headers_release(struct http_headers *h);
+
+/* A request and, once done was called, its answer. The caller owns it and keeps it until done was called. */
+struct http_call {
+    /* in */
+    const char *method;          /* "GET", "PUT", ...; not copied */
+    char *url;                   /* percent-encoded, sent byte for byte; owned by the call */
+    struct http_headers headers; /* owned by the call */
+    const void *body;            /* not copied; NULL with body_len 0: none */
+    size_t body_len;
+    void *sink; /* a 2xx body goes here, when set; more than sink_cap bytes is a failure */
+    size_t sink_cap;
+    size_t max_body;  /* limit of body_text; 0: 8 MiB */
+    const char *what; /* for error texts: "cannot get 'container/key'"; owned by the caller */
+    /* Called before every try, to sign with the current time. May set headers, and replace url. */
+    int (*sign)(struct http_call *call, struct act_error *err);
+    void *sign_arg;
+    bool no_retry;
+    void (*done)(struct http_call *call);
+    void *arg;
+
+    /* out */
+    int rc; /* 0: an answer came (of any status); else see error */
+    struct act_error error;
+    int status; /* HTTP status */
+    struct http_headers answer_headers;
+    size_t sink_len;          /* bytes in sink */
+    struct act_buf body_text; /* the body, when it did not go to the sink */
+    int tries;                /* how often it was sent */
+    bool ambiguous;           /* an earlier try may have taken effect though it failed */
+
+    struct http_try *internal;
+};
+
+/* Starts it. done is called exactly once, on the loop, with rc and the answer set. The number of bytes of the
+ * answer has been checked against Content-Length. Answers of 4xx and 5xx that are not retried (any more) are
+ * rc 0: what they mean is the caller's question. A failed connection names host, port and reason. */
+void http_start(struct http *http, struct http_call *call);
+/* Starts it and runs the engine until it is done; returns call->rc. call->done is not used. */
+int http_do(struct http *http, struct http_call *call, struct act_error *err) ACT_NODISCARD;
+void http_call_release(struct http_call *call);
+
+/* Milliseconds to wait before the next try, or -1: no further try. status 0: no answer came (network).
+ * random01 in [0, 1). retry_after_ms: -1 when the service said nothing. */
+int64_t http_retry_delay(int status, bool network_error, int tries, int max_retries, int64_t elapsed_ms,
+                         int64_t give_up_ms, int64_t retry_after_ms, double random01);
+
+/* Percent-encodes everything but A-Z a-z 0-9 - . _ ~ and, where keep_slash, '/'. New string. */
+char *http_encode(const char *text, bool keep_slash);
+char *http_decode(const char *text);
+
+/* url with the values of secret query parameters ("sig", "code", ...) replaced by "REDACTED". New string. */
+char *http_redact_url(const char *url);
+
+#endif

@@ -1,0 +1,63 @@
+/* ledger.h - the SQLite file of the runs this user submitted, "ledger.db" in the state folder.
+ *
+ * Rollback journal (homes are often on NFS), a busy timeout of 10 s, the schema version in user_version; an
+ * older schema is migrated, a newer one is an error that says so. Concurrent processes are fine. A broken or
+ * busy database is an error, never an empty one.
+ */
+#ifndef ACT_LEDGER_LEDGER_H
+#define ACT_LEDGER_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct ledger;
+
+struct ledger_run {
+    char *id, *cluster, *platform, *experiment;
+    char *project; /* absolute path it was submitted from */
+    char *spec;    /* run.json as one line */
+    char *state;   /* run_state_name() */
+    char *status;  /* run_status_to_json() as one line, or NULL */
+    int64_t created_unix_s;
+    int64_t num_gpu; /* nodes x GPUs, or processes without GPUs */
+    char *command;   /* for people, one line */
+};
+void ledger_run_release(struct ledger_run *run);
+
+struct ledger_runs {
+    struct ledger_run *v;
+    size_t n;
+};
+void ledger_runs_release(struct ledger_runs *runs);
+
+int ledger_open(const char *path, struct ledger **out, struct act_error *err) ACT_NODISCARD;
+void ledger_close(struct ledger *ledger);
+
+/* Adds a run; one with this id already there is left as it is. */
+int ledger_add(struct ledger *ledger, const struct ledger_run *run, struct act_error *err) ACT_NODISCARD;
+
+/* Stores new states, all in one transaction. */
+struct ledger_update {
+    const char *id, *state, *status;
+};
+int ledger_update(struct ledger *ledger, const struct ledger_update *updates, size_t n,
+                  struct act_error *err) ACT_NODISCARD;
+
+struct ledger_query {
+    const char *cluster; /* NULL: all */
+    const char *state;   /* NULL: all */
+    bool active_only;    /* Queued, Running, Unknown */
+    int64_t max;         /* newest first; 0: all */
+    bool without_spec;   /* leave spec NULL: much cheaper for tables */
+};
+int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out,
+                struct act_error *err) ACT_NODISCARD;
+
+/* The runs whose id is, or else contains, the piece. Newest first. No match is an empty list and success. */
+int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *out,
+                struct act_error *err) ACT_NODISCARD;
+
+#endif

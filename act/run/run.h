@@ -1,0 +1,128 @@
+/* run.h - what a run is: its specification (run.json), its states, its ids. Pure data: no network, no
+ * processes.
+ *
+ * run.json is written before the run is submitted and never changes; it is all that the agent reads. Client
+ * and agent are both built on this module, so the format has one writer and one reader.
+ */
+#ifndef ACT_RUN_RUN_H
+#define ACT_RUN_RUN_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+enum run_state { RUN_QUEUED, RUN_RUNNING, RUN_COMPLETED, RUN_FAILED, RUN_CANCELED, RUN_UNKNOWN };
+
+const char *run_state_name(enum run_state state);     /* "Queued", ... */
+enum run_state run_state_from_name(const char *name); /* RUN_UNKNOWN when there is no such state */
+static inline bool run_state_is_final(enum run_state s)
+{
+    return s == RUN_COMPLETED || s == RUN_FAILED || s == RUN_CANCELED;
+}
+
+/* How a mapped folder gets to the node. */
+enum run_folder_mode { RUN_FOLDER_RW_MOUNT, RUN_FOLDER_RO_MOUNT, RUN_FOLDER_DOWNLOAD, RUN_FOLDER_UPLOAD };
+const char *
+run_folder_mode_name(enum run_folder_mode mode); /* "rw_mount", "ro_mount", "download", "upload" */
+bool run_folder_mode_from_name(const char *name, enum run_folder_mode *out);
+
+struct run_folder {
+    char *name;  /* "data": the link in the code root */
+    char *store; /* what it is, without secrets: "folder:/path" or "blob:account/container" */
+    char *path;  /* path in the store */
+    char *link;  /* folder store: the absolute local path to link to; else NULL */
+    enum run_folder_mode mode;
+};
+
+struct run_env {
+    char *name, *value;
+};
+
+struct run_spec {
+    char *id;
+    char *experiment;
+    char *cluster;
+    char *platform;
+    char *project_root; /* where it was submitted from */
+    int64_t created_unix_s;
+    struct act_strv argv; /* any bytes */
+
+    char *package_store, *package_key;   /* as in run_folder.store; where the package is stored */
+    char package_sha256[ACT_SHA256_HEX]; /* empty: a run without code */
+    int64_t package_bytes;
+
+    struct run_folder *folders;
+    size_t n_folders;
+    int nodes, procs_per_node, gpus_per_node; /* gpus_per_node may be 0 */
+    struct run_env *env;
+    size_t n_env;
+    char *compile_args; /* may be NULL */
+    bool sleep_if_fail, sleep_if_succeed;
+    char *resubmit_of; /* the id of the run this one repeats; may be NULL */
+    json_t *config;    /* the resolved configuration without secrets; may be NULL */
+};
+
+void run_spec_release(struct run_spec *spec);
+void run_spec_add_env(struct run_spec *spec, const char *name, const char *value);
+
+/* "<experiment>_<unix time>_<8 hex>"; characters of experiment outside [A-Za-z0-9_-] become '-'. New string.
+ */
+char *run_id_new(const char *experiment, int64_t now_unix_s);
+/* Whether it has that form, and so may become part of a path. */
+bool run_id_valid(const char *id);
+
+/* run.json (version 1) out and in. Reading checks every member; unknown members are ignored, a newer version
+ * is an error that names it. */
+json_t *run_spec_to_json(const struct run_spec *spec);
+int run_spec_from_json(const json_t *json, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
+int run_spec_write(const struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
+int run_spec_read(const char *path, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
+
+/* The GPU arithmetic (as in the original): num_gpu <= gpu_per_node: one node, num_gpu processes; more must be
+ * a multiple of gpu_per_node: num_gpu / gpu_per_node nodes; multi_process false: one process on each node;
+ * num_gpu 0: one process without GPUs. Anything else is -ACT_USAGE. */
+struct run_shape {
+    int nodes, procs_per_node, gpus_per_node;
+};
+int run_shape_of(int64_t num_gpu, int gpu_per_node, bool multi_process, struct run_shape *out,
+                 struct act_error *err) ACT_NODISCARD;
+
+/* Where and how a run is, as far as is known. */
+struct run_status {
+    enum run_state state;
+    int64_t started_unix_s, ended_unix_s; /* 0: not yet, or not known */
+    int exit_status;  /* of the first failing rank, as a shell would give it (128 + signal) */
+    int failed_rank;  /* the rank that failed first; -1: none, or not known */
+    int attempt;      /* from 1 */
+    char reason[512]; /* one line: why it waits, why it failed, "lost"; may be empty */
+};
+json_t *run_status_to_json(const struct run_status *status);
+void run_status_from_json(const json_t *json, struct run_status *out);
+
+/* The folder of a run on the platform (a shared file system where there are several nodes). Written by client
+ * C or agent A: run.json C        package.zip C     status.json A    supervisor.lock A   abort C code/ A
+ * hostfile A        nodes/<node>/ A  ranks/<rank>.json A user_logs/std_log_process_<rank>.txt A system_logs/
+ * A    metrics/ A
+ */
+#define RUN_FILE_SPEC    "run.json"
+#define RUN_FILE_PACKAGE "package.zip"
+#define RUN_FILE_STATUS  "status.json"
+#define RUN_FILE_LOCK    "supervisor.lock" /* locked (flock) while a supervisor lives */
+#define RUN_FILE_ABORT   "abort"           /* exists: the run is to be cancelled */
+#define RUN_DIR_CODE     "code"
+#define RUN_DIR_USER     "user_logs"
+#define RUN_DIR_SYSTEM   "system_logs"
+#define RUN_DIR_METRICS  "metrics"
+#define RUN_DIR_RANKS    "ranks"
+#define RUN_DIR_NODES    "nodes"
+char *run_rank_log(int rank); /* "user_logs/std_log_process_<rank>.txt", new string */
+
+/* Masks the value of an environment variable whose name says that it is secret (KEY, TOKEN, SECRET, PASSWORD,
+ * SAS, CREDENTIAL, CONNECTION_STRING): returns "***", else value itself. */
+const char *run_env_shown(const char *name, const char *value);
+
+#endif

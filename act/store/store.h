@@ -1,0 +1,156 @@
+/* store.h - object stores behind one interface: Azure Blob Storage, or a folder.
+ *
+ * Objects have a key (UTF-8, segments separated by '/', no leading slash), bytes and a few attributes. Every
+ * operation is a struct store_call: fill in the inputs, start it, read the outputs when done was called.
+ * Both stores pass tests/conformance/store_test.c. To add a store: one file with a struct store_ops, one row
+ * in store.c.
+ *
+ * A local folder of the user is a folder store as well, so an upload, a download and a copy between two
+ * clusters are one thing: objects go from one store to another.
+ */
+#ifndef ACT_STORE_STORE_H
+#define ACT_STORE_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "http/http.h"
+
+struct store;
+
+enum store_kind {
+    STORE_FILE,
+    STORE_SYMLINK, /* the bytes are the link's target */
+    STORE_FOLDER,  /* an empty folder, kept; its key ends in '/' */
+    STORE_PREFIX,  /* in a listing with a delimiter only: something lies below this key, which ends in '/' */
+};
+
+#define STORE_ETAG 96
+
+/* What a store knows of an object besides its bytes. */
+struct store_entry {
+    char *key; /* owned */
+    enum store_kind kind;
+    uint64_t size;
+    int64_t mtime_ns;         /* of the original file; 0: not known */
+    int64_t last_modified_s;  /* when the store last wrote it; 0: not known */
+    int mode;                 /* permission bits; -1: not known */
+    char md5[ACT_MD5_BASE64]; /* of all bytes; "": not known */
+    char etag[STORE_ETAG];    /* changes with the content, quoted as in HTTP; "": none */
+};
+void store_entry_release(struct store_entry *entry);
+
+struct store_page {
+    struct store_entry *v;
+    size_t n;
+    char *next; /* marker of the next page, owned; NULL: this is the last */
+};
+void store_page_release(struct store_page *page);
+
+enum store_op {
+    STORE_HEAD,  /* key -> entry; -ACT_NOT_FOUND when there is none */
+    STORE_GET,   /* key, offset, [sink, sink_cap], if_match -> got bytes (fewer only at the end), entry */
+    STORE_PUT,   /* key, data, md5, attributes, if_match, if_absent: the whole object at once -> entry.etag */
+    STORE_BLOCK, /* key, upload_id, block, offset, data, md5: one block of a larger object, in any order */
+    STORE_COMMIT, /* key, upload_id, n_blocks, total, attributes, if_match, if_absent: blocks 0..n-1 become
+                     the object -> entry.etag. Until then the old object stays as it was */
+    STORE_DELETE, /* key, if_match; a missing object is -ACT_NOT_FOUND. Folder markers with their slash */
+    STORE_COPY, /* source (a key of the same store) -> key, inside the store, attributes kept -> entry.etag */
+    STORE_LIST, /* key: a prefix, "" for all; delimiter, marker, max -> page, keys in byte order */
+    STORE_DROP, /* key, upload_id: forget the blocks of an upload that will not be committed, where possible
+                 */
+    STORE_OPS
+};
+
+struct store_upload_id {
+    uint8_t bytes[16]; /* random, per upload: two uploads of one key never mix */
+};
+
+struct store_call {
+    enum store_op op;
+
+    /* in; strings and buffers stay the caller's and must live until done */
+    const char *key;
+    const void *data;
+    size_t len;
+    const char *md5; /* of data; base64; the store verifies it. NULL: not known */
+    void *sink;
+    size_t sink_cap; /* of the range [offset, offset + sink_cap) */
+    uint64_t offset;
+    const char *if_match; /* an ETag: fail with -ACT_TEMPORARY ("changed") when the object has another */
+    bool if_absent;       /* fail with -ACT_PARTIAL ("exists") when there is an object */
+    struct {              /* attributes to keep with PUT and COMMIT */
+        enum store_kind kind;
+        int64_t mtime_ns; /* 0: none */
+        int mode;         /* -1: none */
+        const char *md5;  /* COMMIT: of the whole object; NULL: not known. PUT takes md5 above */
+    } attr;
+    struct store_upload_id upload_id;
+    uint32_t block, n_blocks;
+    uint64_t total;     /* COMMIT: bytes of the whole object */
+    uint64_t part_size; /* COMMIT: bytes of every block but the last */
+    const char *source;
+    const char *marker; /* NULL: from the start */
+    bool delimiter;     /* list one level: STORE_PREFIX entries for what lies deeper */
+    int max;            /* entries per page at most; 0: 5000 */
+    void (*done)(struct store_call *call);
+    void *arg;
+
+    /* out */
+    int rc; /* 0, or the negative code in error */
+    struct act_error error;
+    size_t got;
+    struct store_entry entry; /* owned by the call */
+    struct store_page page;   /* owned by the call */
+
+    void *internal;
+};
+
+/* Starts a call; done is called exactly once, on the engine's loop. */
+void store_start(struct store *store, struct store_call *call);
+/* Starts it and runs the engine until it is done. Returns call->rc, with the error copied to err. call->done
+ * and call->arg are not used. */
+int store_do(struct store *store, struct store_call *call, struct act_error *err) ACT_NODISCARD;
+/* Frees the outputs (not the inputs). The call may then be used again. */
+void store_call_release(struct store_call *call);
+
+/* "blob:account/container" or "folder:/path": what it is, without secrets. Valid as long as the store. */
+const char *store_name(const struct store *store);
+/* Blocks larger than this are refused, and objects up to this size should go with STORE_PUT. */
+uint64_t store_max_put(const struct store *store);
+
+/* Why a key cannot exist in this store, or NULL when it can. A sentence without subject: "contains a '..'".
+ */
+const char *store_key_problem(const struct store *store, const char *key);
+
+/* A URL that gives what permissions say ("r", "rl", "racwdl") on the object, or on the container when key is
+ * NULL, for life_s seconds, without a further credential. A store that cannot says so (folder: file:// for
+ * permissions "r"). New string, secret. */
+int store_url(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
+              struct act_error *err) ACT_NODISCARD;
+
+void store_free(struct store *store);
+
+/* ---- the two stores */
+
+/* root: absolute path; made when missing if create. Objects are plain files below it. http only gives the
+ * engine. */
+int store_folder_open(struct http *http, const char *root, bool create, struct store **out,
+                      struct act_error *err) ACT_NODISCARD;
+
+struct store_azure_options {
+    const char *account, *container;
+    const char
+        *endpoint; /* "https://acct.blob.core.windows.net", "http://127.0.0.1:10000/devstoreaccount1" */
+    const char *key, *sas; /* as for auth_new() */
+    bool prefer_sas;
+};
+/* Nothing is sent. A malformed key or endpoint is -ACT_CONFIG. */
+int store_azure_open(struct http *http, const struct store_azure_options *options, struct store **out,
+                     struct act_error *err) ACT_NODISCARD;
+
+#endif
