@@ -37,7 +37,7 @@ struct package_entry {
 
 struct package_left_out {
     char *path;
-    char *rule; /* "built-in rule '__pycache__'", "zip_options '-x *src/CMC/*'", ".actignore:3 '*.ckpt'",
+    char *rule; /* "built-in rule '__pycache__'", "zip_options '-x *.ckpt'", ".actignore:3 '*.tmp'",
                    "socket" */
 };
 

@@ -1,0 +1,350 @@
+/* The base library: errors, text, paths, files, hashes, units, time. */
+#include "unit/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "base/units.h"
+
+static void error_keeps_cause_and_context(void **state)
+{
+    struct act_error err = {0};
+
+    (void)state;
+    assert_int_equal(act_error_set(&err, ACT_DENIED, "HTTP %d\r\nX", 403), -ACT_DENIED);
+    assert_string_equal(err.text, "HTTP 403? X");
+    assert_int_equal(act_error_prefix(&err, "cannot get '%s'", "a"), -ACT_DENIED);
+    assert_int_equal(act_error_hint(&err, "log in"), -ACT_DENIED);
+    assert_string_equal(err.text, "cannot get 'a': HTTP 403? X; log in");
+    assert_int_equal(act_error_errno(&err, ENOENT, "cannot read '%s'", "b"), -ACT_NOT_FOUND);
+    assert_string_equal(err.text, "cannot read 'b': No such file or directory");
+    assert_int_equal(act_error_set(NULL, ACT_FAIL, "x"), -ACT_FAIL);
+}
+
+static void error_marks_what_it_cuts(void **state)
+{
+    struct act_error err = {0};
+    char *big = act_alloc(5000);
+
+    (void)state;
+    memset(big, 'x', 4999);
+    big[4999] = '\0';
+    act_error_set(&err, ACT_FAIL, "%s", big);
+    assert_true(act_ends_with(err.text, "x..."));
+    act_error_prefix(&err, "ctx");
+    assert_true(act_starts_with(err.text, "ctx: xxx"));
+    assert_true(act_ends_with(err.text, "..."));
+    free(big);
+}
+
+static void utf8_table(void **state)
+{
+    static const struct {
+        const char *text;
+        bool valid;
+    } rows[] = {
+        {"", true},
+        {"abc", true},
+        {"h\xc3\xa9", true},
+        {"\xe4\xb8\xad", true},
+        {"\xf0\x9f\x98\x80", true},
+        {"\xff", false},
+        {"\xc3", false},
+        {"\xc0\x80", false},
+        {"\xed\xa0\x80", false},
+        {"\x80", false},
+        {"\xf4\x90\x80\x80", false},
+        {"\xe0\x80\x80", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_int_equal(act_utf8_valid(rows[i].text, strlen(rows[i].text)), rows[i].valid);
+}
+
+static void nearest_finds_slips_only(void **state)
+{
+    static const char *const verbs[] = {"submit", "query", "abort", NULL};
+
+    (void)state;
+    assert_string_equal(act_nearest("sumbit", verbs), "submit");
+    assert_string_equal(act_nearest("Query", verbs), "query");
+    assert_null(act_nearest("zzzz", verbs));
+}
+
+static void buffers_and_vectors_grow(void **state)
+{
+    struct act_buf b = {0};
+    struct act_strv v = {0};
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        act_buf_addf(&b, "%d,", i % 10);
+        act_strv_pushf(&v, "%03d", 999 - i);
+    }
+    assert_int_equal(b.len, 2000);
+    assert_int_equal(b.data[2000], 0);
+    act_strv_sort(&v);
+    assert_string_equal(v.v[0], "000");
+    assert_string_equal(v.v[999], "999");
+    assert_null(v.v[1000]);
+    assert_true(act_strv_has(&v, "123"));
+    act_buf_release(&b);
+    act_strv_release(&v);
+}
+
+static void path_clean_table(void **state)
+{
+    static const struct {
+        const char *in, *out;
+    } rows[] = {
+        {"", "."},
+        {".", "."},
+        {"a", "a"},
+        {"a/", "a"},
+        {"./a//b/.", "a/b"},
+        {"a/../b", "b"},
+        {"a/..", "."},
+        {"../a", "../a"},
+        {"../../a", "../../a"},
+        {"a/../../b", "../b"},
+        {"/", "/"},
+        {"/..", "/"},
+        {"/a/../../b", "/b"},
+        {"a/b/../..", "."},
+        {"..", ".."},
+        {"a/../..", ".."},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char *clean = act_path_clean(rows[i].in);
+        assert_string_equal(clean, rows[i].out);
+        free(clean);
+    }
+}
+
+static void path_safety_table(void **state)
+{
+    static const struct {
+        const char *name;
+        size_t len; /* 0: strlen */
+        bool safe;
+    } rows[] = {
+        {"a", 0, true},     {"a/b", 0, true},     {"a/", 0, true},    {"", 0, false},      {"/a", 0, false},
+        {"..", 0, false},   {"a/../b", 0, false}, {"a/..", 0, false}, {"./a", 0, false},   {"a//b", 0, false},
+        {"a\0b", 3, false}, {"..a/b..", 0, true}, {"...", 0, true},   {"a/./b", 0, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_int_equal(act_path_is_safe(rows[i].name, rows[i].len ? rows[i].len : strlen(rows[i].name)),
+                         rows[i].safe);
+    assert_false(act_path_is_within("data/voc2012", "data/voc2"));
+    assert_true(act_path_is_within("data/voc2/x", "data/voc2"));
+    assert_true(act_path_is_within("data", "."));
+    assert_false(act_path_is_within("../data", "."));
+}
+
+static void path_parts(void **state)
+{
+    static const struct {
+        const char *path, *dir, *base;
+    } rows[] = {{"a", ".", "a"}, {"/a", "/", "a"}, {"a/b", "a", "b"}, {"/a//b", "/a", "b"}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char *dir = act_path_dirname(rows[i].path);
+        assert_string_equal(dir, rows[i].dir);
+        assert_string_equal(act_path_basename(rows[i].path), rows[i].base);
+        free(dir);
+    }
+}
+
+static char scratch[64];
+
+static int make_scratch(void **state)
+{
+    (void)state;
+    strcpy(scratch, "/tmp/act-base-XXXXXX");
+    return mkdtemp(scratch) ? 0 : -1;
+}
+
+static int drop_scratch(void **state)
+{
+    (void)state;
+    return act_remove_tree(scratch, NULL);
+}
+
+static void file_write_replaces_whole(void **state)
+{
+    struct act_error err = {0};
+    char *path = act_path_join(scratch, "deep/er/file"), *text;
+    struct stat st;
+    size_t len;
+
+    (void)state;
+    assert_ok(act_file_write(path, "one", 3, 0644, &err), err);
+    assert_ok(act_file_write(path, "two!", 4, 0600, &err), err);
+    assert_ok(act_file_read(path, 100, &text, &len, &err), err);
+    assert_string_equal(text, "two!");
+    assert_int_equal(len, 4);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    free(text);
+    assert_int_equal(act_file_read(path, 3, &text, &len, &err), -ACT_FAIL);
+    assert_int_equal(act_file_read("/nonexistent", 3, &text, &len, &err), -ACT_NOT_FOUND);
+    assert_int_equal(act_file_write("/proc/x/y", "", 0, 0600, &err), -ACT_NOT_FOUND);
+    free(path);
+}
+
+static void full_disk_leaves_the_old_file(void **state)
+{
+    struct act_error err = {0};
+
+    (void)state;
+    assert_int_equal(act_file_copy("/dev/zero", "/dev/full", 0600, &err), -ACT_FAIL);
+    assert_true(strstr(err.text, "/dev/full") != NULL);
+}
+
+static void copy_and_remove_tree(void **state)
+{
+    struct act_error err = {0};
+    char *from = act_path_join(scratch, "t/a"), *to = act_path_join(scratch, "t/b"), *text;
+    char *link = act_path_join(scratch, "t/link"), *tree = act_path_join(scratch, "t");
+
+    (void)state;
+    assert_ok(act_file_write(from, "data", 4, 0644, &err), err);
+    assert_ok(act_file_copy(from, to, 0640, &err), err);
+    assert_ok(act_file_read(to, 100, &text, NULL, &err), err);
+    assert_string_equal(text, "data");
+    free(text);
+    assert_int_equal(symlink("/etc", link), 0);
+    assert_ok(act_remove_tree(tree, &err), err);
+    assert_int_equal(access(tree, F_OK), -1);
+    assert_int_equal(access("/etc/passwd", F_OK), 0);
+    assert_ok(act_remove_tree(tree, &err), err);
+    free(from);
+    free(to);
+    free(link);
+    free(tree);
+}
+
+static void lock_excludes(void **state)
+{
+    struct act_error err = {0};
+    char *path = act_path_join(scratch, "lock");
+    int a = act_lock(path, true, &err);
+
+    (void)state;
+    assert_true(a >= 0);
+    assert_int_equal(act_lock(path, false, &err), -ACT_TEMPORARY);
+    close(a);
+    a = act_lock(path, false, &err);
+    assert_true(a >= 0);
+    close(a);
+    free(path);
+}
+
+static void digests_of_known_texts(void **state)
+{
+    struct act_sha256 s;
+    struct act_md5 m;
+    char hex[ACT_SHA256_HEX], md5[ACT_MD5_BASE64];
+    size_t len;
+
+    (void)state;
+    act_sha256_init(&s);
+    act_sha256_add(&s, "abc", 3);
+    act_sha256_done(&s, hex);
+    assert_string_equal(hex, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    act_md5_init(&m);
+    act_md5_add(&m, "hello world", 11);
+    act_md5_done(&m, md5);
+    assert_string_equal(md5, "XrY7u+Ae7tCTyyK7j1rNww==");
+    char *mac = act_hmac_sha256_base64((const uint8_t *)"Jefe", 4, "what do ya want for nothing?", 28);
+    assert_string_equal(mac, "W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM=");
+    free(mac);
+    uint8_t *raw = act_base64_decode("aGk=", &len);
+    assert_int_equal(len, 2);
+    assert_memory_equal(raw, "hi", 2);
+    free(raw);
+    assert_null(act_base64_decode("a", &len));
+    assert_null(act_base64_decode("a*==", &len));
+}
+
+static void times_go_round(void **state)
+{
+    char text[ACT_TIME_TEXT];
+    int64_t v;
+
+    (void)state;
+    act_time_to_http(1795165200, text);
+    assert_string_equal(text, "Fri, 20 Nov 2026 09:00:00 GMT");
+    assert_true(act_time_from_http(text, &v));
+    assert_int_equal(v, 1795165200);
+    assert_false(act_time_from_http("Fri, 20 Foo 2026 09:00:00 GMT", &v));
+    act_time_to_iso_ns(1795165200123456789, text);
+    assert_string_equal(text, "2026-11-20T09:00:00.123456789Z");
+    assert_true(act_time_from_iso_ns(text, &v));
+    assert_int_equal(v, 1795165200123456789);
+    assert_true(act_time_from_iso_ns("2026-11-20T10:00:00.5+01:00", &v));
+    assert_int_equal(v, 1795165200500000000);
+    assert_false(act_time_from_iso_ns("2026-11-20T10:00:00", &v));
+    assert_false(act_time_from_iso_ns("yesterday", &v));
+}
+
+static void units_table(void **state)
+{
+    uint64_t size;
+    int64_t s;
+    char text[ACT_UNIT_TEXT];
+
+    (void)state;
+    assert_true(act_size_from_text("8MiB", &size) && size == 8 << 20);
+    assert_true(act_size_from_text("1.5k", &size) && size == 1536);
+    assert_true(act_size_from_text("12", &size) && size == 12);
+    assert_false(act_size_from_text("-1", &size) || act_size_from_text("1X", &size) ||
+                 act_size_from_text("", &size) || act_size_from_text("nan", &size));
+    act_size_to_text(1536, text);
+    assert_string_equal(text, "1.5 KiB");
+    act_size_to_text(512, text);
+    assert_string_equal(text, "512 B");
+    assert_true(act_duration_from_text("15m", &s) && s == 900);
+    assert_true(act_duration_from_text("90", &s) && s == 90);
+    assert_false(act_duration_from_text("1w", &s) || act_duration_from_text("99999999999999999999", &s));
+    act_duration_to_text(3723, text);
+    assert_string_equal(text, "1h02m");
+    assert_true(act_int_from_text("-4", &s) && s == -4);
+    assert_false(act_int_from_text("4x", &s) || act_int_from_text("", &s) || act_int_from_text(" 4", &s));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(error_keeps_cause_and_context),
+        cmocka_unit_test(error_marks_what_it_cuts),
+        cmocka_unit_test(utf8_table),
+        cmocka_unit_test(nearest_finds_slips_only),
+        cmocka_unit_test(buffers_and_vectors_grow),
+        cmocka_unit_test(path_clean_table),
+        cmocka_unit_test(path_safety_table),
+        cmocka_unit_test(path_parts),
+        cmocka_unit_test(file_write_replaces_whole),
+        cmocka_unit_test(full_disk_leaves_the_old_file),
+        cmocka_unit_test(copy_and_remove_tree),
+        cmocka_unit_test(lock_excludes),
+        cmocka_unit_test(digests_of_known_texts),
+        cmocka_unit_test(times_go_round),
+        cmocka_unit_test(units_table),
+    };
+
+    return cmocka_run_group_tests(tests, make_scratch, drop_scratch);
+}

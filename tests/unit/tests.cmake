@@ -1,0 +1,1 @@
+act_test(base_test unit/base_test.c base)
