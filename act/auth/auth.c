@@ -1,0 +1,261 @@
+/* auth.c - shared key and SAS on a request. */
+#include "auth/auth.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+
+struct auth {
+    enum auth_kind kind;
+    char *account;
+    uint8_t *key; /* decoded */
+    size_t key_len;
+    char *sas; /* without '?' */
+};
+
+/* --- credentials ---------------------------------------------------------------------------------------- */
+
+/* Copies and pasted files bring white space along; a SAS from a portal may start with '?'. */
+static char *cleaned(const char *text, bool is_sas)
+{
+    size_t start = strspn(text, is_sas ? " \t\r\n?" : " \t\r\n"), len = strlen(text);
+
+    while (len > start && strchr(" \t\r\n", text[len - 1]))
+        len--;
+    return act_strndup(text + start, len - start);
+}
+
+static void wipe_free(void *secret, size_t len)
+{
+    if (secret)
+        explicit_bzero(secret, len);
+    free(secret);
+}
+
+static int take_key(struct auth *auth, const char *key, struct act_error *err)
+{
+    char *text = cleaned(key, false);
+
+    auth->kind = AUTH_KEY;
+    auth->key = act_base64_decode(text, &auth->key_len);
+    wipe_free(text, strlen(text));
+    if (!auth->key || auth->key_len == 0)
+        return act_error_set(err, ACT_CONFIG, "the key of account '%s' is not valid base64", auth->account);
+    if (!*auth->account)
+        return act_error_set(err, ACT_CONFIG, "an account key needs the name of its account");
+    return 0;
+}
+
+static int take_sas(struct auth *auth, const char *sas, struct act_error *err)
+{
+    auth->kind = AUTH_SAS;
+    auth->sas = cleaned(sas, true);
+    for (const char *c = auth->sas; *c; c++)
+        if (!isgraph((unsigned char)*c) || *c == '#')
+            return act_error_set(err, ACT_CONFIG,
+                                 "the SAS of account '%s' has a character that no URL can have",
+                                 auth->account);
+    if (!act_starts_with(auth->sas, "sig=") && !strstr(auth->sas, "&sig="))
+        return act_error_set(err, ACT_CONFIG, "the SAS of account '%s' has no signature (sig=)",
+                             auth->account);
+    return 0;
+}
+
+int auth_new(const char *account, const char *key, const char *sas, enum auth_kind prefer, struct auth **out,
+             struct act_error *err)
+{
+    struct auth *auth = act_calloc(1, sizeof(*auth));
+    bool has_key = key && *key, has_sas = sas && *sas;
+    int rc = 0;
+
+    auth->account = act_strdup(account ? account : "");
+    if (has_sas && (!has_key || prefer == AUTH_SAS))
+        rc = take_sas(auth, sas, err);
+    else if (has_key)
+        rc = take_key(auth, key, err);
+    if (rc != 0) {
+        auth_free(auth);
+        return rc;
+    }
+    *out = auth;
+    return 0;
+}
+
+void auth_free(struct auth *auth)
+{
+    if (!auth)
+        return;
+    wipe_free(auth->key, auth->key_len);
+    wipe_free(auth->sas, auth->sas ? strlen(auth->sas) : 0);
+    free(auth->account);
+    free(auth);
+}
+
+enum auth_kind auth_kind_of(const struct auth *auth)
+{
+    return auth->kind;
+}
+
+const char *auth_account(const struct auth *auth)
+{
+    return auth->account;
+}
+
+/* --- the string to sign --------------------------------------------------------------------------------- */
+
+static char *lowered(char *text)
+{
+    for (char *c = text; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    return text;
+}
+
+/* Takes both strings; the same name may come twice. */
+static void add_pair(struct http_headers *pairs, char *name, char *value)
+{
+    pairs->v = act_realloc(pairs->v, (pairs->n + 1) * sizeof(*pairs->v));
+    pairs->v[pairs->n++] = (struct http_header){.name = lowered(name), .value = value};
+}
+
+static int by_name_and_value(const void *a, const void *b)
+{
+    const struct http_header *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+
+    return order ? order : strcmp(x->value, y->value);
+}
+
+static void sort_pairs(struct http_headers *pairs)
+{
+    if (pairs->n > 1)
+        qsort(pairs->v, pairs->n, sizeof(*pairs->v), by_name_and_value);
+}
+
+/* The lines that every request has; the length is empty when it is 0, and so is what is not sent. */
+static void add_standard_headers(struct act_buf *out, const struct http_call *call)
+{
+    static const char *const before_length[] = {"Content-Encoding", "Content-Language"};
+    static const char *const behind_length[] = {"Content-MD5",         "Content-Type", "Date",
+                                                "If-Modified-Since",   "If-Match",     "If-None-Match",
+                                                "If-Unmodified-Since", "Range"};
+    const char *value;
+
+    for (size_t i = 0; i < sizeof(before_length) / sizeof(before_length[0]); i++)
+        act_buf_addf(out, "%s\n", (value = http_header_get(&call->headers, before_length[i])) ? value : "");
+    if (call->body_len > 0)
+        act_buf_addf(out, "%zu", call->body_len);
+    act_buf_addc(out, '\n');
+    for (size_t i = 0; i < sizeof(behind_length) / sizeof(behind_length[0]); i++)
+        act_buf_addf(out, "%s\n", (value = http_header_get(&call->headers, behind_length[i])) ? value : "");
+}
+
+static void add_service_headers(struct act_buf *out, const struct http_call *call)
+{
+    struct http_headers pairs = {0};
+
+    for (size_t i = 0; i < call->headers.n; i++)
+        if (strncasecmp(call->headers.v[i].name, "x-ms-", 5) == 0)
+            add_pair(&pairs, act_strdup(call->headers.v[i].name), cleaned(call->headers.v[i].value, false));
+    sort_pairs(&pairs);
+    for (size_t i = 0; i < pairs.n; i++)
+        act_buf_addf(out, "%s:%s\n", pairs.v[i].name, pairs.v[i].value);
+    http_headers_release(&pairs);
+}
+
+static void split_query(const char *query, size_t len, struct http_headers *pairs)
+{
+    for (const char *p = query, *end = query + len; p < end;) {
+        const char *next = memchr(p, '&', (size_t)(end - p));
+        size_t part = (size_t)((next ? next : end) - p), name = part;
+        const char *equals = memchr(p, '=', part);
+        if (equals)
+            name = (size_t)(equals - p);
+        ACT_AUTOFREE char *raw_name = act_strndup(p, name);
+        ACT_AUTOFREE char *raw_value = equals ? act_strndup(equals + 1, part - name - 1) : act_strdup("");
+        if (part > 0)
+            add_pair(pairs, http_decode(raw_name), http_decode(raw_value));
+        p += part + 1;
+    }
+}
+
+/* The path stays as it is on the wire; the query is decoded and sorted, one name with several values is one
+ * line. */
+static void add_resource(struct act_buf *out, const char *account, const char *url)
+{
+    const char *host = strstr(url, "://");
+    const char *path = host ? host + 3 + strcspn(host + 3, "/?#") : url;
+    size_t path_len = strcspn(path, "?#");
+    const char *query = path + path_len;
+    struct http_headers pairs = {0};
+
+    act_buf_addf(out, "/%s%.*s", account, path_len ? (int)path_len : 1, path_len ? path : "/");
+    if (*query == '?')
+        split_query(query + 1, strcspn(query + 1, "#"), &pairs);
+    sort_pairs(&pairs);
+    for (size_t i = 0; i < pairs.n; i++) {
+        if (i > 0 && strcmp(pairs.v[i].name, pairs.v[i - 1].name) == 0)
+            act_buf_addf(out, ",%s", pairs.v[i].value);
+        else
+            act_buf_addf(out, "\n%s:%s", pairs.v[i].name, pairs.v[i].value);
+    }
+    http_headers_release(&pairs);
+}
+
+char *auth_string_to_sign(const char *account, const struct http_call *call)
+{
+    struct act_buf out = {0};
+
+    act_buf_addf(&out, "%s\n", call->method);
+    add_standard_headers(&out, call);
+    add_service_headers(&out, call);
+    add_resource(&out, account, call->url);
+    return act_buf_steal(&out);
+}
+
+char *auth_signature(const struct auth *auth, const char *string_to_sign)
+{
+    return act_hmac_sha256_base64(auth->key, auth->key_len, string_to_sign, strlen(string_to_sign));
+}
+
+/* --- signing -------------------------------------------------------------------------------------------- */
+
+static void sign_with_key(const struct auth *auth, struct http_call *call, int64_t clock_offset_s)
+{
+    char date[ACT_TIME_TEXT];
+
+    act_time_to_http(act_now_unix_s() + clock_offset_s, date);
+    http_header_set(&call->headers, "x-ms-date", date);
+    ACT_AUTOFREE char *text = auth_string_to_sign(auth->account, call);
+    ACT_AUTOFREE char *signature = auth_signature(auth, text);
+    http_header_setf(&call->headers, "Authorization", "SharedKey %s:%s", auth->account, signature);
+}
+
+/* Verbatim: decoding and encoding it again could change what was signed. */
+static void append_sas(const struct auth *auth, struct http_call *call)
+{
+    char before = 0;
+
+    if (act_ends_with(call->url, auth->sas) && strlen(call->url) > strlen(auth->sas))
+        before = call->url[strlen(call->url) - strlen(auth->sas) - 1];
+    if (before == '?' || before == '&')
+        return;
+    const char *query = strchr(call->url, '?');
+    const char *joint = !query ? "?" : query[1] ? "&" : "";
+    char *url = act_sprintf("%s%s%s", call->url, joint, auth->sas);
+    free(call->url);
+    call->url = url;
+}
+
+int auth_sign(const struct auth *auth, struct http_call *call, int64_t clock_offset_s, struct act_error *err)
+{
+    if (!call->url)
+        return act_error_set(err, ACT_USAGE, "a request without an address cannot be signed");
+    if (auth->kind == AUTH_KEY)
+        sign_with_key(auth, call, clock_offset_s);
+    else if (auth->kind == AUTH_SAS)
+        append_sas(auth, call);
+    return 0;
+}

@@ -40,6 +40,7 @@ static int set_code(struct act_error *err, enum act_code code, const char *fmt, 
     if (err) {
         err->code = code;
         err->http_status = 0;
+        err->network = false;
         err->service_code[0] = '\0';
         err->request_id[0] = '\0';
         set_text(err, fmt, ap);

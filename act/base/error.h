@@ -36,6 +36,7 @@ enum act_code {
 struct act_error {
     enum act_code code;
     int http_status;       /* 0 when no HTTP answer was involved */
+    bool network;          /* no answer came: DNS, connection, TLS, reset, stall */
     char service_code[64]; /* the service's own code, as "BlobNotFound"; may be empty */
     char request_id[64];   /* the service's request id; may be empty */
     char text[2048];       /* one line, printable */

@@ -1,0 +1,111 @@
+#include "codec/json.h"
+
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+
+int codec_json_parse(const char *text, size_t len, const char *name, json_t **out, struct act_error *err)
+{
+    json_error_t why;
+
+    *out = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
+    if (!*out)
+        return act_error_set(err, ACT_FAIL, "%s:%d:%d: %s", name, why.line, why.column, why.text);
+    return 0;
+}
+
+int codec_json_read(const char *path, size_t max_bytes, json_t **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *text = NULL;
+    size_t len;
+    int rc = act_file_read(path, max_bytes, &text, &len, err);
+
+    *out = NULL;
+    return rc < 0 ? rc : codec_json_parse(text, len, path, out, err);
+}
+
+int codec_json_write(const char *path, const json_t *value, unsigned mode, struct act_error *err)
+{
+    struct act_buf text = {0};
+    ACT_AUTOFREE char *dump = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
+
+    if (!dump)
+        return act_error_set(err, ACT_FAIL, "cannot write '%s': the value is no JSON", path);
+    act_buf_addf(&text, "%s\n", dump);
+    int rc = act_file_write(path, text.data, text.len, (mode_t)mode, err);
+    act_buf_release(&text);
+    return rc;
+}
+
+char *codec_json_line(const json_t *value)
+{
+    char *line = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+
+    return line ? line : act_strdup("null");
+}
+
+const char *codec_json_str(const json_t *object, const char *key, const char *fallback)
+{
+    const json_t *member = json_object_get(object, key);
+
+    return json_is_string(member) ? json_string_value(member) : fallback;
+}
+
+int64_t codec_json_int(const json_t *object, const char *key, int64_t fallback)
+{
+    const json_t *member = json_object_get(object, key);
+
+    return json_is_integer(member) ? json_integer_value(member) : fallback;
+}
+
+json_t *codec_json_bytes_new(const char *text)
+{
+    size_t len = strlen(text);
+
+    if (act_utf8_valid(text, len))
+        return json_stringn(text, len);
+    ACT_AUTOFREE char *base64 = act_base64_encode(text, len);
+    return json_pack("{s:s}", "base64", base64);
+}
+
+char *codec_json_bytes_get(const json_t *value)
+{
+    const char *base64 = json_object_size(value) == 1 ? codec_json_str(value, "base64", NULL) : NULL;
+    size_t len;
+
+    if (json_is_string(value)) {
+        const char *text = json_string_value(value);
+        return strlen(text) == json_string_length(value) ? act_strdup(text) : NULL;
+    }
+    if (!base64)
+        return NULL;
+    ACT_AUTOFREE char *bytes = (char *)act_base64_decode(base64, &len);
+    return bytes && !memchr(bytes, '\0', len) ? act_strndup(bytes, len) : NULL;
+}
+
+json_t *codec_json_strv_new(const struct act_strv *strings)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < strings->n; i++)
+        json_array_append_new(array, codec_json_bytes_new(strings->v[i]));
+    return array;
+}
+
+bool codec_json_strv_get(const json_t *array, struct act_strv *out)
+{
+    size_t i;
+    json_t *member;
+
+    if (!json_is_array(array))
+        return false;
+    json_array_foreach(array, i, member)
+    {
+        char *text = codec_json_bytes_get(member);
+        if (!text)
+            return false;
+        act_strv_take(out, text);
+    }
+    return true;
+}

@@ -1,0 +1,708 @@
+/* yaml.c - libyaml's events to a tree.
+ *
+ * libyaml reads ahead at most 1 KiB for a simple key, so that the bounds on depth and number are noticed
+ * while the text is read, not afterwards. A file name is shared by all values of a document and counted, so
+ * that values can be moved between trees.
+ */
+#include "codec/yaml.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <yaml.h>
+
+#include "base/file.h"
+#include "base/text.h"
+
+enum {
+    MAX_TEXT_BYTES = 1 << 20,
+    MAX_TREE_BYTES = 8 << 20,
+    MAX_VALUES = 100000,
+    MAX_KEYS = 4096,
+    MAX_DEPTH = 64,
+};
+
+struct name {
+    size_t refs;
+    char text[];
+};
+
+struct anchor {
+    char *name;
+    const struct yaml *value; /* in the tree under construction */
+    bool open;                /* its end was not read yet */
+};
+
+struct reader {
+    yaml_parser_t parser;
+    yaml_event_t event; /* the one at hand; type YAML_NO_EVENT when consumed */
+    const char *text;
+    size_t len;
+    const char *name; /* shared name of the document */
+    struct anchor *anchors;
+    size_t n_anchors;
+    struct yaml *merged; /* a list of what stood behind "<<" */
+    size_t values_left, bytes_left;
+    struct act_error *err;
+};
+
+/* -- values -- */
+
+static struct name *name_of(const char *text)
+{
+    return (struct name *)(void *)((char *)(uintptr_t)text - offsetof(struct name, text));
+}
+
+static const char *name_new(const char *text)
+{
+    struct name *name = act_alloc(sizeof(*name) + strlen(text) + 1);
+
+    name->refs = 1;
+    strcpy(name->text, text);
+    return name->text;
+}
+
+static const char *name_ref(const char *text)
+{
+    name_of(text)->refs++;
+    return text;
+}
+
+static void name_unref(const char *text)
+{
+    struct name *name = name_of(text);
+
+    if (--name->refs == 0)
+        free(name);
+}
+
+/* A value that holds a reference to the shared name already. */
+static struct yaml *value_new(enum yaml_kind kind, const char *shared_name)
+{
+    struct yaml *value = act_calloc(1, sizeof(*value));
+
+    value->kind = kind;
+    value->file = shared_name;
+    return value;
+}
+
+static void wipe_and_free(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
+void yaml_tree_free(struct yaml *value)
+{
+    if (!value)
+        return;
+    for (size_t i = 0; i < value->n; i++)
+        yaml_tree_free(value->items[i]);
+    name_unref(value->file);
+    wipe_and_free(value->text);
+    free(value->items);
+    free(value->key);
+    free(value);
+}
+
+struct yaml *yaml_new_map(const char *name)
+{
+    return value_new(YAML_MAP, name_new(name));
+}
+
+struct yaml *yaml_new_list(const char *name)
+{
+    return value_new(YAML_LIST, name_new(name));
+}
+
+struct yaml *yaml_new_word(const char *name, const char *text)
+{
+    struct yaml *value = value_new(YAML_SCALAR, name_new(name));
+
+    value->text = act_strdup(text);
+    return value;
+}
+
+struct yaml *yaml_new_text(const char *name, const char *text)
+{
+    struct yaml *value = yaml_new_word(name, text);
+
+    value->quoted = true;
+    return value;
+}
+
+void yaml_push(struct yaml *list, struct yaml *value)
+{
+    /* Grow when the count is a power of two (or zero): no capacity field needed. */
+    if ((list->n & (list->n - 1)) == 0)
+        list->items = act_realloc(list->items, (2 * list->n + 1) * sizeof(struct yaml *));
+    list->items[list->n++] = value;
+}
+
+static struct yaml **find(const struct yaml *map, const char *key)
+{
+    for (size_t i = 0; map && map->kind == YAML_MAP && i < map->n; i++)
+        if (strcmp(map->items[i]->key, key) == 0)
+            return &map->items[i];
+    return NULL;
+}
+
+struct yaml *yaml_get(const struct yaml *map, const char *key)
+{
+    struct yaml **slot = find(map, key);
+
+    return slot ? *slot : NULL;
+}
+
+void yaml_put(struct yaml *map, const char *key, struct yaml *value)
+{
+    struct yaml **slot = find(map, key);
+    char *name = act_strdup(key);
+
+    free(value->key);
+    value->key = name;
+    if (!slot) {
+        yaml_push(map, value);
+        return;
+    }
+    yaml_tree_free(*slot);
+    *slot = value;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
+void yaml_merge(struct yaml *base, struct yaml *over)
+{
+    for (size_t i = 0; i < over->n; i++) {
+        struct yaml *value = over->items[i];
+        struct yaml *old = yaml_get(base, value->key);
+        if (old && old->kind == YAML_MAP && value->kind == YAML_MAP)
+            yaml_merge(old, value);
+        else
+            yaml_put(base, value->key, value);
+    }
+    over->n = 0;
+    yaml_tree_free(over);
+}
+
+/* -- reading -- */
+
+int yaml_error(const struct yaml *at, struct act_error *err, const char *fmt, ...)
+{
+    va_list ap;
+    char *text = NULL;
+
+    va_start(ap, fmt);
+    int n = vasprintf(&text, fmt, ap);
+    va_end(ap);
+    const char *what = n < 0 ? "invalid value" : text;
+    if (at->line)
+        act_error_set(err, ACT_CONFIG, "%s:%d:%d: %s", at->file, at->line, at->column, what);
+    else
+        act_error_set(err, ACT_CONFIG, "%s: %s", at->file, what);
+    if (n >= 0)
+        free(text);
+    return -ACT_CONFIG;
+}
+
+static int refuse_at(struct reader *r, yaml_mark_t mark, const char *why)
+{
+    return act_error_set(r->err, ACT_CONFIG, "%s:%zu:%zu: %s", r->name, mark.line + 1, mark.column + 1, why);
+}
+
+static int refuse(struct reader *r, const char *why)
+{
+    return refuse_at(r, r->event.start_mark, why);
+}
+
+/* The place of a byte of the text. */
+static yaml_mark_t mark_of(const struct reader *r, size_t offset)
+{
+    yaml_mark_t mark = {.index = offset};
+
+    for (size_t i = 0; i < offset && i < r->len; i++) {
+        mark.column += ((unsigned char)r->text[i] & 0xc0) != 0x80; /* characters, not bytes */
+        if (r->text[i] == '\n') {
+            mark.line++;
+            mark.column = 0;
+        }
+    }
+    return mark;
+}
+
+static bool is_tab_at(const struct reader *r, yaml_mark_t mark)
+{
+    const char *line = r->text, *end = r->text + r->len;
+
+    for (size_t i = 0; i < mark.line && line; i++) {
+        line = memchr(line, '\n', (size_t)(end - line));
+        line = line ? line + 1 : NULL;
+    }
+    size_t blank = 0;
+    while (line && line + blank < end && line[blank] == ' ')
+        blank++;
+    return line && line + blank < end && line[blank] == '\t';
+}
+
+static int refuse_syntax(struct reader *r)
+{
+    const yaml_parser_t *p = &r->parser;
+    const char *why = p->problem ? p->problem : "not YAML";
+    yaml_mark_t mark = p->error == YAML_READER_ERROR ? mark_of(r, p->problem_offset) : p->problem_mark;
+
+    refuse_at(r, mark, why);
+    if (is_tab_at(r, mark))
+        act_error_hint(r->err, "the line is indented with a tab, YAML takes only spaces");
+    return -ACT_CONFIG;
+}
+
+static int next(struct reader *r)
+{
+    yaml_event_delete(&r->event);
+    return yaml_parser_parse(&r->parser, &r->event) ? 0 : refuse_syntax(r);
+}
+
+/* Takes one value with len bytes of text from what is left. */
+static int charge(struct reader *r, size_t len)
+{
+    if (r->values_left == 0)
+        return refuse(r, "too many values (limit: 100000, aliases counted)");
+    if (len > r->bytes_left)
+        return refuse(r, "too much text (limit: 8 MiB, aliases counted)");
+    r->values_left--;
+    r->bytes_left -= len;
+    return 0;
+}
+
+static struct yaml *value_at_event(struct reader *r, enum yaml_kind kind)
+{
+    struct yaml *value = value_new(kind, name_ref(r->name));
+
+    value->line = (int)r->event.start_mark.line + 1;
+    value->column = (int)r->event.start_mark.column + 1;
+    return value;
+}
+
+/* -- anchors and aliases -- */
+
+/* Remembers a value under its anchor, if it has one. Returns its index + 1, or 0. */
+static size_t anchor_open(struct reader *r, const yaml_char_t *name, const struct yaml *value)
+{
+    if (!name)
+        return 0;
+    r->anchors = act_realloc(r->anchors, (r->n_anchors + 1) * sizeof(*r->anchors));
+    r->anchors[r->n_anchors++] = (struct anchor){act_strdup((const char *)name), value, true};
+    return r->n_anchors;
+}
+
+static void anchor_close(struct reader *r, size_t handle)
+{
+    if (handle)
+        r->anchors[handle - 1].open = false;
+}
+
+/* The last definition wins, as in YAML 1.1. */
+static const struct anchor *anchor_find(const struct reader *r, const char *name)
+{
+    for (size_t i = r->n_anchors; i-- > 0;)
+        if (strcmp(r->anchors[i].name, name) == 0)
+            return &r->anchors[i];
+    return NULL;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
+static int copy(struct reader *r, const struct yaml *from, int depth, struct yaml **out)
+{
+    struct yaml *to = NULL;
+    int rc = charge(r, (from->text ? strlen(from->text) : 0) + (from->key ? strlen(from->key) : 0));
+
+    if (rc == 0 && depth > MAX_DEPTH)
+        rc = refuse(r, "nested too deeply (limit: 64 levels)");
+    if (rc < 0)
+        return rc;
+    to = value_new(from->kind, name_ref(from->file));
+    to->line = from->line;
+    to->column = from->column;
+    to->key = act_strdup(from->key);
+    to->text = act_strdup(from->text);
+    to->quoted = from->quoted;
+    for (size_t i = 0; i < from->n && rc == 0; i++) {
+        struct yaml *item = NULL;
+        rc = copy(r, from->items[i], depth + 1, &item);
+        if (item)
+            yaml_push(to, item);
+    }
+    if (rc < 0) {
+        yaml_tree_free(to);
+        to = NULL;
+    }
+    *out = to;
+    return rc;
+}
+
+static int read_alias(struct reader *r, int depth, struct yaml **out)
+{
+    const struct anchor *anchor = anchor_find(r, (const char *)r->event.data.alias.anchor);
+
+    if (!anchor)
+        return refuse(r, "an alias (*...) to something that was not defined before; quote text that starts "
+                         "with '*'");
+    if (anchor->open)
+        return refuse(r, "an alias inside of what it stands for");
+    int rc = copy(r, anchor->value, depth, out);
+    if (rc == 0) {
+        free((*out)->key);
+        (*out)->key = NULL;
+    }
+    return rc;
+}
+
+/* -- scalars, lists, maps -- */
+
+/* What a tag says about a scalar: 1 text, 0 nothing, -1 the words of YAML count though it is quoted, -2 what
+ * is not supported. */
+static int tag_meaning(const yaml_char_t *tag)
+{
+    static const struct {
+        const char *tag;
+        int meaning;
+    } tags[] = {
+        {"!", 1},           {YAML_STR_TAG, 1},    {YAML_NULL_TAG, -1}, {YAML_BOOL_TAG, -1},
+        {YAML_INT_TAG, -1}, {YAML_FLOAT_TAG, -1},
+    };
+
+    if (!tag)
+        return 0;
+    for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++)
+        if (strcmp((const char *)tag, tags[i].tag) == 0)
+            return tags[i].meaning;
+    return -2;
+}
+
+static int read_scalar(struct reader *r, struct yaml **out)
+{
+    const char *text = (const char *)r->event.data.scalar.value;
+    size_t len = r->event.data.scalar.length;
+    int meaning = tag_meaning(r->event.data.scalar.tag);
+    int rc = charge(r, len);
+
+    if (rc < 0)
+        return rc;
+    if (strlen(text) != len)
+        return refuse(r, "text with a NUL character");
+    if (meaning == -2)
+        return refuse(r, "a tag (!...) that is not supported; quote text that starts with '!'");
+    struct yaml *value = value_at_event(r, YAML_SCALAR);
+    value->text = act_strndup(text, len);
+    value->quoted = meaning ? meaning > 0 : r->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
+    anchor_close(r, anchor_open(r, r->event.data.scalar.anchor, value));
+    *out = value;
+    return 0;
+}
+
+static int read_value(struct reader *r, int depth, struct yaml **out);
+
+// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
+static int read_list(struct reader *r, int depth, struct yaml *list)
+{
+    int rc;
+
+    while ((rc = next(r)) == 0 && r->event.type != YAML_SEQUENCE_END_EVENT) {
+        struct yaml *item = NULL;
+        rc = read_value(r, depth + 1, &item);
+        if (rc < 0)
+            return rc;
+        yaml_push(list, item);
+    }
+    return rc;
+}
+
+/* Adds copies of the members of one map behind "<<" that are not there already. */
+static int merge_defaults(struct reader *r, int depth, struct yaml *map, const struct yaml *from)
+{
+    int rc = from->kind == YAML_MAP ? 0 : yaml_error(from, r->err, "'<<' takes a map or a list of maps");
+
+    for (size_t i = 0; i < from->n && rc == 0; i++) {
+        struct yaml *value = NULL;
+        rc = map->n < MAX_KEYS ? charge(r, 0) : refuse(r, "too many keys in one map (limit: 4096)");
+        if (rc < 0 || yaml_get(map, from->items[i]->key))
+            continue;
+        rc = copy(r, from->items[i], depth + 1, &value);
+        if (rc == 0)
+            yaml_push(map, value);
+    }
+    return rc;
+}
+
+/* Applies what stood behind "<<"; of several maps the first wins. The source lives on until the document is
+ * read, because anchors may point into it. */
+static int apply_merge_key(struct reader *r, int depth, struct yaml *map, struct yaml *source)
+{
+    int rc = 0;
+
+    yaml_push(r->merged, source);
+    if (source->kind != YAML_LIST)
+        return merge_defaults(r, depth, map, source);
+    for (size_t i = 0; i < source->n && rc == 0; i++)
+        rc = merge_defaults(r, depth, map, source->items[i]);
+    return rc;
+}
+
+static int read_key(struct reader *r, const struct yaml *map, bool seen_merge, char **out)
+{
+    const char *key = (const char *)r->event.data.scalar.value;
+
+    if (r->event.type != YAML_SCALAR_EVENT || strlen(key) != r->event.data.scalar.length)
+        return refuse(r, "a key must be plain text");
+    if (yaml_get(map, key) || (seen_merge && strcmp(key, "<<") == 0)) {
+        refuse(r, "the key is given twice");
+        return act_error_hint(r->err, "key '%s'", key);
+    }
+    if (map->n >= MAX_KEYS)
+        return refuse(r, "too many keys in one map (limit: 4096)");
+    *out = act_strdup(key);
+    return charge(r, strlen(key));
+}
+
+/* Reads the value of a key and puts it into the map, or into merge when the key is "<<". */
+// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
+static int read_member(struct reader *r, int depth, struct yaml *map, struct yaml **merge)
+{
+    char *key = NULL;
+    struct yaml *value = NULL;
+    yaml_mark_t mark = r->event.start_mark;
+    int rc = read_key(r, map, *merge != NULL, &key);
+
+    if (rc == 0)
+        rc = next(r);
+    if (rc == 0)
+        rc = read_value(r, depth + 1, &value);
+    if (rc < 0) {
+        free(key);
+        return rc;
+    }
+    value->line = (int)mark.line + 1;
+    value->column = (int)mark.column + 1;
+    value->key = key;
+    if (strcmp(key, "<<") == 0)
+        *merge = value;
+    else
+        yaml_push(map, value);
+    return 0;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
+static int read_map(struct reader *r, int depth, struct yaml *map)
+{
+    struct yaml *merge = NULL;
+    int rc;
+
+    while ((rc = next(r)) == 0 && r->event.type != YAML_MAPPING_END_EVENT) {
+        rc = read_member(r, depth, map, &merge);
+        if (rc < 0)
+            break;
+    }
+    if (rc == 0 && merge)
+        return apply_merge_key(r, depth, map, merge);
+    yaml_tree_free(merge);
+    return rc;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
+static int read_collection(struct reader *r, int depth, struct yaml **out)
+{
+    bool is_map = r->event.type == YAML_MAPPING_START_EVENT;
+    const yaml_char_t *tag = is_map ? r->event.data.mapping_start.tag : r->event.data.sequence_start.tag;
+    const char *plain_tag = is_map ? YAML_MAP_TAG : YAML_SEQ_TAG;
+
+    if (depth > MAX_DEPTH)
+        return refuse(r, "nested too deeply (limit: 64 levels)");
+    if (tag && strcmp((const char *)tag, plain_tag) != 0)
+        return refuse(r, "a tag (!...) that is not supported");
+    int rc = charge(r, 0);
+    if (rc < 0)
+        return rc;
+    struct yaml *value = value_at_event(r, is_map ? YAML_MAP : YAML_LIST);
+    size_t anchor = anchor_open(
+        r, is_map ? r->event.data.mapping_start.anchor : r->event.data.sequence_start.anchor, value);
+    rc = is_map ? read_map(r, depth, value) : read_list(r, depth, value);
+    anchor_close(r, anchor);
+    if (rc < 0)
+        yaml_tree_free(value);
+    else
+        *out = value;
+    return rc;
+}
+
+/* The value that begins with the event at hand. *out is set only on success. */
+// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
+static int read_value(struct reader *r, int depth, struct yaml **out)
+{
+    switch (r->event.type) {
+    case YAML_ALIAS_EVENT:
+        return read_alias(r, depth, out);
+    case YAML_SCALAR_EVENT:
+        return read_scalar(r, out);
+    default:
+        return read_collection(r, depth, out);
+    }
+}
+
+/* -- the document -- */
+
+static int read_root(struct reader *r, struct yaml **out)
+{
+    int rc = next(r); /* the start of the stream */
+
+    if (rc == 0)
+        rc = next(r);
+    if (rc == 0 && r->event.type == YAML_DOCUMENT_START_EVENT) {
+        rc = next(r);
+        if (rc == 0)
+            rc = read_value(r, 1, out);
+        if (rc == 0)
+            rc = next(r); /* the end of the document */
+        if (rc == 0)
+            rc = next(r);
+        if (rc == 0 && r->event.type != YAML_STREAM_END_EVENT)
+            rc = refuse(r, "a second document ('---'); only one is allowed");
+    }
+    if (rc == 0 && yaml_is_null(*out)) {
+        yaml_tree_free(*out);
+        *out = yaml_new_map(r->name);
+        (*out)->line = (*out)->column = 1;
+    }
+    return rc;
+}
+
+static int read_document(struct reader *r, struct yaml **out)
+{
+    if (r->len > MAX_TEXT_BYTES)
+        return act_error_set(r->err, ACT_CONFIG, "%s: larger than 1 MiB", r->name);
+    for (size_t at = 0, n; at < r->len; at += n) {
+        const char *end = memchr(r->text + at, '\n', r->len - at);
+        n = end ? (size_t)(end - r->text) + 1 - at : r->len - at;
+        if (!act_utf8_valid(r->text + at, n))
+            return refuse_at(r, mark_of(r, at), "the line is not UTF-8 text");
+    }
+    if (!yaml_parser_initialize(&r->parser))
+        return act_error_set(r->err, ACT_FAIL, "%s: not enough memory", r->name);
+    yaml_parser_set_encoding(&r->parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&r->parser, (const unsigned char *)r->text, r->len);
+    int rc = read_root(r, out);
+    yaml_event_delete(&r->event);
+    yaml_parser_delete(&r->parser);
+    return rc;
+}
+
+int yaml_parse(const char *text, size_t len, const char *name, struct yaml **out, struct act_error *err)
+{
+    bool bom = len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
+    struct reader r = {
+        .text = text + (bom ? 3 : 0),
+        .len = len - (bom ? 3 : 0),
+        .name = name_new(name),
+        .merged = yaml_new_list(name),
+        .values_left = MAX_VALUES,
+        .bytes_left = MAX_TREE_BYTES,
+        .err = err,
+    };
+
+    *out = NULL;
+    int rc = read_document(&r, out);
+    if (rc < 0) {
+        yaml_tree_free(*out);
+        *out = NULL;
+    }
+    for (size_t i = 0; i < r.n_anchors; i++)
+        free(r.anchors[i].name);
+    free(r.anchors);
+    yaml_tree_free(r.merged);
+    name_unref(r.name);
+    return rc;
+}
+
+int yaml_read(const char *path, const char *name, struct yaml **out, struct act_error *err)
+{
+    char *text = NULL;
+    size_t len = 0;
+    int rc = act_file_read(path, MAX_TEXT_BYTES, &text, &len, err);
+
+    *out = NULL;
+    if (rc < 0)
+        return rc;
+    rc = yaml_parse(text, len, name ? name : path, out, err);
+    explicit_bzero(text, len);
+    free(text);
+    return rc;
+}
+
+/* -- what a scalar means -- */
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (strcmp(text, *words) == 0)
+            return true;
+    return false;
+}
+
+static bool is_plain(const struct yaml *value)
+{
+    return value && value->kind == YAML_SCALAR && !value->quoted;
+}
+
+bool yaml_is_null(const struct yaml *value)
+{
+    static const char *const words[] = {"", "~", "null", "Null", "NULL", NULL};
+
+    return !value || (is_plain(value) && is_one_of(value->text, words));
+}
+
+bool yaml_as_bool(const struct yaml *value, bool *out)
+{
+    static const char *const yes[] = {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", NULL};
+    static const char *const no[] = {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", NULL};
+
+    if (!is_plain(value))
+        return false;
+    *out = is_one_of(value->text, yes);
+    return *out || is_one_of(value->text, no);
+}
+
+bool yaml_as_int(const struct yaml *value, int64_t *out)
+{
+    static const struct {
+        const char *prefix, *digits;
+        int base;
+    } forms[] = {
+        {"0x", "0123456789abcdefABCDEF", 16},
+        {"0b", "01", 2},
+        {"0", "01234567", 8},
+        {"", "0123456789", 10},
+    };
+    char digits[80];
+    size_t n = 0, f = 0;
+
+    if (!is_plain(value) || strlen(value->text) >= sizeof(digits))
+        return false;
+    const char *c = value->text + (*value->text == '+' || *value->text == '-');
+    if (*c < '0' || *c > '9')
+        return false;
+    if (*value->text == '-')
+        digits[n++] = '-';
+    while (!act_starts_with(c, forms[f].prefix) || (f == 2 && c[1] == '\0'))
+        f++;
+    for (c += strlen(forms[f].prefix); *c; c++)
+        if (*c != '_' && !strchr(forms[f].digits, *c))
+            return false;
+        else if (*c != '_')
+            digits[n++] = *c;
+    digits[n] = '\0';
+    if (n == 0 || digits[n - 1] == '-')
+        return false;
+    errno = 0;
+    *out = strtoll(digits, NULL, forms[f].base);
+    return errno == 0;
+}

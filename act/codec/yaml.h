@@ -1,9 +1,9 @@
 /* yaml.h - YAML (and so JSON) documents as a tree that remembers where every value stands.
  *
- * Bounded: 1 MiB of text, 64 levels, 100,000 values. Aliases and merge keys ("<<") are resolved by copying
- * within those bounds. Only one document per file. Scalars keep their text; what type it is, is the reader's
- * question (yaml_as_*), answered by the YAML 1.1 words that PyYAML takes (true/yes/on, ~, null, 0x10, 1_000),
- * unless the scalar was quoted.
+ * Bounded: 1 MiB of text, 64 levels, 100,000 values, 4,096 keys in one map. Aliases and merge keys ("<<") are
+ * resolved by copying within those bounds (and 8 MiB of text). Only one document per file. Scalars keep their
+ * text; what type it is, is the reader's question (yaml_as_*), answered by the YAML 1.1 words that PyYAML
+ * takes (true/yes/on, ~, null, 0x10, 1_000; not the sexagesimal 1:30), unless the scalar was quoted.
  */
 #ifndef ACT_CODEC_YAML_H
 #define ACT_CODEC_YAML_H
@@ -23,25 +23,40 @@ struct yaml {
     bool quoted;         /* YAML_SCALAR: was quoted, so it is a string */
     struct yaml **items; /* YAML_LIST, YAML_MAP: n of them */
     size_t n;
-    const char *file; /* owned by the root of the tree */
-    int line, column; /* of the value, or of the key inside a map; from 1 */
+    const char *file; /* where it was read; lives as long as the value, wherever that is moved to */
+    int line, column; /* of the value, or of the key inside a map; from 1; 0: not read from text */
 };
 
 /* name: for messages, "name:line:column: ...". An empty document is an empty map. Duplicate keys are errors.
- */
+ * All errors are ACT_CONFIG, except that a file cannot be read; none quotes a value, which may be secret. */
 int yaml_parse(const char *text, size_t len, const char *name, struct yaml **out,
                struct act_error *err) ACT_NODISCARD;
-int yaml_read(const char *path, struct yaml **out, struct act_error *err) ACT_NODISCARD;
-void yaml_free(struct yaml *root);
+int yaml_read(const char *path, const char *name, struct yaml **out, struct act_error *err) ACT_NODISCARD;
+/* Wipes what it frees. (The plain name yaml_free belongs to libyaml.) */
+void yaml_tree_free(struct yaml *value);
 
 /* The member of a map, or NULL. */
 struct yaml *yaml_get(const struct yaml *map, const char *key);
+
+/* Values that were not read from text: an empty map or list, a string, a scalar that yaml_as_* may read. */
+struct yaml *yaml_new_map(const char *name);
+struct yaml *yaml_new_list(const char *name);
+struct yaml *yaml_new_text(const char *name, const char *text);
+struct yaml *yaml_new_word(const char *name, const char *text);
+
+/* These take ownership of value. put replaces a member of that name. */
+void yaml_put(struct yaml *map, const char *key, struct yaml *value);
+void yaml_push(struct yaml *list, struct yaml *value);
+
+/* Moves the members of the map over into the map base and frees over: a map in both is merged in turn, else
+ * the value of over wins, as a nested dict update does. */
+void yaml_merge(struct yaml *base, struct yaml *over);
 
 bool yaml_is_null(const struct yaml *value); /* missing (NULL), empty, ~ or null */
 bool yaml_as_bool(const struct yaml *value, bool *out);
 bool yaml_as_int(const struct yaml *value, int64_t *out);
 
-/* Sets err to "file:line:column: <formatted>" with ACT_CONFIG; returns -ACT_CONFIG. */
+/* Sets err to "file:line:column: <formatted>" (or "file: ...") with ACT_CONFIG; returns -ACT_CONFIG. */
 int yaml_error(const struct yaml *at, struct act_error *err, const char *fmt, ...) ACT_PRINTF(3, 4);
 
 #endif

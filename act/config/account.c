@@ -1,0 +1,274 @@
+/* account.c - account files. No message quotes a secret. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/dirs.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "config/config_internal.h"
+
+#define BLOB_DOMAIN "blob.core.windows.net"
+
+enum { MIN_CONTAINER = 3, MAX_CONTAINER = 63, MAX_ACCOUNT = 63 };
+
+static struct yaml *built_in_tree(const struct config *config)
+{
+    ACT_AUTOFREE char *state = act_state_dir();
+    ACT_AUTOFREE char *below = act_path_join(state, "store");
+    ACT_AUTOFREE char *folder = config_absolute(below, config->values->current_dir);
+    struct yaml *tree = yaml_new_map(CONFIG_BUILT_IN);
+
+    yaml_put(tree, "folder", yaml_new_text(CONFIG_DEFAULT, folder));
+    return tree;
+}
+
+/* A file without secrets takes them from the environment, when that is not meant for another account. */
+static void add_environment(struct yaml *tree)
+{
+    static const struct {
+        const char *key, *variable, *auth;
+    } rows[] = {
+        {"account_key", "AZURE_STORAGE_KEY", "key"},
+        {"sas_token", "AZURE_STORAGE_SAS_TOKEN", "sas"},
+    };
+    const struct yaml *name = yaml_get(tree, "account_name"), *auth = yaml_get(tree, "auth");
+    const char *meant = getenv("AZURE_STORAGE_ACCOUNT");
+    bool has_key = !yaml_is_null(yaml_get(tree, "account_key"));
+    bool has_sas = !yaml_is_null(yaml_get(tree, "sas_token"));
+
+    if (yaml_is_null(name) || name->kind != YAML_SCALAR ||
+        (meant && *meant && strcmp(meant, name->text) != 0))
+        return;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *value = getenv(rows[i].variable);
+        bool wanted = yaml_is_null(auth) ? !has_key && !has_sas
+                                         : auth->kind == YAML_SCALAR && strcmp(auth->text, rows[i].auth) == 0;
+        if (!value || !*value || !wanted || !yaml_is_null(yaml_get(tree, rows[i].key)))
+            continue;
+        ACT_AUTOFREE char *origin = act_sprintf("$%s", rows[i].variable);
+        yaml_put(tree, rows[i].key, yaml_new_text(origin, value));
+    }
+}
+
+/* -- checks -- */
+
+static bool consists_of(const char *text, const char *more)
+{
+    for (; *text; text++)
+        if (!islower((unsigned char)*text) && !isdigit((unsigned char)*text) && !strchr(more, *text))
+            return false;
+    return true;
+}
+
+static void check_names(const struct config_account *a, const struct yaml *tree, struct config_findings *f)
+{
+    const struct yaml *account = yaml_get(tree, "account_name"),
+                      *container = yaml_get(tree, "container_name");
+    size_t n = a->container_name ? strlen(a->container_name) : 0;
+
+    if (!a->account_name || !*a->account_name)
+        config_problem(f, account ? account : tree,
+                       "'account_name' is missing (or 'folder', for a store that "
+                       "is a folder)");
+    else if (!consists_of(a->account_name, "-") || strlen(a->account_name) > MAX_ACCOUNT)
+        config_problem(f, account,
+                       "'%s' cannot be the name of a storage account, which consists of lower-case "
+                       "letters and digits",
+                       a->account_name);
+    if (n == 0)
+        config_problem(f, container ? container : tree, "'container_name' is missing");
+    else if (!consists_of(a->container_name + (*a->container_name == '$'), "-") || n < MIN_CONTAINER ||
+             n > MAX_CONTAINER)
+        config_problem(f, container,
+                       "'%s' cannot be the name of a container, which consists of %d to %d "
+                       "lower-case letters, digits and '-'",
+                       a->container_name, MIN_CONTAINER, MAX_CONTAINER);
+}
+
+static void check_secrets(struct config_account *a, const struct yaml *tree, struct config_findings *f)
+{
+    size_t len;
+
+    if (a->sas_token && *a->sas_token == '?')
+        memmove(a->sas_token, a->sas_token + 1, strlen(a->sas_token));
+    if (a->sas_token && (!strchr(a->sas_token, '=') || strpbrk(a->sas_token, " \t\r\n")))
+        config_problem(f, yaml_get(tree, "sas_token"), "'sas_token' is not of the form 'sv=...&sig=...'");
+    if (a->account_key) {
+        uint8_t *key = act_base64_decode(a->account_key, &len);
+        if (!key || len == 0)
+            config_problem(f, yaml_get(tree, "account_key"),
+                           "'account_key' is not base64; copy it again, as a whole");
+        if (key)
+            explicit_bzero(key, len);
+        free(key);
+    }
+    if (act_streq(a->auth, "key") && !a->account_key)
+        config_problem(f, yaml_get(tree, "auth"), "'auth: key' without 'account_key' or $AZURE_STORAGE_KEY");
+    if (act_streq(a->auth, "sas") && !a->sas_token)
+        config_problem(f, yaml_get(tree, "auth"),
+                       "'auth: sas' without 'sas_token' or $AZURE_STORAGE_SAS_TOKEN");
+}
+
+static bool is_loopback(const char *host, size_t n)
+{
+    return (n == strlen("localhost") && strncmp(host, "localhost", n) == 0) ||
+           act_starts_with(host, "127.") || act_starts_with(host, "[::1]");
+}
+
+static void check_endpoint(struct config_account *a, const struct yaml *tree, struct config_findings *f)
+{
+    const struct yaml *at = yaml_get(tree, "endpoint");
+
+    if (!a->endpoint || !*a->endpoint) {
+        free(a->endpoint);
+        a->endpoint = act_sprintf("https://%s." BLOB_DOMAIN, a->account_name ? a->account_name : "");
+        return;
+    }
+    bool plain = act_starts_with(a->endpoint, "http://");
+    const char *host = strstr(a->endpoint, "://");
+    if ((!plain && !act_starts_with(a->endpoint, "https://")) || strpbrk(a->endpoint, "?#@ \t\r\n\\") ||
+        host[3] == '\0' || host[3] == '/') {
+        config_problem(f, at,
+                       "'endpoint' must be a URL as 'https://host' or 'http://127.0.0.1:10000/account'");
+        return;
+    }
+    host += 3;
+    for (size_t n = strlen(a->endpoint); a->endpoint[n - 1] == '/';)
+        a->endpoint[--n] = '\0';
+    if (plain && !is_loopback(host, strcspn(host, ":/")) && (a->account_key || a->sas_token))
+        config_doubt(f, at,
+                     "'endpoint' is not encrypted (http), everybody on the way can read the data; use "
+                     "https");
+}
+
+static void check_folder_store(struct config_account *a, const struct config *config, const struct yaml *tree,
+                               struct config_findings *f)
+{
+    static const char *const others[] = {"account_name",   "account_key", "sas_token",
+                                         "container_name", "endpoint",    "auth"};
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (!yaml_is_null(yaml_get(tree, others[i])))
+            config_problem(f, yaml_get(tree, others[i]),
+                           "'%s' beside 'folder': a store is either a folder or "
+                           "a storage account",
+                           others[i]);
+    char *folder = config_absolute(a->folder, config->project_root);
+    free(a->folder);
+    a->folder = folder;
+}
+
+/* Once per file. */
+static void check_mode(const struct config *config, const struct config_account *a, struct yaml *tree,
+                       struct config_findings *f)
+{
+    struct stat st;
+    const struct yaml *key = yaml_get(tree, "account_key"), *sas = yaml_get(tree, "sas_token");
+    bool has_secret = (!yaml_is_null(key) && *key->file != '$') || (!yaml_is_null(sas) && *sas->file != '$');
+
+    if (!has_secret || act_strv_has(&config->values->warned, a->file) || stat(a->file, &st) < 0 ||
+        (st.st_mode & (S_IRGRP | S_IROTH)) == 0)
+        return;
+    act_strv_push(&config->values->warned, a->file);
+    tree->line = 0; /* it is about the file as a whole */
+    config_doubt(f, tree, "holds secrets and can be read by other users; run 'chmod 600 %s'", a->file);
+}
+
+/* -- reading -- */
+
+static int read_tree(const struct config *config, const struct config_folder *folder, struct yaml **out,
+                     struct act_error *err)
+{
+    const struct yaml *origin = config_account_origin(config, folder);
+    const char *file = folder->account_file;
+
+    if (strcmp(file, CONFIG_BUILT_IN) == 0) {
+        *out = built_in_tree(config);
+        return 0;
+    }
+    int rc = yaml_read(file, config_display(file, config->project_root), out, err);
+    if (rc < 0 && rc != -ACT_CONFIG) {
+        act_error_prefix(err, "'azure_blob_config_file' of '%s'", folder->name);
+        act_error_prefix(err, "%s:%d:%d", origin->file, origin->line, origin->column);
+    }
+    if (rc == 0 && (*out)->kind != YAML_MAP)
+        rc = yaml_error(*out, err, "must be a map of keys and values, as 'account_name: ...'");
+    return rc;
+}
+
+static int check_asked(const struct config *config, const struct config_folder *folder, struct act_error *err)
+{
+    const char *where = config->file ? config_display(config->file, config->project_root) : CONFIG_BUILT_IN;
+
+    if (!folder->path || !folder->account_file)
+        return act_error_set(err, ACT_CONFIG,
+                             "%s: no 'code_path' in 'config_param', so there is no place for the code; add "
+                             "'code_path: {azure_blob_config_file: ..., path: .../code.zip}'",
+                             where);
+    if (strcmp(folder->storage_type, "blob") != 0)
+        return act_error_set(err, ACT_CONFIG,
+                             "%s: the storage_type '%s' of '%s' (Azure Files) is not supported; use 'blob'",
+                             where, folder->storage_type, folder->name);
+    return 0;
+}
+
+int config_account_read(const struct config *config, const struct config_folder *folder,
+                        struct config_account *out, struct yaml **out_tree, struct config_findings *f,
+                        struct act_error *err)
+{
+    int rc = check_asked(config, folder, err);
+
+    *out = (struct config_account){0};
+    *out_tree = NULL;
+    if (rc == 0)
+        rc = read_tree(config, folder, out_tree, err);
+    if (rc < 0) {
+        yaml_tree_free(*out_tree);
+        *out_tree = NULL;
+        return rc;
+    }
+    struct yaml *tree = *out_tree;
+    if (yaml_is_null(yaml_get(tree, "folder")))
+        add_environment(tree);
+    config_read_keys(config_account_keys, "", tree, out, f);
+    config_warn_unknown(config_account_keys, "", tree, f);
+    out->file = act_strdup(folder->account_file);
+    if (out->folder) {
+        check_folder_store(out, config, tree, f);
+    } else {
+        check_names(out, tree, f);
+        check_secrets(out, tree, f);
+        check_endpoint(out, tree, f);
+    }
+    check_mode(config, out, tree, f);
+    return 0;
+}
+
+int config_account(const struct config *config, const struct config_folder *folder,
+                   struct config_account *out, struct act_error *err)
+{
+    struct config_findings f = {0};
+    struct yaml *tree = NULL;
+    int rc = config_account_read(config, folder, out, &tree, &f, err);
+
+    yaml_tree_free(tree);
+    for (size_t i = 0; i < f.warnings.n; i++)
+        act_warn("%s", f.warnings.v[i]);
+    if (rc == 0 && f.problems.n > 0)
+        rc = act_error_set(err, ACT_CONFIG, "%s", f.problems.v[0]);
+    if (rc < 0)
+        config_account_release(out);
+    config_findings_release(&f);
+    return rc;
+}
+
+void config_account_release(struct config_account *account)
+{
+    config_release_keys(config_account_keys, "", account);
+    free(account->file);
+    *account = (struct config_account){0};
+}

@@ -1,0 +1,63 @@
+/* check.c - everything that is wrong with a configuration. */
+#include <string.h>
+
+#include "config/config_internal.h"
+
+static void check_account(const struct config *config, const struct config_folder *folder,
+                          struct act_strv *seen, struct config_findings *f)
+{
+    struct config_account account;
+    struct yaml *tree = NULL;
+    struct act_error err;
+
+    if (!folder->account_file || !folder->path || act_strv_has(seen, folder->account_file))
+        return;
+    act_strv_push(seen, folder->account_file);
+    if (config_account_read(config, folder, &account, &tree, f, &err) < 0)
+        act_strv_push(&f->problems, err.text);
+    config_account_release(&account);
+    yaml_tree_free(tree);
+}
+
+static void need(const struct config *c, const char *key, const char *value, struct config_findings *f)
+{
+    if (!value)
+        config_problem(f, c->values->tree, "the platform '%s' needs '%s'", c->platform, key);
+}
+
+/* What only some verbs need; the others work without. */
+static void check_platform(const struct config *c, struct config_findings *f)
+{
+    if (!config_is_azureml(c->platform))
+        return;
+    need(c, "aml_config.subscription_id", c->workspace.subscription_id, f);
+    need(c, "aml_config.resource_group", c->workspace.resource_group, f);
+    need(c, "aml_config.workspace_name", c->workspace.workspace_name, f);
+    need(c, "compute_target", c->compute_target, f);
+    need(c, "docker.image", c->docker.image, f);
+    need(c, "config_param.code_path", c->code.path, f);
+}
+
+int config_check(const struct config_request *request, struct act_strv *out_problems, struct act_error *err)
+{
+    struct config_findings f = {0};
+    struct act_strv seen = {0};
+    struct config c;
+    int rc = config_load_all(request, &c, &f, err);
+
+    if (rc == 0) {
+        check_platform(&c, &f);
+        check_account(&c, &c.code, &seen, &f);
+        for (size_t i = 0; i < c.n_folders; i++)
+            check_account(&c, &c.folders[i], &seen, &f);
+    } else if (rc == -ACT_CONFIG) {
+        act_strv_push(&f.problems, err ? err->text : "not readable");
+        rc = 0;
+    }
+    act_strv_copy(out_problems, f.problems.v, f.problems.n);
+    act_strv_copy(out_problems, f.warnings.v, f.warnings.n);
+    config_release(&c);
+    act_strv_release(&seen);
+    config_findings_release(&f);
+    return rc;
+}

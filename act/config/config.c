@@ -1,0 +1,422 @@
+/* config.c - one configuration from all its sources. */
+#include "config/config.h"
+
+#include <ctype.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "config/config_internal.h"
+
+enum { MAX_WORKSPACE_BYTES = 1 << 20, MAX_EXPERIMENT_NAME = 200 };
+
+#define ROW "config_param.*."
+
+/* -- the workspace -- */
+
+bool config_is_azureml(const char *platform)
+{
+    return act_streq(platform, "aml") || act_streq(platform, "itp") || act_streq(platform, "singularity");
+}
+
+static int read_workspace(const char *path, const char *name, struct yaml *into, struct act_error *err)
+{
+    static const char *const members[] = {"subscription_id", "resource_group", "workspace_name"};
+    ACT_AUTOFREE char *text = NULL;
+    CODEC_AUTOJSON json_t *json = NULL;
+    size_t len = 0;
+    int rc = act_file_read(path, MAX_WORKSPACE_BYTES, &text, &len, err);
+
+    if (rc == 0)
+        rc = codec_json_parse(text, len, name, &json, err);
+    if (rc < 0)
+        return rc;
+    if (!json_is_object(json))
+        return act_error_set(err, ACT_CONFIG, "%s: must be an object with 'workspace_name' and so on", name);
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+        const json_t *member = json_object_get(json, members[i]);
+        if (member && !json_is_string(member) && !json_is_null(member))
+            return act_error_set(err, ACT_CONFIG, "%s: '%s' must be text", name, members[i]);
+        if (json_is_string(member))
+            yaml_put(into, members[i], yaml_new_text(name, json_string_value(member)));
+    }
+    return 0;
+}
+
+/* Replaces the name of the workspace file by what it holds. Platforms without a workspace do not miss it. */
+static void resolve_workspace(struct config *c, struct config_findings *f)
+{
+    const struct yaml *value = yaml_get(c->values->tree, "aml_config");
+    struct act_error err;
+
+    if (yaml_is_null(value) || value->kind != YAML_SCALAR)
+        return;
+    ACT_AUTOFREE char *path = config_absolute(value->text, c->project_root);
+    const char *name = config_display(path, c->project_root);
+    struct yaml *workspace = yaml_new_map(name);
+    bool wanted = config_is_azureml(c->platform) || access(path, F_OK) == 0;
+    if (wanted && read_workspace(path, name, workspace, &err) < 0)
+        config_problem(f, value, "'aml_config': %s", err.text);
+    yaml_put(c->values->tree, "aml_config", workspace);
+}
+
+/* -- config_param -- */
+
+/* "code_path: some/code.zip" is short for "code_path: {path: some/code.zip}". */
+static void expand_short_rows(struct yaml *rows)
+{
+    for (size_t i = 0; rows && rows->kind == YAML_MAP && i < rows->n; i++) {
+        const struct yaml *item = rows->items[i];
+        if (yaml_is_null(item) || item->kind != YAML_SCALAR)
+            continue;
+        struct yaml *row = yaml_new_map(item->file), *path = yaml_new_text(item->file, item->text);
+        row->line = path->line = item->line;
+        row->column = path->column = item->column;
+        yaml_put(row, "path", path);
+        yaml_put(rows, item->key, row);
+    }
+}
+
+static bool has_parent_segment(const char *path)
+{
+    for (size_t n; *path; path += n + (path[n] == '/')) {
+        n = strcspn(path, "/");
+        if (n == 2 && path[0] == '.' && path[1] == '.')
+            return true;
+    }
+    return false;
+}
+
+static bool has_control(const char *text)
+{
+    for (; *text; text++)
+        if (iscntrl((unsigned char)*text))
+            return true;
+    return false;
+}
+
+/* Brings a path in the store to its form: "data/x" for "/data//x/". */
+static void check_store_path(struct config_folder *folder, const struct yaml *row, struct config_findings *f)
+{
+    const struct yaml *at = yaml_get(row, "path");
+
+    if (!folder->path || !*folder->path) {
+        config_problem(f, at ? at : row, "'%s' has no 'path', its place in the store", row->key);
+        return;
+    }
+    if (has_parent_segment(folder->path) || has_control(folder->path))
+        config_problem(f, at, "the path of '%s' must not contain '..' or control characters", row->key);
+    ACT_AUTOFREE char *clean = act_path_clean(folder->path);
+    const char *start = clean + strspn(clean, "/");
+    free(folder->path);
+    folder->path = act_strdup(strcmp(start, ".") == 0 ? "" : start);
+    if (!*folder->path && strcmp(row->key, "code_path") == 0)
+        config_problem(f, at, "the path of 'code_path' must be that of a zip file");
+}
+
+static char *top_level_text(const struct config *c, const char *key)
+{
+    const struct yaml *value = yaml_get(c->values->tree, key);
+
+    return yaml_is_null(value) || value->kind != YAML_SCALAR ? NULL : act_strdup(value->text);
+}
+
+static void read_row(const struct config *c, const struct yaml *row, struct config_folder *folder,
+                     struct config_findings *f)
+{
+    config_read_keys(config_cluster_keys, ROW, row, folder, f);
+    config_warn_unknown(config_cluster_keys, ROW, row, f);
+    check_store_path(folder, row, f);
+    if (!folder->datastore_name)
+        folder->datastore_name = top_level_text(c, "datastore_name");
+    char *file = folder->account_file ? folder->account_file : top_level_text(c, "azure_blob_config_file");
+    if (!file || !*file)
+        config_problem(f, row, "'%s' has no 'azure_blob_config_file', and there is none at the top level",
+                       row->key);
+    folder->account_file = file;
+    if (file && *file && strcmp(file, CONFIG_BUILT_IN) != 0) {
+        folder->account_file = config_absolute(file, c->project_root);
+        free(file);
+    }
+}
+
+/* The name of the local folder of a row: "data" of "data_folder"; NULL for another kind of key. New string.
+ */
+static char *folder_of_key(const char *key)
+{
+    static const char suffix[] = "_folder";
+    size_t n = strlen(key);
+
+    if (n < sizeof(suffix) || !act_ends_with(key, suffix))
+        return NULL;
+    return act_strndup(key, n - (sizeof(suffix) - 1));
+}
+
+static void read_folder(struct config *c, const struct yaml *row, struct config_findings *f)
+{
+    char *name = folder_of_key(row->key);
+
+    if (!name) {
+        config_doubt(f, row, "unknown key '%s' in 'config_param'; there are 'code_path' and '<name>_folder'",
+                     row->key);
+        return;
+    }
+    if (!act_path_is_safe(name, strlen(name)) || strchr(name, '/') || has_control(name)) {
+        config_problem(f, row, "'%s' cannot be a folder of the project; only folders at its top are mapped",
+                       name);
+        free(name);
+        return;
+    }
+    c->folders = act_realloc(c->folders, (c->n_folders + 1) * sizeof(*c->folders));
+    struct config_folder *folder = &c->folders[c->n_folders++];
+    *folder = (struct config_folder){.name = name};
+    read_row(c, row, folder, f);
+}
+
+static void read_rows(struct config *c, struct config_findings *f)
+{
+    struct yaml *rows = yaml_get(c->values->tree, "config_param");
+
+    expand_short_rows(rows);
+    c->code.name = act_strdup("code");
+    for (size_t i = 0; rows && rows->kind == YAML_MAP && i < rows->n; i++) {
+        const struct yaml *row = rows->items[i];
+        if (yaml_is_null(row))
+            continue;
+        if (row->kind != YAML_MAP)
+            config_problem(f, row, "'%s' must be a map with 'azure_blob_config_file' and 'path', or a path",
+                           row->key);
+        else if (strcmp(row->key, "code_path") == 0)
+            read_row(c, row, &c->code, f);
+        else
+            read_folder(c, row, f);
+    }
+    if (!c->code.mode)
+        config_read_keys(config_cluster_keys, ROW, NULL, &c->code, f);
+}
+
+const struct yaml *config_account_origin(const struct config *config, const struct config_folder *folder)
+{
+    const struct yaml *tree = config->values->tree;
+    ACT_AUTOFREE char *key =
+        folder == &config->code ? act_strdup("code_path") : act_sprintf("%s_folder", folder->name);
+    const struct yaml *own =
+        yaml_get(yaml_get(yaml_get(tree, "config_param"), key), "azure_blob_config_file");
+
+    return yaml_is_null(own) ? yaml_get(tree, "azure_blob_config_file") : own;
+}
+
+/* -- everything else -- */
+
+static char *user_name(void)
+{
+    static const char *const variables[] = {"LOGNAME", "USER"};
+    const char *name = NULL;
+
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]) && (!name || !*name); i++)
+        name = getenv(variables[i]);
+    if (!name || !*name) {
+        const struct passwd *pw = getpwuid(getuid());
+        name = pw ? pw->pw_name : "user";
+    }
+    char *text = act_strdup(name);
+    for (char *c = text; *c; c++)
+        if (!isascii((unsigned char)*c) || (!isalnum((unsigned char)*c) && *c != '-' && *c != '.'))
+            *c = '_';
+    return text;
+}
+
+/* It begins the run ids, which are names of files and of objects. */
+static void check_experiment_name(struct config *c, struct config_findings *f)
+{
+    const char *name = c->experiment_name;
+
+    if (!name || !*name) {
+        free(c->experiment_name);
+        c->experiment_name = user_name();
+        return;
+    }
+    size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-");
+    if (name[good] || *name == '.' || *name == '-' || good > MAX_EXPERIMENT_NAME)
+        config_problem(f, yaml_get(c->values->tree, "experiment_name"),
+                       "'experiment_name' must consist of letters, digits, '_', '-' and '.', and not begin "
+                       "with '-' or '.'");
+}
+
+static void apply_platform(struct config *c)
+{
+    struct yaml *tree = c->values->tree;
+    const struct yaml *legacy = yaml_get(tree, "aks_compute");
+    bool aks = false;
+
+    if (yaml_as_bool(legacy, &aks) && aks) {
+        struct yaml *platform = yaml_new_text(legacy->file, "itp");
+        platform->line = legacy->line;
+        platform->column = legacy->column;
+        yaml_put(tree, "platform", platform);
+        free(c->platform);
+        c->platform = act_strdup("itp");
+    }
+    if (strcmp(c->platform, "local") == 0 && yaml_is_null(yaml_get(tree, "gpu_per_node")))
+        c->gpu_per_node = -1;
+}
+
+static void read_tree(struct config *c, struct config_findings *f)
+{
+    const struct yaml *tree = c->values->tree;
+
+    config_read_keys(config_cluster_keys, "", tree, c, f);
+    apply_platform(c);
+    resolve_workspace(c, f);
+    config_read_keys(config_cluster_keys, "aml_config.", yaml_get(tree, "aml_config"), c, f);
+    config_read_keys(config_cluster_keys, "docker.", yaml_get(tree, "docker"), c, f);
+    config_warn_unknown(config_cluster_keys, "", tree, f);
+    config_warn_unknown(config_cluster_keys, "aml_config.", yaml_get(tree, "aml_config"), f);
+    config_warn_unknown(config_cluster_keys, "docker.", yaml_get(tree, "docker"), f);
+    check_experiment_name(c, f);
+    read_rows(c, f);
+}
+
+int config_load_all(const struct config_request *request, struct config *out, struct config_findings *f,
+                    struct act_error *err)
+{
+    struct config_place place;
+    struct yaml *tree = NULL;
+    int rc = config_find(request, &place, err);
+
+    *out = (struct config){0};
+    if (rc == 0)
+        rc = config_layers(request, &place, &tree, err);
+    if (rc == 0) {
+        out->values = act_calloc(1, sizeof(*out->values));
+        out->values->tree = tree;
+        out->values->current_dir = act_strdup(place.current_dir);
+        out->values->cluster_origin = act_strdup(place.origin);
+        out->cluster = act_strdup(place.cluster);
+        out->file = act_strdup(place.file);
+        out->project_root = act_strdup(place.root);
+        read_tree(out, f);
+    }
+    config_place_release(&place);
+    return rc;
+}
+
+int config_load(const struct config_request *request, struct config *out, struct act_error *err)
+{
+    struct config_findings f = {0};
+    int rc = config_load_all(request, out, &f, err);
+
+    for (size_t i = 0; rc == 0 && i < f.warnings.n; i++)
+        act_warn("%s", f.warnings.v[i]);
+    if (rc == 0 && f.problems.n > 0) {
+        rc = act_error_set(err, ACT_CONFIG, "%s", f.problems.v[0]);
+        if (f.problems.n > 1)
+            act_error_hint(err, "%zu more problems: 'a config check' lists them", f.problems.n - 1);
+    }
+    if (rc < 0)
+        config_release(out);
+    config_findings_release(&f);
+    return rc;
+}
+
+static void release_folder(struct config_folder *folder)
+{
+    config_release_keys(config_cluster_keys, ROW, folder);
+    free(folder->name);
+}
+
+void config_release(struct config *config)
+{
+    config_release_keys(config_cluster_keys, "", config);
+    release_folder(&config->code);
+    for (size_t i = 0; i < config->n_folders; i++)
+        release_folder(&config->folders[i]);
+    free(config->folders);
+    free(config->cluster);
+    free(config->file);
+    free(config->project_root);
+    if (config->values) {
+        yaml_tree_free(config->values->tree);
+        free(config->values->current_dir);
+        free(config->values->cluster_origin);
+        act_strv_release(&config->values->warned);
+        free(config->values);
+    }
+    *config = (struct config){0};
+}
+
+/* -- paths of the project -- */
+
+static int unknown_folder(const struct config *config, const char *path, const char *name,
+                          struct act_error *err)
+{
+    struct act_strv names = {0};
+    struct act_buf list = {0};
+
+    for (size_t i = 0; i < config->n_folders; i++) {
+        act_strv_push(&names, config->folders[i].name);
+        act_buf_addf(&list, "%s'%s'", i ? ", " : "", config->folders[i].name);
+    }
+    const char *near = names.n ? act_nearest(name, (const char *const *)names.v) : NULL;
+    if (*name)
+        act_error_set(err, ACT_NOT_FOUND, "'%s' is in no mapped folder of cluster '%s'", path,
+                      config->cluster);
+    else
+        act_error_set(err, ACT_NOT_FOUND, "'%s' is the project itself, name one of its mapped folders", path);
+    if (near)
+        act_error_hint(err, "did you mean '%s'?", near);
+    act_error_hint(err, "mapped are: %s", list.len ? list.data : "none");
+    act_strv_release(&names);
+    act_buf_release(&list);
+    return -ACT_NOT_FOUND;
+}
+
+/* Behind a name ".." may lead anywhere, because the name may be a link. */
+static bool has_inner_parent(const char *path)
+{
+    while (act_starts_with(path, "../") || act_starts_with(path, "./") || *path == '/')
+        path += strspn(path, ".") + 1;
+    return strcmp(path, "..") != 0 && has_parent_segment(path);
+}
+
+static const struct config_folder *find_folder(const struct config *config, const char *name, size_t len)
+{
+    for (size_t i = 0; i < config->n_folders; i++) {
+        const char *own = config->folders[i].name;
+        if (strlen(own) == len && strncmp(own, name, len) == 0)
+            return &config->folders[i];
+    }
+    return NULL;
+}
+
+int config_map_path(const struct config *config, const char *path, const struct config_folder **out_folder,
+                    char **out_rest, struct act_error *err)
+{
+    const char *root = config->project_root;
+
+    if (!*path)
+        return act_error_set(err, ACT_USAGE, "an empty path");
+    if (has_inner_parent(path))
+        return act_error_set(err, ACT_USAGE, "'%s': '..' is allowed only at the beginning", path);
+    ACT_AUTOFREE char *full =
+        *path == '/' ? act_strdup(path) : act_path_join(config->values->current_dir, path);
+    ACT_AUTOFREE char *clean = act_path_clean(full);
+    if (!act_path_is_within(clean, root))
+        return act_error_set(err, ACT_USAGE, "'%s' is outside of the project '%s'", path, root);
+    const char *inside = clean + strlen(root);
+    inside += strspn(inside, "/");
+    size_t n = strcspn(inside, "/");
+    *out_folder = find_folder(config, inside, n);
+    if (!*out_folder) {
+        ACT_AUTOFREE char *name = act_strndup(inside, n);
+        return unknown_folder(config, path, name, err);
+    }
+    const char *rest = inside + n + (inside[n] == '/');
+    *out_rest = act_sprintf("%s%s", rest, *rest && act_ends_with(path, "/") ? "/" : "");
+    return 0;
+}

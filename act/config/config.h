@@ -1,9 +1,10 @@
 /* config.h - files, environment and flags to one typed, validated, read-only struct.
  *
- * Precedence: flag, -p, environment (ACT_<KEY>), cluster file, default. Every key is one row of the table in
- * schema.c: its path, type, default, legacy spelling, whether it is secret and a line of documentation;
- * loading, "config show", "config check", the nearest key of an unknown one and the JSON Schemas in config/
- * come from it.
+ * Precedence: flag, -p, environment (ACT_<KEY>, for keys at the top level that are no map or list), cluster
+ * file (with the files its "_base_" names), default. A value that is null counts as not given. Every key is
+ * one row of the table in schema.c: its path, type, default, legacy spelling, whether it is secret and a line
+ * of documentation; loading, "config show", "config check", the nearest key of an unknown one and the JSON
+ * Schemas in config/ come from it.
  */
 #ifndef ACT_CONFIG_CONFIG_H
 #define ACT_CONFIG_CONFIG_H
@@ -32,8 +33,8 @@ struct config_account {
 /* One row of config_param: the code, or a mapped folder. */
 struct config_folder {
     char *name;                 /* "data" for data_folder; "code" for code_path */
-    char *account_file;         /* azure_blob_config_file, absolute */
-    char *path;                 /* in the store, no leading or trailing slash */
+    char *account_file;         /* azure_blob_config_file, absolute; or "built-in" */
+    char *path;                 /* in the store, no leading or trailing slash; "" is the whole container */
     char *storage_type;         /* "blob" */
     char *datastore_name;       /* may be NULL */
     int64_t blob_cache_timeout; /* -1: not given */
@@ -56,7 +57,8 @@ struct config {
     char *platform;     /* "local", "slurm", "aml", "itp", "singularity", "k8s" */
 
     struct config_workspace workspace;
-    struct config_folder code; /* path always set */
+    struct config_folder
+        code; /* path NULL when there is no code_path; config_account() tells the user then */
     struct config_folder *folders;
     size_t n_folders;
     char *compute_target;
@@ -77,8 +79,8 @@ struct config {
 };
 
 struct config_override {
-    const char *key;   /* "num_gpu" */
-    const char *value; /* YAML text */
+    const char *key;   /* "num_gpu", "docker.image" */
+    const char *value; /* YAML text; for a key that holds text, the text as it is */
     const char *flag;  /* "-n": named as origin */
 };
 
@@ -90,30 +92,39 @@ struct config_request {
     size_t n_overrides;
 };
 
-/* Warnings (unknown keys, files with secrets that others can read) go to act_warn(). */
+/* Which file: config_request.cluster. "-c" names a file 'aux_data/aml/NAME.yaml' in the current folder or
+ * above; the folder that holds aux_data is the project root. Without any file, and for "-c local" without
+ * one, there is the built-in cluster: platform local, the folder store <act_state_dir()>/store, and in it
+ * below "<folder name>-<8 hex of the project root>/" the code and the folders data, output and models; its
+ * project root is the nearest folder upwards, at most the home folder, that holds aux_data or .git, else the
+ * current folder. A cluster file of platform local without config_param, or without its code_path, gets those
+ * rows as well.
+ *
+ * Warnings (unknown keys, files with secrets that others can read) go to act_warn(). */
 int config_load(const struct config_request *request, struct config *out,
                 struct act_error *err) ACT_NODISCARD;
 void config_release(struct config *config);
 
-/* Reads the account of a mapped folder (or of config->code). Missing secrets are taken from the environment:
- * AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN (only when AZURE_STORAGE_ACCOUNT is unset or names this
- * account). Relative paths are below the project root. */
+/* Reads the account of a mapped folder (or of config->code). A file without secrets takes them from the
+ * environment: AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN (only when AZURE_STORAGE_ACCOUNT is unset or names
+ * this account, and not with "auth: login"). Relative paths are below the project root. */
 int config_account(const struct config *config, const struct config_folder *folder,
                    struct config_account *out, struct act_error *err) ACT_NODISCARD;
 void config_account_release(struct config_account *account); /* wipes secrets */
 
 /* The mapped folder of a path of the project, with the rest of the path: "data/voc" is folder "data", rest
  * "voc". Takes relative paths (to the current folder), absolute ones inside the project, "./", trailing
- * slashes (kept in *out_rest: "voc/"). An unknown folder is -ACT_NOT_FOUND and names the folders that are
- * mapped. */
+ * slashes (kept in *out_rest: "voc/"), and ".." only at the beginning. An unknown folder is -ACT_NOT_FOUND
+ * and names the folders that are mapped. */
 int config_map_path(const struct config *config, const char *path, const struct config_folder **out_folder,
                     char **out_rest, struct act_error *err) ACT_NODISCARD;
 
-/* All values as JSON: {"key.path": {"value": ..., "origin": "aux_data/aml/aml.yaml:12"}}, secrets masked.
- * A new reference. */
+/* All values as JSON: {"key.path": {"value": ..., "origin": "aux_data/aml/aml.yaml:12"}}, secrets masked as
+ * "***"; the accounts as "config_param.data_folder.account.account_name" and so on. Other origins: "default",
+ * "$ACT_NUM_GPU", "-p", the flag of an override. A new reference. */
 json_t *config_show(const struct config *config);
 
-/* The configuration as nested JSON without secrets, for run.json. A new reference. */
+/* The configuration as nested JSON, for run.json; secrets masked as "***". A new reference. */
 json_t *config_resolved(const struct config *config);
 
 /* Everything that is wrong with this cluster's files, one line each ("file:line:column: ..."), accounts

@@ -1,0 +1,130 @@
+/* schema.c - every key there is. See config/cluster.schema.json and config/account.schema.json, which a test
+ * keeps equal to these tables. */
+#include <string.h>
+
+#include "config/config_internal.h"
+
+#define CLUSTER(member) offsetof(struct config, member)
+#define FOLDER(member)  offsetof(struct config_folder, member)
+#define ACCOUNT(member) offsetof(struct config_account, member)
+#define PLATFORMS       "aml|itp|singularity|slurm|k8s|local"
+
+// clang-format off
+const struct config_key config_cluster_keys[] = {
+    {"platform", CONFIG_CHOICE, CLUSTER(platform), "aml", .choices = PLATFORMS,
+     .help = "the kind of place where runs execute"},
+    {"aks_compute", CONFIG_BOOL, CONFIG_NOWHERE, .instead = "platform: itp",
+     .help = "legacy: true means 'platform: itp'"},
+    {"aml_config", CONFIG_MAP_FILE, CONFIG_NOWHERE,
+     .help = "the Azure Machine Learning workspace: a JSON file, or the members themselves"},
+    {"aml_config.subscription_id", CONFIG_TEXT, CLUSTER(workspace.subscription_id),
+     .help = "the Azure subscription of the workspace"},
+    {"aml_config.resource_group", CONFIG_TEXT, CLUSTER(workspace.resource_group),
+     .help = "the resource group of the workspace"},
+    {"aml_config.workspace_name", CONFIG_TEXT, CLUSTER(workspace.workspace_name),
+     .help = "the name of the workspace"},
+    {"azure_blob_config_file", CONFIG_TEXT, CONFIG_NOWHERE,
+     .help = "the account file of the rows of config_param that name none"},
+    {"datastore_name", CONFIG_TEXT, CONFIG_NOWHERE,
+     .help = "the datastore of the rows of config_param that name none"},
+    {"config_param", CONFIG_MAP, CONFIG_NOWHERE,
+     .help = "where the code ('code_path') and the mapped folders ('<name>_folder') are stored"},
+    {"config_param.*.azure_blob_config_file", CONFIG_TEXT, FOLDER(account_file),
+     .help = "the account file of this row"},
+    {"config_param.*.path", CONFIG_TEXT, FOLDER(path), .help = "the path in the store"},
+    {"config_param.*.storage_type", CONFIG_CHOICE, FOLDER(storage_type), "blob", .choices = "blob|file",
+     .help = "the kind of storage; only blob is supported"},
+    {"config_param.*.datastore_name", CONFIG_TEXT, FOLDER(datastore_name),
+     .help = "the name of the datastore in the workspace"},
+    {"config_param.*.blob_cache_timeout", CONFIG_INT, FOLDER(blob_cache_timeout), .min = 0,
+     .help = "seconds for which a mount caches"},
+    {"config_param.*.submit_with_url", CONFIG_BOOL, FOLDER(submit_with_url), "false",
+     .help = "give the job a URL instead of a mount"},
+    {"config_param.*.mode", CONFIG_CHOICE, FOLDER(mode), "rw_mount",
+     .choices = "rw_mount|ro_mount|download|upload", .help = "how the job gets at the folder"},
+    {"config_param.*.file_share", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy"},
+    {"compute_target", CONFIG_TEXT, CLUSTER(compute_target),
+     .help = "the compute target, virtual cluster or partition"},
+    {"docker", CONFIG_MAP, CONFIG_NOWHERE, .help = "the container image that runs execute in"},
+    {"docker.image", CONFIG_TEXT, CLUSTER(docker.image), .help = "the name of the image"},
+    {"docker.address", CONFIG_TEXT, CLUSTER(docker.address), .help = "the registry of the image"},
+    {"docker.username", CONFIG_TEXT, CLUSTER(docker.username), .help = "the user at the registry"},
+    {"docker.password", CONFIG_TEXT, CLUSTER(docker.password), .secret = true,
+     .help = "the password at the registry"},
+    {"experiment_name", CONFIG_TEXT, CLUSTER(experiment_name),
+     .help = "the experiment of the runs; by default the name of the user"},
+    {"use_cli_auth", CONFIG_BOOL, CLUSTER(use_cli_auth), "false", .help = "log in as 'az login' did"},
+    {"multi_process", CONFIG_BOOL, CLUSTER(multi_process), "true",
+     .help = "start one process per GPU, else one per node"},
+    {"gpu_per_node", CONFIG_INT, CLUSTER(gpu_per_node), "4", .min = 0,
+     .help = "the GPUs of a node; on the platform local what the machine has"},
+    {"num_gpu", CONFIG_INT, CLUSTER(num_gpu), .min = 0,
+     .help = "the GPUs of a run; by default those of one node"},
+    {"process_count_per_node", CONFIG_INT, CLUSTER(process_count_per_node), .min = 1,
+     .help = "the processes per node; by default one per GPU"},
+    {"preemption_allowed", CONFIG_BOOL, CLUSTER(preemption_allowed), "false",
+     .help = "the run may be preempted"},
+    {"elastic_num_gpu", CONFIG_INTS, CLUSTER(elastic_num_gpu), .min = 1,
+     .help = "the numbers of GPUs an elastic run can work with"},
+    {"singularity_sla_tier", CONFIG_TEXT, CLUSTER(singularity_sla_tier), "Premium",
+     .help = "the service level on the platform singularity"},
+    {"singularity_instance_type", CONFIG_TEXT, CLUSTER(singularity_instance_type),
+     "AISupercomputer.ND96amr_A100_v4", .help = "the instance type on the platform singularity"},
+    {"interpreter_path", CONFIG_TEXT, CLUSTER(interpreter_path), "python",
+     .help = "the Python that starts what is written in Python"},
+    {"env", CONFIG_ENV, CLUSTER(env), .help = "environment variables of the run"},
+    {"zip_options", CONFIG_TEXTS, CLUSTER(zip_options), .help = "options of zip for the code package"},
+    {"compile_args", CONFIG_TEXT, CLUSTER(compile_args), .help = "arguments of compile.aml.sh"},
+    {"sleep_if_fail", CONFIG_BOOL, CLUSTER(sleep_if_fail), "false",
+     .help = "keep the node for a look when the run fails"},
+    {"sleep_if_succeed", CONFIG_BOOL, CLUSTER(sleep_if_succeed), "false",
+     .help = "keep the node for a look when the run succeeds"},
+    {"_base_", CONFIG_ANY, CONFIG_NOWHERE,
+     .help = "another file, relative to this one, whose keys this one completes"},
+    {"cluster", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy: the name of the file says it"},
+    {"is_ssh_scheduler", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy"},
+    {"use_custom_docker", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy"},
+    {"source_directory", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy"},
+    {"entry_script", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy"},
+    {"with_log", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy"},
+    {"aks_compute_global_dispatch", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy"},
+    {"aks_compute_global_dispatch_arg", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy"},
+    {"unique_gjd_cluster", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy"},
+    {"inject_collection", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy"},
+    {NULL},
+};
+
+const struct config_key config_account_keys[] = {
+    {"account_name", CONFIG_TEXT, ACCOUNT(account_name), .help = "the storage account"},
+    {"account_key", CONFIG_TEXT, ACCOUNT(account_key), .secret = true,
+     .help = "its key, base64; else $AZURE_STORAGE_KEY"},
+    {"sas_token", CONFIG_TEXT, ACCOUNT(sas_token), .secret = true,
+     .help = "a shared access signature, with or without '?'; else $AZURE_STORAGE_SAS_TOKEN"},
+    {"container_name", CONFIG_TEXT, ACCOUNT(container_name), .help = "the container"},
+    {"endpoint", CONFIG_TEXT, ACCOUNT(endpoint),
+     .help = "the URL of the service, for sovereign clouds, emulators and private links"},
+    {"auth", CONFIG_CHOICE, ACCOUNT(auth), .choices = "key|sas|login",
+     .help = "which of them to use; by default what is there"},
+    {"folder", CONFIG_TEXT, ACCOUNT(folder), .help = "a folder that serves as the store, instead of an account"},
+    {NULL},
+};
+// clang-format on
+
+const struct config_key *config_key_find(const struct config_key *keys, const char *prefix, const char *key)
+{
+    for (; keys->path; keys++) {
+        const char *member = config_key_member(keys, prefix);
+        if (member && strcmp(member, key) == 0)
+            return keys;
+    }
+    return NULL;
+}
+
+const char *config_key_member(const struct config_key *key, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    if (strncmp(key->path, prefix, n) != 0 || strchr(key->path + n, '.'))
+        return NULL;
+    return key->path + n;
+}

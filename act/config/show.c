@@ -1,0 +1,236 @@
+/* show.c - the configuration as JSON. Secrets leave this module only masked. */
+#include <string.h>
+
+#include "codec/json.h"
+#include "config/config_internal.h"
+
+#define ROW "config_param.*."
+
+/* -- values -- */
+
+static json_t *text_or_null(const char *text, bool secret)
+{
+    if (!text)
+        return json_null();
+    return secret ? json_string(CONFIG_MASK) : codec_json_bytes_new(text);
+}
+
+static bool holds_any(const char *text, const char *const *words)
+{
+    for (; *words; words++)
+        if (strcasestr(text, *words))
+            return true;
+    return false;
+}
+
+/* Names are all there is to go by; and a signed URL is a secret under any name. */
+static bool is_secret_variable(const char *name, const char *value)
+{
+    static const char *const names[] = {
+        "key",  "token", "secret", "password",          "passwd",   "passphrase", "credential", "_sas",
+        "sas_", "_pwd",  "auth",   "connection_string", "conn_str", NULL};
+    static const char *const values[] = {"sig=", "AccountKey=", "SharedAccessSignature", NULL};
+
+    return holds_any(name, names) || holds_any(value, values);
+}
+
+static json_t *env_json(const struct act_strv *env)
+{
+    json_t *object = json_object();
+
+    for (size_t i = 0; i < env->n; i++) {
+        const char *equals = strchr(env->v[i], '=');
+        ACT_AUTOFREE char *name = act_strndup(env->v[i], (size_t)(equals - env->v[i]));
+        json_object_set_new(object, name, text_or_null(equals + 1, is_secret_variable(name, equals + 1)));
+    }
+    return object;
+}
+
+static json_t *value_json(const struct config_key *key, const void *at)
+{
+    int64_t number;
+
+    switch (key->type) {
+    case CONFIG_BOOL:
+        return json_boolean(*(const bool *)at);
+    case CONFIG_INT:
+        number = *(const int64_t *)at;
+        return number < 0 ? json_null() : json_integer(number);
+    case CONFIG_TEXT:
+    case CONFIG_CHOICE:
+        return text_or_null(*(char *const *)at, key->secret);
+    case CONFIG_ENV:
+        return env_json(at);
+    case CONFIG_TEXTS:
+    case CONFIG_INTS:
+        return codec_json_strv_new(at);
+    default:
+        return json_null();
+    }
+}
+
+static json_t *tree_text(const struct config *config, const char *key)
+{
+    const struct yaml *value = yaml_get(config->values->tree, key);
+
+    return text_or_null(yaml_is_null(value) ? NULL : value->text, false);
+}
+
+static bool is_shown(const struct config_key *key)
+{
+    return key->type != CONFIG_ANY && key->type != CONFIG_MAP && key->type != CONFIG_MAP_FILE &&
+           !key->instead;
+}
+
+/* The members of one level as an object; maps are added by who asks. */
+static json_t *members_json(const struct config *config, const struct config_key *keys, const char *prefix,
+                            const void *base)
+{
+    json_t *object = json_object();
+
+    for (; keys->path; keys++) {
+        const char *member = config_key_member(keys, prefix);
+        if (!member || !is_shown(keys))
+            continue;
+        json_object_set_new(object, member,
+                            keys->offset == CONFIG_NOWHERE
+                                ? tree_text(config, keys->path)
+                                : value_json(keys, (const char *)base + keys->offset));
+    }
+    return object;
+}
+
+static json_t *row_json(const struct config *config, const struct config_folder *folder)
+{
+    json_t *row = members_json(config, config_cluster_keys, ROW, folder);
+
+    if (folder->account_file)
+        json_object_set_new(row, "azure_blob_config_file",
+                            text_or_null(config_display(folder->account_file, config->project_root), false));
+    return row;
+}
+
+static char *row_key(const struct config *config, const struct config_folder *folder)
+{
+    return folder == &config->code ? act_strdup("code_path") : act_sprintf("%s_folder", folder->name);
+}
+
+/* The rows of config_param, the code first when there is one. */
+static const struct config_folder *row_at(const struct config *config, size_t i)
+{
+    if (!config->code.path)
+        i++;
+    if (i == 0)
+        return &config->code;
+    return i - 1 < config->n_folders ? &config->folders[i - 1] : NULL;
+}
+
+json_t *config_resolved(const struct config *config)
+{
+    json_t *all = members_json(config, config_cluster_keys, "", config), *rows = json_object();
+    const struct config_folder *folder;
+
+    json_object_set_new(all, "cluster", text_or_null(config->cluster, false));
+    json_object_set_new(all, "aml_config", members_json(config, config_cluster_keys, "aml_config.", config));
+    json_object_set_new(all, "docker", members_json(config, config_cluster_keys, "docker.", config));
+    for (size_t i = 0; (folder = row_at(config, i)); i++) {
+        ACT_AUTOFREE char *key = row_key(config, folder);
+        json_object_set_new(rows, key, row_json(config, folder));
+    }
+    json_object_set_new(all, "config_param", rows);
+    return all;
+}
+
+/* -- origins -- */
+
+static char *origin_of(const struct yaml *value)
+{
+    if (yaml_is_null(value))
+        return act_strdup(CONFIG_DEFAULT);
+    return value->line ? act_sprintf(value->file[0] == '-' ? "%s" : "%s:%d", value->file, value->line)
+                       : act_strdup(value->file);
+}
+
+/* {"value": value, "origin": where}; takes the reference to value. */
+static void add_row(json_t *out, const char *path, json_t *value, const char *origin)
+{
+    json_object_set_new(out, path,
+                        json_pack("{s:o, s:o}", "value", value, "origin", codec_json_bytes_new(origin)));
+}
+
+/* Every leaf of an object below path, with the place of the value in the tree beside it. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables of keys
+static void flatten(json_t *out, const char *path, json_t *object, const struct yaml *tree)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(object, key, value)
+    {
+        ACT_AUTOFREE char *full = act_sprintf("%s%s%s", path, *path ? "." : "", key);
+        const struct yaml *at = yaml_get(tree, key);
+        bool is_leaf = !json_is_object(value) || json_object_size(value) == 0;
+        if (!is_leaf && !(at && at->kind == YAML_SCALAR)) { /* text that is not UTF-8 is an object as well */
+            flatten(out, full, value, at);
+            continue;
+        }
+        ACT_AUTOFREE char *origin = origin_of(at);
+        add_row(out, full, json_incref(value), origin);
+    }
+}
+
+static void add_account(json_t *out, const struct config *config, const struct config_folder *folder)
+{
+    struct config_findings f = {0};
+    struct config_account account;
+    struct yaml *tree = NULL;
+    struct act_error err;
+    ACT_AUTOFREE char *key = row_key(config, folder);
+    ACT_AUTOFREE char *path = act_sprintf("config_param.%s.account", key);
+
+    if (config_account_read(config, folder, &account, &tree, &f, &err) < 0) {
+        ACT_AUTOFREE char *origin = origin_of(config_account_origin(config, folder));
+        add_row(out, path, json_null(), origin);
+        json_object_set_new(json_object_get(out, path), "error", json_string(err.text));
+    } else {
+        CODEC_AUTOJSON json_t *members = members_json(config, config_account_keys, "", &account);
+        flatten(out, path, members, tree);
+    }
+    config_account_release(&account);
+    yaml_tree_free(tree);
+    config_findings_release(&f);
+}
+
+/* What stands at the top level serves the rows that name nothing themselves. */
+static void point_at_top_level(json_t *out, const struct config *config, const struct config_folder *folder)
+{
+    static const char *const inherited[] = {"azure_blob_config_file", "datastore_name"};
+    const struct yaml *tree = config->values->tree;
+    ACT_AUTOFREE char *key = row_key(config, folder);
+    const struct yaml *row = yaml_get(yaml_get(tree, "config_param"), key);
+
+    for (size_t i = 0; i < sizeof(inherited) / sizeof(inherited[0]); i++) {
+        const struct yaml *top = yaml_get(tree, inherited[i]);
+        ACT_AUTOFREE char *path = act_sprintf("config_param.%s.%s", key, inherited[i]);
+        if (!yaml_is_null(yaml_get(row, inherited[i])) || yaml_is_null(top))
+            continue;
+        ACT_AUTOFREE char *origin = origin_of(top);
+        json_object_set_new(json_object_get(out, path), "origin", codec_json_bytes_new(origin));
+    }
+}
+
+json_t *config_show(const struct config *config)
+{
+    CODEC_AUTOJSON json_t *all = config_resolved(config);
+    json_t *out = json_object();
+    const struct config_folder *folder;
+
+    json_object_del(all, "cluster");
+    add_row(out, "cluster", text_or_null(config->cluster, false), config->values->cluster_origin);
+    flatten(out, "", all, config->values->tree);
+    for (size_t i = 0; (folder = row_at(config, i)); i++) {
+        point_at_top_level(out, config, folder);
+        add_account(out, config, folder);
+    }
+    return out;
+}

@@ -27,7 +27,7 @@ struct engine *engine_new(const struct engine_options *options);
 void engine_free(struct engine *engine);
 
 /* Starts a prepared easy handle; done(arg, result) when it has ended. The handle stays the caller's and may
- * be used again from inside done. */
+ * be used again from inside done; its CURLOPT_PRIVATE is the engine's. */
 void engine_transfer(struct engine *engine, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg);
 
 /* work(arg) on a worker, then done(arg) on the loop. */

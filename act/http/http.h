@@ -26,8 +26,10 @@ struct http_options {
     const char *ca_file;   /* NULL: the system's */
 };
 
-/* The environment may set ACT_CONNECT_TIMEOUT, ACT_STALL_TIMEOUT (seconds), ACT_MAX_RETRIES and ACT_CA_FILE.
- */
+/* Where an option is 0 the environment may set it: ACT_CONNECT_TIMEOUT, ACT_STALL_TIMEOUT (seconds),
+ * ACT_MAX_RETRIES and ACT_CA_FILE. A peer that never answered gets only two retries when it cannot be
+ * reached. The clock of give_up_ms starts with the first failure. Free it before its engine, with no call
+ * under way. */
 struct http *http_new(struct engine *engine, const struct http_options *options);
 void http_free(struct http *http);
 struct engine *http_engine(struct http *http);
@@ -51,13 +53,14 @@ struct http_call {
     const char *method;          /* "GET", "PUT", ...; not copied */
     char *url;                   /* percent-encoded, sent byte for byte; owned by the call */
     struct http_headers headers; /* owned by the call */
-    const void *body;            /* not copied; NULL with body_len 0: none */
+    const void *body;            /* not copied; NULL with body_len 0: none. Content-Type only if in headers */
     size_t body_len;
     void *sink; /* a 2xx body goes here, when set; more than sink_cap bytes is a failure */
     size_t sink_cap;
     size_t max_body;  /* limit of body_text; 0: 8 MiB */
     const char *what; /* for error texts: "cannot get 'container/key'"; owned by the caller */
-    /* Called before every try, to sign with the current time. May set headers, and replace url. */
+    /* Called before every try, to sign with the current time. May set headers, and replace url for this one
+     * try: before the next one, and for done, it is again what was given to http_start(). */
     int (*sign)(struct http_call *call, struct act_error *err);
     void *sign_arg;
     bool no_retry;

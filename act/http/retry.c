@@ -1,0 +1,72 @@
+/* retry.c - whether and when a request is sent again. Pure. */
+#include "base/clock.h"
+#include "base/units.h"
+#include "http/http_internal.h"
+
+enum {
+    FIRST_DELAY_MS = 500,
+    MAX_DELAY_MS = 30000,
+    MAX_ASKED_MS = 60000, /* the longest wait a service may ask for */
+};
+
+static bool may_pass(int status)
+{
+    static const int statuses[] = {408, 429, 500, 502, 503, 504};
+
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
+        if (statuses[i] == status)
+            return true;
+    return false;
+}
+
+/* Doubles from try to try; spread over [0.8, 1.3) so that many clients do not come back as one. */
+static int64_t backoff_ms(int tries, double random01)
+{
+    int64_t delay_ms = FIRST_DELAY_MS;
+
+    for (int i = 1; i < tries && delay_ms < MAX_DELAY_MS; i++)
+        delay_ms *= 2;
+    if (delay_ms > MAX_DELAY_MS)
+        delay_ms = MAX_DELAY_MS;
+    return (int64_t)((double)delay_ms * (0.8 + 0.5 * random01));
+}
+
+int64_t http_retry_delay(int status, bool network_error, int tries, int max_retries, int64_t elapsed_ms,
+                         int64_t give_up_ms, int64_t retry_after_ms, double random01)
+{
+    if (!network_error && !may_pass(status))
+        return -1;
+    if (tries > max_retries)
+        return -1;
+    int64_t delay_ms = retry_after_ms >= 0 ? retry_after_ms : backoff_ms(tries, random01);
+    if (delay_ms > MAX_ASKED_MS)
+        delay_ms = MAX_ASKED_MS;
+    return elapsed_ms + delay_ms > give_up_ms ? -1 : delay_ms;
+}
+
+/* Both arguments are small enough not to overflow after the cap. */
+static int64_t capped_ms(int64_t value, int64_t unit_ms)
+{
+    if (value < 0)
+        return -1;
+    return value > MAX_ASKED_MS / unit_ms ? MAX_ASKED_MS : value * unit_ms;
+}
+
+int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_s)
+{
+    static const struct {
+        const char *name;
+        int64_t unit_ms;
+    } rows[] = {{"retry-after-ms", 1}, {"x-ms-retry-after-ms", 1}, {"Retry-After", 1000}};
+    int64_t value;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *text = http_header_get(answer, rows[i].name);
+        if (text && act_int_from_text(text, &value) && value >= 0)
+            return capped_ms(value, rows[i].unit_ms);
+    }
+    const char *date = http_header_get(answer, "Retry-After");
+    if (date && act_time_from_http(date, &value))
+        return capped_ms(value - now_unix_s, 1000);
+    return -1;
+}

@@ -1,0 +1,130 @@
+/* url.c - URLs as text: encoding, hiding secrets, whom they lead to. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "http/http_internal.h"
+
+static bool is_unreserved(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+           (c && strchr("-._~", c));
+}
+
+char *http_encode(const char *text, bool keep_slash)
+{
+    struct act_buf out = {0};
+
+    for (const char *c = text; *c; c++) {
+        if (is_unreserved(*c) || (keep_slash && *c == '/'))
+            act_buf_addc(&out, *c);
+        else
+            act_buf_addf(&out, "%%%02X", (unsigned char)*c);
+    }
+    return act_buf_steal(&out);
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+/* What is not a valid escape stays as it is, and so does %00, which no string can hold. */
+char *http_decode(const char *text)
+{
+    struct act_buf out = {0};
+
+    for (const char *c = text; *c; c++) {
+        int high = *c == '%' ? hex_value(c[1]) : -1;
+        int low = high >= 0 ? hex_value(c[2]) : -1;
+        if (low >= 0 && high + low > 0) {
+            act_buf_addc(&out, (char)(high << 4 | low));
+            c += 2;
+        } else {
+            act_buf_addc(&out, *c);
+        }
+    }
+    return act_buf_steal(&out);
+}
+
+static bool is_secret_name(const char *name, size_t len)
+{
+    static const char *const secrets[] = {"sig",           "code",      "token",    "access_token",
+                                          "refresh_token", "password",  "key",      "client_secret",
+                                          "secret",        "signature", "id_token", "apikey",
+                                          "api-key",       "assertion", NULL};
+    ACT_AUTOFREE char *raw = act_strndup(name, len);
+    ACT_AUTOFREE char *plain = http_decode(raw);
+
+    for (size_t i = 0; secrets[i]; i++)
+        if (strcasecmp(plain, secrets[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The part before the query, without a user and password before the host. */
+static void add_base(struct act_buf *out, const char *url, size_t len)
+{
+    const char *scheme_end = memmem(url, len, "://", 3);
+    const char *host = scheme_end ? scheme_end + 3 : url, *end = url + len;
+    const char *slash = memchr(host, '/', (size_t)(end - host));
+    const char *at = memrchr(host, '@', (size_t)((slash ? slash : end) - host));
+
+    act_buf_add(out, url, (size_t)(host - url));
+    if (at)
+        act_buf_adds(out, "REDACTED");
+    act_buf_add(out, at ? at : host, (size_t)(end - (at ? at : host)));
+}
+
+char *http_redact_url(const char *url)
+{
+    struct act_buf out = {0};
+    const char *p = url + strcspn(url, "?#");
+
+    add_base(&out, url, (size_t)(p - url));
+    while (*p) {
+        act_buf_addc(&out, *p++);
+        size_t name_len = strcspn(p, "=?&#"), len = strcspn(p, "&#");
+        if (p[name_len] == '=' && is_secret_name(p, name_len)) {
+            act_buf_add(&out, p, name_len);
+            act_buf_adds(&out, "=REDACTED");
+        } else {
+            act_buf_add(&out, p, len);
+        }
+        p += len;
+    }
+    return act_buf_steal(&out);
+}
+
+static bool is_local(const char *host)
+{
+    return strcasecmp(host, "localhost") == 0 || act_ends_with(host, ".localhost") ||
+           (act_starts_with(host, "127.") && host[strspn(host, "0123456789.")] == '\0') ||
+           strcmp(host, "[::1]") == 0 || strcmp(host, "169.254.169.254") == 0;
+}
+
+char *http_peer(const char *url, bool *out_local)
+{
+    char *scheme = NULL, *host = NULL, *port = NULL, *peer = NULL;
+    CURLU *u = curl_url();
+
+    if (u && curl_url_set(u, CURLUPART_URL, url, CURLU_PATH_AS_IS | CURLU_DISALLOW_USER) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+        (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0) &&
+        curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+        curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK) {
+        peer = act_sprintf("%s:%s", host, port);
+        *out_local = is_local(host);
+    }
+    curl_free(scheme);
+    curl_free(host);
+    curl_free(port);
+    curl_url_cleanup(u);
+    return peer;
+}

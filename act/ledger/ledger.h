@@ -36,10 +36,12 @@ void ledger_runs_release(struct ledger_runs *runs);
 int ledger_open(const char *path, struct ledger **out, struct act_error *err) ACT_NODISCARD;
 void ledger_close(struct ledger *ledger);
 
-/* Adds a run; one with this id already there is left as it is. */
+/* Adds a run; one with this id already there is left as it is. Strings that are NULL count as empty, except
+ * status. */
 int ledger_add(struct ledger *ledger, const struct ledger_run *run, struct act_error *err) ACT_NODISCARD;
 
-/* Stores new states, all in one transaction. */
+/* Stores new states, all in one transaction. A status of NULL keeps the one that is there; an id that is not
+ * in the ledger is passed over. */
 struct ledger_update {
     const char *id, *state, *status;
 };
@@ -56,7 +58,8 @@ struct ledger_query {
 int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out,
                 struct act_error *err) ACT_NODISCARD;
 
-/* The runs whose id is, or else contains, the piece. Newest first. No match is an empty list and success. */
+/* The run whose id is the piece, or else the runs whose id contains it (as it is, no wildcards), newest
+ * first. No match, also of an empty piece, is an empty list and success. */
 int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *out,
                 struct act_error *err) ACT_NODISCARD;
 

@@ -1,0 +1,189 @@
+#include "node/prepare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "node/child.h"
+#include "node/folder.h"
+#include "node/unzip.h"
+#include "proc/proc.h"
+
+struct outcome {
+    int exit_status; /* 0: all went well */
+    char reason[300];
+};
+
+char *prepare_log(const struct node *node)
+{
+    return act_sprintf(RUN_DIR_SYSTEM "/prepare_%s.txt", node->name);
+}
+
+static char *result_path(const struct node *node)
+{
+    return act_sprintf("%s/" RUN_DIR_NODES "/%s/prepared.json", node->dir, node->name);
+}
+
+bool prepare_result(const struct node *node, int *out_exit_status, char *out_reason, size_t size)
+{
+    enum { RESULT_MAX_BYTES = 64 * 1024 };
+    ACT_AUTOFREE char *path = result_path(node);
+    CODEC_AUTOJSON json_t *json = NULL;
+
+    if (codec_json_read(path, RESULT_MAX_BYTES, &json, NULL) < 0)
+        return false;
+    ACT_AUTOFREE char *reason = codec_json_bytes_get(json_object_get(json, "reason"));
+    *out_exit_status = (int)codec_json_int(json, "exit_status", 1);
+    snprintf(out_reason, size, "%s", reason ? reason : "");
+    return true;
+}
+
+static int write_result(const struct node *node, const struct outcome *o, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = result_path(node);
+    CODEC_AUTOJSON json_t *json = json_pack("{s:i, s:i, s:o}", "version", 1, "exit_status", o->exit_status,
+                                            "reason", codec_json_bytes_new(o->reason));
+
+    return run_record_write(path, json, err);
+}
+
+/* ---- the steps ---- */
+
+static int unpack_code(const struct node *node, struct outcome *o, struct act_error *err)
+{
+    ACT_AUTOFREE char *zip = node_path(node, RUN_FILE_PACKAGE);
+    bool has_code = node->spec.package_sha256[0];
+    int64_t start = act_now_monotonic_ms();
+
+    (void)o;
+    int rc = act_remove_tree(node->code, err); /* of somebody who did not finish */
+    if (rc == 0)
+        rc = has_code ? node_unzip(zip, node->spec.package_sha256, node->code, err)
+                      : act_mkdir_all(node->code, 0755, err);
+    if (rc == 0)
+        node_say("code %s in %lld ms", has_code ? "unpacked" : "folder made (the run has no package)",
+                 (long long)(act_now_monotonic_ms() - start));
+    return rc;
+}
+
+static int get_folders(const struct node *node, struct outcome *o, struct act_error *err)
+{
+    (void)o;
+    return folder_prepare_all(node, err);
+}
+
+/* Runs argv in the code root; what it says goes to the log of the preparation, its last line into reason. */
+static int run_step(const struct node *node, const char *name, const char *const *argv, struct outcome *o,
+                    struct act_error *err)
+{
+    ACT_AUTOFREE char *log = prepare_log(node);
+    ACT_AUTOFREE char *log_path = node_path(node, log);
+    char last[200];
+    int status = 0, fd = node_open_log(node, log);
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot open '%s'", log);
+    node_say("%s starts", name);
+    pid_t pid = child_start(&(struct child){.argv = argv, .cwd = node->code, .out_fd = fd});
+    int start_errno = errno;
+    close(fd);
+    if (pid < 0)
+        return act_error_errno(err, start_errno, "cannot start '%s' for %s", argv[0], name);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+
+    o->exit_status = child_exit_status(status);
+    node_say("%s ended with status %d", name, o->exit_status);
+    if (o->exit_status == 0)
+        return 0;
+    node_last_line(log_path, last, sizeof(last));
+    return act_error_set(err, ACT_FAIL, "%s ended with status %d: %s", name, o->exit_status,
+                         last[0] ? last : "it said nothing");
+}
+
+static bool code_has(const struct node *node, const char *name)
+{
+    ACT_AUTOFREE char *path = act_path_join(node->code, name);
+
+    return access(path, F_OK) == 0;
+}
+
+static int install_requirements(const struct node *node, struct outcome *o, struct act_error *err)
+{
+    static const char *const with_python[] = {"python3",    "-m",
+                                              "pip",        "install",
+                                              "-r",         "requirements.txt",
+                                              "--no-input", "--disable-pip-version-check",
+                                              NULL};
+    ACT_AUTOFREE char *python = proc_find_in_path("python3");
+
+    if (!code_has(node, "requirements.txt"))
+        return 0;
+    return run_step(node, "'pip install -r requirements.txt'", python ? with_python : with_python + 2, o,
+                    err);
+}
+
+static int compile(const struct node *node, struct outcome *o, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = act_path_join(node->code, "compile.aml.sh");
+    ACT_AUTOFREE char *line =
+        act_sprintf("exec ./compile.aml.sh %s", node->spec.compile_args ? node->spec.compile_args : "");
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return 0;
+    if (chmod(path, (st.st_mode | 0111) & 0777) < 0)
+        return act_error_errno(err, errno, "cannot make 'compile.aml.sh' executable");
+    /* compile_args are words for a shell, as in the cluster file */
+    const char *const argv[] = {"/bin/sh", "-c", line, NULL};
+    return run_step(node, "compile.aml.sh", argv, o, err);
+}
+
+static void run_steps(const struct node *node, struct outcome *o)
+{
+    static int (*const steps[])(const struct node *, struct outcome *, struct act_error *) = {
+        unpack_code, get_folders, install_requirements, compile};
+    struct act_error err = {0};
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof(steps) / sizeof(steps[0]); i++)
+        rc = steps[i](node, o, &err);
+    if (rc == 0)
+        return;
+    snprintf(o->reason, sizeof(o->reason), "%.*s", (int)sizeof(o->reason) - 1, err.text);
+    if (o->exit_status == 0)
+        o->exit_status = ACT_WRAPPER;
+    node_say("preparation failed: %s", err.text);
+}
+
+static int report_failure(const struct act_error *err)
+{
+    node_say("preparation failed: %s", err->text);
+    return ACT_WRAPPER;
+}
+
+int prepare_node(void *arg)
+{
+    const struct node *node = arg;
+    ACT_AUTOFREE char *dir = node_own_dir(node);
+    ACT_AUTOFREE char *lock = act_path_join(dir, "prepare.lock");
+    struct outcome o = {0};
+    struct act_error err;
+
+    if (prepare_result(node, &o.exit_status, o.reason, sizeof(o.reason)))
+        return o.exit_status;
+    if (act_mkdir_all(dir, 0755, &err) < 0 || act_lock(lock, true, &err) < 0)
+        return report_failure(&err); /* the lock ends with this process */
+    if (prepare_result(node, &o.exit_status, o.reason, sizeof(o.reason)))
+        return o.exit_status;
+    run_steps(node, &o);
+    return write_result(node, &o, &err) < 0 ? report_failure(&err) : o.exit_status;
+}

@@ -1,14 +1,23 @@
 /* package.h - the zip of the code: which files, and the same bytes for the same tree.
  *
- * Rules, in the order they are asked; the first that matches decides:
- *   1. mapped folders and the built-in list (.git, __pycache__, *.pyc, build trees, assets, ...),
- *   2. zip_options ("-x", PATTERN as Info-ZIP: '*' also matches '/'; backslashes that protected the pattern
- * from a shell are dropped; "-i" likewise restricts),
- *   3. .actignore in the root, in gitignore syntax.
- * Top-level dot files stay out unless .actignore re-includes them ("!.name"), as with the original's '*'.
- * Symbolic links are stored as links, modes and empty folders are kept; sockets, pipes and devices are left
- * out and said. Names must be UTF-8 without line breaks; others are an error that names them before anything
- * is written.
+ * A path is left out when any of these says so:
+ *   1. the mapped folders,
+ *   2. the built-in list (.git, __pycache__, *.pyc, build trees, assets, ...) followed by .actignore in the
+ * root, as if they were one file in gitignore syntax: the last line that matches decides, and what is in a
+ * folder that is left out is not looked at,
+ *   3. zip_options: "-x PATTERN..." as Info-ZIP ('*' also matches '/'; backslashes and quotes that protected
+ * the pattern from a shell are dropped; "-i PATTERN..." takes only what matches). Other options of zip that
+ *      change nothing here are passed over, the rest is an error.
+ * A line "!name" of .actignore takes back what the built-in list leaves out when it has no wildcards or
+ * repeats the built-in pattern, so that "!*" below a "*" never packs .git or secrets by accident. Account
+ * files hold secrets: aux_data/configs is on the built-in list; "!aux_data/configs/" takes it back. Top-level
+ * dot files stay out, as with the original's '*', unless taken back ("!.name", "!.*").
+ *
+ * Symbolic links are stored as links (one that leads out of the project gives a warning), the modes' rwx bits
+ * and empty folders are kept; set-user-id, set-group-id and sticky bits, owners and times are not. Sockets,
+ * pipes and devices are left out and said. Names must be UTF-8 without control characters; others are an
+ * error that names them before anything is written. A package without files holds one empty file,
+ * ".act-empty", because unzip does not accept an archive without entries.
  */
 #ifndef ACT_PACKAGE_PACKAGE_H
 #define ACT_PACKAGE_PACKAGE_H
@@ -29,7 +38,7 @@ struct package_options {
 struct package_entry {
     char *path; /* relative to the root; folders end in '/' */
     uint64_t size;
-    unsigned mode; /* st_mode: type and permissions */
+    unsigned mode; /* of st_mode: the type and the rwx bits */
     int64_t mtime_ns;
     int64_t ctime_ns;
     uint64_t inode;
@@ -49,8 +58,8 @@ struct package_list {
     uint64_t bytes; /* of all files, uncompressed */
 };
 
-/* Walks the tree and applies the rules. Unreadable files and folders that are not left out are errors, all of
- * them named (up to five) at once. */
+/* Walks the tree and applies the rules. Unreadable files and folders that are not left out, and names that
+ * cannot be packaged, are one error that names them (up to five). left_out may hold names with any bytes. */
 int package_scan(const struct package_options *options, struct package_list *out,
                  struct act_error *err) ACT_NODISCARD;
 void package_list_release(struct package_list *list);
@@ -60,8 +69,9 @@ struct package_summary {
     uint64_t bytes; /* of the zip */
 };
 
-/* Writes the zip of a scanned list (deflate, entries in list order, fixed time stamps) to path, atomically. A
- * file that changed since the scan, or while it was read, is -ACT_TEMPORARY and named. */
+/* Writes the zip of a scanned list (deflate, entries in list order, fixed time stamps) to path, atomically
+ * and with mode 0600; missing folders of path are made. A file that changed since the scan, or while it was
+ * read, is -ACT_TEMPORARY and named. The bytes depend on the versions of libzip and zlib besides the tree. */
 int package_write(const struct package_options *options, const struct package_list *list, const char *path,
                   struct package_summary *out, struct act_error *err) ACT_NODISCARD;
 

@@ -1,0 +1,402 @@
+/* rules.c - what goes into a package: mapped folders, the built-in list, .actignore and zip_options.
+ *
+ * A path is left out when any of three says so: it is a mapped folder; the last line that matches of the
+ * built-in list followed by .actignore says so (gitignore semantics); zip_options say so. What is in a folder
+ * that the first two leave out is never asked for.
+ */
+#include "package/package_internal.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "base/text.h"
+
+#define IGNORE_FILE      ".actignore"
+#define IGNORE_MAX_BYTES (1024 * 1024)
+
+/* One line in gitignore syntax. */
+struct line {
+    char *text;            /* as it is in the file, for messages */
+    struct act_strv parts; /* the pattern, cut at its slashes */
+    int number;            /* in .actignore; 0 for the built-in list */
+    bool take_back, folder_only, anchored;
+};
+
+struct package_rules {
+    struct act_strv mapped;
+    struct line *lines; /* the built-in list, then .actignore */
+    size_t n_lines;
+    struct act_strv excludes, includes; /* the patterns of -x and -i */
+};
+
+/* Of no use on a node, or dangerous there. The more general last. */
+static const char *const built_in[] = {
+    ".git",
+    ".hg",
+    ".svn",
+    "__pycache__/",
+    "*.py[co]",
+    ".ipynb_checkpoints/",
+    ".mypy_cache/",
+    ".pytest_cache/",
+    "**/build/lib.*/", /* what setup.py leaves: built for this machine */
+    "**/build/temp.*/",
+    "/assets/",           /* logs that were fetched */
+    ".act-part-*",        /* unfinished downloads */
+    "/aux_data/configs/", /* account files: secrets */
+    "/.*",                /* the original packed '*' */
+};
+
+/* gitignore lines */
+
+static const char wildcards[] = "*?[\\";
+
+/* Cuts what does not belong to the pattern: the line's end and spaces there that no backslash protects. */
+static void trim_line(char *text)
+{
+    size_t len = strcspn(text, "\r\n");
+
+    while (len > 0 && text[len - 1] == ' ' && !(len > 1 && text[len - 2] == '\\'))
+        len--;
+    text[len] = '\0';
+}
+
+/* Cuts at every slash; two in a row give an empty part, which matches nothing, as in git. */
+static void split_parts(const char *text, size_t len, struct act_strv *parts)
+{
+    const char *end = text + len;
+
+    while (len > 0 && text <= end) {
+        const char *slash = memchr(text, '/', (size_t)(end - text));
+        const char *stop = slash ? slash : end;
+        act_strv_take(parts, act_strndup(text, (size_t)(stop - text)));
+        text = stop + 1;
+    }
+}
+
+static void add_line(struct package_rules *rules, const char *text, int number)
+{
+    struct line line = {.text = act_strdup(text), .number = number};
+    const char *pattern = line.text;
+
+    trim_line(line.text);
+    if (*pattern == '#' || *pattern == '\0') {
+        free(line.text);
+        return;
+    }
+    if (*pattern == '!') {
+        line.take_back = true;
+        pattern++;
+    }
+    line.anchored = *pattern == '/';
+    pattern += line.anchored;
+    size_t len = strlen(pattern);
+    line.folder_only = len > 0 && pattern[len - 1] == '/';
+    len -= line.folder_only;
+    split_parts(pattern, len, &line.parts);
+    line.anchored = line.anchored || line.parts.n > 1;
+    rules->lines = act_realloc(rules->lines, (rules->n_lines + 1) * sizeof(line));
+    rules->lines[rules->n_lines++] = line;
+}
+
+static int load_ignore_file(struct package_rules *rules, const char *root, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = act_path_join(root, IGNORE_FILE);
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error local = {0};
+    size_t len = 0;
+    int rc = act_file_read(path, IGNORE_MAX_BYTES, &text, &len, &local);
+
+    if (rc == -ACT_NOT_FOUND)
+        return 0;
+    if (rc < 0)
+        return act_error_set(err, local.code, "%s", local.text);
+    if (strlen(text) != len || !act_utf8_valid(text, len))
+        return act_error_set(err, ACT_CONFIG, "cannot use '%s': it is not UTF-8 text", path);
+    const char *p = act_starts_with(text, "\xef\xbb\xbf") ? text + 3 : text;
+    for (int number = 1; *p; number++) {
+        size_t n = strcspn(p, "\n");
+        ACT_AUTOFREE char *line = act_strndup(p, n);
+        add_line(rules, line, number);
+        p += n + (p[n] == '\n');
+    }
+    return 0;
+}
+
+/* Matches the segments of a path with those of a pattern, where "**" stands for any number of segments (at
+ * its end for at least one). Goes back to the last "**" only, as that one can always take over. */
+static bool match_parts(const struct act_strv *pattern, char *const *path, size_t n)
+{
+    size_t p = 0, s = 0, star = SIZE_MAX, star_s = 0;
+
+    while (s < n) {
+        if (p < pattern->n && act_streq(pattern->v[p], "**")) {
+            star = p++;
+            star_s = p == pattern->n ? s + 1 : s;
+            s = star_s;
+        } else if (p < pattern->n && fnmatch(pattern->v[p], path[s], 0) == 0) {
+            p++;
+            s++;
+        } else if (star != SIZE_MAX) {
+            p = star + 1;
+            s = ++star_s;
+        } else {
+            return false;
+        }
+    }
+    return p == pattern->n && s == n;
+}
+
+static bool line_matches(const struct line *line, const struct act_strv *path, bool is_folder)
+{
+    if (line->parts.n == 0 || (line->folder_only && !is_folder))
+        return false;
+    if (!line->anchored)
+        return match_parts(&line->parts, path->v + path->n - 1, 1);
+    return match_parts(&line->parts, path->v, path->n);
+}
+
+/* Sweeping lines such as "!*" and "!*" "/" are common below a "*" and do not mean .git or account files: what
+ * the built-in list leaves out is taken back by a line without wildcards or with the very pattern of the
+ * list. The top-level dot files are also taken back by a pattern that is more than wildcards ("!.*"). */
+static bool takes_back(const struct line *line, const struct line *built)
+{
+    const char *pattern = line->text + 1;
+
+    if (strcspn(pattern, wildcards) == strlen(pattern) || act_streq(pattern, built->text))
+        return true;
+    return act_streq(built->text, "/.*") && strspn(pattern, "*?/") != strlen(pattern);
+}
+
+/* The line that leaves the path out, or NULL: the first that did since the last that took it back. */
+static const struct line *ask_lines(const struct package_rules *rules, const char *path, bool is_folder)
+{
+    struct act_strv parts = {0};
+    const struct line *by = NULL;
+
+    split_parts(path, strlen(path), &parts);
+    for (size_t i = 0; i < rules->n_lines; i++) {
+        const struct line *line = &rules->lines[i];
+        if (line->take_back != (by != NULL))
+            continue; /* it could change nothing */
+        if (!line_matches(line, &parts, is_folder))
+            continue;
+        if (!by)
+            by = line;
+        else if (by->number > 0 || takes_back(line, by))
+            by = NULL;
+    }
+    act_strv_release(&parts);
+    return by;
+}
+
+/* zip_options */
+
+/* Options that change nothing here: how zip walks, links, updates, compresses and talks. */
+static const char harmless_letters[] = "qryuvoX0123456789";
+static const char *const harmless_words[] = {
+    "--quiet", "--recurse-paths", "--symlinks", "--update", "--verbose", "--no-extra",
+};
+
+static bool is_harmless(const char *option)
+{
+    for (size_t i = 0; i < sizeof(harmless_words) / sizeof(harmless_words[0]); i++)
+        if (act_streq(option, harmless_words[i]))
+            return true;
+    return option[1] != '\0' && strspn(option + 1, harmless_letters) == strlen(option + 1);
+}
+
+/* What a shell and zip would have made of the word: no backslashes, no quotes around it, no leading "./" or
+ * "/". */
+static char *clean_pattern(const char *word)
+{
+    size_t len = strlen(word);
+    bool quoted = len >= 2 && (word[0] == '"' || word[0] == '\'') && word[len - 1] == word[0];
+    struct act_buf out = {0};
+
+    for (size_t i = quoted; i < len - quoted; i++)
+        if (word[i] != '\\')
+            act_buf_addc(&out, word[i]);
+    char *text = act_buf_steal(&out), *start = text;
+    while (*start == '/' || act_starts_with(start, "./"))
+        start += *start == '/' ? 1 : 2;
+    memmove(text, start, strlen(start) + 1);
+    return text;
+}
+
+/* The list that an option opens, NULL for others; *out_pattern is what is attached to it ("-x*.ckpt"). */
+static struct act_strv *list_of_option(struct package_rules *rules, const char *option,
+                                       const char **out_pattern)
+{
+    *out_pattern = NULL;
+    if (act_streq(option, "--exclude"))
+        return &rules->excludes;
+    if (act_streq(option, "--include"))
+        return &rules->includes;
+    if (option[1] != 'x' && option[1] != 'i')
+        return NULL;
+    if (option[2] != '\0')
+        *out_pattern = option + 2;
+    return option[1] == 'x' ? &rules->excludes : &rules->includes;
+}
+
+static int no_pattern(const char *option, struct act_error *err)
+{
+    return act_error_set(err, ACT_CONFIG, "zip_options: '%s' is not followed by a pattern", option);
+}
+
+static int parse_zip_words(struct package_rules *rules, const struct act_strv *words, struct act_error *err)
+{
+    struct act_strv *list = NULL;
+    const char *open = NULL; /* the option that still lacks a pattern */
+
+    for (size_t i = 0; i < words->n; i++) {
+        const char *word = words->v[i], *pattern = word;
+        if (act_streq(word, "@")) { /* zip's end of a list */
+            list = NULL;
+            continue;
+        }
+        if (word[0] == '-') {
+            if (open)
+                return no_pattern(open, err);
+            list = list_of_option(rules, word, &pattern);
+            if (!list && !is_harmless(word))
+                return act_error_set(err, ACT_CONFIG,
+                                     "zip_options: '%s' is not supported; '-x PATTERN' leaves files out, '-i "
+                                     "PATTERN' takes only these",
+                                     word);
+            open = list && !pattern ? word : NULL;
+            if (!pattern || !list)
+                continue;
+        }
+        if (!list)
+            return act_error_set(err, ACT_CONFIG, "zip_options: '%s' does not follow '-x' or '-i'", word);
+        if (pattern[0] == '@')
+            return act_error_set(err, ACT_CONFIG, "zip_options: lists in files ('%s') are not supported",
+                                 word);
+        act_strv_take(list, clean_pattern(pattern));
+        open = NULL;
+    }
+    return open ? no_pattern(open, err) : 0;
+}
+
+static void split_words(const char *text, struct act_strv *words)
+{
+    static const char blanks[] = " \t";
+
+    for (const char *p = text + strspn(text, blanks); *p; p += strspn(p, blanks)) {
+        size_t len = strcspn(p, blanks);
+        act_strv_take(words, act_strndup(p, len));
+        p += len;
+    }
+}
+
+/* "-x *.ckpt" as one word of the list is an option and its patterns, as it was for the shell that once read
+ * it. */
+static int load_zip_options(struct package_rules *rules, const struct act_strv *options,
+                            struct act_error *err)
+{
+    struct act_strv words = {0};
+
+    for (size_t i = 0; options && i < options->n; i++) {
+        const char *p = options->v[i];
+        if (p[0] != '-' || !strpbrk(p, " \t"))
+            act_strv_push(&words, p);
+        else
+            split_words(p, &words);
+    }
+    int rc = parse_zip_words(rules, &words, err);
+    act_strv_release(&words);
+    return rc;
+}
+
+/* zip matches the whole path, a folder's with a slash behind it; '*' stands for slashes too. */
+static const char *match_any(const struct act_strv *patterns, const char *name)
+{
+    for (size_t i = 0; i < patterns->n; i++)
+        if (fnmatch(patterns->v[i], name, FNM_NOESCAPE) == 0)
+            return patterns->v[i];
+    return NULL;
+}
+
+static enum package_verdict ask_zip_options(const struct package_rules *rules, const char *path,
+                                            bool is_folder, char **out_rule)
+{
+    ACT_AUTOFREE char *name = act_sprintf("%s%s", path, is_folder ? "/" : "");
+    const char *pattern = match_any(&rules->excludes, name);
+
+    if (pattern) {
+        /* A final '*' that matches the folder matches all that is in it. */
+        bool all = is_folder && act_ends_with(pattern, "*");
+        if (all || !is_folder)
+            *out_rule = act_sprintf("zip_options '-x %s'", pattern);
+        return all ? PACKAGE_PRUNE : PACKAGE_SKIP;
+    }
+    if (rules->includes.n == 0 || match_any(&rules->includes, name))
+        return PACKAGE_KEEP;
+    if (!is_folder)
+        *out_rule = act_strdup("zip_options '-i'");
+    return PACKAGE_SKIP;
+}
+
+/* All together */
+
+static char *say_line(const struct line *line)
+{
+    return line->number ? act_sprintf(IGNORE_FILE ":%d '%s'", line->number, line->text)
+                        : act_sprintf("built-in rule '%s'", line->text);
+}
+
+enum package_verdict package_rules_ask(const struct package_rules *rules, const char *path, bool is_folder,
+                                       char **out_rule)
+{
+    *out_rule = NULL;
+    if (act_strv_has(&rules->mapped, path)) {
+        *out_rule = act_sprintf("mapped folder '%s'", path);
+        return PACKAGE_PRUNE;
+    }
+    const struct line *line = ask_lines(rules, path, is_folder);
+    if (line) {
+        *out_rule = say_line(line);
+        return PACKAGE_PRUNE;
+    }
+    return ask_zip_options(rules, path, is_folder, out_rule);
+}
+
+int package_rules_new(const struct package_options *options, struct package_rules **out,
+                      struct act_error *err)
+{
+    struct package_rules *rules = act_calloc(1, sizeof(*rules));
+
+    for (size_t i = 0; options->mapped && i < options->mapped->n; i++)
+        act_strv_take(&rules->mapped, act_path_clean(options->mapped->v[i]));
+    for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
+        add_line(rules, built_in[i], 0);
+    int rc = load_ignore_file(rules, options->root, err);
+    if (rc == 0)
+        rc = load_zip_options(rules, options->zip_options, err);
+    if (rc < 0) {
+        package_rules_free(rules);
+        rules = NULL;
+    }
+    *out = rules;
+    return rc;
+}
+
+void package_rules_free(struct package_rules *rules)
+{
+    if (!rules)
+        return;
+    for (size_t i = 0; i < rules->n_lines; i++) {
+        free(rules->lines[i].text);
+        act_strv_release(&rules->lines[i].parts);
+    }
+    free(rules->lines);
+    act_strv_release(&rules->mapped);
+    act_strv_release(&rules->excludes);
+    act_strv_release(&rules->includes);
+    free(rules);
+}

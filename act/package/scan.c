@@ -1,0 +1,365 @@
+/* scan.c - walks the project and lists what the rules leave in.
+ *
+ * One folder is open at a time and folders that wait are kept as names, so neither depth nor width costs
+ * descriptors or stack. Symbolic links are never followed.
+ */
+#include "package/package_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <locale.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
+
+enum { MAX_NAMED = 5, MAX_NAME_BYTES = 200 };
+
+/* Something that cannot be packaged: "'src/key' (Permission denied)". */
+struct problem {
+    char *text;
+    enum act_code code;
+};
+
+struct scan {
+    struct package_rules *rules;
+    int root_fd;
+    struct package_list list;
+    size_t cap, left_out_cap;
+    struct act_strv todo; /* folders still to be read */
+    struct problem *problems;
+    size_t n_problems;
+    char *leads_out; /* the first link, in byte order, that leads out of the project */
+    size_t n_leads_out;
+};
+
+/* Names */
+
+static size_t char_len(const char *s)
+{
+    size_t len = 1;
+
+    while (len <= 4 && !act_utf8_valid(s, len) && s[len - 1] != '\0')
+        len++;
+    return len <= 4 && s[len - 1] != '\0' ? len : 0;
+}
+
+/* C0, DEL and C1: what moves a terminal's cursor or ends a line. */
+static bool is_control(const char *s)
+{
+    const unsigned char *c = (const unsigned char *)s;
+
+    return c[0] < 0x20 || c[0] == 0x7f || (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
+}
+
+char *package_printable(const char *path)
+{
+    struct act_buf b = {0};
+
+    for (const char *p = path; *p;) {
+        size_t len = char_len(p);
+        if (len > 0 && !is_control(p))
+            act_buf_add(&b, p, len);
+        else
+            act_buf_addf(&b, "\\x%02x", (unsigned char)*p);
+        p += len > 0 && !is_control(p) ? len : 1;
+    }
+    char *text = act_buf_steal(&b);
+    size_t len = strlen(text);
+    if (len <= MAX_NAME_BYTES)
+        return text;
+    const char *tail = text + len - MAX_NAME_BYTES;
+    while ((*tail & 0xc0) == 0x80) /* not from the middle of a character */
+        tail++;
+    char *cut = act_sprintf("...%s", tail);
+    free(text);
+    return cut;
+}
+
+static const char *name_problem(const char *path)
+{
+    if (!act_utf8_valid(path, strlen(path)))
+        return "the name is not UTF-8";
+    for (const char *p = path; *p; p++)
+        if (is_control(p))
+            return "line break or control character in the name";
+    return NULL;
+}
+
+/* Results */
+
+static void add_problem(struct scan *scan, const char *path, enum act_code code, const char *reason)
+{
+    ACT_AUTOFREE char *name = package_printable(path);
+
+    scan->problems = act_realloc(scan->problems, (scan->n_problems + 1) * sizeof(*scan->problems));
+    scan->problems[scan->n_problems++] =
+        (struct problem){.text = act_sprintf("'%s' (%s)", name, reason), .code = code};
+}
+
+static void add_errno_problem(struct scan *scan, const char *path, int errnum)
+{
+    add_problem(scan, path, errnum == EACCES || errnum == EPERM ? ACT_DENIED : ACT_FAIL,
+                strerrordesc_np(errnum));
+}
+
+static void add_left_out(struct scan *scan, const char *path, bool is_folder, char *rule)
+{
+    struct package_list *list = &scan->list;
+
+    if (list->n_left_out == scan->left_out_cap) {
+        scan->left_out_cap = scan->left_out_cap ? 2 * scan->left_out_cap : 64;
+        list->left_out = act_realloc(list->left_out, scan->left_out_cap * sizeof(*list->left_out));
+    }
+    list->left_out[list->n_left_out++] =
+        (struct package_left_out){.path = act_sprintf("%s%s", path, is_folder ? "/" : ""), .rule = rule};
+}
+
+static void add_entry(struct scan *scan, const char *path, const struct stat *st)
+{
+    struct package_list *list = &scan->list;
+
+    if (list->n == scan->cap) {
+        scan->cap = scan->cap ? 2 * scan->cap : 64;
+        list->v = act_realloc(list->v, scan->cap * sizeof(*list->v));
+    }
+    list->v[list->n++] = (struct package_entry){
+        .path = act_sprintf("%s%s", path, S_ISDIR(st->st_mode) ? "/" : ""),
+        .size = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
+        .mode = st->st_mode & (S_IFMT | 0777),
+        .mtime_ns = act_timespec_ns(st->st_mtim),
+        .ctime_ns = act_timespec_ns(st->st_ctim),
+        .inode = st->st_ino,
+    };
+    if (S_ISREG(st->st_mode))
+        list->bytes += (uint64_t)st->st_size;
+}
+
+/* The walk */
+
+static const char *special_kind(mode_t mode)
+{
+    return S_ISSOCK(mode) ? "socket" : S_ISFIFO(mode) ? "pipe" : "device";
+}
+
+/* Judged by the text alone: what a link names may not exist here, and is another file on the node. */
+static void note_link_target(struct scan *scan, const char *path)
+{
+    char target[PATH_MAX];
+    ssize_t len = readlinkat(scan->root_fd, path, target, sizeof(target) - 1);
+
+    if (len < 0)
+        return; /* gone meanwhile: noticed when it is written */
+    target[len] = '\0';
+    ACT_AUTOFREE char *dir = act_path_dirname(path);
+    ACT_AUTOFREE char *joined = act_path_join(dir, target);
+    ACT_AUTOFREE char *clean = act_path_clean(joined);
+    if (target[0] != '/' && !act_streq(clean, "..") && !act_starts_with(clean, "../"))
+        return;
+    scan->n_leads_out++;
+    if (!scan->leads_out || strcmp(path, scan->leads_out) < 0) {
+        free(scan->leads_out);
+        scan->leads_out = act_strdup(path);
+    }
+}
+
+static void take(struct scan *scan, const char *path, const struct stat *st)
+{
+    const char *bad_name = name_problem(path);
+
+    if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode)) {
+        add_left_out(scan, path, false, act_strdup(special_kind(st->st_mode)));
+        return;
+    }
+    if (bad_name) {
+        add_problem(scan, path, ACT_FAIL, bad_name);
+        return;
+    }
+    if (S_ISREG(st->st_mode) && faccessat(scan->root_fd, path, R_OK, AT_EACCESS) < 0 && errno != ENOENT)
+        add_errno_problem(scan, path, errno);
+    if (S_ISLNK(st->st_mode))
+        note_link_target(scan, path);
+    if (S_ISDIR(st->st_mode))
+        act_strv_push(&scan->todo, path);
+    add_entry(scan, path, st);
+}
+
+static void visit(struct scan *scan, const char *path, unsigned char type)
+{
+    struct stat st;
+    char *rule;
+    int errnum = fstatat(scan->root_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ? errno : 0;
+
+    if (errnum == ENOENT) /* gone meanwhile: as if the walk had come later */
+        return;
+    bool is_folder = errnum ? type == DT_DIR : S_ISDIR(st.st_mode);
+    enum package_verdict verdict = package_rules_ask(scan->rules, path, is_folder, &rule);
+    if (rule)
+        add_left_out(scan, path, is_folder, rule);
+    if (verdict == PACKAGE_PRUNE || (verdict == PACKAGE_SKIP && !is_folder))
+        return;
+    if (errnum)
+        add_errno_problem(scan, path, errnum);
+    else if (verdict == PACKAGE_SKIP)
+        act_strv_push(&scan->todo, path);
+    else
+        take(scan, path, &st);
+}
+
+static bool is_dot(const char *name)
+{
+    return act_streq(name, ".") || act_streq(name, "..");
+}
+
+/* folder is "" for the root. */
+static void read_folder(struct scan *scan, const char *folder)
+{
+    const struct dirent *entry;
+    int fd = openat(scan->root_fd, *folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
+
+    if (!stream) {
+        add_errno_problem(scan, *folder ? folder : ".", errno);
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    while ((errno = 0, entry = readdir(stream))) {
+        if (is_dot(entry->d_name))
+            continue;
+        ACT_AUTOFREE char *path = act_path_join(folder, entry->d_name);
+        visit(scan, path, entry->d_type);
+    }
+    if (errno != 0)
+        add_errno_problem(scan, *folder ? folder : ".", errno);
+    closedir(stream);
+}
+
+static void walk(struct scan *scan)
+{
+    read_folder(scan, "");
+    while (scan->todo.n > 0) {
+        ACT_AUTOFREE char *folder = scan->todo.v[--scan->todo.n];
+        scan->todo.v[scan->todo.n] = NULL;
+        read_folder(scan, folder);
+    }
+}
+
+/* All together */
+
+static int by_entry_path(const void *a, const void *b)
+{
+    return strcmp(((const struct package_entry *)a)->path, ((const struct package_entry *)b)->path);
+}
+
+static int by_left_out_path(const void *a, const void *b)
+{
+    return strcmp(((const struct package_left_out *)a)->path, ((const struct package_left_out *)b)->path);
+}
+
+static int by_problem_text(const void *a, const void *b)
+{
+    return strcmp(((const struct problem *)a)->text, ((const struct problem *)b)->text);
+}
+
+static int report_problems(struct scan *scan, struct act_error *err)
+{
+    struct act_buf names = {0};
+
+    if (scan->n_problems == 0)
+        return 0;
+    qsort(scan->problems, scan->n_problems, sizeof(*scan->problems), by_problem_text);
+    for (size_t i = 0; i < scan->n_problems && i < MAX_NAMED; i++)
+        act_buf_addf(&names, "%s%s", i ? ", " : "", scan->problems[i].text);
+    if (scan->n_problems > MAX_NAMED)
+        act_buf_addf(&names, " and %zu more", scan->n_problems - MAX_NAMED);
+    int rc = act_error_set(err, scan->problems[0].code,
+                           "cannot package %s; mend that, or leave it out in '.actignore'", names.data);
+    act_buf_release(&names);
+    return rc;
+}
+
+static void warn_of_links(const struct scan *scan)
+{
+    if (!scan->leads_out)
+        return;
+    ACT_AUTOFREE char *name = package_printable(scan->leads_out);
+    if (scan->n_leads_out == 1)
+        act_warn("link '%s' leads out of the project; it will dangle on the node", name);
+    else
+        act_warn("link '%s' and %zu more lead out of the project; they will dangle on the node", name,
+                 scan->n_leads_out - 1);
+}
+
+static void release_scan(struct scan *scan)
+{
+    for (size_t i = 0; i < scan->n_problems; i++)
+        free(scan->problems[i].text);
+    free(scan->problems);
+    free(scan->leads_out);
+    act_strv_release(&scan->todo);
+    package_list_release(&scan->list);
+    package_rules_free(scan->rules);
+    if (scan->root_fd >= 0)
+        close(scan->root_fd);
+}
+
+static int scan_root(const struct package_options *options, struct package_list *out, struct act_error *err)
+{
+    struct scan scan = {.root_fd = open(options->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    int rc;
+
+    if (scan.root_fd < 0)
+        return act_error_errno(err, errno, "cannot read the project folder '%s'", options->root);
+    rc = package_rules_new(options, &scan.rules, err);
+    if (rc < 0)
+        goto out;
+    walk(&scan);
+    rc = report_problems(&scan, err);
+    if (rc < 0)
+        goto out;
+    warn_of_links(&scan);
+    if (scan.list.n > 0)
+        qsort(scan.list.v, scan.list.n, sizeof(*scan.list.v), by_entry_path);
+    if (scan.list.n_left_out > 0)
+        qsort(scan.list.left_out, scan.list.n_left_out, sizeof(*scan.list.left_out), by_left_out_path);
+    *out = scan.list;
+    scan.list = (struct package_list){0};
+out:
+    release_scan(&scan);
+    return rc;
+}
+
+/* Patterns mean the same whatever the user's locale: characters are UTF-8, ranges go by code point. */
+int package_scan(const struct package_options *options, struct package_list *out, struct act_error *err)
+{
+    locale_t locale = newlocale(LC_ALL_MASK, "C.UTF-8", (locale_t)0);
+
+    *out = (struct package_list){0};
+    if (!locale)
+        return scan_root(options, out, err);
+    locale_t before = uselocale(locale);
+    int rc = scan_root(options, out, err);
+    uselocale(before);
+    freelocale(locale);
+    return rc;
+}
+
+void package_list_release(struct package_list *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        free(list->v[i].path);
+    for (size_t i = 0; i < list->n_left_out; i++) {
+        free(list->left_out[i].path);
+        free(list->left_out[i].rule);
+    }
+    free(list->v);
+    free(list->left_out);
+    *list = (struct package_list){0};
+}

@@ -1,0 +1,656 @@
+/* local.c - this machine. There is no daemon: for each run the client starts an agent ("act-node supervise")
+ * that outlives it, and everything anybody wants to know is in the run's folder, <state>/runs/<id>/.
+ *
+ * A run begins to exist with the rename of its folder, which is complete by then. supervisor.lock is locked
+ * before and stays so, in the client and then in the agent, until status.json is final. So:
+ *   status not final, lock taken   the run is on its way
+ *   status not final, lock free    nobody will ever finish it: lost
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/dirs.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/units.h"
+#include "platform/platform_internal.h"
+#include "proc/proc.h"
+
+#define LOST        "lost: the supervisor is gone (killed, or the machine restarted)"
+#define NOT_STARTED "lost: it was never started (the submission was interrupted)"
+
+struct local {
+    struct platform base;
+    char *state, *runs, *fresh, *slots;
+    int machine; /* slots: GPUs, or processors when there are none */
+    bool has_gpus;
+    int64_t wanted_gpu_per_node; /* the configuration's word; -1: none */
+};
+
+static struct local *local_of(struct platform *p)
+{
+    return (struct local *)p; /* the first member */
+}
+
+static char *run_file(const struct local *l, const char *id, const char *name)
+{
+    return act_sprintf("%s/%s/%s", l->runs, id, name);
+}
+
+/* ---- the machine ---- */
+
+static int count_entries(const char *dir, bool (*counts)(const char *name))
+{
+    int n = 0;
+    DIR *d = opendir(dir);
+
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += counts(e->d_name);
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static bool is_entry(const char *name)
+{
+    return name[0] != '.';
+}
+
+static bool is_nvidia_device(const char *name)
+{
+    static const char prefix[] = "nvidia";
+    size_t n = sizeof(prefix) - 1;
+
+    return strncmp(name, prefix, n) == 0 && name[n] && strspn(name + n, "0123456789") == strlen(name + n);
+}
+
+static int count_gpus(void)
+{
+    int n = count_entries("/proc/driver/nvidia/gpus", is_entry);
+
+    return n > 0 ? n : count_entries("/dev", is_nvidia_device);
+}
+
+static int count_processors(void)
+{
+    cpu_set_t *set = CPU_ALLOC(CPU_SETSIZE * 8);
+    size_t size = CPU_ALLOC_SIZE(CPU_SETSIZE * 8);
+    int n = 1;
+
+    if (set && sched_getaffinity(0, size, set) == 0)
+        n = CPU_COUNT_S(size, set);
+    CPU_FREE(set);
+    return n > 0 ? n : 1;
+}
+
+/* ACT_LOCAL_SLOTS replaces what was found: for containers whose share of the processors is smaller. */
+static int find_machine(struct local *l, struct act_error *err)
+{
+    enum { SLOTS_MAX = 4096 };
+    const char *text = getenv("ACT_LOCAL_SLOTS");
+    int64_t slots;
+
+    l->machine = count_gpus();
+    l->has_gpus = l->machine > 0;
+    if (!l->has_gpus)
+        l->machine = count_processors();
+    if (!text || !*text)
+        return 0;
+    if (!act_int_from_text(text, &slots) || slots < 1 || slots > SLOTS_MAX)
+        return act_error_set(err, ACT_CONFIG, "ACT_LOCAL_SLOTS is '%s': it must be a number from 1 to %d",
+                             text, SLOTS_MAX);
+    l->machine = (int)slots;
+    return 0;
+}
+
+static const char *slot_word(const struct local *l)
+{
+    return l->has_gpus ? "GPUs" : "processors";
+}
+
+static int local_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
+{
+    const struct local *l = local_of(p);
+    int per_node = l->machine;
+
+    if (l->wanted_gpu_per_node > l->machine)
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "gpu_per_node is %lld, and this machine has %d %s; set gpu_per_node to at most "
+                             "%d, or leave it out",
+                             (long long)l->wanted_gpu_per_node, l->machine, slot_word(l), l->machine);
+    if (l->wanted_gpu_per_node > 0)
+        per_node = (int)l->wanted_gpu_per_node;
+    *out = (struct platform_limits){
+        .gpu_per_node = per_node,
+        .num_gpu = l->has_gpus ? per_node : 1, /* a laptop shall not start a process per processor */
+        .max_nodes = 1,
+        .has_gpus = l->has_gpus,
+    };
+    return 0;
+}
+
+/* ---- submit ---- */
+
+static int check_folders(const struct run_spec *spec, struct act_error *err)
+{
+    for (size_t i = 0; i < spec->n_folders; i++) {
+        const struct run_folder *f = &spec->folders[i];
+        if (!f->link && (f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_RO_MOUNT))
+            return act_error_set(err, ACT_CONFIG,
+                                 "folder '%s' cannot be mounted on this machine: it is in a blob store; set "
+                                 "'mode: download' (brought before the command starts) or 'mode: upload' "
+                                 "(sent when it ends)",
+                                 f->name);
+    }
+    return 0;
+}
+
+static int check_mpirun(const struct run_spec *spec, struct act_error *err)
+{
+    ACT_AUTOFREE char *mpirun = spec->procs_per_node > 1 ? proc_find_in_path("mpirun") : NULL;
+
+    if (spec->procs_per_node == 1 || mpirun)
+        return 0;
+    return act_error_set(err, ACT_NOT_FOUND,
+                         "mpirun not found: install Open MPI (Debian: openmpi-bin) or use -n 1");
+}
+
+static int check_spec(const struct local *l, const struct run_spec *spec, struct act_error *err)
+{
+    if (spec->argv.n == 0)
+        return act_error_set(err, ACT_USAGE, "there is no command to run");
+    if (spec->nodes > 1)
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "the run needs %d nodes, and this machine is one; use at most -n %d",
+                             spec->nodes, l->machine);
+    if (spec->gpus_per_node > l->machine)
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "the run needs %d %s, and this machine has %d; use at most -n %d",
+                             spec->gpus_per_node, slot_word(l), l->machine, l->machine);
+    int rc = check_folders(spec, err);
+    return rc < 0 ? rc : check_mpirun(spec, err);
+}
+
+static int copy_package(const char *dir, const char *package, struct act_error *err)
+{
+    ACT_AUTOFREE char *to = act_path_join(dir, RUN_FILE_PACKAGE);
+
+    /* a second name costs nothing, and packages never change: they are named by their content */
+    if (!package || link(package, to) == 0)
+        return 0;
+    return act_file_copy(package, to, 0600, err);
+}
+
+/* Everything of a run's folder before the supervisor. Returns the descriptor of the lock. */
+static int fill_folder(const char *dir, const struct platform_submission *submission, struct act_error *err)
+{
+    const struct run_status queued = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
+    ACT_AUTOFREE char *lock = act_path_join(dir, RUN_FILE_LOCK);
+    ACT_AUTOFREE char *spec = act_path_join(dir, RUN_FILE_SPEC);
+    ACT_AUTOFREE char *status = act_path_join(dir, RUN_FILE_STATUS);
+    ACT_AUTOFREE char *logs = act_path_join(dir, RUN_DIR_SYSTEM);
+    int fd = act_lock(lock, false, err);
+
+    if (fd < 0)
+        return fd;
+    int rc = act_mkdir_all(logs, 0755, err);
+    if (rc == 0)
+        rc = run_spec_write(submission->spec, spec, err);
+    if (rc == 0)
+        rc = run_status_write(status, &queued, err);
+    if (rc == 0)
+        rc = copy_package(dir, submission->package, err);
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    return fd;
+}
+
+static int start_supervisor(const struct local *l, const char *dir, int lock_fd, struct act_error *err)
+{
+    ACT_AUTOFREE char *agent = NULL;
+    ACT_AUTOFREE char *log = act_path_join(dir, RUN_DIR_SYSTEM "/supervisor.txt");
+    struct act_strv argv = {0};
+    pid_t pid;
+    int rc = proc_find_sibling("act-node", &agent, err);
+
+    if (rc < 0)
+        return rc;
+    act_strv_push(&argv, agent);
+    act_strv_push(&argv, "supervise");
+    act_strv_push(&argv, "--slots-dir");
+    act_strv_push(&argv, l->slots);
+    act_strv_push(&argv, "--slots");
+    act_strv_pushf(&argv, "%d", l->machine);
+    act_strv_push(&argv, "--lock-fd");
+    act_strv_pushf(&argv, "%d", lock_fd);
+    if (l->has_gpus)
+        act_strv_push(&argv, "--gpus");
+    act_strv_push(&argv, dir);
+    rc = proc_daemon(argv.v, log, lock_fd, &pid, err);
+    act_strv_release(&argv);
+    return rc;
+}
+
+/* The folder is there already: this run was submitted before. What is left to do is to start it, if whoever
+ * submitted it died just before he could. */
+static int submit_again(const struct local *l, const char *dir, struct act_error *err)
+{
+    ACT_AUTOFREE char *lock = act_path_join(dir, RUN_FILE_LOCK);
+    ACT_AUTOFREE char *status_path = act_path_join(dir, RUN_FILE_STATUS);
+    struct run_status status = {.state = RUN_QUEUED};
+    struct stat st;
+    int rc = 0, fd = act_lock(lock, false, err);
+
+    if (fd == -ACT_TEMPORARY) /* it is on its way */
+        return 0;
+    if (fd < 0)
+        return fd;
+    bool begun = fstat(fd, &st) == 0 && st.st_size > 0; /* the supervisor writes its pid into it */
+    if (run_status_read(status_path, &status, NULL) < 0)
+        status.state = RUN_QUEUED;
+    if (!begun && !run_state_is_final(status.state))
+        rc = start_supervisor(l, dir, fd, err);
+    close(fd);
+    return rc;
+}
+
+/* Removes what clients left that were killed while they filled a folder. */
+static void remove_leftovers(const struct local *l)
+{
+    enum { OLD_S = 3600 };
+    DIR *d = opendir(l->fresh);
+    struct stat st;
+
+    for (struct dirent *e; d && (e = readdir(d));) {
+        ACT_AUTOFREE char *path = act_path_join(l->fresh, e->d_name);
+        if (e->d_name[0] == '.' || stat(path, &st) < 0 || st.st_mtime > act_now_unix_s() - OLD_S)
+            continue;
+        struct act_error err;
+        if (act_remove_tree(path, &err) < 0)
+            break; /* the next submission tries again */
+    }
+    if (d)
+        closedir(d);
+}
+
+/* From the rename on the run exists; when its supervisor cannot be started it never did. */
+static int publish_and_start(const struct local *l, const char *temp, const char *dir, int lock_fd,
+                             struct act_error *err)
+{
+    if (rename(temp, dir) < 0) {
+        if (errno == EEXIST || errno == ENOTEMPTY)
+            return submit_again(l, dir, err);
+        return act_error_errno(err, errno, "cannot make the run's folder '%s'", dir);
+    }
+    int rc = start_supervisor(l, dir, lock_fd, err);
+    if (rc < 0 && rename(dir, temp) < 0)
+        return act_error_hint(err, "its folder '%s' is left", dir);
+    return rc;
+}
+
+static int local_submit(struct platform *p, const struct platform_submission *submission,
+                        struct act_error *err)
+{
+    const struct local *l = local_of(p);
+    ACT_AUTOFREE char *dir = act_path_join(l->runs, submission->spec->id);
+    ACT_AUTOFREE char *temp = act_sprintf("%s/%s.XXXXXX", l->fresh, submission->spec->id);
+    struct act_error ignored;
+
+    if (access(dir, F_OK) == 0)
+        return submit_again(l, dir, err);
+    int rc = check_spec(l, submission->spec, err);
+    if (rc == 0)
+        rc = act_mkdir_all(l->runs, 0700, err);
+    if (rc == 0)
+        rc = act_mkdir_all(l->fresh, 0700, err);
+    if (rc < 0)
+        return rc;
+    remove_leftovers(l);
+    if (!mkdtemp(temp))
+        return act_error_errno(err, errno, "cannot make a folder in '%s'", l->fresh);
+
+    int lock_fd = rc = fill_folder(temp, submission, err);
+    if (lock_fd >= 0) {
+        rc = publish_and_start(l, temp, dir, lock_fd, err);
+        close(lock_fd);
+    }
+    if (act_remove_tree(temp, &ignored) < 0 && rc == 0)
+        rc = 0; /* it was renamed or will be removed as a leftover */
+    return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", submission->spec->id) : 0;
+}
+
+/* ---- status ---- */
+
+/* Nobody holds the lock but this process now, so nobody else writes. */
+static int declare_lost(const char *status_path, int lock_fd, struct run_status *status,
+                        struct act_error *err)
+{
+    struct run_status now;
+    struct stat st;
+
+    if (run_status_read(status_path, &now, NULL) == 0)
+        *status = now; /* it may have ended a moment ago */
+    if (run_state_is_final(status->state))
+        return 0;
+    bool begun = fstat(lock_fd, &st) == 0 && st.st_size > 0;
+    status->state = RUN_FAILED;
+    status->exit_status = 128 + SIGKILL;
+    status->failed_rank = -1;
+    snprintf(status->reason, sizeof(status->reason), "%s", begun ? LOST : NOT_STARTED);
+    return run_status_write(status_path, status, err);
+}
+
+static int status_of(const struct local *l, const char *id, struct run_status *out, struct act_error *err)
+{
+    *out = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1};
+    if (!run_id_valid(id))
+        return 0;
+    ACT_AUTOFREE char *path = run_file(l, id, RUN_FILE_STATUS);
+    int rc = run_status_read(path, out, err);
+    if (rc == 0 && run_state_is_final(out->state))
+        return 0;
+    if (rc == -ACT_NOT_FOUND) {
+        out->state = RUN_UNKNOWN;
+        return 0;
+    }
+    if (rc == -ACT_DENIED)
+        return rc;
+
+    ACT_AUTOFREE char *lock = run_file(l, id, RUN_FILE_LOCK);
+    int fd = act_lock(lock, false, err);
+    if (fd == -ACT_TEMPORARY)
+        return 0;
+    if (fd < 0)
+        return fd;
+    rc = declare_lost(path, fd, out, err);
+    close(fd);
+    return rc;
+}
+
+static int local_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
+                        struct act_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        int rc = status_of(local_of(p), ids[i], &out[i], err);
+        if (rc < 0)
+            return act_error_prefix(err, "cannot tell the state of '%s'", ids[i]);
+    }
+    return 0;
+}
+
+/* ---- abort ---- */
+
+static bool is_agent(pid_t pid)
+{
+    char path[64], name[4096];
+
+    snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : act_pread_all(fd, name, sizeof(name) - 1, 0);
+    if (fd >= 0)
+        close(fd);
+    name[n > 0 ? n : 0] = '\0';
+    return strcmp(act_path_basename(name), "act-node") == 0;
+}
+
+/* A pidfd of the supervisor, -1 when it has not said (yet) who it is, or is gone. The descriptor is opened
+ * before the look at the name, so that what is looked at is what will be signalled. */
+static int open_supervisor(const char *lock_path)
+{
+    enum { PID_TEXT_MAX = 64 };
+    ACT_AUTOFREE char *text = NULL;
+    int64_t pid;
+    size_t len;
+
+    if (act_file_read(lock_path, PID_TEXT_MAX, &text, &len, NULL) < 0 || len == 0 || text[len - 1] != '\n')
+        return -1;
+    text[len - 1] = '\0';
+    if (!act_int_from_text(text, &pid) || pid < 2)
+        return -1;
+    int fd = pidfd_open((pid_t)pid, 0);
+    if (fd >= 0 && !is_agent((pid_t)pid)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static int ask_to_abort(const struct local *l, const char *id, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = run_file(l, id, RUN_FILE_ABORT);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot write '%s'", path);
+    close(fd);
+    return 0;
+}
+
+static int64_t abort_limit_ms(void)
+{
+    enum { GRACE_S = 10, MORE_S = 5 };
+    int64_t grace_s = GRACE_S;
+    const char *text = getenv("ACT_ABORT_GRACE");
+
+    if (text && (!act_int_from_text(text, &grace_s) || grace_s < 0 || grace_s > 86400))
+        grace_s = GRACE_S;
+    return ((grace_s > GRACE_S ? grace_s : GRACE_S) + MORE_S) * 1000;
+}
+
+/* Signals the supervisor and waits for its end; or, as long as it is only starting, a moment. */
+static void signal_and_wait(const struct local *l, const char *id, int64_t limit_ms)
+{
+    enum { STARTING_MS = 2 };
+    ACT_AUTOFREE char *lock = run_file(l, id, RUN_FILE_LOCK);
+    int fd = open_supervisor(lock);
+    struct pollfd end = {.fd = fd, .events = POLLIN};
+
+    if (fd >= 0)
+        pidfd_send_signal(fd, SIGTERM, NULL, 0);
+    poll(&end, 1, fd < 0 ? STARTING_MS : (int)limit_ms);
+    if (fd >= 0)
+        close(fd);
+}
+
+static int local_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+{
+    const struct local *l = local_of(p);
+    int64_t deadline = act_now_monotonic_ms() + abort_limit_ms(), left;
+    struct run_status status;
+    int rc = status_of(l, id, &status, err);
+
+    *out_was_final = rc == 0 && run_state_is_final(status.state);
+    if (rc < 0 || *out_was_final)
+        return rc;
+    if (status.state == RUN_UNKNOWN)
+        return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' on this machine", id);
+    rc = ask_to_abort(l, id, err);
+    while (rc == 0 && !run_state_is_final(status.state)) {
+        left = deadline - act_now_monotonic_ms();
+        if (left <= 0)
+            return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet", id);
+        signal_and_wait(l, id, left);
+        rc = status_of(l, id, &status, err);
+    }
+    return rc;
+}
+
+/* ---- logs ---- */
+
+static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM};
+
+static void add_logs(const char *run_dir, const char *name, int depth, struct platform_logs *out)
+{
+    enum { DEPTH_MAX = 16 };
+    ACT_AUTOFREE char *path = act_path_join(run_dir, name);
+    struct stat st;
+
+    if (depth > DEPTH_MAX || lstat(path, &st) < 0)
+        return;
+    if (S_ISREG(st.st_mode))
+        platform_logs_add(out, name, (uint64_t)st.st_size);
+    if (!S_ISDIR(st.st_mode))
+        return;
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        ACT_AUTOFREE char *below = act_path_join(name, e->d_name);
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            add_logs(run_dir, below, depth + 1, out);
+    }
+    if (d)
+        closedir(d);
+}
+
+static int check_run(const struct local *l, const char *id, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = act_path_join(l->runs, id);
+
+    if (access(dir, F_OK) == 0)
+        return 0;
+    if (errno == ENOENT)
+        return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' on this machine", id);
+    return act_error_errno(err, errno, "cannot read '%s'", dir);
+}
+
+static int local_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err)
+{
+    const struct local *l = local_of(p);
+    ACT_AUTOFREE char *dir = act_path_join(l->runs, id);
+    int rc = check_run(l, id, err);
+
+    *out = (struct platform_logs){0};
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < sizeof(log_folders) / sizeof(log_folders[0]); i++)
+        add_logs(dir, log_folders[i], 0, out);
+    platform_logs_sort(out);
+    return 0;
+}
+
+static bool is_log_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof(log_folders) / sizeof(log_folders[0]); i++) {
+        size_t n = strlen(log_folders[i]);
+        if (strncmp(name, log_folders[i], n) == 0 && name[n] == '/')
+            return act_path_is_safe(name, strlen(name));
+    }
+    return false;
+}
+
+static int local_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
+                          size_t len, size_t *out_got, struct act_error *err)
+{
+    const struct local *l = local_of(p);
+    struct stat st;
+    int rc = check_run(l, id, err);
+
+    *out_got = 0;
+    if (rc < 0)
+        return rc;
+    if (!is_log_name(name))
+        return act_error_set(err, ACT_NOT_FOUND, "run '%s' has no log '%s'", id, name);
+    ACT_AUTOFREE char *path = run_file(l, id, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot read log '%s' of run '%s'", name, id);
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || offset > INT64_MAX) {
+        close(fd);
+        return act_error_set(err, ACT_NOT_FOUND, "run '%s' has no log '%s'", id, name);
+    }
+    ssize_t n = act_pread_all(fd, data, len, (off_t)offset);
+    rc = n < 0 ? act_error_errno(err, errno, "cannot read log '%s' of run '%s'", name, id) : 0;
+    *out_got = n < 0 ? 0 : (size_t)n;
+    close(fd);
+    return rc;
+}
+
+/* ---- the rest ---- */
+
+static int local_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
+{
+    const struct local *l = local_of(p);
+    ACT_AUTOFREE char *path = run_file(l, id, RUN_FILE_SPEC);
+    int rc = check_run(l, id, err);
+
+    return rc < 0 ? rc : run_spec_read(path, out, err);
+}
+
+static int local_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
+{
+    const struct local *l = local_of(p);
+    DIR *d = opendir(l->runs);
+
+    if (!d)
+        return errno == ENOENT ? 0 : act_error_errno(err, errno, "cannot read '%s'", l->runs);
+    for (struct dirent *e; (e = readdir(d));)
+        if (run_id_valid(e->d_name))
+            act_strv_push(out_ids, e->d_name);
+    closedir(d);
+    act_strv_sort(out_ids);
+    return 0;
+}
+
+static void local_close(struct platform *p)
+{
+    struct local *l = local_of(p);
+
+    free(l->state);
+    free(l->runs);
+    free(l->fresh);
+    free(l->slots);
+    free(l);
+}
+
+static const struct platform_ops local_ops = {
+    .name = "local",
+    .limits = local_limits,
+    .submit = local_submit,
+    .status = local_status,
+    .abort = local_abort,
+    .logs = local_logs,
+    .read_log = local_read_log,
+    .spec = local_spec,
+    .list = local_list,
+    .close = local_close,
+};
+
+/* The agent works in other folders than this process. */
+static char *absolute_state_dir(void)
+{
+    ACT_AUTOFREE char *state = act_state_dir();
+    ACT_AUTOFREE char *here = *state == '/' ? NULL : getcwd(NULL, 0);
+
+    return here ? act_path_join(here, state) : act_strdup(state);
+}
+
+int platform_local_open(const struct config *config, struct platform **out, struct act_error *err)
+{
+    struct local *l = act_calloc(1, sizeof(*l));
+    int rc = find_machine(l, err);
+
+    if (rc < 0) {
+        free(l);
+        return rc;
+    }
+    l->base.ops = &local_ops;
+    l->wanted_gpu_per_node = config->gpu_per_node;
+    l->state = absolute_state_dir();
+    l->runs = act_path_join(l->state, "runs");
+    l->fresh = act_path_join(l->state, "new");
+    l->slots = act_path_join(l->state, "slots");
+    *out = &l->base;
+    return 0;
+}

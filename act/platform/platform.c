@@ -1,0 +1,124 @@
+/* platform.c - the table of platforms, and the wrappers that callers use. */
+#include <string.h>
+
+#include "platform/platform_internal.h"
+
+static const struct {
+    const char *name;
+    int (*open)(const struct config *config, struct platform **out, struct act_error *err);
+} platforms[] = {
+    {"local", platform_local_open},
+};
+
+int platform_open(const struct config *config, struct platform **out, struct act_error *err)
+{
+    for (size_t i = 0; i < sizeof(platforms) / sizeof(platforms[0]); i++)
+        if (strcmp(config->platform, platforms[i].name) == 0)
+            return platforms[i].open(config, out, err);
+    return act_error_set(err, ACT_CONFIG,
+                         "platform '%s' cannot be driven by this version of ACT; use -c local to run on this "
+                         "machine",
+                         config->platform);
+}
+
+void platform_free(struct platform *p)
+{
+    if (p)
+        p->ops->close(p);
+}
+
+const char *platform_name(const struct platform *p)
+{
+    return p->ops->name;
+}
+
+static int cannot(const struct platform *p, const char *what, struct act_error *err)
+{
+    return act_error_set(err, ACT_FAIL, "platform '%s' cannot %s", p->ops->name, what);
+}
+
+int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
+{
+    return p->ops->limits(p, out, err);
+}
+
+int platform_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
+{
+    if (!run_id_valid(submission->spec->id))
+        return act_error_set(err, ACT_USAGE, "'%s' is not a run id", submission->spec->id);
+    return p->ops->submit(p, submission, err);
+}
+
+int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
+                    struct act_error *err)
+{
+    return p->ops->status(p, ids, n, out, err);
+}
+
+static int check_id(const char *id, struct act_error *err)
+{
+    return run_id_valid(id) ? 0 : act_error_set(err, ACT_NOT_FOUND, "there is no run '%s'", id);
+}
+
+int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+{
+    int rc = check_id(id, err);
+
+    return rc < 0 ? rc : p->ops->abort(p, id, out_was_final, err);
+}
+
+int platform_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err)
+{
+    int rc = check_id(id, err);
+
+    return rc < 0 ? rc : p->ops->logs(p, id, out, err);
+}
+
+int platform_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
+                      size_t len, size_t *out_got, struct act_error *err)
+{
+    int rc = check_id(id, err);
+
+    return rc < 0 ? rc : p->ops->read_log(p, id, name, offset, data, len, out_got, err);
+}
+
+int platform_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
+{
+    int rc = check_id(id, err);
+
+    if (rc < 0)
+        return rc;
+    return p->ops->spec ? p->ops->spec(p, id, out, err) : cannot(p, "tell how a run was submitted", err);
+}
+
+int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
+{
+    return p->ops->list ? p->ops->list(p, out_ids, err) : cannot(p, "list its runs", err);
+}
+
+/* ---- logs ---- */
+
+void platform_logs_add(struct platform_logs *logs, const char *name, uint64_t size)
+{
+    logs->v = act_realloc(logs->v, (logs->n + 1) * sizeof(*logs->v));
+    logs->v[logs->n++] = (struct platform_log){.name = act_strdup(name), .size = size};
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct platform_log *)a)->name, ((const struct platform_log *)b)->name);
+}
+
+void platform_logs_sort(struct platform_logs *logs)
+{
+    if (logs->n)
+        qsort(logs->v, logs->n, sizeof(*logs->v), by_name);
+}
+
+void platform_logs_release(struct platform_logs *logs)
+{
+    for (size_t i = 0; i < logs->n; i++)
+        free(logs->v[i].name);
+    free(logs->v);
+    *logs = (struct platform_logs){0};
+}

@@ -25,4 +25,7 @@ int proc_daemon(char *const *argv, const char *log_path, int keep_fd, pid_t *out
  * New string. */
 int proc_find_sibling(const char *name, char **out, struct act_error *err) ACT_NODISCARD;
 
+/* The first program of this name in PATH, NULL when there is none. New string. */
+char *proc_find_in_path(const char *name);
+
 #endif

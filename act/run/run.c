@@ -1,0 +1,150 @@
+/* run.c - states, ids, masks and the GPU arithmetic. run.json is in spec.c, status.json in status.c. */
+#include "run/run.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const char *const state_names[] = {
+    [RUN_QUEUED] = "Queued", [RUN_RUNNING] = "Running",   [RUN_COMPLETED] = "Completed",
+    [RUN_FAILED] = "Failed", [RUN_CANCELED] = "Canceled", [RUN_UNKNOWN] = "Unknown",
+};
+
+static const char *const mode_names[] = {
+    [RUN_FOLDER_RW_MOUNT] = "rw_mount",
+    [RUN_FOLDER_RO_MOUNT] = "ro_mount",
+    [RUN_FOLDER_DOWNLOAD] = "download",
+    [RUN_FOLDER_UPLOAD] = "upload",
+};
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The index of name in the table, -1 when it is not there. */
+static int index_of(const char *name, const char *const *table, size_t n)
+{
+    for (size_t i = 0; name && i < n; i++)
+        if (strcmp(name, table[i]) == 0)
+            return (int)i;
+    return -1;
+}
+
+const char *run_state_name(enum run_state state)
+{
+    return (size_t)state < COUNT_OF(state_names) ? state_names[state] : state_names[RUN_UNKNOWN];
+}
+
+enum run_state run_state_from_name(const char *name)
+{
+    int i = index_of(name, state_names, COUNT_OF(state_names));
+
+    return i < 0 ? RUN_UNKNOWN : (enum run_state)i;
+}
+
+const char *run_folder_mode_name(enum run_folder_mode mode)
+{
+    return mode_names[mode];
+}
+
+bool run_folder_mode_from_name(const char *name, enum run_folder_mode *out)
+{
+    int i = index_of(name, mode_names, COUNT_OF(mode_names));
+
+    if (i < 0)
+        return false;
+    *out = (enum run_folder_mode)i;
+    return true;
+}
+
+enum { EXPERIMENT_MAX = 100, ID_MAX = 160, TAIL_HEX = 8 };
+
+static bool is_id_char(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '-';
+}
+
+char *run_id_new(const char *experiment, int64_t now_unix_s)
+{
+    uint8_t random[TAIL_HEX / 2];
+    char tail[TAIL_HEX + 1];
+    ACT_AUTOFREE char *name = act_strndup(*experiment ? experiment : "run", EXPERIMENT_MAX);
+
+    for (char *c = name; *c; c++)
+        if ((unsigned char)*c >= 0x80 || !is_id_char(*c))
+            *c = '-';
+    if (name[0] == '-') /* an id must never look like an option */
+        name[0] = '_';
+    act_random(random, sizeof(random));
+    act_hex(random, sizeof(random), tail);
+    return act_sprintf("%s_%lld_%s", name, (long long)now_unix_s, tail);
+}
+
+bool run_id_valid(const char *id)
+{
+    size_t len = strlen(id), digits = 0;
+
+    if (len > ID_MAX || len < TAIL_HEX + 4 || id[0] == '-')
+        return false;
+    for (const char *c = id; *c; c++)
+        if ((unsigned char)*c >= 0x80 || !is_id_char(*c))
+            return false;
+
+    const char *tail = id + len - TAIL_HEX;
+    if (strspn(tail, "0123456789abcdef") != TAIL_HEX || tail[-1] != '_')
+        return false;
+    const char *time_end = tail - 1;
+    while (time_end - digits > id && isdigit((unsigned char)time_end[-1 - (ptrdiff_t)digits]))
+        digits++;
+    return digits > 0 && time_end - digits > id + 1 && time_end[-1 - (ptrdiff_t)digits] == '_';
+}
+
+static int not_a_multiple(int64_t num_gpu, int per_node, struct act_error *err)
+{
+    int64_t below = num_gpu / per_node * per_node;
+
+    return act_error_set(err, ACT_USAGE,
+                         "cannot use %lld GPUs with %d on each node: more than one node must be full; use "
+                         "-n %lld or -n %lld",
+                         (long long)num_gpu, per_node, (long long)below, (long long)(below + per_node));
+}
+
+int run_shape_of(int64_t num_gpu, int gpu_per_node, bool multi_process, struct run_shape *out,
+                 struct act_error *err)
+{
+    enum { NUM_GPU_MAX = 1 << 20 };
+
+    if (num_gpu < 0 || num_gpu > NUM_GPU_MAX)
+        return act_error_set(err, ACT_USAGE, "cannot use %lld GPUs: the number must be from 0 to %d",
+                             (long long)num_gpu, NUM_GPU_MAX);
+    if (gpu_per_node < 1)
+        return act_error_set(
+            err, ACT_USAGE, "cannot use %d GPUs on each node: gpu_per_node must be at least 1", gpu_per_node);
+    if (num_gpu == 0) {
+        *out = (struct run_shape){.nodes = 1, .procs_per_node = 1, .gpus_per_node = 0};
+        return 0;
+    }
+    if (num_gpu > gpu_per_node && num_gpu % gpu_per_node != 0)
+        return not_a_multiple(num_gpu, gpu_per_node, err);
+
+    int gpus = num_gpu < gpu_per_node ? (int)num_gpu : gpu_per_node;
+    *out = (struct run_shape){
+        .nodes = (int)(num_gpu / gpus),
+        .procs_per_node = multi_process ? gpus : 1,
+        .gpus_per_node = gpus,
+    };
+    return 0;
+}
+
+char *run_rank_log(int rank)
+{
+    return act_sprintf(RUN_DIR_USER "/std_log_process_%d.txt", rank);
+}
+
+const char *run_env_shown(const char *name, const char *value)
+{
+    static const char *const secret[] = {"KEY", "TOKEN",      "SECRET",           "PASSWORD",
+                                         "SAS", "CREDENTIAL", "CONNECTION_STRING"};
+
+    for (size_t i = 0; i < COUNT_OF(secret); i++)
+        if (strcasestr(name, secret[i]))
+            return "***";
+    return value;
+}

@@ -103,17 +103,28 @@ struct run_status {
 json_t *run_status_to_json(const struct run_status *status);
 void run_status_from_json(const json_t *json, struct run_status *out);
 
-/* The folder of a run on the platform (a shared file system where there are several nodes). Written by client
- * C or agent A: run.json C        package.zip C     status.json A    supervisor.lock A   abort C code/ A
- * hostfile A        nodes/<node>/ A  ranks/<rank>.json A user_logs/std_log_process_<rank>.txt A system_logs/
- * A    metrics/ A
+/* status.json out and in. A final state is on the disk when write returns; one on the way there is replaced
+ * atomically too, but nothing waits for the disk: after a power cut it means nothing any more. */
+int run_status_write(const char *path, const struct run_status *status, struct act_error *err) ACT_NODISCARD;
+int run_status_read(const char *path, struct run_status *out, struct act_error *err) ACT_NODISCARD;
+
+/* Replaces path (0600) by the value in one line, atomically, without waiting for the disk. */
+int run_record_write(const char *path, const json_t *value, struct act_error *err) ACT_NODISCARD;
+
+/* The folder of a run on the platform (a shared file system where there are several nodes).
+ *
+ * Written by the client: run.json, package.zip, the first status.json, supervisor.lock, abort.
+ * Written by the agent: status.json, code/, hostfile, temp/, nodes/<node>/, ranks/<rank>.json,
+ * user_logs/std_log_process_<rank>.txt, system_logs/, metrics/.
  */
 #define RUN_FILE_SPEC    "run.json"
 #define RUN_FILE_PACKAGE "package.zip"
 #define RUN_FILE_STATUS  "status.json"
 #define RUN_FILE_LOCK    "supervisor.lock" /* locked (flock) while a supervisor lives */
 #define RUN_FILE_ABORT   "abort"           /* exists: the run is to be cancelled */
+#define RUN_FILE_HOSTS   "hostfile"
 #define RUN_DIR_CODE     "code"
+#define RUN_DIR_TEMP     "temp"
 #define RUN_DIR_USER     "user_logs"
 #define RUN_DIR_SYSTEM   "system_logs"
 #define RUN_DIR_METRICS  "metrics"

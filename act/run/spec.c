@@ -1,0 +1,339 @@
+/* spec.c - run.json, version 1: one writer, one reader, one table of its texts. */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "run/run.h"
+
+#define SPEC_VERSION 1
+#define COUNT_OF(a)  (sizeof(a) / sizeof((a)[0]))
+
+/* A text member: any bytes, as codec_json_bytes_new() writes them. */
+struct text_row {
+    const char *key;
+    size_t offset;
+    bool required;
+};
+
+static const struct text_row spec_texts[] = {
+    {"id", offsetof(struct run_spec, id), true},
+    {"experiment", offsetof(struct run_spec, experiment), true},
+    {"cluster", offsetof(struct run_spec, cluster), true},
+    {"platform", offsetof(struct run_spec, platform), true},
+    {"project_root", offsetof(struct run_spec, project_root), false},
+    {"package_store", offsetof(struct run_spec, package_store), false},
+    {"package_key", offsetof(struct run_spec, package_key), false},
+    {"compile_args", offsetof(struct run_spec, compile_args), false},
+    {"resubmit_of", offsetof(struct run_spec, resubmit_of), false},
+};
+
+static const struct text_row folder_texts[] = {
+    {"name", offsetof(struct run_folder, name), true},
+    {"store", offsetof(struct run_folder, store), true},
+    {"path", offsetof(struct run_folder, path), true},
+    {"link", offsetof(struct run_folder, link), false},
+};
+
+static const struct text_row env_texts[] = {
+    {"name", offsetof(struct run_env, name), true},
+    {"value", offsetof(struct run_env, value), true},
+};
+
+static char **text_at(void *object, const struct text_row *row)
+{
+    return (char **)((char *)object + row->offset);
+}
+
+static char *const *const_text_at(const void *object, const struct text_row *row)
+{
+    return (char *const *)((const char *)object + row->offset);
+}
+
+static void release_texts(void *object, const struct text_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(*text_at(object, &rows[i]));
+}
+
+void run_spec_release(struct run_spec *spec)
+{
+    release_texts(spec, spec_texts, COUNT_OF(spec_texts));
+    for (size_t i = 0; i < spec->n_folders; i++)
+        release_texts(&spec->folders[i], folder_texts, COUNT_OF(folder_texts));
+    for (size_t i = 0; i < spec->n_env; i++)
+        release_texts(&spec->env[i], env_texts, COUNT_OF(env_texts));
+    free(spec->folders);
+    free(spec->env);
+    act_strv_release(&spec->argv);
+    json_decref(spec->config);
+    *spec = (struct run_spec){0};
+}
+
+void run_spec_add_env(struct run_spec *spec, const char *name, const char *value)
+{
+    spec->env = act_realloc(spec->env, (spec->n_env + 1) * sizeof(*spec->env));
+    spec->env[spec->n_env++] = (struct run_env){.name = act_strdup(name), .value = act_strdup(value)};
+}
+
+/* ---- out ---- */
+
+static void add_texts(json_t *json, const void *object, const struct text_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *text = *const_text_at(object, &rows[i]);
+        if (text)
+            json_object_set_new(json, rows[i].key, codec_json_bytes_new(text));
+    }
+}
+
+static json_t *folders_to_json(const struct run_spec *spec)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < spec->n_folders; i++) {
+        json_t *json = json_object();
+        add_texts(json, &spec->folders[i], folder_texts, COUNT_OF(folder_texts));
+        json_object_set_new(json, "mode", json_string(run_folder_mode_name(spec->folders[i].mode)));
+        json_array_append_new(array, json);
+    }
+    return array;
+}
+
+static json_t *env_to_json(const struct run_spec *spec)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < spec->n_env; i++) {
+        json_t *json = json_object();
+        add_texts(json, &spec->env[i], env_texts, COUNT_OF(env_texts));
+        json_array_append_new(array, json);
+    }
+    return array;
+}
+
+json_t *run_spec_to_json(const struct run_spec *spec)
+{
+    json_t *json = json_object();
+
+    json_object_set_new(json, "version", json_integer(SPEC_VERSION));
+    add_texts(json, spec, spec_texts, COUNT_OF(spec_texts));
+    json_object_set_new(json, "created", json_integer(spec->created_unix_s));
+    json_object_set_new(json, "command", codec_json_strv_new(&spec->argv));
+    json_object_set_new(json, "package_sha256", json_string(spec->package_sha256));
+    json_object_set_new(json, "package_bytes", json_integer(spec->package_bytes));
+    json_object_set_new(json, "folders", folders_to_json(spec));
+    json_object_set_new(json, "nodes", json_integer(spec->nodes));
+    json_object_set_new(json, "processes_per_node", json_integer(spec->procs_per_node));
+    json_object_set_new(json, "gpus_per_node", json_integer(spec->gpus_per_node));
+    json_object_set_new(json, "env", env_to_json(spec));
+    json_object_set_new(json, "sleep_if_fail", json_boolean(spec->sleep_if_fail));
+    json_object_set_new(json, "sleep_if_succeed", json_boolean(spec->sleep_if_succeed));
+    if (spec->config)
+        json_object_set(json, "config", spec->config);
+    return json;
+}
+
+int run_spec_write(const struct run_spec *spec, const char *path, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *json = run_spec_to_json(spec);
+
+    return codec_json_write(path, json, 0600, err);
+}
+
+/* ---- in ---- */
+
+static int malformed(struct act_error *err, const char *key, const char *rule)
+{
+    return act_error_set(err, ACT_FAIL, "the run specification is malformed: '%s' must be %s", key, rule);
+}
+
+static int get_texts(const json_t *json, void *object, const struct text_row *rows, size_t n,
+                     struct act_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        const json_t *value = json_object_get(json, rows[i].key);
+        char **text = text_at(object, &rows[i]);
+
+        if (value && !json_is_null(value))
+            *text = codec_json_bytes_get(value);
+        bool absent = !value || json_is_null(value);
+        if (absent ? rows[i].required : !*text)
+            return malformed(err, rows[i].key, "a text");
+    }
+    return 0;
+}
+
+static int get_int(const json_t *json, const char *key, int64_t low, int64_t high, int64_t *out,
+                   struct act_error *err)
+{
+    const json_t *value = json_object_get(json, key);
+
+    *out = json_integer_value(value);
+    if (json_is_integer(value) && *out >= low && *out <= high)
+        return 0;
+    return act_error_set(err, ACT_FAIL,
+                         "the run specification is malformed: '%s' must be a whole number from %lld to %lld",
+                         key, (long long)low, (long long)high);
+}
+
+static int get_counts(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    enum { NODES_MAX = 1 << 16, PER_NODE_MAX = 1 << 12 };
+    int64_t nodes, procs, gpus;
+
+    if (get_int(json, "created", 0, INT64_MAX, &spec->created_unix_s, err) < 0 ||
+        get_int(json, "package_bytes", 0, INT64_MAX, &spec->package_bytes, err) < 0 ||
+        get_int(json, "nodes", 1, NODES_MAX, &nodes, err) < 0 ||
+        get_int(json, "processes_per_node", 1, PER_NODE_MAX, &procs, err) < 0 ||
+        get_int(json, "gpus_per_node", 0, PER_NODE_MAX, &gpus, err) < 0)
+        return -ACT_FAIL;
+    spec->nodes = (int)nodes;
+    spec->procs_per_node = (int)procs;
+    spec->gpus_per_node = (int)gpus;
+    return 0;
+}
+
+static int get_command(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    if (!codec_json_strv_get(json_object_get(json, "command"), &spec->argv) || spec->argv.n == 0)
+        return malformed(err, "command", "a list of at least one text");
+    return 0;
+}
+
+static int get_sha256(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    const char *text = codec_json_str(json, "package_sha256", "?");
+    size_t len = strlen(text);
+
+    if (len != 0 && (len != ACT_SHA256_HEX - 1 || strspn(text, "0123456789abcdef") != len))
+        return malformed(err, "package_sha256", "64 lower-case hex digits, or empty");
+    memcpy(spec->package_sha256, text, len + 1);
+    return 0;
+}
+
+static bool is_folder_name(const char *name)
+{
+    return act_path_is_safe(name, strlen(name)) && !strchr(name, '/');
+}
+
+static int get_folder(const json_t *json, struct run_folder *folder, struct act_error *err)
+{
+    int rc = get_texts(json, folder, folder_texts, COUNT_OF(folder_texts), err);
+
+    if (rc < 0)
+        return rc;
+    if (!is_folder_name(folder->name))
+        return malformed(err, "name", "a folder name without slashes");
+    if (folder->link && folder->link[0] != '/')
+        return malformed(err, "link", "an absolute path");
+    if (!run_folder_mode_from_name(codec_json_str(json, "mode", ""), &folder->mode))
+        return malformed(err, "mode", "rw_mount, ro_mount, download or upload");
+    return 0;
+}
+
+static int get_folders(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    const json_t *array = json_object_get(json, "folders"), *member;
+    size_t i;
+    int rc = 0;
+
+    if (!json_is_array(array))
+        return malformed(err, "folders", "a list");
+    spec->folders = act_calloc(json_array_size(array), sizeof(*spec->folders));
+    json_array_foreach(array, i, member)
+    {
+        spec->n_folders = i + 1;
+        rc = get_folder(member, &spec->folders[i], err);
+        if (rc < 0)
+            return act_error_prefix(err, "folder %zu", i + 1);
+    }
+    return 0;
+}
+
+static int get_env(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    const json_t *array = json_object_get(json, "env"), *member;
+    size_t i;
+
+    if (!json_is_array(array))
+        return malformed(err, "env", "a list");
+    spec->env = act_calloc(json_array_size(array), sizeof(*spec->env));
+    json_array_foreach(array, i, member)
+    {
+        spec->n_env = i + 1;
+        int rc = get_texts(member, &spec->env[i], env_texts, COUNT_OF(env_texts), err);
+        if (rc < 0)
+            return act_error_prefix(err, "variable %zu", i + 1);
+        if (!*spec->env[i].name || strchr(spec->env[i].name, '='))
+            return malformed(err, "env", "a list of names without '=' and values");
+    }
+    return 0;
+}
+
+static int get_flag(const json_t *json, const char *key, bool *out, struct act_error *err)
+{
+    const json_t *value = json_object_get(json, key);
+
+    *out = json_is_true(value);
+    return json_is_boolean(value) ? 0 : malformed(err, key, "true or false");
+}
+
+static int get_version(const json_t *json, struct act_error *err)
+{
+    int64_t version = codec_json_int(json, "version", 0);
+
+    if (version > SPEC_VERSION)
+        return act_error_set(err, ACT_FAIL,
+                             "the run specification has version %lld, this program knows version %d; "
+                             "update ACT",
+                             (long long)version, SPEC_VERSION);
+    return version == SPEC_VERSION ? 0 : malformed(err, "version", "1");
+}
+
+static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
+        get_counts, get_command, get_sha256, get_folders, get_env,
+    };
+    int rc = get_version(json, err);
+
+    if (rc == 0)
+        rc = get_texts(json, spec, spec_texts, COUNT_OF(spec_texts), err);
+    if (rc == 0 && !run_id_valid(spec->id))
+        rc = malformed(err, "id", "a run id");
+    for (size_t i = 0; rc == 0 && i < COUNT_OF(parts); i++)
+        rc = parts[i](json, spec, err);
+    if (rc == 0)
+        rc = get_flag(json, "sleep_if_fail", &spec->sleep_if_fail, err);
+    if (rc == 0)
+        rc = get_flag(json, "sleep_if_succeed", &spec->sleep_if_succeed, err);
+    return rc;
+}
+
+int run_spec_from_json(const json_t *json, struct run_spec *out, struct act_error *err)
+{
+    struct run_spec spec = {0};
+    int rc = get_all(json, &spec, err);
+
+    if (rc < 0) {
+        run_spec_release(&spec);
+        return rc;
+    }
+    json_t *config = json_object_get(json, "config");
+    if (json_is_object(config))
+        spec.config = json_incref(config);
+    *out = spec;
+    return 0;
+}
+
+int run_spec_read(const char *path, struct run_spec *out, struct act_error *err)
+{
+    enum { SPEC_MAX_BYTES = 32 * 1024 * 1024 };
+    CODEC_AUTOJSON json_t *json = NULL;
+    int rc = codec_json_read(path, SPEC_MAX_BYTES, &json, err);
+
+    if (rc == 0)
+        rc = run_spec_from_json(json, out, err);
+    return rc < 0 ? act_error_prefix(err, "cannot read the run specification '%s'", path) : 0;
+}

@@ -1,0 +1,350 @@
+/* azure_list.c - List Blobs as pages of keys in byte order.
+ *
+ * The service gives names in order, but two things make the order of keys differ from that of the names:
+ *  - a folder marker "a/b" becomes the key "a/b/", which comes after "a/b-x";
+ *  - with a delimiter, prefixes and blobs may come as two sets.
+ * So a page is sorted, and a folder whose place is not reached yet is held back. It becomes an entry only
+ * when the key that follows does not lie below it: folders that are not empty have no entry of their own.
+ * What is held back travels to the next page inside the marker, together with the last name, which shows
+ * whether the service keeps its order across pages. Parsing is a worker's work.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "codec/xml.h"
+#include "store/azure.h"
+
+#define MAX_PAGE_BYTES ((size_t)64 << 20)
+#define BLOB           "/EnumerationResults/Blobs/Blob"
+#define PREFIX         "/EnumerationResults/Blobs/BlobPrefix"
+
+struct azure_list {
+    /* from the marker */
+    char *service_marker;   /* "": from the start */
+    char *last;             /* the last name so far, "" none */
+    struct store_page held; /* folders held back */
+
+    /* of the page */
+    struct store_page found; /* as parsed, then sorted; key is the key */
+    char *last_found;        /* the last name on this page */
+    char *first_found;
+    char *next; /* the service's marker */
+    bool complete;
+
+    /* of the blob at hand */
+    struct store_entry entry;
+    char *name;
+    bool encoded, has_size;
+};
+
+void azure_list_free(struct azure_list *list)
+{
+    if (!list)
+        return;
+    store_page_release(&list->held);
+    store_page_release(&list->found);
+    store_entry_release(&list->entry);
+    free(list->service_marker);
+    free(list->last);
+    free(list->last_found);
+    free(list->first_found);
+    free(list->next);
+    free(list->name);
+    free(list);
+}
+
+/* ---- the marker: "service marker|last name|key,mtime,mode|...", each text percent-encoded */
+
+static char *take_text(const char **at, const char *end_chars)
+{
+    size_t n = strcspn(*at, end_chars);
+    ACT_AUTOFREE char *raw = act_strndup(*at, n);
+
+    *at += n + ((*at)[n] == '|' || (*at)[n] == ',');
+    return http_decode(raw);
+}
+
+static void read_marker(struct azure_list *list, const char *marker)
+{
+    const char *at = marker ? marker : "";
+
+    list->service_marker = take_text(&at, "|");
+    list->last = take_text(&at, "|");
+    while (*at) {
+        struct store_entry *folder = store_page_add(&list->held);
+        folder->kind = STORE_FOLDER;
+        folder->key = take_text(&at, ",|");
+        ACT_AUTOFREE char *mtime = take_text(&at, ",|");
+        ACT_AUTOFREE char *mode = take_text(&at, ",|");
+        folder->mtime_ns = strtoll(mtime, NULL, 10);
+        folder->mode = (int)strtol(mode, NULL, 10);
+    }
+}
+
+static void add_encoded(struct act_buf *out, const char *text)
+{
+    ACT_AUTOFREE char *encoded = http_encode(text, true);
+
+    act_buf_adds(out, encoded);
+}
+
+static char *write_marker(const struct azure_list *list, const char *last)
+{
+    struct act_buf out = {0};
+
+    add_encoded(&out, list->next);
+    act_buf_addc(&out, '|');
+    add_encoded(&out, last);
+    for (size_t i = 0; i < list->held.n; i++) {
+        act_buf_addc(&out, '|');
+        add_encoded(&out, list->held.v[i].key);
+        act_buf_addf(&out, ",%" PRId64 ",%d", list->held.v[i].mtime_ns, list->held.v[i].mode);
+    }
+    return act_buf_steal(&out);
+}
+
+/* ---- the answer */
+
+static int start_element(void *arg, const char *path, xml_attributes attributes, struct act_error *err)
+{
+    struct azure_list *list = arg;
+
+    (void)err;
+    if (strcmp(path, BLOB) == 0 || strcmp(path, PREFIX) == 0) {
+        store_entry_release(&list->entry);
+        free(list->name);
+        list->name = NULL;
+        list->has_size = false;
+        list->encoded = false;
+    } else if (strcmp(path, BLOB "/Name") == 0 || strcmp(path, PREFIX "/Name") == 0) {
+        for (; *attributes; attributes += 2)
+            list->encoded |= strcmp(attributes[0], "Encoded") == 0 && strcmp(attributes[1], "true") == 0;
+    }
+    return 0;
+}
+
+static int take_name(struct azure_list *list, const char *text, struct act_error *err)
+{
+    if (*text == '\0' || (list->encoded && strstr(text, "%00")))
+        return act_error_set(err, ACT_FAIL, "a name that is empty or contains a NUL byte");
+    free(list->name);
+    list->name = list->encoded ? http_decode(text) : act_strdup(text);
+    return 0;
+}
+
+static void remember_name(struct azure_list *list)
+{
+    if (!list->first_found || strcmp(list->name, list->first_found) < 0) {
+        free(list->first_found);
+        list->first_found = act_strdup(list->name);
+    }
+    if (!list->last_found || strcmp(list->name, list->last_found) > 0) {
+        free(list->last_found);
+        list->last_found = act_strdup(list->name);
+    }
+}
+
+static int end_blob(struct azure_list *list, bool is_prefix, struct act_error *err)
+{
+    if (!list->name || (!is_prefix && !list->has_size))
+        return act_error_set(err, ACT_FAIL, "a blob without %s", list->name ? "a size" : "a name");
+    remember_name(list);
+    if (is_prefix) {
+        list->entry.kind = STORE_PREFIX;
+        list->entry.key = act_strdup(list->name);
+    } else {
+        azure_take_key(&list->entry, list->name);
+    }
+    *store_page_add(&list->found) = list->entry;
+    list->entry = (struct store_entry){.mode = -1};
+    return 0;
+}
+
+static int take_property(struct azure_list *list, const char *name, const char *text, struct act_error *err)
+{
+    int64_t number = 0;
+
+    if (strcmp(name, "Content-Length") == 0) {
+        if (!act_int_from_text(text, &number) || number < 0)
+            return act_error_set(err, ACT_FAIL, "the size '%.40s'", text);
+        list->entry.size = (uint64_t)number;
+        list->has_size = true;
+    } else if (strcmp(name, "Etag") == 0) {
+        azure_take_etag(&list->entry, text);
+    } else if (strcmp(name, "Content-MD5") == 0) {
+        azure_take_md5(&list->entry, text);
+    } else if (strcmp(name, "Last-Modified") == 0 &&
+               !act_time_from_http(text, &list->entry.last_modified_s)) {
+        list->entry.last_modified_s = 0;
+    }
+    return 0;
+}
+
+/* The part of path behind prefix, or NULL. */
+static const char *below(const char *path, const char *prefix)
+{
+    return act_starts_with(path, prefix) ? path + strlen(prefix) : NULL;
+}
+
+static int end_element(void *arg, const char *path, const char *text, struct act_error *err)
+{
+    struct azure_list *list = arg;
+    const char *name = NULL;
+
+    if (strcmp(path, BLOB "/Name") == 0 || strcmp(path, PREFIX "/Name") == 0)
+        return take_name(list, text, err);
+    if ((name = below(path, BLOB "/Properties/")) != NULL)
+        return take_property(list, name, text, err);
+    if ((name = below(path, BLOB "/Metadata/")) != NULL)
+        azure_take_metadata(&list->entry, name, text);
+    else if (strcmp(path, BLOB) == 0)
+        return end_blob(list, false, err);
+    else if (strcmp(path, PREFIX) == 0)
+        return end_blob(list, true, err);
+    else if (strcmp(path, "/EnumerationResults/Blobs") == 0)
+        list->complete = true;
+    else if (strcmp(path, "/EnumerationResults/NextMarker") == 0 && *text)
+        list->next = act_strdup(text);
+    return 0;
+}
+
+static int parse_answer(struct azure_op *op, struct act_error *err)
+{
+    static const struct xml_handler handler = {.start = start_element, .end = end_element};
+    struct azure_list *list = op->list;
+    const struct act_buf *text = &op->http.body_text;
+    int rc = xml_parse(text->data ? text->data : "", text->len, "listing", &handler, list, err);
+
+    if (rc)
+        return rc;
+    if (!list->complete)
+        return act_error_set(err, ACT_FAIL, "the answer is not a listing");
+    if (list->next && strcmp(list->next, list->service_marker) == 0)
+        return act_error_set(err, ACT_FAIL, "the service gives the same page again and again");
+    if (list->first_found && *list->last && strcmp(list->first_found, list->last) <= 0)
+        return act_error_set(err, ACT_FAIL, "the service does not keep its names in order: '%s' behind '%s'",
+                             list->first_found, list->last);
+    return 0;
+}
+
+/* ---- the page */
+
+/* A folder marker before the prefix or the other marker of the same key, so that it is left out for it. */
+static int by_key(const void *a, const void *b)
+{
+    const struct store_entry *x = a, *y = b;
+    int order = strcmp(x->key, y->key);
+
+    return order ? order : (y->kind == STORE_FOLDER) - (x->kind == STORE_FOLDER);
+}
+
+static void move_entry(struct store_page *to, struct store_entry *from)
+{
+    *store_page_add(to) = *from;
+    *from = (struct store_entry){.mode = -1};
+}
+
+enum fate { EMIT, HOLD, LEAVE_OUT };
+
+/* What becomes of a folder. next: the entry behind it, NULL: none on this page. */
+static enum fate judge_folder(const struct store_entry *folder, const struct store_entry *next,
+                              const char *last, bool more)
+{
+    if (next && act_starts_with(next->key, folder->key))
+        return LEAVE_OUT;
+    if (!more || (next && strcmp(next->key, last) <= 0))
+        return EMIT;
+    return HOLD;
+}
+
+/* Moves what was found to the call's page, in order. */
+static void fill_page(struct azure_op *op)
+{
+    struct azure_list *list = op->list;
+    struct store_page *found = &list->found;
+    const struct store_call *call = op->call;
+    const char *last = list->last_found ? list->last_found : list->last;
+
+    for (size_t i = 0; i < list->held.n; i++)
+        move_entry(found, &list->held.v[i]);
+    store_page_release(&list->held);
+    if (found->n)
+        qsort(found->v, found->n, sizeof(*found->v), by_key);
+
+    for (size_t i = 0; i < found->n; i++) {
+        struct store_entry *entry = &found->v[i];
+        enum fate fate = EMIT;
+        if (entry->kind == STORE_FOLDER)
+            fate = judge_folder(entry, i + 1 < found->n ? entry + 1 : NULL, last, list->next != NULL);
+        if (entry->kind == STORE_FOLDER && strcmp(entry->key, call->key) == 0)
+            fate = LEAVE_OUT; /* a folder is no entry of its own listing */
+        if (fate == EMIT && entry->kind == STORE_FOLDER && call->delimiter)
+            entry->kind = STORE_PREFIX;
+        if (fate != LEAVE_OUT)
+            move_entry(fate == EMIT ? &op->call->page : &list->held, entry);
+    }
+    if (list->next)
+        op->call->page.next = write_marker(list, last);
+}
+
+/* ---- the request */
+
+static void build_list(struct azure_op *op)
+{
+    const struct store_call *call = op->call;
+    int max = call->max > 0 && call->max < STORE_PAGE_MAX ? call->max : STORE_PAGE_MAX;
+    struct act_buf query = {0};
+
+    act_buf_addf(&query, "restype=container&comp=list&include=metadata&maxresults=%d", max);
+    if (call->delimiter)
+        act_buf_adds(&query, "&delimiter=%2F");
+    if (*call->key) {
+        ACT_AUTOFREE char *prefix = http_encode(call->key, false);
+        act_buf_addf(&query, "&prefix=%s", prefix);
+    }
+    if (*op->list->service_marker) {
+        ACT_AUTOFREE char *marker = http_encode(op->list->service_marker, false);
+        act_buf_addf(&query, "&marker=%s", marker);
+    }
+    azure_request(op, "GET", NULL, query.data);
+    op->http.max_body = MAX_PAGE_BYTES;
+    act_buf_release(&query);
+}
+
+static void work(void *arg)
+{
+    struct azure_op *op = arg;
+    struct act_error *err = &op->call->error;
+
+    op->call->rc = parse_answer(op, err);
+    if (op->call->rc)
+        act_error_prefix(err, "%s: unusable answer", op->what);
+    else
+        fill_page(op);
+}
+
+static void work_done(void *arg)
+{
+    struct azure_op *op = arg;
+
+    azure_finish(op, op->call->rc);
+}
+
+static void answer_list(struct azure_op *op)
+{
+    if (op->http.status == 200)
+        engine_work(http_engine(op->azure->store.http), work, work_done, op);
+    else
+        azure_finish_failed(op);
+}
+
+void azure_list(struct azure_op *op)
+{
+    op->list = act_calloc(1, sizeof(*op->list));
+    op->list->entry.mode = -1;
+    read_marker(op->list, op->call->marker);
+    azure_send_next(op, build_list, answer_list);
+}

@@ -1,0 +1,334 @@
+/* folder_list.c - a folder tree as pages of keys in byte order.
+ *
+ * The tree is walked depth first. Names of folders are kept with their final slash, so that sorting the names
+ * of one folder puts whole keys in byte order: "a-b", "a/x", "a0". In memory are only the names of the
+ * folders on the current path, and open is only the folder at hand. The place where a page ended is kept, so
+ * that the next page goes on there; a marker alone (another listing came between) finds the place again.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "store/folder.h"
+
+struct level {
+    struct act_strv names; /* sorted; of folders with '/' */
+    size_t next;
+    size_t path_len; /* of the folder's own key */
+};
+
+struct folder_walk {
+    char *prefix;
+    bool delimiter;
+    char *after;         /* only keys behind this one; NULL: all. After a page: its last key */
+    struct act_buf path; /* key of the folder at hand, "" or with a final '/' */
+    struct level *levels;
+    size_t depth;
+    int fd; /* of the folder at hand; -1: to be opened again */
+};
+
+struct listing {
+    struct folder *folder;
+    struct folder_walk *walk;
+    struct store_page *page;
+};
+
+static void close_fd(struct folder_walk *walk)
+{
+    if (walk->fd >= 0)
+        close(walk->fd);
+    walk->fd = -1;
+}
+
+static const char *path_of(const struct folder_walk *walk)
+{
+    return walk->path.data ? walk->path.data : "";
+}
+
+static void truncate_path(struct folder_walk *walk, size_t len)
+{
+    if (walk->path.data)
+        walk->path.data[len] = '\0';
+    walk->path.len = len;
+}
+
+static void pop(struct folder_walk *walk)
+{
+    act_strv_release(&walk->levels[--walk->depth].names);
+    close_fd(walk);
+    if (walk->depth)
+        truncate_path(walk, walk->levels[walk->depth - 1].path_len);
+}
+
+void folder_walk_free(struct folder_walk *walk)
+{
+    if (!walk)
+        return;
+    while (walk->depth)
+        pop(walk);
+    close_fd(walk);
+    free(walk->levels);
+    act_buf_release(&walk->path);
+    free(walk->prefix);
+    free(walk->after);
+    free(walk);
+}
+
+bool folder_walk_fits(const struct folder_walk *walk, const struct store_call *call)
+{
+    return call->marker && walk->delimiter == call->delimiter && act_streq(walk->after, call->marker) &&
+           strcmp(walk->prefix, call->key) == 0;
+}
+
+/* ---- the names of one folder */
+
+/* name with the bytes that are not printable ASCII as \xNN. New string. */
+static char *escape(const char *name)
+{
+    struct act_buf out = {0};
+
+    for (const unsigned char *c = (const unsigned char *)name; *c; c++)
+        act_buf_addf(&out, *c < 0x20 || *c >= 0x7f || *c == '\\' ? "\\x%02x" : "%c", *c);
+    return act_buf_steal(&out);
+}
+
+/* DT_DIR, DT_REG, DT_LNK, another type, or -1: gone in the meantime. */
+static int type_of(int fd, const struct dirent *entry)
+{
+    struct stat st;
+
+    if (entry->d_type != DT_UNKNOWN)
+        return entry->d_type;
+    return fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ? -1 : (int)IFTODT(st.st_mode);
+}
+
+/* Whether the prefix asks for this name (of a folder: with '/') in the folder at hand. */
+static bool is_asked_for(const struct folder_walk *walk, const char *name)
+{
+    size_t n = walk->path.len;
+
+    return strlen(walk->prefix) <= n || act_starts_with(name, walk->prefix + n);
+}
+
+/* Whether the name was listed by an earlier page, with all that lies below it. */
+static bool is_behind_us(const struct folder_walk *walk, const char *name)
+{
+    if (!walk->after || !act_starts_with(walk->after, path_of(walk)))
+        return false;
+    const char *rest = walk->after + walk->path.len;
+    if (!walk->delimiter && act_ends_with(name, "/") && act_starts_with(rest, name))
+        return false; /* the last page ended inside */
+    return strcmp(name, rest) <= 0;
+}
+
+/* Takes one name of the folder at hand into names. */
+static int add_name(const struct folder_walk *walk, const struct dirent *entry, struct act_strv *names,
+                    bool *found, struct act_error *err)
+{
+    const char *name = entry->d_name;
+
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || act_starts_with(name, FOLDER_PART))
+        return 0;
+    int type = type_of(walk->fd, entry);
+    ACT_AUTOFREE char *full = act_sprintf("%s%s", name, type == DT_DIR ? "/" : "");
+    if (type < 0 || !is_asked_for(walk, full))
+        return 0;
+    if (type != DT_DIR && type != DT_REG && type != DT_LNK) {
+        ACT_AUTOFREE char *shown = escape(name);
+        act_warn("left out '%s%s': neither a file, nor a folder, nor a link", path_of(walk), shown);
+        return 0;
+    }
+    *found = true;
+    if (is_behind_us(walk, full))
+        return 0;
+    if (!act_utf8_valid(name, strlen(name))) {
+        ACT_AUTOFREE char *shown = escape(name);
+        return act_error_set(err, ACT_FAIL,
+                             "the name of '%s%s' is not valid UTF-8; rename it or leave it out",
+                             path_of(walk), shown);
+    }
+    act_strv_push(names, full);
+    return 0;
+}
+
+static int read_names(const struct folder_walk *walk, struct act_strv *names, bool *found,
+                      struct act_error *err)
+{
+    struct dirent *entry;
+    int rc = 0, fd = openat(walk->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (!dir) {
+        rc = act_error_errno(err, errno, "cannot read the folder '%s'", path_of(walk));
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    for (errno = 0; rc == 0 && (entry = readdir(dir)) != NULL; errno = 0)
+        rc = add_name(walk, entry, names, found, err);
+    if (rc == 0 && errno)
+        rc = act_error_errno(err, errno, "cannot read the folder '%s'", path_of(walk));
+    closedir(dir);
+    act_strv_sort(names);
+    return rc;
+}
+
+/* ---- the walk */
+
+static int open_at_hand(struct listing *l, struct act_error *err)
+{
+    struct folder_walk *walk = l->walk;
+
+    if (walk->fd >= 0)
+        return 0;
+    return folder_open_dir(l->folder, path_of(walk), walk->path.len ? walk->path.len - 1 : 0, false,
+                           &walk->fd, err);
+}
+
+static void emit(struct listing *l, const char *key, const struct stat *st)
+{
+    folder_fill(store_page_add(l->page), key, st);
+}
+
+/* The folder at hand has nothing in it: it is an entry itself, unless it is the one that is listed. */
+static int emit_empty(struct listing *l, struct act_error *err)
+{
+    struct folder_walk *walk = l->walk;
+    const char *key = path_of(walk);
+    struct stat st;
+
+    if (walk->depth == 0 || (walk->after && strcmp(key, walk->after) <= 0))
+        return 0;
+    if (fstat(walk->fd, &st))
+        return act_error_errno(err, errno, "folder '%s'", key);
+    emit(l, key, &st);
+    return 0;
+}
+
+/* Goes down into the folder whose key is in walk->path. One that is gone in the meantime is passed over. */
+static int push(struct listing *l, struct act_error *err)
+{
+    struct folder_walk *walk = l->walk;
+    struct level level = {.path_len = walk->path.len};
+    bool found = false;
+
+    close_fd(walk);
+    int rc = open_at_hand(l, err);
+    if (rc)
+        return rc == -(int)ACT_NOT_FOUND ? 0 : rc;
+    rc = read_names(walk, &level.names, &found, err);
+    if (rc == 0 && !found)
+        rc = emit_empty(l, err);
+    if (rc) {
+        act_strv_release(&level.names);
+        return rc;
+    }
+    walk->levels = act_realloc(walk->levels, (walk->depth + 1) * sizeof(level));
+    walk->levels[walk->depth++] = level;
+    return 0;
+}
+
+static int emit_file(struct listing *l, const char *name, struct act_error *err)
+{
+    struct stat st;
+    int rc = open_at_hand(l, err);
+
+    if (rc == -(int)ACT_NOT_FOUND)
+        return 0;
+    if (rc)
+        return rc;
+    ACT_AUTOFREE char *key = act_sprintf("%s%s", path_of(l->walk), name);
+    if (fstatat(l->walk->fd, name, &st, AT_SYMLINK_NOFOLLOW)) /* gone: passed over */
+        return errno == ENOENT ? 0 : act_error_errno(err, errno, "'%s'", key);
+    if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
+        emit(l, key, &st);
+    return 0;
+}
+
+static void emit_prefix(struct listing *l, const char *name)
+{
+    struct store_entry *entry = store_page_add(l->page);
+
+    entry->key = act_sprintf("%s%s", path_of(l->walk), name);
+    entry->kind = STORE_PREFIX;
+}
+
+/* One name further. */
+static int step(struct listing *l, struct act_error *err)
+{
+    struct folder_walk *walk = l->walk;
+    struct level *top = &walk->levels[walk->depth - 1];
+
+    if (walk->path.len != top->path_len) { /* back from a folder that was not entered */
+        truncate_path(walk, top->path_len);
+        close_fd(walk);
+    }
+    if (top->next == top->names.n) {
+        pop(walk);
+        return 0;
+    }
+    const char *name = top->names.v[top->next++];
+    if (!act_ends_with(name, "/"))
+        return emit_file(l, name, err);
+    if (walk->delimiter) {
+        emit_prefix(l, name);
+        return 0;
+    }
+    act_buf_adds(&walk->path, name);
+    return push(l, err);
+}
+
+static struct folder_walk *walk_new(const struct store_call *call)
+{
+    struct folder_walk *walk = act_calloc(1, sizeof(*walk));
+    const char *slash = strrchr(call->key, '/');
+
+    walk->prefix = act_strdup(call->key);
+    walk->delimiter = call->delimiter;
+    walk->after = act_strdup(call->marker);
+    walk->fd = -1;
+    if (slash)
+        act_buf_add(&walk->path, call->key, (size_t)(slash - call->key) + 1);
+    return walk;
+}
+
+/* Fills the page from where the walk stands. */
+static int fill(struct listing *l, size_t max, struct act_error *err)
+{
+    int rc = 0;
+
+    while (rc == 0 && l->walk->depth && l->page->n < max)
+        rc = step(l, err);
+    return rc;
+}
+
+int folder_list(struct folder *folder, struct store_call *call, struct folder_walk **walk,
+                struct act_error *err)
+{
+    struct listing l = {.folder = folder, .walk = *walk, .page = &call->page};
+    const char *problem = folder_prefix_problem(call->key);
+    size_t max = call->max > 0 && call->max < STORE_PAGE_MAX ? (size_t)call->max : STORE_PAGE_MAX;
+    int rc = 0;
+
+    if (problem)
+        return act_error_set(err, ACT_FAIL, "the name %s", problem);
+    if (!l.walk) {
+        l.walk = *walk = walk_new(call);
+        rc = push(&l, err);
+    }
+    if (rc == 0)
+        rc = fill(&l, max, err);
+    if (rc == 0 && l.walk->depth && call->page.n) {
+        call->page.next = act_strdup(call->page.v[call->page.n - 1].key);
+        free(l.walk->after);
+        l.walk->after = act_strdup(call->page.next);
+        close_fd(l.walk); /* a page may be the last that is asked for: keep no descriptor */
+        return 0;
+    }
+    folder_walk_free(l.walk);
+    *walk = NULL;
+    return rc;
+}

@@ -1,0 +1,159 @@
+/* store.c - what both stores share: the life of a call, and the checks made before a store sees it. */
+#include "store/store.h"
+
+#include <string.h>
+
+#include "store/store_internal.h"
+
+const char *store_verb(enum store_op op)
+{
+    static const char *const verbs[STORE_OPS] = {
+        [STORE_HEAD] = "look at", [STORE_GET] = "get",    [STORE_PUT] = "put",
+        [STORE_BLOCK] = "put",    [STORE_COMMIT] = "put", [STORE_DELETE] = "delete",
+        [STORE_COPY] = "copy to", [STORE_LIST] = "list",  [STORE_DROP] = "drop the upload of",
+    };
+
+    return verbs[op];
+}
+
+void store_entry_release(struct store_entry *entry)
+{
+    free(entry->key);
+    *entry = (struct store_entry){.mode = -1};
+}
+
+void store_page_release(struct store_page *page)
+{
+    for (size_t i = 0; i < page->n; i++)
+        store_entry_release(&page->v[i]);
+    free(page->v);
+    free(page->next);
+    *page = (struct store_page){0};
+}
+
+struct store_entry *store_page_add(struct store_page *page)
+{
+    if ((page->n & (page->n - 1)) == 0) /* full at 0, 1, 2, 4, 8, ... */
+        page->v = act_realloc(page->v, (page->n ? 2 * page->n : 1) * sizeof(*page->v));
+    page->v[page->n] = (struct store_entry){.mode = -1};
+    return &page->v[page->n++];
+}
+
+void store_call_release(struct store_call *call)
+{
+    store_entry_release(&call->entry);
+    store_page_release(&call->page);
+    call->rc = 0;
+    call->got = 0;
+    call->error = (struct act_error){0};
+}
+
+void store_finish(struct store_call *call, int rc)
+{
+    if (rc) { /* nothing half-filled */
+        store_entry_release(&call->entry);
+        store_page_release(&call->page);
+        call->got = 0;
+    }
+    call->rc = rc;
+    call->internal = NULL;
+    call->done(call);
+}
+
+static void finish_with_error(void *arg)
+{
+    struct store_call *call = arg;
+
+    store_finish(call, -(int)call->error.code);
+}
+
+static bool writes(enum store_op op)
+{
+    return op == STORE_PUT || op == STORE_BLOCK || op == STORE_COMMIT || op == STORE_COPY;
+}
+
+/* What no store can do. 0, or the error in call->error. */
+static int check(const struct store *store, struct store_call *call)
+{
+    struct act_error *err = &call->error;
+    const char *verb = store_verb(call->op);
+    const char *problem = writes(call->op) ? store_key_problem(store, call->key) : NULL;
+    bool folder_key = act_ends_with(call->key, "/");
+
+    if (call->op != STORE_LIST && *call->key == '\0')
+        return act_error_set(err, ACT_USAGE, "cannot %s an object without a name in '%s'", verb, store->name);
+    if (problem)
+        return act_error_set(err, ACT_FAIL, "cannot %s '%s' in '%s': the name %s", verb, call->key,
+                             store->name, problem);
+    if (call->op == STORE_PUT && folder_key != (call->attr.kind == STORE_FOLDER))
+        return act_error_set(err, ACT_USAGE, "cannot put '%s': only the name of a folder ends in '/'",
+                             call->key);
+    if ((call->op == STORE_COMMIT && call->attr.kind != STORE_FILE) ||
+        (call->op == STORE_PUT && call->attr.kind == STORE_PREFIX))
+        return act_error_set(err, ACT_USAGE, "cannot put '%s': not this kind of object", call->key);
+    if (call->len > store->ops->max_put)
+        return act_error_set(err, ACT_USAGE, "cannot put '%s': %zu bytes at once are too many", call->key,
+                             call->len);
+    return 0;
+}
+
+void store_start(struct store *store, struct store_call *call)
+{
+    store_call_release(call);
+    if (check(store, call))
+        engine_timer(http_engine(store->http), 0, finish_with_error, call);
+    else
+        store->ops->start[call->op](store, call);
+}
+
+static void set_flag(struct store_call *call)
+{
+    *(bool *)call->arg = true;
+}
+
+int store_do(struct store *store, struct store_call *call, struct act_error *err)
+{
+    void (*done)(struct store_call *) = call->done;
+    void *arg = call->arg;
+    bool finished = false;
+
+    call->done = set_flag;
+    call->arg = &finished;
+    store_start(store, call);
+    engine_run(http_engine(store->http), &finished);
+    call->done = done;
+    call->arg = arg;
+    if (call->rc && err)
+        *err = call->error;
+    return call->rc;
+}
+
+const char *store_name(const struct store *store)
+{
+    return store->name;
+}
+
+uint64_t store_max_put(const struct store *store)
+{
+    return store->ops->max_put;
+}
+
+const char *store_key_problem(const struct store *store, const char *key)
+{
+    return store->ops->key_problem(key);
+}
+
+int store_url(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
+              struct act_error *err)
+{
+    return store->ops->url(store, key, permissions, life_s, out, err);
+}
+
+void store_free(struct store *store)
+{
+    if (!store)
+        return;
+    char *name = store->name;
+    store->ops->close(store);
+    free(name);
+}

@@ -60,7 +60,8 @@ enum store_op {
                      the object -> entry.etag. Until then the old object stays as it was */
     STORE_DELETE, /* key, if_match; a missing object is -ACT_NOT_FOUND. Folder markers with their slash */
     STORE_COPY, /* source (a key of the same store) -> key, inside the store, attributes kept -> entry.etag */
-    STORE_LIST, /* key: a prefix, "" for all; delimiter, marker, max -> page, keys in byte order */
+    STORE_LIST, /* key: a prefix, "" for all; delimiter, marker, max -> page, keys in byte order. An empty
+                   folder is an entry, but not the one whose key is the prefix */
     STORE_DROP, /* key, upload_id: forget the blocks of an upload that will not be committed, where possible
                  */
     STORE_OPS
@@ -96,7 +97,7 @@ struct store_call {
     const char *source;
     const char *marker; /* NULL: from the start */
     bool delimiter;     /* list one level: STORE_PREFIX entries for what lies deeper */
-    int max;            /* entries per page at most; 0: 5000 */
+    int max;            /* about so many entries per page, maybe none; 0: 5000. The last has no next */
     void (*done)(struct store_call *call);
     void *arg;
 
@@ -120,10 +121,11 @@ void store_call_release(struct store_call *call);
 
 /* "blob:account/container" or "folder:/path": what it is, without secrets. Valid as long as the store. */
 const char *store_name(const struct store *store);
-/* Blocks larger than this are refused, and objects up to this size should go with STORE_PUT. */
+/* PUT and BLOCK take at most so many bytes at once. */
 uint64_t store_max_put(const struct store *store);
 
-/* Why a key cannot exist in this store, or NULL when it can. A sentence without subject: "contains a '..'".
+/* Why a key cannot be written to this store, or NULL when it can. A sentence without subject: "contains a
+ * '..'".
  */
 const char *store_key_problem(const struct store *store, const char *key);
 

@@ -5,14 +5,12 @@
 #include "store/store.h"
 
 struct store_ops {
-    const char *name;
     /* One function for each operation; each must lead to exactly one store_finish(), later, on the loop. */
     void (*start[STORE_OPS])(struct store *store, struct store_call *call);
     const char *(*key_problem)(const char *key);
-    /* May be NULL: no URLs. */
     int (*url)(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
                struct act_error *err);
-    void (*close)(struct store *store);
+    void (*close)(struct store *store); /* frees all but store->name */
     uint64_t max_put;
 };
 
@@ -23,7 +21,16 @@ struct store {
     char *name; /* owned */
 };
 
-/* Sets call->rc from the error (0 when err is NULL) and calls call->done. */
+/* Sets call->rc (the error is in call->error already) and calls call->done. */
 void store_finish(struct store_call *call, int rc);
+
+/* "put", for error texts: "cannot put 'container/key'". */
+const char *store_verb(enum store_op op);
+
+/* A new, empty entry at the end of the page. Valid until the next one is added. */
+struct store_entry *store_page_add(struct store_page *page);
+
+#define STORE_PAGE_MAX 5000  /* entries per page, the most that Blob Storage gives */
+#define STORE_BLOCKS   50000 /* blocks per object, the most that Blob Storage takes */
 
 #endif

@@ -1,0 +1,150 @@
+/* cli.h - the command line: tables of commands and options, one file for each command, rendering, exit
+ * statuses.
+ *
+ * To add a command: a file cmd_<name>.c with one function, its declaration below, a row in commands.c;
+ * options of its own are rows in options.c. Help, completion and "did you mean" come from the same rows.
+ */
+#ifndef ACT_CLI_CLI_H
+#define ACT_CLI_CLI_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "flow/flow.h"
+
+/* Everything an option can set. Which verbs take which is said in commands.c. */
+struct cli_options {
+    char *cluster, *from_cluster, *resubmit_to, *compile_args;
+    struct act_strv params;
+    int64_t num_gpu; /* -1: not given */
+    bool single;
+    bool no_logs, no_details, no_full_logs;
+    int64_t max; /* -1: not given */
+    bool dry_run, json, yes, quiet;
+    bool help, version;
+    bool follow, no_container, recursive;
+    int64_t rank, tail; /* -1: not given */
+    char *log_name;
+    int64_t timeout_s, expires_s; /* 0: not given */
+    char *ignored;                /* options of the original that have no meaning any more */
+    bool legacy;
+};
+
+struct cli {
+    const struct cli_command *command;
+    struct cli_options options;
+    struct act_strv words; /* what stands behind the verb and its options */
+    struct flow flow;
+    bool flow_is_open;
+};
+
+enum cli_complete { CLI_NOTHING, CLI_RUNS, CLI_PATHS, CLI_COMMAND, CLI_VERBS };
+
+struct cli_command {
+    const char *name;
+    const char *aliases;      /* "q, qr", or NULL */
+    const char *synopsis;     /* behind the name */
+    const char *summary;      /* one line */
+    const char *examples;     /* shown first by --help */
+    const char *details;      /* may be NULL */
+    const char *options;      /* long names of the options of its own, separated by spaces, or NULL */
+    int min_words, max_words; /* max -1: any number */
+    enum cli_complete complete;
+    bool takes_command; /* from the first word on, everything is the user's command */
+    bool bare;          /* needs no configuration */
+    bool own_status;    /* exits with the status of the user's command: own failures are 125 */
+    bool hidden;
+    int (*run)(struct cli *cli,
+               struct act_error *err); /* 0, a negative act_code, or a positive exit status */
+};
+
+extern const struct cli_command cli_commands[]; /* ends with a row without a name */
+const struct cli_command *cli_find_command(const char *name);
+
+enum cli_type { CLI_FLAG, CLI_STRING, CLI_STRINGS, CLI_INT, CLI_DURATION };
+
+struct cli_option {
+    const char *short_name; /* "-n", "-rt"; NULL: none */
+    const char *long_name;  /* "num-gpu" */
+    enum cli_type type;
+    size_t offset;        /* in struct cli_options */
+    const char *argument; /* "N"; NULL for flags */
+    const char *help;     /* NULL: hidden (accepted for compatibility) */
+    bool global;          /* every verb takes it */
+};
+
+extern const struct cli_option cli_option_table[]; /* ends with a row without names */
+/* Whether the verb takes the option. A verb's own options come before the global ones with the same short
+ * name. */
+bool cli_takes(const struct cli_command *command, const struct cli_option *option);
+
+/* The whole program; returns the exit status. */
+int cli_main(int argc, char **argv);
+
+/* argv[1...] to cli->command, options and words. No verb at all leaves command NULL. */
+int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err) ACT_NODISCARD;
+void cli_options_init(struct cli_options *options);
+void cli_release(struct cli *cli);
+
+/* Opens cli->flow with the configuration that the options name. */
+int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow,
+                  struct act_error *err) ACT_NODISCARD;
+int cli_open(struct cli *cli, struct act_error *err) ACT_NODISCARD;
+
+/* help.c */
+void cli_print_overview(FILE *out);
+void cli_print_help(const struct cli_command *command, FILE *out);
+
+/* render.c */
+bool cli_colour(FILE *out);
+void cli_print_state(FILE *out, enum run_state state, int width);
+/* Text from outside for a terminal: control characters but for line ends, tabs and colours become '?'. */
+void cli_sanitize(char *text, size_t len);
+/* Writes to stdout, sanitized when that is a terminal. As flow_sink.write. */
+int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *err);
+int cli_print_json(json_t *value, struct act_error *err) ACT_NODISCARD; /* takes the reference */
+json_t *cli_run_json(const struct flow_run *run);
+void cli_print_runs(const struct flow_runs *runs);
+void cli_print_run(const struct flow_run *run);
+/* Asks on the terminal; without one an error that names -y. */
+int cli_confirm(const struct cli *cli, const char *question, struct act_error *err) ACT_NODISCARD;
+/* Set by SIGINT and SIGTERM once cli_catch_signals() was called. */
+extern volatile sig_atomic_t cli_interrupted;
+void cli_catch_signals(void);
+
+/* progress.c: one line on a terminal, a plain line every 30 s elsewhere. */
+struct cli_progress {
+    const char *verb; /* "uploading" */
+    int64_t started_ms, last_plain_ms;
+    bool terminal, shown;
+};
+void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet,
+                        struct transfer_options *options);
+/* Clears the line and prints the summary, and the failures. */
+void cli_progress_end(struct cli_progress *p, const char *done_verb, const struct transfer_report *report);
+
+int cmd_abort(struct cli *cli, struct act_error *err);
+int cmd_complete(struct cli *cli, struct act_error *err);
+int cmd_completion(struct cli *cli, struct act_error *err);
+int cmd_config(struct cli *cli, struct act_error *err);
+int cmd_download(struct cli *cli, struct act_error *err);
+int cmd_help(struct cli *cli, struct act_error *err);
+int cmd_init(struct cli *cli, struct act_error *err);
+int cmd_local(struct cli *cli, struct act_error *err);
+int cmd_logs(struct cli *cli, struct act_error *err);
+int cmd_ls(struct cli *cli, struct act_error *err);
+int cmd_query(struct cli *cli, struct act_error *err);
+int cmd_query_failed(struct cli *cli, struct act_error *err);
+int cmd_query_queued(struct cli *cli, struct act_error *err);
+int cmd_query_running(struct cli *cli, struct act_error *err);
+int cmd_resubmit(struct cli *cli, struct act_error *err);
+int cmd_rm(struct cli *cli, struct act_error *err);
+int cmd_submit(struct cli *cli, struct act_error *err);
+int cmd_transfer_folder(struct cli *cli, struct act_error *err);
+int cmd_upload(struct cli *cli, struct act_error *err);
+int cmd_url(struct cli *cli, struct act_error *err);
+int cmd_wait(struct cli *cli, struct act_error *err);
+
+#endif

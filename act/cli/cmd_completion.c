@@ -1,0 +1,151 @@
+/* cmd_completion.c - completion: short scripts for the shells, which ask "a __complete WORD..." what may
+ * follow the words typed; the last word is the one to complete. One candidate on a line. */
+#include <string.h>
+
+#include "cli/cli.h"
+
+static const struct {
+    const char *shell, *script;
+} scripts[] = {
+    {"bash",
+     "_act_complete() {\n"
+     "    local IFS=$'\\n'\n"
+     "    COMPREPLY=($(\"${COMP_WORDS[0]}\" __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null))\n"
+     "    [ ${#COMPREPLY[@]} -gt 0 ] || compopt -o default\n"
+     "}\n"
+     "complete -o nosort -F _act_complete a act\n"},
+    {"zsh", "#compdef a act\n"
+            "_act_complete() {\n"
+            "    local -a found\n"
+            "    found=(\"${(@f)$($words[1] __complete \"${(@)words[2,CURRENT]}\" 2>/dev/null)}\")\n"
+            "    if [[ -n $found ]]; then compadd -V act -a found; else _files; fi\n"
+            "}\n"
+            "compdef _act_complete a act\n"},
+    {"fish", "function __act_complete\n"
+             "    set -l words (commandline -opc) (commandline -ct)\n"
+             "    $words[1] __complete $words[2..-1] 2>/dev/null\n"
+             "end\n"
+             "complete -c a -c act -a '(__act_complete)'\n"},
+};
+
+int cmd_completion(struct cli *cli, struct act_error *err)
+{
+    const char *shell = cli->words.v[0];
+
+    for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++)
+        if (strcmp(scripts[i].shell, shell) == 0) {
+            fputs(scripts[i].script, stdout);
+            return 0;
+        }
+    return act_error_set(err, ACT_USAGE, "no completion for '%s': bash, zsh and fish are known", shell);
+}
+
+static void offer(const char *candidate, const char *typed)
+{
+    if (act_starts_with(candidate, typed))
+        puts(candidate);
+}
+
+static void offer_verbs(const char *typed)
+{
+    for (const struct cli_command *c = cli_commands; c->name; c++)
+        if (!c->hidden)
+            offer(c->name, typed);
+}
+
+static void offer_options(const struct cli_command *command, const char *typed)
+{
+    for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
+        if (!o->help || !cli_takes(command, o))
+            continue;
+        ACT_AUTOFREE char *name = act_sprintf("--%s", o->long_name);
+        offer(name, typed);
+    }
+}
+
+static void offer_clusters(const char *typed)
+{
+    struct act_strv names = {0};
+
+    config_clusters(NULL, &names);
+    for (size_t i = 0; i < names.n; i++)
+        offer(names.v[i], typed);
+    act_strv_release(&names);
+}
+
+static void offer_runs(struct cli *cli, const char *typed)
+{
+    struct flow_table table = {.max = 50};
+    struct flow_runs runs;
+    struct act_error ignored;
+
+    if (flow_list_runs(&cli->flow, &table, &runs, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < runs.n; i++)
+        offer(runs.v[i].row.id, typed);
+    flow_runs_release(&runs);
+}
+
+static void offer_folders(const char *cluster, const char *typed)
+{
+    struct config_request request = {.cluster = cluster};
+    struct config config;
+    struct act_error ignored;
+
+    if (strchr(typed, '/') || config_load(&request, &config, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < config.n_folders; i++) {
+        ACT_AUTOFREE char *name = act_sprintf("%s/", config.folders[i].name);
+        offer(name, typed);
+    }
+    config_release(&config);
+}
+
+static bool is_one_of(const char *word, const char *const *words)
+{
+    for (; *words; words++)
+        if (strcmp(word, *words) == 0)
+            return true;
+    return false;
+}
+
+static const char *const cluster_options[] = {"-c",  "--cluster",     "-f", "--from-cluster",
+                                              "-rt", "--resubmit-to", NULL};
+static const char *const value_options[] = {"-n",  "--num-gpu",      "-p", "--param",
+                                            "-ca", "--compile-args", NULL};
+
+/* The cluster and the verb among the words before the one to complete. */
+static const struct cli_command *find_context(const struct act_strv *words, const char **cluster)
+{
+    *cluster = NULL;
+    for (size_t i = 0; i + 1 < words->n; i++) {
+        const char *word = words->v[i];
+        if (strcmp(word, "-c") == 0 || strcmp(word, "--cluster") == 0)
+            *cluster = words->v[i + 1];
+        if (is_one_of(word, cluster_options) || is_one_of(word, value_options))
+            i++;
+        else if (word[0] != '-')
+            return cli_find_command(word);
+    }
+    return NULL;
+}
+
+int cmd_complete(struct cli *cli, struct act_error *err)
+{
+    const struct act_strv *w = &cli->words;
+    const char *typed = w->n ? w->v[w->n - 1] : "", *cluster;
+    const struct cli_command *command = find_context(w, &cluster);
+
+    (void)err;
+    if (w->n > 1 && is_one_of(w->v[w->n - 2], cluster_options))
+        offer_clusters(typed);
+    else if (typed[0] == '-')
+        offer_options(command, typed);
+    else if (!command || command->complete == CLI_VERBS)
+        offer_verbs(typed);
+    else if (command->complete == CLI_RUNS)
+        offer_runs(cli, typed);
+    else if (command->complete == CLI_PATHS)
+        offer_folders(cluster, typed);
+    return 0;
+}

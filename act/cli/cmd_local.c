@@ -1,0 +1,20 @@
+#include "base/log.h"
+#include "cli/cli.h"
+
+int cmd_local(struct cli *cli, struct act_error *err)
+{
+    struct flow_local io = {.argv = &cli->words,
+                            .no_container = cli->options.no_container,
+                            .sink = {.write = cli_write_stdout},
+                            .interrupted = &cli_interrupted};
+
+    cli_catch_signals();
+    int rc = flow_local(&cli->flow, &io, err);
+    if (rc == 0 && io.exit_status != 0)
+        act_note("run %s ended with status %d; 'a q %s' shows its logs", io.spec.id, io.exit_status,
+                 io.spec.id);
+    run_spec_release(&io.spec);
+    if (rc == 0 && cli_interrupted)
+        return 128 + cli_interrupted;
+    return rc < 0 ? rc : io.exit_status;
+}

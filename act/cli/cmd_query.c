@@ -1,0 +1,122 @@
+#include "base/log.h"
+#include "cli/cli.h"
+#include "codec/json.h"
+
+enum { DEFAULT_MAX = 30, SHOWN_LINES = 100, PART_OF_A_LOG = 10 << 20 };
+
+static int print_table_json(const struct flow_runs *runs, struct act_error *err)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < runs->n; i++)
+        json_array_append_new(list, cli_run_json(&runs->v[i]));
+    return cli_print_json(
+        json_pack("{s:i,s:I,s:o}", "version", 1, "total", (json_int_t)runs->total, "runs", list), err);
+}
+
+static int print_table(struct cli *cli, const char *state, struct act_error *err)
+{
+    struct flow_table table = {.cluster = cli->options.cluster,
+                               .state = state,
+                               .max = cli->options.max >= 0 ? cli->options.max
+                                      : state               ? 0
+                                                            : DEFAULT_MAX};
+    struct flow_runs runs;
+    int rc = flow_list_runs(&cli->flow, &table, &runs, err);
+
+    if (rc < 0)
+        return rc;
+    if (cli->options.json)
+        rc = print_table_json(&runs, err);
+    else
+        cli_print_runs(&runs);
+    if (runs.n < runs.total)
+        act_note("%zu of %zu runs; --max 0 shows all", runs.n, runs.total);
+    flow_runs_release(&runs);
+    return rc;
+}
+
+static int print_tail(struct cli *cli, struct flow_run *run, struct act_error *err)
+{
+    struct flow_follow tail = {.tail = SHOWN_LINES, .sink = {.write = cli_write_stdout}};
+
+    return flow_follow_log(&cli->flow, run, &tail, err);
+}
+
+static int fetch(struct cli *cli, const struct flow_run *run, struct flow_logs *logs, struct act_error *err)
+{
+    if (cli->options.no_logs)
+        return 0;
+    return flow_fetch_logs(&cli->flow, run, cli->options.no_full_logs ? PART_OF_A_LOG : 0, logs, err);
+}
+
+static int print_for_people(struct cli *cli, struct flow_run *run, const struct flow_logs *logs,
+                            struct act_error *err)
+{
+    int rc = cli->options.no_logs ? 0 : print_tail(cli, run, err);
+
+    if (rc < 0)
+        return rc;
+    if (logs->n > 0)
+        puts("log files:");
+    for (size_t i = 0; i < logs->n; i++)
+        printf("  %s\n", logs->v[i].path);
+    if (cli->options.no_details)
+        printf("%s  %s\n", run->row.id, run_state_name(run->status.state));
+    else
+        cli_print_run(run);
+    return 0;
+}
+
+static int query_run(struct cli *cli, const char *piece, json_t *list, struct act_error *err)
+{
+    struct flow_logs logs = {0};
+    struct flow_run run;
+    int rc = flow_find_run(&cli->flow, piece, &run, err);
+
+    if (rc < 0)
+        return rc;
+    rc = fetch(cli, &run, &logs, err);
+    if (rc == 0 && list) {
+        json_t *json = cli_run_json(&run), *paths = json_array();
+        for (size_t i = 0; i < logs.n; i++)
+            json_array_append_new(paths, codec_json_bytes_new(logs.v[i].path));
+        json_object_set_new(json, "logs", paths);
+        json_array_append_new(list, json);
+    } else if (rc == 0) {
+        rc = print_for_people(cli, &run, &logs, err);
+    }
+    flow_logs_release(&logs);
+    flow_run_release(&run);
+    return rc;
+}
+
+int cmd_query(struct cli *cli, struct act_error *err)
+{
+    json_t *list = cli->options.json && cli->words.n ? json_array() : NULL;
+    int rc = 0;
+
+    if (cli->words.n == 0)
+        return print_table(cli, NULL, err);
+    for (size_t i = 0; i < cli->words.n && rc == 0; i++)
+        rc = query_run(cli, cli->words.v[i], list, err);
+    if (rc == 0 && list)
+        return cli_print_json(json_pack("{s:i,s:o}", "version", 1, "runs", list), err);
+    json_decref(list);
+    return rc;
+}
+
+int cmd_query_running(struct cli *cli, struct act_error *err)
+{
+    return print_table(cli, run_state_name(RUN_RUNNING), err);
+}
+
+int cmd_query_queued(struct cli *cli, struct act_error *err)
+{
+    return print_table(cli, run_state_name(RUN_QUEUED), err);
+}
+
+int cmd_query_failed(struct cli *cli, struct act_error *err)
+{
+    return print_table(cli, run_state_name(RUN_FAILED), err);
+}

@@ -1,0 +1,266 @@
+/* commands.c - the verbs, one row each. */
+#include <string.h>
+
+#include "cli/cli.h"
+
+#define ANY (-1)
+
+const struct cli_command cli_commands[] = {
+    {.name = "init",
+     .aliases = "initc, initi, initic",
+     .synopsis = "",
+     .summary = "package the code and upload it",
+     .examples = "a init                 pack the project and store it\n"
+                 "a init --dry-run       what goes in, what stays out and why, the largest files\n"
+                 "a -c eu init           for the cluster aux_data/aml/eu.yaml\n",
+     .details =
+         "The package is named by its content and stored once: nothing is uploaded when nothing has "
+         "changed.\n"
+         "What stays out: zip_options of the cluster file, .actignore (gitignore syntax), mapped folders,\n"
+         "top-level dot files and a built-in list. initi, initc and initic do the same: packing is always\n"
+         "incremental, and compile.aml.sh runs on the node.",
+     .options = "dry-run",
+     .run = cmd_init},
+    {.name = "submit",
+     .synopsis = "[--] COMMAND [ARGUMENT...]",
+     .summary = "run a command on the cluster; prints the run id",
+     .examples = "a submit python train.py --lr 0.1\n"
+                 "a -n 8 submit python train.py     on 8 GPUs, one process each, under mpirun\n"
+                 "a -n 2 submit -- hostname         everything behind -- is the command\n"
+                 "a submit --dry-run nvidia-smi     print the run's specification, start nothing\n"
+                 "id=$(a submit ./job.sh) && a wait $id\n",
+     .details =
+         "The words from the first that is no option are the command; they reach every process exactly as\n"
+         "they are, without a shell. The code is the package of the last 'a init'.",
+     .options = "dry-run",
+     .max_words = ANY,
+     .complete = CLI_COMMAND,
+     .takes_command = true,
+     .run = cmd_submit},
+    {.name = "local",
+     .synopsis = "[--] COMMAND [ARGUMENT...]",
+     .summary = "run a command on this machine, in the foreground",
+     .examples = "a local python train.py --debug\n"
+                 "a -c eu local python train.py             with the folders and the image of cluster eu\n"
+                 "a -c eu local --no-container nvidia-smi   without the image\n",
+     .details = "The output of rank 0 is shown as it comes; the exit status is the command's (125: ACT "
+                "itself failed).\n"
+                "Ctrl-C aborts the run.",
+     .options = "no-container",
+     .max_words = ANY,
+     .complete = CLI_COMMAND,
+     .takes_command = true,
+     .own_status = true,
+     .run = cmd_local},
+    {.name = "query",
+     .aliases = "q",
+     .synopsis = "[RUN...]",
+     .summary = "with runs: their logs and state; without: the table of runs",
+     .examples = "a q                          the runs, newest first\n"
+                 "a q 60ce2fc7                 any unique piece of the id\n"
+                 "a -no-wl q 60ce2fc7          without fetching logs\n"
+                 "a q --json --max 0 | jq -r '.runs[].id'\n",
+     .details =
+         "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
+         "rank 0, the paths of the logs and what is known about the run.",
+     .options = "json max",
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .bare = true,
+     .run = cmd_query},
+    {.name = "qr",
+     .synopsis = "",
+     .summary = "the runs that are running",
+     .examples = "a qr\na qr --json\n",
+     .options = "json max",
+     .bare = true,
+     .run = cmd_query_running},
+    {.name = "qq",
+     .synopsis = "",
+     .summary = "the runs that wait in a queue",
+     .examples = "a qq\na qq --json\n",
+     .options = "json max",
+     .bare = true,
+     .run = cmd_query_queued},
+    {.name = "qf",
+     .aliases = "f, failed",
+     .synopsis = "",
+     .summary = "the runs that failed",
+     .examples = "a qf\na qf --max 5\n",
+     .options = "json max",
+     .bare = true,
+     .run = cmd_query_failed},
+    {.name = "logs",
+     .synopsis = "[-f] [--rank N] [--tail N] RUN",
+     .summary = "print a rank's log, or follow it until the run ends",
+     .examples = "a logs 60ce2fc7              all that rank 0 has said\n"
+                 "a logs -f 60ce2fc7           follow it\n"
+                 "a logs --rank 3 --tail 20 60ce2fc7\n"
+                 "a logs --name system_logs/mpirun.txt 60ce2fc7\n",
+     .options = "follow rank tail name",
+     .min_words = 1,
+     .max_words = 1,
+     .complete = CLI_RUNS,
+     .bare = true,
+     .run = cmd_logs},
+    {.name = "wait",
+     .synopsis = "[--timeout TIME] RUN",
+     .summary = "wait for a run; the exit status is the run's",
+     .examples = "a wait 60ce2fc7 && a d output/model\n"
+                 "a wait --timeout 2h 60ce2fc7\n",
+     .details = "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 "
+                "when ACT\n"
+                "itself failed, or the time was up.",
+     .options = "timeout",
+     .min_words = 1,
+     .max_words = 1,
+     .complete = CLI_RUNS,
+     .bare = true,
+     .own_status = true,
+     .run = cmd_wait},
+    {.name = "abort",
+     .aliases = "a",
+     .synopsis = "RUN...",
+     .summary = "cancel runs",
+     .examples = "a abort 60ce2fc7\na a 60ce2fc7 1f0a\na abort --dry-run 60ce2fc7\n",
+     .options = "dry-run",
+     .min_words = 1,
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .bare = true,
+     .run = cmd_abort},
+    {.name = "resubmit",
+     .synopsis = "RUN...",
+     .summary = "abort when still active, then submit the same run again",
+     .examples = "a resubmit 60ce2fc7\n"
+                 "a -rt eu resubmit 60ce2fc7     on another cluster\n",
+     .details = "The new run has the command, the package and the size of the old one. Prints the new ids.",
+     .options = "dry-run",
+     .min_words = 1,
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .run = cmd_resubmit},
+    {.name = "upload",
+     .aliases = "u",
+     .synopsis = "PATH...",
+     .summary = "mapped local files and folders to the cluster's store",
+     .examples = "a u data/voc20                   a file or a folder: found out\n"
+                 "a -c eu u data/voc20             to the store of cluster eu\n"
+                 "a -c eu -f we u data/voc20       from the store of we to that of eu\n"
+                 "a u --dry-run data\n",
+     .details =
+         "What is the same already (size and modification time) is not moved again. Nothing is deleted.",
+     .options = "dry-run",
+     .min_words = 1,
+     .max_words = ANY,
+     .complete = CLI_PATHS,
+     .run = cmd_upload},
+    {.name = "download",
+     .aliases = "d",
+     .synopsis = "PATH...",
+     .summary = "from the cluster's store to the mapped local folder",
+     .examples = "a d output/model.npz\na d data/coco\na -c eu d output\n",
+     .details = "Each file is verified, written beside its target and renamed into place.",
+     .options = "dry-run",
+     .min_words = 1,
+     .max_words = ANY,
+     .complete = CLI_PATHS,
+     .run = cmd_download},
+    {.name = "ls",
+     .synopsis = "[-r] PATH...",
+     .summary = "list a mapped path in the cluster's store",
+     .examples = "a ls data\na ls -r data/voc20\na ls --json -r output | jq '.entries[].name'\n",
+     .options = "recursive json",
+     .min_words = 1,
+     .max_words = ANY,
+     .complete = CLI_PATHS,
+     .run = cmd_ls},
+    {.name = "rm",
+     .synopsis = "[-y] PATH...",
+     .summary = "remove a file or a folder from the cluster's store",
+     .examples = "a rm --dry-run data/coco\na rm data/coco\na rm -y output/old\n",
+     .details = "Counts first and asks; without a terminal -y is needed. The local folder is not touched.",
+     .options = "dry-run yes",
+     .min_words = 1,
+     .max_words = ANY,
+     .complete = CLI_PATHS,
+     .run = cmd_rm},
+    {.name = "url",
+     .synopsis = "[--expires TIME] PATH...",
+     .summary = "a URL that reads a file of the store without further credentials",
+     .examples = "a url output/model.npz\ncurl -O \"$(a url --expires 1h output/model.npz)\"\n",
+     .details = "It is valid for 24 hours unless --expires says otherwise. Whoever has it can read the file.",
+     .options = "expires",
+     .min_words = 1,
+     .max_words = ANY,
+     .complete = CLI_PATHS,
+     .run = cmd_url},
+    {.name = "config",
+     .synopsis = "show | check",
+     .summary = "the configuration with the origin of every value; or what is wrong with it",
+     .examples = "a config show\na -c eu -p 'num_gpu: 8' config show --json\na -c eu config check\n",
+     .options = "json",
+     .min_words = 1,
+     .max_words = 1,
+     .bare = true,
+     .run = cmd_config},
+    {.name = "completion",
+     .synopsis = "bash | zsh | fish",
+     .summary = "a completion script for the shell",
+     .examples = "a completion bash > ~/.local/share/bash-completion/completions/a\n"
+                 "source <(a completion zsh)\n"
+                 "a completion fish > ~/.config/fish/completions/a.fish\n",
+     .min_words = 1,
+     .max_words = 1,
+     .bare = true,
+     .run = cmd_completion},
+    {.name = "help",
+     .synopsis = "[VERB]",
+     .summary = "this overview, or the help of a verb",
+     .examples = "a help\na help submit\n",
+     .max_words = 1,
+     .complete = CLI_VERBS,
+     .bare = true,
+     .run = cmd_help},
+    {.name = "transfer-folder",
+     .synopsis = "RUN_FOLDER download|upload FOLDER",
+     .summary = "move a mapped folder of a run (called by the agent)",
+     .examples = "a transfer-folder /path/to/run download data\n",
+     .min_words = 3,
+     .max_words = 3,
+     .bare = true,
+     .hidden = true,
+     .run = cmd_transfer_folder},
+    {.name = "__complete",
+     .synopsis = "WORD...",
+     .summary = "what may follow (called by the completion scripts)",
+     .examples = "a __complete qu\n",
+     .max_words = ANY,
+     .takes_command = true,
+     .bare = true,
+     .hidden = true,
+     .run = cmd_complete},
+    {0},
+};
+
+static bool is_alias(const char *aliases, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *s = aliases; s && *s;) {
+        size_t n = strcspn(s, ",");
+        if (n == len && strncmp(s, name, n) == 0)
+            return true;
+        s += n;
+        s += strspn(s, ", ");
+    }
+    return false;
+}
+
+const struct cli_command *cli_find_command(const char *name)
+{
+    for (const struct cli_command *c = cli_commands; c->name; c++)
+        if (strcmp(c->name, name) == 0 || is_alias(c->aliases, name))
+            return c;
+    return NULL;
+}

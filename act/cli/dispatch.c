@@ -1,0 +1,117 @@
+/* dispatch.c - from the words typed to one command and an exit status. */
+#include <errno.h>
+#include <locale.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+
+static void push_override(struct config_override *list, size_t *n, const char *key, const char *value,
+                          const char *flag)
+{
+    if (value)
+        list[(*n)++] = (struct config_override){.key = key, .value = value, .flag = flag};
+}
+
+/* A string as a YAML scalar that is a string in any case: in single quotes. */
+static char *yaml_quoted(const char *text)
+{
+    struct act_buf b = {0};
+
+    if (!text)
+        return NULL;
+    act_buf_addc(&b, '\'');
+    for (; *text; text++)
+        act_buf_adds(&b, *text == '\'' ? "''" : (char[2]){*text, '\0'});
+    act_buf_addc(&b, '\'');
+    return act_buf_steal(&b);
+}
+
+int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+    ACT_AUTOFREE char *num_gpu = o->num_gpu >= 0 ? act_sprintf("%lld", (long long)o->num_gpu) : NULL;
+    ACT_AUTOFREE char *compile_args = yaml_quoted(o->compile_args);
+    struct config_override overrides[3];
+    size_t n = 0;
+
+    push_override(overrides, &n, "num_gpu", num_gpu, "-n");
+    push_override(overrides, &n, "multi_process", o->single ? "false" : NULL, "-single");
+    push_override(overrides, &n, "compile_args", compile_args, "-ca");
+    struct config_request request = {.cluster = cluster,
+                                     .params = (const char *const *)o->params.v,
+                                     .overrides = overrides,
+                                     .n_overrides = n};
+    return flow_open(&request, flow, err);
+}
+
+int cli_open(struct cli *cli, struct act_error *err)
+{
+    int rc = cli_open_flow(cli, cli->options.cluster, &cli->flow, err);
+
+    cli->flow_is_open = rc == 0;
+    return rc;
+}
+
+static int run_command(struct cli *cli, struct act_error *err)
+{
+    int rc = 0;
+
+    if (cli->command->bare) {
+        flow_open_bare(&cli->flow);
+        cli->flow_is_open = true;
+    } else {
+        rc = cli_open(cli, err);
+    }
+    return rc < 0 ? rc : cli->command->run(cli, err);
+}
+
+static int dispatch(int argc, char **argv, struct cli *cli, struct act_error *err)
+{
+    int rc = cli_parse(argc, argv, cli, err);
+
+    if (rc < 0)
+        return rc;
+    act_log_quiet(cli->options.quiet);
+    if (cli->options.version) {
+        puts("act " ACT_VERSION);
+        return 0;
+    }
+    if (!cli->command) {
+        cli_print_overview(cli->options.help ? stdout : stderr);
+        return cli->options.help ? 0 : ACT_USAGE;
+    }
+    if (cli->options.help) {
+        cli_print_help(cli->command, stdout);
+        return 0;
+    }
+    return run_command(cli, err);
+}
+
+/* Results that did not arrive are a failure too, as with a full disk behind a redirection. */
+static int close_stdout(int status)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return status;
+    fprintf(stderr, "act: cannot write the output: %s\n", strerror(errno));
+    return status ? status : ACT_FAIL;
+}
+
+int cli_main(int argc, char **argv)
+{
+    struct cli cli = {0};
+    struct act_error err = {0};
+
+    setlocale(LC_CTYPE, "");
+    cli_options_init(&cli.options);
+    int rc = dispatch(argc, argv, &cli, &err);
+    int status = rc < 0 ? -rc : rc;
+    if (rc < 0) {
+        fflush(stdout);
+        fprintf(stderr, "act: %s\n", err.text);
+        if (cli.command && cli.command->own_status)
+            status = ACT_WRAPPER;
+    }
+    cli_release(&cli);
+    return close_stdout(status);
+}

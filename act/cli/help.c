@@ -1,0 +1,100 @@
+/* help.c - help, from the rows of the tables. */
+#include <string.h>
+
+#include "cli/cli.h"
+
+enum { COLUMN = 30 };
+
+/* "  left                right" */
+static void print_row(FILE *out, const char *left, const char *right)
+{
+    fprintf(out, "  %-*s%s%s\n", COLUMN - 2, left,
+            strlen(left) < COLUMN - 2 ? "" : "\n                              ", right);
+}
+
+static void print_option(FILE *out, const struct cli_option *o)
+{
+    ACT_AUTOFREE char *left =
+        act_sprintf("%s%s--%s%s%s", o->short_name ? o->short_name : "", o->short_name ? ", " : "",
+                    o->long_name, o->argument ? " " : "", o->argument ? o->argument : "");
+
+    print_row(out, left, o->help);
+}
+
+static void print_options(FILE *out, const struct cli_command *command, bool global)
+{
+    for (const struct cli_option *o = cli_option_table; o->long_name; o++)
+        if (o->help && o->global == global && cli_takes(command, o))
+            print_option(out, o);
+}
+
+/* Each line of text, indented. */
+static void print_lines(FILE *out, const char *text)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        fprintf(out, "  %.*s\n", (int)n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
+void cli_print_overview(FILE *out)
+{
+    fputs("Transfers any command from this machine to a cluster.\n\n"
+          "usage: a [OPTIONS] VERB [OPTIONS] [ARGUMENTS]\n\n"
+          "examples:\n"
+          "  a init                           pack the code and upload it\n"
+          "  a submit python train.py         run it on the cluster\n"
+          "  a q                              what my runs are doing\n"
+          "  a -c eu -n 8 submit python train.py\n\n"
+          "verbs:\n",
+          out);
+    for (const struct cli_command *c = cli_commands; c->name; c++) {
+        if (c->hidden)
+            continue;
+        ACT_AUTOFREE char *left =
+            act_sprintf("%s%s%s", c->name, c->aliases ? ", " : "", c->aliases ? c->aliases : "");
+        print_row(out, left, c->summary);
+    }
+    fputs("\noptions:\n", out);
+    print_options(out, NULL, true);
+    fputs(
+        "\nexit status: 0 done, 1 other error, 2 usage, 3 not found, 4 not allowed, 5 temporary, 6 no "
+        "capacity,\n"
+        "7 configuration, 8 part failed, 10 timeout; 'wait' and 'local': the command's own, 125 for ACT's "
+        "failures.\n"
+        "Without any configuration there is the cluster 'local': this machine, with a folder as its store.\n"
+        "'a VERB --help' says more.\n",
+        out);
+}
+
+void cli_print_help(const struct cli_command *c, FILE *out)
+{
+    fputs("examples:\n", out);
+    print_lines(out, c->examples);
+    fprintf(out, "\nusage: a [OPTIONS] %s %s%s\n", c->name, c->options ? "[OPTIONS] " : "", c->synopsis);
+    if (c->aliases)
+        fprintf(out, "also:  %s\n", c->aliases);
+    fprintf(out, "\n%s\n", c->summary);
+    if (c->details)
+        fprintf(out, "\n%s\n", c->details);
+    if (c->options) {
+        fputs("\noptions:\n", out);
+        print_options(out, c, false);
+    }
+    fputs("\nglobal options:\n", out);
+    print_options(out, c, true);
+}
+
+int cmd_help(struct cli *cli, struct act_error *err)
+{
+    if (cli->words.n == 0) {
+        cli_print_overview(stdout);
+        return 0;
+    }
+    const struct cli_command *c = cli_find_command(cli->words.v[0]);
+    if (!c)
+        return act_error_set(err, ACT_USAGE, "unknown verb '%s'; 'a help' lists them", cli->words.v[0]);
+    cli_print_help(c, stdout);
+    return 0;
+}

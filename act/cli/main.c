@@ -1,0 +1,7 @@
+/* main.c - the program act, or a. */
+#include "cli/cli.h"
+
+int main(int argc, char **argv)
+{
+    return cli_main(argc, argv);
+}

@@ -1,0 +1,262 @@
+/* options.c - the options, one row each, and the parser.
+ *
+ * Options before the verb are global, as in the original; a verb also takes them, and its own, behind it.
+ * Names with one or two dashes, '-' and '_' alike; values as "--name value", "--name=value", "-n8".
+ */
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/cli.h"
+
+#define AT(member) offsetof(struct cli_options, member)
+
+const struct cli_option cli_option_table[] = {
+    {"-f", "follow", CLI_FLAG, AT(follow), NULL, "go on until the run ends", false},
+    {NULL, "rank", CLI_INT, AT(rank), "N", "the log of this rank (default 0)", false},
+    {NULL, "tail", CLI_INT, AT(tail), "N", "only the last N lines", false},
+    {NULL, "name", CLI_STRING, AT(log_name), "LOG", "this log, as 'a q RUN' names it", false},
+    {NULL, "timeout", CLI_DURATION, AT(timeout_s), "TIME", "give up after this time: 90s, 15m, 24h, 7d",
+     false},
+    {NULL, "expires", CLI_DURATION, AT(expires_s), "TIME", "valid for this time: 90s, 15m, 24h, 7d", false},
+    {NULL, "no-container", CLI_FLAG, AT(no_container), NULL, "run directly, not in the cluster's image",
+     false},
+    {"-r", "recursive", CLI_FLAG, AT(recursive), NULL, "everything below, not one level", false},
+    {"-no-s", "dry-run", CLI_FLAG, AT(dry_run), NULL, "say what would be done, change nothing", false},
+    {NULL, "json", CLI_FLAG, AT(json), NULL, "machine-readable output", false},
+    {"-y", "yes", CLI_FLAG, AT(yes), NULL, "do not ask", false},
+    {NULL, "max", CLI_INT, AT(max), "N", "at most N runs (default 30; 0: all)", false},
+
+    {"-c", "cluster", CLI_STRING, AT(cluster), "NAME", "use aux_data/aml/NAME.yaml", true},
+    {"-n", "num-gpu", CLI_INT, AT(num_gpu), "N", "GPUs, or processes where there are none", true},
+    {"-p", "param", CLI_STRINGS, AT(params), "YAML", "override any key, as in -p 'env: {A: 1}'", true},
+    {"-single", "single", CLI_FLAG, AT(single), NULL, "one process on each node, not one for each GPU", true},
+    {"-f", "from-cluster", CLI_STRING, AT(from_cluster), "NAME",
+     "copy from this cluster's store (before the verb)", true},
+    {"-rt", "resubmit-to", CLI_STRING, AT(resubmit_to), "NAME", "resubmit to this cluster", true},
+    {"-ca", "compile-args", CLI_STRING, AT(compile_args), "ARGS", "arguments for compile.aml.sh", true},
+    {"-no-wl", "no-logs", CLI_FLAG, AT(no_logs), NULL, "query: do not fetch logs", true},
+    {"-no-dt", "no-details", CLI_FLAG, AT(no_details), NULL, "query: only state and id", true},
+    {"-no-lf", "no-full-logs", CLI_FLAG, AT(no_full_logs), NULL, "query: at most 10 MiB more of each log",
+     true},
+    {"-q", "quiet", CLI_FLAG, AT(quiet), NULL, "no progress and no notes on stderr", true},
+    {"-h", "help", CLI_FLAG, AT(help), NULL, "show help", true},
+    {NULL, "version", CLI_FLAG, AT(version), NULL, "show the version", true},
+
+    {"-no-s", "no-submit", CLI_FLAG, AT(dry_run), NULL, NULL, true},
+    {NULL, "json", CLI_FLAG, AT(json), NULL, NULL, true},
+    {NULL, "max", CLI_INT, AT(max), "N", NULL, true},
+    {NULL, "dry-run", CLI_FLAG, AT(dry_run), NULL, NULL, true},
+    {"-y", "yes", CLI_FLAG, AT(yes), NULL, NULL, true},
+    {"-no-wg", "no-wg", CLI_FLAG, AT(legacy), NULL, NULL, true},
+    {"-no-m", "no-m", CLI_FLAG, AT(legacy), NULL, NULL, true},
+    {"-ic", "inject-collection", CLI_STRING, AT(ignored), "NAME", NULL, true},
+    {0},
+};
+
+void cli_options_init(struct cli_options *o)
+{
+    *o = (struct cli_options){.num_gpu = -1, .max = -1, .rank = -1, .tail = -1};
+}
+
+bool cli_takes(const struct cli_command *command, const struct cli_option *option)
+{
+    size_t len = strlen(option->long_name);
+
+    if (option->global)
+        return true;
+    for (const char *s = command ? command->options : NULL; s && *s;) {
+        size_t n = strcspn(s, " ");
+        if (n == len && strncmp(s, option->long_name, n) == 0)
+            return true;
+        s += n + (s[n] == ' ');
+    }
+    return false;
+}
+
+/* Whether name (len bytes, without dashes) is the long name; '_' and '-' are the same. */
+static bool same_name(const char *name, size_t len, const char *long_name)
+{
+    if (strlen(long_name) != len)
+        return false;
+    for (size_t i = 0; i < len; i++)
+        if (name[i] != long_name[i] && !(name[i] == '_' && long_name[i] == '-'))
+            return false;
+    return true;
+}
+
+/* The option a word names, and its value where the word holds it. */
+static const struct cli_option *find_option(const struct cli_command *command, const char *word,
+                                            const char **value)
+{
+    const char *eq = strchr(word, '=');
+    size_t name_len = eq ? (size_t)(eq - word) : strlen(word);
+    size_t dashes = act_starts_with(word, "--") ? 2 : 1;
+
+    *value = NULL;
+    for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
+        if (!cli_takes(command, o))
+            continue;
+        if (o->short_name && strcmp(word, o->short_name) == 0)
+            return o;
+        if (dashes == 2 && same_name(word + 2, name_len - 2, o->long_name)) {
+            *value = eq ? eq + 1 : NULL;
+            return o;
+        }
+    }
+    for (const struct cli_option *o = cli_option_table; o->long_name; o++)
+        if (cli_takes(command, o) && o->argument && o->short_name && strlen(o->short_name) == 2 &&
+            act_starts_with(word, o->short_name)) {
+            *value = word + 2;
+            return o;
+        }
+    return NULL;
+}
+
+static int store_value(const struct cli_option *o, const char *word, const char *value,
+                       struct cli_options *options, struct act_error *err)
+{
+    void *at = (char *)options + o->offset;
+    int64_t number;
+
+    switch (o->type) {
+    case CLI_FLAG:
+        *(bool *)at = true;
+        return 0;
+    case CLI_STRING:
+        free(*(char **)at);
+        *(char **)at = act_strdup(value);
+        return 0;
+    case CLI_STRINGS:
+        act_strv_push(at, value);
+        return 0;
+    case CLI_INT:
+        if (!act_int_from_text(value, &number) || number < 0)
+            return act_error_set(err, ACT_USAGE, "%s takes a number, not '%s'", word, value);
+        *(int64_t *)at = number;
+        return 0;
+    case CLI_DURATION:
+        if (!act_duration_from_text(value, &number) || number == 0)
+            return act_error_set(err, ACT_USAGE, "%s takes a time such as 90s, 15m, 24h or 7d, not '%s'",
+                                 word, value);
+        *(int64_t *)at = number;
+        return 0;
+    }
+    return 0;
+}
+
+static int unknown_option(const struct cli_command *command, const char *word, struct act_error *err)
+{
+    struct act_strv names = {0};
+    size_t len = strcspn(word, "=");
+    ACT_AUTOFREE char *name = act_strndup(word, len);
+
+    for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
+        if (!cli_takes(command, o) || !o->help)
+            continue;
+        act_strv_pushf(&names, "--%s", o->long_name);
+        if (o->short_name && strlen(o->short_name) > 2)
+            act_strv_push(&names, o->short_name);
+    }
+    const char *near = act_nearest(name, (const char *const *)names.v);
+    int rc = act_error_set(err, ACT_USAGE, "unknown option '%s'%s%s%s; see 'a %s%s--help'", name,
+                           near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
+                           command ? command->name : "", command ? " " : "");
+    act_strv_release(&names);
+    return rc;
+}
+
+static int unknown_verb(const char *word, struct act_error *err)
+{
+    struct act_strv names = {0};
+
+    for (const struct cli_command *c = cli_commands; c->name; c++)
+        if (!c->hidden)
+            act_strv_push(&names, c->name);
+    const char *near = act_nearest(word, (const char *const *)names.v);
+    int rc = act_error_set(err, ACT_USAGE, "unknown verb '%s'%s%s%s; 'a help' lists them", word,
+                           near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    act_strv_release(&names);
+    return rc;
+}
+
+struct parser {
+    char **words;
+    int n, next;
+    struct cli *cli;
+};
+
+/* An option at p->next, with its value. */
+static int parse_option(struct parser *p, struct act_error *err)
+{
+    const char *word = p->words[p->next++], *value;
+    const struct cli_option *o = find_option(p->cli->command, word, &value);
+
+    if (!o)
+        return unknown_option(p->cli->command, word, err);
+    if (!o->argument && value)
+        return act_error_set(err, ACT_USAGE, "'%s' takes no value", word);
+    if (o->argument && !value) {
+        if (p->next == p->n)
+            return act_error_set(err, ACT_USAGE, "%s needs a value: %s %s", word, word, o->argument);
+        value = p->words[p->next++];
+    }
+    return store_value(o, word, value, &p->cli->options, err);
+}
+
+static int check_count(const struct cli *cli, struct act_error *err)
+{
+    const struct cli_command *c = cli->command;
+    int n = (int)cli->words.n;
+
+    if (cli->options.help || (n >= c->min_words && (c->max_words < 0 || n <= c->max_words)))
+        return 0;
+    if (n < c->min_words)
+        return act_error_set(err, ACT_USAGE, "'a %s' needs more: a %s %s", c->name, c->name, c->synopsis);
+    return act_error_set(err, ACT_USAGE, "'a %s' does not take '%s': a %s %s", c->name,
+                         cli->words.v[c->max_words], c->name, c->synopsis);
+}
+
+int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err)
+{
+    struct parser p = {.words = argv, .n = argc, .next = 1, .cli = cli};
+    bool only_words = false;
+    int rc = 0;
+
+    while (p.next < p.n && rc == 0) {
+        const char *word = p.words[p.next];
+        if (!only_words && strcmp(word, "--") == 0) {
+            only_words = true;
+            p.next++;
+        } else if (!only_words && word[0] == '-' && word[1]) {
+            rc = parse_option(&p, err);
+        } else if (!cli->command) {
+            cli->command = cli_find_command(word);
+            if (!cli->command)
+                return unknown_verb(word, err);
+            p.next++;
+            only_words = strcmp(cli->command->name, "__complete") == 0;
+        } else {
+            only_words = only_words || cli->command->takes_command;
+            act_strv_push(&cli->words, word);
+            p.next++;
+        }
+    }
+    return rc == 0 && cli->command ? check_count(cli, err) : rc;
+}
+
+void cli_release(struct cli *cli)
+{
+    struct cli_options *o = &cli->options;
+
+    for (const struct cli_option *row = cli_option_table; row->long_name; row++) {
+        void *at = (char *)o + row->offset;
+        if (row->type == CLI_STRING) {
+            free(*(char **)at);
+            *(char **)at = NULL;
+        }
+    }
+    act_strv_release(&o->params);
+    act_strv_release(&cli->words);
+    if (cli->flow_is_open)
+        flow_close(&cli->flow);
+}

@@ -1,0 +1,257 @@
+/* render.c - what results look like. */
+#include <errno.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "codec/json.h"
+
+volatile sig_atomic_t cli_interrupted;
+
+static void note_signal(int signal)
+{
+    cli_interrupted = signal;
+}
+
+void cli_catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = note_signal};
+
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool cli_colour(FILE *out)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return isatty(fileno(out)) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+void cli_print_state(FILE *out, enum run_state state, int width)
+{
+    static const char *const colours[] = {[RUN_QUEUED] = "33", [RUN_RUNNING] = "36",  [RUN_COMPLETED] = "32",
+                                          [RUN_FAILED] = "31", [RUN_CANCELED] = "35", [RUN_UNKNOWN] = "37"};
+
+    if (cli_colour(out))
+        fprintf(out, "\033[%sm%-*s\033[0m", colours[state], width, run_state_name(state));
+    else
+        fprintf(out, "%-*s", width, run_state_name(state));
+}
+
+/* The length of a colour sequence ("ESC [ digits and ; m") at text, 0 when it is none. */
+static size_t colour_sequence(const char *text, size_t len)
+{
+    size_t i = 2;
+
+    if (len < 3 || text[0] != '\033' || text[1] != '[')
+        return 0;
+    while (i < len && ((text[i] >= '0' && text[i] <= '9') || text[i] == ';'))
+        i++;
+    return i < len && text[i] == 'm' ? i + 1 : 0;
+}
+
+void cli_sanitize(char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        size_t n = colour_sequence(text + i, len - i);
+        if (n > 0)
+            i += n - 1;
+        else if ((c < 0x20 && !strchr("\n\t\r\b", c)) || c == 0x7f)
+            text[i] = '?';
+    }
+}
+
+int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *err)
+{
+    (void)arg;
+    if (isatty(STDOUT_FILENO)) {
+        ACT_AUTOFREE char *shown = act_alloc(len);
+        memcpy(shown, data, len);
+        cli_sanitize(shown, len);
+        fwrite(shown, 1, len, stdout);
+    } else {
+        fwrite(data, 1, len, stdout);
+    }
+    if (fflush(stdout) != 0)
+        return act_error_errno(err, errno, "cannot write the output");
+    return 0;
+}
+
+int cli_print_json(json_t *value, struct act_error *err)
+{
+    int rc = json_dumpf(value, stdout, JSON_INDENT(2)) == 0 && fputc('\n', stdout) != EOF ? 0 : -1;
+
+    json_decref(value);
+    return rc == 0 ? 0 : act_error_errno(err, errno, "cannot write the output");
+}
+
+static int64_t elapsed_s(const struct run_status *s)
+{
+    if (!s->started_unix_s)
+        return -1;
+    return (s->ended_unix_s ? s->ended_unix_s : act_now_unix_s()) - s->started_unix_s;
+}
+
+static void set_time(json_t *object, const char *key, int64_t unix_s)
+{
+    char text[ACT_TIME_TEXT];
+
+    if (unix_s)
+        act_time_to_iso(unix_s, text);
+    json_object_set_new(object, key, unix_s ? json_string(text) : json_null());
+}
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+    json_object_set_new(object, key, text && *text ? json_string(text) : json_null());
+}
+
+json_t *cli_run_json(const struct flow_run *run)
+{
+    const struct run_status *s = &run->status;
+    json_t *j = json_object();
+
+    set_text(j, "id", run->row.id);
+    set_text(j, "state", run_state_name(s->state));
+    set_text(j, "cluster", run->row.cluster);
+    set_text(j, "platform", run->row.platform);
+    set_text(j, "project", run->row.project);
+    if (run->spec.argv.n)
+        json_object_set_new(j, "command", codec_json_strv_new(&run->spec.argv));
+    else
+        set_text(j, "command_line", run->row.command);
+    json_object_set_new(j, "num_gpu", json_integer(run->row.num_gpu));
+    set_time(j, "created", run->row.created_unix_s);
+    set_time(j, "started", s->started_unix_s);
+    set_time(j, "ended", s->ended_unix_s);
+    bool has_status = run_state_is_final(s->state) && s->state != RUN_CANCELED && s->exit_status >= 0;
+    json_object_set_new(j, "exit_status", has_status ? json_integer(s->exit_status) : json_null());
+    json_object_set_new(j, "failed_rank", s->failed_rank >= 0 ? json_integer(s->failed_rank) : json_null());
+    set_text(j, "reason", s->reason);
+    if (run->spec.id) {
+        set_text(j, "package", run->spec.package_sha256);
+        set_text(j, "package_key", run->spec.package_key);
+        set_text(j, "resubmit_of", run->spec.resubmit_of);
+        json_object_set_new(j, "nodes", json_integer(run->spec.nodes));
+        json_object_set_new(j, "processes_per_node", json_integer(run->spec.procs_per_node));
+    }
+    return j;
+}
+
+static int terminal_width(void)
+{
+    struct winsize w;
+
+    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 0;
+}
+
+/* One line of at most room bytes (0: any), cut at a character. */
+static void print_command(const char *command, int room)
+{
+    ACT_AUTOFREE char *text = act_strdup(command);
+    size_t len = strlen(text);
+
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = ' ';
+    if (room > 3 && len > (size_t)room) {
+        len = (size_t)room - 3;
+        while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
+            len--;
+        printf("%.*s...\n", (int)len, text);
+        return;
+    }
+    puts(text);
+}
+
+void cli_print_runs(const struct flow_runs *runs)
+{
+    int id = 3, cluster = 7, width = terminal_width();
+
+    for (size_t i = 0; i < runs->n; i++) {
+        const struct ledger_run *row = &runs->v[i].row;
+        id = (int)strlen(row->id) > id ? (int)strlen(row->id) : id;
+        cluster = (int)strlen(row->cluster) > cluster ? (int)strlen(row->cluster) : cluster;
+    }
+    printf("%-*s  %-9s  %-*s  %4s  %-19s  %8s  COMMAND\n", id, "ID", "STATUS", cluster, "CLUSTER", "GPUS",
+           "CREATED", "ELAPSED");
+    for (size_t i = 0; i < runs->n; i++) {
+        const struct flow_run *run = &runs->v[i];
+        char created[ACT_TIME_TEXT], elapsed[ACT_UNIT_TEXT] = "-";
+        if (elapsed_s(&run->status) >= 0)
+            act_duration_to_text(elapsed_s(&run->status), elapsed);
+        act_time_to_local(run->row.created_unix_s, created);
+        printf("%-*s  ", id, run->row.id);
+        cli_print_state(stdout, run->status.state, 9);
+        printf("  %-*s  %4lld  %-19s  %8s  ", cluster, run->row.cluster, (long long)run->row.num_gpu, created,
+               elapsed);
+        print_command(run->row.command, width ? width - (id + cluster + 54) : 0);
+    }
+}
+
+static void print_field(const char *name, const char *value)
+{
+    if (!value || !*value)
+        return;
+    printf("%-9s ", name);
+    print_command(value, 0);
+}
+
+static void print_time(const char *name, int64_t unix_s)
+{
+    char text[ACT_TIME_TEXT];
+
+    if (!unix_s)
+        return;
+    act_time_to_local(unix_s, text);
+    print_field(name, text);
+}
+
+void cli_print_run(const struct flow_run *run)
+{
+    const struct run_status *s = &run->status;
+    char elapsed[ACT_UNIT_TEXT], number[32];
+
+    printf("%-9s ", "status");
+    cli_print_state(stdout, s->state, 0);
+    putchar('\n');
+    print_field("reason", s->reason);
+    print_field("id", run->row.id);
+    print_field("command", run->row.command);
+    print_field("cluster", run->row.cluster);
+    print_time("created", run->row.created_unix_s);
+    print_time("start", s->started_unix_s);
+    print_time("end", s->ended_unix_s);
+    if (elapsed_s(s) >= 0) {
+        act_duration_to_text(elapsed_s(s), elapsed);
+        print_field("elapsed", elapsed);
+    }
+    snprintf(number, sizeof(number), "%lld", (long long)run->row.num_gpu);
+    print_field("gpus", number);
+    if (run_state_is_final(s->state) && s->state != RUN_CANCELED && s->exit_status >= 0) {
+        snprintf(number, sizeof(number), "%d", s->exit_status);
+        print_field("exit", number);
+    }
+    print_field("package", run->spec.package_sha256);
+    print_field("repeats", run->spec.resubmit_of);
+}
+
+int cli_confirm(const struct cli *cli, const char *question, struct act_error *err)
+{
+    char answer[16];
+
+    if (cli->options.yes)
+        return 0;
+    if (!isatty(STDIN_FILENO))
+        return act_error_set(err, ACT_USAGE, "%s Nobody can be asked without a terminal: add -y", question);
+    fprintf(stderr, "%s [y/N] ", question);
+    if (fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y'))
+        return 0;
+    return act_error_set(err, ACT_FAIL, "not confirmed: nothing was changed");
+}

@@ -1,0 +1,110 @@
+/* config_internal.h - how the files of this module work together.
+ *
+ *   find.c    which cluster file, which project root
+ *   layers.c  defaults, file, environment, -p and flags merged into one YAML tree: every value still knows
+ *             where it came from, so an origin needs no book-keeping of its own
+ *   schema.c  the tables of keys
+ *   read.c    the tree to the struct, by the tables
+ *   config.c  the steps above in a row; the rows of config_param; paths of the project
+ *   account.c account files; show.c, check.c: the same data printed and judged
+ */
+#ifndef ACT_CONFIG_CONFIG_INTERNAL_H
+#define ACT_CONFIG_CONFIG_INTERNAL_H
+
+#include "codec/yaml.h"
+#include "config/config.h"
+
+#define CONFIG_BUILT_IN "built-in" /* as azure_blob_config_file: the embedded folder store */
+#define CONFIG_DEFAULT  "default"  /* the origin of what nobody gave */
+#define CONFIG_MASK     "***"
+
+enum config_type {
+    CONFIG_BOOL,     /* bool */
+    CONFIG_INT,      /* int64_t, -1 when not given */
+    CONFIG_TEXT,     /* char *, NULL when not given */
+    CONFIG_CHOICE,   /* char *, one of choices */
+    CONFIG_TEXTS,    /* struct act_strv */
+    CONFIG_INTS,     /* struct act_strv */
+    CONFIG_ENV,      /* struct act_strv of "NAME=value", from a map */
+    CONFIG_MAP,      /* its members have rows of their own */
+    CONFIG_MAP_FILE, /* the same, or the name of a file that holds them */
+    CONFIG_ANY,      /* legacy: accepted in silence, not read */
+};
+
+#define CONFIG_NOWHERE ((size_t)-1)
+
+struct config_key {
+    const char *path; /* "docker.image"; "config_param.*.path" for every row of config_param */
+    enum config_type type;
+    size_t offset; /* in struct config, config_folder or config_account; CONFIG_NOWHERE: not kept there */
+    const char *fallback; /* as text; NULL: none */
+    const char *choices;  /* CONFIG_CHOICE: "a|b|c" */
+    int64_t min;          /* CONFIG_INT, CONFIG_INTS */
+    bool secret;
+    const char *instead; /* legacy spelling: what says the same today */
+    const char *help;
+};
+
+/* Both end with a row whose path is NULL. */
+extern const struct config_key config_cluster_keys[];
+extern const struct config_key config_account_keys[];
+
+/* The row of prefix + key, or NULL. */
+const struct config_key *config_key_find(const struct config_key *keys, const char *prefix, const char *key);
+/* The name of a row when it stands directly behind the prefix ("docker.", ""), else NULL. */
+const char *config_key_member(const struct config_key *key, const char *prefix);
+
+struct config_values {
+    struct yaml *tree; /* all layers merged; config_param rows are maps here */
+    char *current_dir;
+    char *cluster_origin;
+    struct act_strv warned; /* account files that were warned about already */
+};
+
+/* What is wrong and what is doubtful, one line each. */
+struct config_findings {
+    struct act_strv problems, warnings;
+};
+void config_problem(struct config_findings *f, const struct yaml *at, const char *fmt, ...) ACT_PRINTF(3, 4);
+void config_doubt(struct config_findings *f, const struct yaml *at, const char *fmt, ...) ACT_PRINTF(3, 4);
+void config_findings_release(struct config_findings *f);
+
+/* find.c */
+struct config_place {
+    char *file; /* absolute; NULL: built-in */
+    char *root, *cluster, *origin, *current_dir;
+};
+int config_find(const struct config_request *request, struct config_place *out, struct act_error *err);
+void config_place_release(struct config_place *place);
+/* path for messages: relative to root when it lies inside. Points into path. */
+const char *config_display(const char *path, const char *root);
+/* An absolute, clean path: "~/" is the home folder, relative ones are below root. New string. */
+char *config_absolute(const char *path, const char *root);
+
+/* layers.c: everything merged. */
+int config_layers(const struct config_request *request, const struct config_place *place, struct yaml **out,
+                  struct act_error *err);
+
+/* read.c */
+void config_read_keys(const struct config_key *keys, const char *prefix, const struct yaml *map, void *base,
+                      struct config_findings *f);
+void config_warn_unknown(const struct config_key *keys, const char *prefix, const struct yaml *map,
+                         struct config_findings *f);
+/* Frees what config_read_keys put into base. */
+void config_release_keys(const struct config_key *keys, const char *prefix, void *base);
+
+/* config.c: as config_load(), with what is wrong in f; *out is filled as far as possible and must be
+ * released. A negative result only when there is no tree to judge. */
+int config_load_all(const struct config_request *request, struct config *out, struct config_findings *f,
+                    struct act_error *err);
+/* The platforms that need an Azure Machine Learning workspace. */
+bool config_is_azureml(const char *platform);
+/* The place that names the account file of this folder, or NULL. */
+const struct yaml *config_account_origin(const struct config *config, const struct config_folder *folder);
+
+/* account.c: the account with the tree it came from, which the caller frees. */
+int config_account_read(const struct config *config, const struct config_folder *folder,
+                        struct config_account *out, struct yaml **out_tree, struct config_findings *f,
+                        struct act_error *err);
+
+#endif

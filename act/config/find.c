@@ -1,0 +1,223 @@
+/* find.c - which cluster file, and which folder is the project. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/dirs.h"
+#include "base/path.h"
+#include "config/config_internal.h"
+
+#define CLUSTER_DIR "aux_data/aml"
+
+static bool exists_below(const char *dir, const char *name)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, name);
+
+    return access(path, F_OK) == 0;
+}
+
+/* Replaces dir by its parent; false at the root. */
+static bool go_up(char **dir)
+{
+    char *parent = act_path_dirname(*dir);
+    bool moved = strcmp(parent, *dir) != 0;
+
+    free(*dir);
+    *dir = parent;
+    return moved;
+}
+
+/* The nearest folder from start upwards that holds name, or NULL. New string. */
+static char *find_upwards(const char *start, const char *name)
+{
+    char *dir = act_strdup(start);
+
+    do
+        if (exists_below(dir, name))
+            return dir;
+    while (go_up(&dir));
+    free(dir);
+    return NULL;
+}
+
+/* The project root where no cluster file says it: the nearest folder upwards that holds aux_data or .git,
+ * else the start folder. Never the root of the file system, and never above the home folder. */
+static char *guess_root(const char *start)
+{
+    ACT_AUTOFREE char *home_as_given = act_home_dir();
+    ACT_AUTOFREE char *home = realpath(home_as_given, NULL);
+    char *dir = act_strdup(start);
+
+    while (strcmp(dir, "/") != 0) {
+        if (exists_below(dir, "aux_data") || exists_below(dir, ".git"))
+            return dir;
+        if ((home && strcmp(dir, home) == 0) || !go_up(&dir))
+            break;
+    }
+    free(dir);
+    return act_strdup(start);
+}
+
+const char *config_display(const char *path, const char *root)
+{
+    size_t n = strlen(root);
+
+    return act_path_is_within(path, root) && path[n] == '/' ? path + n + 1 : path;
+}
+
+char *config_absolute(const char *path, const char *root)
+{
+    ACT_AUTOFREE char *home = act_home_dir();
+    ACT_AUTOFREE char *full = act_starts_with(path, "~/") ? act_path_join(home, path + 2)
+                              : *path == '/'              ? act_strdup(path)
+                                                          : act_path_join(root, path);
+
+    return act_path_clean(full);
+}
+
+/* "c1" of ".../c1.yaml", where links lead. */
+static char *cluster_of_file(const char *file)
+{
+    ACT_AUTOFREE char *real = realpath(file, NULL);
+    const char *name = act_path_basename(real ? real : file);
+    const char *dot = strrchr(name, '.');
+
+    return act_strndup(name, dot && dot > name ? (size_t)(dot - name) : strlen(name));
+}
+
+static int find_by_variable(const char *value, struct config_place *out, struct act_error *err)
+{
+    out->file = config_absolute(value, out->current_dir);
+    out->cluster = cluster_of_file(out->file);
+    out->origin = act_strdup("$AML_CONFIG_PATH");
+    if (access(out->file, F_OK) < 0)
+        return act_error_errno(err, errno, "the cluster file '%s' that AML_CONFIG_PATH names", out->file);
+    const char *end = out->file + strlen(out->file);
+    for (const char *c = end; c > out->file; c--)
+        if (act_starts_with(c, "/aux_data/")) {
+            out->root = act_strndup(out->file, (size_t)(c - out->file));
+            return 0;
+        }
+    out->root = act_strdup(out->current_dir);
+    return 0;
+}
+
+static void built_in(struct config_place *out)
+{
+    out->cluster = act_strdup("local");
+    out->root = guess_root(out->current_dir);
+}
+
+/* Whether there is a file for this cluster; then out is complete. */
+static bool find_cluster(const char *cluster, struct config_place *out)
+{
+    ACT_AUTOFREE char *name = act_sprintf(CLUSTER_DIR "/%s.yaml", cluster);
+
+    out->root = find_upwards(out->current_dir, name);
+    if (!out->root)
+        return false;
+    out->file = act_path_join(out->root, name);
+    return true;
+}
+
+static int unknown_cluster(const char *cluster, const char *current_dir, struct act_error *err)
+{
+    struct act_strv known = {0};
+    struct act_buf list = {0};
+
+    config_clusters(current_dir, &known);
+    const char *near = act_nearest(cluster, (const char *const *)known.v);
+    for (size_t i = 0; i < known.n; i++)
+        act_buf_addf(&list, "%s'%s'", i ? ", " : "", known.v[i]);
+    act_error_set(err, ACT_NOT_FOUND, "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above",
+                  cluster, cluster, current_dir);
+    if (near)
+        act_error_hint(err, "did you mean '%s'?", near);
+    act_error_hint(err, "there are: %s", list.data);
+    act_buf_release(&list);
+    act_strv_release(&known);
+    return -ACT_NOT_FOUND;
+}
+
+static int find_by_name(const char *cluster, struct config_place *out, struct act_error *err)
+{
+    size_t n = strlen(cluster);
+
+    out->origin = act_strdup("-c");
+    if (!act_path_is_safe(cluster, n) || cluster[n - 1] == '/')
+        return act_error_set(
+            err, ACT_NOT_FOUND,
+            "'%s' cannot be the name of a cluster, which is that of a file below '" CLUSTER_DIR
+            "' without '.yaml'; AML_CONFIG_PATH names a file elsewhere",
+            cluster);
+    if (find_cluster(cluster, out)) {
+        out->cluster = act_strdup(cluster);
+        return 0;
+    }
+    if (strcmp(cluster, "local") != 0)
+        return unknown_cluster(cluster, out->current_dir, err);
+    built_in(out);
+    return 0;
+}
+
+int config_find(const struct config_request *request, struct config_place *out, struct act_error *err)
+{
+    const char *start = request->start_dir ? request->start_dir : ".";
+    const char *variable = getenv("AML_CONFIG_PATH");
+
+    *out = (struct config_place){.current_dir = realpath(start, NULL)};
+    if (!out->current_dir)
+        return act_error_errno(err, errno, "cannot enter the folder '%s'", start);
+    if (request->cluster)
+        return find_by_name(request->cluster, out, err);
+    if (variable && *variable)
+        return find_by_variable(variable, out, err);
+    out->origin = act_strdup(CONFIG_DEFAULT);
+    if (find_cluster("aml", out) || find_cluster("local", out))
+        out->cluster = cluster_of_file(out->file);
+    else
+        built_in(out);
+    return 0;
+}
+
+void config_place_release(struct config_place *place)
+{
+    free(place->file);
+    free(place->root);
+    free(place->cluster);
+    free(place->origin);
+    free(place->current_dir);
+    *place = (struct config_place){0};
+}
+
+static void add_clusters_in(const char *dir, struct act_strv *out)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, CLUSTER_DIR);
+    DIR *folder = opendir(path);
+
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        size_t n = strlen(entry->d_name);
+        if (entry->d_name[0] == '.' || !act_ends_with(entry->d_name, ".yaml"))
+            continue;
+        ACT_AUTOFREE char *name = act_strndup(entry->d_name, n - strlen(".yaml"));
+        if (!act_strv_has(out, name) && strcmp(name, "local") != 0)
+            act_strv_push(out, name);
+    }
+    if (folder)
+        closedir(folder);
+}
+
+void config_clusters(const char *start_dir, struct act_strv *out)
+{
+    char *dir = realpath(start_dir ? start_dir : ".", NULL);
+
+    if (dir)
+        do
+            add_clusters_in(dir, out);
+        while (go_up(&dir));
+    free(dir);
+    act_strv_sort(out);
+    act_strv_push(out, "local");
+}

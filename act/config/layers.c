@@ -1,0 +1,235 @@
+/* layers.c - built-in values, cluster file, environment, -p and flags, merged into one tree. */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/path.h"
+#include "config/config_internal.h"
+
+enum { MAX_BASES = 8 };
+
+static int must_be_map(const struct yaml *root, struct act_error *err)
+{
+    if (root->kind == YAML_MAP)
+        return 0;
+    return yaml_error(root, err, "must be a map of keys and values, as 'num_gpu: 8'");
+}
+
+static int read_map(const char *file, const char *root, struct yaml **out, struct act_error *err)
+{
+    int rc = yaml_read(file, config_display(file, root), out, err);
+
+    if (rc == 0)
+        rc = must_be_map(*out, err);
+    if (rc < 0) {
+        yaml_tree_free(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+/* A file that says "_base_: other.yaml" completes that one; the other may have a base in turn. */
+// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_BASES
+static int read_with_bases(const char *file, const char *root, int depth, struct yaml **out,
+                           struct act_error *err)
+{
+    struct yaml *base = NULL;
+    int rc = read_map(file, root, out, err);
+    const struct yaml *named = yaml_get(*out, "_base_");
+
+    if (rc < 0 || yaml_is_null(named))
+        return rc;
+    if (named->kind != YAML_SCALAR)
+        return yaml_error(named, err, "'_base_' must be the name of a file");
+    if (depth == MAX_BASES)
+        return yaml_error(named, err, "too many files, each the '_base_' of another (limit: %d)", MAX_BASES);
+    ACT_AUTOFREE char *dir = act_path_dirname(file);
+    ACT_AUTOFREE char *path = config_absolute(named->text, dir);
+    rc = read_with_bases(path, root, depth + 1, &base, err);
+    if (rc < 0) {
+        yaml_tree_free(base);
+        act_error_prefix(err, "%s:%d:%d: '_base_'", named->file, named->line, named->column);
+        return rc;
+    }
+    yaml_merge(base, *out);
+    *out = base;
+    return 0;
+}
+
+/* -- the built-in cluster -- */
+
+/* "<folder name>-<8 hex of its whole path>": what keeps the projects of a user apart in one folder store. */
+static char *project_prefix(const char *root)
+{
+    struct act_sha256 sha;
+    char hex[ACT_SHA256_HEX];
+    const char *name = strcmp(root, "/") == 0 ? "root" : act_path_basename(root);
+
+    act_sha256_init(&sha);
+    act_sha256_add(&sha, root, strlen(root));
+    act_sha256_done(&sha, hex);
+    char *prefix = act_sprintf("%s-%.8s", name, hex);
+    for (char *c = prefix; *c; c++)
+        if (!isascii((unsigned char)*c) || !(isalnum((unsigned char)*c) || strchr("._-", *c)))
+            *c = '_';
+    return prefix;
+}
+
+static struct yaml *built_in_row(const char *prefix, const char *below)
+{
+    struct yaml *row = yaml_new_map(CONFIG_DEFAULT);
+    ACT_AUTOFREE char *path = act_path_join(prefix, below);
+
+    yaml_put(row, "azure_blob_config_file", yaml_new_text(CONFIG_DEFAULT, CONFIG_BUILT_IN));
+    yaml_put(row, "path", yaml_new_text(CONFIG_DEFAULT, path));
+    return row;
+}
+
+static struct yaml *built_in_rows(const char *root, bool with_folders)
+{
+    static const char *const names[] = {"data", "output", "models"};
+    ACT_AUTOFREE char *prefix = project_prefix(root);
+    struct yaml *rows = yaml_new_map(CONFIG_DEFAULT), *all = yaml_new_map(CONFIG_DEFAULT);
+
+    yaml_put(rows, "code_path", built_in_row(prefix, "code.zip"));
+    for (size_t i = 0; with_folders && i < sizeof(names) / sizeof(names[0]); i++) {
+        ACT_AUTOFREE char *key = act_sprintf("%s_folder", names[i]);
+        yaml_put(rows, key, built_in_row(prefix, names[i]));
+    }
+    yaml_put(all, "config_param", rows);
+    return all;
+}
+
+/* -- environment, -p, flags -- */
+
+static bool is_scalar(const struct config_key *key)
+{
+    return key->type == CONFIG_BOOL || key->type == CONFIG_INT || key->type == CONFIG_TEXT ||
+           key->type == CONFIG_CHOICE;
+}
+
+static void add_environment(struct yaml *tree)
+{
+    for (const struct config_key *key = config_cluster_keys; key->path; key++) {
+        if (!is_scalar(key) || !config_key_member(key, ""))
+            continue;
+        ACT_AUTOFREE char *origin = act_sprintf("$ACT_%s", key->path);
+        for (char *c = origin; *c; c++)
+            *c = (char)toupper((unsigned char)*c);
+        const char *value = getenv(origin + 1);
+        if (value && *value)
+            yaml_put(tree, key->path,
+                     key->type == CONFIG_TEXT ? yaml_new_text(origin, value) : yaml_new_word(origin, value));
+    }
+}
+
+static int add_param(struct yaml *tree, const char *text, struct act_error *err)
+{
+    struct yaml *over = NULL;
+    int rc = yaml_parse(text, strlen(text), "-p", &over, err);
+
+    if (rc == 0)
+        rc = must_be_map(over, err);
+    if (rc < 0) {
+        yaml_tree_free(over);
+        return rc;
+    }
+    yaml_merge(tree, over);
+    return 0;
+}
+
+static int override_value(const struct config_override *o, struct yaml **out, struct act_error *err)
+{
+    const struct config_key *key = config_cluster_keys;
+
+    while (key->path && strcmp(key->path, o->key) != 0)
+        key++;
+    if (key->path && key->type == CONFIG_TEXT) {
+        *out = yaml_new_text(o->flag, o->value);
+        return 0;
+    }
+    int rc = yaml_parse(o->value, strlen(o->value), o->flag, out, err);
+    if (rc == 0)
+        (*out)->line = (*out)->column = 0;
+    return rc;
+}
+
+/* Wraps the value of "docker.image" as {docker: {image: value}} and merges that. */
+static int add_override(struct yaml *tree, const struct config_override *o, struct act_error *err)
+{
+    struct yaml *value = NULL;
+    int rc = override_value(o, &value, err);
+    ACT_AUTOFREE char *path = act_strdup(o->key);
+
+    if (rc < 0)
+        return rc;
+    for (char *dot; (dot = strrchr(path, '.')); *dot = '\0') {
+        struct yaml *outer = yaml_new_map(o->flag);
+        yaml_put(outer, dot + 1, value);
+        value = outer;
+    }
+    struct yaml *over = yaml_new_map(o->flag);
+    yaml_put(over, path, value);
+    yaml_merge(tree, over);
+    return 0;
+}
+
+static int add_flags(const struct config_request *request, struct yaml *tree, struct act_error *err)
+{
+    int rc = 0;
+
+    for (const char *const *p = request->params; p && *p && rc == 0; p++)
+        rc = add_param(tree, *p, err);
+    for (size_t i = 0; i < request->n_overrides && rc == 0; i++)
+        rc = add_override(tree, &request->overrides[i], err);
+    return rc;
+}
+
+static bool is_platform_local(const struct yaml *tree)
+{
+    const struct yaml *platform = yaml_get(tree, "platform");
+    bool aks = false;
+
+    yaml_as_bool(yaml_get(tree, "aks_compute"), &aks);
+    return !aks && platform && platform->kind == YAML_SCALAR && strcmp(platform->text, "local") == 0;
+}
+
+static int read_file_layer(const struct config_place *place, struct yaml **out, struct act_error *err)
+{
+    if (place->file)
+        return read_with_bases(place->file, place->root, 0, out, err);
+    *out = yaml_new_map(CONFIG_DEFAULT);
+    yaml_put(*out, "platform", yaml_new_text(CONFIG_DEFAULT, "local"));
+    return 0;
+}
+
+int config_layers(const struct config_request *request, const struct config_place *place, struct yaml **out,
+                  struct act_error *err)
+{
+    struct yaml *tree = NULL;
+    int rc = read_file_layer(place, &tree, err);
+
+    *out = NULL;
+    if (rc < 0) {
+        yaml_tree_free(tree);
+        return rc;
+    }
+    const struct yaml *param = yaml_get(tree, "config_param");
+    bool has_folders = !yaml_is_null(param), has_code = !yaml_is_null(yaml_get(param, "code_path"));
+    add_environment(tree);
+    rc = add_flags(request, tree, err);
+    if (rc < 0) {
+        yaml_tree_free(tree);
+        return rc;
+    }
+    if (is_platform_local(tree) && !has_code) {
+        struct yaml *below = built_in_rows(place->root, !has_folders);
+        if (yaml_is_null(yaml_get(tree, "config_param")))
+            yaml_put(tree, "config_param", yaml_new_map(CONFIG_DEFAULT));
+        yaml_merge(below, tree);
+        tree = below;
+    }
+    *out = tree;
+    return 0;
+}

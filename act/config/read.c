@@ -1,0 +1,285 @@
+/* read.c - values of the tree to members of a struct, as the tables say. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "config/config_internal.h"
+
+enum { MAX_INT = 1000000000 };
+
+static void add_finding(struct act_strv *list, const struct yaml *at, const char *fmt, va_list ap)
+{
+    struct act_error err;
+    char *text = NULL;
+
+    if (vasprintf(&text, fmt, ap) < 0)
+        return;
+    yaml_error(at, &err, "%s", text);
+    act_strv_push(list, err.text);
+    free(text);
+}
+
+void config_problem(struct config_findings *f, const struct yaml *at, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    add_finding(&f->problems, at, fmt, ap);
+    va_end(ap);
+}
+
+void config_doubt(struct config_findings *f, const struct yaml *at, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    add_finding(&f->warnings, at, fmt, ap);
+    va_end(ap);
+}
+
+void config_findings_release(struct config_findings *f)
+{
+    act_strv_release(&f->problems);
+    act_strv_release(&f->warnings);
+}
+
+/* What a value looks like, for messages: never a secret. */
+static char *shown(const struct config_key *key, const struct yaml *value)
+{
+    if (value->kind != YAML_SCALAR)
+        return act_strdup(value->kind == YAML_MAP ? "a map" : "a list");
+    return key->secret ? act_strdup("what is there") : act_sprintf("'%s'", value->text);
+}
+
+static void wrong_type(struct config_findings *f, const struct config_key *key, const struct yaml *value,
+                       const char *wanted)
+{
+    ACT_AUTOFREE char *text = shown(key, value);
+
+    config_problem(f, value, "'%s' must be %s, not %s", value->key ? value->key : key->path, wanted, text);
+}
+
+static bool read_int(const struct config_key *key, const struct yaml *value, int64_t *out)
+{
+    if (!value || value->kind != YAML_SCALAR)
+        return false;
+    bool ok = value->quoted ? act_int_from_text(value->text, out) : yaml_as_int(value, out);
+    return ok && *out >= key->min && *out <= MAX_INT;
+}
+
+static void put_bool(const struct config_key *key, const struct yaml *value, bool *out,
+                     struct config_findings *f)
+{
+    int64_t number;
+
+    if (yaml_is_null(value))
+        *out = key->fallback && strcmp(key->fallback, "true") == 0;
+    else if (yaml_as_int(value, &number) && (number == 0 || number == 1))
+        *out = number;
+    else if (!yaml_as_bool(value, out))
+        wrong_type(f, key, value, "true or false");
+}
+
+static void put_int(const struct config_key *key, const struct yaml *value, int64_t *out,
+                    struct config_findings *f)
+{
+    char wanted[80];
+
+    *out = -1;
+    if (yaml_is_null(value)) {
+        if (key->fallback)
+            act_int_from_text(key->fallback, out);
+    } else if (!read_int(key, value, out)) {
+        snprintf(wanted, sizeof(wanted), "a whole number from %d to %d", (int)key->min, MAX_INT);
+        wrong_type(f, key, value, wanted);
+    }
+}
+
+static void put_text(const struct config_key *key, const struct yaml *value, char **out,
+                     struct config_findings *f)
+{
+    *out = NULL;
+    if (yaml_is_null(value))
+        *out = act_strdup(key->fallback);
+    else if (value->kind != YAML_SCALAR)
+        wrong_type(f, key, value, "text");
+    else
+        *out = act_strdup(value->text);
+}
+
+static struct act_strv split_choices(const char *choices)
+{
+    struct act_strv list = {0};
+
+    for (size_t n; *choices; choices += n + (choices[n] == '|')) {
+        n = strcspn(choices, "|");
+        act_strv_take(&list, act_strndup(choices, n));
+    }
+    return list;
+}
+
+static void put_choice(const struct config_key *key, const struct yaml *value, char **out,
+                       struct config_findings *f)
+{
+    put_text(key, value, out, f);
+    if (!*out)
+        return;
+    struct act_strv choices = split_choices(key->choices);
+    if (!act_strv_has(&choices, *out)) {
+        const char *near = act_nearest(*out, (const char *const *)choices.v);
+        struct act_buf list = {0};
+        for (size_t i = 0; i < choices.n; i++)
+            act_buf_addf(&list, "%s%s", i ? ", " : "", choices.v[i]);
+        config_problem(f, value, "'%s' must be one of %s, not '%s'%s%s%s", value->key, list.data, *out,
+                       near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        act_buf_release(&list);
+        free(*out);
+        *out = act_strdup(key->fallback);
+    }
+    act_strv_release(&choices);
+}
+
+static void put_list(const struct config_key *key, const struct yaml *value, struct act_strv *out,
+                     struct config_findings *f)
+{
+    bool numbers = key->type == CONFIG_INTS;
+    int64_t number;
+
+    if (yaml_is_null(value))
+        return;
+    if (value->kind != YAML_LIST) {
+        wrong_type(f, key, value, numbers ? "a list of whole numbers" : "a list of texts");
+        return;
+    }
+    for (size_t i = 0; i < value->n; i++) {
+        const struct yaml *item = value->items[i];
+        if (numbers && read_int(key, item, &number))
+            act_strv_pushf(out, "%lld", (long long)number);
+        else if (!numbers && item->kind == YAML_SCALAR)
+            act_strv_push(out, item->text);
+        else
+            config_problem(f, item, "'%s' must be a list of %s", key->path,
+                           numbers ? "whole numbers above 0" : "texts");
+    }
+}
+
+/* A variable without a value is set to nothing; one that is null or ~ is left out, so that -p can remove it.
+ */
+static void put_env(const struct config_key *key, const struct yaml *value, struct act_strv *out,
+                    struct config_findings *f)
+{
+    if (yaml_is_null(value))
+        return;
+    if (value->kind != YAML_MAP) {
+        wrong_type(f, key, value, "a map of names and values");
+        return;
+    }
+    for (size_t i = 0; i < value->n; i++) {
+        const struct yaml *item = value->items[i];
+        if (item->kind != YAML_SCALAR)
+            config_problem(f, item, "the environment variable '%s' must be text", item->key);
+        else if (!*item->key || strpbrk(item->key, "= \t\r\n"))
+            config_problem(f, item, "'%s' cannot be the name of an environment variable", item->key);
+        else if (!*item->text || !yaml_is_null(item))
+            act_strv_pushf(out, "%s=%s", item->key, item->text);
+    }
+}
+
+static void put(const struct config_key *key, const struct yaml *value, void *at, struct config_findings *f)
+{
+    switch (key->type) {
+    case CONFIG_BOOL:
+        put_bool(key, value, at, f);
+        break;
+    case CONFIG_INT:
+        put_int(key, value, at, f);
+        break;
+    case CONFIG_TEXT:
+        put_text(key, value, at, f);
+        break;
+    case CONFIG_CHOICE:
+        put_choice(key, value, at, f);
+        break;
+    case CONFIG_TEXTS:
+    case CONFIG_INTS:
+        put_list(key, value, at, f);
+        break;
+    case CONFIG_ENV:
+        put_env(key, value, at, f);
+        break;
+    case CONFIG_MAP:
+    case CONFIG_MAP_FILE:
+    case CONFIG_ANY:
+        break;
+    }
+}
+
+/* A key that the struct does not hold: only its type is checked. */
+static void check_only(const struct config_key *key, const struct yaml *value, struct config_findings *f)
+{
+    bool is_map = value && value->kind == YAML_MAP;
+
+    if (yaml_is_null(value) || key->type == CONFIG_ANY)
+        return;
+    if (key->type == CONFIG_MAP && !is_map)
+        wrong_type(f, key, value, "a map");
+    if (key->type == CONFIG_MAP_FILE && value->kind == YAML_LIST)
+        wrong_type(f, key, value, "a map or the name of a file");
+    if (key->type == CONFIG_TEXT && value->kind != YAML_SCALAR)
+        wrong_type(f, key, value, "text");
+    if (key->type == CONFIG_BOOL)
+        put_bool(key, value, &(bool){false}, f);
+}
+
+void config_read_keys(const struct config_key *keys, const char *prefix, const struct yaml *map, void *base,
+                      struct config_findings *f)
+{
+    for (; keys->path; keys++) {
+        const char *member = config_key_member(keys, prefix);
+        const struct yaml *value = member ? yaml_get(map, member) : NULL;
+        if (member && keys->offset == CONFIG_NOWHERE)
+            check_only(keys, value, f);
+        else if (member)
+            put(keys, value, (char *)base + keys->offset, f);
+    }
+}
+
+void config_warn_unknown(const struct config_key *keys, const char *prefix, const struct yaml *map,
+                         struct config_findings *f)
+{
+    for (size_t i = 0; map && map->kind == YAML_MAP && i < map->n; i++) {
+        const char *key = map->items[i]->key, *near;
+        struct act_strv known = {0};
+        if (config_key_find(keys, prefix, key))
+            continue;
+        for (const struct config_key *k = keys; k->path; k++)
+            if (config_key_member(k, prefix) && k->type != CONFIG_ANY)
+                act_strv_push(&known, config_key_member(k, prefix));
+        near = act_nearest(key, (const char *const *)known.v);
+        config_doubt(f, map->items[i], "unknown key '%s'%s%s%s", key, near ? "; did you mean '" : "",
+                     near ? near : "", near ? "'?" : "");
+        act_strv_release(&known);
+    }
+}
+
+static void wipe_and_free(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+void config_release_keys(const struct config_key *keys, const char *prefix, void *base)
+{
+    for (; keys->path; keys++) {
+        void *at = (char *)base + keys->offset;
+        if (!act_starts_with(keys->path, prefix) || keys->offset == CONFIG_NOWHERE)
+            continue;
+        if (!*prefix && strchr(keys->path, '*'))
+            continue;
+        if (keys->type == CONFIG_TEXT || keys->type == CONFIG_CHOICE)
+            wipe_and_free(*(char **)at);
+        else if (keys->type == CONFIG_TEXTS || keys->type == CONFIG_INTS || keys->type == CONFIG_ENV)
+            act_strv_release(at);
+    }
+}

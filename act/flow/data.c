@@ -1,0 +1,280 @@
+/* data.c - the mapped folders: upload, download, list, remove, URLs.
+ *
+ * A local folder is opened as a folder store of its own, rooted at what the path names (symbolic links on the
+ * way there are followed; those inside are kept as links), so that every direction is one transfer_copy().
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "flow/flow_internal.h"
+
+/* A mapped path: its folder, the local path and the key. */
+struct mapping {
+    const struct config_folder *folder;
+    char *rest;  /* behind the folder's name, cleaned */
+    char *local; /* absolute */
+    char *key;   /* in the store; a trailing slash of the path is kept */
+};
+
+static void mapping_release(struct mapping *m)
+{
+    free(m->rest);
+    free(m->local);
+    free(m->key);
+}
+
+static int map(const struct config *config, const char *path, struct mapping *out, struct act_error *err)
+{
+    int rc = config_map_path(config, path, &out->folder, &out->rest, err);
+
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *folder = act_path_join(config->project_root, out->folder->name);
+    out->local = act_path_join(folder, out->rest);
+    out->key = act_path_join(out->folder->path, out->rest);
+    return 0;
+}
+
+/* A key without the trailing slash. */
+static char *bare(const char *key)
+{
+    size_t len = strlen(key);
+
+    return act_strndup(key, len && key[len - 1] == '/' ? len - 1 : len);
+}
+
+/* Opens what a local path names: a folder as the whole of a store, a file as a key of its folder's store. */
+static int open_local_source(struct flow *flow, const char *local, struct transfer_path *out,
+                             struct act_error *err)
+{
+    ACT_AUTOFREE char *real = realpath(local, NULL);
+    struct stat st;
+
+    if (!real || stat(real, &st) < 0)
+        return act_error_errno(err, errno, "cannot read '%s'", local);
+    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+        return act_error_set(err, ACT_FAIL, "cannot upload '%s': neither a file nor a folder", local);
+    if (S_ISREG(st.st_mode) && act_ends_with(local, "/"))
+        return act_error_set(err, ACT_NOT_FOUND, "cannot upload '%s': it is a file, not a folder", local);
+    ACT_AUTOFREE char *dir = act_path_dirname(real);
+    out->is_folder = S_ISDIR(st.st_mode);
+    int rc = store_folder_open(flow_http(flow), out->is_folder ? real : dir, false, &out->store, err);
+    if (rc == 0)
+        out->path = act_strdup(out->is_folder ? "" : act_path_basename(real));
+    return rc;
+}
+
+static int copy(struct flow *flow, const struct transfer_path *from, struct store *to, const char *to_path,
+                struct flow_data *io, struct act_error *err)
+{
+    return transfer_copy(flow->engine, from, to, to_path, &io->options, &io->report, err);
+}
+
+static int upload_local(struct flow *flow, const struct mapping *m, struct flow_data *io,
+                        struct act_error *err)
+{
+    ACT_AUTOFREE char *key = bare(m->key);
+    struct transfer_path from = {0};
+    struct store *to = NULL;
+    int rc = open_local_source(flow, m->local, &from, err);
+
+    if (rc == 0)
+        rc = flow_store(flow, m->folder, &to, err);
+    if (rc == 0)
+        rc = copy(flow, &from, to, key, io, err);
+    store_free(to);
+    store_free(from.store);
+    transfer_path_release(&from);
+    return rc;
+}
+
+/* Both sides use one engine: the destination's. */
+static int upload_from(struct flow *flow, struct flow *other, const struct mapping *m, const char *path,
+                       struct flow_data *io, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = bare(m->key);
+    struct transfer_path from = {0};
+    struct store *source = NULL, *to = NULL;
+    struct mapping theirs = {0};
+    int rc = map(&other->config, path, &theirs, err);
+
+    other->engine = flow->engine;
+    other->http = flow_http(flow);
+    if (rc == 0)
+        rc = flow_store(other, theirs.folder, &source, err);
+    if (rc == 0)
+        rc = flow_store(flow, m->folder, &to, err);
+    if (rc == 0)
+        rc = transfer_resolve(source, theirs.key, &from, err);
+    if (rc == 0 && strcmp(store_name(source), store_name(to)) == 0 && strcmp(from.path, key) == 0)
+        rc = act_error_set(err, ACT_USAGE, "'%s' is the same place on both clusters: '%s' in %s", path, key,
+                           store_name(to));
+    if (rc == 0)
+        rc = copy(flow, &from, to, key, io, err);
+    other->engine = NULL;
+    other->http = NULL;
+    store_free(to);
+    store_free(source);
+    transfer_path_release(&from);
+    mapping_release(&theirs);
+    return rc;
+}
+
+int flow_upload(struct flow *flow, struct flow *from, const char *path, struct flow_data *io,
+                struct act_error *err)
+{
+    struct mapping m = {0};
+    int rc = map(&flow->config, path, &m, err);
+
+    io->report = (struct transfer_report){0};
+    if (rc == 0) {
+        flow_http(flow);
+        rc = from ? upload_from(flow, from, &m, path, io, err) : upload_local(flow, &m, io, err);
+    }
+    mapping_release(&m);
+    return rc;
+}
+
+static int download_to(struct flow *flow, const struct transfer_path *from, const char *local,
+                       struct flow_data *io, struct act_error *err)
+{
+    ACT_AUTOFREE char *target = bare(local);
+    ACT_AUTOFREE char *dir = act_path_dirname(target);
+    struct store *to;
+    int rc =
+        store_folder_open(flow_http(flow), from->is_folder ? target : dir, !io->options.dry_run, &to, err);
+
+    if (rc < 0)
+        return rc;
+    rc = copy(flow, from, to, from->is_folder ? "" : act_path_basename(target), io, err);
+    store_free(to);
+    return rc;
+}
+
+int flow_download(struct flow *flow, const char *path, struct flow_data *io, struct act_error *err)
+{
+    struct transfer_path from = {0};
+    struct store *store = NULL;
+    struct mapping m = {0};
+    int rc = map(&flow->config, path, &m, err);
+
+    io->report = (struct transfer_report){0};
+    if (rc == 0)
+        rc = flow_store(flow, m.folder, &store, err);
+    if (rc == 0)
+        rc = transfer_resolve(store, m.key, &from, err);
+    if (rc == 0)
+        rc = download_to(flow, &from, m.local, io, err);
+    transfer_path_release(&from);
+    store_free(store);
+    mapping_release(&m);
+    return rc;
+}
+
+int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, struct act_error *err)
+{
+    struct mapping m = {0};
+    int rc = map(&flow->config, path, &m, err);
+
+    *out = (struct flow_path){0};
+    if (rc == 0)
+        rc = flow_store(flow, m.folder, &out->store, err);
+    if (rc == 0)
+        rc = transfer_resolve(out->store, m.key, &out->path, err);
+    mapping_release(&m);
+    if (rc < 0)
+        flow_path_release(out);
+    return rc;
+}
+
+void flow_path_release(struct flow_path *path)
+{
+    transfer_path_release(&path->path);
+    store_free(path->store);
+    *path = (struct flow_path){0};
+}
+
+int flow_url(struct flow *flow, const char *path, int64_t life_s, char **out, struct act_error *err)
+{
+    struct flow_path p;
+    int rc = flow_open_path(flow, path, &p, err);
+
+    if (rc < 0)
+        return rc;
+    if (p.path.is_folder)
+        rc = act_error_set(err, ACT_USAGE, "'%s' is a folder; a URL is for one file", path);
+    else
+        rc = store_url(p.store, p.path.path, "r", life_s, out, err);
+    flow_path_release(&p);
+    return rc;
+}
+
+static const struct config_folder *find_folder(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->n_folders; i++)
+        if (strcmp(config->folders[i].name, name) == 0)
+            return &config->folders[i];
+    return NULL;
+}
+
+/* Nothing to download into an empty folder is fine: the first run of an experiment has no output yet. */
+static int fetch_run_folder(struct flow *flow, const struct config_folder *f, const char *dir,
+                            struct act_error *err)
+{
+    struct flow_data io = {0};
+    struct transfer_path from = {0};
+    struct store *store;
+    ACT_AUTOFREE char *key = act_sprintf("%s/", f->path);
+    int rc = flow_store(flow, f, &store, err);
+
+    if (rc < 0)
+        return rc;
+    rc = transfer_resolve(store, key, &from, err);
+    if (rc == 0)
+        rc = download_to(flow, &from, dir, &io, err);
+    else if (rc == -ACT_NOT_FOUND && strcmp(err->service_code, "ContainerNotFound") != 0)
+        rc = 0;
+    transfer_report_release(&io.report);
+    transfer_path_release(&from);
+    store_free(store);
+    return rc;
+}
+
+static int send_run_folder(struct flow *flow, const struct config_folder *f, const char *dir,
+                           struct act_error *err)
+{
+    struct flow_data io = {0};
+    struct mapping m = {.folder = f, .local = act_strdup(dir), .key = act_strdup(f->path)};
+    int rc;
+
+    flow_http(flow);
+    rc = upload_local(flow, &m, &io, err);
+    transfer_report_release(&io.report);
+    mapping_release(&m);
+    return rc;
+}
+
+int flow_move_run_folder(const char *run_dir, const char *folder, bool download, struct act_error *err)
+{
+    ACT_AUTOFREE char *spec_path = act_path_join(run_dir, RUN_FILE_SPEC);
+    ACT_AUTOFREE char *code = act_path_join(run_dir, RUN_DIR_CODE);
+    ACT_AUTOFREE char *dir = act_path_join(code, folder);
+    struct run_spec spec = {0};
+    struct flow flow = {0};
+    int rc = run_spec_read(spec_path, &spec, err);
+
+    if (rc == 0) {
+        struct config_request request = {.cluster = spec.cluster, .start_dir = spec.project_root};
+        rc = flow_open(&request, &flow, err);
+    }
+    const struct config_folder *f = rc == 0 ? find_folder(&flow.config, folder) : NULL;
+    if (rc == 0 && !f)
+        rc = act_error_set(err, ACT_NOT_FOUND, "'%s' is not a mapped folder of '%s'", folder, spec.cluster);
+    if (rc == 0)
+        rc = download ? fetch_run_folder(&flow, f, dir, err) : send_run_folder(&flow, f, dir, err);
+    run_spec_release(&spec);
+    flow_close(&flow);
+    return rc;
+}

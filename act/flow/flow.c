@@ -1,0 +1,107 @@
+/* flow.c - what the use cases share. */
+#include <string.h>
+
+#include "base/dirs.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "flow/flow_internal.h"
+
+int flow_open(const struct config_request *request, struct flow *out, struct act_error *err)
+{
+    *out = (struct flow){0};
+    return config_load(request, &out->config, err);
+}
+
+void flow_open_bare(struct flow *out)
+{
+    *out = (struct flow){0};
+}
+
+void flow_close(struct flow *flow)
+{
+    ledger_close(flow->ledger);
+    http_free(flow->http);
+    engine_free(flow->engine);
+    config_release(&flow->config);
+    *flow = (struct flow){0};
+}
+
+struct http *flow_http(struct flow *flow)
+{
+    if (!flow->engine)
+        flow->engine = engine_new(&(struct engine_options){0});
+    if (!flow->http)
+        flow->http = http_new(flow->engine, &(struct http_options){0});
+    return flow->http;
+}
+
+int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err)
+{
+    int rc = 0;
+
+    if (!flow->ledger) {
+        ACT_AUTOFREE char *dir = act_state_dir();
+        ACT_AUTOFREE char *path = act_path_join(dir, "ledger.db");
+        rc = ledger_open(path, &flow->ledger, err);
+    }
+    *out = flow->ledger;
+    return rc;
+}
+
+int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
+               struct act_error *err)
+{
+    struct config_account a;
+    int rc = config_account(&flow->config, folder, &a, err);
+
+    if (rc < 0)
+        return rc;
+    if (a.folder) {
+        rc = store_folder_open(flow_http(flow), a.folder, true, out, err);
+    } else if (act_streq(a.auth, "login")) {
+        rc = act_error_set(
+            err, ACT_CONFIG,
+            "'%s': 'auth: login' cannot be used by this version; give an account_key or a sas_token", a.file);
+    } else {
+        struct store_azure_options o = {.account = a.account_name,
+                                        .container = a.container_name,
+                                        .endpoint = a.endpoint,
+                                        .key = a.account_key,
+                                        .sas = a.sas_token,
+                                        .prefer_sas = act_streq(a.auth, "sas")};
+        rc = store_azure_open(flow_http(flow), &o, out, err);
+    }
+    config_account_release(&a);
+    return rc;
+}
+
+enum { SMALL_TEXT = 64 << 10 };
+
+int flow_get_text(struct store *store, const char *key, char **out, struct act_error *err)
+{
+    char *text = act_calloc(1, SMALL_TEXT + 1);
+    struct store_call call = {.op = STORE_GET, .key = key, .sink = text, .sink_cap = SMALL_TEXT};
+    int rc = store_do(store, &call, err);
+
+    store_call_release(&call);
+    if (rc < 0)
+        free(text);
+    else
+        *out = text;
+    return rc;
+}
+
+int flow_put_text(struct store *store, const char *key, const char *text, struct act_error *err)
+{
+    struct act_md5 h;
+    char md5[ACT_MD5_BASE64];
+
+    act_md5_init(&h);
+    act_md5_add(&h, text, strlen(text));
+    act_md5_done(&h, md5);
+    struct store_call call = {
+        .op = STORE_PUT, .key = key, .data = text, .len = strlen(text), .md5 = md5, .attr.mode = -1};
+    int rc = store_do(store, &call, err);
+    store_call_release(&call);
+    return rc;
+}

@@ -1,0 +1,57 @@
+/* flow_internal.h - for the files of flow/ only. */
+#ifndef ACT_FLOW_FLOW_INTERNAL_H
+#define ACT_FLOW_FLOW_INTERNAL_H
+
+#include "flow/flow.h"
+#include "http/http.h"
+
+struct http *flow_http(struct flow *flow);
+int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) ACT_NODISCARD;
+
+/* The store of a mapped folder, or of the code. */
+int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
+               struct act_error *err) ACT_NODISCARD;
+
+/* Small objects, whole. Reading a missing one is -ACT_NOT_FOUND. */
+int flow_get_text(struct store *store, const char *key, char **out, struct act_error *err) ACT_NODISCARD;
+int flow_put_text(struct store *store, const char *key, const char *text,
+                  struct act_error *err) ACT_NODISCARD;
+
+/* The package that code_path stands for now. */
+struct flow_package {
+    char *store; /* store_name() */
+    char *key;   /* "<code_path without .zip>/<sha256>.zip", or code_path itself when another tool wrote it */
+    char *file;  /* a verified local copy */
+    char sha256[ACT_SHA256_HEX];
+    int64_t bytes;
+};
+void flow_package_release(struct flow_package *package);
+/* -ACT_NOT_FOUND when nothing was ever packed. */
+int flow_current_package(struct flow *flow, struct flow_package *out, struct act_error *err) ACT_NODISCARD;
+/* A package by its key, verified against sha256. */
+int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, struct flow_package *out,
+                        struct act_error *err) ACT_NODISCARD;
+/* "<code_path without .zip>/<sha256>.zip" and ".../latest.json". New strings. */
+char *flow_package_key(const struct flow *flow, const char *sha256);
+char *flow_pointer_key(const struct flow *flow);
+/* Where the local copy of a package is kept. New string. */
+char *flow_package_cache(const char *sha256);
+
+/* Fills io->spec from the configuration and what the platform offers, and pins the package. */
+int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
+                      struct flow_package *package, struct act_error *err) ACT_NODISCARD;
+
+/* Hands a finished specification to the platform and puts it into the ledger first, so that nothing that runs
+ * is unknown. */
+int flow_start_run(struct flow *flow, struct platform *platform, const struct run_spec *spec,
+                   const char *package, struct act_error *err) ACT_NODISCARD;
+
+/* The platform that a run of the ledger is on. */
+int flow_platform_of(const struct ledger_run *row, struct platform **out,
+                     struct act_error *err) ACT_NODISCARD;
+
+/* Fresh status of one run, also into the ledger when it changed. */
+int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *run,
+                 struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -1,0 +1,198 @@
+/* init.c - packs the code and stores it, named by its content.
+ *
+ * In the store, with code_path "a/code.zip":
+ *   a/code/<sha256>.zip   every package, once
+ *   a/code.zip            a copy of the last one, where older tools look
+ *   a/code/latest.json    {"sha256", "bytes", "code_path_etag"}: what a/code.zip is, as long as its ETag is
+ * that one; if another tool replaces a/code.zip, the ETag says so
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/dirs.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "flow/flow_internal.h"
+
+static char *package_base(const struct flow *flow)
+{
+    const char *path = flow->config.code.path;
+    size_t len = strlen(path);
+
+    return act_strndup(path, act_ends_with(path, ".zip") ? len - 4 : len);
+}
+
+char *flow_package_key(const struct flow *flow, const char *sha256)
+{
+    ACT_AUTOFREE char *base = package_base(flow);
+
+    return act_sprintf("%s/%s.zip", base, sha256);
+}
+
+char *flow_pointer_key(const struct flow *flow)
+{
+    ACT_AUTOFREE char *base = package_base(flow);
+
+    return act_sprintf("%s/latest.json", base);
+}
+
+char *flow_package_cache(const char *sha256)
+{
+    ACT_AUTOFREE char *dir = act_cache_dir();
+
+    return act_sprintf("%s/packages/%s.zip", dir, sha256);
+}
+
+void flow_init_release(struct flow_init *io)
+{
+    package_list_release(&io->list);
+}
+
+/* An account file of the project holds secrets: it never becomes part of a package. */
+static void keep_out_account(const struct config *config, const struct config_folder *folder, struct act_strv *out)
+{
+    if (folder->account_file && act_path_is_within(folder->account_file, config->project_root))
+        act_strv_push(out, folder->account_file + strlen(config->project_root) + 1);
+}
+
+static void kept_out(const struct config *config, struct act_strv *out)
+{
+    keep_out_account(config, &config->code, out);
+    for (size_t i = 0; i < config->n_folders; i++) {
+        keep_out_account(config, &config->folders[i], out);
+        act_strv_push(out, config->folders[i].name);
+    }
+}
+
+/* Writes the package into the cache, under its own name. */
+static int build(const struct package_options *options, struct flow_init *io, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = act_cache_dir();
+    ACT_AUTOFREE char *packages = act_path_join(dir, "packages");
+    ACT_AUTOFREE char *temp = act_sprintf("%s/new-%d.zip", packages, (int)getpid());
+    int rc = act_mkdir_all(packages, 0700, err);
+
+    if (rc == 0)
+        rc = package_write(options, &io->list, temp, &io->package, err);
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *path = flow_package_cache(io->package.sha256);
+    return rename(temp, path) < 0 ? act_error_set(err, ACT_FAIL, "cannot write '%s'", path) : 0;
+}
+
+static int exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
+                  struct act_error *err)
+{
+    struct store_call head = {.op = STORE_HEAD, .key = key};
+    int rc = store_do(store, &head, err);
+
+    memcpy(etag, head.entry.etag, STORE_ETAG);
+    *out_size = head.entry.size;
+    store_call_release(&head);
+    return rc == 0 ? 1 : rc == -ACT_NOT_FOUND && strcmp(err->service_code, "ContainerNotFound") != 0 ? 0 : rc;
+}
+
+/* The package itself, once. */
+static int store_package(struct flow *flow, struct store *store, struct flow_init *io, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = flow_package_key(flow, io->package.sha256);
+    ACT_AUTOFREE char *dir = act_cache_dir();
+    ACT_AUTOFREE char *packages = act_path_join(dir, "packages");
+    ACT_AUTOFREE char *name = act_sprintf("%s.zip", io->package.sha256);
+    struct transfer_report report = {0};
+    struct store *cache;
+    char etag[STORE_ETAG];
+    uint64_t size;
+    int rc = exists(store, key, etag, &size, err);
+
+    if (rc < 0 || (rc == 1 && size == io->package.bytes))
+        return rc < 0 ? rc : 0;
+    rc = store_folder_open(flow_http(flow), packages, false, &cache, err);
+    if (rc < 0)
+        return rc;
+    struct transfer_path from = {.store = cache, .path = name};
+    rc = transfer_copy(flow->engine, &from, store, key, &(struct transfer_options){0}, &report, err);
+    transfer_report_release(&report);
+    store_free(cache);
+    io->uploaded = rc == 0;
+    return rc;
+}
+
+static int write_pointer(struct flow *flow, struct store *store, const struct flow_init *io, const char *etag,
+                         struct act_error *err)
+{
+    ACT_AUTOFREE char *key = flow_pointer_key(flow);
+    CODEC_AUTOJSON json_t *pointer =
+        json_pack("{s:i,s:s,s:I,s:s}", "version", 1, "sha256", io->package.sha256, "bytes",
+                  (json_int_t)io->package.bytes, "code_path_etag", etag);
+    ACT_AUTOFREE char *text = codec_json_line(pointer);
+
+    return flow_put_text(store, key, text, err);
+}
+
+/* Whether code_path already is this package. */
+static int is_published(struct flow *flow, struct store *store, const struct flow_init *io,
+                        struct act_error *err)
+{
+    ACT_AUTOFREE char *key = flow_pointer_key(flow);
+    ACT_AUTOFREE char *text = NULL;
+    char etag[STORE_ETAG];
+    uint64_t size;
+    int rc = flow_get_text(store, key, &text, err);
+
+    if (rc < 0)
+        return rc == -ACT_NOT_FOUND ? 0 : rc;
+    CODEC_AUTOJSON json_t *pointer = NULL;
+    if (codec_json_parse(text, strlen(text), key, &pointer, err) < 0 ||
+        strcmp(codec_json_str(pointer, "sha256", ""), io->package.sha256) != 0)
+        return 0;
+    rc = exists(store, flow->config.code.path, etag, &size, err);
+    return rc < 0 ? rc : rc == 1 && strcmp(etag, codec_json_str(pointer, "code_path_etag", "")) == 0;
+}
+
+static int publish(struct flow *flow, struct store *store, struct flow_init *io, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = flow_package_key(flow, io->package.sha256);
+    int rc = is_published(flow, store, io, err);
+
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    struct store_call copy = {.op = STORE_COPY, .source = key, .key = flow->config.code.path};
+    rc = store_do(store, &copy, err);
+    if (rc == 0)
+        rc = write_pointer(flow, store, io, copy.entry.etag, err);
+    store_call_release(&copy);
+    io->published = rc == 0;
+    return rc;
+}
+
+static int upload_package(struct flow *flow, struct flow_init *io, struct act_error *err)
+{
+    struct store *store = NULL;
+    int rc = flow_store(flow, &flow->config.code, &store, err);
+
+    if (rc == 0)
+        rc = store_package(flow, store, io, err);
+    if (rc == 0)
+        rc = publish(flow, store, io, err);
+    store_free(store);
+    return rc < 0 ? act_error_prefix(err, "cannot upload the package to '%s'", flow->config.code.path) : 0;
+}
+
+int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
+{
+    struct act_strv mapped = {0};
+    int rc;
+
+    kept_out(&flow->config, &mapped);
+    struct package_options options = {
+        .root = flow->config.project_root, .zip_options = &flow->config.zip_options, .mapped = &mapped};
+    rc = package_scan(&options, &io->list, err);
+    if (rc == 0 && !io->dry_run)
+        rc = build(&options, io, err);
+    act_strv_release(&mapped);
+    if (rc < 0)
+        return act_error_prefix(err, "cannot pack '%s'", flow->config.project_root);
+    return io->dry_run ? 0 : upload_package(flow, io, err);
+}

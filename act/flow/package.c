@@ -1,0 +1,162 @@
+/* package.c - the package that a run is pinned to: which one code_path stands for, and a verified local copy.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "flow/flow_internal.h"
+
+void flow_package_release(struct flow_package *p)
+{
+    free(p->store);
+    free(p->key);
+    free(p->file);
+    *p = (struct flow_package){0};
+}
+
+/* Downloads key to the file path. */
+static int fetch(struct flow *flow, struct store *store, const char *key, const char *path,
+                 struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = act_path_dirname(path);
+    struct transfer_path from = {.store = store, .path = act_strdup(key)};
+    struct transfer_report report = {0};
+    struct store *to;
+    int rc = store_folder_open(flow_http(flow), dir, true, &to, err);
+
+    if (rc == 0) {
+        rc = transfer_copy(flow->engine, &from, to, act_path_basename(path), &(struct transfer_options){0},
+                           &report, err);
+        transfer_report_release(&report);
+        store_free(to);
+    }
+    free(from.path);
+    return rc;
+}
+
+/* Whether the file is there and has the hash. */
+static bool is_good(const char *path, const char *sha256)
+{
+    char hex[ACT_SHA256_HEX];
+    struct act_error ignored;
+
+    return act_sha256_file(path, hex, &ignored) == 0 && strcmp(hex, sha256) == 0;
+}
+
+static int fetch_verified(struct flow *flow, struct store *store, struct flow_package *p,
+                          struct act_error *err)
+{
+    p->file = flow_package_cache(p->sha256);
+    if (is_good(p->file, p->sha256))
+        return 0;
+    unlink(p->file); /* a damaged copy must not look like one that is the same */
+    int rc = fetch(flow, store, p->key, p->file, err);
+    if (rc < 0 || is_good(p->file, p->sha256))
+        return rc;
+    unlink(p->file);
+    return act_error_set(
+        err, ACT_FAIL,
+        "the package '%s' in %s is damaged: its SHA-256 is not the one in its name; run 'a init' again",
+        p->key, p->store);
+}
+
+/* Another tool wrote code_path: what it holds gets its name from its content. */
+static int adopt_foreign(struct flow *flow, struct store *store, struct flow_package *p,
+                         struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = flow_package_cache("");
+    ACT_AUTOFREE char *temp = act_sprintf("%s.new-%d", dir, (int)getpid());
+
+    p->key = act_strdup(flow->config.code.path);
+    int rc = fetch(flow, store, p->key, temp, err);
+    if (rc == 0)
+        rc = act_sha256_file(temp, p->sha256, err);
+    if (rc < 0)
+        return rc;
+    p->file = flow_package_cache(p->sha256);
+    return rename(temp, p->file) < 0 ? act_error_set(err, ACT_FAIL, "cannot write '%s'", p->file) : 0;
+}
+
+/* The pointer's word, when it still describes code_path. */
+static bool pointer_holds(const json_t *pointer, const struct store_entry *code, struct flow_package *p)
+{
+    const char *sha256 = codec_json_str(pointer, "sha256", "");
+
+    if (strlen(sha256) != ACT_SHA256_HEX - 1 || strspn(sha256, "0123456789abcdef") != ACT_SHA256_HEX - 1 ||
+        strcmp(codec_json_str(pointer, "code_path_etag", ""), code->etag) != 0)
+        return false;
+    memcpy(p->sha256, sha256, ACT_SHA256_HEX);
+    return true;
+}
+
+static int read_pointer(struct flow *flow, struct store *store, json_t **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = flow_pointer_key(flow);
+    ACT_AUTOFREE char *text = NULL;
+    int rc = flow_get_text(store, key, &text, err);
+
+    *out = NULL;
+    if (rc == -ACT_NOT_FOUND)
+        return 0;
+    if (rc == 0 && codec_json_parse(text, strlen(text), key, out, err) < 0)
+        *out = NULL; /* as good as none: code_path itself is asked */
+    return rc;
+}
+
+static int locate(struct flow *flow, struct store *store, struct flow_package *p, struct act_error *err)
+{
+    struct store_call head = {.op = STORE_HEAD, .key = flow->config.code.path};
+    CODEC_AUTOJSON json_t *pointer = NULL;
+    int rc = store_do(store, &head, err);
+
+    if (rc == 0)
+        rc = read_pointer(flow, store, &pointer, err);
+    if (rc == 0) {
+        p->bytes = (int64_t)head.entry.size;
+        if (pointer && pointer_holds(pointer, &head.entry, p)) {
+            p->key = flow_package_key(flow, p->sha256);
+            rc = fetch_verified(flow, store, p, err);
+        } else {
+            rc = adopt_foreign(flow, store, p, err);
+        }
+    }
+    store_call_release(&head);
+    return rc;
+}
+
+int flow_current_package(struct flow *flow, struct flow_package *out, struct act_error *err)
+{
+    struct store *store;
+    int rc = flow_store(flow, &flow->config.code, &store, err);
+
+    *out = (struct flow_package){0};
+    if (rc < 0)
+        return rc;
+    out->store = act_strdup(store_name(store));
+    rc = locate(flow, store, out, err);
+    if (rc < 0)
+        flow_package_release(out);
+    store_free(store);
+    return rc;
+}
+
+int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, struct flow_package *out,
+                        struct act_error *err)
+{
+    struct store *store;
+    int rc = flow_store(flow, &flow->config.code, &store, err);
+
+    *out = (struct flow_package){0};
+    if (rc < 0)
+        return rc;
+    out->store = act_strdup(store_name(store));
+    out->key = act_strdup(key);
+    memcpy(out->sha256, sha256, ACT_SHA256_HEX);
+    rc = fetch_verified(flow, store, out, err);
+    if (rc < 0)
+        flow_package_release(out);
+    store_free(store);
+    return rc;
+}

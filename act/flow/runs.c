@@ -1,0 +1,373 @@
+/* runs.c - the runs of the ledger and what has become of them. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "codec/json.h"
+#include "flow/flow_internal.h"
+
+void flow_run_release(struct flow_run *run)
+{
+    ledger_run_release(&run->row);
+    run_spec_release(&run->spec);
+}
+
+void flow_runs_release(struct flow_runs *runs)
+{
+    for (size_t i = 0; i < runs->n; i++)
+        flow_run_release(&runs->v[i]);
+    free(runs->v);
+    *runs = (struct flow_runs){0};
+}
+
+/* The platform of a run whose cluster file may be gone: this machine needs none. */
+static int fallback_platform(const struct ledger_run *row, struct platform **out, struct act_error *err)
+{
+    struct config bare = {
+        .platform = row->platform, .cluster = row->cluster, .gpu_per_node = -1, .num_gpu = -1};
+
+    if (strcmp(row->platform, "local") != 0)
+        return -(int)err->code;
+    return platform_open(&bare, out, err);
+}
+
+int flow_platform_of(const struct ledger_run *row, struct platform **out, struct act_error *err)
+{
+    struct config config;
+    struct config_request request = {.cluster = row->cluster, .start_dir = row->project};
+
+    if (strcmp(row->platform, "local") == 0)
+        return fallback_platform(row, out, err);
+    int rc = config_load(&request, &config, err);
+    if (rc < 0)
+        return act_error_prefix(err, "run '%s' is on cluster '%s' of '%s'", row->id, row->cluster,
+                                row->project);
+    rc = platform_open(&config, out, err);
+    config_release(&config);
+    return rc;
+}
+
+static void status_of_row(const struct ledger_run *row, struct run_status *out)
+{
+    struct act_error ignored;
+    CODEC_AUTOJSON json_t *json = NULL;
+
+    *out = (struct run_status){.failed_rank = -1, .attempt = 1};
+    if (row->status && codec_json_parse(row->status, strlen(row->status), "ledger", &json, &ignored) == 0)
+        run_status_from_json(json, out);
+    out->state = run_state_from_name(row->state);
+}
+
+/* Notes a status that was asked for just now. A platform that no longer knows a run does not change what is
+ * known. */
+static void take_status(struct flow_run *run, const struct run_status *now)
+{
+    const struct run_status *old = &run->status;
+
+    if (now->state == RUN_UNKNOWN && run_state_is_final(old->state))
+        return;
+    run->changed = now->state != old->state || now->started_unix_s != old->started_unix_s ||
+                   now->ended_unix_s != old->ended_unix_s || strcmp(now->reason, old->reason) != 0;
+    run->status = *now;
+}
+
+/* Writes what changed among the runs to the ledger. */
+static int store_changes(struct flow *flow, struct flow_run *runs, size_t n, struct act_error *err)
+{
+    struct ledger_update *updates = act_calloc(n, sizeof(*updates));
+    struct act_strv lines = {0};
+    struct ledger *ledger;
+    int rc = flow_ledger(flow, &ledger, err);
+
+    for (size_t i = 0; i < n; i++) {
+        if (!runs[i].changed)
+            continue;
+        CODEC_AUTOJSON json_t *json = run_status_to_json(&runs[i].status);
+        act_strv_take(&lines, codec_json_line(json));
+        updates[lines.n - 1] = (struct ledger_update){runs[i].row.id, run_state_name(runs[i].status.state),
+                                                      lines.v[lines.n - 1]};
+        runs[i].changed = false;
+    }
+    if (rc == 0 && lines.n > 0)
+        rc = ledger_update(ledger, updates, lines.n, err);
+    act_strv_release(&lines);
+    free(updates);
+    return rc;
+}
+
+int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *run, struct act_error *err)
+{
+    const char *id = run->row.id;
+    struct run_status now;
+    int rc = platform_status(platform, &id, 1, &now, err);
+
+    if (rc < 0)
+        return rc;
+    take_status(run, &now);
+    return store_changes(flow, run, 1, err);
+}
+
+/* ---- the table */
+
+/* Asks the platform of the runs group[0..n) at once. */
+static int refresh_group(struct flow_run **group, size_t n, struct act_error *err)
+{
+    const char **ids = act_calloc(n, sizeof(*ids));
+    struct run_status *now = act_calloc(n, sizeof(*now));
+    struct platform *platform;
+    int rc = flow_platform_of(&group[0]->row, &platform, err);
+
+    for (size_t i = 0; i < n; i++)
+        ids[i] = group[i]->row.id;
+    if (rc == 0) {
+        rc = platform_status(platform, ids, n, now, err);
+        platform_free(platform);
+    }
+    for (size_t i = 0; i < n && rc == 0; i++)
+        take_status(group[i], &now[i]);
+    free(ids);
+    free(now);
+    return rc;
+}
+
+static bool same_platform(const struct ledger_run *a, const struct ledger_run *b)
+{
+    if (strcmp(a->platform, b->platform) != 0)
+        return false;
+    return strcmp(a->platform, "local") == 0 ||
+           (strcmp(a->cluster, b->cluster) == 0 && strcmp(a->project, b->project) == 0);
+}
+
+/* Splits the runs of the first one's platform off the list of active ones. Returns how many there are. */
+static size_t split_group(struct flow_run **active, size_t *n_active, struct flow_run **group)
+{
+    const struct ledger_run *first = &active[0]->row;
+    size_t n_group = 0, rest = 0;
+
+    for (size_t i = 0; i < *n_active; i++) {
+        if (same_platform(first, &active[i]->row))
+            group[n_group++] = active[i];
+        else
+            active[rest++] = active[i];
+    }
+    *n_active = rest;
+    return n_group;
+}
+
+/* Refreshes the active runs, one call for each platform. */
+static int refresh_active(struct flow *flow, struct flow_runs *runs, struct act_error *err)
+{
+    struct flow_run **active = act_calloc(runs->n, sizeof(*active)),
+                    **group = act_calloc(runs->n, sizeof(*group));
+    size_t n_active = 0;
+
+    for (size_t i = 0; i < runs->n; i++)
+        if (!run_state_is_final(runs->v[i].status.state))
+            active[n_active++] = &runs->v[i];
+    while (n_active > 0) {
+        size_t n = split_group(active, &n_active, group);
+        if (refresh_group(group, n, err) < 0)
+            act_warn("the state of %zu run%s may be old: %s", n, n == 1 ? "" : "s", err->text);
+    }
+    free(active);
+    free(group);
+    return store_changes(flow, runs->v, runs->n, err);
+}
+
+static bool wanted(const struct flow_table *table, const struct flow_run *run)
+{
+    return !table->state || strcmp(run_state_name(run->status.state), table->state) == 0;
+}
+
+/* Drops the runs that are in another state than asked for, and those beyond the maximum. */
+static void filter(const struct flow_table *table, struct flow_runs *runs)
+{
+    size_t n = 0;
+
+    runs->total = 0;
+    for (size_t i = 0; i < runs->n; i++) {
+        bool keep = wanted(table, &runs->v[i]);
+        runs->total += keep;
+        if (keep && (table->max == 0 || n < (size_t)table->max))
+            runs->v[n++] = runs->v[i];
+        else
+            flow_run_release(&runs->v[i]);
+    }
+    runs->n = n;
+}
+
+int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
+                   struct act_error *err)
+{
+    struct ledger_query query = {.cluster = table->cluster, .without_spec = true};
+    struct ledger_runs rows = {0};
+    struct ledger *ledger;
+    int rc = flow_ledger(flow, &ledger, err);
+
+    *out = (struct flow_runs){0};
+    if (rc == 0)
+        rc = ledger_list(ledger, &query, &rows, err);
+    if (rc < 0)
+        return rc;
+    out->v = act_calloc(rows.n, sizeof(*out->v));
+    out->n = rows.n;
+    for (size_t i = 0; i < rows.n; i++) {
+        out->v[i].row = rows.v[i];
+        status_of_row(&rows.v[i], &out->v[i].status);
+    }
+    free(rows.v);
+    rc = refresh_active(flow, out, err);
+    if (rc < 0)
+        flow_runs_release(out);
+    else
+        filter(table, out);
+    return rc;
+}
+
+/* ---- one run */
+
+static int ambiguous(const char *piece, const struct ledger_runs *rows, struct act_error *err)
+{
+    enum { SHOWN = 5 };
+    struct act_buf names = {0};
+
+    for (size_t i = 0; i < rows->n && i < SHOWN; i++)
+        act_buf_addf(&names, "%s%s", i ? ", " : "", rows->v[i].id);
+    int rc = act_error_set(err, ACT_USAGE, "'%s' could be any of %zu runs: %s%s", piece, rows->n, names.data,
+                           rows->n > SHOWN ? ", ..." : "");
+    act_buf_release(&names);
+    return rc;
+}
+
+/* The ids that people paste have slashes around them when they come from a folder name. */
+static char *clean_piece(const char *piece)
+{
+    size_t len;
+
+    piece += strspn(piece, " \t/");
+    len = strlen(piece);
+    while (len > 0 && strchr(" \t/\n", piece[len - 1]))
+        len--;
+    return act_strndup(piece, len);
+}
+
+static int load_spec(struct flow_run *run, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *json = NULL;
+    int rc = codec_json_parse(run->row.spec, strlen(run->row.spec), run->row.id, &json, err);
+
+    return rc < 0 ? rc : run_spec_from_json(json, &run->spec, err);
+}
+
+static int take_row(struct flow *flow, struct ledger_run *row, struct flow_run *out, struct act_error *err)
+{
+    struct platform *platform;
+
+    *out = (struct flow_run){.row = *row};
+    *row = (struct ledger_run){0};
+    status_of_row(&out->row, &out->status);
+    int rc = load_spec(out, err);
+    if (rc == 0 && !run_state_is_final(out->status.state)) {
+        rc = flow_platform_of(&out->row, &platform, err);
+        if (rc == 0) {
+            rc = flow_refresh(flow, platform, out, err);
+            platform_free(platform);
+        }
+    }
+    if (rc < 0)
+        flow_run_release(out);
+    return rc;
+}
+
+int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *wanted_piece = clean_piece(piece);
+    struct ledger_runs rows = {0};
+    struct ledger *ledger;
+    int rc;
+
+    *out = (struct flow_run){0};
+    if (*wanted_piece == '\0')
+        return act_error_set(err, ACT_USAGE, "an empty run id");
+    rc = flow_ledger(flow, &ledger, err);
+    if (rc == 0)
+        rc = ledger_find(ledger, wanted_piece, &rows, err);
+    if (rc == 0 && rows.n == 0)
+        rc = act_error_set(err, ACT_NOT_FOUND, "no run '%s'; 'a q' lists the runs", wanted_piece);
+    if (rc == 0 && rows.n > 1)
+        rc = ambiguous(wanted_piece, &rows, err);
+    if (rc == 0)
+        rc = take_row(flow, &rows.v[0], out, err);
+    ledger_runs_release(&rows);
+    return rc;
+}
+
+int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err)
+{
+    struct platform *platform;
+    int rc;
+
+    *out_was_final = run_state_is_final(run->status.state);
+    if (*out_was_final)
+        return 0;
+    rc = flow_platform_of(&run->row, &platform, err);
+    if (rc < 0)
+        return rc;
+    rc = platform_abort(platform, run->row.id, out_was_final, err);
+    if (rc == 0)
+        rc = flow_refresh(flow, platform, run, err);
+    platform_free(platform);
+    return rc < 0 ? act_error_prefix(err, "cannot abort '%s'", run->row.id) : 0;
+}
+
+int flow_exit_status(const struct run_status *status)
+{
+    switch (status->state) {
+    case RUN_COMPLETED:
+        return 0;
+    case RUN_CANCELED:
+        return ACT_TERMINATED;
+    default:
+        return status->exit_status > 0 ? status->exit_status : ACT_FAIL;
+    }
+}
+
+/* From quick to patient: a short run is noticed at once, a long one is not asked about all the time. */
+static int64_t next_pause_ms(int64_t pause_ms)
+{
+    enum { LONGEST_MS = 2000 };
+
+    return pause_ms * 3 / 2 < LONGEST_MS ? pause_ms * 3 / 2 : LONGEST_MS;
+}
+
+static int wait_on(struct flow *flow, struct platform *platform, struct flow_run *run, int64_t timeout_s,
+                   struct act_error *err)
+{
+    int64_t pause_ms = 20, end_ms = act_now_monotonic_ms() + timeout_s * 1000;
+
+    for (;;) {
+        int rc = flow_refresh(flow, platform, run, err);
+        if (rc < 0 || run_state_is_final(run->status.state))
+            return rc;
+        if (timeout_s && act_now_monotonic_ms() >= end_ms)
+            return act_error_set(err, ACT_TIMEOUT, "run '%s' is still %s after %lld s", run->row.id,
+                                 run_state_name(run->status.state), (long long)timeout_s);
+        usleep((useconds_t)pause_ms * 1000);
+        pause_ms = next_pause_ms(pause_ms);
+    }
+}
+
+int flow_wait(struct flow *flow, struct flow_run *run, int64_t timeout_s, struct act_error *err)
+{
+    struct platform *platform;
+
+    if (run_state_is_final(run->status.state))
+        return 0;
+    int rc = flow_platform_of(&run->row, &platform, err);
+    if (rc < 0)
+        return rc;
+    rc = wait_on(flow, platform, run, timeout_s, err);
+    platform_free(platform);
+    return rc;
+}

@@ -1,0 +1,312 @@
+/* submit.c - from a command to a run. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "flow/flow_internal.h"
+
+/* Where a mapped folder is, without opening it. */
+static int describe_folder(struct flow *flow, const struct config_folder *f, struct run_folder *out,
+                           struct act_error *err)
+{
+    struct config_account a;
+    int rc = config_account(&flow->config, f, &a, err);
+
+    if (rc < 0)
+        return rc;
+    *out = (struct run_folder){.name = act_strdup(f->name), .path = act_strdup(f->path)};
+    if (a.folder) {
+        out->store = act_sprintf("folder:%s", a.folder);
+        out->link = act_path_join(a.folder, f->path);
+    } else {
+        out->store = act_sprintf("blob:%s/%s", a.account_name, a.container_name);
+    }
+    if (!run_folder_mode_from_name(f->mode, &out->mode))
+        rc = act_error_set(err, ACT_CONFIG, "folder '%s': unknown mode '%s'", f->name, f->mode);
+    config_account_release(&a);
+    return rc;
+}
+
+static int describe_folders(struct flow *flow, struct run_spec *spec, struct act_error *err)
+{
+    const struct config *c = &flow->config;
+
+    spec->folders = act_calloc(c->n_folders, sizeof(*spec->folders));
+    for (size_t i = 0; i < c->n_folders; i++) {
+        int rc = describe_folder(flow, &c->folders[i], &spec->folders[i], err);
+        spec->n_folders = i + (rc == 0 || spec->folders[i].name);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static void add_env(const struct act_strv *pairs, struct run_spec *spec)
+{
+    for (size_t i = 0; i < pairs->n; i++) {
+        const char *eq = strchr(pairs->v[i], '=');
+        ACT_AUTOFREE char *name = act_strndup(pairs->v[i], (size_t)(eq - pairs->v[i]));
+        run_spec_add_env(spec, name, eq + 1);
+    }
+}
+
+/* Nodes and processes, from what the configuration says and the platform has. */
+static int shape(const struct config *c, struct platform *platform, struct run_spec *spec,
+                 struct act_error *err)
+{
+    struct platform_limits limits;
+    struct run_shape s;
+    int rc = platform_limits(platform, &limits, err);
+
+    if (rc < 0)
+        return rc;
+    rc = run_shape_of(c->num_gpu >= 0 ? c->num_gpu : limits.num_gpu, limits.gpu_per_node, c->multi_process,
+                      &s, err);
+    if (rc == 0 && limits.max_nodes && s.nodes > limits.max_nodes)
+        rc = act_error_set(err, ACT_NO_CAPACITY, "%lld %s asked for, but '%s' has %d", (long long)c->num_gpu,
+                           limits.has_gpus ? "GPUs are" : "processes are", c->cluster,
+                           limits.gpu_per_node * limits.max_nodes);
+    spec->nodes = s.nodes;
+    spec->procs_per_node = c->process_count_per_node > 0 ? (int)c->process_count_per_node : s.procs_per_node;
+    spec->gpus_per_node = s.gpus_per_node;
+    return rc;
+}
+
+static void identify(const struct flow *flow, struct run_spec *spec)
+{
+    const struct config *c = &flow->config;
+
+    spec->created_unix_s = act_now_unix_s();
+    spec->id = run_id_new(c->experiment_name, spec->created_unix_s);
+    spec->experiment = act_strdup(c->experiment_name);
+    spec->cluster = act_strdup(c->cluster);
+    spec->platform = act_strdup(c->platform);
+    spec->project_root = act_strdup(c->project_root);
+    spec->compile_args = act_strdup(c->compile_args);
+    spec->sleep_if_fail = c->sleep_if_fail;
+    spec->sleep_if_succeed = c->sleep_if_succeed;
+    spec->config = config_resolved(c);
+    add_env(&c->env, spec);
+}
+
+/* The package that the run is pinned to; packs the code when that was never done. */
+static int pin_package(struct flow *flow, bool dry_run, struct flow_package *out, struct act_error *err)
+{
+    struct flow_init init = {0};
+    int rc = flow_current_package(flow, out, err);
+
+    if (rc != -ACT_NOT_FOUND || strcmp(err->service_code, "ContainerNotFound") == 0)
+        return rc;
+    if (dry_run) {
+        act_note("nothing is packed yet: 'a submit' would pack the code first, as 'a init' does");
+        return 0;
+    }
+    act_note("nothing is packed yet: packing the code first, as 'a init' does");
+    rc = flow_init(flow, &init, err);
+    flow_init_release(&init);
+    return rc < 0 ? rc : flow_current_package(flow, out, err);
+}
+
+static void set_package(const struct flow_package *p, struct run_spec *spec)
+{
+    if (!p->key)
+        return;
+    spec->package_store = act_strdup(p->store);
+    spec->package_key = act_strdup(p->key);
+    spec->package_bytes = p->bytes;
+    memcpy(spec->package_sha256, p->sha256, sizeof(spec->package_sha256));
+}
+
+/* The command as a person would read it, with quotes where they are needed. */
+static char *command_line(const struct act_strv *argv)
+{
+    struct act_buf b = {0};
+
+    for (size_t i = 0; i < argv->n; i++) {
+        const char *a = argv->v[i];
+        bool plain = *a && !a[strcspn(a, " \t\n'\"\\$`*?[]{}()<>|&;~#!")];
+        act_buf_adds(&b, i ? " " : "");
+        if (plain) {
+            act_buf_adds(&b, a);
+            continue;
+        }
+        act_buf_addc(&b, '\'');
+        for (; *a; a++)
+            act_buf_adds(&b, *a == '\'' ? "'\\''" : (char[2]){*a, '\0'});
+        act_buf_addc(&b, '\'');
+    }
+    return act_buf_steal(&b);
+}
+
+static int64_t gpus_of(const struct run_spec *spec)
+{
+    return (int64_t)spec->nodes * (spec->gpus_per_node ? spec->gpus_per_node : spec->procs_per_node);
+}
+
+static int remember(struct flow *flow, const struct run_spec *spec, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *json = run_spec_to_json(spec);
+    struct ledger *ledger;
+    struct ledger_run row = {.id = spec->id,
+                             .cluster = spec->cluster,
+                             .platform = spec->platform,
+                             .experiment = spec->experiment,
+                             .project = spec->project_root,
+                             .created_unix_s = spec->created_unix_s,
+                             .num_gpu = gpus_of(spec)};
+    char state[16];
+    int rc = flow_ledger(flow, &ledger, err);
+
+    if (rc < 0)
+        return rc;
+    strcpy(state, run_state_name(RUN_QUEUED));
+    row.state = state;
+    row.spec = codec_json_line(json);
+    row.command = command_line(&spec->argv);
+    rc = ledger_add(ledger, &row, err);
+    free(row.spec);
+    free(row.command);
+    return rc;
+}
+
+int flow_start_run(struct flow *flow, struct platform *platform, const struct run_spec *spec,
+                   const char *package, struct act_error *err)
+{
+    struct platform_submission submission = {.spec = spec, .package = package};
+    struct act_error own = {0};
+    int rc = remember(flow, spec, err);
+
+    if (rc < 0)
+        return rc;
+    rc = platform_submit(platform, &submission, err);
+    if (rc < 0) {
+        struct run_status failed = {.state = RUN_FAILED, .exit_status = -1, .failed_rank = -1, .attempt = 1};
+        snprintf(failed.reason, sizeof(failed.reason), "not submitted: %.480s", err->text);
+        CODEC_AUTOJSON json_t *json = run_status_to_json(&failed);
+        ACT_AUTOFREE char *status = codec_json_line(json);
+        struct ledger_update update = {spec->id, run_state_name(RUN_FAILED), status};
+        if (ledger_update(flow->ledger, &update, 1, &own) < 0)
+            act_warn("%s", own.text);
+    }
+    return rc;
+}
+
+int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
+                      struct flow_package *package, struct act_error *err)
+{
+    int rc;
+
+    identify(flow, &io->spec);
+    io->spec.resubmit_of = act_strdup(io->resubmit_of);
+    act_strv_copy(&io->spec.argv, io->argv->v, io->argv->n);
+    rc = shape(&flow->config, platform, &io->spec, err);
+    if (rc == 0)
+        rc = describe_folders(flow, &io->spec, err);
+    if (rc == 0)
+        rc = pin_package(flow, io->dry_run, package, err);
+    if (rc == 0)
+        set_package(package, &io->spec);
+    return rc;
+}
+
+int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err)
+{
+    struct flow_package package = {0};
+    struct platform *platform;
+
+    if (io->argv->n == 0)
+        return act_error_set(err, ACT_USAGE, "no command to submit; try: a submit python train.py");
+    int rc = platform_open(&flow->config, &platform, err);
+    if (rc < 0)
+        return rc;
+    rc = flow_describe_run(flow, platform, io, &package, err);
+    if (rc == 0 && !io->dry_run)
+        rc = flow_start_run(flow, platform, &io->spec, package.file, err);
+    flow_package_release(&package);
+    platform_free(platform);
+    return rc;
+}
+
+/* ---- resubmit */
+
+/* What the first run says, and where it will run, to a new specification. */
+static int repeat_spec(struct flow *to, const struct run_spec *old, struct platform *platform,
+                       struct run_spec *spec, struct act_error *err)
+{
+    bool moved = strcmp(old->cluster, to->config.cluster) != 0;
+
+    identify(to, spec);
+    spec->resubmit_of = act_strdup(old->id);
+    act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
+    if (moved || to->config.num_gpu >= 0) {
+        if (to->config.num_gpu < 0)
+            to->config.num_gpu = gpus_of(old);
+        int rc = shape(&to->config, platform, spec, err);
+        if (rc < 0)
+            return rc;
+    } else {
+        spec->nodes = old->nodes;
+        spec->procs_per_node = old->procs_per_node;
+        spec->gpus_per_node = old->gpus_per_node;
+    }
+    return describe_folders(to, spec, err);
+}
+
+/* The old run's package, which the new cluster's store may not have: the local copy serves both. */
+static int repeat_package(struct flow *flow, const struct run_spec *old, struct flow_package *out,
+                          struct act_error *err)
+{
+    if (!old->package_key)
+        return 0;
+    int rc = flow_package_by_key(flow, old->package_key, old->package_sha256, out, err);
+    out->bytes = old->package_bytes;
+    return rc;
+}
+
+static int end_old_run(struct flow *flow, struct flow_run *old, struct act_error *err)
+{
+    bool was_final;
+
+    return run_state_is_final(old->status.state) ? 0 : flow_abort(flow, old, &was_final, err);
+}
+
+static int resubmit(struct flow *flow, struct flow *to, struct flow_run *old, bool dry_run,
+                    struct run_spec *spec, struct act_error *err)
+{
+    struct flow_package package = {0};
+    struct platform *platform;
+    int rc = platform_open(&to->config, &platform, err);
+
+    if (rc < 0)
+        return rc;
+    rc = repeat_spec(to, &old->spec, platform, spec, err);
+    if (rc == 0)
+        rc = repeat_package(flow, &old->spec, &package, err);
+    if (rc == 0)
+        set_package(&package, spec);
+    if (rc == 0 && !dry_run)
+        rc = end_old_run(flow, old, err);
+    if (rc == 0 && !dry_run)
+        rc = flow_start_run(to, platform, spec, package.file, err);
+    flow_package_release(&package);
+    platform_free(platform);
+    return rc;
+}
+
+int flow_resubmit(struct flow *flow, struct flow *to, const char *piece, bool dry_run,
+                  struct run_spec *out_spec, struct act_error *err)
+{
+    struct flow_run old;
+    int rc = flow_find_run(flow, piece, &old, err);
+
+    *out_spec = (struct run_spec){0};
+    if (rc < 0)
+        return rc;
+    rc = resubmit(flow, to ? to : flow, &old, dry_run, out_spec, err);
+    if (rc < 0)
+        act_error_prefix(err, "cannot resubmit '%s'", old.row.id);
+    flow_run_release(&old);
+    return rc;
+}

@@ -1,0 +1,95 @@
+/* failure.c - what libcurl's results mean to the user, and whether they may pass. */
+#include <string.h>
+
+#include "http/http_internal.h"
+
+enum kind { UNREACHABLE, BROKEN, SLOW, UNTRUSTED, NO_CERTIFICATES, REFUSED, OTHER };
+
+/* CURLE_SSL_CONNECT_ERROR is a failed handshake: a reset in its middle may pass, so it is tried again. */
+static const struct {
+    CURLcode code;
+    enum kind kind;
+    const char *reason; /* NULL: libcurl's own words */
+} kinds[] = {
+    {CURLE_COULDNT_RESOLVE_HOST, UNREACHABLE, "its name cannot be resolved"},
+    {CURLE_COULDNT_RESOLVE_PROXY, UNREACHABLE, "the name of the proxy cannot be resolved"},
+    {CURLE_COULDNT_CONNECT, UNREACHABLE, NULL},
+    {CURLE_SSL_CONNECT_ERROR, UNREACHABLE, NULL},
+    {CURLE_OPERATION_TIMEDOUT, SLOW, NULL},
+    {CURLE_SEND_ERROR, BROKEN, NULL},
+    {CURLE_RECV_ERROR, BROKEN, NULL},
+    {CURLE_GOT_NOTHING, BROKEN, NULL},
+    {CURLE_PARTIAL_FILE, BROKEN, NULL},
+    {CURLE_PEER_FAILED_VERIFICATION, UNTRUSTED, NULL},
+    {CURLE_SSL_ISSUER_ERROR, UNTRUSTED, NULL},
+    {CURLE_SSL_CACERT_BADFILE, NO_CERTIFICATES, NULL},
+    {CURLE_WRITE_ERROR, REFUSED, NULL},
+};
+
+/* The system's words for a failed connection, unless it was one to a proxy: those are libcurl's, which name
+ * the proxy. */
+static const char *connect_reason(const struct http_try *t, char *text, size_t size)
+{
+    ACT_AUTOFREE char *host = act_strndup(t->peer, strcspn(t->peer, ":["));
+    long errnum = 0;
+
+    curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &errnum);
+    if (errnum == 0 || !strstr(t->why, host))
+        return NULL;
+    return strerror_r((int)errnum, text, size);
+}
+
+bool http_describe_failure(struct http_try *t, CURLcode code)
+{
+    struct act_error *err = &t->call->error;
+    const char *reason = NULL;
+    enum kind kind = OTHER;
+    char text[128];
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (kinds[i].code == code) {
+            kind = kinds[i].kind;
+            reason = kinds[i].reason;
+        }
+    if (code == CURLE_COULDNT_CONNECT)
+        reason = connect_reason(t, text, sizeof(text));
+    if (!reason)
+        reason = t->why[0] ? t->why : curl_easy_strerror(code);
+
+    switch (kind) {
+    case UNREACHABLE:
+        act_error_set(err, ACT_TEMPORARY, "cannot reach %s: %s", t->peer, reason);
+        err->network = true;
+        return true;
+    case BROKEN:
+        act_error_set(err, ACT_TEMPORARY, "the connection to %s broke: %s", t->peer, reason);
+        err->network = true;
+        return true;
+    case SLOW:
+        if (t->sends == 0)
+            act_error_set(err, ACT_TEMPORARY, "cannot reach %s: no connection within %d s", t->peer,
+                          t->http->options.connect_timeout_s);
+        else
+            act_error_set(err, ACT_TIMEOUT, "%s sent or took less than 1 KiB/s for %d s", t->peer,
+                          t->http->options.stall_timeout_s);
+        err->network = true;
+        return true;
+    case UNTRUSTED:
+        act_error_set(err, ACT_DENIED, "cannot trust %s: %s", t->peer, reason);
+        act_error_hint(err, "name a file with the certificates to trust in ACT_CA_FILE");
+        return false;
+    case NO_CERTIFICATES:
+        act_error_set(err, ACT_CONFIG, "cannot use the certificates in '%s': %s",
+                      t->http->ca_file ? t->http->ca_file : "(system)", reason);
+        act_error_hint(err, "set ACT_CA_FILE to a file of PEM certificates");
+        return false;
+    case REFUSED:
+        act_error_set(err, ACT_FAIL, "the answer of %s is not acceptable: %s", t->peer,
+                      t->refused[0] ? t->refused : reason);
+        return false;
+    case OTHER:
+        break;
+    }
+    act_error_set(err, ACT_FAIL, "the request to %s failed: %s", t->peer, reason);
+    return false;
+}

@@ -1,0 +1,265 @@
+#include "node/child.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+
+/* ---- wait ---- */
+
+int watch_open(struct watch *w, struct act_error *err)
+{
+    static const int taken[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCONT};
+    sigset_t set;
+
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+        sigaddset(&set, taken[i]);
+    *w = (struct watch){.guard_fd = -1, .extra_fd = -1};
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return act_error_errno(err, errno, "cannot block signals");
+    w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return w->signal_fd < 0 ? act_error_errno(err, errno, "cannot wait for signals") : 0;
+}
+
+bool watch_guard(struct watch *w, pid_t pid)
+{
+    w->guard_fd = pidfd_open(pid, 0);
+    return w->guard_fd >= 0;
+}
+
+/* WATCH_TIMEOUT when there is no signal after all. */
+static enum watch_event take_signal(const struct watch *w, int *out_signal)
+{
+    struct signalfd_siginfo info;
+
+    if (read(w->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return WATCH_TIMEOUT;
+    *out_signal = (int)info.ssi_signo;
+    return WATCH_SIGNAL;
+}
+
+enum watch_event watch_wait(struct watch *w, int64_t timeout_ms, int *out_signal)
+{
+    struct pollfd fds[] = {
+        {.fd = w->guard_fd, .events = POLLIN},
+        {.fd = w->signal_fd, .events = POLLIN},
+        {.fd = w->extra_fd, .events = POLLIN},
+    };
+
+    *out_signal = 0;
+    if (poll(fds, 3, timeout_ms < 0 ? -1 : timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms) <= 0)
+        return WATCH_TIMEOUT;
+    if (fds[0].revents)
+        return WATCH_GUARD_GONE;
+    return fds[1].revents ? take_signal(w, out_signal) : WATCH_EXTRA;
+}
+
+/* ---- start ---- */
+
+static void normal_signals(void)
+{
+    sigset_t none;
+
+    sigemptyset(&none);
+    for (int s = 1; s < NSIG; s++)
+        signal(s, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Returns an errno. */
+static int redirect(const struct child *child)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+    if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+        return errno;
+    if (child->out_fd >= 0 &&
+        (dup2(child->out_fd, STDOUT_FILENO) < 0 || dup2(child->out_fd, STDERR_FILENO) < 0))
+        return errno;
+    return child->cwd && chdir(child->cwd) < 0 ? errno : 0;
+}
+
+/* In the child. Returns an errno only when exec, or what comes before it, failed. */
+static int enter(const struct child *child, pid_t parent, int report_fd)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) /* it died before the line above */
+        _exit(ACT_WRAPPER);
+    setpgid(0, 0);
+    normal_signals();
+    int errnum = redirect(child);
+    if (errnum)
+        return errnum;
+    if (child->run) {
+        close(report_fd);
+        _exit(child->run(child->arg));
+    }
+    /* exec changes nothing of them; its type is older than const */
+    execvp(child->argv[0], (char *const *)(uintptr_t)child->argv);
+    return errno;
+}
+
+pid_t child_start(const struct child *child)
+{
+    int ends[2], errnum = 0, status;
+    pid_t parent = getpid();
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        errnum = enter(child, parent, ends[1]);
+        _exit(act_write_all(ends[1], &errnum, sizeof(errnum)) < 0 ? ACT_WRAPPER : 0);
+    }
+    int fork_errno = errno;
+    close(ends[1]);
+    while (pid > 0 && read(ends[0], &errnum, sizeof(errnum)) < 0 && errno == EINTR)
+        continue;
+    close(ends[0]);
+    if (pid > 0 && errnum) {
+        waitpid(pid, &status, 0);
+        pid = -1;
+    }
+    errno = pid < 0 && !errnum ? fork_errno : errnum;
+    return pid;
+}
+
+/* ---- end ---- */
+
+int child_exit_status(int wait_status)
+{
+    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+bool child_reap(pid_t pid, int *out_status)
+{
+    bool found = false;
+    pid_t got;
+    int status;
+
+    while ((got = waitpid(-1, &status, WNOHANG)) > 0 || (got < 0 && errno == EINTR))
+        if (got > 0 && got == pid) {
+            *out_status = status;
+            found = true;
+        }
+    return found;
+}
+
+struct process {
+    pid_t pid, parent;
+    bool ours;
+};
+
+/* The parent as /proc/<pid>/stat says; the name before it is in parentheses and may contain anything. */
+static pid_t parent_of(const char *pid)
+{
+    char path[64], text[512];
+
+    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t n = act_pread_all(fd, text, sizeof(text) - 1, 0);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *name_end = strrchr(text, ')');
+    int parent;
+    return name_end && sscanf(name_end + 1, " %*c %d", &parent) == 1 ? parent : -1;
+}
+
+static struct process *list_processes(size_t *out_n)
+{
+    struct process *list = NULL;
+    size_t n = 0;
+    DIR *proc = opendir("/proc");
+
+    for (struct dirent *e; proc && (e = readdir(proc));) {
+        if (!isdigit((unsigned char)e->d_name[0]))
+            continue;
+        list = act_realloc(list, (n + 1) * sizeof(*list));
+        list[n++] = (struct process){.pid = atoi(e->d_name), .parent = parent_of(e->d_name)};
+    }
+    if (proc)
+        closedir(proc);
+    *out_n = n;
+    return list;
+}
+
+static bool is_ours(const struct process *list, size_t n, pid_t pid)
+{
+    if (pid == getpid())
+        return true;
+    for (size_t i = 0; i < n; i++)
+        if (list[i].pid == pid)
+            return list[i].ours;
+    return false;
+}
+
+static void signal_descendants(int sig)
+{
+    size_t n;
+    struct process *list = list_processes(&n);
+
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < n; i++)
+            if (!list[i].ours && is_ours(list, n, list[i].parent))
+                list[i].ours = more = true;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (list[i].ours)
+            kill(list[i].pid, sig);
+    free(list);
+}
+
+static bool has_children(void)
+{
+    int status;
+
+    child_reap(-1, &status);
+    return waitpid(-1, &status, WNOHANG) == 0;
+}
+
+void child_kill_all(void)
+{
+    int status;
+
+    while (has_children()) {
+        signal_descendants(SIGKILL);
+        while (waitpid(-1, &status, 0) < 0 && errno == EINTR)
+            continue;
+    }
+}
+
+void child_end_all(struct watch *w, int64_t grace_ms)
+{
+    int64_t deadline = act_now_monotonic_ms() + grace_ms;
+    int signal;
+
+    if (!has_children())
+        return;
+    if (grace_ms > 0)
+        signal_descendants(SIGTERM);
+    while (has_children()) {
+        int64_t left = deadline - act_now_monotonic_ms();
+        if (left <= 0 || watch_wait(w, left, &signal) == WATCH_GUARD_GONE)
+            break;
+    }
+    child_kill_all();
+}

@@ -1,0 +1,50 @@
+/* child.h - the children of the agent: start, wait for whatever happens next, leave nobody behind. */
+#ifndef ACT_NODE_CHILD_H
+#define ACT_NODE_CHILD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+/* Everything the agent waits for. While a watch is open, signals come only through it. */
+struct watch {
+    int signal_fd;
+    int guard_fd; /* pidfd of a process without which this one must not live, or -1 */
+    int extra_fd; /* anything else that becomes readable, or -1 */
+};
+
+enum watch_event { WATCH_TIMEOUT, WATCH_SIGNAL, WATCH_GUARD_GONE, WATCH_EXTRA };
+
+int watch_open(struct watch *w, struct act_error *err) ACT_NODISCARD;
+/* False when the process is gone already. */
+bool watch_guard(struct watch *w, pid_t pid);
+/* timeout_ms -1: no limit. */
+enum watch_event watch_wait(struct watch *w, int64_t timeout_ms, int *out_signal);
+
+struct child {
+    const char *const *argv; /* a program, or */
+    int (*run)(void *);      /* a function of this one, whose result is the exit status */
+    void *arg;
+    const char *cwd; /* NULL: unchanged */
+    int out_fd;      /* stdout and stderr; -1: as ours */
+};
+
+/* The child has /dev/null as input, a process group of its own, the signal handling that programs expect, and
+ * dies when this process dies. Returns its pid, or -1 with the errno of what could not be done, exec
+ * included.
+ */
+pid_t child_start(const struct child *child);
+
+/* Takes the status of every child that has ended. True when pid is among them, with its status. */
+bool child_reap(pid_t pid, int *out_status);
+
+/* Ends all that descends from this process: SIGTERM, and after grace_ms SIGKILL. */
+void child_end_all(struct watch *w, int64_t grace_ms);
+void child_kill_all(void);
+
+/* As a shell gives it: the exit status, or 128 + the signal. */
+int child_exit_status(int wait_status);
+
+#endif

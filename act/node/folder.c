@@ -1,0 +1,122 @@
+#include "node/folder.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "node/child.h"
+#include "proc/proc.h"
+
+#define FOLDER_LOG RUN_DIR_SYSTEM "/folders.txt"
+
+/* Asks act, which knows the store, to move one folder between the store and the code root. */
+static int transfer(const struct node *node, const char *direction, const char *name, struct act_error *err)
+{
+    ACT_AUTOFREE char *act = NULL;
+    int status = 0, rc = proc_find_sibling("act", &act, err);
+
+    if (rc < 0)
+        return rc;
+    int fd = node_open_log(node, FOLDER_LOG);
+    const char *const argv[] = {act, "transfer-folder", node->dir, direction, name, NULL};
+    node_say("%s of folder '%s' starts", direction, name);
+    pid_t pid = child_start(&(struct child){.argv = argv, .out_fd = fd});
+    int start_errno = errno;
+    if (fd >= 0)
+        close(fd);
+    if (pid < 0)
+        return act_error_errno(err, start_errno, "cannot start '%s'", act);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+
+    int exit_status = child_exit_status(status);
+    node_say("%s of folder '%s' ended with status %d", direction, name, exit_status);
+    if (exit_status == 0)
+        return 0;
+    ACT_AUTOFREE char *log = node_path(node, FOLDER_LOG);
+    char last[200];
+    node_last_line(log, last, sizeof(last));
+    return act_error_set(err, ACT_FAIL, "%s of folder '%s' failed: %s", direction, name,
+                         last[0] ? last : "it said nothing");
+}
+
+/* A folder of that name in the package gives way, as it always did. */
+static int link_folder(const struct run_folder *folder, const char *at, struct act_error *err)
+{
+    int rc = 0;
+
+    if (folder->mode == RUN_FOLDER_RO_MOUNT) {
+        if (access(folder->link, R_OK | X_OK) < 0)
+            return act_error_errno(err, errno, "cannot read '%s'", folder->link);
+    } else {
+        rc = act_mkdir_all(folder->link, 0777, err);
+    }
+    if (rc == 0 && symlink(folder->link, at) < 0)
+        rc = act_error_errno(err, errno, "cannot link '%s'", at);
+    return rc;
+}
+
+static int prepare_one(const struct node *node, const struct run_folder *folder, struct act_error *err)
+{
+    ACT_AUTOFREE char *at = act_path_join(node->code, folder->name);
+    int rc = act_remove_tree(at, err);
+
+    if (rc < 0)
+        return rc;
+    if (folder->link)
+        return link_folder(folder, at, err);
+    switch (folder->mode) {
+    case RUN_FOLDER_DOWNLOAD:
+        rc = act_mkdir_all(at, 0777, err);
+        return rc < 0 ? rc : transfer(node, "download", folder->name, err);
+    case RUN_FOLDER_UPLOAD:
+        return act_mkdir_all(at, 0777, err);
+    default:
+        return act_error_set(err, ACT_CONFIG,
+                             "a blob store cannot be mounted here; set 'mode: download' or 'mode: upload'");
+    }
+}
+
+int folder_prepare_all(const struct node *node, struct act_error *err)
+{
+    for (size_t i = 0; i < node->spec.n_folders; i++) {
+        const struct run_folder *folder = &node->spec.folders[i];
+        if (prepare_one(node, folder, err) < 0)
+            return act_error_prefix(err, "folder '%s'", folder->name);
+        node_say("folder '%s' is there (%s%s%s)", folder->name, run_folder_mode_name(folder->mode),
+                 folder->link ? ", linked to " : "", folder->link ? folder->link : "");
+    }
+    return 0;
+}
+
+static bool is_sent(const struct run_folder *folder)
+{
+    return folder->mode == RUN_FOLDER_UPLOAD && !folder->link;
+}
+
+bool folder_any_to_send(const struct node *node)
+{
+    for (size_t i = 0; i < node->spec.n_folders; i++)
+        if (is_sent(&node->spec.folders[i]))
+            return true;
+    return false;
+}
+
+int folder_send_all(void *arg)
+{
+    const struct node *node = arg;
+    struct act_error err;
+    int failed = 0;
+
+    for (size_t i = 0; i < node->spec.n_folders; i++) {
+        if (!is_sent(&node->spec.folders[i]) ||
+            transfer(node, "upload", node->spec.folders[i].name, &err) == 0)
+            continue;
+        node_say("%s", err.text);
+        failed = 1;
+    }
+    return failed;
+}

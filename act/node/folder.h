@@ -1,0 +1,15 @@
+/* folder.h - the mapped folders in the code root. */
+#ifndef ACT_NODE_FOLDER_H
+#define ACT_NODE_FOLDER_H
+
+#include "node/node.h"
+
+/* Links, makes or fetches every mapped folder. */
+int folder_prepare_all(const struct node *node, struct act_error *err) ACT_NODISCARD;
+
+/* Whether there is something to send back. */
+bool folder_any_to_send(const struct node *node);
+/* Sends what is there in the folders of mode upload. Fits struct child. Returns an exit status. */
+int folder_send_all(void *node);
+
+#endif

@@ -1,0 +1,130 @@
+/* node.c - the run folder as the agent sees it, and the agent's own words. */
+#include "node/node.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/path.h"
+
+static int log_fd = STDERR_FILENO;
+static const char *log_who = "agent";
+
+void node_say(const char *fmt, ...)
+{
+    char now[ACT_TIME_TEXT], text[4096], line[sizeof(text) + ACT_TIME_TEXT + 64];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    for (char *c = text; *c; c++)
+        if (iscntrl((unsigned char)*c))
+            *c = '?';
+    act_time_to_iso(act_now_unix_s(), now);
+    int n = snprintf(line, sizeof(line), "%s %s: %s\n", now, log_who, text);
+    if (act_write_all(log_fd, line, (size_t)n) < 0)
+        return; /* a full disk must not end the run; there is nobody left to tell */
+}
+
+static void find_name(char out[NODE_NAME_MAX + 1])
+{
+    struct utsname machine;
+
+    if (uname(&machine) < 0 || !machine.nodename[0])
+        strcpy(machine.nodename, "node");
+    snprintf(out, NODE_NAME_MAX + 1, "%.*s", NODE_NAME_MAX, machine.nodename);
+    for (char *c = out; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("-_.", *c))
+            *c = '_';
+    if (out[0] == '.')
+        out[0] = '_';
+}
+
+char *node_path(const struct node *node, const char *name)
+{
+    return act_path_join(node->dir, name);
+}
+
+char *node_own_dir(const struct node *node)
+{
+    return act_sprintf("%s/" RUN_DIR_NODES "/%s", node->dir, node->name);
+}
+
+int node_open_log(const struct node *node, const char *name)
+{
+    ACT_AUTOFREE char *path = node_path(node, name);
+
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+}
+
+int node_open(struct node *node, const char *dir, const char *who, struct act_error *err)
+{
+    ACT_AUTOFREE char *spec = act_path_join(dir, RUN_FILE_SPEC);
+
+    *node = (struct node){0};
+    if (dir[0] != '/')
+        return act_error_set(err, ACT_USAGE, "the run folder '%s' is not an absolute path", dir);
+    int rc = run_spec_read(spec, &node->spec, err);
+    if (rc < 0)
+        return rc;
+    node->dir = act_strdup(dir);
+    node->code = act_path_join(dir, RUN_DIR_CODE);
+    find_name(node->name);
+    log_who = who;
+
+    ACT_AUTOFREE char *log = act_sprintf(RUN_DIR_SYSTEM "/node_%s.txt", node->name);
+    int fd = node_open_log(node, log);
+    if (fd >= 0)
+        log_fd = fd;
+    return 0;
+}
+
+void node_release(struct node *node)
+{
+    run_spec_release(&node->spec);
+    free(node->dir);
+    free(node->code);
+    *node = (struct node){0};
+}
+
+static bool says_something(const char *line, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (isalnum((unsigned char)line[i]))
+            return true;
+    return false;
+}
+
+void node_last_line(const char *path, char *out, size_t size)
+{
+    char tail[8192];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    off_t from = end > (off_t)sizeof(tail) ? end - (off_t)sizeof(tail) : 0;
+    ssize_t n = fd < 0 ? 0 : act_pread_all(fd, tail, sizeof(tail), from);
+
+    out[0] = '\0';
+    if (fd >= 0)
+        close(fd);
+    while (n > 0) {
+        const char *newline = memrchr(tail, '\n', (size_t)n);
+        const char *line = newline ? newline + 1 : tail;
+        size_t len = (size_t)(tail + n - line);
+        if (says_something(line, len)) {
+            snprintf(out, size, "%.*s", (int)len, line);
+            break;
+        }
+        n = newline ? newline - tail : 0;
+    }
+    for (char *c = out; *c; c++)
+        if (iscntrl((unsigned char)*c))
+            *c = ' ';
+}

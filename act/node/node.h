@@ -1,0 +1,54 @@
+/* node.h - what the parts of the agent share.
+ *
+ * act-node supervise   one for each run: waits for slots, starts mpirun (or the only rank), writes
+ * status.json mpirun             not there when the run has one process act-node rank    one for each rank:
+ * prepares the node (the first one), sets the environment, watches the command
+ *
+ * Nobody outlives the one above him: every process that is started here dies with its parent, a rank watches
+ * the supervisor besides, and both adopt and end whatever their commands leave behind.
+ */
+#ifndef ACT_NODE_NODE_H
+#define ACT_NODE_NODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "run/run.h"
+
+enum { NODE_NAME_MAX = 64 };
+
+struct node {
+    char *dir;                    /* the run folder, absolute */
+    char name[NODE_NAME_MAX + 1]; /* of this machine, fit for a file name */
+    char *code;                   /* the code root */
+    struct run_spec spec;
+};
+
+/* Reads run.json in dir and opens the agent's own log; who ("supervisor", "rank 3") begins its lines. */
+int node_open(struct node *node, const char *dir, const char *who, struct act_error *err) ACT_NODISCARD;
+void node_release(struct node *node);
+/* A file of the run folder. New string. */
+char *node_path(const struct node *node, const char *name);
+/* The folder of this node in the run folder. New string. */
+char *node_own_dir(const struct node *node);
+static inline int node_world_size(const struct node *node)
+{
+    return node->spec.nodes * node->spec.procs_per_node;
+}
+
+/* One line in system_logs/node_<node>.txt. */
+void node_say(const char *fmt, ...) ACT_PRINTF(1, 2);
+
+/* Opens a log of the run folder for appending; -1 with errno. */
+int node_open_log(const struct node *node, const char *name);
+/* The last line of a file that says something, without control characters; empty when there is none. */
+void node_last_line(const char *path, char *out, size_t size);
+
+/* The programs (argc and argv behind the verb). They return an exit status. */
+int node_supervise(int argc, char **argv);
+int node_rank(int argc, char **argv);
+
+#endif

@@ -1,0 +1,17 @@
+/* prepare.h - once on every node, before its first command: code, folders, requirements, compile.aml.sh. */
+#ifndef ACT_NODE_PREPARE_H
+#define ACT_NODE_PREPARE_H
+
+#include "node/node.h"
+
+/* In a child of its own: the first on this node does it, the others wait for what came of it. Returns 0, or
+ * the exit status of what failed. */
+int prepare_node(void *node);
+
+/* What came of it. False when nobody has finished. */
+bool prepare_result(const struct node *node, int *out_exit_status, char *out_reason, size_t size);
+
+/* The file with the output of its programs, relative to the run folder. New string. */
+char *prepare_log(const struct node *node);
+
+#endif

@@ -1,0 +1,23 @@
+/* slots.h - the GPUs (or processors) of this machine, shared among runs by file locks: one file each, locked
+ * while a run holds it. Locks end with the process that holds them, however it ends. */
+#ifndef ACT_NODE_SLOTS_H
+#define ACT_NODE_SLOTS_H
+
+#include "node/child.h"
+
+struct slots {
+    int *fd; /* of each slot, -1 when it is not ours */
+    int total, need, taken;
+};
+
+/* Takes need of total slots in dir, waiting as long as it takes; runs are served in the order of their
+ * coming. waiting is called when nothing is free at once, and when what is missing changes. A SIGTERM or
+ * SIGINT ends the wait with -ACT_INTERRUPTED. */
+int slots_take(struct slots *s, const char *dir, int total, int need, struct watch *w,
+               void (*waiting)(void *arg, int missing), void *arg, struct act_error *err) ACT_NODISCARD;
+void slots_release(struct slots *s);
+
+/* "0,3": the slots that are ours. New string. */
+char *slots_text(const struct slots *s);
+
+#endif

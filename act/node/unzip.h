@@ -1,0 +1,15 @@
+/* unzip.h - the package back to a tree. The zip is hostile until proved otherwise. */
+#ifndef ACT_NODE_UNZIP_H
+#define ACT_NODE_UNZIP_H
+
+#include "base/error.h"
+
+/* Unpacks zip into the folder target, which must not exist or be empty. sha256 (64 hex digits) must be that
+ * of the zip; NULL: not checked. Files, folders and symbolic links come back with their modes.
+ *
+ * Refused: names that are absolute or contain "..", links that lead out of target, names that appear twice,
+ * entries below a link, devices, encrypted entries, data that is longer or shorter than declared or has
+ * another CRC, more data than the disk has room for. What was unpacked before an error stays. */
+int node_unzip(const char *zip, const char *sha256, const char *target, struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -1,0 +1,96 @@
+/* status.c - status.json, replaced as a whole so that a reader never sees a part of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "codec/json.h"
+#include "run/run.h"
+
+/* JSON takes only UTF-8; a reason may quote a program's output, cut anywhere. */
+static json_t *reason_json(const char *reason)
+{
+    ACT_AUTOFREE char *copy = act_strdup(reason);
+
+    if (!act_utf8_valid(copy, strlen(copy)))
+        for (char *c = copy; *c; c++)
+            if ((unsigned char)*c >= 0x80)
+                *c = '?';
+    return json_string(copy);
+}
+
+json_t *run_status_to_json(const struct run_status *status)
+{
+    return json_pack("{s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:o}", "version", 1, "state",
+                     run_state_name(status->state), "started", (json_int_t)status->started_unix_s, "ended",
+                     (json_int_t)status->ended_unix_s, "exit_status", status->exit_status, "failed_rank",
+                     status->failed_rank, "attempt", status->attempt, "reason", reason_json(status->reason));
+}
+
+static int bounded(const json_t *json, const char *key, int low, int high, int fallback)
+{
+    int64_t value = codec_json_int(json, key, fallback);
+
+    return value < low || value > high ? fallback : (int)value;
+}
+
+void run_status_from_json(const json_t *json, struct run_status *out)
+{
+    enum { RANK_MAX = 1 << 24 };
+
+    *out = (struct run_status){
+        .state = run_state_from_name(codec_json_str(json, "state", "")),
+        .started_unix_s = codec_json_int(json, "started", 0),
+        .ended_unix_s = codec_json_int(json, "ended", 0),
+        .exit_status = bounded(json, "exit_status", 0, 255, 0),
+        .failed_rank = bounded(json, "failed_rank", -1, RANK_MAX, -1),
+        .attempt = bounded(json, "attempt", 1, RANK_MAX, 1),
+    };
+    snprintf(out->reason, sizeof(out->reason), "%s", codec_json_str(json, "reason", ""));
+}
+
+static int replace_quickly(const char *path, const char *text, struct act_error *err)
+{
+    ACT_AUTOFREE char *temp = act_sprintf("%s.XXXXXX", path);
+    int rc = 0;
+    int fd = mkostemp(temp, O_CLOEXEC);
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot write '%s'", path);
+    if (act_write_all(fd, text, strlen(text)) < 0 || rename(temp, path) < 0) {
+        rc = act_error_errno(err, errno, "cannot write '%s'", path);
+        unlink(temp);
+    }
+    close(fd);
+    return rc;
+}
+
+int run_record_write(const char *path, const json_t *value, struct act_error *err)
+{
+    ACT_AUTOFREE char *text = codec_json_line(value);
+
+    return replace_quickly(path, text, err);
+}
+
+int run_status_write(const char *path, const struct run_status *status, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *json = run_status_to_json(status);
+
+    if (run_state_is_final(status->state))
+        return codec_json_write(path, json, 0600, err);
+    return run_record_write(path, json, err);
+}
+
+int run_status_read(const char *path, struct run_status *out, struct act_error *err)
+{
+    enum { STATUS_MAX_BYTES = 64 * 1024 };
+    CODEC_AUTOJSON json_t *json = NULL;
+    int rc = codec_json_read(path, STATUS_MAX_BYTES, &json, err);
+
+    if (rc == 0)
+        run_status_from_json(json, out);
+    return rc;
+}

@@ -1,0 +1,91 @@
+/* azure.h - for the files of the Azure Blob Storage store only.
+ *
+ * A store_call becomes an azure_op: one request after the other, each made by op->build and judged by
+ * op->answer, which either finishes the op or sets the next pair and sends it.
+ */
+#ifndef ACT_STORE_AZURE_H
+#define ACT_STORE_AZURE_H
+
+#include "auth/auth.h"
+#include "store/store_internal.h"
+
+struct azure {
+    struct store store;
+    char *endpoint; /* without a final slash */
+    char *container;
+    char *version; /* x-ms-version */
+    struct auth *auth;
+    char *sas;              /* secret; NULL when requests are not signed with a SAS */
+    int64_t clock_offset_s; /* the service's clock minus ours, once it refused ours */
+};
+
+#define AZURE_UPLOAD_ID 33 /* 32 hex digits and NUL */
+
+struct azure_op {
+    struct azure *azure;
+    struct store_call *call;
+    void (*build)(struct azure_op *op);  /* fills http */
+    void (*answer)(struct azure_op *op); /* an answer came, of any status */
+    struct http_call http;
+    char *what; /* "cannot put 'container/key'" */
+    char *blob; /* the blob's name, where it is not the key: folder markers */
+    struct act_buf body;
+    bool clock_checked;
+
+    char upload[AZURE_UPLOAD_ID]; /* conditional writes: metadata that tells our object from another's */
+    struct act_error refused;     /* while we find out whose it is: what the service said */
+
+    char *copy_id;
+    char *copy_progress;
+    int64_t copy_moved_ms; /* when the copy last made progress */
+    int64_t poll_ms;
+
+    struct azure_list *list;
+};
+
+/* ---- azure.c */
+
+/* Sends what op->build makes; op->answer gets the answer. */
+void azure_send(struct azure_op *op);
+void azure_send_next(struct azure_op *op, void (*build)(struct azure_op *),
+                     void (*answer)(struct azure_op *));
+/* Ends the op and the call. rc: 0, or the code of the error that is in call->error. */
+void azure_finish(struct azure_op *op, int rc);
+/* Ends them with what the answer at hand means. */
+void azure_finish_failed(struct azure_op *op);
+
+/* The URL of a blob (NULL: of the container), without a query. New string. */
+char *azure_url(const struct azure *azure, const char *blob);
+/* For build: method and URL; query may be NULL. */
+void azure_request(struct azure_op *op, const char *method, const char *blob, const char *query);
+void azure_build_head(struct azure_op *op);
+
+/* ---- azure_meta.c */
+
+void azure_set_attributes(struct http_headers *headers, const struct store_call *call);
+/* One piece of metadata, its name without "x-ms-meta-". */
+void azure_take_metadata(struct store_entry *entry, const char *name, const char *value);
+void azure_take_etag(struct store_entry *entry, const char *etag);
+void azure_take_md5(struct store_entry *entry, const char *md5);
+/* Settles what a blob is once size and metadata are known: an empty one with a slash is a folder. */
+void azure_take_key(struct store_entry *entry, const char *name);
+/* From the headers of HEAD and GET; size is what they say of the whole blob. */
+void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int status,
+                const struct http_headers *headers);
+
+const char *azure_key_problem(const char *key);
+
+/* ---- azure_error.c */
+
+/* Sets call->error from the answer at hand; returns the code, negative. */
+int azure_answer_error(struct azure_op *op);
+/* The service's own code of the answer, "" when there is none. */
+void azure_service_code(const struct http_call *http, char *out, size_t cap);
+
+/* ---- azure_copy.c, azure_list.c */
+
+void azure_copy(struct azure_op *op);
+void azure_list(struct azure_op *op);
+void azure_list_free(struct azure_list *list);
+
+#endif

@@ -1,0 +1,159 @@
+/* azure_meta.c - attributes of objects as metadata of blobs, in the forms that other tools use.
+ *
+ *   mtime         rclone: RFC 3339 with nanoseconds
+ *   modtime       azcopy: nanoseconds since 1970 (read only)
+ *   permissions   azcopy: st_mode as a decimal number; with a leading 0 it is octal (read only)
+ *   is_symlink    azcopy, blobfuse2: "true", the bytes are the target
+ *   hdi_isfolder  everybody: "true" on an empty blob named like the folder
+ */
+#include <strings.h>
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "store/azure.h"
+
+#define META "x-ms-meta-"
+
+void azure_set_attributes(struct http_headers *headers, const struct store_call *call)
+{
+    char time[ACT_TIME_TEXT];
+
+    if (call->attr.mtime_ns) {
+        act_time_to_iso_ns(call->attr.mtime_ns, time);
+        http_header_set(headers, META "mtime", time);
+    }
+    if (call->attr.mode >= 0)
+        http_header_setf(headers, META "permissions", "%u",
+                         (call->attr.kind == STORE_FOLDER ? S_IFDIR : S_IFREG) |
+                             ((unsigned)call->attr.mode & 0777));
+    if (call->attr.kind == STORE_SYMLINK)
+        http_header_set(headers, META "is_symlink", "true");
+    if (call->attr.kind == STORE_FOLDER)
+        http_header_set(headers, META "hdi_isfolder", "true");
+}
+
+static int mode_from_text(const char *text)
+{
+    char *end = NULL;
+
+    errno = 0;
+    unsigned long mode = strtoul(text, &end, text[0] == '0' ? 8 : 10);
+    return errno || end == text || *end || *text == '-' ? -1 : (int)(mode & 0777);
+}
+
+void azure_take_metadata(struct store_entry *entry, const char *name, const char *value)
+{
+    int64_t ns = 0;
+
+    if (strcasecmp(name, "mtime") == 0 && act_time_from_iso_ns(value, &ns))
+        entry->mtime_ns = ns;
+    else if (strcasecmp(name, "modtime") == 0 && entry->mtime_ns == 0 && act_int_from_text(value, &ns))
+        entry->mtime_ns = ns;
+    else if (strcasecmp(name, "permissions") == 0)
+        entry->mode = mode_from_text(value);
+    else if (strcasecmp(name, "is_symlink") == 0 && strcasecmp(value, "true") == 0)
+        entry->kind = STORE_SYMLINK;
+    else if (strcasecmp(name, "hdi_isfolder") == 0 && strcasecmp(value, "true") == 0)
+        entry->kind = STORE_FOLDER;
+}
+
+void azure_take_etag(struct store_entry *entry, const char *etag)
+{
+    const char *quote = etag && *etag && *etag != '"' && !act_starts_with(etag, "W/") ? "\"" : "";
+
+    if (etag && strlen(etag) + 3 <= sizeof(entry->etag))
+        snprintf(entry->etag, sizeof(entry->etag), "%s%s%s", quote, etag, quote);
+}
+
+void azure_take_md5(struct store_entry *entry, const char *md5)
+{
+    if (md5 && strlen(md5) == sizeof(entry->md5) - 1)
+        memcpy(entry->md5, md5, sizeof(entry->md5));
+}
+
+void azure_take_key(struct store_entry *entry, const char *name)
+{
+    bool slash = act_ends_with(name, "/");
+
+    if (entry->size == 0 && slash)
+        entry->kind = STORE_FOLDER;
+    else if (entry->size != 0 && entry->kind == STORE_FOLDER)
+        entry->kind = STORE_FILE;
+    free(entry->key);
+    entry->key = act_sprintf("%s%s", name, entry->kind == STORE_FOLDER && !slash ? "/" : "");
+}
+
+void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int status,
+                const struct http_headers *headers)
+{
+    const char *md5 = http_header_get(headers, "x-ms-blob-content-md5");
+    const char *modified = http_header_get(headers, "Last-Modified");
+    const char *etag = http_header_get(headers, "ETag");
+
+    store_entry_release(entry);
+    entry->size = size;
+    for (size_t i = 0; i < headers->n; i++)
+        if (strncasecmp(headers->v[i].name, META, strlen(META)) == 0)
+            azure_take_metadata(entry, headers->v[i].name + strlen(META), headers->v[i].value);
+    azure_take_key(entry, name);
+    azure_take_etag(entry, etag);
+    /* of a range, Content-MD5 would be that of the range */
+    azure_take_md5(entry, md5 || status == 206 ? md5 : http_header_get(headers, "Content-MD5"));
+    if (modified && !act_time_from_http(modified, &entry->last_modified_s))
+        entry->last_modified_s = 0;
+}
+
+/* ---- names */
+
+/* Characters as the service counts them: UTF-16 units. */
+static size_t count_units(const char *s)
+{
+    size_t n = 0;
+
+    for (const unsigned char *c = (const unsigned char *)s; *c; c++)
+        n += (*c & 0xc0) == 0x80 ? 0 : *c >= 0xf0 ? 2 : 1;
+    return n;
+}
+
+static const char *segments_problem(const char *key)
+{
+    size_t segments = 0;
+
+    for (const char *s = key; *s; segments++) {
+        size_t n = strcspn(s, "/");
+        if (n == 1 && s[0] == '.')
+            return "contains a '.' segment";
+        if (n == 2 && s[0] == '.' && s[1] == '.')
+            return "contains a '..'";
+        if (n && s[n - 1] == '.')
+            return "contains a segment that ends in '.', which Blob Storage drops";
+        s += n + (s[n] == '/');
+    }
+    return segments > 254 ? "has more than 254 segments" : NULL;
+}
+
+const char *azure_key_problem(const char *key)
+{
+    if (*key == '\0')
+        return "is empty";
+    if (*key == '/')
+        return "is absolute";
+    if (!act_utf8_valid(key, strlen(key)))
+        return "is not valid UTF-8";
+    if (count_units(key) > 1024)
+        return "is longer than 1024 characters";
+    if (strchr(key, '\\'))
+        return "contains a backslash, which Blob Storage takes for '/'";
+    for (const unsigned char *c = (const unsigned char *)key; *c; c++)
+        if (*c == 0x7f || (*c < 0x20 && *c != '\t' && *c != '\n'))
+            return "contains a control character";
+    if (strstr(key, "\xef\xbf\xbe") || strstr(key, "\xef\xbf\xbf"))
+        return "contains U+FFFE or U+FFFF";
+    return segments_problem(key);
+}

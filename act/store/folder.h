@@ -1,0 +1,61 @@
+/* folder.h - for the files of the folder store only.
+ *
+ * Objects are plain files below a root. Nothing is ever read or written through a symbolic link: every folder
+ * between the root and the object is opened as a folder, in one openat2() or step by step.
+ */
+#ifndef ACT_STORE_FOLDER_H
+#define ACT_STORE_FOLDER_H
+
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "store/store_internal.h"
+
+/* Files with such a name are uploads under way: never listed, refused as keys. */
+#define FOLDER_PART ".act-part-"
+
+struct folder_walk;
+
+struct folder {
+    struct store store;
+    char *root; /* resolved, absolute */
+    int root_fd;
+    struct folder_walk *walk; /* where the last page of a listing ended; NULL: none */
+};
+
+/* ---- folder_path.c: from keys to files */
+
+/* The folder that holds an object, and the object's name in it. */
+struct folder_place {
+    int fd; /* O_PATH */
+    char name[NAME_MAX + 1];
+    bool is_folder; /* the key ended in '/' */
+};
+
+const char *folder_key_problem(const char *key);
+/* The same for a prefix: its last segment may be empty or a piece of a name. */
+const char *folder_prefix_problem(const char *prefix);
+
+/* Opens (O_PATH) the folder of the len bytes at path, below the root; "" is the root. With create, missing
+ * folders are made. What does not exist is -ACT_NOT_FOUND. */
+int folder_open_dir(const struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
+                    struct act_error *err);
+int folder_find(const struct folder *folder, const char *key, bool create, struct folder_place *out,
+                struct act_error *err);
+void folder_place_release(struct folder_place *place);
+
+/* Why a link of this key must not be made, or NULL: the target is absolute or leads out of the root. */
+const char *folder_link_problem(const char *key, const char *target, size_t len);
+
+void folder_etag(const struct stat *st, char out[STORE_ETAG]);
+void folder_fill(struct store_entry *entry, const char *key, const struct stat *st);
+
+/* ---- folder_list.c */
+
+/* Runs on a worker. walk is where to go on (NULL: from the marker); gives where this page ended, or NULL. */
+int folder_list(struct folder *folder, struct store_call *call, struct folder_walk **walk,
+                struct act_error *err);
+bool folder_walk_fits(const struct folder_walk *walk, const struct store_call *call);
+void folder_walk_free(struct folder_walk *walk);
+
+#endif

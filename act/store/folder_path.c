@@ -1,0 +1,213 @@
+#include "store/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+/* ---- names */
+
+static const char *segment_problem(const char *s, size_t n)
+{
+    if (n == 0)
+        return "contains an empty segment ('//')";
+    if (n == 1 && s[0] == '.')
+        return "contains a '.' segment";
+    if (n == 2 && s[0] == '.' && s[1] == '.')
+        return "contains a '..'";
+    if (n > NAME_MAX)
+        return "contains a segment of more than 255 bytes";
+    if (n >= strlen(FOLDER_PART) && memcmp(s, FOLDER_PART, strlen(FOLDER_PART)) == 0)
+        return "contains a segment that begins with '" FOLDER_PART "', kept for uploads under way";
+    return NULL;
+}
+
+/* Checks the segments of the first len bytes. */
+static const char *path_problem(const char *path, size_t len)
+{
+    const char *problem = NULL;
+
+    if (*path == '/')
+        return "is absolute";
+    if (len >= PATH_MAX)
+        return "is longer than 4095 bytes";
+    if (!act_utf8_valid(path, len))
+        return "is not valid UTF-8";
+    for (const char *s = path; !problem && s < path + len;) {
+        const char *slash = memchr(s, '/', (size_t)(path + len - s));
+        size_t n = slash ? (size_t)(slash - s) : (size_t)(path + len - s);
+        problem = segment_problem(s, n);
+        s += n + 1;
+    }
+    return problem;
+}
+
+const char *folder_key_problem(const char *key)
+{
+    return *key ? path_problem(key, strlen(key)) : "is empty";
+}
+
+const char *folder_prefix_problem(const char *prefix)
+{
+    const char *slash = strrchr(prefix, '/');
+
+    return slash ? path_problem(prefix, (size_t)(slash - prefix) + 1) : NULL;
+}
+
+/* The target may climb only at its beginning: from the link's own folder, which is a real one. "x/.." could
+ * be anywhere when x is a link itself. */
+const char *folder_link_problem(const char *key, const char *target, size_t len)
+{
+    size_t depth = 0;
+    bool climbing = true;
+
+    if (len == 0 || memchr(target, '\0', len) || len >= PATH_MAX)
+        return "a link cannot have this target";
+    if (target[0] == '/')
+        return "it is a link to an absolute path";
+    for (const char *c = key; *c; c++)
+        depth += *c == '/';
+    for (size_t i = 0; i < len;) {
+        const char *slash = memchr(target + i, '/', len - i);
+        size_t n = slash ? (size_t)(slash - target) - i : len - i;
+        bool up = n == 2 && target[i] == '.' && target[i + 1] == '.';
+        if (up && (!climbing || depth == 0))
+            return "it is a link that leads out of the folder, or may do so";
+        if (up)
+            depth--;
+        else if (n > 1 || (n == 1 && target[i] != '.'))
+            climbing = false;
+        i += n + 1;
+    }
+    return NULL;
+}
+
+/* ---- folders */
+
+static int open_step(int fd, const char *name)
+{
+    return openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static int open_or_make(int fd, const char *name, bool create)
+{
+    int next = open_step(fd, name);
+
+    if (next < 0 && errno == ENOENT && create && (mkdirat(fd, name, 0777) == 0 || errno == EEXIST))
+        next = open_step(fd, name);
+    return next;
+}
+
+/* Says why the step to name in the folder fd failed; path of len bytes names it from the root. */
+static int step_error(int fd, const char *name, const char *path, size_t len, bool create,
+                      struct act_error *err)
+{
+    int saved = errno;
+    struct stat st;
+
+    if ((saved != ENOTDIR && saved != ELOOP) || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW))
+        return act_error_errno(err, saved, "folder '%.*s'", (int)len, path);
+    if (S_ISLNK(st.st_mode))
+        return act_error_set(err, ACT_FAIL, "'%.*s' leads through a symbolic link", (int)len, path);
+    return act_error_set(err, create ? ACT_FAIL : ACT_NOT_FOUND, "'%.*s' is a file, not a folder", (int)len,
+                         path);
+}
+
+static int open_by_steps(const struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
+                         struct act_error *err)
+{
+    int fd = openat(folder->root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "folder '%s'", folder->root);
+    for (size_t i = 0; i < len;) {
+        char name[NAME_MAX + 1];
+        const char *slash = memchr(path + i, '/', len - i);
+        size_t n = slash ? (size_t)(slash - path) - i : len - i;
+
+        memcpy(name, path + i, n); /* a segment is at most NAME_MAX bytes: path_problem() */
+        name[n] = '\0';
+        int next = open_or_make(fd, name, create);
+        if (next < 0) {
+            int rc = step_error(fd, name, path, i + n, create, err);
+            close(fd);
+            return rc;
+        }
+        close(fd);
+        fd = next;
+        i += n + 1;
+    }
+    *out_fd = fd;
+    return 0;
+}
+
+/* One system call instead of one for each segment, on Linux 5.6 and later. Failure says nothing: the steps
+ * find out. */
+static int open_at_once(const struct folder *folder, const char *path, size_t len)
+{
+    struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+    char text[PATH_MAX];
+
+    memcpy(text, path, len);
+    text[len] = '\0';
+    return (int)syscall(SYS_openat2, folder->root_fd, len ? text : ".", &how, sizeof(how));
+}
+
+int folder_open_dir(const struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
+                    struct act_error *err)
+{
+    *out_fd = open_at_once(folder, path, len);
+    if (*out_fd >= 0)
+        return 0;
+    return open_by_steps(folder, path, len, create, out_fd, err);
+}
+
+int folder_find(const struct folder *folder, const char *key, bool create, struct folder_place *out,
+                struct act_error *err)
+{
+    size_t len = strlen(key);
+
+    out->is_folder = key[len - 1] == '/';
+    len -= out->is_folder;
+    const char *slash = memrchr(key, '/', len);
+    const char *name = slash ? slash + 1 : key;
+    size_t n = len - (size_t)(name - key);
+
+    memcpy(out->name, name, n); /* at most NAME_MAX bytes: folder_key_problem() */
+    out->name[n] = '\0';
+    return folder_open_dir(folder, key, slash ? (size_t)(slash - key) : 0, create, &out->fd, err);
+}
+
+void folder_place_release(struct folder_place *place)
+{
+    if (place->fd >= 0)
+        close(place->fd);
+    place->fd = -1;
+}
+
+/* ---- attributes */
+
+void folder_etag(const struct stat *st, char out[STORE_ETAG])
+{
+    snprintf(out, STORE_ETAG, "\"%jx-%jx-%" PRIx64 "-%" PRIx64 "\"", (uintmax_t)st->st_ino,
+             (uintmax_t)st->st_size, (uint64_t)act_timespec_ns(st->st_mtim),
+             (uint64_t)act_timespec_ns(st->st_ctim));
+}
+
+void folder_fill(struct store_entry *entry, const char *key, const struct stat *st)
+{
+    entry->key = act_strdup(key);
+    entry->kind = S_ISLNK(st->st_mode) ? STORE_SYMLINK : S_ISDIR(st->st_mode) ? STORE_FOLDER : STORE_FILE;
+    entry->size = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size;
+    entry->mtime_ns = act_timespec_ns(st->st_mtim);
+    entry->last_modified_s = st->st_ctim.tv_sec;
+    entry->mode = S_ISLNK(st->st_mode) ? -1 : (int)(st->st_mode & 0777);
+    folder_etag(st, entry->etag);
+}

@@ -1,0 +1,120 @@
+/* path.c - what a path in a store is, and listings of it. */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/path.h"
+#include "transfer/transfer_internal.h"
+
+char *transfer_prefix(const char *path)
+{
+    return *path ? act_sprintf("%s/", path) : act_strdup("");
+}
+
+void transfer_path_release(struct transfer_path *path)
+{
+    free(path->path);
+    *path = (struct transfer_path){0};
+}
+
+/* 1: there is a file of this key, 0: none, negative: could not be found out. */
+static int is_file(struct store *store, const char *key, struct act_error *err)
+{
+    struct store_call call = {.op = STORE_HEAD, .key = key};
+    int rc = store_do(store, &call, err);
+    bool file = rc == 0 && call.entry.kind != STORE_FOLDER;
+
+    store_call_release(&call);
+    return rc == -ACT_NOT_FOUND ? 0 : rc < 0 ? rc : file;
+}
+
+static int is_folder(struct store *store, const char *path, struct act_error *err)
+{
+    ACT_AUTOFREE char *prefix = transfer_prefix(path);
+    struct store_call call = {.op = STORE_LIST, .key = prefix, .max = 1};
+    ACT_AUTOFREE char *marker = NULL;
+
+    for (;;) {
+        int rc = store_do(store, &call, err);
+        bool some = call.page.n > 0;
+        free(marker);
+        marker = act_strdup(call.page.next);
+        store_call_release(&call);
+        if (rc < 0 || some || !marker)
+            return rc < 0 ? rc : some;
+        call.marker = marker; /* a page may be empty and still not be the last */
+    }
+}
+
+int transfer_resolve(struct store *store, const char *path, struct transfer_path *out, struct act_error *err)
+{
+    bool wants_folder = *path == '\0' || act_ends_with(path, "/");
+    ACT_AUTOFREE char *clean = act_path_clean(path);
+    const char *key = strcmp(clean, ".") == 0 ? "" : clean;
+
+    int file = wants_folder ? 0 : is_file(store, key, err);
+    if (file < 0)
+        return file;
+    int folder = is_folder(store, key, err);
+    if (folder < 0)
+        return folder;
+    if (!file && !folder)
+        return act_error_set(err, ACT_NOT_FOUND, "no such file or folder: '%s' in %s", path,
+                             store_name(store));
+    if (file && folder)
+        act_warn("'%s' is a file and a folder; the file is taken, '%s/' is the folder", path, path);
+    *out = (struct transfer_path){.store = store, .path = act_strdup(key), .is_folder = !file};
+    return 0;
+}
+
+struct lister {
+    int (*each)(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err);
+    void *arg;
+};
+
+static int list_file(const struct transfer_path *what, const struct lister *l, struct act_error *err)
+{
+    struct store_call call = {.op = STORE_HEAD, .key = what->path};
+    int rc = store_do(what->store, &call, err);
+
+    if (rc == 0)
+        rc = l->each(l->arg, &call.entry, act_path_basename(what->path), err);
+    store_call_release(&call);
+    return rc;
+}
+
+static int list_page(const struct store_page *page, size_t prefix_len, const struct lister *l,
+                     struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < page->n && rc == 0; i++)
+        rc = l->each(l->arg, &page->v[i], page->v[i].key + prefix_len, err);
+    return rc;
+}
+
+int transfer_list(const struct transfer_path *what, bool recursive,
+                  int (*each)(void *arg, const struct store_entry *entry, const char *rel,
+                              struct act_error *err),
+                  void *arg, struct act_error *err)
+{
+    struct lister l = {each, arg};
+    char *marker = NULL;
+    int rc;
+
+    if (!what->is_folder)
+        return list_file(what, &l, err);
+    ACT_AUTOFREE char *prefix = transfer_prefix(what->path);
+    do {
+        struct store_call call = {.op = STORE_LIST, .key = prefix, .delimiter = !recursive, .marker = marker};
+        rc = store_do(what->store, &call, err);
+        free(marker);
+        marker = NULL;
+        if (rc == 0) {
+            marker = act_strdup(call.page.next);
+            rc = list_page(&call.page, strlen(prefix), &l, err);
+        }
+        store_call_release(&call);
+    } while (rc == 0 && marker);
+    free(marker);
+    return rc;
+}

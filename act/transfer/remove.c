@@ -1,0 +1,157 @@
+/* remove.c - deletes what was listed, many at once. */
+#include <string.h>
+
+#include "transfer/transfer_internal.h"
+
+enum { MAX_DELETES = 32 };
+
+struct removal {
+    struct store *store;
+    const struct transfer_options *options;
+    struct transfer_report *report;
+    struct store_call list;
+    struct store_page page;
+    size_t next;  /* of the page */
+    bool listing; /* a page is under way */
+    bool last;    /* the page is the last one */
+    char *prefix, *marker;
+    int under_way, max;
+    bool stop;
+    struct act_error first;
+};
+
+struct deletion {
+    struct removal *removal;
+    char *key, *etag;
+    uint64_t size;
+    struct store_call call;
+};
+
+static void go_on(struct removal *r);
+
+static void fail(struct removal *r, const struct act_error *error)
+{
+    transfer_report_failure(r->report, error, &r->first);
+    if (transfer_is_hopeless(error))
+        r->stop = true;
+}
+
+static void count(struct removal *r, uint64_t size)
+{
+    r->report->total.done_objects++;
+    r->report->total.done_bytes += size;
+    transfer_progress_tick(r->options, r->report, false);
+}
+
+static void delete_done(struct store_call *call)
+{
+    struct deletion *d = call->arg;
+    struct removal *r = d->removal;
+
+    if (call->rc < 0 && call->rc != -ACT_NOT_FOUND)
+        fail(r, &call->error);
+    else
+        count(r, d->size);
+    store_call_release(call);
+    free(d->key);
+    free(d->etag);
+    free(d);
+    r->under_way--;
+    go_on(r);
+}
+
+static void start_delete(struct removal *r, const struct store_entry *entry)
+{
+    struct deletion *d = act_calloc(1, sizeof(*d));
+
+    d->removal = r;
+    d->key = act_strdup(entry->key);
+    d->etag = entry->etag[0] ? act_strdup(entry->etag) : NULL;
+    d->size = entry->size;
+    d->call = (struct store_call){
+        .op = STORE_DELETE, .key = d->key, .if_match = d->etag, .done = delete_done, .arg = d};
+    r->under_way++;
+    store_start(r->store, &d->call);
+}
+
+static void take_entry(struct removal *r, const struct store_entry *entry)
+{
+    r->report->total.found_objects++;
+    r->report->total.found_bytes += entry->size;
+    if (r->options->plan)
+        r->options->plan(r->options->arg, entry, entry->key);
+    if (!r->options->dry_run)
+        start_delete(r, entry);
+}
+
+static void page_done(struct store_call *call)
+{
+    struct removal *r = call->arg;
+
+    r->listing = false;
+    free(r->marker);
+    r->marker = NULL;
+    if (call->rc < 0) {
+        fail(r, &call->error);
+        r->stop = true;
+    } else {
+        r->page = call->page;
+        r->next = 0;
+        call->page = (struct store_page){0};
+        r->marker = act_strdup(r->page.next);
+        r->last = !r->marker;
+    }
+    store_call_release(call);
+    go_on(r);
+}
+
+static void list_more(struct removal *r)
+{
+    store_page_release(&r->page);
+    r->next = 0;
+    r->listing = true;
+    r->list = (struct store_call){
+        .op = STORE_LIST, .key = r->prefix, .marker = r->marker, .done = page_done, .arg = r};
+    store_start(r->store, &r->list);
+}
+
+static void go_on(struct removal *r)
+{
+    while (!r->stop && r->next < r->page.n && r->under_way < r->max)
+        take_entry(r, &r->page.v[r->next++]);
+    if (!r->stop && !r->listing && !r->last && r->next == r->page.n)
+        list_more(r);
+}
+
+static int remove_file(struct removal *r, const char *path, struct act_error *err)
+{
+    struct store_call head = {.op = STORE_HEAD, .key = path};
+    int rc = store_do(r->store, &head, err);
+
+    if (rc == 0)
+        take_entry(r, &head.entry);
+    store_call_release(&head);
+    return rc;
+}
+
+int transfer_remove(struct engine *engine, const struct transfer_path *what,
+                    const struct transfer_options *options, struct transfer_report *report,
+                    struct act_error *err)
+{
+    struct removal r = {.store = what->store, .options = options, .report = report};
+    int rc = 0;
+
+    *report = (struct transfer_report){0};
+    r.max = options->max_parts ? options->max_parts : MAX_DELETES;
+    r.prefix = transfer_prefix(what->path);
+    if (what->is_folder)
+        go_on(&r);
+    else
+        rc = remove_file(&r, what->path, err);
+    engine_run(engine, NULL);
+    transfer_progress_tick(options, report, true);
+    store_page_release(&r.page);
+    free(r.prefix);
+    free(r.marker);
+    return rc < 0 ? rc : transfer_report_result(report, &r.first, err);
+}

@@ -1,0 +1,72 @@
+# shellcheck shell=bash
+# Shared by the scripts: source it first. Sets strict mode, $root (the repository) and $jobs, and goes to $root.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+jobs=$(nproc)
+
+if [[ -t 1 && -z ${NO_COLOR:-} ]]; then
+    bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'
+else
+    bold='' dim='' plain=''
+fi
+
+say() {
+    printf '%s\n' "$*"
+}
+
+die() {
+    printf '%s: %s\n' "$(basename "$0")" "$*" >&2
+    exit 1
+}
+
+# step TITLE COMMAND...: runs a command under a heading and says how long it took. A failure ends the script, which
+# then says in which step.
+step() {
+    local started=$SECONDS
+    step_title=$1
+    shift
+    trap 'say "failed: $step_title" >&2' EXIT
+    printf '\n%s== %s%s\n' "$bold" "$step_title" "$plain"
+    "$@"
+    printf '%s== %s: ok, %d s%s\n' "$dim" "$step_title" $((SECONDS - started)) "$plain"
+    trap - EXIT
+}
+
+# as_root COMMAND...: runs a command as root, through sudo where that is needed.
+as_root() {
+    if [[ $(id -u) == 0 ]]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "'$1' needs root: run this as root or install sudo"
+    fi
+}
+
+# build_preset PRESET [TARGET...]: configures once, then builds.
+build_preset() {
+    local preset=$1 cache=()
+    shift
+    if command -v ccache >/dev/null; then
+        cache=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+    fi
+    cmake --preset "$preset" "${cache[@]}" >"build/configure-$preset.log" 2>&1 || {
+        cat "build/configure-$preset.log" >&2
+        return 1
+    }
+    cmake --build "build/$preset" --parallel "$jobs" ${1:+--target "$@"}
+}
+
+# c_files: the C sources and headers of the project, one per line.
+c_files() {
+    find act tests -name node_modules -prune -o -type f \( -name '*.c' -o -name '*.h' \) -print | sort
+}
+
+# shell_files: the shell scripts of the project, one per line.
+shell_files() {
+    grep -lrE '^#!.*\b(ba)?sh$|^# shellcheck shell=' scripts .ci aux_data tests --include='*' \
+        --exclude-dir=node_modules --exclude-dir=__pycache__ | sort
+}
+mkdir -p build

@@ -1,0 +1,1204 @@
+/* store_test.c - what every store must do, run on a folder and, when TEST_AZURE_ENDPOINT, TEST_AZURE_ACCOUNT,
+ * TEST_AZURE_CONTAINER and TEST_AZURE_KEY or TEST_AZURE_SAS are set, on Azure Blob Storage.
+ *
+ * Each test works below a prefix of its own. The container must be empty at the start. */
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "unit/test.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "store/store.h"
+
+static struct {
+    struct engine *engine;
+    struct http *http;
+    struct store *store;
+    bool azure;
+    char root[64];
+    struct act_error err;
+} t;
+
+/* ---- short forms */
+
+static struct store_call call_of(enum store_op op, const char *key)
+{
+    return (struct store_call){.op = op, .key = key, .attr.mode = -1};
+}
+
+static int put_call(struct store_call *call, const void *data, size_t len)
+{
+    call->op = STORE_PUT;
+    call->data = data;
+    call->len = len;
+    int rc = store_do(t.store, call, &t.err);
+    store_call_release(call);
+    return rc;
+}
+
+static int put(const char *key, const void *data, size_t len)
+{
+    struct store_call call = call_of(STORE_PUT, key);
+
+    return put_call(&call, data, len);
+}
+
+static void put_text(const char *key, const char *text)
+{
+    assert_ok(put(key, text, strlen(text)), t.err);
+}
+
+static int get_range(const char *key, uint64_t offset, void *sink, size_t cap, struct store_call *call)
+{
+    *call = call_of(STORE_GET, key);
+    call->offset = offset;
+    call->sink = sink;
+    call->sink_cap = cap;
+    return store_do(t.store, call, &t.err);
+}
+
+static void assert_content(const char *key, const void *data, size_t len)
+{
+    struct store_call call;
+    char *sink = act_alloc(len + 10);
+
+    assert_ok(get_range(key, 0, sink, len + 10, &call), t.err);
+    assert_int_equal(call.got, len);
+    assert_int_equal(call.entry.size, len);
+    if (len)
+        assert_memory_equal(sink, data, len);
+    store_call_release(&call);
+    free(sink);
+}
+
+static int head(const char *key, struct store_call *call)
+{
+    *call = call_of(STORE_HEAD, key);
+    return store_do(t.store, call, &t.err);
+}
+
+static int delete_key(const char *key)
+{
+    struct store_call call = call_of(STORE_DELETE, key);
+    int rc = store_do(t.store, &call, &t.err);
+
+    store_call_release(&call);
+    return rc;
+}
+
+/* All keys below prefix, read in pages of max. */
+static struct act_strv list(const char *prefix, bool delimiter, int max)
+{
+    struct act_strv keys = {0};
+    char *marker = NULL;
+    int pages = 0;
+
+    do {
+        struct store_call call = call_of(STORE_LIST, prefix);
+        call.delimiter = delimiter;
+        call.max = max;
+        call.marker = marker;
+        assert_ok(store_do(t.store, &call, &t.err), t.err);
+        for (size_t i = 0; i < call.page.n; i++)
+            act_strv_push(&keys, call.page.v[i].key);
+        free(marker);
+        marker = act_strdup(call.page.next);
+        store_call_release(&call);
+        assert_true(++pages < 5000);
+    } while (marker);
+    return keys;
+}
+
+static void assert_list(const char *prefix, bool delimiter, const char *const *expected, size_t n)
+{
+    static const int sizes[] = {0, 1, 2, 3};
+
+    for (size_t s = 0; s < COUNT(sizes); s++) {
+        struct act_strv keys = list(prefix, delimiter, sizes[s]);
+        for (size_t i = 0; i < keys.n && i < n; i++)
+            assert_string_equal(keys.v[i], expected[i]);
+        assert_int_equal(keys.n, n);
+        act_strv_release(&keys);
+    }
+}
+
+static void md5_of(const void *data, size_t len, char out[ACT_MD5_BASE64])
+{
+    struct act_md5 h;
+
+    act_md5_init(&h);
+    act_md5_add(&h, data, len);
+    act_md5_done(&h, out);
+}
+
+/* ---- whole objects */
+
+static void test_put_get(void **state)
+{
+    static const struct {
+        const char *key, *data;
+        size_t len;
+    } rows[] = {
+        {"put/text", "hello world", 11}, {"put/empty", "", 0}, {"put/nul", "\0a\0\xff\r\n\0", 7},
+        {"put/deep/er/still/x", "x", 1}, {"top", "t", 1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_ok(put(rows[i].key, rows[i].data, rows[i].len), t.err);
+        assert_content(rows[i].key, rows[i].data, rows[i].len);
+    }
+    put_text("put/text", "replaced by something longer");
+    assert_content("put/text", "replaced by something longer", 28);
+    put_text("put/text", "");
+    assert_content("put/text", "", 0);
+    assert_ok(delete_key("top"), t.err);
+}
+
+static void test_md5(void **state)
+{
+    struct store_call call = call_of(STORE_PUT, "md5/x"), seen;
+    char md5[ACT_MD5_BASE64];
+
+    (void)state;
+    md5_of("hello", 5, md5);
+    call.md5 = md5;
+    assert_ok(put_call(&call, "hello", 5), t.err);
+    assert_ok(head("md5/x", &seen), t.err);
+    assert_string_equal(seen.entry.md5, t.azure ? md5 : "");
+    store_call_release(&seen);
+    if (t.azure) {
+        assert_int_not_equal(put_call(&call, "hellO", 5), 0);
+        assert_content("md5/x", "hello", 5);
+        call = call_of(STORE_BLOCK, "md5/b");
+        call.md5 = md5;
+        call.data = "hellO";
+        call.len = 5;
+        assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
+        store_call_release(&call);
+    }
+}
+
+static void test_missing(void **state)
+{
+    struct store_call call;
+    char sink[4];
+
+    (void)state;
+    put_text("missing/file", "x");
+    assert_int_equal(head("missing/nothing", &call), -ACT_NOT_FOUND);
+    assert_non_null(strstr(t.err.text, "missing/nothing"));
+    assert_int_equal(head("missing/no/such/path", &call), -ACT_NOT_FOUND);
+    assert_int_equal(head("missing/file/below", &call), -ACT_NOT_FOUND);
+    assert_int_equal(head("missing", &call), -ACT_NOT_FOUND); /* a folder is no object */
+    assert_int_equal(get_range("missing/nothing", 0, sink, 4, &call), -ACT_NOT_FOUND);
+    assert_int_equal(get_range("missing", 0, sink, 4, &call), -ACT_NOT_FOUND);
+    assert_int_equal(get_range("missing/nothing", 5, sink, 0, &call), -ACT_NOT_FOUND);
+    assert_int_equal(delete_key("missing/nothing"), -ACT_NOT_FOUND);
+    assert_int_equal(delete_key("missing/no/path"), -ACT_NOT_FOUND);
+    assert_int_equal(delete_key("missing/nofolder/"), -ACT_NOT_FOUND);
+    assert_int_equal(head("missing/nofolder/", &call), -ACT_NOT_FOUND);
+
+    call = call_of(STORE_COPY, "missing/copy");
+    call.source = "missing/nothing";
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_NOT_FOUND);
+    assert_non_null(strstr(t.err.text, "missing/nothing"));
+    store_call_release(&call);
+}
+
+static void test_delete(void **state)
+{
+    struct store_call call;
+
+    (void)state;
+    put_text("delete/a", "a");
+    put_text("delete/b", "b");
+    assert_ok(delete_key("delete/a"), t.err);
+    assert_int_equal(head("delete/a", &call), -ACT_NOT_FOUND);
+    assert_int_equal(delete_key("delete/a"), -ACT_NOT_FOUND);
+    assert_content("delete/b", "b", 1);
+
+    call = call_of(STORE_DELETE, "delete/b");
+    call.if_match = "\"0x0\"";
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
+    assert_content("delete/b", "b", 1);
+}
+
+static void test_ranges(void **state)
+{
+    static const struct {
+        const char *key;
+        uint64_t offset;
+        size_t cap, got;
+    } rows[] = {
+        {"range/ten", 0, 10, 10},  {"range/ten", 0, 4, 4},    {"range/ten", 3, 4, 4},
+        {"range/ten", 6, 4, 4},    {"range/ten", 7, 4, 3},    {"range/ten", 9, 100, 1},
+        {"range/ten", 10, 1, 0},   {"range/ten", 10, 100, 0}, {"range/ten", 11, 1, 0},
+        {"range/ten", 1000, 7, 0}, {"range/ten", 0, 100, 10}, {"range/ten", 2, 0, 0},
+        {"range/none", 0, 1, 0},   {"range/none", 0, 0, 0},   {"range/none", 5, 5, 0},
+    };
+
+    (void)state;
+    put_text("range/ten", "0123456789");
+    put_text("range/none", "");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_call call;
+        char sink[128] = "";
+        assert_ok(get_range(rows[i].key, rows[i].offset, sink, rows[i].cap, &call), t.err);
+        assert_int_equal(call.got, rows[i].got);
+        assert_int_equal(call.entry.size, rows[i].key[6] == 't' ? 10 : 0);
+        assert_string_equal(call.entry.key, rows[i].key);
+        assert_true(call.entry.etag[0] == '"');
+        if (rows[i].got)
+            assert_memory_equal(sink, "0123456789" + rows[i].offset, rows[i].got);
+        store_call_release(&call);
+    }
+}
+
+/* ---- blocks */
+
+enum { BLOCK = 2 << 20, TOTAL = 5 << 20 };
+
+static void send_block(const char *key, struct store_upload_id id, uint32_t index, const char *data,
+                       size_t total, size_t block)
+{
+    struct store_call call = call_of(STORE_BLOCK, key);
+    size_t offset = index * block;
+    char md5[ACT_MD5_BASE64];
+
+    call.upload_id = id;
+    call.block = index;
+    call.offset = offset;
+    call.data = data + offset;
+    call.len = total - offset < block ? total - offset : block;
+    md5_of(call.data, call.len, md5);
+    call.md5 = md5;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+}
+
+static struct store_call commit_call(const char *key, struct store_upload_id id, uint32_t n, size_t total,
+                                     size_t block)
+{
+    struct store_call call = call_of(STORE_COMMIT, key);
+
+    call.upload_id = id;
+    call.n_blocks = n;
+    call.total = total;
+    call.part_size = block;
+    return call;
+}
+
+static struct store_upload_id new_id(void)
+{
+    struct store_upload_id id;
+
+    act_random(id.bytes, sizeof(id.bytes));
+    return id;
+}
+
+static char *pattern(size_t len, unsigned seed)
+{
+    char *data = act_alloc(len);
+
+    for (size_t i = 0; i < len; i++)
+        data[i] = (char)((seed = seed * 1664525 + 1013904223) >> 24);
+    return data;
+}
+
+static void test_blocks(void **state)
+{
+    static const uint32_t order[] = {2, 0, 1, 0}; /* one twice */
+    char *data = pattern(TOTAL, 1), md5[ACT_MD5_BASE64];
+    struct store_upload_id id = new_id();
+    struct store_call call, seen;
+
+    (void)state;
+    put_text("block/x", "the old one");
+    for (size_t i = 0; i < COUNT(order); i++)
+        send_block("block/x", id, order[i], data, TOTAL, BLOCK);
+    assert_content("block/x", "the old one", 11);
+    static const char *const only[] = {"block/x"};
+    assert_list("block/", false, only, 1);
+
+    md5_of(data, TOTAL, md5);
+    call = commit_call("block/x", id, 3, TOTAL, BLOCK);
+    call.attr.md5 = md5;
+    call.attr.mode = 0640;
+    call.attr.mtime_ns = 1700000000123456789;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_ok(head("block/x", &seen), t.err);
+    assert_string_equal(seen.entry.etag, call.entry.etag);
+    assert_string_equal(seen.entry.md5, t.azure ? md5 : "");
+    assert_int_equal(seen.entry.mode, 0640);
+    assert_int_equal(seen.entry.mtime_ns, 1700000000123456789);
+    store_call_release(&call);
+    store_call_release(&seen);
+    assert_content("block/x", data, TOTAL);
+    assert_list("block/", false, only, 1);
+    free(data);
+}
+
+static void test_two_uploads(void **state)
+{
+    char *one = pattern(3000, 1), *two = pattern(3000, 2);
+    struct store_upload_id id1 = new_id(), id2 = new_id();
+    struct store_call call;
+
+    (void)state;
+    send_block("two/x", id1, 0, one, 3000, 1000);
+    send_block("two/x", id2, 1, two, 3000, 1000);
+    send_block("two/x", id2, 0, two, 3000, 1000);
+    send_block("two/x", id1, 2, one, 3000, 1000);
+    send_block("two/x", id2, 2, two, 3000, 1000);
+    send_block("two/x", id1, 1, one, 3000, 1000);
+    call = commit_call("two/x", id2, 3, 3000, 1000);
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_content("two/x", two, 3000);
+
+    /* A commit discards the blocks of others on Blob Storage; a folder keeps them. */
+    call = commit_call("two/x", id1, 3, 3000, 1000);
+    int rc = store_do(t.store, &call, &t.err);
+    assert_int_equal(rc, t.azure ? -ACT_TEMPORARY : 0);
+    store_call_release(&call);
+    assert_content("two/x", t.azure ? two : one, 3000);
+    free(one);
+    free(two);
+}
+
+static void test_commit_edges(void **state)
+{
+    struct store_upload_id id = new_id();
+    struct store_call call = commit_call("edge/empty", id, 0, 0, 1000);
+
+    (void)state;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_content("edge/empty", "", 0);
+    store_call_release(&call);
+
+    put_text("edge/kept", "kept");
+    call = commit_call("edge/kept", id, 2, 2000, 1000);
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
+    assert_non_null(strstr(t.err.text, "upload it again"));
+    assert_content("edge/kept", "kept", 4);
+
+    send_block("edge/kept", id, 0, "abc", 3, 3);
+    call = call_of(STORE_DROP, "edge/kept");
+    call.upload_id = id;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_content("edge/kept", "kept", 4);
+}
+
+/* ---- attributes */
+
+static void assert_attributes(const struct store_entry *e, enum store_kind kind, int64_t mtime_ns, int mode)
+{
+    assert_int_equal(e->kind, kind);
+    assert_int_equal(e->mtime_ns, mtime_ns);
+    assert_int_equal(e->mode, mode);
+}
+
+/* The entry as HEAD, GET and LIST give it; all must agree. */
+static void assert_everywhere(const char *key, enum store_kind kind, int64_t mtime_ns, int mode)
+{
+    struct store_call call;
+    char sink[100];
+
+    assert_ok(head(key, &call), t.err);
+    assert_attributes(&call.entry, kind, mtime_ns, mode);
+    ACT_AUTOFREE char *etag = act_strdup(call.entry.etag);
+    store_call_release(&call);
+
+    assert_ok(get_range(key, 0, sink, sizeof(sink), &call), t.err);
+    assert_attributes(&call.entry, kind, mtime_ns, mode);
+    assert_string_equal(call.entry.etag, etag);
+    store_call_release(&call);
+
+    call = call_of(STORE_LIST, key);
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    if (!act_ends_with(key, "/")) { /* how a marker is stored is the store's matter */
+        assert_true(call.page.n >= 1);
+        assert_string_equal(call.page.v[0].key, key);
+        assert_attributes(&call.page.v[0], kind, mtime_ns, mode);
+        assert_string_equal(call.page.v[0].etag, etag);
+        assert_true(call.page.v[0].last_modified_s > 1600000000);
+    }
+    store_call_release(&call);
+}
+
+static void test_attributes(void **state)
+{
+    struct store_call call = call_of(STORE_PUT, "attr/exec");
+
+    (void)state;
+    call.attr.mode = 0751;
+    call.attr.mtime_ns = 1234567890987654321;
+    assert_ok(put_call(&call, "#!", 2), t.err);
+    assert_everywhere("attr/exec", STORE_FILE, 1234567890987654321, 0751);
+    call.attr.mtime_ns = 1600000000000000000;
+    call.attr.mode = 0400;
+    assert_ok(put_call(&call, "", 0), t.err);
+    assert_everywhere("attr/exec", STORE_FILE, 1600000000000000000, 0400);
+
+    call = call_of(STORE_COPY, "attr/copy");
+    call.source = "attr/exec";
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_everywhere("attr/copy", STORE_FILE, 1600000000000000000, 0400);
+}
+
+static void test_symlink(void **state)
+{
+    struct store_call call = call_of(STORE_PUT, "sym/dir/link");
+
+    (void)state;
+    call.attr.kind = STORE_SYMLINK;
+    call.attr.mtime_ns = 1500000000000000001;
+    assert_ok(put_call(&call, "../target", 9), t.err);
+    assert_everywhere("sym/dir/link", STORE_SYMLINK, 1500000000000000001, -1);
+    assert_content("sym/dir/link", "../target", 9);
+    assert_ok(put_call(&call, "other", 5), t.err); /* replaces it */
+    assert_content("sym/dir/link", "other", 5);
+
+    struct store_call part;
+    char sink[3];
+    assert_ok(get_range("sym/dir/link", 2, sink, 3, &part), t.err);
+    assert_int_equal(part.got, 3);
+    assert_memory_equal(sink, "her", 3);
+    store_call_release(&part);
+
+    call = call_of(STORE_COPY, "sym/dir/copied");
+    call.source = "sym/dir/link";
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_everywhere("sym/dir/copied", STORE_SYMLINK, 1500000000000000001, -1);
+    assert_ok(delete_key("sym/dir/link"), t.err);
+}
+
+static void test_folders(void **state)
+{
+    static const char *const with[] = {"fold/a-b", "fold/a/", "fold/full/x", "fold/full0"};
+    static const char *const level[] = {"fold/a-b", "fold/a/", "fold/full/", "fold/full0"};
+    static const char *const without[] = {"fold/a-b", "fold/full/x", "fold/full0"};
+    struct store_call call = call_of(STORE_PUT, "fold/a/");
+
+    (void)state;
+    call.attr.kind = STORE_FOLDER;
+    call.attr.mode = 0750;
+    call.attr.mtime_ns = 1500000000000000001;
+    assert_ok(put_call(&call, NULL, 0), t.err);
+    call.key = "fold/full/";
+    assert_ok(put_call(&call, NULL, 0), t.err);
+    put_text("fold/full/x", "x");
+    put_text("fold/a-b", "");
+    put_text("fold/full0", "");
+    assert_everywhere("fold/a/", STORE_FOLDER, 1500000000000000001, 0750);
+    assert_list("fold/", false, with, COUNT(with));
+    assert_list("fold", false, with, COUNT(with));
+    assert_list("fold/", true, level, COUNT(level));
+    assert_int_equal(head("fold/a", &call), -ACT_NOT_FOUND);
+    assert_ok(delete_key("fold/a/"), t.err);
+    assert_int_equal(delete_key("fold/a/"), -ACT_NOT_FOUND);
+    assert_list("fold/", false, without, COUNT(without));
+    assert_content("fold/full/x", "x", 1);
+}
+
+/* ---- conditions */
+
+static void test_conditions(void **state)
+{
+    struct store_call call = call_of(STORE_PUT, "cond/x"), seen;
+    char sink[4];
+
+    (void)state;
+    call.if_absent = true;
+    assert_ok(put_call(&call, "one", 3), t.err);
+    assert_int_equal(put_call(&call, "two", 3), -ACT_PARTIAL);
+    assert_non_null(strstr(t.err.text, "exists"));
+    assert_content("cond/x", "one", 3);
+
+    call.if_absent = false;
+    call.if_match = "\"0x123\"";
+    assert_int_equal(put_call(&call, "two", 3), -ACT_TEMPORARY);
+    assert_non_null(strstr(t.err.text, "changed"));
+    assert_ok(head("cond/x", &seen), t.err);
+    call.if_match = seen.entry.etag;
+    assert_ok(put_call(&call, "two", 3), t.err);
+    assert_int_equal(put_call(&call, "three", 5), -ACT_TEMPORARY);
+
+    struct store_call get = call_of(STORE_GET, "cond/x");
+    get.sink = sink;
+    get.sink_cap = sizeof(sink);
+    get.if_match = seen.entry.etag;
+    assert_int_equal(store_do(t.store, &get, &t.err), -ACT_TEMPORARY);
+    get.sink_cap = 0;
+    assert_int_equal(store_do(t.store, &get, &t.err), -ACT_TEMPORARY);
+    store_call_release(&seen);
+    assert_ok(head("cond/x", &seen), t.err);
+    get.if_match = seen.entry.etag;
+    get.sink_cap = sizeof(sink);
+    assert_ok(store_do(t.store, &get, &t.err), t.err);
+    assert_int_equal(get.got, 3);
+    assert_string_equal(get.entry.etag, seen.entry.etag);
+    store_call_release(&get);
+    store_call_release(&seen);
+    assert_content("cond/x", "two", 3);
+}
+
+static void test_commit_conditions(void **state)
+{
+    struct store_upload_id id = new_id();
+    struct store_call call;
+
+    (void)state;
+    put_text("ccond/x", "old");
+    send_block("ccond/x", id, 0, "new", 3, 3);
+    call = commit_call("ccond/x", id, 1, 3, 3);
+    call.if_absent = true;
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_PARTIAL);
+    call.if_absent = false;
+    call.if_match = "\"0x123\"";
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
+    assert_content("ccond/x", "old", 3);
+    call.if_match = NULL;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_content("ccond/x", "new", 3);
+}
+
+/* ---- listing */
+
+static void test_list(void **state)
+{
+    static const char *const keys[] = {"ls/a-b", "ls/a.txt",   "ls/a/x",          "ls/a/y/z",     "ls/a0",
+                                       "ls/voc", "ls/voc2/1x", "ls/voc2/deep/2x", "ls/voc2012/3x"};
+    static const char *const top[] = {"ls/a-b", "ls/a.txt", "ls/a/",      "ls/a0",
+                                      "ls/voc", "ls/voc2/", "ls/voc2012/"};
+    static const char *const voc2[] = {"ls/voc2/1x", "ls/voc2/deep/2x"};
+    static const char *const vo[] = {"ls/voc", "ls/voc2/", "ls/voc2012/"};
+
+    (void)state;
+    for (size_t i = COUNT(keys); i-- > 0;)
+        put_text(keys[i], "x");
+    assert_list("ls/", false, keys, COUNT(keys));
+    assert_list("ls/", true, top, COUNT(top));
+    assert_list("ls/voc2/", false, voc2, COUNT(voc2));
+    assert_list("ls/vo", false, keys + 5, 4);
+    assert_list("ls/vo", true, vo, COUNT(vo));
+    assert_list("ls/voc2", true, vo + 1, 2);
+    assert_list("ls/voc2/", true, (const char *const[]){"ls/voc2/1x", "ls/voc2/deep/"}, 2);
+    assert_list("ls/voc2/d", true, (const char *const[]){"ls/voc2/deep/"}, 1);
+    assert_list("ls/a0", false, keys + 4, 1);
+    assert_list("ls/a", false, keys, 5);
+    assert_list("ls/nothing", false, NULL, 0);
+    assert_list("ls/voc2/nothing/", false, NULL, 0);
+    assert_list("ls/voc/", false, NULL, 0);
+    assert_list("nothing/at/all", true, NULL, 0);
+}
+
+static void test_list_entries(void **state)
+{
+    struct store_call call = call_of(STORE_LIST, "entries/");
+
+    (void)state;
+    put_text("entries/a", "12345");
+    put_text("entries/dir/b", "");
+    call.delimiter = true;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_int_equal(call.page.n, 2);
+    assert_int_equal(call.page.v[0].kind, STORE_FILE);
+    assert_int_equal(call.page.v[0].size, 5);
+    assert_int_equal(call.page.v[1].kind, STORE_PREFIX);
+    assert_null(call.page.next);
+    store_call_release(&call);
+}
+
+static void test_list_many(void **state)
+{
+    enum { N = 1200 };
+    static const int sizes[] = {0, 7, 500, 1199, 1200, 1201};
+    char key[64];
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        snprintf(key, sizeof(key), "many/d%02d/obj-%05d", i / 100, (i * 7919) % N);
+        assert_ok(put(key, key, 3), t.err);
+    }
+    struct act_strv all = list("many/", false, 0);
+    assert_int_equal(all.n, N);
+    for (size_t i = 1; i < all.n; i++)
+        assert_true(strcmp(all.v[i - 1], all.v[i]) < 0);
+    for (size_t s = 0; s < COUNT(sizes); s++) {
+        struct act_strv paged = list("many/", false, sizes[s]);
+        assert_int_equal(paged.n, N);
+        for (size_t i = 0; i < paged.n; i++)
+            assert_string_equal(paged.v[i], all.v[i]);
+        act_strv_release(&paged);
+    }
+    struct act_strv folders = list("many/", true, 5);
+    assert_int_equal(folders.n, 12);
+    act_strv_release(&folders);
+    act_strv_release(&all);
+}
+
+static void test_awkward_names(void **state)
+{
+    static const char *const names[] = {
+        "tab\there",
+        "new\nline",
+        " lead",
+        "!",
+        "\"double\"",
+        "#hash",
+        "$dollar",
+        "%25",
+        "%41",
+        "%zz",
+        "&amp;",
+        "'single'",
+        "(paren)",
+        "*star",
+        "+plus",
+        ",comma",
+        "-dash",
+        "0x",
+        ";semi",
+        "<lt>",
+        "=eq",
+        "?quest",
+        "@at",
+        "A",
+        "[br]",
+        "^caret",
+        "`tick`",
+        "a",
+        "a b",
+        "a.b.c",
+        "b ",
+        "{cur}",
+        "|pipe",
+        "~tilde",
+        "\xc3\xa9t\xc3\xa9",
+        "e\xcc\x81",
+        "\xe4\xb8\xad\xe6\x96\x87",
+        "\xf0\x9f\x8e\x89",
+    };
+    char longest[201];
+
+    (void)state;
+    memset(longest, 'n', 200);
+    longest[200] = '\0';
+    struct act_strv expected = {0};
+    for (size_t i = 0; i < COUNT(names); i++)
+        act_strv_pushf(&expected, "awk/%s", names[i]);
+    act_strv_pushf(&expected, "awk/%s", longest);
+    act_strv_sort(&expected);
+    for (size_t i = 0; i < expected.n; i++) {
+        const char *key = expected.v[i];
+        assert_null(store_key_problem(t.store, key));
+        assert_ok(put(key, key, strlen(key)), t.err);
+    }
+    for (size_t i = 0; i < expected.n; i++)
+        assert_content(expected.v[i], expected.v[i], strlen(expected.v[i]));
+    assert_list("awk/", false, (const char *const *)expected.v, expected.n);
+    for (size_t i = 0; i < expected.n; i++)
+        assert_ok(delete_key(expected.v[i]), t.err);
+    assert_list("awk/", false, NULL, 0);
+    act_strv_release(&expected);
+}
+
+static void test_key_problems(void **state)
+{
+    static const char *const bad[] = {"",  "/abs",  "..",  "../x",         "a/../b",     "a/..",
+                                      ".", "a/./b", "./a", "\xff\xfe.txt", "a/\xc0\xaf", "a/\xed\xa0\x80"};
+    char *huge = act_calloc(1, 5001);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        assert_non_null(store_key_problem(t.store, bad[i]));
+        assert_int_not_equal(put(bad[i], "x", 1), 0);
+    }
+    memset(huge, 'x', 5000);
+    assert_non_null(store_key_problem(t.store, huge));
+    assert_int_equal(put(huge, "x", 1), -ACT_FAIL);
+    for (size_t i = 1; i < 5000; i += 2)
+        huge[i] = '/';
+    assert_non_null(store_key_problem(t.store, huge));
+    free(huge);
+    assert_null(store_key_problem(t.store, "a/b c/\xc3\xa9.tar.gz"));
+    assert_null(store_key_problem(t.store, "folder/"));
+    assert_int_equal(put("folder/", "x", 1), -ACT_USAGE); /* not with the kind of a file */
+}
+
+static void test_copy(void **state)
+{
+    struct store_call call = call_of(STORE_COPY, "copy/new/to & fro"), seen;
+    char *data = pattern(1000000, 3);
+
+    (void)state;
+    assert_ok(put("copy/from \xc3\xa9", data, 1000000), t.err);
+    call.source = "copy/from \xc3\xa9";
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_ok(head(call.key, &seen), t.err);
+    assert_string_equal(call.entry.etag, seen.entry.etag);
+    store_call_release(&call);
+    store_call_release(&seen);
+    assert_content("copy/new/to & fro", data, 1000000);
+    put_text("copy/new/to & fro", "old");
+    assert_ok(store_do(t.store, &call, &t.err), t.err); /* replaces */
+    store_call_release(&call);
+    assert_content("copy/new/to & fro", data, 1000000);
+    free(data);
+}
+
+/* Many calls at once: each ends once, none mixes with another. */
+static void one_done(struct store_call *call)
+{
+    ++*(int *)call->arg;
+}
+
+static void test_concurrent(void **state)
+{
+    enum { N = 60 };
+    static struct store_call calls[N];
+    static char keys[N][32];
+    int done = 0;
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < N; i++) {
+            snprintf(keys[i], sizeof(keys[i]), "conc/k%02d", i);
+            calls[i] = call_of(round ? STORE_HEAD : STORE_PUT, keys[i]);
+            calls[i].data = keys[i];
+            calls[i].len = round ? 0 : (size_t)i % 8;
+            calls[i].done = one_done;
+            calls[i].arg = &done;
+            store_start(t.store, &calls[i]);
+        }
+        engine_run(t.engine, NULL);
+        for (int i = 0; i < N; i++) {
+            assert_ok(calls[i].rc, calls[i].error);
+            if (round)
+                assert_int_equal(calls[i].entry.size, i % 8);
+            store_call_release(&calls[i]);
+        }
+    }
+    assert_int_equal(done, 2 * N);
+}
+
+/* ---- the folder store alone */
+
+static char *in_root(const char *path)
+{
+    return act_sprintf("%s/root/%s", t.root, path);
+}
+
+static void test_folder_never_through_links(void **state)
+{
+    ACT_AUTOFREE char *link = in_root("evil"), *outside = act_sprintf("%s/outside", t.root);
+    ACT_AUTOFREE char *victim = act_sprintf("%s/outside/victim", t.root), *to_file = in_root("direct");
+    struct store_call call;
+    char sink[10];
+
+    (void)state;
+    assert_int_equal(mkdir(outside, 0755), 0);
+    assert_ok(act_file_write(victim, "safe", 4, 0644, &t.err), t.err);
+    assert_int_equal(symlink(outside, link), 0);
+    assert_int_equal(symlink(victim, to_file), 0);
+
+    assert_int_equal(put("evil/victim", "gone", 4), -ACT_FAIL);
+    assert_non_null(strstr(t.err.text, "leads through a symbolic link"));
+    assert_int_equal(put("evil/new/x", "gone", 4), -ACT_FAIL);
+    assert_int_equal(get_range("evil/victim", 0, sink, 10, &call), -ACT_FAIL);
+    assert_int_equal(head("evil/victim", &call), -ACT_FAIL);
+    assert_int_equal(delete_key("evil/victim"), -ACT_FAIL);
+    call = call_of(STORE_BLOCK, "evil/victim");
+    call.data = "gone";
+    call.len = 4;
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_FAIL);
+    call = call_of(STORE_LIST, "evil/");
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_FAIL);
+    call = call_of(STORE_PUT, "evil/");
+    call.attr.kind = STORE_FOLDER;
+    assert_int_equal(put_call(&call, NULL, 0), -ACT_FAIL);
+
+    put_text("direct", "replaced, not followed");
+    struct stat st;
+    assert_int_equal(lstat(to_file, &st), 0);
+    assert_true(S_ISREG(st.st_mode));
+    char *text = NULL;
+    size_t len = 0;
+    assert_ok(act_file_read(victim, 100, &text, &len, &t.err), t.err);
+    assert_string_equal(text, "safe");
+    free(text);
+    assert_int_equal(unlink(link), 0);
+}
+
+static void test_folder_link_targets(void **state)
+{
+    static const struct {
+        const char *key, *target;
+        bool fine;
+    } rows[] = {
+        {"l/x", "y", true},
+        {"l/x", "../y", true},
+        {"l/x", "../../y", false},
+        {"x", "../y", false},
+        {"l/x", "/etc/passwd", false},
+        {"l/x", "a/../b", false},
+        {"l/x", "./../y", true},
+        {"l/x", "", false},
+        {"l/m/x", "../..", true},
+        {"l/m/x", "../../..", false},
+        {"l/x", "a/..", false},
+        {"l/x", "...", true},
+        {"l/x", ".", true},
+        {"l/x", "..", true},
+        {"x", "..", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_call call = call_of(STORE_PUT, rows[i].key);
+        call.attr.kind = STORE_SYMLINK;
+        int rc = put_call(&call, rows[i].target, strlen(rows[i].target));
+        if (rc != (rows[i].fine ? 0 : -ACT_DENIED))
+            fail_msg("%s -> %s: %d", rows[i].key, rows[i].target, rc);
+    }
+    struct store_call call = call_of(STORE_PUT, "l/x");
+    call.attr.kind = STORE_SYMLINK;
+    assert_int_equal(put_call(&call, "a\0b", 3), -ACT_DENIED);
+}
+
+static void test_folder_collisions(void **state)
+{
+    struct store_call call = call_of(STORE_PUT, "coll/file/");
+
+    (void)state;
+    put_text("coll/file", "x");
+    put_text("coll/dir/x", "x");
+    assert_int_equal(put("coll/file/below", "x", 1), -ACT_FAIL);
+    assert_non_null(strstr(t.err.text, "is a file, not a folder"));
+    assert_int_equal(put("coll/dir", "x", 1), -ACT_FAIL);
+    assert_non_null(strstr(t.err.text, "folder of this name"));
+    call.attr.kind = STORE_FOLDER;
+    assert_int_equal(put_call(&call, NULL, 0), -ACT_FAIL);
+    assert_int_equal(delete_key("coll/dir/"), -ACT_FAIL);
+    assert_non_null(strstr(t.err.text, "not empty"));
+    assert_non_null(store_key_problem(t.store, "x/.act-part-1"));
+    assert_int_equal(put(".act-part-1/x", "x", 1), -ACT_FAIL);
+    static const char *const keys[] = {"coll/dir/x", "coll/file"};
+    assert_list("coll/", false, keys, COUNT(keys)); /* and no part file is left */
+}
+
+static void test_folder_odd_files(void **state)
+{
+    ACT_AUTOFREE char *pipe_path = in_root("odd/pipe"), *bad = in_root("odd/bad\xff");
+    ACT_AUTOFREE char *part = in_root("odd/.act-part-0123");
+    static const char *const keys[] = {"odd/x"};
+    struct store_call call;
+
+    (void)state;
+    put_text("odd/x", "x");
+    assert_int_equal(mkfifo(pipe_path, 0644), 0);
+    assert_ok(act_file_write(part, "x", 1, 0644, &t.err), t.err);
+    assert_list("odd/", false, keys, 1);
+    assert_int_equal(head("odd/pipe", &call), -ACT_FAIL);
+
+    assert_ok(act_file_write(bad, "x", 1, 0644, &t.err), t.err);
+    call = call_of(STORE_LIST, "odd/");
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_FAIL);
+    assert_non_null(strstr(t.err.text, "odd/bad\\xff"));
+    assert_null(call.page.next);
+    store_call_release(&call);
+    assert_int_equal(unlink(bad), 0);
+}
+
+static void test_folder_bad_prefix(void **state)
+{
+    static const char *const bad[] = {"../", "/etc/", "a//b", "./", "a/../b"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct store_call call = call_of(STORE_LIST, bad[i]);
+        assert_int_equal(store_do(t.store, &call, &t.err), -ACT_FAIL);
+    }
+}
+
+static void test_folder_unreadable(void **state)
+{
+    ACT_AUTOFREE char *dir = in_root("secret/dir");
+    struct store_call call = call_of(STORE_LIST, "secret/");
+
+    (void)state;
+    bool root = geteuid() == 0; /* who reads everything */
+    put_text("secret/dir/x", "x");
+    assert_int_equal(chmod(dir, 0), 0);
+    assert_int_equal(root ? seteuid(65534) : 0, 0);
+    int rc = store_do(t.store, &call, &t.err);
+    assert_int_equal(root ? seteuid(0) : 0, 0);
+    assert_int_equal(chmod(dir, 0755), 0);
+    store_call_release(&call);
+    assert_int_equal(rc, -ACT_DENIED);
+    assert_non_null(strstr(t.err.text, "secret/dir"));
+}
+
+static void test_folder_changing(void **state)
+{
+    ACT_AUTOFREE char *path = in_root("chg/x");
+    struct store_call call, get;
+    char sink[10];
+
+    (void)state;
+    put_text("chg/x", "one");
+    assert_ok(head("chg/x", &call), t.err);
+    assert_ok(act_file_write(path, "two", 3, 0644, &t.err), t.err);
+    get = call_of(STORE_GET, "chg/x");
+    get.sink = sink;
+    get.sink_cap = sizeof(sink);
+    get.if_match = call.entry.etag;
+    assert_int_equal(store_do(t.store, &get, &t.err), -ACT_TEMPORARY);
+    store_call_release(&call);
+}
+
+static void test_folder_part_length(void **state)
+{
+    struct store_upload_id id = new_id();
+    struct store_call call;
+
+    (void)state;
+    send_block("len/x", id, 1, "abcdefghij", 10, 5);
+    send_block("len/x", id, 0, "abcdefghij", 10, 5);
+    call = commit_call("len/x", id, 2, 11, 5);
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
+    assert_non_null(strstr(t.err.text, "10 of 11 bytes"));
+    call.total = 10;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_content("len/x", "abcdefghij", 10);
+}
+
+static void test_folder_url(void **state)
+{
+    char *url = NULL;
+
+    (void)state;
+    assert_ok(store_url(t.store, "a b/\xc3\xa9%", "r", 60, &url, &t.err), t.err);
+    assert_true(act_starts_with(url, "file:///"));
+    assert_true(act_ends_with(url, "/root/a%20b/%C3%A9%25"));
+    free(url);
+    assert_int_equal(store_url(t.store, "a", "rw", 60, &url, &t.err), -ACT_USAGE);
+    assert_true(act_starts_with(store_name(t.store), "folder:/"));
+}
+
+static void test_folder_open(void **state)
+{
+    ACT_AUTOFREE char *missing = act_sprintf("%s/nowhere", t.root), *link = act_sprintf("%s/link", t.root);
+    ACT_AUTOFREE char *root = act_sprintf("%s/root", t.root), *file = in_root("file");
+    struct store *store = NULL;
+
+    (void)state;
+    assert_int_equal(store_folder_open(t.http, missing, false, &store, &t.err), -ACT_NOT_FOUND);
+    put_text("file", "x");
+    assert_int_not_equal(store_folder_open(t.http, file, false, &store, &t.err), 0);
+    assert_int_equal(symlink(root, link), 0);
+    assert_ok(store_folder_open(t.http, link, false, &store, &t.err), t.err); /* the root may be a link */
+    struct store_call call = call_of(STORE_HEAD, "file");
+    assert_ok(store_do(store, &call, &t.err), t.err);
+    store_call_release(&call);
+    store_free(store);
+    assert_ok(delete_key("file"), t.err);
+}
+
+/* Files that appear and vanish while a listing is paged. */
+static void test_folder_list_moving(void **state)
+{
+    struct store_call call = call_of(STORE_LIST, "mov/");
+
+    (void)state;
+    put_text("mov/a/1", "x");
+    put_text("mov/b/1", "x");
+    put_text("mov/b/2", "x");
+    put_text("mov/c", "x");
+    call.max = 1;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_string_equal(call.page.v[0].key, "mov/a/1");
+    ACT_AUTOFREE char *marker = act_strdup(call.page.next);
+    store_call_release(&call);
+    assert_ok(delete_key("mov/b/1"), t.err);
+    assert_ok(delete_key("mov/b/2"), t.err);
+    assert_ok(delete_key("mov/b/"), t.err);
+    call.marker = marker;
+    call.max = 0;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_int_equal(call.page.n, 1);
+    assert_string_equal(call.page.v[0].key, "mov/c");
+    assert_null(call.page.next);
+    store_call_release(&call);
+}
+
+/* ---- Blob Storage alone */
+
+static int open_azure(const char *key, const char *container, const char *endpoint, struct store **out)
+{
+    struct store_azure_options options = {.account = getenv("TEST_AZURE_ACCOUNT"),
+                                          .container = container,
+                                          .endpoint = endpoint,
+                                          .key = key,
+                                          .sas = key ? NULL : getenv("TEST_AZURE_SAS")};
+
+    return store_azure_open(t.http, &options, out, &t.err);
+}
+
+static int head_there(struct store *store)
+{
+    struct store_call call = call_of(STORE_LIST, "");
+    int rc = store_do(store, &call, &t.err);
+
+    store_call_release(&call);
+    store_free(store);
+    return rc;
+}
+
+static void test_azure_refused(void **state)
+{
+    struct store *store = NULL;
+    const char *endpoint = getenv("TEST_AZURE_ENDPOINT"), *container = getenv("TEST_AZURE_CONTAINER");
+
+    (void)state;
+    assert_ok(open_azure("bm90IHRoZSBrZXk=", container, endpoint, &store), t.err);
+    assert_int_equal(head_there(store), -ACT_DENIED);
+    assert_int_equal(t.err.http_status, 403);
+    assert_true(t.err.service_code[0] && t.err.request_id[0]);
+    assert_non_null(strstr(t.err.text, "HTTP 403"));
+
+    assert_ok(open_azure(getenv("TEST_AZURE_KEY"), container, "http://127.0.0.1:1/x", &store), t.err);
+    assert_int_equal(head_there(store), -ACT_TEMPORARY);
+
+    if (!getenv("TEST_AZURE_KEY"))
+        return; /* a SAS is for one container: another one is denied */
+    assert_ok(open_azure(getenv("TEST_AZURE_KEY"), "no-such-container", endpoint, &store), t.err);
+    assert_int_equal(head_there(store), -ACT_NOT_FOUND);
+    assert_non_null(strstr(t.err.text, "ContainerNotFound"));
+}
+
+static void test_azure_url(void **state)
+{
+    struct http_call call = {.method = "GET"};
+    char *url = NULL;
+
+    (void)state;
+    put_text("url/a b&\xc3\xa9", "by url");
+    assert_ok(store_url(t.store, "url/a b&\xc3\xa9", "r", 600, &url, &t.err), t.err);
+    call.url = url;
+    assert_ok(http_do(t.http, &call, &t.err), t.err);
+    assert_int_equal(call.status, 200);
+    assert_string_equal(call.body_text.data, "by url");
+    http_call_release(&call);
+
+    if (!getenv("TEST_AZURE_KEY"))
+        return;
+    assert_ok(store_url(t.store, NULL, "rl", 600, &url, &t.err), t.err);
+    call = (struct http_call){.method = "GET", .url = act_sprintf("%s&restype=container&comp=list", url)};
+    free(url);
+    assert_ok(http_do(t.http, &call, &t.err), t.err);
+    assert_int_equal(call.status, 200);
+    http_call_release(&call);
+}
+
+static void test_azure_stranger(void **state)
+{
+    /* The name is legal on Blob Storage, and a folder cannot have it. */
+    (void)state;
+    put_text("str/a", "file");
+    put_text("str/a/b", "below the file");
+    static const char *const keys[] = {"str/a", "str/a/b"}, *const level[] = {"str/a", "str/a/"};
+    assert_list("str/", false, keys, 2);
+    assert_list("str/", true, level, 2);
+    assert_true(act_starts_with(store_name(t.store), "blob:"));
+}
+
+/* ---- */
+
+static int setup_engine(void)
+{
+    t.engine = engine_new(NULL);
+    t.http = http_new(t.engine, &(struct http_options){.max_retries = 2});
+    return 0;
+}
+
+static int setup_folder(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    (void)state;
+    setup_engine();
+    snprintf(t.root, sizeof(t.root), "%.40s/act-store-XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
+    if (!mkdtemp(t.root))
+        return -1;
+    ACT_AUTOFREE char *root = act_sprintf("%s/root", t.root);
+    return store_folder_open(t.http, root, true, &t.store, &t.err);
+}
+
+static int setup_azure(void **state)
+{
+    (void)state;
+    setup_engine();
+    t.azure = true;
+    int rc = open_azure(getenv("TEST_AZURE_KEY"), getenv("TEST_AZURE_CONTAINER"),
+                        getenv("TEST_AZURE_ENDPOINT"), &t.store);
+    if (rc)
+        fprintf(stderr, "%s\n", t.err.text);
+    return rc;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    store_free(t.store);
+    http_free(t.http);
+    engine_free(t.engine);
+    return t.azure ? 0 : act_remove_tree(t.root, &t.err);
+}
+
+#define COMMON_TESTS                                                                                         \
+    cmocka_unit_test(test_put_get), cmocka_unit_test(test_md5), cmocka_unit_test(test_missing),              \
+        cmocka_unit_test(test_delete), cmocka_unit_test(test_ranges), cmocka_unit_test(test_blocks),         \
+        cmocka_unit_test(test_two_uploads), cmocka_unit_test(test_commit_edges),                             \
+        cmocka_unit_test(test_attributes), cmocka_unit_test(test_symlink), cmocka_unit_test(test_folders),   \
+        cmocka_unit_test(test_conditions), cmocka_unit_test(test_commit_conditions),                         \
+        cmocka_unit_test(test_list), cmocka_unit_test(test_list_entries), cmocka_unit_test(test_list_many),  \
+        cmocka_unit_test(test_awkward_names), cmocka_unit_test(test_key_problems),                           \
+        cmocka_unit_test(test_copy), cmocka_unit_test(test_concurrent)
+
+int main(void)
+{
+    static const struct CMUnitTest folder_tests[] = {
+        COMMON_TESTS,
+        cmocka_unit_test(test_folder_never_through_links),
+        cmocka_unit_test(test_folder_link_targets),
+        cmocka_unit_test(test_folder_collisions),
+        cmocka_unit_test(test_folder_odd_files),
+        cmocka_unit_test(test_folder_bad_prefix),
+        cmocka_unit_test(test_folder_unreadable),
+        cmocka_unit_test(test_folder_changing),
+        cmocka_unit_test(test_folder_part_length),
+        cmocka_unit_test(test_folder_url),
+        cmocka_unit_test(test_folder_open),
+        cmocka_unit_test(test_folder_list_moving),
+    };
+    static const struct CMUnitTest azure_tests[] = {
+        COMMON_TESTS,
+        cmocka_unit_test(test_azure_refused),
+        cmocka_unit_test(test_azure_url),
+        cmocka_unit_test(test_azure_stranger),
+    };
+
+    if (getenv("TEST_AZURE_ENDPOINT"))
+        return cmocka_run_group_tests_name("azure", azure_tests, setup_azure, teardown);
+    return cmocka_run_group_tests_name("folder", folder_tests, setup_folder, teardown);
+}

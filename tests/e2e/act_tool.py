@@ -1,0 +1,190 @@
+"""Runs the real program in a scratch project, and looks at what it left behind."""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+RUN_ID = re.compile(r"[A-Za-z0-9_-]+_\d+_[0-9a-f]{8}")
+SANITIZER = re.compile(rb"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:")
+FINAL = ("Completed", "Failed", "Canceled")
+
+
+class Result:
+    """What one command did. out and err are text in which bytes that are not UTF-8 survive."""
+
+    def __init__(self, words, done):
+        self.words, self.status = words, done.returncode
+        self.raw_out, self.raw_err = done.stdout, done.stderr
+        self.out = done.stdout.decode("utf-8", "surrogateescape")
+        self.err = done.stderr.decode("utf-8", "surrogateescape")
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+    def __repr__(self):
+        return f"a {' '.join(map(repr, self.words))}\nstatus {self.status}\n{self.out}\n{self.err}"
+
+
+class Act:
+    """The program `a` in one project, with an ACT_HOME of its own."""
+
+    def __init__(self, programs, scratch):
+        self.programs = pathlib.Path(programs)
+        self.scratch = scratch
+        self.project = scratch / "project"
+        self.home = scratch / "act-home"
+        self.store = scratch / "store"
+        self.env = {
+            "PATH": f"{self.programs}:/usr/bin:/bin",
+            "HOME": str(scratch / "home"),
+            "ACT_HOME": str(self.home),
+            "LANG": "C.UTF-8",
+            "ASAN_OPTIONS": "detect_leaks=1",
+            "UBSAN_OPTIONS": "print_stacktrace=1",
+        }
+        for folder in (self.project / "aux_data/aml", self.project / "aux_data/configs", scratch / "home"):
+            folder.mkdir(parents=True)
+        self.account("store", folder=str(self.store))
+        self.cluster("aml")
+
+    # ---- configuration
+
+    def account(self, name, **keys):
+        path = self.project / f"aux_data/configs/{name}.yaml"
+        path.write_text("".join(f"{k}: {json.dumps(v)}\n" for k, v in keys.items()))
+        path.chmod(0o600)
+        return path
+
+    def cluster(self, name, account="store", folders=("data", "output"), below="files", extra=None):
+        """A cluster file of platform local; extra is merged into its top level."""
+        account = f"aux_data/configs/{account}.yaml"
+        params = {"code_path": {"azure_blob_config_file": account, "path": f"{below}/code/project.zip"}}
+        for folder in folders:
+            params[f"{folder}_folder"] = {"azure_blob_config_file": account, "path": f"{below}/{folder}"}
+        config = {"platform": "local", "experiment_name": "exp", "config_param": params, **(extra or {})}
+        path = self.project / f"aux_data/aml/{name}.yaml"
+        path.write_text(json.dumps(config, indent=2))  # JSON is YAML
+        return path
+
+    def write(self, path, content=b"", mtime=None):
+        """A file of the project."""
+        path = self.project / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        if mtime is not None:
+            os.utime(path, (mtime, mtime))
+        return path
+
+    # ---- running
+
+    def start(self, *words, env=None, cwd=None, **popen):
+        return subprocess.Popen(
+            [self.programs / "a", *map(os.fsencode, map(as_word, words))],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**self.env, **(env or {})}, cwd=cwd or self.project, **popen)
+
+    def run(self, *words, status=0, env=None, cwd=None, timeout=120, **popen):
+        """Runs `a words...` and expects an exit status (a number, a tuple of them, or None for any)."""
+        process = self.start(*words, env=env, cwd=cwd, **popen)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            raise AssertionError(f"a {words} did not end within {timeout} s\n{out}\n{err}") from None
+        result = Result(words, subprocess.CompletedProcess(words, process.returncode, out, err))
+        assert not SANITIZER.search(err), result
+        wanted = status if isinstance(status, tuple) else (status,)
+        assert status is None or result.status in wanted, result
+        return result
+
+    def fail(self, *words, status=1, match="", **options):
+        """Expects a failure with one clear message: a single line 'act: ...', nothing on stdout."""
+        result = self.run(*words, status=status, **options)
+        messages = [line for line in result.err.splitlines() if not line.startswith("act: warning: ")]
+        assert len(messages) == 1 and messages[0].startswith("act: "), result
+        assert result.out == "", result
+        assert not messages[0].rstrip().endswith("."), result
+        assert re.search(match, messages[0]), (match, result)
+        return messages[0]
+
+    def submit(self, *words, before=(), **options):
+        """Submits a command and returns the run id, which must be all there is on stdout."""
+        result = self.run(*before, "submit", *words, **options)
+        assert RUN_ID.fullmatch(result.out.rstrip("\n")) and result.out.count("\n") == 1, result
+        return result.out.strip()
+
+    def finish(self, *words, before=(), status=0):
+        """Submits a command, waits for its end, and returns its run id."""
+        run = self.submit(*words, before=before)
+        self.run("wait", run, status=status)
+        return run
+
+    # ---- looking
+
+    def info(self, run):
+        runs = [r for r in self.run("q", "--json").json["runs"] if r["id"] == run]
+        assert len(runs) == 1, (run, runs)
+        return runs[0]
+
+    def state(self, run):
+        return self.info(run)["state"]
+
+    def until(self, condition, what, timeout=60):
+        """Waits until condition() gives something true, and returns it."""
+        end = time.monotonic() + timeout
+        while time.monotonic() < end:
+            value = condition()
+            if value:
+                return value
+            time.sleep(0.05)
+        raise AssertionError(f"did not happen within {timeout} s: {what}")
+
+    def until_state(self, run, *states):
+        return self.until(lambda: self.state(run) in states and self.state(run), f"{run} is {states}")
+
+    def log(self, run, rank=0):
+        """The log of a rank, fetched by `a q`; bytes."""
+        self.run("q", run)
+        return (self.project / f"assets/{run}/user_logs/std_log_process_{rank}.txt").read_bytes()
+
+    def lines(self, run, rank=0):
+        return self.log(run, rank).decode("utf-8", "surrogateescape").splitlines()
+
+    def run_dir(self, run):
+        """The run's folder on this machine."""
+        found = [p for p in self.home.rglob(run) if p.is_dir()]
+        assert len(found) == 1, found
+        return found[0]
+
+    def processes(self):
+        """Process ids of everything that runs with this ACT_HOME, and their command lines."""
+        marker = b"ACT_HOME=" + os.fsencode(self.home)
+        found = {}
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                if marker in (entry / "environ").read_bytes().split(b"\0"):
+                    found[int(entry.name)] = (entry / "cmdline").read_bytes().split(b"\0")[:-1]
+            except OSError:
+                continue
+        return {pid: words for pid, words in found.items() if words}
+
+    def clean_up(self):
+        """Ends whatever a test left running. Returns what that was."""
+        left = self.processes()
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        return left
+
+
+def as_word(word):
+    return word if isinstance(word, (bytes, str)) else str(word)

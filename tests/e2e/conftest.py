@@ -1,0 +1,223 @@
+"""Fixtures: the program in a scratch project, a blob service, its other clients, and a proxy that breaks things.
+
+The programs are those of build/dev, or of the build folder that ACT_BUILD names."""
+import base64
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import types
+import uuid
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+MODULES = HERE.parent / "node_modules"
+sys.path.insert(0, str(HERE))
+
+from act_tool import Act  # noqa: E402
+from blob_service import BlobService  # noqa: E402
+from fault_proxy import FaultProxy  # noqa: E402
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "smoke: one test of each area, for a second build")
+    config.addinivalue_line("markers", "leaves_processes: ends with processes still running, on purpose")
+
+
+@pytest.fixture(scope="session")
+def programs():
+    """The folder with a, act and act-node."""
+    folder = pathlib.Path(os.environ.get("ACT_BUILD", ROOT / "build/dev")).resolve() / "act"
+    for name in ("a", "act", "act-node"):
+        assert (folder / name).exists(), f"{folder / name} is missing: scripts/build dev"
+    return folder
+
+
+@pytest.fixture
+def scratch():
+    """A short path: sockets live below it."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="act-"))
+    yield folder
+    subprocess.run(["chmod", "-R", "u+rwX", folder], check=False, stderr=subprocess.DEVNULL)
+    shutil.rmtree(os.fsencode(folder))  # as bytes: names need not be UTF-8
+
+
+@pytest.fixture
+def act(request, programs, scratch):
+    tool = Act(programs, scratch)
+    yield tool
+    left = tool.clean_up()
+    if left and not request.node.get_closest_marker("leaves_processes"):
+        pytest.fail(f"processes were left running: {left}")
+
+
+@pytest.fixture
+def two_ranks():
+    if os.cpu_count() < 2:
+        pytest.skip("this machine has one processor: no two ranks")
+
+
+# ---- the blob service
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@pytest.fixture(scope="session")
+def azurite():
+    """Azurite, the emulator of the Blob service, as a BlobService."""
+    program = MODULES / "azurite/dist/src/blob/main.js"
+    if not program.exists():
+        pytest.skip("azurite is not installed: scripts/install-deps --test")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="act-azurite-"))
+    key = base64.b64encode(os.urandom(64)).decode()
+    port = free_port()
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen(
+            ["node", program, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", folder / "data",
+             "--disableTelemetry", "--skipApiVersionCheck", "--silent"],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
+            env={**os.environ, "AZURITE_ACCOUNTS": f"actaccount:{key}"})
+    try:
+        for _ in range(600):
+            assert process.poll() is None, (folder / "log").read_text()
+            with socket.socket() as s:
+                if s.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        else:
+            pytest.fail("azurite did not start")
+        yield BlobService(port, "actaccount", key)
+    finally:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def container(azurite):
+    """The name of a fresh container."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    azurite.create(name)
+    yield name
+    azurite.request("DELETE", name, {"restype": "container"}, expect=None)
+
+
+@pytest.fixture(params=["folder", pytest.param("azure", id="azure")])
+def stored(request, act):
+    """The project with its data in a store of each kind, and the store seen from the other side."""
+    if request.param == "folder":
+        return FolderPeer(act)
+    return AzurePeer(act, request.getfixturevalue("azurite"), request.getfixturevalue("container"))
+
+
+class FolderPeer:
+    """The folder store: its objects are plain files."""
+    kind = "folder"
+
+    def __init__(self, act):
+        self.act, self.root = act, act.store / "files"
+
+    def keys(self):
+        if not self.root.exists():
+            return {}
+        return {str(p.relative_to(self.root)): p.stat().st_size for p in self.root.rglob("*") if p.is_file()}
+
+    def get(self, key):
+        return (self.root / key).read_bytes()
+
+    def put(self, key, data):
+        path = self.root / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+class AzurePeer:
+    """A container of Azurite, by the client of the tests."""
+    kind = "azure"
+
+    def __init__(self, act, service, container):
+        self.act, self.service, self.container = act, service, container
+        act.account("store", account_name=service.account, account_key=service.key, container_name=container,
+                    endpoint=service.endpoint)
+
+    def keys(self):
+        return {k.removeprefix("files/"): v for k, v in self.service.list(self.container, "files/").items()}
+
+    def get(self, key):
+        return self.service.get(f"{self.container}/files/{key}")
+
+    def put(self, key, data):
+        self.service.put(f"{self.container}/files/{key}", data)
+
+
+@pytest.fixture
+def azure(act, azurite, container):
+    """The project with everything in a fresh container of Azurite."""
+    return AzurePeer(act, azurite, container)
+
+
+@pytest.fixture
+def proxy(act, azure):
+    """The same behind a proxy that can be told to break things."""
+    server = FaultProxy(("127.0.0.1", azure.service.port))
+    act.account("store", account_name=azure.service.account, account_key=azure.service.key,
+                container_name=azure.container, endpoint=f"http://127.0.0.1:{server.port}/{azure.service.account}")
+    yield server
+    server.close()
+
+
+# ---- the other clients of the service
+
+
+@pytest.fixture
+def azcopy(azure, scratch):
+    """azcopy on the container: azcopy.copy(source, destination) where blob(key) names a blob."""
+    found = sorted(MODULES.glob("@azure-tools/azcopy-linux/dist/bin/azcopy_linux_*"))
+    if not found:
+        pytest.skip("azcopy is not installed: scripts/install-deps --test")
+    sas = azure.service.container_sas(azure.container)
+
+    def blob(key):
+        return f"{azure.service.endpoint}/{azure.container}/files/{key}?{sas}"
+
+    def copy(source, destination, direction, *options):
+        logs = scratch / "azcopy"
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(scratch / "home"), "AZCOPY_LOG_LOCATION": str(logs),
+               "AZCOPY_JOB_PLAN_LOCATION": str(logs), "AZCOPY_DISABLE_SYSLOG": "true"}
+        done = subprocess.run([found[0], "copy", source, destination, "--from-to", direction, "--recursive",
+                               "--skip-version-check", *options], env=env, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout
+    return types.SimpleNamespace(blob=blob, copy=copy)
+
+
+@pytest.fixture
+def rclone(azure, scratch):
+    """rclone on the container: rclone("copy", remote("data"), folder)."""
+    if not shutil.which("rclone"):
+        pytest.skip("rclone is not installed: scripts/install-deps --test")
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(scratch / "home"), "RCLONE_CONFIG": str(scratch / "rclone.conf"),
+           "RCLONE_CONFIG_PEER_TYPE": "azureblob",
+           "RCLONE_CONFIG_PEER_SAS_URL": f"{azure.service.endpoint}/{azure.container}?"
+                                         + azure.service.container_sas(azure.container)}
+
+    def run(*words):
+        done = subprocess.run(["rclone", *words], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+    return types.SimpleNamespace(run=run, remote=lambda key: f"peer:{azure.container}/files/{key}")

@@ -1,0 +1,162 @@
+"""The command line itself: help, versions, what is typed wrongly, and what goes where."""
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+VERBS = {
+    "init": ["initc", "initi", "initic"], "submit": [], "local": [], "query": ["q"], "qr": [], "qq": [],
+    "qf": ["f", "failed"], "logs": [], "wait": [], "abort": ["a"], "resubmit": [], "upload": ["u"],
+    "download": ["d"], "ls": [], "rm": [], "url": [], "config": [], "completion": [], "help": [],
+}
+ALL = [name for verb, aliases in VERBS.items() for name in (verb, *aliases)]
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("verb", ALL)
+def test_help_of_every_verb(act, verb):
+    """On stdout, with status 0, examples first, even where there is no valid configuration."""
+    (act.project / "aux_data/aml/aml.yaml").write_text("{broken")
+    result = act.run(verb, "--help")
+    assert result.err == ""
+    lines = result.out.splitlines()
+    example = next(i for i, line in enumerate(lines) if re.match(r"\s+(id=\$\()?a ", line))
+    options = next((i for i, line in enumerate(lines) if re.match(r"\s+-", line)), len(lines))
+    assert example < options and example < 8, "examples come first"
+    assert max(map(len, lines)) <= 100
+    assert act.run("help", verb).out == result.out
+    assert act.run(verb, "-h").out == result.out
+
+
+@pytest.mark.smoke
+def test_overview(act, scratch):
+    result = act.run("help", cwd=scratch)
+    assert result.err == ""
+    for verb in VERBS:
+        assert re.search(rf"\b{verb}\b", result.out), verb
+    assert act.run("--help").out == result.out
+    nothing = act.run(status=(0, 2))
+    assert "submit" in nothing.out + nothing.err
+
+
+def test_help_after_the_command_is_the_commands(act):
+    run = act.finish("echo", "--help", "--version", before=("-n", "1"))
+    assert act.lines(run) == ["--help --version"]
+
+
+@pytest.mark.smoke
+def test_version(act, scratch):
+    result = act.run("--version", cwd=scratch)
+    assert re.fullmatch(r"act \d+\.\d+\.\d+\S*\n", result.out) and result.err == ""
+    assert act.run("--version", env={"HOME": "/nonexistent", "ACT_HOME": "/nonexistent"}).out == result.out
+
+
+def test_the_program_by_its_long_name(act):
+    done = subprocess.run([act.programs / "act", "--version"], env=act.env, stdout=subprocess.PIPE)
+    assert done.stdout == act.run("--version").raw_out
+
+
+@pytest.mark.parametrize("typed, meant", [
+    (["sumbit", "x"], "submit"), (["dowload", "x"], "download"), (["quer"], "query"), (["--clutser", "x", "q"], "--cluster"),
+    (["q", "--jsno"], "--json"), (["-c", "aml", "uplod", "x"], "upload"),
+])
+def test_did_you_mean(act, typed, meant):
+    assert meant in act.fail(*typed, status=2)
+
+
+def test_did_you_mean_a_folder(act):
+    act.write("dta/x", "x")
+    assert "data" in act.fail("u", "dta/x", status=3)
+
+
+@pytest.mark.parametrize("words", [
+    ["q", "--max"], ["-n", "submit", "true"], ["-c"], ["logs"], ["wait"], ["abort"], ["resubmit"], ["u"], ["d"], ["ls"],
+    ["rm"], ["url"], ["config"], ["config", "shwo"], ["wait", "a", "b"], ["--no-such-option"], ["q", "--max", "x"],
+    ["help", "nothing"], ["submit", "--follow", "x"], ["completion", "tcsh"], ["init", "extra"], [""],
+])
+def test_usage_errors(act, words):
+    act.run(*words, status=125 if words[0] == "wait" else 2)
+    act.fail(*words, status=None)
+
+
+@pytest.mark.parametrize("words", [["q", "--json"], ["qr", "--json"], ["ls", "--json", "data"],
+                                   ["config", "show", "--json"], ["--json", "q"]])
+def test_json_is_versioned(act, words):
+    act.write("data/a", "a")
+    act.run("u", "data")
+    result = act.run(*words)
+    assert json.loads(result.out)["version"] == 1
+    assert result.err == ""
+
+
+def test_no_colour_into_a_pipe(act):
+    act.finish("true", before=("-n", "1"))
+    act.finish("false", before=("-n", "1"), status=1)
+    for words in (["q"], ["help"], ["submit", "--help"], ["config", "show"]):
+        assert b"\x1b" not in act.run(*words, env={"TERM": "xterm-256color", "FORCE_COLOR": "1"}).raw_out
+
+
+def terminal(act, *words, **env):
+    """What a command shows on a terminal."""
+    import pty
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(act.project)
+        os.execve(act.programs / "a", ["a", *words], {**act.env, "TERM": "xterm-256color", **env})
+    text = b""
+    while True:
+        try:
+            data = os.read(fd, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        text += data
+    os.waitpid(pid, 0)
+    os.close(fd)
+    return text
+
+
+def test_colour_on_a_terminal_unless_no_color(act):
+    act.finish("false", before=("-n", "1"), status=1)
+    assert b"\x1b[" in terminal(act, "q")
+    assert b"\x1b[" not in terminal(act, "q", NO_COLOR="1")
+    assert b"\x1b[" not in terminal(act, "q", "--json")
+
+
+def test_hostile_log_on_a_terminal(act):
+    act.write("evil.py", r"import sys; sys.stdout.buffer.write(b'\x1b]0;title\x07\x1b[2J\x9bxx plain\n')")
+    run = act.finish("python3", "evil.py", before=("-n", "1"))
+    shown = terminal(act, "logs", run)
+    assert b"plain" in shown and b"\x1b]" not in shown and b"\x1b[2J" not in shown and b"\x07" not in shown
+    assert act.run("logs", run).raw_out == b"\x1b]0;title\x07\x1b[2J\x9bxx plain\n", "into a pipe it goes as it is"
+
+
+def test_full_stdout_is_an_error(act):
+    with open("/dev/full", "wb") as full:
+        for words in (["--version"], ["help"], ["config", "show"]):
+            done = subprocess.run([act.programs / "a", *words], stdout=full, stderr=subprocess.PIPE, env=act.env,
+                                  cwd=act.project)
+            assert done.returncode == 1 and done.stderr.startswith(b"act: "), words
+
+
+def test_home_that_cannot_be_written(act):
+    act.fail("q", match="(?i)/proc/nowhere", status=None, env={"ACT_HOME": "/proc/nowhere"})
+    act.fail("submit", "true", match="(?i)/proc/nowhere", status=None, env={"ACT_HOME": "/proc/nowhere"})
+
+
+@pytest.mark.parametrize("shell, check", [("bash", ["bash", "-n"]), ("zsh", None), ("fish", None)])
+def test_completion_scripts(act, shell, check):
+    script = act.run("completion", shell).out
+    assert "__complete" in script
+    if check:
+        subprocess.run(check, input=script.encode(), check=True)
+
+
+def test_completion_knows_verbs_runs_and_folders(act):
+    run = act.finish("true", before=("-n", "1"))
+    assert "submit" in act.run("__complete", "su").out.split()
+    assert run in act.run("__complete", "wait", "").out
+    assert act.run("__complete", "-c", "").status == 0

@@ -1,0 +1,265 @@
+"""Configuration: which file, which value, where it came from, and what is wrong with it."""
+import json
+import os
+
+import pytest
+
+
+def values(act, *words, **options):
+    """{key: {"value", "origin"}} of `a config show --json`."""
+    whole = act.run(*words, "config", "show", "--json", **options).json
+    assert whole["version"] == 1
+    return whole["values"]
+
+
+def shown(act, key, *words, **options):
+    return values(act, *words, **options)[key]
+
+
+EVERYTHING = """\
+# every key, as files of the original have them
+azure_blob_config_file: null
+datastore_name: null
+aml_config: aux_data/aml/config.json
+config_param:
+   code_path:
+       azure_blob_config_file: ./aux_data/configs/account.yaml # the blob account
+       path: path/to/code.zip
+   data_folder:
+       azure_blob_config_file: ./aux_data/configs/account.yaml
+       path: path/to/data/
+       storage_type: blob
+       datastore_name: my_store
+       blob_cache_timeout: 120
+       submit_with_url: false
+       mode: ro_mount
+   output_folder:
+       azure_blob_config_file: ./aux_data/configs/account.yaml
+       path: path/to/output
+use_custom_docker: true
+compute_target: NC24RSV3
+platform: local
+docker:
+    image: amsword/setup:py38pt112cu11
+    address: registry.example.com
+    username: me
+    password: pass-word-of-docker
+experiment_name: experiment_name
+use_cli_auth: True
+multi_process: True
+gpu_per_node: 4
+process_count_per_node: 1
+preemption_allowed: false
+elastic_num_gpu: [4, 8]
+singularity_sla_tier: Standard
+singularity_instance_type: 'AISupercomputer.ND40rs_v2'
+interpreter_path: /opt/conda/bin/python
+aks_compute: false
+env:
+   NCCL_IB_DISABLE: '0'
+compile_args: --fast
+sleep_if_fail: false
+sleep_if_succeed: no
+num_gpu: 2
+zip_options:
+    - '-x'
+    - '\\*src/py-faster-rcnn/\\*'
+"""
+
+
+def everything(act):
+    act.write("aux_data/aml/aml.yaml", EVERYTHING)
+    act.write("aux_data/aml/config.json", json.dumps(
+        {"subscription_id": "sub-id", "resource_group": "group", "workspace_name": "space"}))
+    act.account("account", account_name="acct", account_key="c2VjcmV0LWtleQ==", sas_token="?sv=1&sig=secret-sig",
+                container_name="cont")
+
+
+@pytest.mark.smoke
+def test_files_of_the_original_work_unchanged(act):
+    everything(act)
+    result = act.run("config", "show", "--json")
+    assert "warning" not in result.err, result
+    text = result.out
+    for word in ("experiment_name", "path/to/code.zip", "sub-id", "NC24RSV3", "ro_mount", "ND40rs_v2"):
+        assert word in text, word
+    got = result.json["values"]
+    assert got["num_gpu"]["value"] == 2
+    assert got["num_gpu"]["origin"].startswith("aux_data/aml/aml.yaml:")
+    assert got["experiment_name"]["origin"].split(":")[1] == str(
+        EVERYTHING.splitlines().index("experiment_name: experiment_name") + 1)
+    assert act.run("config", "check").err == ""
+
+
+def test_secrets_are_masked(act):
+    everything(act)
+    for words in (("config", "show"), ("config", "show", "--json"), ("config", "check")):
+        result = act.run(*words)
+        for secret in ("pass-word-of-docker", "c2VjcmV0LWtleQ==", "secret-sig"):
+            assert secret not in result.out + result.err
+
+
+def test_built_in_cluster(act, scratch):
+    empty = scratch / "empty"
+    empty.mkdir()
+    whole = act.run("config", "show", "--json", cwd=empty).json
+    assert whole["cluster"] == "local" and whole["file"] is None
+    assert whole["project_root"] == str(empty)
+    assert whole["values"]["platform"]["value"] == "local"
+    act.run("-c", "local", "config", "show")
+    result = act.run("submit", "echo", "no set-up at all", cwd=empty)
+    act.run("wait", result.out.strip(), cwd=empty)
+    assert act.run("logs", result.out.strip(), cwd=empty).out == "no set-up at all\n"
+
+
+def test_which_file(act):
+    act.cluster("aml", extra={"experiment_name": "from-aml"})
+    act.cluster("eu", extra={"experiment_name": "from-eu"})
+    other = act.write("elsewhere/special.yaml", (act.project / "aux_data/aml/eu.yaml").read_text().replace(
+        "from-eu", "from-path"))
+    key = "experiment_name"
+    assert shown(act, key)["value"] == "from-aml"
+    assert shown(act, key, "-c", "eu")["value"] == "from-eu"
+    assert shown(act, key, "--cluster=eu")["value"] == "from-eu"
+    assert shown(act, key, env={"AML_CONFIG_PATH": str(other)})["value"] == "from-path"
+    assert shown(act, key, env={"AML_CONFIG_PATH": "elsewhere/special.yaml"})["value"] == "from-path"
+    assert shown(act, key, "-c", "eu", env={"AML_CONFIG_PATH": str(other)})["value"] == "from-eu"
+    deep = act.project / "a/b/c"
+    deep.mkdir(parents=True)
+    whole = act.run("config", "show", "--json", cwd=deep).json
+    assert whole["project_root"] == str(act.project) and whole["values"][key]["value"] == "from-aml"
+
+
+def test_precedence(act):
+    act.cluster("aml", extra={"num_gpu": 1, "compile_args": "file"})
+    key = "compile_args"
+    env = {"ACT_COMPILE_ARGS": "environment"}
+    assert shown(act, key) == {"value": "file", "origin": shown(act, key)["origin"]}
+    assert shown(act, key, env=env)["value"] == "environment"
+    assert shown(act, key, "-p", "compile_args: param", env=env)["value"] == "param"
+    assert shown(act, key, "-ca", "flag", "-p", "compile_args: param", env=env)["value"] == "flag"
+    assert "-ca" in shown(act, key, "-ca", "flag")["origin"]
+    assert "-p" in shown(act, key, "-p", "compile_args: param")["origin"]
+    assert "ACT_COMPILE_ARGS" in shown(act, key, env=env)["origin"]
+    assert shown(act, "num_gpu", "-p", "num_gpu: 2", "-p", "{num_gpu: 4}")["value"] == 4
+
+
+def test_params_reach_the_run(act):
+    act.write("say.sh", 'echo "$GREETING"')
+    run = act.finish("sh", "say.sh", before=("-p", "env: {GREETING: 'hello from -p'}", "-n", "1"))
+    assert act.lines(run) == ["hello from -p"]
+
+
+# ---- what is wrong
+
+
+def test_unknown_cluster(act):
+    act.cluster("europe")
+    message = act.fail("-c", "eurpe", "config", "show", status=(3, 7))
+    assert "eurpe" in message and "europe" in message
+    act.fail("-c", "../../etc/passwd", "config", "show", status=(2, 3, 7))
+
+
+def test_unknown_key_warns_with_place_and_nearest_key(act):
+    path = act.project / "aux_data/aml/aml.yaml"
+    path.write_text("platform: local\nexperiment_nam: x\n" + "config_param:\n  code_path: {path: a.zip}\n")
+    result = act.run("config", "show", status=None)
+    assert "aux_data/aml/aml.yaml:2:1" in result.err and "experiment_name" in result.err
+    result = act.run("config", "check", status=7)
+    assert "aux_data/aml/aml.yaml:2:1" in result.out + result.err
+
+
+@pytest.mark.parametrize("text, place", [
+    ("platform: [local\n", ":"),
+    ("platform: local\n  bad: indent\n", ":2:"),
+    ("platform: mars\n", ":1:"),
+    ("platform: local\ngpu_per_node: many\n", ":2:"),
+    ("platform: local\nnum_gpu: -3\n", ":2:"),
+    ("- a\n- list\n", ":1:"),
+    ("platform: local\nconfig_param: nonsense\n", ":2:"),
+    ("platform: local\nconfig_param:\n  data_folder: {path: ../../x, azure_blob_config_file: aux_data/configs/store.yaml}"
+     "\n", ":3:"),
+    ("a: &a [x, x]\nb: &b [*a, *a]\n" + "".join(
+        f"{chr(c)}: &{chr(c)} [{', '.join(['*' + chr(c - 1)] * 20)}]\n" for c in range(99, 110)), ":"),
+    ("platform: \"\\xff\n", ":"),
+    ("\0\0\0", ":"),
+])
+def test_invalid_files(act, text, place):
+    (act.project / "aux_data/aml/aml.yaml").write_text(text)
+    result = act.run("config", "check", status=7)
+    assert "aux_data/aml/aml.yaml" + place in result.out + result.err, result
+    act.fail("submit", "true", status=7, match="aux_data/aml/aml.yaml")
+    assert act.run("q", "--json").json["runs"] == []
+
+
+def test_missing_and_unreadable_files(act):
+    (act.project / "aux_data/configs/store.yaml").unlink()
+    message = act.fail("ls", "data", status=(3, 7), match="aux_data/configs/store.yaml")
+    assert "No such file" in message
+    assert "aux_data/configs/store.yaml" in act.run("config", "check", status=7).out
+    act.fail("config", "show", status=(3, 7), match="nowhere.yaml", env={"AML_CONFIG_PATH": "nowhere.yaml"})
+    act.write("aux_data/aml/aml.yaml", "platform: aml\naml_config: aux_data/aml/config.json\n")
+    assert "config.json" in act.run("config", "check", status=7).out
+    act.write("aux_data/aml/config.json", "{not json")
+    assert "config.json:1" in act.run("config", "check", status=7).out
+
+
+@pytest.mark.parametrize("account, words", [
+    ({}, "account_name"), ({"account_name": "a"}, "container_name"),
+    ({"account_name": "a", "container_name": "c", "account_key": "not base64!"}, "account_key"),
+    ({"account_name": "a", "container_name": "c", "account_key": "eA==", "endpoint": "ftp://x"}, "endpoint"),
+    ({"account_name": "a", "container_name": "c", "account_key": "eA==", "auth": "magic"}, "auth"),
+    ({"folder": 7, "account_name": ["x"]}, "account_name"),
+])
+def test_invalid_account_files(act, account, words):
+    act.account("store", **account)
+    message = act.fail("ls", "data", status=(4, 7))
+    assert words in message and "store.yaml" in message
+    result = act.run("config", "check", status=7)
+    assert words in result.out
+
+
+def test_account_file_that_others_can_read(act):
+    act.account("store", account_name="a", account_key="c2VjcmV0LWtleQ==", container_name="c",
+                endpoint="http://127.0.0.1:1/a").chmod(0o644)
+    result = act.run("ls", "data", status=None, env={"ACT_MAX_RETRIES": "0"})
+    assert "warning" in result.err and "store.yaml" in result.err and "600" in result.err
+    assert "c2VjcmV0LWtleQ" not in result.err
+
+
+def test_bad_params(act):
+    act.fail("-p", "{unclosed", "config", "show", status=(2, 7), match="-p")
+    act.fail("-p", "num_gpu: many", "config", "show", status=(2, 7), match="num_gpu")
+    result = act.run("-p", "num_gpuu: 1", "config", "show", status=None)
+    assert "num_gpu" in result.err
+
+
+def test_a_platform_that_this_version_cannot_drive(act):
+    act.cluster("aml", extra={"platform": "k8s"})
+    act.fail("submit", "true", status=7, match="k8s")
+    act.run("u", "data", status=3)
+    act.write("data/a", "a")
+    act.run("u", "data")  # the data verbs need no platform
+
+
+def test_folder_with_a_space_and_relative_account_folder(act):
+    act.account("store", folder="my store")
+    act.write("data/a", "a")
+    (act.project / "sub").mkdir()
+    act.run("u", "../data/a", cwd=act.project / "sub")
+    assert (act.project / "my store/files/data/a").read_text() == "a"
+
+
+def test_examples_of_the_repository_are_valid(act):
+    """The files that people copy."""
+    import pathlib
+    examples = pathlib.Path(__file__).resolve().parents[2] / "aux_data"
+    for kind in ("aml", "configs"):
+        for path in (examples / kind).glob("*.example.yaml"):
+            target = act.write(f"aux_data/{kind}/{path.name.replace('.example', '')}", path.read_text())
+            target.chmod(0o600)
+    act.account("folder_account", folder=str(act.store))
+    for cluster in ("local", "aml"):
+        result = act.run("-c", cluster, "config", "check")
+        assert result.err == "", result
+    assert os.path.exists(examples / "example/train.py")

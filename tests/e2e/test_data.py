@@ -1,0 +1,590 @@
+"""u, d, ls, rm, url: the mapped folders, in a folder store and in the Blob service, seen from both sides."""
+import base64
+import hashlib
+import os
+import random
+import re
+import shutil
+import ssl
+import stat
+import subprocess
+import urllib.error
+import urllib.request
+
+import pytest
+
+from fault_proxy import FaultProxy
+
+AWKWARD_NAMES = ["two words.txt", "it's", 'say "hi"', "Grüße 世界 🚀.txt", "a+b&c=d#e?f.txt", "100%", "%41", "semi;colon", "-dash",
+                 "$HOME", "*", "[x]", "{y}", "comma,", "a!b", "tilde~", ".hidden", "UPPER", "upper"]
+
+
+def content(size, seed=0):
+    return random.Random(seed).randbytes(size)
+
+
+def tree(folder):
+    """{relative path: bytes} of all files below a folder."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def entries(act, *words):
+    """{name: entry} of `a ls --json`."""
+    whole = act.run("ls", "--json", *words).json
+    assert whole["version"] == 1
+    return {e["name"]: e for e in whole["entries"]}
+
+
+def away(act, path):
+    """Takes a local path away, so that a download has to bring it."""
+    target = act.project / path
+    shutil.rmtree(target) if target.is_dir() else target.unlink()
+
+
+# ---- up and down
+
+
+@pytest.mark.smoke
+def test_round_trip_of_a_folder(act, stored):
+    files = {f"data/voc/{i}/{name}": content(50 + i, i) for i, name in enumerate(AWKWARD_NAMES)}
+    files["data/voc/empty"] = b""
+    for path, data in files.items():
+        act.write(path, data, mtime=1_500_000_000 + len(data))
+    result = act.run("u", "data/voc")
+    assert result.out == "" and result.err.strip(), "the summary is for people: stderr"
+    assert stored.keys() == {path: len(data) for path, data in files.items()}
+    for path, data in files.items():
+        assert stored.get(path) == data
+    away(act, "data/voc")
+    act.run("d", "data/voc")
+    assert tree(act.project / "data") == {path.removeprefix("data/"): data for path, data in files.items()}
+    for path, data in files.items():
+        assert (act.project / path).stat().st_mtime == 1_500_000_000 + len(data), path
+
+
+def test_round_trip_of_a_file(act, stored):
+    act.write("data/one.txt", "one", mtime=1_234_567_890)
+    act.write("data/two.txt", "two")
+    act.run("upload", "data/one.txt")
+    assert stored.keys() == {"data/one.txt": 3}
+    away(act, "data/one.txt")
+    act.run("download", "data/one.txt")
+    assert (act.project / "data/one.txt").read_text() == "one"
+    assert (act.project / "data/one.txt").stat().st_mtime == 1_234_567_890
+
+
+def test_a_name_is_not_a_prefix(act, stored):
+    for path in ("data/voc2/a", "data/voc2012/b", "data/voc2.txt"):
+        act.write(path, path)
+    act.run("u", "data/voc2")
+    assert set(stored.keys()) == {"data/voc2/a"}
+    act.run("u", "data")
+    away(act, "data")
+    act.run("d", "data/voc2")
+    assert tree(act.project / "data") == {"voc2/a": b"data/voc2/a"}
+    assert set(entries(act, "data/voc2")) <= {"voc2/a", "a", "data/voc2/a"}
+    act.run("-y", "rm", "data/voc2")
+    assert set(stored.keys()) == {"data/voc2012/b", "data/voc2.txt"}
+
+
+def test_the_whole_mapped_folder_and_spellings_of_paths(act, stored):
+    act.write("data/x/y", "y")
+    act.write("data/z", "z")
+    act.run("u", "./data/")
+    assert set(stored.keys()) == {"data/x/y", "data/z"}
+    away(act, "data")
+    act.run("d", str(act.project / "data/x"))
+    act.run("d", "z", cwd=act.project / "data")
+    assert tree(act.project / "data") == {"x/y": b"y", "z": b"z"}
+
+
+def test_several_paths(act, stored):
+    act.write("data/a", "a")
+    act.write("output/b", "b")
+    act.run("u", "data/a", "output/b")
+    assert set(stored.keys()) == {"data/a", "output/b"}
+
+
+def test_blocks(act, stored):
+    data = content(20_000_000 + 12345)
+    act.write("data/big.bin", data)
+    act.run("u", "data/big.bin")
+    assert stored.get("data/big.bin") == data
+    away(act, "data/big.bin")
+    act.run("d", "data/big.bin")
+    assert (act.project / "data/big.bin").read_bytes() == data
+
+
+def test_many_small_files(act, stored):
+    files = {f"data/many/{i % 7}/{i:04}": str(i).encode() for i in range(600)}
+    for path, data in files.items():
+        act.write(path, data)
+    act.run("u", "data/many")
+    assert len(stored.keys()) == 600
+    away(act, "data/many")
+    act.run("d", "data/many")
+    assert tree(act.project / "data/many") == {p.removeprefix("data/many/"): d for p, d in files.items()}
+
+
+def test_unchanged_is_not_moved_again(act, azure, proxy):
+    for i in range(5):
+        act.write(f"data/f{i}", f"content {i}", mtime=1_600_000_000 + i)
+    act.run("u", "data")
+    assert sum(method == "PUT" for method, _ in proxy.seen) == 5
+    proxy.seen.clear()
+    act.run("u", "data")
+    assert not [m for m, _ in proxy.seen if m == "PUT"]
+    act.write("data/f3", "changed 3", mtime=1_700_000_000)
+    act.run("u", "data")
+    assert [p for m, p in proxy.seen if m == "PUT"] == [f"/actaccount/{azure.container}/files/data/f3"]
+    proxy.seen.clear()
+    act.run("d", "data")
+    assert not [p for m, p in proxy.seen if m == "GET" and "comp=list" not in p]
+
+
+def test_changed_at_the_other_side_comes_down(act, stored):
+    act.write("data/f", "mine", mtime=1_500_000_000)
+    act.run("u", "data/f")
+    stored.put("data/f", b"theirs!")
+    act.run("d", "data/f")
+    assert (act.project / "data/f").read_bytes() == b"theirs!"
+
+
+def test_dry_run_moves_nothing(act, stored):
+    act.write("data/a", "a")
+    result = act.run("u", "--dry-run", "data/a")
+    assert "data/a" in result.out + result.err
+    assert stored.keys() == {}
+    stored.put("data/b", b"b")
+    act.run("d", "--dry-run", "data/b")
+    assert not (act.project / "data/b").exists()
+    act.run("rm", "--dry-run", "data/b")
+    assert set(stored.keys()) == {"data/b"}
+
+
+def test_modes_links_and_empty_folders(act, stored):
+    act.write("data/run.sh", "#!/bin/sh\n").chmod(0o755)
+    (act.project / "data/link").symlink_to("run.sh")
+    (act.project / "data/empty").mkdir()
+    act.run("u", "data")
+    away(act, "data")
+    act.run("d", "data")
+    data = act.project / "data"
+    assert data.joinpath("run.sh").stat().st_mode & 0o777 == 0o755
+    assert os.readlink(data / "link") == "run.sh"
+    assert (data / "empty").is_dir()
+
+
+# ---- clear errors
+
+
+def test_paths_that_are_not_there(act, stored):
+    act.fail("u", "data/nothing", status=3, match="data/nothing")
+    act.fail("d", "data/nothing", status=3, match="data/nothing")
+    act.fail("ls", "data/nothing", status=3)
+    act.fail("-y", "rm", "data/nothing", status=3)
+    act.fail("url", "data/nothing", status=3)
+    assert not (act.project / "data").exists(), "nothing is made for what does not come"
+
+
+def test_paths_that_are_not_mapped(act, stored):
+    act.write("src/main.py", "x")
+    message = act.fail("u", "src/main.py", status=3, match="src")
+    assert "data" in message and "output" in message, "names the folders that are mapped"
+    act.fail("u", "dat/x", status=3, match="data")
+    act.fail("u", "../x", status=(2, 3))
+    act.fail("d", "data/../../x", status=(2, 3))
+    act.fail("u", "/etc/passwd", status=3)
+    act.fail("u", status=2)
+
+
+def test_names_that_the_service_cannot_have(act, stored):
+    good = act.write("data/good", "good")
+    bad = os.fsencode(act.project) + b"/data/not\xffutf8"
+    with open(bad, "wb") as f:
+        f.write(b"bad")
+    if stored.kind == "azure":
+        result = act.run("u", "data", status=8)
+        assert "act: " in result.err and "UTF-8" in result.err
+        assert stored.keys() == {"data/good": good.stat().st_size}
+
+
+def test_unreadable_file(act, stored):
+    act.write("data/good", "good")
+    act.write("data/secret", "x").chmod(0)
+    if os.access(act.project / "data/secret", os.R_OK):
+        pytest.skip("root reads everything")
+    result = act.run("u", "data", status=8)
+    assert "data/secret" in result.err and stored.keys() == {"data/good": 4}
+
+
+# ---- ls, rm, url
+
+
+@pytest.mark.smoke
+def test_ls(act, stored):
+    act.write("data/voc/a.txt", "12345", mtime=1_500_000_000)
+    act.write("data/voc/deep/b.txt", "1", mtime=1_500_000_000)
+    act.write("data/top.txt", "")
+    act.run("u", "data")
+    names = {name.rstrip("/").split("/")[-1]: e for name, e in entries(act, "data/voc").items()}
+    assert names["a.txt"]["size"] == 5 and names["a.txt"]["kind"] == "file"
+    assert "deep" in names or "b.txt" in names
+    result = act.run("ls", "data/voc")
+    assert any(line.split()[0] == "5" and line.endswith("a.txt") for line in result.out.splitlines())
+    assert "a.txt" in act.run("ls", "data/voc/a.txt").out
+    assert "top.txt" in act.run("ls", "data").out
+    assert "top.txt" in act.run("ls", "data/").out
+
+
+def test_ls_of_hostile_names(act, azure):
+    act.account("store", account_name=azure.service.account, account_key=azure.service.key,
+                container_name=azure.container, endpoint=azure.service.endpoint)
+    azure.put("data/\u202ereversed", b"")
+    azure.put("data/\x7fdelete", b"")
+    out = act.run("ls", "data").raw_out
+    assert b"\x7f" not in out and len(out.splitlines()) == 2
+
+
+def test_ls_of_many_pages(act, azure, proxy):
+    for i in range(40):
+        azure.put(f"data/{i:03}", b"x")
+    import fault_proxy
+    proxy.add(fault_proxy.Rule(lambda e: e.reply(*small_page(e)), method="GET", path="comp=list", times=None))
+    assert len(entries(act, "data")) == 40
+    assert len(proxy.seen) >= 10
+
+
+def small_page(exchange):
+    """What the service would answer had it been asked for four names at a time."""
+    exchange.path = re.sub(r"maxresults=\d+&?", "", exchange.path)
+    status, headers, body = exchange.forward()
+    text = body.decode()
+    blobs = re.findall(r"<Blob>.*?</Blob>", text, re.S)
+    after = re.search(r"marker=(\d+)", exchange.path)
+    start = int(after.group(1)) if after else 0
+    page = "".join(blobs[start:start + 4])
+    marker = f"<NextMarker>{start + 4}</NextMarker>" if start + 4 < len(blobs) else "<NextMarker/>"
+    head = text[:text.index("<Blobs>")]
+    return status, headers, f"{head}<Blobs>{page}</Blobs>{marker}</EnumerationResults>".encode()
+
+
+def test_rm_needs_a_word_without_a_terminal(act, stored):
+    act.write("data/a", "a")
+    act.run("u", "data/a")
+    act.fail("rm", "data/a", status=2, match="-y")
+    assert set(stored.keys()) == {"data/a"}
+    act.run("rm", "-y", "data/a")
+    assert stored.keys() == {}
+    assert (act.project / "data/a").exists(), "the local file stays"
+
+
+def test_rm_asks_on_a_terminal(act, stored):
+    act.write("data/a", "a")
+    act.write("data/b", "b")
+    act.run("u", "data")
+    for answer, left in ((b"n\n", 2), (b"\n", 2), (b"y\n", 0)):
+        text = on_a_terminal(act, ["rm", "data"], answer)
+        assert b"2" in text and b"?" in text, text
+        assert len(stored.keys()) == left, (answer, text)
+
+
+def on_a_terminal(act, words, answer):
+    """Runs a command on a pseudo terminal, types an answer, returns what it showed."""
+    import pty
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.chdir(act.project)
+        os.execve(act.programs / "a", ["a", *words], act.env)
+    text, answered = b"", False
+    while True:
+        try:
+            data = os.read(fd, 4096)
+        except OSError:
+            break
+        if not data:
+            break
+        text += data
+        if not answered and b"?" in text:
+            os.write(fd, answer)
+            answered = True
+    os.waitpid(pid, 0)
+    os.close(fd)
+    return text
+
+
+def test_rm_of_everything_below(act, stored):
+    for i in range(50):
+        act.write(f"data/x/{i}/f", "f")
+    act.write("data/y", "y")
+    act.run("u", "data")
+    act.run("rm", "-y", "data/x")
+    assert set(stored.keys()) == {"data/y"}
+
+
+def test_url_reads_the_file(act, stored):
+    act.write("data/some file.txt", "by url")
+    act.run("u", "data")
+    url = act.run("url", "data/some file.txt").out.strip()
+    with urllib.request.urlopen(url, timeout=20) as f:
+        assert f.read() == b"by url"
+    if stored.kind == "azure":
+        assert stored.service.key not in url
+        request = urllib.request.Request(url, data=b"x", method="PUT", headers={"x-ms-blob-type": "BlockBlob"})
+        with pytest.raises(urllib.error.HTTPError):
+            urllib.request.urlopen(request, timeout=20)
+
+
+# ---- from one store to another
+
+
+@pytest.mark.parametrize("source", ["folder", "azure", "same account"])
+def test_store_to_store(act, azure, source):
+    service = dict(account_name=azure.service.account, account_key=azure.service.key, endpoint=azure.service.endpoint)
+    azure.service.create(second := azure.container + "-2")
+    act.account("blob", container_name=azure.container, **service)
+    act.account("blob2", container_name=second, **service)
+    ends = {"folder": ("store", "blob"), "azure": ("blob", "store"), "same account": ("blob", "blob2")}
+    act.cluster("from", account=ends[source][0], below="one")
+    act.cluster("to", account=ends[source][1], below="two")
+    files = {"data/voc/a b.txt": content(1000), "data/voc/deep/c": b"", "data/voc/big": content(9_000_000, 1)}
+    for path, data in files.items():
+        act.write(path, data, mtime=1_500_000_000)
+    act.write("data/voc2012/other", "x")
+    act.run("-c", "from", "u", "data")
+    away(act, "data")
+    act.run("-c", "to", "-f", "from", "u", "data/voc")
+    assert not (act.project / "data").exists(), "nothing lands here on the way"
+    act.run("-c", "to", "d", "data")
+    assert tree(act.project) | {} == {**tree(act.project), **files}
+    assert not (act.project / "data/voc2012").exists()
+    assert (act.project / "data/voc/deep/c").stat().st_mtime == 1_500_000_000
+    azure.service.request("DELETE", second, {"restype": "container"})
+
+
+# ---- hostile content of a store
+
+
+@pytest.mark.parametrize("name", ["data/../../x", "data/a/../../../x", "data/./x", "data//x", "data/x/..", "data/a\\..\\b"])
+def test_hostile_names_are_refused(act, azure, name):
+    act.account("store", account_name=azure.service.account, account_key=azure.service.key,
+                container_name=azure.container, endpoint=azure.service.endpoint)
+    before = sorted(p for p in act.scratch.rglob("*"))
+    raw_put(azure, f"files/{name}", b"evil")
+    azure.put("data/good", b"good")
+    result = act.run("d", "data", status=None)
+    assert (act.project / "data/good").read_bytes() == b"good", result
+    made = sorted(str(p.relative_to(act.scratch)) for p in act.scratch.rglob("*") if p not in before)
+    outside = [p for p in made if not p.startswith(("project/data", "act-home"))]
+    assert not outside, outside
+    if ".." in name.split("/") or "/./" in name or "//" in name:
+        assert result.status == 8 and "act: " in result.err, result
+
+
+def raw_put(azure, key, data):
+    """Puts a blob whose name no well-meaning client would send."""
+    sas = azure.service.container_sas(azure.container)
+    quoted = key.replace("..", "%2E%2E").replace("/./", "/%2E/").replace("\\", "%5C")
+    request = urllib.request.Request(f"{azure.service.endpoint}/{azure.container}/{quoted}?{sas}", data=data,
+                                     method="PUT", headers={"x-ms-blob-type": "BlockBlob"})
+    urllib.request.urlopen(request, timeout=20).read()
+
+
+def test_links_that_lead_out_are_refused(act, stored):
+    """Neither is a link followed that is there already, nor one made that leads out."""
+    outside = act.scratch / "outside"
+    outside.mkdir()
+    stored.put("data/sub/file", b"evil")
+    (act.project / "data").mkdir()
+    (act.project / "data/sub").symlink_to(outside)
+    result = act.run("d", "data", status=None)
+    assert list(outside.iterdir()) == [], result
+    assert result.status != 0
+
+
+def test_a_link_in_the_service_that_leads_out(act, azure):
+    act.account("store", account_name=azure.service.account, account_key=azure.service.key,
+                container_name=azure.container, endpoint=azure.service.endpoint)
+    azure.service.put(f"{azure.container}/files/data/link", b"/etc/passwd", {"x-ms-meta-is_symlink": "true"})
+    result = act.run("d", "data", status=None)
+    link = act.project / "data/link"
+    assert not link.is_symlink() or not os.readlink(link).startswith("/"), result
+
+
+def test_a_download_replaces_whole_files_only(act, azure, proxy):
+    import fault_proxy
+    old = content(9_000_000, 1)
+    act.write("data/f", old, mtime=1_400_000_000)
+    azure.put("data/f", content(9_000_000, 2))
+    act.env.update(ACT_MAX_RETRIES="1")
+    proxy.add(fault_proxy.truncate(method="GET", path="/data/f", times=None))
+    act.fail("d", "data/f", status=(1, 5))
+    assert tree(act.project / "data") == {"f": old}
+
+
+# ---- other clients of the same service
+
+
+@pytest.fixture
+def many(act):
+    """Local files of all kinds, as {path below data/: bytes}."""
+    files = {f"peer/{name}": content(100 + i, i) for i, name in enumerate(AWKWARD_NAMES) if "\\" not in name}
+    files.update({"peer/deep/er/big.bin": content(20_000_000, 99), "peer/empty": b""})
+    return files
+
+
+@pytest.fixture
+def in_azure(act, azure):
+    act.account("store", account_name=azure.service.account, account_key=azure.service.key,
+                container_name=azure.container, endpoint=azure.service.endpoint)
+    return azure
+
+
+@pytest.mark.smoke
+def test_azcopy_reads_what_act_wrote(act, in_azure, azcopy, many, scratch):
+    for path, data in many.items():
+        act.write(f"data/{path}", data)
+    act.run("u", "data")
+    azcopy.copy(azcopy.blob("data/*"), str(scratch / "theirs"), "BlobLocal", "--check-md5", "FailIfDifferentOrMissing")
+    assert tree(scratch / "theirs") == many
+
+
+def test_act_reads_what_azcopy_wrote(act, in_azure, azcopy, many, scratch):
+    for path, data in many.items():
+        target = scratch / "theirs" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+    azcopy.copy(str(scratch / "theirs/peer"), azcopy.blob("data"), "LocalBlob", "--put-md5")
+    act.run("d", "data")
+    assert tree(act.project / "data") == many
+
+
+@pytest.mark.smoke
+def test_rclone_reads_what_act_wrote(act, in_azure, rclone, many, scratch):
+    for path, data in many.items():
+        act.write(f"data/{path}", data, mtime=1_500_000_000)
+    act.run("u", "data")
+    rclone.run("copy", rclone.remote("data"), str(scratch / "theirs"))
+    assert tree(scratch / "theirs") == many
+    assert (scratch / "theirs/peer/deep/er/big.bin").stat().st_mtime == 1_500_000_000
+    rclone.run("check", rclone.remote("data"), str(act.project / "data"), "--download")
+
+
+def test_act_reads_what_rclone_wrote(act, in_azure, rclone, many, scratch):
+    for path, data in many.items():
+        target = scratch / "theirs" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+        os.utime(target, (1_400_000_000, 1_400_000_000))
+    rclone.run("copy", str(scratch / "theirs"), rclone.remote("data"))
+    act.run("d", "data")
+    assert tree(act.project / "data") == many
+    assert (act.project / "data/peer/deep/er/big.bin").stat().st_mtime == 1_400_000_000
+
+
+def test_md5_is_stored(act, in_azure):
+    for path, size in (("small", 10), ("big", 20_000_000)):
+        data = content(size)
+        act.write(f"data/{path}", data)
+        act.run("u", f"data/{path}")
+        head = in_azure.service.head(f"{in_azure.container}/files/data/{path}")
+        assert head["content-md5"] == base64.b64encode(hashlib.md5(data).digest()).decode()
+
+
+def test_content_that_was_damaged_is_noticed(act, azure, proxy):
+    import fault_proxy
+    data = content(1000)
+    act.write("data/f", data)
+    act.run("u", "data/f")
+    away(act, "data")
+    act.env.update(ACT_MAX_RETRIES="1")
+    proxy.add(fault_proxy.change_body(lambda b: b[:500] + bytes([b[500] ^ 1]) + b[501:], method="GET",
+                                      path="/data/f", times=None))
+    act.fail("d", "data/f", status=(1, 5), match="(?i)md5|checksum|differ|damaged")
+    assert not (act.project / "data/f").exists()
+
+
+# ---- every form of an account file
+
+
+def account_forms(service, container):
+    base = dict(account_name=service.account, container_name=container, endpoint=service.endpoint)
+    port = service.port
+    return {
+        "key": dict(base, account_key=service.key),
+        "sas": dict(base, sas_token=service.container_sas(container)),
+        "sas with question mark": dict(base, sas_token="?" + service.container_sas(container)),
+        "account sas": dict(base, sas_token="?" + service.account_sas()),
+        "both, key wanted": dict(base, account_key=service.key, sas_token="?sv=1&sig=bad", auth="key"),
+        "both, sas wanted": dict(base, account_key="bm90IGEga2V5", sas_token=service.account_sas(), auth="sas"),
+        "legacy nulls": dict(base, account_key=service.key, sas_token=None),
+        "endpoint with slash": dict(base, account_key=service.key, endpoint=service.endpoint + "/"),
+        "host style, key": dict(base, account_key=service.key,
+                                endpoint=f"http://{service.account}.blob.localhost:{port}"),
+        "host style, sas": dict(base, sas_token=service.container_sas(container),
+                                endpoint=f"http://{service.account}.blob.localhost:{port}"),
+    }
+
+
+@pytest.mark.parametrize("form", list(account_forms(type("S", (), dict(
+    account="", key="", endpoint="", port=0, container_sas=lambda *_: "", account_sas=lambda *_: ""))(), "")))
+def test_account_forms(act, azure, form):
+    act.account("store", **account_forms(azure.service, azure.container)[form])
+    act.write("data/a b+c.txt", "x")
+    act.write("data/sub/d", content(10_000))
+    act.run("u", "data")
+    assert azure.keys() == {"data/a b+c.txt": 1, "data/sub/d": 10_000}
+    assert "a b+c.txt" in act.run("ls", "data").out
+    away(act, "data")
+    act.run("d", "data")
+    assert set(tree(act.project / "data")) == {"a b+c.txt", "sub/d"}
+    act.run("rm", "-y", "data")
+    assert azure.keys() == {}
+
+
+@pytest.mark.parametrize("variable", ["AZURE_STORAGE_KEY", "AZURE_STORAGE_SAS_TOKEN"])
+def test_secret_from_the_environment(act, azure, variable):
+    act.account("store", account_name=azure.service.account, container_name=azure.container,
+                endpoint=azure.service.endpoint)
+    value = azure.service.key if variable.endswith("KEY") else "?" + azure.service.container_sas(azure.container)
+    act.write("data/a", "a")
+    act.run("u", "data", env={variable: value})
+    assert azure.keys() == {"data/a": 1}
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key.pem", "-out",
+                    folder / "cert.pem"], check=True, capture_output=True)
+    return folder
+
+
+def test_https_is_verified(act, azure, certificate):
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    server = FaultProxy(("127.0.0.1", azure.service.port), tls)
+    try:
+        act.account("store", account_name=azure.service.account, account_key=azure.service.key,
+                    container_name=azure.container, endpoint=f"https://127.0.0.1:{server.port}/actaccount")
+        act.write("data/a", "a")
+        message = act.fail("u", "data", status=None, match="certificate", env={"ACT_MAX_RETRIES": "0"})
+        assert f"127.0.0.1:{server.port}" in message or "127.0.0.1" in message
+        assert azure.keys() == {} and not server.seen
+        act.run("u", "data", env={"ACT_CA_FILE": str(certificate / "cert.pem")})
+        assert azure.keys() == {"data/a": 1}
+    finally:
+        server.close()
+
+
+def test_nothing_is_left_beside_the_files(act, stored):
+    """No temporary files, neither here nor in a folder store."""
+    act.write("data/a", content(9_000_000))
+    act.run("u", "data")
+    away(act, "data")
+    act.run("d", "data")
+    names = [p.name for root in (act.project / "data", act.store) if root.exists() for p in root.rglob("*")
+             if p.is_file()]
+    assert set(names) == {"a"}, names
+    assert stat.S_IMODE((act.project / "data/a").stat().st_mode) & 0o600 == 0o600

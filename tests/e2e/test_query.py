@@ -1,0 +1,441 @@
+"""What has become of runs: q, logs, wait, abort, resubmit, local; and that it is true whatever is killed."""
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+
+def table_ids(result):
+    """The ids in a table, in its order."""
+    return [line.split()[0] for line in result.out.splitlines()[1:] if line.strip()]
+
+
+def fill_slots(act):
+    """A run that takes the whole machine."""
+    run = act.submit("sleep", "300", before=("-n", os.cpu_count()))
+    act.until_state(run, "Running")
+    return run
+
+
+# ---- tables
+
+
+def test_empty_ledger(act):
+    assert act.run("q", "--json").json == {"version": 1, "runs": []}
+    assert act.run("q").status == 0
+
+
+@pytest.mark.smoke
+def test_tables_by_state(act):
+    done = act.finish("true", before=("-n", "1"))
+    failed = act.finish("false", before=("-n", "1"), status=1)
+    running = fill_slots(act)
+    queued = act.submit("echo", "later", before=("-n", "1"))
+    act.until_state(queued, "Queued")
+
+    result = act.run("q")
+    header = result.out.splitlines()[0].split()
+    assert header == ["ID", "STATUS", "CLUSTER", "GPUS", "CREATED", "ELAPSED", "COMMAND"]
+    assert table_ids(result) == [queued, running, failed, done], "newest first"
+    for verb, wanted in (("qr", running), ("qq", queued), ("qf", failed), ("f", failed), ("failed", failed)):
+        assert table_ids(act.run(verb)) == [wanted], verb
+        assert [r["id"] for r in act.run(verb, "--json").json["runs"]] == [wanted], verb
+    assert len(act.run("q", "--max", "2", "--json").json["runs"]) == 2
+    assert "echo later" in result.out
+
+    act.run("abort", running)
+    act.run("wait", queued)
+    assert act.lines(queued) == ["later"]
+
+
+def test_json_of_a_run(act):
+    before = int(time.time())
+    run = act.finish("echo", "two words", before=("-n", "1"))
+    whole = act.run("q", "--json").json
+    info = whole["runs"][0]
+    assert whole["version"] == 1
+    assert (info["id"], info["state"], info["cluster"], info["command"]) == (run, "Completed", "aml",
+                                                                           ["echo", "two words"])
+    assert info["num_gpu"] == 1 and info["exit_status"] == 0 and info["package"]
+    assert {"created", "started", "ended", "failed_rank", "reason"} <= info.keys()
+    times = [info[k] for k in ("created", "started", "ended")]
+    if all(isinstance(t, int) for t in times):
+        assert before <= times[0] <= times[1] <= times[2] <= time.time() + 1
+
+
+def test_table_prints_hostile_commands_safely(act):
+    act.finish("true", "\x1b[31mred\x07", "line\nbreak", b"\xff", before=("-n", "1"))
+    out = act.run("q").raw_out
+    assert b"\x1b" not in out and b"\x07" not in out
+    assert len(out.splitlines()) == 2, "one line for each run"
+    out.decode("utf-8")
+
+
+# ---- one run
+
+
+@pytest.mark.smoke
+def test_query_fetches_prints_and_describes(act, two_ranks):
+    act.write("talk.sh", 'seq -f "rank $RANK line %g" 250')
+    run = act.finish("sh", "talk.sh", before=("-n", "2"))
+    result = act.run("q", run)
+    folder = act.project / f"assets/{run}"
+    wanted = [f"rank 0 line {i}" for i in range(151, 251)]
+    assert [line for line in result.out.splitlines() if line.startswith("rank 0 line")] == wanted
+    assert "rank 1 line" not in result.out
+    for rank in (0, 1):
+        path = folder / f"user_logs/std_log_process_{rank}.txt"
+        assert path.read_text() == "".join(f"rank {rank} line {i}\n" for i in range(1, 251))
+        assert str(path) in result.out
+    for word in (run, "Completed", "aml", "sh talk.sh", act.info(run)["package"]):
+        assert str(word) in result.out, word
+
+
+def test_query_fetches_only_what_is_new(act):
+    gate = act.scratch / "gate"
+    act.write("slow.sh", f"echo first; while [ ! -e {gate} ]; do sleep 0.1; done; echo second")
+    run = act.submit("sh", "slow.sh", before=("-n", "1"))
+    copy = act.project / f"assets/{run}/user_logs/std_log_process_0.txt"
+    act.until(lambda: act.run("q", run) and copy.exists() and copy.read_bytes() == b"first\n", "the first line")
+    inode = copy.stat().st_ino
+    copy.write_bytes(b"FIRST\n")  # would be put right if it were fetched again
+    gate.touch()
+    act.run("wait", run)
+    act.run("q", run)
+    assert copy.read_bytes() == b"FIRST\nsecond\n"
+    assert copy.stat().st_ino == inode
+
+
+def test_pieces_of_ids(act):
+    first, second = (act.finish("true", before=("-n", "1")) for _ in range(2))
+    assert first in act.run("q", first[-8:]).out
+    assert act.run("wait", second[-6:]).status == 0
+    message = act.fail("q", "exp_", status=2)
+    assert first in message and second in message
+    act.fail("abort", "exp_", status=2)
+    act.fail("resubmit", "exp_", status=2)
+    act.fail("q", "nothing-like-this", status=3, match="nothing-like-this")
+    act.fail("q", "", status=2)
+    act.fail("q", "100%_", status=3)
+
+
+def test_several_ids_at_once(act):
+    runs = [act.finish("echo", f"run {i}", before=("-n", "1")) for i in range(2)]
+    out = act.run("q", *runs).out
+    assert "run 0" in out and "run 1" in out
+    assert all((act.project / f"assets/{run}").is_dir() for run in runs)
+
+
+def test_query_of_a_run_without_logs_yet(act):
+    blocker = fill_slots(act)
+    queued = act.submit("true", before=("-n", "1"))
+    result = act.run("q", queued)
+    assert "Queued" in result.out
+    act.run("abort", queued, blocker)
+
+
+# ---- logs and wait
+
+
+def test_logs_prints_a_rank(act, two_ranks):
+    act.write("talk.sh", 'echo "this is $RANK"')
+    run = act.finish("sh", "talk.sh", before=("-n", "2"))
+    assert act.run("logs", run).out == "this is 0\n"
+    assert act.run("logs", run, "--rank", "1").out == "this is 1\n"
+    act.fail("logs", run, "--rank", "7", status=3)
+
+
+def test_logs_follow_until_the_run_ends(act):
+    gate = act.scratch / "gate"
+    act.write("slow.sh", f"echo first; while [ ! -e {gate} ]; do sleep 0.1; done; echo second; exit 3")
+    run = act.submit("sh", "slow.sh", before=("-n", "1"))
+    follower = act.start("logs", "-f", run)
+    assert follower.stdout.readline() == b"first\n"
+    assert follower.poll() is None
+    gate.touch()
+    out, err = follower.communicate(timeout=60)
+    assert out == b"second\n", err
+    assert act.state(run) == "Failed"
+
+
+def test_logs_into_a_closed_pipe(act):
+    act.write("many.sh", "seq 1 200000")
+    run = act.finish("sh", "many.sh", before=("-n", "1"))
+    done = subprocess.run(f"a logs {run} | head -n 1", shell=True, env=act.env, cwd=act.project, timeout=60,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert (done.stdout, done.stderr) == (b"1\n", b"")
+
+
+def test_wait_gives_the_runs_status_and_its_own(act):
+    run = act.submit("sh", "-c", "sleep 0.5; exit 42", before=("-n", "1"))
+    act.run("wait", run, status=42)
+    act.run("wait", run, status=42)
+    act.fail("wait", "no-such-run", status=125)
+
+
+def test_wait_can_be_interrupted(act):
+    run = act.submit("sleep", "300", before=("-n", "1"))
+    waiting = act.start("wait", run)
+    time.sleep(0.5)
+    waiting.send_signal(signal.SIGINT)
+    waiting.communicate(timeout=20)
+    assert waiting.returncode in (130, -signal.SIGINT)
+    assert act.state(run) in ("Running", "Queued"), "waiting less does not end the run"
+    act.run("abort", run)
+
+
+# ---- abort and resubmit
+
+
+@pytest.mark.smoke
+def test_abort_running(act, two_ranks):
+    act.write("stay.sh", 'trap "echo asked to stop; exit 0" TERM; echo up; while :; do sleep 0.1; done')
+    run = act.submit("sh", "stay.sh", before=("-n", "2"))
+    act.until(lambda: act.state(run) == "Running" and "up" in act.run("logs", run, status=None).out, "it runs")
+    act.run("a", run)
+    assert act.state(run) == "Canceled"
+    act.until(lambda: not act.processes(), "nothing is left of it")
+    assert "asked to stop" in act.log(run).decode()
+    act.run("wait", run, status=143)
+
+
+def test_abort_of_what_will_not_stop(act):
+    act.write("stay.sh", 'trap "" TERM INT HUP; echo up; while :; do sleep 0.1; done')
+    run = act.submit("sh", "stay.sh", before=("-n", "1"))
+    act.until(lambda: "up" in act.run("logs", run, status=None).out, "it runs")
+    act.run("abort", run)
+    act.until_state(run, "Canceled")
+    act.until(lambda: not act.processes(), "nothing is left of it")
+
+
+def test_abort_queued(act):
+    blocker = fill_slots(act)
+    queued = act.submit("echo", "must not run", before=("-n", "1"))
+    act.run("abort", queued)
+    assert act.state(queued) == "Canceled"
+    act.run("abort", blocker)
+    assert act.state(blocker) == "Canceled"
+    assert "must not run" not in act.run("logs", queued, status=None).out
+
+
+def test_abort_finished_changes_nothing(act):
+    run = act.finish("true", before=("-n", "1"))
+    result = act.run("abort", run, status=None)
+    assert act.state(run) == "Completed"
+    assert "Completed" in result.out + result.err or "ended" in result.err
+
+
+def test_abort_dry_run(act):
+    run = act.submit("sleep", "300", before=("-n", "1"))
+    act.until_state(run, "Running")
+    act.run("abort", "--dry-run", run)
+    assert act.state(run) == "Running"
+    act.run("abort", run)
+
+
+def test_resubmit_aborts_and_repeats(act):
+    act.write("stay.sh", "echo up; sleep 300")
+    old = act.submit("sh", "stay.sh", before=("-n", "1"))
+    act.until_state(old, "Running")
+    new = act.run("resubmit", old).out.strip()
+    assert new != old
+    assert act.state(old) == "Canceled"
+    act.until_state(new, "Running")
+    assert act.info(new)["command"] == ["sh", "stay.sh"]
+    act.run("abort", new)
+
+
+def test_resubmit_to_another_cluster(act):
+    act.cluster("other", below="elsewhere", extra={"env": {"WHERE": "other"}})
+    act.write("where.sh", 'echo "on ${WHERE:-aml}"')
+    old = act.finish("sh", "where.sh", before=("-n", "1"))
+    new = act.run("-rt", "other", "resubmit", old).out.strip()
+    act.run("wait", new)
+    assert act.lines(old) == ["on aml"]
+    assert act.lines(new) == ["on other"]
+    assert act.info(new)["cluster"] == "other"
+    act.fail("-rt", "nowhere", "resubmit", old, status=(3, 7), match="nowhere")
+
+
+def test_resubmit_dry_run(act):
+    run = act.submit("sleep", "300", before=("-n", "1"))
+    act.until_state(run, "Running")
+    act.run("resubmit", "--dry-run", run)
+    assert act.state(run) == "Running" and len(act.run("q", "--json").json["runs"]) == 1
+    act.run("abort", run)
+
+
+def test_queue_is_first_come_first_served_enough(act):
+    """Runs that wait for the machine all get it."""
+    blocker = fill_slots(act)
+    waiting = [act.submit("echo", f"turn {i}", before=("-n", "1")) for i in range(4)]
+    act.run("abort", blocker)
+    for i, run in enumerate(waiting):
+        act.run("wait", run)
+        assert act.lines(run) == [f"turn {i}"]
+
+
+# ---- local
+
+
+def test_local_runs_here_and_gives_the_status(act):
+    act.write("say.sh", 'echo "out $1"; exit 5')
+    result = act.run("local", "sh", "say.sh", "two words", status=5)
+    assert result.out == "out two words\n"
+    assert act.run("local", "true").status == 0
+    act.run("local", "no-such-command", status=127)
+    act.run("local", status=125)
+
+
+# ---- several at once, and kill -9
+
+
+def test_two_at_once_on_one_ledger(act):
+    act.run("init")
+    starts = [act.start("submit", "true") if i % 2 else act.start("q", "--json") for i in range(16)]
+    ids = set()
+    for i, process in enumerate(starts):
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        if i % 2:
+            ids.add(out.decode().strip())
+        else:
+            json.loads(out)
+    assert len(ids) == 8
+    for run in ids:
+        act.run("wait", run)
+    assert {r["id"]: r["state"] for r in act.run("q", "--json").json["runs"]} == dict.fromkeys(ids, "Completed")
+
+
+def supervisor_of(act, run):
+    """The process ids of the run's agent, the oldest first."""
+    pids = [pid for pid, words in act.processes().items() if b"act-node" in words[0]]
+    return sorted(pids)
+
+
+@pytest.mark.smoke
+def test_supervisor_killed(act):
+    run = act.submit("sleep", "300", before=("-n", "1"))
+    act.until_state(run, "Running")
+    os.kill(supervisor_of(act, run)[0], signal.SIGKILL)
+    act.until_state(run, "Failed")
+    assert "lost" in act.info(run)["reason"]
+    assert "lost" in act.run("q", run).out
+    act.run("wait", run, status=None)
+    act.run("abort", run, status=None)
+    again = act.run("resubmit", run).out.strip()
+    act.until_state(again, "Running")
+    act.run("abort", again)
+    act.until(lambda: not act.processes(), "no process of a lost run stays for ever", timeout=30)
+
+
+def test_machine_that_rebooted(act):
+    """Everything gone at once, state files as they were."""
+    run = act.submit("sleep", "300", before=("-n", "1"))
+    act.until_state(run, "Running")
+    act.until(lambda: not act.clean_up(), "all killed")
+    assert act.state(run) == "Failed"
+    assert "lost" in act.info(run)["reason"]
+    assert act.finish("true", before=("-n", os.cpu_count())), "its slots are free again"
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_rank_killed(act, ranks):
+    if ranks > os.cpu_count():
+        pytest.skip("this machine has one processor: no two ranks")
+    act.write("stay.py", "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(300)")
+    run = act.submit("python3", "stay.py", before=("-n", ranks))
+    victim = ranks - 1
+    pid = act.until(lambda: (act.run("q", run, status=None) and (
+        path := act.project / f"assets/{run}/user_logs/std_log_process_{victim}.txt").exists()
+        and path.read_text().strip()), "the rank's process id")
+    os.kill(int(pid), signal.SIGKILL)
+    act.run("wait", run, status=137)
+    info = act.info(run)
+    assert (info["state"], info["failed_rank"], info["exit_status"]) == ("Failed", victim, 137)
+    act.until(lambda: not act.processes(), "the other ranks end as well")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_client_killed_while_it_submits(act, seed):
+    """Either the run is known and goes on, or it does not exist; never something in between."""
+    act.write("say.sh", "echo ran")
+    act.run("init")
+    delay = random.Random(seed).uniform(0, 0.25)
+    client = act.start("submit", "sh", "say.sh", start_new_session=True)
+    time.sleep(delay)
+    client.kill()
+    out = client.communicate(timeout=20)[0].decode().strip()
+    runs = {r["id"]: r["state"] for r in act.run("q", "--json").json["runs"]}
+    if out:
+        assert out in runs
+    for run in runs:
+        act.until_state(run, "Completed", "Failed", "Canceled")
+        if act.state(run) == "Completed":
+            assert act.lines(run) == ["ran"]
+        else:
+            assert act.info(run)["reason"]
+    assert act.lines(act.finish("sh", "say.sh")) == ["ran"], "the next one works"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_anything_killed_at_random_points(act, seed):
+    """After any number of kills, q says what is the case."""
+    rng = random.Random(100 + seed)
+    act.write("step.sh", "for i in $(seq 20); do echo step $i; sleep 0.05; done")
+    run = act.submit("sh", "step.sh", before=("-n", str(rng.choice([1, min(2, os.cpu_count())]))))
+    time.sleep(rng.uniform(0, 1.0))
+    for pid in rng.sample(sorted(act.processes()), k=min(1, len(act.processes()))):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    state = act.until_state(run, "Completed", "Failed", "Canceled")
+    if state == "Completed":
+        assert act.lines(run)[-1] == "step 20"
+    else:
+        info = act.info(run)
+        assert info["reason"] or info["exit_status"], info
+    act.until(lambda: not act.processes(), "nothing is left behind", timeout=30)
+
+
+# ---- the ledger itself
+
+
+def test_damaged_ledger_is_never_an_empty_one(act):
+    act.finish("true", before=("-n", "1"))
+    ledger = act.home / "ledger.db"
+    good = ledger.read_bytes()
+    ledger.write_bytes(b"this is not a database at all, but long enough to look like a file" * 100)
+    act.fail("q", match="ledger")
+    ledger.write_bytes(good)
+    assert len(act.run("q", "--json").json["runs"]) == 1
+
+
+def test_ledger_of_a_newer_version(act):
+    act.finish("true", before=("-n", "1"))
+    with sqlite3.connect(act.home / "ledger.db") as db:
+        assert db.execute("pragma journal_mode").fetchone()[0] == "delete"
+        db.execute("pragma user_version = 999")
+    db.close()
+    act.fail("q", match="newer|version")
+
+
+def test_a_thousand_runs(act):
+    run = act.finish("true", before=("-n", "1"))
+    db = sqlite3.connect(act.home / "ledger.db")
+    columns = [row[1] for row in db.execute("pragma table_info(runs)")]
+    row = dict(zip(columns, db.execute("select * from runs").fetchone()))
+    assert row["id"] == run
+    for i in range(999):
+        values = {**row, "id": f"exp_{1600000000 + i}_{i:08x}"}
+        db.execute(f"insert into runs ({','.join(columns)}) values ({','.join('?' * len(columns))})",
+                   [values[c] for c in columns])
+    db.commit()
+    db.close()
+    assert len(act.run("q", "--json", "--max", "0").json["runs"]) == 1000

@@ -1,0 +1,362 @@
+"""submit: the command reaches every rank as it was typed, with the code and the environment it should have."""
+import json
+import os
+import pathlib
+import re
+import shlex
+import socket
+
+import pytest
+
+PRINT_ARGV = "import os, sys, json; print(json.dumps([os.fsencode(a).hex() for a in sys.argv[1:]]))"
+PRINT_ENV = "import json, os; print(json.dumps(dict(os.environ)))"
+
+AWKWARD = [
+    b"", b" ", b"two words", b"  leading and trailing  ", b"'", b'"', b"it's", b'say "hi"', b"\\", b"\\\\n", b"$HOME",
+    b"${PATH}", b"$(id)", b"`id`", b"a;b", b"a&&b", b"a|b>c<d", b"*", b"?[a-z]{1,2}", b"~", b"#no comment", b"!!",
+    b"line\nbreak\n", b"tab\tand\rreturn", b"-n", b"--", b"--json=1", b"key=value", "Grüße 世界 🚀".encode(),
+    b"not utf-8: \xff\xfe\x80", b"-mca", b"%s%n", b"a" * 5000,
+]
+
+
+def rank_env(act, run, rank=0):
+    return json.loads(act.lines(run, rank)[-1])
+
+
+@pytest.mark.smoke
+def test_arguments_reach_every_rank_byte_for_byte(act, two_ranks):
+    assert len(AWKWARD) >= 30
+    act.write("argv.py", PRINT_ARGV)
+    run = act.finish("python3", "argv.py", *AWKWARD, before=("-n", "2"))
+    for rank in (0, 1):
+        assert json.loads(act.lines(run, rank)[-1]) == [a.hex() for a in AWKWARD]
+
+
+def test_arguments_without_mpirun(act):
+    act.write("argv.py", PRINT_ARGV)
+    run = act.finish("python3", "argv.py", *AWKWARD, before=("-n", "1"))
+    assert json.loads(act.lines(run)[-1]) == [a.hex() for a in AWKWARD]
+
+
+def test_words_after_the_command_are_the_commands(act):
+    """-n after the verb belongs to ACT only as long as no word of the command has come."""
+    act.write("argv.py", PRINT_ARGV)
+    run = act.finish("--", "python3", "argv.py", "-n", "7", "--dry-run", "-c", "nowhere")
+    assert json.loads(act.lines(run)[-1]) == [a.hex() for a in (b"-n", b"7", b"--dry-run", b"-c", b"nowhere")]
+
+
+def test_resubmit_keeps_the_arguments(act):
+    act.write("argv.py", PRINT_ARGV)
+    first = act.finish("python3", "argv.py", *AWKWARD, before=("-n", "1"))
+    second = act.run("resubmit", first).out.strip()
+    act.run("wait", second)
+    assert act.lines(second)[-1] == act.lines(first)[-1]
+
+
+def test_allreduce_over_two_ranks(act, two_ranks):
+    pytest.importorskip("mpi4py", reason="python3-mpi4py is not installed: scripts/install-deps")
+    act.write("sum.py", """
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+print("sum", world.allreduce(10 ** world.Get_rank()), "of", world.Get_size())
+""")
+    run = act.finish("python3", "sum.py", before=("-n", "2"))
+    assert [act.lines(run, rank)[-1] for rank in (0, 1)] == ["sum 11 of 2"] * 2
+
+
+def test_environment_of_every_rank(act, two_ranks):
+    act.cluster("aml", extra={"env": {"PLAIN": "a value with $DOLLAR and 'quotes'", "NUMBER": 0, "EMPTY": ""}})
+    act.write("env.py", PRINT_ENV)
+    run = act.finish("python3", "env.py", before=("-n", "2"))
+    for rank in (0, 1):
+        env = rank_env(act, run, rank)
+        assert {k: env.get(k) for k in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK")} == {
+            "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "NODE_RANK": "0"}
+        assert env["ACT_RUN_ID"] == run
+        assert (env["PLAIN"], env["NUMBER"], env["EMPTY"]) == ("a value with $DOLLAR and 'quotes'", "0", "")
+        assert env["OMPI_COMM_WORLD_RANK"] == str(rank)
+        assert env["AZ_BATCHAI_NUM_GPUS"].isdigit()
+        for name in ("AZ_BATCH_HOST_LIST", "AZ_BATCHAI_JOB_MASTER_NODE_IP", "MASTER_ADDR"):
+            assert socket.gethostbyname(env[name].split(",")[0]), name
+        assert 1024 <= int(env["MASTER_PORT"]) <= 65535
+        assert os.path.isfile(env["AZ_BATCHAI_MPI_HOST_FILE"])
+        for name in ("AZ_BATCHAI_JOB_TEMP", "AZ_BATCHAI_STDOUTERR_DIR"):
+            assert os.path.isdir(env[name]), name
+    assert rank_env(act, run, 0)["MASTER_PORT"] == rank_env(act, run, 1)["MASTER_PORT"]
+
+
+def test_environment_of_a_single_process(act):
+    act.write("env.py", PRINT_ENV)
+    run = act.finish("python3", "env.py", before=("-n", "1"))
+    env = rank_env(act, run)
+    assert (env["RANK"], env["LOCAL_RANK"], env["WORLD_SIZE"], env["NODE_RANK"]) == ("0", "0", "1", "0")
+    assert env["ACT_RUN_ID"] == run and env["MASTER_ADDR"] and env["MASTER_PORT"]
+    assert not any(name.startswith("OMPI_COMM") for name in env), "one process needs no mpirun"
+
+
+@pytest.mark.parametrize("command, status", [
+    (["true"], 0), (["false"], 1), (["sh", "-c", "exit 77"], 77), (["sh", "-c", "kill -TERM $$"], 143),
+    (["sh", "-c", "kill -KILL $$"], 137),
+])
+def test_exit_status(act, command, status):
+    run = act.finish(*command, before=("-n", "1"), status=status)
+    info = act.info(run)
+    assert info["state"] == ("Completed" if status == 0 else "Failed")
+    assert info["exit_status"] == status
+
+
+def test_the_first_failing_rank_is_recorded(act, two_ranks):
+    act.write("fail.sh", 'if [ "$RANK" = 1 ]; then echo rank one gives up; exit 9; fi; sleep 60')
+    run = act.finish("sh", "fail.sh", before=("-n", "2"), status=9)
+    info = act.info(run)
+    assert (info["state"], info["exit_status"], info["failed_rank"]) == ("Failed", 9, 1)
+    assert act.lines(run, 1)[-1] == "rank one gives up"
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_command_not_found(act, ranks):
+    if ranks > os.cpu_count():
+        pytest.skip("this machine has one processor: no two ranks")
+    run = act.finish("no-such-command", "x", before=("-n", ranks), status=127)
+    info = act.info(run)
+    assert info["state"] == "Failed"
+    assert "no-such-command" in act.log(run).decode() + info["reason"]
+
+
+def test_a_file_that_is_no_program(act):
+    act.write("plain.txt", "not a program")
+    run = act.finish("./plain.txt", before=("-n", "1"), status=126)
+    assert act.state(run) == "Failed"
+
+
+def test_ranks_write_their_own_logs(act, two_ranks):
+    act.write("talk.sh", 'echo "out of $RANK"; echo "err of $RANK" >&2')
+    run = act.finish("sh", "talk.sh", before=("-n", "2"))
+    for rank in (0, 1):
+        assert sorted(act.lines(run, rank)) == [f"err of {rank}", f"out of {rank}"]
+
+
+def test_log_of_any_bytes(act):
+    act.write("bytes.py", "import sys; sys.stdout.buffer.write(bytes(range(256)) * 1000 + b'no newline at the end')")
+    run = act.finish("python3", "bytes.py", before=("-n", "1"))
+    assert act.log(run) == bytes(range(256)) * 1000 + b"no newline at the end"
+
+
+def test_code_folders_and_working_folder(act):
+    act.write("deep/er/file.txt", "from the package\n")
+    act.write("tool.sh", "#!/bin/sh\necho tool; cat deep/er/file.txt\n").chmod(0o755)
+    run = act.finish("./tool.sh", before=("-n", "1"))
+    assert act.lines(run) == ["tool", "from the package"]
+
+
+def test_mapped_folders_are_there(act):
+    act.write("data/in.txt", "input\n")
+    act.run("u", "data")
+    run = act.finish("sh", "-c", "cat data/in.txt; mkdir -p output && echo result > output/out.txt", before=("-n", "1"))
+    assert act.lines(run) == ["input"]
+    act.run("d", "output")
+    assert (act.project / "output/out.txt").read_text() == "result\n"
+
+
+def test_works_in_a_subfolder_of_the_project(act):
+    act.write("hello.sh", "echo hello from the root")
+    (act.project / "sub/sub").mkdir(parents=True)
+    run = act.run("submit", "sh", "hello.sh", cwd=act.project / "sub/sub").out.strip()
+    act.run("wait", run)
+    assert act.lines(run) == ["hello from the root"]
+
+
+# ---- how many processes
+
+
+def test_single_is_one_process_on_a_node(act, two_ranks):
+    act.write("env.py", PRINT_ENV)
+    run = act.finish("python3", "env.py", before=("-single", "-n", "2"))
+    env = rank_env(act, run)
+    assert (env["WORLD_SIZE"], env["RANK"]) == ("1", "0")
+
+
+def test_no_gpus_is_one_process(act):
+    act.write("env.py", PRINT_ENV)
+    run = act.finish("python3", "env.py", before=("-n", "0"))
+    env = rank_env(act, run)
+    assert (env["WORLD_SIZE"], env["AZ_BATCHAI_NUM_GPUS"]) == ("1", "0")
+
+
+@pytest.mark.parametrize("words, status", [
+    (("-n", "-1"), 2), (("-n", "two"), 2), (("-n", "1.5"), 2), (("-n", ""), 2), (("-n", "99999999999999999999"), 2),
+    (("-n", "3", "-p", "gpu_per_node: 2"), (2, 6)),
+    (("-n", str(16 * os.cpu_count())), 6),
+])
+def test_impossible_numbers_start_nothing(act, words, status):
+    act.fail(*words, "submit", "true", status=status)
+    assert act.run("q", "--json").json["runs"] == []
+    assert not act.store.exists() or not list(act.store.rglob("*.zip")), "uploaded before it was checked"
+
+
+def test_nothing_to_submit(act):
+    act.fail("submit", status=2, match="command")
+
+
+def test_dry_run_starts_nothing(act):
+    act.write("touch.sh", f"touch {shlex.quote(str(act.scratch / 'ran'))}")
+    result = act.run("submit", "--dry-run", "sh", "touch.sh")
+    act.run("-no-s", "submit", "sh", "touch.sh")
+    assert act.run("q", "--json").json["runs"] == []
+    assert "touch.sh" in result.out + result.err
+    assert not (act.scratch / "ran").exists() and not act.processes()
+    assert not act.store.exists() or not list(act.store.rglob("*.zip"))
+
+
+# ---- the code that runs
+
+
+@pytest.mark.smoke
+def test_a_run_is_pinned_to_its_package(act):
+    act.write("say.sh", "echo version 1")
+    act.run("init")
+    act.write("say.sh", "echo version 2")
+    old = act.finish("sh", "say.sh")
+    act.run("init")
+    new = act.finish("sh", "say.sh")
+    again = act.run("resubmit", old).out.strip()
+    act.run("wait", again)
+    assert [act.lines(run)[-1] for run in (old, new, again)] == ["version 1", "version 2", "version 1"]
+    assert act.info(old)["package"] == act.info(again)["package"] != act.info(new)["package"]
+
+
+def test_a_queued_run_is_pinned_as_well(act):
+    act.write("say.sh", "echo version 1")
+    act.run("init")
+    blocker = act.submit("sleep", "60", before=("-n", os.cpu_count()))
+    act.until_state(blocker, "Running")
+    queued = act.submit("sh", "say.sh")
+    assert act.state(queued) == "Queued"
+    act.write("say.sh", "echo version 2")
+    act.run("init")
+    act.run("abort", blocker)
+    act.run("wait", queued)
+    assert act.lines(queued) == ["version 1"]
+
+
+def test_submit_packs_when_nothing_was_ever_packed(act):
+    act.write("say.sh", "echo packed")
+    run = act.finish("sh", "say.sh")
+    assert act.lines(run) == ["packed"]
+    assert (act.store / "files/code/project.zip").is_file()
+
+
+def test_a_damaged_package_is_not_run(act):
+    act.write("say.sh", "echo packed")
+    act.run("init")
+    stored = [p for p in (act.store / "files/code/project").glob("*.zip")]
+    for path in [*stored, *(act.home / "cache/packages").glob("*.zip")]:
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 0xFF
+        path.write_bytes(data)
+    act.fail("submit", "sh", "say.sh", match="damaged")
+
+
+def test_package_of_another_tool(act):
+    """The original writes code_path alone, with zip."""
+    import zipfile
+    target = act.store / "files/code/project.zip"
+    target.parent.mkdir(parents=True)
+    with zipfile.ZipFile(target, "w") as z:
+        z.writestr("say.sh", "echo from another tool\n")
+    run = act.finish("sh", "say.sh")
+    assert act.lines(run) == ["from another tool"]
+
+
+def everything_logged(act, run):
+    act.run("q", run)
+    return b"".join(p.read_bytes() for p in (act.project / f"assets/{run}").rglob("*") if p.is_file()).decode()
+
+
+def test_compile_script_runs_once_with_its_arguments(act, two_ranks):
+    act.write("compile.aml.sh", 'echo "compiled with $*" >> compiled.txt')
+    run = act.finish("cat", "compiled.txt", before=("-n", "2", "-ca", "--fast 'two words'"))
+    for rank in (0, 1):
+        assert act.lines(run, rank) == ["compiled with --fast two words"]
+
+
+def test_failing_compile_script_fails_the_run(act):
+    act.write("compile.aml.sh", "echo the compiler is missing; exit 3")
+    run = act.finish("echo", "must not run", status=None)
+    assert act.state(run) == "Failed"
+    text = everything_logged(act, run)
+    assert "the compiler is missing" in text and "must not run" not in text
+
+
+FAKE_PYTHON = """#!/bin/sh
+case "$*" in *pip*install*) echo "$@" >> {log}; echo "fake pip says hello"; exit {status} ;; esac
+exec /usr/bin/python3 "$@"
+"""
+
+
+def fake_pip(act, status):
+    """A python and a pip that only note what they are asked."""
+    log = act.scratch / "pip.log"
+    for name in ("python", "python3", "pip", "pip3"):
+        path = act.scratch / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(FAKE_PYTHON.format(log=log, status=status) if "python" in name
+                        else f'#!/bin/sh\nexec {path.parent}/python3 -m pip "$@"\n')
+        path.chmod(0o755)
+    act.env["PATH"] = f"{act.scratch / 'bin'}:{act.env['PATH']}"
+    return log
+
+
+def test_requirements_are_installed_once(act, two_ranks):
+    log = fake_pip(act, 0)
+    act.write("requirements.txt", "some-package==1.0\n")
+    act.finish("true", before=("-n", "2"))
+    lines = log.read_text().splitlines()
+    assert len(lines) == 1 and re.search(r"install .*-r .*requirements\.txt", lines[0]), lines
+
+
+def test_failing_requirements_fail_the_run(act):
+    fake_pip(act, 1)
+    act.write("requirements.txt", "no-such-package\n")
+    run = act.finish("echo", "must not run", status=None)
+    assert act.state(run) == "Failed"
+    text = everything_logged(act, run)
+    assert "fake pip says hello" in text and "must not run" not in text
+
+
+# ---- the store is a service, and secrets stay secret
+
+
+@pytest.mark.smoke
+def test_code_from_azure_and_no_secrets_anywhere(act, azure):
+    act.cluster("aml", folders=())
+    sas = azure.service.container_sas(azure.container)
+    act.account("store", account_name=azure.service.account, account_key=azure.service.key, sas_token="?" + sas,
+                container_name=azure.container, endpoint=azure.service.endpoint)
+    act.cluster("aml", folders=(), extra={"docker": {"image": "x", "password": "docker-pass-word"}})
+    act.write("say.sh", "echo from azure; sleep 2")
+    run = act.submit("sh", "say.sh", env={"ACT_TRACE": "all"})
+    act.until_state(run, "Running", "Completed")
+    command_lines = b"\n".join(b" ".join(words) for words in act.processes().values())
+    act.run("wait", run)
+    assert act.lines(run) == ["from azure"]
+    assert azure.service.exists(f"{azure.container}/files/code/project.zip")
+
+    shown = act.run("config", "show").raw_out + act.run("config", "show", "--json").raw_out
+    files = [p for folder in (act.home, act.project / "assets") for p in folder.rglob("*") if p.is_file()]
+    assert any(p.name == "ledger.db" for p in files)
+    seen = b"".join(p.read_bytes() for p in files) + shown + command_lines
+    signature = sas.split("sig=")[1]
+    for secret in (azure.service.key, signature, sas, "docker-pass-word"):
+        assert secret.encode() not in seen, "a secret got out"
+
+
+def test_secret_environment_is_masked_where_it_is_shown(act):
+    act.cluster("aml", extra={"env": {"WANDB_API_KEY": "env-secret-value"}})
+    run = act.finish("sh", "-c", 'test "$WANDB_API_KEY" = env-secret-value', before=("-n", "1"))
+    shown = [act.run("config", "show"), act.run("q", run), act.run("q", "--json"),
+             act.run("submit", "--dry-run", "true")]
+    for result in shown:
+        assert "env-secret-value" not in result.out + result.err, result
+    for log in pathlib.Path(act.project / f"assets/{run}").rglob("*.txt"):
+        assert b"env-secret-value" not in log.read_bytes(), log

@@ -1,0 +1,1097 @@
+/* Requests against a scripted server of this process: every answer a peer may give, good and bad. */
+#include "unit/test.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "http/http.h"
+#include "http/http_internal.h"
+
+/* --- the server ----------------------------------------------------------------------------------------- */
+
+enum then {
+    CLOSE,       /* answer, then close */
+    KEEP,        /* answer; the next step is on the same connection */
+    RESET,       /* no answer: the connection is reset */
+    STALL,       /* what there is of an answer, then nothing until the client goes away */
+    SPEAK_FIRST, /* answer before anything was asked, then close */
+};
+
+struct step {
+    const char *answer;
+    enum then then;
+};
+
+enum { MAX_STEPS = 64 };
+
+struct server {
+    const struct step *steps;
+    size_t steps_n;
+    struct act_buf requests[MAX_STEPS]; /* head and body, as they came */
+    size_t requests_n;
+    int listener, port;
+    pthread_t thread;
+};
+
+static size_t wanted_body(const char *head)
+{
+    const char *length = strcasestr(head, "\r\nContent-Length:");
+
+    return length ? strtoul(length + strlen("\r\nContent-Length:"), NULL, 10) : 0;
+}
+
+static void read_request(int fd, struct act_buf *request)
+{
+    char chunk[65536];
+    const char *end = NULL;
+    ssize_t n;
+
+    while (!end || request->len < (size_t)(end + 4 - request->data) + wanted_body(request->data)) {
+        if ((n = recv(fd, chunk, sizeof(chunk), 0)) <= 0)
+            return;
+        act_buf_add(request, chunk, (size_t)n);
+        end = strstr(request->data, "\r\n\r\n");
+    }
+}
+
+static void answer(int fd, const struct step *step)
+{
+    const struct linger reset = {.l_onoff = 1};
+    char rest[4096];
+    size_t len = step->answer ? strlen(step->answer) : 0;
+
+    if (len > 0 && send(fd, step->answer, len, MSG_NOSIGNAL) < 0)
+        return;
+    if (step->then == RESET)
+        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    if (step->then == CLOSE || step->then == SPEAK_FIRST)
+        shutdown(fd, SHUT_WR);
+    while ((step->then == STALL || step->then == SPEAK_FIRST) && recv(fd, rest, sizeof(rest), 0) > 0)
+        ;
+}
+
+static void *serve(void *arg)
+{
+    struct server *s = arg;
+    int fd = -1;
+
+    for (size_t i = 0; i < s->steps_n; i++) {
+        if (fd < 0 && (fd = accept(s->listener, NULL, NULL)) < 0)
+            break;
+        if (s->steps[i].then != SPEAK_FIRST)
+            read_request(fd, &s->requests[s->requests_n++]);
+        answer(fd, &s->steps[i]);
+        if (s->steps[i].then != KEEP) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    return NULL;
+}
+
+static int listen_somewhere(int *out_port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(fd, 64), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    *out_port = ntohs(at.sin_port);
+    return fd;
+}
+
+static void server_start(struct server *s, const struct step *steps, size_t steps_n)
+{
+    *s = (struct server){.steps = steps, .steps_n = steps_n};
+    s->listener = listen_somewhere(&s->port);
+    assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+}
+
+static void server_stop(struct server *s)
+{
+    shutdown(s->listener, SHUT_RDWR);
+    pthread_join(s->thread, NULL);
+    close(s->listener);
+    for (size_t i = 0; i < MAX_STEPS; i++)
+        act_buf_release(&s->requests[i]);
+}
+
+/* --- one call against it -------------------------------------------------------------------------------- */
+
+struct fixture {
+    struct engine *engine;
+    struct http *http;
+    struct server server;
+    struct http_call call;
+    struct act_error err;
+};
+
+static void set_up(struct fixture *f, const struct step *steps, size_t steps_n,
+                   const struct http_options *options)
+{
+    *f = (struct fixture){.engine = engine_new(&(struct engine_options){.max_connections = 2})};
+    f->http = http_new(f->engine, options);
+    server_start(&f->server, steps, steps_n);
+    f->call = (struct http_call){.method = "GET",
+                                 .url = act_sprintf("http://127.0.0.1:%d/c/b", f->server.port),
+                                 .what = "cannot get 'c/b'"};
+}
+
+static void tear_down(struct fixture *f)
+{
+    http_call_release(&f->call);
+    http_free(f->http);
+    engine_free(f->engine);
+    server_stop(&f->server);
+}
+
+/* Runs the call of a fixture that has one answer only, without retries. */
+static int ask_once(struct fixture *f, const char *text, enum then then)
+{
+    static struct step step;
+
+    step = (struct step){text, then};
+    set_up(f, &step, 1, NULL);
+    f->call.no_retry = true;
+    return http_do(f->http, &f->call, &f->err);
+}
+
+static void answers_table(void **state)
+{
+    static const struct {
+        const char *answer;
+        enum then then;
+        int rc, status;
+        const char *text; /* the body, or in the error text */
+    } rows[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", CLOSE, 0, 200, "hello"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n", CLOSE, 0,
+         200, "hello"},
+        {"HTTP/1.1 200 OK\r\n\r\nhello", CLOSE, 0, 200, "hello"},
+        {"HTTP/1.1 100 Continue\r\nX-A: interim\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1", CLOSE,
+         0, 200, "1"},
+        {"HTTP/1.1 204 No Content\r\n\r\n", CLOSE, 0, 204, ""},
+        {"HTTP/1.1 404 Gone\r\nContent-Length: 4\r\n\r\nnope", CLOSE, 0, 404, "nope"},
+        {"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy", CLOSE, 0, 503, "busy"},
+        {"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n", CLOSE, 0, 302, ""},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello", CLOSE, -ACT_TEMPORARY, 0, "broke: "},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nl", CLOSE, -ACT_TEMPORARY, 0,
+         "broke"},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", CLOSE, -ACT_TEMPORARY, 0, "broke: "},
+        {"HTTP/1.1 200 OK\r\nContent-Len", CLOSE, -ACT_TEMPORARY, 0, "broke: "},
+        {"HTTP/1.1 100 Continue\r\n\r\n", CLOSE, -ACT_TEMPORARY, 0, "broke: "},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\nX-Trailer: 1\r\n\r\n", CLOSE,
+         0, 200, "hi"},
+        {NULL, CLOSE, -ACT_TEMPORARY, 0, "broke: Empty reply"},
+        {NULL, RESET, -ACT_TEMPORARY, 0, "broke: "},
+        {"HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 0\r\n\r\n", CLOSE, -ACT_FAIL, 0, "failed: "},
+        {"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", CLOSE, -ACT_FAIL, 0, "failed: "},
+        {"SSH-2.0-OpenSSH_9.2\r\n", CLOSE, -ACT_FAIL, 0, "HTTP/0.9"},
+    };
+    struct fixture f;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_int_equal(ask_once(&f, rows[i].answer, rows[i].then), rows[i].rc);
+        assert_int_equal(f.call.status, rows[i].status);
+        assert_int_equal(f.call.tries, 1);
+        assert_null(f.call.internal);
+        if (rows[i].rc == 0) {
+            assert_string_equal(f.call.body_text.data ? f.call.body_text.data : "", rows[i].text);
+            assert_null(http_header_get(&f.call.answer_headers, "x-a"));
+        } else {
+            assert_true(act_starts_with(f.err.text, "cannot get 'c/b': "));
+            assert_non_null(strstr(f.err.text, rows[i].text));
+            assert_true(f.call.ambiguous || rows[i].rc == -ACT_FAIL);
+        }
+        tear_down(&f);
+    }
+}
+
+static void answer_headers_are_found_in_any_case(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    assert_int_equal(ask_once(&f,
+                              "HTTP/1.1 200 OK\r\nETAG:\"1\"\r\nX-Empty:\r\nX-Spaces: \t a b \t\r\n"
+                              "Content-Length: 0\r\n\r\n",
+                              CLOSE),
+                     0);
+    assert_string_equal(http_header_get(&f.call.answer_headers, "etag"), "\"1\"");
+    assert_string_equal(http_header_get(&f.call.answer_headers, "x-empty"), "");
+    assert_string_equal(http_header_get(&f.call.answer_headers, "x-spaces"), "a b");
+    tear_down(&f);
+}
+
+static void header_floods_are_refused(void **state)
+{
+    struct act_buf many = {0}, large = {0};
+    struct fixture f;
+
+    (void)state;
+    act_buf_adds(&many, "HTTP/1.1 200 OK\r\n");
+    for (int i = 0; i < 400; i++)
+        act_buf_addf(&many, "X-%d: y\r\n", i);
+    act_buf_adds(&many, "Content-Length: 0\r\n\r\n");
+    act_buf_adds(&large, "HTTP/1.1 200 OK\r\n");
+    for (int i = 0; i < 70; i++)
+        act_buf_addf(&large, "X-%d: %01000d\r\n", i, 0);
+    act_buf_adds(&large, "Content-Length: 0\r\n\r\n");
+    assert_int_equal(ask_once(&f, many.data, CLOSE), -ACT_FAIL);
+    assert_non_null(strstr(f.err.text, "headers"));
+    tear_down(&f);
+    assert_int_equal(ask_once(&f, large.data, CLOSE), -ACT_FAIL);
+    assert_non_null(strstr(f.err.text, "headers"));
+    tear_down(&f);
+    act_buf_release(&many);
+    act_buf_release(&large);
+}
+
+static void sink_takes_only_what_fits_and_only_success(void **state)
+{
+    static const struct {
+        const char *answer;
+        size_t cap, max_body;
+        int rc;
+        const char *sink, *text;
+    } rows[] = {
+        {"HTTP/1.1 206 Partial\r\nContent-Length: 5\r\n\r\nhello", 5, 0, 0, "hello", ""},
+        {"HTTP/1.1 206 Partial\r\nContent-Length: 5\r\n\r\nhello", 9, 2, 0, "hello", ""},
+        {"HTTP/1.1 404 Gone\r\nContent-Length: 5\r\n\r\nhello", 2, 0, 0, "", "hello"},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 4, 0, -ACT_FAIL, NULL, "more than 4 bytes"},
+        {"HTTP/1.1 404 Gone\r\nContent-Length: 5\r\n\r\nhello", 9, 4, -ACT_FAIL, NULL, "more than 4 bytes"},
+    };
+    struct fixture f;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct step steps[] = {{rows[i].answer, CLOSE}};
+        char *sink = act_alloc(rows[i].cap); /* its end is guarded by the sanitizer */
+        set_up(&f, steps, 1, NULL);
+        f.call.sink = sink;
+        f.call.sink_cap = rows[i].cap;
+        f.call.max_body = rows[i].max_body;
+        assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
+        if (rows[i].rc == 0) {
+            assert_int_equal(f.call.sink_len, strlen(rows[i].sink));
+            assert_memory_equal(sink, rows[i].sink, f.call.sink_len);
+            assert_string_equal(f.call.body_text.data ? f.call.body_text.data : "", rows[i].text);
+        } else {
+            assert_non_null(strstr(f.err.text, rows[i].text));
+            assert_int_equal(f.call.tries, 1);
+        }
+        tear_down(&f);
+        free(sink);
+    }
+}
+
+/* --- what is sent --------------------------------------------------------------------------------------- */
+
+#define EMPTY_OK "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+static void put_arrives_byte_for_byte(void **state)
+{
+    enum { SIZE = 3 << 20 };
+    const struct step steps[] = {{EMPTY_OK, CLOSE}};
+    char *body = act_alloc(SIZE);
+    struct fixture f;
+
+    (void)state;
+    for (size_t i = 0; i < SIZE; i++)
+        body[i] = (char)(i * 31 + i / 251);
+    set_up(&f, steps, 1, NULL);
+    f.call.method = "PUT";
+    f.call.body = body;
+    f.call.body_len = SIZE;
+    http_header_set(&f.call.headers, "x-ms-meta-k", "");
+    http_header_setf(&f.call.headers, "x-ms-n", "%d", 7);
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    const struct act_buf *got = &f.server.requests[0];
+    const char *end = strstr(got->data, "\r\n\r\n");
+    assert_non_null(end);
+    size_t head = (size_t)(end + 4 - got->data);
+    assert_int_equal(got->len - head, SIZE);
+    assert_memory_equal(got->data + head, body, SIZE);
+    got->data[head] = '\0';
+    assert_true(act_starts_with(got->data, "PUT /c/b HTTP/1.1\r\n"));
+    assert_non_null(strstr(got->data, "\r\nContent-Length: 3145728\r\n"));
+    assert_non_null(strstr(got->data, "\r\nUser-Agent: act/" ACT_VERSION "\r\n"));
+    assert_non_null(strstr(got->data, "\r\nx-ms-meta-k:\r\n"));
+    assert_non_null(strstr(got->data, "\r\nx-ms-n: 7\r\n"));
+    assert_null(strcasestr(got->data, "expect:"));
+    assert_null(strcasestr(got->data, "accept-encoding:"));
+    assert_null(strcasestr(got->data, "content-type:"));
+    tear_down(&f);
+    free(body);
+}
+
+static void methods_table(void **state)
+{
+    static const struct {
+        const char *method, *body, *type;
+        const char *line, *length; /* NULL: no such header */
+    } rows[] = {
+        {"GET", NULL, NULL, "GET ", NULL},
+        {"DELETE", NULL, NULL, "DELETE ", NULL},
+        {"HEAD", NULL, NULL, "HEAD ", NULL},
+        {"PUT", NULL, NULL, "PUT ", "Content-Length: 0\r\n"},
+        {"POST", NULL, NULL, "POST ", "Content-Length: 0\r\n"},
+        {"POST", "a=b", "text/plain", "POST ", "Content-Length: 3\r\n"},
+    };
+    struct fixture f;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", CLOSE}};
+        set_up(&f, steps, 1, NULL);
+        f.call.method = rows[i].method;
+        f.call.body = rows[i].body;
+        f.call.body_len = rows[i].body ? strlen(rows[i].body) : 0;
+        if (rows[i].type)
+            http_header_set(&f.call.headers, "content-type", rows[i].type);
+        assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+        const char *got = f.server.requests[0].data;
+        assert_true(act_starts_with(got, rows[i].line));
+        const char *length = strstr(got, "Content-Length:"), *type = strcasestr(got, "content-type:");
+        assert_int_equal(length != NULL, rows[i].length != NULL);
+        assert_true(!length || act_starts_with(length, rows[i].length));
+        assert_int_equal(type != NULL, rows[i].type != NULL);
+        assert_null(strstr(got, "Transfer-Encoding"));
+        tear_down(&f);
+    }
+}
+
+static void head_has_a_length_but_no_body(void **state)
+{
+    const struct step steps[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n", CLOSE}};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, steps, 1, NULL);
+    f.call.method = "HEAD";
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_int_equal(f.call.status, 200);
+    assert_string_equal(http_header_get(&f.call.answer_headers, "Content-Length"), "5");
+    assert_int_equal(f.call.body_text.len, 0);
+    tear_down(&f);
+}
+
+static void path_is_sent_as_it_is(void **state)
+{
+    const struct step steps[] = {{EMPTY_OK, CLOSE}};
+    static const char path[] = "/c/a/../x/./y//%2e%2E/%e4%20+?p=a%2Fb+c&q=/../";
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, steps, 1, NULL);
+    free(f.call.url);
+    f.call.url = act_sprintf("http://127.0.0.1:%d%s", f.server.port, path);
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    char *line = act_sprintf("GET %s HTTP/1.1\r\n", path);
+    assert_true(act_starts_with(f.server.requests[0].data, line));
+    free(line);
+    tear_down(&f);
+}
+
+static void bad_requests_are_not_sent(void **state)
+{
+    static const struct {
+        const char *url, *name, *value;
+        int rc;
+        const char *text;
+    } rows[] = {
+        {"ftp://127.0.0.1/x?sig=secret", NULL, NULL, -ACT_CONFIG, "'ftp://127.0.0.1/x?sig=REDACTED' is not"},
+        {"file:///etc/passwd", NULL, NULL, -ACT_CONFIG, "is not an address"},
+        {"http://user:secret@127.0.0.1/", NULL, NULL, -ACT_CONFIG, "'http://REDACTED@127.0.0.1/' is not"},
+        {"http://", NULL, NULL, -ACT_CONFIG, "is not an address"},
+        {"", NULL, NULL, -ACT_CONFIG, "is not an address"},
+        {"http://127.0.0.1:1/", "x-a", "b\r\nX-Evil: 1", -ACT_USAGE, "'x-a' cannot be sent"},
+        {"http://127.0.0.1:1/", "x-a\r\nX-Evil", "1", -ACT_USAGE, "cannot be sent"},
+    };
+    struct fixture f;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        set_up(&f, NULL, 0, NULL);
+        free(f.call.url);
+        f.call.url = act_strdup(rows[i].url);
+        if (rows[i].name)
+            http_header_set(&f.call.headers, rows[i].name, rows[i].value);
+        assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
+        assert_non_null(strstr(f.err.text, rows[i].text));
+        assert_null(strstr(f.err.text, "secret"));
+        assert_int_equal(f.call.tries, 0);
+        tear_down(&f);
+    }
+}
+
+/* --- retries -------------------------------------------------------------------------------------------- */
+
+#define BUSY "HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbusy"
+#define FINE "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+#define CUT  "HTTP/1.1 200 OK\r\nretry-after-ms: 0\r\nContent-Length: 5\r\n\r\nwr"
+
+static void retries_table(void **state)
+{
+    static const struct {
+        struct step steps[4];
+        size_t steps_n;
+        int max_retries, rc, status, tries;
+        bool ambiguous;
+        const char *sink;
+    } rows[] = {
+        {{{FINE, CLOSE}}, 1, 0, 0, 200, 1, false, "hello"},
+        {{{BUSY, CLOSE}, {FINE, CLOSE}}, 2, 0, 0, 200, 2, true, "hello"},
+        {{{CUT, CLOSE}, {FINE, CLOSE}}, 2, 0, 0, 200, 2, true, "hello"},
+        {{{NULL, RESET}, {FINE, CLOSE}}, 2, 0, 0, 200, 2, true, "hello"},
+        {{{BUSY, CLOSE}, {BUSY, CLOSE}, {BUSY, CLOSE}, {FINE, CLOSE}}, 4, 2, 0, 503, 3, true, ""},
+        {{{BUSY, CLOSE}, {FINE, CLOSE}}, 2, -1, 0, 503, 1, true, ""},
+        {{{CUT, CLOSE}, {CUT, CLOSE}}, 2, 1, -ACT_TEMPORARY, 0, 2, true, NULL},
+        {{{"HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n", CLOSE}}, 1, 0, 0, 409, 1, false, ""},
+        {{{"HTTP/1.1 429 Slow\r\nx-ms-retry-after-ms: 1\r\nContent-Length: 0\r\n\r\n", CLOSE}, {FINE, CLOSE}},
+         2,
+         0,
+         0,
+         200,
+         2,
+         false,
+         "hello"},
+    };
+    char sink[16];
+    struct fixture f;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        set_up(&f, rows[i].steps, rows[i].steps_n,
+               &(struct http_options){.max_retries = rows[i].max_retries});
+        f.call.sink = sink;
+        f.call.sink_cap = sizeof(sink);
+        assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
+        assert_int_equal(f.call.status, rows[i].status);
+        assert_int_equal(f.call.tries, rows[i].tries);
+        assert_int_equal(f.call.ambiguous, rows[i].ambiguous);
+        if (rows[i].sink) {
+            assert_int_equal(f.call.sink_len, strlen(rows[i].sink));
+            assert_memory_equal(sink, rows[i].sink, f.call.sink_len);
+        } else {
+            assert_non_null(strstr(f.err.text, "; tried 2 times"));
+        }
+        tear_down(&f);
+    }
+}
+
+/* A connection that was kept and dies under the next request: libcurl sends it again on its own. */
+static void a_silent_repetition_is_ambiguous(void **state)
+{
+    const struct step steps[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, steps, COUNT(steps), NULL);
+    f.call.method = "PUT";
+    f.call.body = "x";
+    f.call.body_len = 1;
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_false(f.call.ambiguous);
+    f.call.no_retry = true;
+    assert_int_equal(http_do(f.http, &f.call, &f.err), 0);
+    assert_int_equal(f.call.status, 200);
+    assert_string_equal(f.call.body_text.data, "hello");
+    assert_true(f.call.ambiguous);
+    assert_int_equal(f.server.requests_n, 3);
+    tear_down(&f);
+}
+
+static int signs;
+
+static int sign_anew(struct http_call *call, struct act_error *err)
+{
+    if (call->sign_arg)
+        return act_error_set(err, ACT_DENIED, "the login has expired");
+    char *url = act_sprintf("%s?sig=%d", call->url, ++signs);
+    free(call->url);
+    call->url = url;
+    http_header_setf(&call->headers, "x-ms-date", "%d", signs);
+    return 0;
+}
+
+static void every_try_is_signed_anew(void **state)
+{
+    const struct step steps[] = {{BUSY, CLOSE}, {BUSY, CLOSE}, {FINE, CLOSE}};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, steps, COUNT(steps), NULL);
+    char *url = act_strdup(f.call.url);
+    signs = 0;
+    f.call.sign = sign_anew;
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    for (size_t i = 0; i < COUNT(steps); i++) {
+        char *line = act_sprintf("GET /c/b?sig=%zu HTTP/1.1\r\n", i + 1);
+        char *date = act_sprintf("\r\nx-ms-date: %zu\r\n", i + 1);
+        assert_true(act_starts_with(f.server.requests[i].data, line));
+        assert_non_null(strstr(f.server.requests[i].data, date));
+        free(line);
+        free(date);
+    }
+    assert_string_equal(f.call.url, url);
+    f.call.sign_arg = &f;
+    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_DENIED);
+    assert_string_equal(f.err.text, "cannot get 'c/b': the login has expired");
+    free(url);
+    tear_down(&f);
+}
+
+static void unreachable_peers_fail_soon_with_their_name(void **state)
+{
+    struct fixture f;
+    int port;
+
+    (void)state;
+    close(listen_somewhere(&port));
+    set_up(&f, NULL, 0, NULL);
+    free(f.call.url);
+    f.call.url = act_sprintf("http://127.0.0.1:%d/c/b", port);
+    char *wanted =
+        act_sprintf("cannot get 'c/b': cannot reach 127.0.0.1:%d: Connection refused; tried 3 times", port);
+    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
+    assert_string_equal(f.err.text, wanted);
+    assert_int_equal(f.call.tries, 3);
+    assert_false(f.call.ambiguous);
+    free(wanted);
+    /* A label of 64 letters: the resolver refuses it without asking anybody. */
+    free(f.call.url);
+    f.call.url = act_sprintf("https://%064d.invalid/c/b", 0);
+    f.call.no_retry = true;
+    wanted = act_sprintf("cannot get 'c/b': cannot reach %064d.invalid:443: its name cannot be resolved", 0);
+    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
+    assert_string_equal(f.err.text, wanted);
+    free(wanted);
+    tear_down(&f);
+}
+
+/* The same peer gets the full number of tries once it has answered. */
+static void a_peer_that_answered_is_tried_longer(void **state)
+{
+    const struct step steps[] = {{FINE, CLOSE}};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, steps, 1, &(struct http_options){.max_retries = 3});
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    server_stop(&f.server);
+    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
+    assert_int_equal(f.call.tries, 4);
+    server_start(&f.server, NULL, 0); /* for tear_down() */
+    tear_down(&f);
+}
+
+static void a_stall_is_a_timeout(void **state)
+{
+    static const char *const starts[] = {"HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"};
+    struct fixture f;
+
+    (void)state;
+    setenv("ACT_STALL_TIMEOUT", "1", 1);
+    for (size_t i = 0; i < COUNT(starts); i++) {
+        assert_int_equal(ask_once(&f, starts[i], STALL), -ACT_TIMEOUT);
+        assert_non_null(strstr(f.err.text, "less than 1 KiB/s for 1 s"));
+        tear_down(&f);
+    }
+    unsetenv("ACT_STALL_TIMEOUT");
+}
+
+static void tls_against_a_plain_port_fails_cleanly(void **state)
+{
+    const struct step steps[] = {{"HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n", SPEAK_FIRST}};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, steps, 1, NULL);
+    free(f.call.url);
+    f.call.url = act_sprintf("https://127.0.0.1:%d/", f.server.port);
+    f.call.no_retry = true;
+    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
+    assert_non_null(strstr(f.err.text, "cannot reach 127.0.0.1:"));
+    assert_false(f.call.ambiguous);
+    tear_down(&f);
+}
+
+/* --- TLS, with the server that comes with OpenSSL ------------------------------------------------------- */
+
+struct tls_server {
+    char dir[32];
+    char *cert, *key;
+    pid_t pid;
+    int port;
+};
+
+/* Starts a program, its standard output (and error) readable from *out. */
+static pid_t start_program(const char *const argv[], FILE **out)
+{
+    struct act_strv args = {0};
+    int fds[2];
+
+    for (size_t i = 0; argv[i]; i++)
+        act_strv_push(&args, argv[i]);
+    assert_int_equal(pipe(fds), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        dup2(fds[1], STDOUT_FILENO);
+        dup2(fds[1], STDERR_FILENO);
+        close(fds[0]);
+        close(fds[1]);
+        execvp(args.v[0], args.v);
+        _exit(127);
+    }
+    act_strv_release(&args);
+    close(fds[1]);
+    *out = fdopen(fds[0], "r");
+    return pid;
+}
+
+static void make_certificate(struct tls_server *s)
+{
+    char line[512];
+    FILE *out;
+    int status;
+
+    strcpy(s->dir, "/tmp/act-tls-XXXXXX");
+    assert_non_null(mkdtemp(s->dir));
+    s->cert = act_sprintf("%s/cert", s->dir);
+    s->key = act_sprintf("%s/key", s->dir);
+    const char *const argv[] = {"openssl",
+                                "req",
+                                "-x509",
+                                "-newkey",
+                                "ec",
+                                "-pkeyopt",
+                                "ec_paramgen_curve:prime256v1",
+                                "-nodes",
+                                "-days",
+                                "2",
+                                "-subj",
+                                "/CN=act test",
+                                "-addext",
+                                "subjectAltName=IP:127.0.0.1",
+                                "-keyout",
+                                s->key,
+                                "-out",
+                                s->cert,
+                                NULL};
+    pid_t pid = start_program(argv, &out);
+    while (fgets(line, sizeof(line), out))
+        ;
+    fclose(out);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void tls_server_start(struct tls_server *s, FILE **out)
+{
+    char line[512];
+
+    make_certificate(s);
+    const char *const argv[] = {"openssl", "s_server", "-accept", "127.0.0.1:0", "-www",
+                                "-cert",   s->cert,    "-key",    s->key,        NULL};
+    s->pid = start_program(argv, out);
+    s->port = 0;
+    while (s->port == 0 && fgets(line, sizeof(line), *out))
+        sscanf(line, "ACCEPT 127.0.0.1:%d", &s->port);
+    assert_int_not_equal(s->port, 0);
+}
+
+static void tls_server_stop(struct tls_server *s, FILE *out)
+{
+    kill(s->pid, SIGTERM);
+    waitpid(s->pid, NULL, 0);
+    fclose(out);
+    assert_int_equal(act_remove_tree(s->dir, NULL), 0);
+    free(s->cert);
+    free(s->key);
+}
+
+static void certificates_are_verified(void **state)
+{
+    struct tls_server tls;
+    FILE *out;
+
+    (void)state;
+    if (system("openssl version >/dev/null 2>&1") != 0) {
+        print_message("skipped: there is no program openssl\n");
+        skip();
+    }
+    tls_server_start(&tls, &out);
+    const struct {
+        const char *host, *ca_file;
+        int rc;
+        const char *text;
+    } rows[] = {
+        {"127.0.0.1", tls.cert, 0, ""},
+        {"127.0.0.1", NULL, -ACT_DENIED, "ACT_CA_FILE"},
+        {"localhost", tls.cert, -ACT_DENIED, "cannot trust localhost:"},
+        {"127.0.0.1", "/nonexistent", -ACT_CONFIG, "the certificates in '/nonexistent'"},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct fixture f;
+        set_up(&f, NULL, 0, &(struct http_options){.ca_file = rows[i].ca_file});
+        free(f.call.url);
+        f.call.url = act_sprintf("https://%s:%d/", rows[i].host, tls.port);
+        assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
+        assert_int_equal(f.call.status, rows[i].rc == 0 ? 200 : 0);
+        assert_non_null(strstr(f.err.text, rows[i].text));
+        assert_int_equal(f.call.tries, 1);
+        assert_false(f.call.ambiguous);
+        tear_down(&f);
+    }
+    tls_server_stop(&tls, out);
+}
+
+/* --- around it ------------------------------------------------------------------------------------------ */
+
+static int ended;
+
+static void count_end(struct http_call *call)
+{
+    assert_int_equal(call->rc, 0);
+    assert_int_equal(call->status, 200);
+    ended++;
+    if (call->arg) {
+        struct http *http = call->arg;
+        call->arg = NULL;
+        http_start(http, call); /* the call is free again */
+    }
+}
+
+static void many_calls_share_few_connections(void **state)
+{
+    enum { CALLS = 20 };
+    static struct step steps[2 * CALLS];
+    struct http_call calls[CALLS];
+    struct fixture f;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(steps); i++)
+        steps[i] = (struct step){FINE, CLOSE};
+    set_up(&f, steps, COUNT(steps), NULL);
+    ended = 0;
+    for (size_t i = 0; i < CALLS; i++) {
+        calls[i] = (struct http_call){
+            .method = "GET", .url = act_strdup(f.call.url), .done = count_end, .arg = f.http};
+        http_start(f.http, &calls[i]);
+    }
+    assert_int_equal(ended, 0);
+    engine_run(http_engine(f.http), NULL);
+    assert_int_equal(ended, 2 * CALLS);
+    for (size_t i = 0; i < CALLS; i++) {
+        assert_string_equal(calls[i].body_text.data, "hello");
+        http_call_release(&calls[i]);
+    }
+    tear_down(&f);
+}
+
+static void proxies_are_used_but_not_for_this_machine(void **state)
+{
+    const struct step steps[] = {{EMPTY_OK, CLOSE}};
+    struct fixture f;
+
+    (void)state;
+    unsetenv("no_proxy");
+    unsetenv("NO_PROXY");
+    setenv("http_proxy", "http://127.0.0.1:1", 1);
+    assert_int_equal(ask_once(&f, FINE, CLOSE), 0);
+    tear_down(&f);
+    set_up(&f, steps, 1, NULL);
+    char *proxy = act_sprintf("http://127.0.0.1:%d", f.server.port);
+    setenv("http_proxy", proxy, 1);
+    free(f.call.url);
+    f.call.url = act_strdup("http://storage.example/c/b");
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_true(act_starts_with(f.server.requests[0].data, "GET http://storage.example/c/b HTTP/1.1\r\n"));
+    setenv("http_proxy", "http://127.0.0.1:1", 1);
+    f.call.no_retry = true;
+    free(f.call.url);
+    f.call.url = act_strdup("http://other.example/c/b");
+    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
+    assert_non_null(strstr(f.err.text, "cannot reach other.example:80: "));
+    assert_non_null(strstr(f.err.text, "127.0.0.1 port 1")); /* it is the proxy that is missing */
+    unsetenv("http_proxy");
+    free(proxy);
+    tear_down(&f);
+}
+
+static void trace_shows_tries_but_no_secret(void **state)
+{
+    const struct step steps[] = {
+        {BUSY, CLOSE}, {"HTTP/1.1 201 Created\r\nx-ms-request-id: id-7\r\nContent-Length: 0\r\n\r\n", CLOSE}};
+    char text[4096];
+    struct fixture f;
+    FILE *file = tmpfile();
+    int old = dup(STDERR_FILENO);
+
+    (void)state;
+    assert_non_null(file);
+    set_up(&f, steps, COUNT(steps), NULL);
+    free(f.call.url);
+    f.call.url = act_sprintf("http://127.0.0.1:%d/c/b?sv=1&sig=SECRET", f.server.port);
+    http_header_set(&f.call.headers, "Authorization", "SharedKey a:SECRET");
+    dup2(fileno(file), STDERR_FILENO);
+    setenv("ACT_TRACE", "http", 1);
+    int rc = http_do(f.http, &f.call, &f.err);
+    unsetenv("ACT_TRACE");
+    dup2(old, STDERR_FILENO);
+    close(old);
+    assert_int_equal(rc, 0);
+    rewind(file);
+    size_t n = fread(text, 1, sizeof(text) - 1, file);
+    text[n] = '\0';
+    fclose(file);
+    assert_null(strstr(text, "SECRET"));
+    assert_non_null(strstr(text, "/c/b?sv=1&sig=REDACTED 503 out 0 in 4 "));
+    assert_non_null(strstr(text, "/c/b?sv=1&sig=REDACTED 201 out 0 in 0 "));
+    assert_non_null(strstr(text, " try 1 id -\n"));
+    assert_non_null(strstr(text, " try 2 id id-7\n"));
+    tear_down(&f);
+}
+
+static void header_lists(void **state)
+{
+    struct http_headers h = {0};
+
+    (void)state;
+    assert_null(http_header_get(&h, "a"));
+    http_header_set(&h, "A", "1");
+    http_header_setf(&h, "b", "%d-%s", 2, "x");
+    http_header_set(&h, "a", "3");
+    assert_int_equal(h.n, 2);
+    assert_string_equal(http_header_get(&h, "a"), "3");
+    assert_string_equal(http_header_get(&h, "B"), "2-x");
+    http_headers_release(&h);
+    assert_int_equal(h.n, 0);
+}
+
+/* --- pure functions ------------------------------------------------------------------------------------- */
+
+static void retry_delay_table(void **state)
+{
+    static const struct {
+        int status;
+        bool network;
+        int tries, max_retries;
+        int64_t elapsed_ms, retry_after_ms;
+        double random01;
+        int64_t wanted;
+    } rows[] = {
+        {200, false, 1, 8, 0, -1, 0, -1},
+        {404, false, 1, 8, 0, -1, 0, -1},
+        {409, false, 1, 8, 0, 5, 0, -1},
+        {501, false, 1, 8, 0, -1, 0, -1},
+        {505, false, 1, 8, 0, -1, 0, -1},
+        {0, false, 1, 8, 0, -1, 0, -1},
+        {408, false, 1, 8, 0, -1, 0, 400},
+        {429, false, 1, 8, 0, -1, 0, 400},
+        {500, false, 1, 8, 0, -1, 0, 400},
+        {502, false, 1, 8, 0, -1, 0, 400},
+        {503, false, 1, 8, 0, -1, 0, 400},
+        {504, false, 1, 8, 0, -1, 0, 400},
+        {0, true, 1, 8, 0, -1, 0, 400},
+        {0, true, 1, 8, 0, -1, 0.5, 525},
+        {0, true, 2, 8, 0, -1, 0, 800},
+        {0, true, 6, 8, 0, -1, 0, 12800},
+        {0, true, 7, 8, 0, -1, 0, 24000}, /* 30 s from here on */
+        {0, true, 1000000, 2000000, 0, -1, 0, 24000},
+        {0, true, 8, 8, 0, -1, 0, 24000},
+        {0, true, 9, 8, 0, -1, 0, -1}, /* 8 retries are 9 tries */
+        {0, true, 1, 0, 0, -1, 0, -1},
+        {503, false, 1, 8, 0, 0, 0.9, 0},
+        {503, false, 1, 8, 0, 1500, 0.9, 1500},
+        {503, false, 1, 8, 0, 3600000, 0.9, 60000},
+        {503, false, 1, 8, INT64_MAX / 2, 3600000, 0.9, -1},
+        {503, false, 1, 8, 119600, -1, 0, 400},
+        {503, false, 1, 8, 119601, -1, 0, -1},
+        {503, false, 1, 8, 60001, 60000, 0, -1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int64_t delay =
+            http_retry_delay(rows[i].status, rows[i].network, rows[i].tries, rows[i].max_retries,
+                             rows[i].elapsed_ms, 120000, rows[i].retry_after_ms, rows[i].random01);
+        if (delay != rows[i].wanted)
+            fail_msg("row %zu: %lld", i, (long long)delay);
+    }
+}
+
+static void retry_after_table(void **state)
+{
+    static const struct {
+        const char *name, *value;
+        int64_t wanted;
+    } rows[] = {
+        {"Retry-After", "0", 0},
+        {"retry-after", "7", 7000},
+        {"Retry-After", "86400", 60000},
+        {"Retry-After", "9223372036854775807", 60000},
+        {"Retry-After", "99999999999999999999999", -1},
+        {"Retry-After", "-5", -1},
+        {"Retry-After", "soon", -1},
+        {"Retry-After", "", -1},
+        {"Retry-After", "Fri, 20 Nov 2026 09:00:10 GMT", 10000},
+        {"Retry-After", "Fri, 20 Nov 2037 09:00:10 GMT", 60000},
+        {"Retry-After", "Fri, 20 Nov 2020 09:00:10 GMT", -1},
+        {"x-ms-retry-after-ms", "250", 250},
+        {"retry-after-ms", "9999999", 60000},
+        {"retry-after-ms", "-1", -1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct http_headers h = {0};
+        http_header_set(&h, rows[i].name, rows[i].value);
+        int64_t ms = http_retry_after_ms(&h, 1795165200);
+        if (ms != rows[i].wanted)
+            fail_msg("row %zu: %lld", i, (long long)ms);
+        http_headers_release(&h);
+    }
+    struct http_headers none = {0};
+    assert_int_equal(http_retry_after_ms(&none, 0), -1);
+}
+
+static void encoding_table(void **state)
+{
+    static const struct {
+        const char *text;
+        bool keep_slash;
+        const char *encoded;
+    } rows[] = {
+        {"", false, ""},
+        {"AZaz09-._~", false, "AZaz09-._~"},
+        {"a/b c", true, "a/b%20c"},
+        {"a/b c", false, "a%2Fb%20c"},
+        {"%+&=?#\"'*", false, "%25%2B%26%3D%3F%23%22%27%2A"},
+        {"\xc3\xa9\xff\n", false, "%C3%A9%FF%0A"},
+    };
+    static const struct {
+        const char *text, *decoded;
+    } odd[] = {{"%e4%E4", "\xe4\xe4"}, {"a+b", "a+b"},     {"%", "%"},     {"%4", "%4"},
+               {"%zz%4x", "%zz%4x"},   {"a%00b", "a%00b"}, {"%%41", "%A"}, {"%2541", "%41"}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char *encoded = http_encode(rows[i].text, rows[i].keep_slash), *back = http_decode(encoded);
+        assert_string_equal(encoded, rows[i].encoded);
+        assert_string_equal(back, rows[i].text);
+        free(encoded);
+        free(back);
+    }
+    for (size_t i = 0; i < COUNT(odd); i++) {
+        char *decoded = http_decode(odd[i].text);
+        assert_string_equal(decoded, odd[i].decoded);
+        free(decoded);
+    }
+}
+
+static void redaction_table(void **state)
+{
+    static const struct {
+        const char *url, *shown;
+    } rows[] = {
+        {"https://h/c/b", "https://h/c/b"},
+        {"https://h/c/b?sv=1&sig=abc%2B&se=2", "https://h/c/b?sv=1&sig=REDACTED&se=2"},
+        {"https://h/c?SIG=abc", "https://h/c?SIG=REDACTED"},
+        {"https://h/c?%73ig=abc", "https://h/c?%73ig=REDACTED"},
+        {"https://h/c?a&sig&sig=", "https://h/c?a&sig&sig=REDACTED"},
+        {"https://h/c?design=x&sig=1?2=3", "https://h/c?design=x&sig=REDACTED"},
+        {"https://h/c?x=1#access_token=abc&y", "https://h/c?x=1#access_token=REDACTED&y"},
+        {"https://h/c?code=abc&x=1", "https://h/c?code=REDACTED&x=1"},
+        {"https://user:pw@h/c@d", "https://REDACTED@h/c@d"},
+        {"", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char *shown = http_redact_url(rows[i].url);
+        assert_string_equal(shown, rows[i].shown);
+        free(shown);
+    }
+}
+
+static void peers_table(void **state)
+{
+    static const struct {
+        const char *url, *peer;
+        bool local;
+    } rows[] = {
+        {"http://127.0.0.1:10000/x", "127.0.0.1:10000", true},
+        {"https://h.example/x?y", "h.example:443", false},
+        {"http://a.blob.localhost:1", "a.blob.localhost:1", true},
+        {"http://[::1]:5/", "[::1]:5", true},
+        {"http://169.254.169.254/metadata", "169.254.169.254:80", true},
+        {"http://127.0.0.1.evil.example/", "127.0.0.1.evil.example:80", false},
+        {"ftp://h/", NULL, false},
+        {"h/x", NULL, false},
+        {"http://h:99999/", NULL, false},
+        {"http://a b/", NULL, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        bool local = false;
+        char *peer = http_peer(rows[i].url, &local);
+        if (!act_streq(peer, rows[i].peer) || local != rows[i].local)
+            fail_msg("row %zu: %s", i, peer ? peer : "(none)");
+        free(peer);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_table),
+        cmocka_unit_test(answer_headers_are_found_in_any_case),
+        cmocka_unit_test(header_floods_are_refused),
+        cmocka_unit_test(sink_takes_only_what_fits_and_only_success),
+        cmocka_unit_test(put_arrives_byte_for_byte),
+        cmocka_unit_test(methods_table),
+        cmocka_unit_test(head_has_a_length_but_no_body),
+        cmocka_unit_test(path_is_sent_as_it_is),
+        cmocka_unit_test(bad_requests_are_not_sent),
+        cmocka_unit_test(retries_table),
+        cmocka_unit_test(a_silent_repetition_is_ambiguous),
+        cmocka_unit_test(every_try_is_signed_anew),
+        cmocka_unit_test(unreachable_peers_fail_soon_with_their_name),
+        cmocka_unit_test(a_peer_that_answered_is_tried_longer),
+        cmocka_unit_test(a_stall_is_a_timeout),
+        cmocka_unit_test(tls_against_a_plain_port_fails_cleanly),
+        cmocka_unit_test(certificates_are_verified),
+        cmocka_unit_test(many_calls_share_few_connections),
+        cmocka_unit_test(proxies_are_used_but_not_for_this_machine),
+        cmocka_unit_test(trace_shows_tries_but_no_secret),
+        cmocka_unit_test(header_lists),
+        cmocka_unit_test(retry_delay_table),
+        cmocka_unit_test(retry_after_table),
+        cmocka_unit_test(encoding_table),
+        cmocka_unit_test(redaction_table),
+        cmocka_unit_test(peers_table),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

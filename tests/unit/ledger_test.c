@@ -1,0 +1,556 @@
+/* The ledger: rows in and out, concurrent and killed writers, files that are not what they should be. */
+#include "unit/test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "ledger/ledger.h"
+
+enum { NOBODY = 65534 };
+
+static char *dir;  /* removed after each test */
+static char *path; /* the ledger in it */
+
+static int make_dir(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    (void)state;
+    dir = act_sprintf("%s/act-ledger-XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(dir))
+        return -1;
+    path = act_path_join(dir, "ledger.db");
+    return 0;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    int rc = act_remove_tree(dir, NULL);
+
+    free(path);
+    free(dir);
+    return rc;
+}
+
+static struct ledger *open_ledger(void)
+{
+    struct act_error err = {0};
+    struct ledger *ledger = NULL;
+
+    assert_ok(ledger_open(path, &ledger, &err), err);
+    return ledger;
+}
+
+static int add(struct ledger *ledger, const char *id, const char *cluster, const char *run_state,
+               int64_t created_unix_s, struct act_error *err)
+{
+    char *copies[] = {act_strdup(id),    act_strdup(cluster),   act_strdup(run_state),
+                      act_strdup("exp"), act_strdup("/home/u"), act_strdup("{\"v\":1}")};
+    struct ledger_run run = {.id = copies[0],
+                             .cluster = copies[1],
+                             .platform = copies[1],
+                             .experiment = copies[3],
+                             .project = copies[4],
+                             .spec = copies[5],
+                             .state = copies[2],
+                             .created_unix_s = created_unix_s,
+                             .num_gpu = 4,
+                             .command = copies[3]};
+    int rc = ledger_add(ledger, &run, err);
+
+    for (size_t i = 0; i < COUNT(copies); i++)
+        free(copies[i]);
+    return rc;
+}
+
+static void put(const char *file, const char *text)
+{
+    struct act_error err = {0};
+
+    assert_ok(act_file_write(file, text, strlen(text), 0600, &err), err);
+}
+
+static void assert_ids(const struct ledger_runs *runs, const char *expected)
+{
+    struct act_buf ids = {0};
+
+    for (size_t i = 0; i < runs->n; i++)
+        act_buf_addf(&ids, "%s%s", i ? " " : "", runs->v[i].id);
+    char *text = act_buf_steal(&ids);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void a_run_comes_back_as_it_went_in(void **state)
+{
+    char values[][24] = {"exp_1_0a",    "c",       "local",     "exp",   "/p \xc3\xa9'\"",
+                         "{\"a\":[1]}", "Running", "{\"x\":0}", "echo ;"};
+    struct ledger_run run = {values[0], values[1], values[2], values[3], values[4], values[5],
+                             values[6], values[7], INT64_MAX, -1,        values[8]};
+    struct ledger_runs runs;
+    struct act_error err = {0};
+    struct ledger *ledger = open_ledger();
+
+    (void)state;
+    assert_ok(ledger_add(ledger, &run, &err), err);
+    ledger_close(ledger);
+    ledger = open_ledger();
+    assert_ok(ledger_find(ledger, "exp_1_0a", &runs, &err), err);
+    assert_int_equal(runs.n, 1);
+    const struct ledger_run *got = &runs.v[0];
+    const char *const texts[] = {got->id,   got->cluster, got->platform, got->experiment, got->project,
+                                 got->spec, got->state,   got->status,   got->command};
+    for (size_t i = 0; i < COUNT(texts); i++)
+        assert_string_equal(texts[i], values[i]);
+    assert_true(got->created_unix_s == INT64_MAX);
+    assert_int_equal(got->num_gpu, -1);
+    ledger_runs_release(&runs);
+    ledger_close(ledger);
+}
+
+static void the_file_is_private_and_its_folder_is_made(void **state)
+{
+    struct act_error err = {0};
+    struct ledger *ledger = NULL;
+    struct stat st;
+    ACT_AUTOFREE char *deep = act_sprintf("%s/a/b/ledger.db", dir);
+
+    (void)state;
+    umask(022);
+    assert_ok(ledger_open(deep, &ledger, &err), err);
+    ledger_close(ledger);
+    assert_int_equal(stat(deep, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+}
+
+static void adding_twice_changes_nothing(void **state)
+{
+    struct ledger_runs runs;
+    struct act_error err = {0};
+    struct ledger *ledger = open_ledger();
+
+    (void)state;
+    assert_ok(add(ledger, "a", "one", "Queued", 1, &err), err);
+    assert_ok(add(ledger, "a", "two", "Failed", 2, &err), err);
+    assert_ok(ledger_find(ledger, "a", &runs, &err), err);
+    assert_int_equal(runs.n, 1);
+    assert_string_equal(runs.v[0].cluster, "one");
+    assert_null(runs.v[0].status);
+    ledger_runs_release(&runs);
+    ledger_close(ledger);
+}
+
+static void updates_store_state_and_status(void **state)
+{
+    const struct ledger_update first[] = {
+        {"a", "Running", "{\"n\":1}"}, {"nobody", "Failed", NULL}, {"b", "Failed", NULL}};
+    const struct ledger_update second[] = {{"a", "Completed", NULL}};
+    struct ledger_runs runs;
+    struct act_error err = {0};
+    struct ledger *ledger = open_ledger();
+
+    (void)state;
+    assert_ok(add(ledger, "a", "c", "Queued", 2, &err), err);
+    assert_ok(add(ledger, "b", "c", "Queued", 1, &err), err);
+    assert_ok(ledger_update(ledger, NULL, 0, &err), err);
+    assert_ok(ledger_update(ledger, first, COUNT(first), &err), err);
+    assert_ok(ledger_update(ledger, second, COUNT(second), &err), err);
+    assert_ok(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), err);
+    assert_ids(&runs, "a b");
+    assert_string_equal(runs.v[0].state, "Completed");
+    assert_string_equal(runs.v[0].status, "{\"n\":1}");
+    assert_string_equal(runs.v[1].state, "Failed");
+    assert_null(runs.v[1].status);
+    ledger_runs_release(&runs);
+    ledger_close(ledger);
+}
+
+static void list_table(void **state)
+{
+    static const struct {
+        struct ledger_query query;
+        const char *ids;
+    } rows[] = {
+        {{0}, "r5 r4 r3 r2 r1"},
+        {{.max = 2}, "r5 r4"},
+        {{.max = 99}, "r5 r4 r3 r2 r1"},
+        {{.cluster = "x"}, "r5 r3 r1"},
+        {{.cluster = "X"}, ""},
+        {{.state = "Failed"}, "r4"},
+        {{.active_only = true}, "r5 r2 r1"},
+        {{.active_only = true, .cluster = "x", .max = 1}, "r5"},
+        {{.active_only = true, .state = "Failed"}, ""},
+        {{.cluster = "x' OR 1=1 --"}, ""},
+    };
+    struct ledger_runs runs;
+    struct act_error err = {0};
+    struct ledger *ledger = open_ledger();
+
+    (void)state;
+    assert_ok(add(ledger, "r3", "x", "Completed", 30, &err), err);
+    assert_ok(add(ledger, "r1", "x", "Queued", 10, &err), err);
+    assert_ok(add(ledger, "r2", "y", "Running", 20, &err), err);
+    assert_ok(add(ledger, "r4", "y", "Failed", 40, &err), err);
+    assert_ok(add(ledger, "r5", "x", "Unknown", 40, &err), err); /* same second: the later one is newer */
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_ok(ledger_list(ledger, &rows[i].query, &runs, &err), err);
+        assert_ids(&runs, rows[i].ids);
+        ledger_runs_release(&runs);
+    }
+    assert_ok(ledger_list(ledger, &(struct ledger_query){.without_spec = true}, &runs, &err), err);
+    assert_int_equal(runs.n, 5);
+    assert_null(runs.v[0].spec);
+    assert_string_equal(runs.v[0].command, "exp");
+    ledger_runs_release(&runs);
+    ledger_close(ledger);
+}
+
+static void find_table(void **state)
+{
+    static const struct {
+        const char *piece, *ids;
+    } rows[] = {
+        {"exp_1_aa", "exp_1_aa"}, /* exactly it, though another contains it */
+        {"exp_1_aab", "exp_1_aab"},
+        {"exp_1", "exp_1_aab exp_1_aa"},
+        {"_2_", "exp_2_%z"},
+        {"aab", "exp_1_aab"},
+        {"%", "exp_2_%z"},
+        {"exp_1_a_", ""},
+        {"exp_", "exp_2_%z exp_1_aab exp_1_aa"},
+        {"EXP_1", ""},
+        {"nothing", ""},
+        {"", ""},
+        {"' OR '1'='1", ""},
+    };
+    struct ledger_runs runs;
+    struct act_error err = {0};
+    struct ledger *ledger = open_ledger();
+
+    (void)state;
+    assert_ok(add(ledger, "exp_1_aa", "x", "Queued", 1, &err), err);
+    assert_ok(add(ledger, "exp_1_aab", "x", "Queued", 2, &err), err);
+    assert_ok(add(ledger, "exp_2_%z", "x", "Queued", 3, &err), err);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_ok(ledger_find(ledger, rows[i].piece, &runs, &err), err);
+        assert_ids(&runs, rows[i].ids);
+        ledger_runs_release(&runs);
+    }
+    ledger_close(ledger);
+}
+
+static void a_thousand_runs_are_listed(void **state)
+{
+    struct ledger_runs runs;
+    struct act_error err = {0};
+    struct ledger *ledger = open_ledger();
+    char id[32];
+
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        snprintf(id, sizeof(id), "exp_%d", i);
+        assert_ok(add(ledger, id, "x", "Completed", i, &err), err);
+    }
+    assert_ok(ledger_list(ledger, &(struct ledger_query){.without_spec = true}, &runs, &err), err);
+    assert_int_equal(runs.n, 1000);
+    assert_string_equal(runs.v[0].id, "exp_999");
+    assert_string_equal(runs.v[999].id, "exp_0");
+    ledger_runs_release(&runs);
+    ledger_close(ledger);
+}
+
+/* Runs write() in a child that leaves without the test's own clean-up. */
+static pid_t start_child(void (*work)(int), int argument)
+{
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        work(argument);
+        _exit(0);
+    }
+    return pid;
+}
+
+static void write_rows(int writer)
+{
+    struct act_error err = {0};
+    struct ledger *ledger;
+    char id[32];
+
+    if (ledger_open(path, &ledger, &err) < 0)
+        _exit(2);
+    for (int i = 0; i < 200; i++) {
+        snprintf(id, sizeof(id), "w%d_%d", writer, i);
+        const struct ledger_update update = {id, "Running", "{}"};
+        if (add(ledger, id, "x", "Queued", i, &err) < 0 || ledger_update(ledger, &update, 1, &err) < 0) {
+            fprintf(stderr, "writer %d: %s\n", writer, err.text);
+            _exit(1);
+        }
+    }
+    ledger_close(ledger);
+}
+
+static void two_writers_make_the_file_and_lose_nothing(void **state)
+{
+    struct ledger_runs runs;
+    struct act_error err = {0};
+    pid_t pids[2];
+    int status;
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        pids[i] = start_child(write_rows, i);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+    }
+    struct ledger *ledger = open_ledger();
+    assert_ok(ledger_list(ledger, &(struct ledger_query){.state = "Running"}, &runs, &err), err);
+    assert_int_equal(runs.n, 400);
+    ledger_runs_release(&runs);
+    ledger_close(ledger);
+}
+
+/* Adds rows until it is killed; says each one that is in the ledger through the pipe. */
+static void write_until_killed(int pipe_fd)
+{
+    struct act_error err = {0};
+    struct ledger *ledger;
+    char id[32];
+
+    if (ledger_open(path, &ledger, &err) < 0)
+        _exit(2);
+    for (int i = 0;; i++) {
+        snprintf(id, sizeof(id), "k%d_%d", (int)getpid(), i);
+        if (add(ledger, id, "x", "Queued", i, &err) < 0 || write(pipe_fd, "+", 1) != 1)
+            _exit(1);
+    }
+}
+
+static void assert_intact(void)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *check = NULL;
+
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &check, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(check), SQLITE_ROW);
+    assert_string_equal((const char *)sqlite3_column_text(check, 0), "ok");
+    sqlite3_finalize(check);
+    sqlite3_close(db);
+}
+
+static void a_killed_writer_leaves_all_it_reported(void **state)
+{
+    struct ledger_runs runs;
+    struct act_error err = {0};
+    size_t reported = 0;
+    char said[4096];
+
+    (void)state;
+    for (unsigned round = 0; round < 10; round++) {
+        int fds[2], status;
+        assert_int_equal(pipe(fds), 0);
+        pid_t pid = start_child(write_until_killed, fds[1]);
+        close(fds[1]);
+        assert_int_equal(read(fds[0], said, 1), 1); /* it is at work */
+        reported++;
+        usleep(round * 1700);
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        for (ssize_t n; (n = read(fds[0], said, sizeof(said))) > 0;)
+            reported += (size_t)n;
+        close(fds[0]);
+
+        struct ledger *ledger = open_ledger();
+        assert_ok(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), err);
+        assert_true(runs.n >= reported && runs.n <= reported + round + 1);
+        ledger_runs_release(&runs);
+        ledger_close(ledger);
+        assert_intact();
+    }
+}
+
+static void hold_lock(int ready_fd)
+{
+    sqlite3 *db = NULL;
+
+    sqlite3_open(path, &db);
+    sqlite3_exec(db, "BEGIN EXCLUSIVE", NULL, NULL, NULL);
+    if (write(ready_fd, "+", 1) == 1)
+        pause();
+    _exit(1);
+}
+
+static void a_lock_that_stays_is_temporary(void **state)
+{
+    struct act_error err = {0};
+    struct ledger *ledger = open_ledger();
+    struct ledger_runs runs;
+    int fds[2];
+    char said;
+
+    (void)state;
+    assert_int_equal(pipe(fds), 0);
+    pid_t pid = start_child(hold_lock, fds[1]);
+    assert_int_equal(read(fds[0], &said, 1), 1);
+    assert_int_equal(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), -ACT_TEMPORARY);
+    assert_non_null(strstr(err.text, path));
+    assert_int_equal(runs.n, 0);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(fds[0]);
+    close(fds[1]);
+    assert_ok(add(ledger, "a", "x", "Queued", 1, &err), err);
+    ledger_close(ledger);
+}
+
+static void a_file_that_is_no_ledger_is_an_error_and_stays(void **state)
+{
+    static const char text[] = "this is not a database, it is a shopping list that is longer than a header: "
+                               "apples, pears, plums, cherries, quinces\n";
+    struct act_error err = {0};
+    struct ledger *ledger = (struct ledger *)&err;
+    char *content = NULL;
+
+    (void)state;
+    put(path, text);
+    assert_int_equal(ledger_open(path, &ledger, &err), -ACT_FAIL);
+    assert_null(ledger);
+    assert_non_null(strstr(err.text, path));
+    assert_non_null(strstr(err.text, "move the file away"));
+    assert_ok(act_file_read(path, 4096, &content, NULL, &err), err);
+    assert_string_equal(content, text);
+    free(content);
+}
+
+static void a_damaged_ledger_is_an_error_not_an_empty_list(void **state)
+{
+    struct act_error err = {0};
+    struct ledger_runs runs;
+    struct ledger *ledger = open_ledger();
+    char garbage[4096];
+    char id[16];
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        snprintf(id, sizeof(id), "r%d", i);
+        assert_ok(add(ledger, id, "x", "Queued", i, &err), err);
+    }
+    ledger_close(ledger);
+    memset(garbage, 0xa5, sizeof(garbage));
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    for (off_t page = 1; page < 4; page++) /* all but the header */
+        assert_int_equal(act_pwrite_all(fd, garbage, sizeof(garbage), page * 4096), 0);
+    close(fd);
+    ledger = open_ledger();
+    assert_int_equal(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), -ACT_FAIL);
+    assert_non_null(strstr(err.text, path));
+    assert_int_equal(runs.n, 0);
+    assert_null(runs.v);
+    ledger_close(ledger);
+}
+
+static void an_empty_file_becomes_a_ledger(void **state)
+{
+    struct act_error err = {0};
+
+    (void)state;
+    put(path, "");
+    struct ledger *ledger = open_ledger();
+    assert_ok(add(ledger, "a", "x", "Queued", 1, &err), err);
+    ledger_close(ledger);
+}
+
+static void a_newer_schema_is_refused(void **state)
+{
+    struct act_error err = {0};
+    struct ledger *ledger = open_ledger();
+    sqlite3 *db = NULL;
+
+    (void)state;
+    ledger_close(ledger);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 7", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    assert_int_equal(ledger_open(path, &ledger, &err), -ACT_FAIL);
+    assert_null(ledger);
+    assert_non_null(strstr(err.text, "schema version 7"));
+    assert_non_null(strstr(err.text, path));
+}
+
+/* Runs as an ordinary user: a ledger in a folder without write permission can be read, not written. */
+static void use_read_only_folder(int with_file)
+{
+    struct act_error err = {0};
+    struct ledger *ledger = NULL;
+    struct ledger_runs runs;
+
+    if (getuid() == 0 && seteuid(NOBODY) < 0)
+        _exit(10);
+    int rc = ledger_open(path, &ledger, &err);
+    if (!with_file)
+        _exit(rc == -ACT_DENIED && strstr(err.text, path) ? 0 : 11);
+    if (rc < 0 || ledger_list(ledger, &(struct ledger_query){0}, &runs, &err) < 0 || runs.n != 1)
+        _exit(12);
+    ledger_runs_release(&runs);
+    rc = add(ledger, "b", "x", "Queued", 1, &err);
+    _exit(rc == -ACT_DENIED && strstr(err.text, path) && strstr(err.text, "writable") ? 0 : 13);
+}
+
+static void a_read_only_folder_can_be_read(void **state)
+{
+    int status = 0;
+    struct act_error err = {0};
+
+    (void)state;
+    assert_int_equal(chmod(dir, 0555), 0);
+    waitpid(start_child(use_read_only_folder, 0), &status, 0);
+    assert_int_equal(WEXITSTATUS(status), 0);
+
+    assert_int_equal(chmod(dir, 0755), 0);
+    struct ledger *ledger = open_ledger();
+    assert_ok(add(ledger, "a", "x", "Queued", 1, &err), err);
+    ledger_close(ledger);
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_int_equal(chmod(dir, 0555), 0);
+    waitpid(start_child(use_read_only_folder, 1), &status, 0);
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(chmod(dir, 0755), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_run_comes_back_as_it_went_in),
+        TEST(the_file_is_private_and_its_folder_is_made),
+        TEST(adding_twice_changes_nothing),
+        TEST(updates_store_state_and_status),
+        TEST(list_table),
+        TEST(find_table),
+        TEST(a_thousand_runs_are_listed),
+        TEST(two_writers_make_the_file_and_lose_nothing),
+        TEST(a_killed_writer_leaves_all_it_reported),
+        TEST(a_lock_that_stays_is_temporary),
+        TEST(a_file_that_is_no_ledger_is_an_error_and_stays),
+        TEST(a_damaged_ledger_is_an_error_not_an_empty_list),
+        TEST(an_empty_file_becomes_a_ledger),
+        TEST(a_newer_schema_is_refused),
+        TEST(a_read_only_folder_can_be_read),
+    };
+    return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
+}

@@ -1,0 +1,869 @@
+/* Packages: which files go in, the archive as unzip and Python read it, the same bytes for the same tree. */
+#include "unit/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "package/package.h"
+
+enum { NOBODY = 65534 };
+
+static char *dir;     /* removed after each test */
+static char *project; /* dir/project */
+static char *zip;     /* dir/out/code.zip */
+
+/* Set-up */
+
+static int run(const char *fmt, ...) ACT_PRINTF(1, 2);
+
+/* The exit status of a shell command. */
+static int run(const char *fmt, ...)
+{
+    char *command = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    assert_true(vasprintf(&command, fmt, ap) > 0);
+    va_end(ap);
+    int status = system(command);
+    free(command);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int make_dir(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    (void)state;
+    umask(022);
+    dir = act_sprintf("%s/act-package-XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(dir))
+        return -1;
+    project = act_path_join(dir, "project");
+    zip = act_path_join(dir, "out/code.zip");
+    return chmod(dir, 0755) < 0 || mkdir(project, 0755) < 0 ? -1 : 0;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    int rc = run("chmod -R u+rwX '%s' && rm -rf '%s'", dir, dir);
+
+    free(zip);
+    free(project);
+    free(dir);
+    return rc;
+}
+
+static void start_again(void)
+{
+    assert_int_equal(remove_dir(NULL), 0);
+    assert_int_equal(make_dir(NULL), 0);
+}
+
+static char *in_project(const char *name)
+{
+    return act_path_join(project, name);
+}
+
+/* "a/b/" is a folder, "a -> b" a link, anything else a file that holds its name. */
+static void make(const char *what)
+{
+    struct act_error err = {0};
+    const char *arrow = strstr(what, " -> ");
+    ACT_AUTOFREE char *name = arrow ? act_strndup(what, (size_t)(arrow - what)) : act_strdup(what);
+    ACT_AUTOFREE char *path = in_project(name);
+    ACT_AUTOFREE char *parent = act_path_dirname(path);
+
+    assert_ok(act_mkdir_all(act_ends_with(name, "/") ? path : parent, 0755, &err), err);
+    if (arrow)
+        assert_int_equal(symlink(arrow + 4, path), 0);
+    else if (!act_ends_with(name, "/"))
+        assert_ok(act_file_write(path, name, strlen(name), 0644, &err), err);
+}
+
+static void write_text(const char *name, const char *text)
+{
+    struct act_error err = {0};
+    ACT_AUTOFREE char *path = in_project(name);
+
+    assert_ok(act_file_write(path, text, strlen(text), 0644, &err), err);
+}
+
+/* Words separated by blanks. */
+static struct act_strv words_of(const char *text)
+{
+    struct act_strv words = {0};
+
+    for (const char *p = text; *p;) {
+        size_t len = strcspn(p, " ");
+        act_strv_take(&words, act_strndup(p, len));
+        p += len + (p[len] == ' ');
+    }
+    return words;
+}
+
+static void make_all(const char *names)
+{
+    struct act_strv words = words_of(names);
+
+    for (size_t i = 0; i < words.n; i++)
+        make(words.v[i]);
+    act_strv_release(&words);
+}
+
+static struct package_options plain(void)
+{
+    return (struct package_options){.root = project};
+}
+
+static struct package_list scan(void)
+{
+    struct package_options options = plain();
+    struct package_list list;
+    struct act_error err = {0};
+
+    assert_ok(package_scan(&options, &list, &err), err);
+    return list;
+}
+
+static struct package_summary pack(void)
+{
+    struct package_options options = plain();
+    struct package_list list = scan();
+    struct package_summary summary;
+    struct act_error err = {0};
+
+    assert_ok(package_write(&options, &list, zip, &summary, &err), err);
+    package_list_release(&list);
+    return summary;
+}
+
+/* Both without the ignore file itself, which is a top-level dot file. */
+static char *kept(const struct package_list *list)
+{
+    struct act_buf b = {0};
+
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->v[i].path, ".actignore") != 0)
+            act_buf_addf(&b, "%s%s", b.len ? " " : "", list->v[i].path);
+    return act_buf_steal(&b);
+}
+
+static char *left_out(const struct package_list *list)
+{
+    struct act_buf b = {0};
+
+    for (size_t i = 0; i < list->n_left_out; i++)
+        if (strcmp(list->left_out[i].path, ".actignore") != 0)
+            act_buf_addf(&b, "%s%s: %s", b.len ? "; " : "", list->left_out[i].path, list->left_out[i].rule);
+    return act_buf_steal(&b);
+}
+
+/* What both readers of zip files say, and an extra check in Python, where "z" is the archive. */
+static void assert_good_zip(const char *python)
+{
+    assert_int_equal(run("unzip -tqq '%s'", zip), 0);
+    assert_int_equal(run("python3 -c 'import sys, zipfile\nz = zipfile.ZipFile(sys.argv[1])\n"
+                         "assert z.testzip() is None\n%s' '%s'",
+                         python, zip),
+                     0);
+}
+
+static void assert_nothing_written(void)
+{
+    assert_int_equal(run("test -z \"$(ls -A '%s/out' 2>/dev/null)\"", dir), 0);
+}
+
+/* Rules */
+
+static void rules_table(void **state)
+{
+    static const struct {
+        const char *tree, *zip_options, *ignore, *kept, *left_out;
+    } rows[] = {
+        {"a b/c d/", "", "", "a b/ b/c d/", ""},
+        /* zip_options: the whole path, '*' matches '/' too */
+        {"src/CMC/q src/CMC.txt", "-x src/CMC/*", "", "src/ src/CMC.txt",
+         "src/CMC/: zip_options '-x src/CMC/*'"},
+        {"a/src/CMC/q", "-x \\*src/CMC/\\*", "", "a/ a/src/", "a/src/CMC/: zip_options '-x *src/CMC/*'"},
+        {"a.o b/c.o b/d.c", "-x *.o", "", "b/ b/d.c",
+         "a.o: zip_options '-x *.o'; b/c.o: zip_options '-x *.o'"},
+        {"a/b/f", "-x a/b", "", "a/ a/b/ a/b/f", ""},
+        {"a/b/f", "-x a/b/", "", "a/ a/b/f", ""},
+        {"a/b", "-x a/b", "", "a/", "a/b: zip_options '-x a/b'"},
+        {"a b", "-x ./a", "", "b", "a: zip_options '-x a'"},
+        {"a b", "-x /a", "", "b", "a: zip_options '-x a'"},
+        {"a b c", "-x a b -q", "", "c", "a: zip_options '-x a'; b: zip_options '-x b'"},
+        {"a b c", "-x a -x b", "", "c", "a: zip_options '-x a'; b: zip_options '-x b'"},
+        {"a b c", "-xa --exclude b @ -q", "", "c", "a: zip_options '-x a'; b: zip_options '-x b'"},
+        {"a b", "-x \"a\"", "", "b", "a: zip_options '-x a'"},
+        {"a b", "-x 'a'", "", "b", "a: zip_options '-x a'"},
+        {"a1 a2 ab", "-x a[0-9]", "", "ab", "a1: zip_options '-x a[0-9]'; a2: zip_options '-x a[0-9]'"},
+        {"a1 ab", "-x a[!0-9]", "", "a1", "ab: zip_options '-x a[!0-9]'"},
+        {"a1 abc", "-x a?", "", "abc", "a1: zip_options '-x a?'"},
+        {"\xc3\xa9 ab", "-x ?", "", "ab", "\xc3\xa9: zip_options '-x ?'"},
+        {"a A", "-x a", "", "A", "a: zip_options '-x a'"},
+        {"a.py b.c d/e.py", "-i *.py", "", "a.py d/e.py", "b.c: zip_options '-i'"},
+        {"a.py b.py", "-i *.py -x b*", "", "a.py", "b.py: zip_options '-x b*'"},
+        {"a.pyc b", "-i *", "", "b", "a.pyc: built-in rule '*.py[co]'"},
+        {"a", "-qr -y -9 -u -v -ryq1 --quiet", "", "a", ""},
+        /* .actignore */
+        {"a b/a c", "", "a", "b/ c", "a: .actignore:1 'a'; b/a: .actignore:1 'a'"},
+        {"a b/a", "", "/a", "b/ b/a", "a: .actignore:1 '/a'"},
+        {"a/f b/a", "", "a/", "b/ b/a", "a/: .actignore:1 'a/'"},
+        {"b/c/d c/d", "", "c/d", "b/ b/c/ b/c/d c/", "c/d: .actignore:1 'c/d'"},
+        {"b/c/d c/d", "", "**/c/d", "b/ b/c/ c/", "b/c/d: .actignore:1 '**/c/d'; c/d: .actignore:1 '**/c/d'"},
+        {"b/c/d b/d b/x/y/d", "", "b/**/d", "b/ b/c/ b/x/ b/x/y/",
+         "b/c/d: .actignore:1 'b/**/d'; b/d: .actignore:1 'b/**/d'; b/x/y/d: .actignore:1 'b/**/d'"},
+        {"b/c/d b/e", "", "b/**", "b/", "b/c/: .actignore:1 'b/**'; b/e: .actignore:1 'b/**'"},
+        {"b/c/d b/c.d", "", "b/*d", "b/ b/c/ b/c/d", "b/c.d: .actignore:1 'b/*d'"},
+        {"a.t b.t", "", "*.t\n!b.t", "b.t", "a.t: .actignore:1 '*.t'"},
+        {"a.t b.t", "", "!b.t\n*.t", "", "a.t: .actignore:2 '*.t'; b.t: .actignore:2 '*.t'"},
+        {"d/a d/b", "", "d/\n!d/a", "", "d/: .actignore:1 'd/'"},
+        {"d/a d/b", "", "d/*\n!d/a", "d/ d/a", "d/b: .actignore:1 'd/*'"},
+        {"a #b", "", "# a\n\n\\#b", "a", "#b: .actignore:3 '\\#b'"},
+        {"!a b", "", "\\!a", "b", "!a: .actignore:1 '\\!a'"},
+        {"a* ab", "", "a\\*", "ab", "a*: .actignore:1 'a\\*'"},
+        {"a b", "",
+         "\xef\xbb\xbf"
+         "a  \r\nb\r",
+         "", "a: .actignore:1 'a'; b: .actignore:2 'b'"},
+        {"a/b", "", "/\n!\n//\na//b\n//a\na//", "a/ a/b", ""},
+        {"x.c x.py d/y.py d/z.c .git/config", "", "*\n!*/\n!*.py", "d/ d/y.py x.py",
+         ".git/: built-in rule '.git'; d/z.c: .actignore:1 '*'; x.c: .actignore:1 '*'"},
+        /* the built-in list */
+        {".git/x d/.git d/.hg/y .svn/x", "", "", "d/",
+         ".git/: built-in rule '.git'; .svn/: built-in rule '.svn'; d/.git: built-in rule '.git'; d/.hg/: "
+         "built-in rule '.hg'"},
+        {"a.py a.pyc d/b.pyo d/__pycache__/x", "", "", "a.py d/",
+         "a.pyc: built-in rule '*.py[co]'; d/__pycache__/: built-in rule '__pycache__/'; d/b.pyo: built-in "
+         "rule "
+         "'*.py[co]'"},
+        {"build/lib.linux/x e/build/temp.1/y build/libs", "", "", "build/ build/libs e/ e/build/",
+         "build/lib.linux/: built-in rule '**/build/lib.*/'; e/build/temp.1/: built-in rule "
+         "'**/build/temp.*/'"},
+        {"assets/x d/assets/x", "", "", "d/ d/assets/ d/assets/x", "assets/: built-in rule '/assets/'"},
+        {"d/.act-part-7", "", "", "d/", "d/.act-part-7: built-in rule '.act-part-*'"},
+        {".env .a/b c/.env", "", "", "c/ c/.env", ".a/: built-in rule '/.*'; .env: built-in rule '/.*'"},
+        {".env .git/x", "", "!.env", ".env", ".git/: built-in rule '.git'"},
+        {".env .git/x", "", "!.*", ".env", ".git/: built-in rule '.git'"},
+        {".env", "", "!*", "", ".env: built-in rule '/.*'"},
+        {".git/x", "", "!.git/", ".git/ .git/x", ""},
+        {"a.pyc", "", "!*.py[co]", "a.pyc", ""},
+        {"a.pyc", "", "!*", "", "a.pyc: built-in rule '*.py[co]'"},
+        {"a.pyc b.pyc", "", "!a.pyc\n*.pyc", "",
+         "a.pyc: .actignore:2 '*.pyc'; b.pyc: built-in rule '*.py[co]'"},
+        {"aux_data/configs/acct.yaml aux_data/aml/c.yaml", "", "",
+         "aux_data/ aux_data/aml/ aux_data/aml/c.yaml",
+         "aux_data/configs/: built-in rule '/aux_data/configs/'"},
+        {"aux_data/configs/acct.yaml", "", "*\n!*/\n!*.yaml\n!aux_data/**", "aux_data/",
+         "aux_data/configs/: built-in rule '/aux_data/configs/'"},
+        {"aux_data/configs/acct.yaml", "", "!aux_data/configs/",
+         "aux_data/ aux_data/configs/ aux_data/configs/acct.yaml", ""},
+        /* mapped folders, whatever they are, only at the top */
+        {"data/x d/data/x", "", "!data", "d/ d/data/ d/data/x", "data/: mapped folder 'data'"},
+        {"output", "", "", "", "output: mapped folder 'output'"},
+    };
+    struct act_strv mapped = words_of("data output/");
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct package_list list;
+        struct act_error err = {0};
+        struct act_strv options = words_of(rows[i].zip_options);
+
+        start_again();
+        make_all(rows[i].tree);
+        if (*rows[i].ignore)
+            write_text(".actignore", rows[i].ignore);
+        struct package_options with = {.root = project, .zip_options = &options, .mapped = &mapped};
+        assert_ok(package_scan(&with, &list, &err), err);
+        ACT_AUTOFREE char *in = kept(&list);
+        ACT_AUTOFREE char *out = left_out(&list);
+        if (strcmp(in, rows[i].kept) != 0 || strcmp(out, rows[i].left_out) != 0)
+            fail_msg("row %zu (%s | %s | %s): kept '%s', left out '%s'", i, rows[i].tree, rows[i].zip_options,
+                     rows[i].ignore, in, out);
+        package_list_release(&list);
+        act_strv_release(&options);
+    }
+    act_strv_release(&mapped);
+}
+
+static void one_word_may_hold_option_and_patterns(void **state)
+{
+    struct act_strv options = {0};
+    struct package_options with = {.root = project, .zip_options = &options};
+    struct package_list list;
+    struct act_error err = {0};
+
+    (void)state;
+    make_all("a b c d");
+    make("e f");
+    act_strv_push(&options, "-x a  b");
+    act_strv_push(&options, "e f");
+    act_strv_push(&options, "d");
+    assert_ok(package_scan(&with, &list, &err), err);
+    ACT_AUTOFREE char *in = kept(&list);
+    assert_string_equal(in, "c");
+    package_list_release(&list);
+    act_strv_release(&options);
+}
+
+static void zip_options_that_cannot_be_used_are_named(void **state)
+{
+    static const struct {
+        const char *options, *named;
+    } rows[] = {
+        {"-j", "'-j'"},
+        {"-x a -P secret", "'-P'"},
+        {"a", "'a'"},
+        {"-x", "'-x'"},
+        {"-x -q", "'-x'"},
+        {"-i", "'-i'"},
+        {"-q foo", "'foo'"},
+        {"-x a -q foo", "'foo'"},
+        {"-x @list", "'@list'"},
+        {"--encrypt", "'--encrypt'"},
+        {"-", "'-'"},
+        {"-x a @ b", "'b'"},
+        {"-qj", "'-qj'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct act_strv options = words_of(rows[i].options);
+        struct package_options with = {.root = project, .zip_options = &options};
+        struct package_list list;
+        struct act_error err = {0};
+
+        assert_int_equal(package_scan(&with, &list, &err), -ACT_CONFIG);
+        assert_non_null(strstr(err.text, "zip_options"));
+        if (!strstr(err.text, rows[i].named))
+            fail_msg("row %zu: %s", i, err.text);
+        assert_int_equal(list.n, 0);
+        act_strv_release(&options);
+    }
+}
+
+static void a_broken_ignore_file_is_an_error(void **state)
+{
+    struct package_options options = plain();
+    struct package_list list;
+    struct act_error err = {0};
+    ACT_AUTOFREE char *path = in_project(".actignore");
+
+    (void)state;
+    assert_ok(act_file_write(path, "a\0b", 3, 0644, &err), err);
+    assert_int_equal(package_scan(&options, &list, &err), -ACT_CONFIG);
+    assert_non_null(strstr(err.text, ".actignore"));
+    assert_ok(act_file_write(path, "\xff", 1, 0644, &err), err);
+    assert_int_equal(package_scan(&options, &list, &err), -ACT_CONFIG);
+    assert_int_equal(unlink(path), 0);
+    make(".actignore/");
+    assert_int_equal(package_scan(&options, &list, &err), -ACT_FAIL);
+    assert_non_null(strstr(err.text, ".actignore"));
+}
+
+/* The walk */
+
+static void special_files_are_left_out_and_said(void **state)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    ACT_AUTOFREE char *pipe_path = in_project("pipe");
+    ACT_AUTOFREE char *socket_path = in_project("sock");
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)state;
+    make("a");
+    assert_int_equal(mkfifo(pipe_path, 0644), 0);
+    assert_true(strlen(socket_path) < sizeof(address.sun_path));
+    memcpy(address.sun_path, socket_path, strlen(socket_path) + 1);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    close(fd);
+    struct package_list list = scan();
+    ACT_AUTOFREE char *in = kept(&list);
+    ACT_AUTOFREE char *out = left_out(&list);
+    assert_string_equal(in, "a");
+    assert_string_equal(out, "pipe: pipe; sock: socket");
+    package_list_release(&list);
+}
+
+static void bad_names_are_named_before_anything_is_written(void **state)
+{
+    static const struct {
+        const char *name, *said;
+    } rows[] = {
+        {"a\nb", "'a\\x0ab' (line break or control character"},
+        {"d/a\033[2J", "'d/a\\x1b[2J' (line break or control"},
+        {"\x7f", "'\\x7f'"},
+        {"x\xc2\x9b", "'x\\xc2\\x9b'"},
+        {"caf\xe9", "'caf\\xe9' (the name is not UTF-8)"},
+        {"\xff/", "'\\xff' (the name is not UTF-8)"},
+        {"ok\xe4\xb8\xad\xc0\x80 -> x", "'ok\xe4\xb8\xad\\xc0\\x80' (the name is not UTF-8)"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct package_list list;
+        struct act_error err = {0};
+
+        start_again();
+        struct package_options options = plain();
+        make(rows[i].name);
+        make("good");
+        assert_int_equal(package_scan(&options, &list, &err), -ACT_FAIL);
+        if (!strstr(err.text, rows[i].said) || strstr(err.text, "good"))
+            fail_msg("row %zu: %s", i, err.text);
+        assert_int_equal(list.n, 0);
+    }
+}
+
+static void bad_names_that_are_left_out_do_not_matter(void **state)
+{
+    (void)state;
+    make("d/a\nb");
+    make("good \"quoted\" 'name' \\ $x");
+    write_text(".actignore", "d/*");
+    struct package_list list = scan();
+    ACT_AUTOFREE char *in = kept(&list);
+    assert_string_equal(in, "d/ good \"quoted\" 'name' \\ $x");
+    package_list_release(&list);
+    pack();
+    assert_good_zip("");
+}
+
+/* Runs work() as an ordinary user; the result is its exit status. */
+static int run_as_nobody(int (*work)(void))
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(getuid() == 0 && seteuid(NOBODY) < 0 ? 99 : work());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 98;
+}
+
+static int expect_unreadable(void)
+{
+    struct package_options options = plain();
+    struct package_list list;
+    struct act_error err = {0};
+
+    if (package_scan(&options, &list, &err) != -ACT_DENIED)
+        return 1;
+    return strstr(err.text, "'d' (Permission denied), 'f0' (Permission denied), 'f1' (Permission denied), "
+                            "'f2' (Permission denied), 'f3' (Permission denied) and 3 more")
+               ? 0
+               : 2;
+}
+
+static int expect_success(void)
+{
+    struct package_options options = plain();
+    struct package_list list;
+    struct act_error err = {0};
+
+    if (package_scan(&options, &list, &err) != 0)
+        return 1;
+    int rc = list.n == 1 && strcmp(list.v[0].path, "z") == 0 ? 0 : 2;
+    package_list_release(&list);
+    return rc;
+}
+
+static void unreadable_files_are_named_unless_left_out(void **state)
+{
+    (void)state;
+    make_all("f0 f1 f2 f3 f4 f5 f6 d/x z");
+    assert_int_equal(run("cd '%s' && chmod 000 f? && chmod 000 d", project), 0);
+    assert_int_equal(run_as_nobody(expect_unreadable), 0);
+    write_text(".actignore", "/d/\nf?\n");
+    assert_int_equal(run_as_nobody(expect_success), 0);
+}
+
+static void a_missing_project_is_not_found(void **state)
+{
+    struct package_options options = {.root = "/nonexistent/project"};
+    struct package_list list;
+    struct act_error err = {0};
+
+    (void)state;
+    assert_int_equal(package_scan(&options, &list, &err), -ACT_NOT_FOUND);
+    assert_non_null(strstr(err.text, "/nonexistent/project"));
+}
+
+/* Makes a chain of folders named "d" below the project. */
+static void make_deep(int levels)
+{
+    int fd = open(project, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    for (int i = 0; i < levels; i++) {
+        assert_int_equal(mkdirat(fd, "d", 0755), 0);
+        int next = openat(fd, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_true(next >= 0);
+        close(fd);
+        fd = next;
+    }
+    close(fd);
+}
+
+static void deep_trees_are_packaged_up_to_what_a_path_holds(void **state)
+{
+    struct package_options options = plain();
+    struct package_list list;
+    struct act_error err = {0};
+
+    (void)state;
+    make_deep(1500);
+    list = scan();
+    assert_int_equal(list.n, 1500);
+    package_list_release(&list);
+    pack();
+    assert_good_zip("assert len(z.infolist()) == 1500");
+    assert_int_equal(run("rm -rf '%s/d'", project), 0);
+    make_deep(2200);
+    assert_int_equal(package_scan(&options, &list, &err), -ACT_FAIL);
+    assert_non_null(strstr(err.text, "File name too long"));
+}
+
+static void links_out_of_the_project_are_warned_of(void **state)
+{
+    static const struct {
+        const char *tree, *warning; /* NULL: none */
+    } rows[] = {
+        {"d/l -> ../x", NULL},
+        {"l -> .", NULL},
+        {"l -> nowhere", NULL},
+        {"d/l -> ..", NULL},
+        {"l -> ..", "link 'l' leads out of the project"},
+        {"d/l -> ../../x", "link 'd/l' leads out of the project"},
+        {"l -> /etc/passwd", "link 'l' leads out of the project"},
+    };
+    ACT_AUTOFREE char *said_path = act_path_join(dir, "stderr");
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char *said = NULL;
+        struct act_error err = {0};
+
+        make(rows[i].tree);
+        fflush(stderr);
+        int keep = dup(STDERR_FILENO), fd = open(said_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        dup2(fd, STDERR_FILENO);
+        struct package_list list = scan();
+        dup2(keep, STDERR_FILENO);
+        close(keep);
+        close(fd);
+        assert_ok(act_file_read(said_path, 4096, &said, NULL, &err), err);
+        if (rows[i].warning ? !strstr(said, rows[i].warning) : *said)
+            fail_msg("row %zu: '%s'", i, said);
+        free(said);
+        package_list_release(&list);
+        assert_int_equal(run("rm -rf '%s'/*", project), 0);
+    }
+}
+
+/* The archive */
+
+static void unzip_restores_the_tree(void **state)
+{
+    (void)state;
+    make_all("a.sh empty d/sub/f d/none/ h\xc3\xa9llo/\xe4\xb8\xad.txt ro/f");
+    make("with space/and 'quotes' \"x\"");
+    make("d/link -> ../a.sh");
+    make("loop -> loop");
+    make("d/up -> .");
+    make("dangling -> no/such \xc3\xa9");
+    assert_int_equal(
+        run("cd '%s' && : >empty && chmod 755 a.sh && chmod 4711 d/sub/f && chmod 1770 d/none && "
+            "chmod 600 empty && chmod 555 ro && ln a.sh hard && truncate -s 3M sparse && "
+            "head -c 1000003 /dev/urandom >random",
+            project),
+        0);
+    pack();
+    assert_good_zip("");
+    assert_int_equal(run("mkdir '%s/un' && cd '%s/un' && umask 077 && unzip -qq '%s'", dir, dir, zip), 0);
+    assert_int_equal(
+        run("chmod u-s '%s/d/sub/f' && chmod -t '%s/d/none' && cd '%s' && "
+            "for d in project un; do (cd $d && find . -mindepth 1 -printf '%%P %%y %%m %%l\\n' | sort"
+            " && find . -type f -print0 | sort -z | xargs -0 sha256sum) >$d.txt; done && "
+            "diff -u project.txt un.txt",
+            project, project, dir),
+        0);
+}
+
+static void python_sees_what_is_promised(void **state)
+{
+    (void)state;
+    make_all("a.sh empty d/sub/f d/none/ h\xc3\xa9llo z");
+    make("l -> a.sh");
+    assert_int_equal(run("cd '%s' && : >empty && chmod 4755 a.sh && chmod 750 d/none", project), 0);
+    struct package_summary summary = pack();
+    assert_good_zip(
+        "i = z.infolist()\nn = [e.filename for e in i]\n"
+        "assert n == sorted(n, key=str.encode), n\n"
+        "m = {e.filename: e.external_attr >> 16 for e in i}\n"
+        "assert m[\"a.sh\"] == 0o100755 and m[\"d/none/\"] == 0o40750 and m[\"l\"] == 0o120777, m\n"
+        "assert z.read(\"l\") == b\"a.sh\"\n"
+        "for e in i:\n"
+        "  assert e.date_time == (1980, 1, 1, 0, 0, 0) and e.extra == b\"\" and e.create_system == 3, e\n"
+        "  f = open(sys.argv[1], \"rb\")\n"
+        "  f.seek(e.header_offset + 28)\n" /* the length of the extra fields of the local header */
+        "  assert f.read(2) == bytes(2) and e.extract_version <= 20, e\n"
+        "  assert bool(e.flag_bits & 0x800) == (not e.filename.isascii()), e\n"
+        "  assert e.compress_type == (8 if e.filename in (\"a.sh\", \"d/sub/f\", \"h\\u00e9llo\", "
+        "\"z\") else 0), e\n");
+    assert_int_equal(run("test \"$(sha256sum <'%s')\" = '%s  -'", zip, summary.sha256), 0);
+    assert_int_equal(
+        run("test $(stat -c '%%s %%a' '%s' | tr ' ' :) = %ju:600", zip, (uintmax_t)summary.bytes), 0);
+    assert_int_equal(run("test \"$(ls -A '%s/out')\" = code.zip", dir), 0);
+}
+
+static void the_same_tree_gives_the_same_bytes(void **state)
+{
+    struct package_summary summaries[3];
+
+    (void)state;
+    make_all("a b c/d c/e.txt c/f/ x.py");
+    make("l -> c/d");
+    summaries[0] = pack();
+    assert_int_equal(run("cp '%s' '%s/first.zip'", zip, dir), 0);
+
+    assert_int_equal(run("rm -rf '%s' && mkdir -m 700 '%s'", project, project), 0);
+    setlocale(LC_ALL, "C.UTF-8");
+    setenv("TZ", "Asia/Tokyo", 1);
+    make("l -> c/d"); /* another order, times, owner, zone, locale, umask */
+    make_all("x.py c/f/ c/e.txt c/d b a");
+    assert_int_equal(run("cd '%s' && find . | TZ=UTC xargs touch -h -d '2001-02-03 04:05:06'", project), 0);
+    if (getuid() == 0)
+        assert_int_equal(run("chown -hR 65534:65534 '%s'", project), 0);
+    umask(077);
+    summaries[1] = pack();
+    umask(022);
+    unsetenv("TZ");
+    setlocale(LC_ALL, "C");
+    assert_string_equal(summaries[1].sha256, summaries[0].sha256);
+    assert_int_equal(run("cmp '%s' '%s/first.zip'", zip, dir), 0);
+
+    assert_int_equal(run("chmod +x '%s/a'", project), 0);
+    summaries[2] = pack();
+    assert_string_not_equal(summaries[2].sha256, summaries[0].sha256);
+}
+
+static void three_hundred_files(void **state)
+{
+    char name[64];
+
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof(name), "d%d/file_%d.txt", i % 7, i);
+        make(name);
+    }
+    struct package_list list = scan();
+    assert_int_equal(list.n, 307);
+    assert_true(list.bytes > 300 * strlen("d0/file_0.txt"));
+    package_list_release(&list);
+    pack();
+    assert_good_zip("n = [e.filename for e in z.infolist() if not e.is_dir()]\n"
+                    "assert len(n) == 300 and all(z.read(x) == x.encode() for x in n)");
+}
+
+static void an_empty_project_is_a_package(void **state)
+{
+    (void)state;
+    make(".hidden");
+    struct package_summary first = pack();
+    assert_good_zip("assert z.namelist() == [\".act-empty\"]");
+    struct package_summary second = pack();
+    assert_string_equal(first.sha256, second.sha256);
+}
+
+/* Changes and faults */
+
+static void what_changed_since_the_scan_is_named(void **state)
+{
+    static const struct {
+        const char *change, *named;
+    } rows[] = {
+        {"echo more >>f", "'f'"},
+        {"touch -d 2001-01-01 f", "'f'"},
+        {"cp -p f g && mv g f", "'f'"},
+        {"rm f", "'f'"},
+        {"rm f && mkfifo f", "'f'"},
+        {"rm f && mkdir f", "'f'"},
+        {"rm f && ln -s x f", "'f'"},
+        {"chmod 600 f", "'f'"},
+        {": >f", "'f'"},
+        {"mv d e", "'d/g'"},
+        {"ln -sfn other l", "'l'"},
+        {"rm l", "'l'"},
+        {"rm l && echo >l", "'l'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct package_summary summary;
+        struct act_error err = {0};
+
+        start_again();
+        struct package_options options = plain();
+        make_all("f d/g");
+        make("l -> f");
+        struct package_list list = scan();
+        assert_int_equal(run("cd '%s' && %s", project, rows[i].change), 0);
+        int rc = package_write(&options, &list, zip, &summary, &err);
+        if (rc != -ACT_TEMPORARY || !strstr(err.text, rows[i].named) || !strstr(err.text, "changed"))
+            fail_msg("row %zu (%s): %d %s", i, rows[i].change, rc, err.text);
+        assert_nothing_written();
+        package_list_release(&list);
+    }
+}
+
+/* Appends a byte to the file as soon as somebody has opened it. */
+static void *append_when_opened(void *inotify_fd)
+{
+    char event[4096];
+    ACT_AUTOFREE char *path = in_project("big");
+
+    if (read(*(int *)inotify_fd, event, sizeof(event)) > 0 && truncate(path, (256 << 20) + 1) == 0)
+        return NULL;
+    return inotify_fd;
+}
+
+static void a_change_while_a_file_is_read_is_noticed(void **state)
+{
+    struct package_options options = plain();
+    struct package_summary summary;
+    struct act_error err = {0};
+    ACT_AUTOFREE char *path = in_project("big");
+    int fd = inotify_init1(IN_CLOEXEC);
+    pthread_t thread;
+    void *failed;
+
+    (void)state;
+    assert_int_equal(run("truncate -s 256M '%s'", path), 0); /* takes long enough to compress */
+    struct package_list list = scan();
+    assert_true(inotify_add_watch(fd, path, IN_ACCESS) >= 0);
+    assert_int_equal(pthread_create(&thread, NULL, append_when_opened, &fd), 0);
+    assert_int_equal(package_write(&options, &list, zip, &summary, &err), -ACT_TEMPORARY);
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    assert_non_null(strstr(err.text, "'big' changed"));
+    assert_nothing_written();
+    package_list_release(&list);
+    close(fd);
+}
+
+/* In a child: files may not grow over 64 KiB, which stands for a disk that is full. */
+static int pack_on_small_disk(void)
+{
+    struct package_options options = plain();
+    struct package_list list;
+    struct package_summary summary;
+    struct act_error err = {0};
+    const struct rlimit limit = {65536, 65536};
+
+    signal(SIGXFSZ, SIG_IGN);
+    if (package_scan(&options, &list, &err) < 0 || setrlimit(RLIMIT_FSIZE, &limit) < 0)
+        return 1;
+    int rc = package_write(&options, &list, zip, &summary, &err);
+    package_list_release(&list);
+    return rc == -ACT_FAIL && strstr(err.text, zip) && strstr(err.text, strerror(EFBIG)) ? 0 : 2;
+}
+
+static void a_full_disk_leaves_the_old_package(void **state)
+{
+    int status = 0;
+
+    (void)state;
+    make("a");
+    struct package_summary before = pack();
+    assert_int_equal(run("head -c 300000 /dev/urandom >'%s/r'", project), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(pack_on_small_disk());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(run("test \"$(ls -A '%s/out')\" = code.zip", dir), 0);
+    assert_int_equal(run("test \"$(sha256sum <'%s')\" = '%s  -'", zip, before.sha256), 0);
+}
+
+static int pack_into_locked_folder(void)
+{
+    struct package_options options = plain();
+    struct package_list list;
+    struct package_summary summary;
+    struct act_error err = {0};
+
+    if (package_scan(&options, &list, &err) < 0)
+        return 1;
+    int rc = package_write(&options, &list, zip, &summary, &err);
+    package_list_release(&list);
+    return rc == -ACT_DENIED && strstr(err.text, zip) ? 0 : 2;
+}
+
+static void a_target_that_cannot_be_written_is_named(void **state)
+{
+    struct package_options options = plain();
+    struct package_list list;
+    struct package_summary summary;
+    struct act_error err = {0};
+
+    (void)state;
+    make("a");
+    assert_int_equal(run("mkdir -m 555 '%s/out'", dir), 0);
+    assert_int_equal(run_as_nobody(pack_into_locked_folder), 0);
+    assert_nothing_written();
+
+    assert_int_equal(run("mkdir -p '%s'", zip), 0); /* a folder has the name */
+    list = scan();
+    assert_true(package_write(&options, &list, zip, &summary, &err) < 0);
+    assert_non_null(strstr(err.text, zip));
+    assert_int_equal(run("test \"$(ls -A '%s/out')\" = code.zip", dir), 0);
+    package_list_release(&list);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(rules_table),
+        TEST(one_word_may_hold_option_and_patterns),
+        TEST(zip_options_that_cannot_be_used_are_named),
+        TEST(a_broken_ignore_file_is_an_error),
+        TEST(special_files_are_left_out_and_said),
+        TEST(bad_names_are_named_before_anything_is_written),
+        TEST(bad_names_that_are_left_out_do_not_matter),
+        TEST(unreadable_files_are_named_unless_left_out),
+        TEST(a_missing_project_is_not_found),
+        TEST(deep_trees_are_packaged_up_to_what_a_path_holds),
+        TEST(links_out_of_the_project_are_warned_of),
+        TEST(unzip_restores_the_tree),
+        TEST(python_sees_what_is_promised),
+        TEST(the_same_tree_gives_the_same_bytes),
+        TEST(three_hundred_files),
+        TEST(an_empty_project_is_a_package),
+        TEST(what_changed_since_the_scan_is_named),
+        TEST(a_change_while_a_file_is_read_is_noticed),
+        TEST(a_full_disk_leaves_the_old_package),
+        TEST(a_target_that_cannot_be_written_is_named),
+    };
+    return cmocka_run_group_tests_name("package", tests, NULL, NULL);
+}

@@ -1,0 +1,543 @@
+/* Transfers between stores that fail on command: what arrives is whole, what fails is named, what was there
+ * stays. */
+#include "unit/test.h"
+
+#include <stdio.h>
+
+#include "store/store_internal.h"
+#include "transfer/transfer.h"
+
+/* A store in memory that answers from the loop and fails where it is told to. */
+struct object {
+    char *key, *data;
+    size_t len;
+    char md5[ACT_MD5_BASE64];
+    int version;
+};
+
+struct memory {
+    struct store store;
+    struct object v[64];
+    size_t n;
+    char *blocks[512]; /* of uploads that are under way, by block number; one upload at a time per test */
+    size_t block_len[512];
+    int versions, drops, most_under_way, under_way;
+    enum store_op fail_op;
+    int fail_at; /* the Nth call of fail_op fails (from 1); 0: never */
+    struct act_error fail_with;
+    bool truncate_get, corrupt_get;
+    int page;
+};
+
+static struct memory *memory_of(struct store *store)
+{
+    return (struct memory *)store;
+}
+
+static struct object *find(struct memory *m, const char *key)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->v[i].key, key) == 0)
+            return &m->v[i];
+    return NULL;
+}
+
+static void md5_of(const void *data, size_t len, char out[ACT_MD5_BASE64])
+{
+    struct act_md5 h;
+
+    act_md5_init(&h);
+    act_md5_add(&h, data, len);
+    act_md5_done(&h, out);
+}
+
+static int compare_objects(const void *a, const void *b)
+{
+    return strcmp(((const struct object *)a)->key, ((const struct object *)b)->key);
+}
+
+static void put(struct memory *m, const char *key, const void *data, size_t len)
+{
+    struct object *o = find(m, key);
+
+    if (!o) {
+        o = &m->v[m->n++];
+        *o = (struct object){.key = act_strdup(key)};
+    }
+    free(o->data);
+    o->data = act_alloc(len + 1);
+    memcpy(o->data, data, len);
+    o->len = len;
+    o->version = ++m->versions;
+    md5_of(data, len, o->md5);
+    qsort(m->v, m->n, sizeof(m->v[0]), compare_objects);
+}
+
+static void describe(const struct object *o, struct store_entry *e)
+{
+    *e = (struct store_entry){.key = act_strdup(o->key), .size = o->len, .mode = -1};
+    memcpy(e->md5, o->md5, sizeof(e->md5));
+    snprintf(e->etag, sizeof(e->etag), "\"%d\"", o->version);
+}
+
+static int absent(struct store_call *call)
+{
+    return act_error_set(&call->error, ACT_NOT_FOUND, "no '%s'", call->key);
+}
+
+static int do_get(struct memory *m, struct store_call *call)
+{
+    struct object *o = find(m, call->key);
+    char etag[STORE_ETAG];
+
+    if (!o)
+        return absent(call);
+    snprintf(etag, sizeof(etag), "\"%d\"", o->version);
+    if (call->if_match && strcmp(call->if_match, etag) != 0)
+        return act_error_set(&call->error, ACT_TEMPORARY, "'%s' changed", call->key);
+    describe(o, &call->entry);
+    if (call->op == STORE_HEAD)
+        return 0;
+    call->got = call->offset >= o->len ? 0 : o->len - call->offset;
+    if (call->got > call->sink_cap)
+        call->got = call->sink_cap;
+    memcpy(call->sink, o->data + call->offset, call->got);
+    if (m->truncate_get && call->got)
+        call->got--;
+    if (m->corrupt_get && call->got)
+        ((char *)call->sink)[0] ^= 1;
+    return 0;
+}
+
+static int do_put(struct memory *m, struct store_call *call)
+{
+    char md5[ACT_MD5_BASE64];
+
+    md5_of(call->data, call->len, md5);
+    if (call->md5)
+        assert_string_equal(call->md5, md5);
+    if (call->op == STORE_PUT) {
+        put(m, call->key, call->data, call->len);
+        return 0;
+    }
+    assert_int_equal(call->offset % 4, 0);
+    free(m->blocks[call->block]);
+    m->blocks[call->block] = act_alloc(call->len);
+    memcpy(m->blocks[call->block], call->data, call->len);
+    m->block_len[call->block] = call->len;
+    return 0;
+}
+
+static int do_commit(struct memory *m, struct store_call *call)
+{
+    struct act_buf whole = {0};
+
+    for (uint32_t i = 0; i < call->n_blocks; i++)
+        act_buf_add(&whole, m->blocks[i], m->block_len[i]);
+    assert_int_equal(whole.len, call->total);
+    put(m, call->key, whole.data, whole.len);
+    assert_string_equal(find(m, call->key)->md5, call->attr.md5);
+    act_buf_release(&whole);
+    return 0;
+}
+
+static int do_delete(struct memory *m, struct store_call *call)
+{
+    struct object *o = find(m, call->key);
+
+    if (!o)
+        return absent(call);
+    free(o->key);
+    free(o->data);
+    *o = m->v[--m->n];
+    qsort(m->v, m->n, sizeof(m->v[0]), compare_objects);
+    return 0;
+}
+
+static int do_list(struct memory *m, struct store_call *call)
+{
+    int max = call->max ? call->max : m->page;
+
+    call->page.v = act_calloc((size_t)max, sizeof(*call->page.v));
+    for (size_t i = 0; i < m->n; i++) {
+        if (!act_starts_with(m->v[i].key, call->key) ||
+            (call->marker && strcmp(m->v[i].key, call->marker) <= 0))
+            continue;
+        if (call->page.n == (size_t)max) {
+            call->page.next = act_strdup(call->page.v[max - 1].key);
+            break;
+        }
+        describe(&m->v[i], &call->page.v[call->page.n++]);
+    }
+    return 0;
+}
+
+static int perform(struct memory *m, struct store_call *call)
+{
+    if (call->op == m->fail_op && m->fail_at && --m->fail_at == 0) {
+        call->error = m->fail_with;
+        return -(int)m->fail_with.code;
+    }
+    switch (call->op) {
+    case STORE_HEAD:
+    case STORE_GET:
+        return do_get(m, call);
+    case STORE_PUT:
+    case STORE_BLOCK:
+        return do_put(m, call);
+    case STORE_COMMIT:
+        return do_commit(m, call);
+    case STORE_DELETE:
+        return do_delete(m, call);
+    case STORE_LIST:
+        return do_list(m, call);
+    default:
+        m->drops++;
+        return 0;
+    }
+}
+
+struct pending {
+    struct memory *memory;
+    struct store_call *call;
+};
+
+static void fire(void *arg)
+{
+    struct pending *p = arg;
+    struct store_call *call = p->call;
+    int rc = perform(p->memory, call);
+
+    p->memory->under_way--;
+    free(p);
+    store_finish(call, rc);
+}
+
+static struct engine *engine;
+
+static void memory_start(struct store *store, struct store_call *call)
+{
+    struct memory *m = memory_of(store);
+    struct pending *p = act_alloc(sizeof(*p));
+
+    *p = (struct pending){m, call};
+    if (++m->under_way > m->most_under_way)
+        m->most_under_way = m->under_way;
+    /* odd parts take longer: they arrive out of order */
+    engine_timer(engine, call->op == STORE_GET && call->offset % 8 ? 2 : 0, fire, p);
+}
+
+static const char *no_problem(const char *key)
+{
+    return strstr(key, "bad") ? "is bad" : NULL;
+}
+
+static void memory_close(struct store *store)
+{
+    (void)store;
+}
+
+static const struct store_ops memory_ops = {
+    .start = {memory_start, memory_start, memory_start, memory_start, memory_start, memory_start,
+              memory_start, memory_start, memory_start},
+    .key_problem = no_problem,
+    .close = memory_close,
+    .max_put = 1 << 20,
+};
+
+static struct http *http;
+
+static void memory_init(struct memory *m, const char *name)
+{
+    *m = (struct memory){.store = {.ops = &memory_ops, .http = http, .name = act_strdup(name)}, .page = 3};
+}
+
+static void memory_release(struct memory *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        free(m->v[i].key);
+        free(m->v[i].data);
+    }
+    for (size_t i = 0; i < COUNT(m->blocks); i++)
+        free(m->blocks[i]);
+    free(m->store.name);
+}
+
+struct pair {
+    struct memory from, to;
+    struct transfer_report report;
+    struct act_error err;
+};
+
+static int setup(void **state)
+{
+    struct pair *p = act_calloc(1, sizeof(*p));
+
+    memory_init(&p->from, "memory:from");
+    memory_init(&p->to, "memory:to");
+    *state = p;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct pair *p = *state;
+
+    transfer_report_release(&p->report);
+    memory_release(&p->from);
+    memory_release(&p->to);
+    free(p);
+    return 0;
+}
+
+static int copy(struct pair *p, const char *from, const char *to, const struct transfer_options *options)
+{
+    struct transfer_path path;
+    int rc = transfer_resolve(&p->from.store, from, &path, &p->err);
+
+    if (rc < 0)
+        return rc;
+    transfer_report_release(&p->report);
+    rc = transfer_copy(engine, &path, &p->to.store, to, options, &p->report, &p->err);
+    transfer_path_release(&path);
+    return rc;
+}
+
+static const struct transfer_options small_parts = {.part_size = 4, .memory = 16, .max_parts = 3};
+
+static void assert_content(struct memory *m, const char *key, const char *data)
+{
+    struct object *o = find(m, key);
+
+    assert_non_null(o);
+    assert_int_equal(o->len, strlen(data));
+    assert_memory_equal(o->data, data, o->len);
+}
+
+static void folder_arrives_whole(void **state)
+{
+    struct pair *p = *state;
+    static const char *const data[] = {"", "1", "1234", "12345", "12345678901234567890123", "x"};
+
+    for (int i = 0; i < 6; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "d/voc2/f%d", i);
+        put(&p->from, key, data[i], strlen(data[i]));
+    }
+    put(&p->from, "d/voc2012/other", "no", 2);
+    assert_ok(copy(p, "d/voc2", "e", &small_parts), p->err);
+    for (int i = 0; i < 6; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "e/f%d", i);
+        assert_content(&p->to, key, data[i]);
+    }
+    assert_int_equal(p->to.n, 6);
+    assert_int_equal(p->report.total.done_objects, 6);
+    assert_int_equal(p->report.total.done_bytes, 34);
+    assert_true(p->from.most_under_way <= 3 + 1); /* parts, and a page */
+    /* once more: nothing to do, since the MD5 agrees */
+    assert_ok(copy(p, "d/voc2", "e", &small_parts), p->err);
+    assert_int_equal(p->report.total.done_objects, 0);
+    assert_int_equal(p->report.total.same_objects, 6);
+}
+
+static void single_file_gets_its_new_name(void **state)
+{
+    struct pair *p = *state;
+
+    put(&p->from, "a/b", "hello world", 11);
+    assert_ok(copy(p, "a/b", "x/y/z", &small_parts), p->err);
+    assert_content(&p->to, "x/y/z", "hello world");
+    assert_int_equal(copy(p, "a/b/", "x", &small_parts), -ACT_NOT_FOUND);
+    assert_int_equal(copy(p, "a/none", "x", &small_parts), -ACT_NOT_FOUND);
+}
+
+static void dry_run_writes_nothing(void **state)
+{
+    struct pair *p = *state;
+
+    put(&p->from, "a/b", "hello", 5);
+    assert_ok(copy(p, "a", "x", &(struct transfer_options){.dry_run = true}), p->err);
+    assert_int_equal(p->to.n, 0);
+    assert_int_equal(p->report.total.found_objects, 1);
+}
+
+/* Every operation of either side fails once, at every point: no crash, no leak, the old object stays whole or
+ * is replaced as a whole, and the failure is told. */
+static void torture(void **state)
+{
+    struct pair *p = *state;
+    static const enum store_op ops[] = {STORE_GET, STORE_LIST, STORE_PUT, STORE_BLOCK, STORE_COMMIT};
+    static const char old[] = "the old one stays", new[] = "this is the new content of it";
+
+    put(&p->from, "a/f", new, strlen(new));
+    put(&p->from, "a/g", "small", 4);
+    for (size_t i = 0; i < COUNT(ops); i++)
+        for (int at = 1; at < 12; at++) {
+            struct memory *side = ops[i] <= STORE_GET || (ops[i] == STORE_LIST && at % 2) ? &p->from : &p->to;
+            put(&p->to, "b/f", old, strlen(old));
+            side->fail_op = ops[i];
+            side->fail_at = ops[i] == STORE_LIST && side == &p->from ? at + 1 : at;
+            act_error_set(&side->fail_with, ACT_FAIL, "told to fail");
+            int rc = copy(p, "a", "b", &small_parts);
+            bool failed = side->fail_at == 0;
+            side->fail_at = 0;
+            assert_int_equal(rc != 0, failed);
+            if (failed)
+                assert_non_null(strstr(p->err.text, "told to fail"));
+            struct object *o = find(&p->to, "b/f");
+            assert_true((o->len == strlen(old) && memcmp(o->data, old, o->len) == 0) ||
+                        (o->len == strlen(new) && memcmp(o->data, new, o->len) == 0));
+        }
+}
+
+static void one_failure_does_not_stop_the_others(void **state)
+{
+    struct pair *p = *state;
+
+    put(&p->from, "a/1", "1", 1);
+    put(&p->from, "a/bad", "2", 1);
+    put(&p->from, "a/3", "3", 1);
+    assert_int_equal(copy(p, "a", "b", &small_parts), -ACT_PARTIAL);
+    assert_non_null(strstr(p->err.text, "a/bad"));
+    assert_content(&p->to, "b/1", "1");
+    assert_content(&p->to, "b/3", "3");
+    assert_int_equal(p->report.total.failed_objects, 1);
+}
+
+static void refused_credentials_stop_early(void **state)
+{
+    struct pair *p = *state;
+
+    for (int i = 0; i < 40; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "a/%02d", i);
+        put(&p->from, key, "x", 1);
+    }
+    p->to.fail_op = STORE_PUT;
+    p->to.fail_at = 1;
+    act_error_set(&p->to.fail_with, ACT_DENIED, "HTTP 403");
+    p->to.fail_with.http_status = 403;
+    assert_true(copy(p, "a", "b", &small_parts) < 0);
+    assert_non_null(strstr(p->err.text, "HTTP 403"));
+    assert_true(p->to.n < 10); /* what was under way may end; the other thirty are never tried */
+}
+
+static void damage_on_the_way_is_noticed(void **state)
+{
+    struct pair *p = *state;
+    static const char data[] = "twenty-three bytes long";
+
+    put(&p->from, "a/f", data, strlen(data));
+    put(&p->from, "a/g", "abc", 3);
+    put(&p->to, "b/f", "old", 3);
+    p->from.corrupt_get = true;
+    assert_true(copy(p, "a", "b", &small_parts) < 0);
+    assert_non_null(strstr(p->err.text, "MD5"));
+    assert_content(&p->to, "b/f", "old");
+    assert_null(find(&p->to, "b/g"));
+    assert_true(p->to.drops > 0);
+    p->from.corrupt_get = false;
+    p->from.truncate_get = true;
+    assert_true(copy(p, "a", "b", &small_parts) < 0);
+    assert_content(&p->to, "b/f", "old");
+}
+
+static void hostile_names_are_refused(void **state)
+{
+    struct pair *p = *state;
+
+    put(&p->from, "a/../../etc/x", "1", 1);
+    put(&p->from, "a//x", "1", 1);
+    put(&p->from, "a/ok", "1", 1);
+    assert_true(copy(p, "a", "b", &small_parts) < 0);
+    assert_int_equal(p->report.total.failed_objects, 2);
+    assert_int_equal(p->to.n, 1);
+}
+
+static void remove_takes_exactly_the_folder(void **state)
+{
+    struct pair *p = *state;
+    struct transfer_path path;
+    const struct transfer_options dry = {.dry_run = true}, real = {.max_parts = 2};
+
+    for (int i = 0; i < 10; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "d/voc2/%d", i);
+        put(&p->from, key, "xy", 2);
+    }
+    put(&p->from, "d/voc2012/0", "x", 1);
+    put(&p->from, "d/voc2.txt", "x", 1);
+    assert_ok(transfer_resolve(&p->from.store, "d/voc2", &path, &p->err), p->err);
+    assert_true(path.is_folder);
+    assert_ok(transfer_remove(engine, &path, &dry, &p->report, &p->err), p->err);
+    assert_int_equal(p->report.total.found_objects, 10);
+    assert_int_equal(p->report.total.found_bytes, 20);
+    assert_int_equal(p->from.n, 12);
+    transfer_report_release(&p->report);
+    assert_ok(transfer_remove(engine, &path, &real, &p->report, &p->err), p->err);
+    assert_int_equal(p->from.n, 2);
+    assert_int_equal(p->report.total.done_objects, 10);
+    transfer_path_release(&path);
+}
+
+static int count_entry(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
+{
+    (void)err;
+    assert_true(act_ends_with(entry->key, rel));
+    ++*(int *)arg;
+    return 0;
+}
+
+static void list_pages_through(void **state)
+{
+    struct pair *p = *state;
+    struct transfer_path path;
+    int n = 0;
+
+    for (int i = 0; i < 20; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "d/%02d", i);
+        put(&p->from, key, "", 0);
+    }
+    assert_ok(transfer_resolve(&p->from.store, "d/", &path, &p->err), p->err);
+    assert_ok(transfer_list(&path, true, count_entry, &n, &p->err), p->err);
+    assert_int_equal(n, 20);
+    transfer_path_release(&path);
+}
+
+static int open_engine(void **state)
+{
+    (void)state;
+    engine = engine_new(&(struct engine_options){.workers = 2});
+    http = http_new(engine, &(struct http_options){0});
+    return 0;
+}
+
+static int close_engine(void **state)
+{
+    (void)state;
+    http_free(http);
+    engine_free(engine);
+    return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(folder_arrives_whole),
+        TEST(single_file_gets_its_new_name),
+        TEST(dry_run_writes_nothing),
+        TEST(torture),
+        TEST(one_failure_does_not_stop_the_others),
+        TEST(refused_credentials_stop_early),
+        TEST(damage_on_the_way_is_noticed),
+        TEST(hostile_names_are_refused),
+        TEST(remove_takes_exactly_the_folder),
+        TEST(list_pages_through),
+    };
+
+    return cmocka_run_group_tests(tests, open_engine, close_engine);
+}
