@@ -98,13 +98,11 @@ static void put_int(const struct config_key *key, const struct yaml *value, int6
 static void put_text(const struct config_key *key, const struct yaml *value, char **out,
                      struct config_findings *f)
 {
-    *out = NULL;
-    if (yaml_is_null(value))
-        *out = act_strdup(key->fallback);
-    else if (value->kind != YAML_SCALAR)
+    bool is_text = !yaml_is_null(value) && value->kind == YAML_SCALAR;
+
+    if (!is_text && !yaml_is_null(value))
         wrong_type(f, key, value, "text");
-    else
-        *out = act_strdup(value->text);
+    *out = act_strdup(is_text ? value->text : key->fallback);
 }
 
 static struct act_strv split_choices(const char *choices)

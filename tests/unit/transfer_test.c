@@ -15,12 +15,19 @@ struct object {
     int version;
 };
 
+struct block {
+    struct store_upload_id upload;
+    uint32_t index;
+    char *data;
+    size_t len;
+};
+
 struct memory {
     struct store store;
     struct object v[64];
     size_t n;
-    char *blocks[512]; /* of uploads that are under way, by block number; one upload at a time per test */
-    size_t block_len[512];
+    struct block blocks[1024]; /* of all uploads */
+    size_t n_blocks;
     int versions, drops, most_under_way, under_way;
     enum store_op fail_op;
     int fail_at; /* the Nth call of fail_op fails (from 1); 0: never */
@@ -120,20 +127,32 @@ static int do_put(struct memory *m, struct store_call *call)
         put(m, call->key, call->data, call->len);
         return 0;
     }
+    struct block *b = &m->blocks[m->n_blocks++];
     assert_int_equal(call->offset % 4, 0);
-    free(m->blocks[call->block]);
-    m->blocks[call->block] = act_alloc(call->len);
-    memcpy(m->blocks[call->block], call->data, call->len);
-    m->block_len[call->block] = call->len;
+    *b = (struct block){.upload = call->upload_id, .index = call->block, .len = call->len};
+    b->data = act_alloc(call->len);
+    memcpy(b->data, call->data, call->len);
     return 0;
+}
+
+static const struct block *find_block(const struct memory *m, const struct store_upload_id *upload,
+                                      uint32_t index)
+{
+    for (size_t i = 0; i < m->n_blocks; i++)
+        if (m->blocks[i].index == index && memcmp(&m->blocks[i].upload, upload, sizeof(*upload)) == 0)
+            return &m->blocks[i];
+    fail_msg("block %u was never sent", index);
+    return NULL;
 }
 
 static int do_commit(struct memory *m, struct store_call *call)
 {
     struct act_buf whole = {0};
 
-    for (uint32_t i = 0; i < call->n_blocks; i++)
-        act_buf_add(&whole, m->blocks[i], m->block_len[i]);
+    for (uint32_t i = 0; i < call->n_blocks; i++) {
+        const struct block *b = find_block(m, &call->upload_id, i);
+        act_buf_add(&whole, b->data, b->len);
+    }
     assert_int_equal(whole.len, call->total);
     put(m, call->key, whole.data, whole.len);
     assert_string_equal(find(m, call->key)->md5, call->attr.md5);
@@ -258,8 +277,8 @@ static void memory_release(struct memory *m)
         free(m->v[i].key);
         free(m->v[i].data);
     }
-    for (size_t i = 0; i < COUNT(m->blocks); i++)
-        free(m->blocks[i]);
+    for (size_t i = 0; i < m->n_blocks; i++)
+        free(m->blocks[i].data);
     free(m->store.name);
 }
 

@@ -1,0 +1,1053 @@
+/* platform_test.c - what every platform must do, over the public interface; then what only "local" can show:
+ * locks, killed agents, a machine that is too small. Commands are small scripts. */
+#include "unit/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "platform/platform.h"
+#include "proc/proc.h"
+
+static char *home;       /* a temporary folder: ACT_HOME is below it */
+static char *build_path; /* PATH with the agent in it */
+static struct platform *platform;
+
+/* ---- helpers ---- */
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
+}
+
+static struct run_spec make_spec(int procs, const char *const *argv)
+{
+    struct run_spec spec = {
+        .id = run_id_new("conformance", act_now_unix_s()),
+        .experiment = act_strdup("conformance"),
+        .cluster = act_strdup("test"),
+        .platform = act_strdup(platform_name(platform)),
+        .created_unix_s = act_now_unix_s(),
+        .nodes = 1,
+        .procs_per_node = procs,
+        .gpus_per_node = procs,
+    };
+
+    for (; *argv; argv++)
+        act_strv_push(&spec.argv, *argv);
+    return spec;
+}
+
+static struct run_spec shell_spec(int procs, const char *script)
+{
+    return make_spec(procs, (const char *const[]){"/bin/sh", "-c", script, NULL});
+}
+
+static void submit(const struct run_spec *spec, const char *package)
+{
+    struct act_error err;
+
+    assert_ok(
+        platform_submit(platform, &(struct platform_submission){.spec = spec, .package = package}, &err),
+        err);
+}
+
+static struct run_status status_of(const char *id)
+{
+    struct run_status status;
+    struct act_error err;
+
+    assert_ok(platform_status(platform, &id, 1, &status, &err), err);
+    return status;
+}
+
+/* Waits for a state (or any final one); a run that hangs fails the test. */
+static struct run_status wait_state(const char *id, enum run_state state)
+{
+    enum { HANGS_MS = 120000, STEP_MS = 3 };
+
+    for (int ms = 0; ms < HANGS_MS; ms += STEP_MS) {
+        struct run_status status = status_of(id);
+        if (status.state == state || run_state_is_final(status.state))
+            return status;
+        pause_ms(STEP_MS);
+    }
+    fail_msg("run '%s' hangs: %s", id, status_of(id).reason);
+    return (struct run_status){0};
+}
+
+static struct run_status wait_end(const char *id)
+{
+    return wait_state(id, RUN_COMPLETED);
+}
+
+static char *read_log(const char *id, const char *name)
+{
+    enum { LOG_MAX = 1 << 20 };
+    char *text = act_calloc(1, LOG_MAX + 1);
+    struct act_error err;
+    size_t got;
+
+    assert_ok(platform_read_log(platform, id, name, 0, text, LOG_MAX, &got, &err), err);
+    return text;
+}
+
+static char *rank_log(const char *id, int rank)
+{
+    ACT_AUTOFREE char *name = run_rank_log(rank);
+
+    return read_log(id, name);
+}
+
+static void assert_contains(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("'%s' is not in: %s", part, text);
+}
+
+static void assert_state(const struct run_status *status, enum run_state state)
+{
+    if (status->state != state)
+        fail_msg("%s instead of %s: %s", run_state_name(status->state), run_state_name(state),
+                 status->reason);
+}
+
+/* Submits, waits, checks the state and the exit status; returns the status. */
+static struct run_status run_to_end(struct run_spec *spec, const char *package, enum run_state state,
+                                    int exit_status)
+{
+    submit(spec, package);
+    struct run_status status = wait_end(spec->id);
+    assert_state(&status, state);
+    assert_int_equal(status.exit_status, exit_status);
+    return status;
+}
+
+static char *temp_file(const char *name)
+{
+    return act_path_join(home, name);
+}
+
+static char *run_file(const char *id, const char *name)
+{
+    return act_sprintf("%s/act/runs/%s/%s", home, id, name);
+}
+
+/* Waits until the file has at least that many lines; returns its text. */
+static char *wait_lines(const char *path, int lines)
+{
+    enum { HANGS_MS = 120000, STEP_MS = 3 };
+
+    for (int ms = 0; ms < HANGS_MS; ms += STEP_MS) {
+        char *text = NULL;
+        int found = 0;
+        if (act_file_read(path, 1 << 20, &text, NULL, NULL) == 0)
+            for (const char *c = text; *c; c++)
+                found += *c == '\n';
+        if (found >= lines)
+            return text;
+        free(text);
+        pause_ms(STEP_MS);
+    }
+    fail_msg("'%s' does not get %d lines", path, lines);
+    return NULL;
+}
+
+static bool is_gone(pid_t pid)
+{
+    return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+/* A zombie that its new parent has not collected yet counts as gone. */
+static bool is_zombie(pid_t pid)
+{
+    ACT_AUTOFREE char *path = act_sprintf("/proc/%d/stat", (int)pid);
+    ACT_AUTOFREE char *text = NULL;
+
+    if (act_file_read(path, 4096, &text, NULL, NULL) < 0)
+        return true;
+    const char *end = strrchr(text, ')');
+    return end && end[1] == ' ' && end[2] == 'Z';
+}
+
+static void assert_all_gone(const char *pids)
+{
+    enum { HANGS_MS = 60000, STEP_MS = 3 };
+
+    for (const char *line = pids; *line; line = strchr(line, '\n') + 1) {
+        pid_t pid = atoi(line);
+        assert_true(pid > 1);
+        int ms = 0;
+        while (ms < HANGS_MS && !is_gone(pid) && !is_zombie(pid)) {
+            pause_ms(STEP_MS);
+            ms += STEP_MS;
+        }
+        if (ms >= HANGS_MS)
+            fail_msg("process %d is left", (int)pid);
+    }
+}
+
+/* Runs Python, which makes the package: z is an open zipfile.ZipFile, add(name, text, mode) is there. */
+static char *make_package(struct run_spec *spec, const char *python)
+{
+    char *path = temp_file("package.zip");
+    ACT_AUTOFREE char *script =
+        act_sprintf("import zipfile, stat, sys\n"
+                    "z = zipfile.ZipFile(sys.argv[1], 'w')\n"
+                    "def add(name, text='', mode=0o100644):\n"
+                    "    i = zipfile.ZipInfo(name); i.create_system = 3; i.external_attr = mode << 16\n"
+                    "    i.compress_type = zipfile.ZIP_DEFLATED; z.writestr(i, text)\n"
+                    "%s\nz.close()\n",
+                    python);
+    const char *const argv[] = {"/usr/bin/python3", "-c", script, path, NULL};
+    struct act_strv words = {0};
+    struct act_error err;
+    int status;
+
+    unlink(path);
+    for (size_t i = 0; argv[i]; i++)
+        act_strv_push(&words, argv[i]);
+    assert_ok(proc_run(words.v, 60, 1 << 16, NULL, &status, &err), err);
+    assert_int_equal(status, 0);
+    assert_ok(act_sha256_file(path, spec->package_sha256, &err), err);
+    act_strv_release(&words);
+    return path;
+}
+
+/* ---- every platform ---- */
+
+static void test_completes(void **state)
+{
+    struct run_spec spec = make_spec(1, (const char *const[]){"echo", "hello", NULL}), again;
+    struct act_strv ids = {0};
+    struct act_error err;
+
+    (void)state;
+    struct run_status status = run_to_end(&spec, NULL, RUN_COMPLETED, 0);
+    assert_int_equal(status.failed_rank, -1);
+    assert_true(status.started_unix_s > 0 && status.ended_unix_s >= status.started_unix_s);
+    assert_string_equal(status.reason, "");
+    ACT_AUTOFREE char *log = rank_log(spec.id, 0);
+    assert_string_equal(log, "hello\n");
+    assert_ok(platform_spec(platform, spec.id, &again, &err), err);
+    assert_string_equal(again.argv.v[1], "hello");
+    assert_ok(platform_list(platform, &ids, &err), err);
+    assert_true(act_strv_has(&ids, spec.id));
+    act_strv_release(&ids);
+    run_spec_release(&again);
+    run_spec_release(&spec);
+}
+
+static void test_failures(void **state)
+{
+    static const struct {
+        int procs;
+        const char *script;
+        int exit_status, failed_rank;
+        const char *reason;
+    } rows[] = {
+        {1, "exit 3", 3, 0, "rank 0 exited with status 3"},
+        {1, "kill -KILL $$", 137, 0, "rank 0 was killed by signal 9 (Killed)"},
+        {1, "kill -SEGV $$", 139, 0, "rank 0 was killed by signal 11"},
+        {2, "[ $RANK = 1 ] && exit 5; exec sleep 1000", 5, 1, "rank 1 exited with status 5"},
+        {2, "[ $RANK = 0 ] && kill -KILL $$; exec sleep 1000", 137, 0,
+         "rank 0 was killed by signal 9 (Killed)"},
+        {4, "[ $RANK = 2 ] && exit 1; trap 'exit 0' TERM; sleep 1000 & wait", 1, 2,
+         "rank 2 exited with status 1"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct run_spec spec = shell_spec(rows[i].procs, rows[i].script);
+        struct run_status status = run_to_end(&spec, NULL, RUN_FAILED, rows[i].exit_status);
+        assert_int_equal(status.failed_rank, rows[i].failed_rank);
+        assert_contains(status.reason, rows[i].reason);
+        run_spec_release(&spec);
+    }
+}
+
+static void test_cannot_start(void **state)
+{
+    struct run_spec missing = make_spec(1, (const char *const[]){"no-such-command-xyz", NULL});
+    struct run_spec in_code = make_spec(1, (const char *const[]){"run.sh", NULL});
+    struct run_spec no_mode = make_spec(1, (const char *const[]){"./run.sh", NULL});
+
+    (void)state;
+    struct run_status status = run_to_end(&missing, NULL, RUN_FAILED, 127);
+    assert_contains(status.reason, "cannot start 'no-such-command-xyz': No such file or directory");
+    ACT_AUTOFREE char *log = rank_log(missing.id, 0);
+    assert_contains(log, "cannot start 'no-such-command-xyz'");
+
+    ACT_AUTOFREE char *zip = make_package(&in_code, "add('run.sh', 'echo hi')");
+    status = run_to_end(&in_code, zip, RUN_FAILED, 127);
+    assert_contains(status.reason, "write './' before it");
+    ACT_AUTOFREE char *again = make_package(&no_mode, "add('run.sh', 'echo hi')");
+    status = run_to_end(&no_mode, again, RUN_FAILED, 126);
+    assert_contains(status.reason, "Permission denied");
+    run_spec_release(&missing);
+    run_spec_release(&in_code);
+    run_spec_release(&no_mode);
+}
+
+/* Every rank prints exactly what was given: length and bytes of every argument. */
+static void test_awkward_arguments(void **state)
+{
+    static const char *const words[] = {
+        "",
+        " ",
+        "a b",
+        "tab\there",
+        "line\nbreak",
+        "\n",
+        "'",
+        "\"",
+        "\\",
+        "$HOME",
+        "${X}",
+        "$(id)",
+        "`id`",
+        "*",
+        "?",
+        "[a-z]",
+        "~",
+        "-n",
+        "--",
+        "--help",
+        "a=b",
+        "|&;<>()",
+        "#no",
+        "!!",
+        "{a,b}",
+        "%s%n",
+        "\xc3\xa4\xe2\x82\xac",
+        "\xff\xfe\x80",
+        "\x01\x1b[31m",
+        "end\\",
+    };
+    struct act_buf expected = {0};
+    struct run_spec spec =
+        make_spec(2, (const char *const[]){"/usr/bin/python3", "-c",
+                                           "import sys, os\n"
+                                           "w = [os.fsencode(a) for a in sys.argv[1:]]\n"
+                                           "os.write(1, b''.join(b'%d:' % len(a) + a + b'\\n' for a in w))",
+                                           NULL});
+
+    (void)state;
+    assert_int_equal(COUNT(words), 30);
+    for (size_t i = 0; i < COUNT(words); i++) {
+        act_strv_push(&spec.argv, words[i]);
+        act_buf_addf(&expected, "%zu:%s\n", strlen(words[i]), words[i]);
+    }
+    run_to_end(&spec, NULL, RUN_COMPLETED, 0);
+    for (int rank = 0; rank < 2; rank++) {
+        ACT_AUTOFREE char *log = rank_log(spec.id, rank);
+        assert_string_equal(log, expected.data);
+    }
+    act_buf_release(&expected);
+    run_spec_release(&spec);
+}
+
+static void test_environment(void **state)
+{
+    static const char *const lines[] = {
+        "WORLD_SIZE=2",           "LOCAL_WORLD_SIZE=2",    "NODE_RANK=0",
+        "MASTER_ADDR=127.0.0.1",  "AZ_BATCHAI_NUM_GPUS=2", "AZ_BATCHAI_JOB_MASTER_NODE_IP=127.0.0.1",
+        "MASTER_PORT=",           "AZ_BATCH_HOST_LIST=",   "AZ_BATCHAI_MPI_HOST_FILE=/",
+        "OMPI_COMM_WORLD_SIZE=2", "AZ_BATCHAI_JOB_TEMP=/", "AZ_BATCHAI_STDOUTERR_DIR=/",
+        "PLAIN=a b $c",           "MY_TOKEN=hush-hush",    "stdin=/dev/null",
+        "temp is there",          "hosts are there",
+    };
+    struct run_spec spec = shell_spec(
+        2, "env; echo stdin=$(readlink /proc/self/fd/0); test -d \"$AZ_BATCHAI_JOB_TEMP\" && echo temp is "
+           "there; test -s \"$AZ_BATCHAI_MPI_HOST_FILE\" && echo hosts are there; echo to stderr >&2");
+
+    (void)state;
+    run_spec_add_env(&spec, "PLAIN", "a b $c");
+    run_spec_add_env(&spec, "MY_TOKEN", "hush-hush");
+    run_to_end(&spec, NULL, RUN_COMPLETED, 0);
+    for (int rank = 0; rank < 2; rank++) {
+        ACT_AUTOFREE char *log = rank_log(spec.id, rank);
+        ACT_AUTOFREE char *own = act_sprintf("\nRANK=%d\n", rank);
+        ACT_AUTOFREE char *local = act_sprintf("\nLOCAL_RANK=%d\n", rank);
+        ACT_AUTOFREE char *id = act_sprintf("\nACT_RUN_ID=%s\n", spec.id);
+        for (size_t i = 0; i < COUNT(lines); i++)
+            assert_contains(log, lines[i]);
+        assert_contains(log, own);
+        assert_contains(log, local);
+        assert_contains(log, id);
+        assert_contains(log, "to stderr\n");
+    }
+
+    /* secrets are masked in the agent's own words */
+    struct platform_logs logs;
+    struct act_error err;
+    bool seen = false;
+    assert_ok(platform_logs(platform, spec.id, &logs, &err), err);
+    for (size_t i = 0; i < logs.n; i++) {
+        ACT_AUTOFREE char *text = read_log(spec.id, logs.v[i].name);
+        assert_true(i == 0 || strcmp(logs.v[i - 1].name, logs.v[i].name) < 0);
+        if (!act_starts_with(logs.v[i].name, "system_logs/"))
+            continue;
+        assert_null(strstr(text, "hush-hush"));
+        seen = seen || strstr(text, "MY_TOKEN=***");
+    }
+    assert_true(seen);
+    platform_logs_release(&logs);
+    run_spec_release(&spec);
+}
+
+static void test_code_and_folders(void **state)
+{
+    ACT_AUTOFREE char *store = temp_file("store/data");
+    struct run_spec spec = shell_spec(
+        2, "cat sub/file.txt; readlink link; ls -l run.sh | cut -c1-10; ls -ld empty | cut -c1-10; ./run.sh; "
+           "cat compiled data/seen 2>/dev/null; readlink data; [ $RANK = 0 ] && echo new > data/made");
+    struct act_error err;
+
+    (void)state;
+    spec.folders = act_calloc(1, sizeof(*spec.folders));
+    spec.n_folders = 1;
+    spec.folders[0] = (struct run_folder){.name = act_strdup("data"),
+                                          .store = act_strdup("folder:/x"),
+                                          .path = act_strdup("data"),
+                                          .link = act_strdup(store),
+                                          .mode = RUN_FOLDER_RW_MOUNT};
+    spec.compile_args = act_strdup("one 'two three'");
+    ACT_AUTOFREE char *zip =
+        make_package(&spec, "add('sub/file.txt', 'content\\n')\n"
+                            "add('link', 'sub/file.txt', 0o120777)\n"
+                            "add('run.sh', '#!/bin/sh\\necho runs in $(pwd)\\n', 0o100755)\n"
+                            "add('empty/', '', 0o40750)\n"
+                            "add('data/old', 'gives way')\n"
+                            "add('compile.aml.sh', 'printf \"%s.\" \"$@\" >> compiled')");
+    submit(&spec, zip);
+    struct run_status status = wait_end(spec.id);
+    assert_int_equal(status.failed_rank < 0 ? 0 : status.failed_rank, status.failed_rank < 0 ? 0 : 1);
+    ACT_AUTOFREE char *log = rank_log(spec.id, 0);
+    ACT_AUTOFREE char *expected = act_sprintf("one.two three.%s\n", store);
+    assert_contains(log, "content\nsub/file.txt\n-rwxr-xr-x\ndrwxr-x---\nruns in /");
+    assert_contains(log, expected); /* compiled once, not once for each rank */
+    ACT_AUTOFREE char *made = act_path_join(store, "made");
+    ACT_AUTOFREE char *text = NULL;
+    assert_ok(act_file_read(made, 100, &text, NULL, &err), err);
+    assert_string_equal(text, "new\n");
+    run_spec_release(&spec);
+}
+
+static void test_preparation_fails(void **state)
+{
+    static const struct {
+        const char *package;
+        int exit_status;
+        const char *reason, *log;
+    } rows[] = {
+        {"add('compile.aml.sh', 'echo first\\necho no compiler here; exit 3')", 3,
+         "compile.aml.sh ended with status 3: no compiler here", "first\nno compiler here\n"},
+        {"add('../evil', 'x')", 125, "leads out of the target", "leads out of the target"},
+        {"add('requirements.txt', '/no/such/wheel-1.0-py3-none-any.whl')", 1,
+         "'pip install -r requirements.txt' ended with status 1", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct run_spec spec = shell_spec(2, "echo must not run");
+        ACT_AUTOFREE char *zip = make_package(&spec, rows[i].package);
+        struct run_status status = run_to_end(&spec, zip, RUN_FAILED, rows[i].exit_status);
+        assert_contains(status.reason, "preparation failed: ");
+        assert_contains(status.reason, rows[i].reason);
+        assert_true(status.failed_rank >= 0);
+        ACT_AUTOFREE char *log = rank_log(spec.id, status.failed_rank);
+        assert_contains(log, rows[i].log);
+        assert_null(strstr(log, "must not run"));
+        run_spec_release(&spec);
+    }
+
+    struct run_spec spec = shell_spec(1, "echo must not run");
+    ACT_AUTOFREE char *zip = make_package(&spec, "add('a', 'b')");
+    memset(spec.package_sha256, '0', ACT_SHA256_HEX - 1);
+    struct run_status status = run_to_end(&spec, zip, RUN_FAILED, 125);
+    assert_contains(status.reason, "its SHA-256 is ");
+    run_spec_release(&spec);
+}
+
+static void test_same_id_twice(void **state)
+{
+    ACT_AUTOFREE char *count = temp_file("count");
+    ACT_AUTOFREE char *script = act_sprintf("echo started >> %s", count);
+    struct run_spec spec = shell_spec(1, script);
+    pid_t children[6];
+
+    (void)state;
+    unlink(count);
+    for (size_t i = 0; i < COUNT(children); i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            struct act_error err;
+            int rc = platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err);
+            _exit(rc == 0 ? 0 : 1);
+        }
+    }
+    for (size_t i = 0; i < COUNT(children); i++) {
+        int status;
+        waitpid(children[i], &status, 0);
+        assert_int_equal(status, 0);
+    }
+    struct run_status status = wait_end(spec.id);
+    assert_state(&status, RUN_COMPLETED);
+    submit(&spec, NULL); /* and after its end */
+    status = wait_end(spec.id);
+    assert_state(&status, RUN_COMPLETED);
+    ACT_AUTOFREE char *text = wait_lines(count, 1);
+    assert_string_equal(text, "started\n");
+    run_spec_release(&spec);
+}
+
+static void test_abort(void **state)
+{
+    static const struct {
+        int procs;
+        const char *script;
+    } rows[] = {
+        {1, "echo up; exec sleep 1000"},
+        {1, "trap '' TERM; echo up; while :; do sleep 1000; done"},
+        {2, "echo up; exec sleep 1000"},
+        {2, "trap 'exit 0' TERM; echo up; sleep 1000 & wait"},
+    };
+    struct act_error err;
+    bool was_final;
+
+    (void)state;
+    setenv("ACT_ABORT_GRACE", "1", 1);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct run_spec spec = shell_spec(rows[i].procs, rows[i].script);
+        submit(&spec, NULL);
+        struct run_status status = wait_state(spec.id, RUN_RUNNING);
+        assert_state(&status, RUN_RUNNING);
+        for (int rank = 0; rank < rows[i].procs; rank++) {
+            ACT_AUTOFREE char *log = run_rank_log(rank);
+            ACT_AUTOFREE char *path = run_file(spec.id, log);
+            free(wait_lines(path, 1));
+        }
+        assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
+        assert_false(was_final);
+        status = status_of(spec.id);
+        assert_state(&status, RUN_CANCELED);
+        assert_true(status.ended_unix_s > 0);
+        assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
+        assert_true(was_final);
+        run_spec_release(&spec);
+    }
+    unsetenv("ACT_ABORT_GRACE");
+    assert_int_equal(platform_abort(platform, "no-such_1_00000000", &was_final, &err), -ACT_NOT_FOUND);
+}
+
+/* Right behind the submission, when nothing has started yet. */
+static void test_abort_at_once(void **state)
+{
+    struct act_error err;
+    bool was_final;
+
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        struct run_spec spec = shell_spec(1, "exec sleep 1000");
+        submit(&spec, NULL);
+        assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
+        struct run_status status = status_of(spec.id);
+        assert_state(&status, RUN_CANCELED);
+        run_spec_release(&spec);
+    }
+}
+
+static void test_logs_grow(void **state)
+{
+    ACT_AUTOFREE char *gate = temp_file("gate");
+    ACT_AUTOFREE char *script =
+        act_sprintf("echo first; while [ ! -e %s ]; do sleep 0.01; done; echo second", gate);
+    struct run_spec spec = shell_spec(1, script);
+    struct act_error err;
+    char text[64] = "";
+    size_t got = 0;
+
+    (void)state;
+    unlink(gate);
+    submit(&spec, NULL);
+    ACT_AUTOFREE char *name = run_rank_log(0);
+    while (got == 0) {
+        int rc = platform_read_log(platform, spec.id, name, 0, text, sizeof(text), &got, &err);
+        assert_true(rc == 0 || rc == -ACT_NOT_FOUND);
+    }
+    assert_memory_equal(text, "first\n", got);
+    assert_int_equal(status_of(spec.id).state, RUN_RUNNING);
+    close(open(gate, O_CREAT | O_WRONLY, 0600));
+    wait_end(spec.id);
+    assert_ok(platform_read_log(platform, spec.id, name, 6, text, sizeof(text), &got, &err), err);
+    assert_int_equal(got, 7);
+    assert_memory_equal(text, "second\n", 7);
+    assert_ok(platform_read_log(platform, spec.id, name, 13, text, sizeof(text), &got, &err), err);
+    assert_int_equal(got, 0);
+
+    static const char *const bad[] = {"user_logs/none.txt", "../run.json",    "user_logs/../run.json",
+                                      "/etc/passwd",        "run.json",       "user_logs",
+                                      "user_logs/",         "system_logs//x", ""};
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_int_equal(platform_read_log(platform, spec.id, bad[i], 0, text, sizeof(text), &got, &err),
+                         -ACT_NOT_FOUND);
+    run_spec_release(&spec);
+}
+
+static void test_unknown_run(void **state)
+{
+    const char *ids[] = {"none_1700000000_0123abcd", "../../etc", ""};
+    struct run_status status[COUNT(ids)];
+    struct platform_logs logs;
+    struct run_spec spec;
+    struct act_error err;
+
+    (void)state;
+    assert_ok(platform_status(platform, ids, COUNT(ids), status, &err), err);
+    for (size_t i = 0; i < COUNT(ids); i++) {
+        assert_int_equal(status[i].state, RUN_UNKNOWN);
+        assert_int_equal(platform_logs(platform, ids[i], &logs, &err), -ACT_NOT_FOUND);
+        assert_int_equal(platform_spec(platform, ids[i], &spec, &err), -ACT_NOT_FOUND);
+    }
+}
+
+/* What a command leaves behind ends with the run: in the background, in a session of its own, deaf to TERM.
+ */
+static void test_leaves_nobody(void **state)
+{
+    ACT_AUTOFREE char *pids = temp_file("pids");
+    ACT_AUTOFREE char *script = act_sprintf(
+        "(trap '' TERM; setsid sh -c 'echo $$ >> %s; exec sleep 1000' &) & sleep 1000 & echo $! >> "
+        "%s; until [ $(wc -l < %s) = 2 ]; do sleep 0.01; done; exit 0",
+        pids, pids, pids);
+    struct run_spec spec = shell_spec(1, script);
+
+    (void)state;
+    unlink(pids);
+    run_to_end(&spec, NULL, RUN_COMPLETED, 0);
+    ACT_AUTOFREE char *text = wait_lines(pids, 2);
+    assert_all_gone(text);
+    run_spec_release(&spec);
+}
+
+static void test_kept_for_a_look(void **state)
+{
+    static const struct {
+        const char *script, *reason;
+        bool if_fail;
+        enum run_state end;
+    } rows[] = {
+        {"exit 4", "kept after rank 0 exited with status 4", true, RUN_FAILED},
+        {"exit 0", "kept after rank 0 exited with status 0", false, RUN_COMPLETED},
+    };
+    struct act_error err;
+    bool was_final;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct run_spec spec = shell_spec(1, rows[i].script);
+        spec.sleep_if_fail = rows[i].if_fail;
+        spec.sleep_if_succeed = !rows[i].if_fail;
+        submit(&spec, NULL);
+        struct run_status status = wait_state(spec.id, RUN_RUNNING);
+        while (!status.reason[0] && !run_state_is_final(status.state)) {
+            pause_ms(3);
+            status = status_of(spec.id);
+        }
+        assert_state(&status, RUN_RUNNING);
+        assert_string_equal(status.reason, rows[i].reason);
+        assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
+        status = status_of(spec.id);
+        assert_state(&status, rows[i].end);
+        run_spec_release(&spec);
+    }
+}
+
+static void test_mpi_reduces(void **state)
+{
+    struct run_spec spec =
+        make_spec(2, (const char *const[]){"/usr/bin/python3", "-c",
+                                           "from mpi4py import MPI\n"
+                                           "c = MPI.COMM_WORLD\n"
+                                           "print(c.Get_size(), c.allreduce(c.Get_rank() + 20))",
+                                           NULL});
+
+    (void)state;
+    if (access("/usr/lib/python3/dist-packages/mpi4py", F_OK) < 0) {
+        print_message("skipped: python3-mpi4py is not installed\n");
+        run_spec_release(&spec);
+        skip();
+    }
+    run_to_end(&spec, NULL, RUN_COMPLETED, 0);
+    ACT_AUTOFREE char *log = rank_log(spec.id, 1);
+    assert_string_equal(log, "2 41\n");
+    run_spec_release(&spec);
+}
+
+/* ---- local ---- */
+
+static void test_local_limits(void **state)
+{
+    struct config config = {.platform = (char[]){"local"}, .gpu_per_node = 5, .num_gpu = -1};
+    struct platform *small;
+    struct platform_limits limits;
+    struct act_error err;
+    struct run_spec spec = shell_spec(1, "exit 0");
+
+    (void)state;
+    assert_ok(platform_limits(platform, &limits, &err), err);
+    assert_int_equal(limits.gpu_per_node, 4);
+    assert_int_equal(limits.max_nodes, 1);
+    assert_ok(platform_open(&config, &small, &err), err);
+    assert_int_equal(platform_limits(small, &limits, &err), -ACT_NO_CAPACITY);
+    assert_contains(err.text, "gpu_per_node is 5, and this machine has 4");
+    platform_free(small);
+
+    spec.gpus_per_node = spec.procs_per_node = 5;
+    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
+                     -ACT_NO_CAPACITY);
+    assert_contains(err.text, "use at most -n 4");
+    spec.gpus_per_node = spec.procs_per_node = 4;
+    spec.nodes = 2;
+    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
+                     -ACT_NO_CAPACITY);
+    setenv("ACT_LOCAL_SLOTS", "many", 1);
+    assert_int_equal(platform_open(&config, &small, &err), -ACT_CONFIG);
+    setenv("ACT_LOCAL_SLOTS", "4", 1);
+    config.platform = (char[]){"slurm"};
+    assert_int_equal(platform_open(&config, &small, &err), -ACT_CONFIG);
+    assert_contains(err.text, "use -c local");
+    run_spec_release(&spec);
+}
+
+static void test_local_refuses_mounts(void **state)
+{
+    struct run_spec spec = shell_spec(1, "exit 0");
+    struct act_error err;
+
+    (void)state;
+    spec.folders = act_calloc(1, sizeof(*spec.folders));
+    spec.n_folders = 1;
+    spec.folders[0] = (struct run_folder){.name = act_strdup("data"),
+                                          .store = act_strdup("blob:acct/cont"),
+                                          .path = act_strdup("data"),
+                                          .mode = RUN_FOLDER_RO_MOUNT};
+    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
+                     -ACT_CONFIG);
+    assert_contains(err.text, "mode: download");
+    assert_int_equal(status_of(spec.id).state, RUN_UNKNOWN);
+    run_spec_release(&spec);
+}
+
+static void test_local_needs_mpirun(void **state)
+{
+    struct run_spec one = make_spec(1, (const char *const[]){"/bin/true", NULL});
+    struct run_spec two = make_spec(2, (const char *const[]){"/bin/true", NULL});
+    ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
+    struct act_error err;
+
+    (void)state;
+    setenv("PATH", build_path, 1); /* the agent only */
+    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &two}, &err),
+                     -ACT_NOT_FOUND);
+    assert_string_equal(strstr(err.text, "mpirun not found"),
+                        "mpirun not found: install Open MPI (Debian: openmpi-bin) or use -n 1");
+    run_to_end(&one, NULL, RUN_COMPLETED, 0);
+    setenv("PATH", old, 1);
+    run_spec_release(&one);
+    run_spec_release(&two);
+}
+
+static void test_local_queue(void **state)
+{
+    ACT_AUTOFREE char *gate = temp_file("gate2");
+    ACT_AUTOFREE char *script = act_sprintf("while [ ! -e %s ]; do sleep 0.01; done", gate);
+    struct run_spec first = shell_spec(1, script), second = shell_spec(2, "exit 0"),
+                    third = shell_spec(1, "exit 0"), cpu = shell_spec(1, "exit 0");
+    struct act_error err;
+    bool was_final;
+
+    (void)state;
+    unlink(gate);
+    first.gpus_per_node = 3; /* of 4 */
+    submit(&first, NULL);
+    struct run_status status = wait_state(first.id, RUN_RUNNING);
+    assert_state(&status, RUN_RUNNING);
+
+    submit(&second, NULL); /* needs one more than is free */
+    do
+        status = status_of(second.id);
+    while (!status.reason[0]);
+    assert_state(&status, RUN_QUEUED);
+    assert_contains(status.reason, "waits for 1 of 2 ");
+
+    submit(&third, NULL); /* would fit, but its turn comes after the second's */
+    do
+        status = status_of(third.id);
+    while (!status.reason[0]);
+    assert_state(&status, RUN_QUEUED);
+    assert_contains(status.reason, "waits for 1 of 1 ");
+    cpu.gpus_per_node = 0; /* needs nothing */
+    run_to_end(&cpu, NULL, RUN_COMPLETED, 0);
+
+    assert_ok(platform_abort(platform, third.id, &was_final, &err), err); /* in the queue */
+    status = status_of(third.id);
+    assert_state(&status, RUN_CANCELED);
+    struct run_spec fourth = shell_spec(4, "exit 0");
+    submit(&fourth, NULL);
+
+    close(open(gate, O_CREAT | O_WRONLY, 0600));
+    status = wait_end(first.id);
+    assert_state(&status, RUN_COMPLETED);
+    status = wait_end(second.id);
+    assert_state(&status, RUN_COMPLETED);
+    status = wait_end(fourth.id);
+    assert_state(&status, RUN_COMPLETED);
+    run_spec_release(&first);
+    run_spec_release(&second);
+    run_spec_release(&third);
+    run_spec_release(&fourth);
+    run_spec_release(&cpu);
+}
+
+/* A waiting run takes part in the slots that it was the first to wait for; an aborted one gives them back. */
+static void test_local_abort_while_collecting(void **state)
+{
+    struct run_spec first = shell_spec(1, "exec sleep 1000"), second = shell_spec(1, "exit 0");
+    struct run_status status;
+    struct act_error err;
+    bool was_final;
+
+    (void)state;
+    first.gpus_per_node = 2;
+    second.gpus_per_node = 4;
+    submit(&first, NULL);
+    wait_state(first.id, RUN_RUNNING);
+    submit(&second, NULL);
+    do
+        status = status_of(second.id);
+    while (!status.reason[0]);
+    assert_contains(status.reason, "waits for 2 of 4 ");
+    assert_ok(platform_abort(platform, second.id, &was_final, &err), err);
+    status = status_of(second.id);
+    assert_state(&status, RUN_CANCELED);
+    struct run_spec third = shell_spec(2, "exit 0");
+    run_to_end(&third, NULL, RUN_COMPLETED, 0);
+    assert_ok(platform_abort(platform, first.id, &was_final, &err), err);
+    run_spec_release(&first);
+    run_spec_release(&second);
+    run_spec_release(&third);
+}
+
+static pid_t supervisor_of(const char *id)
+{
+    ACT_AUTOFREE char *path = run_file(id, RUN_FILE_LOCK);
+    ACT_AUTOFREE char *text = wait_lines(path, 1);
+
+    return atoi(text);
+}
+
+static void test_local_supervisor_killed(void **state)
+{
+    ACT_AUTOFREE char *pids = temp_file("pids2");
+    ACT_AUTOFREE char *script =
+        act_sprintf("(setsid sh -c 'echo $$ >> %s; exec sleep 1000' &) & sleep 1000 & "
+                    "echo $! >> %s; echo $$ >> %s; echo $PPID >> %s; exec sleep 1000",
+                    pids, pids, pids, pids);
+
+    (void)state;
+    for (int procs = 1; procs <= 2; procs++) {
+        struct run_spec spec = shell_spec(procs, script);
+        unlink(pids);
+        submit(&spec, NULL);
+        ACT_AUTOFREE char *text = wait_lines(pids, 4 * procs);
+        assert_int_equal(kill(supervisor_of(spec.id), SIGKILL), 0);
+        struct run_status status = wait_end(spec.id);
+        assert_state(&status, RUN_FAILED);
+        assert_string_equal(status.reason, "lost: the supervisor is gone (killed, or the machine restarted)");
+        assert_all_gone(text);
+        status = status_of(spec.id); /* written down */
+        assert_state(&status, RUN_FAILED);
+        run_spec_release(&spec);
+    }
+    struct run_spec all = shell_spec(4, "exit 0"); /* the slots are free again */
+    run_to_end(&all, NULL, RUN_COMPLETED, 0);
+    run_spec_release(&all);
+}
+
+static void test_local_rank_killed(void **state)
+{
+    (void)state;
+    for (int procs = 1; procs <= 2; procs++)
+        for (int agent = 0; agent < 2; agent++) {
+            ACT_AUTOFREE char *pids = temp_file("pids3");
+            ACT_AUTOFREE char *script = act_sprintf("[ $RANK = %d ] && echo %s >> %s; exec sleep 1000",
+                                                    procs - 1, agent ? "$PPID" : "$$", pids);
+            struct run_spec spec = shell_spec(procs, script);
+            unlink(pids);
+            submit(&spec, NULL);
+            ACT_AUTOFREE char *text = wait_lines(pids, 1);
+            assert_int_equal(kill(atoi(text), SIGKILL), 0);
+            struct run_status status = wait_end(spec.id);
+            assert_state(&status, RUN_FAILED);
+            assert_int_equal(status.exit_status, 137);
+            assert_int_equal(status.failed_rank, procs - 1);
+            assert_contains(status.reason, agent ? "is lost: its agent was killed" : "killed by signal 9");
+            run_spec_release(&spec);
+        }
+}
+
+/* The client died between the rename and the start: the same submission again starts it; otherwise it is
+ * lost.
+ */
+static void test_local_submission_interrupted(void **state)
+{
+    static const struct {
+        bool again;
+        enum run_state end;
+    } rows[] = {{true, RUN_COMPLETED}, {false, RUN_FAILED}};
+    struct act_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct run_spec spec = shell_spec(1, "exit 0");
+        ACT_AUTOFREE char *json = run_file(spec.id, RUN_FILE_SPEC);
+        ACT_AUTOFREE char *status_path = run_file(spec.id, RUN_FILE_STATUS);
+        ACT_AUTOFREE char *logs = run_file(spec.id, RUN_DIR_SYSTEM);
+        struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
+        assert_ok(act_mkdir_all(logs, 0755, &err), err);
+        assert_ok(run_spec_write(&spec, json, &err), err);
+        assert_ok(run_status_write(status_path, &status, &err), err);
+        if (rows[i].again)
+            submit(&spec, NULL);
+        status = wait_end(spec.id);
+        assert_state(&status, rows[i].end);
+        run_spec_release(&spec);
+    }
+}
+
+/* After a power cut status.json may be empty. */
+static void test_local_torn_status(void **state)
+{
+    struct run_spec spec = shell_spec(1, "exit 0");
+    struct act_error err;
+
+    (void)state;
+    run_to_end(&spec, NULL, RUN_COMPLETED, 0);
+    ACT_AUTOFREE char *path = run_file(spec.id, RUN_FILE_STATUS);
+    assert_ok(act_file_write(path, "", 0, 0600, &err), err);
+    struct run_status status = status_of(spec.id);
+    assert_state(&status, RUN_FAILED);
+    assert_contains(status.reason, "lost: ");
+    run_spec_release(&spec);
+}
+
+static void test_local_no_agent(void **state)
+{
+    struct run_spec spec = shell_spec(1, "exit 0");
+    ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
+    struct act_error err;
+
+    (void)state;
+    setenv("PATH", "/usr/bin:/bin", 1);
+    assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
+                     -ACT_NOT_FOUND);
+    assert_contains(err.text, "'act-node'");
+    assert_int_equal(status_of(spec.id).state, RUN_UNKNOWN); /* nothing half-done is left */
+    setenv("PATH", old, 1);
+    run_spec_release(&spec);
+}
+
+/* ---- all of it ---- */
+
+static int open_platform(const char *name)
+{
+    struct config config = {.platform = act_strdup(name), .gpu_per_node = -1, .num_gpu = -1};
+    struct act_error err;
+    int rc = platform_open(&config, &platform, &err);
+
+    free(config.platform);
+    return rc;
+}
+
+/* The agent is built beside: ../act/act-node. */
+static int make_world(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+    char self[PATH_MAX] = "";
+
+    (void)state;
+    home = act_sprintf("%s/act-platform-test.XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(home) || readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+        return -1;
+    ACT_AUTOFREE char *dir = act_path_dirname(self);
+    ACT_AUTOFREE char *act_home = temp_file("act");
+    build_path = act_sprintf("%s/../act", dir);
+    ACT_AUTOFREE char *path = act_sprintf("%s:%s", build_path, getenv("PATH"));
+    setenv("PATH", path, 1);
+    setenv("ACT_HOME", act_home, 1);
+    setenv("ACT_LOCAL_SLOTS", "4", 1);
+    return open_platform("local");
+}
+
+static int remove_world(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    platform_free(platform);
+    int rc = act_remove_tree(home, &err);
+    free(home);
+    free(build_path);
+    return rc;
+}
+
+int main(void)
+{
+    const struct CMUnitTest every_platform[] = {
+        cmocka_unit_test(test_completes),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_cannot_start),
+        cmocka_unit_test(test_awkward_arguments),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_code_and_folders),
+        cmocka_unit_test(test_preparation_fails),
+        cmocka_unit_test(test_same_id_twice),
+        cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_abort_at_once),
+        cmocka_unit_test(test_logs_grow),
+        cmocka_unit_test(test_unknown_run),
+        cmocka_unit_test(test_leaves_nobody),
+        cmocka_unit_test(test_kept_for_a_look),
+        cmocka_unit_test(test_mpi_reduces),
+    };
+    const struct CMUnitTest local_only[] = {
+        cmocka_unit_test(test_local_limits),
+        cmocka_unit_test(test_local_refuses_mounts),
+        cmocka_unit_test(test_local_needs_mpirun),
+        cmocka_unit_test(test_local_queue),
+        cmocka_unit_test(test_local_abort_while_collecting),
+        cmocka_unit_test(test_local_supervisor_killed),
+        cmocka_unit_test(test_local_rank_killed),
+        cmocka_unit_test(test_local_submission_interrupted),
+        cmocka_unit_test(test_local_torn_status),
+        cmocka_unit_test(test_local_no_agent),
+    };
+    int failed =
+        cmocka_run_group_tests_name("every platform: local", every_platform, make_world, remove_world);
+
+    return failed + cmocka_run_group_tests_name("local", local_only, make_world, remove_world);
+}

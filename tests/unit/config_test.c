@@ -1,0 +1,1227 @@
+/* config_test.c - configuration files: what the original took, what everybody gets wrong, who wins, and that
+ * no secret comes out. */
+#include "unit/test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "config/config_internal.h"
+
+#define PROJECT TEST_DATA "/fixtures/config/project"
+
+static struct act_error err;
+static char dir[64];  /* a fresh folder for each test */
+static char *project; /* dir/proj */
+static int saved_stderr = -1;
+
+/* -- helpers -- */
+
+static void clean_environment(void)
+{
+    static const char *const names[] = {"AML_CONFIG_PATH",
+                                        "AZURE_STORAGE_KEY",
+                                        "AZURE_STORAGE_SAS_TOKEN",
+                                        "AZURE_STORAGE_ACCOUNT",
+                                        "ACT_HOME",
+                                        "ACT_TRACE",
+                                        "ACT_VERSION",
+                                        "ACT_NUM_GPU",
+                                        "ACT_GPU_PER_NODE",
+                                        "ACT_MULTI_PROCESS",
+                                        "ACT_EXPERIMENT_NAME",
+                                        "ACT_PLATFORM",
+                                        "ACT_ENV",
+                                        "XDG_DATA_HOME",
+                                        "ACT_COMPUTE_TARGET"};
+
+    for (size_t i = 0; i < COUNT(names); i++)
+        unsetenv(names[i]);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    clean_environment();
+    strcpy(dir, "/tmp/config-test-XXXXXX");
+    if (!mkdtemp(dir))
+        return -1;
+    project = act_sprintf("%s/proj", dir);
+    setenv("HOME", dir, 1);
+    setenv("USER", "tester", 1);
+    setenv("LOGNAME", "tester", 1);
+    return act_mkdir_all(project, 0755, &err);
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(project);
+    return act_remove_tree(dir, &err);
+}
+
+static char *put_mode(const char *name, const char *text, mode_t mode)
+{
+    char *path = act_path_join(project, name);
+
+    assert_ok(act_file_write(path, text, strlen(text), mode, &err), err);
+    return path;
+}
+
+static void put(const char *name, const char *text)
+{
+    free(put_mode(name, text, 0600));
+}
+
+static void put_cluster(const char *text)
+{
+    put("aux_data/aml/aml.yaml", text);
+}
+
+static int load(const char *start, const char *cluster, struct config *out)
+{
+    return config_load(&(struct config_request){.start_dir = start, .cluster = cluster}, out, &err);
+}
+
+static const struct config_folder *folder(const struct config *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_folders; i++)
+        if (strcmp(c->folders[i].name, name) == 0)
+            return &c->folders[i];
+    fail_msg("no folder %s", name);
+    return NULL;
+}
+
+/* What goes to stderr from here on is kept; captured_end() gives it. */
+static void capture_begin(void)
+{
+    ACT_AUTOFREE char *path = act_sprintf("%s/stderr", dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+    fflush(stderr);
+    saved_stderr = dup(2);
+    dup2(fd, 2);
+    close(fd);
+}
+
+static char *capture_end(void)
+{
+    ACT_AUTOFREE char *path = act_sprintf("%s/stderr", dir);
+    char *text = NULL;
+
+    dup2(saved_stderr, 2);
+    close(saved_stderr);
+    assert_ok(act_file_read(path, 1 << 20, &text, NULL, &err), err);
+    return text;
+}
+
+static void assert_contains(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("no '%s' in '%s'", part, text);
+}
+
+static void assert_lacks(const char *text, const char *part)
+{
+    if (strstr(text, part))
+        fail_msg("'%s' in '%s'", part, text);
+}
+
+/* -- files of the original -- */
+
+static void reads_the_sample(void **state)
+{
+    static const char *const options[] = {"-x", "\\*src/one/\\*", "-x", "\\*src/two/\\*"};
+    struct config c;
+
+    (void)state;
+    capture_begin();
+    int rc = load(PROJECT, NULL, &c);
+    ACT_AUTOFREE char *said = capture_end();
+    assert_ok(rc, err);
+    assert_string_equal(said, "");
+    assert_string_equal(c.cluster, "aml");
+    assert_string_equal(c.file, PROJECT "/aux_data/aml/aml.yaml");
+    assert_string_equal(c.project_root, PROJECT);
+    assert_string_equal(c.platform, "singularity");
+    assert_string_equal(c.workspace.subscription_id, "00000000-1111-2222-3333-444444444444");
+    assert_string_equal(c.workspace.resource_group, "vision-group");
+    assert_string_equal(c.workspace.workspace_name, "vision-workspace");
+    assert_string_equal(c.code.name, "code");
+    assert_string_equal(c.code.path, "team/me/code.zip");
+    assert_string_equal(c.code.account_file, PROJECT "/aux_data/configs/east_account.yaml");
+    assert_int_equal(c.n_folders, 2);
+    assert_string_equal(folder(&c, "data")->path, "team/data");
+    assert_string_equal(folder(&c, "data")->mode, "rw_mount");
+    assert_string_equal(folder(&c, "data")->storage_type, "blob");
+    assert_null(folder(&c, "data")->datastore_name);
+    assert_int_equal(folder(&c, "data")->blob_cache_timeout, -1);
+    assert_string_equal(c.compute_target, "NC24RSV3");
+    assert_string_equal(c.singularity_instance_type, "AISupercomputer.ND40rs_v2");
+    assert_string_equal(c.singularity_sla_tier, "Premium");
+    assert_string_equal(c.docker.image, "example/setup:py38");
+    assert_null(c.docker.password);
+    assert_string_equal(c.experiment_name, "my_experiment");
+    assert_true(c.use_cli_auth && c.multi_process);
+    assert_false(c.preemption_allowed || c.sleep_if_fail || c.sleep_if_succeed);
+    assert_int_equal(c.gpu_per_node, 4);
+    assert_int_equal(c.num_gpu, -1);
+    assert_int_equal(c.process_count_per_node, -1);
+    assert_string_equal(c.interpreter_path, "python");
+    assert_int_equal(c.env.n, 1);
+    assert_string_equal(c.env.v[0], "NCCL_IB_DISABLE=0");
+    assert_int_equal(c.zip_options.n, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(c.zip_options.v[i], options[i]);
+    config_release(&c);
+}
+
+static void reads_every_key(void **state)
+{
+    static const char *const env[] = {"TEXT=words and more",
+                                      "QUOTED=0",
+                                      "NUMBER=017",
+                                      "FLOAT=1.50",
+                                      "FLAG=True",
+                                      "EMPTY=",
+                                      "LINES=a\nb",
+                                      "MY_API_TOKEN=env-secret-word",
+                                      "DATA_URL=https://x.example.org/?sv=1&sig=env-secret-sig"};
+    struct config c;
+
+    (void)state;
+    assert_ok(load(PROJECT, "full", &c), err);
+    assert_string_equal(c.platform, "itp");
+    assert_string_equal(c.workspace.workspace_name, "space");
+    assert_string_equal(c.code.path, "short/code.zip");
+    assert_string_equal(c.code.account_file, PROJECT "/aux_data/configs/sas_account.yaml");
+    assert_string_equal(c.code.datastore_name, "top_store");
+    assert_string_equal(folder(&c, "data")->path, "short/data");
+    assert_string_equal(folder(&c, "models")->account_file, PROJECT "/aux_data/configs/folder_account.yaml");
+    assert_string_equal(folder(&c, "models")->datastore_name, "models_store");
+    assert_int_equal(folder(&c, "models")->blob_cache_timeout, 120);
+    assert_true(folder(&c, "models")->submit_with_url);
+    assert_string_equal(folder(&c, "models")->mode, "ro_mount");
+    assert_string_equal(folder(&c, "in")->mode, "download");
+    assert_string_equal(folder(&c, "in")->account_file, "built-in");
+    assert_string_equal(folder(&c, "out")->mode, "upload");
+    assert_string_equal(folder(&c, "out")->account_file, PROJECT "/aux_data/configs/sas_account.yaml");
+    assert_int_equal(folder(&c, "rw")->blob_cache_timeout, 7);
+    assert_string_equal(folder(&c, "share")->storage_type, "file");
+    assert_string_equal(c.compute_target, "gpu-cluster");
+    assert_string_equal(c.docker.address, "registry.example.org");
+    assert_string_equal(c.docker.username, "puller");
+    assert_string_equal(c.docker.password, "docker-secret-word");
+    assert_string_equal(c.experiment_name, "exp-1.x_y");
+    assert_true(c.use_cli_auth && c.preemption_allowed && c.sleep_if_fail && c.sleep_if_succeed);
+    assert_false(c.multi_process);
+    assert_int_equal(c.gpu_per_node, 8);
+    assert_int_equal(c.num_gpu, 16);
+    assert_int_equal(c.process_count_per_node, 2);
+    assert_int_equal(c.elastic_num_gpu.n, 3);
+    assert_string_equal(c.elastic_num_gpu.v[1], "8");
+    assert_string_equal(c.singularity_sla_tier, "Basic");
+    assert_string_equal(c.interpreter_path, "/opt/conda/bin/python");
+    assert_int_equal(c.env.n, COUNT(env));
+    for (size_t i = 0; i < COUNT(env); i++)
+        assert_string_equal(c.env.v[i], env[i]);
+    assert_int_equal(c.zip_options.n, 3);
+    assert_string_equal(c.zip_options.v[2], "-9");
+    assert_string_equal(c.compile_args, "--fast --with \"x y\"");
+    config_release(&c);
+}
+
+static void reads_other_spellings(void **state)
+{
+    struct config c;
+
+    (void)state;
+    capture_begin();
+    int rc = load(PROJECT, "other", &c);
+    ACT_AUTOFREE char *said = capture_end();
+    assert_ok(rc, err);
+    assert_string_equal(said, "");
+    assert_string_equal(c.platform, "itp");
+    assert_int_equal(c.gpu_per_node, 2);
+    assert_int_equal(c.num_gpu, 16);
+    assert_int_equal(c.process_count_per_node, -1);
+    assert_false(c.multi_process || c.use_cli_auth || c.preemption_allowed || c.sleep_if_fail);
+    assert_true(c.sleep_if_succeed);
+    assert_string_equal(c.experiment_name, "tester");
+    ACT_AUTOFREE char *account = act_sprintf("%s/account.yaml", dir);
+    assert_string_equal(c.code.account_file, account);
+    config_release(&c);
+}
+
+static void reads_platforms_and_bases(void **state)
+{
+    static const char *const platforms[] = {"aml", "itp", "singularity", "slurm", "k8s", "local"};
+    struct config c;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(platforms); i++) {
+        ACT_AUTOFREE char *cluster = act_sprintf("p_%s", platforms[i]);
+        assert_ok(load(PROJECT, cluster, &c), err);
+        assert_string_equal(c.platform, platforms[i]);
+        assert_int_equal(c.gpu_per_node, strcmp(platforms[i], "local") == 0 ? -1 : 4);
+        assert_int_equal(c.code.path != NULL, strcmp(platforms[i], "local") == 0);
+        config_release(&c);
+    }
+    assert_ok(load(PROJECT, "derived", &c), err);
+    assert_int_equal(c.num_gpu, 32);
+    assert_int_equal(c.gpu_per_node, 8);
+    assert_string_equal(c.docker.image, "other:2");
+    assert_string_equal(c.docker.address, "registry.example.org");
+    config_release(&c);
+}
+
+/* -- which file -- */
+
+static void looks_upwards(void **state)
+{
+    struct config c;
+
+    (void)state;
+    assert_ok(load(PROJECT "/src/deep", "full", &c), err);
+    assert_string_equal(c.project_root, PROJECT);
+    config_release(&c);
+}
+
+static void variable_names_the_file(void **state)
+{
+    struct config c;
+
+    (void)state;
+    setenv("AML_CONFIG_PATH", PROJECT "/aux_data/aml/full.yaml", 1);
+    assert_ok(load(project, NULL, &c), err);
+    assert_string_equal(c.cluster, "full");
+    assert_string_equal(c.project_root, PROJECT);
+    config_release(&c);
+    put("elsewhere.yaml", "platform: slurm\n");
+    setenv("AML_CONFIG_PATH", "elsewhere.yaml", 1);
+    assert_ok(load(project, NULL, &c), err);
+    assert_string_equal(c.cluster, "elsewhere");
+    assert_string_equal(c.project_root, project);
+    config_release(&c);
+    assert_ok(load(PROJECT, "p_k8s", &c), err); /* -c wins */
+    assert_string_equal(c.platform, "k8s");
+    config_release(&c);
+    setenv("AML_CONFIG_PATH", "nowhere.yaml", 1);
+    assert_int_equal(load(project, NULL, &c), -ACT_NOT_FOUND);
+    assert_contains(err.text, "AML_CONFIG_PATH");
+    assert_contains(err.text, "nowhere.yaml");
+}
+
+static void unknown_cluster(void **state)
+{
+    struct config c;
+
+    (void)state;
+    assert_int_equal(load(PROJECT "/src", "ful", &c), -ACT_NOT_FOUND);
+    assert_contains(err.text,
+                    "no cluster 'ful': no file 'aux_data/aml/ful.yaml' in '" PROJECT "/src' or above");
+    assert_contains(err.text, "did you mean 'full'?");
+    assert_contains(err.text, "'derived'");
+    assert_int_equal(load(PROJECT, "../aml/full", &c), -ACT_NOT_FOUND);
+    assert_int_equal(load(PROJECT, "/etc/passwd", &c), -ACT_NOT_FOUND);
+    assert_int_equal(load(PROJECT, "", &c), -ACT_NOT_FOUND);
+    assert_int_equal(load("/nonexistent", NULL, &c), -ACT_NOT_FOUND);
+}
+
+static void lists_clusters(void **state)
+{
+    struct act_strv names = {0};
+
+    (void)state;
+    config_clusters(PROJECT "/src", &names);
+    assert_true(act_strv_has(&names, "aml") && act_strv_has(&names, "p_slurm"));
+    assert_false(act_strv_has(&names, "config"));
+    assert_string_equal(names.v[names.n - 1], "local");
+    act_strv_release(&names);
+    config_clusters("/nonexistent", &names);
+    assert_int_equal(names.n, 1);
+    act_strv_release(&names);
+}
+
+static void link_names_the_cluster(void **state)
+{
+    struct config c;
+    ACT_AUTOFREE char *link = act_path_join(project, "aux_data/aml/aml.yaml");
+
+    (void)state;
+    put("aux_data/aml/eu.yaml", "platform: slurm\n");
+    assert_int_equal(symlink("eu.yaml", link), 0);
+    assert_ok(load(project, NULL, &c), err);
+    assert_string_equal(c.cluster, "eu");
+    config_release(&c);
+}
+
+/* -- the built-in cluster -- */
+
+static void built_in_cluster(void **state)
+{
+    static const char *const names[] = {"data", "output", "models"};
+    struct config c;
+    struct config_account account;
+    ACT_AUTOFREE char *sub = act_sprintf("%s/a/b", project);
+    ACT_AUTOFREE char *git = act_sprintf("%s/.git", project);
+    ACT_AUTOFREE char *store = act_sprintf("%s/.local/share/act/store", dir);
+
+    (void)state;
+    assert_ok(act_mkdir_all(sub, 0755, &err), err);
+    assert_ok(load(sub, NULL, &c), err);
+    assert_string_equal(c.project_root, sub); /* nothing marks a project */
+    config_release(&c);
+    assert_ok(act_mkdir_all(git, 0755, &err), err);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(load(sub, i ? "local" : NULL, &c), err);
+        assert_string_equal(c.cluster, "local");
+        assert_null(c.file);
+        assert_string_equal(c.project_root, project);
+        assert_string_equal(c.platform, "local");
+        assert_true(act_starts_with(c.code.path, "proj-"));
+        assert_int_equal(strlen(c.code.path), strlen("proj-01234567/code.zip"));
+        assert_true(act_ends_with(c.code.path, "/code.zip"));
+        assert_int_equal(c.n_folders, 3);
+        for (size_t k = 0; k < COUNT(names); k++) {
+            ACT_AUTOFREE char *path = act_sprintf("%.13s/%s", c.code.path, names[k]);
+            assert_string_equal(folder(&c, names[k])->path, path);
+        }
+        assert_ok(config_account(&c, &c.code, &account, &err), err);
+        assert_string_equal(account.file, "built-in");
+        assert_string_equal(account.folder, store);
+        assert_null(account.account_name);
+        assert_null(account.endpoint);
+        config_account_release(&account);
+        config_release(&c);
+    }
+}
+
+static void home_bounds_the_project(void **state)
+{
+    struct config c;
+    ACT_AUTOFREE char *git = act_sprintf("%s/.git", dir);
+
+    (void)state;
+    setenv("HOME", project, 1);
+    assert_ok(act_mkdir_all(git, 0755, &err), err);
+    assert_ok(load(project, NULL, &c), err);
+    assert_string_equal(c.project_root, project);
+    config_release(&c);
+}
+
+static void local_files_get_built_in_rows(void **state)
+{
+    struct config c;
+
+    (void)state;
+    put("aux_data/aml/local.yaml", "platform: local\n");
+    assert_ok(load(project, NULL, &c), err); /* no aml.yaml: local.yaml is next */
+    assert_string_equal(c.cluster, "local");
+    assert_non_null(c.file);
+    assert_int_equal(c.n_folders, 3);
+    config_release(&c);
+    put("aux_data/aml/local.yaml",
+        "platform: local\nconfig_param: {x_folder: {azure_blob_config_file: a.yaml, path: x}}\n");
+    assert_ok(load(project, "local", &c), err);
+    assert_int_equal(c.n_folders, 1);
+    assert_string_equal(c.code.account_file, "built-in");
+    config_release(&c);
+    const char *const params[] = {"config_param: {data_folder: {mode: download}}", NULL};
+    put("aux_data/aml/local.yaml", "platform: local\n");
+    assert_ok(config_load(&(struct config_request){.start_dir = project, .params = params}, &c, &err), err);
+    assert_int_equal(c.n_folders, 3);
+    assert_string_equal(folder(&c, "data")->mode, "download");
+    config_release(&c);
+}
+
+/* -- who wins -- */
+
+static void expect_num_gpu(const struct config_request *request, int64_t value, const char *origin)
+{
+    struct config c;
+
+    assert_ok(config_load(request, &c, &err), err);
+    assert_int_equal(c.num_gpu, value);
+    CODEC_AUTOJSON json_t *all = config_show(&c);
+    const json_t *row = json_object_get(all, "num_gpu");
+    assert_string_equal(codec_json_str(row, "origin", "none"), origin);
+    assert_int_equal(codec_json_int(row, "value", -1), value);
+    config_release(&c);
+}
+
+static void precedence(void **state)
+{
+    static const char *const params[] = {"num_gpu: 4", "{num_gpu: 5, env: {B: 2}}", NULL};
+    static const struct config_override overrides[] = {{"num_gpu", "6", "-n"},
+                                                       {"multi_process", "false", "-single"},
+                                                       {"compile_args", "a: [b", "-ca"},
+                                                       {"docker.image", "x:1", "--image"}};
+    struct config_request request = {.start_dir = project};
+    struct config c;
+
+    (void)state;
+    put_cluster("platform: slurm\n");
+    expect_num_gpu(&request, -1, "default");
+    put_cluster("platform: slurm\nenv: {A: 1}\nnum_gpu: 2\n");
+    expect_num_gpu(&request, 2, "aux_data/aml/aml.yaml:3");
+    setenv("ACT_NUM_GPU", "3", 1);
+    expect_num_gpu(&request, 3, "$ACT_NUM_GPU");
+    request.params = params;
+    expect_num_gpu(&request, 5, "-p");
+    request.overrides = overrides;
+    request.n_overrides = COUNT(overrides);
+    expect_num_gpu(&request, 6, "-n");
+    assert_ok(config_load(&request, &c, &err), err);
+    assert_false(c.multi_process);
+    assert_string_equal(c.compile_args, "a: [b");
+    assert_string_equal(c.docker.image, "x:1");
+    assert_int_equal(c.env.n, 2);
+    assert_string_equal(c.env.v[1], "B=2");
+    config_release(&c);
+}
+
+static void environment_keys(void **state)
+{
+    struct config c;
+
+    (void)state;
+    put_cluster("platform: slurm\n");
+    setenv("ACT_EXPERIMENT_NAME", "null", 1);
+    setenv("ACT_MULTI_PROCESS", "off", 1);
+    setenv("ACT_COMPUTE_TARGET", "", 1);
+    setenv("ACT_ENV", "nonsense", 1);
+    setenv("ACT_TRACE", "http", 1);
+    setenv("ACT_VERSION", "9", 1);
+    setenv("ACT_HOME", "/x", 1);
+    capture_begin();
+    int rc = load(project, NULL, &c);
+    ACT_AUTOFREE char *said = capture_end();
+    assert_ok(rc, err);
+    assert_string_equal(said, "");
+    assert_string_equal(c.experiment_name, "null");
+    assert_false(c.multi_process);
+    assert_null(c.compute_target);
+    assert_int_equal(c.env.n, 0);
+    config_release(&c);
+    setenv("ACT_GPU_PER_NODE", "many", 1);
+    assert_int_equal(load(project, NULL, &c), -ACT_CONFIG);
+    assert_string_equal(err.text,
+                        "$ACT_GPU_PER_NODE: 'gpu_per_node' must be a whole number from 0 to 1000000000, "
+                        "not 'many'");
+}
+
+static void bad_flags(void **state)
+{
+    static const struct {
+        const char *param, *error;
+    } rows[] = {
+        {"num_gpu", "-p:1:1: must be a map"},
+        {"[1]", "-p:1:1: must be a map"},
+        {"a: [", "-p:"},
+        {"num_gpu: x", "-p:1:1: 'num_gpu' must be a whole number from 0 to 1000000000, not 'x'"},
+    };
+    struct config c;
+
+    (void)state;
+    put_cluster("platform: slurm\n");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const char *const params[] = {rows[i].param, NULL};
+        assert_int_equal(
+            config_load(&(struct config_request){.start_dir = project, .params = params}, &c, &err),
+            -ACT_CONFIG);
+        assert_contains(err.text, rows[i].error);
+    }
+    const struct config_override override = {"num_gpu", "-3", "-n"};
+    const struct config_request request = {.start_dir = project, .overrides = &override, .n_overrides = 1};
+    assert_int_equal(config_load(&request, &c, &err), -ACT_CONFIG);
+    assert_string_equal(err.text, "-n: 'num_gpu' must be a whole number from 0 to 1000000000, not '-3'");
+}
+
+/* -- what is wrong -- */
+
+static void refuses_cluster_files(void **state)
+{
+    static const struct {
+        const char *text, *error;
+    } rows[] = {
+        {"a: 1\na: 2\n", "aux_data/aml/aml.yaml:2:1: the key is given twice"},
+        {"env:\n\tA: 1\n", "aux_data/aml/aml.yaml:2:1: "},
+        {"- a\n", "aux_data/aml/aml.yaml:1:1: must be a map"},
+        {"x\xff: 1\n", "aux_data/aml/aml.yaml:1:1: the line is not UTF-8"},
+        {"platform: amll\n",
+         "aml.yaml:1:1: 'platform' must be one of aml, itp, singularity, slurm, k8s, local, "
+         "not 'amll'; did you mean 'aml'?"},
+        {"platform: [aml]\n", "aml.yaml:1:1: 'platform' must be text, not a list"},
+        {"\nmulti_process: 'true'\n", "aml.yaml:2:1: 'multi_process' must be true or false, not 'true'"},
+        {"multi_process: 2\n", "'multi_process' must be true or false, not '2'"},
+        {"gpu_per_node: 1.5\n", "'gpu_per_node' must be a whole number from 0"},
+        {"gpu_per_node: {}\n", "'gpu_per_node' must be a whole number from 0 to 1000000000, not a map"},
+        {"process_count_per_node: 0\n", "'process_count_per_node' must be a whole number from 1"},
+        {"num_gpu: 99999999999999999999\n", "'num_gpu' must be a whole number"},
+        {"elastic_num_gpu: 4\n", "'elastic_num_gpu' must be a list of whole numbers, not '4'"},
+        {"elastic_num_gpu: [4, x]\n", "aml.yaml:1:22: 'elastic_num_gpu' must be a list of whole numbers"},
+        {"zip_options: -x\n", "'zip_options' must be a list of texts, not '-x'"},
+        {"zip_options: [[a]]\n", "aml.yaml:1:15: 'zip_options' must be a list of texts"},
+        {"env: [A]\n", "'env' must be a map of names and values, not a list"},
+        {"env: {A: {B: 1}}\n", "aml.yaml:1:7: the environment variable 'A' must be text"},
+        {"env: {'A=B': 1}\n", "'A=B' cannot be the name of an environment variable"},
+        {"env: {'': 1}\n", "'' cannot be the name of an environment variable"},
+        {"docker: image\n", "aml.yaml:1:1: 'docker' must be a map, not 'image'"},
+        {"docker: {password: [docker-secret-word]}\n", "'password' must be text, not a list"},
+        {"aml_config: [1]\n", "'aml_config' must be a map or the name of a file, not a list"},
+        {"aml_config: no.json\n", "aml.yaml:1:1: 'aml_config': cannot read '"},
+        {"experiment_name: a/b\n", "aml.yaml:1:1: 'experiment_name' must consist of"},
+        {"experiment_name: -x\n", "'experiment_name' must consist of"},
+        {"config_param: x\n", "'config_param' must be a map, not 'x'"},
+        {"config_param: {code_path: c.zip}\n",
+         "aml.yaml:1:16: 'code_path' has no 'azure_blob_config_file', and there is none at the top level"},
+        {"config_param:\n  data_folder: {azure_blob_config_file: a.yaml}\n",
+         "aml.yaml:2:3: 'data_folder' has no 'path'"},
+        {"config_param: {data_folder: {azure_blob_config_file: a, path: x/../y}}\n",
+         "aml.yaml:1:57: the path of 'data_folder' must not contain '..'"},
+        {"config_param: {data_folder: {azure_blob_config_file: a, path: x, mode: ro_mout}}\n",
+         "aml.yaml:1:66: 'mode' must be one of rw_mount, ro_mount, download, upload, not 'ro_mout'; did you "
+         "mean "
+         "'ro_mount'?"},
+        {"config_param: {data_folder: {azure_blob_config_file: a, path: x, storage_type: s3}}\n",
+         "'storage_type' must be one of blob, file"},
+        {"config_param: {data_folder: [a]}\n", "'data_folder' must be a map with 'azure_blob_config_file'"},
+        {"config_param: {a/b_folder: {azure_blob_config_file: a, path: x}}\n",
+         "'a/b' cannot be a folder of the project"},
+        {"config_param: {.._folder: {azure_blob_config_file: a, path: x}}\n", "'..' cannot be a folder"},
+        {"config_param: {code_path: {azure_blob_config_file: a, path: /}}\n", "must be that of a zip file"},
+        {"_base_: nope.yaml\n", "aml.yaml:1:1: '_base_': cannot read '"},
+        {"_base_: aml.yaml\n", "too many files, each the '_base_' of another"},
+        {"_base_: [a]\n", "aml.yaml:1:1: '_base_' must be the name of a file"},
+    };
+    struct config c;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        put_cluster(rows[i].text);
+        int rc = load(project, NULL, &c);
+        if (rc >= 0 || !strstr(err.text, rows[i].error))
+            fail_msg("'%s' gives %d '%s', not '%s'", rows[i].text, rc, err.text, rows[i].error);
+        assert_null(c.values);
+        assert_lacks(err.text, "docker-secret-word");
+    }
+}
+
+static void refuses_workspace_files(void **state)
+{
+    static const struct {
+        const char *text, *error;
+    } rows[] = {
+        {"{\"workspace_name\": \"x\"", "aml.yaml:1:1: 'aml_config': w.json:1:"},
+        {"[]", "w.json: must be an object"},
+        {"{\"workspace_name\": 1}", "w.json: 'workspace_name' must be text"},
+    };
+    struct config c;
+
+    (void)state;
+    put_cluster("aml_config: w.json\n");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        put("w.json", rows[i].text);
+        assert_int_equal(load(project, NULL, &c), -ACT_CONFIG);
+        assert_contains(err.text, rows[i].error);
+    }
+    put_cluster("aml_config: no.json\nplatform: slurm\n"); /* which needs none */
+    assert_ok(load(project, NULL, &c), err);
+    assert_null(c.workspace.workspace_name);
+    config_release(&c);
+}
+
+static void unreadable_files(void **state)
+{
+    struct config c;
+    struct act_buf huge = {0};
+    ACT_AUTOFREE char *path = put_mode("aux_data/aml/aml.yaml", "a: 1\n", 0);
+
+    (void)state;
+    if (geteuid() != 0)
+        assert_int_equal(load(project, NULL, &c), -ACT_DENIED);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_true(load(project, NULL, &c) < 0);
+    assert_contains(err.text, "aux_data/aml/aml.yaml");
+    assert_int_equal(rmdir(path), 0);
+    while (huge.len <= 1 << 20)
+        act_buf_adds(&huge, "# a long comment\n");
+    put_cluster(huge.data);
+    assert_true(load(project, NULL, &c) < 0);
+    assert_contains(err.text, "larger than");
+    act_buf_release(&huge);
+}
+
+static void unknown_keys_warn(void **state)
+{
+    struct config c;
+
+    (void)state;
+    put_cluster("platform: slurm\nnum_gpus: 3\ndocker:\n  imagee: x\nfrobnicate: 1\n"
+                "config_param: {data_foldr: x, d_folder: {azure_blob_config_file: a, path: b, pth: c}}\n");
+    capture_begin();
+    int rc = load(project, NULL, &c);
+    ACT_AUTOFREE char *said = capture_end();
+    assert_ok(rc, err);
+    assert_contains(said, "aux_data/aml/aml.yaml:2:1: unknown key 'num_gpus'; did you mean 'num_gpu'?");
+    assert_contains(said, "aux_data/aml/aml.yaml:4:3: unknown key 'imagee'; did you mean 'image'?");
+    assert_contains(said, "aux_data/aml/aml.yaml:5:1: unknown key 'frobnicate'\n");
+    assert_contains(said, ":6:16: unknown key 'data_foldr' in 'config_param'");
+    assert_contains(said, "unknown key 'pth'; did you mean 'path'?");
+    config_release(&c);
+}
+
+/* -- accounts -- */
+
+static int load_account(const char *text, struct config_account *out)
+{
+    struct config c;
+
+    put("a.yaml", text);
+    put_cluster("platform: slurm\nconfig_param:\n  data_folder: {azure_blob_config_file: a.yaml, path: x}\n");
+    assert_ok(load(project, NULL, &c), err);
+    int rc = config_account(&c, folder(&c, "data"), out, &err);
+    config_release(&c);
+    return rc;
+}
+
+static void reads_accounts(void **state)
+{
+    struct config c;
+    struct config_account a;
+
+    (void)state;
+    assert_ok(load(PROJECT, "full", &c), err);
+    assert_ok(config_account(&c, &c.code, &a, &err), err);
+    assert_string_equal(a.account_name, "devstoreaccount1");
+    assert_string_equal(a.container_name, "data-1");
+    assert_string_equal(a.sas_token, "sv=2021-08-06&ss=b&sig=secretsigofdev%3D");
+    assert_string_equal(a.endpoint, "http://127.0.0.1:10000/devstoreaccount1");
+    assert_string_equal(a.auth, "sas");
+    assert_null(a.account_key);
+    config_account_release(&a);
+    assert_ok(config_account(&c, folder(&c, "models"), &a, &err), err);
+    assert_string_equal(a.folder, PROJECT "/store");
+    config_account_release(&a);
+    assert_int_equal(config_account(&c, folder(&c, "share"), &a, &err), -ACT_CONFIG);
+    assert_contains(err.text, "storage_type 'file' of 'share'");
+    config_release(&c);
+    assert_ok(load(PROJECT, NULL, &c), err);
+    capture_begin();
+    int rc = config_account(&c, &c.code, &a, &err);
+    free(capture_end());
+    assert_ok(rc, err);
+    assert_string_equal(a.account_key, "c2VjcmV0LWtleS1vZi1lYXN0");
+    assert_string_equal(a.sas_token, "sv=2021-08-06&ss=b&sig=secretsigofeast%3D");
+    assert_string_equal(a.endpoint, "https://eaststore.blob.core.windows.net");
+    assert_null(a.auth);
+    config_account_release(&a);
+    config_release(&c);
+}
+
+static void folder_accounts(void **state)
+{
+    struct config_account a;
+    ACT_AUTOFREE char *home = act_sprintf("%s/st/x", dir);
+
+    (void)state;
+    assert_ok(load_account("folder: ~/st/./x/\n", &a), err);
+    assert_string_equal(a.folder, home);
+    config_account_release(&a);
+    assert_ok(load_account("folder: /srv/store\n", &a), err);
+    assert_string_equal(a.folder, "/srv/store");
+    config_account_release(&a);
+}
+
+static void refuses_accounts(void **state)
+{
+#define GOOD "account_name: acct\ncontainer_name: cont\n"
+    static const struct {
+        const char *text, *error;
+    } rows[] = {
+        {"account_name: acct\n", "a.yaml:1:1: 'container_name' is missing"},
+        {"container_name: cont\n", "a.yaml:1:1: 'account_name' is missing"},
+        {"", "'account_name' is missing"},
+        {"account_key hidden-secret==\n", "a.yaml:1:1: must be a map"},
+        {"account_name: My_Account\ncontainer_name: cont\n",
+         "a.yaml:1:1: 'My_Account' cannot be the name of"},
+        {"account_name: acct\ncontainer_name: Con/t\n",
+         "a.yaml:2:1: 'Con/t' cannot be the name of a container"},
+        {"account_name: acct\ncontainer_name: c\n", "'c' cannot be the name of a container"},
+        {GOOD "account_key: hidden-secret\n", "a.yaml:3:1: 'account_key' is not base64"},
+        {GOOD "account_key: [hidden-secret]\n", "a.yaml:3:1: 'account_key' must be text, not a list"},
+        {GOOD "sas_token: hidden-secret\n", "a.yaml:3:1: 'sas_token' is not of the form"},
+        {GOOD "sas_token: *hidden-secret\n", "a.yaml:3:12: an alias"},
+        {GOOD "account_key: !hidden-secret x\n", "a.yaml:3:14: a tag"},
+        {GOOD "auth: key\n", "a.yaml:3:1: 'auth: key' without 'account_key'"},
+        {GOOD "auth: sas\n", "'auth: sas' without 'sas_token'"},
+        {GOOD "auth: kye\n", "'auth' must be one of key, sas, login, not 'kye'; did you mean 'key'?"},
+        {GOOD "endpoint: ftp://x\n", "a.yaml:3:1: 'endpoint' must be a URL"},
+        {GOOD "endpoint: https://\n", "'endpoint' must be a URL"},
+        {GOOD "endpoint: https://h/?sig=x\n", "'endpoint' must be a URL"},
+        {GOOD "endpoint: https://user:pw@h/\n", "'endpoint' must be a URL"},
+        {GOOD "folder: /x\n", "a.yaml:1:1: 'account_name' beside 'folder'"},
+    };
+    struct config_account a;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int rc = load_account(rows[i].text, &a);
+        if (rc != -ACT_CONFIG || !strstr(err.text, rows[i].error))
+            fail_msg("'%s' gives %d '%s', not '%s'", rows[i].text, rc, err.text, rows[i].error);
+        assert_lacks(err.text, "hidden-secret");
+        assert_null(a.file);
+    }
+}
+
+static void missing_accounts(void **state)
+{
+    struct config c;
+    struct config_account a;
+
+    (void)state;
+    put_cluster(
+        "platform: slurm\nconfig_param:\n  data_folder: {azure_blob_config_file: no.yaml, path: x}\n");
+    assert_ok(load(project, NULL, &c), err);
+    assert_int_equal(config_account(&c, folder(&c, "data"), &a, &err), -ACT_NOT_FOUND);
+    assert_contains(err.text,
+                    "aux_data/aml/aml.yaml:3:17: 'azure_blob_config_file' of 'data': cannot read '");
+    assert_contains(err.text, "no.yaml'");
+    assert_null(c.code.path);
+    assert_int_equal(config_account(&c, &c.code, &a, &err), -ACT_CONFIG);
+    assert_contains(err.text, "aux_data/aml/aml.yaml: no 'code_path' in 'config_param'");
+    config_release(&c);
+}
+
+static void secrets_from_the_environment(void **state)
+{
+    struct config_account a;
+
+    (void)state;
+    setenv("AZURE_STORAGE_KEY", "ZW52LWtleQ==", 1);
+    setenv("AZURE_STORAGE_SAS_TOKEN", "?sv=1&sig=env", 1);
+    assert_ok(load_account(GOOD, &a), err);
+    assert_string_equal(a.account_key, "ZW52LWtleQ==");
+    assert_string_equal(a.sas_token, "sv=1&sig=env");
+    config_account_release(&a);
+    assert_ok(load_account(GOOD "auth: sas\n", &a), err);
+    assert_null(a.account_key);
+    assert_string_equal(a.sas_token, "sv=1&sig=env");
+    config_account_release(&a);
+    assert_ok(load_account(GOOD "auth: login\n", &a), err);
+    assert_true(!a.account_key && !a.sas_token);
+    config_account_release(&a);
+    assert_ok(load_account(GOOD "account_key: b3du\n", &a), err); /* the file's own is enough */
+    assert_string_equal(a.account_key, "b3du");
+    assert_null(a.sas_token);
+    config_account_release(&a);
+    setenv("AZURE_STORAGE_ACCOUNT", "another", 1);
+    assert_ok(load_account(GOOD, &a), err);
+    assert_true(!a.account_key && !a.sas_token);
+    config_account_release(&a);
+    setenv("AZURE_STORAGE_ACCOUNT", "acct", 1);
+    assert_ok(load_account(GOOD, &a), err);
+    assert_non_null(a.account_key);
+    config_account_release(&a);
+}
+
+static void account_warnings(void **state)
+{
+    struct config c;
+    struct config_account a;
+    ACT_AUTOFREE char *path = act_path_join(project, "a.yaml");
+
+    (void)state;
+    put_cluster(
+        "platform: slurm\nazure_blob_config_file: a.yaml\nconfig_param: {code_path: c.zip, x_folder: x}\n");
+    put("a.yaml", GOOD "account_key: b3du\nendpoint: http://store.example.org\nacount: x\n");
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_ok(load(project, NULL, &c), err);
+    capture_begin();
+    assert_ok(config_account(&c, &c.code, &a, &err), err);
+    config_account_release(&a);
+    ACT_AUTOFREE char *said = capture_end();
+    assert_contains(said, "a.yaml: holds secrets and can be read by other users; run 'chmod 600 ");
+    assert_contains(said, "a.yaml:4:1: 'endpoint' is not encrypted");
+    assert_contains(said, "a.yaml:5:1: unknown key 'acount'");
+    assert_lacks(said, "b3du");
+    capture_begin();
+    assert_ok(config_account(&c, folder(&c, "x"), &a, &err), err);
+    config_account_release(&a);
+    ACT_AUTOFREE char *again = capture_end();
+    assert_lacks(again, "chmod"); /* once per file */
+    config_release(&c);
+    put("a.yaml", GOOD "account_key: b3du\nendpoint: http://127.0.0.1:10000/acct\n");
+    assert_ok(load(project, NULL, &c), err);
+    capture_begin();
+    assert_ok(config_account(&c, &c.code, &a, &err), err);
+    config_account_release(&a);
+    ACT_AUTOFREE char *quiet = capture_end();
+    assert_string_equal(quiet, "");
+    config_release(&c);
+}
+
+/* -- show -- */
+
+static void expect_row(const json_t *all, const char *key, const char *value, const char *origin)
+{
+    const json_t *row = json_object_get(all, key);
+    ACT_AUTOFREE char *line = codec_json_line(json_object_get(row, "value"));
+
+    if (!row || strcmp(line, value) != 0 || strcmp(codec_json_str(row, "origin", ""), origin) != 0)
+        fail_msg("%s: %s from %s, not %s from %s", key, line, codec_json_str(row, "origin", "nowhere"), value,
+                 origin);
+}
+
+static void shows_values_and_origins(void **state)
+{
+    struct config c;
+
+    (void)state;
+    assert_ok(load(PROJECT, "full", &c), err);
+    CODEC_AUTOJSON json_t *all = config_show(&c);
+    expect_row(all, "cluster", "\"full\"", "-c");
+    expect_row(all, "platform", "\"itp\"", "aux_data/aml/full.yaml:2");
+    expect_row(all, "aml_config.workspace_name", "\"space\"", "aux_data/aml/full.yaml:6");
+    expect_row(all, "config_param.code_path.path", "\"short/code.zip\"", "aux_data/aml/full.yaml:10");
+    expect_row(all, "config_param.code_path.azure_blob_config_file", "\"aux_data/configs/sas_account.yaml\"",
+               "aux_data/aml/full.yaml:7");
+    expect_row(all, "config_param.code_path.account.account_name", "\"devstoreaccount1\"",
+               "aux_data/configs/sas_account.yaml:2");
+    expect_row(all, "config_param.code_path.account.sas_token", "\"***\"",
+               "aux_data/configs/sas_account.yaml:3");
+    expect_row(all, "config_param.code_path.account.account_key", "null", "default");
+    expect_row(all, "config_param.models_folder.mode", "\"ro_mount\"", "aux_data/aml/full.yaml:19");
+    expect_row(all, "docker.password", "\"***\"", "aux_data/aml/full.yaml:29");
+    expect_row(all, "multi_process", "false", "aux_data/aml/full.yaml:32");
+    expect_row(all, "elastic_num_gpu", "[\"16\",\"8\",\"24\"]", "aux_data/aml/full.yaml:37");
+    expect_row(all, "env.NUMBER", "\"017\"", "aux_data/aml/full.yaml:44");
+    expect_row(all, "env.MY_API_TOKEN", "\"***\"", "aux_data/aml/full.yaml:50");
+    assert_contains(codec_json_str(json_object_get(all, "config_param.share_folder.account"), "error", ""),
+                    "not supported");
+    config_release(&c);
+    assert_ok(load(PROJECT, NULL, &c), err);
+    CODEC_AUTOJSON json_t *sample = config_show(&c);
+    expect_row(sample, "aml_config.workspace_name", "\"vision-workspace\"", "aux_data/aml/config.json");
+    expect_row(sample, "num_gpu", "null", "default");
+    expect_row(sample, "config_param.data_folder.account.account_key", "\"***\"",
+               "aux_data/configs/east_account.yaml:2");
+    config_release(&c);
+    assert_ok(load(PROJECT, "other", &c), err);
+    CODEC_AUTOJSON json_t *other = config_show(&c);
+    expect_row(other, "platform", "\"itp\"", "aux_data/aml/other.yaml:1");
+    config_release(&c);
+}
+
+static void shows_every_key(void **state)
+{
+    struct config c;
+
+    (void)state;
+    assert_ok(load(project, NULL, &c), err);
+    CODEC_AUTOJSON json_t *all = config_show(&c);
+    for (const struct config_key *key = config_cluster_keys; key->path; key++) {
+        if (key->type == CONFIG_ANY || key->type == CONFIG_MAP || key->type == CONFIG_MAP_FILE ||
+            key->instead)
+            continue;
+        const char *star = strstr(key->path, ".*.");
+        ACT_AUTOFREE char *path =
+            star ? act_sprintf("config_param.data_folder.%s", star + 3) : act_strdup(key->path);
+        if (!json_object_get(all, path))
+            fail_msg("no %s", path);
+    }
+    expect_row(all, "config_param.data_folder.azure_blob_config_file", "\"built-in\"", "default");
+    expect_row(all, "gpu_per_node", "null", "default");
+    config_release(&c);
+}
+
+static void no_secret_comes_out(void **state)
+{
+    static const char *const secrets[] = {"c2VjcmV0LWtleS1vZi1lYXN0", "secretsig", "docker-secret",
+                                          "env-secret"};
+    static const char *const clusters[] = {"aml", "full", "derived"};
+    const struct config_override password = {"docker.password", "docker-secret-flag", "--password"};
+    struct config c;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(clusters); i++) {
+        const struct config_request request = {
+            .start_dir = PROJECT, .cluster = clusters[i], .overrides = &password, .n_overrides = 1};
+        assert_ok(config_load(&request, &c, &err), err);
+        CODEC_AUTOJSON json_t *show = config_show(&c), *resolved = config_resolved(&c);
+        ACT_AUTOFREE char *shown = codec_json_line(show);
+        ACT_AUTOFREE char *text = codec_json_line(resolved);
+        for (size_t k = 0; k < COUNT(secrets); k++) {
+            assert_lacks(shown, secrets[k]);
+            assert_lacks(text, secrets[k]);
+        }
+        assert_contains(shown, "***");
+        config_release(&c);
+    }
+}
+
+static void resolved_is_nested(void **state)
+{
+    struct config c;
+
+    (void)state;
+    assert_ok(load(PROJECT, "full", &c), err);
+    CODEC_AUTOJSON json_t *all = config_resolved(&c);
+    assert_string_equal(codec_json_str(all, "cluster", ""), "full");
+    assert_int_equal(codec_json_int(all, "num_gpu", 0), 16);
+    assert_string_equal(codec_json_str(json_object_get(all, "docker"), "password", ""), "***");
+    const json_t *rows = json_object_get(all, "config_param");
+    assert_string_equal(codec_json_str(json_object_get(rows, "models_folder"), "path", ""), "models");
+    assert_string_equal(codec_json_str(json_object_get(rows, "code_path"), "path", ""), "short/code.zip");
+    config_release(&c);
+}
+
+/* -- check -- */
+
+static void check_collects(void **state)
+{
+    static const char *const expected[] = {
+        "aux_data/aml/aml.yaml:1:1: 'multi_process' must be",
+        "aux_data/aml/aml.yaml:2:1: 'gpu_per_node' must be",
+        "aux_data/aml/aml.yaml:4:3: 'code_path' has no 'azure_blob_config_file'",
+        "a.yaml:1:1: 'Bad' cannot be the name",
+        "a.yaml:1:1: 'container_name' is missing",
+        "'azure_blob_config_file' of 'gone': cannot read",
+        "needs 'compute_target'",
+        "needs 'aml_config.workspace_name'",
+        "unknown key 'nonsens'",
+    };
+    struct act_strv problems = {0};
+
+    (void)state;
+    put_cluster("multi_process: maybe\ngpu_per_node: lots\nconfig_param:\n  code_path: c.zip\n"
+                "  data_folder: {azure_blob_config_file: a.yaml, path: x}\n"
+                "  again_folder: {azure_blob_config_file: a.yaml, path: x}\n"
+                "  gone_folder: {azure_blob_config_file: no.yaml, path: x}\nnonsens: 1\n");
+    put("a.yaml", "account_name: Bad\n");
+    assert_ok(config_check(&(struct config_request){.start_dir = project}, &problems, &err), err);
+    for (size_t i = 0; i < COUNT(expected); i++) {
+        size_t found = 0;
+        for (size_t k = 0; k < problems.n; k++)
+            found += strstr(problems.v[k], expected[i]) != NULL;
+        if (found != 1)
+            fail_msg("%zu times '%s'", found, expected[i]);
+    }
+    act_strv_release(&problems);
+    struct config c;
+    assert_int_equal(load(project, NULL, &c), -ACT_CONFIG);
+    assert_contains(err.text, "2 more problems: 'a config check' lists them");
+}
+
+static void check_other_outcomes(void **state)
+{
+    struct act_strv problems = {0};
+
+    (void)state;
+    assert_ok(config_check(&(struct config_request){.start_dir = project}, &problems, &err), err);
+    assert_int_equal(problems.n, 0);
+    put_cluster("a: [\n");
+    assert_ok(config_check(&(struct config_request){.start_dir = project}, &problems, &err), err);
+    assert_int_equal(problems.n, 1);
+    assert_contains(problems.v[0], "aux_data/aml/aml.yaml:2:1: ");
+    act_strv_release(&problems);
+    assert_int_equal(
+        config_check(&(struct config_request){.start_dir = project, .cluster = "x"}, &problems, &err),
+        -ACT_NOT_FOUND);
+    assert_int_equal(problems.n, 0);
+}
+
+/* -- paths -- */
+
+static void maps_paths(void **state)
+{
+    static const struct {
+        const char *from, *path, *folder, *rest; /* folder NULL: refused with rest in the text */
+        int code;
+    } rows[] = {
+        {"", "data", "data", "", 0},
+        {"", "data/", "data", "", 0},
+        {"", "./data/voc", "data", "voc", 0},
+        {"", "data/voc/", "data", "voc/", 0},
+        {"", "data//voc/./a", "data", "voc/a", 0},
+        {"", "output/x y/\xc3\xa9", "output", "x y/\xc3\xa9", 0},
+        {"", "data/..x/y..", "data", "..x/y..", 0},
+        {"", "@/data/voc", "data", "voc", 0},
+        {"", "@/data/", "data", "", 0},
+        {"sub/deep", "../../data/voc", "data", "voc", 0},
+        {"data", "voc", "data", "voc", 0},
+        {"data", ".", "data", "", 0},
+        {"data", "./", "data", "", 0},
+        {"data/voc", "..", "data", "", 0},
+        {"", "dta/voc", NULL, "did you mean 'data'?", ACT_NOT_FOUND},
+        {"", "database", NULL, "mapped are: 'data', 'output', 'models'", ACT_NOT_FOUND},
+        {"sub/deep", "data/voc", NULL, "is in no mapped folder", ACT_NOT_FOUND},
+        {"", "code", NULL, "is in no mapped folder", ACT_NOT_FOUND},
+        {"", ".", NULL, "is the project itself", ACT_NOT_FOUND},
+        {"", "", NULL, "an empty path", ACT_USAGE},
+        {"", "..", NULL, "outside of the project", ACT_USAGE},
+        {"", "../proj2/data", NULL, "outside of the project", ACT_USAGE},
+        {"", "@2/data", NULL, "outside of the project", ACT_USAGE},
+        {"", "/etc/passwd", NULL, "outside of the project", ACT_USAGE},
+        {"", "data/../data", NULL, "'..' is allowed only at the beginning", ACT_USAGE},
+        {"", "data/..", NULL, "'..' is allowed only at the beginning", ACT_USAGE},
+        {"", "@/data/../../x", NULL, "'..' is allowed only at the beginning", ACT_USAGE},
+    };
+
+    (void)state;
+    put(".git/x", "");
+    put("sub/deep/x", "");
+    put("data/voc/x", "");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct config c;
+        const struct config_folder *found = NULL;
+        char *rest = NULL;
+        ACT_AUTOFREE char *start = act_path_join(project, rows[i].from);
+        ACT_AUTOFREE char *path =
+            *rows[i].path == '@' ? act_sprintf("%s%s", project, rows[i].path + 1) : act_strdup(rows[i].path);
+        assert_ok(load(start, NULL, &c), err);
+        int rc = config_map_path(&c, path, &found, &rest, &err);
+        if (rc != -rows[i].code)
+            fail_msg("'%s': %d %s", path, rc, err.text);
+        if (rows[i].folder) {
+            assert_string_equal(found->name, rows[i].folder);
+            assert_string_equal(rest, rows[i].rest);
+        } else {
+            assert_contains(err.text, rows[i].rest);
+            assert_null(rest);
+        }
+        free(rest);
+        config_release(&c);
+    }
+}
+
+/* -- the schemas -- */
+
+static json_t *schema_of(const json_t *schema, const char *path)
+{
+    json_t *properties = json_object_get(schema, "properties");
+    const char *dot = strchr(path, '.');
+
+    if (!dot)
+        return json_object_get(properties, path);
+    ACT_AUTOFREE char *first = act_strndup(path, (size_t)(dot - path));
+    json_t *inner = json_object_get(properties, first);
+    if (act_starts_with(dot, ".*.")) {
+        json_t *pattern =
+            json_object_get(json_object_get(inner, "patternProperties"), "^(code_path|.+_folder)$");
+        inner = json_array_get(json_object_get(pattern, "anyOf"), 2);
+        dot += 2;
+    }
+    return schema_of(inner, dot + 1);
+}
+
+static size_t count_properties(const json_t *schema)
+{
+    const char *key;
+    json_t *value, *inner;
+    size_t n = 0, i;
+
+    json_object_foreach(json_object_get(schema, "properties"), key, value) n += 1 + count_properties(value);
+    json_object_foreach(json_object_get(schema, "patternProperties"), key, value)
+        json_array_foreach(json_object_get(value, "anyOf"), i, inner) n += count_properties(inner);
+    return n;
+}
+
+static void compare_choices(const struct config_key *key, const json_t *property)
+{
+    struct act_buf choices = {0};
+    size_t i;
+    json_t *choice;
+
+    json_array_foreach(json_object_get(property, "enum"), i, choice) if (json_is_string(choice))
+        act_buf_addf(&choices, "%s%s", i ? "|" : "", json_string_value(choice));
+    assert_string_equal(choices.data ? choices.data : "", key->choices ? key->choices : "");
+    act_buf_release(&choices);
+}
+
+static void compare_default(const struct config_key *key, const json_t *property)
+{
+    json_t *value = json_object_get(property, "default");
+    ACT_AUTOFREE char *text =
+        json_is_string(value) ? act_strdup(json_string_value(value)) : codec_json_line(value);
+
+    assert_string_equal(text, key->fallback ? key->fallback : "null");
+}
+
+static void compare_schema(const char *file, const struct config_key *keys)
+{
+    ACT_AUTOFREE char *path = act_sprintf(TEST_DATA "/../config/%s", file);
+    CODEC_AUTOJSON json_t *schema = NULL;
+    size_t n = 0;
+
+    assert_ok(codec_json_read(path, 1 << 20, &schema, &err), err);
+    for (; keys->path; keys++, n++) {
+        const json_t *property = schema_of(schema, keys->path);
+        if (!property)
+            fail_msg("%s lacks %s", file, keys->path);
+        assert_string_equal(codec_json_str(property, "description", ""), keys->help);
+        assert_int_equal(json_is_true(json_object_get(property, "writeOnly")), keys->secret);
+        assert_int_equal(codec_json_int(property, "minimum", 0), keys->type == CONFIG_INT ? keys->min : 0);
+        compare_choices(keys, property);
+        compare_default(keys, property);
+    }
+    assert_int_equal(count_properties(schema), n);
+}
+
+static void schemas_are_the_tables(void **state)
+{
+    (void)state;
+    compare_schema("cluster.schema.json", config_cluster_keys);
+    compare_schema("account.schema.json", config_account_keys);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(reads_the_sample),
+        TEST(reads_every_key),
+        TEST(reads_other_spellings),
+        TEST(reads_platforms_and_bases),
+        TEST(looks_upwards),
+        TEST(variable_names_the_file),
+        TEST(unknown_cluster),
+        TEST(lists_clusters),
+        TEST(link_names_the_cluster),
+        TEST(built_in_cluster),
+        TEST(home_bounds_the_project),
+        TEST(local_files_get_built_in_rows),
+        TEST(precedence),
+        TEST(environment_keys),
+        TEST(bad_flags),
+        TEST(refuses_cluster_files),
+        TEST(refuses_workspace_files),
+        TEST(unreadable_files),
+        TEST(unknown_keys_warn),
+        TEST(reads_accounts),
+        TEST(folder_accounts),
+        TEST(refuses_accounts),
+        TEST(missing_accounts),
+        TEST(secrets_from_the_environment),
+        TEST(account_warnings),
+        TEST(shows_values_and_origins),
+        TEST(shows_every_key),
+        TEST(no_secret_comes_out),
+        TEST(resolved_is_nested),
+        TEST(check_collects),
+        TEST(check_other_outcomes),
+        TEST(maps_paths),
+        TEST(schemas_are_the_tables),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
