@@ -117,8 +117,9 @@ bool act_time_from_iso_ns(const char *text, int64_t *out_unix_ns)
         return false;
     tm.tm_year -= 1900;
     tm.tm_mon -= 1;
-    *out_unix_ns = ((int64_t)timegm(&tm) - offset_s) * 1000000000 + ns;
-    return true;
+    /* 64 bits of nanoseconds end in the year 2262; the text may come from anywhere */
+    return !__builtin_mul_overflow((int64_t)timegm(&tm) - offset_s, (int64_t)1000000000, out_unix_ns) &&
+           !__builtin_add_overflow(*out_unix_ns, ns, out_unix_ns);
 }
 
 void act_time_to_local(int64_t unix_s, char out[ACT_TIME_TEXT])

@@ -38,7 +38,7 @@ struct reader {
     yaml_event_t event; /* the one at hand; type YAML_NO_EVENT when consumed */
     const char *text;
     size_t len;
-    const char *name; /* shared name of the document */
+    char *name; /* shared name of the document */
     struct anchor *anchors;
     size_t n_anchors;
     struct yaml *merged; /* a list of what stood behind "<<" */
@@ -48,27 +48,28 @@ struct reader {
 
 /* -- values -- */
 
-static struct name *name_of(const char *text)
+static struct name *name_of(char *text)
 {
-    return (struct name *)(void *)((char *)(uintptr_t)text - offsetof(struct name, text));
+    return (struct name *)(void *)(text - offsetof(struct name, text));
 }
 
-static const char *name_new(const char *text)
+static char *name_new(const char *text)
 {
-    struct name *name = act_alloc(sizeof(*name) + strlen(text) + 1);
+    size_t size = strlen(text) + 1;
+    struct name *name = act_alloc(sizeof(*name) + size);
 
     name->refs = 1;
-    strcpy(name->text, text);
+    memcpy(name->text, text, size);
     return name->text;
 }
 
-static const char *name_ref(const char *text)
+static char *name_ref(char *text)
 {
     name_of(text)->refs++;
     return text;
 }
 
-static void name_unref(const char *text)
+static void name_unref(char *text)
 {
     struct name *name = name_of(text);
 
@@ -77,7 +78,7 @@ static void name_unref(const char *text)
 }
 
 /* A value that holds a reference to the shared name already. */
-static struct yaml *value_new(enum yaml_kind kind, const char *shared_name)
+static struct yaml *value_new(enum yaml_kind kind, char *shared_name)
 {
     struct yaml *value = act_calloc(1, sizeof(*value));
 
@@ -478,7 +479,7 @@ static int read_member(struct reader *r, int depth, struct yaml *map, struct yam
         rc = next(r);
     if (rc == 0)
         rc = read_value(r, depth + 1, &value);
-    if (rc < 0) {
+    if (!value) {
         free(key);
         return rc;
     }
@@ -653,11 +654,11 @@ static bool is_plain(const struct yaml *value)
     return value && value->kind == YAML_SCALAR && !value->quoted;
 }
 
-bool yaml_is_null(const struct yaml *value)
+bool yaml_is_null_word(const struct yaml *value)
 {
     static const char *const words[] = {"", "~", "null", "Null", "NULL", NULL};
 
-    return !value || (is_plain(value) && is_one_of(value->text, words));
+    return is_plain(value) && is_one_of(value->text, words);
 }
 
 bool yaml_as_bool(const struct yaml *value, bool *out)

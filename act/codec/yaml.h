@@ -23,7 +23,7 @@ struct yaml {
     bool quoted;         /* YAML_SCALAR: was quoted, so it is a string */
     struct yaml **items; /* YAML_LIST, YAML_MAP: n of them */
     size_t n;
-    const char *file; /* where it was read; lives as long as the value, wherever that is moved to */
+    char *file; /* read only: where it was read; lives as long as the value, wherever that is moved to */
     int line, column; /* of the value, or of the key inside a map; from 1; 0: not read from text */
 };
 
@@ -52,7 +52,11 @@ void yaml_push(struct yaml *list, struct yaml *value);
  * the value of over wins, as a nested dict update does. */
 void yaml_merge(struct yaml *base, struct yaml *over);
 
-bool yaml_is_null(const struct yaml *value); /* missing (NULL), empty, ~ or null */
+bool yaml_is_null_word(const struct yaml *value);
+static inline bool yaml_is_null(const struct yaml *value) /* missing (NULL), empty, ~ or null */
+{
+    return !value || yaml_is_null_word(value);
+}
 bool yaml_as_bool(const struct yaml *value, bool *out);
 bool yaml_as_int(const struct yaml *value, int64_t *out);
 

@@ -163,7 +163,7 @@ static void check_folder_store(struct config_account *a, const struct config *co
 }
 
 /* Once per file. */
-static void check_mode(const struct config *config, const struct config_account *a, struct yaml *tree,
+static void check_mode(const struct config *config, const struct config_account *a, const struct yaml *tree,
                        struct config_findings *f)
 {
     struct stat st;
@@ -174,8 +174,8 @@ static void check_mode(const struct config *config, const struct config_account 
         (st.st_mode & (S_IRGRP | S_IROTH)) == 0)
         return;
     act_strv_push(&config->values->warned, a->file);
-    tree->line = 0; /* it is about the file as a whole */
-    config_doubt(f, tree, "holds secrets and can be read by other users; run 'chmod 600 %s'", a->file);
+    act_strv_pushf(&f->warnings, "%s: holds secrets and can be read by other users; run 'chmod 600 %s'",
+                   config_display(a->file, config->project_root), a->file);
 }
 
 /* -- reading -- */

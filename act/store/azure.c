@@ -4,7 +4,7 @@
  *
  * Objects are block blobs. Writes replace a blob at once (Put Blob, or Put Block List at the end), and
  * nothing is ever deleted to clean up: uncommitted blocks expire by themselves. A conditional write that was
- * sent twice may be refused because its first try succeeded; metadata with a random id tells.
+ * sent twice may be refused because its first try azure_succeeded; metadata with a random id tells.
  */
 #include "store/azure.h"
 
@@ -15,10 +15,9 @@
 
 #include "base/clock.h"
 
-#define VERSION  "2023-11-03"
-#define MAX_PUT  (64U << 20) /* bytes at once: 50,000 of them make 3.05 TiB */
-#define SKEW_S   60          /* a clock that is off by more explains a refused signature */
-#define BLOCK_ID 20          /* upload id and index: all ids of a blob must have one length */
+#define VERSION "2023-11-03"
+#define MAX_PUT (64U << 20) /* bytes at once: 50,000 of them make 3.05 TiB */
+#define SKEW_S  60          /* a clock that is off by more explains a refused signature */
 
 /* ---- requests */
 
@@ -131,299 +130,11 @@ void azure_finish_failed(struct azure_op *op)
     azure_finish(op, azure_answer_error(op));
 }
 
-static const char *blob_of(const struct azure_op *op)
-{
-    return op->blob ? op->blob : op->call->key;
-}
-
-static bool succeeded(const struct azure_op *op)
-{
-    return op->http.status / 100 == 2;
-}
-
-/* ---- looking and reading */
-
-/* A decimal number from *text on; moves *text behind it. */
-static bool take_number(const char **text, uint64_t *out)
-{
-    char *end = NULL;
-
-    if (!isdigit((unsigned char)**text))
-        return false;
-    *out = strtoull(*text, &end, 10);
-    *text = end;
-    return true;
-}
-
-/* "bytes 0-9/100" (RFC 9110 section 14.4). */
-static bool parse_content_range(const char *text, uint64_t *first, uint64_t *last, uint64_t *total)
-{
-    if (!text || !act_starts_with(text, "bytes "))
-        return false;
-    text += strlen("bytes ");
-    return take_number(&text, first) && *text++ == '-' && take_number(&text, last) && *text++ == '/' &&
-           take_number(&text, total) && *text == '\0' && *last >= *first && *total > *last;
-}
-
-void azure_build_head(struct azure_op *op)
-{
-    azure_request(op, "HEAD", blob_of(op), NULL);
-}
-
-/* Fills the entry from the answer to HEAD. */
-static int take_head(struct azure_op *op)
-{
-    const char *length = http_header_get(&op->http.answer_headers, "Content-Length");
-    uint64_t size = 0;
-
-    if (!succeeded(op))
-        return azure_answer_error(op);
-    if (!length || !take_number(&length, &size))
-        return act_error_set(&op->call->error, ACT_FAIL, "%s: the answer does not tell the size", op->what);
-    azure_fill(&op->call->entry, blob_of(op), size, op->http.status, &op->http.answer_headers);
-    return 0;
-}
-
-static int not_a_file(struct azure_op *op)
-{
-    return act_error_set(&op->call->error, ACT_NOT_FOUND, "%s: there is only a folder of this name",
-                         op->what);
-}
-
-static int has_changed(struct azure_op *op)
-{
-    return act_error_set(&op->call->error, ACT_TEMPORARY, "%s: it has changed", op->what);
-}
-
-static void answer_head(struct azure_op *op)
-{
-    int rc = take_head(op);
-
-    if (rc == 0 && op->call->entry.kind == STORE_FOLDER)
-        rc = not_a_file(op);
-    azure_finish(op, rc);
-}
-
-/* GET with nothing to get (the emulator says 206 to some of it): the range begins at the end of the blob or
- * behind it, or has no length. */
-static void answer_head_of_get(struct azure_op *op)
-{
-    const struct store_call *call = op->call;
-    int rc = take_head(op);
-
-    if (rc == 0 && call->entry.kind == STORE_FOLDER)
-        rc = not_a_file(op);
-    if (rc == 0 && ((call->if_match && strcmp(call->if_match, call->entry.etag) != 0) ||
-                    (call->sink_cap && call->entry.size > call->offset)))
-        rc = has_changed(op);
-    azure_finish(op, rc);
-}
-
-static void build_get(struct azure_op *op)
-{
-    const struct store_call *call = op->call;
-
-    azure_request(op, "GET", call->key, NULL);
-    http_header_setf(&op->http.headers, "x-ms-range", "bytes=%" PRIu64 "-%" PRIu64, call->offset,
-                     call->offset + call->sink_cap - 1);
-    if (call->if_match)
-        http_header_set(&op->http.headers, "If-Match", call->if_match);
-    op->http.sink = call->sink;
-    op->http.sink_cap = call->sink_cap;
-}
-
-/* Whether the bytes that came are those that were asked for; gives the size of the whole blob. A proxy may
- * ignore the range. */
-static int check_range(struct azure_op *op, uint64_t *out_size)
-{
-    const struct store_call *call = op->call;
-    const char *text = http_header_get(&op->http.answer_headers, "Content-Range");
-    uint64_t first = 0, last = 0, end = call->offset + call->sink_cap;
-
-    if (op->http.status == 200 && call->offset == 0) {
-        *out_size = op->http.sink_len;
-        return 0;
-    }
-    if (op->http.status == 206 && parse_content_range(text, &first, &last, out_size) &&
-        first == call->offset && last + 1 == (*out_size < end ? *out_size : end) &&
-        last - first + 1 == op->http.sink_len)
-        return 0;
-    return act_error_set(
-        &op->call->error, ACT_FAIL,
-        "%s: asked for bytes %" PRIu64 "-%" PRIu64 ", got %zu bytes of '%.100s' with HTTP %d", op->what,
-        call->offset, end - 1, op->http.sink_len, text ? text : "", op->http.status);
-}
-
-static void answer_get(struct azure_op *op)
-{
-    struct store_call *call = op->call;
-    uint64_t size = 0;
-
-    if (op->http.status == 416 || (op->http.status == 206 && op->http.sink_len == 0)) {
-        azure_send_next(op, azure_build_head, answer_head_of_get);
-        return;
-    }
-    if (!succeeded(op)) {
-        azure_finish_failed(op);
-        return;
-    }
-    int rc = check_range(op, &size);
-    if (rc == 0) {
-        call->got = op->http.sink_len;
-        azure_fill(&call->entry, call->key, size, op->http.status, &op->http.answer_headers);
-        if (call->entry.kind == STORE_FOLDER)
-            rc = not_a_file(op);
-    }
-    azure_finish(op, rc);
-}
-
-/* ---- writing */
-
-static void set_conditions(struct azure_op *op)
-{
-    struct http_headers *headers = &op->http.headers;
-
-    if (op->call->if_match)
-        http_header_set(headers, "If-Match", op->call->if_match);
-    if (op->call->if_absent)
-        http_header_set(headers, "If-None-Match", "*");
-    if (!op->call->if_match && !op->call->if_absent)
-        return;
-    if (!op->upload[0]) {
-        uint8_t random[(AZURE_UPLOAD_ID - 1) / 2];
-        act_random(random, sizeof(random));
-        act_hex(random, sizeof(random), op->upload);
-    }
-    http_header_set(headers, "x-ms-meta-act_upload", op->upload);
-}
-
-static void build_put(struct azure_op *op)
-{
-    const struct store_call *call = op->call;
-    struct http_headers *headers = &op->http.headers;
-
-    azure_request(op, "PUT", blob_of(op), NULL);
-    http_header_set(headers, "x-ms-blob-type", "BlockBlob");
-    http_header_set(headers, "x-ms-blob-content-type", "application/octet-stream");
-    if (call->md5) {
-        http_header_set(headers, "Content-MD5", call->md5);
-        http_header_set(headers, "x-ms-blob-content-md5", call->md5);
-    }
-    azure_set_attributes(headers, call);
-    set_conditions(op);
-    op->http.body = call->data;
-    op->http.body_len = call->len;
-}
-
-static void finish_written(struct azure_op *op)
-{
-    struct store_entry *entry = &op->call->entry;
-
-    store_entry_release(entry);
-    entry->key = act_strdup(op->call->key);
-    azure_take_etag(entry, http_header_get(&op->http.answer_headers, "ETag"));
-    azure_finish(op, 0);
-}
-
-/* The blob that is in the way of a write that was sent twice: is it what the first try wrote? */
-static void answer_whose(struct azure_op *op)
-{
-    const char *upload = http_header_get(&op->http.answer_headers, "x-ms-meta-act_upload");
-
-    if (succeeded(op) && act_streq(upload, op->upload)) {
-        finish_written(op);
-        return;
-    }
-    op->call->error = op->refused;
-    azure_finish(op, -(int)op->refused.code);
-}
-
-static void answer_write(struct azure_op *op)
-{
-    if (succeeded(op)) {
-        finish_written(op);
-        return;
-    }
-    int rc = azure_answer_error(op);
-    if (op->http.ambiguous && op->upload[0] && (op->http.status == 409 || op->http.status == 412)) {
-        op->refused = op->call->error;
-        azure_send_next(op, azure_build_head, answer_whose);
-        return;
-    }
-    azure_finish(op, rc);
-}
-
-/* base64(upload id, index big-endian). New string. */
-static char *block_id(const struct store_upload_id *upload, uint32_t index)
-{
-    uint8_t id[BLOCK_ID];
-
-    memcpy(id, upload->bytes, sizeof(upload->bytes));
-    for (size_t i = 0; i < 4; i++)
-        id[sizeof(upload->bytes) + i] = (uint8_t)(index >> (24 - 8 * i));
-    return act_base64_encode(id, sizeof(id));
-}
-
-static void build_block(struct azure_op *op)
-{
-    const struct store_call *call = op->call;
-    ACT_AUTOFREE char *id = block_id(&call->upload_id, call->block);
-    ACT_AUTOFREE char *encoded = http_encode(id, false);
-    ACT_AUTOFREE char *query = act_sprintf("comp=block&blockid=%s", encoded);
-
-    azure_request(op, "PUT", call->key, query);
-    if (call->md5)
-        http_header_set(&op->http.headers, "Content-MD5", call->md5);
-    op->http.body = call->data;
-    op->http.body_len = call->len;
-}
-
-static void build_commit(struct azure_op *op)
-{
-    const struct store_call *call = op->call;
-    struct http_headers *headers = &op->http.headers;
-
-    act_buf_adds(&op->body, "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>");
-    for (uint32_t i = 0; i < call->n_blocks; i++) {
-        ACT_AUTOFREE char *id = block_id(&call->upload_id, i);
-        act_buf_addf(&op->body, "<Latest>%s</Latest>", id);
-    }
-    act_buf_adds(&op->body, "</BlockList>");
-
-    azure_request(op, "PUT", call->key, "comp=blocklist");
-    http_header_set(headers, "Content-Type", "application/xml");
-    http_header_set(headers, "x-ms-blob-content-type", "application/octet-stream");
-    if (call->attr.md5)
-        http_header_set(headers, "x-ms-blob-content-md5", call->attr.md5);
-    azure_set_attributes(headers, call);
-    set_conditions(op);
-    op->http.body = op->body.data;
-    op->http.body_len = op->body.len;
-}
-
-static void build_delete(struct azure_op *op)
-{
-    azure_request(op, "DELETE", blob_of(op), NULL);
-    if (op->call->if_match)
-        http_header_set(&op->http.headers, "If-Match", op->call->if_match);
-}
-
-static void answer_delete(struct azure_op *op)
-{
-    char code[64];
-
-    azure_service_code(&op->http, code, sizeof(code));
-    if (succeeded(op) || (op->http.ambiguous && strcmp(code, "BlobNotFound") == 0))
-        azure_finish(op, 0); /* not found, as an earlier try deleted it */
-    else
-        azure_finish_failed(op);
-}
-
 /* ---- folder markers: "a/b" with metadata as most tools write them, or "a/b/" */
 
 static void answer_folder(struct azure_op *op)
 {
-    int rc = take_head(op);
+    int rc = azure_take_head(op);
     bool found = rc == 0 && op->call->entry.kind == STORE_FOLDER;
 
     if (!found && (rc == 0 || rc == -(int)ACT_NOT_FOUND) && !act_ends_with(op->blob, "/")) {
@@ -432,7 +143,7 @@ static void answer_folder(struct azure_op *op)
         op->blob = with_slash;
         azure_send(op);
     } else if (found && op->call->op == STORE_DELETE) {
-        azure_send_next(op, build_delete, answer_delete);
+        azure_send_next(op, azure_build_delete, azure_answer_delete);
     } else {
         if (rc == 0 && !found)
             rc = act_error_set(&op->call->error, ACT_NOT_FOUND, "%s: not a folder", op->what);
@@ -444,7 +155,7 @@ static void start_folder(struct azure_op *op)
 {
     op->blob = act_strndup(op->call->key, strlen(op->call->key) - 1);
     if (op->call->op == STORE_PUT)
-        azure_send_next(op, build_put, answer_write);
+        azure_send_next(op, azure_build_put, azure_answer_write);
     else
         azure_send_next(op, azure_build_head, answer_folder);
 }
@@ -455,9 +166,12 @@ static const struct {
     void (*build)(struct azure_op *op);
     void (*answer)(struct azure_op *op);
 } steps[STORE_OPS] = {
-    [STORE_HEAD] = {azure_build_head, answer_head}, [STORE_GET] = {build_get, answer_get},
-    [STORE_PUT] = {build_put, answer_write},        [STORE_BLOCK] = {build_block, answer_write},
-    [STORE_COMMIT] = {build_commit, answer_write},  [STORE_DELETE] = {build_delete, answer_delete},
+    [STORE_HEAD] = {azure_build_head, azure_answer_head},
+    [STORE_GET] = {azure_build_get, azure_answer_get},
+    [STORE_PUT] = {azure_build_put, azure_answer_write},
+    [STORE_BLOCK] = {azure_build_block, azure_answer_write},
+    [STORE_COMMIT] = {azure_build_commit, azure_answer_write},
+    [STORE_DELETE] = {azure_build_delete, azure_answer_delete},
 };
 
 static bool is_folder_call(const struct store_call *call)
@@ -483,7 +197,7 @@ static void start(struct store *store, struct store_call *call)
     if (is_folder_call(call))
         start_folder(op);
     else if (call->op == STORE_GET && call->sink_cap == 0)
-        azure_send_next(op, azure_build_head, answer_head_of_get);
+        azure_send_next(op, azure_build_head, azure_answer_head_of_get);
     else
         azure_send_next(op, steps[call->op].build, steps[call->op].answer);
 }

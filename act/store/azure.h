@@ -58,7 +58,33 @@ void azure_finish_failed(struct azure_op *op);
 char *azure_url(const struct azure *azure, const char *blob);
 /* For build: method and URL; query may be NULL. */
 void azure_request(struct azure_op *op, const char *method, const char *blob, const char *query);
+/* The blob that the op is about: the key, unless op->blob says another. */
+static inline const char *azure_blob_of(const struct azure_op *op)
+{
+    return op->blob ? op->blob : op->call->key;
+}
+
+static inline bool azure_succeeded(const struct azure_op *op)
+{
+    return op->http.status / 100 == 2;
+}
+
+/* ---- azure_read.c, azure_write.c: pairs of build and answer */
+
 void azure_build_head(struct azure_op *op);
+void azure_answer_head(struct azure_op *op);
+/* HEAD in place of a GET that can bring nothing. */
+void azure_answer_head_of_get(struct azure_op *op);
+/* Fills the call's entry from the answer to HEAD, of whatever kind the blob is. */
+int azure_take_head(struct azure_op *op);
+void azure_build_get(struct azure_op *op);
+void azure_answer_get(struct azure_op *op);
+void azure_build_put(struct azure_op *op);
+void azure_build_block(struct azure_op *op);
+void azure_build_commit(struct azure_op *op);
+void azure_answer_write(struct azure_op *op);
+void azure_build_delete(struct azure_op *op);
+void azure_answer_delete(struct azure_op *op);
 
 /* ---- azure_meta.c */
 

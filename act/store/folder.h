@@ -50,6 +50,29 @@ const char *folder_link_problem(const char *key, const char *target, size_t len)
 void folder_etag(const struct stat *st, char out[STORE_ETAG]);
 void folder_fill(struct store_entry *entry, const char *key, const struct stat *st);
 
+/* ---- folder.c: shared by reading and writing */
+
+/* Finds out what lies at the place. A folder answers only to a key with a slash, and a file to one without.
+ */
+int folder_stat(const struct folder_place *place, struct stat *st, struct act_error *err);
+/* -ACT_TEMPORARY when the call wants another ETag. */
+int folder_check_match(const struct store_call *call, const struct stat *st, struct act_error *err);
+/* Sets the error of an object that is not the one the caller has seen. */
+int folder_changed(struct act_error *err);
+
+/* ---- folder_write.c: one function for each operation, on a worker */
+
+int folder_put(struct folder *folder, struct store_call *call, struct folder_place *place,
+               struct act_error *err);
+int folder_block(struct folder *folder, struct store_call *call, struct folder_place *place,
+                 struct act_error *err);
+int folder_commit(struct folder *folder, struct store_call *call, struct folder_place *place,
+                  struct act_error *err);
+int folder_drop(struct folder *folder, struct store_call *call, struct folder_place *place,
+                struct act_error *err);
+int folder_copy(struct folder *folder, struct store_call *call, struct folder_place *place,
+                struct act_error *err);
+
 /* ---- folder_list.c */
 
 /* Runs on a worker. walk is where to go on (NULL: from the marker); gives where this page ended, or NULL. */

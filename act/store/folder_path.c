@@ -155,6 +155,10 @@ static int open_at_once(const struct folder *folder, const char *path, size_t le
                            .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
     char text[PATH_MAX];
 
+    if (len >= sizeof(text)) { /* a listing goes as deep as the tree does */
+        errno = ENAMETOOLONG;
+        return -1;
+    }
     memcpy(text, path, len);
     text[len] = '\0';
     return (int)syscall(SYS_openat2, folder->root_fd, len ? text : ".", &how, sizeof(how));

@@ -2,6 +2,7 @@
  * TEST_AZURE_CONTAINER and TEST_AZURE_KEY or TEST_AZURE_SAS are set, on Azure Blob Storage.
  *
  * Each test works below a prefix of its own. The container must be empty at the start. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -466,6 +467,9 @@ static void test_symlink(void **state)
 
     struct store_call part;
     char sink[3];
+    assert_ok(get_range("sym/dir/link", 0, NULL, 0, &part), t.err);
+    assert_int_equal(part.entry.size, 5);
+    store_call_release(&part);
     assert_ok(get_range("sym/dir/link", 2, sink, 3, &part), t.err);
     assert_int_equal(part.got, 3);
     assert_memory_equal(sink, "her", 3);
@@ -929,6 +933,36 @@ static void test_folder_bad_prefix(void **state)
     }
 }
 
+/* A tree deeper than any path that can be opened at once: listed, and its keys are refused elsewhere. */
+static void test_folder_deep(void **state)
+{
+    enum { DEPTH = 25 };
+    char name[201];
+    ACT_AUTOFREE char *root = in_root("deep");
+    int fds[DEPTH + 1];
+
+    (void)state;
+    memset(name, 'd', 200);
+    name[200] = '\0';
+    put_text("deep/x", "x");
+    assert_true((fds[0] = open(root, O_RDONLY | O_DIRECTORY)) >= 0);
+    for (int i = 0; i < DEPTH; i++) {
+        assert_int_equal(mkdirat(fds[i], name, 0755), 0);
+        assert_true((fds[i + 1] = openat(fds[i], name, O_RDONLY | O_DIRECTORY)) >= 0);
+    }
+    struct act_strv keys = list("deep/", false, 1);
+    assert_int_equal(keys.n, 2);
+    assert_int_equal(strlen(keys.v[0]), 5 + DEPTH * 201);
+    assert_non_null(store_key_problem(t.store, keys.v[0]));
+    assert_string_equal(keys.v[1], "deep/x");
+    act_strv_release(&keys);
+    for (int i = DEPTH; i > 0; i--) {
+        close(fds[i]);
+        assert_int_equal(unlinkat(fds[i - 1], name, AT_REMOVEDIR), 0);
+    }
+    close(fds[0]);
+}
+
 static void test_folder_unreadable(void **state)
 {
     ACT_AUTOFREE char *dir = in_root("secret/dir");
@@ -1184,6 +1218,7 @@ int main(void)
         cmocka_unit_test(test_folder_collisions),
         cmocka_unit_test(test_folder_odd_files),
         cmocka_unit_test(test_folder_bad_prefix),
+        cmocka_unit_test(test_folder_deep),
         cmocka_unit_test(test_folder_unreadable),
         cmocka_unit_test(test_folder_changing),
         cmocka_unit_test(test_folder_part_length),

@@ -38,6 +38,7 @@ class Act:
         self.project = scratch / "project"
         self.home = scratch / "act-home"
         self.store = scratch / "store"
+        self.prefix = ()  # words before `a`
         self.env = {
             "PATH": f"{self.programs}:/usr/bin:/bin",
             "HOME": str(scratch / "home"),
@@ -50,6 +51,11 @@ class Act:
             folder.mkdir(parents=True)
         self.account("store", folder=str(self.store))
         self.cluster("aml")
+
+    def respect_modes(self):
+        """From now on what a file's mode forbids is forbidden, to root as well."""
+        if os.geteuid() == 0:
+            self.prefix = ("setpriv", "--inh-caps=-all", "--bounding-set=-dac_override,-dac_read_search")
 
     # ---- configuration
 
@@ -83,7 +89,7 @@ class Act:
 
     def start(self, *words, env=None, cwd=None, **popen):
         return subprocess.Popen(
-            [self.programs / "a", *map(os.fsencode, map(as_word, words))],
+            [*self.prefix, self.programs / "a", *map(os.fsencode, map(as_word, words))],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**self.env, **(env or {})}, cwd=cwd or self.project, **popen)
 
@@ -103,13 +109,15 @@ class Act:
         return result
 
     def fail(self, *words, status=1, match="", **options):
-        """Expects a failure with one clear message: a single line 'act: ...', nothing on stdout."""
+        """Expects a failure with one clear message: a last line 'act: ...', nothing on stdout."""
         result = self.run(*words, status=status, **options)
-        messages = [line for line in result.err.splitlines() if not line.startswith("act: warning: ")]
-        assert len(messages) == 1 and messages[0].startswith("act: "), result
+        assert result.status != 0, result
+        lines = result.err.splitlines()
+        messages = [line for line in lines if line.startswith("act: ") and not line.startswith("act: warning: ")]
+        assert len(messages) == 1 and messages[0] == lines[-1], result
         assert result.out == "", result
-        assert not messages[0].rstrip().endswith("."), result
         assert re.search(match, messages[0]), (match, result)
+        assert not re.search(r"[^.]\.$", messages[0]), result
         return messages[0]
 
     def submit(self, *words, before=(), **options):

@@ -121,8 +121,9 @@ class Exchange(socketserver.StreamRequestHandler):
         self.send((head + "".join(f"{k}: {v}\r\n" for k, v in headers.items()) + "\r\n").encode("latin-1"))
 
     def reply(self, status, headers, body):
-        headers = {k: v for k, v in headers.items() if k.lower() != "content-length" or self.method == "HEAD"}
-        headers.setdefault("Content-Length", str(len(body)))
+        if self.method != "HEAD":
+            headers = {k: v for k, v in headers.items() if k.lower() != "content-length"}
+            headers["Content-Length"] = str(len(body))
         self.send_head(status, headers)
         if self.method != "HEAD":
             self.send(body)

@@ -179,7 +179,7 @@ def test_unreachable(act, azure, data, endpoint, host):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         closed = s.getsockname()[1]
-    act.account("store", account_name="actaccount", account_key=azure.service.key, container_name="c",
+    act.account("store", account_name="actaccount", account_key=azure.service.key, container_name="container",
                 endpoint=endpoint.format(closed=closed))
     for words in (("u", "data/up.txt"), ("ls", "data"), ("init",), ("submit", "true")):
         message = act.fail(*words, status=5, match=re.escape(host), env=QUICK)
@@ -191,7 +191,7 @@ def test_silent_service(act, azure, data):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         s.listen(16)
-        act.account("store", account_name="actaccount", account_key=azure.service.key, container_name="c",
+        act.account("store", account_name="actaccount", account_key=azure.service.key, container_name="container",
                     endpoint=f"http://127.0.0.1:{s.getsockname()[1]}/actaccount")
         act.fail("ls", "data", status=(5, 10), match="127.0.0.1",
                  env={"ACT_MAX_RETRIES": "1", "ACT_STALL_TIMEOUT": "1", "ACT_CONNECT_TIMEOUT": "1"})
@@ -216,7 +216,7 @@ def test_babbling_service(act, azure, data):
         thread = threading.Thread(target=babble)
         thread.start()
         try:
-            act.account("store", account_name="actaccount", account_key=azure.service.key, container_name="c",
+            act.account("store", account_name="actaccount", account_key=azure.service.key, container_name="container",
                         endpoint=f"http://127.0.0.1:{s.getsockname()[1]}/actaccount")
             act.fail("ls", "data", status=(1, 5), env=QUICK)
         finally:

@@ -299,6 +299,7 @@ static void times_go_round(void **state)
     assert_int_equal(v, 1795165200500000000);
     assert_false(act_time_from_iso_ns("2026-11-20T10:00:00", &v));
     assert_false(act_time_from_iso_ns("yesterday", &v));
+    assert_false(act_time_from_iso_ns("9999-12-31T23:59:59Z", &v)); /* beyond 64 bits of nanoseconds */
 }
 
 static void units_table(void **state)

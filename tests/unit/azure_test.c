@@ -1,0 +1,897 @@
+/* azure_test.c - the Blob Storage store against a scripted server of this process: the answers that the
+ * emulator never gives. */
+#include "unit/test.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "store/store.h"
+
+#define KEY "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+/* ---- the server: one connection for each answer */
+
+enum { MAX_STEPS = 12 };
+
+static struct {
+    /* "200 OK|Header: x|Header: y|\nbody"; NULL: the connection is closed without an answer. {upload} is the
+     * upload id of the last request that had one; a Content-Length that is not there is added. */
+    const char *answers[MAX_STEPS];
+    char *requests[MAX_STEPS];
+    size_t n, used;
+    char upload[64];
+    int listener, port;
+    pthread_t thread;
+} server;
+
+static size_t body_length(const char *head)
+{
+    const char *length = strcasestr(head, "\r\nContent-Length:");
+
+    return length ? strtoul(length + 17, NULL, 10) : 0;
+}
+
+static char *read_request(int fd)
+{
+    struct act_buf request = {0};
+    char chunk[4096];
+    const char *end = NULL;
+    ssize_t n;
+
+    while ((!end || request.len < (size_t)(end + 4 - request.data) + body_length(request.data)) &&
+           (n = recv(fd, chunk, sizeof(chunk), 0)) > 0) {
+        act_buf_add(&request, chunk, (size_t)n);
+        end = strstr(request.data, "\r\n\r\n");
+    }
+    return act_buf_steal(&request);
+}
+
+/* The wire form of an answer. */
+static char *answer_text(const char *answer)
+{
+    struct act_buf out = {0};
+    const char *body = strstr(answer, "\n"), *end = body ? body : answer + strlen(answer);
+
+    act_buf_adds(&out, "HTTP/1.1 ");
+    for (const char *c = answer; c < end; c++) {
+        if (strncmp(c, "{upload}", 8) == 0) {
+            act_buf_adds(&out, server.upload);
+            c += 7;
+        } else if (*c == '|' && c + 1 == end) {
+            continue;
+        } else if (*c == '|') {
+            act_buf_adds(&out, "\r\n");
+        } else {
+            act_buf_addc(&out, *c);
+        }
+    }
+    act_buf_adds(&out, "\r\nConnection: close\r\n");
+    if (!strcasestr(out.data, "Content-Length:"))
+        act_buf_addf(&out, "Content-Length: %zu\r\n", body ? strlen(body + 1) : 0);
+    act_buf_addf(&out, "\r\n%s", body ? body + 1 : "");
+    return act_buf_steal(&out);
+}
+
+static void serve_one(int fd, size_t i)
+{
+    const char *upload = NULL;
+
+    server.requests[i] = read_request(fd);
+    if ((upload = strcasestr(server.requests[i], "x-ms-meta-act_upload: ")) != NULL)
+        snprintf(server.upload, sizeof(server.upload), "%.*s", (int)strcspn(upload + 22, "\r"), upload + 22);
+    if (!server.answers[i])
+        return;
+    char *text = answer_text(server.answers[i]);
+    (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
+    free(text);
+}
+
+static void *serve(void *arg)
+{
+    for (; server.used < server.n; server.used++) {
+        int fd = accept(server.listener, NULL, NULL);
+        if (fd < 0)
+            break;
+        serve_one(fd, server.used);
+        close(fd);
+    }
+    return arg;
+}
+
+static void start_server(const char *const *answers, size_t n)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(address);
+
+    memset(&server, 0, sizeof(server));
+    memcpy(server.answers, answers, n * sizeof(*answers));
+    server.n = n;
+    server.listener = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(server.listener, (struct sockaddr *)&address, len), 0);
+    assert_int_equal(listen(server.listener, 8), 0);
+    assert_int_equal(getsockname(server.listener, (struct sockaddr *)&address, &len), 0);
+    server.port = ntohs(address.sin_port);
+    assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
+}
+
+/* All answers must have been asked for. */
+static void stop_server(void)
+{
+    shutdown(server.listener, SHUT_RDWR);
+    pthread_join(server.thread, NULL);
+    close(server.listener);
+    assert_int_equal(server.used, server.n);
+}
+
+static void forget_requests(void)
+{
+    for (size_t i = 0; i < MAX_STEPS; i++) {
+        free(server.requests[i]);
+        server.requests[i] = NULL;
+    }
+}
+
+/* ---- one call */
+
+static struct engine *engine;
+static struct http *http;
+static struct act_error err;
+
+static struct store *open_store(const char *sas)
+{
+    ACT_AUTOFREE char *endpoint = act_sprintf("http://127.0.0.1:%d/acct/", server.port);
+    struct store_azure_options options = {
+        .account = "acct", .container = "cont", .endpoint = endpoint, .key = sas ? NULL : KEY, .sas = sas};
+    struct store *store = NULL;
+
+    assert_ok(store_azure_open(http, &options, &store, &err), err);
+    return store;
+}
+
+/* Runs a call against the answers. Release it afterwards; the requests stay until forget_requests(). */
+static int run_with(const char *sas, struct store_call *call, const char *const *answers, size_t n)
+{
+    start_server(answers, n);
+    struct store *store = open_store(sas);
+    int rc = store_do(store, call, &err);
+
+    store_free(store);
+    stop_server();
+    return rc;
+}
+
+#define RUN(call, ...)                                                                                       \
+    run_with(NULL, call, (const char *const[]){__VA_ARGS__},                                                 \
+             sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+static struct store_call call_of(enum store_op op, const char *key)
+{
+    return (struct store_call){.op = op, .key = key, .attr.mode = -1};
+}
+
+static void assert_has(const char *text, const char *piece)
+{
+    if (!strcasestr(text, piece))
+        fail_msg("'%s' is not in '%s'", piece, text);
+}
+
+static void assert_has_not(const char *text, const char *piece)
+{
+    if (strcasestr(text, piece))
+        fail_msg("'%s' is in '%s'", piece, text);
+}
+
+/* ---- reading */
+
+static void test_get(void **state)
+{
+    static const struct {
+        uint64_t offset;
+        size_t cap;
+        const char *answer, *second;
+        int rc;
+        size_t got;
+        uint64_t size;
+    } rows[] = {
+        {0, 4, "206 Partial Content|Content-Range: bytes 0-3/10|\n0123", NULL, 0, 4, 10},
+        {8, 4, "206 Partial Content|Content-Range: bytes 8-9/10|\n89", NULL, 0, 2, 10},
+        {0, 4, "200 OK|\n012", NULL, 0, 3, 3},
+        {0, 4, "206 Partial Content|Content-Range: bytes 1-4/10|\n1234", NULL, -ACT_FAIL, 0, 0},
+        {0, 4, "206 Partial Content|Content-Range: bytes 0-2/10|\n012", NULL, -ACT_FAIL, 0, 0},
+        {0, 4, "206 Partial Content|Content-Range: bytes 0-3/10|\n012", NULL, -ACT_FAIL, 0, 0},
+        {0, 4, "206 Partial Content|Content-Range: bytes 0-3/2|\n0123", NULL, -ACT_FAIL, 0, 0},
+        {0, 4, "206 Partial Content|Content-Range: bytes 0-3/*|\n0123", NULL, -ACT_FAIL, 0, 0},
+        {0, 4, "206 Partial Content|Content-Range: lines 0-3/10|\n0123", NULL, -ACT_FAIL, 0, 0},
+        {0, 4, "206 Partial Content|\n0123", NULL, -ACT_FAIL, 0, 0},
+        {5, 4, "200 OK|\n0123", NULL, -ACT_FAIL, 0, 0},
+        {0, 4, "200 OK|\n0123456789", NULL, -ACT_FAIL, 0, 0},
+        {0, 4, "204 No Content", NULL, -ACT_FAIL, 0, 0},
+        {0, 4, "416 Range|Content-Range: bytes */0", "200 OK|Content-Length: 0", 0, 0, 0},
+        {9, 4, "416 Range|Content-Range: bytes */9", "200 OK|Content-Length: 9", 0, 0, 9},
+        {9, 4, "416 Range", "200 OK|Content-Length: 10", -ACT_TEMPORARY, 0, 0},
+        {9, 4, "416 Range", "404 Not Found", -ACT_NOT_FOUND, 0, 0},
+        {10, 4, "206 Partial Content|Content-Range: bytes 10-9/10", "200 OK|Content-Length: 10", 0, 0, 10},
+        {0, 4, "503 Busy|Retry-After: 0", "206 P|Content-Range: bytes 0-3/4|\n0123", 0, 4, 4},
+        {0, 4, NULL, "206 P|Content-Range: bytes 0-3/4|\n0123", 0, 4, 4},
+        {0, 4, "206 P|Content-Length: 4|Content-Range: bytes 0-3/4|\n01",
+         "206 P|Content-Range: bytes 0-3/4|\n0123", 0, 4, 4},
+        {0, 4, "302 Found|Location: http://127.0.0.1:1/|", NULL, -ACT_FAIL, 0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char sink[8] = "";
+        struct store_call call = call_of(STORE_GET, "k");
+        const char *answers[] = {rows[i].answer, rows[i].second};
+        call.offset = rows[i].offset;
+        call.sink = sink;
+        call.sink_cap = rows[i].cap;
+        int rc = run_with(NULL, &call, answers, rows[i].answer && !rows[i].second ? 1 : 2);
+        if (rc != rows[i].rc)
+            fail_msg("row %zu: %d %s", i, rc, err.text);
+        assert_int_equal(call.got, rows[i].got);
+        assert_int_equal(call.entry.size, rows[i].size);
+        if (call.got)
+            assert_memory_equal(sink, "0123456789" + call.offset, call.got);
+        assert_has(server.requests[0], "GET /acct/cont/k HTTP/1.1\r\n");
+        assert_has(server.requests[0], "\r\nx-ms-range: bytes=");
+        store_call_release(&call);
+        forget_requests();
+    }
+}
+
+static void test_metadata(void **state)
+{
+    static const struct {
+        const char *headers;
+        int64_t mtime_ns;
+        int mode;
+        enum store_kind kind;
+    } rows[] = {
+        {"", 0, -1, STORE_FILE},
+        {"x-ms-meta-mtime: 2023-11-14T22:13:20.123456789Z|", 1700000000123456789, -1, STORE_FILE},
+        {"X-Ms-Meta-Mtime: 2023-11-14T22:13:20.5Z|", 1700000000500000000, -1, STORE_FILE},
+        {"x-ms-meta-mtime: yesterday|", 0, -1, STORE_FILE},
+        {"x-ms-meta-modtime: 1700000000000000001|", 1700000000000000001, -1, STORE_FILE},
+        {"x-ms-meta-permissions: 33261|", 0, 0755, STORE_FILE},
+        {"x-ms-meta-permissions: 0640|", 0, 0640, STORE_FILE},
+        {"x-ms-meta-permissions: rwx|", 0, -1, STORE_FILE},
+        {"x-ms-meta-permissions: -1|", 0, -1, STORE_FILE},
+        {"x-ms-meta-permissions: 99999999999999999999999|", 0, -1, STORE_FILE},
+        {"x-ms-meta-is_symlink: true|", 0, -1, STORE_SYMLINK},
+        {"x-ms-meta-is_symlink: false|", 0, -1, STORE_FILE},
+        {"x-ms-meta-Hdi_isfolder: true|", 0, -1, STORE_FILE}, /* not an empty one: data is data */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_call call = call_of(STORE_HEAD, "k");
+        ACT_AUTOFREE char *answer =
+            act_sprintf("200 OK|Content-Length: 7|ETag: \"0x8D\"|Content-MD5: XrY7u+Ae7tCTyyK7j1rNww==|%s"
+                        "Last-Modified: Fri, 20 Nov 2026 09:00:00 GMT|",
+                        rows[i].headers);
+        assert_ok(RUN(&call, answer), err);
+        assert_int_equal(call.entry.mtime_ns, rows[i].mtime_ns);
+        assert_int_equal(call.entry.mode, rows[i].mode);
+        assert_int_equal(call.entry.kind, rows[i].kind);
+        assert_string_equal(call.entry.etag, "\"0x8D\"");
+        assert_string_equal(call.entry.md5, "XrY7u+Ae7tCTyyK7j1rNww==");
+        assert_int_equal(call.entry.last_modified_s, 1795165200);
+        store_call_release(&call);
+        forget_requests();
+    }
+
+    struct store_call call = call_of(STORE_HEAD, "k"); /* a folder is no object, unless asked for as one */
+    assert_int_equal(RUN(&call, "200 OK|Content-Length: 0|x-ms-meta-hdi_isfolder: true|"), -ACT_NOT_FOUND);
+    forget_requests();
+    call = call_of(STORE_HEAD, "k/");
+    assert_ok(RUN(&call, "404 Not Found", "200 OK|Content-Length: 0|"), err);
+    assert_string_equal(call.entry.key, "k/");
+    assert_has(server.requests[1], "HEAD /acct/cont/k/ HTTP");
+    store_call_release(&call);
+    forget_requests();
+}
+
+/* ---- listing */
+
+#define LIST(blobs, marker)                                                                                  \
+    "200 OK|Content-Type: application/xml|\n\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?>"          \
+    "<EnumerationResults ContainerName=\"cont\"><Blobs>" blobs "</Blobs><NextMarker>" marker                 \
+    "</NextMarker></EnumerationResults>"
+#define BLOB(name)                                                                                           \
+    "<Blob><Name>" name "</Name><Properties><Etag>0x8D</Etag><Content-Length>3</Content-Length>"             \
+    "<Content-MD5 /></Properties><Metadata><mtime>2023-11-14T22:13:20Z</mtime></Metadata></Blob>"
+#define FOLDER(name)                                                                                         \
+    "<Blob><Name>" name "</Name><Properties><Content-Length>0</Content-Length></Properties>"                 \
+    "<Metadata><Hdi_isfolder>true</Hdi_isfolder><permissions>16872</permissions>"                            \
+    "<mtime>2023-11-14T22:13:20Z</mtime></Metadata></Blob>"
+#define PREFIX(name) "<BlobPrefix><Name>" name "</Name></BlobPrefix>"
+
+static void test_list_malformed(void **state)
+{
+    static const char *const answers[] = {
+        "200 OK|",
+        "200 OK|\n<html><body>Welcome to the hotel's network</body></html>",
+        "200 OK|\n<?xml version=\"1.0\"?><EnumerationResults><Blobs>" BLOB("a"),
+        "200 OK|\n<EnumerationResults></EnumerationResults>",
+        "200 OK|\n<!DOCTYPE x [<!ENTITY e \"x\">]><EnumerationResults><Blobs/></EnumerationResults>",
+        LIST("<Blob><Name>a</Name></Blob>", ""),
+        LIST("<Blob><Properties><Content-Length>1</Content-Length></Properties></Blob>", ""),
+        LIST("<Blob><Name></Name><Properties><Content-Length>1</Content-Length></Properties></Blob>", ""),
+        LIST("<Blob><Name>a</Name><Properties><Content-Length>-1</Content-Length></Properties></Blob>", ""),
+        LIST("<Blob><Name>a</Name><Properties><Content-Length>1x</Content-Length></Properties></Blob>", ""),
+        LIST("<Blob><Name Encoded=\"true\">a%00b</Name><Properties><Content-Length>1</Content-Length>"
+             "</Properties></Blob>",
+             ""),
+        LIST("<BlobPrefix></BlobPrefix>", ""),
+        LIST("<Blob><Name>a</Nam></Blob>", ""),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(answers); i++) {
+        struct store_call call = call_of(STORE_LIST, "");
+        int rc = RUN(&call, answers[i]);
+        if (rc != -ACT_FAIL)
+            fail_msg("row %zu: %d %s", i, rc, err.text);
+        assert_has(err.text, "cannot list 'cont/': unusable answer");
+        assert_null(call.page.next);
+        assert_int_equal(call.page.n, 0);
+        store_call_release(&call);
+        forget_requests();
+    }
+}
+
+/* Follows the markers through the answers; gives "key kind key kind ..." with '|' between pages. */
+static char *list_all(const char *prefix, bool delimiter, const char *const *answers, size_t n, int *rc)
+{
+    struct act_buf out = {0};
+    char *marker = NULL;
+
+    start_server(answers, n);
+    struct store *store = open_store(NULL);
+    do {
+        struct store_call call = call_of(STORE_LIST, prefix);
+        call.delimiter = delimiter;
+        call.marker = marker;
+        *rc = store_do(store, &call, &err);
+        for (size_t i = 0; i < call.page.n; i++)
+            act_buf_addf(&out, "%s%c ", call.page.v[i].key, "flFp"[call.page.v[i].kind]);
+        act_buf_addc(&out, '|');
+        free(marker);
+        marker = act_strdup(call.page.next);
+        store_call_release(&call);
+    } while (*rc == 0 && marker);
+    free(marker);
+    store_free(store);
+    stop_server();
+    return act_buf_steal(&out);
+}
+
+static void test_list_pages(void **state)
+{
+    static const struct {
+        const char *prefix;
+        bool delimiter;
+        const char *answers[4];
+        const char *expected; /* NULL: the second page is refused */
+    } rows[] = {
+        {"", false, {LIST("", "")}, "|"},
+        {"", false, {LIST(BLOB("b") BLOB("a"), "")}, "af bf |"},
+        {"", false, {LIST(BLOB("a"), "m"), LIST("", "n"), LIST(BLOB("b"), "")}, "af ||bf |"},
+        {"",
+         false,
+         {LIST(
+             "<Blob><Name Encoded=\"true\">a%EF%BF%BE%25</Name><Properties><Content-Length>1</Content-Length>"
+             "</Properties></Blob>",
+             "")},
+         "a\xef\xbf\xbe%f |"},
+        {"", false, {LIST(BLOB("a%41&amp;&lt;"), "")}, "a%41&<f |"},
+        /* Folders of a hierarchical account: only the empty ones are entries, in their place. */
+        {"", false, {LIST(FOLDER("a") BLOB("a/x") FOLDER("b") FOLDER("b/c"), "")}, "a/xf b/c/F |"},
+        {"", false, {LIST(FOLDER("a") BLOB("a-b") BLOB("a0"), "")}, "a-bf a/F a0f |"},
+        {"", false, {LIST(FOLDER("a"), "m"), LIST(BLOB("a-b") BLOB("a/x"), "")}, "|a-bf a/xf |"},
+        {"",
+         false,
+         {LIST(FOLDER("a"), "m"), LIST(BLOB("a-b"), "n"), LIST(BLOB("a0"), "")},
+         "|a-bf |a/F a0f |"},
+        {"", false, {LIST(FOLDER("a"), "m"), LIST("", "")}, "|a/F |"},
+        {"", false, {LIST(FOLDER("a") FOLDER("a-"), "m"), LIST(BLOB("a-/x"), "")}, "|a-/xf a/F |"},
+        {"", false, {LIST(FOLDER("a/") FOLDER("a"), "")}, "a/F |"},
+        {"a/", false, {LIST(FOLDER("a/") BLOB("a/b"), "")}, "a/bf |"},
+        {"a/", false, {LIST(FOLDER("a/"), "")}, "|"},
+        {"", true, {LIST(BLOB("a") BLOB("z") PREFIX("a-b/") PREFIX("m/"), "")}, "af a-b/p m/p zf |"},
+        {"", true, {LIST(FOLDER("a") BLOB("b") PREFIX("a/"), "")}, "a/p bf |"},
+        {"", true, {LIST(FOLDER("a"), "m"), LIST(PREFIX("a/"), "")}, "|a/p |"},
+        {"", true, {LIST(FOLDER("a"), "")}, "a/p |"},
+        /* Refused: the order is broken between pages, or the marker does not move. */
+        {"", false, {LIST(BLOB("b"), "m"), LIST(BLOB("a"), "")}, NULL},
+        {"", false, {LIST(BLOB("b"), "m"), LIST(BLOB("b"), "")}, NULL},
+        {"", false, {LIST(BLOB("b"), "m"), LIST(BLOB("c"), "m")}, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        size_t n = 0;
+        int rc = 0;
+        while (n < COUNT(rows[i].answers) && rows[i].answers[n])
+            n++;
+        ACT_AUTOFREE char *keys = list_all(rows[i].prefix, rows[i].delimiter, rows[i].answers, n, &rc);
+        assert_int_equal(rc, rows[i].expected ? 0 : -ACT_FAIL);
+        if (rows[i].expected && strcmp(keys, rows[i].expected) != 0)
+            fail_msg("row %zu: '%s' is not '%s'", i, keys, rows[i].expected);
+        forget_requests();
+    }
+}
+
+static void test_list_request(void **state)
+{
+    struct store_call call = call_of(STORE_LIST, "a b/+&\xc3\xa9");
+
+    (void)state;
+    call.delimiter = true;
+    call.max = 9999;
+    assert_ok(RUN(&call, LIST(FOLDER("a b/+&amp;\xc3\xa9/d"), "op+aque&amp; =")), err);
+    assert_has(server.requests[0],
+               "GET /acct/cont?restype=container&comp=list&include=metadata&maxresults=5000"
+               "&delimiter=%2F&prefix=a%20b%2F%2B%26%C3%A9 HTTP/1.1\r\n");
+    forget_requests();
+
+    /* What the first page held back comes with all its attributes. */
+    ACT_AUTOFREE char *marker = act_strdup(call.page.next);
+    store_call_release(&call);
+    call.marker = marker;
+    call.max = 3;
+    call.delimiter = false;
+    assert_ok(RUN(&call, LIST("", "")), err);
+    assert_has(server.requests[0],
+               "&maxresults=3&prefix=a%20b%2F%2B%26%C3%A9&marker=op%2Baque%26%20%3D HTTP");
+    assert_int_equal(call.page.n, 1);
+    assert_string_equal(call.page.v[0].key, "a b/+&\xc3\xa9/d/");
+    assert_int_equal(call.page.v[0].mtime_ns, 1700000000000000000);
+    assert_int_equal(call.page.v[0].mode, 0750);
+    assert_null(call.page.next);
+    store_call_release(&call);
+    forget_requests();
+
+    call = call_of(STORE_LIST, ""); /* a marker that is not ours does no harm */
+    call.marker = "||||,,|%zz,x,y";
+    assert_ok(RUN(&call, LIST("", "")), err);
+    store_call_release(&call);
+    forget_requests();
+}
+
+/* ---- writing */
+
+static void test_requests(void **state)
+{
+    struct store_call call = call_of(STORE_PUT, "d/\xc3\xa9 %");
+
+    (void)state;
+    call.data = "hello world";
+    call.len = 11;
+    call.md5 = "XrY7u+Ae7tCTyyK7j1rNww==";
+    call.attr.mode = 0755;
+    call.attr.mtime_ns = 1700000000123456789;
+    assert_ok(RUN(&call, "201 Created|ETag: 0x8D|"), err);
+    assert_string_equal(call.entry.etag, "\"0x8D\"");
+    static const char *const pieces[] = {
+        "PUT /acct/cont/d/%C3%A9%20%25 HTTP/1.1\r\n",
+        "\r\nx-ms-version: 2023-11-03\r\n",
+        "\r\nx-ms-client-request-id: ",
+        "\r\nx-ms-blob-type: BlockBlob\r\n",
+        "\r\nContent-MD5: XrY7u+Ae7tCTyyK7j1rNww==\r\n",
+        "\r\nx-ms-blob-content-md5: XrY7u+Ae7tCTyyK7j1rNww==\r\n",
+        "\r\nx-ms-meta-mtime: 2023-11-14T22:13:20.123456789Z\r\n",
+        "\r\nx-ms-meta-permissions: 33261\r\n",
+        "\r\nContent-Length: 11\r\n",
+        "\r\nAuthorization: SharedKey acct:",
+        "\r\n\r\nhello world",
+    };
+    for (size_t i = 0; i < COUNT(pieces); i++)
+        assert_has(server.requests[0], pieces[i]);
+    assert_has_not(server.requests[0], "act_upload");
+    assert_has_not(server.requests[0], "\r\nIf-");
+    store_call_release(&call);
+    forget_requests();
+
+    call = call_of(STORE_BLOCK, "k");
+    for (size_t i = 0; i < 16; i++)
+        call.upload_id.bytes[i] = (uint8_t)i;
+    call.block = 258;
+    call.data = "x";
+    call.len = 1;
+    assert_ok(RUN(&call, "201 Created|"), err);
+    assert_has(server.requests[0], "PUT /acct/cont/k?comp=block&blockid=AAECAwQFBgcICQoLDA0ODwAAAQI%3D HTTP");
+    forget_requests();
+
+    call.op = STORE_COMMIT;
+    call.len = 0;
+    call.n_blocks = 2;
+    call.attr.md5 = "XrY7u+Ae7tCTyyK7j1rNww==";
+    assert_ok(RUN(&call, "201 Created|ETag: \"0x9\"|"), err);
+    assert_string_equal(call.entry.etag, "\"0x9\"");
+    assert_has(server.requests[0], "PUT /acct/cont/k?comp=blocklist HTTP");
+    assert_has(server.requests[0], "\r\nx-ms-blob-content-md5: XrY7u+Ae7tCTyyK7j1rNww==\r\n");
+    assert_has_not(server.requests[0], "\r\nContent-MD5:");
+    assert_has(server.requests[0], "<BlockList><Latest>AAECAwQFBgcICQoLDA0ODwAAAAA=</Latest>"
+                                   "<Latest>AAECAwQFBgcICQoLDA0ODwAAAAE=</Latest></BlockList>");
+    store_call_release(&call);
+    forget_requests();
+}
+
+/* A conditional write whose first try was cut off. */
+static void test_ambiguous(void **state)
+{
+    static const struct {
+        enum store_op op;
+        bool if_absent;
+        const char *answers[4];
+        int rc;
+    } rows[] = {
+        {STORE_PUT,
+         true,
+         {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|x-ms-meta-act_upload: {upload}|ETag: 1|"},
+         0},
+        {STORE_PUT,
+         true,
+         {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|x-ms-meta-act_upload: other|ETag: 1|"},
+         -ACT_PARTIAL},
+        {STORE_PUT,
+         true,
+         {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|ETag: 1|"},
+         -ACT_PARTIAL},
+        {STORE_PUT, true, {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "404 Not Found"}, -ACT_PARTIAL},
+        {STORE_PUT, true, {"409 C|x-ms-error-code: BlobAlreadyExists|"}, -ACT_PARTIAL},
+        {STORE_PUT, true, {"-", "201 Created|ETag: 1|"}, 0},
+        {STORE_PUT,
+         false,
+         {"-", "412 P|x-ms-error-code: ConditionNotMet|", "200 OK|x-ms-meta-act_upload: {upload}|ETag: 1|"},
+         0},
+        {STORE_PUT, false, {"412 P|x-ms-error-code: ConditionNotMet|"}, -ACT_TEMPORARY},
+        {STORE_COMMIT,
+         true,
+         {"500 E|Retry-After: 0|", "409 C|x-ms-error-code: BlobAlreadyExists|",
+          "200 OK|x-ms-meta-act_upload: {upload}|ETag: 1|"},
+         0},
+        {STORE_DELETE, false, {"-", "404 N|x-ms-error-code: BlobNotFound|"}, 0},
+        {STORE_DELETE, false, {"-", "404 N|x-ms-error-code: ContainerNotFound|"}, -ACT_NOT_FOUND},
+        {STORE_DELETE, false, {"404 N|x-ms-error-code: BlobNotFound|"}, -ACT_NOT_FOUND},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const char *answers[COUNT(rows[i].answers)];
+        size_t n = 0;
+        for (; n < COUNT(answers) && rows[i].answers[n]; n++)
+            answers[n] = strcmp(rows[i].answers[n], "-") == 0 ? NULL : rows[i].answers[n];
+        struct store_call call = call_of(rows[i].op, "k");
+        call.if_absent = rows[i].if_absent;
+        call.if_match = rows[i].if_absent ? NULL : "\"0x1\"";
+        int rc = run_with(NULL, &call, answers, n);
+        if (rc != rows[i].rc)
+            fail_msg("row %zu: %d %s", i, rc, err.text);
+        if (rc == 0 && call.op != STORE_DELETE)
+            assert_string_equal(call.entry.etag, "\"1\"");
+        store_call_release(&call);
+        forget_requests();
+    }
+}
+
+/* ---- errors */
+
+static void test_errors(void **state)
+{
+    static const struct {
+        const char *answer, *text;
+        int rc;
+    } rows[] = {
+        {"403 Forbidden|x-ms-request-id: 12-34|\n<?xml "
+         "version=\"1.0\"?><Error><Code>AuthenticationFailed</Code>"
+         "<Message>Server failed to authenticate the request. Make sure the value of Authorization header is "
+         "formed correctly.\nRequestId:12-34\nTime:x</Message></Error>",
+         "cannot look at 'cont/k': HTTP 403 AuthenticationFailed (request id 12-34): Server failed to "
+         "authenticate the request; check the account name and its key or SAS",
+         -ACT_DENIED},
+        {"404 N|x-ms-error-code: ContainerNotFound|",
+         "cannot look at 'cont/k': HTTP 404 ContainerNotFound; check "
+         "the name of the container",
+         -ACT_NOT_FOUND},
+        {"404 N|", "cannot look at 'cont/k': HTTP 404", -ACT_NOT_FOUND},
+        {"401 U|\n<html>login</html>", "cannot look at 'cont/k': HTTP 401", -ACT_DENIED},
+        {"403 F|x-ms-error-code: AuthorizationPermissionMismatch|",
+         "cannot look at 'cont/k': HTTP 403 AuthorizationPermissionMismatch; the credential does not permit "
+         "this "
+         "operation",
+         -ACT_DENIED},
+        {"412 P|x-ms-error-code: ConditionNotMet|",
+         "cannot look at 'cont/k': HTTP 412 ConditionNotMet; it has "
+         "changed",
+         -ACT_TEMPORARY},
+        {"409 C|x-ms-error-code: BlobArchived|",
+         "cannot look at 'cont/k': HTTP 409 BlobArchived; it is in the "
+         "archive tier; rehydrate it first",
+         -ACT_FAIL},
+        {"400 B|x-ms-error-code: InvalidBlockList|",
+         "cannot look at 'cont/k': HTTP 400 InvalidBlockList; blocks "
+         "of this upload are gone; upload it again",
+         -ACT_TEMPORARY},
+        {"501 N|", "cannot look at 'cont/k': HTTP 501", -ACT_FAIL},
+        {"418 T|x-ms-error-code: Tea\x1b[31mpot|", "cannot look at 'cont/k': HTTP 418 Tea?[31mpot",
+         -ACT_FAIL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char sink[4];
+        struct store_call call = call_of(STORE_GET, "k");
+        call.sink = sink;
+        call.sink_cap = sizeof(sink);
+        int rc = RUN(&call, rows[i].answer);
+        ACT_AUTOFREE char *text = act_sprintf("cannot get%s", rows[i].text + strlen("cannot look at"));
+        assert_string_equal(err.text, text);
+        assert_int_equal(rc, rows[i].rc);
+        assert_int_equal(err.http_status, atoi(rows[i].answer));
+        store_call_release(&call);
+        forget_requests();
+    }
+}
+
+static void test_busy(void **state)
+{
+    struct store_call call = call_of(STORE_HEAD, "k");
+
+    (void)state;
+    assert_int_equal(RUN(&call, "503 B|Retry-After: 0", "503 B|Retry-After: 0", "503 B|Retry-After: 0"),
+                     -ACT_TEMPORARY);
+    assert_has(err.text, "the service is busy");
+    forget_requests();
+}
+
+static void test_clock(void **state)
+{
+    struct store_call call = call_of(STORE_HEAD, "k");
+    char theirs[ACT_TIME_TEXT];
+
+    (void)state;
+    act_time_to_http(act_now_unix_s() + 7200, theirs);
+    ACT_AUTOFREE char *refusal = act_sprintf("403 F|Date: %s|x-ms-error-code: AuthenticationFailed|", theirs);
+    assert_ok(RUN(&call, refusal, "200 OK|Content-Length: 0|"), err);
+    const char *date = strcasestr(server.requests[1], "\r\nx-ms-date: ");
+    int64_t sent = 0;
+    ACT_AUTOFREE char *text = act_strndup(date + 13, strcspn(date + 13, "\r"));
+    assert_true(act_time_from_http(text, &sent));
+    assert_true(sent - act_now_unix_s() > 7000 && sent - act_now_unix_s() < 7400);
+    store_call_release(&call);
+    forget_requests();
+
+    assert_int_equal(RUN(&call, refusal, refusal), -ACT_DENIED); /* once */
+    forget_requests();
+    assert_int_equal(run_with("sv=1&sig=x", &call, (const char *const[]){refusal}, 1), -ACT_DENIED);
+    forget_requests();
+}
+
+static void test_sas(void **state)
+{
+    struct store_call call = call_of(STORE_HEAD, "k");
+    static const char *const refusal[] = {"403 F|x-ms-error-code: AuthenticationFailed|"};
+    static const struct {
+        const char *sas, *hint;
+    } rows[] = {
+        {"?sv=2021-12-02&se=2024-01-02T03%3A04%3A05Z&sr=c&sp=r&sig=geheim",
+         "the SAS expired at 2024-01-02T03:04:05Z"},
+        {"sv=2021-12-02&sr=c&se=2024-01-02&sp=r&sig=geheim", "the SAS expired at 2024-01-02T00:00:00Z"},
+        {"se=2199-01-02T03:04:05Z&sr=c&sp=r&sig=geheim", "check the account name"},
+        {"sse=2001-01-02&se=nonsense&sig=geheim", "check the account name"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_int_equal(run_with(rows[i].sas, &call, refusal, 1), -ACT_DENIED);
+        assert_has(err.text, rows[i].hint);
+        assert_has_not(err.text, "geheim");
+        assert_has(server.requests[0], "HEAD /acct/cont/k?s");
+        assert_has(server.requests[0], "&sig=geheim HTTP");
+        assert_has_not(server.requests[0], "Authorization:");
+        forget_requests();
+    }
+}
+
+/* ---- copies */
+
+static void test_copy(void **state)
+{
+#define PENDING "x-ms-copy-id: c1|x-ms-copy-status: pending|x-ms-copy-progress: 1/2|Content-Length: 0|"
+    static const struct {
+        const char *answers[4];
+        int rc;
+        const char *text;
+    } rows[] = {
+        {{"202 A|x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"}, 0, ""},
+        {{"202 A|" PENDING, "200 OK|" PENDING, "200 OK|x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"},
+         0,
+         ""},
+        {{"202 A|" PENDING, "200 OK|x-ms-copy-id: c2|x-ms-copy-status: success|ETag: 7|"},
+         -ACT_TEMPORARY,
+         "something else was written there"},
+        {{"202 A|" PENDING, "200 OK|ETag: 7|"}, -ACT_TEMPORARY, "something else was written there"},
+        {{"202 A|" PENDING,
+          "200 OK|x-ms-copy-id: c1|x-ms-copy-status: failed|x-ms-copy-status-description: 500 Oops|"},
+         -ACT_FAIL,
+         "copy failed: 500 Oops"},
+        {{"202 A|" PENDING, "404 N|"}, -ACT_NOT_FOUND, "HTTP 404"},
+        {{"404 N|x-ms-error-code: CannotVerifyCopySource|"},
+         -ACT_NOT_FOUND,
+         "cannot copy 'cont/a b' to 'cont/k'"},
+        {{"202 A|"}, -ACT_TEMPORARY, ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_call call = call_of(STORE_COPY, "k");
+        size_t n = 0;
+        call.source = "a b";
+        while (n < COUNT(rows[i].answers) && rows[i].answers[n])
+            n++;
+        assert_int_equal(run_with(NULL, &call, rows[i].answers, n), rows[i].rc);
+        if (rows[i].rc)
+            assert_has(err.text, rows[i].text);
+        else
+            assert_string_equal(call.entry.etag, "\"7\"");
+        assert_has(server.requests[0], "\r\nx-ms-copy-source: http://127.0.0.1:");
+        assert_has(server.requests[0], "/acct/cont/a%20b\r\n");
+        store_call_release(&call);
+        forget_requests();
+    }
+
+    struct store_call call = call_of(STORE_COPY, "k");
+    call.source = "s";
+    assert_ok(run_with("?sv=1&sig=a%2Fb", &call, rows[0].answers, 1), err);
+    assert_has(server.requests[0], "/acct/cont/s?sv=1&sig=a%2Fb\r\n");
+    store_call_release(&call);
+    forget_requests();
+}
+
+/* ---- without a server */
+
+static void test_open(void **state)
+{
+    static const struct {
+        const char *account, *container, *endpoint, *key;
+        bool fine;
+    } rows[] = {
+        {"acct", "cont", NULL, KEY, true},
+        {"acct", "$root", NULL, KEY, true},
+        {"acct", "cont", "https://acct.blob.core.chinacloudapi.cn/", KEY, true},
+        {"acct", "cont", NULL, NULL, true},
+        {"", "cont", NULL, KEY, false},
+        {NULL, "cont", NULL, KEY, false},
+        {"a/b", "cont", NULL, KEY, false},
+        {"acct", NULL, NULL, KEY, false},
+        {"acct", "ab", NULL, KEY, false},
+        {"acct", "Cont", NULL, KEY, false},
+        {"acct", "-cont", NULL, KEY, false},
+        {"acct", "co--nt", NULL, KEY, false},
+        {"acct", "co/nt", NULL, KEY, false},
+        {"acct", "cont", "acct.blob.core.windows.net", KEY, false},
+        {"acct", "cont", "ftp://host", KEY, false},
+        {"acct", "cont", "https://", KEY, false},
+        {"acct", "cont", "https://host?sv=1", KEY, false},
+        {"acct", "cont", "https://user@host", KEY, false},
+        {"acct", "cont", NULL, "not base64!", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_azure_options options = {.account = rows[i].account,
+                                              .container = rows[i].container,
+                                              .endpoint = rows[i].endpoint,
+                                              .key = rows[i].key};
+        struct store *store = NULL;
+        int rc = store_azure_open(http, &options, &store, &err);
+        if (rc != (rows[i].fine ? 0 : -ACT_CONFIG))
+            fail_msg("row %zu: %d", i, rc);
+        store_free(store);
+    }
+}
+
+static void test_keys(void **state)
+{
+    static const char *const good[] = {"a",   "a/b",  "a//b", "a b", "tab\t", "folder/", "\xf0\x9f\x8e\x89",
+                                       "..a", ".hid", "a.b/c"};
+    static const char *const bad[] = {"",     "/a",    "a\\b",  "a/..", "./a",          "a.", "a./b",
+                                      "a\rb", "a\x01", "a\x7f", "\xff", "\xef\xbf\xbe", "..."};
+    struct store_azure_options options = {.account = "acct", .container = "cont", .key = KEY};
+    struct store *store = NULL;
+    struct act_buf key = {0};
+
+    (void)state;
+    assert_ok(store_azure_open(http, &options, &store, &err), err);
+    assert_string_equal(store_name(store), "blob:acct/cont");
+    for (size_t i = 0; i < COUNT(good); i++)
+        assert_null(store_key_problem(store, good[i]));
+    for (size_t i = 0; i < COUNT(bad); i++)
+        if (!store_key_problem(store, bad[i]))
+            fail_msg("'%s' is not refused", bad[i]);
+    for (size_t i = 0; i < 1024; i++)
+        act_buf_adds(&key, "\xc3\xa9");
+    assert_null(store_key_problem(store, key.data));
+    act_buf_addc(&key, 'x');
+    assert_non_null(store_key_problem(store, key.data));
+    act_buf_release(&key);
+    for (size_t i = 0; i < 254; i++)
+        act_buf_adds(&key, i ? "/x" : "x");
+    assert_null(store_key_problem(store, key.data));
+    act_buf_adds(&key, "/x");
+    assert_non_null(store_key_problem(store, key.data));
+    act_buf_release(&key);
+    store_free(store);
+}
+
+static void test_url(void **state)
+{
+    struct store_azure_options options = {.account = "acct", .container = "cont", .key = KEY};
+    struct store *store = NULL;
+    char *url = NULL;
+
+    (void)state;
+    assert_ok(store_azure_open(http, &options, &store, &err), err);
+    assert_ok(store_url(store, "a b", "r", 3600, &url, &err), err);
+    assert_true(act_starts_with(url, "https://acct.blob.core.windows.net/cont/a%20b?"));
+    assert_has(url, "sr=b");
+    assert_has(url, "spr=https&");
+    free(url);
+    store_free(store);
+
+    options = (struct store_azure_options){.account = "acct", .container = "cont", .sas = "?sv=1&sig=x"};
+    assert_ok(store_azure_open(http, &options, &store, &err), err);
+    assert_ok(store_url(store, NULL, "rl", 3600, &url, &err), err);
+    assert_string_equal(url, "https://acct.blob.core.windows.net/cont?sv=1&sig=x");
+    free(url);
+    store_free(store);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    unsetenv("ACT_AZURE_API_VERSION");
+    engine = engine_new(NULL);
+    http = http_new(engine, &(struct http_options){.max_retries = 2});
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    http_free(http);
+    engine_free(engine);
+    return 0;
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_get),
+        cmocka_unit_test(test_metadata),
+        cmocka_unit_test(test_list_malformed),
+        cmocka_unit_test(test_list_pages),
+        cmocka_unit_test(test_list_request),
+        cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_ambiguous),
+        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_clock),
+        cmocka_unit_test(test_sas),
+        cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_open),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_url),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
