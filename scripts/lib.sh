@@ -45,14 +45,17 @@ as_root() {
     fi
 }
 
-# build_preset PRESET [TARGET...]: configures once, then builds.
+# build_preset PRESET [TARGET...]: configures once, then builds. A release needs nothing that only tests need.
 build_preset() {
-    local preset=$1 cache=()
+    local preset=$1 options=()
     shift
-    if command -v ccache >/dev/null; then
-        cache=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+    if [[ $preset == release ]]; then
+        options+=(-DBUILD_TESTING=OFF)
     fi
-    cmake --preset "$preset" "${cache[@]}" >"build/configure-$preset.log" 2>&1 || {
+    if command -v ccache >/dev/null; then
+        options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
+    fi
+    cmake --preset "$preset" "${options[@]}" >"build/configure-$preset.log" 2>&1 || {
         cat "build/configure-$preset.log" >&2
         return 1
     }

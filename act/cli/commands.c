@@ -14,8 +14,7 @@ const struct cli_command cli_commands[] = {
                  "a init --dry-run       what goes in, what stays out and why, the largest files\n"
                  "a -c eu init           for the cluster aux_data/aml/eu.yaml\n",
      .details =
-         "The package is named by its content and stored once: nothing is uploaded when nothing has "
-         "changed.\n"
+         "The package is named by its content and stored once: nothing is uploaded when nothing changed.\n"
          "What stays out: zip_options of the cluster file, .actignore (gitignore syntax), mapped folders,\n"
          "top-level dot files and a built-in list. initi, initc and initic do the same: packing is always\n"
          "incremental, and compile.aml.sh runs on the node.",
@@ -43,9 +42,9 @@ const struct cli_command cli_commands[] = {
      .examples = "a local python train.py --debug\n"
                  "a -c eu local python train.py             with the folders and the image of cluster eu\n"
                  "a -c eu local --no-container nvidia-smi   without the image\n",
-     .details = "The output of rank 0 is shown as it comes; the exit status is the command's (125: ACT "
-                "itself failed).\n"
-                "Ctrl-C aborts the run.",
+     .details =
+         "The output of rank 0 is shown as it comes; the exit status is the command's (125: ACT itself\n"
+         "failed). Ctrl-C aborts the run.",
      .options = "no-container",
      .max_words = ANY,
      .complete = CLI_COMMAND,
@@ -108,9 +107,9 @@ const struct cli_command cli_commands[] = {
      .summary = "wait for a run; the exit status is the run's",
      .examples = "a wait 60ce2fc7 && a d output/model\n"
                  "a wait --timeout 2h 60ce2fc7\n",
-     .details = "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 "
-                "when ACT\n"
-                "itself failed, or the time was up.",
+     .details =
+         "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 when ACT\n"
+         "itself failed, or the time was up.",
      .options = "timeout",
      .min_words = 1,
      .max_words = 1,

@@ -98,7 +98,8 @@ static int redirect(const struct child *child)
 /* In the child. Returns an errno only when exec, or what comes before it, failed. */
 static int enter(const struct child *child, pid_t parent, int report_fd)
 {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (!child->guarded)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) /* it died before the line above */
         _exit(ACT_WRAPPER);
     setpgid(0, 0);
@@ -224,6 +225,17 @@ static void signal_descendants(int sig)
     }
     for (size_t i = 0; i < n; i++)
         if (list[i].ours)
+            kill(list[i].pid, sig);
+    free(list);
+}
+
+void child_signal_below(pid_t parent, int sig)
+{
+    size_t n;
+    struct process *list = list_processes(&n);
+
+    for (size_t i = 0; i < n; i++)
+        if (list[i].parent == parent)
             kill(list[i].pid, sig);
     free(list);
 }

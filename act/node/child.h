@@ -29,11 +29,12 @@ struct child {
     void *arg;
     const char *cwd; /* NULL: unchanged */
     int out_fd;      /* stdout and stderr; -1: as ours */
+    bool guarded;    /* it watches this process itself, and cleans up before it ends */
 };
 
 /* The child has /dev/null as input, a process group of its own, the signal handling that programs expect, and
- * dies when this process dies. Returns its pid, or -1 with the errno of what could not be done, exec
- * included.
+ * dies when this process dies (unless guarded). Returns its pid, or -1 with the errno of what could not be
+ * done, exec included.
  */
 pid_t child_start(const struct child *child);
 
@@ -43,6 +44,9 @@ bool child_reap(pid_t pid, int *out_status);
 /* Ends all that descends from this process: SIGTERM, and after grace_ms SIGKILL. */
 void child_end_all(struct watch *w, int64_t grace_ms);
 void child_kill_all(void);
+
+/* Signals the children of one process. */
+void child_signal_below(pid_t parent, int sig);
 
 /* As a shell gives it: the exit status, or 128 + the signal. */
 int child_exit_status(int wait_status);

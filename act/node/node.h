@@ -18,6 +18,9 @@
 #include "base/text.h"
 #include "run/run.h"
 
+/* In the run folder: the ranks are being stopped, so one that starts now ends at once. */
+#define NODE_FILE_STOP "stop"
+
 enum { NODE_NAME_MAX = 64 };
 
 struct node {

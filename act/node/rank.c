@@ -110,6 +110,13 @@ static void fail(struct rank *r, int exit_status, const char *reason)
     save_record(r);
 }
 
+static bool is_stopping(const struct rank *r)
+{
+    ACT_AUTOFREE char *path = node_path(&r->node, NODE_FILE_STOP);
+
+    return access(path, F_OK) == 0;
+}
+
 static int prepare(struct rank *r)
 {
     char reason[320], text[400];
@@ -243,11 +250,16 @@ int node_rank(int argc, char **argv)
         node_say("%s", err.text);
         return ACT_WRAPPER;
     }
+    save_record(&r); /* from now on this rank is lost when it does not say how it ended */
     env_set(&r.node, &r.place);
-    int exit_status = prepare(&r);
+    int exit_status = is_stopping(&r) ? 128 + SIGTERM : prepare(&r);
     if (exit_status == 0)
         exit_status = run_command(&r);
     child_end_all(&r.watch, LEFTOVER_GRACE_MS);
+    /* Below a supervisor the record tells. mpirun gives the other ranks one second when one of them fails,
+     * and always lets it pass; the supervisor gives them time to save, and no more than they need. */
+    if (r.watch.guard_fd >= 0 && r.place.world_size > 1)
+        exit_status = 0;
     node_release(&r.node);
     close(r.log_fd);
     return exit_status;

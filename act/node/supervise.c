@@ -161,14 +161,10 @@ static void set_environment(void)
 {
     ACT_AUTOFREE char *port = act_sprintf("%d", choose_port());
     ACT_AUTOFREE char *pid = act_sprintf("%d", (int)getpid());
-    ACT_AUTOFREE char *grace = act_sprintf("%d", ABORT_GRACE_S);
 
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     setenv("MASTER_PORT", port, 1);
     setenv(ENV_SUPERVISOR, pid, 1);
-    /* Open MPI 4 and 5: time for the other ranks to save something before they are killed */
-    setenv("OMPI_MCA_odls_base_sigkill_timeout", grace, 0);
-    setenv("PRTE_MCA_odls_base_sigkill_timeout", grace, 0);
 }
 
 static int start_ranks(struct supervisor *s, struct act_error *err)
@@ -189,7 +185,8 @@ static int start_ranks(struct supervisor *s, struct act_error *err)
     }
     if (rc == 0) {
         int fd = alone ? -1 : node_open_log(&s->node, RUN_DIR_SYSTEM "/mpirun.txt");
-        s->main_pid = child_start(&(struct child){.argv = (const char *const *)argv.v, .out_fd = fd});
+        s->main_pid =
+            child_start(&(struct child){.argv = (const char *const *)argv.v, .out_fd = fd, .guarded = alone});
         if (s->main_pid < 0)
             rc = act_error_errno(err, errno, "cannot start '%s'", argv.v[0]);
         if (fd >= 0)
@@ -211,14 +208,30 @@ static int64_t abort_grace_ms(void)
                : ABORT_GRACE_S * 1000;
 }
 
+/* Asks all ranks to end; what is left when the time is up is killed. mpirun is left out: it would kill. A
+ * rank that mpirun starts from now on sees the file. */
+static void stop_ranks(struct supervisor *s)
+{
+    ACT_AUTOFREE char *path = node_path(&s->node, NODE_FILE_STOP);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        close(fd);
+    s->kill_at_ms = act_now_monotonic_ms() + abort_grace_ms();
+    if (node_world_size(&s->node) == 1)
+        kill(s->main_pid, SIGTERM);
+    else
+        child_signal_below(s->main_pid, SIGTERM);
+}
+
 static void abort_ranks(struct supervisor *s)
 {
     if (s->aborted)
         return;
     node_say("told to abort");
     s->aborted = true;
-    s->kill_at_ms = act_now_monotonic_ms() + abort_grace_ms();
-    kill(s->main_pid, SIGTERM);
+    if (!s->kill_at_ms)
+        stop_ranks(s);
 }
 
 static int64_t next_timeout_ms(const struct supervisor *s)
@@ -236,36 +249,53 @@ static void start_sending(struct supervisor *s)
     s->send_at_ms = act_now_monotonic_ms() + SEND_EVERY_MS;
 }
 
-static void on_timeout(struct supervisor *s)
+/* True when the ranks have ended by it. */
+static bool on_timeout(struct supervisor *s)
 {
     int64_t now = act_now_monotonic_ms();
 
     if (s->kill_at_ms && now >= s->kill_at_ms) {
         node_say("time is up: the ranks are killed");
         child_kill_all();
-    } else if (s->send_at_ms && now >= s->send_at_ms) {
-        start_sending(s);
+        s->main_status = SIGKILL;
+        return true;
     }
+    if (s->send_at_ms && now >= s->send_at_ms)
+        start_sending(s);
+    return false;
 }
 
-/* A rank has written something: perhaps that it has ended and keeps its node. */
+static void tell_kept(struct supervisor *s, const struct record *r)
+{
+    char what[400], reason[440];
+
+    record_describe(r, what, sizeof(what));
+    snprintf(reason, sizeof(reason), "kept after %s", what);
+    if (strcmp(reason, s->status.reason) == 0)
+        return;
+    set_reason(s, reason);
+    save_status(s);
+}
+
+/* A rank has written something: perhaps that it has failed, or that it keeps its node. */
 static void look_at_ranks(struct supervisor *s)
 {
-    char events[4096], what[400], reason[440];
+    char events[4096];
     struct record r;
 
     while (read(s->watch.extra_fd, events, sizeof(events)) > 0)
         continue;
     for (int rank = 0; rank < node_world_size(&s->node); rank++) {
-        if (!record_read(&s->node, rank, &r) || !r.kept)
+        if (!record_read(&s->node, rank, &r) || (!r.kept && !record_failed(&r)))
             continue;
-        record_describe(&r, what, sizeof(what));
-        snprintf(reason, sizeof(reason), "kept after %s", what);
-        if (strcmp(reason, s->status.reason) != 0) {
-            set_reason(s, reason);
-            save_status(s);
+        if (r.kept) {
+            tell_kept(s, &r);
+            return;
         }
-        return;
+        if (!s->kill_at_ms && node_world_size(&s->node) > 1) {
+            node_say("rank %d has failed: the others are told to end", rank);
+            stop_ranks(s);
+        }
     }
 }
 
@@ -273,11 +303,11 @@ static void watch_ranks(struct supervisor *s)
 {
     ACT_AUTOFREE char *dir = node_path(&s->node, RUN_DIR_RANKS);
 
-    if (!s->node.spec.sleep_if_fail && !s->node.spec.sleep_if_succeed)
-        return;
     s->watch.extra_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (s->watch.extra_fd >= 0)
-        inotify_add_watch(s->watch.extra_fd, dir, IN_MOVED_TO);
+    if (s->watch.extra_fd < 0 || inotify_add_watch(s->watch.extra_fd, dir, IN_MOVED_TO) < 0)
+        node_say("cannot watch '%s': %m", dir);
+    else
+        look_at_ranks(s); /* what was written before */
 }
 
 static void on_signal(struct supervisor *s, int sig)
@@ -301,7 +331,8 @@ static void wait_for_ranks(struct supervisor *s)
             look_at_ranks(s);
             break;
         default:
-            on_timeout(s);
+            if (on_timeout(s))
+                return;
             break;
         }
         if (child_reap(s->main_pid, &s->main_status))
@@ -326,19 +357,15 @@ static bool first_failure(const struct supervisor *s, struct record *out)
     return found;
 }
 
-/* A rank without an end: its agent was killed. -1: all have ended; -2: none was started. */
+/* The first rank that began and never said how it ended: its agent was killed. -1 when there is none. */
 static int find_lost_rank(const struct supervisor *s)
 {
     struct record r;
-    int started = 0, lost = -1;
 
-    for (int rank = 0; rank < node_world_size(&s->node); rank++) {
-        bool there = record_read(&s->node, rank, &r);
-        started += there;
-        if (lost < 0 && there && !r.ended_unix_ns)
-            lost = rank;
-    }
-    return started ? lost : -2;
+    for (int rank = 0; rank < node_world_size(&s->node); rank++)
+        if (record_read(&s->node, rank, &r) && !r.ended_unix_ns)
+            return rank;
+    return -1;
 }
 
 static void finish_without_record(struct supervisor *s)

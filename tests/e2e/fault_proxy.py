@@ -32,8 +32,8 @@ def answer(status, code="Injected", headers=(), **rule):
     body = f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>made up\nRequestId:1</Message></Error>'
 
     def act(exchange):
-        exchange.reply(status, {"Content-Type": "application/xml", "x-ms-request-id": "injected-request-id",
-                                **dict(headers)}, body.encode())
+        exchange.reply(status, {"Content-Type": "application/xml", "x-ms-error-code": code,
+                                "x-ms-request-id": "injected-request-id", **dict(headers)}, body.encode())
     return Rule(act, **rule)
 
 

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from fault_proxy import answer, change_body, cut, truncate
+from fault_proxy import Rule, answer, change_body, cut, truncate
 
 QUICK = {"ACT_MAX_RETRIES": "2"}
 BIG = os.urandom(20_000_000)
@@ -147,7 +147,6 @@ def test_source_that_changes_while_it_is_read(act, azure, proxy, data):
     def overwrite(exchange):
         azure.put("data/big.bin", b"new" * 5_000_000)
         exchange.reply(*exchange.forward())
-    from fault_proxy import Rule
     proxy.add(Rule(overwrite, method="GET", path="/data/big.bin", skip=1))
     result = act.run("d", "data/big.bin", status=None, env=QUICK)
     path = act.project / "data/big.bin"
@@ -158,7 +157,8 @@ def test_source_that_changes_while_it_is_read(act, azure, proxy, data):
 
 
 @pytest.mark.parametrize("body", [b"", b"<EnumerationResults>", b"not xml at all", b"<?xml version='1.0'?><!DOCTYPE x [<!ENTITY a 'b'>"
-                                  b"]><EnumerationResults>&a;</EnumerationResults>", b"<a>" * 100_000])
+                                  b"]><EnumerationResults>&a;</EnumerationResults>", b"<a>" * 100_000],
+                         ids=["nothing", "no end", "no XML", "entities", "deep"])
 def test_broken_listing_is_never_an_empty_one(act, azure, proxy, data, body):
     proxy.add(change_body(lambda _: body, method="GET", path="comp=list", times=None))
     act.fail("ls", "data/", status=(1, 5), env=QUICK)
@@ -297,9 +297,13 @@ def test_full_disk(act, azure, proxy, data, tiny_disk):
     azure.put("output/big.bin", BIG)
     act.env["ACT_HOME"] = str(tiny_disk / "home")
     act.home = tiny_disk / "home"
+    act.fail("d", "output/big.bin", match="(?i)no space", status=None)
+    assert not [p for p in tiny_disk.rglob("*") if p.is_file()]
     act.write("noise.bin", BIG)
     act.fail("init", match="(?i)no space", status=None)
     (act.project / "noise.bin").unlink()
+    (act.project / "output").unlink()
+    act.cluster("aml", folders=())
     run = act.finish("true", before=("-n", "1"))
     filler = tiny_disk / "filler"
     with open(filler, "wb") as f:
@@ -317,7 +321,6 @@ def test_full_disk(act, azure, proxy, data, tiny_disk):
 def test_interrupted_upload_can_simply_be_run_again(act, azure, proxy, data):
     act.write("data/huge.bin", BIG * 2)
     stall = threading.Event()
-    from fault_proxy import Rule
     proxy.add(Rule(lambda e: stall.wait(30), method="PUT", path="comp=block&", skip=2, times=None))
     client = act.start("u", "data/huge.bin")
     act.until(lambda: sum("comp=block" in p for _, p in proxy.seen) >= 3, "blocks are under way")

@@ -1,0 +1,230 @@
+/* proc_test.c - children: output, status, time limit, daemons. */
+#include "unit/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "proc/proc.h"
+
+static char *dir;
+
+static int run_shell(const char *script, int timeout_s, size_t max, char **out, int *status,
+                     struct act_error *err)
+{
+    struct act_strv argv = {0};
+
+    act_strv_push(&argv, "sh");
+    act_strv_push(&argv, "-c");
+    act_strv_push(&argv, script);
+    int rc = proc_run(argv.v, timeout_s, max, out, status, err);
+    act_strv_release(&argv);
+    return rc;
+}
+
+static void test_run(void **state)
+{
+    static const struct {
+        const char *script;
+        int timeout_s;
+        size_t max;
+        int rc;
+        const char *out;
+        int exit_status, signal;
+    } rows[] = {
+        {"echo hi", 0, 100, 0, "hi\n", 0, 0},
+        {"printf 12345", 0, 5, 0, "12345", 0, 0},
+        {"printf 123456", 0, 5, -ACT_FAIL, NULL, 0, 0},
+        {"while :; do echo y; done", 0, 1000, -ACT_FAIL, NULL, 0, 0},
+        {"exit 7", 60, 100, 0, "", 7, 0},
+        {"kill -KILL $$", 60, 100, 0, "", 0, SIGKILL},
+        {"sleep 1000 & sleep 1000", 1, 100, -ACT_TIMEOUT, NULL, 0, 0},
+        {"cat", 60, 100, 0, "", 0, 0},                                    /* input is empty */
+        {"sleep 1000 & echo $! > $P; echo up", 60, 100, 0, "up\n", 0, 0}, /* a grandchild keeps stdout open */
+        {"trap '' TERM; sleep 1000", 1, 100, -ACT_TIMEOUT, NULL, 0, 0},
+    };
+
+    (void)state;
+    ACT_AUTOFREE char *pid_path = act_path_join(dir, "grandchild");
+    setenv("P", pid_path, 1);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *out = NULL;
+        struct act_error err = {0};
+        int status = -1;
+        int rc = run_shell(rows[i].script, rows[i].timeout_s, rows[i].max, &out, &status, &err);
+        if (rc != rows[i].rc)
+            fail_msg("%s: %d %s", rows[i].script, rc, err.text);
+        if (rc < 0) {
+            assert_null(out);
+            continue;
+        }
+        assert_string_equal(out, rows[i].out);
+        assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : 0, rows[i].signal);
+        assert_int_equal(WIFEXITED(status) ? WEXITSTATUS(status) : 0, rows[i].exit_status);
+    }
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error err;
+    assert_ok(act_file_read(pid_path, 100, &text, NULL, &err), err);
+    assert_int_equal(kill(atoi(text), SIGKILL), 0);
+}
+
+static void test_run_missing(void **state)
+{
+    char name[] = "no-such-program-xyz";
+    char *argv[] = {name, NULL};
+    char *out = NULL;
+    struct act_error err;
+    int status;
+
+    (void)state;
+    assert_int_equal(proc_run(argv, 1, 10, &out, &status, &err), -ACT_NOT_FOUND);
+    assert_non_null(strstr(err.text, "'no-such-program-xyz'"));
+    assert_null(out);
+}
+
+/* Signals that this process ignores or blocks must not be so in the child. */
+static void test_run_signals(void **state)
+{
+    ACT_AUTOFREE char *out = NULL;
+    struct act_error err;
+    sigset_t set, old;
+    int status;
+
+    (void)state;
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigprocmask(SIG_BLOCK, &set, &old);
+    assert_ok(run_shell("kill -TERM $$; echo not reached", 60, 100, &out, &status, &err), err);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    assert_true(WIFSIGNALED(status));
+    assert_string_equal(out, "");
+}
+
+static char *wait_file(const char *path)
+{
+    for (int i = 0; i < 20000; i++) {
+        char *text = NULL;
+        if (act_file_read(path, 10000, &text, NULL, NULL) == 0 && strstr(text, "end\n"))
+            return text;
+        free(text);
+        nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+    }
+    fail_msg("the daemon does not write '%s'", path);
+    return NULL;
+}
+
+static void test_daemon(void **state)
+{
+    ACT_AUTOFREE char *log = act_path_join(dir, "log");
+    ACT_AUTOFREE char *lock = act_path_join(dir, "lock");
+    struct act_strv argv = {0};
+    struct act_error err;
+    pid_t pid = 0;
+
+    (void)state;
+    int fd = act_lock(lock, false, &err);
+    assert_true(fd >= 0);
+    int other = open("/dev/null", O_RDONLY); /* not close-on-exec: must not reach the daemon */
+    act_strv_push(&argv, "sh");
+    act_strv_push(&argv, "-c");
+    act_strv_pushf(&argv,
+                   "pwd; readlink /proc/self/fd/0; echo to stderr >&2; ls /proc/$$/fd | tr '\\n' ' '; echo; "
+                   "echo pid $$ sid $(cut -d' ' -f6 /proc/$$/stat); test -e /proc/$$/fd/%d && echo kept; "
+                   "test -e /proc/$$/fd/%d && echo leaked; echo end; read x < %s/fifo",
+                   fd, other, dir);
+    ACT_AUTOFREE char *fifo = act_path_join(dir, "fifo");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    assert_ok(proc_daemon(argv.v, log, fd, &pid, &err), err);
+    act_strv_release(&argv);
+    close(fd);
+    close(other);
+
+    ACT_AUTOFREE char *text = wait_file(log);
+    ACT_AUTOFREE char *own = act_sprintf("pid %d sid ", (int)pid);
+    assert_non_null(strstr(text, "/\n/dev/null\nto stderr\n"));
+    assert_non_null(strstr(text, own));
+    assert_non_null(strstr(text, "kept\n"));
+    assert_null(strstr(text, "leaked\n"));
+    assert_int_equal(act_lock(lock, false, &err), -ACT_TEMPORARY); /* it holds the lock */
+    assert_int_equal(waitpid(pid, NULL, 0), -1);                   /* it is not our child */
+    int gate = open(fifo, O_WRONLY | O_CLOEXEC);
+    close(gate);
+    fd = act_lock(lock, true, &err); /* free when it has ended */
+    assert_true(fd >= 0);
+    close(fd);
+}
+
+static void test_daemon_fails(void **state)
+{
+    ACT_AUTOFREE char *log = act_path_join(dir, "log2");
+    ACT_AUTOFREE char *bad_log = act_path_join(dir, "none/log");
+    char missing[] = "/no/such/program", sh[] = "true";
+    struct act_error err;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(proc_daemon((char *[]){missing, NULL}, log, -1, &pid, &err), -ACT_NOT_FOUND);
+    assert_non_null(strstr(err.text, "'/no/such/program'"));
+    assert_int_equal(proc_daemon((char *[]){dir, NULL}, log, -1, &pid, &err), -ACT_DENIED);
+    assert_true(proc_daemon((char *[]){sh, NULL}, bad_log, -1, &pid, &err) < 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombies */
+}
+
+static void test_find(void **state)
+{
+    ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
+    ACT_AUTOFREE char *program = act_path_join(dir, "only-here");
+    ACT_AUTOFREE char *self = NULL;
+    ACT_AUTOFREE char *found = NULL;
+    struct act_error err;
+
+    (void)state;
+    assert_ok(act_file_write(program, "#!/bin/sh\n", 10, 0755, &err), err);
+    assert_ok(proc_find_sibling("proc_test", &self, &err), err);
+    assert_int_equal(proc_find_sibling("only-here", &found, &err), -ACT_NOT_FOUND);
+    setenv("PATH", dir, 1);
+    assert_ok(proc_find_sibling("only-here", &found, &err), err);
+    assert_string_equal(found, program);
+    assert_int_equal(chmod(program, 0644), 0);
+    assert_null(proc_find_in_path("only-here"));
+    setenv("PATH", old, 1);
+}
+
+static int make_dir(void **state)
+{
+    (void)state;
+    dir = act_strdup("/tmp/act-proc-test.XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    int rc = act_remove_tree(dir, &err);
+    free(dir);
+    return rc;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_run),          cmocka_unit_test(test_run_missing),
+        cmocka_unit_test(test_run_signals),  cmocka_unit_test(test_daemon),
+        cmocka_unit_test(test_daemon_fails), cmocka_unit_test(test_find),
+    };
+
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

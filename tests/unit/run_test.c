@@ -1,0 +1,306 @@
+/* run_test.c - states, ids, masks, the GPU arithmetic, run.json and status.json. */
+#include "unit/test.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "run/run.h"
+
+static void test_states(void **state)
+{
+    static const enum run_state final[] = {RUN_COMPLETED, RUN_FAILED, RUN_CANCELED};
+
+    (void)state;
+    for (int s = RUN_QUEUED; s <= RUN_UNKNOWN; s++)
+        assert_int_equal(run_state_from_name(run_state_name((enum run_state)s)), s);
+    for (size_t i = 0; i < COUNT(final); i++)
+        assert_true(run_state_is_final(final[i]));
+    assert_false(run_state_is_final(RUN_UNKNOWN));
+    assert_int_equal(run_state_from_name("running"), RUN_UNKNOWN);
+    assert_int_equal(run_state_from_name(NULL), RUN_UNKNOWN);
+}
+
+static void test_shape(void **state)
+{
+    static const struct {
+        int64_t num_gpu;
+        int per_node;
+        bool multi;
+        int rc, nodes, procs, gpus;
+    } rows[] = {
+        {0, 4, true, 0, 1, 1, 0},
+        {0, 4, false, 0, 1, 1, 0},
+        {1, 4, true, 0, 1, 1, 1},
+        {3, 4, true, 0, 1, 3, 3},
+        {4, 4, true, 0, 1, 4, 4},
+        {8, 4, true, 0, 2, 4, 4},
+        {64, 8, true, 0, 8, 8, 8},
+        {3, 4, false, 0, 1, 1, 3},
+        {8, 4, false, 0, 2, 1, 4},
+        {5, 1, true, 0, 5, 1, 1},
+        {5, 4, true, -ACT_USAGE, 0, 0, 0},
+        {6, 4, false, -ACT_USAGE, 0, 0, 0},
+        {-1, 4, true, -ACT_USAGE, 0, 0, 0},
+        {1, 0, true, -ACT_USAGE, 0, 0, 0},
+        {INT64_MAX, 4, true, -ACT_USAGE, 0, 0, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct run_shape shape = {0};
+        struct act_error err;
+        assert_int_equal(run_shape_of(rows[i].num_gpu, rows[i].per_node, rows[i].multi, &shape, &err),
+                         rows[i].rc);
+        assert_int_equal(shape.nodes, rows[i].nodes);
+        assert_int_equal(shape.procs_per_node, rows[i].procs);
+        assert_int_equal(shape.gpus_per_node, rows[i].gpus);
+    }
+    struct run_shape shape;
+    struct act_error err;
+    assert_int_equal(run_shape_of(6, 4, true, &shape, &err), -ACT_USAGE);
+    assert_non_null(strstr(err.text, "use -n 4 or -n 8"));
+}
+
+static void test_ids(void **state)
+{
+    static const struct {
+        const char *id;
+        bool valid;
+    } rows[] = {
+        {"exp_1700000000_0123abcd", true},  {"a_1_00000000", true},
+        {"a-b_c_1_00000000", true},         {"_x_1_00000000", true},
+        {"exp_1700000000_0123ABCD", false}, {"exp_1700000000_0123abc", false},
+        {"exp__0123abcd", false},           {"_1_00000000", false},
+        {"exp_17x_0123abcd", false},        {"-x_1_00000000", false},
+        {"a/b_1_00000000", false},          {"../x_1_00000000", false},
+        {"a b_1_00000000", false},          {"", false},
+        {"exp-1700000000-0123abcd", false}, {"ex\xc3\xa4_1_00000000", false},
+    };
+    static const struct {
+        const char *experiment, *prefix;
+    } names[] = {
+        {"jan", "jan_1700000000_"},   {"a b/c.d", "a-b-c-d_1700000000_"}, {"", "run_1700000000_"},
+        {"--rm", "_-rm_1700000000_"}, {"\xc3\xa4", "_-_1700000000_"},
+    };
+    char wide[1000];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (run_id_valid(rows[i].id) != rows[i].valid)
+            fail_msg("'%s'", rows[i].id);
+    for (size_t i = 0; i < COUNT(names); i++) {
+        ACT_AUTOFREE char *id = run_id_new(names[i].experiment, 1700000000);
+        ACT_AUTOFREE char *other = run_id_new(names[i].experiment, 1700000000);
+        assert_true(act_starts_with(id, names[i].prefix));
+        assert_true(run_id_valid(id));
+        assert_string_not_equal(id, other);
+    }
+    memset(wide, 'x', sizeof(wide) - 1);
+    wide[sizeof(wide) - 1] = '\0';
+    ACT_AUTOFREE char *id = run_id_new(wide, INT64_MAX);
+    assert_true(run_id_valid(id));
+}
+
+static void test_masks(void **state)
+{
+    static const struct {
+        const char *name;
+        bool secret;
+    } rows[] = {
+        {"WANDB_API_KEY", true},     {"HF_TOKEN", true},      {"my_password", true},
+        {"AZURE_STORAGE_SAS", true}, {"CLIENT_SECRET", true}, {"AZURE_STORAGE_CONNECTION_STRING", true},
+        {"GIT_CREDENTIALS", true},   {"PATH", false},         {"OMP_NUM_THREADS", false},
+        {"NCCL_DEBUG", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_string_equal(run_env_shown(rows[i].name, "value"), rows[i].secret ? "***" : "value");
+}
+
+static struct run_spec full_spec(void)
+{
+    struct run_spec spec = {
+        .id = act_strdup("exp_1700000000_0123abcd"),
+        .experiment = act_strdup("exp"),
+        .cluster = act_strdup("local"),
+        .platform = act_strdup("local"),
+        .project_root = act_strdup("/tmp/non-utf8-\xff"),
+        .created_unix_s = 1700000000,
+        .package_store = act_strdup("blob:acct/cont"),
+        .package_key = act_strdup("code/x.zip"),
+        .package_bytes = 42,
+        .nodes = 2,
+        .procs_per_node = 4,
+        .gpus_per_node = 4,
+        .compile_args = act_strdup(""),
+        .sleep_if_fail = true,
+        .resubmit_of = act_strdup("exp_1600000000_0123abcd"),
+        .config = json_pack("{s:s}", "key", "value"),
+    };
+
+    memset(spec.package_sha256, 'a', ACT_SHA256_HEX - 1);
+    act_strv_push(&spec.argv, "python");
+    act_strv_push(&spec.argv, "");
+    act_strv_push(&spec.argv, "\xff\xfe");
+    act_strv_push(&spec.argv, "a\nb");
+    spec.folders = act_calloc(2, sizeof(*spec.folders));
+    spec.n_folders = 2;
+    spec.folders[0] = (struct run_folder){act_strdup("data"), act_strdup("folder:/s"), act_strdup("p/q"),
+                                          act_strdup("/s/p/q"), RUN_FOLDER_RO_MOUNT};
+    spec.folders[1] = (struct run_folder){act_strdup("output"), act_strdup("blob:a/c"), act_strdup("o"), NULL,
+                                          RUN_FOLDER_UPLOAD};
+    run_spec_add_env(&spec, "A", "1 2");
+    run_spec_add_env(&spec, "B", "");
+    return spec;
+}
+
+static void test_spec_round_trip(void **state)
+{
+    struct run_spec spec = full_spec(), back;
+    struct act_error err;
+    char path[] = "/tmp/act-run-test.XXXXXX";
+    struct stat st;
+
+    (void)state;
+    close(mkstemp(path));
+    assert_ok(run_spec_write(&spec, path, &err), err);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_ok(run_spec_read(path, &back, &err), err);
+    unlink(path);
+
+    CODEC_AUTOJSON json_t *a = run_spec_to_json(&spec);
+    CODEC_AUTOJSON json_t *b = run_spec_to_json(&back);
+    assert_true(json_equal(a, b));
+    assert_int_equal(back.argv.n, 4);
+    assert_string_equal(back.argv.v[2], "\xff\xfe");
+    assert_string_equal(back.project_root, "/tmp/non-utf8-\xff");
+    assert_string_equal(back.compile_args, "");
+    assert_null(back.folders[1].link);
+    assert_int_equal(back.folders[1].mode, RUN_FOLDER_UPLOAD);
+    assert_true(back.sleep_if_fail);
+    assert_false(back.sleep_if_succeed);
+    run_spec_release(&back);
+    run_spec_release(&spec);
+}
+
+/* Every row spoils one member of a good specification. */
+static void test_spec_refused(void **state)
+{
+    static const struct {
+        const char *change; /* JSON object merged into the good one; null removes */
+        const char *text;
+    } rows[] = {
+        {"{\"version\": 2}", "has version 2"},
+        {"{\"version\": null}", "'version'"},
+        {"{\"id\": \"../x\"}", "'id'"},
+        {"{\"id\": 7}", "'id'"},
+        {"{\"experiment\": null}", "'experiment'"},
+        {"{\"command\": []}", "'command'"},
+        {"{\"command\": \"ls\"}", "'command'"},
+        {"{\"command\": [1]}", "'command'"},
+        {"{\"command\": [\"a\\u0000b\"]}", "'command'"},
+        {"{\"nodes\": 0}", "'nodes'"},
+        {"{\"nodes\": 1.5}", "'nodes'"},
+        {"{\"processes_per_node\": 100000}", "'processes_per_node'"},
+        {"{\"gpus_per_node\": -1}", "'gpus_per_node'"},
+        {"{\"package_sha256\": \"abc\"}", "'package_sha256'"},
+        {"{\"package_bytes\": -1}", "'package_bytes'"},
+        {"{\"folders\": {}}", "'folders'"},
+        {"{\"folders\": [{}]}", "folder 1: "},
+        {"{\"folders\": [{\"name\": \"..\", \"store\": \"s\", \"path\": \"p\", \"mode\": \"upload\"}]}",
+         "'name'"},
+        {"{\"folders\": [{\"name\": \"a/b\", \"store\": \"s\", \"path\": \"p\", \"mode\": \"upload\"}]}",
+         "'name'"},
+        {"{\"folders\": [{\"name\": \"a\", \"store\": \"s\", \"path\": \"p\", \"mode\": \"x\"}]}", "'mode'"},
+        {"{\"folders\": [{\"name\": \"a\", \"store\": \"s\", \"path\": \"p\", \"link\": \"r\", \"mode\": "
+         "\"upload\"}]}",
+         "'link'"},
+        {"{\"env\": [{\"name\": \"A=B\", \"value\": \"\"}]}", "'env'"},
+        {"{\"env\": [{\"name\": \"A\"}]}", "variable 1: "},
+        {"{\"sleep_if_fail\": 1}", "'sleep_if_fail'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct run_spec spec = full_spec(), back = {0};
+        CODEC_AUTOJSON json_t *json = run_spec_to_json(&spec);
+        CODEC_AUTOJSON json_t *change = json_loads(rows[i].change, JSON_ALLOW_NUL, NULL);
+        struct act_error err = {0};
+        assert_non_null(change);
+        json_object_update(json, change);
+        assert_true(run_spec_from_json(json, &back, &err) < 0);
+        if (!strstr(err.text, rows[i].text))
+            fail_msg("%s: %s", rows[i].change, err.text);
+        run_spec_release(&spec);
+    }
+    struct run_spec spec = full_spec(), back;
+    CODEC_AUTOJSON json_t *json = run_spec_to_json(&spec);
+    struct act_error err;
+    json_object_set_new(json, "from_the_future", json_true());
+    assert_ok(run_spec_from_json(json, &back, &err), err);
+    run_spec_release(&back);
+    run_spec_release(&spec);
+    assert_int_equal(run_spec_read("/nonexistent/run.json", &back, &err), -ACT_NOT_FOUND);
+}
+
+static void test_status(void **state)
+{
+    struct run_status status = {.state = RUN_FAILED,
+                                .started_unix_s = 10,
+                                .ended_unix_s = 20,
+                                .exit_status = 137,
+                                .failed_rank = 3,
+                                .attempt = 2,
+                                .reason = "said \xff"};
+    struct run_status back;
+    struct act_error err;
+    char dir[] = "/tmp/act-run-test.XXXXXX";
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    ACT_AUTOFREE char *path = act_path_join(dir, "status.json");
+    for (int s = RUN_QUEUED; s <= RUN_CANCELED; s++) {
+        status.state = (enum run_state)s;
+        assert_ok(run_status_write(path, &status, &err), err);
+        assert_ok(run_status_read(path, &back, &err), err);
+        assert_int_equal(back.state, s);
+    }
+    assert_int_equal(back.started_unix_s, 10);
+    assert_int_equal(back.ended_unix_s, 20);
+    assert_int_equal(back.exit_status, 137);
+    assert_int_equal(back.failed_rank, 3);
+    assert_int_equal(back.attempt, 2);
+    assert_string_equal(back.reason, "said ?");
+    assert_ok(act_file_write(path, "{\"state\": \"Running\", \"exit_status\": 9999}", 40, 0600, &err), err);
+    assert_true(run_status_read(path, &back, &err) < 0); /* torn: one byte short */
+
+    CODEC_AUTOJSON json_t *odd =
+        json_loads("{\"state\": 1, \"failed_rank\": \"x\", \"exit_status\": -5}", 0, NULL);
+    run_status_from_json(odd, &back);
+    assert_int_equal(back.state, RUN_UNKNOWN);
+    assert_int_equal(back.failed_rank, -1);
+    assert_int_equal(back.exit_status, 0);
+    assert_int_equal(back.attempt, 1);
+    assert_ok(act_remove_tree(dir, &err), err);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_shape),
+        cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_spec_round_trip),
+        cmocka_unit_test(test_spec_refused),
+        cmocka_unit_test(test_status),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

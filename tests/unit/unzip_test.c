@@ -1,0 +1,278 @@
+/* unzip_test.c - packages that come back as they were, and packages that want to do harm. Python makes them.
+ */
+#include "unit/test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "node/mpirun.h"
+#include "node/unzip.h"
+#include "proc/proc.h"
+
+static char *dir, *zip, *target;
+
+/* Runs Python with add(name, data, mode), patch(at, bytes) for the finished file, and find(bytes). */
+static void make_zip(const char *python)
+{
+    static const char before[] =
+        "import zipfile, sys, struct, warnings\n"
+        "warnings.simplefilter('ignore')\n"
+        "path = sys.argv[1]\n"
+        "z = zipfile.ZipFile(path, 'w')\n"
+        "def add(name, data='', mode=0o100644, system=3, method=8):\n"
+        "    i = zipfile.ZipInfo(); i.filename = name; i.create_system = system\n"
+        "    i.external_attr = mode << 16; i.compress_type = method; z.writestr(i, data)\n"
+        "def link(name, to): add(name, to, 0o120777)\n"
+        "def done():\n"
+        "    z.close(); return bytearray(open(path, 'rb').read())\n"
+        "def save(b): open(path, 'wb').write(b)\n";
+    struct act_strv argv = {0};
+    struct act_error err;
+    int status;
+
+    unlink(zip);
+    assert_ok(act_remove_tree(target, &err), err);
+    act_strv_push(&argv, "/usr/bin/python3");
+    act_strv_push(&argv, "-c");
+    act_strv_pushf(&argv, "%s%s\nz.close()\n", before, python);
+    act_strv_push(&argv, zip);
+    assert_ok(proc_run(argv.v, 60, 1 << 16, NULL, &status, &err), err);
+    assert_int_equal(status, 0);
+    act_strv_release(&argv);
+}
+
+static mode_t mode_of(const char *name)
+{
+    ACT_AUTOFREE char *path = act_path_join(target, name);
+    struct stat st;
+
+    assert_int_equal(lstat(path, &st), 0);
+    return st.st_mode;
+}
+
+static void assert_file(const char *name, const char *text)
+{
+    ACT_AUTOFREE char *path = act_path_join(target, name);
+    ACT_AUTOFREE char *found = NULL;
+    struct act_error err;
+
+    assert_ok(act_file_read(path, 1 << 24, &found, NULL, &err), err);
+    assert_string_equal(found, text);
+}
+
+static void test_tree_comes_back(void **state)
+{
+    char to[100], sha256[ACT_SHA256_HEX];
+    struct act_error err;
+
+    (void)state;
+    make_zip("add('a.txt', 'hello')\n"
+             "add('deep/er/b.sh', '#!/bin/sh', 0o100755)\n"
+             "add('stored', 'plain', method=0)\n"
+             "add('empty', '')\n"
+             "add('no-folder-entry/x', 'y')\n"
+             "add('ro/', '', 0o40555)\n"
+             "add('ro/file', 'in', 0o100444)\n"
+             "link('deep/up', '../a.txt')\n"
+             "link('deep/er/far', '../../ro/file')\n"
+             "link('dangling', 'data/later')\n"
+             "link('self', '.')\n"
+             "add('dos', 'x', 0, 0)\n"
+             "add('setuid', 'x', 0o104755)\n"
+             "add('new\\nline \\'q\\' \\u00e4', 'odd')\n"
+             "add('big', 'z' * 3000000)");
+    assert_ok(act_sha256_file(zip, sha256, &err), err);
+    assert_ok(node_unzip(zip, sha256, target, &err), err);
+    assert_file("a.txt", "hello");
+    assert_file("stored", "plain");
+    assert_file("empty", "");
+    assert_file("no-folder-entry/x", "y");
+    assert_file("ro/file", "in");
+    assert_file("deep/up", "hello");
+    assert_file("deep/er/far", "in");
+    assert_file("new\nline 'q' \xc3\xa4", "odd");
+    assert_int_equal(mode_of("a.txt"), S_IFREG | 0644);
+    assert_int_equal(mode_of("deep/er/b.sh"), S_IFREG | 0755);
+    assert_int_equal(mode_of("ro"), S_IFDIR | 0755);
+    assert_int_equal(mode_of("ro/file"), S_IFREG | 0444);
+    assert_int_equal(mode_of("dos"), S_IFREG | 0644);
+    assert_int_equal(mode_of("setuid"), S_IFREG | 0755);
+    assert_true(S_ISLNK(mode_of("dangling")));
+    ACT_AUTOFREE char *link = act_path_join(target, "dangling");
+    ssize_t n = readlink(link, to, sizeof(to));
+    assert_int_equal(n, 10);
+    ACT_AUTOFREE char *big = act_path_join(target, "big");
+    struct stat st;
+    assert_int_equal(stat(big, &st), 0);
+    assert_int_equal(st.st_size, 3000000);
+}
+
+static void test_hostile(void **state)
+{
+    static const struct {
+        const char *python, *text;
+    } rows[] = {
+        {"add('/tmp/act-evil', 'x')", "leads out of the target"},
+        {"add('../evil', 'x')", "leads out of the target"},
+        {"add('a/../../evil', 'x')", "leads out of the target"},
+        {"add('a//b', 'x')", "leads out of the target"},
+        {"add('./a', 'x')", "leads out of the target"},
+        {"link('l', '/etc')", "link that leads out"},
+        {"link('l', '..')", "link that leads out"},
+        {"link('a/l', '../..')", "link that leads out"},
+        {"link('l', 'a/../../x')", "link that leads out"},
+        {"link('d/one', '..'); link('two', 'd/one/../evil')", "link that leads out"},
+        {"link('l', '')", "impossible length"},
+        {"link('l', 'x' * 5000)", "impossible length"},
+        {"link('l', 'a\\0b')", "impossible name"},
+        {"link('l', 'sub'); add('l/evil', 'x')", "something else besides"},
+        {"add('l/evil', 'x'); link('l', 'sub')", "something else besides"},
+        {"add('f', '1'); add('f', '2')", "appears twice"},
+        {"add('f', '1'); add('f/g', '2')", "cannot make"},
+        {"add('f/', '', 0o40755); add('f', '1')", "appears twice"},
+        {"add('dev', '', 0o020666)", "neither a file nor a folder nor a link"},
+        {"add('fifo', '', 0o010666)", "neither a file nor a folder nor a link"},
+        {"add('x', '', 0o40755)", "does not know whether it is a folder"},
+        {"add('x/', 'data', 0o100644)", "does not know whether it is a folder"},
+        {"add('n' * 300, 'x')", "File name too long"},
+        {"save(b'')", "no zip file"},
+        {"z.close(); save(b'not a zip at all, not at all')", "no zip file"},
+        {"add('a', 'x' * 1000); b = done(); save(b[:len(b) // 2])", "no zip file"},
+        {"add('enc', 'x'); b = done(); at = b.find(b'PK\\x01\\x02'); b[at + 8] |= 1; save(b)",
+         "is encrypted"},
+        {"add('crc', 'x' * 50, method=0); b = done(); b[b.find(b'xxx')] = 121; save(b)", "checksum"},
+        {"add('bits', 'abc' * 5000); b = done(); b[45] ^= 0x55; b[50] ^= 0x55; save(b)", "is damaged"},
+        {"add('bomb', 'x'); b = done(); at = b.find(b'PK\\x01\\x02')\n"
+         "b[at + 24:at + 28] = struct.pack('<I', 0xfffffff0); save(b)",
+         "bomb"},
+        {"add('name', 'x'); b = done().replace(b'name', b'na\\0e'); save(b)", "leads out of the target"},
+        {"add('m', 'x'); b = done(); at = b.find(b'PK\\x01\\x02'); b[8] = b[at + 10] = 99; save(b)",
+         "not known here"},
+        {"add('toc', 'x'); add('toc2', 'y'); b = done(); at = b.rfind(b'PK\\x01\\x02'); b[at] = 0; save(b)",
+         "table of contents is damaged"},
+        {"z.close(); b = bytearray(open(path, 'rb').read()); b = b'junk' + b; save(b)", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct act_error err = {0};
+        make_zip(act_starts_with(rows[i].python, "save(b'')") ? "z.close = lambda: None\nsave(b'')"
+                                                              : rows[i].python);
+        int rc = node_unzip(zip, NULL, target, &err);
+        if (!rows[i].text)
+            continue; /* either way, as long as nothing breaks */
+        if (rc == 0 || !strstr(err.text, rows[i].text))
+            fail_msg("%s: %d %s", rows[i].python, rc, rc ? err.text : "");
+        ACT_AUTOFREE char *evil = act_path_join(dir, "evil");
+        assert_int_equal(access(evil, F_OK), -1);
+        assert_int_equal(access("/tmp/act-evil", F_OK), -1);
+    }
+}
+
+/* Declared sizes that lie, in the entry and in the table of contents alike. */
+static void test_sizes_that_lie(void **state)
+{
+    static const long lies[] = {1, 999, 1001, 100000};
+    struct act_error err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(lies); i++) {
+        ACT_AUTOFREE char *python =
+            act_sprintf("add('lie', 'x' * 1000); b = done(); at = b.find(b'PK\\x01\\x02')\n"
+                        "b[22:26] = b[at + 24:at + 28] = struct.pack('<I', %ld); save(b)",
+                        lies[i]);
+        make_zip(python);
+        if (node_unzip(zip, NULL, target, &err) == 0 || !strstr(err.text, "'lie' is "))
+            fail_msg("%ld: %s", lies[i], err.text);
+    }
+}
+
+static void test_disk_is_too_small(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    make_zip("import io\n"
+             "for i in range(300): add('f%d' % i, '')\n"
+             "b = done(); at = b.find(b'PK\\x01\\x02')\n"
+             "while at >= 0:\n"
+             "    b[at + 24:at + 28] = struct.pack('<I', 0xfffffff0); at = b.find(b'PK\\x01\\x02', at + 1)\n"
+             "save(b)");
+    int rc = node_unzip(zip, NULL, target, &err);
+    assert_true(rc < 0); /* 1.2 TiB declared; where that fits, the first entry is found out */
+}
+
+static void test_checksum(void **state)
+{
+    char wrong[ACT_SHA256_HEX];
+    struct act_error err;
+
+    (void)state;
+    make_zip("add('a', 'b')");
+    memset(wrong, '0', ACT_SHA256_HEX - 1);
+    wrong[ACT_SHA256_HEX - 1] = '\0';
+    assert_true(node_unzip(zip, wrong, target, &err) < 0);
+    assert_non_null(strstr(err.text, "cannot unpack 'p.zip': its SHA-256 is "));
+    assert_int_equal(access(target, F_OK), -1);
+    unlink(zip);
+    assert_int_equal(node_unzip(zip, wrong, target, &err), -ACT_NOT_FOUND);
+}
+
+static void test_mpirun_version(void **state)
+{
+    static const struct {
+        const char *text;
+        int major;
+    } rows[] = {
+        {"mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/\n", 4},
+        {"mpirun (Open MPI) 5.0.3\n", 5},
+        {"mpiexec (OpenRTE) 3.1.0\n", 3},
+        {"HYDRA build details:\n    Version: 4.0\n", 0},
+        {"", 0},
+        {"mpirun (Open MPI) x", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_int_equal(mpirun_major_version(rows[i].text), rows[i].major);
+}
+
+static int make_dir(void **state)
+{
+    (void)state;
+    dir = act_strdup("/tmp/act-unzip-test.XXXXXX");
+    if (!mkdtemp(dir))
+        return -1;
+    zip = act_path_join(dir, "p.zip");
+    target = act_path_join(dir, "target");
+    return 0;
+}
+
+static int remove_dir(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    int rc = act_remove_tree(dir, &err);
+    free(dir);
+    free(zip);
+    free(target);
+    return rc;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tree_comes_back), cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_sizes_that_lie),  cmocka_unit_test(test_disk_is_too_small),
+        cmocka_unit_test(test_checksum),        cmocka_unit_test(test_mpirun_version),
+    };
+
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
