@@ -47,6 +47,17 @@ static void explain(const struct package_list *list)
     printf("%zu entries, %s before compression\n", list->n, size);
 }
 
+/* Sockets, pipes and devices are not left out by anybody's wish: say so. */
+static void mention_special_files(const struct package_list *list)
+{
+    static const char *const kinds[] = {"socket", "pipe", "device"};
+
+    for (size_t i = 0; i < list->n_left_out; i++)
+        for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+            if (strcmp(list->left_out[i].rule, kinds[k]) == 0)
+                act_note("left out: '%s' is a %s", list->left_out[i].path, kinds[k]);
+}
+
 int cmd_init(struct cli *cli, struct act_error *err)
 {
     struct flow_init io = {.dry_run = cli->options.dry_run};
@@ -58,6 +69,7 @@ int cmd_init(struct cli *cli, struct act_error *err)
     } else if (rc == 0) {
         act_size_to_text(io.package.bytes, size);
         puts(io.package.sha256);
+        mention_special_files(&io.list);
         act_note("%zu entries, %s; %s", io.list.n, size,
                  io.uploaded    ? "uploaded"
                  : io.published ? "the store had it already"

@@ -18,6 +18,7 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
 {
     struct flow_table table = {.cluster = cli->options.cluster,
                                .state = state,
+                               .with_spec = cli->options.json,
                                .max = cli->options.max >= 0 ? cli->options.max
                                       : state               ? 0
                                                             : DEFAULT_MAX};

@@ -13,31 +13,16 @@ static void push_override(struct config_override *list, size_t *n, const char *k
         list[(*n)++] = (struct config_override){.key = key, .value = value, .flag = flag};
 }
 
-/* A string as a YAML scalar that is a string in any case: in single quotes. */
-static char *yaml_quoted(const char *text)
-{
-    struct act_buf b = {0};
-
-    if (!text)
-        return NULL;
-    act_buf_addc(&b, '\'');
-    for (; *text; text++)
-        act_buf_adds(&b, *text == '\'' ? "''" : (char[2]){*text, '\0'});
-    act_buf_addc(&b, '\'');
-    return act_buf_steal(&b);
-}
-
 int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     ACT_AUTOFREE char *num_gpu = o->num_gpu >= 0 ? act_sprintf("%lld", (long long)o->num_gpu) : NULL;
-    ACT_AUTOFREE char *compile_args = yaml_quoted(o->compile_args);
     struct config_override overrides[3];
     size_t n = 0;
 
     push_override(overrides, &n, "num_gpu", num_gpu, "-n");
     push_override(overrides, &n, "multi_process", o->single ? "false" : NULL, "-single");
-    push_override(overrides, &n, "compile_args", compile_args, "-ca");
+    push_override(overrides, &n, "compile_args", o->compile_args, "-ca");
     struct config_request request = {.cluster = cluster,
                                      .params = (const char *const *)o->params.v,
                                      .overrides = overrides,

@@ -122,10 +122,7 @@ json_t *cli_run_json(const struct flow_run *run)
     set_text(j, "cluster", run->row.cluster);
     set_text(j, "platform", run->row.platform);
     set_text(j, "project", run->row.project);
-    if (run->spec.argv.n)
-        json_object_set_new(j, "command", codec_json_strv_new(&run->spec.argv));
-    else
-        set_text(j, "command_line", run->row.command);
+    json_object_set_new(j, "command", codec_json_strv_new(&run->spec.argv));
     json_object_set_new(j, "num_gpu", json_integer(run->row.num_gpu));
     set_time(j, "created", run->row.created_unix_s);
     set_time(j, "started", s->started_unix_s);
@@ -134,13 +131,11 @@ json_t *cli_run_json(const struct flow_run *run)
     json_object_set_new(j, "exit_status", has_status ? json_integer(s->exit_status) : json_null());
     json_object_set_new(j, "failed_rank", s->failed_rank >= 0 ? json_integer(s->failed_rank) : json_null());
     set_text(j, "reason", s->reason);
-    if (run->spec.id) {
-        set_text(j, "package", run->spec.package_sha256);
-        set_text(j, "package_key", run->spec.package_key);
-        set_text(j, "resubmit_of", run->spec.resubmit_of);
-        json_object_set_new(j, "nodes", json_integer(run->spec.nodes));
-        json_object_set_new(j, "processes_per_node", json_integer(run->spec.procs_per_node));
-    }
+    set_text(j, "package", run->spec.package_sha256);
+    set_text(j, "package_key", run->spec.package_key);
+    set_text(j, "resubmit_of", run->spec.resubmit_of);
+    json_object_set_new(j, "nodes", json_integer(run->spec.nodes));
+    json_object_set_new(j, "processes_per_node", json_integer(run->spec.procs_per_node));
     return j;
 }
 
@@ -151,15 +146,19 @@ static int terminal_width(void)
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 0;
 }
 
-/* One line of at most room bytes (0: any), cut at a character. */
+/* One printable line of at most room bytes (0: any), cut at a character. */
 static void print_command(const char *command, int room)
 {
     ACT_AUTOFREE char *text = act_strdup(command);
     size_t len = strlen(text);
 
-    for (char *c = text; *c; c++)
+    bool utf8 = act_utf8_valid(text, len);
+    for (char *c = text; *c; c++) {
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = ' ';
+        if (!utf8 && ((unsigned char)*c & 0x80))
+            *c = '?';
+    }
     if (room > 3 && len > (size_t)room) {
         len = (size_t)room - 3;
         while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)

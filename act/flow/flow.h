@@ -103,6 +103,7 @@ struct flow_table {
     const char *cluster; /* NULL: all */
     const char *state;   /* "Running", ...; NULL: all */
     int64_t max;         /* 0: all */
+    bool with_spec;      /* fill in the specifications too */
 };
 /* The runs of the ledger, newest first, the active ones refreshed from their platforms (many in one call). A
  * platform that cannot be asked leaves its runs as they were, with a warning. */

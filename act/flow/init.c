@@ -50,7 +50,8 @@ void flow_init_release(struct flow_init *io)
 }
 
 /* An account file of the project holds secrets: it never becomes part of a package. */
-static void keep_out_account(const struct config *config, const struct config_folder *folder, struct act_strv *out)
+static void keep_out_account(const struct config *config, const struct config_folder *folder,
+                             struct act_strv *out)
 {
     if (folder->account_file && act_path_is_within(folder->account_file, config->project_root))
         act_strv_push(out, folder->account_file + strlen(config->project_root) + 1);

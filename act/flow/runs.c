@@ -59,14 +59,32 @@ static void status_of_row(const struct ledger_run *row, struct run_status *out)
     out->state = run_state_from_name(row->state);
 }
 
-/* Notes a status that was asked for just now. A platform that no longer knows a run does not change what is
- * known. */
-static void take_status(struct flow_run *run, const struct run_status *now)
+/* A run is written down before it is submitted. One that its platform still does not know after this time never was:
+ * its 'a submit' was killed in between. */
+enum { SUBMIT_GRACE_S = 30 };
+
+static void judge_unknown(const struct flow_run *run, struct run_status *now)
+{
+    if (run->status.state != RUN_QUEUED)
+        return;
+    *now = run->status;
+    if (run->row.created_unix_s + SUBMIT_GRACE_S > act_now_unix_s())
+        return;
+    now->state = RUN_FAILED;
+    now->exit_status = -1;
+    snprintf(now->reason, sizeof(now->reason),
+             "never submitted: 'a submit' was interrupted; submit it again");
+}
+
+/* Notes a status that was asked for just now. A platform that no longer knows a run does not change what is known. */
+static void take_status(struct flow_run *run, struct run_status *now)
 {
     const struct run_status *old = &run->status;
 
     if (now->state == RUN_UNKNOWN && run_state_is_final(old->state))
         return;
+    if (now->state == RUN_UNKNOWN)
+        judge_unknown(run, now);
     run->changed = now->state != old->state || now->started_unix_s != old->started_unix_s ||
                    now->ended_unix_s != old->ended_unix_s || strcmp(now->reason, old->reason) != 0;
     run->status = *now;
@@ -197,10 +215,27 @@ static void filter(const struct flow_table *table, struct flow_runs *runs)
     runs->n = n;
 }
 
+static int load_spec(struct flow_run *run, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *json = NULL;
+    int rc = codec_json_parse(run->row.spec, strlen(run->row.spec), run->row.id, &json, err);
+
+    return rc < 0 ? rc : run_spec_from_json(json, &run->spec, err);
+}
+
+static int load_specs(struct flow_runs *runs, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < runs->n && rc == 0; i++)
+        rc = load_spec(&runs->v[i], err);
+    return rc;
+}
+
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
                    struct act_error *err)
 {
-    struct ledger_query query = {.cluster = table->cluster, .without_spec = true};
+    struct ledger_query query = {.cluster = table->cluster, .without_spec = !table->with_spec};
     struct ledger_runs rows = {0};
     struct ledger *ledger;
     int rc = flow_ledger(flow, &ledger, err);
@@ -218,10 +253,12 @@ int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flo
     }
     free(rows.v);
     rc = refresh_active(flow, out, err);
+    if (rc == 0) {
+        filter(table, out);
+        rc = table->with_spec ? load_specs(out, err) : 0;
+    }
     if (rc < 0)
         flow_runs_release(out);
-    else
-        filter(table, out);
     return rc;
 }
 
@@ -250,14 +287,6 @@ static char *clean_piece(const char *piece)
     while (len > 0 && strchr(" \t/\n", piece[len - 1]))
         len--;
     return act_strndup(piece, len);
-}
-
-static int load_spec(struct flow_run *run, struct act_error *err)
-{
-    CODEC_AUTOJSON json_t *json = NULL;
-    int rc = codec_json_parse(run->row.spec, strlen(run->row.spec), run->row.id, &json, err);
-
-    return rc < 0 ? rc : run_spec_from_json(json, &run->spec, err);
 }
 
 static int take_row(struct flow *flow, struct ledger_run *row, struct flow_run *out, struct act_error *err)

@@ -171,25 +171,37 @@ static int remember(struct flow *flow, const struct run_spec *spec, struct act_e
     return rc;
 }
 
+/* What became of a submission, into the ledger. The run itself matters more than this line: a failure is a warning. */
+static void note_outcome(struct flow *flow, const char *id, const struct run_status *status)
+{
+    CODEC_AUTOJSON json_t *json = run_status_to_json(status);
+    ACT_AUTOFREE char *line = codec_json_line(json);
+    struct ledger_update update = {id, run_state_name(status->state), line};
+    struct act_error err;
+
+    if (ledger_update(flow->ledger, &update, 1, &err) < 0)
+        act_warn("%s", err.text);
+}
+
 int flow_start_run(struct flow *flow, struct platform *platform, const struct run_spec *spec,
                    const char *package, struct act_error *err)
 {
+    enum { LONG_S = 10 };
     struct platform_submission submission = {.spec = spec, .package = package};
-    struct act_error own = {0};
+    struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
     int rc = remember(flow, spec, err);
 
     if (rc < 0)
         return rc;
     rc = platform_submit(platform, &submission, err);
     if (rc < 0) {
-        struct run_status failed = {.state = RUN_FAILED, .exit_status = -1, .failed_rank = -1, .attempt = 1};
-        snprintf(failed.reason, sizeof(failed.reason), "not submitted: %.480s", err->text);
-        CODEC_AUTOJSON json_t *json = run_status_to_json(&failed);
-        ACT_AUTOFREE char *status = codec_json_line(json);
-        struct ledger_update update = {spec->id, run_state_name(RUN_FAILED), status};
-        if (ledger_update(flow->ledger, &update, 1, &own) < 0)
-            act_warn("%s", own.text);
+        status.state = RUN_FAILED;
+        status.exit_status = -1;
+        snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s", err->text);
     }
+    /* after so long somebody may have taken the run for one that was never submitted */
+    if (rc < 0 || act_now_unix_s() - spec->created_unix_s >= LONG_S)
+        note_outcome(flow, spec->id, &status);
     return rc;
 }
 

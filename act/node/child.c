@@ -111,8 +111,7 @@ static int enter(const struct child *child, pid_t parent, int report_fd)
         close(report_fd);
         _exit(child->run(child->arg));
     }
-    /* exec changes nothing of them; its type is older than const */
-    execvp(child->argv[0], (char *const *)(uintptr_t)child->argv);
+    execvp(child->argv[0], child->exec_argv);
     return errno;
 }
 

@@ -24,8 +24,11 @@ bool watch_guard(struct watch *w, pid_t pid);
 enum watch_event watch_wait(struct watch *w, int64_t timeout_ms, int *out_signal);
 
 struct child {
-    const char *const *argv; /* a program, or */
-    int (*run)(void *);      /* a function of this one, whose result is the exit status */
+    union { /* a program, or */
+        const char *const *argv;
+        char *const *exec_argv; /* the same: the type of exec is older than const */
+    };
+    int (*run)(void *); /* a function of this one, whose result is the exit status */
     void *arg;
     const char *cwd; /* NULL: unchanged */
     int out_fd;      /* stdout and stderr; -1: as ours */

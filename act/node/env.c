@@ -96,7 +96,8 @@ void env_set(const struct node *node, const struct rank_place *place)
     set_path(node, "AZ_BATCHAI_JOB_TEMP", RUN_DIR_TEMP);
     set_path(node, "AZ_BATCHAI_STDOUTERR_DIR", RUN_DIR_USER);
     for (size_t i = 0; i < node->spec.n_env; i++)
-        setenv(node->spec.env[i].name, node->spec.env[i].value, 1);
+        if (node->spec.env[i].value)
+            setenv(node->spec.env[i].name, node->spec.env[i].value, 1);
 }
 
 void env_scrub(void)

@@ -92,15 +92,18 @@ int folder_prepare_all(const struct node *node, struct act_error *err)
     return 0;
 }
 
-static bool is_sent(const struct run_folder *folder)
+/* Nothing is sent when the preparation did not get as far as to make the folder. */
+static bool is_sent(const struct node *node, const struct run_folder *folder)
 {
-    return folder->mode == RUN_FOLDER_UPLOAD && !folder->link;
+    ACT_AUTOFREE char *at = act_path_join(node->code, folder->name);
+
+    return folder->mode == RUN_FOLDER_UPLOAD && !folder->link && access(at, F_OK) == 0;
 }
 
 bool folder_any_to_send(const struct node *node)
 {
     for (size_t i = 0; i < node->spec.n_folders; i++)
-        if (is_sent(&node->spec.folders[i]))
+        if (node->spec.folders[i].mode == RUN_FOLDER_UPLOAD && !node->spec.folders[i].link)
             return true;
     return false;
 }
@@ -112,7 +115,7 @@ int folder_send_all(void *arg)
     int failed = 0;
 
     for (size_t i = 0; i < node->spec.n_folders; i++) {
-        if (!is_sent(&node->spec.folders[i]) ||
+        if (!is_sent(node, &node->spec.folders[i]) ||
             transfer(node, "upload", node->spec.folders[i].name, &err) == 0)
             continue;
         node_say("%s", err.text);

@@ -17,14 +17,11 @@
 static int log_fd = STDERR_FILENO;
 static const char *log_who = "agent";
 
-void node_say(const char *fmt, ...)
+static void say(const char *fmt, va_list ap)
 {
     char now[ACT_TIME_TEXT], text[4096], line[sizeof(text) + ACT_TIME_TEXT + 64];
-    va_list ap;
 
-    va_start(ap, fmt);
     vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
     for (char *c = text; *c; c++)
         if (iscntrl((unsigned char)*c))
             *c = '?';
@@ -32,6 +29,15 @@ void node_say(const char *fmt, ...)
     int n = snprintf(line, sizeof(line), "%s %s: %s\n", now, log_who, text);
     if (act_write_all(log_fd, line, (size_t)n) < 0)
         return; /* a full disk must not end the run; there is nobody left to tell */
+}
+
+void node_say(const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    say(fmt, ap);
+    va_end(ap);
 }
 
 static void find_name(char out[NODE_NAME_MAX + 1])
@@ -68,11 +74,14 @@ int node_open_log(const struct node *node, const char *name)
 int node_open(struct node *node, const char *dir, const char *who, struct act_error *err)
 {
     ACT_AUTOFREE char *spec = act_path_join(dir, RUN_FILE_SPEC);
+    ACT_AUTOFREE char *secrets = act_path_join(dir, RUN_FILE_SECRETS);
 
     *node = (struct node){0};
     if (dir[0] != '/')
         return act_error_set(err, ACT_USAGE, "the run folder '%s' is not an absolute path", dir);
     int rc = run_spec_read(spec, &node->spec, err);
+    if (rc == 0)
+        rc = run_secrets_read(&node->spec, secrets, err);
     if (rc < 0)
         return rc;
     node->dir = act_strdup(dir);

@@ -63,7 +63,7 @@ static void save_status(const struct supervisor *s)
 
 static void set_reason(struct supervisor *s, const char *reason)
 {
-    snprintf(s->status.reason, sizeof(s->status.reason), "%s", reason);
+    snprintf(s->status.reason, sizeof(s->status.reason), "%.*s", (int)sizeof(s->status.reason) - 1, reason);
 }
 
 static void finish(struct supervisor *s, enum run_state state, int exit_status, const char *reason)
@@ -459,9 +459,8 @@ static int start(struct supervisor *s, struct act_error *err)
     s->status.state = RUN_RUNNING;
     s->status.started_unix_s = act_now_unix_s();
     set_reason(s, "");
-    rc = start_ranks(s, err);
-    save_status(s);
-    return rc;
+    save_status(s); /* before the first line of the command can be seen */
+    return start_ranks(s, err);
 }
 
 static void log_spec(const struct node *node)

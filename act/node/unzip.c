@@ -211,7 +211,7 @@ static int keep_link(struct unzip *u)
     struct act_buf text = {0};
     int rc = read_data(u, keep_text, &text);
 
-    if (rc == 0 && strlen(text.data) != text.len)
+    if (rc == 0 && (!text.data || strlen(text.data) != text.len))
         rc = refuse(u, "is a link to an impossible name");
     else if (rc == 0 && !link_stays_inside(u->entry.name, text.data))
         rc = refuse(u, "is a link that leads out of the code");

@@ -198,6 +198,7 @@ static int fill_folder(const char *dir, const struct platform_submission *submis
     const struct run_status queued = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
     ACT_AUTOFREE char *lock = act_path_join(dir, RUN_FILE_LOCK);
     ACT_AUTOFREE char *spec = act_path_join(dir, RUN_FILE_SPEC);
+    ACT_AUTOFREE char *secrets = act_path_join(dir, RUN_FILE_SECRETS);
     ACT_AUTOFREE char *status = act_path_join(dir, RUN_FILE_STATUS);
     ACT_AUTOFREE char *logs = act_path_join(dir, RUN_DIR_SYSTEM);
     int fd = act_lock(lock, false, err);
@@ -207,6 +208,8 @@ static int fill_folder(const char *dir, const struct platform_submission *submis
     int rc = act_mkdir_all(logs, 0755, err);
     if (rc == 0)
         rc = run_spec_write(submission->spec, spec, err);
+    if (rc == 0)
+        rc = run_secrets_write(submission->spec, secrets, err);
     if (rc == 0)
         rc = run_status_write(status, &queued, err);
     if (rc == 0)

@@ -98,12 +98,12 @@ bool run_id_valid(const char *id)
 
 static int not_a_multiple(int64_t num_gpu, int per_node, struct act_error *err)
 {
-    int64_t below = num_gpu / per_node * per_node;
+    long long below = num_gpu / per_node * per_node;
 
     return act_error_set(err, ACT_USAGE,
                          "cannot use %lld GPUs with %d on each node: more than one node must be full; use "
                          "-n %lld or -n %lld",
-                         (long long)num_gpu, per_node, (long long)below, (long long)(below + per_node));
+                         (long long)num_gpu, per_node, below, below + per_node);
 }
 
 int run_shape_of(int64_t num_gpu, int gpu_per_node, bool multi_process, struct run_shape *out,

@@ -39,7 +39,8 @@ struct run_folder {
 };
 
 struct run_env {
-    char *name, *value;
+    char *name;
+    char *value; /* NULL: a secret that is not in run.json, see run_secrets_read() */
 };
 
 struct run_spec {
@@ -118,6 +119,7 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
  * user_logs/std_log_process_<rank>.txt, system_logs/, metrics/.
  */
 #define RUN_FILE_SPEC    "run.json"
+#define RUN_FILE_SECRETS "secrets.json" /* 0600; only there when the environment holds secrets */
 #define RUN_FILE_PACKAGE "package.zip"
 #define RUN_FILE_STATUS  "status.json"
 #define RUN_FILE_LOCK    "supervisor.lock" /* locked (flock) while a supervisor lives */
@@ -135,5 +137,11 @@ char *run_rank_log(int rank); /* "user_logs/std_log_process_<rank>.txt", new str
 /* Masks the value of an environment variable whose name says that it is secret (KEY, TOKEN, SECRET, PASSWORD,
  * SAS, CREDENTIAL, CONNECTION_STRING): returns "***", else value itself. */
 const char *run_env_shown(const char *name, const char *value);
+bool run_env_is_secret(const char *name, const char *value);
+
+/* run.json only names the variables that are secret. Their values are in a file of their own (0600), which is written only when
+ * there are any. Reading completes a specification that came from run.json; a file that is not there changes nothing. */
+int run_secrets_write(const struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
+int run_secrets_read(struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -37,7 +37,7 @@ static const struct text_row folder_texts[] = {
 
 static const struct text_row env_texts[] = {
     {"name", offsetof(struct run_env, name), true},
-    {"value", offsetof(struct run_env, value), true},
+    {"value", offsetof(struct run_env, value), false},
 };
 
 static char **text_at(void *object, const struct text_row *row)
@@ -105,8 +105,10 @@ static json_t *env_to_json(const struct run_spec *spec)
     json_t *array = json_array();
 
     for (size_t i = 0; i < spec->n_env; i++) {
+        const struct run_env *e = &spec->env[i];
+        bool secret = !e->value || run_env_is_secret(e->name, e->value);
         json_t *json = json_object();
-        add_texts(json, &spec->env[i], env_texts, COUNT_OF(env_texts));
+        add_texts(json, e, env_texts, secret ? 1 : COUNT_OF(env_texts)); /* a secret has only its name */
         json_array_append_new(array, json);
     }
     return array;

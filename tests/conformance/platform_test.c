@@ -413,7 +413,7 @@ static void test_code_and_folders(void **state)
     ACT_AUTOFREE char *store = temp_file("store/data");
     struct run_spec spec = shell_spec(
         2, "cat sub/file.txt; readlink link; ls -l run.sh | cut -c1-10; ls -ld empty | cut -c1-10; ./run.sh; "
-           "cat compiled data/seen 2>/dev/null; readlink data; [ $RANK = 0 ] && echo new > data/made");
+           "cat compiled; readlink data; [ $RANK = 1 ] || echo new > data/made");
     struct act_error err;
 
     (void)state;
@@ -432,9 +432,7 @@ static void test_code_and_folders(void **state)
                             "add('empty/', '', 0o40750)\n"
                             "add('data/old', 'gives way')\n"
                             "add('compile.aml.sh', 'printf \"%s.\" \"$@\" >> compiled')");
-    submit(&spec, zip);
-    struct run_status status = wait_end(spec.id);
-    assert_int_equal(status.failed_rank < 0 ? 0 : status.failed_rank, status.failed_rank < 0 ? 0 : 1);
+    run_to_end(&spec, zip, RUN_COMPLETED, 0);
     ACT_AUTOFREE char *log = rank_log(spec.id, 0);
     ACT_AUTOFREE char *expected = act_sprintf("one.two three.%s\n", store);
     assert_contains(log, "content\nsub/file.txt\n-rwxr-xr-x\ndrwxr-x---\nruns in /");
@@ -955,6 +953,76 @@ static void test_local_torn_status(void **state)
     run_spec_release(&spec);
 }
 
+static void add_folder(struct run_spec *spec, const char *name, enum run_folder_mode mode)
+{
+    spec->folders = act_realloc(spec->folders, (spec->n_folders + 1) * sizeof(*spec->folders));
+    spec->folders[spec->n_folders++] = (struct run_folder){.name = act_strdup(name),
+                                                           .store = act_strdup("blob:acct/cont"),
+                                                           .path = act_strdup(name),
+                                                           .mode = mode};
+}
+
+/* Folders that come and go with the help of act, here a script that notes what it is asked for: brought
+ * before the command, sent however it ends, and a run whose results were not sent has not succeeded. */
+static void test_local_moved_folders(void **state)
+{
+    static const char act[] =
+        "#!/bin/sh\n"
+        "echo \"$1 $3 $4\" >> \"$ACT_HOME/calls\"\n"
+        "if [ $3 = download ]; then [ -z \"$NO_DOWN\" ] && echo fetched > \"$2/code/$4/in\"\n"
+        "else echo the disk over there is full; cat \"$2/code/$4/made\" >> "
+        "\"$ACT_HOME/sent\" && [ -z \"$NO_UP\" ]; fi\n";
+    static const struct {
+        const char *script, *fails;
+        enum run_state end;
+        int exit_status;
+        const char *reason, *calls, *sent;
+    } rows[] = {
+        {"cat data/in > output/made", "NONE", RUN_COMPLETED, 0, "",
+         "transfer-folder download data\ntransfer-folder upload output\n", "fetched\n"},
+        {"echo half > output/made; exit 9", "NONE", RUN_FAILED, 9, "rank 0 exited with status 9",
+         "transfer-folder download data\ntransfer-folder upload output\n", "half\n"},
+        {"echo x > output/made", "NO_UP", RUN_FAILED, 125, "not all folders could be sent",
+         "transfer-folder download data\ntransfer-folder upload output\n", "x\n"},
+        {"echo not reached", "NO_DOWN", RUN_FAILED, 125, "download of folder 'data' failed",
+         "transfer-folder download data\n", ""},
+    };
+    ACT_AUTOFREE char *bin = temp_file("bin");
+    ACT_AUTOFREE char *program = temp_file("bin/act");
+    ACT_AUTOFREE char *agent = temp_file("bin/act-node");
+    ACT_AUTOFREE char *built = act_path_join(build_path, "act-node");
+    ACT_AUTOFREE char *calls = temp_file("act/calls");
+    ACT_AUTOFREE char *sent = temp_file("act/sent");
+    ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
+    ACT_AUTOFREE char *path = act_sprintf("%s:%s", bin, old);
+    struct act_error err;
+
+    (void)state;
+    assert_ok(act_mkdir_all(bin, 0755, &err), err);
+    assert_ok(act_file_copy(built, agent, 0755, &err), err);
+    assert_ok(act_file_write(program, act, strlen(act), 0755, &err), err);
+    setenv("PATH", path, 1);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct run_spec spec = shell_spec(1, rows[i].script);
+        add_folder(&spec, "data", RUN_FOLDER_DOWNLOAD);
+        add_folder(&spec, "output", RUN_FOLDER_UPLOAD);
+        assert_ok(act_file_write(calls, "", 0, 0600, &err), err);
+        assert_ok(act_file_write(sent, "", 0, 0600, &err), err);
+        setenv(rows[i].fails, "1", 1);
+        struct run_status status = run_to_end(&spec, NULL, rows[i].end, rows[i].exit_status);
+        unsetenv(rows[i].fails);
+        assert_contains(status.reason, rows[i].reason);
+        ACT_AUTOFREE char *called = NULL;
+        ACT_AUTOFREE char *arrived = NULL;
+        assert_ok(act_file_read(calls, 1000, &called, NULL, &err), err);
+        assert_ok(act_file_read(sent, 1000, &arrived, NULL, &err), err);
+        assert_string_equal(called, rows[i].calls);
+        assert_string_equal(arrived, rows[i].sent);
+        run_spec_release(&spec);
+    }
+    setenv("PATH", old, 1);
+}
+
 static void test_local_no_agent(void **state)
 {
     struct run_spec spec = shell_spec(1, "exit 0");
@@ -1044,6 +1112,7 @@ int main(void)
         cmocka_unit_test(test_local_rank_killed),
         cmocka_unit_test(test_local_submission_interrupted),
         cmocka_unit_test(test_local_torn_status),
+        cmocka_unit_test(test_local_moved_folders),
         cmocka_unit_test(test_local_no_agent),
     };
     int failed =

@@ -85,6 +85,15 @@ def test_environment_of_every_rank(act, two_ranks):
     assert rank_env(act, run, 0)["MASTER_PORT"] == rank_env(act, run, 1)["MASTER_PORT"]
 
 
+def test_the_path_is_the_users_with_and_without_mpirun(act, two_ranks):
+    """A Python environment that is active stays the one that is found first."""
+    act.env["PATH"] = f"{act.scratch / 'my env/bin'}:{act.env['PATH']}"
+    act.write("path.sh", 'echo "$PATH"')
+    for ranks in (1, 2):
+        run = act.finish("sh", "path.sh", before=("-n", ranks))
+        assert act.lines(run)[-1] == act.env["PATH"], f"{ranks} ranks"
+
+
 def test_environment_of_a_single_process(act):
     act.write("env.py", PRINT_ENV)
     run = act.finish("python3", "env.py", before=("-n", "1"))
@@ -244,6 +253,15 @@ def test_submit_packs_when_nothing_was_ever_packed(act):
     run = act.finish("sh", "say.sh")
     assert act.lines(run) == ["packed"]
     assert (act.store / "files/code/project.zip").is_file()
+
+
+def test_links_that_lead_out_of_the_code(act):
+    """Every Python environment has them."""
+    (act.project / "venv/bin").mkdir(parents=True)
+    (act.project / "venv/bin/python").symlink_to("/usr/bin/python3")
+    (act.project / "dangling").symlink_to("/nowhere/at/all")
+    run = act.finish("venv/bin/python", "-c", "print('by the link')", before=("-n", "1"))
+    assert act.lines(run) == ["by the link"]
 
 
 def test_a_damaged_package_is_not_run(act):

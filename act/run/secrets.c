@@ -1,0 +1,37 @@
+/* secrets.c - values of the environment that must not appear in run.json, in a file of their own. */
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "codec/json.h"
+#include "run/run.h"
+
+enum { MAX_BYTES = 1 << 20 };
+
+bool run_env_is_secret(const char *name, const char *value)
+{
+    return run_env_shown(name, value) != value;
+}
+
+int run_secrets_write(const struct run_spec *spec, const char *path, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *values = json_object();
+
+    for (size_t i = 0; i < spec->n_env; i++)
+        if (spec->env[i].value && run_env_is_secret(spec->env[i].name, spec->env[i].value))
+            json_object_set_new(values, spec->env[i].name, codec_json_bytes_new(spec->env[i].value));
+    return json_object_size(values) ? codec_json_write(path, values, 0600, err) : 0;
+}
+
+int run_secrets_read(struct run_spec *spec, const char *path, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *values = NULL;
+
+    if (access(path, F_OK) != 0)
+        return 0;
+    int rc = codec_json_read(path, MAX_BYTES, &values, err);
+    for (size_t i = 0; i < spec->n_env && rc == 0; i++)
+        if (!spec->env[i].value)
+            spec->env[i].value = codec_json_bytes_get(json_object_get(values, spec->env[i].name));
+    return rc;
+}
