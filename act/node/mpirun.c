@@ -46,7 +46,8 @@ int mpirun_command(const struct node *node, const char *program, struct act_strv
     if (rc < 0)
         return rc;
 
-    act_strv_push(out, mpirun);
+    /* by its name: with a path Open MPI puts its own folders first in the ranks' PATH (its --prefix) */
+    act_strv_push(out, "mpirun");
     if (geteuid() == 0)
         act_strv_push(out, "--allow-run-as-root");
     act_strv_push(out, "--hostfile");

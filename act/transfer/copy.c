@@ -276,6 +276,7 @@ static void hash_done(void *arg)
 {
     struct part *p = arg;
     struct object *o = p->object;
+    struct job *job = o->job;
     bool last = p->index + 1 == o->n_parts;
 
     o->hashing = false;
@@ -283,15 +284,13 @@ static void hash_done(void *arg)
         act_md5_done(&o->hash, o->md5);
     if (last && o->n_parts == 1)
         memcpy(o->md5, p->md5, sizeof(o->md5));
-    o->under_way++; /* keeps the object while its next part is looked at */
-    bool good = !o->failed && (!last || whole_agrees(o));
-    if (good)
+    if (!o->failed && (!last || whole_agrees(o)))
         write_part(p);
     else
-        part_ended(p);
+        free_part(p);
     hash_next(o);
-    o->under_way--;
     settle_object(o);
+    pump(job);
 }
 
 /* Hands the next part in order to a worker, when it has arrived. */

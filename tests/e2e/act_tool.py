@@ -191,6 +191,10 @@ class Act:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
+        for _ in range(200):
+            if not left.keys() & self.processes().keys():
+                break
+            time.sleep(0.05)
         return left
 
 

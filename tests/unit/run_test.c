@@ -222,7 +222,7 @@ static void test_spec_refused(void **state)
          "\"upload\"}]}",
          "'link'"},
         {"{\"env\": [{\"name\": \"A=B\", \"value\": \"\"}]}", "'env'"},
-        {"{\"env\": [{\"name\": \"A\"}]}", "variable 1: "},
+        {"{\"env\": [{\"value\": \"x\"}]}", "variable 1: "},
         {"{\"sleep_if_fail\": 1}", "'sleep_if_fail'"},
     };
 
@@ -247,6 +247,43 @@ static void test_spec_refused(void **state)
     run_spec_release(&back);
     run_spec_release(&spec);
     assert_int_equal(run_spec_read("/nonexistent/run.json", &back, &err), -ACT_NOT_FOUND);
+}
+
+/* run.json names a secret; its value is in the other file only, and comes back from there. */
+static void test_secrets(void **state)
+{
+    struct run_spec spec = full_spec(), back;
+    struct act_error err;
+    struct stat st;
+    char dir[] = "/tmp/act-run-test.XXXXXX";
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    ACT_AUTOFREE char *json = act_path_join(dir, "run.json");
+    ACT_AUTOFREE char *secrets = act_path_join(dir, "secrets.json");
+    assert_ok(run_secrets_write(&spec, secrets, &err), err);
+    assert_int_equal(access(secrets, F_OK), -1); /* there are none */
+
+    run_spec_add_env(&spec, "WANDB_API_KEY", "hush \xff");
+    assert_ok(run_spec_write(&spec, json, &err), err);
+    assert_ok(run_secrets_write(&spec, secrets, &err), err);
+    assert_int_equal(stat(secrets, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    ACT_AUTOFREE char *text = NULL;
+    assert_ok(act_file_read(json, 1 << 20, &text, NULL, &err), err);
+    assert_non_null(strstr(text, "WANDB_API_KEY"));
+    assert_null(strstr(text, "hush"));
+
+    assert_ok(run_spec_read(json, &back, &err), err);
+    assert_null(back.env[2].value);
+    assert_ok(run_secrets_read(&back, "/nonexistent/secrets.json", &err), err);
+    assert_null(back.env[2].value);
+    assert_ok(run_secrets_read(&back, secrets, &err), err);
+    assert_string_equal(back.env[2].value, "hush \xff");
+    assert_string_equal(back.env[0].value, "1 2");
+    run_spec_release(&back);
+    run_spec_release(&spec);
+    assert_ok(act_remove_tree(dir, &err), err);
 }
 
 static void test_status(void **state)
@@ -299,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_masks),
         cmocka_unit_test(test_spec_round_trip),
         cmocka_unit_test(test_spec_refused),
+        cmocka_unit_test(test_secrets),
         cmocka_unit_test(test_status),
     };
 
