@@ -61,29 +61,30 @@ bool act_time_from_http(const char *text, int64_t *out_unix_s)
     return true;
 }
 
-static void date_and_time(int64_t unix_s, char *out, size_t size)
+/* "2026-11-20T09:00:00" and the ending. */
+static void date_and_time(int64_t unix_s, const char *ending, char out[ACT_TIME_TEXT])
 {
     time_t t = unix_s;
     struct tm tm;
+    char text[24];
 
     gmtime_r(&t, &tm);
-    strftime(out, size, "%Y-%m-%dT%H:%M:%S", &tm);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(out, ACT_TIME_TEXT, "%s%s", text, ending);
 }
 
 void act_time_to_iso(int64_t unix_s, char out[ACT_TIME_TEXT])
 {
-    date_and_time(unix_s, out, ACT_TIME_TEXT - 1);
-    strcat(out, "Z");
+    date_and_time(unix_s, "Z", out);
 }
 
 void act_time_to_iso_ns(int64_t unix_ns, char out[ACT_TIME_TEXT])
 {
     struct timespec t = act_ns_timespec(unix_ns);
-    size_t len;
+    char ending[12];
 
-    date_and_time(t.tv_sec, out, ACT_TIME_TEXT - 12);
-    len = strlen(out);
-    snprintf(out + len, ACT_TIME_TEXT - len, ".%09ldZ", t.tv_nsec);
+    snprintf(ending, sizeof(ending), ".%09uZ", (unsigned)t.tv_nsec % 1000000000);
+    date_and_time(t.tv_sec, ending, out);
 }
 
 /* The decimals at s as nanoseconds; *end is moved behind them. */

@@ -12,12 +12,20 @@ static void make_printable(char *text)
             *c = (*c == '\n' || *c == '\t') ? ' ' : '?';
 }
 
+/* The mark of a text that did not fit. */
+static void mark_cut(char *text)
+{
+    static const char mark[] = "...";
+
+    memcpy(text + sizeof(((struct act_error *)0)->text) - sizeof(mark), mark, sizeof(mark));
+}
+
 static void set_text(struct act_error *err, const char *fmt, va_list ap)
 {
     int n = vsnprintf(err->text, sizeof(err->text), fmt, ap);
 
     if (n >= (int)sizeof(err->text))
-        strcpy(err->text + sizeof(err->text) - 4, "...");
+        mark_cut(err->text);
     make_printable(err->text);
 }
 
@@ -29,7 +37,7 @@ static void join_text(struct act_error *err, const char *a, const char *sep, con
     snprintf(joined, sizeof(joined), "%s%s%s", a, sep, b);
     joined[sizeof(err->text) - 1] = '\0';
     if (strlen(joined) == sizeof(err->text) - 1)
-        strcpy(joined + sizeof(err->text) - 4, "...");
+        mark_cut(joined);
     memcpy(err->text, joined, sizeof(err->text));
 }
 

@@ -256,6 +256,17 @@ static int send_run_folder(struct flow *flow, const struct config_folder *f, con
     return rc;
 }
 
+static int move_folder(struct flow *flow, const char *name, const char *dir, bool download,
+                       struct act_error *err)
+{
+    const struct config_folder *f = find_folder(&flow->config, name);
+
+    if (!f)
+        return act_error_set(err, ACT_NOT_FOUND, "'%s' is not a mapped folder of '%s'", name,
+                             flow->config.cluster);
+    return download ? fetch_run_folder(flow, f, dir, err) : send_run_folder(flow, f, dir, err);
+}
+
 int flow_move_run_folder(const char *run_dir, const char *folder, bool download, struct act_error *err)
 {
     ACT_AUTOFREE char *spec_path = act_path_join(run_dir, RUN_FILE_SPEC);
@@ -269,11 +280,8 @@ int flow_move_run_folder(const char *run_dir, const char *folder, bool download,
         struct config_request request = {.cluster = spec.cluster, .start_dir = spec.project_root};
         rc = flow_open(&request, &flow, err);
     }
-    const struct config_folder *f = rc == 0 ? find_folder(&flow.config, folder) : NULL;
-    if (rc == 0 && !f)
-        rc = act_error_set(err, ACT_NOT_FOUND, "'%s' is not a mapped folder of '%s'", folder, spec.cluster);
     if (rc == 0)
-        rc = download ? fetch_run_folder(&flow, f, dir, err) : send_run_folder(&flow, f, dir, err);
+        rc = move_folder(&flow, folder, dir, download, err);
     run_spec_release(&spec);
     flow_close(&flow);
     return rc;

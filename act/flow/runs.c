@@ -21,14 +21,12 @@ void flow_runs_release(struct flow_runs *runs)
     *runs = (struct flow_runs){0};
 }
 
-/* The platform of a run whose cluster file may be gone: this machine needs none. */
-static int fallback_platform(const struct ledger_run *row, struct platform **out, struct act_error *err)
+/* A run on this machine needs no cluster file, which may be gone. */
+static int open_this_machine(const struct ledger_run *row, struct platform **out, struct act_error *err)
 {
     struct config bare = {
         .platform = row->platform, .cluster = row->cluster, .gpu_per_node = -1, .num_gpu = -1};
 
-    if (strcmp(row->platform, "local") != 0)
-        return -(int)err->code;
     return platform_open(&bare, out, err);
 }
 
@@ -38,7 +36,7 @@ int flow_platform_of(const struct ledger_run *row, struct platform **out, struct
     struct config_request request = {.cluster = row->cluster, .start_dir = row->project};
 
     if (strcmp(row->platform, "local") == 0)
-        return fallback_platform(row, out, err);
+        return open_this_machine(row, out, err);
     int rc = config_load(&request, &config, err);
     if (rc < 0)
         return act_error_prefix(err, "run '%s' is on cluster '%s' of '%s'", row->id, row->cluster,
@@ -133,7 +131,7 @@ static int refresh_group(struct flow_run **group, size_t n, struct act_error *er
 {
     const char **ids = act_calloc(n, sizeof(*ids));
     struct run_status *now = act_calloc(n, sizeof(*now));
-    struct platform *platform;
+    struct platform *platform = NULL;
     int rc = flow_platform_of(&group[0]->row, &platform, err);
 
     for (size_t i = 0; i < n; i++)
@@ -291,7 +289,7 @@ static char *clean_piece(const char *piece)
 
 static int take_row(struct flow *flow, struct ledger_run *row, struct flow_run *out, struct act_error *err)
 {
-    struct platform *platform;
+    struct platform *platform = NULL;
 
     *out = (struct flow_run){.row = *row};
     *row = (struct ledger_run){0};
@@ -334,7 +332,7 @@ int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, st
 
 int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err)
 {
-    struct platform *platform;
+    struct platform *platform = NULL;
     int rc;
 
     *out_was_final = run_state_is_final(run->status.state);
@@ -389,7 +387,7 @@ static int wait_on(struct flow *flow, struct platform *platform, struct flow_run
 
 int flow_wait(struct flow *flow, struct flow_run *run, int64_t timeout_s, struct act_error *err)
 {
-    struct platform *platform;
+    struct platform *platform = NULL;
 
     if (run_state_is_final(run->status.state))
         return 0;

@@ -156,12 +156,11 @@ static int remember(struct flow *flow, const struct run_spec *spec, struct act_e
                              .project = spec->project_root,
                              .created_unix_s = spec->created_unix_s,
                              .num_gpu = gpus_of(spec)};
-    char state[16];
+    ACT_AUTOFREE char *state = act_strdup(run_state_name(RUN_QUEUED));
     int rc = flow_ledger(flow, &ledger, err);
 
     if (rc < 0)
         return rc;
-    strcpy(state, run_state_name(RUN_QUEUED));
     row.state = state;
     row.spec = codec_json_line(json);
     row.command = command_line(&spec->argv);

@@ -185,27 +185,6 @@ static int unpack_folder(struct unzip *u)
     return act_mkdir_all(path, 0755, u->err);
 }
 
-/* ".." may only stand at the beginning of a link, no more often than the link is deep. Behind a name it could
- * step out through another link. */
-static bool link_stays_inside(const char *name, const char *text)
-{
-    int depth = 0;
-
-    for (const char *c = name; *c; c++)
-        depth += *c == '/';
-    if (*text == '/')
-        return false;
-    for (bool down = false; *text;) {
-        size_t n = strcspn(text, "/");
-        bool up = n == 2 && text[0] == '.' && text[1] == '.';
-        if (up && (down || --depth < 0))
-            return false;
-        down = down || (!up && n > 0 && !(n == 1 && text[0] == '.'));
-        text += n + (text[n] == '/');
-    }
-    return true;
-}
-
 static int keep_link(struct unzip *u)
 {
     struct act_buf text = {0};
@@ -213,8 +192,6 @@ static int keep_link(struct unzip *u)
 
     if (rc == 0 && (!text.data || strlen(text.data) != text.len))
         rc = refuse(u, "is a link to an impossible name");
-    else if (rc == 0 && !link_stays_inside(u->entry.name, text.data))
-        rc = refuse(u, "is a link that leads out of the code");
     if (rc == 0) {
         act_strv_push(&u->links, u->entry.name);
         act_strv_push(&u->links, text.data);

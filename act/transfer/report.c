@@ -1,4 +1,5 @@
 /* report.c - counting, naming failures, progress ticks. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -35,9 +36,9 @@ int transfer_report_result(const struct transfer_report *report, const struct ac
             err->code = ACT_PARTIAL;
         return -(int)err->code;
     }
-    return act_error_set(
-        err, ACT_PARTIAL, "%llu of %llu objects failed; the first: %s", (unsigned long long)t->failed_objects,
-        (unsigned long long)(t->failed_objects + t->done_objects + t->same_objects), first->text);
+    return act_error_set(err, ACT_PARTIAL, "%" PRIu64 " of %" PRIu64 " objects failed; the first: %s",
+                         t->failed_objects, t->failed_objects + t->done_objects + t->same_objects,
+                         first->text);
 }
 
 bool transfer_is_hopeless(const struct act_error *error)

@@ -16,11 +16,11 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Fails with the text of err when rc is not 0. */
-#define assert_ok(call, err)                                                                                  \
-    do {                                                                                                      \
-        int rc_ = (call);                                                                                     \
-        if (rc_ != 0)                                                                                         \
-            fail_msg("%s: %d %s", #call, rc_, (err).text);                                                    \
+#define assert_ok(call, err)                                                                                 \
+    do {                                                                                                     \
+        int rc_ = (call);                                                                                    \
+        if (rc_ != 0)                                                                                        \
+            fail_msg("%s: %d %s", #call, rc_, (err).text);                                                   \
     } while (0)
 
 #endif
