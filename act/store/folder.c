@@ -262,6 +262,7 @@ static const struct store_ops ops = {
     .url = url,
     .close = close_folder,
     .max_put = MAX_PUT,
+    .real_folders = true,
 };
 
 int store_folder_open(struct http *http, const char *root, bool create, struct store **out,

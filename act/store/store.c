@@ -138,6 +138,11 @@ uint64_t store_max_put(const struct store *store)
     return store->ops->max_put;
 }
 
+bool store_has_real_folders(const struct store *store)
+{
+    return store->ops->real_folders;
+}
+
 const char *store_key_problem(const struct store *store, const char *key)
 {
     return store->ops->key_problem(key);

@@ -124,6 +124,9 @@ const char *store_name(const struct store *store);
 /* PUT and BLOCK take at most so many bytes at once. */
 uint64_t store_max_put(const struct store *store);
 
+/* Whether folders stay when the last object in them is removed, as on a disk. */
+bool store_has_real_folders(const struct store *store);
+
 /* Why a key cannot be written to this store, or NULL when it can. A sentence without subject: "contains a
  * '..'".
  */

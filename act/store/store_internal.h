@@ -12,6 +12,7 @@ struct store_ops {
                struct act_error *err);
     void (*close)(struct store *store); /* frees all but store->name */
     uint64_t max_put;
+    bool real_folders; /* folders exist by themselves, also without anything in them */
 };
 
 /* The common head of every store struct. */

@@ -14,9 +14,11 @@ struct removal {
     size_t next;  /* of the page */
     bool listing; /* a page is under way */
     bool last;    /* the page is the last one */
-    char *prefix, *marker;
+    const char *prefix;
+    char *marker;
     int under_way, max;
     bool stop;
+    bool only_folders; /* leave everything else */
     struct act_error first;
 };
 
@@ -76,6 +78,8 @@ static void start_delete(struct removal *r, const struct store_entry *entry)
 
 static void take_entry(struct removal *r, const struct store_entry *entry)
 {
+    if (r->only_folders && entry->kind != STORE_FOLDER)
+        return;
     r->report->total.found_objects++;
     r->report->total.found_bytes += entry->size;
     if (r->options->plan)
@@ -134,24 +138,65 @@ static int remove_file(struct removal *r, const char *path, struct act_error *er
     return rc;
 }
 
+/* One pass over what is listed below r->prefix. */
+static void remove_listed(struct removal *r, struct engine *engine)
+{
+    go_on(r);
+    engine_run(engine, NULL);
+    store_page_release(&r->page);
+    free(r->marker);
+    r->marker = NULL;
+}
+
+/* Removes the folders below prefix that are empty. Returns how many. */
+static uint64_t remove_empty_level(struct engine *engine, struct store *store, const char *prefix)
+{
+    const struct transfer_options options = {0};
+    struct transfer_report report = {0};
+    struct removal r = {.store = store,
+                        .options = &options,
+                        .report = &report,
+                        .prefix = prefix,
+                        .max = MAX_DELETES,
+                        .only_folders = true};
+
+    remove_listed(&r, engine);
+    transfer_report_release(&report);
+    return report.total.done_objects;
+}
+
+/* Folders that are empty now, from the deepest up, and the folder itself. They hold nothing any more: one that
+ * cannot be removed, because somebody has just put something there, is left without a word. */
+static void remove_empty_folders(struct engine *engine, const struct transfer_path *what)
+{
+    ACT_AUTOFREE char *prefix = transfer_prefix(what->path);
+    struct store_call itself = {.op = STORE_DELETE, .key = prefix};
+    struct act_error ignored;
+
+    while (store_has_real_folders(what->store) && remove_empty_level(engine, what->store, prefix) > 0)
+        continue;
+    if (*prefix && store_do(what->store, &itself, &ignored) == 0)
+        store_call_release(&itself);
+}
+
 int transfer_remove(struct engine *engine, const struct transfer_path *what,
                     const struct transfer_options *options, struct transfer_report *report,
                     struct act_error *err)
 {
-    struct removal r = {.store = what->store, .options = options, .report = report};
+    ACT_AUTOFREE char *prefix = transfer_prefix(what->path);
+    struct removal r = {.store = what->store, .options = options, .report = report, .prefix = prefix};
     int rc = 0;
 
     *report = (struct transfer_report){0};
     r.max = options->max_parts ? options->max_parts : MAX_DELETES;
-    r.prefix = transfer_prefix(what->path);
-    if (what->is_folder)
-        go_on(&r);
-    else
+    if (what->is_folder) {
+        remove_listed(&r, engine);
+    } else {
         rc = remove_file(&r, what->path, err);
-    engine_run(engine, NULL);
+        engine_run(engine, NULL);
+    }
+    if (what->is_folder && !options->dry_run && report->total.failed_objects == 0)
+        remove_empty_folders(engine, what);
     transfer_progress_tick(options, report, true);
-    store_page_release(&r.page);
-    free(r.prefix);
-    free(r.marker);
     return rc < 0 ? rc : transfer_report_result(report, &r.first, err);
 }

@@ -326,8 +326,13 @@ def test_rm_of_everything_below(act, stored):
         act.write(f"data/x/{i}/f", "f")
     act.write("data/y", "y")
     act.run("u", "data")
-    act.run("rm", "-y", "data/x")
+    act.write("data/x/deep/er/f", "f")
+    act.run("u", "data")
+    result = act.run("rm", "-y", "data/x")
+    assert "51 objects" in result.err
     assert set(stored.keys()) == {"data/y"}
+    assert set(entries(act, "data")) == {"y"}, "no empty folders are left"
+    act.fail("ls", "data/x", status=3)
 
 
 def test_url_reads_the_file(act, stored):

@@ -380,3 +380,25 @@ def test_secret_environment_is_masked_where_it_is_shown(act):
         assert "env-secret-value" not in result.out + result.err, result
     for log in pathlib.Path(act.project / f"assets/{run}").rglob("*.txt"):
         assert b"env-secret-value" not in log.read_bytes(), log
+
+
+# ---- mapped folders that cannot be linked
+
+
+def test_folders_of_a_blob_store_are_brought_and_sent(act, azure):
+    config = json.loads(act.cluster("aml").read_text())
+    config["config_param"]["data_folder"]["mode"] = "download"
+    config["config_param"]["output_folder"]["mode"] = "upload"
+    (act.project / "aux_data/aml/aml.yaml").write_text(json.dumps(config))
+    act.write("data/in/x.txt", "from the store")
+    act.run("u", "data")
+    run = act.finish("sh", "-c", "cat data/in/x.txt > output/y.txt; test ! -L data")
+    assert azure.get("output/y.txt") == b"from the store"
+    act.finish("sh", "-c", "echo partial > output/z.txt; exit 3", status=3)
+    assert azure.get("output/z.txt") == b"partial\n", "what is there is sent, however the run ends"
+    assert "download of folder 'data' ended with status 0" in everything_logged(act, run)
+
+
+def test_folders_of_a_blob_store_are_not_mounted_here(act, azure):
+    message = act.fail("submit", "true", status=7, match="cannot be mounted")
+    assert "mode: download" in message and "mode: upload" in message
