@@ -88,8 +88,9 @@ int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err) ACT
 void cli_options_init(struct cli_options *options);
 void cli_release(struct cli *cli);
 
-/* Opens cli->flow with the configuration that the options name. */
-int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow,
+/* Opens a flow on a cluster (NULL: the default one), looked up from start_dir (NULL: here), with the overrides
+ * that the options ask for; cli_open(): cli->flow, on the cluster of -c. */
+int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow,
                   struct act_error *err) ACT_NODISCARD;
 int cli_open(struct cli *cli, struct act_error *err) ACT_NODISCARD;
 

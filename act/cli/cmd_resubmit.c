@@ -1,32 +1,56 @@
 #include "base/log.h"
 #include "cli/cli.h"
 
-static int resubmit(struct cli *cli, struct flow *to, const char *piece, struct act_error *err)
+static int report(struct cli *cli, const struct run_spec *spec, struct act_error *err)
 {
-    struct run_spec spec;
-    int rc = flow_resubmit(&cli->flow, to, piece, cli->options.dry_run, &spec, err);
+    if (cli->options.dry_run)
+        return cli_print_json(run_spec_to_json(spec), err);
+    puts(spec->id);
+    act_note("submitted to %s again, in place of %s", spec->cluster, spec->resubmit_of);
+    return 0;
+}
 
-    if (rc == 0 && cli->options.dry_run)
-        rc = cli_print_json(run_spec_to_json(&spec), err);
-    else if (rc == 0)
-        puts(spec.id);
-    if (rc == 0 && !cli->options.dry_run)
-        act_note("submitted to %s again, in place of %s", spec.cluster, spec.resubmit_of);
-    run_spec_release(&spec);
+/* Where the run goes: -rt, else -c, else where it was. */
+static int open_target(struct cli *cli, const struct flow_run *old, struct flow *to, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+    const char *named = o->resubmit_to ? o->resubmit_to : o->cluster;
+
+    return cli_open_flow(cli, named ? named : old->row.cluster, named ? NULL : old->row.project, to, err);
+}
+
+static int resubmit(struct cli *cli, struct flow_run *old, struct act_error *err)
+{
+    const struct config_request request = {.cluster = old->row.cluster, .start_dir = old->row.project};
+    struct flow home, to;
+    struct run_spec spec = {0};
+    int rc = flow_open(&request, &home, err);
+
+    if (rc < 0)
+        return act_error_prefix(err, "cannot find the configuration of '%s'", old->row.id);
+    rc = open_target(cli, old, &to, err);
+    if (rc == 0) {
+        rc = flow_resubmit(&cli->flow, old, &home, &to, cli->options.dry_run, &spec, err);
+        if (rc == 0)
+            rc = report(cli, &spec, err);
+        run_spec_release(&spec);
+        flow_close(&to);
+    }
+    flow_close(&home);
     return rc;
 }
 
 int cmd_resubmit(struct cli *cli, struct act_error *err)
 {
-    struct flow to = {0};
-    bool elsewhere = cli->options.resubmit_to != NULL;
-    int rc = elsewhere ? cli_open_flow(cli, cli->options.resubmit_to, &to, err) : 0;
+    int rc = 0;
 
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < cli->words.n && rc == 0; i++)
-        rc = resubmit(cli, elsewhere ? &to : NULL, cli->words.v[i], err);
-    if (elsewhere)
-        flow_close(&to);
+    for (size_t i = 0; i < cli->words.n && rc == 0; i++) {
+        struct flow_run old;
+        rc = flow_find_run(&cli->flow, cli->words.v[i], &old, err);
+        if (rc < 0)
+            break;
+        rc = resubmit(cli, &old, err);
+        flow_run_release(&old);
+    }
     return rc;
 }

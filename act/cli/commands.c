@@ -133,11 +133,13 @@ const struct cli_command cli_commands[] = {
      .summary = "abort when still active, then submit the same run again",
      .examples = "a resubmit 60ce2fc7\n"
                  "a -rt eu resubmit 60ce2fc7     on another cluster\n",
-     .details = "The new run has the command, the package and the size of the old one. Prints the new ids.",
+     .details = "The new run has the command, the package and the size of the old one, and goes to the same\n"
+                "cluster unless -rt or -c names another. Prints the new ids.",
      .options = "dry-run",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_RUNS,
+     .bare = true,
      .run = cmd_resubmit},
     {.name = "upload",
      .aliases = "u",

@@ -13,7 +13,8 @@ static void push_override(struct config_override *list, size_t *n, const char *k
         list[(*n)++] = (struct config_override){.key = key, .value = value, .flag = flag};
 }
 
-int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow, struct act_error *err)
+int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow,
+                  struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     ACT_AUTOFREE char *num_gpu = o->num_gpu >= 0 ? act_sprintf("%lld", (long long)o->num_gpu) : NULL;
@@ -24,6 +25,7 @@ int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow, struc
     push_override(overrides, &n, "multi_process", o->single ? "false" : NULL, "-single");
     push_override(overrides, &n, "compile_args", o->compile_args, "-ca");
     struct config_request request = {.cluster = cluster,
+                                     .start_dir = start_dir,
                                      .params = (const char *const *)o->params.v,
                                      .overrides = overrides,
                                      .n_overrides = n};
@@ -32,7 +34,7 @@ int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow, struc
 
 int cli_open(struct cli *cli, struct act_error *err)
 {
-    int rc = cli_open_flow(cli, cli->options.cluster, &cli->flow, err);
+    int rc = cli_open_flow(cli, cli->options.cluster, NULL, &cli->flow, err);
 
     cli->flow_is_open = rc == 0;
     return rc;

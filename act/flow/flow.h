@@ -54,11 +54,6 @@ struct flow_submit {
 };
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err) ACT_NODISCARD;
 
-/* Aborts the run when it is still active and submits it again, with its own package; to another cluster when
- * to (its flow) is not NULL. With dry_run nothing is aborted and nothing submitted. */
-int flow_resubmit(struct flow *flow, struct flow *to, const char *piece, bool dry_run,
-                  struct run_spec *out_spec, struct act_error *err) ACT_NODISCARD;
-
 /* Where text of a log goes. */
 struct flow_sink {
     int (*write)(void *arg, const char *data, size_t len, struct act_error *err);
@@ -145,6 +140,12 @@ int flow_wait(struct flow *flow, struct flow_run *run, int64_t timeout_s,
 /* Cancels. *out_was_final: it had ended before. */
 int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final,
                struct act_error *err) ACT_NODISCARD;
+
+/* Aborts the run when it is still active and submits it again: command, package and size as they were. home is
+ * the configuration it was submitted with, to the one it goes to now (they may be the same). With dry_run nothing is aborted and
+ * nothing submitted. Release *out_spec in every case. */
+int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
+                  struct run_spec *out_spec, struct act_error *err) ACT_NODISCARD;
 
 /* What a shell would give for the run: 0, the exit status of the first failing rank, 143 when cancelled. */
 int flow_exit_status(const struct run_status *status);

@@ -266,12 +266,12 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
 }
 
 /* The old run's package, which the new cluster's store may not have: the local copy serves both. */
-static int repeat_package(struct flow *flow, const struct run_spec *old, struct flow_package *out,
+static int repeat_package(struct flow *home, const struct run_spec *old, struct flow_package *out,
                           struct act_error *err)
 {
     if (!old->package_key)
         return 0;
-    int rc = flow_package_by_key(flow, old->package_key, old->package_sha256, out, err);
+    int rc = flow_package_by_key(home, old->package_key, old->package_sha256, out, err);
     out->bytes = old->package_bytes;
     return rc;
 }
@@ -283,41 +283,26 @@ static int end_old_run(struct flow *flow, struct flow_run *old, struct act_error
     return run_state_is_final(old->status.state) ? 0 : flow_abort(flow, old, &was_final, err);
 }
 
-static int resubmit(struct flow *flow, struct flow *to, struct flow_run *old, bool dry_run,
-                    struct run_spec *spec, struct act_error *err)
-{
-    struct flow_package package = {0};
-    struct platform *platform;
-    int rc = platform_open(&to->config, &platform, err);
-
-    if (rc < 0)
-        return rc;
-    rc = repeat_spec(to, &old->spec, platform, spec, err);
-    if (rc == 0)
-        rc = repeat_package(flow, &old->spec, &package, err);
-    if (rc == 0)
-        set_package(&package, spec);
-    if (rc == 0 && !dry_run)
-        rc = end_old_run(flow, old, err);
-    if (rc == 0 && !dry_run)
-        rc = flow_start_run(to, platform, spec, package.file, err);
-    flow_package_release(&package);
-    platform_free(platform);
-    return rc;
-}
-
-int flow_resubmit(struct flow *flow, struct flow *to, const char *piece, bool dry_run,
+int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
                   struct run_spec *out_spec, struct act_error *err)
 {
-    struct flow_run old;
-    int rc = flow_find_run(flow, piece, &old, err);
+    struct flow_package package = {0};
+    struct platform *platform = NULL;
+    int rc = platform_open(&to->config, &platform, err);
 
     *out_spec = (struct run_spec){0};
     if (rc < 0)
         return rc;
-    rc = resubmit(flow, to ? to : flow, &old, dry_run, out_spec, err);
-    if (rc < 0)
-        act_error_prefix(err, "cannot resubmit '%s'", old.row.id);
-    flow_run_release(&old);
-    return rc;
+    rc = repeat_spec(to, &old->spec, platform, out_spec, err);
+    if (rc == 0)
+        rc = repeat_package(home, &old->spec, &package, err);
+    if (rc == 0)
+        set_package(&package, out_spec);
+    if (rc == 0 && !dry_run)
+        rc = end_old_run(flow, old, err);
+    if (rc == 0 && !dry_run)
+        rc = flow_start_run(to, platform, out_spec, package.file, err);
+    flow_package_release(&package);
+    platform_free(platform);
+    return rc < 0 ? act_error_prefix(err, "cannot resubmit '%s'", old->row.id) : 0;
 }

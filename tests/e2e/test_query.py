@@ -264,6 +264,16 @@ def test_resubmit_to_another_cluster(act):
     act.fail("-rt", "nowhere", "resubmit", old, status=(3, 7), match="nowhere")
 
 
+def test_resubmit_stays_on_the_runs_own_cluster(act):
+    """Wherever it is typed."""
+    act.cluster("other", below="elsewhere", extra={"env": {"WHERE": "other"}})
+    old = act.finish("sh", "-c", 'echo "on ${WHERE:-aml}"', before=("-c", "other"))
+    new = act.run("resubmit", old, cwd=act.scratch).out.strip()
+    act.run("wait", new)
+    assert act.info(new)["cluster"] == "other"
+    assert act.lines(new) == ["on other"]
+
+
 def test_resubmit_dry_run(act):
     run = act.submit("sleep", "300", before=("-n", "1"))
     act.until_state(run, "Running")
@@ -285,6 +295,24 @@ def test_queue_is_first_come_first_served_enough(act):
 # ---- local
 
 
+def test_local_in_the_image_of_the_cluster(act):
+    """In docker or podman where they are; else it says how to do without."""
+    act.cluster("other", extra={"docker": {"image": "registry/image:1"}, "env": {"WHERE": "other"}})
+    message = act.fail("-c", "other", "local", "echo", "x", status=125, match="--no-container",
+                       env={"PATH": str(act.programs)})
+    assert "registry/image:1" in message
+    docker = act.write("../bin/docker", '#!/bin/sh\nfor word; do echo "[$word]"; done\n')
+    docker.chmod(0o755)
+    path = {"PATH": f"{docker.parent.resolve()}:{act.env['PATH']}"}
+    words = act.run("-c", "other", "local", "echo", "two words", env=path).out.splitlines()
+    assert words[:2] == ["[run]", "[--rm]"]
+    assert words[-3:] == ["[registry/image:1]", "[echo]", "[two words]"]
+    assert "[--env=RANK]" in words and "[--env=WHERE]" in words
+    assert any(word.startswith("[--workdir=") and word.endswith("/code]") for word in words)
+    assert act.run("-c", "other", "local", "--no-container", "echo", "x", env=path).out == "x\n"
+
+
+
 def test_local_runs_here_and_gives_the_status(act):
     act.write("say.sh", 'echo "out $1"; exit 5')
     result = act.run("local", "sh", "say.sh", "two words", status=5)
@@ -292,6 +320,16 @@ def test_local_runs_here_and_gives_the_status(act):
     assert act.run("local", "true").status == 0
     act.run("local", "no-such-command", status=127)
     act.run("local", status=125)
+
+
+def test_local_interrupted_aborts_the_run(act):
+    process = act.start("local", "sleep", "300")
+    run = act.until(lambda: act.run("q", "--json").json["runs"], "a run")[0]["id"]
+    act.until_state(run, "Running")
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert act.state(run) == "Canceled"
 
 
 # ---- several at once, and kill -9
