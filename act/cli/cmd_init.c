@@ -70,7 +70,7 @@ int cmd_init(struct cli *cli, struct act_error *err)
         act_size_to_text(io.package.bytes, size);
         puts(io.package.sha256);
         mention_special_files(&io.list);
-        act_note("%zu entries, %s; %s", io.list.n, size,
+        act_note("%zu entr%s, %s; %s", io.list.n, io.list.n == 1 ? "y" : "ies", size,
                  io.uploaded    ? "uploaded"
                  : io.published ? "the store had it already"
                                 : "nothing changed, nothing uploaded");

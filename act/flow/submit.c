@@ -216,6 +216,8 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
     if (rc == 0)
         rc = describe_folders(flow, &io->spec, err);
     if (rc == 0)
+        rc = platform_check(platform, &io->spec, err);
+    if (rc == 0)
         rc = pin_package(flow, io->dry_run, package, err);
     if (rc == 0)
         set_package(package, &io->spec);

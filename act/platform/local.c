@@ -166,8 +166,10 @@ static int check_mpirun(const struct run_spec *spec, struct act_error *err)
                          "mpirun not found: install Open MPI (Debian: openmpi-bin) or use -n 1");
 }
 
-static int check_spec(const struct local *l, const struct run_spec *spec, struct act_error *err)
+static int local_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
+    const struct local *l = local_of(p);
+
     if (spec->argv.n == 0)
         return act_error_set(err, ACT_USAGE, "there is no command to run");
     if (spec->nodes > 1)
@@ -314,7 +316,7 @@ static int local_submit(struct platform *p, const struct platform_submission *su
 
     if (access(dir, F_OK) == 0)
         return submit_again(l, dir, err);
-    int rc = check_spec(l, submission->spec, err);
+    int rc = local_check(p, submission->spec, err);
     if (rc == 0)
         rc = act_mkdir_all(l->runs, 0700, err);
     if (rc == 0)
@@ -620,6 +622,7 @@ static void local_close(struct platform *p)
 static const struct platform_ops local_ops = {
     .name = "local",
     .limits = local_limits,
+    .check = local_check,
     .submit = local_submit,
     .status = local_status,
     .abort = local_abort,

@@ -42,6 +42,11 @@ int platform_limits(struct platform *p, struct platform_limits *out, struct act_
     return p->ops->limits(p, out, err);
 }
 
+int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    return p->ops->check ? p->ops->check(p, spec, err) : 0;
+}
+
 int platform_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
 {
     if (!run_id_valid(submission->spec->id))

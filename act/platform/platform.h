@@ -48,6 +48,9 @@ struct platform_ops {
 
     /* What this platform's nodes offer, with config's word where the platform does not know better. */
     int (*limits)(struct platform *p, struct platform_limits *out, struct act_error *err);
+    /* Whether such a run could start here; asked before anything is uploaded for it. The package may not be known yet. May be NULL:
+     * submit will tell. */
+    int (*check)(struct platform *p, const struct run_spec *spec, struct act_error *err);
     /* Starts a run, or queues it. The same id twice is one run: the second call succeeds and changes nothing.
      * Returns when the platform has it. */
     int (*submit)(struct platform *p, const struct platform_submission *submission, struct act_error *err);
@@ -76,6 +79,7 @@ const char *platform_name(const struct platform *p);
 
 /* Wrappers: they supply the text for what a platform cannot do. */
 int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err) ACT_NODISCARD;
+int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 int platform_submit(struct platform *p, const struct platform_submission *submission,
                     struct act_error *err) ACT_NODISCARD;
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,

@@ -94,7 +94,7 @@ def main():
     parser.add_argument("--data", default="data")
     parser.add_argument("--output", default="output")
     parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--steps", type=int, default=150, help="per epoch")
+    parser.add_argument("--steps", type=int, default=60, help="per epoch")
     args = parser.parse_args()
 
     context, target = examples(args.data)
