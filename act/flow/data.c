@@ -66,6 +66,15 @@ static int open_local_source(struct flow *flow, const char *local, struct transf
     return rc;
 }
 
+/* What a key in a store is; path is what the user typed for it. */
+static int resolve(struct store *store, const char *key, const char *path, struct transfer_path *out,
+                   struct act_error *err)
+{
+    int rc = transfer_resolve(store, key, out, err);
+
+    return rc < 0 ? act_error_prefix(err, "cannot find '%s'", path) : 0;
+}
+
 static int copy(struct flow *flow, const struct transfer_path *from, struct store *to, const char *to_path,
                 struct flow_data *io, struct act_error *err)
 {
@@ -107,7 +116,7 @@ static int upload_from(struct flow *flow, struct flow *other, const struct mappi
     if (rc == 0)
         rc = flow_store(flow, m->folder, &to, err);
     if (rc == 0)
-        rc = transfer_resolve(source, theirs.key, &from, err);
+        rc = resolve(source, theirs.key, path, &from, err);
     if (rc == 0 && strcmp(store_name(source), store_name(to)) == 0 && strcmp(from.path, key) == 0)
         rc = act_error_set(err, ACT_USAGE, "'%s' is the same place on both clusters: '%s' in %s", path, key,
                            store_name(to));
@@ -164,7 +173,7 @@ int flow_download(struct flow *flow, const char *path, struct flow_data *io, str
     if (rc == 0)
         rc = flow_store(flow, m.folder, &store, err);
     if (rc == 0)
-        rc = transfer_resolve(store, m.key, &from, err);
+        rc = resolve(store, m.key, path, &from, err);
     if (rc == 0)
         rc = download_to(flow, &from, m.local, io, err);
     transfer_path_release(&from);
@@ -182,7 +191,7 @@ int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, s
     if (rc == 0)
         rc = flow_store(flow, m.folder, &out->store, err);
     if (rc == 0)
-        rc = transfer_resolve(out->store, m.key, &out->path, err);
+        rc = resolve(out->store, m.key, path, &out->path, err);
     mapping_release(&m);
     if (rc < 0)
         flow_path_release(out);
