@@ -89,8 +89,8 @@ struct flow_runs {
 void flow_run_release(struct flow_run *run);
 void flow_runs_release(struct flow_runs *runs);
 
-/* The one run that piece means, its status fresh from its platform. A run the ledger does not know is looked
- * for on flow's cluster when flow has a configuration. Ambiguous: -ACT_USAGE with the candidates. */
+/* The one run that piece means, its status fresh from its platform. A run of this machine that the ledger does not
+ * know, because the ledger was lost or never written, is taken into it. Ambiguous: -ACT_USAGE with the candidates. */
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out,
                   struct act_error *err) ACT_NODISCARD;
 

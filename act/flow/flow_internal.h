@@ -41,6 +41,9 @@ char *flow_package_cache(const char *sha256);
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
                       struct flow_package *package, struct act_error *err) ACT_NODISCARD;
 
+/* Puts a run into the ledger; one that is there already stays as it is. */
+int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+
 /* Hands a finished specification to the platform and puts it into the ledger first, so that nothing that runs
  * is unknown. */
 int flow_start_run(struct flow *flow, struct platform *platform, const struct run_spec *spec,

@@ -49,19 +49,20 @@ void flow_init_release(struct flow_init *io)
     package_list_release(&io->list);
 }
 
-/* An account file of the project holds secrets: it never becomes part of a package. */
-static void keep_out_account(const struct config *config, const struct config_folder *folder,
-                             struct act_strv *out)
+/* A file of the project that holds secrets never becomes part of a package. */
+static void keep_out_file(const struct config *config, const char *file, struct act_strv *out)
 {
-    if (folder->account_file && act_path_is_within(folder->account_file, config->project_root))
-        act_strv_push(out, folder->account_file + strlen(config->project_root) + 1);
+    if (file && strcmp(file, config->project_root) != 0 && act_path_is_within(file, config->project_root))
+        act_strv_push(out, file + strlen(config->project_root) + 1);
 }
 
 static void kept_out(const struct config *config, struct act_strv *out)
 {
-    keep_out_account(config, &config->code, out);
+    keep_out_file(config, config->code.account_file, out);
+    if (config->docker.password)
+        keep_out_file(config, config->file, out);
     for (size_t i = 0; i < config->n_folders; i++) {
-        keep_out_account(config, &config->folders[i], out);
+        keep_out_file(config, config->folders[i].account_file, out);
         act_strv_push(out, config->folders[i].name);
     }
 }
@@ -183,16 +184,16 @@ static int upload_package(struct flow *flow, struct flow_init *io, struct act_er
 
 int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
 {
-    struct act_strv mapped = {0};
+    struct act_strv out = {0};
     int rc;
 
-    kept_out(&flow->config, &mapped);
+    kept_out(&flow->config, &out);
     struct package_options options = {
-        .root = flow->config.project_root, .zip_options = &flow->config.zip_options, .mapped = &mapped};
+        .root = flow->config.project_root, .zip_options = &flow->config.zip_options, .kept_out = &out};
     rc = package_scan(&options, &io->list, err);
     if (rc == 0 && !io->dry_run)
         rc = build(&options, io, err);
-    act_strv_release(&mapped);
+    act_strv_release(&out);
     if (rc < 0)
         return act_error_prefix(err, "cannot pack '%s'", flow->config.project_root);
     return io->dry_run ? 0 : upload_package(flow, io, err);

@@ -307,19 +307,52 @@ static int take_row(struct flow *flow, struct ledger_run *row, struct flow_run *
     return rc;
 }
 
+/* Takes the runs of this machine whose id holds the piece into the ledger. */
+static int adopt_runs(struct flow *flow, const char *piece, struct act_error *err)
+{
+    const struct ledger_run here = {.platform = (char[]){"local"}, .cluster = (char[]){"local"}};
+    struct platform *platform = NULL;
+    struct act_strv ids = {0};
+    int rc = open_this_machine(&here, &platform, err);
+
+    if (rc == 0)
+        rc = platform_list(platform, &ids, err);
+    for (size_t i = 0; i < ids.n && rc == 0; i++) {
+        struct run_spec spec = {0};
+        if (!strstr(ids.v[i], piece))
+            continue;
+        rc = platform_spec(platform, ids.v[i], &spec, err);
+        if (rc == 0)
+            rc = flow_remember(flow, &spec, err);
+        run_spec_release(&spec);
+    }
+    act_strv_release(&ids);
+    platform_free(platform);
+    return rc;
+}
+
+static int find_rows(struct flow *flow, const char *piece, struct ledger_runs *rows, struct act_error *err)
+{
+    struct ledger *ledger;
+    int rc = flow_ledger(flow, &ledger, err);
+
+    if (rc == 0)
+        rc = ledger_find(ledger, piece, rows, err);
+    if (rc < 0 || rows->n > 0)
+        return rc;
+    rc = adopt_runs(flow, piece, err);
+    return rc < 0 ? rc : ledger_find(ledger, piece, rows, err);
+}
+
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
     ACT_AUTOFREE char *wanted_piece = clean_piece(piece);
     struct ledger_runs rows = {0};
-    struct ledger *ledger;
-    int rc;
 
     *out = (struct flow_run){0};
     if (*wanted_piece == '\0')
         return act_error_set(err, ACT_USAGE, "an empty run id");
-    rc = flow_ledger(flow, &ledger, err);
-    if (rc == 0)
-        rc = ledger_find(ledger, wanted_piece, &rows, err);
+    int rc = find_rows(flow, wanted_piece, &rows, err);
     if (rc == 0 && rows.n == 0)
         rc = act_error_set(err, ACT_NOT_FOUND, "no run '%s'; 'a q' lists the runs", wanted_piece);
     if (rc == 0 && rows.n > 1)

@@ -145,7 +145,7 @@ static int64_t gpus_of(const struct run_spec *spec)
     return (int64_t)spec->nodes * (spec->gpus_per_node ? spec->gpus_per_node : spec->procs_per_node);
 }
 
-static int remember(struct flow *flow, const struct run_spec *spec, struct act_error *err)
+int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *json = run_spec_to_json(spec);
     struct ledger *ledger;
@@ -188,7 +188,7 @@ int flow_start_run(struct flow *flow, struct platform *platform, const struct ru
     enum { LONG_S = 10 };
     struct platform_submission submission = {.spec = spec, .package = package};
     struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
-    int rc = remember(flow, spec, err);
+    int rc = flow_remember(flow, spec, err);
 
     if (rc < 0)
         return rc;

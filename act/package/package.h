@@ -1,7 +1,7 @@
 /* package.h - the zip of the code: which files, and the same bytes for the same tree.
  *
  * A path is left out when any of these says so:
- *   1. the mapped folders,
+ *   1. the configuration: the mapped folders, and files with secrets,
  *   2. the built-in list (.git, __pycache__, *.pyc, build trees, assets, ...) followed by .actignore in the
  * root, as if they were one file in gitignore syntax: the last line that matches decides, and what is in a
  * folder that is left out is not looked at,
@@ -32,7 +32,7 @@
 struct package_options {
     const char *root;                   /* the project root */
     const struct act_strv *zip_options; /* may be NULL */
-    const struct act_strv *mapped;      /* names of mapped top-level folders; may be NULL */
+    const struct act_strv *kept_out; /* paths below root: mapped folders, files with secrets; may be NULL */
 };
 
 struct package_entry {

@@ -4,7 +4,7 @@
 
 #include "package/package.h"
 
-/* The rules of one project: mapped folders, built-in list, .actignore, zip_options. */
+/* The rules of one project: what the configuration keeps out, built-in list, .actignore, zip_options. */
 struct package_rules;
 
 int package_rules_new(const struct package_options *options, struct package_rules **out,

@@ -1,6 +1,7 @@
-/* rules.c - what goes into a package: mapped folders, the built-in list, .actignore and zip_options.
+/* rules.c - what goes into a package: the configuration, the built-in list, .actignore and zip_options.
  *
- * A path is left out when any of three says so: it is a mapped folder; the last line that matches of the
+ * A path is left out when any of three says so: the configuration (a mapped
+ * folder, a file with secrets); the last line that matches of the
  * built-in list followed by .actignore says so (gitignore semantics); zip_options say so. What is in a folder
  * that the first two leave out is never asked for.
  */
@@ -26,7 +27,7 @@ struct line {
 };
 
 struct package_rules {
-    struct act_strv mapped;
+    struct act_strv kept_out;
     struct line *lines; /* the built-in list, then .actignore */
     size_t n_lines;
     struct act_strv excludes, includes; /* the patterns of -x and -i */
@@ -354,8 +355,8 @@ enum package_verdict package_rules_ask(const struct package_rules *rules, const 
                                        char **out_rule)
 {
     *out_rule = NULL;
-    if (act_strv_has(&rules->mapped, path)) {
-        *out_rule = act_sprintf("mapped folder '%s'", path);
+    if (act_strv_has(&rules->kept_out, path)) {
+        *out_rule = act_sprintf("the configuration's '%s'", path);
         return PACKAGE_PRUNE;
     }
     const struct line *line = ask_lines(rules, path, is_folder);
@@ -371,8 +372,8 @@ int package_rules_new(const struct package_options *options, struct package_rule
 {
     struct package_rules *rules = act_calloc(1, sizeof(*rules));
 
-    for (size_t i = 0; options->mapped && i < options->mapped->n; i++)
-        act_strv_take(&rules->mapped, act_path_clean(options->mapped->v[i]));
+    for (size_t i = 0; options->kept_out && i < options->kept_out->n; i++)
+        act_strv_take(&rules->kept_out, act_path_clean(options->kept_out->v[i]));
     for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
         add_line(rules, built_in[i], 0);
     int rc = load_ignore_file(rules, options->root, err);
@@ -395,7 +396,7 @@ void package_rules_free(struct package_rules *rules)
         act_strv_release(&rules->lines[i].parts);
     }
     free(rules->lines);
-    act_strv_release(&rules->mapped);
+    act_strv_release(&rules->kept_out);
     act_strv_release(&rules->excludes);
     act_strv_release(&rules->includes);
     free(rules);

@@ -457,6 +457,17 @@ def test_damaged_ledger_is_never_an_empty_one(act):
     assert len(act.run("q", "--json").json["runs"]) == 1
 
 
+def test_runs_of_a_lost_ledger_are_found_again(act):
+    done, running = act.finish("sh", "-c", "echo hello; exit 3", status=3), act.submit("sleep", "300", before=("-n", "1"))
+    (act.home / "ledger.db").unlink()
+    assert act.run("q", "--json").json["runs"] == []
+    act.run("wait", done, status=3)
+    assert "hello" in act.run("logs", done[-8:]).out
+    act.run("abort", running)
+    assert {r["id"]: r["state"] for r in act.run("q", "--json").json["runs"]} == {done: "Failed", running: "Canceled"}
+    act.fail("q", "no-such-run", status=3)
+
+
 def test_ledger_of_a_newer_version(act):
     act.finish("true", before=("-n", "1"))
     with sqlite3.connect(act.home / "ledger.db") as db:

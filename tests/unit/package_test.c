@@ -275,11 +275,11 @@ static void rules_table(void **state)
          "aux_data/configs/: built-in rule '/aux_data/configs/'"},
         {"aux_data/configs/acct.yaml", "", "!aux_data/configs/",
          "aux_data/ aux_data/configs/ aux_data/configs/acct.yaml", ""},
-        /* mapped folders, whatever they are, only at the top */
-        {"data/x d/data/x", "", "!data", "d/ d/data/ d/data/x", "data/: mapped folder 'data'"},
-        {"output", "", "", "", "output: mapped folder 'output'"},
+        /* what the configuration keeps out, whatever they are, only at the top */
+        {"data/x d/data/x", "", "!data", "d/ d/data/ d/data/x", "data/: the configuration's 'data'"},
+        {"output", "", "", "", "output: the configuration's 'output'"},
     };
-    struct act_strv mapped = words_of("data output/");
+    struct act_strv kept_out = words_of("data output/");
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -291,7 +291,7 @@ static void rules_table(void **state)
         make_all(rows[i].tree);
         if (*rows[i].ignore)
             write_text(".actignore", rows[i].ignore);
-        struct package_options with = {.root = project, .zip_options = &options, .mapped = &mapped};
+        struct package_options with = {.root = project, .zip_options = &options, .kept_out = &kept_out};
         assert_ok(package_scan(&with, &list, &err), err);
         ACT_AUTOFREE char *in = kept(&list);
         ACT_AUTOFREE char *out = left_out(&list);
@@ -301,7 +301,7 @@ static void rules_table(void **state)
         package_list_release(&list);
         act_strv_release(&options);
     }
-    act_strv_release(&mapped);
+    act_strv_release(&kept_out);
 }
 
 static void one_word_may_hold_option_and_patterns(void **state)
