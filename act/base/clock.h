@@ -12,8 +12,7 @@ int64_t act_now_monotonic_ms(void);
 
 #define ACT_TIME_TEXT 40 /* bytes that hold any of the forms below, NUL included */
 
-/* "Fri, 20 Nov 2026 09:00:00 GMT" (RFC 9110 section 5.6.7, IMF-fixdate). Parse returns false when malformed.
- */
+/* "Fri, 20 Nov 2026 09:00:00 GMT" (RFC 9110 section 5.6.7, IMF-fixdate). Parse returns false when malformed. */
 void act_time_to_http(int64_t unix_s, char out[ACT_TIME_TEXT]);
 bool act_time_from_http(const char *text, int64_t *out_unix_s);
 

@@ -145,8 +145,7 @@ static void read_row(const struct config *c, const struct yaml *row, struct conf
     }
 }
 
-/* The name of the local folder of a row: "data" of "data_folder"; NULL for another kind of key. New string.
- */
+/* The name of the local folder of a row: "data" of "data_folder"; NULL for another kind of key. New string. */
 static char *folder_of_key(const char *key)
 {
     static const char suffix[] = "_folder";

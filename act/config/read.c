@@ -161,8 +161,7 @@ static void put_list(const struct config_key *key, const struct yaml *value, str
     }
 }
 
-/* A variable without a value is set to nothing; one that is null or ~ is left out, so that -p can remove it.
- */
+/* A variable without a value is set to nothing; one that is null or ~ is left out, so that -p can remove it. */
 static void put_env(const struct config_key *key, const struct yaml *value, struct act_strv *out,
                     struct config_findings *f)
 {

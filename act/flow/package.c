@@ -1,5 +1,4 @@
-/* package.c - the package that a run is pinned to: which one code_path stands for, and a verified local copy.
- */
+/* package.c - the package that a run is pinned to: which one code_path stands for, and a verified local copy. */
 #include <string.h>
 #include <unistd.h>
 

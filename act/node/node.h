@@ -1,8 +1,9 @@
 /* node.h - what the parts of the agent share.
  *
- * act-node supervise   one for each run: waits for slots, starts mpirun (or the only rank), writes
- * status.json mpirun             not there when the run has one process act-node rank    one for each rank:
- * prepares the node (the first one), sets the environment, watches the command
+ *   act-node supervise   one for each run: waits for slots, starts mpirun (or the only rank), writes status.json
+ *     mpirun             not there when the run has one process
+ *       act-node rank    one for each rank: prepares the node (the first one), sets the environment, watches the
+ *                        command
  *
  * Nobody outlives the one above him: every process that is started here dies with its parent, a rank watches
  * the supervisor besides, and both adopt and end whatever their commands leave behind.

@@ -1,5 +1,4 @@
-/* record.h - ranks/<rank>.json: what became of a rank. Written by the rank's agent, read by the supervisor.
- */
+/* record.h - ranks/<rank>.json: what became of a rank. Written by its agent, read by the supervisor. */
 #ifndef ACT_NODE_RECORD_H
 #define ACT_NODE_RECORD_H
 

@@ -3,11 +3,11 @@
  * A path is left out when any of these says so:
  *   1. the configuration: the mapped folders, and files with secrets,
  *   2. the built-in list (.git, __pycache__, *.pyc, build trees, assets, ...) followed by .actignore in the
- * root, as if they were one file in gitignore syntax: the last line that matches decides, and what is in a
- * folder that is left out is not looked at,
+ *      root, as if they were one file in gitignore syntax: the last line that matches decides, and what is in
+ *      a folder that is left out is not looked at,
  *   3. zip_options: "-x PATTERN..." as Info-ZIP ('*' also matches '/'; backslashes and quotes that protected
- * the pattern from a shell are dropped; "-i PATTERN..." takes only what matches). Other options of zip that
- *      change nothing here are passed over, the rest is an error.
+ *      the pattern from a shell are dropped; "-i PATTERN..." takes only what matches). Other options of zip
+ *      that change nothing here are passed over, the rest is an error.
  * A line "!name" of .actignore takes back what the built-in list leaves out when it has no wildcards or
  * repeats the built-in pattern, so that "!*" below a "*" never packs .git or secrets by accident. Account
  * files hold secrets: aux_data/configs is on the built-in list; "!aux_data/configs/" takes it back. Top-level

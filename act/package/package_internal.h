@@ -22,8 +22,7 @@ enum package_verdict {
 enum package_verdict package_rules_ask(const struct package_rules *rules, const char *path, bool is_folder,
                                        char **out_rule);
 
-/* A name for an error text: at most a line's worth, control characters and bytes that are not UTF-8 as \xNN.
- */
+/* A name for an error text: at most a line's worth, control characters and bytes that are not UTF-8 as \xNN. */
 char *package_printable(const char *path);
 
 #endif

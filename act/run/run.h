@@ -1,5 +1,4 @@
-/* run.h - what a run is: its specification (run.json), its states, its ids. Pure data: no network, no
- * processes.
+/* run.h - what a run is: its specification (run.json), its states, its ids. Pure data.
  *
  * run.json is written before the run is submitted and never changes; it is all that the agent reads. Client
  * and agent are both built on this module, so the format has one writer and one reader.
@@ -70,8 +69,7 @@ struct run_spec {
 void run_spec_release(struct run_spec *spec);
 void run_spec_add_env(struct run_spec *spec, const char *name, const char *value);
 
-/* "<experiment>_<unix time>_<8 hex>"; characters of experiment outside [A-Za-z0-9_-] become '-'. New string.
- */
+/* "<experiment>_<unix time>_<8 hex>"; characters of experiment outside [A-Za-z0-9_-] become '-'. New string. */
 char *run_id_new(const char *experiment, int64_t now_unix_s);
 /* Whether it has that form, and so may become part of a path. */
 bool run_id_valid(const char *id);

@@ -278,8 +278,7 @@ static const struct store_ops ops = {
 
 /* ---- opening */
 
-/* Lower-case letters, digits and single hyphens, as the service demands; its own containers begin with '$'.
- */
+/* Lower-case letters, digits and single hyphens, as the service demands; its own containers begin with '$'. */
 static bool container_is_valid(const char *name)
 {
     size_t n = strlen(name);

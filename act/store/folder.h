@@ -52,8 +52,7 @@ void folder_fill(struct store_entry *entry, const char *key, const struct stat *
 
 /* ---- folder.c: shared by reading and writing */
 
-/* Finds out what lies at the place. A folder answers only to a key with a slash, and a file to one without.
- */
+/* Finds out what lies at the place. A folder answers only to a key with a slash, and a file to one without. */
 int folder_stat(const struct folder_place *place, struct stat *st, struct act_error *err);
 /* -ACT_TEMPORARY when the call wants another ETag. */
 int folder_check_match(const struct store_call *call, const struct stat *st, struct act_error *err);

@@ -62,8 +62,7 @@ enum store_op {
     STORE_COPY, /* source (a key of the same store) -> key, inside the store, attributes kept -> entry.etag */
     STORE_LIST, /* key: a prefix, "" for all; delimiter, marker, max -> page, keys in byte order. An empty
                    folder is an entry, but not the one whose key is the prefix */
-    STORE_DROP, /* key, upload_id: forget the blocks of an upload that will not be committed, where possible
-                 */
+    STORE_DROP, /* key, upload_id: forget the blocks of an upload that will not be committed, where possible */
     STORE_OPS
 };
 
@@ -127,9 +126,7 @@ uint64_t store_max_put(const struct store *store);
 /* Whether folders stay when the last object in them is removed, as on a disk. */
 bool store_has_real_folders(const struct store *store);
 
-/* Why a key cannot be written to this store, or NULL when it can. A sentence without subject: "contains a
- * '..'".
- */
+/* Why a key cannot be written to this store, or NULL when it can. A sentence without subject: "contains a '..'". */
 const char *store_key_problem(const struct store *store, const char *key);
 
 /* A URL that gives what permissions say ("r", "rl", "racwdl") on the object, or on the container when key is

@@ -79,8 +79,7 @@ static const char *rel_of(const struct side *side, const struct store_entry *ent
     return entry->key + strlen(side->prefix);
 }
 
-/* The destination's entry for rel, or NULL; drops what sorts before it. False: its next page is needed first.
- */
+/* The destination's entry for rel, or NULL; drops what sorts before it. False: its next page is needed first. */
 static bool find_match(struct side *to, const char *rel, const struct store_entry **out)
 {
     *out = NULL;

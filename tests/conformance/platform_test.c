@@ -622,8 +622,7 @@ static void test_unknown_run(void **state)
     }
 }
 
-/* What a command leaves behind ends with the run: in the background, in a session of its own, deaf to TERM.
- */
+/* What a command leaves behind ends with the run: in the background, in a session of its own, deaf to TERM. */
 static void test_leaves_nobody(void **state)
 {
     ACT_AUTOFREE char *pids = temp_file("pids");

@@ -1,5 +1,4 @@
-/* unzip_test.c - packages that come back as they were, and packages that want to do harm. Python makes them.
- */
+/* unzip_test.c - packages that come back as they were, and packages that want to do harm. Python makes them. */
 #include "unit/test.h"
 
 #include <fcntl.h>
