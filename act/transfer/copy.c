@@ -631,6 +631,9 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
         pump(&job);
     engine_run(engine, NULL);
     transfer_progress_tick(options, report, true);
+    if (rc == 0 && !job.stop && (job.objects_under_way > 0 || !report->total.listing_done))
+        rc = act_error_set(err, ACT_FAIL,
+                           "the transfer came to a halt before its end; run the same command again");
     job_release(&job);
     return rc < 0 ? rc : transfer_report_result(report, &job.first, err);
 }
