@@ -171,6 +171,10 @@ def test_broken_listing_is_never_an_empty_one(act, azure, proxy, data, body):
 # ---- no such service, no such rights
 
 
+# Blob folders are not mounted on this platform: another mode, so that the service is asked.
+SUBMIT = ("-p", "config_param: {data_folder: {mode: download}, output_folder: {mode: download}}", "submit", "true")
+
+
 @pytest.mark.parametrize("endpoint, host", [
     ("http://127.0.0.1:{closed}/actaccount", "127.0.0.1"),
     ("http://no-such-host.invalid/actaccount", "no-such-host.invalid"),
@@ -181,7 +185,7 @@ def test_unreachable(act, azure, data, endpoint, host):
         closed = s.getsockname()[1]
     act.account("store", account_name="actaccount", account_key=azure.service.key, container_name="container",
                 endpoint=endpoint.format(closed=closed))
-    for words in (("u", "data/up.txt"), ("ls", "data"), ("init",), ("submit", "true")):
+    for words in (("u", "data/up.txt"), ("ls", "data"), ("init",), SUBMIT):
         message = act.fail(*words, status=5, match=re.escape(host), env=QUICK)
         assert re.search("(?i)connect|resolve", message), message
 
@@ -251,7 +255,7 @@ def test_sas_without_the_right(act, azure, data):
 
 def test_no_such_container(act, azure, data):
     with_account(act, azure, account_key=azure.service.key, container_name="no-such-container")
-    for words in (("u", "data/up.txt"), ("d", "data/down.txt"), ("ls", "data"), ("init",), ("submit", "true")):
+    for words in (("u", "data/up.txt"), ("d", "data/down.txt"), ("ls", "data"), ("init",), SUBMIT):
         act.fail(*words, status=3, match="no-such-container")
 
 
