@@ -34,7 +34,8 @@ int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, 
 /* "<code_path without .zip>/<sha256>.zip" and ".../latest.json". New strings. */
 char *flow_package_key(const struct flow *flow, const char *sha256);
 char *flow_pointer_key(const struct flow *flow);
-/* Where the local copy of a package is kept. New string. */
+/* Where local copies of packages are kept, and that of one of them. New strings. */
+char *flow_packages_dir(void);
 char *flow_package_cache(const char *sha256);
 
 /* Fills io->spec from the configuration and what the platform offers, and pins the package. */

@@ -6,9 +6,14 @@
  *   a/code/latest.json    {"sha256", "bytes", "code_path_etag"}: what a/code.zip is, as long as its ETag is
  * that one; if another tool replaces a/code.zip, the ETag says so
  */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/path.h"
@@ -37,11 +42,18 @@ char *flow_pointer_key(const struct flow *flow)
     return act_sprintf("%s/latest.json", base);
 }
 
-char *flow_package_cache(const char *sha256)
+char *flow_packages_dir(void)
 {
     ACT_AUTOFREE char *dir = act_cache_dir();
 
-    return act_sprintf("%s/packages/%s.zip", dir, sha256);
+    return act_path_join(dir, "packages");
+}
+
+char *flow_package_cache(const char *sha256)
+{
+    ACT_AUTOFREE char *dir = flow_packages_dir();
+
+    return act_sprintf("%s/%s.zip", dir, sha256);
 }
 
 void flow_init_release(struct flow_init *io)
@@ -70,8 +82,7 @@ static void kept_out(const struct config *config, struct act_strv *out)
 /* Writes the package into the cache, under its own name. */
 static int build(const struct package_options *options, struct flow_init *io, struct act_error *err)
 {
-    ACT_AUTOFREE char *dir = act_cache_dir();
-    ACT_AUTOFREE char *packages = act_path_join(dir, "packages");
+    ACT_AUTOFREE char *packages = flow_packages_dir();
     ACT_AUTOFREE char *temp = act_sprintf("%s/new-%d.zip", packages, (int)getpid());
     int rc = act_mkdir_all(packages, 0700, err);
 
@@ -99,8 +110,7 @@ static int exists(struct store *store, const char *key, char etag[STORE_ETAG], u
 static int store_package(struct flow *flow, struct store *store, struct flow_init *io, struct act_error *err)
 {
     ACT_AUTOFREE char *key = flow_package_key(flow, io->package.sha256);
-    ACT_AUTOFREE char *dir = act_cache_dir();
-    ACT_AUTOFREE char *packages = act_path_join(dir, "packages");
+    ACT_AUTOFREE char *packages = flow_packages_dir();
     ACT_AUTOFREE char *name = act_sprintf("%s.zip", io->package.sha256);
     struct transfer_report report = {0};
     struct store *cache;
@@ -169,6 +179,22 @@ static int publish(struct flow *flow, struct store *store, struct flow_init *io,
     return rc;
 }
 
+/* The cache keeps what was used lately. Runs have their own name for their package, so none loses it. */
+static void prune_cache(void)
+{
+    enum { KEPT_S = 30 * 24 * 3600 };
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    DIR *d = opendir(packages);
+    struct stat st;
+
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+            st.st_mtime < act_now_unix_s() - KEPT_S)
+            unlinkat(dirfd(d), e->d_name, 0);
+    if (d)
+        closedir(d);
+}
+
 static int upload_package(struct flow *flow, struct flow_init *io, struct act_error *err)
 {
     struct store *store = NULL;
@@ -196,5 +222,8 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
     act_strv_release(&out);
     if (rc < 0)
         return act_error_prefix(err, "cannot pack '%s'", flow->config.project_root);
-    return io->dry_run ? 0 : upload_package(flow, io, err);
+    if (io->dry_run)
+        return 0;
+    prune_cache();
+    return upload_package(flow, io, err);
 }

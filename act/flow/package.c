@@ -1,5 +1,8 @@
 /* package.c - the package that a run is pinned to: which one code_path stands for, and a verified local copy. */
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -48,8 +51,10 @@ static int fetch_verified(struct flow *flow, struct store *store, struct flow_pa
                           struct act_error *err)
 {
     p->file = flow_package_cache(p->sha256);
-    if (is_good(p->file, p->sha256))
+    if (is_good(p->file, p->sha256)) {
+        utimensat(AT_FDCWD, p->file, NULL, 0); /* used: kept in the cache for longer */
         return 0;
+    }
     unlink(p->file); /* a damaged copy must not look like one that is the same */
     int rc = fetch(flow, store, p->key, p->file, err);
     if (rc < 0 || is_good(p->file, p->sha256))
@@ -65,8 +70,8 @@ static int fetch_verified(struct flow *flow, struct store *store, struct flow_pa
 static int adopt_foreign(struct flow *flow, struct store *store, struct flow_package *p,
                          struct act_error *err)
 {
-    ACT_AUTOFREE char *dir = flow_package_cache("");
-    ACT_AUTOFREE char *temp = act_sprintf("%s.new-%d", dir, (int)getpid());
+    ACT_AUTOFREE char *dir = flow_packages_dir();
+    ACT_AUTOFREE char *temp = act_sprintf("%s/foreign-%d.zip", dir, (int)getpid());
 
     p->key = act_strdup(flow->config.code.path);
     int rc = fetch(flow, store, p->key, temp, err);

@@ -5,6 +5,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import time
 import zipfile
 
 import pytest
@@ -239,3 +240,21 @@ def test_a_package_that_cannot_be_stored(act):
     act.store.write_text("a file where the store should be")
     act.fail("init", match="store")
     assert act.store.read_text() == "a file where the store should be"
+
+
+def test_packages_not_used_for_long_leave_the_cache(act):
+    act.write("x.txt", "1")
+    first = act.run("init").out.strip()
+    cache = act.home / "cache/packages"
+    month = 31 * 24 * 3600
+    for name, age in (("0" * 64 + ".zip", month), ("1" * 64 + ".zip", 60)):
+        (cache / name).write_bytes(b"a package")
+        os.utime(cache / name, (time.time() - age,) * 2)
+    run = act.finish("cat", "x.txt")
+    os.utime(cache / f"{first}.zip", (time.time() - month,) * 2)
+    act.write("x.txt", "2")
+    second = act.run("init").out.strip()
+    assert {p.name for p in cache.iterdir()} == {"1" * 64 + ".zip", f"{second}.zip"}
+    again = act.run("resubmit", run).out.strip()
+    act.run("wait", again)
+    assert act.lines(again) == ["1"], "the store still has it"
