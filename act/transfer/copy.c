@@ -466,7 +466,6 @@ static void page_done(struct store_call *call)
     free(l->marker);
     l->marker = NULL;
     if (call->rc < 0) {
-        act_error_prefix(&call->error, "cannot list '%s'", l->prefix);
         transfer_report_failure(job->report, &call->error, &job->first);
         job->stop = true;
     } else {
