@@ -9,13 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-static const char *program = "act";
 static bool quiet_notes;
-
-void act_log_program(const char *name)
-{
-    program = name;
-}
 
 void act_log_quiet(bool quiet)
 {
@@ -52,11 +46,10 @@ void act_note(const char *fmt, ...)
 
 void act_warn(const char *fmt, ...)
 {
-    ACT_AUTOFREE char *prefix = act_sprintf("%s: warning: ", program);
     va_list ap;
 
     va_start(ap, fmt);
-    print_line(prefix, fmt, ap);
+    print_line("act: warning: ", fmt, ap);
     va_end(ap);
 }
 

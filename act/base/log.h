@@ -11,9 +11,6 @@
 
 #include "base/error.h"
 
-/* The name before each line: "act" unless set. Not copied. */
-void act_log_program(const char *name);
-
 /* Leave out notes (warnings still show). */
 void act_log_quiet(bool quiet);
 

@@ -2,10 +2,8 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const char prefixes[] = "KMGTP";
 
@@ -20,28 +18,6 @@ void act_size_to_text(uint64_t bytes, char out[ACT_UNIT_TEXT])
         snprintf(out, ACT_UNIT_TEXT, "%llu B", (unsigned long long)bytes);
     else
         snprintf(out, ACT_UNIT_TEXT, "%.1f %ciB", v, prefixes[unit]);
-}
-
-bool act_size_from_text(const char *text, uint64_t *out_bytes)
-{
-    char *end;
-    double v = strtod(text, &end);
-
-    if (end == text || !isfinite(v) || v < 0)
-        return false;
-    const char *p = *end ? strchr(prefixes, toupper((unsigned char)*end)) : NULL;
-    if (p) {
-        v *= pow(1024.0, (double)(p - prefixes + 1));
-        end++;
-        if (*end == 'i')
-            end++;
-    }
-    if (*end == 'B' || *end == 'b')
-        end++;
-    if (*end || v >= 9.2e18)
-        return false;
-    *out_bytes = (uint64_t)v;
-    return true;
 }
 
 void act_duration_to_text(int64_t s, char out[ACT_UNIT_TEXT])

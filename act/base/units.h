@@ -9,8 +9,6 @@
 
 /* "12.3 MiB", "512 B". */
 void act_size_to_text(uint64_t bytes, char out[ACT_UNIT_TEXT]);
-/* "4096", "8M", "8MiB", "1.5G": powers of 1024. */
-bool act_size_from_text(const char *text, uint64_t *out_bytes);
 
 /* "41s", "12m03s", "3h20m", "2d04h". */
 void act_duration_to_text(int64_t seconds, char out[ACT_UNIT_TEXT]);

@@ -37,10 +37,8 @@ static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(
 #define SELECT_RUNS                                                                                          \
     "SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command, status, "
 #define NEWEST_FIRST " ORDER BY created_unix_s DESC, rowid DESC"
-static const char sql_list[] =
-    SELECT_RUNS "CASE WHEN ?5 THEN NULL ELSE spec END FROM runs WHERE (?1 IS NULL OR cluster = ?1)"
-                " AND (?2 IS NULL OR state = ?2)"
-                " AND (NOT ?3 OR state IN ('Queued', 'Running', 'Unknown'))" NEWEST_FIRST " LIMIT ?4";
+static const char sql_list[] = SELECT_RUNS
+    "CASE WHEN ?2 THEN NULL ELSE spec END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST;
 static const char sql_find_exact[] = SELECT_RUNS "spec FROM runs WHERE id = ?1";
 static const char sql_find_piece[] = SELECT_RUNS "spec FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST;
 
@@ -344,10 +342,7 @@ int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct 
     if (sqlite3_prepare_v2(ledger->db, sql_list, -1, &statement, NULL) != SQLITE_OK)
         return fail(ledger, "read", err);
     bind_text(statement, 1, query->cluster);
-    bind_text(statement, 2, query->state);
-    sqlite3_bind_int(statement, 3, query->active_only);
-    sqlite3_bind_int64(statement, 4, query->max > 0 ? query->max : -1); /* -1: no limit */
-    sqlite3_bind_int(statement, 5, query->without_spec);
+    sqlite3_bind_int(statement, 2, query->without_spec);
     return take_rows(ledger, statement, out, err);
 }
 

@@ -50,11 +50,9 @@ int ledger_update(struct ledger *ledger, const struct ledger_update *updates, si
 
 struct ledger_query {
     const char *cluster; /* NULL: all */
-    const char *state;   /* NULL: all */
-    bool active_only;    /* Queued, Running, Unknown */
-    int64_t max;         /* newest first; 0: all */
     bool without_spec;   /* leave spec NULL: much cheaper for tables */
 };
+/* Newest first. */
 int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out,
                 struct act_error *err) ACT_NODISCARD;
 

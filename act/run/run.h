@@ -114,7 +114,7 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
  *
  * Written by the client: run.json, package.zip, the first status.json, supervisor.lock, abort.
  * Written by the agent: status.json, code/, hostfile, temp/, nodes/<node>/, ranks/<rank>.json,
- * user_logs/std_log_process_<rank>.txt, system_logs/, metrics/.
+ * user_logs/std_log_process_<rank>.txt, system_logs/.
  */
 #define RUN_FILE_SPEC    "run.json"
 #define RUN_FILE_SECRETS "secrets.json" /* 0600; only there when the environment holds secrets */
@@ -127,7 +127,6 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_DIR_TEMP     "temp"
 #define RUN_DIR_USER     "user_logs"
 #define RUN_DIR_SYSTEM   "system_logs"
-#define RUN_DIR_METRICS  "metrics"
 #define RUN_DIR_RANKS    "ranks"
 #define RUN_DIR_NODES    "nodes"
 char *run_rank_log(int rank); /* "user_logs/std_log_process_<rank>.txt", new string */

@@ -394,13 +394,13 @@ static void start_part(struct object *o)
 
 /* ---- the job */
 
+/* The usual size, or as large as it takes to get by with the blocks that an object can have, in whole MiB. */
 static uint64_t part_size_for(const struct job *job, uint64_t size)
 {
-    uint64_t part = job->part_size;
+    const uint64_t mib = 1 << 20;
+    uint64_t least = size / MAX_BLOCKS + (size % MAX_BLOCKS > 0);
 
-    if (size / MAX_BLOCKS >= part)
-        part = (size / MAX_BLOCKS / (1 << 20) + 1) << 20;
-    return part;
+    return least <= job->part_size ? job->part_size : (least + mib - 1) / mib * mib;
 }
 
 static void enqueue_object(struct job *job, struct store_entry *from, char *to_key)
@@ -431,6 +431,15 @@ static void refuse_key(struct job *job, const char *from_key, const char *to_key
     transfer_report_failure(job->report, &err, &job->first);
 }
 
+static void refuse_size(struct job *job, const struct store_entry *from)
+{
+    struct act_error err;
+
+    act_error_set(&err, ACT_FAIL, "cannot copy '%s': its %llu bytes are more than an object in %s can have",
+                  from->key, (unsigned long long)from->size, store_name(job->to));
+    transfer_report_failure(job->report, &err, &job->first);
+}
+
 /* Takes one object of the plan. */
 static void take_item(struct job *job, struct sync_item *item)
 {
@@ -441,6 +450,8 @@ static void take_item(struct job *job, struct sync_item *item)
 
     if (problem) {
         refuse_key(job, item->from.key, to_key, problem);
+    } else if (item->from.size > store_max_put(job->to) * MAX_BLOCKS) {
+        refuse_size(job, &item->from);
     } else if (item->action == SYNC_SAME) {
         t->same_objects++;
     } else {

@@ -15,10 +15,8 @@ void transfer_report_release(struct transfer_report *report)
 void transfer_report_failure(struct transfer_report *report, const struct act_error *error,
                              struct act_error *first)
 {
-    if (report->total.failed_objects++ == 0) {
-        report->first_code = error->code;
+    if (report->total.failed_objects++ == 0)
         *first = *error;
-    }
     if (report->failures.n < TRANSFER_MAX_FAILURES)
         act_strv_push(&report->failures, error->text);
 }

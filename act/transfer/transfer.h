@@ -49,7 +49,6 @@ enum { TRANSFER_MAX_FAILURES = 20 };
 struct transfer_report {
     struct transfer_progress total;
     struct act_strv failures; /* the first TRANSFER_MAX_FAILURES texts */
-    enum act_code first_code; /* of the first failure */
     int64_t next_tick_ms;     /* internal: when progress is called again */
 };
 void transfer_report_release(struct transfer_report *report);

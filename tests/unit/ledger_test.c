@@ -181,14 +181,8 @@ static void list_table(void **state)
         const char *ids;
     } rows[] = {
         {{0}, "r5 r4 r3 r2 r1"},
-        {{.max = 2}, "r5 r4"},
-        {{.max = 99}, "r5 r4 r3 r2 r1"},
         {{.cluster = "x"}, "r5 r3 r1"},
         {{.cluster = "X"}, ""},
-        {{.state = "Failed"}, "r4"},
-        {{.active_only = true}, "r5 r2 r1"},
-        {{.active_only = true, .cluster = "x", .max = 1}, "r5"},
-        {{.active_only = true, .state = "Failed"}, ""},
         {{.cluster = "x' OR 1=1 --"}, ""},
     };
     struct ledger_runs runs;
@@ -315,8 +309,10 @@ static void two_writers_make_the_file_and_lose_nothing(void **state)
         assert_int_equal(status, 0);
     }
     struct ledger *ledger = open_ledger();
-    assert_ok(ledger_list(ledger, &(struct ledger_query){.state = "Running"}, &runs, &err), err);
+    assert_ok(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), err);
     assert_int_equal(runs.n, 400);
+    for (size_t i = 0; i < runs.n; i++)
+        assert_string_equal(runs.v[i].state, "Running");
     ledger_runs_release(&runs);
     ledger_close(ledger);
 }

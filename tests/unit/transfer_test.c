@@ -33,6 +33,7 @@ struct memory {
     int fail_at; /* the Nth call of fail_op fails (from 1); 0: never */
     struct act_error fail_with;
     bool truncate_get, corrupt_get;
+    uint64_t claimed_size; /* what HEAD and LIST say of every object; 0: the truth */
     int page;
 };
 
@@ -80,9 +81,10 @@ static void put(struct memory *m, const char *key, const void *data, size_t len)
     qsort(m->v, m->n, sizeof(m->v[0]), compare_objects);
 }
 
-static void describe(const struct object *o, struct store_entry *e)
+static void describe(const struct memory *m, const struct object *o, struct store_entry *e)
 {
-    *e = (struct store_entry){.key = act_strdup(o->key), .size = o->len, .mode = -1};
+    *e = (struct store_entry){
+        .key = act_strdup(o->key), .size = m->claimed_size ? m->claimed_size : o->len, .mode = -1};
     memcpy(e->md5, o->md5, sizeof(e->md5));
     snprintf(e->etag, sizeof(e->etag), "\"%d\"", o->version);
 }
@@ -102,7 +104,7 @@ static int do_get(struct memory *m, struct store_call *call)
     snprintf(etag, sizeof(etag), "\"%d\"", o->version);
     if (call->if_match && strcmp(call->if_match, etag) != 0)
         return act_error_set(&call->error, ACT_TEMPORARY, "'%s' changed", call->key);
-    describe(o, &call->entry);
+    describe(m, o, &call->entry);
     if (call->op == STORE_HEAD)
         return 0;
     call->got = call->offset >= o->len ? 0 : o->len - call->offset;
@@ -186,7 +188,7 @@ static int do_list(struct memory *m, struct store_call *call)
             call->page.next = act_strdup(call->page.v[max - 1].key);
             break;
         }
-        describe(&m->v[i], &call->page.v[call->page.n++]);
+        describe(m, &m->v[i], &call->page.v[call->page.n++]);
     }
     return 0;
 }
@@ -474,6 +476,17 @@ static void hostile_names_are_refused(void **state)
     assert_int_equal(p->to.n, 1);
 }
 
+static void what_no_object_can_hold_is_refused(void **state)
+{
+    struct pair *p = *state;
+
+    put(&p->from, "a/huge", "x", 1);
+    p->from.claimed_size = (uint64_t)memory_ops.max_put * 50000 + 1;
+    assert_int_equal(copy(p, "a", "b", &small_parts), -ACT_FAIL);
+    assert_non_null(strstr(p->err.text, "more than an object in memory:to can have"));
+    assert_int_equal(p->to.n_blocks, 0);
+}
+
 static void remove_takes_exactly_the_folder(void **state)
 {
     struct pair *p = *state;
@@ -554,6 +567,7 @@ int main(void)
         TEST(refused_credentials_stop_early),
         TEST(damage_on_the_way_is_noticed),
         TEST(hostile_names_are_refused),
+        TEST(what_no_object_can_hold_is_refused),
         TEST(remove_takes_exactly_the_folder),
         TEST(list_pages_through),
     };
