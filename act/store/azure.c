@@ -17,6 +17,7 @@
 
 #define VERSION "2023-11-03"
 #define MAX_PUT (64U << 20) /* bytes at once: 50,000 of them make 3.05 TiB */
+#define WINDOW  32          /* requests under way at once */
 #define SKEW_S  60          /* a clock that is off by more explains a refused signature */
 
 /* ---- requests */
@@ -223,6 +224,12 @@ static void start_drop(struct store *store, struct store_call *call)
     engine_timer(http_engine(store->http), 0, dropped, call);
 }
 
+static int window(const struct store *store)
+{
+    (void)store;
+    return WINDOW;
+}
+
 static int url(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
                struct act_error *err)
 {
@@ -272,6 +279,7 @@ static const struct store_ops ops = {
               [STORE_DROP] = start_drop},
     .key_problem = azure_key_problem,
     .url = url,
+    .window = window,
     .close = close_azure,
     .max_put = MAX_PUT,
 };

@@ -3,8 +3,6 @@
 
 #include "store/azure.h"
 
-#define BLOCK_ID 20 /* upload id and index: all ids of a blob must have one length */
-
 static void set_conditions(struct azure_op *op)
 {
     struct http_headers *headers = &op->http.headers;
@@ -79,14 +77,12 @@ void azure_answer_write(struct azure_op *op)
     azure_finish(op, rc);
 }
 
-/* base64(upload id, index big-endian). New string. */
+/* Base64 of the block's id. New string. */
 static char *block_id(const struct store_upload_id *upload, uint32_t index)
 {
-    uint8_t id[BLOCK_ID];
+    uint8_t id[STORE_BLOCK_ID];
 
-    memcpy(id, upload->bytes, sizeof(upload->bytes));
-    for (size_t i = 0; i < 4; i++)
-        id[sizeof(upload->bytes) + i] = (uint8_t)(index >> (24 - 8 * i));
+    store_block_id(upload, index, id);
     return act_base64_encode(id, sizeof(id));
 }
 

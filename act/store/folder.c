@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 
+#define WINDOW  16          /* enough for every worker to have the next call waiting */
 #define MAX_PUT (64U << 20) /* bytes at once; bounds the memory of a transfer, not the file system */
 
 /* Another object came in the meantime: the caller may look again. */
@@ -221,6 +222,12 @@ static void start(struct store *store, struct store_call *call)
     engine_work(http_engine(store->http), work, work_done, job);
 }
 
+static int window(const struct store *store)
+{
+    (void)store;
+    return WINDOW;
+}
+
 static int url(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
                struct act_error *err)
 {
@@ -259,6 +266,7 @@ static const struct store_ops ops = {
               [STORE_DROP] = start},
     .key_problem = folder_key_problem,
     .url = url,
+    .window = window,
     .close = close_folder,
     .max_put = MAX_PUT,
     .real_folders = true,

@@ -8,9 +8,20 @@
 const char *store_verb(enum store_op op)
 {
     static const char *const verbs[STORE_OPS] = {
-        [STORE_HEAD] = "look at", [STORE_GET] = "get",    [STORE_PUT] = "put",
-        [STORE_BLOCK] = "put",    [STORE_COMMIT] = "put", [STORE_DELETE] = "delete",
-        [STORE_COPY] = "copy to", [STORE_LIST] = "list",  [STORE_DROP] = "drop the upload of",
+        [STORE_HEAD] = "look at",
+        [STORE_GET] = "get",
+        [STORE_PUT] = "put",
+        [STORE_BLOCK] = "put",
+        [STORE_COMMIT] = "put",
+        [STORE_DELETE] = "delete",
+        [STORE_COPY] = "copy to",
+        [STORE_LIST] = "list",
+        [STORE_DROP] = "drop the upload of",
+        [STORE_BLOCKS] = "list the blocks of",
+        [STORE_DELETE_MANY] = "delete from",
+        [STORE_PUT_FROM] = "copy to",
+        [STORE_BLOCK_FROM] = "copy to",
+        [STORE_CLEAR] = "clear",
     };
 
     return verbs[op];
@@ -43,6 +54,9 @@ void store_call_release(struct store_call *call)
 {
     store_entry_release(&call->entry);
     store_page_release(&call->page);
+    free(call->found);
+    call->found = NULL;
+    call->n_found = 0;
     call->rc = 0;
     call->got = 0;
     call->error = (struct act_error){0};
@@ -69,7 +83,8 @@ static void finish_with_error(void *arg)
 
 static bool writes(enum store_op op)
 {
-    return op == STORE_PUT || op == STORE_BLOCK || op == STORE_COMMIT || op == STORE_COPY;
+    return op == STORE_PUT || op == STORE_BLOCK || op == STORE_COMMIT || op == STORE_COPY ||
+           op == STORE_PUT_FROM || op == STORE_BLOCK_FROM;
 }
 
 /* What no store can do. 0, or the error in call->error. */
@@ -80,7 +95,14 @@ static int check(const struct store *store, struct store_call *call)
     const char *problem = writes(call->op) ? store_key_problem(store, call->key) : NULL;
     bool folder_key = act_ends_with(call->key, "/");
 
-    if (call->op != STORE_LIST && *call->key == '\0')
+    if (!store_can(store, call->op))
+        return act_error_set(err, ACT_USAGE,
+                             "cannot %s '%s' in '%s': this kind of store has no such operation", verb,
+                             call->key, store->name);
+    if (call->op == STORE_DELETE_MANY && call->n_deletions > STORE_MAX_DELETIONS)
+        return act_error_set(err, ACT_USAGE, "cannot delete %zu objects from '%s' at once", call->n_deletions,
+                             store->name);
+    if (call->op != STORE_LIST && call->op != STORE_DELETE_MANY && *call->key == '\0')
         return act_error_set(err, ACT_USAGE, "cannot %s an object without a name in '%s'", verb, store->name);
     if (problem)
         return act_error_set(err, ACT_FAIL, "cannot %s '%s' in '%s': the name %s", verb, call->key,
@@ -136,6 +158,37 @@ const char *store_name(const struct store *store)
 uint64_t store_max_put(const struct store *store)
 {
     return store->ops->max_put;
+}
+
+bool store_can(const struct store *store, enum store_op op)
+{
+    return store->ops->start[op] != NULL;
+}
+
+bool store_sums_are_free(const struct store *store)
+{
+    return store->ops->sums_are_free;
+}
+
+int store_window(const struct store *store)
+{
+    return store->ops->window(store);
+}
+
+void store_block_id(const struct store_upload_id *upload, uint32_t index, uint8_t out[STORE_BLOCK_ID])
+{
+    memcpy(out, upload->bytes, sizeof(upload->bytes));
+    for (size_t i = 0; i < 4; i++)
+        out[sizeof(upload->bytes) + i] = (uint8_t)(index >> (24 - 8 * i));
+}
+
+int64_t store_block_index(const struct store_upload_id *upload, const struct store_block *block)
+{
+    const uint8_t *index = block->id + sizeof(upload->bytes);
+
+    if (memcmp(block->id, upload->bytes, sizeof(upload->bytes)) != 0)
+        return -1;
+    return (int64_t)index[0] << 24 | (int64_t)index[1] << 16 | (int64_t)index[2] << 8 | index[3];
 }
 
 bool store_has_real_folders(const struct store *store)

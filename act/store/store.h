@@ -40,7 +40,10 @@ struct store_entry {
     int64_t last_modified_s;  /* when the store last wrote it; 0: not known */
     int mode;                 /* permission bits; -1: not known */
     char md5[ACT_MD5_BASE64]; /* of all bytes; "": not known */
-    char etag[STORE_ETAG];    /* changes with the content, quoted as in HTTP; "": none */
+    uint64_t crc64;           /* of all bytes, when has_crc64 */
+    bool has_crc64;
+    bool grows;            /* an append blob: what is there never changes, more may come at its end */
+    char etag[STORE_ETAG]; /* changes with the content, quoted as in HTTP; "": none */
 };
 void store_entry_release(struct store_entry *entry);
 
@@ -53,22 +56,68 @@ void store_page_release(struct store_page *page);
 
 enum store_op {
     STORE_HEAD,  /* key -> entry; -ACT_NOT_FOUND when there is none */
-    STORE_GET,   /* key, offset, [sink, sink_cap], if_match -> got bytes (fewer only at the end), entry */
-    STORE_PUT,   /* key, data, md5, attributes, if_match, if_absent: the whole object at once -> entry.etag */
-    STORE_BLOCK, /* key, upload_id, block, offset, data, md5: one block of a larger object, in any order */
-    STORE_COMMIT, /* key, upload_id, n_blocks, total, attributes, if_match, if_absent: blocks 0..n-1 become
-                     the object -> entry.etag. Until then the old object stays as it was */
+    STORE_GET,   /* key, offset, [sink, sink_cap], if_match, sums -> got bytes (fewer only at the end), entry.
+                    With from_upload: bytes of the blocks of upload_id that are not committed (folder) */
+    STORE_PUT,   /* key, data, md5, attributes, if_match, if_absent, sums: the whole object -> entry.etag */
+    STORE_BLOCK, /* key, upload_id, block or block_id, offset, data, crc64, md5, sums: one block of a larger
+                    object, in any order */
+    STORE_COMMIT, /* key, upload_id and n_blocks or blocks, total, attributes, if_match, if_absent: blocks 0..n-1
+                     become the object -> entry.etag. Until then the old object stays as it was. After
+                     BLOCK_FROM source_url again: the object gets the properties that the source has */
+    STORE_BLOCKS, /* key, upload_id -> blocks: those that wait for a COMMIT of this upload, to go on with it, and
+                     (Azure) those that the object at key has now. In a folder the upload is ours until COMMIT
+                     or DROP; -ACT_TEMPORARY when another process has it: take another id */
+    STORE_DROP, /* key, upload_id: forget the blocks of an upload that will never be committed, where possible */
     STORE_DELETE, /* key, if_match; a missing object is -ACT_NOT_FOUND. Folder markers with their slash */
+    STORE_DELETE_MANY, /* deletions, n_deletions (at most STORE_MAX_DELETIONS), key "" -> rc and error of each. The
+                          call itself fails only when none was tried */
     STORE_COPY, /* source (a key of the same store) -> key, inside the store, attributes kept -> entry.etag */
-    STORE_LIST, /* key: a prefix, "" for all; delimiter, marker, max -> page, keys in byte order. An empty
-                   folder is an entry, but not the one whose key is the prefix */
-    STORE_DROP, /* key, upload_id: forget the blocks of an upload that will not be committed, where possible */
+    STORE_PUT_FROM, /* key, source_url, source_match, total: the whole object, fetched by the service itself, with its
+                       properties and metadata -> entry.etag */
+    STORE_BLOCK_FROM, /* key, upload_id, block, source_url, source_match, offset, total: one block, likewise; total
+                         is the length of the block */
+    STORE_LIST, /* key: a prefix, "" for all; delimiter, marker, max, ahead -> page, keys in byte order. An empty
+                   folder is an entry, but not the one whose key is the prefix. With leftovers: instead of the
+                   objects what interrupted uploads left, size is what they hold */
+    STORE_CLEAR, /* key of a leftover, as listed: removes it, and surely nothing else. -ACT_TEMPORARY: it is in use */
     STORE_OPS
 };
 
 struct store_upload_id {
-    uint8_t bytes[16]; /* random, per upload: two uploads of one key never mix */
+    uint8_t bytes[16]; /* two uploads with one id have the same source in the same state, or are random */
 };
+
+#define STORE_BLOCK_ID   20    /* bytes; all block ids of an object must have one length */
+#define STORE_MAX_BLOCKS 50000 /* blocks per object, the most that Blob Storage takes */
+
+/* A block of an object. Blocks of an upload have the id upload_id, index (big-endian, 4 bytes). */
+struct store_block {
+    uint8_t id[STORE_BLOCK_ID];
+    uint64_t len;
+    bool committed; /* it is part of the object as it is now */
+    bool has_crc64;
+    uint64_t crc64;
+};
+/* The id of block index of an upload. */
+void store_block_id(const struct store_upload_id *upload, uint32_t index, uint8_t out[STORE_BLOCK_ID]);
+/* The index of a block that belongs to the upload, or -1. */
+int64_t store_block_index(const struct store_upload_id *upload, const struct store_block *block);
+
+/* Checksums of bytes as they pass, computed on a worker: chained from call to call by the caller. {0} and
+ * act_md5_init() to begin. */
+struct store_sums {
+    uint64_t crc64;
+    bool want_md5;
+    struct act_md5 md5;
+};
+void store_sums_add(struct store_sums *sums, const void *data, size_t len);
+
+struct store_deletion {
+    const char *key, *if_match; /* the caller's */
+    int rc;                     /* as for STORE_DELETE */
+    struct act_error error;
+};
+#define STORE_MAX_DELETIONS 256
 
 struct store_call {
     enum store_op op;
@@ -77,26 +126,40 @@ struct store_call {
     const char *key;
     const void *data;
     size_t len;
-    const char *md5; /* of data; base64; the store verifies it. NULL: not known */
+    const char *md5; /* of data, base64; the store verifies it before it keeps anything. NULL: not known */
+    const uint64_t
+        *crc64; /* the same; where a service does not take it the store sends the MD5. NULL: not known */
     void *sink;
     size_t sink_cap; /* of the range [offset, offset + sink_cap) */
     uint64_t offset;
+    struct store_sums *sums; /* bytes of data or sink are added; NULL: not wanted */
+    bool from_upload;
     const char *if_match; /* an ETag: fail with -ACT_TEMPORARY ("changed") when the object has another */
     bool if_absent;       /* fail with -ACT_PARTIAL ("exists") when there is an object */
     struct {              /* attributes to keep with PUT and COMMIT */
         enum store_kind kind;
-        int64_t mtime_ns; /* 0: none */
-        int mode;         /* -1: none */
-        const char *md5;  /* COMMIT: of the whole object; NULL: not known. PUT takes md5 above */
+        int64_t mtime_ns;      /* 0: none */
+        int mode;              /* -1: none */
+        const char *md5;       /* COMMIT: of the whole object; NULL: not known. PUT takes md5 above */
+        const uint64_t *crc64; /* COMMIT: of the whole object; NULL: not known */
     } attr;
     struct store_upload_id upload_id;
     uint32_t block, n_blocks;
+    const uint8_t *block_id; /* STORE_BLOCK_ID bytes instead of upload_id and block; NULL: those (Azure) */
+    const struct store_block
+        *blocks;        /* COMMIT: n_blocks ids instead of those of upload_id; NULL: those (Azure) */
     uint64_t total;     /* COMMIT: bytes of the whole object */
     uint64_t part_size; /* COMMIT: bytes of every block but the last */
     const char *source;
+    const char *source_url;   /* secret */
+    const char *source_match; /* ETag that the source must have; NULL: any */
+    struct store_deletion *deletions;
+    size_t n_deletions;
     const char *marker; /* NULL: from the start */
     bool delimiter;     /* list one level: STORE_PREFIX entries for what lies deeper */
-    int max;            /* about so many entries per page, maybe none; 0: 5000. The last has no next */
+    bool leftovers;
+    bool ahead; /* the page after this one will be asked for next: it may be fetched meanwhile */
+    int max;    /* about so many entries per page, maybe none; 0: 5000. The last has no next */
     void (*done)(struct store_call *call);
     void *arg;
 
@@ -104,8 +167,10 @@ struct store_call {
     int rc; /* 0, or the negative code in error */
     struct act_error error;
     size_t got;
-    struct store_entry entry; /* owned by the call */
-    struct store_page page;   /* owned by the call */
+    struct store_entry entry;  /* owned by the call */
+    struct store_page page;    /* owned by the call */
+    struct store_block *found; /* STORE_BLOCKS; owned by the call */
+    size_t n_found;
 
     void *internal;
 };
@@ -122,6 +187,15 @@ void store_call_release(struct store_call *call);
 const char *store_name(const struct store *store);
 /* PUT and BLOCK take at most so many bytes at once. */
 uint64_t store_max_put(const struct store *store);
+/* Whether the store has this operation. Those that not every store has: PUT_FROM, BLOCK_FROM. */
+bool store_can(const struct store *store, enum store_op op);
+/* Whether bytes pass a worker anyway when they are read or written, so that sums cost no further hand-over. */
+bool store_sums_are_free(const struct store *store);
+/* How many calls it makes sense to have under way at once, now; at least 1. */
+int store_window(const struct store *store);
+/* Whether a PUT_FROM or BLOCK_FROM failed because the service cannot or may not read the source by itself, so
+ * that the bytes have to go through the client. */
+bool store_must_stream(const struct act_error *error);
 
 /* Whether folders stay when the last object in them is removed, as on a disk. */
 bool store_has_real_folders(const struct store *store);

@@ -5,14 +5,16 @@
 #include "store/store.h"
 
 struct store_ops {
-    /* One function for each operation; each must lead to exactly one store_finish(), later, on the loop. */
+    /* One function for each operation (NULL: the store has none); each must lead to exactly one store_finish(), later, on the loop. */
     void (*start[STORE_OPS])(struct store *store, struct store_call *call);
     const char *(*key_problem)(const char *key);
     int (*url)(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
                struct act_error *err);
     void (*close)(struct store *store); /* frees all but store->name */
+    int (*window)(const struct store *store);
     uint64_t max_put;
-    bool real_folders; /* folders exist by themselves, also without anything in them */
+    bool sums_are_free; /* see store.h */
+    bool real_folders;  /* folders exist by themselves, also without anything in them */
 };
 
 /* The common head of every store struct. */
@@ -31,7 +33,6 @@ const char *store_verb(enum store_op op);
 /* A new, empty entry at the end of the page. Valid until the next one is added. */
 struct store_entry *store_page_add(struct store_page *page);
 
-#define STORE_PAGE_MAX 5000  /* entries per page, the most that Blob Storage gives */
-#define STORE_BLOCKS   50000 /* blocks per object, the most that Blob Storage takes */
+#define STORE_PAGE_MAX 5000 /* entries per page, the most that Blob Storage gives */
 
 #endif

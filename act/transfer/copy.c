@@ -16,7 +16,6 @@ enum {
     MAX_PARTS = 32,      /* as azcopy starts with on small machines */
     PART_SIZE = 8 << 20, /* above 4 MiB Azure spreads the load, see "High-throughput block blobs" */
     MEMORY = 64 << 20,   /* eight parts under way */
-    MAX_BLOCKS = 50000,  /* of a block blob */
     OBJECTS_AHEAD = 4,   /* objects that wait for memory before listing goes on */
 };
 
@@ -398,7 +397,7 @@ static void start_part(struct object *o)
 static uint64_t part_size_for(const struct job *job, uint64_t size)
 {
     const uint64_t mib = 1 << 20;
-    uint64_t least = size / MAX_BLOCKS + (size % MAX_BLOCKS > 0);
+    uint64_t least = size / STORE_MAX_BLOCKS + (size % STORE_MAX_BLOCKS > 0);
 
     return least <= job->part_size ? job->part_size : (least + mib - 1) / mib * mib;
 }
@@ -450,7 +449,7 @@ static void take_item(struct job *job, struct sync_item *item)
 
     if (problem) {
         refuse_key(job, item->from.key, to_key, problem);
-    } else if (item->from.size > store_max_put(job->to) * MAX_BLOCKS) {
+    } else if (item->from.size > store_max_put(job->to) * STORE_MAX_BLOCKS) {
         refuse_size(job, &item->from);
     } else if (item->action == SYNC_SAME) {
         t->same_objects++;

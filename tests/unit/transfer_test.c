@@ -258,10 +258,24 @@ static void memory_close(struct store *store)
     (void)store;
 }
 
+static int memory_window(const struct store *store)
+{
+    (void)store;
+    return 32;
+}
+
 static const struct store_ops memory_ops = {
-    .start = {memory_start, memory_start, memory_start, memory_start, memory_start, memory_start,
-              memory_start, memory_start, memory_start},
+    .start = {[STORE_HEAD] = memory_start,
+              [STORE_GET] = memory_start,
+              [STORE_PUT] = memory_start,
+              [STORE_BLOCK] = memory_start,
+              [STORE_COMMIT] = memory_start,
+              [STORE_DROP] = memory_start,
+              [STORE_DELETE] = memory_start,
+              [STORE_COPY] = memory_start,
+              [STORE_LIST] = memory_start},
     .key_problem = no_problem,
+    .window = memory_window,
     .close = memory_close,
     .max_put = 1 << 20,
 };
