@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char prefixes[] = "KMGTP";
 
@@ -18,6 +19,41 @@ void act_size_to_text(uint64_t bytes, char out[ACT_UNIT_TEXT])
         snprintf(out, ACT_UNIT_TEXT, "%llu B", (unsigned long long)bytes);
     else
         snprintf(out, ACT_UNIT_TEXT, "%.1f %ciB", v, prefixes[unit]);
+}
+
+/* The number of powers of 1024 in "", "B", "K", "KiB", "m", "MIB", ...; -1 for anything else. */
+static int unit_from_text(const char *text)
+{
+    if (*text == '\0' || strcasecmp(text, "b") == 0)
+        return 0;
+    const char *prefix = strchr(prefixes, toupper((unsigned char)*text));
+    if (!prefix || (text[1] != '\0' && strcasecmp(text + 1, "ib") != 0))
+        return -1;
+    return (int)(prefix - prefixes) + 1;
+}
+
+bool act_size_from_text(const char *text, uint64_t *out_bytes)
+{
+    size_t digits = strspn(text, "0123456789"), decimals = 0;
+    const char *rest = text + digits, *fraction = rest;
+    uint64_t bytes, part = 0;
+
+    if (*rest == '.') {
+        fraction = rest + 1;
+        decimals = strspn(fraction, "0123456789");
+        rest = fraction + decimals;
+    }
+    int unit = unit_from_text(rest[0] == ' ' && rest[1] != '\0' ? rest + 1 : rest);
+    if (digits == 0 || (fraction > text + digits && (decimals == 0 || unit == 0)) || unit < 0)
+        return false;
+    uint64_t scale = UINT64_C(1) << (10 * unit);
+    errno = 0;
+    if (__builtin_mul_overflow(strtoull(text, NULL, 10), scale, &bytes) || errno)
+        return false;
+    for (size_t i = decimals; i-- > 0;)
+        part = (part + (uint64_t)(fraction[i] - '0') * scale) / 10;
+    *out_bytes = bytes + part; /* part is less than scale, and bytes a multiple of it */
+    return true;
 }
 
 void act_duration_to_text(int64_t s, char out[ACT_UNIT_TEXT])

@@ -9,6 +9,11 @@
 
 /* "12.3 MiB", "512 B". */
 void act_size_to_text(uint64_t bytes, char out[ACT_UNIT_TEXT]);
+/* "64M", "8MiB", "1.5G", "500k", "512 B", "100" to bytes: a decimal number, then perhaps K, M, G, T or P (powers
+ * of 1024, with "iB" behind it or not) or B, in any case, with or without a blank before it. A fraction needs
+ * such a power and is rounded down to whole bytes. False, and *out_bytes is untouched, for anything else: signs,
+ * exponents, no digits, "10MB" (which means 1000s to some), more than 64 bits. */
+bool act_size_from_text(const char *text, uint64_t *out_bytes);
 
 /* "41s", "12m03s", "3h20m", "2d04h". */
 void act_duration_to_text(int64_t seconds, char out[ACT_UNIT_TEXT]);

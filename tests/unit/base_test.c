@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crc64.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
@@ -321,6 +322,162 @@ static void units_table(void **state)
     assert_false(act_int_from_text("4x", &s) || act_int_from_text("", &s) || act_int_from_text(" 4", &s));
 }
 
+static void sizes_from_text(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes;
+    } good[] = {
+        {"100", 100},
+        {"0", 0},
+        {"7B", 7},
+        {"7b", 7},
+        {"512 B", 512},
+        {"500k", 512000},
+        {"64M", 64 << 20},
+        {"8MiB", 8 << 20},
+        {"8mib", 8 << 20},
+        {"8 MiB", 8 << 20},
+        {"1.5G", UINT64_C(3) << 29},
+        {"1.5 KiB", 1536},
+        {"0.3k", 307},
+        {"0.0009765625k", 1},
+        {"2T", UINT64_C(2) << 40},
+        {"3P", UINT64_C(3) << 50},
+        {"18446744073709551615", UINT64_MAX},
+        {"16383.9999999999999999999999P", UINT64_MAX},
+    };
+    static const char *const bad[] = {
+        "",       " ",
+        "k",      ".5k",
+        "1.k",    "1.5",
+        "1.5B",   "-1",
+        "+1",     " 1",
+        "1 ",     "1  k",
+        "1k ",    "1e3",
+        "0x10",   "10MB",
+        "10MBit", "1i",
+        "1iB",    "1KK",
+        "1E",     "1,5k",
+        "1.5.5k", "one",
+        "16384P", "18446744073709551616",
+        "inf",    "nan",
+    };
+    uint64_t bytes;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(good); i++) {
+        bytes = 1;
+        if (!act_size_from_text(good[i].text, &bytes) || bytes != good[i].bytes)
+            fail_msg("'%s' is %llu", good[i].text, (unsigned long long)bytes);
+    }
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        bytes = 4711;
+        if (act_size_from_text(bad[i], &bytes) || bytes != 4711)
+            fail_msg("'%s' is taken for %llu", bad[i], (unsigned long long)bytes);
+    }
+}
+
+static void crc64_of_known_texts(void **state)
+{
+    /* check value of the CRC catalogue; constants that other implementations test against */
+    static const struct {
+        const char *text;
+        uint64_t crc;
+        const char *base64, *hex;
+    } rows[] = {
+        {"", 0, "AAAAAAAAAAA=", "0000000000000000"},
+        {"123456789", 0xae8b14860a799888, "iJh5CoYUi64=", "ae8b14860a799888"},
+        {"hello world", 0x8d29d5c3f6ea8ebe, "vo7q9sPVKY0=", "8d29d5c3f6ea8ebe"},
+        {"Hello World!", 208604604655264165, "peH8Xsgc5QI=", "02e51cc85efce1a5"},
+        {"123456789!@#$%^&*()", 2153758901452455624, NULL, NULL},
+    };
+    char base64[ACT_CRC64_BASE64], hex[ACT_CRC64_HEX];
+    uint64_t back;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        size_t len = strlen(rows[i].text);
+        assert_true(act_crc64(0, rows[i].text, len) == rows[i].crc);
+        assert_true(act_crc64_portable(0, rows[i].text, len) == rows[i].crc);
+        act_crc64_to_base64(rows[i].crc, base64);
+        act_crc64_to_hex(rows[i].crc, hex);
+        assert_true(act_crc64_from_base64(base64, &back) && back == rows[i].crc);
+        assert_true(act_crc64_from_hex(hex, &back) && back == rows[i].crc);
+        if (rows[i].base64) {
+            assert_string_equal(base64, rows[i].base64);
+            assert_string_equal(hex, rows[i].hex);
+        }
+    }
+}
+
+static void crc64_rejects_other_texts(void **state)
+{
+    static const char *const bad_base64[] = {"",
+                                             "AAAAAAAAAAA",
+                                             "AAAAAAAAAAAA",
+                                             "AAAAAAAAAA==",
+                                             "AAAAAAAAAAA=A",
+                                             "AAAA AAAAAA=",
+                                             "AAAA*AAAAAA=",
+                                             "=AAAAAAAAAAA"};
+    static const char *const bad_hex[] = {"",
+                                          "0",
+                                          "ae8b14860a79988",
+                                          "ae8b14860a7998888",
+                                          "ae8b14860a79988g",
+                                          "0xae8b14860a7998",
+                                          " ae8b14860a79988",
+                                          "-e8b14860a799888"};
+    uint64_t crc = 4711;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bad_base64); i++)
+        assert_false(act_crc64_from_base64(bad_base64[i], &crc));
+    for (size_t i = 0; i < COUNT(bad_hex); i++)
+        assert_false(act_crc64_from_hex(bad_hex[i], &crc));
+    assert_int_equal(crc, 4711);
+    assert_true(act_crc64_from_hex("AE8B14860A799888", &crc) && crc == 0xae8b14860a799888);
+}
+
+/* Over every length, place and cut that may matter: the fast way, the tables and combining agree. */
+static void crc64_ways_agree(void **state)
+{
+    enum { SIZE = 8192, ROUNDS = 2000 };
+    static uint8_t data[SIZE];
+    unsigned seed = 1;
+
+    (void)state;
+    for (size_t i = 0; i < SIZE; i++)
+        data[i] = (uint8_t)rand_r(&seed);
+    for (int i = 0; i < ROUNDS; i++) {
+        size_t at = i < 1024 ? (size_t)i % 16 : (size_t)rand_r(&seed) % (SIZE / 2);
+        size_t len = i < 1024 ? (size_t)i : (size_t)rand_r(&seed) % (SIZE / 2);
+        size_t cut = len ? (size_t)rand_r(&seed) % (len + 1) : 0;
+        uint64_t whole = act_crc64_portable(0, data + at, len);
+        uint64_t first = act_crc64(0, data + at, cut), second = act_crc64(0, data + at + cut, len - cut);
+        assert_true(act_crc64(0, data + at, len) == whole);
+        assert_true(act_crc64(first, data + at + cut, len - cut) == whole);
+        assert_true(act_crc64_combine(first, second, len - cut) == whole);
+    }
+    assert_true(act_crc64_combine(0x8892e33292ee8afb, 0xed1099dc656ba335, 6) == 0x02e51cc85efce1a5);
+}
+
+/* Lengths whose bits do not fit into 64: appending 2^k zero bytes twice is appending 2^(k+1). */
+static void crc64_combines_any_length(void **state)
+{
+    const uint64_t a = act_crc64(0, "a", 1);
+    uint64_t zeros = act_crc64(0, "", 1); /* of 2^k zero bytes */
+
+    (void)state;
+    for (int k = 0; k < 63; k++) {
+        uint64_t len = UINT64_C(1) << k, twice = act_crc64_combine(zeros, zeros, len);
+        assert_true(act_crc64_combine(act_crc64_combine(a, zeros, len), zeros, len) ==
+                    act_crc64_combine(a, twice, 2 * len));
+        zeros = twice;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +496,11 @@ int main(void)
         cmocka_unit_test(digests_of_known_texts),
         cmocka_unit_test(times_go_round),
         cmocka_unit_test(units_table),
+        cmocka_unit_test(sizes_from_text),
+        cmocka_unit_test(crc64_of_known_texts),
+        cmocka_unit_test(crc64_rejects_other_texts),
+        cmocka_unit_test(crc64_ways_agree),
+        cmocka_unit_test(crc64_combines_any_length),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, drop_scratch);
