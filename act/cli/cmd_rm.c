@@ -2,11 +2,10 @@
 #include "base/units.h"
 #include "cli/cli.h"
 
-static void print_plan(void *arg, const struct store_entry *entry, const char *key)
+static void print_plan(void *arg, const struct transfer_step *step)
 {
     (void)arg;
-    (void)entry;
-    puts(key);
+    puts(step->entry->key);
 }
 
 /* Counts what would go and asks. */

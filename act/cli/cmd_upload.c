@@ -1,9 +1,9 @@
 #include "cli/cli.h"
 
-static void print_plan(void *arg, const struct store_entry *from, const char *to_key)
+static void print_plan(void *arg, const struct transfer_step *step)
 {
     (void)arg;
-    printf("%s -> %s\n", from->key, to_key);
+    printf("%s -> %s\n", step->entry->key, step->to_key);
 }
 
 /* One path, in either direction. */

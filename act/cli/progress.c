@@ -78,8 +78,12 @@ void cli_progress_end(struct cli_progress *p, const char *done_verb, const struc
         act_buf_addf(&line, "; %llu failed", (unsigned long long)t->failed_objects);
     act_note("%s", line.data);
     act_buf_release(&line);
-    for (size_t i = 0; i < report->failures.n && t->failed_objects > 1; i++)
-        act_note("  %s", report->failures.v[i]);
-    if (t->failed_objects > report->failures.n)
-        act_note("  ... and %llu more", (unsigned long long)(t->failed_objects - report->failures.n));
+    uint64_t left = t->failed_objects;
+    for (size_t i = 0; i < report->n_failures && t->failed_objects > 1; i++) {
+        const struct transfer_failure *f = &report->failures[i];
+        left -= f->n;
+        act_note(f->n > 1 ? "  %s (and %llu more like it)" : "  %s", f->text, (unsigned long long)f->n - 1);
+    }
+    if (t->failed_objects > 1 && left > 0)
+        act_note("  ... and %llu more", (unsigned long long)left);
 }

@@ -31,7 +31,7 @@ struct http *flow_http(struct flow *flow)
     if (!flow->engine)
         flow->engine = engine_new(&(struct engine_options){0});
     if (!flow->http)
-        flow->http = http_new(flow->engine, &(struct http_options){0});
+        flow->http = http_new(flow->engine, &flow->network);
     return flow->http;
 }
 

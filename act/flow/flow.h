@@ -21,6 +21,7 @@
 /* What the use cases share; everything but the configuration is opened when it is first needed. */
 struct flow {
     struct config config;
+    struct http_options network; /* before the first use; {0}: the defaults */
     struct engine *engine;
     struct http *http;
     struct ledger *ledger;

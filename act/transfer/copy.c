@@ -457,7 +457,10 @@ static void take_item(struct job *job, struct sync_item *item)
         t->found_objects++;
         t->found_bytes += item->from.size;
         if (job->options->plan)
-            job->options->plan(job->options->arg, &item->from, to_key);
+            job->options->plan(job->options->arg, &(struct transfer_step){.action = TRANSFER_COPY,
+                                                                          .entry = &item->from,
+                                                                          .to_key = to_key,
+                                                                          .reason = "different"});
         if (!job->options->dry_run) {
             enqueue_object(job, &item->from, to_key);
             to_key = NULL;
@@ -575,7 +578,7 @@ static void job_init(struct job *job, struct engine *engine, const struct transf
 {
     *job = (struct job){.engine = engine,
                         .options = options,
-                        .max_parts = options->max_parts ? options->max_parts : MAX_PARTS,
+                        .max_parts = MAX_PARTS,
                         .part_size = options->part_size ? options->part_size : PART_SIZE,
                         .memory = options->memory ? options->memory : MEMORY,
                         .from = from->store,

@@ -83,7 +83,9 @@ static void take_entry(struct removal *r, const struct store_entry *entry)
     r->report->total.found_objects++;
     r->report->total.found_bytes += entry->size;
     if (r->options->plan)
-        r->options->plan(r->options->arg, entry, entry->key);
+        r->options->plan(
+            r->options->arg,
+            &(struct transfer_step){.action = TRANSFER_DELETE, .entry = entry, .reason = "asked for"});
     if (!r->options->dry_run)
         start_delete(r, entry);
 }
@@ -188,7 +190,7 @@ int transfer_remove(struct engine *engine, const struct transfer_path *what,
     int rc = 0;
 
     *report = (struct transfer_report){0};
-    r.max = options->max_parts ? options->max_parts : MAX_DELETES;
+    r.max = MAX_DELETES;
     if (what->is_folder) {
         remove_listed(&r, engine);
     } else {

@@ -9,7 +9,41 @@ enum { TICK_MS = 200 };
 
 void transfer_report_release(struct transfer_report *report)
 {
-    act_strv_release(&report->failures);
+    for (size_t i = 0; i < report->n_failures; i++)
+        free(report->failures[i].text);
+    free(report->failures);
+    report->failures = NULL;
+    report->n_failures = 0;
+}
+
+/* What an error says behind the name of its object. */
+static const char *reason_of(const char *text)
+{
+    const char *at = strstr(text, "': ");
+
+    return at ? at + strlen("': ") : text;
+}
+
+/* Whether two texts are about the same trouble: what stands in brackets (a request id) may differ. */
+static bool same_reason(const char *a, const char *b)
+{
+    size_t bracket = strcspn(a, "(");
+
+    return bracket == strcspn(b, "(") && strncmp(a, b, bracket) == 0 &&
+           act_streq(strchr(a, ')'), strchr(b, ')'));
+}
+
+static void add_failure(struct transfer_report *report, const char *text)
+{
+    for (size_t i = 0; i < report->n_failures; i++)
+        if (same_reason(reason_of(report->failures[i].text), reason_of(text))) {
+            report->failures[i].n++;
+            return;
+        }
+    if (report->n_failures == TRANSFER_MAX_FAILURES)
+        return;
+    report->failures = act_realloc(report->failures, (report->n_failures + 1) * sizeof(*report->failures));
+    report->failures[report->n_failures++] = (struct transfer_failure){.text = act_strdup(text), .n = 1};
 }
 
 void transfer_report_failure(struct transfer_report *report, const struct act_error *error,
@@ -17,8 +51,7 @@ void transfer_report_failure(struct transfer_report *report, const struct act_er
 {
     if (report->total.failed_objects++ == 0)
         *first = *error;
-    if (report->failures.n < TRANSFER_MAX_FAILURES)
-        act_strv_push(&report->failures, error->text);
+    add_failure(report, error->text);
 }
 
 int transfer_report_result(const struct transfer_report *report, const struct act_error *first,

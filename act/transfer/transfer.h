@@ -22,6 +22,8 @@
 #include "base/text.h"
 #include "store/store.h"
 
+struct filter;
+
 /* A path in a store: a file or a folder, found out by transfer_resolve(). "data/voc2" never means
  * "data/voc2012". */
 struct transfer_path {
@@ -37,44 +39,94 @@ int transfer_resolve(struct store *store, const char *path, struct transfer_path
 void transfer_path_release(struct transfer_path *path);
 
 struct transfer_progress {
-    uint64_t found_objects, found_bytes; /* what has to be moved, as far as it is known */
+    uint64_t found_objects, found_bytes; /* what has to be moved (removed, verified), as far as it is known */
     bool listing_done;
     uint64_t done_objects, done_bytes;
-    uint64_t same_objects; /* already the same */
+    uint64_t resumed_bytes; /* of done_bytes: were at the destination already, from an interrupted transfer */
+    uint64_t same_objects;  /* already the same */
+    uint64_t deleted_objects;
     uint64_t failed_objects;
 };
 
 enum { TRANSFER_MAX_FAILURES = 20 };
 
+/* Failures that differ only in the object they are about are one group. */
+struct transfer_failure {
+    char *text; /* of the first one */
+    uint64_t n;
+};
+
 struct transfer_report {
     struct transfer_progress total;
-    struct act_strv failures; /* the first TRANSFER_MAX_FAILURES texts */
-    int64_t next_tick_ms;     /* internal: when progress is called again */
+    struct transfer_failure *failures; /* the first TRANSFER_MAX_FAILURES groups */
+    size_t n_failures;
+    int64_t next_tick_ms; /* internal: when progress is called again */
 };
 void transfer_report_release(struct transfer_report *report);
 
+enum transfer_action { TRANSFER_COPY, TRANSFER_DELETE };
+
+/* One line of the plan. Pointers are valid during the call. */
+struct transfer_step {
+    enum transfer_action action;
+    const struct store_entry *entry; /* of the source; of the destination when it is to be deleted */
+    const char *to_key;              /* NULL with TRANSFER_DELETE */
+    const char *reason;              /* "new", "size", "time", "content", "not at the source" */
+};
+
 struct transfer_options {
-    int max_parts;      /* under way at once; 0: 32 */
-    uint64_t part_size; /* 0: 8 MiB: more than 4 MiB keeps Azure off its partition limits */
-    uint64_t memory;    /* for part buffers; 0: 64 MiB */
-    /* With dry_run nothing is written; plan is called for every object that would be. */
+    uint64_t part_size;          /* 0: 8 MiB: more than 4 MiB keeps Azure off its partition limits */
+    uint64_t memory;             /* for part buffers; 0: 64 MiB. At least one part */
+    const struct filter *filter; /* NULL: everything */
+    bool checksum;               /* compare content, not times */
+    bool md5;                    /* store the MD5 of large objects too, for tools that know nothing else */
+    /* Mirror: what is at the destination and not at the source is deleted, after everything was copied without a
+     * failure, as it was listed (If-Match). Counted before anything is changed; more than max_delete (negative: no
+     * limit), or an empty source, is an error that changes nothing. confirm (may be NULL) is asked when there is
+     * anything to delete; its error ends the transfer before it began. */
+    bool delete_extra;
+    int64_t max_delete;
+    int (*confirm)(void *arg, uint64_t objects, uint64_t bytes, struct act_error *err);
+    /* With dry_run nothing is written; plan (may be NULL otherwise) is called for every step. */
     bool dry_run;
-    void (*plan)(void *arg, const struct store_entry *from, const char *to_key);
+    void (*plan)(void *arg, const struct transfer_step *step);
     /* Called on the loop about five times a second, and at the end. */
     void (*progress)(void *arg, const struct transfer_progress *now);
-    void *arg;
+    void *arg; /* for confirm, plan and progress */
 };
 
 /* Copies from (resolved) to the path to_path of the store to: a file becomes that file, a folder's content
  * goes below it. Both stores must be of one engine. 0 when everything is at the destination; -ACT_PARTIAL
  * when a part failed; the first error's code when nothing could be done; what happened is in report in every
- * case (release it). */
+ * case (release it).
+ *
+ * An interrupted transfer is continued when the same is asked for again: blocks that arrived are not sent again.
+ * Between two Azure stores the service itself copies, where it can. */
 int transfer_copy(struct engine *engine, const struct transfer_path *from, struct store *to,
                   const char *to_path, const struct transfer_options *options, struct transfer_report *report,
                   struct act_error *err) ACT_NODISCARD;
 
+enum transfer_difference {
+    TRANSFER_MISSING, /* not at the destination */
+    TRANSFER_EXTRA,   /* only at the destination */
+    TRANSFER_KIND,
+    TRANSFER_SIZE,
+    TRANSFER_CONTENT,
+    TRANSFER_DIFFERENCES
+};
+
+/* Compares both sides completely, by content: a stored checksum where the store has one (deep: never, all bytes are
+ * read on both sides). Calls each for every difference, in order of keys. 0 when there is none, -ACT_PARTIAL with
+ * differences or when something could not be compared (report->failures). Uses part_size, memory, filter, progress and arg
+ * of the options; done_objects counts what was compared. */
+int transfer_verify(struct engine *engine, const struct transfer_path *from, struct store *to,
+                    const char *to_path, const struct transfer_options *options, bool deep,
+                    void (*each)(void *arg, enum transfer_difference what, const char *rel,
+                                 const struct store_entry *from, const struct store_entry *to),
+                    struct transfer_report *report, struct act_error *err) ACT_NODISCARD;
+
 /* Removes the file, or everything below the folder, as it was listed (If-Match). Objects that are gone
- * already count as done. With dry_run only counts. Result as for transfer_copy(). */
+ * already count as done. Uses filter, dry_run, plan, progress and arg. Result as for transfer_copy(). */
 int transfer_remove(struct engine *engine, const struct transfer_path *what,
                     const struct transfer_options *options, struct transfer_report *report,
                     struct act_error *err) ACT_NODISCARD;
@@ -85,5 +137,11 @@ int transfer_list(const struct transfer_path *what, bool recursive,
                   int (*each)(void *arg, const struct store_entry *entry, const char *rel,
                               struct act_error *err),
                   void *arg, struct act_error *err) ACT_NODISCARD;
+
+/* Reads a file from start to end and gives the bytes to write, in order; verified against the checksum that the store
+ * has, which can only be said at the end. memory as in the options. A negative result of write stops and is returned. */
+int transfer_read(struct engine *engine, const struct transfer_path *what, uint64_t memory,
+                  int (*write)(void *arg, const void *data, size_t len, struct act_error *err), void *arg,
+                  struct act_error *err) ACT_NODISCARD;
 
 #endif

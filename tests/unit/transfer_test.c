@@ -261,7 +261,7 @@ static void memory_close(struct store *store)
 static int memory_window(const struct store *store)
 {
     (void)store;
-    return 32;
+    return 3;
 }
 
 static const struct store_ops memory_ops = {
@@ -338,7 +338,7 @@ static int copy(struct pair *p, const char *from, const char *to, const struct t
     return rc;
 }
 
-static const struct transfer_options small_parts = {.part_size = 4, .memory = 16, .max_parts = 3};
+static const struct transfer_options small_parts = {.part_size = 4, .memory = 16};
 
 static void assert_content(struct memory *m, const char *key, const char *data)
 {
@@ -505,7 +505,7 @@ static void remove_takes_exactly_the_folder(void **state)
 {
     struct pair *p = *state;
     struct transfer_path path;
-    const struct transfer_options dry = {.dry_run = true}, real = {.max_parts = 2};
+    const struct transfer_options dry = {.dry_run = true}, real = {0};
 
     for (int i = 0; i < 10; i++) {
         char key[32];
