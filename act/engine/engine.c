@@ -1,9 +1,16 @@
 /* engine.c - one loop over connections, timers and finished work.
  *
- * A turn: let libcurl move its transfers, then deliver what has ended (transfers, work, timers), then wait.
- * What is to be delivered is kept in the engine and taken one by one, so that a callback may itself run the
- * engine. Workers share nothing with the loop but struct pool: they take items from its queue and put them
- * on its list of finished ones; the first item on an empty list writes to an eventfd that the loop polls.
+ * A turn: deliver what has ended (transfers, work, timers), let libcurl do what its clock asks for, then wait
+ * for sockets and workers and let libcurl move what is ready. What is to be delivered is kept in the engine
+ * and taken one by one, so that a callback may itself run the engine.
+ *
+ * Sockets: libcurl says which it wants to be watched for what (socket_wanted), epoll does it. Between two
+ * requests on one connection libcurl wants nothing of it; its registration is then left as it is, since the
+ * next request most likely wants the same again. That is safe for the sockets which the engine opened, as it
+ * hears when they are closed; others (the resolver's) are registered and taken out each time.
+ *
+ * Workers share nothing with the loop but struct pool: they take items from its queue and put them on its
+ * list of finished ones. They wake the loop, by an eventfd, only while it waits.
  */
 #include "engine/engine.h"
 
@@ -12,17 +19,23 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "engine/timers.h"
 
 enum {
-    DEFAULT_CONNECTIONS = 64,
-    MIN_WORKERS = 2,
-    MAX_WORKERS = 16,
+    DEFAULT_CONNECTIONS = 512,
+    OTHER_FILES = 256, /* descriptors for everything that is not a connection */
+    MIN_WORKERS = 4,   /* one processor can still wait for several reads of a disk */
+    MAX_WORKERS = 64,  /* hashing at 10 GB/s takes some 20; the rest wait for slow disks */
+    WORKER_STACK = 256 << 10,
     MAX_WAIT_MS = 1000, /* how late a stop flag that a signal handler sets may be seen */
+    EVENTS = 128,       /* taken from epoll at once */
 };
 
 struct work {
@@ -36,19 +49,18 @@ struct work_list {
     struct work *first, **end;
 };
 
-struct timer {
-    int64_t at_ms;
-    void (*fire)(void *arg);
-    void *arg;
-    struct timer *next;
-};
-
 struct transfer {
     CURL *easy;
     void (*done)(void *arg, CURLcode result);
     void *arg;
-    CURLcode failed; /* why it could not even be handed to libcurl */
+    CURLcode result; /* once it has ended */
     struct engine *engine;
+    struct transfer *next; /* in engine->ended */
+};
+
+struct watched {
+    bool own;                  /* opened by open_socket(), not closed yet */
+    uint32_t wanted, watching; /* events: what libcurl wants, what epoll looks for */
 };
 
 struct pool {
@@ -56,6 +68,7 @@ struct pool {
     pthread_cond_t more;
     struct work_list todo, finished;
     size_t todo_n, idle; /* items waiting, threads waiting */
+    bool loop_waits;     /* and wants to be woken */
     bool quit;
     int wake_fd; /* -1: not there; not changed while threads run */
 };
@@ -63,9 +76,14 @@ struct pool {
 struct engine {
     struct engine_options options;
     CURLM *multi;
-    struct timer *timers; /* soonest first */
-    struct timer *due;    /* to be fired in this turn */
-    struct work *ready;   /* to be delivered in this turn */
+    int epoll_fd;            /* -1: not there */
+    struct watched *watched; /* by descriptor */
+    size_t watched_n;
+    int64_t curl_due_ms; /* when libcurl wants to be called; -1: never */
+    struct timers timers;
+    struct timer_queue due;               /* to be fired in this turn */
+    struct transfer *ended, **ended_tail; /* to be delivered in this turn */
+    struct work *ready;                   /* to be delivered in this turn */
     size_t transfers, works;
     struct pool pool;
     pthread_t threads[MAX_WORKERS];
@@ -99,15 +117,6 @@ static void free_works(struct work *w)
     }
 }
 
-static void free_timers(struct timer *t)
-{
-    while (t) {
-        struct timer *next = t->next;
-        free(t);
-        t = next;
-    }
-}
-
 static int processors(void)
 {
     cpu_set_t set;
@@ -134,6 +143,9 @@ struct engine *engine_new(const struct engine_options *options)
     pthread_mutex_init(&e->pool.lock, NULL);
     pthread_cond_init(&e->pool.more, NULL);
     e->pool.wake_fd = -1;
+    e->epoll_fd = -1;
+    e->curl_due_ms = -1;
+    e->ended_tail = &e->ended;
     return e;
 }
 
@@ -155,10 +167,13 @@ void engine_free(struct engine *e)
     free_works(e->pool.todo.first);
     free_works(e->pool.finished.first);
     free_works(e->ready);
-    free_timers(e->timers);
-    free_timers(e->due);
+    timers_release(&e->timers);
+    timer_queue_release(&e->due);
     if (e->multi)
         curl_multi_cleanup(e->multi);
+    free(e->watched);
+    if (e->epoll_fd >= 0)
+        close(e->epoll_fd);
     if (e->pool.wake_fd >= 0)
         close(e->pool.wake_fd);
     pthread_cond_destroy(&e->pool.more);
@@ -194,15 +209,168 @@ static void *worker(void *arg)
         pthread_mutex_unlock(&p->lock);
         w->run(w->arg);
         pthread_mutex_lock(&p->lock);
-        if (!p->finished.first)
-            wake_loop(p->wake_fd);
         list_add(&p->finished, w);
+        if (p->loop_waits)
+            wake_loop(p->wake_fd);
+        p->loop_waits = false;
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;
 }
 
-/* --- the loop's side ------------------------------------------------------------------------------------ */
+/* --- what the loop waits for ---------------------------------------------------------------------------- */
+
+static bool need_epoll(struct engine *e)
+{
+    if (e->epoll_fd < 0)
+        e->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    return e->epoll_fd >= 0;
+}
+
+/* Edge-triggered: each write is one event, and nobody has to read the counter. */
+static bool need_wake_fd(struct engine *e)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+
+    if (e->pool.wake_fd >= 0)
+        return true;
+    int fd = need_epoll(e) ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+    if (fd < 0)
+        return false;
+    event.data.fd = fd;
+    if (epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
+        close(fd);
+        return false;
+    }
+    e->pool.wake_fd = fd;
+    return true;
+}
+
+static struct watched *watched_of(struct engine *e, curl_socket_t fd)
+{
+    size_t index = (size_t)fd;
+
+    if (index >= e->watched_n) {
+        size_t n = index < 64 ? 64 : 2 * index;
+        e->watched = act_realloc(e->watched, n * sizeof(*e->watched));
+        for (size_t i = e->watched_n; i < n; i++)
+            e->watched[i] = (struct watched){0};
+        e->watched_n = n;
+    }
+    return &e->watched[index];
+}
+
+/* Makes epoll look for these events. A descriptor that was closed unheard is gone from epoll, and its number
+ * may be in use again: each of the two calls stands in for the other. */
+static void watch(struct engine *e, curl_socket_t fd, struct watched *w, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.fd = fd};
+
+    if (events == w->watching)
+        return;
+    if (events == 0) {
+        epoll_ctl(e->epoll_fd, EPOLL_CTL_DEL, fd, &event);
+    } else {
+        int first = w->watching ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+        int second = w->watching ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+        if (epoll_ctl(e->epoll_fd, first, fd, &event) < 0)
+            epoll_ctl(e->epoll_fd, second, fd, &event);
+    }
+    w->watching = events;
+}
+
+static int socket_wanted(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
+{
+    struct engine *e = arg;
+    struct watched *w = watched_of(e, fd);
+
+    (void)easy, (void)socket_arg;
+    w->wanted = (what & CURL_POLL_IN && what != CURL_POLL_REMOVE ? EPOLLIN : 0U) |
+                (what & CURL_POLL_OUT && what != CURL_POLL_REMOVE ? EPOLLOUT : 0U);
+    if (w->wanted || !w->own)
+        watch(e, fd, w, w->wanted);
+    return 0;
+}
+
+static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct engine *e = arg;
+    int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+
+    (void)purpose;
+    if (fd >= 0)
+        *watched_of(e, fd) = (struct watched){.own = true};
+    return fd;
+}
+
+static int close_socket(void *arg, curl_socket_t fd)
+{
+    *watched_of(arg, fd) = (struct watched){0};
+    return close(fd);
+}
+
+static int clock_wanted(CURLM *multi, long delay_ms, void *arg)
+{
+    struct engine *e = arg;
+
+    (void)multi;
+    e->curl_due_ms = delay_ms < 0 ? -1 : act_now_monotonic_ms() + delay_ms;
+    return 0;
+}
+
+/* Room for the connections; where the system does not give it, fewer connections. */
+static int allowed_connections(int wanted)
+{
+    struct rlimit limit;
+    rlim_t needed = (rlim_t)wanted + OTHER_FILES;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= needed)
+        return wanted;
+    limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= needed ? needed : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0 && getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return wanted;
+    if (limit.rlim_cur >= needed)
+        return wanted;
+    return limit.rlim_cur > 2 * OTHER_FILES ? (int)(limit.rlim_cur - OTHER_FILES)
+                                            : clamp((int)(limit.rlim_cur / 2), 1, wanted);
+}
+
+static CURLcode need_multi(struct engine *e)
+{
+    if (e->multi)
+        return CURLE_OK;
+    CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
+    if (code != CURLE_OK)
+        return code;
+    e->options.max_connections = allowed_connections(e->options.max_connections);
+    if (!need_epoll(e))
+        return CURLE_FAILED_INIT;
+    e->multi = curl_multi_init();
+    if (!e->multi)
+        return CURLE_OUT_OF_MEMORY;
+    curl_multi_setopt(e->multi, CURLMOPT_SOCKETFUNCTION, socket_wanted);
+    curl_multi_setopt(e->multi, CURLMOPT_SOCKETDATA, e);
+    curl_multi_setopt(e->multi, CURLMOPT_TIMERFUNCTION, clock_wanted);
+    curl_multi_setopt(e->multi, CURLMOPT_TIMERDATA, e);
+    curl_multi_setopt(e->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)e->options.max_connections);
+    curl_multi_setopt(e->multi, CURLMOPT_MAXCONNECTS, (long)e->options.max_connections);
+    curl_multi_setopt(e->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
+    return CURLE_OK;
+}
+
+/* --- starting ------------------------------------------------------------------------------------------- */
+
+static bool start_thread(struct engine *e)
+{
+    pthread_attr_t attr;
+
+    if (pthread_attr_init(&attr) != 0)
+        return false;
+    pthread_attr_setstacksize(&attr, WORKER_STACK);
+    bool started = pthread_create(&e->threads[e->threads_n], &attr, worker, &e->pool) == 0;
+    pthread_attr_destroy(&attr);
+    return started;
+}
 
 /* One more thread, deaf to signals: those are for the loop's thread. Where the system gives no thread or no
  * descriptor, the loop does the work itself. */
@@ -210,13 +378,11 @@ static void add_worker(struct engine *e)
 {
     sigset_t all, old;
 
-    if (e->pool.wake_fd < 0)
-        e->pool.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (e->pool.wake_fd < 0)
+    if (!need_wake_fd(e))
         return;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    if (pthread_create(&e->threads[e->threads_n], NULL, worker, &e->pool) == 0)
+    if (start_thread(e))
         e->threads_n++;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
@@ -239,77 +405,70 @@ void engine_work(struct engine *e, void (*run)(void *arg), void (*done)(void *ar
 
 void engine_timer(struct engine *e, int64_t delay_ms, void (*fire)(void *arg), void *arg)
 {
-    struct timer *t = act_alloc(sizeof(*t)), **at = &e->timers;
-
-    *t = (struct timer){
-        .at_ms = act_now_monotonic_ms() + (delay_ms > 0 ? delay_ms : 0), .fire = fire, .arg = arg};
-    while (*at && (*at)->at_ms <= t->at_ms)
-        at = &(*at)->next;
-    t->next = *at;
-    *at = t;
+    timers_add(&e->timers, delay_ms > 0 ? act_now_monotonic_ms() : 0, delay_ms, fire, arg);
 }
 
-static CURLcode need_multi(struct engine *e)
+static void add_ended(struct transfer *t, CURLcode result)
 {
-    if (e->multi)
-        return CURLE_OK;
-    CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
-    if (code != CURLE_OK)
-        return code;
-    e->multi = curl_multi_init();
-    if (!e->multi)
-        return CURLE_OUT_OF_MEMORY;
-    curl_multi_setopt(e->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)e->options.max_connections);
-    curl_multi_setopt(e->multi, CURLMOPT_MAXCONNECTS, (long)e->options.max_connections);
-    curl_multi_setopt(e->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
-    return CURLE_OK;
-}
+    struct engine *e = t->engine;
 
-static void end_transfer(struct transfer *t, CURLcode result)
-{
-    struct transfer ended = *t;
-
-    free(t);
-    ended.engine->transfers--;
-    ended.done(ended.arg, result);
-}
-
-static void report_failed_start(void *arg)
-{
-    struct transfer *t = arg;
-
-    end_transfer(t, t->failed);
+    t->result = result;
+    t->next = NULL;
+    *e->ended_tail = t;
+    e->ended_tail = &t->next;
 }
 
 void engine_transfer(struct engine *e, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg)
 {
     struct transfer *t = act_alloc(sizeof(*t));
+    CURLcode failed = need_multi(e);
 
     *t = (struct transfer){.easy = easy, .done = done, .arg = arg, .engine = e};
     e->transfers++;
-    t->failed = need_multi(e);
-    if (t->failed == CURLE_OK) {
+    if (failed == CURLE_OK) {
         curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
+        curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+        curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, e);
+        curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
+        curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, e);
         if (curl_multi_add_handle(e->multi, easy) != CURLM_OK)
-            t->failed = CURLE_FAILED_INIT;
+            failed = CURLE_FAILED_INIT;
     }
-    if (t->failed != CURLE_OK)
-        engine_timer(e, 0, report_failed_start, t);
+    if (failed != CURLE_OK)
+        add_ended(t, failed);
 }
 
-static void deliver_transfers(struct engine *e)
+/* --- delivering ----------------------------------------------------------------------------------------- */
+
+/* Takes from libcurl what has ended. */
+static void collect_transfers(struct engine *e)
 {
     CURLMsg *m;
     int left;
 
-    while (e->multi && (m = curl_multi_info_read(e->multi, &left))) {
+    while ((m = curl_multi_info_read(e->multi, &left))) {
         struct transfer *t = NULL;
         CURLcode result = m->data.result;
         if (m->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&t);
         curl_multi_remove_handle(e->multi, t->easy);
-        end_transfer(t, result);
+        add_ended(t, result);
+    }
+}
+
+static void deliver_transfers(struct engine *e)
+{
+    struct transfer *t;
+
+    while ((t = e->ended)) {
+        struct transfer ended = *t;
+        e->ended = t->next;
+        if (!e->ended)
+            e->ended_tail = &e->ended;
+        free(t);
+        e->transfers--;
+        ended.done(ended.arg, ended.result);
     }
 }
 
@@ -329,6 +488,8 @@ static void deliver_work(struct engine *e)
 {
     struct work *w;
 
+    if (e->works == 0)
+        return;
     work_here(e);
     if (!e->ready) {
         pthread_mutex_lock(&e->pool.lock);
@@ -348,64 +509,106 @@ static void deliver_work(struct engine *e)
 /* Fires what is due now; what those start comes with the next turn. */
 static void deliver_timers(struct engine *e)
 {
-    int64_t now_ms = act_now_monotonic_ms();
-    struct timer *t, **end = &e->due;
+    struct timer timer;
 
-    while (*end)
-        end = &(*end)->next;
-    while ((t = e->timers) && t->at_ms <= now_ms) {
-        e->timers = t->next;
-        t->next = NULL;
-        *end = t;
-        end = &t->next;
-    }
-    while ((t = e->due)) {
-        struct timer ended = *t;
-        e->due = t->next;
-        free(t);
-        ended.fire(ended.arg);
-    }
+    timers_take_due(&e->timers, e->timers.n > 0 ? act_now_monotonic_ms() : 0, &e->due);
+    while (timer_queue_pop(&e->due, &timer))
+        timer.fire(timer.arg);
+}
+
+/* --- waiting -------------------------------------------------------------------------------------------- */
+
+static void move(struct engine *e, curl_socket_t fd, int what)
+{
+    int running;
+
+    curl_multi_socket_action(e->multi, fd, what, &running);
+    collect_transfers(e);
+}
+
+static void heed_clock(struct engine *e)
+{
+    if (e->curl_due_ms < 0 || e->curl_due_ms > act_now_monotonic_ms())
+        return;
+    e->curl_due_ms = -1;
+    move(e, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static void heed_socket(struct engine *e, curl_socket_t fd, uint32_t events)
+{
+    struct watched *w = watched_of(e, fd);
+
+    if (events & (EPOLLERR | EPOLLHUP))
+        events |= w->wanted; /* the next call on the socket tells what is wrong */
+    if (w->wanted == 0)
+        watch(e, fd, w, 0); /* a peer closed an idle connection */
+    else
+        move(e, fd, (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0));
+}
+
+static bool must_not_wait(const struct engine *e)
+{
+    return e->ended || e->ready || e->due.n > 0 || (e->threads_n == 0 && e->pool.todo.first);
+}
+
+static int64_t sooner(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms < 0 ? b_ms : b_ms < 0 || a_ms < b_ms ? a_ms : b_ms;
 }
 
 static int wait_ms(const struct engine *e)
 {
-    if (e->threads_n == 0 && e->pool.todo.first)
-        return 0; /* for work_here(): no worker will wake the loop */
-    if (!e->timers)
+    int64_t due_ms = sooner(timers_next_ms(&e->timers), e->curl_due_ms);
+
+    if (must_not_wait(e) || due_ms == 0)
+        return 0;
+    if (due_ms < 0)
         return MAX_WAIT_MS;
-    int64_t left_ms = e->timers->at_ms - act_now_monotonic_ms();
+    int64_t left_ms = due_ms - act_now_monotonic_ms();
     return left_ms < 0 ? 0 : left_ms > MAX_WAIT_MS ? MAX_WAIT_MS : (int)left_ms;
+}
+
+/* From here on a worker that finishes something wakes the loop. Whether it may wait at all. */
+static bool ask_to_be_woken(struct engine *e)
+{
+    struct pool *p = &e->pool;
+
+    pthread_mutex_lock(&p->lock);
+    p->loop_waits = !p->finished.first;
+    bool may_wait = p->loop_waits;
+    pthread_mutex_unlock(&p->lock);
+    return may_wait;
 }
 
 static void wait_for_something(struct engine *e)
 {
-    struct pollfd wake = {.fd = e->pool.wake_fd, .events = POLLIN};
-    struct curl_waitfd curl_wake = {.fd = e->pool.wake_fd, .events = CURL_WAIT_POLLIN};
-    uint64_t count;
+    struct epoll_event events[EVENTS];
+    int timeout_ms = wait_ms(e), n;
 
-    if (e->transfers > 0 && e->multi)
-        curl_multi_poll(e->multi, &curl_wake, e->pool.wake_fd >= 0, wait_ms(e), NULL);
-    else
-        poll(&wake, 1, wait_ms(e)); /* a descriptor of -1 is ignored */
-    if (e->pool.wake_fd >= 0 && read(e->pool.wake_fd, &count, sizeof(count)) < 0)
-        return; /* not woken by a worker */
+    if (timeout_ms > 0 && e->works > 0 && !ask_to_be_woken(e))
+        timeout_ms = 0;
+    if (e->epoll_fd < 0) {
+        poll(NULL, 0, timeout_ms);
+        return;
+    }
+    n = epoll_wait(e->epoll_fd, events, EVENTS, timeout_ms);
+    for (int i = 0; i < n; i++)
+        if (events[i].data.fd != e->pool.wake_fd)
+            heed_socket(e, events[i].data.fd, events[i].events);
 }
 
 bool engine_busy(const struct engine *e)
 {
-    return e->transfers > 0 || e->works > 0 || e->timers || e->due;
+    return e->transfers > 0 || e->works > 0 || e->due.n > 0 || timers_next_ms(&e->timers) >= 0;
 }
 
 void engine_run(struct engine *e, const bool *stop)
 {
-    int running;
-
     while (!(stop && *stop) && engine_busy(e)) {
-        if (e->transfers > 0 && e->multi)
-            curl_multi_perform(e->multi, &running);
         deliver_transfers(e);
         deliver_work(e);
         deliver_timers(e);
+        heed_clock(e);
         if (!(stop && *stop) && engine_busy(e))
             wait_for_something(e);
     }

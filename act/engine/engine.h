@@ -16,24 +16,27 @@
 struct engine;
 
 struct engine_options {
-    int workers;         /* threads; 0: as many as processors, at least 2, at most 16 */
-    int max_connections; /* in all; 0: 64 */
+    int workers;         /* threads; 0: as many as processors, at least 4; never more than 64 */
+    int max_connections; /* in all; 0: 512 */
 };
 
 /* Threads start with the first piece of work, libcurl with the first request: an engine that is not used
- * costs nothing. */
+ * costs nothing. With the first request, the limit of open files (RLIMIT_NOFILE) is raised where it is too
+ * low for max_connections; where it cannot be raised, there are fewer connections. */
 struct engine *engine_new(const struct engine_options *options);
 /* Nothing may be under way. NULL is fine. */
 void engine_free(struct engine *engine);
 
 /* Starts a prepared easy handle; done(arg, result) when it has ended. The handle stays the caller's and may
- * be used again from inside done; its CURLOPT_PRIVATE is the engine's. */
+ * be used again from inside done; its CURLOPT_PRIVATE, CURLOPT_OPENSOCKETFUNCTION and
+ * CURLOPT_CLOSESOCKETFUNCTION (with their data) are the engine's. No child process inherits its sockets. */
 void engine_transfer(struct engine *engine, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg);
 
 /* work(arg) on a worker, then done(arg) on the loop. */
 void engine_work(struct engine *engine, void (*work)(void *arg), void (*done)(void *arg), void *arg);
 
-/* fire(arg) on the loop after delay_ms (0: with the next turn). */
+/* fire(arg) on the loop after delay_ms (0: with the next turn). Those of one moment fire in the order they
+ * were started. */
 void engine_timer(struct engine *engine, int64_t delay_ms, void (*fire)(void *arg), void *arg);
 
 /* Runs until *stop is true or nothing is under way any more. stop may be NULL. */

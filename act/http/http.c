@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -120,13 +119,6 @@ static int before_send(void *arg, char *peer_ip, char *own_ip, int peer_port, in
     (void)peer_ip, (void)own_ip, (void)peer_port, (void)own_port;
     t->sends++;
     return CURL_PREREQFUNC_OK;
-}
-
-/* As libcurl's own, but not handed down to child processes. */
-static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
-{
-    (void)arg, (void)purpose;
-    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
 /* The len bytes without white space around them. New string. */
@@ -261,7 +253,6 @@ static void set_callbacks(struct http_try *t)
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->why);
     curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, before_send);
     curl_easy_setopt(easy, CURLOPT_PREREQDATA, t);
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);

@@ -1,11 +1,16 @@
 /* The event loop: order, threads, exactly one callback, never from inside the start. */
 #include "unit/test.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "engine/engine.h"
+#include "engine/timers.h"
 
 static void unused_engine_costs_nothing(void **state)
 {
@@ -44,6 +49,57 @@ static void timers_fire_in_order(void **state)
     engine_free(e);
 }
 
+/* Any order of starting, any delays: they fire by their time, and in their order where the times are equal. */
+static void many_timers_fire_by_their_time(void **state)
+{
+    enum { TIMERS = 3000 };
+    struct timers timers = {0};
+    struct timer_queue due = {0};
+    struct timer timer, last = {.at_ms = -1};
+    unsigned random = 7;
+    int fired = 0;
+
+    (void)state;
+    assert_true(timers_next_ms(&timers) < 0);
+    for (int i = 0; i < TIMERS; i++) {
+        random = random * 1103515245 + 12345;
+        timers_add(&timers, 1000, 1 + (random >> 16) % 100, note_letter, NULL);
+    }
+    for (int64_t now_ms = 1000; now_ms <= 1100; now_ms++) {
+        timers_take_due(&timers, now_ms, &due);
+        while (timer_queue_pop(&due, &timer)) {
+            assert_int_equal(timer.at_ms, now_ms);
+            assert_true(timer.at_ms > last.at_ms || timer.number > last.number);
+            last = timer;
+            fired++;
+        }
+        assert_true(timers_next_ms(&timers) < 0 || timers_next_ms(&timers) > now_ms);
+    }
+    assert_int_equal(fired, TIMERS);
+    timers_release(&timers);
+    timer_queue_release(&due);
+}
+
+/* A ring that is full while its first element is in the middle grows in order. */
+static void a_queue_keeps_its_order(void **state)
+{
+    struct timer_queue queue = {0};
+    struct timer timer;
+    uint64_t in = 0, out = 0;
+
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        for (int i = 0; i < 3; i++)
+            timer_queue_push(&queue, (struct timer){.number = in++});
+        assert_true(timer_queue_pop(&queue, &timer));
+        assert_int_equal(timer.number, out++);
+    }
+    while (timer_queue_pop(&queue, &timer))
+        assert_int_equal(timer.number, out++);
+    assert_int_equal(in, out);
+    timer_queue_release(&queue);
+}
+
 static int countdown;
 
 static void count_down_again(void *arg)
@@ -60,6 +116,32 @@ static void timers_may_start_timers(void **state)
     engine_timer(current, 0, count_down_again, NULL);
     engine_run(current, NULL);
     assert_int_equal(countdown, 0);
+    engine_free(current);
+}
+
+static bool later_fired;
+
+static void note_later(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static void go_on_until_later(void *arg)
+{
+    if (!later_fired)
+        engine_timer(current, 0, go_on_until_later, arg);
+}
+
+/* Ends only when a timer with a delay comes through between those without one. */
+static void timers_without_delay_do_not_starve_the_others(void **state)
+{
+    (void)state;
+    current = engine_new(NULL);
+    later_fired = false;
+    engine_timer(current, 5, note_later, &later_fired);
+    engine_timer(current, 0, go_on_until_later, NULL);
+    engine_run(current, NULL);
+    assert_true(later_fired);
     engine_free(current);
 }
 
@@ -201,6 +283,123 @@ static void work_is_done_without_threads(void **state)
     engine_free(current);
 }
 
+/* --- transfers, against a server of this process --------------------------------------------------------- */
+
+enum { PEERS = 300, ROUNDS = 4 };
+
+struct server {
+    int listener, port;
+    pthread_t thread;
+    int max_open;
+};
+
+/* Answers on all connections only when as many have asked as may be open: so they must be open together. */
+static void *serve_together(void *arg)
+{
+    static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    struct server *s = arg;
+    int open[PEERS];
+    char request[4096];
+
+    for (int n = 0; n < s->max_open; n++)
+        open[n] = accept(s->listener, NULL, NULL);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int n = 0; n < s->max_open; n++)
+            if (recv(open[n], request, sizeof(request), 0) <= 0)
+                return NULL;
+        for (int n = 0; n < s->max_open; n++)
+            if (send(open[n], answer, sizeof(answer) - 1, MSG_NOSIGNAL) < 0)
+                return NULL;
+    }
+    for (int n = 0; n < s->max_open; n++)
+        close(open[n]);
+    return NULL;
+}
+
+static void server_start(struct server *s, int max_open)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+
+    *s = (struct server){.listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), .max_open = max_open};
+    assert_true(s->listener >= 0);
+    assert_int_equal(bind(s->listener, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(listen(s->listener, PEERS), 0);
+    assert_int_equal(getsockname(s->listener, (struct sockaddr *)&at, &len), 0);
+    s->port = ntohs(at.sin_port);
+    assert_int_equal(pthread_create(&s->thread, NULL, serve_together, s), 0);
+}
+
+static void server_stop(struct server *s)
+{
+    pthread_join(s->thread, NULL);
+    close(s->listener);
+}
+
+struct asker {
+    CURL *easy;
+    int answers;
+    char body[8];
+    size_t len;
+};
+
+static size_t keep_body(char *data, size_t size, size_t count, void *arg)
+{
+    struct asker *asker = arg;
+
+    assert_true(asker->len + size * count < sizeof(asker->body));
+    memcpy(asker->body + asker->len, data, size * count);
+    asker->len += size * count;
+    return size * count;
+}
+
+static void asker_ended(void *arg, CURLcode code)
+{
+    struct asker *asker = arg;
+
+    assert_int_equal(code, CURLE_OK);
+    assert_int_equal(asker->len, 2);
+    assert_memory_equal(asker->body, "hi", 2);
+    asker->len = 0;
+    if (++asker->answers < ROUNDS)
+        engine_transfer(current, asker->easy, asker_ended, asker);
+}
+
+/* Many connections at once, each used several times; the limit of open files is too low at first. */
+static void many_connections_are_open_together(void **state)
+{
+    static struct asker askers[PEERS];
+    struct rlimit old, now;
+    struct server server;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    server_start(&server, PEERS);
+    current = engine_new(&(struct engine_options){.max_connections = 2 * PEERS});
+    ACT_AUTOFREE char *url = act_sprintf("http://127.0.0.1:%d/", server.port);
+    for (size_t i = 0; i < PEERS; i++) {
+        askers[i] = (struct asker){.easy = curl_easy_init()};
+        curl_easy_setopt(askers[i].easy, CURLOPT_URL, url);
+        curl_easy_setopt(askers[i].easy, CURLOPT_PROXY, "");
+        curl_easy_setopt(askers[i].easy, CURLOPT_WRITEFUNCTION, keep_body);
+        curl_easy_setopt(askers[i].easy, CURLOPT_WRITEDATA, &askers[i]);
+    }
+    now = (struct rlimit){.rlim_cur = PEERS, .rlim_max = old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
+    for (size_t i = 0; i < PEERS; i++)
+        engine_transfer(current, askers[i].easy, asker_ended, &askers[i]);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &now), 0);
+    assert_true(now.rlim_cur >= 2 * PEERS);
+    engine_run(current, NULL);
+    for (size_t i = 0; i < PEERS; i++) {
+        assert_int_equal(askers[i].answers, ROUNDS);
+        curl_easy_cleanup(askers[i].easy);
+    }
+    engine_free(current);
+    server_stop(&server);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+}
+
 struct ended {
     int n;
     CURLcode code;
@@ -258,12 +457,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unused_engine_costs_nothing),
         cmocka_unit_test(timers_fire_in_order),
+        cmocka_unit_test(many_timers_fire_by_their_time),
+        cmocka_unit_test(a_queue_keeps_its_order),
         cmocka_unit_test(timers_may_start_timers),
+        cmocka_unit_test(timers_without_delay_do_not_starve_the_others),
         cmocka_unit_test(work_runs_once_on_other_threads),
         cmocka_unit_test(work_runs_at_the_same_time),
         cmocka_unit_test(stop_leaves_the_rest_for_later),
         cmocka_unit_test(a_callback_may_run_the_engine),
         cmocka_unit_test(work_is_done_without_threads),
+        cmocka_unit_test(many_connections_are_open_together),
         cmocka_unit_test(a_transfer_that_cannot_start_ends_later),
         cmocka_unit_test(a_refused_handle_is_reported),
     };
