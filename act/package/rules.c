@@ -7,23 +7,19 @@
  */
 #include "package/package_internal.h"
 
-#include <errno.h>
 #include <fnmatch.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "filter/pattern.h"
 
-#define IGNORE_FILE      ".actignore"
-#define IGNORE_MAX_BYTES (1024 * 1024)
+#define IGNORE_FILE ".actignore"
 
 /* One line in gitignore syntax. */
 struct line {
-    char *text;            /* as it is in the file, for messages */
-    struct act_strv parts; /* the pattern, cut at its slashes */
-    int number;            /* in .actignore; 0 for the built-in list */
-    bool take_back, folder_only, anchored;
+    struct filter_pattern pattern;
+    int number; /* in .actignore; 0 for the built-in list */
 };
 
 struct package_rules {
@@ -53,52 +49,11 @@ static const char *const built_in[] = {
 
 /* gitignore lines */
 
-static const char wildcards[] = "*?[\\";
-
-/* Cuts what does not belong to the pattern: the line's end and spaces there that no backslash protects. */
-static void trim_line(char *text)
-{
-    size_t len = strcspn(text, "\r\n");
-
-    while (len > 0 && text[len - 1] == ' ' && !(len > 1 && text[len - 2] == '\\'))
-        len--;
-    text[len] = '\0';
-}
-
-/* Cuts at every slash; two in a row give an empty part, which matches nothing, as in git. */
-static void split_parts(const char *text, size_t len, struct act_strv *parts)
-{
-    const char *end = text + len;
-
-    while (len > 0 && text <= end) {
-        const char *slash = memchr(text, '/', (size_t)(end - text));
-        const char *stop = slash ? slash : end;
-        act_strv_take(parts, act_strndup(text, (size_t)(stop - text)));
-        text = stop + 1;
-    }
-}
-
 static void add_line(struct package_rules *rules, const char *text, int number)
 {
-    struct line line = {.text = act_strdup(text), .number = number};
-    const char *pattern = line.text;
+    struct line line = {.number = number};
 
-    trim_line(line.text);
-    if (*pattern == '#' || *pattern == '\0') {
-        free(line.text);
-        return;
-    }
-    if (*pattern == '!') {
-        line.take_back = true;
-        pattern++;
-    }
-    line.anchored = *pattern == '/';
-    pattern += line.anchored;
-    size_t len = strlen(pattern);
-    line.folder_only = len > 0 && pattern[len - 1] == '/';
-    len -= line.folder_only;
-    split_parts(pattern, len, &line.parts);
-    line.anchored = line.anchored || line.parts.n > 1;
+    filter_pattern_init(&line.pattern, text);
     rules->lines = act_realloc(rules->lines, (rules->n_lines + 1) * sizeof(line));
     rules->lines[rules->n_lines++] = line;
 }
@@ -106,58 +61,15 @@ static void add_line(struct package_rules *rules, const char *text, int number)
 static int load_ignore_file(struct package_rules *rules, const char *root, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(root, IGNORE_FILE);
-    ACT_AUTOFREE char *text = NULL;
+    struct act_strv lines = {0};
     struct act_error local = {0};
-    size_t len = 0;
-    int rc = act_file_read(path, IGNORE_MAX_BYTES, &text, &len, &local);
+    int rc = filter_read_lines(path, &lines, &local);
 
-    if (rc == -ACT_NOT_FOUND)
-        return 0;
-    if (rc < 0)
-        return act_error_set(err, local.code, "%s", local.text);
-    if (strlen(text) != len || !act_utf8_valid(text, len))
-        return act_error_set(err, ACT_CONFIG, "cannot use '%s': it is not UTF-8 text", path);
-    const char *p = act_starts_with(text, "\xef\xbb\xbf") ? text + 3 : text;
-    for (int number = 1; *p; number++) {
-        size_t n = strcspn(p, "\n");
-        ACT_AUTOFREE char *line = act_strndup(p, n);
-        add_line(rules, line, number);
-        p += n + (p[n] == '\n');
-    }
-    return 0;
-}
-
-/* Matches the segments of a path with those of a pattern, where "**" stands for any number of segments (at
- * its end for at least one). Goes back to the last "**" only, as that one can always take over. */
-static bool match_parts(const struct act_strv *pattern, char *const *path, size_t n)
-{
-    size_t p = 0, s = 0, star = SIZE_MAX, star_s = 0;
-
-    while (s < n) {
-        if (p < pattern->n && act_streq(pattern->v[p], "**")) {
-            star = p++;
-            star_s = p == pattern->n ? s + 1 : s;
-            s = star_s;
-        } else if (p < pattern->n && fnmatch(pattern->v[p], path[s], 0) == 0) {
-            p++;
-            s++;
-        } else if (star != SIZE_MAX) {
-            p = star + 1;
-            s = ++star_s;
-        } else {
-            return false;
-        }
-    }
-    return p == pattern->n && s == n;
-}
-
-static bool line_matches(const struct line *line, const struct act_strv *path, bool is_folder)
-{
-    if (line->parts.n == 0 || (line->folder_only && !is_folder))
-        return false;
-    if (!line->anchored)
-        return match_parts(&line->parts, path->v + path->n - 1, 1);
-    return match_parts(&line->parts, path->v, path->n);
+    for (size_t i = 0; i < lines.n; i++)
+        if (*lines.v[i])
+            add_line(rules, lines.v[i], (int)i + 1);
+    act_strv_release(&lines);
+    return rc == 0 || rc == -ACT_NOT_FOUND ? 0 : act_error_set(err, local.code, "%s", local.text);
 }
 
 /* Sweeping lines such as "!*" and "!*" "/" are common below a "*" and do not mean .git or account files: what
@@ -165,32 +77,32 @@ static bool line_matches(const struct line *line, const struct act_strv *path, b
  * list. The top-level dot files are also taken back by a pattern that is more than wildcards ("!.*"). */
 static bool takes_back(const struct line *line, const struct line *built)
 {
-    const char *pattern = line->text + 1;
+    const char *pattern = line->pattern.text + 1;
 
-    if (strcspn(pattern, wildcards) == strlen(pattern) || act_streq(pattern, built->text))
+    if (filter_pattern_is_plain(&line->pattern) || act_streq(pattern, built->pattern.text))
         return true;
-    return act_streq(built->text, "/.*") && strspn(pattern, "*?/") != strlen(pattern);
+    return act_streq(built->pattern.text, "/.*") && strspn(pattern, "*?/") != strlen(pattern);
 }
 
 /* The line that leaves the path out, or NULL: the first that did since the last that took it back. */
 static const struct line *ask_lines(const struct package_rules *rules, const char *path, bool is_folder)
 {
-    struct act_strv parts = {0};
+    struct filter_path parts = {0};
     const struct line *by = NULL;
 
-    split_parts(path, strlen(path), &parts);
+    filter_path_set(&parts, path);
     for (size_t i = 0; i < rules->n_lines; i++) {
         const struct line *line = &rules->lines[i];
-        if (line->take_back != (by != NULL))
+        if (line->pattern.take_back != (by != NULL))
             continue; /* it could change nothing */
-        if (!line_matches(line, &parts, is_folder))
+        if (!filter_pattern_matches(&line->pattern, &parts, parts.n, is_folder))
             continue;
         if (!by)
             by = line;
         else if (by->number > 0 || takes_back(line, by))
             by = NULL;
     }
-    act_strv_release(&parts);
+    filter_path_release(&parts);
     return by;
 }
 
@@ -347,8 +259,10 @@ static enum package_verdict ask_zip_options(const struct package_rules *rules, c
 
 static char *say_line(const struct line *line)
 {
-    return line->number ? act_sprintf(IGNORE_FILE ":%d '%s'", line->number, line->text)
-                        : act_sprintf("built-in rule '%s'", line->text);
+    const char *text = line->pattern.text;
+
+    return line->number ? act_sprintf(IGNORE_FILE ":%d '%s'", line->number, text)
+                        : act_sprintf("built-in rule '%s'", text);
 }
 
 enum package_verdict package_rules_ask(const struct package_rules *rules, const char *path, bool is_folder,
@@ -391,10 +305,8 @@ void package_rules_free(struct package_rules *rules)
 {
     if (!rules)
         return;
-    for (size_t i = 0; i < rules->n_lines; i++) {
-        free(rules->lines[i].text);
-        act_strv_release(&rules->lines[i].parts);
-    }
+    for (size_t i = 0; i < rules->n_lines; i++)
+        filter_pattern_release(&rules->lines[i].pattern);
     free(rules->lines);
     act_strv_release(&rules->kept_out);
     act_strv_release(&rules->excludes);

@@ -1,5 +1,6 @@
 act_test(base_test unit/base_test.c base)
 act_test(codec_test unit/codec_test.c codec)
+act_test(filter_test unit/filter_test.c base filter)
 act_test(engine_test unit/engine_test.c base engine)
 act_test(auth_test unit/auth_test.c base engine http auth)
 act_test(http_test unit/http_test.c base engine http)

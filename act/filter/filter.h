@@ -1,0 +1,42 @@
+/* filter.h - which paths of a transfer are taken: --exclude, --include, --filter-from.
+ *
+ * The lines of the files, in order, and behind them the excludes are one list in gitignore syntax (pattern.h):
+ * of the patterns that match a path the last decides, and a folder that is left out takes everything below it
+ * with it. When there are includes, only what matches one of them, or lies in a folder that does, is taken;
+ * what the list leaves out stays out.
+ *
+ * A path is relative to the folder that is transferred. Asking is cheap when paths come in the order of a
+ * listing: what was found for the folders of the last path is kept.
+ *
+ * One thread at a time. A filter of NULL takes everything.
+ */
+#ifndef ACT_FILTER_FILTER_H
+#define ACT_FILTER_FILTER_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+struct filter;
+
+struct filter_options {
+    const struct act_strv *files;    /* of --filter-from: gitignore files; may be NULL */
+    const struct act_strv *excludes; /* patterns; may be NULL */
+    const struct act_strv *includes; /* patterns without "!"; may be NULL */
+};
+
+/* *out is NULL when there are no patterns. A pattern that can match nothing is -ACT_USAGE, in a file
+ * -ACT_CONFIG; the text names it with file:line. A file that cannot be read has the code of its cause. */
+int filter_new(const struct filter_options *options, struct filter **out,
+               struct act_error *err) ACT_NODISCARD;
+void filter_free(struct filter *filter);
+
+/* Whether the object is taken. rel: "a/b", a folder's with or without a final slash. */
+bool filter_takes(struct filter *filter, const char *rel, bool is_folder);
+
+/* The patterns that matched no path since filter_new(): "--exclude '*.tmp'", "rules.txt:3: '/old'". What lies in
+ * a folder that is left out is not looked at. Nothing is pushed for NULL. */
+void filter_idle(const struct filter *filter, struct act_strv *out);
+
+#endif

@@ -1,0 +1,60 @@
+/* pattern.h - one pattern in gitignore syntax (git's manual, gitignore(5)).
+ *
+ * A pattern without a slash, or with one only at its end, is matched with the last segment of a path; any other
+ * with the whole path from the root. "**" as a segment stands for any number of segments, at the end of a
+ * pattern for at least one. A slash at the end: only folders. "!" before it: takes back what an earlier pattern
+ * left out. '*', '?' and '[...]' never match a slash; a backslash protects the character behind it. Letters
+ * are compared with case.
+ *
+ * The characters of '?' and '[...]' are those of the thread's locale: C.UTF-8 gives what users expect. Any
+ * thread; nothing is shared.
+ */
+#ifndef ACT_FILTER_PATTERN_H
+#define ACT_FILTER_PATTERN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+/* A path cut at its slashes, so that it is cut once and matched with many patterns. {0} is an empty one, to be
+ * used again for the next path. */
+struct filter_path {
+    char *text; /* the path with NUL for each slash */
+    char **v;   /* the segments, into text */
+    size_t n, text_cap, v_cap;
+};
+void filter_path_set(struct filter_path *path, const char *text);
+void filter_path_release(struct filter_path *path);
+
+struct filter_part;
+
+struct filter_pattern {
+    char *text; /* as it was given */
+    struct filter_part *parts;
+    size_t n_parts;
+    bool take_back, folder_only, anchored;
+};
+
+/* Any text is a pattern, though perhaps one that matches nothing. Release it. */
+void filter_pattern_init(struct filter_pattern *pattern, const char *text);
+void filter_pattern_release(struct filter_pattern *pattern);
+
+/* Why no path can match, or NULL: a sentence without subject, as "has no ']' for its '['". */
+const char *filter_pattern_problem(const struct filter_pattern *pattern);
+
+/* Whether the path of the first depth (at least one) segments matches. What is in a folder that matches is
+ * not asked here: see filter.h. */
+bool filter_pattern_matches(const struct filter_pattern *pattern, const struct filter_path *path,
+                            size_t depth, bool is_folder);
+
+/* Whether the pattern has neither wildcards nor protected characters. */
+bool filter_pattern_is_plain(const struct filter_pattern *pattern);
+
+/* The lines of a gitignore file, the n-th at v[n - 1]: without line ends and blanks at the end that no backslash
+ * protects; comments are empty. -ACT_NOT_FOUND: there is no such file. -ACT_CONFIG: it is not UTF-8 text. At
+ * most 1 MiB. Release the lines. */
+int filter_read_lines(const char *file, struct act_strv *out, struct act_error *err) ACT_NODISCARD;
+
+#endif
