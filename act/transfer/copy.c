@@ -457,17 +457,18 @@ static void take_item(struct job *job, struct sync_item *item)
         t->found_objects++;
         t->found_bytes += item->from.size;
         if (job->options->plan)
-            job->options->plan(job->options->arg, &(struct transfer_step){.action = TRANSFER_COPY,
-                                                                          .entry = &item->from,
-                                                                          .to_key = to_key,
-                                                                          .reason = "different"});
+            job->options->plan(job->options->arg,
+                               &(struct transfer_step){.action = TRANSFER_COPY,
+                                                       .entry = &item->from,
+                                                       .to_key = to_key,
+                                                       .reason = sync_reason_text(item->reason)});
         if (!job->options->dry_run) {
             enqueue_object(job, &item->from, to_key);
             to_key = NULL;
         }
     }
     free(to_key);
-    store_entry_release(&item->from);
+    sync_item_release(item);
 }
 
 static void page_done(struct store_call *call)
@@ -483,7 +484,10 @@ static void page_done(struct store_call *call)
         job->stop = true;
     } else {
         l->marker = act_strdup(call->page.next);
-        sync_feed(job->sync, l->side, &call->page, !l->marker);
+        if (sync_feed(job->sync, l->side, &call->page, !l->marker, &call->error) < 0) {
+            transfer_report_failure(job->report, &call->error, &job->first);
+            job->stop = true;
+        }
     }
     store_call_release(call);
     pump(job);
@@ -588,7 +592,7 @@ static void job_init(struct job *job, struct engine *engine, const struct transf
                         .report = report};
     job->waiting_tail = &job->waiting;
     char *from_prefix = transfer_prefix(from->path), *to_prefix = transfer_prefix(to_path);
-    job->sync = sync_new(from_prefix, to_prefix);
+    job->sync = sync_new(&(struct sync_options){.from_prefix = from_prefix, .to_prefix = to_prefix});
     job->listings[SYNC_FROM] =
         (struct listing){.job = job, .side = SYNC_FROM, .store = from->store, .prefix = from_prefix};
     job->listings[SYNC_TO] = (struct listing){.job = job, .side = SYNC_TO, .store = to, .prefix = to_prefix};
@@ -610,15 +614,17 @@ static int take_single(struct job *job, const char *path, struct act_error *err)
     struct store_page none = {0};
     int rc = store_do(job->from, &from, err);
 
-    sync_feed(job->sync, SYNC_FROM, &none, true);
-    sync_feed(job->sync, SYNC_TO, &none, true);
+    if (rc == 0)
+        rc = sync_feed(job->sync, SYNC_FROM, &none, true, err);
+    if (rc == 0)
+        rc = sync_feed(job->sync, SYNC_TO, &none, true, err);
     if (rc == 0)
         rc = store_do(job->to, &to, err);
     if (rc == -ACT_NOT_FOUND && from.rc == 0 && strcmp(err->service_code, "ContainerNotFound") != 0)
         rc = 0;
     if (rc == 0) {
         struct sync_item item = {.from = from.entry, .rel = job->to_path};
-        item.action = sync_decide(&from.entry, to.rc == 0 ? &to.entry : NULL);
+        item.action = sync_decide(&from.entry, to.rc == 0 ? &to.entry : NULL, false, &item.reason);
         from.entry = (struct store_entry){0};
         take_item(job, &item);
         pump(job);

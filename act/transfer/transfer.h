@@ -77,7 +77,7 @@ struct transfer_step {
 struct transfer_options {
     uint64_t part_size;          /* 0: 8 MiB: more than 4 MiB keeps Azure off its partition limits */
     uint64_t memory;             /* for part buffers; 0: 64 MiB. At least one part */
-    const struct filter *filter; /* NULL: everything */
+    struct filter *filter; /* NULL: everything */
     bool checksum;               /* compare content, not times */
     bool md5;                    /* store the MD5 of large objects too, for tools that know nothing else */
     /* Mirror: what is at the destination and not at the source is deleted, after everything was copied without a
