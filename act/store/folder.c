@@ -3,9 +3,6 @@
  * An object is written to a part file beside its place and renamed into place, so that readers see the old or
  * the new one. Data is not synced to disk one file at a time: after a power cut a file that was just written
  * may be empty, and the next transfer sees that its size differs. All disk work runs on the engine's workers.
- *
- * The blocks of a larger object are written at their offsets into one part file that carries the upload id;
- * the caller commits only when each block has been written.
  */
 #include "store/folder.h"
 
@@ -46,23 +43,23 @@ int folder_stat(const struct folder_place *place, struct stat *st, struct act_er
     return 0;
 }
 
-int folder_check_match(const struct store_call *call, const struct stat *st, struct act_error *err)
+int folder_check_match(const char *if_match, const struct stat *st, struct act_error *err)
 {
     char etag[STORE_ETAG];
 
+    if (!if_match)
+        return 0;
     folder_etag(st, etag);
-    return call->if_match && strcmp(call->if_match, etag) != 0 ? folder_changed(err) : 0;
+    return strcmp(if_match, etag) != 0 ? folder_changed(err) : 0;
 }
 
-static int head(struct folder *folder, struct store_call *call, struct folder_place *place,
-                struct act_error *err)
+static int head(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
     struct stat st;
     int rc = folder_stat(place, &st, err);
 
-    (void)folder;
     if (rc == 0)
-        folder_fill(&call->entry, call->key, &st);
+        folder_fill(&job->call->entry, job->call->key, &st);
     return rc;
 }
 
@@ -74,7 +71,7 @@ static int get_link(struct store_call *call, struct folder_place *place, const s
 
     if (n < 0)
         return act_error_errno(err, errno, "cannot read the link");
-    if (folder_check_match(call, st, err))
+    if (folder_check_match(call->if_match, st, err))
         return -(int)ACT_TEMPORARY;
     if (call->offset < (uint64_t)n) {
         size_t rest = (size_t)n - (size_t)call->offset;
@@ -94,7 +91,7 @@ static int read_range(struct store_call *call, int fd, struct act_error *err)
 
     if (fstat(fd, &before))
         return act_error_errno(err, errno, "cannot stat");
-    if (!S_ISREG(before.st_mode) || folder_check_match(call, &before, err))
+    if (!S_ISREG(before.st_mode) || folder_check_match(call->if_match, &before, err))
         return folder_changed(err);
     if (call->offset < (uint64_t)before.st_size) {
         ssize_t n = act_pread_all(fd, call->sink, call->sink_cap, (off_t)call->offset);
@@ -102,20 +99,24 @@ static int read_range(struct store_call *call, int fd, struct act_error *err)
             return act_error_errno(err, errno, "cannot read");
         call->got = (size_t)n;
     }
-    if (fstat(fd, &after) || folder_check_match(call, &after, err))
+    if (fstat(fd, &after) || folder_check_match(call->if_match, &after, err))
         return folder_changed(err);
     folder_fill(&call->entry, call->key, &before);
     return 0;
 }
 
-static int get(struct folder *folder, struct store_call *call, struct folder_place *place,
-               struct act_error *err)
+/* Bytes of a file or a link; a folder has none. */
+static int read_object(struct store_call *call, struct folder_place *place, struct act_error *err)
 {
     struct stat st;
     int rc = folder_stat(place, &st, err);
 
-    if (rc || S_ISDIR(st.st_mode))
-        return rc ? rc : head(folder, call, place, err);
+    if (rc)
+        return rc;
+    if (S_ISDIR(st.st_mode)) {
+        folder_fill(&call->entry, call->key, &st);
+        return 0;
+    }
     if (S_ISLNK(st.st_mode))
         return get_link(call, place, &st, err);
 
@@ -128,15 +129,23 @@ static int get(struct folder *folder, struct store_call *call, struct folder_pla
     return rc;
 }
 
-static int remove_object(struct folder *folder, struct store_call *call, struct folder_place *place,
-                         struct act_error *err)
+static int get(struct folder_job *job, struct folder_place *place, struct act_error *err)
+{
+    struct store_call *call = job->call;
+    int rc = read_object(call, place, err);
+
+    if (rc == 0 && call->sums)
+        store_sums_add(call->sums, call->sink, call->got);
+    return rc;
+}
+
+static int remove_at(struct folder_place *place, const char *if_match, struct act_error *err)
 {
     struct stat st;
     int rc = folder_stat(place, &st, err);
 
-    (void)folder;
     if (rc == 0)
-        rc = folder_check_match(call, &st, err);
+        rc = folder_check_match(if_match, &st, err);
     if (rc)
         return rc;
     if (unlinkat(place->fd, place->name, place->is_folder ? AT_REMOVEDIR : 0) == 0)
@@ -146,64 +155,103 @@ static int remove_object(struct folder *folder, struct store_call *call, struct 
     return errno == ENOENT ? missing(err) : act_error_errno(err, errno, "cannot remove");
 }
 
-/* ---- calls */
+static int remove_object(struct folder_job *job, struct folder_place *place, struct act_error *err)
+{
+    return remove_at(place, job->call->if_match, err);
+}
 
-/* What each operation does once the place is found, and whether missing folders are made on the way. */
-static const struct {
-    int (*run)(struct folder *folder, struct store_call *call, struct folder_place *place,
-               struct act_error *err);
-    bool create;
-} steps[STORE_OPS] = {
-    [STORE_HEAD] = {head, false},           [STORE_GET] = {get, false},
-    [STORE_PUT] = {folder_put, true},       [STORE_BLOCK] = {folder_block, true},
-    [STORE_COMMIT] = {folder_commit, true}, [STORE_DELETE] = {remove_object, false},
-    [STORE_COPY] = {folder_copy, true},     [STORE_DROP] = {folder_drop, false},
-};
-
-struct job {
-    struct folder *folder;
-    struct store_call *call;
-    struct folder_walk *walk; /* LIST: owned while under way */
-};
-
-static int run_at_place(struct folder *folder, struct store_call *call, struct act_error *err)
+static int remove_key(const struct folder *folder, const char *key, const char *if_match,
+                      struct act_error *err)
 {
     struct folder_place place;
-    const char *problem = folder_key_problem(call->key);
+    const char *problem = folder_key_problem(key);
 
     if (problem)
         return act_error_set(err, ACT_FAIL, "the name %s", problem);
-    int rc = folder_find(folder, call->key, steps[call->op].create, &place, err);
+    int rc = folder_find(folder, key, false, &place, err);
     if (rc)
-        return call->op == STORE_DROP && rc == -(int)ACT_NOT_FOUND ? 0 : rc;
-    rc = steps[call->op].run(folder, call, &place, err);
+        return rc;
+    rc = remove_at(&place, if_match, err);
+    folder_place_release(&place);
+    return rc;
+}
+
+static void remove_many(const struct folder *folder, struct store_call *call)
+{
+    for (size_t i = 0; i < call->n_deletions; i++) {
+        struct store_deletion *d = &call->deletions[i];
+        d->error = (struct act_error){0};
+        d->rc = remove_key(folder, d->key, d->if_match, &d->error);
+        if (d->rc)
+            act_error_prefix(&d->error, "cannot delete '%s/%s'", folder->root, d->key);
+    }
+}
+
+/* ---- calls */
+
+/* What each operation does once the place is found, which keys it takes, and whether missing folders are made
+ * on the way. */
+static const struct {
+    int (*run)(struct folder_job *job, struct folder_place *place, struct act_error *err);
+    const char *(*problem)(const char *key);
+    bool create;
+} steps[STORE_OPS] = {
+    [STORE_HEAD] = {head, folder_key_problem, false},
+    [STORE_GET] = {get, folder_key_problem, false},
+    [STORE_PUT] = {folder_put, folder_key_problem, true},
+    [STORE_BLOCK] = {folder_block, folder_key_problem, true},
+    [STORE_COMMIT] = {folder_commit, folder_key_problem, true},
+    [STORE_BLOCKS] = {folder_blocks, folder_key_problem, true},
+    [STORE_DROP] = {folder_drop, folder_key_problem, false},
+    [STORE_DELETE] = {remove_object, folder_key_problem, false},
+    [STORE_COPY] = {folder_copy, folder_key_problem, true},
+    [STORE_CLEAR] = {folder_clear, folder_part_problem, false},
+};
+
+static int run_at_place(struct folder_job *job, struct act_error *err)
+{
+    struct folder_place place;
+    enum store_op op = job->call->op;
+    const char *problem = steps[op].problem(job->call->key);
+
+    if (problem)
+        return act_error_set(err, ACT_FAIL, "the name %s", problem);
+    int rc = folder_find(job->folder, job->call->key, steps[op].create, &place, err);
+    if (rc)
+        return op == STORE_DROP && rc == -(int)ACT_NOT_FOUND ? 0 : rc;
+    rc = steps[op].run(job, &place, err);
     folder_place_release(&place);
     return rc;
 }
 
 static void work(void *arg)
 {
-    struct job *job = arg;
+    struct folder_job *job = arg;
     struct store_call *call = job->call;
     struct act_error *err = &call->error;
 
-    if (call->op == STORE_LIST)
+    if (call->rc == 0 && call->op == STORE_DELETE_MANY)
+        remove_many(job->folder, call);
+    else if (call->rc == 0 && call->op == STORE_LIST)
         call->rc = folder_list(job->folder, call, &job->walk, err);
-    else
-        call->rc = run_at_place(job->folder, call, err);
+    else if (call->rc == 0 && job->upload)
+        call->rc = folder_upload_run(job, err);
+    else if (call->rc == 0)
+        call->rc = run_at_place(job, err);
     if (call->rc)
         act_error_prefix(err, "cannot %s '%s/%s'", store_verb(call->op), job->folder->root, call->key);
 }
 
 static void work_done(void *arg)
 {
-    struct job *job = arg;
+    struct folder_job *job = arg;
     struct store_call *call = job->call;
 
     if (job->walk) {
         folder_walk_free(job->folder->walk);
         job->folder->walk = job->walk;
     }
+    folder_upload_detach(job);
     free(job);
     store_finish(call, call->rc);
 }
@@ -211,7 +259,7 @@ static void work_done(void *arg)
 static void start(struct store *store, struct store_call *call)
 {
     struct folder *folder = (struct folder *)store;
-    struct job *job = act_calloc(1, sizeof(*job));
+    struct folder_job *job = act_calloc(1, sizeof(*job));
 
     job->folder = folder;
     job->call = call;
@@ -219,6 +267,7 @@ static void start(struct store *store, struct store_call *call)
         job->walk = folder->walk;
         folder->walk = NULL;
     }
+    folder_upload_attach(job);
     engine_work(http_engine(store->http), work, work_done, job);
 }
 
@@ -248,6 +297,7 @@ static void close_folder(struct store *store)
     struct folder *folder = (struct folder *)store;
 
     folder_walk_free(folder->walk);
+    folder_uploads_close(folder);
     if (folder->root_fd >= 0)
         close(folder->root_fd);
     free(folder->root);
@@ -263,12 +313,16 @@ static const struct store_ops ops = {
               [STORE_DELETE] = start,
               [STORE_COPY] = start,
               [STORE_LIST] = start,
-              [STORE_DROP] = start},
+              [STORE_DROP] = start,
+              [STORE_BLOCKS] = start,
+              [STORE_DELETE_MANY] = start,
+              [STORE_CLEAR] = start},
     .key_problem = folder_key_problem,
     .url = url,
     .window = window,
     .close = close_folder,
     .max_put = MAX_PUT,
+    .sums_are_free = true,
     .real_folders = true,
 };
 

@@ -11,16 +11,36 @@
 
 #include "store/store_internal.h"
 
-/* Files with such a name are uploads under way: never listed, refused as keys. */
-#define FOLDER_PART ".act-part-"
+/* Files whose names begin so are uploads under way: never listed, refused as keys. */
+#define FOLDER_PART      ".act-part-"
+#define FOLDER_PART_NAME 80 /* room for the name of a part file */
 
 struct folder_walk;
+struct folder_upload;
 
 struct folder {
     struct store store;
     char *root; /* resolved, absolute */
     int root_fd;
-    struct folder_walk *walk; /* where the last page of a listing ended; NULL: none */
+    struct folder_walk *walk;      /* where the last page of a listing ended; NULL: none */
+    struct folder_upload *uploads; /* those that are open; used by the loop only */
+};
+
+/* A complete block of an upload, as its map says it. */
+struct folder_record {
+    uint32_t index;
+    uint32_t reserved; /* 0 */
+    uint64_t offset, len, crc64;
+};
+
+/* A call under way. */
+struct folder_job {
+    struct folder *folder;
+    struct store_call *call;
+    struct folder_walk *walk;     /* LIST: owned while under way */
+    struct folder_upload *upload; /* the open upload that the call is of, or NULL */
+    struct folder_upload *begun;  /* BLOCKS: the upload that it opened */
+    struct folder_record record;  /* BLOCK: what was written */
 };
 
 /* ---- folder_path.c: from keys to files */
@@ -33,6 +53,8 @@ struct folder_place {
 };
 
 const char *folder_key_problem(const char *key);
+/* The same for the key of a part file. */
+const char *folder_part_problem(const char *key);
 /* The same for a prefix: its last segment may be empty or a piece of a name. */
 const char *folder_prefix_problem(const char *prefix);
 
@@ -54,23 +76,46 @@ void folder_fill(struct store_entry *entry, const char *key, const struct stat *
 
 /* Finds out what lies at the place. A folder answers only to a key with a slash, and a file to one without. */
 int folder_stat(const struct folder_place *place, struct stat *st, struct act_error *err);
-/* -ACT_TEMPORARY when the call wants another ETag. */
-int folder_check_match(const struct store_call *call, const struct stat *st, struct act_error *err);
+/* -ACT_TEMPORARY when if_match is another ETag; NULL: any. */
+int folder_check_match(const char *if_match, const struct stat *st, struct act_error *err);
 /* Sets the error of an object that is not the one the caller has seen. */
 int folder_changed(struct act_error *err);
 
 /* ---- folder_write.c: one function for each operation, on a worker */
 
-int folder_put(struct folder *folder, struct store_call *call, struct folder_place *place,
-               struct act_error *err);
-int folder_block(struct folder *folder, struct store_call *call, struct folder_place *place,
-                 struct act_error *err);
-int folder_commit(struct folder *folder, struct store_call *call, struct folder_place *place,
-                  struct act_error *err);
-int folder_drop(struct folder *folder, struct store_call *call, struct folder_place *place,
-                struct act_error *err);
-int folder_copy(struct folder *folder, struct store_call *call, struct folder_place *place,
-                struct act_error *err);
+int folder_put(struct folder_job *job, struct folder_place *place, struct act_error *err);
+int folder_copy(struct folder_job *job, struct folder_place *place, struct act_error *err);
+
+/* Compares the data of a PUT or BLOCK with the checksums that came with it. Gives its CRC64 unless out is NULL. */
+int folder_check_data(const struct store_call *call, uint64_t *out, struct act_error *err);
+void folder_part_name(const char *key, const struct store_upload_id *id, char out[FOLDER_PART_NAME]);
+/* Sets mode and modification time. 0, or -1 with errno. */
+int folder_set_attributes(const struct store_call *call, int fd);
+/* Makes the finished part file the object. */
+int folder_put_in_place(struct store_call *call, struct folder_place *place, const char *part,
+                        struct act_error *err);
+
+/* ---- folder_upload.c: objects that come in blocks */
+
+/* On the loop, before and after the work: finds the open upload that a call is of (when something is missing
+ * already call->rc is set), and takes note of what the call did. */
+void folder_upload_attach(struct folder_job *job);
+void folder_upload_detach(struct folder_job *job);
+/* On a worker: a call of job->upload. */
+int folder_upload_run(struct folder_job *job, struct act_error *err);
+/* On a worker: calls of uploads that are not open. */
+int folder_blocks(struct folder_job *job, struct folder_place *place, struct act_error *err);
+int folder_block(struct folder_job *job, struct folder_place *place, struct act_error *err);
+int folder_commit(struct folder_job *job, struct folder_place *place, struct act_error *err);
+int folder_drop(struct folder_job *job, struct folder_place *place, struct act_error *err);
+/* Closes the uploads that are open; somebody may go on with them. */
+void folder_uploads_close(struct folder *folder);
+
+/* Whether it is the name of a part file. */
+bool folder_is_part(const char *name);
+/* Whether nobody has the part file open. */
+bool folder_part_is_free(int dir, const char *part);
+int folder_clear(struct folder_job *job, struct folder_place *place, struct act_error *err);
 
 /* ---- folder_list.c */
 

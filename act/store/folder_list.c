@@ -14,6 +14,8 @@
 #include "base/log.h"
 #include "store/folder.h"
 
+#define DISK_BLOCK 512 /* what stat counts st_blocks in */
+
 struct level {
     struct act_strv names; /* sorted; of folders with '/' */
     size_t next;
@@ -22,7 +24,7 @@ struct level {
 
 struct folder_walk {
     char *prefix;
-    bool delimiter;
+    bool delimiter, leftovers;
     char *after;         /* only keys behind this one; NULL: all. After a page: its last key */
     struct act_buf path; /* key of the folder at hand, "" or with a final '/' */
     struct level *levels;
@@ -79,8 +81,8 @@ void folder_walk_free(struct folder_walk *walk)
 
 bool folder_walk_fits(const struct folder_walk *walk, const struct store_call *call)
 {
-    return call->marker && walk->delimiter == call->delimiter && act_streq(walk->after, call->marker) &&
-           strcmp(walk->prefix, call->key) == 0;
+    return call->marker && walk->delimiter == call->delimiter && walk->leftovers == call->leftovers &&
+           act_streq(walk->after, call->marker) && strcmp(walk->prefix, call->key) == 0;
 }
 
 /* ---- the names of one folder */
@@ -124,15 +126,27 @@ static bool is_behind_us(const struct folder_walk *walk, const char *name)
     return strcmp(name, rest) <= 0;
 }
 
+/* Whether the walk passes by names like this one. */
+static bool is_of_interest(const struct folder_walk *walk, const struct dirent *entry, int type)
+{
+    const char *name = entry->d_name;
+
+    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+        return false;
+    if (walk->leftovers && type != DT_DIR)
+        return folder_is_part(name) && type == DT_REG;
+    return !act_starts_with(name, FOLDER_PART);
+}
+
 /* Takes one name of the folder at hand into names. */
 static int add_name(const struct folder_walk *walk, const struct dirent *entry, struct act_strv *names,
                     bool *found, struct act_error *err)
 {
     const char *name = entry->d_name;
-
-    if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || act_starts_with(name, FOLDER_PART))
-        return 0;
     int type = type_of(walk->fd, entry);
+
+    if (!is_of_interest(walk, entry, type))
+        return 0;
     ACT_AUTOFREE char *full = act_sprintf("%s%s", name, type == DT_DIR ? "/" : "");
     if (type < 0 || !is_asked_for(walk, full))
         return 0;
@@ -200,7 +214,7 @@ static int emit_empty(struct listing *l, struct act_error *err)
     const char *key = path_of(walk);
     struct stat st;
 
-    if (walk->depth == 0 || (walk->after && strcmp(key, walk->after) <= 0))
+    if (walk->leftovers || walk->depth == 0 || (walk->after && strcmp(key, walk->after) <= 0))
         return 0;
     if (fstat(walk->fd, &st))
         return act_error_errno(err, errno, "folder '%s'", key);
@@ -231,6 +245,14 @@ static int push(struct listing *l, struct act_error *err)
     return 0;
 }
 
+static void emit_leftover(struct listing *l, const char *key, const char *name, const struct stat *st)
+{
+    if (!S_ISREG(st->st_mode) || !folder_part_is_free(l->walk->fd, name))
+        return;
+    emit(l, key, st);
+    l->page->v[l->page->n - 1].size = (uint64_t)st->st_blocks * DISK_BLOCK;
+}
+
 static int emit_file(struct listing *l, const char *name, struct act_error *err)
 {
     struct stat st;
@@ -243,7 +265,9 @@ static int emit_file(struct listing *l, const char *name, struct act_error *err)
     ACT_AUTOFREE char *key = act_sprintf("%s%s", path_of(l->walk), name);
     if (fstatat(l->walk->fd, name, &st, AT_SYMLINK_NOFOLLOW)) /* gone: passed over */
         return errno == ENOENT ? 0 : act_error_errno(err, errno, "'%s'", key);
-    if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
+    if (l->walk->leftovers)
+        emit_leftover(l, key, name, &st);
+    else if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
         emit(l, key, &st);
     return 0;
 }
@@ -288,6 +312,7 @@ static struct folder_walk *walk_new(const struct store_call *call)
 
     walk->prefix = act_strdup(call->key);
     walk->delimiter = call->delimiter;
+    walk->leftovers = call->leftovers;
     walk->after = act_strdup(call->marker);
     walk->fd = -1;
     if (slash)

@@ -53,6 +53,15 @@ const char *folder_key_problem(const char *key)
     return *key ? path_problem(key, strlen(key)) : "is empty";
 }
 
+const char *folder_part_problem(const char *key)
+{
+    const char *slash = strrchr(key, '/'), *name = slash ? slash + 1 : key;
+
+    if (!folder_is_part(name))
+        return "is not that of an interrupted upload";
+    return slash ? path_problem(key, (size_t)(slash - key)) : NULL;
+}
+
 const char *folder_prefix_problem(const char *prefix)
 {
     const char *slash = strrchr(prefix, '/');

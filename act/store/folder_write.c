@@ -6,12 +6,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crc64.h"
 #include "base/file.h"
 #include "store/folder.h"
 
-#define PART_NAME 80
-
-static void part_name(const char *key, const struct store_upload_id *id, char out[PART_NAME])
+void folder_part_name(const char *key, const struct store_upload_id *id, char out[FOLDER_PART_NAME])
 {
     char key_hex[ACT_SHA256_HEX], id_hex[2 * sizeof(id->bytes) + 1];
     struct act_sha256 hash;
@@ -20,10 +19,31 @@ static void part_name(const char *key, const struct store_upload_id *id, char ou
     act_sha256_add(&hash, key, strlen(key));
     act_sha256_done(&hash, key_hex);
     act_hex(id->bytes, sizeof(id->bytes), id_hex);
-    snprintf(out, PART_NAME, FOLDER_PART "%.16s-%s", key_hex, id_hex);
+    snprintf(out, FOLDER_PART_NAME, FOLDER_PART "%.16s-%s", key_hex, id_hex);
 }
 
-static int set_attributes(const struct store_call *call, int fd)
+int folder_check_data(const struct store_call *call, uint64_t *out, struct act_error *err)
+{
+    char md5[ACT_MD5_BASE64];
+    struct act_md5 hash;
+    uint64_t crc64 = call->crc64 || out ? act_crc64(0, call->data, call->len) : 0;
+
+    if (out)
+        *out = crc64;
+    if (call->crc64 && crc64 != *call->crc64)
+        return act_error_set(err, ACT_TEMPORARY,
+                             "its bytes are damaged: their CRC64 is not the one they had");
+    if (!call->md5)
+        return 0;
+    act_md5_init(&hash);
+    act_md5_add(&hash, call->data, call->len);
+    act_md5_done(&hash, md5);
+    if (strcmp(md5, call->md5) != 0)
+        return act_error_set(err, ACT_TEMPORARY, "its bytes are damaged: their MD5 is not the one they had");
+    return 0;
+}
+
+int folder_set_attributes(const struct store_call *call, int fd)
 {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, act_ns_timespec(call->attr.mtime_ns)};
 
@@ -43,13 +63,13 @@ static int rename_new(int dir, const char *from, const char *to)
 }
 
 /* Makes the finished part file the object. */
-static int put_in_place(struct store_call *call, struct folder_place *place, const char *part,
+int folder_put_in_place(struct store_call *call, struct folder_place *place, const char *part,
                         struct act_error *err)
 {
     struct stat st;
 
-    if (call->if_match &&
-        (fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW) || folder_check_match(call, &st, err)))
+    if (call->if_match && (fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW) ||
+                           folder_check_match(call->if_match, &st, err)))
         return folder_changed(err);
     int failed = call->if_absent ? rename_new(place->fd, part, place->name)
                                  : renameat(place->fd, part, place->fd, place->name);
@@ -70,7 +90,7 @@ static int write_part(const struct store_call *call, int dir, const char *part)
 
     if (fd < 0)
         return -1;
-    int failed = act_write_all(fd, call->data, call->len) || set_attributes(call, fd);
+    int failed = act_write_all(fd, call->data, call->len) || folder_set_attributes(call, fd);
     int saved = errno;
     if (close(fd) && !failed)
         return -1;
@@ -102,7 +122,7 @@ static int put_folder(struct store_call *call, struct folder_place *place, struc
     if (fd < 0)
         return act_error_set(err, ACT_FAIL, "there is a file of this name, not a folder");
     int rc = 0;
-    if (set_attributes(call, fd) || fstat(fd, &st))
+    if (folder_set_attributes(call, fd) || fstat(fd, &st))
         rc = act_error_errno(err, errno, "cannot set mode and time of the folder");
     else
         folder_fill(&call->entry, call->key, &st);
@@ -110,91 +130,33 @@ static int put_folder(struct store_call *call, struct folder_place *place, struc
     return rc;
 }
 
-int folder_put(struct folder *folder, struct store_call *call, struct folder_place *place,
-               struct act_error *err)
+int folder_put(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
+    struct store_call *call = job->call;
     struct store_upload_id id;
-    char part[PART_NAME];
+    char part[FOLDER_PART_NAME];
     bool is_link = call->attr.kind == STORE_SYMLINK;
     const char *problem = is_link ? folder_link_problem(call->key, call->data, call->len) : NULL;
 
-    (void)folder;
     if (problem)
         return act_error_set(err, ACT_DENIED, "%s", problem);
     if (place->is_folder)
         return put_folder(call, place, err);
+    int rc = folder_check_data(call, NULL, err);
+    if (rc)
+        return rc;
 
     act_random(id.bytes, sizeof(id.bytes));
-    part_name(call->key, &id, part);
-    int rc = 0;
+    folder_part_name(call->key, &id, part);
     if (is_link ? make_link(call, place->fd, part) : write_part(call, place->fd, part))
         rc = act_error_errno(err, errno, "cannot write");
     if (rc == 0)
-        rc = put_in_place(call, place, part, err);
+        rc = folder_put_in_place(call, place, part, err);
     if (rc)
         unlinkat(place->fd, part, 0);
+    else if (call->sums)
+        store_sums_add(call->sums, call->data, call->len);
     return rc;
-}
-
-int folder_block(struct folder *folder, struct store_call *call, struct folder_place *place,
-                 struct act_error *err)
-{
-    char part[PART_NAME];
-
-    (void)folder;
-    part_name(call->key, &call->upload_id, part);
-    int fd = openat(place->fd, part, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return act_error_errno(err, errno, "cannot open the part file");
-    int failed = act_pwrite_all(fd, call->data, call->len, (off_t)call->offset);
-    int saved = errno;
-    if (close(fd) && !failed)
-        return act_error_errno(err, errno, "cannot write");
-    return failed ? act_error_errno(err, saved, "cannot write") : 0;
-}
-
-/* Checks the length of the part file and gives it its attributes. */
-static int finish_part(const struct store_call *call, int fd, struct act_error *err)
-{
-    struct stat st;
-
-    if (fstat(fd, &st))
-        return act_error_errno(err, errno, "cannot stat the part file");
-    if ((uint64_t)st.st_size != call->total)
-        return act_error_set(err, ACT_TEMPORARY,
-                             "its part file has %jd of %ju bytes; upload it again from the start",
-                             (intmax_t)st.st_size, (uintmax_t)call->total);
-    return set_attributes(call, fd) ? act_error_errno(err, errno, "cannot set mode and time") : 0;
-}
-
-int folder_commit(struct folder *folder, struct store_call *call, struct folder_place *place,
-                  struct act_error *err)
-{
-    char part[PART_NAME];
-    int create = call->n_blocks == 0 ? O_CREAT : 0;
-
-    (void)folder;
-    part_name(call->key, &call->upload_id, part);
-    int fd = openat(place->fd, part, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | create, 0666);
-    if (fd < 0 && errno == ENOENT)
-        return act_error_set(err, ACT_TEMPORARY, "the blocks of this upload are gone; upload it again");
-    if (fd < 0)
-        return act_error_errno(err, errno, "cannot open the part file");
-    int rc = finish_part(call, fd, err);
-    close(fd);
-    return rc ? rc : put_in_place(call, place, part, err);
-}
-
-int folder_drop(struct folder *folder, struct store_call *call, struct folder_place *place,
-                struct act_error *err)
-{
-    char part[PART_NAME];
-
-    (void)folder;
-    part_name(call->key, &call->upload_id, part);
-    if (unlinkat(place->fd, part, 0) && errno != ENOENT)
-        return act_error_errno(err, errno, "cannot remove the part file");
-    return 0;
 }
 
 /* ---- copying */
@@ -237,7 +199,7 @@ static int copy_file(const struct store_call *call, const struct folder_place *s
     }
     to = openat(place->fd, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     struct store_call like = like_source(call, &st);
-    if (to < 0 || copy_bytes(from, to) || set_attributes(&like, to))
+    if (to < 0 || copy_bytes(from, to) || folder_set_attributes(&like, to))
         rc = act_error_errno(err, errno, "cannot copy '%s'", call->source);
 out:
     if (from >= 0)
@@ -287,20 +249,20 @@ static int copy_to_part(struct folder *folder, struct store_call *call, const st
     return rc;
 }
 
-int folder_copy(struct folder *folder, struct store_call *call, struct folder_place *place,
-                struct act_error *err)
+int folder_copy(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
+    struct store_call *call = job->call;
     struct store_upload_id id;
-    char part[PART_NAME];
+    char part[FOLDER_PART_NAME];
     const char *problem = folder_key_problem(call->source);
 
     if (problem)
         return act_error_set(err, ACT_FAIL, "the name '%s' %s", call->source, problem);
     act_random(id.bytes, sizeof(id.bytes));
-    part_name(call->key, &id, part);
-    int rc = copy_to_part(folder, call, place, part, err);
+    folder_part_name(call->key, &id, part);
+    int rc = copy_to_part(job->folder, call, place, part, err);
     if (rc == 0)
-        rc = put_in_place(call, place, part, err);
+        rc = folder_put_in_place(call, place, part, err);
     if (rc)
         unlinkat(place->fd, part, 0);
     return rc;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/crc64.h"
 #include "store/store_internal.h"
 
 const char *store_verb(enum store_op op)
@@ -189,6 +190,13 @@ int64_t store_block_index(const struct store_upload_id *upload, const struct sto
     if (memcmp(block->id, upload->bytes, sizeof(upload->bytes)) != 0)
         return -1;
     return (int64_t)index[0] << 24 | (int64_t)index[1] << 16 | (int64_t)index[2] << 8 | index[3];
+}
+
+void store_sums_add(struct store_sums *sums, const void *data, size_t len)
+{
+    sums->crc64 = act_crc64(sums->crc64, data, len);
+    if (sums->want_md5)
+        act_md5_add(&sums->md5, data, len);
 }
 
 bool store_has_real_folders(const struct store *store)

@@ -64,9 +64,12 @@ enum store_op {
     STORE_COMMIT, /* key, upload_id and n_blocks or blocks, total, attributes, if_match, if_absent: blocks 0..n-1
                      become the object -> entry.etag. Until then the old object stays as it was. After
                      BLOCK_FROM source_url again: the object gets the properties that the source has */
-    STORE_BLOCKS, /* key, upload_id -> blocks: those that wait for a COMMIT of this upload, to go on with it, and
-                     (Azure) those that the object at key has now. In a folder the upload is ours until COMMIT
-                     or DROP; -ACT_TEMPORARY when another process has it: take another id */
+    STORE_BLOCKS, /* key, upload_id, total (0: not known), attr.mode (0 or -1: not known) -> blocks: those that wait
+                     for a COMMIT of this upload, to go on with it, and (Azure) those that the object at key has
+                     now. In a folder the upload is ours until COMMIT or DROP succeeds or the store is freed, room
+                     for total bytes is taken, and the part file is nobody's to read who may not read the object;
+                     -ACT_TEMPORARY when another process has it, or it cannot be locked: take another id and
+                     send the blocks without this call */
     STORE_DROP, /* key, upload_id: forget the blocks of an upload that will never be committed, where possible */
     STORE_DELETE, /* key, if_match; a missing object is -ACT_NOT_FOUND. Folder markers with their slash */
     STORE_DELETE_MANY, /* deletions, n_deletions (at most STORE_MAX_DELETIONS), key "" -> rc and error of each. The
@@ -148,7 +151,7 @@ struct store_call {
     const uint8_t *block_id; /* STORE_BLOCK_ID bytes instead of upload_id and block; NULL: those (Azure) */
     const struct store_block
         *blocks;        /* COMMIT: n_blocks ids instead of those of upload_id; NULL: those (Azure) */
-    uint64_t total;     /* COMMIT: bytes of the whole object */
+    uint64_t total;     /* COMMIT, BLOCKS: bytes of the whole object */
     uint64_t part_size; /* COMMIT: bytes of every block but the last */
     const char *source;
     const char *source_url;   /* secret */

@@ -10,6 +10,7 @@
 #include "unit/test.h"
 
 #include "base/clock.h"
+#include "base/crc64.h"
 #include "base/file.h"
 #include "store/store.h"
 
@@ -21,6 +22,22 @@ static struct {
     char root[64];
     struct act_error err;
 } t;
+
+static int open_store(void);
+
+/* As a later process would. */
+static void reopen(void)
+{
+    store_free(t.store);
+    assert_ok(open_store(), t.err);
+}
+
+/* For tests of what not every store can. */
+static void need(enum store_op op)
+{
+    if (!store_can(t.store, op))
+        skip();
+}
 
 /* ---- short forms */
 
@@ -170,16 +187,89 @@ static void test_md5(void **state)
     assert_ok(head("md5/x", &seen), t.err);
     assert_string_equal(seen.entry.md5, t.azure ? md5 : "");
     store_call_release(&seen);
-    if (t.azure) {
-        assert_int_not_equal(put_call(&call, "hellO", 5), 0);
-        assert_content("md5/x", "hello", 5);
-        call = call_of(STORE_BLOCK, "md5/b");
-        call.md5 = md5;
-        call.data = "hellO";
-        call.len = 5;
-        assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
+    assert_int_not_equal(put_call(&call, "hellO", 5), 0);
+    assert_content("md5/x", "hello", 5);
+    call = call_of(STORE_BLOCK, "md5/b");
+    call.md5 = md5;
+    call.data = "hellO";
+    call.len = 5;
+    assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
+    store_call_release(&call);
+}
+
+/* Every store takes a CRC64, whatever its service verifies. */
+static void test_crc64(void **state)
+{
+    const uint64_t right = act_crc64(0, "hello", 5), wrong = right ^ 1;
+    struct store_call call = call_of(STORE_PUT, "crc/x");
+
+    (void)state;
+    call.crc64 = &right;
+    assert_ok(put_call(&call, "hello", 5), t.err);
+    assert_content("crc/x", "hello", 5);
+    if (t.azure)
+        return; /* an emulator may not look at it */
+    call.crc64 = &wrong;
+    assert_int_not_equal(put_call(&call, "hello", 5), 0);
+    call.op = STORE_BLOCK;
+    call.data = "hello";
+    call.len = 5;
+    assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
+    store_call_release(&call);
+    assert_content("crc/x", "hello", 5);
+}
+
+static void assert_sums(struct store_sums *sums, const void *data, size_t len)
+{
+    char expected[ACT_MD5_BASE64], md5[ACT_MD5_BASE64];
+
+    md5_of(data, len, expected);
+    act_md5_done(&sums->md5, md5);
+    assert_string_equal(md5, expected);
+    assert_int_equal(sums->crc64, act_crc64(0, data, len));
+}
+
+static struct store_sums new_sums(void)
+{
+    struct store_sums sums = {.want_md5 = true};
+
+    act_md5_init(&sums.md5);
+    return sums;
+}
+
+/* Sums are chained over the calls that they are given to, and count what failed for nothing. */
+static void test_sums(void **state)
+{
+    struct store_sums sums = new_sums();
+    struct store_call call = call_of(STORE_PUT, "sums/x");
+    char sink[20];
+
+    (void)state;
+    need(STORE_BLOCKS);
+    call.sums = &sums;
+    assert_ok(put_call(&call, "one, ", 5), t.err);
+    call.if_absent = true;
+    assert_int_not_equal(put_call(&call, "no, ", 4), 0);
+    call.if_absent = false;
+    call.op = STORE_BLOCK;
+    call.data = "two";
+    call.len = 3;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_sums(&sums, "one, two", 8);
+
+    sums = new_sums();
+    put_text("sums/y", "0123456789");
+    for (uint64_t at = 0; at < 20; at += 4) {
+        call = call_of(STORE_GET, "sums/y");
+        call.sums = &sums;
+        call.offset = at;
+        call.sink = sink;
+        call.sink_cap = 4;
+        assert_ok(store_do(t.store, &call, &t.err), t.err);
         store_call_release(&call);
     }
+    assert_sums(&sums, "0123456789", 10);
 }
 
 static void test_missing(void **state)
@@ -225,6 +315,54 @@ static void test_delete(void **state)
     call.if_match = "\"0x0\"";
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
     assert_content("delete/b", "b", 1);
+}
+
+static void test_delete_many(void **state)
+{
+    static const struct {
+        const char *key, *if_match;
+        int rc;
+    } rows[] = {
+        {"dm/a", NULL, 0},
+        {"dm/none", NULL, -ACT_NOT_FOUND},
+        {"dm/b", "\"0x0\"", -ACT_TEMPORARY},
+        {"dm/deep/c d", NULL, 0},
+        {"dm/no/such/path", NULL, -ACT_NOT_FOUND},
+        {"dm/\xc3\xa9", NULL, 0},
+    };
+    static const char *const left[] = {"dm/b"};
+    struct store_deletion deletions[STORE_MAX_DELETIONS + 1] = {0};
+    struct store_call call = call_of(STORE_DELETE_MANY, "");
+
+    (void)state;
+    need(STORE_DELETE_MANY);
+    put_text("dm/a", "a");
+    put_text("dm/b", "b");
+    put_text("dm/deep/c d", "c");
+    put_text("dm/\xc3\xa9", "e");
+    for (size_t i = 0; i < COUNT(rows); i++)
+        deletions[i] = (struct store_deletion){.key = rows[i].key, .if_match = rows[i].if_match};
+    call.deletions = deletions;
+    call.n_deletions = COUNT(rows);
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        if (deletions[i].rc != rows[i].rc)
+            fail_msg("%s: %d %s", rows[i].key, deletions[i].rc, deletions[i].error.text);
+        if (rows[i].rc)
+            assert_non_null(strstr(deletions[i].error.text, rows[i].key));
+    }
+    struct act_strv keys = list("dm/", false, 0);
+    for (size_t i = 0; i < keys.n && i < COUNT(left); i++)
+        assert_true(strcmp(keys.v[i], left[i]) == 0 || act_ends_with(keys.v[i], "/"));
+    act_strv_release(&keys);
+    assert_content("dm/b", "b", 1);
+
+    call.n_deletions = 0;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    call.n_deletions = COUNT(deletions);
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_USAGE);
+    store_call_release(&call);
 }
 
 static void test_ranges(void **state)
@@ -368,6 +506,137 @@ static void test_two_uploads(void **state)
     assert_content("two/x", t.azure ? two : one, 3000);
     free(one);
     free(two);
+}
+
+static struct store_call blocks_call(const char *key, struct store_upload_id id, uint64_t total)
+{
+    struct store_call call = call_of(STORE_BLOCKS, key);
+
+    call.upload_id = id;
+    call.total = total;
+    return call;
+}
+
+/* Begins an upload and says which of its blocks 0..n-1 are there, a letter for each: "x" or "-". */
+static void assert_blocks(const char *key, struct store_upload_id id, uint64_t total, const char *expected)
+{
+    struct store_call call = blocks_call(key, id, total);
+    char seen[16] = "";
+
+    memset(seen, '-', strlen(expected));
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    for (size_t i = 0; i < call.n_found; i++) {
+        int64_t index = store_block_index(&id, &call.found[i]);
+        if (index < 0 || call.found[i].committed)
+            continue;
+        assert_true(index < (int64_t)strlen(expected));
+        seen[index] = 'x';
+    }
+    store_call_release(&call);
+    assert_string_equal(seen, expected);
+}
+
+/* An upload goes on where it ended, in another process as well: here another store. */
+static void test_resume(void **state)
+{
+    struct store_upload_id id = new_id(), other = new_id();
+    struct store_call call;
+
+    (void)state;
+    need(STORE_BLOCKS);
+    char *data = pattern(2500, 7);
+    put_text("resume/x", "old");
+    assert_blocks("resume/x", id, 2500, "---");
+    send_block("resume/x", id, 1, data, 2500, 1000);
+    assert_blocks("resume/x", id, 2500, "-x-");
+    reopen();
+    assert_blocks("resume/x", id, 2500, "-x-");
+    send_block("resume/x", id, 2, data, 2500, 1000);
+    reopen();
+    assert_blocks("resume/x", id, 2500, "-xx");
+
+    call = commit_call("resume/x", id, 3, 2500, 1000);
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
+    assert_non_null(strstr(t.err.text, "upload it again"));
+    assert_content("resume/x", "old", 3);
+    send_block("resume/x", id, 0, data, 2500, 1000);
+    call.if_absent = true;
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_PARTIAL);
+    reopen();
+    assert_blocks("resume/x", id, 2500, "xxx");
+    call.if_absent = false;
+    call.attr.mtime_ns = 1700000000000000000;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_content("resume/x", data, 2500);
+    assert_blocks("resume/x", id, 2500, "---");
+
+    /* The blocks of another upload are not ours, nor those of another object. */
+    send_block("resume/x", id, 0, data, 2500, 1000);
+    assert_blocks("resume/y", id, 2500, "---");
+    assert_blocks("resume/x", other, 2500, "---");
+    static const char *const keys[] = {"resume/x", "resume/y"};
+    for (size_t i = 0; i < COUNT(keys); i++)
+        for (int ids = 0; ids < 2; ids++) {
+            call = call_of(STORE_DROP, keys[i]);
+            call.upload_id = ids ? other : id;
+            assert_ok(store_do(t.store, &call, &t.err), t.err);
+            store_call_release(&call);
+        }
+    assert_content("resume/x", data, 2500);
+    free(data);
+}
+
+/* What interrupted uploads left, below a prefix. */
+static struct act_strv leftovers(const char *prefix)
+{
+    struct store_call call = call_of(STORE_LIST, prefix);
+    struct act_strv keys = {0};
+
+    call.leftovers = true;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_null(call.page.next);
+    for (size_t i = 0; i < call.page.n; i++) {
+        assert_true(call.page.v[i].size >= 1000);
+        assert_true(call.page.v[i].last_modified_s > 0);
+        act_strv_push(&keys, call.page.v[i].key);
+    }
+    store_call_release(&call);
+    return keys;
+}
+
+static void test_leftovers(void **state)
+{
+    struct store_upload_id id = new_id();
+
+    (void)state;
+    need(STORE_CLEAR);
+    char *data = pattern(2500, 8);
+    put_text("left/old", "old");
+    struct act_strv none = leftovers("left/");
+    assert_int_equal(none.n, 0);
+    assert_blocks("left/deep/new", id, 2500, "---");
+    send_block("left/deep/new", id, 0, data, 2500, 1000);
+    assert_blocks("left/new", id, 2500, "---");
+    send_block("left/new", id, 1, data, 2500, 1000);
+    reopen();
+    struct act_strv all = leftovers("left/"), deep = leftovers("left/deep/");
+    assert_int_equal(all.n, 2);
+    assert_int_equal(deep.n, 1);
+    assert_true(act_strv_has(&all, deep.v ? deep.v[0] : ""));
+    for (size_t i = 0; i < all.n; i++) {
+        struct store_call call = call_of(STORE_CLEAR, all.v[i]);
+        assert_ok(store_do(t.store, &call, &t.err), t.err);
+        assert_int_equal(store_do(t.store, &call, &t.err), -ACT_NOT_FOUND);
+    }
+    none = leftovers("left/");
+    assert_int_equal(none.n, 0);
+    struct store_call call = call_of(STORE_CLEAR, "left/old");
+    assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
+    assert_content("left/old", "old", 3);
+    act_strv_release(&all);
+    act_strv_release(&deep);
+    free(data);
 }
 
 static void test_commit_edges(void **state)
@@ -1165,6 +1434,16 @@ static int setup_engine(void)
     return 0;
 }
 
+static int open_store(void)
+{
+    ACT_AUTOFREE char *root = act_sprintf("%s/root", t.root);
+
+    if (t.azure)
+        return open_azure(getenv("TEST_AZURE_KEY"), getenv("TEST_AZURE_CONTAINER"),
+                          getenv("TEST_AZURE_ENDPOINT"), &t.store);
+    return store_folder_open(t.http, root, true, &t.store, &t.err);
+}
+
 static int setup_folder(void **state)
 {
     const char *tmp = getenv("TMPDIR");
@@ -1174,8 +1453,7 @@ static int setup_folder(void **state)
     snprintf(t.root, sizeof(t.root), "%.40s/act-store-XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
     if (!mkdtemp(t.root))
         return -1;
-    ACT_AUTOFREE char *root = act_sprintf("%s/root", t.root);
-    return store_folder_open(t.http, root, true, &t.store, &t.err);
+    return open_store();
 }
 
 static int setup_azure(void **state)
@@ -1183,8 +1461,7 @@ static int setup_azure(void **state)
     (void)state;
     setup_engine();
     t.azure = true;
-    int rc = open_azure(getenv("TEST_AZURE_KEY"), getenv("TEST_AZURE_CONTAINER"),
-                        getenv("TEST_AZURE_ENDPOINT"), &t.store);
+    int rc = open_store();
     if (rc)
         fprintf(stderr, "%s\n", t.err.text);
     return rc;
@@ -1200,12 +1477,14 @@ static int teardown(void **state)
 }
 
 #define COMMON_TESTS                                                                                         \
-    cmocka_unit_test(test_put_get), cmocka_unit_test(test_md5), cmocka_unit_test(test_missing),              \
-        cmocka_unit_test(test_delete), cmocka_unit_test(test_ranges), cmocka_unit_test(test_blocks),         \
-        cmocka_unit_test(test_two_uploads), cmocka_unit_test(test_commit_edges),                             \
-        cmocka_unit_test(test_attributes), cmocka_unit_test(test_symlink), cmocka_unit_test(test_folders),   \
-        cmocka_unit_test(test_conditions), cmocka_unit_test(test_commit_conditions),                         \
-        cmocka_unit_test(test_list), cmocka_unit_test(test_list_entries), cmocka_unit_test(test_list_many),  \
+    cmocka_unit_test(test_put_get), cmocka_unit_test(test_md5), cmocka_unit_test(test_crc64),                \
+        cmocka_unit_test(test_sums), cmocka_unit_test(test_missing), cmocka_unit_test(test_delete_many),     \
+        cmocka_unit_test(test_resume), cmocka_unit_test(test_leftovers), cmocka_unit_test(test_delete),      \
+        cmocka_unit_test(test_ranges), cmocka_unit_test(test_blocks), cmocka_unit_test(test_two_uploads),    \
+        cmocka_unit_test(test_commit_edges), cmocka_unit_test(test_attributes),                              \
+        cmocka_unit_test(test_symlink), cmocka_unit_test(test_folders), cmocka_unit_test(test_conditions),   \
+        cmocka_unit_test(test_commit_conditions), cmocka_unit_test(test_list),                               \
+        cmocka_unit_test(test_list_entries), cmocka_unit_test(test_list_many),                               \
         cmocka_unit_test(test_awkward_names), cmocka_unit_test(test_key_problems),                           \
         cmocka_unit_test(test_copy), cmocka_unit_test(test_concurrent)
 

@@ -1,0 +1,607 @@
+/* folder_upload.c - objects that come in blocks.
+ *
+ * The blocks of an upload are written at their offsets into one part file beside the object's place. An upload
+ * that was begun with STORE_BLOCKS is locked for as long as this store has it open, and a map beside its part
+ * file has a record of each block that is complete, appended when the block's bytes were written. So an upload
+ * that was interrupted goes on where it ended. A record is only a claim: it is believed when the bytes on disk
+ * have its checksum, whatever became of them in the meantime.
+ *
+ * A map is removed before its part file is, and made after it: every map has its part file. What is known of
+ * the uploads that are open is changed on the loop only; the workers have the files.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/crc64.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "store/folder.h"
+
+#define MAP ".map" /* the map's name is that of the part file and this */
+#define HEX "0123456789abcdef"
+
+enum {
+    CHECK_BYTES = 1 << 20,             /* read at once to check a block */
+    MAX_RECORDS = 2 * STORE_MAX_BLOCKS /* read from a map: blocks that were sent twice have two */
+};
+
+struct folder_upload {
+    char *key;
+    struct store_upload_id id;
+    struct folder_place place;
+    char part[FOLDER_PART_NAME];
+    int fd, map_fd;
+    uint64_t total;               /* bytes of the whole, 0: not known */
+    struct folder_record *blocks; /* by index; len 0: not complete */
+    uint32_t n_blocks;            /* room in blocks */
+    int calls;                    /* under way */
+    bool over;                    /* committed or dropped */
+    struct folder_upload *next;
+};
+
+/* ---- the open uploads, on the loop */
+
+static bool is_of_upload(const struct store_call *call)
+{
+    return call->op == STORE_BLOCKS || call->op == STORE_BLOCK || call->op == STORE_COMMIT ||
+           call->op == STORE_DROP || (call->op == STORE_GET && call->from_upload);
+}
+
+static struct folder_upload *find_upload(const struct folder *folder, const struct store_call *call)
+{
+    struct folder_upload *u = folder->uploads;
+
+    while (u && (memcmp(&u->id, &call->upload_id, sizeof(u->id)) != 0 || strcmp(u->key, call->key) != 0))
+        u = u->next;
+    return u;
+}
+
+static void close_files(struct folder_upload *u)
+{
+    if (u->map_fd >= 0)
+        close(u->map_fd);
+    if (u->fd >= 0)
+        close(u->fd);
+    u->fd = u->map_fd = -1;
+    folder_place_release(&u->place);
+}
+
+static void free_upload(struct folder_upload *u)
+{
+    if (!u)
+        return;
+    close_files(u);
+    free(u->blocks);
+    free(u->key);
+    free(u);
+}
+
+/* Takes note of a complete block. */
+static void note(struct folder_upload *u, const struct folder_record *record)
+{
+    if (record->index >= u->n_blocks) {
+        uint32_t n = 2 * record->index + 16;
+        u->blocks = act_realloc(u->blocks, n * sizeof(*u->blocks));
+        memset(u->blocks + u->n_blocks, 0, (n - u->n_blocks) * sizeof(*u->blocks));
+        u->n_blocks = n;
+    }
+    u->blocks[record->index] = *record;
+}
+
+static void forget(struct folder_upload *u, uint32_t index)
+{
+    if (index < u->n_blocks)
+        u->blocks[index].len = 0;
+}
+
+/* The end of the complete blocks that begin at offset without a gap. */
+static uint64_t complete_from(const struct folder_upload *u, uint64_t offset)
+{
+    for (uint32_t i = 0; i < u->n_blocks; i++) {
+        const struct folder_record *b = &u->blocks[i];
+        if (b->len && b->offset <= offset && offset - b->offset < b->len)
+            offset = b->offset + b->len;
+    }
+    return offset;
+}
+
+/* Whether the blocks of a COMMIT are all there, one behind the other. */
+static int check_whole(const struct folder_upload *u, struct store_call *call)
+{
+    uint64_t end = 0;
+
+    for (uint32_t i = 0; i < call->n_blocks; i++) {
+        if (i >= u->n_blocks || u->blocks[i].len == 0 || u->blocks[i].offset != end)
+            return act_error_set(&call->error, ACT_TEMPORARY,
+                                 "block %u of its upload is missing; upload it again", i);
+        end += u->blocks[i].len;
+    }
+    if (end != call->total)
+        return act_error_set(&call->error, ACT_TEMPORARY,
+                             "its blocks have %ju of %ju bytes; upload it again from the start",
+                             (uintmax_t)end, (uintmax_t)call->total);
+    return 0;
+}
+
+/* Whether the bytes of a GET are there. */
+static int check_range(const struct folder_upload *u, struct store_call *call)
+{
+    uint64_t end = call->offset + call->sink_cap;
+
+    if (u->total && end > u->total)
+        end = u->total;
+    if (call->offset < end && complete_from(u, call->offset) < end)
+        return act_error_set(&call->error, ACT_NOT_FOUND, "these bytes were not uploaded yet");
+    return 0;
+}
+
+void folder_upload_attach(struct folder_job *job)
+{
+    struct store_call *call = job->call;
+
+    if (!is_of_upload(call))
+        return;
+    job->upload = find_upload(job->folder, call);
+    if (!job->upload) {
+        if (call->op == STORE_GET)
+            call->rc = act_error_set(&call->error, ACT_NOT_FOUND, "this upload was not begun");
+        return;
+    }
+    job->upload->calls++;
+    if (call->op == STORE_COMMIT)
+        call->rc = check_whole(job->upload, call);
+    else if (call->op == STORE_GET)
+        call->rc = check_range(job->upload, call);
+    else if (call->op == STORE_BLOCK)
+        forget(job->upload, call->block);
+}
+
+static void unlink_upload(struct folder *folder, struct folder_upload *u)
+{
+    struct folder_upload **at = &folder->uploads;
+
+    while (*at && *at != u)
+        at = &(*at)->next;
+    if (*at)
+        *at = u->next;
+}
+
+/* The complete blocks, for the caller. */
+static void tell_blocks(const struct folder_upload *u, struct store_call *call)
+{
+    call->found = act_calloc(u->n_blocks + 1, sizeof(*call->found));
+    call->n_found = 0;
+    for (uint32_t i = 0; i < u->n_blocks; i++) {
+        const struct folder_record *b = &u->blocks[i];
+        if (b->len == 0)
+            continue;
+        struct store_block *found = &call->found[call->n_found++];
+        *found = (struct store_block){.len = b->len, .has_crc64 = true, .crc64 = b->crc64};
+        store_block_id(&u->id, i, found->id);
+    }
+}
+
+void folder_upload_detach(struct folder_job *job)
+{
+    struct folder_upload *u = job->upload;
+    struct store_call *call = job->call;
+
+    if (job->begun) {
+        u = job->begun;
+        u->next = job->folder->uploads;
+        job->folder->uploads = u;
+    }
+    if (!u)
+        return;
+    if (call->rc == 0 && call->op == STORE_BLOCKS)
+        tell_blocks(u, call);
+    if (call->rc == 0 && call->op == STORE_BLOCK)
+        note(u, &job->record);
+    if (call->rc == 0 && (call->op == STORE_COMMIT || call->op == STORE_DROP)) {
+        u->over = true;
+        unlink_upload(job->folder, u);
+    }
+    if (--u->calls == 0 && u->over)
+        free_upload(u);
+}
+
+void folder_uploads_close(struct folder *folder)
+{
+    while (folder->uploads) {
+        struct folder_upload *u = folder->uploads;
+        folder->uploads = u->next;
+        free_upload(u);
+    }
+}
+
+/* ---- part files and maps, on a worker */
+
+static void map_name(const char *part, char out[NAME_MAX + 1])
+{
+    snprintf(out, NAME_MAX + 1, "%s" MAP, part);
+}
+
+/* Without locks nobody can go on with an upload, but one under another id needs none. */
+static int lock_error(int errnum, struct act_error *err)
+{
+    if (errnum == EWOULDBLOCK)
+        return act_error_set(err, ACT_TEMPORARY, "another process has this upload under way");
+    return act_error_set(err, ACT_TEMPORARY, "its part file cannot be locked: %s", strerrordesc_np(errnum));
+}
+
+/* Opens the part file and locks it. Returns a descriptor, or -1 with *rc: -ACT_TEMPORARY when somebody else
+ * has it. Whoever has the lock may rename or remove the file: it must still be there after. */
+static int open_locked(int dir, const char *part, int flags, mode_t mode, int *rc, struct act_error *err)
+{
+    enum { TRIES = 10 };
+    struct stat there, own;
+
+    for (int i = 0; i < TRIES; i++) {
+        int fd = openat(dir, part, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, mode);
+        if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB)) {
+            *rc = fd < 0 ? act_error_errno(err, errno, "cannot open the part file") : lock_error(errno, err);
+            if (fd >= 0)
+                close(fd);
+            return -1;
+        }
+        if (fstat(fd, &own) == 0 && S_ISREG(own.st_mode) &&
+            fstatat(dir, part, &there, AT_SYMLINK_NOFOLLOW) == 0 && there.st_ino == own.st_ino)
+            return fd;
+        close(fd);
+    }
+    *rc = act_error_set(err, ACT_TEMPORARY, "its part file does not stay; upload it again");
+    return -1;
+}
+
+/* Removes a part file that nobody has, its map first. */
+static int remove_part(int dir, const char *part, struct act_error *err)
+{
+    char map[NAME_MAX + 1];
+    int rc = 0, fd = open_locked(dir, part, 0, 0, &rc, err);
+
+    if (fd < 0)
+        return rc;
+    map_name(part, map);
+    if ((unlinkat(dir, map, 0) && errno != ENOENT) || unlinkat(dir, part, 0))
+        rc = act_error_errno(err, errno, "cannot remove the part file");
+    close(fd);
+    return rc;
+}
+
+/* Removes what earlier uploads of this object left whose source was another: nobody will go on with them. Only
+ * those that have a map: others may be under way without a lock. */
+static void remove_stale(const struct folder_upload *u)
+{
+    size_t n = strlen(u->part) - 2 * sizeof(u->id); /* up to the id */
+    int fd = openat(u->place.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+
+    if (!dir && fd >= 0)
+        close(fd);
+    while (dir && (entry = readdir(dir)) != NULL) {
+        char part[NAME_MAX + 1];
+        size_t len = strlen(entry->d_name);
+        if (strncmp(entry->d_name, u->part, n) != 0 || !act_ends_with(entry->d_name, MAP) ||
+            strncmp(entry->d_name, u->part, len - strlen(MAP)) == 0)
+            continue;
+        memcpy(part, entry->d_name, len - strlen(MAP));
+        part[len - strlen(MAP)] = '\0';
+        if (remove_part(u->place.fd, part, NULL) == -(int)ACT_NOT_FOUND)
+            unlinkat(u->place.fd, entry->d_name, 0);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* Takes the room of the whole file at once, where the file system can: a full disk shows before anything was
+ * sent. The length stays that of what was written: should the power fail, it tells what is not there. */
+static int take_room(const struct folder_upload *u, struct act_error *err)
+{
+    if (u->total == 0 || fallocate(u->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)u->total) == 0 ||
+        errno == EOPNOTSUPP || errno == ENOSYS)
+        return 0;
+    return act_error_errno(err, errno, "cannot take %ju bytes", (uintmax_t)u->total);
+}
+
+/* Whether the bytes on disk are those of the record. */
+static bool is_true(const struct folder_upload *u, const struct folder_record *r, char *buf)
+{
+    uint64_t crc = 0, done = 0, end = u->total ? u->total : INT64_MAX;
+
+    if (r->len == 0 || r->index >= STORE_MAX_BLOCKS || r->offset > end || r->len > end - r->offset)
+        return false;
+    while (done < r->len) {
+        size_t want = r->len - done < CHECK_BYTES ? r->len - done : CHECK_BYTES;
+        if (act_pread_all(u->fd, buf, want, (off_t)(r->offset + done)) != (ssize_t)want)
+            return false;
+        crc = act_crc64(crc, buf, want);
+        done += want;
+    }
+    return crc == r->crc64;
+}
+
+/* Reads the records of a map and keeps those that are true, in the map as well. */
+static int read_map(struct folder_upload *u, struct act_error *err)
+{
+    size_t size = MAX_RECORDS * sizeof(struct folder_record), kept = 0;
+    ACT_AUTOFREE struct folder_record *records = act_alloc(size);
+    ACT_AUTOFREE char *buf = act_alloc(CHECK_BYTES);
+    ssize_t got = act_pread_all(u->map_fd, records, size, 0);
+
+    if (got < 0)
+        return act_error_errno(err, errno, "cannot read the map of its part file");
+    for (size_t i = 0; i < (size_t)got / sizeof(*records); i++)
+        if (is_true(u, &records[i], buf)) {
+            note(u, &records[i]);
+            records[kept++] = records[i];
+        }
+    if ((size_t)got == kept * sizeof(*records))
+        return 0;
+    if (ftruncate(u->map_fd, 0) || act_write_all(u->map_fd, records, kept * sizeof(*records)))
+        return act_error_errno(err, errno, "cannot write the map of its part file");
+    return 0;
+}
+
+static int open_map(struct folder_upload *u, const char *map, struct act_error *err)
+{
+    u->map_fd =
+        openat(u->place.fd, map, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+    return u->map_fd < 0 ? act_error_errno(err, errno, "cannot open the map of its part file") : 0;
+}
+
+/* An upload that cannot begin leaves nothing that was not there, and does not keep the room it took. */
+static void give_up(const struct folder_upload *u, const char *map)
+{
+    struct stat st;
+
+    if (fstat(u->fd, &st))
+        return;
+    if (st.st_size > 0) {
+        if (ftruncate(u->fd, st.st_size))
+            act_trace("store", "the room of '%s' is not given back", u->part);
+        return;
+    }
+    unlinkat(u->place.fd, map, 0);
+    unlinkat(u->place.fd, u->part, 0);
+}
+
+static int open_upload(struct folder_upload *u, mode_t mode, struct act_error *err)
+{
+    char map[NAME_MAX + 1];
+    int rc = 0;
+
+    u->fd = open_locked(u->place.fd, u->part, O_CREAT, mode, &rc, err);
+    if (u->fd < 0)
+        return rc;
+    remove_stale(u);
+    map_name(u->part, map);
+    rc = open_map(u, map, err);
+    if (rc == 0)
+        rc = take_room(u, err);
+    if (rc == 0)
+        rc = read_map(u, err);
+    if (rc)
+        give_up(u, map);
+    return rc;
+}
+
+int folder_blocks(struct folder_job *job, struct folder_place *place, struct act_error *err)
+{
+    struct store_call *call = job->call;
+    struct folder_upload *u = act_calloc(1, sizeof(*u));
+
+    *u = (struct folder_upload){.key = act_strdup(call->key),
+                                .id = call->upload_id,
+                                .place = *place,
+                                .fd = -1,
+                                .map_fd = -1,
+                                .total = call->total,
+                                .calls = 1};
+    place->fd = -1; /* it is the upload's now */
+    folder_part_name(call->key, &call->upload_id, u->part);
+    /* Nobody may read a part of what will not be theirs to read. */
+    int rc = open_upload(u, call->attr.mode > 0 ? (mode_t)(call->attr.mode & 0666) | 0600 : 0666, err);
+    if (rc) {
+        free_upload(u);
+        return rc;
+    }
+    job->begun = u;
+    return 0;
+}
+
+/* ---- calls of an open upload, on a worker */
+
+static int write_block(struct folder_job *job, struct act_error *err)
+{
+    const struct folder_upload *u = job->upload;
+    const struct store_call *call = job->call;
+
+    job->record = (struct folder_record){.index = call->block, .offset = call->offset, .len = call->len};
+    int rc = folder_check_data(call, &job->record.crc64, err);
+    if (rc)
+        return rc;
+    if (act_pwrite_all(u->fd, call->data, call->len, (off_t)call->offset) ||
+        act_write_all(u->map_fd, &job->record, sizeof(job->record)))
+        return act_error_errno(err, errno, "cannot write");
+    if (call->sums)
+        store_sums_add(call->sums, call->data, call->len);
+    return 0;
+}
+
+static int read_block(struct folder_job *job, struct act_error *err)
+{
+    const struct folder_upload *u = job->upload;
+    struct store_call *call = job->call;
+    ssize_t n = act_pread_all(u->fd, call->sink, call->sink_cap, (off_t)call->offset);
+
+    if (n < 0)
+        return act_error_errno(err, errno, "cannot read the part file");
+    call->got = (size_t)n;
+    call->entry = (struct store_entry){.key = act_strdup(call->key), .size = u->total, .mode = -1};
+    if (call->sums)
+        store_sums_add(call->sums, call->sink, call->got);
+    return 0;
+}
+
+/* Checks the length of the part file and gives it its attributes. A file system that keeps errors of writing back tells
+ * them when a descriptor is closed; this one has to stay open, it has the lock. */
+static int finish_part(const struct store_call *call, int fd, struct act_error *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st))
+        return act_error_errno(err, errno, "cannot stat the part file");
+    if ((uint64_t)st.st_size != call->total)
+        return act_error_set(err, ACT_TEMPORARY,
+                             "its part file has %jd of %ju bytes; upload it again from the start",
+                             (intmax_t)st.st_size, (uintmax_t)call->total);
+    if (folder_set_attributes(call, fd))
+        return act_error_errno(err, errno, "cannot set mode and time");
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    return copy < 0 || close(copy) ? act_error_errno(err, errno, "cannot write") : 0;
+}
+
+/* Writes all records again, into a new map. Where that fails, a later process sends the blocks again. */
+static void restore_map(struct folder_upload *u, const char *map)
+{
+    close(u->map_fd);
+    u->map_fd = openat(u->place.fd, map, O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    for (uint32_t i = 0; u->map_fd >= 0 && i < u->n_blocks; i++)
+        if (u->blocks[i].len && act_write_all(u->map_fd, &u->blocks[i], sizeof(u->blocks[i])))
+            break;
+}
+
+static int commit_upload(struct folder_job *job, struct act_error *err)
+{
+    struct folder_upload *u = job->upload;
+    struct store_call *call = job->call;
+    char map[NAME_MAX + 1];
+    struct stat st;
+
+    /* What is behind the end is not of this upload: all its blocks are before it. */
+    if (fstat(u->fd, &st) || ((uint64_t)st.st_size > call->total && ftruncate(u->fd, (off_t)call->total)))
+        return act_error_errno(err, errno, "cannot set the length of its part file");
+    int rc = finish_part(call, u->fd, err);
+    if (rc)
+        return rc;
+    map_name(u->part, map);
+    if (unlinkat(u->place.fd, map, 0) && errno != ENOENT)
+        return act_error_errno(err, errno, "cannot remove the map of its part file");
+    rc = folder_put_in_place(call, &u->place, u->part, err);
+    if (rc)
+        restore_map(u, map);
+    else
+        close_files(u);
+    return rc;
+}
+
+static int drop_upload(struct folder_job *job, struct act_error *err)
+{
+    struct folder_upload *u = job->upload;
+    char map[NAME_MAX + 1];
+
+    map_name(u->part, map);
+    if ((unlinkat(u->place.fd, map, 0) && errno != ENOENT) ||
+        (unlinkat(u->place.fd, u->part, 0) && errno != ENOENT))
+        return act_error_errno(err, errno, "cannot remove the part file");
+    return 0;
+}
+
+int folder_upload_run(struct folder_job *job, struct act_error *err)
+{
+    switch (job->call->op) {
+    case STORE_BLOCKS:
+        return 0;
+    case STORE_BLOCK:
+        return write_block(job, err);
+    case STORE_COMMIT:
+        return commit_upload(job, err);
+    case STORE_DROP:
+        return drop_upload(job, err);
+    default:
+        return read_block(job, err);
+    }
+}
+
+/* ---- what interrupted uploads left */
+
+bool folder_is_part(const char *name)
+{
+    const size_t key_hex = 16, id_hex = 2 * sizeof(struct store_upload_id);
+    const char *key = name + strlen(FOLDER_PART), *id = key + key_hex + 1;
+
+    return act_starts_with(name, FOLDER_PART) && strspn(key, HEX) == key_hex && key[key_hex] == '-' &&
+           strspn(id, HEX) == id_hex && id[id_hex] == '\0';
+}
+
+bool folder_part_is_free(int dir, const char *part)
+{
+    struct act_error err;
+    int rc = 0, fd = open_locked(dir, part, 0, 0, &rc, &err);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+int folder_clear(struct folder_job *job, struct folder_place *place, struct act_error *err)
+{
+    (void)job;
+    return remove_part(place->fd, place->name, err);
+}
+
+/* ---- uploads that were not begun: nobody has their id but the caller */
+
+int folder_block(struct folder_job *job, struct folder_place *place, struct act_error *err)
+{
+    const struct store_call *call = job->call;
+    char part[FOLDER_PART_NAME];
+    int rc = folder_check_data(call, NULL, err);
+
+    if (rc)
+        return rc;
+    folder_part_name(call->key, &call->upload_id, part);
+    int fd = openat(place->fd, part, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot open the part file");
+    int failed = act_pwrite_all(fd, call->data, call->len, (off_t)call->offset);
+    int saved = errno;
+    if (close(fd) && !failed)
+        return act_error_errno(err, errno, "cannot write");
+    if (failed)
+        return act_error_errno(err, saved, "cannot write");
+    if (call->sums)
+        store_sums_add(call->sums, call->data, call->len);
+    return 0;
+}
+
+int folder_commit(struct folder_job *job, struct folder_place *place, struct act_error *err)
+{
+    struct store_call *call = job->call;
+    char part[FOLDER_PART_NAME];
+    int create = call->n_blocks == 0 ? O_CREAT : 0;
+
+    folder_part_name(call->key, &call->upload_id, part);
+    int fd = openat(place->fd, part, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | create, 0666);
+    if (fd < 0 && errno == ENOENT)
+        return act_error_set(err, ACT_TEMPORARY, "the blocks of this upload are gone; upload it again");
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot open the part file");
+    int rc = finish_part(call, fd, err);
+    close(fd);
+    return rc ? rc : folder_put_in_place(call, place, part, err);
+}
+
+int folder_drop(struct folder_job *job, struct folder_place *place, struct act_error *err)
+{
+    char part[FOLDER_PART_NAME];
+
+    folder_part_name(job->call->key, &job->call->upload_id, part);
+    int rc = remove_part(place->fd, part, err);
+    return rc == -(int)ACT_NOT_FOUND ? 0 : rc;
+}
