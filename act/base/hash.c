@@ -39,6 +39,11 @@ void act_sha256_done(struct act_sha256 *h, char out[ACT_SHA256_HEX])
     act_hex(digest, sizeof(digest), out);
 }
 
+void act_sha256_bytes(struct act_sha256 *h, uint8_t *out, size_t len)
+{
+    sha256_digest(&h->state, len, out);
+}
+
 int act_sha256_file(const char *path, char out[ACT_SHA256_HEX], struct act_error *err)
 {
     enum { CHUNK = 1 << 20 };

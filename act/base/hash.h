@@ -24,6 +24,8 @@ struct act_sha256 {
 void act_sha256_init(struct act_sha256 *h);
 void act_sha256_add(struct act_sha256 *h, const void *data, size_t len);
 void act_sha256_done(struct act_sha256 *h, char out[ACT_SHA256_HEX]);
+/* The first len (at most 32) bytes of the digest instead. */
+void act_sha256_bytes(struct act_sha256 *h, uint8_t *out, size_t len);
 int act_sha256_file(const char *path, char out[ACT_SHA256_HEX], struct act_error *err) ACT_NODISCARD;
 
 /* MD5 as base64, the form of the HTTP header Content-MD5 (RFC 1864). */

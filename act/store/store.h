@@ -70,7 +70,8 @@ enum store_op {
                      for total bytes is taken, and the part file is nobody's to read who may not read the object;
                      -ACT_TEMPORARY when another process has it, or it cannot be locked: take another id and
                      send the blocks without this call */
-    STORE_DROP, /* key, upload_id: forget the blocks of an upload that will never be committed, where possible */
+    STORE_DROP, /* key, upload_id: the end of an upload without COMMIT: forgets its blocks where possible, or with keep
+                   only lets go of them, for another time */
     STORE_DELETE, /* key, if_match; a missing object is -ACT_NOT_FOUND. Folder markers with their slash */
     STORE_DELETE_MANY, /* deletions, n_deletions (at most STORE_MAX_DELETIONS), key "" -> rc and error of each. The
                           call itself fails only when none was tried */
@@ -136,7 +137,7 @@ struct store_call {
     size_t sink_cap; /* of the range [offset, offset + sink_cap) */
     uint64_t offset;
     struct store_sums *sums; /* bytes of data or sink are added; NULL: not wanted */
-    bool from_upload;
+    bool from_upload, keep;
     const char *if_match; /* an ETag: fail with -ACT_TEMPORARY ("changed") when the object has another */
     bool if_absent;       /* fail with -ACT_PARTIAL ("exists") when there is an object */
     struct {              /* attributes to keep with PUT and COMMIT */
