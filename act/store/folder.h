@@ -28,9 +28,9 @@ struct folder {
 
 /* A complete block of an upload, as its map says it. */
 struct folder_record {
-    uint32_t index;
-    uint32_t reserved; /* 0 */
     uint64_t offset, len, crc64;
+    uint32_t index;
+    uint32_t check; /* of the record itself */
 };
 
 /* A call under way. */

@@ -308,12 +308,18 @@ static int take_room(const struct folder_upload *u, struct act_error *err)
     return act_error_errno(err, errno, "cannot take %ju bytes", (uintmax_t)u->total);
 }
 
-/* Whether the bytes on disk are those of the record. */
+static uint32_t check_of(const struct folder_record *r)
+{
+    return (uint32_t)act_crc64(0, r, offsetof(struct folder_record, check));
+}
+
+/* Whether the record is whole, and the bytes on disk are those that it is of. */
 static bool is_true(const struct folder_upload *u, const struct folder_record *r, char *buf)
 {
     uint64_t crc = 0, done = 0, end = u->total ? u->total : INT64_MAX;
 
-    if (r->len == 0 || r->index >= STORE_MAX_BLOCKS || r->offset > end || r->len > end - r->offset)
+    if (r->check != check_of(r) || r->len == 0 || r->index >= STORE_MAX_BLOCKS || r->offset > end ||
+        r->len > end - r->offset)
         return false;
     while (done < r->len) {
         size_t want = r->len - done < CHECK_BYTES ? r->len - done : CHECK_BYTES;
@@ -425,6 +431,7 @@ static int write_block(struct folder_job *job, struct act_error *err)
     int rc = folder_check_data(call, &job->record.crc64, err);
     if (rc)
         return rc;
+    job->record.check = check_of(&job->record);
     if (act_pwrite_all(u->fd, call->data, call->len, (off_t)call->offset) ||
         act_write_all(u->map_fd, &job->record, sizeof(job->record)))
         return act_error_errno(err, errno, "cannot write");

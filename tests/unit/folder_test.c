@@ -1,0 +1,664 @@
+/* The folder store where its contract does not reach: what it leaves on disk, and what it believes of what it
+ * finds there. Every test has a root of its own; the store is opened anew as a later process would. */
+#include "unit/test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/crc64.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "store/store.h"
+
+enum { BLOCK = 1000, BLOCKS = 3, TOTAL = 2500 };
+
+static struct {
+    struct engine *engine;
+    struct http *http;
+    struct store *store;
+    char root[64];
+    struct act_error err;
+    char data[TOTAL];
+} t;
+
+static const struct store_upload_id id = {{1}}, other_id = {{2}};
+
+/* ---- short forms */
+
+static void open_store(void)
+{
+    t.engine = engine_new(NULL);
+    t.http = http_new(t.engine, &(struct http_options){0});
+    assert_ok(store_folder_open(t.http, t.root, true, &t.store, &t.err), t.err);
+}
+
+static void close_store(void)
+{
+    store_free(t.store);
+    http_free(t.http);
+    engine_free(t.engine);
+    t.store = NULL;
+}
+
+static void reopen(void)
+{
+    close_store();
+    open_store();
+}
+
+static struct store_call call_of(enum store_op op, const char *key, const struct store_upload_id *upload)
+{
+    return (struct store_call){.op = op, .key = key, .upload_id = *upload, .total = TOTAL, .attr.mode = -1};
+}
+
+static int run(struct store_call *call)
+{
+    int rc = store_do(t.store, call, &t.err);
+
+    store_call_release(call);
+    return rc;
+}
+
+static int begin_upload(const char *key, const struct store_upload_id *upload)
+{
+    struct store_call call = call_of(STORE_BLOCKS, key, upload);
+
+    return run(&call);
+}
+
+static int send_block(const char *key, const struct store_upload_id *upload, uint32_t index)
+{
+    struct store_call call = call_of(STORE_BLOCK, key, upload);
+
+    call.block = index;
+    call.offset = index * BLOCK;
+    call.data = t.data + call.offset;
+    call.len = index + 1 < BLOCKS ? BLOCK : TOTAL - BLOCK * (BLOCKS - 1);
+    return run(&call);
+}
+
+static int commit(const char *key, const struct store_upload_id *upload)
+{
+    struct store_call call = call_of(STORE_COMMIT, key, upload);
+
+    call.n_blocks = BLOCKS;
+    call.part_size = BLOCK;
+    return run(&call);
+}
+
+static int put(const char *key, const void *data, size_t len)
+{
+    struct store_call call = call_of(STORE_PUT, key, &id);
+
+    call.data = data;
+    call.len = len;
+    return run(&call);
+}
+
+/* Begins the upload; a bit for each block that is there. What is there must be right. */
+static unsigned blocks_of(const char *key, const struct store_upload_id *upload)
+{
+    struct store_call call = call_of(STORE_BLOCKS, key, upload);
+    unsigned seen = 0;
+
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    for (size_t i = 0; i < call.n_found; i++) {
+        int64_t index = store_block_index(upload, &call.found[i]);
+        assert_in_range(index, 0, BLOCKS - 1);
+        size_t len = index + 1 < BLOCKS ? BLOCK : TOTAL - BLOCK * (BLOCKS - 1);
+        assert_int_equal(call.found[i].len, len);
+        assert_int_equal(call.found[i].crc64, act_crc64(0, t.data + index * BLOCK, len));
+        seen |= 1U << index;
+    }
+    store_call_release(&call);
+    return seen;
+}
+
+/* Sends what is missing and commits. */
+static void finish(const char *key, const struct store_upload_id *upload)
+{
+    unsigned there = blocks_of(key, upload);
+
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        if (!(there & 1U << i))
+            assert_ok(send_block(key, upload, i), t.err);
+    assert_ok(commit(key, upload), t.err);
+}
+
+static char *in_root(const char *name)
+{
+    return act_sprintf("%s/%s", t.root, name);
+}
+
+/* The files of the root whose names contain piece. */
+static struct act_strv files_with(const char *piece)
+{
+    struct act_strv names = {0};
+    struct dirent *entry;
+    DIR *dir = opendir(t.root);
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir)) != NULL)
+        if (entry->d_type == DT_REG && strstr(entry->d_name, piece))
+            act_strv_push(&names, entry->d_name);
+    closedir(dir);
+    return names;
+}
+
+static void assert_files(const char *piece, size_t n)
+{
+    struct act_strv names = files_with(piece);
+
+    assert_int_equal(names.n, n);
+    act_strv_release(&names);
+}
+
+/* The path of the only file whose name ends so, after ".act-part-". */
+static char *only_file(const char *suffix)
+{
+    struct act_strv names = files_with(".act-part-");
+    char *path = NULL;
+
+    for (size_t i = 0; i < names.n; i++)
+        if (act_ends_with(names.v[i], ".map") == act_ends_with(suffix, ".map")) {
+            assert_null(path);
+            path = in_root(names.v[i]);
+        }
+    assert_non_null(path);
+    act_strv_release(&names);
+    return path;
+}
+
+static char *slurp(const char *path, size_t *len)
+{
+    char *data = NULL;
+
+    assert_ok(act_file_read(path, 1 << 20, &data, len, &t.err), t.err);
+    return data;
+}
+
+static void spill(const char *path, const void *data, size_t len)
+{
+    assert_ok(act_file_write(path, data, len, 0644, &t.err), t.err);
+}
+
+static bool has_content(const char *key, const void *data, size_t len)
+{
+    ACT_AUTOFREE char *path = in_root(key);
+    size_t got = 0;
+    ACT_AUTOFREE char *seen = slurp(path, &got);
+
+    return got == len && memcmp(seen, data, len) == 0;
+}
+
+/* What interrupted uploads left and nobody has. */
+static size_t count_leftovers(void)
+{
+    struct store_call call = call_of(STORE_LIST, "", &id);
+
+    call.leftovers = true;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    size_t n = call.page.n;
+    store_call_release(&call);
+    return n;
+}
+
+/* ---- the map */
+
+static void upload_without_commit(void)
+{
+    assert_ok(begin_upload("x", &id), t.err);
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        assert_ok(send_block("x", &id, i), t.err);
+    close_store();
+}
+
+static void map_is_torn_at_every_byte(void **state)
+{
+    size_t len = 0;
+
+    (void)state;
+    upload_without_commit();
+    ACT_AUTOFREE char *map = only_file(".map");
+    ACT_AUTOFREE char *records = slurp(map, &len);
+    assert_int_equal(len % BLOCKS, 0);
+    for (size_t cut = 0; cut <= len; cut++) {
+        spill(map, records, cut);
+        open_store();
+        assert_int_equal(blocks_of("x", &id), (1U << (cut / (len / BLOCKS))) - 1);
+        assert_ok(send_block("x", &id, 2), t.err); /* and what is added next is in its place */
+        reopen();
+        assert_true(blocks_of("x", &id) & 4);
+        close_store();
+    }
+    open_store();
+    finish("x", &id);
+    assert_true(has_content("x", t.data, TOTAL));
+    assert_files(".act-part-", 0);
+}
+
+static void map_is_damaged_at_every_byte(void **state)
+{
+    size_t len = 0;
+
+    (void)state;
+    upload_without_commit();
+    ACT_AUTOFREE char *map = only_file(".map");
+    ACT_AUTOFREE char *records = slurp(map, &len);
+    for (size_t at = 0; at < len; at++) {
+        records[at] ^= 0x55;
+        spill(map, records, len);
+        open_store();
+        assert_int_equal(blocks_of("x", &id), 7U & ~(1U << (at / (len / BLOCKS))));
+        close_store();
+        records[at] ^= 0x55;
+    }
+    open_store();
+}
+
+static void part_is_damaged_or_cut(void **state)
+{
+    static const struct {
+        size_t len; /* of the part file; then this byte is changed */
+        size_t changed;
+        unsigned there;
+    } rows[] = {
+        {TOTAL, 0, 6},         {TOTAL, 1500, 5},  {TOTAL, TOTAL - 1, 3},
+        {TOTAL - 1, TOTAL, 3}, {BLOCK, TOTAL, 1}, {BLOCK + 1, TOTAL, 1},
+        {0, TOTAL, 0},         {TOTAL, TOTAL, 7}, {TOTAL + 1, TOTAL, 7},
+    };
+    char bytes[TOTAL + 1] = "";
+    size_t len = 0;
+
+    (void)state;
+    upload_without_commit();
+    ACT_AUTOFREE char *part = only_file("");
+    ACT_AUTOFREE char *map = only_file(".map");
+    ACT_AUTOFREE char *records = slurp(map, &len);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        memcpy(bytes, t.data, TOTAL);
+        bytes[rows[i].changed] ^= 1;
+        spill(part, bytes, rows[i].len);
+        spill(map, records, len);
+        open_store();
+        assert_int_equal(blocks_of("x", &id), rows[i].there);
+        close_store();
+    }
+    open_store();
+    finish("x", &id);
+    assert_true(has_content("x", t.data, TOTAL));
+}
+
+/* ---- whose upload it is */
+
+static void stale_uploads_go(void **state)
+{
+    (void)state;
+    assert_ok(begin_upload("x", &id), t.err);
+    assert_ok(send_block("x", &id, 0), t.err);
+    assert_ok(begin_upload("y", &id), t.err);
+    reopen();
+    assert_files(".act-part-", 4);
+    assert_int_equal(count_leftovers(), 2);
+    assert_ok(begin_upload("x", &other_id), t.err); /* the source is another now */
+    assert_files(".act-part-", 4);
+    assert_int_equal(count_leftovers(), 1); /* that of y; ours is in use */
+    assert_int_equal(blocks_of("x", &other_id), 0);
+    finish("x", &other_id);
+    reopen();
+    assert_int_equal(blocks_of("x", &id), 0);
+}
+
+static void dropped_upload_leaves_nothing(void **state)
+{
+    struct store_call drop = call_of(STORE_DROP, "x", &id);
+
+    (void)state;
+    assert_ok(begin_upload("x", &id), t.err);
+    assert_ok(send_block("x", &id, 0), t.err);
+    assert_ok(run(&drop), t.err);
+    assert_files(".act-part-", 0);
+    assert_ok(begin_upload("x", &id), t.err);
+    reopen();
+    assert_ok(run(&drop), t.err); /* also by who did not begin it */
+    assert_files(".act-part-", 0);
+}
+
+static void uncommitted_bytes_can_be_read(void **state)
+{
+    struct store_call call = call_of(STORE_GET, "x", &id);
+    char sink[TOTAL];
+
+    (void)state;
+    call.from_upload = true;
+    call.sink = sink;
+    call.sink_cap = BLOCK;
+    assert_int_equal(run(&call), -ACT_NOT_FOUND); /* not ours */
+    assert_ok(begin_upload("x", &id), t.err);
+    assert_ok(send_block("x", &id, 1), t.err);
+    assert_ok(send_block("x", &id, 2), t.err);
+    assert_int_equal(run(&call), -ACT_NOT_FOUND); /* not there */
+    call.offset = BLOCK + 10;
+    call.sink_cap = TOTAL;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_int_equal(call.got, TOTAL - BLOCK - 10);
+    assert_memory_equal(sink, t.data + BLOCK + 10, call.got);
+    store_call_release(&call);
+}
+
+static void part_of_a_secret_is_secret(void **state)
+{
+    struct store_call call = call_of(STORE_BLOCKS, "x", &id);
+    struct stat st;
+
+    (void)state;
+    call.attr.mode = 0600;
+    assert_ok(run(&call), t.err);
+    ACT_AUTOFREE char *part = only_file("");
+    assert_int_equal(stat(part, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+/* Runs in a child what ends only with the child. */
+static pid_t child_that(void (*act)(void), int *out)
+{
+    int fds[2];
+    char ready = 0;
+
+    assert_int_equal(pipe(fds), 0);
+    close_store(); /* no threads while it forks */
+    pid_t pid = fork();
+    if (pid == 0) {
+        open_store();
+        act();
+        if (write(fds[1], "x", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    close(fds[1]);
+    assert_int_equal(read(fds[0], &ready, 1), 1);
+    *out = fds[0];
+    open_store();
+    return pid;
+}
+
+static void begin_and_send(void)
+{
+    if (begin_upload("x", &id) || send_block("x", &id, 0))
+        _exit(1);
+}
+
+static void upload_of_another_process_is_let_be(void **state)
+{
+    int fd = -1;
+
+    (void)state;
+    pid_t pid = child_that(begin_and_send, &fd);
+    ACT_AUTOFREE char *part = only_file("");
+    struct store_call clear = call_of(STORE_CLEAR, strrchr(part, '/') + 1, &id);
+    struct store_call drop = call_of(STORE_DROP, "x", &id);
+
+    assert_int_equal(begin_upload("x", &id), -ACT_TEMPORARY);
+    assert_non_null(strstr(t.err.text, "another process"));
+    assert_int_equal(run(&clear), -ACT_TEMPORARY);
+    assert_int_equal(run(&drop), -ACT_TEMPORARY);
+    assert_int_equal(count_leftovers(), 0);
+    assert_ok(begin_upload("x", &other_id),
+              t.err); /* a newer source does not wait, nor does it take it away */
+    finish("x", &other_id);
+    assert_files(".act-part-", 2);
+
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    close(fd);
+    assert_int_equal(count_leftovers(), 1);
+    assert_int_equal(blocks_of("x", &id), 1);
+    finish("x", &id);
+    assert_files(".act-part-", 0);
+}
+
+/* ---- killed at each system call */
+
+/* Lets the child run until it enters its nth system call, on any of its threads, and kills it. False: it ended
+ * before. */
+static bool kill_at(pid_t pid, int n)
+{
+    int status = 0, seen = 0;
+    pid_t thread = waitpid(pid, &status, __WALL);
+
+    assert_int_equal(thread, pid);
+    assert_int_equal(
+        ptrace(PTRACE_SETOPTIONS, pid, 0, PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACECLONE | PTRACE_O_EXITKILL),
+        0);
+    while (thread > 0) {
+        bool is_call = WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80);
+        struct __ptrace_syscall_info info = {0};
+        if (WIFEXITED(status) && thread == pid) {
+            assert_int_equal(WEXITSTATUS(status), 0);
+            return false;
+        }
+        if (is_call && ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof(info), &info) > 0 &&
+            info.op == PTRACE_SYSCALL_INFO_ENTRY && ++seen == n)
+            break;
+        if (WIFSTOPPED(status))
+            ptrace(PTRACE_SYSCALL, thread, 0, 0);
+        thread = waitpid(-1, &status, __WALL);
+    }
+    kill(pid, SIGKILL);
+    while (waitpid(-1, &status, __WALL) > 0)
+        ;
+    return true;
+}
+
+/* The child stops itself when the store is open: what comes next is counted. */
+static pid_t traced_child(void (*act)(void))
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        open_store();
+        if (ptrace(PTRACE_TRACEME, 0, 0, 0) || raise(SIGSTOP))
+            _exit(2);
+        act();
+        _exit(0);
+    }
+    return pid;
+}
+
+static void upload_whole(void)
+{
+    if (begin_upload("x", &id) || send_block("x", &id, 0) || send_block("x", &id, 1) ||
+        send_block("x", &id, 2) || commit("x", &id))
+        _exit(1);
+}
+
+static void put_whole(void)
+{
+    if (put("x", t.data, TOTAL))
+        _exit(1);
+}
+
+static void clear_leftovers(void)
+{
+    struct store_call call = call_of(STORE_LIST, "", &id);
+
+    call.leftovers = true;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    for (size_t i = 0; i < call.page.n; i++) {
+        struct store_call clear = call_of(STORE_CLEAR, call.page.v[i].key, &id);
+        assert_ok(run(&clear), t.err);
+    }
+    store_call_release(&call);
+}
+
+static bool can_trace(void)
+{
+    pid_t pid = fork();
+    int status = 0;
+
+    if (pid == 0)
+        _exit(ptrace(PTRACE_TRACEME, 0, 0, 0) ? 1 : 0);
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Kills the work at each of its steps. After each the old object is there or the new one is, the upload can be
+ * finished, and nothing is left over. */
+static void kill_at_every_step(void (*act)(void))
+{
+    bool killed = true;
+    int steps = 0;
+
+    if (!can_trace()) {
+        print_message("skipped: no process may be traced here\n");
+        skip();
+    }
+    for (int n = 1; killed; n++, steps++) {
+        assert_ok(put("x", "old", 3), t.err);
+        close_store();
+        killed = kill_at(traced_child(act), n);
+        open_store();
+        assert_true(has_content("x", t.data, TOTAL) || (killed && has_content("x", "old", 3)));
+        finish("x", &id);
+        assert_true(has_content("x", t.data, TOTAL));
+        clear_leftovers();
+        assert_files("", 1);
+    }
+    assert_true(steps > 20);
+}
+
+static void upload_is_killed_at_every_step(void **state)
+{
+    (void)state;
+    kill_at_every_step(upload_whole);
+}
+
+static void put_is_killed_at_every_step(void **state)
+{
+    (void)state;
+    kill_at_every_step(put_whole);
+}
+
+/* ---- a full disk */
+
+static void full_disk_is_said_early(void **state)
+{
+    ACT_AUTOFREE char *big = act_calloc(1, 4 << 20), *small = in_root("small");
+    struct store_call call = call_of(STORE_BLOCKS, "x", &id);
+    struct store_call block = call_of(STORE_BLOCK, "y", &id);
+
+    (void)state;
+    if (geteuid() != 0 || mount("tmpfs", t.root, "tmpfs", 0, "size=1m")) {
+        print_message("skipped: mounting a small file system needs root\n");
+        skip();
+    }
+    reopen();
+    assert_ok(put("x", "old", 3), t.err);
+    call.total = 4 << 20;
+    assert_int_equal(run(&call), -ACT_FAIL);
+    assert_non_null(strstr(t.err.text, "No space left"));
+    assert_int_equal(put("x", big, 4 << 20), -ACT_FAIL);
+    assert_non_null(strstr(t.err.text, "No space left"));
+    assert_true(has_content("x", "old", 3));
+    assert_files(".act-part-", 0);
+    assert_ok(put("x", big, 512 << 10), t.err); /* and the room was given back */
+
+    block.data = big;
+    block.len = 4 << 20;
+    assert_ok(begin_upload("y", &id), t.err);
+    assert_int_equal(run(&block), -ACT_FAIL);
+    assert_int_equal(blocks_of("y", &id), 0);
+    close_store();
+    assert_int_equal(umount2(t.root, MNT_DETACH), 0);
+    open_store();
+}
+
+/* ---- names and kinds */
+
+static void names_that_do_not_fit(void **state)
+{
+    char longest[NAME_MAX + 2];
+
+    (void)state;
+    memset(longest, 'n', sizeof(longest));
+    longest[NAME_MAX] = '\0';
+    assert_ok(put(longest, "x", 1), t.err);
+    assert_ok(begin_upload(longest, &id), t.err);
+    finish(longest, &id);
+    assert_true(has_content(longest, t.data, TOTAL));
+    longest[NAME_MAX] = 'n';
+    longest[NAME_MAX + 1] = '\0';
+    assert_int_equal(put(longest, "x", 1), -ACT_FAIL);
+    assert_non_null(strstr(t.err.text, "255 bytes"));
+    assert_int_equal(begin_upload(longest, &id), -ACT_FAIL);
+    assert_files("", 1);
+}
+
+static void clear_takes_nothing_else(void **state)
+{
+    static const char *const keys[] = {
+        "x",
+        ".act-part-",
+        ".act-part-0123456789abcdef-0123456789abcdef0123456789abcde",
+        ".act-part-0123456789abcdef-0123456789abcdef0123456789abcdef0",
+        ".act-part-0123456789abcdef-0123456789abcdef0123456789abcdef.map",
+        "../.act-part-0123456789abcdef-0123456789abcdef0123456789abcdef",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        struct store_call clear = call_of(STORE_CLEAR, keys[i], &id);
+        ACT_AUTOFREE char *path = in_root(keys[i]);
+        struct stat st;
+        spill(path, "x", 1);
+        assert_int_equal(run(&clear), -ACT_FAIL);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
+static int setup(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    (void)state;
+    snprintf(t.root, sizeof(t.root), "%.40s/act-folder-XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
+    for (size_t i = 0; i < TOTAL; i++)
+        t.data[i] = (char)(i * 2654435761U >> 13);
+    if (!mkdtemp(t.root))
+        return -1;
+    open_store();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (t.store)
+        close_store();
+    return act_remove_tree(t.root, &t.err);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        TEST(map_is_torn_at_every_byte),      TEST(map_is_damaged_at_every_byte),
+        TEST(part_is_damaged_or_cut),         TEST(stale_uploads_go),
+        TEST(dropped_upload_leaves_nothing),  TEST(uncommitted_bytes_can_be_read),
+        TEST(part_of_a_secret_is_secret),     TEST(upload_of_another_process_is_let_be),
+        TEST(upload_is_killed_at_every_step), TEST(put_is_killed_at_every_step),
+        TEST(full_disk_is_said_early),        TEST(names_that_do_not_fit),
+        TEST(clear_takes_nothing_else),
+    };
+
+    return cmocka_run_group_tests_name("folder", tests, NULL, NULL);
+}
