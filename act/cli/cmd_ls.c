@@ -65,7 +65,8 @@ static int list(struct cli *cli, const char *path, struct listing *l, struct act
 
     if (rc < 0)
         return rc;
-    rc = transfer_list(&p.path, cli->options.recursive, take, l, err);
+    rc = transfer_list(cli->flow.engine, &p.path, cli->options.recursive ? TRANSFER_TREE : TRANSFER_LEVEL,
+                       take, l, err);
     flow_path_release(&p);
     return rc;
 }

@@ -53,6 +53,8 @@ struct store_page {
     char *next; /* marker of the next page, owned; NULL: this is the last */
 };
 void store_page_release(struct store_page *page);
+/* A new, empty entry at the end of the page. Valid until the next one is added. */
+struct store_entry *store_page_add(struct store_page *page);
 
 enum store_op {
     STORE_HEAD,  /* key -> entry; -ACT_NOT_FOUND when there is none */

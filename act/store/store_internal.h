@@ -30,9 +30,6 @@ void store_finish(struct store_call *call, int rc);
 /* "put", for error texts: "cannot put 'container/key'". */
 const char *store_verb(enum store_op op);
 
-/* A new, empty entry at the end of the page. Valid until the next one is added. */
-struct store_entry *store_page_add(struct store_page *page);
-
 #define STORE_PAGE_MAX 5000 /* entries per page, the most that Blob Storage gives */
 
 #endif

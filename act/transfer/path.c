@@ -1,4 +1,4 @@
-/* path.c - what a path in a store is, and listings of it. */
+/* path.c - what a path in a store is. */
 #include <string.h>
 
 #include "base/log.h"
@@ -64,57 +64,4 @@ int transfer_resolve(struct store *store, const char *path, struct transfer_path
         act_warn("'%s' is a file and a folder; the file is taken, '%s/' is the folder", path, path);
     *out = (struct transfer_path){.store = store, .path = act_strdup(key), .is_folder = !file};
     return 0;
-}
-
-struct lister {
-    int (*each)(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err);
-    void *arg;
-};
-
-static int list_file(const struct transfer_path *what, const struct lister *l, struct act_error *err)
-{
-    struct store_call call = {.op = STORE_HEAD, .key = what->path};
-    int rc = store_do(what->store, &call, err);
-
-    if (rc == 0)
-        rc = l->each(l->arg, &call.entry, act_path_basename(what->path), err);
-    store_call_release(&call);
-    return rc;
-}
-
-static int list_page(const struct store_page *page, size_t prefix_len, const struct lister *l,
-                     struct act_error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; i < page->n && rc == 0; i++)
-        rc = l->each(l->arg, &page->v[i], page->v[i].key + prefix_len, err);
-    return rc;
-}
-
-int transfer_list(const struct transfer_path *what, bool recursive,
-                  int (*each)(void *arg, const struct store_entry *entry, const char *rel,
-                              struct act_error *err),
-                  void *arg, struct act_error *err)
-{
-    struct lister l = {each, arg};
-    char *marker = NULL;
-    int rc;
-
-    if (!what->is_folder)
-        return list_file(what, &l, err);
-    ACT_AUTOFREE char *prefix = transfer_prefix(what->path);
-    do {
-        struct store_call call = {.op = STORE_LIST, .key = prefix, .delimiter = !recursive, .marker = marker};
-        rc = store_do(what->store, &call, err);
-        free(marker);
-        marker = NULL;
-        if (rc == 0) {
-            marker = act_strdup(call.page.next);
-            rc = list_page(&call.page, strlen(prefix), &l, err);
-        }
-        store_call_release(&call);
-    } while (rc == 0 && marker);
-    free(marker);
-    return rc;
 }

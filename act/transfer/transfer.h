@@ -131,9 +131,16 @@ int transfer_remove(struct engine *engine, const struct transfer_path *what,
                     const struct transfer_options *options, struct transfer_report *report,
                     struct act_error *err) ACT_NODISCARD;
 
-/* Calls each(arg, entry, rel) for every object of a file or below a folder, page by page; recursive false:
- * one level. A negative result of each stops and is returned. */
-int transfer_list(const struct transfer_path *what, bool recursive,
+enum transfer_scope {
+    TRANSFER_LEVEL,     /* one level: folders are one entry */
+    TRANSFER_TREE,      /* everything below */
+    TRANSFER_LEFTOVERS, /* what interrupted uploads left below, size is what they hold */
+};
+
+/* Calls each(arg, entry, rel) for every object of a file or below a folder, in order of keys and while the listing
+ * goes on, in constant memory. rel is the key behind the folder; a file's name for the file itself. A negative
+ * result of each stops and is returned. */
+int transfer_list(struct engine *engine, const struct transfer_path *what, enum transfer_scope scope,
                   int (*each)(void *arg, const struct store_entry *entry, const char *rel,
                               struct act_error *err),
                   void *arg, struct act_error *err) ACT_NODISCARD;

@@ -2,7 +2,26 @@
 #ifndef ACT_TRANSFER_TRANSFER_INTERNAL_H
 #define ACT_TRANSFER_TRANSFER_INTERNAL_H
 
+#include "engine/engine.h"
 #include "transfer/transfer.h"
+
+/* Pages of what lies below a prefix ("" for all), in order of keys. Some are fetched ahead, in bounded memory; the
+ * folders of a long listing are listed side by side where the store gains by that (lister.c). Everything on the
+ * loop.
+ *
+ * new: begins to fetch at once. next: asks for one page; done comes once, later: page is the callee's to empty (what
+ * is left in it is freed) and may have no entries; last: there is no further one; error: not NULL when the listing
+ * could not be had to its end, page is empty then, and there is nothing more to ask for. free: at any time,
+ * also from within done and while a page is asked for (done does not come any more); what is on its way still
+ * needs the store until the engine has run dry. */
+struct transfer_lister;
+struct transfer_lister *transfer_lister_new(struct engine *engine, struct store *store, const char *prefix,
+                                            enum transfer_scope scope);
+void transfer_lister_next(struct transfer_lister *lister,
+                          void (*done)(void *arg, struct store_page *page, bool last,
+                                       const struct act_error *error),
+                          void *arg);
+void transfer_lister_free(struct transfer_lister *lister);
 
 /* The prefix of what lies below a folder path: "a" gives "a/", "" gives "". New string. */
 char *transfer_prefix(const char *path);

@@ -547,7 +547,7 @@ static void list_pages_through(void **state)
         put(&p->from, key, "", 0);
     }
     assert_ok(transfer_resolve(&p->from.store, "d/", &path, &p->err), p->err);
-    assert_ok(transfer_list(&path, true, count_entry, &n, &p->err), p->err);
+    assert_ok(transfer_list(engine, &path, TRANSFER_TREE, count_entry, &n, &p->err), p->err);
     assert_int_equal(n, 20);
     transfer_path_release(&path);
 }

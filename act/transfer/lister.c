@@ -1,0 +1,482 @@
+/* lister.c - pages of what lies below a prefix, in order of keys, fetched ahead.
+ *
+ * A listing is serial: each page names the next. So when it turns out to be long, the folders that are still to
+ * come are looked up with a delimiter, and where they are few and large they are listed side by side. Each is a
+ * branch; branches stand in order of keys and are given out in this order, so the memory limit is what bounds
+ * how far the later ones may run ahead:
+ *
+ *   front: pages ready, next one under way ─► branch: first page ready ─► branch: under way ─► branch: not begun
+ *
+ * The first branch is the flat listing itself. When others are put behind it, it goes on to the end of the
+ * folder in which it stands (bound), and that folder is looked into next.
+ */
+#include <string.h>
+
+#include "base/log.h"
+#include "transfer/transfer_internal.h"
+
+enum {
+    PAGE = 5000,            /* entries, at most */
+    MAX_ENTRIES = 8 * PAGE, /* in memory or on the way */
+    MAX_OPEN = 8,           /* branches with pages still to come */
+    AHEAD = 2,              /* pages that wait in one branch */
+    LOOK_AFTER = 2,    /* pages of a branch before its folders are looked up: short listings need no more */
+    MAX_FOLDERS = 512, /* more of them are small, or too many requests */
+    MAX_SPREAD = 2, /* folders that one page covers: with more the flat listing gets more for each request */
+};
+
+struct branch {
+    struct transfer_lister *lister;
+    char *prefix;
+    bool is_folder; /* found by a look: an entry of its own when it is empty */
+    char *bound;    /* only what starts with this is wanted; NULL: everything */
+    char *look;     /* the folder whose level is looked up when the branch is long; NULL: not again */
+    bool cut;       /* nothing more is wanted */
+    char *marker;
+    bool under_way, ended, failed;
+    struct store_call call;
+    struct act_error error;
+    struct store_page ready[AHEAD];
+    int n_ready;
+    int pages;      /* that came since the last look */
+    size_t entries; /* that came at all */
+    char *last;     /* the last key that came */
+    size_t spread;  /* over how many folders of the level the last page goes */
+    struct branch *next;
+};
+
+struct transfer_lister {
+    struct engine *engine;
+    struct store *store;
+    enum transfer_scope scope;
+    struct branch *front;
+    struct branch *looking; /* the branch that the look is for; NULL: none, or it is gone */
+    struct store_call look;
+    char *look_prefix;
+    bool look_under_way;
+    void (*done)(void *arg, struct store_page *page, bool last, const struct act_error *error);
+    void *arg;
+    bool timer; /* that gives out a page is set */
+    bool abandoned;
+};
+
+static void go_on(struct transfer_lister *l);
+
+/* ---- branches */
+
+static struct branch *branch_new(struct transfer_lister *l, const char *prefix)
+{
+    struct branch *b = act_calloc(1, sizeof(*b));
+
+    b->lister = l;
+    b->prefix = act_strdup(prefix);
+    /* on a disk, all folders are one queue */
+    if (l->scope == TRANSFER_TREE && !store_has_real_folders(l->store))
+        b->look = act_strdup(prefix);
+    return b;
+}
+
+static void branch_free(struct branch *b)
+{
+    if (b->lister->looking == b)
+        b->lister->looking = NULL;
+    for (int i = 0; i < b->n_ready; i++)
+        store_page_release(&b->ready[i]);
+    free(b->prefix);
+    free(b->bound);
+    free(b->look);
+    free(b->marker);
+    free(b->last);
+    free(b);
+}
+
+static void fail(struct branch *b, const struct act_error *error)
+{
+    b->error = *error;
+    b->failed = b->ended = true;
+}
+
+/* Leaves out what lies behind the bound; that ends the branch. */
+static void keep_within_bound(struct branch *b, struct store_page *page)
+{
+    size_t n = b->cut ? 0 : page->n;
+
+    while (n > 0 && b->bound && !act_starts_with(page->v[n - 1].key, b->bound))
+        n--;
+    b->ended = b->cut || n < page->n || !page->next;
+    while (page->n > n)
+        store_entry_release(&page->v[--page->n]);
+}
+
+/* How many of the folders right below prefix have entries on the page. */
+static size_t count_folders(const struct store_page *page, const char *prefix)
+{
+    const char *folder = NULL;
+    size_t folders = 0, folder_len = 0, prefix_len = strlen(prefix);
+
+    for (size_t i = 0; i < page->n; i++) {
+        const char *key = page->v[i].key, *slash = strchr(key + prefix_len, '/');
+        if (!slash || (folder && strncmp(key, folder, folder_len) == 0))
+            continue;
+        folder = key;
+        folder_len = (size_t)(slash - key) + 1;
+        folders++;
+    }
+    return folders;
+}
+
+static void take_page(struct branch *b, struct store_page *page)
+{
+    keep_within_bound(b, page);
+    free(b->marker);
+    b->marker = b->ended ? NULL : act_strdup(page->next);
+    b->pages++;
+    if (page->n == 0)
+        return;
+    b->entries += page->n;
+    free(b->last);
+    b->last = act_strdup(page->v[page->n - 1].key);
+    b->spread = b->look ? count_folders(page, b->look) : 0;
+    b->ready[b->n_ready++] = *page;
+    *page = (struct store_page){0};
+}
+
+/* A folder in which nothing was found may be there as an empty one, which its own listing does not say. */
+static bool may_be_empty_folder(const struct branch *b)
+{
+    return b->is_folder && b->ended && !b->failed && !b->cut && b->entries == 0;
+}
+
+static void head_done(struct store_call *call)
+{
+    struct branch *b = call->arg;
+
+    b->under_way = false;
+    if (call->rc == 0 && call->entry.kind == STORE_FOLDER) {
+        b->ready[0] = (struct store_page){.v = act_alloc(sizeof(call->entry)), .n = 1};
+        b->ready[0].v[0] = call->entry;
+        call->entry = (struct store_entry){.mode = -1};
+        b->n_ready = 1;
+    } else if (call->rc < 0 && call->rc != -ACT_NOT_FOUND) {
+        fail(b, &call->error);
+    }
+    store_call_release(call);
+    go_on(b->lister);
+}
+
+static void look_for_marker(struct branch *b)
+{
+    b->under_way = true;
+    b->call = (struct store_call){.op = STORE_HEAD, .key = b->prefix, .done = head_done, .arg = b};
+    store_start(b->lister->store, &b->call);
+}
+
+static void page_done(struct store_call *call)
+{
+    struct branch *b = call->arg;
+
+    b->under_way = false;
+    if (call->rc < 0)
+        fail(b, &call->error);
+    else
+        take_page(b, &call->page);
+    store_call_release(call);
+    if (may_be_empty_folder(b) && !b->lister->abandoned)
+        look_for_marker(b);
+    go_on(b->lister);
+}
+
+static void ask(struct branch *b)
+{
+    struct transfer_lister *l = b->lister;
+
+    b->under_way = true;
+    b->call = (struct store_call){.op = STORE_LIST,
+                                  .key = b->prefix,
+                                  .marker = b->marker,
+                                  .delimiter = l->scope == TRANSFER_LEVEL,
+                                  .leftovers = l->scope == TRANSFER_LEFTOVERS,
+                                  .ahead = b == l->front && !b->next,
+                                  .done = page_done,
+                                  .arg = b};
+    store_start(l->store, &b->call);
+}
+
+/* ---- looking for folders to list side by side */
+
+/* The level of a folder, parted at the place that the branch has reached. */
+struct level {
+    struct store_page *page;
+    size_t rest;          /* the first entry behind it */
+    size_t folders;       /* of the rest */
+    const char *standing; /* the folder in which it is, or NULL */
+};
+
+static struct level part_level(struct store_page *page, const char *reached)
+{
+    struct level level = {.page = page};
+
+    for (size_t i = 0; i < page->n; i++) {
+        const struct store_entry *entry = &page->v[i];
+        bool folder = entry->kind == STORE_PREFIX;
+        if (strcmp(entry->key, reached) > 0) {
+            level.folders += folder;
+            continue;
+        }
+        level.rest = i + 1;
+        if (folder && act_starts_with(reached, entry->key))
+            level.standing = entry->key;
+    }
+    return level;
+}
+
+/* Puts branches for the rest of the level behind b: one for each folder, and the files between them. */
+static void branch_off(struct branch *b, const struct level *level)
+{
+    struct branch *after = b, *behind = b->next;
+
+    for (size_t i = level->rest; i < level->page->n; i++) {
+        struct store_entry *entry = &level->page->v[i];
+        bool folder = entry->kind == STORE_PREFIX;
+        if (folder || after == b || after->is_folder) {
+            struct branch *new = branch_new(b->lister, folder ? entry->key : "");
+            new->is_folder = folder;
+            new->ended = !folder;
+            new->next = behind;
+            after->next = new;
+            after = new;
+        }
+        if (!folder) {
+            *store_page_add(&after->ready[0]) = *entry;
+            *entry = (struct store_entry){.mode = -1};
+            after->n_ready = 1;
+        }
+    }
+}
+
+/* From now on b only lists the folder in which it stands. */
+static void confine(struct branch *b, const char *folder)
+{
+    free(b->bound);
+    b->bound = act_strdup(folder);
+    b->look = act_strdup(folder);
+    b->pages = 0;
+    if (folder)
+        return;
+    b->cut = true;
+    b->ended = !b->under_way;
+}
+
+static void take_level(struct branch *b, struct store_page *page)
+{
+    struct level level = part_level(page, b->last);
+
+    free(b->look);
+    b->look = NULL;
+    if (page->next || level.folders > MAX_FOLDERS)
+        return;
+    if (level.folders > 0) {
+        branch_off(b, &level);
+        confine(b, level.standing);
+    } else if (level.rest == page->n && level.standing) {
+        confine(b, level.standing);
+    }
+}
+
+static void look_done(struct store_call *call)
+{
+    struct transfer_lister *l = call->arg;
+    struct branch *b = l->looking;
+
+    l->look_under_way = false;
+    l->looking = NULL;
+    if (call->rc < 0)
+        act_trace("transfer", "cannot look for folders in '%s': %s", l->look_prefix, call->error.text);
+    if (b && !b->ended)
+        take_level(b, &call->page);
+    store_call_release(call);
+    free(l->look_prefix);
+    l->look_prefix = NULL;
+    go_on(l);
+}
+
+/* Whether its folders are worth a look: the branch is long, and its last page is full of one or two of them. */
+static bool should_look(const struct branch *b)
+{
+    return !b->ended && b->look && b->pages >= LOOK_AFTER && b->spread >= 1 && b->spread <= MAX_SPREAD;
+}
+
+static void look(struct transfer_lister *l)
+{
+    struct branch *b = l->front;
+
+    while (b && !should_look(b))
+        b = b->next;
+    if (!b || l->look_under_way)
+        return;
+    l->look_under_way = true;
+    l->looking = b;
+    l->look_prefix = act_strdup(b->look);
+    b->pages = 0;
+    l->look = (struct store_call){
+        .op = STORE_LIST, .key = l->look_prefix, .delimiter = true, .done = look_done, .arg = l};
+    store_start(l->store, &l->look);
+}
+
+/* ---- asking and giving out */
+
+static size_t entries_held(const struct transfer_lister *l)
+{
+    size_t n = 0;
+
+    for (const struct branch *b = l->front; b; b = b->next) {
+        n += b->under_way ? PAGE : 0;
+        for (int i = 0; i < b->n_ready; i++)
+            n += b->ready[i].n;
+    }
+    return n;
+}
+
+/* Asks for pages, the first branches first. The front always gets on. */
+static void ask_for_more(struct transfer_lister *l)
+{
+    size_t held = entries_held(l);
+    int open = 0;
+
+    for (struct branch *b = l->front; b && open < MAX_OPEN; b = b->next) {
+        bool waited_for = b == l->front && b->n_ready == 0;
+        if (!b->under_way && !b->ended && b->n_ready < AHEAD && (waited_for || held + PAGE <= MAX_ENTRIES)) {
+            ask(b);
+            held += PAGE;
+        }
+        open += !b->ended;
+    }
+}
+
+static bool is_spent(const struct branch *b)
+{
+    return b->ended && !b->failed && !b->under_way && b->n_ready == 0;
+}
+
+static void drop_spent(struct transfer_lister *l)
+{
+    while (l->front && is_spent(l->front)) {
+        struct branch *b = l->front;
+        l->front = b->next;
+        branch_free(b);
+    }
+}
+
+static struct store_page take_ready(struct branch *b)
+{
+    struct store_page page = b->ready[0];
+
+    b->n_ready--;
+    memmove(&b->ready[0], &b->ready[1], (AHEAD - 1) * sizeof(b->ready[0]));
+    b->ready[AHEAD - 1] = (struct store_page){0};
+    return page;
+}
+
+/* Whether the one who waits can be answered now. */
+static bool can_answer(const struct transfer_lister *l)
+{
+    return !l->front || l->front->n_ready > 0 || l->front->failed;
+}
+
+/* Answers the one who waits. Nothing may be done with l behind it: he may have freed it. */
+static void answer(struct transfer_lister *l)
+{
+    void (*done)(void *, struct store_page *, bool, const struct act_error *) = l->done;
+    struct store_page page = {0};
+    struct act_error error;
+    bool failed = l->front && l->front->n_ready == 0;
+
+    l->done = NULL;
+    if (failed)
+        error = l->front->error;
+    else if (l->front)
+        page = take_ready(l->front);
+    drop_spent(l);
+    bool last = !l->front;
+    if (!failed)
+        ask_for_more(l);
+    done(l->arg, &page, last, failed ? &error : NULL);
+    store_page_release(&page);
+}
+
+static bool is_under_way(const struct transfer_lister *l)
+{
+    bool any = l->look_under_way || l->timer;
+
+    for (const struct branch *b = l->front; b; b = b->next)
+        any |= b->under_way;
+    return any;
+}
+
+static void destroy(struct transfer_lister *l)
+{
+    struct branch *next;
+
+    for (struct branch *b = l->front; b; b = next) {
+        next = b->next;
+        branch_free(b);
+    }
+    free(l);
+}
+
+static void go_on(struct transfer_lister *l)
+{
+    if (l->abandoned) {
+        if (!is_under_way(l))
+            destroy(l);
+        return;
+    }
+    drop_spent(l);
+    look(l);
+    ask_for_more(l);
+    if (l->done && !l->timer && can_answer(l))
+        answer(l);
+}
+
+static void fire(void *arg)
+{
+    struct transfer_lister *l = arg;
+
+    l->timer = false;
+    go_on(l);
+}
+
+struct transfer_lister *transfer_lister_new(struct engine *engine, struct store *store, const char *prefix,
+                                            enum transfer_scope scope)
+{
+    struct transfer_lister *l = act_calloc(1, sizeof(*l));
+
+    l->engine = engine;
+    l->store = store;
+    l->scope = scope;
+    l->front = branch_new(l, prefix);
+    ask_for_more(l);
+    return l;
+}
+
+void transfer_lister_next(struct transfer_lister *l,
+                          void (*done)(void *arg, struct store_page *page, bool last,
+                                       const struct act_error *error),
+                          void *arg)
+{
+    l->done = done;
+    l->arg = arg;
+    if (!can_answer(l))
+        return;
+    l->timer = true;
+    engine_timer(l->engine, 0, fire, l);
+}
+
+void transfer_lister_free(struct transfer_lister *l)
+{
+    if (!l)
+        return;
+    l->abandoned = true;
+    l->done = NULL;
+    go_on(l);
+}

@@ -1,0 +1,359 @@
+/* Listing, removing and reading against a store in memory: what comes is complete and in order, however it is
+ * fetched; what fails is told. */
+#include "unit/test.h"
+
+#include <stdio.h>
+
+#include "engine/engine.h"
+#include "store/store_internal.h"
+#include "transfer/transfer.h"
+
+static struct engine *engine;
+static struct http *http;
+
+/* A store of empty objects that only has names. Keys are sorted; those of empty folders end in '/'. */
+struct names {
+    struct store store;
+    struct act_strv keys;
+    size_t page;     /* entries per page */
+    int empty_every; /* each Nth page is empty; 0: none */
+    int lists, under_way, most_under_way;
+    int fail_at; /* the Nth LIST fails; 0: none */
+};
+
+struct pending {
+    struct names *names;
+    struct store_call *call;
+};
+
+static struct names *names_of(struct store *store)
+{
+    return (struct names *)store;
+}
+
+static void add_entry(struct store_page *page, const char *key, size_t len, enum store_kind kind)
+{
+    struct store_entry *e = store_page_add(page);
+
+    e->key = act_strndup(key, len);
+    e->kind = kind;
+    e->size = kind == STORE_FILE ? 10 : 0;
+}
+
+/* A folder that has something else in it is not an entry. */
+static bool is_full_folder(const struct names *s, size_t i)
+{
+    const char *key = s->keys.v[i];
+
+    return act_ends_with(key, "/") && i + 1 < s->keys.n && act_starts_with(s->keys.v[i + 1], key);
+}
+
+/* Adds what the key at i is in this listing. Returns the index of the next key. */
+static size_t list_key(const struct names *s, size_t i, struct store_call *call)
+{
+    const char *key = s->keys.v[i], *slash = strchr(key + strlen(call->key), '/');
+    size_t len = slash ? (size_t)(slash - key) + 1 : strlen(key);
+
+    if (strcmp(key, call->key) == 0 || (!call->delimiter && is_full_folder(s, i)))
+        return i + 1;
+    if (!call->delimiter || !slash) {
+        add_entry(&call->page, key, strlen(key), act_ends_with(key, "/") ? STORE_FOLDER : STORE_FILE);
+        return i + 1;
+    }
+    add_entry(&call->page, key, len, STORE_PREFIX);
+    while (i < s->keys.n && act_starts_with(s->keys.v[i], call->page.v[call->page.n - 1].key))
+        i++;
+    return i;
+}
+
+static int list(struct names *s, struct store_call *call)
+{
+    size_t i = call->marker ? strtoul(call->marker, NULL, 10) : 0;
+    bool empty = s->empty_every && s->lists % s->empty_every == 0;
+
+    if (s->fail_at && s->lists == s->fail_at)
+        return act_error_set(&call->error, ACT_TEMPORARY, "told to fail");
+    while (i < s->keys.n && call->page.n < (empty ? 0 : s->page))
+        i = act_starts_with(s->keys.v[i], call->key) ? list_key(s, i, call) : i + 1;
+    if (i < s->keys.n)
+        call->page.next = act_sprintf("%zu", i);
+    return 0;
+}
+
+static int head(const struct names *s, struct store_call *call)
+{
+    if (!act_strv_has(&s->keys, call->key))
+        return act_error_set(&call->error, ACT_NOT_FOUND, "no '%s'", call->key);
+    call->entry = (struct store_entry){.key = act_strdup(call->key), .mode = -1};
+    call->entry.kind = act_ends_with(call->key, "/") ? STORE_FOLDER : STORE_FILE;
+    return 0;
+}
+
+static void fire(void *arg)
+{
+    struct pending p = *(struct pending *)arg;
+
+    free(arg);
+    p.names->under_way--;
+    store_finish(p.call, p.call->op == STORE_LIST ? list(p.names, p.call) : head(p.names, p.call));
+}
+
+/* Later calls may be answered sooner. */
+static void start(struct store *store, struct store_call *call)
+{
+    struct names *s = names_of(store);
+    struct pending *p = act_alloc(sizeof(*p));
+
+    *p = (struct pending){s, call};
+    s->lists += call->op == STORE_LIST;
+    if (++s->under_way > s->most_under_way)
+        s->most_under_way = s->under_way;
+    engine_timer(engine, s->lists % 3, fire, p);
+}
+
+static const struct store_ops names_ops = {
+    .start = {[STORE_HEAD] = start, [STORE_LIST] = start},
+};
+
+static int setup(void **state)
+{
+    struct names *s = act_calloc(1, sizeof(*s));
+
+    *s = (struct names){.store = {.ops = &names_ops, .http = http, .name = act_strdup("names")}, .page = 30};
+    *state = s;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct names *s = *state;
+
+    act_strv_release(&s->keys);
+    free(s->store.name);
+    free(s);
+    return 0;
+}
+
+static int collect(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
+{
+    (void)err;
+    assert_true(act_ends_with(entry->key, rel));
+    act_strv_push(arg, entry->key);
+    return 0;
+}
+
+/* The listing of prefix is exactly what the store has below it. */
+static void assert_complete(struct names *s, const char *path)
+{
+    struct transfer_path what = {.store = &s->store, .path = act_strdup(path), .is_folder = true};
+    ACT_AUTOFREE char *prefix = act_sprintf("%s%s", path, *path ? "/" : "");
+    struct act_strv got = {0};
+    struct act_error err;
+    size_t n = 0;
+
+    assert_ok(transfer_list(engine, &what, TRANSFER_TREE, collect, &got, &err), err);
+    for (size_t i = 0; i < s->keys.n; i++) {
+        const char *key = s->keys.v[i];
+        if (!act_starts_with(key, prefix) || strcmp(key, prefix) == 0 || is_full_folder(s, i))
+            continue;
+        assert_true(n < got.n);
+        assert_string_equal(got.v[n++], key);
+    }
+    assert_int_equal(got.n, n);
+    act_strv_release(&got);
+    transfer_path_release(&what);
+}
+
+/* folders folders of files files each, below prefix. */
+static void add_tree(struct names *s, const char *prefix, int folders, int files)
+{
+    for (int d = 0; d < folders; d++)
+        for (int f = 0; f < files; f++)
+            act_strv_pushf(&s->keys, "%s%03d/%05d", prefix, d, f);
+}
+
+static void a_few_large_folders_are_listed_side_by_side(void **state)
+{
+    struct names *s = *state;
+
+    add_tree(s, "a/", 20, 157);
+    act_strv_sort(&s->keys);
+    assert_complete(s, "a");
+    assert_true(s->most_under_way >= 6);
+    assert_true(s->most_under_way <= 9);
+    assert_true(s->lists <= 20 * 6 + 3); /* pages of the folders, and little more */
+}
+
+static void the_only_folder_is_looked_into(void **state)
+{
+    struct names *s = *state;
+
+    add_tree(s, "a/b/c/", 20, 157);
+    act_strv_sort(&s->keys);
+    assert_complete(s, "a");
+    assert_true(s->most_under_way >= 6);
+}
+
+static void small_folders_are_listed_flat(void **state)
+{
+    struct names *s = *state;
+
+    add_tree(s, "a/", 200, 3);
+    act_strv_sort(&s->keys);
+    assert_complete(s, "a");
+    assert_int_equal(s->most_under_way, 1);
+    assert_true(s->lists <= 21);
+}
+
+static void a_short_listing_is_not_looked_into(void **state)
+{
+    struct names *s = *state;
+
+    add_tree(s, "a/", 2, 29);
+    act_strv_sort(&s->keys);
+    assert_complete(s, "a");
+    assert_int_equal(s->lists, 2);
+}
+
+static void files_and_empty_folders_keep_their_places(void **state)
+{
+    struct names *s = *state;
+    static const char *const more[] = {"a/",    "a/000-x", "a/000.x", "a/0000", "a/003/",    "a/0035/",
+                                       "a/007", "a/007x/", "a/019/~", "a/~",    "a/~empty/", "b/x"};
+
+    add_tree(s, "a/", 20, 97);
+    for (size_t i = 0; i < COUNT(more); i++)
+        act_strv_push(&s->keys, more[i]);
+    act_strv_sort(&s->keys);
+    assert_complete(s, "a");
+    assert_complete(s, "");
+    assert_true(s->most_under_way >= 6);
+    s->empty_every = 3;
+    assert_complete(s, "a");
+}
+
+/* Random trees, random page sizes: always the same as the store has. */
+static void any_tree_is_complete(void **state)
+{
+    struct names *s = *state;
+
+    srand(7);
+    for (int round = 0; round < 300; round++) {
+        act_strv_release(&s->keys);
+        for (int i = 0, n = rand() % 800; i < n; i++) {
+            static const char *const middle[] = {"/", "-", "/x/", "."}, *const end[] = {"", "/", "/y", "~"};
+            ACT_AUTOFREE char *key =
+                act_sprintf("%d%s%d%s%d%s", rand() % 4, middle[rand() % 4], rand() % (1 + round % 7),
+                            middle[rand() % 4], rand() % 500, end[rand() % 4]);
+            if (!act_strv_has(&s->keys, key))
+                act_strv_push(&s->keys, key);
+        }
+        act_strv_sort(&s->keys);
+        s->page = 1 + (size_t)rand() % 40;
+        s->empty_every = rand() % 4;
+        s->empty_every = s->empty_every == 1 ? 0 : s->empty_every;
+        assert_complete(s, "");
+        assert_complete(s, "1");
+        assert_complete(s, "2/x");
+    }
+}
+
+static void a_broken_page_is_an_error(void **state)
+{
+    struct names *s = *state;
+    struct transfer_path what = {.store = &s->store, .path = act_strdup("a"), .is_folder = true};
+
+    add_tree(s, "a/", 20, 157);
+    act_strv_sort(&s->keys);
+    for (int at = 1; at < 100; at += 3) {
+        struct act_strv got = {0};
+        struct act_error err;
+        s->lists = 0;
+        s->fail_at = at;
+        int rc = transfer_list(engine, &what, TRANSFER_TREE, collect, &got, &err);
+        /* a look that fails is no loss */
+        assert_true(rc == -ACT_TEMPORARY || (rc == 0 && got.n == s->keys.n));
+        assert_true(rc == 0 || strcmp(err.text, "told to fail") == 0);
+        for (size_t i = 0; i < got.n; i++)
+            assert_string_equal(got.v[i], s->keys.v[i]);
+        act_strv_release(&got);
+    }
+    transfer_path_release(&what);
+}
+
+static int stop_at_50(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
+{
+    (void)entry;
+    (void)rel;
+    return ++*(int *)arg < 50 ? 0 : act_error_set(err, ACT_FAIL, "enough");
+}
+
+static void the_caller_may_stop(void **state)
+{
+    struct names *s = *state;
+    struct transfer_path what = {.store = &s->store, .path = act_strdup("a"), .is_folder = true};
+    struct act_error err;
+    int n = 0;
+
+    add_tree(s, "a/", 20, 157);
+    act_strv_sort(&s->keys);
+    assert_int_equal(transfer_list(engine, &what, TRANSFER_TREE, stop_at_50, &n, &err), -ACT_FAIL);
+    assert_string_equal(err.text, "enough");
+    assert_int_equal(n, 50);
+    assert_int_equal(s->under_way, 0);
+    assert_true(s->lists < 40);
+    transfer_path_release(&what);
+}
+
+static void one_level_has_folders_once(void **state)
+{
+    struct names *s = *state;
+    struct transfer_path what = {.store = &s->store, .path = act_strdup("a"), .is_folder = true};
+    struct act_strv got = {0};
+    struct act_error err;
+
+    add_tree(s, "a/", 25, 4);
+    act_strv_push(&s->keys, "a/x");
+    act_strv_sort(&s->keys);
+    assert_ok(transfer_list(engine, &what, TRANSFER_LEVEL, collect, &got, &err), err);
+    assert_int_equal(got.n, 26);
+    assert_string_equal(got.v[0], "a/000/");
+    assert_string_equal(got.v[25], "a/x");
+    act_strv_release(&got);
+    transfer_path_release(&what);
+}
+
+static int open_engine(void **state)
+{
+    (void)state;
+    engine = engine_new(&(struct engine_options){.workers = 2});
+    http = http_new(engine, &(struct http_options){0});
+    return 0;
+}
+
+static int close_engine(void **state)
+{
+    (void)state;
+    http_free(http);
+    engine_free(engine);
+    return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_few_large_folders_are_listed_side_by_side),
+        TEST(the_only_folder_is_looked_into),
+        TEST(small_folders_are_listed_flat),
+        TEST(a_short_listing_is_not_looked_into),
+        TEST(files_and_empty_folders_keep_their_places),
+        TEST(any_tree_is_complete),
+        TEST(a_broken_page_is_an_error),
+        TEST(the_caller_may_stop),
+        TEST(one_level_has_folders_once),
+    };
+
+    return cmocka_run_group_tests(tests, open_engine, close_engine);
+}
