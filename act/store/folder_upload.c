@@ -360,18 +360,23 @@ static int open_map(struct folder_upload *u, const char *map, struct act_error *
     return u->map_fd < 0 ? act_error_errno(err, errno, "cannot open the map of its part file") : 0;
 }
 
+/* Gives back the room behind what was written. */
+static void give_back_room(const struct folder_upload *u)
+{
+    struct stat st;
+
+    if (fstat(u->fd, &st) || ftruncate(u->fd, st.st_size))
+        act_trace("store", "the room of '%s' is not given back", u->part);
+}
+
 /* An upload that cannot begin leaves nothing that was not there, and does not keep the room it took. */
 static void give_up(const struct folder_upload *u, const char *map)
 {
     struct stat st;
 
-    if (fstat(u->fd, &st))
+    give_back_room(u);
+    if (fstat(u->fd, &st) || st.st_size > 0)
         return;
-    if (st.st_size > 0) {
-        if (ftruncate(u->fd, st.st_size))
-            act_trace("store", "the room of '%s' is not given back", u->part);
-        return;
-    }
     unlinkat(u->place.fd, map, 0);
     unlinkat(u->place.fd, u->part, 0);
 }
@@ -507,15 +512,29 @@ static int commit_upload(struct folder_job *job, struct act_error *err)
     return rc;
 }
 
+/* What holds nothing is not worth keeping. */
+static bool is_kept(const struct folder_upload *u, const struct store_call *call)
+{
+    struct stat st;
+
+    return call->keep && fstat(u->fd, &st) == 0 && st.st_size > 0;
+}
+
 static int drop_upload(struct folder_job *job, struct act_error *err)
 {
     struct folder_upload *u = job->upload;
     char map[NAME_MAX + 1];
 
+    if (is_kept(u, job->call)) {
+        give_back_room(u);
+        close_files(u);
+        return 0;
+    }
     map_name(u->part, map);
     if ((unlinkat(u->place.fd, map, 0) && errno != ENOENT) ||
         (unlinkat(u->place.fd, u->part, 0) && errno != ENOENT))
         return act_error_errno(err, errno, "cannot remove the part file");
+    close_files(u);
     return 0;
 }
 
@@ -608,6 +627,8 @@ int folder_drop(struct folder_job *job, struct folder_place *place, struct act_e
 {
     char part[FOLDER_PART_NAME];
 
+    if (job->call->keep)
+        return 0;
     folder_part_name(job->call->key, &job->call->upload_id, part);
     int rc = remove_part(place->fd, part, err);
     return rc == -(int)ACT_NOT_FOUND ? 0 : rc;

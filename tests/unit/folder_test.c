@@ -332,6 +332,27 @@ static void dropped_upload_leaves_nothing(void **state)
     assert_files(".act-part-", 0);
 }
 
+static void kept_upload_is_let_go_of(void **state)
+{
+    struct store_call keep = call_of(STORE_DROP, "x", &id);
+
+    (void)state;
+    keep.keep = true;
+    assert_ok(begin_upload("x", &id), t.err);
+    assert_ok(run(&keep), t.err); /* without a block there is nothing to keep */
+    assert_files(".act-part-", 0);
+    assert_ok(begin_upload("x", &id), t.err);
+    assert_ok(send_block("x", &id, 0), t.err);
+    assert_int_equal(count_leftovers(), 0);
+    assert_ok(run(&keep), t.err);
+    assert_int_equal(count_leftovers(), 1);
+    assert_ok(run(&keep), t.err);
+    assert_int_equal(count_leftovers(), 1);
+    assert_int_equal(blocks_of("x", &id), 1);
+    finish("x", &id);
+    assert_true(has_content("x", t.data, TOTAL));
+}
+
 static void uncommitted_bytes_can_be_read(void **state)
 {
     struct store_call call = call_of(STORE_GET, "x", &id);
@@ -550,7 +571,7 @@ static void put_is_killed_at_every_step(void **state)
 
 static void full_disk_is_said_early(void **state)
 {
-    ACT_AUTOFREE char *big = act_calloc(1, 4 << 20), *small = in_root("small");
+    ACT_AUTOFREE char *big = act_calloc(1, 4 << 20);
     struct store_call call = call_of(STORE_BLOCKS, "x", &id);
     struct store_call block = call_of(STORE_BLOCK, "y", &id);
 
@@ -651,12 +672,19 @@ static int teardown(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        TEST(map_is_torn_at_every_byte),      TEST(map_is_damaged_at_every_byte),
-        TEST(part_is_damaged_or_cut),         TEST(stale_uploads_go),
-        TEST(dropped_upload_leaves_nothing),  TEST(uncommitted_bytes_can_be_read),
-        TEST(part_of_a_secret_is_secret),     TEST(upload_of_another_process_is_let_be),
-        TEST(upload_is_killed_at_every_step), TEST(put_is_killed_at_every_step),
-        TEST(full_disk_is_said_early),        TEST(names_that_do_not_fit),
+        TEST(map_is_torn_at_every_byte),
+        TEST(map_is_damaged_at_every_byte),
+        TEST(part_is_damaged_or_cut),
+        TEST(stale_uploads_go),
+        TEST(dropped_upload_leaves_nothing),
+        TEST(kept_upload_is_let_go_of),
+        TEST(uncommitted_bytes_can_be_read),
+        TEST(part_of_a_secret_is_secret),
+        TEST(upload_of_another_process_is_let_be),
+        TEST(upload_is_killed_at_every_step),
+        TEST(put_is_killed_at_every_step),
+        TEST(full_disk_is_said_early),
+        TEST(names_that_do_not_fit),
         TEST(clear_takes_nothing_else),
     };
 
