@@ -59,6 +59,7 @@ char *flow_package_cache(const char *sha256)
 void flow_init_release(struct flow_init *io)
 {
     package_list_release(&io->list);
+    package_summary_release(&io->package);
 }
 
 /* A file of the project that holds secrets never becomes part of a package. */
@@ -79,19 +80,29 @@ static void kept_out(const struct config *config, struct act_strv *out)
     }
 }
 
+/* Remembers what the last package of this project was made of. */
+static char *index_path(const struct flow *flow, const char *packages)
+{
+    struct act_sha256 h;
+    char hex[ACT_SHA256_HEX];
+
+    act_sha256_init(&h);
+    act_sha256_add(&h, flow->config.project_root, strlen(flow->config.project_root));
+    act_sha256_done(&h, hex);
+    return act_sprintf("%s/index-%.16s", packages, hex);
+}
+
 /* Writes the package into the cache, under its own name. */
-static int build(const struct package_options *options, struct flow_init *io, struct act_error *err)
+static int build(struct flow *flow, const struct package_options *options, struct flow_init *io,
+                 struct act_error *err)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *temp = act_sprintf("%s/new-%d.zip", packages, (int)getpid());
-    int rc = act_mkdir_all(packages, 0700, err);
+    ACT_AUTOFREE char *index = index_path(flow, packages);
 
-    if (rc == 0)
-        rc = package_write(options, &io->list, temp, &io->package, err);
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *path = flow_package_cache(io->package.sha256);
-    return rename(temp, path) < 0 ? act_error_set(err, ACT_FAIL, "cannot write '%s'", path) : 0;
+    flow_http(flow);
+    return package_write(options, &io->list,
+                         &(struct package_output){.engine = flow->engine, .folder = packages, .index = index},
+                         &io->package, err);
 }
 
 static int exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
@@ -187,6 +198,7 @@ static void prune_cache(void)
     DIR *d = opendir(packages);
     struct stat st;
 
+    package_sweep(packages);
     for (struct dirent *e; d && (e = readdir(d));)
         if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
             st.st_mtime < act_now_unix_s() - KEPT_S)
@@ -218,7 +230,7 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
         .root = flow->config.project_root, .zip_options = &flow->config.zip_options, .kept_out = &out};
     rc = package_scan(&options, &io->list, err);
     if (rc == 0 && !io->dry_run)
-        rc = build(&options, io, err);
+        rc = build(flow, &options, io, err);
     act_strv_release(&out);
     if (rc < 0)
         return act_error_prefix(err, "cannot pack '%s'", flow->config.project_root);

@@ -28,6 +28,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "engine/engine.h"
 
 struct package_options {
     const char *root;                   /* the project root */
@@ -55,7 +56,8 @@ struct package_list {
     size_t n;
     struct package_left_out *left_out; /* sorted; a folder that is left out is one row */
     size_t n_left_out;
-    uint64_t bytes; /* of all files, uncompressed */
+    uint64_t bytes;     /* of all files, uncompressed */
+    int64_t started_ns; /* when the walk began */
 };
 
 /* Walks the tree and applies the rules. Unreadable files and folders that are not left out, and names that
@@ -64,15 +66,60 @@ int package_scan(const struct package_options *options, struct package_list *out
                  struct act_error *err) ACT_NODISCARD;
 void package_list_release(struct package_list *list);
 
-struct package_summary {
-    char sha256[ACT_SHA256_HEX];
-    uint64_t bytes; /* of the zip */
+/* ---- writing */
+
+#define PACKAGE_BLOCK_ID 20
+
+/* A range of the zip whose borders follow the content (they lie between entries, or between pieces of a large
+ * one), so that a change elsewhere leaves it as it is. About 1 to 5 MiB. */
+struct package_block {
+    uint64_t offset, len;
+    uint8_t id[PACKAGE_BLOCK_ID]; /* of its SHA-256 */
 };
 
-/* Writes the zip of a scanned list (deflate, entries in list order, fixed time stamps) to path, atomically
- * and with mode 0600; missing folders of path are made. A file that changed since the scan, or while it was
- * read, is -ACT_TEMPORARY and named. The bytes depend on the versions of libzip and zlib besides the tree. */
-int package_write(const struct package_options *options, const struct package_list *list, const char *path,
-                  struct package_summary *out, struct act_error *err) ACT_NODISCARD;
+struct package_progress {
+    uint64_t done_entries, entries;
+    uint64_t done_bytes, bytes; /* uncompressed */
+};
+
+struct package_output {
+    struct engine *engine;
+    const char *folder; /* the zip becomes <folder>/<sha256>.zip, mode 0600; made when missing */
+    const char *index;  /* remembers what the last package of this project was made of, which is taken from
+                           there when it did not change; missing or damaged: everything is read. NULL: no such thing */
+    void (*progress)(void *arg, const struct package_progress *now); /* at most every 200 ms; may be NULL */
+    void *arg;
+};
+
+struct package_summary {
+    char sha256[ACT_SHA256_HEX];
+    uint64_t bytes;               /* of the zip */
+    struct package_block *blocks; /* all of the zip, in order */
+    size_t n_blocks;
+    size_t read_files; /* regular files that were read; the others came from the last package */
+    uint64_t read_bytes;
+    bool unchanged; /* it is the last package: nothing was read or written, its file was not looked into */
+};
+void package_summary_release(struct package_summary *summary);
+
+/* Writes the zip of a scanned list: deflate or stored, entries in list order, fixed time stamps. Files are read
+ * and compressed by the engine's workers, within about 48 MiB of memory. What the index knows by size, mtime,
+ * ctime, inode and mode is neither read nor compressed: its bytes come from the last package, each block of
+ * which is verified. The bytes are the same either way; they depend on the versions of libdeflate and zlib
+ * besides the tree. A file that changed since the scan, or while it was read, is -ACT_TEMPORARY and named.
+ * Runs the engine. A kill leaves at most a file new-*.zip, see package_sweep().
+ *
+ * Nothing is synced to the disk: who uses a package or an index verifies it, and makes it anew. */
+int package_write(const struct package_options *options, const struct package_list *list,
+                  const struct package_output *output, struct package_summary *out,
+                  struct act_error *err) ACT_NODISCARD;
+
+/* What package_write() would do, as far as the list and the index tell: read_files, read_bytes, and for a tree
+ * that is the last package also the rest. Reads nothing but the index. */
+void package_forecast(const struct package_list *list, const char *folder, const char *index,
+                      struct package_summary *out);
+
+/* Removes the unfinished packages of processes that are gone. */
+void package_sweep(const char *folder);
 
 #endif

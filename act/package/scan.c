@@ -312,7 +312,8 @@ static void release_scan(struct scan *scan)
 
 static int scan_root(const struct package_options *options, struct package_list *out, struct act_error *err)
 {
-    struct scan scan = {.root_fd = open(options->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    struct scan scan = {.root_fd = open(options->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                        .list.started_ns = act_now_unix_ns()};
     int rc;
 
     if (scan.root_fd < 0)

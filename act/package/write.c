@@ -1,371 +1,718 @@
-/* write.c - the zip of a scanned list, with libzip.
+/* write.c - the zip of a scanned list: workers make its bytes, the loop puts them in order.
  *
- * What goes into the archive is the list and the files' content, nothing else: times are 1980-01-01, the
- * order is the list's, modes are stored without set-user-id and the like, level and method are fixed. libzip
- * adds no extra fields to such entries; zip64 records only where a count or size needs them.
+ *   list ──► plan ──► jobs (workers) ──► retire, in the order of the list: write, hash, cut into blocks
  *
- * Files are opened when their turn comes. Each is compared with the scan before and after it is read.
+ * The plan goes through the list once. Entries that the index knows become COPY jobs, as large as they lie
+ * together in one block of the last package; small files, links and folders are batched; a large file goes
+ * piece by piece. What is under way is bounded by memory; jobs start in order, so the one that everybody waits
+ * for is always under way.
+ *
+ * What goes into the archive depends on the list and the files' content alone: neither on the number of workers
+ * nor on what the last package had. Blocks end after an entry whose path says so, so that they fall the same way
+ * again behind a change. Their ids are computed on workers from the file that was written, unless the block is
+ * one of the last package.
  */
-#include "package/package_internal.h"
-
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zip.h>
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/path.h"
 #include "base/text.h"
+#include "package/job.h"
 
 enum {
-    LEVEL = 6,          /* zlib's own default */
-    DOS_DATE_1980 = 33, /* year 0, month 1, day 1 */
-    DOS_FOLDER = 0x10,  /* the folder bit of the lower, DOS half of the attributes */
+    PIECE = 1 << 20,        /* files up to this size are compressed whole */
+    BATCH = 256 << 10,      /* bytes of small files that one worker takes at once */
+    BATCH_ENTRIES = 256,    /* the same for folders, links and tiny files */
+    MEMORY = 32 << 20,      /* for jobs under way; compressors and the lists come on top */
+    JOBS = 128,             /* under way */
+    WIDE = 4 << 20,         /* larger files have blocks of their own */
+    PIECES_PER_BLOCK = 4,   /* of these */
+    BLOCK_MIN = 1 << 20,    /* no border before */
+    BLOCK_SPREAD_BITS = 20, /* then one within about a MiB */
+    BLOCK_MAX = 4 << 20,    /* a border after the entry that reaches this */
+    DIRECTORY_CHUNK = 1 << 20,
+    PROGRESS_MS = 200,
 };
 
-/* An archive without entries is a warning to unzip and cannot be written by libzip. */
+/* An archive without entries is a warning to unzip. */
 static const char empty_marker[] = ".act-empty";
 
-struct writer {
-    int root_fd;
-    zip_t *zip;
-    struct act_error cause; /* of the first file that could not be read */
-    int rc;                 /* its code */
+/* A job on its way through the build. */
+struct step {
+    struct package_job job;
+    struct build *build;
+    size_t first;    /* its first entry */
+    uint64_t from;   /* where in that entry it begins: in the file (PIECE) or in its bytes (COPY) */
+    bool ends_entry; /* the last of a file in pieces, or of a wide entry that is copied */
+    size_t memory;
+    bool ready;
+    struct step *next;
 };
 
-/* One file on its way into the archive. */
-struct source {
-    struct writer *writer;
-    const struct package_entry *entry;
-    uint64_t left;
-    int fd;
+struct digest {
+    struct build *build;
+    size_t block;
+    struct package_block range;
+    int errnum;
 };
 
-/* Changes */
+struct build {
+    const struct package_options *options;
+    const struct package_list *list;
+    const struct package_output *output;
+    struct package_index last;
+    int root_fd, last_fd, fd;
 
-static bool is_unchanged(const struct package_entry *entry, const struct stat *st)
+    /* the plan */
+    size_t next;        /* the entry at hand */
+    uint64_t next_from; /* what of it is in jobs already */
+
+    /* under way */
+    struct step *first, **end; /* in order */
+    size_t jobs, digests;
+    uint64_t memory;
+    struct package_deflaters *deflaters;
+    bool *good_blocks; /* of the last package: verified */
+
+    /* the archive */
+    struct package_item *items;
+    uint64_t at;
+    struct act_sha256 sha;
+    struct package_summary *out;
+    size_t cap_blocks;
+    uint64_t block_start;
+    bool block_copied;   /* all of the block so far is one range of the last package, */
+    int64_t block_shift; /* so many bytes further ahead there */
+
+    struct package_progress progress;
+    int64_t shown_ms;
+    bool is_complete, is_over;
+    bool is_damaged; /* the last package is */
+    int rc;
+    struct act_error error;
+};
+
+static bool is_piecewise(const struct package_entry *e)
 {
-    return (st->st_mode & (S_IFMT | 0777)) == entry->mode && (uint64_t)st->st_size == entry->size &&
-           act_timespec_ns(st->st_mtim) == entry->mtime_ns &&
-           act_timespec_ns(st->st_ctim) == entry->ctime_ns && st->st_ino == entry->inode;
+    return S_ISREG(e->mode) && e->size > PIECE;
 }
 
-static int fail(struct writer *writer, int rc)
+static bool is_wide(const struct package_entry *e)
 {
-    writer->rc = rc;
-    return -1;
+    return S_ISREG(e->mode) && e->size > WIDE;
 }
 
-static int fail_changed(struct writer *writer, const struct package_entry *entry)
+/* Blocks */
+
+/* The last package's block that this one is, or NULL. */
+static const struct package_block *find_block(const struct package_index *last, uint64_t offset)
 {
-    ACT_AUTOFREE char *name = package_printable(entry->path);
+    size_t low = 0, high = last->n_blocks;
 
-    return fail(writer, act_error_set(
-                            &writer->cause, ACT_TEMPORARY,
-                            "'%s' changed while it was packaged; try again when nothing writes to it", name));
-}
-
-/* A file that is gone, or has become something else, has changed. */
-static int fail_errno(struct writer *writer, const struct package_entry *entry, int errnum)
-{
-    if (errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP)
-        return fail_changed(writer, entry);
-    ACT_AUTOFREE char *name = package_printable(entry->path);
-    return fail(writer, act_error_errno(&writer->cause, errnum, "cannot read '%s'", name));
-}
-
-/* Files, as libzip asks for them */
-
-static int check_open(struct source *source)
-{
-    struct stat st;
-
-    if (fstat(source->fd, &st) < 0)
-        return fail_errno(source->writer, source->entry, errno);
-    return is_unchanged(source->entry, &st) ? 0 : fail_changed(source->writer, source->entry);
-}
-
-static int open_source(struct source *source)
-{
-    source->fd = openat(source->writer->root_fd, source->entry->path,
-                        O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (source->fd < 0)
-        return fail_errno(source->writer, source->entry, errno);
-    source->left = source->entry->size;
-    return check_open(source);
-}
-
-static zip_int64_t read_source(struct source *source, void *data, zip_uint64_t len)
-{
-    size_t want = len < source->left ? len : source->left;
-    ssize_t n;
-
-    if (want == 0)
-        return check_open(source);
-    do
-        n = read(source->fd, data, want);
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return fail_errno(source->writer, source->entry, errno);
-    if (n == 0)
-        return fail_changed(source->writer, source->entry);
-    source->left -= (size_t)n;
-    return n;
-}
-
-static void close_source(struct source *source)
-{
-    if (source->fd >= 0)
-        close(source->fd);
-    source->fd = -1;
-}
-
-static zip_int64_t stat_source(const struct source *source, void *data)
-{
-    zip_stat_t *st = data;
-
-    zip_stat_init(st);
-    st->size = source->entry->size; /* known beforehand: no zip64 records in case it were large */
-    st->valid = ZIP_STAT_SIZE;
-    return sizeof(*st);
-}
-
-static zip_int64_t say_error(void *data, zip_uint64_t len)
-{
-    const int codes[2] = {ZIP_ER_READ, 0}; /* the real cause is in the writer */
-
-    if (len < sizeof(codes))
-        return -1;
-    memcpy(data, codes, sizeof(codes));
-    return sizeof(codes);
-}
-
-static zip_int64_t on_source(void *state, void *data, zip_uint64_t len, zip_source_cmd_t command)
-{
-    struct source *source = state;
-
-    switch (command) {
-    case ZIP_SOURCE_OPEN:
-        return open_source(source);
-    case ZIP_SOURCE_READ:
-        return read_source(source, data, len);
-    case ZIP_SOURCE_CLOSE:
-        close_source(source);
-        return 0;
-    case ZIP_SOURCE_STAT:
-        return stat_source(source, data);
-    case ZIP_SOURCE_ERROR:
-        return say_error(data, len);
-    case ZIP_SOURCE_FREE:
-        close_source(source);
-        free(source);
-        return 0;
-    case ZIP_SOURCE_SUPPORTS:
-        return ZIP_SOURCE_SUPPORTS_READABLE;
-    default:
-        return -1;
+    while (high - low > 1) {
+        size_t mid = (low + high) / 2;
+        if (last->blocks[mid].offset <= offset)
+            low = mid;
+        else
+            high = mid;
     }
+    return &last->blocks[low];
 }
 
-/* Entries */
-
-static int fail_zip(struct writer *writer, const char *path)
+static const struct package_block *same_block(const struct build *b, uint64_t len)
 {
-    ACT_AUTOFREE char *name = package_printable(path);
-
-    return fail(writer, act_error_set(&writer->cause, ACT_FAIL, "cannot package '%s': %s", name,
-                                      zip_strerror(writer->zip)));
+    if (!b->block_copied)
+        return NULL;
+    uint64_t there = (uint64_t)((int64_t)b->block_start - b->block_shift);
+    const struct package_block *block = find_block(&b->last, there);
+    return block->offset == there && block->len == len ? block : NULL;
 }
 
-static int set_facts(struct writer *writer, zip_int64_t index, const char *path, mode_t mode, bool deflate)
+static void run_digest(void *arg)
 {
-    zip_uint32_t attributes = (zip_uint32_t)mode << 16 | (S_ISDIR(mode) ? DOS_FOLDER : 0);
-    zip_uint64_t at = (zip_uint64_t)index;
+    struct digest *d = arg;
+    char *data = act_alloc(d->range.len);
 
-    if (zip_file_set_external_attributes(writer->zip, at, 0, ZIP_OPSYS_UNIX, attributes) < 0 ||
-        zip_file_set_dostime(writer->zip, at, 0, DOS_DATE_1980, 0) < 0)
-        return fail_zip(writer, path);
-    if (S_ISDIR(mode)) /* libzip stores folders, and cannot be told to */
-        return 0;
-    if (zip_set_file_compression(writer->zip, at, deflate ? ZIP_CM_DEFLATE : ZIP_CM_STORE,
-                                 deflate ? LEVEL : 0) < 0)
-        return fail_zip(writer, path);
-    return 0;
+    if (act_pread_all(d->build->fd, data, d->range.len, (off_t)d->range.offset) != (ssize_t)d->range.len)
+        d->errnum = errno ? errno : EIO;
+    package_block_id(data, d->range.len, d->range.id);
+    free(data);
 }
 
-static int add_source(struct writer *writer, const char *path, mode_t mode, zip_source_t *source,
-                      bool deflate)
-{
-    zip_int64_t index = source ? zip_file_add(writer->zip, path, source, ZIP_FL_ENC_UTF_8) : -1;
+static void go_on(struct build *b);
 
-    if (index < 0) {
-        fail_zip(writer, path);
-        zip_source_free(source);
-        return -1;
+static int fail_output(struct build *b, int errnum)
+{
+    return act_error_errno(&b->error, errnum, "cannot write a package in '%s'", b->output->folder);
+}
+
+static void digest_done(void *arg)
+{
+    struct digest *d = arg;
+    struct build *b = d->build;
+
+    if (d->errnum && b->rc == 0)
+        b->rc = fail_output(b, d->errnum);
+    b->out->blocks[d->block] = d->range;
+    b->digests--;
+    free(d);
+    go_on(b);
+}
+
+static void add_block(struct build *b, struct package_block block, bool has_id)
+{
+    struct package_summary *out = b->out;
+
+    if (out->n_blocks == b->cap_blocks) {
+        b->cap_blocks = b->cap_blocks ? 2 * b->cap_blocks : 64;
+        out->blocks = act_realloc(out->blocks, b->cap_blocks * sizeof(*out->blocks));
     }
-    return set_facts(writer, index, path, mode, deflate);
+    out->blocks[out->n_blocks++] = block;
+    if (has_id)
+        return;
+    struct digest *d = act_calloc(1, sizeof(*d));
+    *d = (struct digest){.build = b, .block = out->n_blocks - 1, .range = block};
+    b->digests++;
+    engine_work(b->output->engine, run_digest, digest_done, d);
 }
 
-static int add_file(struct writer *writer, const struct package_entry *entry)
+/* Ends a block at an offset up to which everything is written. */
+static void cut(struct build *b, uint64_t at)
 {
-    struct source *state = act_calloc(1, sizeof(*state));
+    struct package_block block = {.offset = b->block_start, .len = at - b->block_start};
 
-    *state = (struct source){.writer = writer, .entry = entry, .fd = -1};
-    zip_source_t *source = zip_source_function(writer->zip, on_source, state);
-    if (!source)
-        free(state);
-    return add_source(writer, entry->path, entry->mode, source, entry->size > 0);
+    if (block.len == 0)
+        return;
+    const struct package_block *same = same_block(b, block.len);
+    if (same)
+        memcpy(block.id, same->id, sizeof(block.id));
+    add_block(b, block, same != NULL);
+    b->block_start = at;
 }
 
-static int add_link(struct writer *writer, const struct package_entry *entry)
+/* Says of the bytes at an offset where they come from; a job makes new ones or copies with one shift. */
+static void note_origin(struct build *b, uint64_t at, const struct step *s)
 {
-    char target[PATH_MAX];
-    struct stat st;
-    ssize_t len = readlinkat(writer->root_fd, entry->path, target, sizeof(target));
+    bool copied = s && s->job.kind == PACKAGE_COPY;
+    int64_t shift = copied ? (int64_t)b->at - (int64_t)s->job.n_bytes - (int64_t)s->job.offset : 0;
 
-    if (len < 0)
-        return errno == EINVAL ? fail_changed(writer, entry) : fail_errno(writer, entry, errno);
-    if (fstatat(writer->root_fd, entry->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return fail_errno(writer, entry, errno);
-    if (!is_unchanged(entry, &st))
-        return fail_changed(writer, entry);
-    char *copy = act_strndup(target, (size_t)len);
-    zip_source_t *source = zip_source_buffer(writer->zip, copy, (zip_uint64_t)len, 1);
-    if (!source)
-        free(copy);
-    return add_source(writer, entry->path, entry->mode, source, false);
-}
-
-static int add_folder(struct writer *writer, const struct package_entry *entry)
-{
-    zip_int64_t index = zip_dir_add(writer->zip, entry->path, ZIP_FL_ENC_UTF_8);
-
-    return index < 0 ? fail_zip(writer, entry->path)
-                     : set_facts(writer, index, entry->path, entry->mode, false);
-}
-
-static int add_marker(struct writer *writer)
-{
-    return add_source(writer, empty_marker, S_IFREG | 0644, zip_source_buffer(writer->zip, "", 0, 0), false);
-}
-
-static int add_all(struct writer *writer, const struct package_list *list)
-{
-    if (list->n == 0)
-        return add_marker(writer);
-    for (size_t i = 0; i < list->n; i++) {
-        const struct package_entry *entry = &list->v[i];
-        int rc = S_ISDIR(entry->mode)   ? add_folder(writer, entry)
-                 : S_ISLNK(entry->mode) ? add_link(writer, entry)
-                                        : add_file(writer, entry);
-        if (rc < 0)
-            return rc;
-    }
-    return 0;
-}
-
-/* The archive */
-
-/* After a failed zip_close(): the file's fault, or that of the disk the archive goes to. */
-static int fail_close(struct writer *writer, const char *path)
-{
-    if (writer->rc < 0)
-        return -1;
-    const zip_error_t *error = zip_get_error(writer->zip);
-    if (zip_error_system_type(error) == ZIP_ET_SYS && zip_error_code_system(error) != 0)
-        return fail(writer,
-                    act_error_errno(&writer->cause, zip_error_code_system(error), "cannot write '%s'", path));
-    return fail(writer, act_error_set(&writer->cause, ACT_FAIL, "cannot write '%s': %s", path,
-                                      zip_strerror(writer->zip)));
-}
-
-static int write_zip(struct writer *writer, const struct package_list *list, const char *temp,
-                     const char *path)
-{
-    int code = 0, rc;
-
-    writer->zip = zip_open(temp, ZIP_CREATE | ZIP_TRUNCATE, &code);
-    if (!writer->zip)
-        return fail(writer, act_error_set(&writer->cause, ACT_FAIL, "cannot write '%s': libzip error %d",
-                                          path, code));
-    rc = add_all(writer, list);
-    if (rc == 0 && zip_close(writer->zip) == 0)
-        return 0;
-    if (rc == 0)
-        fail_close(writer, path);
-    zip_discard(writer->zip);
-    return -1;
-}
-
-/* Makes temp durable, says what it is and gives it its name. */
-static int publish(const char *temp, const char *path, struct package_summary *out, struct act_error *err)
-{
-    struct stat st;
-    int rc = act_sha256_file(temp, out->sha256, err);
-
-    if (rc < 0)
-        return rc;
-    int fd = open(temp, O_RDWR | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) < 0 || fsync(fd) < 0 || rename(temp, path) < 0)
-        rc = act_error_errno(err, errno, "cannot write '%s'", path);
+    if (at == b->block_start)
+        b->block_copied = copied;
     else
-        out->bytes = (uint64_t)st.st_size;
-    if (fd >= 0)
-        close(fd);
-    return rc;
+        b->block_copied = b->block_copied && copied && b->block_shift == shift;
+    b->block_shift = shift;
 }
 
-/* Code may hold what is not for everybody on this machine: 0600. libzip gives the file that it puts in the
- * place of this one the same mode. */
-static int make_temp(char *temp, const char *path, struct act_error *err)
+/* FNV-1a, its bits mixed once more. */
+static uint64_t hash_path(const char *path)
 {
-    ACT_AUTOFREE char *dir = act_path_dirname(path);
-    int rc = act_mkdir_all(dir, 0777, err);
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
 
-    if (rc < 0)
-        return rc;
-    int fd = mkostemp(temp, O_CLOEXEC);
-    if (fd < 0)
-        return act_error_errno(err, errno, "cannot write '%s'", path);
-    close(fd);
-    return 0;
+    for (; *path; path++)
+        h = (h ^ (uint8_t)*path) * UINT64_C(0x100000001b3);
+    h ^= h >> 32;
+    return h * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static int write_and_publish(struct writer *writer, const struct package_list *list, const char *path,
-                             struct package_summary *out, struct act_error *err)
+/* The longer an entry, the likelier; so blocks have about the same size whatever the files have. */
+static bool is_border(const struct build *b, const char *path, uint64_t entry_len, uint64_t end)
 {
-    ACT_AUTOFREE char *dir = act_path_dirname(path);
-    ACT_AUTOFREE char *temp = act_sprintf("%s/.act-part-XXXXXX", dir);
-    int rc = make_temp(temp, path, err);
+    uint64_t len = end - b->block_start;
 
-    if (rc < 0)
-        return rc;
-    if (write_zip(writer, list, temp, path) < 0) {
-        if (err)
-            *err = writer->cause;
-        rc = writer->rc;
-    } else {
-        rc = publish(temp, path, out, err);
+    return len >= BLOCK_MAX || (len >= BLOCK_MIN && hash_path(path) >> (64 - BLOCK_SPREAD_BITS) < entry_len);
+}
+
+/* The archive, in order */
+
+static void emit(struct build *b, const void *data, size_t len)
+{
+    if (b->rc < 0)
+        return;
+    if (act_write_all(b->fd, data, len) < 0) {
+        b->rc = fail_output(b, errno);
+        return;
     }
+    act_sha256_add(&b->sha, data, len);
+    b->at += len;
+}
+
+/* An entry is in the archive with all its bytes. */
+static void close_entry(struct build *b, size_t i)
+{
+    const struct package_entry *entry = &b->list->v[i];
+    uint64_t end = b->items[i].offset + b->items[i].len;
+
+    b->progress.done_entries++;
+    if (is_wide(entry) || is_border(b, entry->path, b->items[i].len, end))
+        cut(b, end);
+}
+
+static void retire_batch(struct build *b, const struct step *s)
+{
+    uint64_t base = b->at;
+
+    emit(b, s->job.bytes, s->job.n_bytes);
+    for (size_t i = s->first; i < s->first + s->job.n && b->rc == 0; i++) {
+        b->items[i].offset += base;
+        note_origin(b, b->items[i].offset, s);
+        close_entry(b, i);
+        b->progress.done_bytes += S_ISREG(b->list->v[i].mode) ? b->list->v[i].size : 0;
+    }
+}
+
+static void emit_buf(struct build *b, struct act_buf *buf)
+{
+    emit(b, buf->data, buf->len);
+    act_buf_release(buf);
+}
+
+static void open_pieces(struct build *b, size_t i)
+{
+    const struct package_entry *entry = &b->list->v[i];
+    struct act_buf header = {0};
+
+    if (is_wide(entry))
+        cut(b, b->at);
+    b->items[i] = (struct package_item){
+        .offset = b->at, .size = entry->size, .method = PACKAGE_DEFLATED, .streamed = true};
+    package_zip_local(&header, entry->path, &b->items[i]);
+    emit_buf(b, &header);
+}
+
+static void retire_piece(struct build *b, const struct step *s)
+{
+    struct package_item *item = &b->items[s->first];
+    struct act_buf descriptor = {0};
+
+    if (s->from == 0)
+        open_pieces(b, s->first);
+    note_origin(b, item->offset, s);
+    item->crc = package_crc_join(item->crc, s->job.crc, s->job.len);
+    item->packed += s->job.n_bytes;
+    emit(b, s->job.bytes, s->job.n_bytes);
+    b->progress.done_bytes += s->job.len;
+    if (s->ends_entry) {
+        package_zip_descriptor(&descriptor, item);
+        emit_buf(b, &descriptor);
+        item->len = b->at - item->offset;
+        close_entry(b, s->first);
+    } else if (is_wide(&b->list->v[s->first]) && (s->from / PIECE + 1) % PIECES_PER_BLOCK == 0) {
+        cut(b, b->at);
+    }
+}
+
+/* Wide entries come block by block, and keep their borders. */
+static void retire_wide_copy(struct build *b, const struct step *s)
+{
+    if (s->from == 0) {
+        cut(b, b->at);
+        b->items[s->first].offset = b->at;
+    }
+    uint64_t at = b->at;
+    emit(b, s->job.bytes, s->job.n_bytes);
+    note_origin(b, at, s);
+    if (!s->ends_entry) {
+        cut(b, b->at);
+        return;
+    }
+    close_entry(b, s->first);
+    b->progress.done_bytes += b->list->v[s->first].size;
+}
+
+static void retire_copy(struct build *b, const struct step *s)
+{
+    if (is_wide(&b->list->v[s->first]))
+        retire_wide_copy(b, s);
+    else
+        retire_batch(b, s);
+}
+
+static void show_progress(struct build *b)
+{
+    int64_t now = act_now_monotonic_ms();
+
+    if (!b->output->progress || now - b->shown_ms < PROGRESS_MS)
+        return;
+    b->shown_ms = now;
+    b->output->progress(b->output->arg, &b->progress);
+}
+
+static void retire(struct build *b, struct step *s)
+{
+    static void (*const how[])(struct build *, const struct step *) = {
+        [PACKAGE_BATCH] = retire_batch, [PACKAGE_PIECE] = retire_piece, [PACKAGE_COPY] = retire_copy};
+
+    if (b->rc == 0 && s->job.rc < 0) {
+        b->rc = s->job.rc;
+        b->error = s->job.error;
+        b->is_damaged = s->job.is_damaged;
+    }
+    if (b->rc == 0)
+        how[s->job.kind](b, s);
+    b->memory -= s->memory;
+    free(s->job.buffer);
+    free(s);
+    show_progress(b);
+}
+
+static void add_marker(struct build *b, struct act_buf *directory)
+{
+    const struct package_item item = {.method = PACKAGE_STORED};
+    struct act_buf header = {0};
+
+    package_zip_local(&header, empty_marker, &item);
+    emit_buf(b, &header);
+    package_zip_central(directory, empty_marker, S_IFREG | 0644, &item);
+}
+
+/* The table of contents, and with it the end. */
+static void complete(struct build *b)
+{
+    const struct package_list *list = b->list;
+    struct act_buf directory = {0};
+    uint64_t start;
+
+    if (list->n == 0)
+        add_marker(b, &directory);
+    cut(b, b->at);
+    note_origin(b, b->at, NULL);
+    start = b->at;
+    for (size_t i = 0; i < list->n; i++) {
+        package_zip_central(&directory, list->v[i].path, list->v[i].mode, &b->items[i]);
+        if (directory.len >= DIRECTORY_CHUNK)
+            emit_buf(b, &directory);
+        if (b->at - b->block_start >= BLOCK_MAX)
+            cut(b, b->at);
+    }
+    package_zip_end(&directory, list->n ? list->n : 1, start, b->at + directory.len - start);
+    emit_buf(b, &directory);
+    if (b->rc == 0)
+        cut(b, b->at);
+    b->is_complete = true;
+}
+
+/* The plan */
+
+static const struct package_known *known(const struct build *b, size_t i)
+{
+    return package_index_find(&b->last, &b->list->v[i]);
+}
+
+/* Whole entries that lie one behind the other in the same block, from k, the one at hand. */
+static void plan_copies(struct build *b, struct step *s, const struct package_known *k)
+{
+    uint64_t end = s->job.block->offset + s->job.block->len;
+
+    s->job.offset = k->item.offset;
+    do {
+        b->items[b->next] = k->item;
+        b->items[b->next].offset = s->job.len;
+        s->job.len += k->item.len;
+        s->job.n++;
+        b->next++;
+        k = b->next < b->list->n ? known(b, b->next) : NULL;
+    } while (k && !is_wide(&b->list->v[b->next]) && k->item.offset == s->job.offset + s->job.len &&
+             k->item.offset + k->item.len <= end);
+}
+
+static void plan_wide_copy(struct build *b, struct step *s, const struct package_known *k)
+{
+    uint64_t block_end = s->job.block->offset + s->job.block->len, end = k->item.offset + k->item.len;
+
+    s->job.offset = k->item.offset + b->next_from;
+    s->job.len = (end < block_end ? end : block_end) - s->job.offset;
+    s->job.n = 1;
+    if (b->next_from == 0)
+        b->items[b->next] = k->item;
+    b->next_from += s->job.len;
+    s->ends_entry = end <= block_end;
+}
+
+static void plan_copy(struct build *b, struct step *s, const struct package_known *k)
+{
+    s->job.kind = PACKAGE_COPY;
+    s->job.last_fd = b->last_fd;
+    s->job.block = find_block(&b->last, k->item.offset + b->next_from);
+    s->job.is_good = b->good_blocks[s->job.block - b->last.blocks];
+    if (is_wide(&b->list->v[b->next]))
+        plan_wide_copy(b, s, k);
+    else
+        plan_copies(b, s, k);
+}
+
+static void plan_piece(struct build *b, struct step *s)
+{
+    const struct package_entry *entry = &b->list->v[b->next];
+    uint64_t left = entry->size - b->next_from;
+
+    s->job.kind = PACKAGE_PIECE;
+    s->job.n = 1;
+    s->job.offset = b->next_from;
+    s->job.len = left < PIECE ? left : PIECE;
+    s->job.last = s->ends_entry = left <= PIECE;
+    b->next_from += s->job.len;
+}
+
+static void plan_batch(struct build *b, struct step *s)
+{
+    uint64_t bytes = 0;
+
+    s->job.kind = PACKAGE_BATCH;
+    s->job.items = &b->items[b->next];
+    do {
+        bytes += b->list->v[b->next++].size;
+        s->job.n++;
+    } while (b->next < b->list->n && s->job.n < BATCH_ENTRIES && bytes + b->list->v[b->next].size <= BATCH &&
+             !known(b, b->next));
+}
+
+static void count_read(struct build *b, const struct step *s)
+{
+    for (size_t i = s->first; i < s->first + s->job.n; i++)
+        if (S_ISREG(b->list->v[i].mode) && s->from == 0) {
+            b->out->read_files++;
+            b->out->read_bytes += b->list->v[i].size;
+        }
+}
+
+static struct step *plan(struct build *b)
+{
+    struct step *s = act_calloc(1, sizeof(*s));
+    const struct package_known *k = known(b, b->next);
+
+    *s = (struct step){.build = b, .first = b->next, .from = b->next_from};
+    s->job.entries = &b->list->v[b->next];
+    s->job.root_fd = b->root_fd;
+    s->job.deflaters = b->deflaters;
+    if (k)
+        plan_copy(b, s, k);
+    else if (is_piecewise(&b->list->v[b->next]))
+        plan_piece(b, s);
+    else
+        plan_batch(b, s);
+    if (!k)
+        count_read(b, s);
+    if (s->ends_entry) {
+        b->next++;
+        b->next_from = 0;
+    }
+    s->memory = package_job_memory(&s->job);
+    return s;
+}
+
+/* The loop */
+
+static void run_step(void *arg)
+{
+    struct step *s = arg;
+
+    package_job_run(&s->job);
+}
+
+static void step_done(void *arg)
+{
+    struct step *s = arg;
+    struct build *b = s->build;
+
+    s->ready = true;
+    b->jobs--;
+    if (s->job.kind == PACKAGE_COPY && s->job.rc == 0)
+        b->good_blocks[s->job.block - b->last.blocks] = true;
+    go_on(b);
+}
+
+static void start(struct build *b, struct step *s)
+{
+    *b->end = s;
+    b->end = &s->next;
+    b->jobs++;
+    b->memory += s->memory;
+    engine_work(b->output->engine, run_step, step_done, s);
+}
+
+static void go_on(struct build *b)
+{
+    while (b->first && b->first->ready) {
+        struct step *s = b->first;
+        b->first = s->next;
+        if (!b->first)
+            b->end = &b->first;
+        retire(b, s);
+    }
+    while (b->rc == 0 && b->next < b->list->n && b->jobs < JOBS && b->memory < MEMORY)
+        start(b, plan(b));
+    if (b->rc == 0 && b->next == b->list->n && !b->first && !b->is_complete)
+        complete(b);
+    b->is_over = !b->first && b->digests == 0 && (b->is_complete || b->rc < 0);
+}
+
+static void run(struct build *b)
+{
+    b->end = &b->first;
+    b->items = act_calloc(b->list->n + 1, sizeof(*b->items));
+    b->good_blocks = act_calloc(b->last.n_blocks + 1, sizeof(*b->good_blocks));
+    b->deflaters = package_deflaters_new();
+    b->progress = (struct package_progress){.entries = b->list->n, .bytes = b->list->bytes};
+    b->shown_ms = act_now_monotonic_ms();
+    act_sha256_init(&b->sha);
+    go_on(b);
+    engine_run(b->output->engine, &b->is_over);
+    package_deflaters_free(b->deflaters);
+    act_sha256_done(&b->sha, b->out->sha256);
+    b->out->bytes = b->at;
+    free(b->good_blocks);
+}
+
+/* All together */
+
+/* temp gets the name of its content, and the index says what it holds. */
+static int publish(struct build *b, const char *temp)
+{
+    ACT_AUTOFREE char *path = act_sprintf("%s/%s.zip", b->output->folder, b->out->sha256);
+
+    if (rename(temp, path) < 0)
+        return act_error_errno(&b->error, errno, "cannot write '%s'", path);
+    return b->output->index ? package_index_save(b->output->index, b->list, b->items, b->out, &b->error) : 0;
+}
+
+static int build_into_temp(struct build *b)
+{
+    ACT_AUTOFREE char *temp = NULL;
+
+    b->fd = package_temp(b->output->folder, &temp);
+    if (b->fd < 0)
+        return fail_output(b, errno);
+    run(b);
+    int rc = b->rc == 0 ? publish(b, temp) : b->rc;
     if (rc < 0)
         unlink(temp);
+    close(b->fd);
+    free(b->items);
     return rc;
 }
 
-int package_write(const struct package_options *options, const struct package_list *list, const char *path,
-                  struct package_summary *out, struct act_error *err)
+/* The last package's file, or -1 when it is gone. */
+static int open_last(const struct package_index *last, const char *folder)
 {
-    struct writer writer = {.root_fd = open(options->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    ACT_AUTOFREE char *path = act_sprintf("%s/%s.zip", folder, last->sha256);
+    struct stat st;
+    int fd = last->n_blocks ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+
+    if (fd >= 0 && (fstat(fd, &st) < 0 || (uint64_t)st.st_size != last->bytes)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* Loads the index and opens its package; both or none. */
+static int load_last(const char *index, const char *folder, struct package_index *last)
+{
+    package_index_load(index, last);
+    int fd = open_last(last, folder);
+    if (fd < 0)
+        package_index_release(last);
+    return fd;
+}
+
+/* Whether the list is what the last package holds. */
+static bool is_last(const struct package_list *list, const struct package_index *last)
+{
+    size_t i = 0;
+
+    if (last->n_blocks == 0 || list->n != last->n)
+        return false;
+    while (i < list->n && package_index_find(last, &list->v[i]))
+        i++;
+    return i == list->n;
+}
+
+static void take_last(struct package_index *last, struct package_summary *out)
+{
+    *out = (struct package_summary){
+        .bytes = last->bytes, .blocks = last->blocks, .n_blocks = last->n_blocks, .unchanged = true};
+    memcpy(out->sha256, last->sha256, sizeof(out->sha256));
+    last->blocks = NULL;
+}
+
+static int build_once(struct build *b)
+{
+    int rc = 0;
+
+    b->last_fd = load_last(b->output->index, b->output->folder, &b->last);
+    if (b->last_fd >= 0 && is_last(b->list, &b->last)) {
+        futimens(b->last_fd, NULL); /* used: kept for longer */
+        take_last(&b->last, b->out);
+    } else {
+        rc = build_into_temp(b);
+    }
+    if (b->last_fd >= 0)
+        close(b->last_fd);
+    package_index_release(&b->last);
+    return rc;
+}
+
+static int build(struct build *b)
+{
+    const struct build fresh = *b;
+    int rc = build_once(b);
+
+    if (rc < 0 && b->is_damaged) { /* a copy of what can be made again: without it */
+        package_summary_release(b->out);
+        unlink(b->output->index);
+        *b = fresh;
+        rc = build_once(b);
+    }
+    return rc;
+}
+
+int package_write(const struct package_options *options, const struct package_list *list,
+                  const struct package_output *output, struct package_summary *out, struct act_error *err)
+{
+    struct build b = {.options = options, .list = list, .output = output, .out = out};
+    int rc = act_mkdir_all(output->folder, 0700, err);
 
     *out = (struct package_summary){0};
-    if (writer.root_fd < 0)
+    if (rc < 0)
+        return rc;
+    b.root_fd = open(options->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (b.root_fd < 0)
         return act_error_errno(err, errno, "cannot read the project folder '%s'", options->root);
-    int rc = write_and_publish(&writer, list, path, out, err);
-    close(writer.root_fd);
+    rc = build(&b);
+    close(b.root_fd);
+    if (rc < 0) {
+        package_summary_release(out);
+        if (err)
+            *err = b.error;
+    }
     return rc;
+}
+
+void package_forecast(const struct package_list *list, const char *folder, const char *index,
+                      struct package_summary *out)
+{
+    struct package_index last;
+    int fd = load_last(index, folder, &last);
+
+    *out = (struct package_summary){0};
+    if (is_last(list, &last))
+        take_last(&last, out);
+    for (size_t i = 0; i < list->n; i++)
+        if (S_ISREG(list->v[i].mode) && !package_index_find(&last, &list->v[i])) {
+            out->read_files++;
+            out->read_bytes += list->v[i].size;
+        }
+    if (fd >= 0)
+        close(fd);
+    package_index_release(&last);
+}
+
+void package_summary_release(struct package_summary *summary)
+{
+    free(summary->blocks);
+    *summary = (struct package_summary){0};
 }

@@ -1,0 +1,248 @@
+/* index.c - what the last package of a project was made of: a file of this machine, for this machine.
+ *
+ *   head | blocks | records, in the order of the package | paths | SHA-256 of all before
+ *
+ * It is written beside and renamed, and not synced: the checksum tells what a power cut left of it. A record
+ * whose file was changed less than FRESH_NS before the tree was read is marked: a later change may have left
+ * the same time stamps, as clocks of file systems tick slowly.
+ */
+#include "package/package_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "base/text.h"
+
+enum { CHECKSUM = ACT_SHA256_HEX - 1 };
+
+#define FRESH_NS  (2 * INT64_C(1000000000))
+#define MAX_INDEX ((size_t)4 << 30)
+#define MAGIC     "act package index 1"
+
+struct head {
+    char magic[32], made_with[64];
+    char sha256[ACT_SHA256_HEX];
+    uint64_t bytes, n_blocks, n, path_bytes;
+};
+
+struct record {
+    uint64_t size, inode, offset, len, packed;
+    int64_t mtime_ns, ctime_ns;
+    uint32_t mode, crc, path_len;
+    uint16_t method;
+    uint8_t streamed, fresh;
+};
+
+static void begin_head(struct head *h)
+{
+    *h = (struct head){.magic = MAGIC};
+    strncpy(h->made_with, package_deflate_version(), sizeof(h->made_with) - 1);
+}
+
+static void checksum(const void *data, size_t len, char out[ACT_SHA256_HEX])
+{
+    struct act_sha256 h;
+
+    act_sha256_init(&h);
+    act_sha256_add(&h, data, len);
+    act_sha256_done(&h, out);
+}
+
+/* Reading */
+
+static bool is_whole(const char *data, size_t len)
+{
+    char sum[ACT_SHA256_HEX];
+
+    if (len < sizeof(struct head) + CHECKSUM)
+        return false;
+    checksum(data, len - CHECKSUM, sum);
+    return memcmp(sum, data + len - CHECKSUM, CHECKSUM) == 0;
+}
+
+/* The checksum says that we wrote it; the lengths are checked all the same. */
+static bool fits(const struct head *h, size_t len)
+{
+    struct head ours;
+
+    begin_head(&ours);
+    return memcmp(h->magic, ours.magic, sizeof(ours.magic)) == 0 &&
+           memcmp(h->made_with, ours.made_with, sizeof(ours.made_with)) == 0 && h->n_blocks < len &&
+           h->n < len && h->path_bytes < len &&
+           len == sizeof(*h) + h->n_blocks * sizeof(struct package_block) + h->n * sizeof(struct record) +
+                      h->path_bytes + CHECKSUM;
+}
+
+static struct package_known known_of(const struct record *r, const char *path)
+{
+    return (struct package_known){.path = path,
+                                  .size = r->size,
+                                  .inode = r->inode,
+                                  .mtime_ns = r->mtime_ns,
+                                  .ctime_ns = r->ctime_ns,
+                                  .mode = r->mode,
+                                  .fresh = r->fresh,
+                                  .item = {.offset = r->offset,
+                                           .len = r->len,
+                                           .size = r->size,
+                                           .packed = r->packed,
+                                           .crc = r->crc,
+                                           .method = r->method,
+                                           .streamed = r->streamed}};
+}
+
+/* The blocks are all of the package, in order. */
+static bool covers(const struct package_block *blocks, size_t n, uint64_t bytes)
+{
+    uint64_t at = 0;
+
+    for (size_t i = 0; i < n; at += blocks[i++].len)
+        if (blocks[i].offset != at || blocks[i].len > bytes - at)
+            return false;
+    return at == bytes;
+}
+
+/* data + at may not be aligned for what lies there. */
+static bool unpack(const char *data, const struct head *h, struct package_index *out)
+{
+    size_t at = sizeof(*h), path = 0;
+    struct record r;
+
+    out->blocks = act_calloc(h->n_blocks + 1, sizeof(*out->blocks));
+    memcpy(out->blocks, data + at, h->n_blocks * sizeof(*out->blocks));
+    out->n_blocks = h->n_blocks;
+    at += h->n_blocks * sizeof(*out->blocks);
+    out->text = act_alloc(h->path_bytes + 1);
+    memcpy(out->text, data + at + h->n * sizeof(r), h->path_bytes);
+    out->text[h->path_bytes] = '\0';
+    out->v = act_calloc(h->n + 1, sizeof(*out->v));
+    for (size_t i = 0; i < h->n; i++, at += sizeof(r)) {
+        memcpy(&r, data + at, sizeof(r));
+        if (path >= h->path_bytes || strlen(out->text + path) != r.path_len || r.offset + r.len > h->bytes ||
+            r.offset + r.len < r.offset)
+            return false;
+        out->v[out->n++] = known_of(&r, out->text + path);
+        path += r.path_len + 1;
+    }
+    memcpy(out->sha256, h->sha256, sizeof(out->sha256));
+    out->bytes = h->bytes;
+    return covers(out->blocks, out->n_blocks, out->bytes);
+}
+
+void package_index_load(const char *path, struct package_index *out)
+{
+    char *data = NULL;
+    size_t len = 0;
+    struct head h;
+
+    *out = (struct package_index){0};
+    if (!path || act_file_read(path, MAX_INDEX, &data, &len, NULL) < 0)
+        return;
+    if (is_whole(data, len)) {
+        memcpy(&h, data, sizeof(h));
+        if (fits(&h, len) && !unpack(data, &h, out))
+            package_index_release(out);
+    }
+    free(data);
+}
+
+void package_index_release(struct package_index *index)
+{
+    free(index->v);
+    free(index->blocks);
+    free(index->text);
+    *index = (struct package_index){0};
+}
+
+static int by_path(const void *path, const void *known)
+{
+    return strcmp(path, ((const struct package_known *)known)->path);
+}
+
+/* Nothing of a folder is in the package but its name and mode. */
+static bool is_same(const struct package_known *k, const struct package_entry *e)
+{
+    if (k->mode != e->mode)
+        return false;
+    return S_ISDIR(e->mode) || (!k->fresh && k->size == e->size && k->inode == e->inode &&
+                                k->mtime_ns == e->mtime_ns && k->ctime_ns == e->ctime_ns);
+}
+
+const struct package_known *package_index_find(const struct package_index *index,
+                                               const struct package_entry *entry)
+{
+    const struct package_known *k =
+        index->n ? bsearch(entry->path, index->v, index->n, sizeof(*index->v), by_path) : NULL;
+
+    return k && is_same(k, entry) ? k : NULL;
+}
+
+/* Writing */
+
+static void add_record(struct act_buf *b, const struct package_entry *e, const struct package_item *item,
+                       int64_t started_ns)
+{
+    struct record r = {.size = e->size,
+                       .inode = e->inode,
+                       .offset = item->offset,
+                       .len = item->len,
+                       .packed = item->packed,
+                       .mtime_ns = e->mtime_ns,
+                       .ctime_ns = e->ctime_ns,
+                       .mode = e->mode,
+                       .crc = item->crc,
+                       .path_len = (uint32_t)strlen(e->path),
+                       .method = item->method,
+                       .streamed = item->streamed,
+                       .fresh = e->mtime_ns > started_ns - FRESH_NS || e->ctime_ns > started_ns - FRESH_NS};
+
+    act_buf_add(b, &r, sizeof(r));
+}
+
+static void pack_index(struct act_buf *b, const struct package_list *list, const struct package_item *items,
+                       const struct package_summary *summary)
+{
+    struct head h;
+    char sum[ACT_SHA256_HEX];
+
+    begin_head(&h);
+    memcpy(h.sha256, summary->sha256, sizeof(h.sha256));
+    h.bytes = summary->bytes;
+    h.n_blocks = summary->n_blocks;
+    h.n = list->n;
+    for (size_t i = 0; i < list->n; i++)
+        h.path_bytes += strlen(list->v[i].path) + 1;
+    act_buf_add(b, &h, sizeof(h));
+    act_buf_add(b, summary->blocks, summary->n_blocks * sizeof(*summary->blocks));
+    for (size_t i = 0; i < list->n; i++)
+        add_record(b, &list->v[i], &items[i], list->started_ns);
+    for (size_t i = 0; i < list->n; i++)
+        act_buf_add(b, list->v[i].path, strlen(list->v[i].path) + 1);
+    checksum(b->data, b->len, sum);
+    act_buf_add(b, sum, CHECKSUM);
+}
+
+int package_index_save(const char *path, const struct package_list *list, const struct package_item *items,
+                       const struct package_summary *summary, struct act_error *err)
+{
+    struct act_buf b = {0};
+    ACT_AUTOFREE char *folder = act_path_dirname(path);
+    ACT_AUTOFREE char *temp = NULL;
+    int fd = package_temp(folder, &temp), rc = 0;
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot write '%s'", path);
+    pack_index(&b, list, items, summary);
+    if (act_write_all(fd, b.data, b.len) < 0 || rename(temp, path) < 0) {
+        rc = act_error_errno(err, errno, "cannot write '%s'", path);
+        unlink(temp);
+    }
+    close(fd);
+    act_buf_release(&b);
+    return rc;
+}

@@ -1,0 +1,233 @@
+/* job.c - what workers do: read and compress files, read and verify blocks of the last package.
+ *
+ * Each file is compared with the scan before and after it is read; the pieces of a large one by themselves, so
+ * that all of them were read from one state.
+ */
+#include "package/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+
+enum { HEADER_BYTES = 64 }; /* of an entry, besides its path */
+
+/* Changes */
+
+static bool is_unchanged(const struct package_entry *entry, const struct stat *st)
+{
+    return (st->st_mode & (S_IFMT | 0777)) == entry->mode && (uint64_t)st->st_size == entry->size &&
+           act_timespec_ns(st->st_mtim) == entry->mtime_ns &&
+           act_timespec_ns(st->st_ctim) == entry->ctime_ns && st->st_ino == entry->inode;
+}
+
+static int fail_changed(struct package_job *job, const struct package_entry *entry)
+{
+    ACT_AUTOFREE char *name = package_printable(entry->path);
+
+    return act_error_set(&job->error, ACT_TEMPORARY,
+                         "'%s' changed while it was packaged; try again when nothing writes to it", name);
+}
+
+/* A file that is gone, or has become something else, has changed. */
+static int fail_errno(struct package_job *job, const struct package_entry *entry, int errnum)
+{
+    if (errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP)
+        return fail_changed(job, entry);
+    ACT_AUTOFREE char *name = package_printable(entry->path);
+    return act_error_errno(&job->error, errnum, "cannot read '%s'", name);
+}
+
+/* Files */
+
+static int check(struct package_job *job, const struct package_entry *entry, int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return fail_errno(job, entry, errno);
+    return is_unchanged(entry, &st) ? 0 : fail_changed(job, entry);
+}
+
+static int read_checked(struct package_job *job, const struct package_entry *entry, int fd, uint64_t offset,
+                        void *data, size_t len)
+{
+    int rc = check(job, entry, fd);
+
+    if (rc < 0)
+        return rc;
+    ssize_t n = act_pread_all(fd, data, len, (off_t)offset);
+    if (n < 0)
+        return fail_errno(job, entry, errno);
+    return (size_t)n < len ? fail_changed(job, entry) : check(job, entry, fd);
+}
+
+/* Exactly the range, of a file that is as it was when it was scanned. */
+static int read_range(struct package_job *job, const struct package_entry *entry, uint64_t offset, void *data,
+                      size_t len)
+{
+    int fd = openat(job->root_fd, entry->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+    if (fd < 0)
+        return fail_errno(job, entry, errno);
+    int rc = read_checked(job, entry, fd, offset, data, len);
+    close(fd);
+    return rc;
+}
+
+/* The target of a link. */
+static int read_link(struct package_job *job, const struct package_entry *entry, char *data)
+{
+    char target[PATH_MAX];
+    struct stat st;
+    ssize_t len = readlinkat(job->root_fd, entry->path, target, sizeof(target));
+
+    if (len < 0)
+        return errno == EINVAL ? fail_changed(job, entry) : fail_errno(job, entry, errno);
+    if (fstatat(job->root_fd, entry->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return fail_errno(job, entry, errno);
+    if (!is_unchanged(entry, &st) || (uint64_t)len != entry->size)
+        return fail_changed(job, entry);
+    memcpy(data, target, (size_t)len);
+    return 0;
+}
+
+/* Batches */
+
+static uint64_t largest(const struct package_job *job)
+{
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < job->n; i++)
+        if (job->entries[i].size > most)
+            most = job->entries[i].size;
+    return most;
+}
+
+static size_t batch_bound(const struct package_job *job)
+{
+    size_t bound = 1;
+
+    for (size_t i = 0; i < job->n; i++)
+        bound += job->entries[i].size + strlen(job->entries[i].path) + HEADER_BYTES;
+    return bound;
+}
+
+/* data and packed hold the largest entry. */
+static int add_entry(struct package_job *job, size_t i, struct package_deflater *d, uint8_t *data,
+                     uint8_t *packed, struct act_buf *out)
+{
+    const struct package_entry *entry = &job->entries[i];
+    size_t len = entry->size, packed_len = 0;
+    int rc = 0;
+
+    if (S_ISLNK(entry->mode))
+        rc = read_link(job, entry, (char *)data);
+    else if (S_ISREG(entry->mode))
+        rc = read_range(job, entry, 0, data, len);
+    if (rc < 0)
+        return rc;
+    if (S_ISREG(entry->mode))
+        packed_len = package_deflate_whole(d, data, len, packed);
+    job->items[i] = (struct package_item){.offset = out->len,
+                                          .size = len,
+                                          .packed = packed_len ? packed_len : len,
+                                          .crc = package_crc(data, len),
+                                          .method = packed_len ? PACKAGE_DEFLATED : PACKAGE_STORED};
+    package_zip_local(out, entry->path, &job->items[i]);
+    act_buf_add(out, packed_len ? packed : data, packed_len ? packed_len : len);
+    job->items[i].len = out->len - job->items[i].offset;
+    return 0;
+}
+
+static int run_batch(struct package_job *job)
+{
+    size_t most = largest(job), bound = batch_bound(job);
+    ACT_AUTOFREE uint8_t *data = act_alloc(2 * most + 1);
+    struct act_buf out = {.data = act_alloc(bound), .cap = bound};
+    struct package_deflater *d = package_deflater_take(job->deflaters);
+    int rc = 0;
+
+    for (size_t i = 0; i < job->n && rc == 0; i++)
+        rc = add_entry(job, i, d, data, data + most, &out);
+    package_deflater_give(job->deflaters, d);
+    job->buffer = out.data;
+    job->bytes = out.data;
+    job->n_bytes = out.len;
+    return rc;
+}
+
+/* Pieces and blocks */
+
+static int run_piece(struct package_job *job)
+{
+    size_t before = job->offset < PACKAGE_DICTIONARY ? job->offset : PACKAGE_DICTIONARY;
+    ACT_AUTOFREE uint8_t *data = act_alloc(before + job->len);
+    int rc = read_range(job, job->entries, job->offset - before, data, before + job->len);
+
+    if (rc < 0)
+        return rc;
+    job->crc = package_crc(data + before, job->len);
+    job->buffer = act_alloc(package_piece_bound(job->len));
+    job->bytes = job->buffer;
+    struct package_deflater *d = package_deflater_take(job->deflaters);
+    job->n_bytes =
+        package_deflate_piece(d, data + before, job->len, before, job->last, (uint8_t *)job->buffer);
+    package_deflater_give(job->deflaters, d);
+    return 0;
+}
+
+void package_block_id(const void *data, size_t len, uint8_t out[PACKAGE_BLOCK_ID])
+{
+    struct sha256_ctx h;
+
+    sha256_init(&h);
+    sha256_update(&h, len, data);
+    sha256_digest(&h, PACKAGE_BLOCK_ID, out);
+}
+
+/* All of the block, to verify it, unless that was done. */
+static int run_copy(struct package_job *job)
+{
+    const struct package_block *block = job->block;
+    uint64_t from = job->is_good ? job->offset : block->offset;
+    size_t len = job->is_good ? job->len : block->len;
+    uint8_t id[PACKAGE_BLOCK_ID];
+
+    job->buffer = act_alloc(len);
+    job->bytes = job->buffer + (job->offset - from);
+    job->n_bytes = job->len;
+    job->is_damaged = act_pread_all(job->last_fd, job->buffer, len, (off_t)from) != (ssize_t)len;
+    if (!job->is_damaged && !job->is_good) {
+        package_block_id(job->buffer, len, id);
+        job->is_damaged = memcmp(id, block->id, sizeof(id)) != 0;
+    }
+    return job->is_damaged ? -ACT_FAIL : 0;
+}
+
+size_t package_job_memory(const struct package_job *job)
+{
+    switch (job->kind) {
+    case PACKAGE_BATCH:
+        return 2 * largest(job) + batch_bound(job);
+    case PACKAGE_PIECE:
+        return PACKAGE_DICTIONARY + job->len + package_piece_bound(job->len);
+    case PACKAGE_COPY:
+        return job->is_good ? job->len : job->block->len;
+    }
+    return 0;
+}
+
+void package_job_run(struct package_job *job)
+{
+    static int (*const runs[])(struct package_job *) = {
+        [PACKAGE_BATCH] = run_batch, [PACKAGE_PIECE] = run_piece, [PACKAGE_COPY] = run_copy};
+
+    job->rc = runs[job->kind](job);
+}

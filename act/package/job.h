@@ -1,0 +1,48 @@
+/* job.h - one thing for a worker to do: it makes some of the archive's bytes. */
+#ifndef ACT_PACKAGE_JOB_H
+#define ACT_PACKAGE_JOB_H
+
+#include "package/package_internal.h"
+
+enum package_job_kind {
+    PACKAGE_BATCH, /* whole entries, one after the other */
+    PACKAGE_PIECE, /* compressed data of a range of one file */
+    PACKAGE_COPY,  /* a range of the last package */
+};
+
+struct package_job {
+    enum package_job_kind kind;
+
+    /* in */
+    const struct package_entry *entries;
+    size_t n;
+    struct package_item
+        *items;      /* BATCH: of the entries, filled in; offsets count from the job's first byte */
+    uint64_t offset; /* PIECE, COPY: the range */
+    size_t len;
+    bool last;                           /* PIECE: of its file */
+    int root_fd;                         /* BATCH, PIECE */
+    int last_fd;                         /* COPY */
+    const struct package_block *block;   /* COPY: the range lies in it */
+    bool is_good;                        /* COPY: the block was verified before */
+    struct package_deflaters *deflaters; /* BATCH, PIECE */
+
+    /* out */
+    const char *bytes; /* in buffer */
+    size_t n_bytes;
+    char *buffer;
+    uint32_t crc;    /* PIECE: of the uncompressed bytes */
+    bool is_damaged; /* COPY: the last package is not what it was; rc is set, error is not */
+    int rc;
+    struct act_error error;
+};
+
+/* What it takes of memory while it is under way. */
+size_t package_job_memory(const struct package_job *job);
+/* On a worker. */
+void package_job_run(struct package_job *job);
+
+/* The id of a block. */
+void package_block_id(const void *data, size_t len, uint8_t out[PACKAGE_BLOCK_ID]);
+
+#endif

@@ -1,0 +1,59 @@
+/* temp.c - files that are not finished. A lock says that their process lives; whatever ends it, even kill -9 or
+ * a machine that shares the folder and is switched off, ends the lock, too. */
+#include "package/package_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+#define PREFIX "new-"
+#define SUFFIX ".zip"
+
+/* A sweep may have taken the file between our making it and our lock. Where locks do not exist, there is none. */
+static bool is_ours(int fd)
+{
+    struct stat st;
+
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno != EWOULDBLOCK;
+    return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+int package_temp(const char *folder, char **out_path)
+{
+    for (;;) {
+        char *path = act_sprintf("%s/" PREFIX "XXXXXX" SUFFIX, folder);
+        int fd = mkostemps(path, strlen(SUFFIX), O_CLOEXEC);
+        if (fd >= 0 && is_ours(fd)) {
+            *out_path = path;
+            return fd;
+        }
+        free(path);
+        if (fd < 0)
+            return -1;
+        close(fd);
+    }
+}
+
+void package_sweep(const char *folder)
+{
+    DIR *d = opendir(folder);
+
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        if (!act_starts_with(e->d_name, PREFIX))
+            continue;
+        int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+            unlinkat(dirfd(d), e->d_name, 0);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (d)
+        closedir(d);
+}
