@@ -402,7 +402,8 @@ static void try_ended(void *arg, CURLcode code)
     trace_try(t);
     if (t->sends > 1 || (code != CURLE_OK && t->sends > 0) || call->status >= 500)
         call->ambiguous = true;
-    int64_t delay_ms = call->rc && !may_pass ? -1 : next_delay_ms(t, may_pass);
+    bool is_final = call->rc ? !may_pass : call->is_final && call->is_final(call);
+    int64_t delay_ms = is_final ? -1 : next_delay_ms(t, may_pass);
     if (delay_ms < 0) {
         finish(t, call->rc);
         return;

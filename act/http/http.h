@@ -63,6 +63,8 @@ struct http_call {
      * try: before the next one, and for done, it is again what was given to http_start(). */
     int (*sign)(struct http_call *call, struct act_error *err);
     void *sign_arg;
+    /* Whether an answer that would be retried is the last word: another try would bring the same. NULL: none. */
+    bool (*is_final)(const struct http_call *call);
     bool no_retry;
     void (*done)(struct http_call *call);
     void *arg;

@@ -17,6 +17,8 @@ struct azure {
     struct auth *auth;
     char *sas;              /* secret; NULL when requests are not signed with a SAS */
     int64_t clock_offset_s; /* the service's clock minus ours, once it refused ours */
+    bool no_crc64;          /* the service turned out not to know x-ms-content-crc64 */
+    bool no_batch;          /* nor Blob Batch, or the credential does not permit it */
 };
 
 #define AZURE_UPLOAD_ID 33 /* 32 hex digits and NUL */
@@ -26,11 +28,20 @@ struct azure_op {
     struct store_call *call;
     void (*build)(struct azure_op *op);  /* fills http */
     void (*answer)(struct azure_op *op); /* an answer came, of any status */
+    void (*failed)(struct azure_op *op); /* none came, call->error says why; NULL: this ends the op */
     struct http_call http;
-    char *what; /* "cannot put 'container/key'" */
+    char *what; /* see azure_what() */
     char *blob; /* the blob's name, where it is not the key: folder markers */
     struct act_buf body;
     bool clock_checked;
+
+    /* The checksum of the body, where it has one; the service verifies it. */
+    enum { SUM_NONE, SUM_CRC64, SUM_MD5 } sum;
+    uint64_t crc64;
+    char md5[ACT_MD5_BASE64];
+    struct store_sums sums; /* the caller's with the body added, for when it has arrived */
+    bool summed;
+    int damaged; /* how often the body did not arrive as it was sent */
 
     char upload[AZURE_UPLOAD_ID]; /* conditional writes: metadata that tells our object from another's */
     struct act_error refused;     /* while we find out whose it is: what the service said */
@@ -41,6 +52,7 @@ struct azure_op {
     int64_t poll_ms;
 
     struct azure_list *list;
+    struct azure_batch *batch;
 };
 
 /* ---- azure.c */
@@ -54,6 +66,8 @@ void azure_finish(struct azure_op *op, int rc);
 /* Ends them with what the answer at hand means. */
 void azure_finish_failed(struct azure_op *op);
 
+/* "cannot put 'container/key'", for error texts. */
+const char *azure_what(struct azure_op *op);
 /* The URL of a blob (NULL: of the container), without a query. New string. */
 char *azure_url(const struct azure *azure, const char *blob);
 /* For build: method and URL; query may be NULL. */
@@ -79,6 +93,8 @@ void azure_answer_head_of_get(struct azure_op *op);
 int azure_take_head(struct azure_op *op);
 void azure_build_get(struct azure_op *op);
 void azure_answer_get(struct azure_op *op);
+/* PUT and BLOCK: the checksums first, then the request. */
+void azure_write(struct azure_op *op, void (*build)(struct azure_op *));
 void azure_build_put(struct azure_op *op);
 void azure_build_block(struct azure_op *op);
 void azure_build_commit(struct azure_op *op);
@@ -103,15 +119,37 @@ const char *azure_key_problem(const char *key);
 
 /* ---- azure_error.c */
 
+#define AZURE_CODE     64
+#define AZURE_SENTENCE 320
+
+/* An answer that is no success, of a request or of a part of a batch. */
+struct azure_refusal {
+    int status;
+    char code[AZURE_CODE]; /* the service's own, "" when there is none */
+    char message[AZURE_SENTENCE];
+    char request_id[64];
+};
+/* Fills it from the headers and the XML of an answer. */
+void azure_read_refusal(struct azure_refusal *out, int status, const struct http_headers *headers,
+                        const char *body, size_t len);
+struct azure_refusal azure_refusal_of(const struct http_call *http);
+/* Describes it; returns the code, negative. */
+int azure_describe(const struct azure *azure, const char *what, const struct azure_refusal *refusal,
+                   struct act_error *err);
+
 /* Sets call->error from the answer at hand; returns the code, negative. */
 int azure_answer_error(struct azure_op *op);
-/* The service's own code of the answer, "" when there is none. */
-void azure_service_code(const struct http_call *http, char *out, size_t cap);
+/* Whether the answer at hand carries this code of the service. */
+bool azure_has_code(const struct http_call *http, const char *code);
 
-/* ---- azure_copy.c, azure_list.c */
+/* ---- azure_copy.c, azure_list.c, azure_blocks.c, azure_batch.c */
 
 void azure_copy(struct azure_op *op);
 void azure_list(struct azure_op *op);
 void azure_list_free(struct azure_list *list);
+void azure_build_blocks(struct azure_op *op);
+void azure_answer_blocks(struct azure_op *op);
+void azure_batch(struct azure_op *op);
+void azure_batch_free(struct azure_batch *batch);
 
 #endif

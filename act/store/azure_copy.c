@@ -35,7 +35,7 @@ static int poll_later(struct azure_op *op)
         op->copy_moved_ms = now;
     }
     if (now - op->copy_moved_ms > STUCK_MS)
-        return act_error_set(&op->call->error, ACT_TIMEOUT, "%s: no progress for 10 minutes", op->what);
+        return act_error_set(&op->call->error, ACT_TIMEOUT, "%s: no progress for 10 minutes", azure_what(op));
     op->poll_ms = op->poll_ms == 0                 ? FIRST_POLL_MS
                   : op->poll_ms < LAST_POLL_MS / 2 ? 2 * op->poll_ms
                                                    : LAST_POLL_MS;
@@ -60,14 +60,16 @@ static void take_status(struct azure_op *op)
     if (!op->copy_id)
         op->copy_id = act_strdup(id);
     if (!id || !status || !act_streq(id, op->copy_id))
-        rc = act_error_set(err, ACT_TEMPORARY, "%s: something else was written there meanwhile", op->what);
+        rc = act_error_set(err, ACT_TEMPORARY, "%s: something else was written there meanwhile",
+                           azure_what(op));
     else if (strcmp(status, "pending") == 0) {
         op->build = azure_build_head;
         rc = poll_later(op);
         if (rc == 0)
             return;
     } else if (strcmp(status, "success") != 0)
-        rc = act_error_set(err, ACT_FAIL, "%s: copy %s: %s", op->what, status, why ? why : "no reason given");
+        rc = act_error_set(err, ACT_FAIL, "%s: copy %s: %s", azure_what(op), status,
+                           why ? why : "no reason given");
     else {
         op->call->entry.key = act_strdup(op->call->key);
         azure_take_etag(&op->call->entry, http_header_get(headers, "ETag"));

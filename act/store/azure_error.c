@@ -9,8 +9,6 @@
 #include "codec/xml.h"
 #include "store/azure.h"
 
-#define SENTENCE 320
-
 /* The first row that fits decides; status 0: any, code NULL: any. */
 static const struct {
     int status;
@@ -47,20 +45,15 @@ static const struct {
     {0, NULL, ACT_FAIL, NULL},
 };
 
-struct error_body {
-    char code[64];
-    char message[SENTENCE];
-};
-
 static int take_element(void *arg, const char *path, const char *text, struct act_error *err)
 {
-    struct error_body *body = arg;
+    struct azure_refusal *refusal = arg;
 
     (void)err;
     if (strcmp(path, "/Error/Code") == 0)
-        snprintf(body->code, sizeof(body->code), "%s", text);
+        snprintf(refusal->code, sizeof(refusal->code), "%s", text);
     else if (strcmp(path, "/Error/Message") == 0)
-        snprintf(body->message, sizeof(body->message), "%s", text);
+        snprintf(refusal->message, sizeof(refusal->message), "%s", text);
     return 0;
 }
 
@@ -78,26 +71,39 @@ static void keep_first_sentence(char *text)
 }
 
 /* A body that is missing or malformed (a proxy's, a truncated one) only leaves the fields empty. */
-static struct error_body read_body(const struct http_call *http)
+void azure_read_refusal(struct azure_refusal *out, int status, const struct http_headers *headers,
+                        const char *body, size_t len)
 {
     static const struct xml_handler handler = {.end = take_element};
-    struct error_body body = {0};
-    const char *code = http_header_get(&http->answer_headers, "x-ms-error-code");
+    const char *code = http_header_get(headers, "x-ms-error-code");
+    const char *id = http_header_get(headers, "x-ms-request-id");
 
-    if (http->body_text.len &&
-        xml_parse(http->body_text.data, http->body_text.len, "error", &handler, &body, NULL))
-        body.message[0] = '\0';
+    *out = (struct azure_refusal){.status = status};
+    if (len && xml_parse(body, len, "error", &handler, out, NULL))
+        out->message[0] = '\0';
     if (code)
-        snprintf(body.code, sizeof(body.code), "%s", code);
-    keep_first_sentence(body.message);
-    return body;
+        snprintf(out->code, sizeof(out->code), "%s", code);
+    snprintf(out->request_id, sizeof(out->request_id), "%s", id ? id : "");
+    keep_first_sentence(out->message);
 }
 
-void azure_service_code(const struct http_call *http, char *out, size_t cap)
+struct azure_refusal azure_refusal_of(const struct http_call *http)
 {
-    struct error_body body = read_body(http);
+    struct azure_refusal refusal;
 
-    snprintf(out, cap, "%s", body.code);
+    azure_read_refusal(&refusal, http->status, &http->answer_headers, http->body_text.data,
+                       http->body_text.len);
+    return refusal;
+}
+
+bool azure_has_code(const struct http_call *http, const char *code)
+{
+    const char *header = http_header_get(&http->answer_headers, "x-ms-error-code");
+
+    if (header)
+        return strcmp(header, code) == 0;
+    struct azure_refusal refusal = azure_refusal_of(http);
+    return strcmp(refusal.code, code) == 0;
 }
 
 static size_t find_meaning(int status, const char *code)
@@ -129,6 +135,33 @@ static bool sas_expired(const char *sas, char out[ACT_TIME_TEXT])
     return true;
 }
 
+static void set_facts(const char *what, const struct azure_refusal *r, enum act_code result,
+                      struct act_error *err)
+{
+    bool has_id = *r->request_id;
+
+    act_error_set(err, result, "%s: HTTP %d%s%s%s%s%s%s%s", what, r->status, *r->code ? " " : "", r->code,
+                  has_id ? " (request id " : "", r->request_id, has_id ? ")" : "", *r->message ? ": " : "",
+                  r->message);
+    err->http_status = r->status;
+    snprintf(err->service_code, sizeof(err->service_code), "%s", r->code);
+    snprintf(err->request_id, sizeof(err->request_id), "%s", r->request_id);
+}
+
+int azure_describe(const struct azure *azure, const char *what, const struct azure_refusal *r,
+                   struct act_error *err)
+{
+    size_t row = find_meaning(r->status, r->code);
+    char ended[ACT_TIME_TEXT];
+
+    set_facts(what, r, meanings[row].result, err);
+    if (meanings[row].result == ACT_DENIED && sas_expired(azure->sas, ended))
+        return act_error_hint(err, "the SAS expired at %s; get a new one", ended);
+    if (meanings[row].hint)
+        return act_error_hint(err, "%s", meanings[row].hint);
+    return -(int)meanings[row].result;
+}
+
 static bool exists_already(const struct azure_op *op, const char *code)
 {
     return op->call->if_absent &&
@@ -137,27 +170,11 @@ static bool exists_already(const struct azure_op *op, const char *code)
 
 int azure_answer_error(struct azure_op *op)
 {
-    struct http_call *http = &op->http;
+    struct azure_refusal refusal = azure_refusal_of(&op->http);
     struct act_error *err = &op->call->error;
-    struct error_body body = read_body(http);
-    size_t row = find_meaning(http->status, body.code);
-    const char *id = http_header_get(&http->answer_headers, "x-ms-request-id");
-    char ended[ACT_TIME_TEXT];
 
-    act_error_set(err, meanings[row].result, "%s: HTTP %d%s%s%s%s%s%s%s", op->what, http->status,
-                  *body.code ? " " : "", body.code, id ? " (request id " : "", id ? id : "", id ? ")" : "",
-                  *body.message ? ": " : "", body.message);
-    err->http_status = http->status;
-    snprintf(err->service_code, sizeof(err->service_code), "%s", body.code);
-    snprintf(err->request_id, sizeof(err->request_id), "%s", id ? id : "");
-
-    if (exists_already(op, body.code)) {
-        err->code = ACT_PARTIAL;
-        act_error_hint(err, "it exists already");
-    } else if (err->code == ACT_DENIED && sas_expired(op->azure->sas, ended)) {
-        act_error_hint(err, "the SAS expired at %s; get a new one", ended);
-    } else if (meanings[row].hint) {
-        act_error_hint(err, "%s", meanings[row].hint);
-    }
-    return -(int)err->code;
+    if (!exists_already(op, refusal.code))
+        return azure_describe(op->azure, azure_what(op), &refusal, err);
+    set_facts(azure_what(op), &refusal, ACT_PARTIAL, err);
+    return act_error_hint(err, "it exists already");
 }

@@ -321,7 +321,7 @@ static void work(void *arg)
 
     op->call->rc = parse_answer(op, err);
     if (op->call->rc)
-        act_error_prefix(err, "%s: unusable answer", op->what);
+        act_error_prefix(err, "%s: unusable answer", azure_what(op));
     else
         fill_page(op);
 }

@@ -5,6 +5,11 @@
  *   permissions   azcopy: st_mode as a decimal number; with a leading 0 it is octal (read only)
  *   is_symlink    azcopy, blobfuse2: "true", the bytes are the target
  *   hdi_isfolder  everybody: "true" on an empty blob named like the folder
+ *   act_crc64     ours: CRC-64/NVME of all bytes, 16 hex digits, with blobs that were written in blocks
+ *
+ * act_crc64 cannot outlive the content it was computed of: whatever writes content (Put Blob, Put Block List,
+ * Copy Blob) replaces all metadata as well, or takes it along with the content. Set Blob Metadata leaves the
+ * content alone, and tools that use it to change a time write back the rest as they read it.
  */
 #include <strings.h>
 #include <sys/stat.h>
@@ -15,6 +20,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/crc64.h"
 #include "base/units.h"
 #include "store/azure.h"
 
@@ -22,7 +28,7 @@
 
 void azure_set_attributes(struct http_headers *headers, const struct store_call *call)
 {
-    char time[ACT_TIME_TEXT];
+    char time[ACT_TIME_TEXT], crc64[ACT_CRC64_HEX];
 
     if (call->attr.mtime_ns) {
         act_time_to_iso_ns(call->attr.mtime_ns, time);
@@ -32,6 +38,10 @@ void azure_set_attributes(struct http_headers *headers, const struct store_call 
         http_header_setf(headers, META "permissions", "%u",
                          (call->attr.kind == STORE_FOLDER ? S_IFDIR : S_IFREG) |
                              ((unsigned)call->attr.mode & 0777));
+    if (call->attr.crc64) {
+        act_crc64_to_hex(*call->attr.crc64, crc64);
+        http_header_set(headers, META "act_crc64", crc64);
+    }
     if (call->attr.kind == STORE_SYMLINK)
         http_header_set(headers, META "is_symlink", "true");
     if (call->attr.kind == STORE_FOLDER)
@@ -57,6 +67,8 @@ void azure_take_metadata(struct store_entry *entry, const char *name, const char
         entry->mtime_ns = ns;
     else if (strcasecmp(name, "permissions") == 0)
         entry->mode = mode_from_text(value);
+    else if (strcasecmp(name, "act_crc64") == 0)
+        entry->has_crc64 = act_crc64_from_hex(value, &entry->crc64);
     else if (strcasecmp(name, "is_symlink") == 0 && strcasecmp(value, "true") == 0)
         entry->kind = STORE_SYMLINK;
     else if (strcasecmp(name, "hdi_isfolder") == 0 && strcasecmp(value, "true") == 0)

@@ -41,7 +41,8 @@ int azure_take_head(struct azure_op *op)
     if (!azure_succeeded(op))
         return azure_answer_error(op);
     if (!length || !take_number(&length, &size))
-        return act_error_set(&op->call->error, ACT_FAIL, "%s: the answer does not tell the size", op->what);
+        return act_error_set(&op->call->error, ACT_FAIL, "%s: the answer does not tell the size",
+                             azure_what(op));
     azure_fill(&op->call->entry, azure_blob_of(op), size, op->http.status, &op->http.answer_headers);
     return 0;
 }
@@ -49,12 +50,12 @@ int azure_take_head(struct azure_op *op)
 static int not_a_file(struct azure_op *op)
 {
     return act_error_set(&op->call->error, ACT_NOT_FOUND, "%s: there is only a folder of this name",
-                         op->what);
+                         azure_what(op));
 }
 
 static int has_changed(struct azure_op *op)
 {
-    return act_error_set(&op->call->error, ACT_TEMPORARY, "%s: it has changed", op->what);
+    return act_error_set(&op->call->error, ACT_TEMPORARY, "%s: it has changed", azure_what(op));
 }
 
 void azure_answer_head(struct azure_op *op)
@@ -112,8 +113,20 @@ static int check_range(struct azure_op *op, uint64_t *out_size)
         return 0;
     return act_error_set(
         &op->call->error, ACT_FAIL,
-        "%s: asked for bytes %" PRIu64 "-%" PRIu64 ", got %zu bytes of '%.100s' with HTTP %d", op->what,
+        "%s: asked for bytes %" PRIu64 "-%" PRIu64 ", got %zu bytes of '%.100s' with HTTP %d", azure_what(op),
         call->offset, end - 1, op->http.sink_len, text ? text : "", op->http.status);
+}
+
+static void add_sums(void *arg)
+{
+    const struct store_call *call = ((struct azure_op *)arg)->call;
+
+    store_sums_add(call->sums, call->sink, call->got);
+}
+
+static void sums_added(void *op)
+{
+    azure_finish(op, 0);
 }
 
 void azure_answer_get(struct azure_op *op)
@@ -136,5 +149,8 @@ void azure_answer_get(struct azure_op *op)
         if (call->entry.kind == STORE_FOLDER)
             rc = not_a_file(op);
     }
-    azure_finish(op, rc);
+    if (rc == 0 && call->sums)
+        engine_work(http_engine(op->azure->store.http), add_sums, sums_added, op);
+    else
+        azure_finish(op, rc);
 }

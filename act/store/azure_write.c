@@ -1,7 +1,125 @@
-/* azure_write.c - what changes blobs: Put Blob, Put Block, Put Block List, Delete Blob. */
+/* azure_write.c - what changes blobs: Put Blob, Put Block, Put Block List, Delete Blob.
+ *
+ * Every body travels with a checksum that the service verifies before it keeps anything: CRC64, and MD5 where
+ * the caller has that or the service knows no other. What was damaged on its way is sent again.
+ */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/crc64.h"
 #include "store/azure.h"
+
+#define MAX_DAMAGED 3
+#define SMALL       (64U << 10) /* bytes whose CRC64 costs less than the way to a worker and back */
+
+/* ---- checksums */
+
+/* On a worker, or for little data on the loop. */
+static void compute_sums(void *arg)
+{
+    struct azure_op *op = arg;
+    struct store_call *call = op->call;
+    struct act_md5 md5;
+
+    if (call->sums && !op->summed) {
+        op->sums = *call->sums;
+        store_sums_add(&op->sums, call->data, call->len);
+        op->summed = true;
+    }
+    if (op->sum == SUM_CRC64) {
+        op->crc64 = call->crc64 ? *call->crc64 : act_crc64(0, call->data, call->len);
+    } else if (call->md5) {
+        snprintf(op->md5, sizeof(op->md5), "%s", call->md5);
+    } else {
+        act_md5_init(&md5);
+        act_md5_add(&md5, call->data, call->len);
+        act_md5_done(&md5, op->md5);
+    }
+}
+
+static void send_summed(void *op)
+{
+    azure_send(op);
+}
+
+/* Whether compute_sums() does little. */
+static bool sums_are_cheap(const struct azure_op *op)
+{
+    const struct store_call *call = op->call;
+    bool is_known = op->sum == SUM_MD5 ? call->md5 != NULL : call->crc64 || call->len <= SMALL;
+
+    return is_known && (!call->sums || op->summed);
+}
+
+static void sum_and_send(struct azure_op *op)
+{
+    op->sum = op->call->md5 || op->azure->no_crc64 ? SUM_MD5 : SUM_CRC64;
+    if (sums_are_cheap(op)) {
+        compute_sums(op);
+        azure_send(op);
+    } else {
+        engine_work(http_engine(op->azure->store.http), compute_sums, send_summed, op);
+    }
+}
+
+void azure_write(struct azure_op *op, void (*build)(struct azure_op *))
+{
+    op->build = build;
+    op->answer = azure_answer_write;
+    sum_and_send(op);
+}
+
+static void set_sum(struct azure_op *op)
+{
+    char text[ACT_CRC64_BASE64];
+
+    if (op->sum == SUM_MD5) {
+        http_header_set(&op->http.headers, "Content-MD5", op->md5);
+    } else {
+        act_crc64_to_base64(op->crc64, text);
+        http_header_set(&op->http.headers, "x-ms-content-crc64", text);
+    }
+}
+
+/* Whether the service, where it says what it received, received what was sent. */
+static bool echo_is_right(const struct azure_op *op)
+{
+    const struct http_headers *answer = &op->http.answer_headers;
+    const char *md5 = http_header_get(answer, "Content-MD5");
+    const char *text = http_header_get(answer, "x-ms-content-crc64");
+    uint64_t crc64 = 0;
+
+    if (op->sum == SUM_MD5)
+        return !md5 || strcmp(md5, op->md5) == 0;
+    return !text || (act_crc64_from_base64(text, &crc64) && crc64 == op->crc64);
+}
+
+/* The emulator's code for a wrong MD5 is a general one. */
+static bool was_damaged(const struct azure_op *op)
+{
+    return azure_succeeded(op) ? !echo_is_right(op)
+                               : op->http.status == 400 &&
+                                     (azure_has_code(&op->http, "Crc64Mismatch") ||
+                                      azure_has_code(&op->http, "Md5Mismatch") ||
+                                      (op->sum == SUM_MD5 && azure_has_code(&op->http, "InvalidOperation")));
+}
+
+/* A conditional write that did take place cannot be repeated. */
+static void send_again_or_give_up(struct azure_op *op)
+{
+    bool took_place = azure_succeeded(op) && op->upload[0];
+
+    if (++op->damaged < MAX_DAMAGED && !took_place) {
+        azure_send(op);
+        return;
+    }
+    azure_finish(op, act_error_set(&op->call->error, ACT_FAIL,
+                                   "%s: the data did not arrive as it was sent, %d times; check the memory "
+                                   "and the network of this machine",
+                                   azure_what(op), op->damaged));
+}
+
+/* ---- requests */
 
 static void set_conditions(struct azure_op *op)
 {
@@ -29,10 +147,9 @@ void azure_build_put(struct azure_op *op)
     azure_request(op, "PUT", azure_blob_of(op), NULL);
     http_header_set(headers, "x-ms-blob-type", "BlockBlob");
     http_header_set(headers, "x-ms-blob-content-type", "application/octet-stream");
-    if (call->md5) {
-        http_header_set(headers, "Content-MD5", call->md5);
+    set_sum(op);
+    if (call->md5)
         http_header_set(headers, "x-ms-blob-content-md5", call->md5);
-    }
     azure_set_attributes(headers, call);
     set_conditions(op);
     op->http.body = call->data;
@@ -46,6 +163,8 @@ static void finish_written(struct azure_op *op)
     store_entry_release(entry);
     entry->key = act_strdup(op->call->key);
     azure_take_etag(entry, http_header_get(&op->http.answer_headers, "ETag"));
+    if (op->summed)
+        *op->call->sums = op->sums;
     azure_finish(op, 0);
 }
 
@@ -62,8 +181,28 @@ static void answer_whose(struct azure_op *op)
     azure_finish(op, -(int)op->refused.code);
 }
 
+/* Whether the service refused the kind of checksum; the other one is sent from now on. */
+static bool crc64_was_refused(struct azure_op *op)
+{
+    if (op->sum != SUM_CRC64 || op->http.status != 500 || !azure_has_code(&op->http, "FeatureNotSupported"))
+        return false;
+    op->azure->no_crc64 = true;
+    return true;
+}
+
 void azure_answer_write(struct azure_op *op)
 {
+    if (crc64_was_refused(op)) {
+        if (op->call->op == STORE_COMMIT)
+            azure_send(op);
+        else
+            sum_and_send(op);
+        return;
+    }
+    if (was_damaged(op)) {
+        send_again_or_give_up(op);
+        return;
+    }
     if (azure_succeeded(op)) {
         finish_written(op);
         return;
@@ -78,26 +217,63 @@ void azure_answer_write(struct azure_op *op)
 }
 
 /* Base64 of the block's id. New string. */
-static char *block_id(const struct store_upload_id *upload, uint32_t index)
+static char *encode_id(const uint8_t id[STORE_BLOCK_ID])
 {
-    uint8_t id[STORE_BLOCK_ID];
+    return act_base64_encode(id, STORE_BLOCK_ID);
+}
 
-    store_block_id(upload, index, id);
-    return act_base64_encode(id, sizeof(id));
+/* The id of the block at hand. */
+static const uint8_t *block_id(const struct store_call *call, uint8_t own[STORE_BLOCK_ID])
+{
+    if (call->block_id)
+        return call->block_id;
+    store_block_id(&call->upload_id, call->block, own);
+    return own;
 }
 
 void azure_build_block(struct azure_op *op)
 {
     const struct store_call *call = op->call;
-    ACT_AUTOFREE char *id = block_id(&call->upload_id, call->block);
+    uint8_t own[STORE_BLOCK_ID];
+    ACT_AUTOFREE char *id = encode_id(block_id(call, own));
     ACT_AUTOFREE char *encoded = http_encode(id, false);
     ACT_AUTOFREE char *query = act_sprintf("comp=block&blockid=%s", encoded);
 
     azure_request(op, "PUT", call->key, query);
-    if (call->md5)
-        http_header_set(&op->http.headers, "Content-MD5", call->md5);
+    set_sum(op);
     op->http.body = call->data;
     op->http.body_len = call->len;
+}
+
+static void write_block_list(const struct store_call *call, struct act_buf *out)
+{
+    uint8_t own[STORE_BLOCK_ID];
+
+    act_buf_adds(out, "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>");
+    for (uint32_t i = 0; i < call->n_blocks; i++) {
+        store_block_id(&call->upload_id, i, own);
+        ACT_AUTOFREE char *id = encode_id(call->blocks ? call->blocks[i].id : own);
+        act_buf_adds(out, "<Latest>");
+        act_buf_adds(out, id);
+        act_buf_adds(out, "</Latest>");
+    }
+    act_buf_adds(out, "</BlockList>");
+}
+
+/* The checksum is that of the list. */
+static void sum_block_list(struct azure_op *op)
+{
+    struct act_md5 md5;
+
+    op->sum = op->azure->no_crc64 ? SUM_MD5 : SUM_CRC64;
+    if (op->sum == SUM_CRC64) {
+        op->crc64 = act_crc64(0, op->body.data, op->body.len);
+    } else {
+        act_md5_init(&md5);
+        act_md5_add(&md5, op->body.data, op->body.len);
+        act_md5_done(&md5, op->md5);
+    }
+    set_sum(op);
 }
 
 void azure_build_commit(struct azure_op *op)
@@ -105,13 +281,7 @@ void azure_build_commit(struct azure_op *op)
     const struct store_call *call = op->call;
     struct http_headers *headers = &op->http.headers;
 
-    act_buf_adds(&op->body, "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>");
-    for (uint32_t i = 0; i < call->n_blocks; i++) {
-        ACT_AUTOFREE char *id = block_id(&call->upload_id, i);
-        act_buf_addf(&op->body, "<Latest>%s</Latest>", id);
-    }
-    act_buf_adds(&op->body, "</BlockList>");
-
+    write_block_list(call, &op->body);
     azure_request(op, "PUT", call->key, "comp=blocklist");
     http_header_set(headers, "Content-Type", "application/xml");
     http_header_set(headers, "x-ms-blob-content-type", "application/octet-stream");
@@ -119,6 +289,7 @@ void azure_build_commit(struct azure_op *op)
         http_header_set(headers, "x-ms-blob-content-md5", call->attr.md5);
     azure_set_attributes(headers, call);
     set_conditions(op);
+    sum_block_list(op);
     op->http.body = op->body.data;
     op->http.body_len = op->body.len;
 }
@@ -132,10 +303,7 @@ void azure_build_delete(struct azure_op *op)
 
 void azure_answer_delete(struct azure_op *op)
 {
-    char code[64];
-
-    azure_service_code(&op->http, code, sizeof(code));
-    if (azure_succeeded(op) || (op->http.ambiguous && strcmp(code, "BlobNotFound") == 0))
+    if (azure_succeeded(op) || (op->http.ambiguous && azure_has_code(&op->http, "BlobNotFound")))
         azure_finish(op, 0); /* not found, as an earlier try deleted it */
     else
         azure_finish_failed(op);

@@ -69,6 +69,9 @@ void store_finish(struct store_call *call, int rc)
         store_entry_release(&call->entry);
         store_page_release(&call->page);
         call->got = 0;
+        free(call->found);
+        call->found = NULL;
+        call->n_found = 0;
     }
     call->rc = rc;
     call->internal = NULL;

@@ -1425,6 +1425,116 @@ static void test_azure_stranger(void **state)
     assert_true(act_starts_with(store_name(t.store), "blob:"));
 }
 
+/* The most that go at once, names to be encoded and folder markers among them. */
+static void test_azure_delete_many(void **state)
+{
+    struct store_deletion deletions[STORE_MAX_DELETIONS] = {0};
+    struct store_call call = call_of(STORE_DELETE_MANY, "");
+    struct act_strv keys = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(deletions); i++) {
+        act_strv_pushf(&keys, i == 7 ? "batch/folder %zu/" : "batch/a b%%&+\xc3\xa9 %zu", i);
+        deletions[i].key = keys.v[i];
+        struct store_call one = call_of(STORE_PUT, keys.v[i]);
+        one.attr.kind = i == 7 ? STORE_FOLDER : STORE_FILE;
+        if (i % 8 != 1)
+            assert_ok(put_call(&one, "x", i == 7 ? 0 : 1), t.err);
+    }
+    call.deletions = deletions;
+    call.n_deletions = COUNT(deletions);
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    for (size_t i = 0; i < COUNT(deletions); i++)
+        if (deletions[i].rc != (i % 8 != 1 ? 0 : -ACT_NOT_FOUND))
+            fail_msg("%s: %d %s", keys.v[i], deletions[i].rc, deletions[i].error.text);
+    assert_list("batch/", false, NULL, 0);
+    store_call_release(&call);
+    act_strv_release(&keys);
+}
+
+static int64_t find_block(const struct store_call *call, const struct store_upload_id *id, bool committed)
+{
+    for (size_t i = 0; i < call->n_found; i++)
+        if (store_block_index(id, &call->found[i]) >= 0 && call->found[i].committed == committed)
+            return (int64_t)i;
+    return -1;
+}
+
+/* Blocks that an object has are used for its next version without being sent again. */
+static void test_azure_reuse_blocks(void **state)
+{
+    struct store_upload_id old = new_id(), new = new_id();
+    struct store_call call = commit_call("reuse/x", old, 3, 9, 3), found;
+    struct store_block blocks[3];
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++)
+        send_block("reuse/x", old, i, "aaabbbccc", 9, 3);
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    send_block("reuse/x", new, 1, "xxxyyyzzz", 9, 3);
+
+    found = call_of(STORE_BLOCKS, "reuse/x");
+    found.upload_id = new;
+    assert_ok(store_do(t.store, &found, &t.err), t.err);
+    assert_int_equal(found.n_found, 4);
+    assert_true(find_block(&found, &old, true) >= 0);
+    assert_int_equal(find_block(&found, &old, false), -1);
+    int64_t sent = find_block(&found, &new, false);
+    assert_true(sent >= 0);
+    assert_int_equal(store_block_index(&new, &found.found[sent]), 1);
+    assert_int_equal(found.found[sent].len, 3);
+
+    store_block_id(&old, 2, blocks[0].id);
+    blocks[1] = found.found[sent];
+    store_block_id(&old, 0, blocks[2].id);
+    store_call_release(&found);
+    call = commit_call("reuse/x", new, 3, 9, 3);
+    call.blocks = blocks;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_content("reuse/x", "cccyyyaaa", 9);
+
+    store_block_id(&old, 1, blocks[0].id); /* gone since */
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
+    assert_string_equal(t.err.service_code, "InvalidBlockList");
+    assert_content("reuse/x", "cccyyyaaa", 9);
+
+    found = call_of(STORE_BLOCKS, "reuse/nothing");
+    assert_ok(store_do(t.store, &found, &t.err), t.err);
+    assert_int_equal(found.n_found, 0);
+    store_call_release(&found);
+}
+
+/* The checksum of the whole is kept with the object, and gone with it. */
+static void test_azure_crc64(void **state)
+{
+    const uint64_t crc64 = 0x8d29d5c3f6ea8ebe;
+    struct store_upload_id id = new_id();
+    struct store_call call = commit_call("crcs/x", id, 1, 11, 11), seen;
+    char sink[11];
+
+    (void)state;
+    send_block("crcs/x", id, 0, "hello world", 11, 11);
+    call.attr.crc64 = &crc64;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_ok(head("crcs/x", &seen), t.err);
+    assert_true(seen.entry.has_crc64 && seen.entry.crc64 == crc64);
+    store_call_release(&seen);
+    assert_ok(get_range("crcs/x", 0, sink, sizeof(sink), &seen), t.err);
+    assert_true(seen.entry.has_crc64 && seen.entry.crc64 == crc64);
+    store_call_release(&seen);
+    seen = call_of(STORE_LIST, "crcs/");
+    assert_ok(store_do(t.store, &seen, &t.err), t.err);
+    assert_true(seen.page.v[0].has_crc64 && seen.page.v[0].crc64 == crc64);
+    store_call_release(&seen);
+    put_text("crcs/x", "another");
+    assert_ok(head("crcs/x", &seen), t.err);
+    assert_false(seen.entry.has_crc64);
+    store_call_release(&seen);
+}
+
 /* ---- */
 
 static int setup_engine(void)
@@ -1510,6 +1620,9 @@ int main(void)
         cmocka_unit_test(test_azure_refused),
         cmocka_unit_test(test_azure_url),
         cmocka_unit_test(test_azure_stranger),
+        cmocka_unit_test(test_azure_delete_many),
+        cmocka_unit_test(test_azure_reuse_blocks),
+        cmocka_unit_test(test_azure_crc64),
     };
 
     if (getenv("TEST_AZURE_ENDPOINT"))

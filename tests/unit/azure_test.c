@@ -525,6 +525,258 @@ static void test_requests(void **state)
     forget_requests();
 }
 
+/* ---- checksums */
+
+static void test_checksums(void **state)
+{
+#define NO_CRC "500 E|x-ms-error-code: FeatureNotSupported|"
+#define CRC    "\r\nx-ms-content-crc64: vo7q9sPVKY0=\r\n"
+#define MD5    "\r\nContent-MD5: XrY7u+Ae7tCTyyK7j1rNww==\r\n"
+    static const struct {
+        bool crc64, md5;
+        const char *answers[4];
+        int rc;
+        const char *pieces[4];
+    } rows[] = {
+        {true, false, {"201 C|"}, 0, {CRC}},
+        {false, false, {"201 C|"}, 0, {CRC}},
+        {false, true, {"201 C|"}, 0, {MD5}},
+        {true, true, {"201 C|"}, 0, {MD5}},
+        {true, false, {"201 C|x-ms-content-crc64: vo7q9sPVKY0=|"}, 0, {CRC}},
+        {true, false, {NO_CRC, "201 C|"}, 0, {CRC, MD5}},
+        {true, false, {NO_CRC, "400 B|x-ms-error-code: InvalidOperation|", "201 C|"}, 0, {CRC, MD5, MD5}},
+        {true, false, {"400 B|x-ms-error-code: Crc64Mismatch|", "201 C|"}, 0, {CRC, CRC}},
+        {false, true, {"400 B|x-ms-error-code: Md5Mismatch|", "201 C|"}, 0, {MD5, MD5}},
+        {true, false, {"201 C|x-ms-content-crc64: AAAAAAAAAAA=|", "201 C|"}, 0, {CRC, CRC}},
+        {false, true, {"201 C|Content-MD5: 1B2M2Y8AsgTpgAmY7PhCfg==|", "201 C|"}, 0, {MD5, MD5}},
+        {true,
+         false,
+         {"400 B|x-ms-error-code: Crc64Mismatch|", "201 C|x-ms-content-crc64: nonsense|",
+          "400 B|x-ms-error-code: Crc64Mismatch|"},
+         -ACT_FAIL,
+         {CRC, CRC, CRC}},
+    };
+    const uint64_t crc64 = 0x8d29d5c3f6ea8ebe;
+
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT(rows); i++) {
+        struct store_call call = call_of(i % 2 ? STORE_PUT : STORE_BLOCK, "k");
+        size_t row = i / 2, n = 0;
+        struct store_sums sums = {0};
+        call.data = "hello world";
+        call.len = 11;
+        call.crc64 = rows[row].crc64 ? &crc64 : NULL;
+        call.md5 = rows[row].md5 ? "XrY7u+Ae7tCTyyK7j1rNww==" : NULL;
+        call.sums = i % 4 < 2 ? &sums : NULL;
+        while (n < COUNT(rows[row].answers) && rows[row].answers[n])
+            n++;
+        int rc = run_with(NULL, &call, rows[row].answers, n);
+        if (rc != rows[row].rc)
+            fail_msg("row %zu: %d %s", row, rc, err.text);
+        if (rc)
+            assert_has(err.text, "did not arrive as it was sent, 3 times");
+        if (call.sums)
+            assert_int_equal(sums.crc64, rc ? 0 : crc64);
+        for (size_t r = 0; r < n; r++) {
+            const char *piece = rows[row].pieces[r];
+            assert_has(server.requests[r], piece);
+            assert_has_not(server.requests[r], strstr(piece, "crc64") ? "\r\nContent-MD5:" : "-crc64:");
+        }
+        store_call_release(&call);
+        forget_requests();
+    }
+}
+
+/* What the service turned out not to know is not tried again; its lists of blocks carry a checksum, too. */
+static void test_no_crc64(void **state)
+{
+    static const char *const answers[] = {NO_CRC, "201 C|", "201 C|", "201 C|ETag: 1|"};
+    struct store_call block = call_of(STORE_BLOCK, "k"), commit = call_of(STORE_COMMIT, "k");
+    const uint64_t crc64 = 0x8d29d5c3f6ea8ebe;
+
+    (void)state;
+    start_server(answers, COUNT(answers));
+    struct store *store = open_store(NULL);
+    block.data = "hello world";
+    block.len = 11;
+    assert_ok(store_do(store, &block, &err), err);
+    assert_ok(store_do(store, &block, &err), err);
+    commit.n_blocks = 1;
+    commit.attr.crc64 = &crc64;
+    assert_ok(store_do(store, &commit, &err), err);
+    store_free(store);
+    stop_server();
+    assert_has(server.requests[2], MD5);
+    assert_has(server.requests[3], "\r\nContent-MD5: ");
+    assert_has(server.requests[3], "\r\nx-ms-meta-act_crc64: 8d29d5c3f6ea8ebe\r\n");
+    store_call_release(&block);
+    store_call_release(&commit);
+    forget_requests();
+}
+
+/* ---- blocks */
+
+#define BLOCK(name, size) "<Block><Name>" name "</Name><Size>" size "</Size></Block>"
+#define BLOCKS(committed, uncommitted)                                                                       \
+    "200 OK|\n<?xml version=\"1.0\"?><BlockList><CommittedBlocks>" committed                                 \
+    "</CommittedBlocks><UncommittedBlocks>" uncommitted "</UncommittedBlocks></BlockList>"
+#define ID(last) "AAECAwQFBgcICQoLDA0ODwAAAA" last /* upload 000102..0f, blocks 0 and on: A=, E=, I= */
+
+static void test_blocks(void **state)
+{
+    static const struct {
+        const char *answer, *error; /* of what is found: index, size, committed */
+        size_t n;
+        uint64_t found[3][3];
+    } rows[] = {
+        {BLOCKS("", ""), NULL, 0, {{0}}},
+        {BLOCKS(BLOCK(ID("A="), "5") BLOCK(ID("I="), "7"), BLOCK(ID("E="), "8589934592")),
+         NULL,
+         3,
+         {{0, 5, 1}, {2, 7, 1}, {1, 8589934592, 0}}},
+        {BLOCKS(BLOCK("MDA=", "5"), BLOCK("?", "5") BLOCK(ID("A="), "0")), NULL, 1, {{0, 0, 0}}},
+        {"200 OK|\n<BlockList />", NULL, 0, {{0}}},
+        {"404 N|x-ms-error-code: BlobNotFound|", NULL, 0, {{0}}},
+        {"404 N|x-ms-error-code: ContainerNotFound|", "ContainerNotFound", 0, {{0}}},
+        {"200 OK|\n<html/>", "not a block list", 0, {{0}}},
+        {"200 OK|\n<BlockList><CommittedBlocks>", "unusable answer", 0, {{0}}},
+        {BLOCKS("", BLOCK(ID("A="), "x")), "the size 'x'", 0, {{0}}},
+        {BLOCKS(BLOCK(ID("A="), "1"), "<Block><Name>" ID("A=") "</Name></Block>"),
+         "without a size",
+         0,
+         {{0}}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_call call = call_of(STORE_BLOCKS, "k");
+        for (size_t b = 0; b < 16; b++)
+            call.upload_id.bytes[b] = (uint8_t)b;
+        int rc = RUN(&call, rows[i].answer);
+        assert_int_equal(rc != 0, rows[i].error != NULL);
+        if (rc)
+            assert_has(err.text, rows[i].error);
+        assert_int_equal(call.n_found, rows[i].n);
+        for (size_t b = 0; b < rows[i].n; b++) {
+            assert_int_equal(store_block_index(&call.upload_id, &call.found[b]), rows[i].found[b][0]);
+            assert_int_equal(call.found[b].len, rows[i].found[b][1]);
+            assert_int_equal(call.found[b].committed, rows[i].found[b][2]);
+        }
+        assert_has(server.requests[0], "GET /acct/cont/k?comp=blocklist&blocklisttype=all HTTP");
+        store_call_release(&call);
+        forget_requests();
+    }
+}
+
+/* ---- many deletes */
+
+#define PART(id, status, more)                                                                               \
+    "--answer\r\nContent-Type: application/http\r\nContent-ID: " id "\r\n\r\nHTTP/1.1 " status "\r\n" more   \
+    "x-ms-request-id: 7\r\n\r\n"
+#define BATCH(parts) "202 Accepted|Content-Type: multipart/mixed; boundary=answer|\n" parts "--answer--"
+#define CODE(code)   "x-ms-error-code: " code "\r\n"
+
+static void test_delete_many(void **state)
+{
+#define GONE "HTTP 404 BlobNotFound (request id 7)"
+    static const struct {
+        const char *answers[4];
+        int rc[3];
+        const char *error; /* of the second */
+    } rows[] = {
+        {{BATCH(PART("0", "202 A", "") PART("1", "202 A", "") PART("2", "202 A", ""))}, {0, 0, 0}, NULL},
+        {{BATCH(PART("2", "202 A", "") PART("0", "202 A", "") PART("1", "404 N", CODE("BlobNotFound")))},
+         {0, -ACT_NOT_FOUND, 0},
+         "cannot delete 'cont/b': " GONE},
+        {{BATCH(PART("0", "202 A", "") PART("1", "412 P", CODE("ConditionNotMet")) PART("2", "202 A", ""))},
+         {0, -ACT_TEMPORARY, 0},
+         "HTTP 412 ConditionNotMet (request id 7); it has changed"},
+        /* busy parts again, and only those; what is gone then was deleted by us */
+        {{BATCH(PART("0", "202 A", "") PART("1", "503 B", CODE("ServerBusy")) PART("2", "500 E", "")),
+          BATCH(PART("1", "404 N", CODE("BlobNotFound")) PART("0", "202 A", ""))},
+         {0, 0, 0},
+         NULL},
+        /* a first try that may have succeeded */
+        {{NULL, BATCH(PART("0", "404 N", CODE("BlobNotFound")) PART("1", "202 A", "")
+                          PART("2", "404 N", CODE("ContainerNotFound")))},
+         {0, 0, -ACT_NOT_FOUND},
+         NULL},
+        /* no batches: one by one */
+        {{"501 N|", "202 A|", "404 N|x-ms-error-code: BlobNotFound|", "202 A|"},
+         {0, -ACT_NOT_FOUND, 0},
+         "cannot delete 'cont/b': HTTP 404 BlobNotFound"},
+        {{"403 F|x-ms-error-code: AuthorizationPermissionMismatch|", "202 A|", "202 A|", "202 A|"},
+         {0, 0, 0},
+         NULL},
+        {{"202 A|Content-Type: multipart/mixed; boundary=answer|\n--answer\r\n\r\nHTTP/1.1 400 B\r\n\r\n--answer--",
+          "202 A|", "202 A|", "202 A|"},
+         {0, 0, 0},
+         NULL},
+        {{BATCH(PART("0", "202 A", "") PART("0", "202 A", "") PART("2", "202 A", "")), "202 A|", "202 A|",
+          "202 A|"},
+         {0, 0, 0},
+         NULL},
+        {{"202 A|", "202 A|", "202 A|", "202 A|"}, {0, 0, 0}, NULL},
+        {{"500 E|", "202 A|", "202 A|", "202 A|"}, {0, 0, 0}, NULL},
+        /* the same for all */
+        {{"403 F|x-ms-error-code: AuthenticationFailed|"},
+         {-ACT_DENIED, -ACT_DENIED, -ACT_DENIED},
+         "cannot delete 'cont/b': HTTP 403 AuthenticationFailed"},
+        {{NULL, NULL, NULL}, {-ACT_TEMPORARY, -ACT_TEMPORARY, -ACT_TEMPORARY}, "cannot delete 'cont/b': "},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_deletion deletions[] = {
+            {.key = "a b"}, {.key = "b", .if_match = "\"0x1\""}, {.key = "c"}};
+        struct store_call call = call_of(STORE_DELETE_MANY, "");
+        size_t n = COUNT(rows[i].answers);
+        call.deletions = deletions;
+        call.n_deletions = COUNT(deletions);
+        while (n && !rows[i].answers[n - 1])
+            n--;
+        assert_ok(run_with(NULL, &call, rows[i].answers, n ? n : 3), err);
+        for (size_t d = 0; d < COUNT(deletions); d++)
+            if (deletions[d].rc != rows[i].rc[d])
+                fail_msg("row %zu, %zu: %d %s", i, d, deletions[d].rc, deletions[d].error.text);
+        if (rows[i].error)
+            assert_has(deletions[1].error.text, rows[i].error);
+        assert_has(server.requests[0], "POST /acct/cont?restype=container&comp=batch HTTP");
+        store_call_release(&call);
+        if (i == 0) {
+            assert_has(server.requests[0],
+                       "Content-ID: 0\r\n\r\nDELETE /acct/cont/a%20b HTTP/1.1\r\nx-ms-date: ");
+            assert_has(server.requests[0], "\r\nIf-Match: \"0x1\"\r\n");
+            assert_has_not(strstr(server.requests[0], "\r\n\r\n"), "x-ms-version");
+        } else if (i == 3) {
+            assert_has(server.requests[1], "DELETE /acct/cont/b HTTP");
+            assert_has(server.requests[1], "DELETE /acct/cont/c HTTP");
+            assert_has_not(server.requests[1], "DELETE /acct/cont/a");
+        }
+        forget_requests();
+    }
+}
+
+/* Folder markers have two names and are looked for; a SAS goes with every part. */
+static void test_delete_many_folders(void **state)
+{
+    static const char *const answers[] = {BATCH(PART("0", "202 A", "")),
+                                          "200 OK|Content-Length: 0|x-ms-meta-hdi_isfolder: true|", "202 A|"};
+    struct store_deletion deletions[] = {{.key = "f/"}, {.key = "x"}};
+    struct store_call call = call_of(STORE_DELETE_MANY, "");
+
+    (void)state;
+    call.deletions = deletions;
+    call.n_deletions = COUNT(deletions);
+    assert_ok(run_with("sv=1&sig=geheim", &call, answers, COUNT(answers)), err);
+    assert_int_equal(deletions[0].rc, 0);
+    assert_int_equal(deletions[1].rc, 0);
+    assert_has(server.requests[0], "\r\n\r\nDELETE /acct/cont/x?sv=1&sig=geheim HTTP/1.1\r\n");
+    assert_has(server.requests[2], "DELETE /acct/cont/f?sv=1&sig=geheim HTTP");
+    store_call_release(&call);
+    forget_requests();
+}
+
 /* A conditional write whose first try was cut off. */
 static void test_ambiguous(void **state)
 {
@@ -882,6 +1134,11 @@ int main(void)
         cmocka_unit_test(test_list_pages),
         cmocka_unit_test(test_list_request),
         cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_checksums),
+        cmocka_unit_test(test_no_crc64),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_delete_many),
+        cmocka_unit_test(test_delete_many_folders),
         cmocka_unit_test(test_ambiguous),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_busy),
