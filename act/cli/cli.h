@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "filter/filter.h"
 #include "flow/flow.h"
 
 /* Everything an option can set. Which verbs take which is said in commands.c. */
@@ -27,8 +28,12 @@ struct cli_options {
     bool follow, no_container, recursive;
     int64_t rank, tail; /* -1: not given */
     char *log_name;
-    int64_t timeout_s, expires_s; /* 0: not given */
-    char *ignored;                /* options of the original that have no meaning any more */
+    int64_t timeout_s, expires_s;        /* 0: not given */
+    int64_t transfers, max_delete;       /* -1: not given */
+    uint64_t memory, part_size, bwlimit; /* 0: not given */
+    bool checksum, md5, delete_extra;
+    struct act_strv includes, excludes, filter_files;
+    char *ignored; /* options of the original that have no meaning any more */
     bool legacy;
 };
 
@@ -38,6 +43,7 @@ struct cli {
     struct act_strv words; /* what stands behind the verb and its options */
     struct flow flow;
     bool flow_is_open;
+    struct filter *filter; /* of cli_transfer_options() */
 };
 
 enum cli_complete { CLI_NOTHING, CLI_RUNS, CLI_PATHS, CLI_COMMAND, CLI_VERBS };
@@ -63,7 +69,7 @@ struct cli_command {
 extern const struct cli_command cli_commands[]; /* ends with a row without a name */
 const struct cli_command *cli_find_command(const char *name);
 
-enum cli_type { CLI_FLAG, CLI_STRING, CLI_STRINGS, CLI_INT, CLI_DURATION };
+enum cli_type { CLI_FLAG, CLI_STRING, CLI_STRINGS, CLI_INT, CLI_DURATION, CLI_SIZE };
 
 struct cli_option {
     const char *short_name; /* "-n", "-rt"; NULL: none */
@@ -106,25 +112,81 @@ void cli_sanitize(char *text, size_t len);
 /* Writes to stdout, sanitized when that is a terminal. As flow_sink.write. */
 int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *err);
 int cli_print_json(json_t *value, struct act_error *err) ACT_NODISCARD; /* takes the reference */
+void cli_print_json_line(json_t *value);                                /* likewise; compact, on one line */
+const char *cli_kind(enum store_kind kind);                             /* "file", "symlink", "folder" */
 json_t *cli_run_json(const struct flow_run *run);
 void cli_print_runs(const struct flow_runs *runs);
 void cli_print_run(const struct flow_run *run);
+/* A name from outside for a line of text: control characters become '?'. New string. */
+char *cli_name(const char *name);
 /* Asks on the terminal; without one an error that names -y. */
 int cli_confirm(const struct cli *cli, const char *question, struct act_error *err) ACT_NODISCARD;
 /* Set by SIGINT and SIGTERM once cli_catch_signals() was called. */
 extern volatile sig_atomic_t cli_interrupted;
 void cli_catch_signals(void);
 
-/* progress.c: one line on a terminal, a plain line every 30 s elsewhere. */
+/* ---- several paths: one that fails does not keep the others from being tried */
+
+struct cli_outcome {
+    struct act_error *failed;
+    size_t n_failed, n;
+};
+/* Takes what came of one path. */
+void cli_outcome_add(struct cli_outcome *outcome, int rc, const struct act_error *err);
+/* Prints all errors but the last, which is returned in err. 0 when nothing failed; the first error's code when
+ * everything did; else -ACT_PARTIAL. */
+int cli_outcome_end(struct cli_outcome *outcome, struct act_error *err) ACT_NODISCARD;
+
+/* ---- progress.c: one line on a terminal, a plain line every 30 s elsewhere */
+
+enum { CLI_RATE_SAMPLES = 13 }; /* one a second: the rate is that of the last twelve */
+
+/* What passed lately. Bytes that were there already, from an interrupted transfer, do not count. */
+struct cli_rate {
+    struct cli_sample {
+        int64_t ms;
+        uint64_t bytes, objects;
+    } v[CLI_RATE_SAMPLES], last;
+    size_t n;
+};
+/* Call it as often as the numbers change; ms is any monotonic clock. */
+void cli_rate_add(struct cli_rate *rate, int64_t ms, const struct transfer_progress *now);
+/* Bytes per second; negative while it is too early to tell. */
+double cli_rate_bytes(const struct cli_rate *rate);
+/* How long the rest takes; -1 when nobody can know: listing goes on, it is too early, nothing moves. */
+int64_t cli_rate_left_s(const struct cli_rate *rate, const struct transfer_progress *now);
+/* "uploading 12/40 objects, 3.4 MiB/8.0 MiB, 1.2 MiB/s, 4s left", cut at width columns (0: not). */
+void cli_progress_line(const char *verb, const struct cli_rate *rate, const struct transfer_progress *now,
+                       size_t width, struct act_buf *out);
+
 struct cli_progress {
-    const char *verb; /* "uploading" */
+    const char *verb;                /* "uploading" */
+    struct transfer_progress before; /* of paths that are done; counted in what is shown */
+    struct cli_rate rate;
     int64_t started_ms, last_plain_ms;
     bool terminal, shown;
 };
+/* Sets progress and arg of the options; SIGINT and SIGTERM from now on end the program, which says that the same
+ * command goes on where it stopped. */
 void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet,
                         struct transfer_options *options);
+/* Takes the line away, so that something else can be written. */
+void cli_progress_clear(struct cli_progress *p);
 /* Clears the line and prints the summary, and the failures. */
 void cli_progress_end(struct cli_progress *p, const char *done_verb, const struct transfer_report *report);
+double cli_progress_seconds(const struct cli_progress *p); /* since the start */
+struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
+                                          const struct transfer_progress *b);
+
+/* ---- transfer.c: what the verbs that move data have in common */
+
+/* What the options of the command line say of a transfer; the filter is cli's. Sizes that cannot be, and patterns:
+ * -ACT_USAGE. */
+int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct act_error *err) ACT_NODISCARD;
+/* Names the patterns that matched nothing. */
+void cli_warn_idle_patterns(const struct cli *cli);
+/* Adds the report of one path to that of all of them, and releases it. */
+void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part);
 
 int cmd_abort(struct cli *cli, struct act_error *err);
 int cmd_complete(struct cli *cli, struct act_error *err);

@@ -1,30 +1,160 @@
-#include "cli/cli.h"
+/* cmd_upload.c - upload and download. */
+#include <string.h>
 
-static void print_plan(void *arg, const struct transfer_step *step)
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "codec/json.h"
+
+typedef unsigned long long count_t; /* for printf */
+
+struct job {
+    struct cli_progress progress; /* first: it is what the callbacks get */
+    struct cli *cli;
+    struct flow *from; /* the other cluster's; NULL: none */
+    bool up;
+    struct transfer_options options;
+    const char *path; /* under way */
+    struct flow_data io;
+    struct transfer_report sum;
+    uint64_t to_delete; /* steps of a dry run */
+    struct cli_outcome outcome;
+};
+
+static const char *const actions[] = {[TRANSFER_COPY] = "copy", [TRANSFER_DELETE] = "delete"};
+
+/* ---- callbacks */
+
+static void print_step(void *arg, const struct transfer_step *step)
 {
-    (void)arg;
-    printf("%s -> %s\n", step->entry->key, step->to_key);
+    struct job *job = arg;
+    ACT_AUTOFREE char *path = flow_step_path(&job->io, step);
+    char size[ACT_UNIT_TEXT];
+
+    job->to_delete += step->action == TRANSFER_DELETE;
+    if (job->cli->options.json) {
+        cli_print_json_line(json_pack("{s:i,s:s,s:I,s:o,s:s}", "version", 1, "action", actions[step->action],
+                                      "size", (json_int_t)step->entry->size, "path",
+                                      codec_json_bytes_new(path), "reason", step->reason));
+        return;
+    }
+    ACT_AUTOFREE char *name = cli_name(path);
+    act_size_to_text(step->entry->size, size);
+    printf("%-6s %10s  %s  (%s)\n", actions[step->action], size, name, step->reason);
 }
 
-/* One path, in either direction. */
-static int transfer(struct cli *cli, struct flow *from, const char *path, bool up, struct act_error *err)
+static int ask(void *arg, uint64_t objects, uint64_t bytes, struct act_error *err)
 {
-    struct flow_data io = {.options = {.dry_run = cli->options.dry_run}};
-    struct cli_progress progress;
-    int rc;
+    struct job *job = arg;
+    char size[ACT_UNIT_TEXT];
 
-    cli_progress_start(&progress, up ? "uploading" : "downloading", cli->options.quiet, &io.options);
-    if (io.options.dry_run)
-        io.options.plan = print_plan;
-    rc = up ? flow_upload(&cli->flow, from, path, &io, err) : flow_download(&cli->flow, path, &io, err);
-    const struct transfer_progress *t = &io.report.total;
-    if (rc == 0 || t->done_objects + t->same_objects + t->failed_objects > 1)
-        cli_progress_end(&progress,
-                         io.options.dry_run ? "would move"
-                         : up               ? "uploaded"
-                                            : "downloaded",
-                         &io.report);
-    transfer_report_release(&io.report);
+    cli_progress_clear(&job->progress);
+    act_size_to_text(bytes, size);
+    ACT_AUTOFREE char *question = act_sprintf(
+        "Delete %llu object%s, %s, %s '%s'?", (count_t)objects, objects == 1 ? "" : "s", size,
+        job->up ? "from the store: what is not in" : "here: what the store has not in", job->path);
+    return cli_confirm(job->cli, question, err);
+}
+
+/* ---- at the end */
+
+static json_t *failures_json(const struct transfer_report *report)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < report->n_failures; i++)
+        json_array_append_new(list,
+                              json_pack("{s:o,s:I}", "text", codec_json_bytes_new(report->failures[i].text),
+                                        "count", (json_int_t)report->failures[i].n));
+    return list;
+}
+
+static json_t *errors_json(const struct cli_outcome *outcome)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < outcome->n_failed; i++)
+        json_array_append_new(list,
+                              json_pack("{s:o,s:i}", "text", codec_json_bytes_new(outcome->failed[i].text),
+                                        "status", outcome->failed[i].code));
+    return list;
+}
+
+static void print_summary_json(const struct job *job)
+{
+    const struct transfer_progress *t = &job->sum.total;
+    bool dry = job->options.dry_run;
+
+    cli_print_json_line(json_pack(
+        "{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:o,s:o}", "version", 1, "summary", job->cli->command->name,
+        "dry_run", dry, "objects", (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
+        (json_int_t)(dry ? t->found_bytes : t->done_bytes), "resumed_bytes", (json_int_t)t->resumed_bytes,
+        "same", (json_int_t)t->same_objects, "deleted",
+        (json_int_t)(dry ? job->to_delete : t->deleted_objects), "failed", (json_int_t)t->failed_objects,
+        "seconds", cli_progress_seconds(&job->progress), "failures", failures_json(&job->sum), "errors",
+        errors_json(&job->outcome)));
+}
+
+static void print_plan_summary(const struct job *job)
+{
+    const struct transfer_progress *t = &job->sum.total;
+    char size[ACT_UNIT_TEXT];
+
+    act_size_to_text(t->found_bytes, size);
+    act_note("would %s %llu object%s, %s; %llu already the same; %llu to delete", job->cli->command->name,
+             (count_t)t->found_objects, t->found_objects == 1 ? "" : "s", size, (count_t)t->same_objects,
+             (count_t)job->to_delete);
+}
+
+static void print_summary(struct job *job)
+{
+    const struct transfer_progress *t = &job->sum.total;
+    bool only_an_error = job->outcome.n_failed == job->outcome.n &&
+                         t->done_objects + t->same_objects + t->deleted_objects + t->failed_objects <= 1;
+
+    cli_progress_clear(&job->progress);
+    if (job->cli->options.json)
+        print_summary_json(job);
+    else if (only_an_error)
+        return;
+    else if (job->options.dry_run)
+        print_plan_summary(job);
+    else
+        cli_progress_end(&job->progress, job->up ? "uploaded" : "downloaded", &job->sum);
+}
+
+/* ---- all of it */
+
+static void transfer(struct job *job, const char *path)
+{
+    struct flow *to = &job->cli->flow;
+    struct act_error err = {0};
+
+    job->path = path;
+    job->io = (struct flow_data){.options = job->options};
+    int rc =
+        job->up ? flow_upload(to, job->from, path, &job->io, &err) : flow_download(to, path, &job->io, &err);
+    cli_outcome_add(&job->outcome, rc, &err);
+    cli_progress_add(&job->progress, &job->sum, &job->io.report);
+}
+
+static int transfer_all(struct cli *cli, struct flow *from, bool up, struct act_error *err)
+{
+    struct job job = {.cli = cli, .from = from, .up = up};
+    int rc = cli_transfer_options(cli, &job.options, err);
+
+    if (rc < 0)
+        return rc;
+    cli_progress_start(&job.progress, up ? "uploading" : "downloading",
+                       cli->options.quiet || cli->options.dry_run, &job.options);
+    job.options.confirm = ask;
+    job.options.plan = job.options.dry_run ? print_step : NULL;
+    for (size_t i = 0; i < cli->words.n; i++)
+        transfer(&job, cli->words.v[i]);
+    print_summary(&job);
+    cli_warn_idle_patterns(cli);
+    rc = cli_outcome_end(&job.outcome, err);
+    transfer_report_release(&job.sum);
     return rc;
 }
 
@@ -34,20 +164,13 @@ int cmd_upload(struct cli *cli, struct act_error *err)
     bool elsewhere = cli->options.from_cluster != NULL;
     int rc = elsewhere ? cli_open_flow(cli, cli->options.from_cluster, NULL, &from, err) : 0;
 
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < cli->words.n && rc == 0; i++)
-        rc = transfer(cli, elsewhere ? &from : NULL, cli->words.v[i], true, err);
-    if (elsewhere)
-        flow_close(&from);
+    if (rc == 0)
+        rc = transfer_all(cli, elsewhere ? &from : NULL, true, err);
+    flow_close(&from);
     return rc;
 }
 
 int cmd_download(struct cli *cli, struct act_error *err)
 {
-    int rc = 0;
-
-    for (size_t i = 0; i < cli->words.n && rc == 0; i++)
-        rc = transfer(cli, NULL, cli->words.v[i], false, err);
-    return rc;
+    return transfer_all(cli, NULL, false, err);
 }

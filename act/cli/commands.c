@@ -5,6 +5,9 @@
 
 #define ANY (-1)
 
+#define TRANSFER_OPTIONS                                                                                     \
+    "dry-run delete max-delete yes include exclude filter-from checksum json transfers bwlimit memory part-size"
+
 const struct cli_command cli_commands[] = {
     {.name = "init",
      .aliases = "initc, initi, initic",
@@ -148,10 +151,14 @@ const struct cli_command cli_commands[] = {
      .examples = "a u data/voc20                   a file or a folder: found out\n"
                  "a -c eu u data/voc20             to the store of cluster eu\n"
                  "a -c eu -f we u data/voc20       from the store of we to that of eu\n"
-                 "a u --dry-run data\n",
+                 "a u --dry-run --delete data      what would be copied and deleted, and why\n"
+                 "a u --exclude '*.tmp' --exclude '/cache/' data\n",
      .details =
-         "What is the same already (size and modification time) is not moved again. Nothing is deleted.",
-     .options = "dry-run",
+         "What is the same already (size and modification time) is not moved again. Interrupted, the same\n"
+         "command goes on where it stopped. Nothing is deleted without --delete, which counts and asks first.\n"
+         "Several paths: one that fails does not keep the others from being tried; the exit status is then 8.\n"
+         "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.",
+     .options = TRANSFER_OPTIONS " md5",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -160,9 +167,18 @@ const struct cli_command cli_commands[] = {
      .aliases = "d",
      .synopsis = "PATH...",
      .summary = "from the cluster's store to the mapped local folder",
-     .examples = "a d output/model.npz\na d data/coco\na -c eu d output\n",
-     .details = "Each file is verified, written beside its target and renamed into place.",
-     .options = "dry-run",
+     .examples = "a d output/model.npz\n"
+                 "a d data/coco\n"
+                 "a -c eu d output\n"
+                 "a d --include '*.npz' --bwlimit 20M output\n"
+                 "a d --delete data/coco           the local folder becomes what the store has\n",
+     .details =
+         "Each file is verified, written beside its target and renamed into place. What is the same already\n"
+         "(size and modification time) is not moved again. Interrupted, the same command goes on where it\n"
+         "stopped. Nothing is deleted without --delete, which counts and asks first. Several paths: one that\n"
+         "fails does not keep the others from being tried; the exit status is then 8.\n"
+         "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.",
+     .options = TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,

@@ -13,6 +13,16 @@ static void push_override(struct config_override *list, size_t *n, const char *k
         list[(*n)++] = (struct config_override){.key = key, .value = value, .flag = flag};
 }
 
+enum { MAX_TRANSFERS = 500 };
+
+static int check_transfers(const struct cli_options *o, struct act_error *err)
+{
+    if (o->transfers >= -1 && o->transfers != 0 && o->transfers <= MAX_TRANSFERS)
+        return 0;
+    return act_error_set(err, ACT_USAGE, "--transfers takes a number from 1 to %d, not %lld", MAX_TRANSFERS,
+                         (long long)o->transfers);
+}
+
 int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow,
                   struct act_error *err)
 {
@@ -29,7 +39,14 @@ int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, s
                                      .params = (const char *const *)o->params.v,
                                      .overrides = overrides,
                                      .n_overrides = n};
-    return flow_open(&request, flow, err);
+    int rc = check_transfers(o, err);
+    if (rc == 0)
+        rc = flow_open(&request, flow, err);
+    if (rc == 0) {
+        flow->network.max_transfers = o->transfers > 0 ? (int)o->transfers : 0;
+        flow->network.bwlimit = o->bwlimit;
+    }
+    return rc;
 }
 
 int cli_open(struct cli *cli, struct act_error *err)
@@ -73,6 +90,30 @@ static int dispatch(int argc, char **argv, struct cli *cli, struct act_error *er
         return 0;
     }
     return run_command(cli, err);
+}
+
+void cli_outcome_add(struct cli_outcome *o, int rc, const struct act_error *err)
+{
+    o->n++;
+    if (rc >= 0)
+        return;
+    o->failed = act_realloc(o->failed, (o->n_failed + 1) * sizeof(*o->failed));
+    o->failed[o->n_failed++] = *err;
+}
+
+int cli_outcome_end(struct cli_outcome *o, struct act_error *err)
+{
+    int rc = 0;
+
+    if (o->n_failed > 0) {
+        rc = o->n_failed == o->n ? -(int)o->failed[0].code : -ACT_PARTIAL;
+        for (size_t i = 0; i + 1 < o->n_failed; i++)
+            fprintf(stderr, "act: %s\n", o->failed[i].text);
+        *err = o->failed[o->n_failed - 1];
+    }
+    free(o->failed);
+    *o = (struct cli_outcome){0};
+    return rc;
 }
 
 /* Results that did not arrive are a failure too, as with a full disk behind a redirection. */

@@ -25,6 +25,23 @@ const struct cli_option cli_option_table[] = {
     {NULL, "json", CLI_FLAG, AT(json), NULL, "machine-readable output", false},
     {"-y", "yes", CLI_FLAG, AT(yes), NULL, "do not ask", false},
     {NULL, "max", CLI_INT, AT(max), "N", "at most N runs (default 30; 0: all)", false},
+    {NULL, "delete", CLI_FLAG, AT(delete_extra), NULL, "delete at the destination what the source has not",
+     false},
+    {NULL, "max-delete", CLI_INT, AT(max_delete), "N", "with --delete: change nothing if it were more than N",
+     false},
+    {NULL, "include", CLI_STRINGS, AT(includes), "PATTERN",
+     "only what matches (gitignore syntax; repeatable)", false},
+    {NULL, "exclude", CLI_STRINGS, AT(excludes), "PATTERN", "not what matches (gitignore syntax; repeatable)",
+     false},
+    {NULL, "filter-from", CLI_STRINGS, AT(filter_files), "FILE", "exclude what this gitignore file says",
+     false},
+    {NULL, "checksum", CLI_FLAG, AT(checksum), NULL, "compare the content, not size and time", false},
+    {NULL, "md5", CLI_FLAG, AT(md5), NULL, "store the MD5 of large files too, for other tools", false},
+    {NULL, "transfers", CLI_INT, AT(transfers), "N", "at most N requests at once, 1 to 500", false},
+    {NULL, "bwlimit", CLI_SIZE, AT(bwlimit), "RATE", "at most this many bytes a second: 500k, 10M", false},
+    {NULL, "memory", CLI_SIZE, AT(memory), "SIZE", "for parts under way (default 64M)", false},
+    {NULL, "part-size", CLI_SIZE, AT(part_size), "SIZE", "large files go in parts of this size (default 8M)",
+     false},
 
     {"-c", "cluster", CLI_STRING, AT(cluster), "NAME", "use aux_data/aml/NAME.yaml", true},
     {"-n", "num-gpu", CLI_INT, AT(num_gpu), "N", "GPUs, or processes where there are none", true},
@@ -55,7 +72,8 @@ const struct cli_option cli_option_table[] = {
 
 void cli_options_init(struct cli_options *o)
 {
-    *o = (struct cli_options){.num_gpu = -1, .max = -1, .rank = -1, .tail = -1};
+    *o = (struct cli_options){
+        .num_gpu = -1, .max = -1, .rank = -1, .tail = -1, .transfers = -1, .max_delete = -1};
 }
 
 bool cli_takes(const struct cli_command *command, const struct cli_option *option)
@@ -117,6 +135,7 @@ static int store_value(const struct cli_option *o, const char *word, const char 
 {
     void *at = (char *)options + o->offset;
     int64_t number;
+    uint64_t size;
 
     switch (o->type) {
     case CLI_FLAG:
@@ -140,8 +159,34 @@ static int store_value(const struct cli_option *o, const char *word, const char 
                                  word, value);
         *(int64_t *)at = number;
         return 0;
+    case CLI_SIZE:
+        if (!act_size_from_text(value, &size) || size == 0)
+            return act_error_set(err, ACT_USAGE, "%s takes a size such as 500k, 64M or 1G, not '%s'", word,
+                                 value);
+        *(uint64_t *)at = size;
+        return 0;
     }
     return 0;
+}
+
+/* Options that the environment may set as well; the command line wins. */
+static const struct {
+    const char *option, *variable;
+} twins[] = {{"bwlimit", "ACT_BWLIMIT"}, {"memory", "ACT_MEMORY"}};
+
+static int take_environment(struct cli *cli, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof(twins) / sizeof(twins[0]) && rc == 0; i++) {
+        const char *value = getenv(twins[i].variable);
+        const struct cli_option *o = cli_option_table;
+        while (strcmp(o->long_name, twins[i].option) != 0)
+            o++;
+        if (value && *value && cli_takes(cli->command, o))
+            rc = store_value(o, twins[i].variable, value, &cli->options, err);
+    }
+    return rc;
 }
 
 static int unknown_option(const struct cli_command *command, const char *word, struct act_error *err)
@@ -235,6 +280,7 @@ int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err)
                 return unknown_verb(word, err);
             p.next++;
             only_words = strcmp(cli->command->name, "__complete") == 0;
+            rc = take_environment(cli, err);
         } else {
             only_words = only_words || cli->command->takes_command;
             act_strv_push(&cli->words, word);
@@ -253,10 +299,12 @@ void cli_release(struct cli *cli)
         if (row->type == CLI_STRING) {
             free(*(char **)at);
             *(char **)at = NULL;
+        } else if (row->type == CLI_STRINGS) {
+            act_strv_release(at);
         }
     }
-    act_strv_release(&o->params);
     act_strv_release(&cli->words);
+    filter_free(cli->filter);
     if (cli->flow_is_open)
         flow_close(&cli->flow);
 }

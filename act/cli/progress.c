@@ -1,5 +1,6 @@
-/* progress.c - how far a transfer is. */
+/* progress.c - how far a transfer is, and what became of it. */
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -7,38 +8,134 @@
 #include "base/units.h"
 #include "cli/cli.h"
 
-enum { PLAIN_EVERY_MS = 30000 };
+enum {
+    PLAIN_EVERY_MS = 30000,
+    SAMPLE_EVERY_MS = 1000,
+    EARLY_MS = 2000,  /* a rate over less is noise */
+    MANY_OBJECTS = 8, /* fewer in the window say nothing about the next ones */
+    WIDTH = 80,       /* of a terminal that does not say */
+};
 
-/* "12/40 objects, 3.4 MiB/8.0 MiB, 1.2 MiB/s, 4s left" */
-static void describe(const struct cli_progress *p, const struct transfer_progress *now, struct act_buf *out)
+typedef unsigned long long count_t; /* for printf */
+
+static uint64_t less(uint64_t a, uint64_t b)
 {
-    char done[ACT_UNIT_TEXT], found[ACT_UNIT_TEXT], rate[ACT_UNIT_TEXT], left[ACT_UNIT_TEXT];
-    double seconds = (double)(act_now_monotonic_ms() - p->started_ms) / 1000.0;
-    double per_second = seconds > 0 ? (double)now->done_bytes / seconds : 0;
+    return a > b ? a - b : 0;
+}
+
+/* ---- the rate */
+
+void cli_rate_add(struct cli_rate *r, int64_t ms, const struct transfer_progress *now)
+{
+    r->last = (struct cli_sample){
+        .ms = ms, .bytes = less(now->done_bytes, now->resumed_bytes), .objects = now->done_objects};
+    if (r->n > 0 && ms - r->v[r->n - 1].ms < SAMPLE_EVERY_MS)
+        return;
+    if (r->n == CLI_RATE_SAMPLES)
+        memmove(r->v, r->v + 1, --r->n * sizeof(r->v[0]));
+    r->v[r->n++] = r->last;
+}
+
+/* Seconds from the oldest sample; 0 while it is too early. */
+static double window_s(const struct cli_rate *r)
+{
+    int64_t ms = r->n > 0 ? r->last.ms - r->v[0].ms : 0;
+
+    return ms < EARLY_MS ? 0 : (double)ms / 1000;
+}
+
+double cli_rate_bytes(const struct cli_rate *r)
+{
+    double seconds = window_s(r);
+
+    return seconds > 0 ? (double)less(r->last.bytes, r->v[0].bytes) / seconds : -1;
+}
+
+/* Small files are bound by their number, large ones by their bytes: whichever takes longer. */
+int64_t cli_rate_left_s(const struct cli_rate *r, const struct transfer_progress *now)
+{
+    double seconds = window_s(r), bytes = cli_rate_bytes(r), left;
+    uint64_t objects = r->n > 0 ? r->last.objects - r->v[0].objects : 0;
+    uint64_t bytes_to_go = less(now->found_bytes, now->done_bytes);
+
+    if (!now->listing_done || seconds <= 0 || (bytes <= 0 && (bytes_to_go > 0 || objects < MANY_OBJECTS)))
+        return -1;
+    left = bytes_to_go > 0 ? (double)bytes_to_go / bytes : 0;
+    if (objects >= MANY_OBJECTS) {
+        uint64_t to_go = less(now->found_objects, now->done_objects + now->failed_objects);
+        double by_objects = (double)to_go * seconds / (double)objects;
+        left = by_objects > left ? by_objects : left;
+    }
+    return (int64_t)(left + 0.999);
+}
+
+/* ---- the line */
+
+void cli_progress_line(const char *verb, const struct cli_rate *rate, const struct transfer_progress *now,
+                       size_t width, struct act_buf *out)
+{
+    const char *more = now->listing_done ? "" : "+";
+    char done[ACT_UNIT_TEXT], found[ACT_UNIT_TEXT], text[ACT_UNIT_TEXT];
+    int64_t left_s = cli_rate_left_s(rate, now);
 
     act_size_to_text(now->done_bytes, done);
     act_size_to_text(now->found_bytes, found);
-    act_size_to_text((uint64_t)per_second, rate);
-    act_buf_addf(out, "%s %llu/%llu%s objects, %s/%s, %s/s", p->verb, (unsigned long long)now->done_objects,
-                 (unsigned long long)now->found_objects, now->listing_done ? "" : "+", done, found, rate);
-    if (now->listing_done && per_second > 0) {
-        act_duration_to_text((int64_t)((double)(now->found_bytes - now->done_bytes) / per_second), left);
-        act_buf_addf(out, ", %s left", left);
+    act_buf_addf(out, "%s %llu/%llu%s objects, %s/%s%s", verb, (count_t)now->done_objects,
+                 (count_t)now->found_objects, more, done, found, more);
+    if (cli_rate_bytes(rate) >= 0) {
+        act_size_to_text((uint64_t)cli_rate_bytes(rate), text);
+        act_buf_addf(out, ", %s/s", text);
+    }
+    if (left_s >= 0) {
+        act_duration_to_text(left_s, text);
+        act_buf_addf(out, ", %s left", text);
     }
     if (now->failed_objects)
-        act_buf_addf(out, ", %llu failed", (unsigned long long)now->failed_objects);
+        act_buf_addf(out, ", %llu failed", (count_t)now->failed_objects);
+    if (now->deleted_objects)
+        act_buf_addf(out, ", %llu deleted", (count_t)now->deleted_objects);
+    if (now->same_objects)
+        act_buf_addf(out, ", %llu the same", (count_t)now->same_objects);
+    if (width && out->len > width)
+        out->data[out->len = width] = '\0';
 }
 
-static void show(void *arg, const struct transfer_progress *now)
+struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
+                                          const struct transfer_progress *b)
+{
+    return (struct transfer_progress){
+        .found_objects = a->found_objects + b->found_objects,
+        .found_bytes = a->found_bytes + b->found_bytes,
+        .listing_done = b->listing_done,
+        .done_objects = a->done_objects + b->done_objects,
+        .done_bytes = a->done_bytes + b->done_bytes,
+        .resumed_bytes = a->resumed_bytes + b->resumed_bytes,
+        .same_objects = a->same_objects + b->same_objects,
+        .deleted_objects = a->deleted_objects + b->deleted_objects,
+        .failed_objects = a->failed_objects + b->failed_objects,
+    };
+}
+
+/* One column stays free: some terminals go on to the next line when the last is written. */
+static size_t terminal_width(void)
+{
+    struct winsize size;
+
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1U : WIDTH - 1;
+}
+
+static void show(void *arg, const struct transfer_progress *of_path)
 {
     struct cli_progress *p = arg;
+    struct transfer_progress now = cli_progress_sum(&p->before, of_path);
     int64_t ms = act_now_monotonic_ms();
     struct act_buf line = {0};
 
+    cli_rate_add(&p->rate, ms, &now);
     if (!p->terminal && ms - p->last_plain_ms < PLAIN_EVERY_MS)
         return;
     p->last_plain_ms = ms;
-    describe(p, now, &line);
+    cli_progress_line(p->verb, &p->rate, &now, p->terminal ? terminal_width() : 0, &line);
     if (p->terminal)
         fprintf(stderr, "\r%s\033[K", line.data);
     else
@@ -47,43 +144,96 @@ static void show(void *arg, const struct transfer_progress *now)
     act_buf_release(&line);
 }
 
+/* Any moment is a good one to end: what is there is whole, and what is half-way there is found again. */
+static void end_now(int signal)
+{
+    static const char text[] = "\nact: interrupted; the same command goes on where it stopped\n";
+    bool terminal = isatty(STDERR_FILENO);
+
+    if (write(STDERR_FILENO, text + !terminal, sizeof(text) - 1 - !terminal) < 0)
+        _exit(ACT_FAIL);
+    _exit(128 + signal);
+}
+
 void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet,
                         struct transfer_options *options)
 {
+    struct sigaction action = {.sa_handler = end_now};
+
     *p = (struct cli_progress){.verb = verb, .started_ms = act_now_monotonic_ms()};
     p->last_plain_ms = p->started_ms;
     p->terminal = isatty(STDERR_FILENO);
-    if (quiet)
-        return;
-    options->progress = show;
+    cli_rate_add(&p->rate, p->started_ms, &p->before);
+    options->progress = quiet ? NULL : show;
     options->arg = p;
+    sigfillset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+void cli_progress_clear(struct cli_progress *p)
+{
+    if (p->terminal && p->shown)
+        fputs("\r\033[K", stderr);
+    p->shown = false;
+}
+
+double cli_progress_seconds(const struct cli_progress *p)
+{
+    return (double)(act_now_monotonic_ms() - p->started_ms) / 1000;
+}
+
+/* ---- the summary */
+
+static void add_count(struct act_buf *line, uint64_t n, const char *what)
+{
+    if (n > 0)
+        act_buf_addf(line, "; %llu %s", (count_t)n, what);
+}
+
+static void print_summary(const struct cli_progress *p, const char *verb, const struct transfer_progress *t)
+{
+    double seconds = cli_progress_seconds(p);
+    char size[ACT_UNIT_TEXT];
+    struct act_buf line = {0};
+
+    act_size_to_text(t->done_bytes, size);
+    act_buf_addf(&line, "%s %llu object%s, %s in %.1f s", verb, (count_t)t->done_objects,
+                 t->done_objects == 1 ? "" : "s", size, seconds);
+    if (t->done_bytes > t->resumed_bytes && seconds >= 1) {
+        act_size_to_text((uint64_t)((double)(t->done_bytes - t->resumed_bytes) / seconds), size);
+        act_buf_addf(&line, ", %s/s", size);
+    }
+    if (t->resumed_bytes > 0) {
+        act_size_to_text(t->resumed_bytes, size);
+        act_buf_addf(&line, "; %s of it were there from an interrupted transfer", size);
+    }
+    add_count(&line, t->same_objects, "already the same");
+    add_count(&line, t->deleted_objects, "deleted");
+    add_count(&line, t->failed_objects, "failed");
+    act_note("%s", line.data);
+    act_buf_release(&line);
+}
+
+/* A single failure is the error that the program ends with. */
+static void print_failures(const struct transfer_report *report)
+{
+    uint64_t left = report->total.failed_objects;
+
+    if (left <= 1)
+        return;
+    for (size_t i = 0; i < report->n_failures; i++) {
+        const struct transfer_failure *f = &report->failures[i];
+        left -= f->n;
+        act_note(f->n > 1 ? "  %s (and %llu more like it)" : "  %s", f->text, (count_t)f->n - 1);
+    }
+    if (left > 0)
+        act_note("  ... and %llu more", (count_t)left);
 }
 
 void cli_progress_end(struct cli_progress *p, const char *done_verb, const struct transfer_report *report)
 {
-    const struct transfer_progress *t = &report->total;
-    int64_t ms = act_now_monotonic_ms() - p->started_ms;
-    char size[ACT_UNIT_TEXT];
-    struct act_buf line = {0};
-
-    if (p->terminal && p->shown)
-        fputs("\r\033[K", stderr);
-    act_size_to_text(t->done_bytes, size);
-    act_buf_addf(&line, "%s %llu object%s, %s in %lld.%01lld s", done_verb,
-                 (unsigned long long)t->done_objects, t->done_objects == 1 ? "" : "s", size,
-                 (long long)(ms / 1000), (long long)(ms % 1000 / 100));
-    if (t->same_objects)
-        act_buf_addf(&line, "; %llu already the same", (unsigned long long)t->same_objects);
-    if (t->failed_objects)
-        act_buf_addf(&line, "; %llu failed", (unsigned long long)t->failed_objects);
-    act_note("%s", line.data);
-    act_buf_release(&line);
-    uint64_t left = t->failed_objects;
-    for (size_t i = 0; i < report->n_failures && t->failed_objects > 1; i++) {
-        const struct transfer_failure *f = &report->failures[i];
-        left -= f->n;
-        act_note(f->n > 1 ? "  %s (and %llu more like it)" : "  %s", f->text, (unsigned long long)f->n - 1);
-    }
-    if (t->failed_objects > 1 && left > 0)
-        act_note("  ... and %llu more", (unsigned long long)left);
+    cli_progress_clear(p);
+    print_summary(p, done_verb, &report->total);
+    print_failures(report);
 }

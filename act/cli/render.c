@@ -241,6 +241,33 @@ void cli_print_run(const struct flow_run *run)
     print_field("repeats", run->spec.resubmit_of);
 }
 
+void cli_print_json_line(json_t *value)
+{
+    json_dumpf(value, stdout, JSON_COMPACT);
+    putchar('\n');
+    json_decref(value);
+}
+
+const char *cli_kind(enum store_kind kind)
+{
+    static const char *const names[] = {[STORE_FILE] = "file",
+                                        [STORE_SYMLINK] = "symlink",
+                                        [STORE_FOLDER] = "folder",
+                                        [STORE_PREFIX] = "folder"};
+
+    return names[kind];
+}
+
+char *cli_name(const char *name)
+{
+    char *text = act_strdup(name);
+
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    return text;
+}
+
 int cli_confirm(const struct cli *cli, const char *question, struct act_error *err)
 {
     char answer[16];

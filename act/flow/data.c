@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "base/units.h"
 #include "flow/flow_internal.h"
 
 /* A mapped path: its folder, the local path and the key. */
@@ -49,7 +50,8 @@ static char *bare(const char *key)
 static int open_local_source(struct flow *flow, const char *local, struct transfer_path *out,
                              struct act_error *err)
 {
-    ACT_AUTOFREE char *real = realpath(local, NULL);
+    ACT_AUTOFREE char *name = bare(local);
+    ACT_AUTOFREE char *real = realpath(name, NULL);
     struct stat st;
 
     if (!real || stat(real, &st) < 0)
@@ -75,13 +77,112 @@ static int resolve(struct store *store, const char *key, const char *path, struc
     return rc < 0 ? act_error_prefix(err, "cannot find '%s'", path) : 0;
 }
 
-static int copy(struct flow *flow, const struct transfer_path *from, struct store *to, const char *to_path,
-                struct flow_data *io, struct act_error *err)
+/* ---- what cannot be moved */
+
+static int check_part_size(const struct transfer_options *o, const struct store *to, struct act_error *err)
 {
+    char size[ACT_UNIT_TEXT], limit[ACT_UNIT_TEXT];
+
+    if (o->part_size <= store_max_put(to))
+        return 0;
+    act_size_to_text(o->part_size, size);
+    act_size_to_text(store_max_put(to), limit);
+    return act_error_set(err, ACT_USAGE, "parts of %s are too large for %s: at most %s", size, store_name(to),
+                         limit);
+}
+
+/* One file in parts of a size that was asked for must get by with the parts that an object can have. */
+static int check_parts(const struct transfer_path *from, const struct transfer_options *o, const char *path,
+                       struct act_error *err)
+{
+    struct store_call head = {.op = STORE_HEAD, .key = from->path};
+    int rc;
+
+    if (!o->part_size || from->is_folder)
+        return 0;
+    rc = store_do(from->store, &head, err);
+    if (rc == 0 && head.entry.size / STORE_MAX_BLOCKS >= o->part_size)
+        rc = act_error_set(err, ACT_USAGE,
+                           "'%s' has %llu bytes: more than %d parts of %llu bytes; give a larger --part-size",
+                           path, (unsigned long long)head.entry.size, STORE_MAX_BLOCKS,
+                           (unsigned long long)o->part_size);
+    store_call_release(&head);
+    return rc;
+}
+
+/* A folder and another one in it: the copy would grow for ever, or the mirror delete what it copies. */
+static int check_places(const struct transfer_path *from, const struct store *to, const char *to_path,
+                        const char *path, struct act_error *err)
+{
+    ACT_AUTOFREE char *a = act_path_join(store_name(from->store), from->path);
+    ACT_AUTOFREE char *b = act_path_join(store_name(to), to_path);
+
+    if (strcmp(a, b) == 0)
+        return act_error_set(err, ACT_USAGE, "'%s' is the same place on both sides: %s", path, a);
+    if (from->is_folder && (act_path_is_within(a, b) || act_path_is_within(b, a)))
+        return act_error_set(err, ACT_USAGE, "cannot copy '%s': of %s and %s one lies in the other", path, a,
+                             b);
+    return 0;
+}
+
+/* A file does not take the place of a folder, nor the reverse, though a blob store would keep both. */
+static int check_kind(const struct transfer_path *from, struct store *to, const char *to_path,
+                      const char *path, struct act_error *err)
+{
+    ACT_AUTOFREE char *as_folder = act_sprintf("%s/", to_path);
+    struct store_call head = {.op = STORE_HEAD, .key = to_path};
+    struct transfer_path there = {0};
+    bool other_kind;
+    int rc;
+
+    if (!*to_path)
+        return 0;
+    if (from->is_folder) {
+        rc = store_do(to, &head, err);
+        other_kind = rc == 0 && head.entry.kind != STORE_FOLDER;
+        store_call_release(&head);
+    } else {
+        rc = transfer_resolve(to, as_folder, &there, err);
+        other_kind = rc == 0;
+        transfer_path_release(&there);
+    }
+    if (other_kind)
+        return act_error_set(err, ACT_FAIL, "cannot copy '%s': it is a %s, and a %s at the destination", path,
+                             from->is_folder ? "folder" : "file", from->is_folder ? "file" : "folder");
+    return rc == -ACT_NOT_FOUND ? 0 : rc;
+}
+
+/* ---- the two directions, and from store to store */
+
+static int copy(struct flow *flow, const struct transfer_path *from, struct store *to, const char *to_path,
+                const char *path, struct flow_data *io, struct act_error *err)
+{
+    int rc = check_part_size(&io->options, to, err);
+
+    if (rc == 0)
+        rc = check_parts(from, &io->options, path, err);
+    if (rc == 0)
+        rc = check_places(from, to, to_path, path, err);
+    if (rc == 0)
+        rc = check_kind(from, to, to_path, path, err);
+    if (rc < 0)
+        return rc;
+    io->path = path;
+    io->from_path = from->path;
+    io->to_path = to_path;
     return transfer_copy(flow->engine, from, to, to_path, &io->options, &io->report, err);
 }
 
-static int upload_local(struct flow *flow, const struct mapping *m, struct flow_data *io,
+char *flow_step_path(const struct flow_data *io, const struct transfer_step *step)
+{
+    const char *base = step->action == TRANSFER_DELETE ? io->to_path : io->from_path;
+    const char *rel = step->entry->key + strlen(base);
+    ACT_AUTOFREE char *path = bare(io->path);
+
+    return act_path_join(path, rel + (*rel == '/'));
+}
+
+static int upload_local(struct flow *flow, const struct mapping *m, const char *path, struct flow_data *io,
                         struct act_error *err)
 {
     ACT_AUTOFREE char *key = bare(m->key);
@@ -92,42 +193,48 @@ static int upload_local(struct flow *flow, const struct mapping *m, struct flow_
     if (rc == 0)
         rc = flow_store(flow, m->folder, &to, err);
     if (rc == 0)
-        rc = copy(flow, &from, to, key, io, err);
+        rc = copy(flow, &from, to, key, path, io, err);
     store_free(to);
     store_free(from.store);
     transfer_path_release(&from);
     return rc;
 }
 
-/* Both sides use one engine: the destination's. */
-static int upload_from(struct flow *flow, struct flow *other, const struct mapping *m, const char *path,
-                       struct flow_data *io, struct act_error *err)
+/* What path is in the store of another cluster. Both sides use one engine: the destination's, so other must not
+ * be used after flow is closed. */
+static int open_other(struct flow *flow, struct flow *other, const char *path, struct transfer_path *out,
+                      struct act_error *err)
 {
-    ACT_AUTOFREE char *key = bare(m->key);
-    struct transfer_path from = {0};
-    struct store *source = NULL, *to = NULL;
     struct mapping theirs = {0};
     int rc = map(&other->config, path, &theirs, err);
 
     other->engine = flow->engine;
     other->http = flow_http(flow);
     if (rc == 0)
-        rc = flow_store(other, theirs.folder, &source, err);
+        rc = flow_store(other, theirs.folder, &out->store, err);
+    other->engine = NULL;
+    other->http = NULL;
+    if (rc == 0)
+        rc = resolve(out->store, theirs.key, path, out, err);
+    mapping_release(&theirs);
+    return rc;
+}
+
+static int upload_from(struct flow *flow, struct flow *other, const struct mapping *m, const char *path,
+                       struct flow_data *io, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = bare(m->key);
+    struct transfer_path from = {0};
+    struct store *to = NULL;
+    int rc = open_other(flow, other, path, &from, err);
+
     if (rc == 0)
         rc = flow_store(flow, m->folder, &to, err);
     if (rc == 0)
-        rc = resolve(source, theirs.key, path, &from, err);
-    if (rc == 0 && strcmp(store_name(source), store_name(to)) == 0 && strcmp(from.path, key) == 0)
-        rc = act_error_set(err, ACT_USAGE, "'%s' is the same place on both clusters: '%s' in %s", path, key,
-                           store_name(to));
-    if (rc == 0)
-        rc = copy(flow, &from, to, key, io, err);
-    other->engine = NULL;
-    other->http = NULL;
+        rc = copy(flow, &from, to, key, path, io, err);
     store_free(to);
-    store_free(source);
+    store_free(from.store);
     transfer_path_release(&from);
-    mapping_release(&theirs);
     return rc;
 }
 
@@ -140,24 +247,47 @@ int flow_upload(struct flow *flow, struct flow *from, const char *path, struct f
     io->report = (struct transfer_report){0};
     if (rc == 0) {
         flow_http(flow);
-        rc = from ? upload_from(flow, from, &m, path, io, err) : upload_local(flow, &m, io, err);
+        rc = from ? upload_from(flow, from, &m, path, io, err) : upload_local(flow, &m, path, io, err);
     }
     mapping_release(&m);
     return rc;
 }
 
+/* The folder that objects go to. A dry run makes none: it looks at the nearest one that is there. */
+static int open_local_target(struct flow *flow, const char *folder, bool dry_run, struct store **out,
+                             char **out_path, struct act_error *err)
+{
+    ACT_AUTOFREE char *there = act_strdup(folder);
+    struct stat st;
+
+    while (dry_run && stat(there, &st) < 0 && errno == ENOENT && strcmp(there, "/") != 0) {
+        char *up = act_path_dirname(there);
+        free(there);
+        there = up;
+    }
+    const char *rest = folder + strlen(there);
+    *out_path = act_strdup(rest + (*rest == '/'));
+    return store_folder_open(flow_http(flow), there, !dry_run, out, err);
+}
+
 static int download_to(struct flow *flow, const struct transfer_path *from, const char *local,
-                       struct flow_data *io, struct act_error *err)
+                       const char *path, struct flow_data *io, struct act_error *err)
 {
     ACT_AUTOFREE char *target = bare(local);
     ACT_AUTOFREE char *dir = act_path_dirname(target);
-    struct store *to;
-    int rc =
-        store_folder_open(flow_http(flow), from->is_folder ? target : dir, !io->options.dry_run, &to, err);
+    ACT_AUTOFREE char *below = NULL;
+    struct store *to = NULL;
+    struct stat st;
 
+    if (from->is_folder && stat(target, &st) == 0 && !S_ISDIR(st.st_mode))
+        return act_error_set(err, ACT_FAIL, "cannot copy '%s': it is a folder, and a file at the destination",
+                             path);
+    int rc = open_local_target(flow, from->is_folder ? target : dir, io->options.dry_run, &to, &below, err);
     if (rc < 0)
         return rc;
-    rc = copy(flow, from, to, from->is_folder ? "" : act_path_basename(target), io, err);
+    ACT_AUTOFREE char *to_path =
+        from->is_folder ? act_strdup(below) : act_path_join(below, act_path_basename(target));
+    rc = copy(flow, from, to, to_path, path, io, err);
     store_free(to);
     return rc;
 }
@@ -175,12 +305,14 @@ int flow_download(struct flow *flow, const char *path, struct flow_data *io, str
     if (rc == 0)
         rc = resolve(store, m.key, path, &from, err);
     if (rc == 0)
-        rc = download_to(flow, &from, m.local, io, err);
+        rc = download_to(flow, &from, m.local, path, io, err);
     transfer_path_release(&from);
     store_free(store);
     mapping_release(&m);
     return rc;
 }
+
+/* ---- single paths */
 
 int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, struct act_error *err)
 {
@@ -242,7 +374,7 @@ static int fetch_run_folder(struct flow *flow, const struct config_folder *f, co
         return rc;
     rc = transfer_resolve(store, key, &from, err);
     if (rc == 0)
-        rc = download_to(flow, &from, dir, &io, err);
+        rc = download_to(flow, &from, dir, f->name, &io, err);
     else if (rc == -ACT_NOT_FOUND && strcmp(err->service_code, "ContainerNotFound") != 0)
         rc = 0;
     transfer_report_release(&io.report);
@@ -259,7 +391,7 @@ static int send_run_folder(struct flow *flow, const struct config_folder *f, con
     int rc;
 
     flow_http(flow);
-    rc = upload_local(flow, &m, &io, err);
+    rc = upload_local(flow, &m, f->name, &io, err);
     transfer_report_release(&io.report);
     mapping_release(&m);
     return rc;

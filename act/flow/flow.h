@@ -156,12 +156,18 @@ int flow_exit_status(const struct run_status *status);
 struct flow_data {
     struct transfer_options options;
     struct transfer_report report; /* out */
+    /* internal: what is moved, as the user named it, and where that is on both sides */
+    const char *path, *from_path, *to_path;
 };
-/* Local folder to this cluster's store; from another cluster's store when from is not NULL. */
+/* Local folder to this cluster's store; from another cluster's store when from is not NULL. Sizes that the store
+ * cannot have, a destination that is the source or lies in it, a file where there is a folder: -ACT_USAGE or
+ * -ACT_FAIL before anything is moved. */
 int flow_upload(struct flow *flow, struct flow *from, const char *path, struct flow_data *io,
                 struct act_error *err) ACT_NODISCARD;
 int flow_download(struct flow *flow, const char *path, struct flow_data *io,
                   struct act_error *err) ACT_NODISCARD;
+/* For options.plan: what a step is about, in the words of the user: "data/voc/a". New string. */
+char *flow_step_path(const struct flow_data *io, const struct transfer_step *step);
 
 /* A mapped path in this cluster's store, found out. Keep store open until the path is no longer used. */
 struct flow_path {

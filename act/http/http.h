@@ -23,6 +23,9 @@ struct http_options {
     int stall_timeout_s;   /* less than 1 KiB/s for so long is a failure; 0: 30 */
     int max_retries;       /* 0: 8; negative: none */
     int64_t give_up_ms;    /* no new try after so long; 0: 120,000 */
+    int max_transfers;     /* requests under way at one peer, at most; 1 to 500; 0: 256 */
+    uint64_t bwlimit;      /* bytes per second of request bodies, and as many of answers; 0: no limit. A
+                              stall is then a transfer that may move but has moved nothing for so long */
     const char *ca_file;   /* NULL: the system's */
 };
 

@@ -74,12 +74,15 @@ struct transfer_step {
     const char *reason;              /* "new", "size", "time", "content", "not at the source" */
 };
 
+#define TRANSFER_PART_SIZE (8U << 20) /* more than 4 MiB keeps Azure off its partition limits */
+#define TRANSFER_MEMORY    (64U << 20)
+
 struct transfer_options {
-    uint64_t part_size;          /* 0: 8 MiB: more than 4 MiB keeps Azure off its partition limits */
-    uint64_t memory;             /* for part buffers; 0: 64 MiB. At least one part */
+    uint64_t part_size;    /* 0: TRANSFER_PART_SIZE; more where an object would need too many parts */
+    uint64_t memory;       /* for part buffers; 0: TRANSFER_MEMORY. At least one part */
     struct filter *filter; /* NULL: everything */
-    bool checksum;               /* compare content, not times */
-    bool md5;                    /* store the MD5 of large objects too, for tools that know nothing else */
+    bool checksum;         /* compare content, not times */
+    bool md5;              /* store the MD5 of large objects too, for tools that know nothing else */
     /* Mirror: what is at the destination and not at the source is deleted, after everything was copied without a
      * failure, as it was listed (If-Match). Counted before anything is changed; more than max_delete (negative: no
      * limit), or an empty source, is an error that changes nothing. confirm (may be NULL) is asked when there is

@@ -1,13 +1,20 @@
 """u, d, ls, rm, url: the mapped folders, in a folder store and in the Blob service, seen from both sides."""
 import base64
+import fcntl
 import hashlib
+import json
 import os
 import random
 import re
 import shutil
+import signal
 import ssl
 import stat
+import struct
 import subprocess
+import termios
+import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -297,11 +304,12 @@ def test_rm_asks_on_a_terminal(act, stored):
         assert len(stored.keys()) == left, (answer, text)
 
 
-def on_a_terminal(act, words, answer):
+def on_a_terminal(act, words, answer, columns=80):
     """Runs a command on a pseudo terminal, types an answer, returns what it showed."""
     import pty
     pid, fd = pty.fork()
     if pid == 0:
+        fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
         os.chdir(act.project)
         os.execve(act.programs / "a", ["a", *words], act.env)
     text, answered = b"", False
@@ -374,6 +382,200 @@ def test_store_to_store(act, azure, source):
     assert (act.project / "data/voc/deep/c").stat().st_mtime == 1_500_000_000
     azure.service.request("DELETE", second, {"restype": "container"})
 
+
+# ---- options
+
+
+@pytest.mark.parametrize("words, match", [
+    (["--memory", "4M"], "4.0 MiB of memory cannot hold one part of 8.0 MiB"),
+    (["--memory", "16M", "--part-size", "32M"], "--part-size"),
+    (["--part-size", "1T", "--memory", "2T"], "at most"),
+    (["--part-size", "10"], "more than 50000 parts"),
+    (["--transfers", "0"], "1 to 500"), (["--transfers", "501"], "1 to 500"),
+    (["--bwlimit", "0"], "--bwlimit"), (["--bwlimit", "fast"], "--bwlimit"),
+    (["--max-delete", "3"], "--delete"),
+])
+def test_values_that_cannot_be(act, azure, proxy, words, match):
+    act.write("data/big", content(600_000))
+    act.fail("u", *words, "data/big", status=2, match=match)
+    assert not [m for m, _ in proxy.seen if m != "HEAD"], "nothing was started"
+    assert azure.keys() == {}
+
+
+def test_the_environment_gives_defaults(act, stored):
+    act.write("data/a", "a")
+    act.fail("u", "data", status=2, match="ACT_MEMORY", env={"ACT_MEMORY": "little"})
+    act.fail("u", "data", status=2, match="4.0 MiB", env={"ACT_MEMORY": "4M"})
+    act.run("u", "data", "--memory", "16M", env={"ACT_MEMORY": "4M"})
+    act.run("ls", "data", env={"ACT_BWLIMIT": "1M"})
+    assert stored.keys() == {"data/a": 1}
+
+
+def test_parts_of_any_size(act, stored):
+    data = content(1_000_003)
+    act.write("data/f", data)
+    act.run("u", "data/f", "--part-size", "100k", "--memory", "100k", "--transfers", "1")
+    assert stored.get("data/f") == data
+    away(act, "data/f")
+    act.run("d", "data/f", "--part-size", "64k", "--memory", "1M", "--transfers", "30")
+    assert (act.project / "data/f").read_bytes() == data
+
+
+def test_summary(act, stored):
+    act.write("data/a", "12345")
+    act.write("data/b", "1")
+    act.run("u", "data/a")
+    lines = act.run("u", "data").err.splitlines()
+    assert len(lines) == 1
+    assert re.fullmatch(r"uploaded 1 object, 1 B in \d+\.\d s; 1 already the same", lines[0]), lines
+    assert act.run("-q", "u", "data").err == ""
+
+
+def test_summary_as_json(act, stored):
+    act.write("data/a", "12345")
+    act.write("output/b", "1")
+    act.run("u", "data/a")
+    result = act.run("u", "--json", "data", "output", "data/nothing", status=8)
+    summary = result.json
+    assert summary["version"] == 1 and summary["summary"] == "upload" and summary["dry_run"] is False
+    counts = {k: summary[k] for k in ("objects", "bytes", "resumed_bytes", "same", "deleted", "failed")}
+    assert counts == {"objects": 1, "bytes": 1, "resumed_bytes": 0, "same": 1, "deleted": 0, "failed": 0}
+    assert summary["seconds"] > 0 and summary["failures"] == []
+    assert [e["status"] for e in summary["errors"]] == [3] and "data/nothing" in summary["errors"][0]["text"]
+    assert act.run("d", "--json", "data").err == ""
+
+
+def test_the_plan(act, stored):
+    act.write("data/same", "same", mtime=1_500_000_000)
+    act.write("data/longer", "1", mtime=1_500_000_000)
+    act.run("u", "data")
+    act.write("data/longer", "1234567", mtime=1_500_000_000)
+    act.write("data/sub dir/new", "123", mtime=1_500_000_000)
+    result = act.run("u", "--dry-run", "data")
+    lines = sorted(line.split(maxsplit=3) for line in result.out.splitlines())
+    assert lines == [["copy", "3", "B", "data/sub dir/new  (new)"], ["copy", "7", "B", "data/longer  (size)"]]
+    assert "would upload 2 objects, 10 B; 1 already the same" in result.err
+    *steps, summary = map(json.loads, act.run("u", "--dry-run", "--json", "data/").out.splitlines())
+    assert sorted((s["action"], s["size"], s["path"], s["reason"]) for s in steps) == [
+        ("copy", 3, "data/sub dir/new", "new"), ("copy", 7, "data/longer", "size")]
+    assert summary["dry_run"] and summary["objects"] == 2 and summary["bytes"] == 10
+    assert stored.keys() == {"data/same": 4, "data/longer": 1}
+    away(act, "data")
+    assert sorted(line.split("  ")[-2] for line in act.run("d", "--dry-run", "data").out.splitlines()) == [
+        "data/longer", "data/same"]
+    assert not (act.project / "data").exists()
+
+
+def test_a_path_that_fails_does_not_stop_the_next(act, stored):
+    act.write("data/a", "a")
+    act.write("output/b", "b")
+    result = act.run("u", "data/a", "data/nothing", "elsewhere/x", "output/b", status=8)
+    assert stored.keys() == {"data/a": 1, "output/b": 1}
+    assert "uploaded 2 objects" in result.err
+    errors = [line for line in result.err.splitlines() if line.startswith("act: ")]
+    assert len(errors) == 2 and "data/nothing" in errors[0] and "elsewhere" in errors[1]
+    act.run("u", "data/nothing", "data/neither", status=3)
+    result = act.run("d", "data/nothing", "data/a", status=8)
+    assert "nothing" in result.err.splitlines()[-1]
+
+
+# ---- a destination that cannot be
+
+
+def test_a_file_where_a_folder_is(act, stored):
+    act.write("data/x/file", "1")
+    act.write("data/y", "2")
+    act.run("u", "data")
+    away(act, "data")
+    act.write("data/x", "now a file")
+    act.write("data/y/file", "now a folder")
+    for direction in ("u", "d"):
+        for path in ("data/x", "data/y"):
+            message = act.fail(direction, path, status=1, match=f"'{path}': it is a (file|folder), and a (file|folder)")
+            assert "file" in message and "folder" in message
+    assert stored.keys() == {"data/x/file": 1, "data/y": 1}
+    assert tree(act.project / "data") == {"x": b"now a file", "y/file": b"now a folder"}
+    act.fail("u", "data/x/", status=3, match="file, not a folder")
+
+
+def test_the_source_is_the_destination(act, azure):
+    keys = dict(account_name=azure.service.account, container_name=azure.container, endpoint=azure.service.endpoint)
+    act.account("one", account_key=azure.service.key, **keys)
+    act.account("other", sas_token=azure.service.container_sas(azure.container), **keys)
+    act.cluster("one", account="one")
+    act.cluster("other", account="other")
+    act.cluster("inner", account="other", below="files/data")
+    act.write("data/a", "a")
+    act.run("u", "data")
+    act.fail("-c", "other", "-f", "one", "u", "data", status=2, match="same place on both sides")
+    act.fail("-c", "other", "-f", "one", "u", "data/a", status=2, match="same place on both sides")
+    act.fail("-c", "inner", "-f", "one", "u", "data", status=2, match="one lies in the other")
+    act.fail("-c", "one", "-f", "inner", "u", "data", status=(2, 3))
+    assert azure.keys() == {"data/a": 1}
+
+
+@pytest.mark.parametrize("store, below", [("data/store", "files"), ("data", "."), ("", "data/inner")])
+def test_the_store_is_in_the_folder_or_the_reverse(act, store, below):
+    act.account("store", folder=str(act.project / store))
+    act.cluster("aml", below=below)
+    act.write("data/a", "a")
+    before = tree(act.project)
+    act.fail("u", "data", status=2, match="one lies in the other|same place")
+    act.fail("-y", "u", "--delete", "data", status=2, match="one lies in the other|same place")
+    assert {k: v for k, v in tree(act.project).items()} == before
+
+
+def test_a_link_to_the_store_itself(act):
+    act.write("data/a", "a")
+    act.run("u", "data")
+    away(act, "data")
+    (act.project / "data").symlink_to(act.store / "files/data")
+    act.fail("u", "data", status=2, match="same place")
+    act.fail("d", "data", status=2, match="same place")
+    assert tree(act.store / "files") == {"data/a": b"a"}
+
+
+# ---- interrupted
+
+
+@pytest.mark.parametrize("how, status", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted(act, azure, proxy, how, status):
+    for i in range(4):
+        act.write(f"data/{i}", content(100_000, i))
+    stall = threading.Event()
+    proxy.add(fault_proxy.Rule(lambda e: stall.wait(30), method="PUT", times=None))
+    client = act.start("u", "data")
+    act.until(lambda: any(m == "PUT" for m, _ in proxy.seen), "something is under way")
+    client.send_signal(how)
+    out, err = client.communicate(timeout=20)
+    stall.set()
+    assert client.returncode == status, err
+    assert out == b"" and err.splitlines()[-1] == b"act: interrupted; the same command goes on where it stopped"
+    proxy.rules.clear()
+    act.run("u", "data")
+    assert azure.keys() == {f"data/{i}": 100_000 for i in range(4)}
+
+
+# ---- on a terminal
+
+
+def test_the_line_on_a_terminal(act, azure, proxy):
+    """It stays within the width, and is gone at the end."""
+    for i in range(30):
+        act.write(f"data/{i}", "x" * i)
+    proxy.add(fault_proxy.Rule(slow(0.1), method="PUT", times=None))
+    shown = on_a_terminal(act, ["u", "--transfers", "2", "data"], b"", columns=40)
+    lines = shown.replace(b"\r\n", b"\n").split(b"\r")
+    assert len(lines) > 2, shown
+    assert max(len(re.sub(rb"\x1b\[K", b"", line.split(b"\n")[0])) for line in lines[:-1]) < 40
+    assert lines[-1].startswith(b"\x1b[Kuploaded 30 objects, "), shown
+
+
+def slow(seconds):
+    def act(exchange):
+        time.sleep(seconds)
+        exchange.reply(*exchange.forward())
+    return act
 
 # ---- hostile content of a store
 

@@ -99,6 +99,184 @@ static void options_reach_their_place(void **state)
     cli_release(&cli);
 }
 
+static void transfers_have_options(void **state)
+{
+    struct act_error err = {0};
+    struct cli cli;
+
+    (void)state;
+    assert_ok(
+        parse("u|--transfers|7|--memory|1.5G|--part-size=16MiB|--bwlimit|500k|--checksum|--md5|--delete|"
+              "--max-delete|0|--include|*.a|--exclude|b|--include|c|--filter-from|rules|data",
+              &cli, &err),
+        err);
+    const struct cli_options *o = &cli.options;
+    assert_int_equal(o->transfers, 7);
+    assert_int_equal(o->memory, 1536 << 20);
+    assert_int_equal(o->part_size, 16 << 20);
+    assert_int_equal(o->bwlimit, 500 << 10);
+    assert_true(o->checksum && o->md5 && o->delete_extra);
+    assert_int_equal(o->max_delete, 0);
+    assert_int_equal(o->includes.n, 2);
+    assert_string_equal(o->includes.v[1], "c");
+    assert_string_equal(o->excludes.v[0], "b");
+    assert_string_equal(o->filter_files.v[0], "rules");
+    cli_release(&cli);
+
+    assert_ok(parse("d|data", &cli, &err), err);
+    assert_int_equal(cli.options.transfers, -1);
+    assert_int_equal(cli.options.max_delete, -1);
+    assert_int_equal(cli.options.memory, 0);
+    cli_release(&cli);
+}
+
+static void the_environment_is_a_default(void **state)
+{
+    struct act_error err = {0};
+    struct cli cli;
+
+    (void)state;
+    setenv("ACT_MEMORY", "32M", 1);
+    setenv("ACT_BWLIMIT", "1M", 1);
+    assert_ok(parse("u|--memory|16M|data", &cli, &err), err);
+    assert_int_equal(cli.options.memory, 16 << 20);
+    assert_int_equal(cli.options.bwlimit, 1 << 20);
+    cli_release(&cli);
+    setenv("ACT_MEMORY", "lots", 1);
+    assert_int_equal(parse("u|data", &cli, &err), -ACT_USAGE);
+    assert_non_null(strstr(err.text, "ACT_MEMORY takes a size"));
+    cli_release(&cli);
+    assert_ok(parse("q", &cli, &err), err); /* what does not concern a verb cannot break it */
+    cli_release(&cli);
+    unsetenv("ACT_MEMORY");
+    unsetenv("ACT_BWLIMIT");
+}
+
+/* The numbers of a transfer second by second, until the last row's time. */
+struct second {
+    uint64_t bytes, resumed, objects;
+};
+
+static void feed(struct cli_rate *rate, const struct second *v, size_t n, struct transfer_progress *now)
+{
+    *rate = (struct cli_rate){0};
+    for (size_t i = 0; i < n; i++) {
+        now->done_bytes = v[i].bytes;
+        now->resumed_bytes = v[i].resumed;
+        now->done_objects = v[i].objects;
+        cli_rate_add(rate, (int64_t)i * 1000, now);
+    }
+}
+
+static void the_rate_is_that_of_the_last_seconds(void **state)
+{
+    struct transfer_progress now = {.found_bytes = 100000, .found_objects = 2, .listing_done = true};
+    struct cli_rate rate;
+    struct second v[60];
+
+    (void)state;
+    for (size_t i = 0; i < 60; i++) /* fast for half a minute, then a tenth of it */
+        v[i] = (struct second){.bytes = i < 30 ? i * 1000 : 29000 + (i - 29) * 100};
+    feed(&rate, v, 2, &now);
+    assert_true(cli_rate_bytes(&rate) < 0); /* too early */
+    assert_int_equal(cli_rate_left_s(&rate, &now), -1);
+    feed(&rate, v, 4, &now);
+    assert_int_equal((int)cli_rate_bytes(&rate), 1000);
+    assert_int_equal(cli_rate_left_s(&rate, &now), 97);
+    feed(&rate, v, 60, &now);
+    assert_int_equal((int)cli_rate_bytes(&rate), 100);
+    assert_int_equal(cli_rate_left_s(&rate, &now), (100000 - 32000) / 100);
+    now.listing_done = false;
+    assert_int_equal(cli_rate_left_s(&rate, &now), -1);
+}
+
+static void the_rate_does_not_count_what_was_there(void **state)
+{
+    static const struct second v[] = {
+        {0, 0, 0}, {500000, 500000, 0}, {501000, 500000, 0}, {502000, 500000, 0}};
+    struct transfer_progress now = {.found_bytes = 602000, .found_objects = 1, .listing_done = true};
+    struct cli_rate rate;
+
+    (void)state;
+    feed(&rate, v, COUNT(v), &now);
+    assert_int_equal((int)(cli_rate_bytes(&rate) * 3), 2000);
+    assert_int_equal(cli_rate_left_s(&rate, &now), 150);
+}
+
+static void small_files_are_bound_by_their_number(void **state)
+{
+    struct transfer_progress now = {.found_bytes = 100010, .found_objects = 10010, .listing_done = true};
+    struct cli_rate rate;
+    struct second v[11];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(v); i++)
+        v[i] = (struct second){.bytes = i * 10001, .objects = i};
+    feed(&rate, v, COUNT(v), &now); /* one large file is over, many tiny ones are left */
+    assert_int_equal(cli_rate_left_s(&rate, &now), 10000);
+    for (size_t i = 0; i < COUNT(v); i++) /* empty files only */
+        v[i] = (struct second){.objects = i * 10};
+    now.found_bytes = 0;
+    feed(&rate, v, COUNT(v), &now);
+    assert_int_equal(cli_rate_left_s(&rate, &now), (10010 - 100) / 10);
+    for (size_t i = 0; i < COUNT(v); i++) /* nothing moves: nobody knows */
+        v[i] = (struct second){.bytes = 7};
+    now.found_bytes = 100;
+    feed(&rate, v, COUNT(v), &now);
+    assert_int_equal(cli_rate_left_s(&rate, &now), -1);
+}
+
+static void the_line_fits_the_terminal(void **state)
+{
+    static const struct second v[] = {{0, 0, 0}, {1 << 20, 0, 3}, {2 << 20, 0, 12}};
+    struct transfer_progress now = {.found_bytes = 8 << 20,
+                                    .found_objects = 40,
+                                    .listing_done = true,
+                                    .failed_objects = 2,
+                                    .same_objects = 5};
+    struct act_buf line = {0};
+    struct cli_rate rate;
+
+    (void)state;
+    feed(&rate, v, COUNT(v), &now);
+    cli_progress_line("uploading", &rate, &now, 0, &line);
+    assert_string_equal(line.data, "uploading 12/40 objects, 2.0 MiB/8.0 MiB, 1.0 MiB/s, 6s left, 2 failed, "
+                                   "5 the same");
+    act_buf_release(&line);
+    cli_progress_line("uploading", &rate, &now, 20, &line);
+    assert_string_equal(line.data, "uploading 12/40 obje");
+    act_buf_release(&line);
+    now.listing_done = false;
+    cli_progress_line("uploading", &rate, &now, 0, &line);
+    assert_string_equal(line.data,
+                        "uploading 12/40+ objects, 2.0 MiB/8.0 MiB+, 1.0 MiB/s, 2 failed, 5 the same");
+    act_buf_release(&line);
+}
+
+static void the_worst_of_several_paths(void **state)
+{
+    static const struct {
+        int rc[3], whole;
+    } rows[] = {
+        {{0, 0, 0}, 0},
+        {{0, -ACT_NOT_FOUND, 0}, -ACT_PARTIAL},
+        {{-ACT_NOT_FOUND, -ACT_NOT_FOUND, -ACT_NOT_FOUND}, -ACT_NOT_FOUND},
+        {{-ACT_DENIED, -ACT_NOT_FOUND, -ACT_NOT_FOUND}, -ACT_DENIED},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct cli_outcome outcome = {0};
+        struct act_error err = {0};
+        for (size_t k = 0; k < 3; k++) {
+            struct act_error one;
+            act_error_set(&one, (enum act_code) - rows[i].rc[k], "path %zu", k);
+            cli_outcome_add(&outcome, rows[i].rc[k], &one);
+        }
+        assert_int_equal(cli_outcome_end(&outcome, &err), rows[i].whole);
+    }
+}
+
 static void mistakes_are_explained(void **state)
 {
     static const struct {
@@ -116,6 +294,13 @@ static void mistakes_are_explained(void **state)
         {"wait|a|b", "'a wait' does not take 'b'"},
         {"init|x", "'a init' does not take 'x'"},
         {"wait|--timeout|soon|id", "such as 90s, 15m, 24h or 7d, not 'soon'"},
+        {"u|--memory|much|data", "--memory takes a size such as 500k, 64M or 1G, not 'much'"},
+        {"u|--memory|64MB|data", "not '64MB'"},
+        {"u|--bwlimit=0|data", "not '0'"},
+        {"u|--part-size|-1|data", "not '-1'"},
+        {"u|--max-delete|-1|data", "takes a number, not '-1'"},
+        {"d|--md5|data", "unknown option '--md5'"},
+        {"ls|--delete|data", "unknown option '--delete'"},
     };
 
     (void)state;
@@ -176,9 +361,18 @@ static void text_for_terminals_is_harmless(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verbs_and_their_words),          cmocka_unit_test(options_reach_their_place),
-        cmocka_unit_test(mistakes_are_explained),         cmocka_unit_test(tables_are_consistent),
+        cmocka_unit_test(verbs_and_their_words),
+        cmocka_unit_test(options_reach_their_place),
+        cmocka_unit_test(mistakes_are_explained),
+        cmocka_unit_test(tables_are_consistent),
         cmocka_unit_test(text_for_terminals_is_harmless),
+        cmocka_unit_test(transfers_have_options),
+        cmocka_unit_test(the_environment_is_a_default),
+        cmocka_unit_test(the_rate_is_that_of_the_last_seconds),
+        cmocka_unit_test(the_rate_does_not_count_what_was_there),
+        cmocka_unit_test(small_files_are_bound_by_their_number),
+        cmocka_unit_test(the_line_fits_the_terminal),
+        cmocka_unit_test(the_worst_of_several_paths),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,68 @@
+/* transfer.c - what the verbs that move data have in common: their options, and what they say at the end. */
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/cli.h"
+
+static int check_budget(const struct cli_options *o, struct act_error *err)
+{
+    uint64_t memory = o->memory ? o->memory : TRANSFER_MEMORY,
+             part = o->part_size ? o->part_size : TRANSFER_PART_SIZE;
+    char m[ACT_UNIT_TEXT], p[ACT_UNIT_TEXT];
+
+    if (o->max_delete >= 0 && !o->delete_extra)
+        return act_error_set(err, ACT_USAGE, "--max-delete says nothing without --delete");
+    if (memory >= part)
+        return 0;
+    act_size_to_text(memory, m);
+    act_size_to_text(part, p);
+    return act_error_set(
+        err, ACT_USAGE,
+        "%s of memory cannot hold one part of %s; give more --memory or a smaller --part-size", m, p);
+}
+
+int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+    const struct filter_options patterns = {
+        .files = &o->filter_files, .excludes = &o->excludes, .includes = &o->includes};
+    int rc = check_budget(o, err);
+
+    if (rc == 0)
+        rc = filter_new(&patterns, &cli->filter, err);
+    *out = (struct transfer_options){.part_size = o->part_size,
+                                     .memory = o->memory,
+                                     .filter = cli->filter,
+                                     .checksum = o->checksum,
+                                     .md5 = o->md5,
+                                     .delete_extra = o->delete_extra,
+                                     .max_delete = o->max_delete,
+                                     .dry_run = o->dry_run};
+    return rc;
+}
+
+void cli_warn_idle_patterns(const struct cli *cli)
+{
+    struct act_strv idle = {0};
+
+    filter_idle(cli->filter, &idle);
+    for (size_t i = 0; i < idle.n; i++)
+        act_warn("%s matched nothing", idle.v[i]);
+    act_strv_release(&idle);
+}
+
+static void add_failures(struct transfer_report *sum, struct transfer_report *part)
+{
+    for (size_t i = 0; i < part->n_failures && sum->n_failures < TRANSFER_MAX_FAILURES; i++) {
+        sum->failures = act_realloc(sum->failures, (sum->n_failures + 1) * sizeof(*sum->failures));
+        sum->failures[sum->n_failures++] =
+            (struct transfer_failure){.text = act_strdup(part->failures[i].text), .n = part->failures[i].n};
+    }
+}
+
+void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part)
+{
+    sum->total = cli_progress_sum(&sum->total, &part->total);
+    p->before = sum->total;
+    add_failures(sum, part);
+    transfer_report_release(part);
+}
