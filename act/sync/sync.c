@@ -20,22 +20,27 @@ struct sync {
 const char *sync_reason_text(enum sync_reason reason)
 {
     static const char *const texts[] = {
-        [SYNC_NO_REASON] = "",
-        [SYNC_NEW] = "new",
-        [SYNC_KIND] = "kind",
-        [SYNC_SIZE] = "size",
-        [SYNC_TIME] = "time",
-        [SYNC_CONTENT] = "content",
-        [SYNC_UNKNOWN] = "nothing known",
+        [SYNC_NO_REASON] = "", [SYNC_NEW] = "new",
+        [SYNC_KIND] = "kind",  [SYNC_SIZE] = "size",
+        [SYNC_TIME] = "time",  [SYNC_CONTENT] = "content",
+        [SYNC_MODE] = "mode",  [SYNC_UNKNOWN] = "nothing known",
     };
 
     return texts[reason];
 }
 
-/* How finely a time is kept, as far as it tells itself. */
+#define SECOND_NS INT64_C(1000000000)
+
+/* How finely a time is kept, as far as it tells itself: a time to the nanosecond hardly ever ends in zeros. Whole
+ * seconds, what exFAT keeps, milliseconds, microseconds, what Windows keeps. */
 static int64_t grain_ns(int64_t ns)
 {
-    return ns % 1000000000 == 0 ? 1000000000 : ns % 100 == 0 ? 100 : 1;
+    static const int64_t grains[] = {SECOND_NS, 10000000, 1000000, 1000, 100};
+
+    for (size_t i = 0; i < sizeof(grains) / sizeof(grains[0]); i++)
+        if (ns % grains[i] == 0)
+            return grains[i];
+    return 1;
 }
 
 static int64_t cut(int64_t ns, int64_t grain)
@@ -52,39 +57,81 @@ static bool same_time(int64_t a, int64_t b)
     return cut(a, grain) == cut(b, grain);
 }
 
+int64_t sync_mtime_ns(const struct store_entry *entry)
+{
+    int64_t ns;
+
+    if (entry->mtime_ns || __builtin_mul_overflow(entry->last_modified_s, SECOND_NS, &ns))
+        return entry->mtime_ns;
+    return ns;
+}
+
+/* Whether the copy has the time of an original that has no other than when the store wrote it, in whole seconds. In
+ * that second it may have been written twice, so the copy must be younger. */
+static bool written_behind(const struct store_entry *from, const struct store_entry *to)
+{
+    return !from->mtime_ns && to->mtime_ns && to->mtime_ns == sync_mtime_ns(from) &&
+           to->last_modified_s > from->last_modified_s;
+}
+
 enum comparison { DIFFERENT, EQUAL, INCOMPARABLE };
+
+static enum comparison compare_times(const struct store_entry *from, const struct store_entry *to)
+{
+    if (from->mtime_ns && to->mtime_ns)
+        return same_time(from->mtime_ns, to->mtime_ns) ? EQUAL : DIFFERENT;
+    return written_behind(from, to) ? EQUAL : INCOMPARABLE;
+}
 
 static enum comparison compare_sums(const struct store_entry *a, const struct store_entry *b)
 {
-    if (a->md5[0] && b->md5[0])
-        return strcmp(a->md5, b->md5) == 0 ? EQUAL : DIFFERENT;
-    if (a->has_crc64 && b->has_crc64)
-        return a->crc64 == b->crc64 ? EQUAL : DIFFERENT;
-    return INCOMPARABLE;
+    bool md5 = a->md5[0] && b->md5[0] && !a->grows && !b->grows; /* appending leaves the old MD5 there */
+    bool crc64 = a->has_crc64 && b->has_crc64;
+
+    if ((md5 && strcmp(a->md5, b->md5) != 0) || (crc64 && a->crc64 != b->crc64))
+        return DIFFERENT;
+    return md5 || crc64 || a->size == 0 ? EQUAL : INCOMPARABLE;
+}
+
+static bool knows_sum(const struct store_entry *entry)
+{
+    return entry->md5[0] || entry->has_crc64;
+}
+
+/* Both are folders, and empty. */
+static enum sync_reason compare_folders(const struct store_entry *from, const struct store_entry *to)
+{
+    if (compare_times(from, to) == DIFFERENT)
+        return SYNC_TIME;
+    return SYNC_NO_REASON;
+}
+
+/* Both are files, or links, of one size. */
+static enum sync_reason compare_content(const struct store_entry *from, const struct store_entry *to,
+                                        bool checksum)
+{
+    enum comparison sums = compare_sums(from, to), times = compare_times(from, to);
+
+    if (sums == DIFFERENT)
+        return SYNC_CONTENT;
+    if (checksum)
+        return sums == EQUAL ? SYNC_NO_REASON : SYNC_UNKNOWN;
+    if (times == DIFFERENT)
+        return SYNC_TIME;
+    return times == EQUAL || sums == EQUAL ? SYNC_NO_REASON : SYNC_UNKNOWN;
 }
 
 static enum sync_reason why_different(const struct store_entry *from, const struct store_entry *to,
                                       bool checksum)
 {
-    bool times = from->mtime_ns && to->mtime_ns;
-
-    if (!to)
-        return SYNC_NEW;
     if (to->kind != from->kind)
         return SYNC_KIND;
     if (to->size != from->size)
         return SYNC_SIZE;
-    if (times && (!checksum || from->kind != STORE_FILE))
-        return same_time(from->mtime_ns, to->mtime_ns) ? SYNC_NO_REASON : SYNC_TIME;
-    switch (compare_sums(from, to)) {
-    case DIFFERENT:
-        return SYNC_CONTENT;
-    case EQUAL:
-        return SYNC_NO_REASON;
-    case INCOMPARABLE:
-        break;
-    }
-    return SYNC_UNKNOWN;
+    enum sync_reason reason =
+        from->kind == STORE_FOLDER ? compare_folders(from, to) : compare_content(from, to, checksum);
+    bool modes = from->mode >= 0 && to->mode >= 0 && from->mode != to->mode;
+    return modes && (reason == SYNC_NO_REASON || reason == SYNC_UNKNOWN) ? SYNC_MODE : reason;
 }
 
 enum sync_action sync_decide(const struct store_entry *from, const struct store_entry *to, bool checksum,
@@ -96,7 +143,7 @@ enum sync_action sync_decide(const struct store_entry *from, const struct store_
         *out_reason = reason;
     if (reason == SYNC_NO_REASON)
         return SYNC_SAME;
-    return reason == SYNC_UNKNOWN && checksum && from->kind == STORE_FILE ? SYNC_UNSURE : SYNC_COPY;
+    return reason == SYNC_UNKNOWN && (checksum || knows_sum(from) || knows_sum(to)) ? SYNC_UNSURE : SYNC_COPY;
 }
 
 /* ---- the merge */
@@ -162,31 +209,21 @@ static int check_order(struct side *side, const struct store_page *page, struct 
 
     for (size_t i = 0; i < page->n; i++) {
         const char *key = page->v[i].key;
+        if (!act_starts_with(key, side->prefix))
+            return act_error_set(err, ACT_FAIL,
+                                 "cannot compare: the listing of '%s' has '%s', which is not below it",
+                                 side->prefix, key);
         if (before && strcmp(key, before) <= 0)
             return act_error_set(
                 err, ACT_FAIL, "cannot compare: the listing has '%s' behind '%s', out of order", key, before);
         before = key;
     }
     if (page->n > 0) {
+        char *last = act_strdup(before);
         free(side->behind);
-        side->behind = act_strdup(before);
+        side->behind = last;
     }
     return 0;
-}
-
-/* Takes out what does not take part. */
-static void sieve(const struct sync *s, const struct side *side, struct store_page *page)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < page->n; i++) {
-        struct store_entry *e = &page->v[i];
-        if (s->options.takes(s->options.arg, rel_of(side, e), e->kind == STORE_FOLDER))
-            page->v[kept++] = *e;
-        else
-            store_entry_release(e);
-    }
-    page->n = kept;
 }
 
 int sync_feed(struct sync *s, enum sync_side which, struct store_page *page, bool last, struct act_error *err)
@@ -196,8 +233,6 @@ int sync_feed(struct sync *s, enum sync_side which, struct store_page *page, boo
 
     if (rc < 0)
         return rc;
-    if (s->options.takes)
-        sieve(s, side, page);
     release_rest(side);
     side->page = *page;
     side->last = last;
@@ -230,6 +265,11 @@ static int order_of(struct sync *s)
     return strcmp(rel_of(from, head_of(from)), rel_of(to, head_of(to)));
 }
 
+static bool takes(const struct sync *s, const char *rel, enum store_kind kind)
+{
+    return !s->options.takes || s->options.takes(s->options.arg, rel, kind == STORE_FOLDER);
+}
+
 /* The next pair, or one of it. False: a page is needed, or both sides are at their end. */
 static bool next_pair(struct sync *s, struct sync_item *out)
 {
@@ -247,17 +287,54 @@ static bool next_pair(struct sync *s, struct sync_item *out)
     return true;
 }
 
+/* The next entry of the side when it lies in the folder, else NULL. */
+static const struct store_entry *below(struct side *side, const char *folder)
+{
+    const struct store_entry *head = head_of(side);
+
+    return head && act_starts_with(rel_of(side, head), folder) ? head : NULL;
+}
+
+/* An empty folder of the source that has something in it at the destination is there already, unless what is in it
+ * may be about to go. */
+static bool is_filled(struct sync *s, const struct sync_item *item)
+{
+    struct side *to = &s->sides[SYNC_TO];
+    const struct store_entry *head = item->from.kind == STORE_FOLDER ? below(to, item->rel) : NULL;
+
+    return head && !(s->options.extras && takes(s, rel_of(to, head), head->kind));
+}
+
+static void decide(struct sync *s, struct sync_item *item)
+{
+    if (!item->from.key)
+        item->action = SYNC_EXTRA;
+    else if (!item->to.key && is_filled(s, item))
+        item->action = SYNC_SAME;
+    else
+        item->action =
+            sync_decide(&item->from, item->to.key ? &item->to : NULL, s->options.checksum, &item->reason);
+}
+
+/* Whether somebody wants to hear of it. An empty folder of the destination that has something in it at the source is
+ * not extra. */
+static bool takes_part(struct sync *s, const struct sync_item *item)
+{
+    const struct store_entry *entry = item->from.key ? &item->from : &item->to;
+
+    if (!item->from.key &&
+        (!s->options.extras || (entry->kind == STORE_FOLDER && below(&s->sides[SYNC_FROM], item->rel))))
+        return false;
+    return takes(s, item->rel, entry->kind);
+}
+
 bool sync_next(struct sync *s, struct sync_item *out)
 {
     while (next_pair(s, out)) {
-        if (out->from.key) {
-            out->action =
-                sync_decide(&out->from, out->to.key ? &out->to : NULL, s->options.checksum, &out->reason);
+        if (takes_part(s, out)) {
+            decide(s, out);
             return true;
         }
-        out->action = SYNC_EXTRA;
-        if (s->options.extras)
-            return true;
         sync_item_release(out);
     }
     return false;

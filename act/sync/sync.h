@@ -1,8 +1,15 @@
 /* sync.h - compares two listings and says what to do with each object. Pure: no input or output.
  *
- * Both listings come in byte order of their keys, page by page, and are merged, so that memory does not grow
- * with the number of objects. Keys are compared without the prefix of their side. A listing that does not keep the
- * order is an error: with it, an object could be taken for missing, and be deleted at the other side.
+ * Both listings come in byte order of their keys, page by page, and are merged, so that memory does not grow with the
+ * number of objects: one page of each side and what was handed out. Keys are compared without the prefix of their
+ * side. A listing that does not keep the order is an error: with it, an object could be taken for missing, and be
+ * deleted at the other side. What was said before the error holds for copies, not for deletions: delete nothing before
+ * sync_finished(), that is before both listings were seen to their end.
+ *
+ * A store lists a folder only when it is empty. So an empty folder at one side that has something in it at the other
+ * is there on both: it is neither extra nor, when what is in it stays, new.
+ *
+ * One thread at a time.
  */
 #ifndef ACT_SYNC_SYNC_H
 #define ACT_SYNC_SYNC_H
@@ -14,7 +21,8 @@
 enum sync_action {
     SYNC_COPY,
     SYNC_SAME, /* nothing to do */
-    SYNC_UNSURE, /* with checksum: the destination knows one that the source has to compute, or neither knows any */
+    SYNC_UNSURE, /* the content decides, and the listings do not know enough of it: compute the checksums that are
+                    missing and compare. Without checksum it is as right to copy, where that is cheaper */
     SYNC_EXTRA, /* only at the destination */
 };
 
@@ -24,20 +32,27 @@ enum sync_reason {
     SYNC_KIND, /* a file here, a link there */
     SYNC_SIZE,
     SYNC_TIME,
-    SYNC_CONTENT,
+    SYNC_CONTENT, /* checksums differ */
+    SYNC_MODE,    /* permission bits differ, the rest does not or is not known */
     SYNC_UNKNOWN, /* nothing is known that could show that they are the same */
 };
-/* "new", "kind", "size", "time", "content", "nothing known"; "" for none. */
+/* "new", "kind", "size", "time", "content", "mode", "nothing known"; "" for none. */
 const char *sync_reason_text(enum sync_reason reason);
 
-/* The same when kind and size agree, and
- *  - the modification times do: to the nanosecond, but where one side keeps only whole seconds or 100 ns, as finely as
- *    that; or, where a side does not know the time, the checksums that both know;
- *  - with checksum: the checksums that both know. Times do not count then. Links and folders have none: for those the
- *    times count.
+/* The same when kind, size and, where both sides know it, mode agree, no checksum that both know differs, and
+ *  - the modification times agree. A side that keeps them less finely (whole seconds to 100 ns, as its time tells by
+ *    its zeros) is compared as finely as it can. A source that knows only when the store last wrote the object, in
+ *    whole seconds, agrees with a copy that has this time and was itself written in a later second;
+ *  - or, where a side does not know the time, a checksum that both know does;
+ *  - with checksum: a checksum that both know does. Times do not count then.
+ * Folders (both are empty then) are the same but for known times and modes that differ.
  * to NULL: absent. *out_reason (may be NULL) says why it is not the same. */
 enum sync_action sync_decide(const struct store_entry *from, const struct store_entry *to, bool checksum,
                              enum sync_reason *out_reason);
+
+/* The time to give a copy, so that it is known for the same the next time: that of the original or, where it is not
+ * known, when the store last wrote it. 0: neither is known. */
+int64_t sync_mtime_ns(const struct store_entry *entry);
 
 enum sync_side { SYNC_FROM, SYNC_TO };
 
@@ -45,7 +60,8 @@ struct sync_options {
     const char *from_prefix, *to_prefix; /* cut off the keys of their side */
     bool checksum;
     bool extras; /* give SYNC_EXTRA items too */
-    /* Whether an object takes part; what does not is not there, on either side. NULL: all. */
+    /* Whether an object takes part; what does not is never given, from neither side. rel of a folder ends in '/'.
+     * NULL: all. */
     bool (*takes)(void *arg, const char *rel, bool is_folder);
     void *arg;
 };
@@ -57,8 +73,8 @@ void sync_free(struct sync *sync);
 
 /* Which side's next page is needed before sync_next() can go on. */
 bool sync_wants(const struct sync *sync, enum sync_side side);
-/* Takes the entries of a page (the page is empty afterwards). last: there is no further one. -ACT_FAIL: the listing is
- * out of order. */
+/* Takes the entries of a page (the page is empty afterwards). last: there is no further one. -ACT_FAIL, and the page
+ * stays the caller's: a key is not greater than the one before it, or not below the prefix. */
 int sync_feed(struct sync *sync, enum sync_side side, struct store_page *page, bool last,
               struct act_error *err) ACT_NODISCARD;
 

@@ -1,29 +1,154 @@
 /* The comparison of two listings. */
 #include "unit/test.h"
 
+#include "filter/filter.h"
 #include "sync/sync.h"
+
+#define T  INT64_C(1700000000123456789)
+#define TS INT64_C(1700000000) /* the second of T */
 
 static void decide_table(void **state)
 {
-    const int64_t t = 1700000000000000001;
-    const struct {
+    static const struct {
         struct store_entry from, to;
-        enum sync_action action;
+        enum sync_reason reason; /* by size and time */
+        enum sync_reason checksum_reason;
     } rows[] = {
-        {{.size = 5, .mtime_ns = t}, {.size = 5, .mtime_ns = t}, SYNC_SAME},
-        {{.size = 5, .mtime_ns = t}, {.size = 6, .mtime_ns = t}, SYNC_COPY},
-        {{.size = 5, .mtime_ns = t}, {.size = 5, .mtime_ns = t + 1}, SYNC_COPY},
-        {{.size = 5, .mtime_ns = t}, {.size = 5}, SYNC_COPY},
-        {{.size = 5, .mtime_ns = t, .md5 = "a"}, {.size = 5, .md5 = "a"}, SYNC_SAME},
-        {{.size = 5, .mtime_ns = t, .md5 = "a"}, {.size = 5, .md5 = "b"}, SYNC_COPY},
-        {{.size = 5}, {.size = 5}, SYNC_COPY},
-        {{.size = 5, .mtime_ns = t}, {.size = 5, .mtime_ns = t, .kind = STORE_SYMLINK}, SYNC_COPY},
+        /* times */
+        {{.size = 5, .mtime_ns = T}, {.size = 5, .mtime_ns = T}, SYNC_NO_REASON, SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = T}, {.size = 6, .mtime_ns = T}, SYNC_SIZE, SYNC_SIZE},
+        {{.size = 5, .mtime_ns = T}, {.size = 5, .mtime_ns = T + 1}, SYNC_TIME, SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = -T}, {.size = 5, .mtime_ns = -T}, SYNC_NO_REASON, SYNC_UNKNOWN},
+        {{.size = 0, .mtime_ns = T}, {.size = 0, .mtime_ns = T + 1}, SYNC_TIME, SYNC_NO_REASON},
+        /* one side keeps them less finely */
+        {{.size = 5, .mtime_ns = T}, {.size = 5, .mtime_ns = TS * 1000000000}, SYNC_NO_REASON, SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = T}, {.size = 6, .mtime_ns = TS * 1000000000}, SYNC_SIZE, SYNC_SIZE},
+        {{.size = 5, .mtime_ns = T},
+         {.size = 5, .mtime_ns = TS * 1000000000 + 120000000},
+         SYNC_NO_REASON,
+         SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = T}, {.size = 5, .mtime_ns = T - 789}, SYNC_NO_REASON, SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = T - 89}, {.size = 5, .mtime_ns = T}, SYNC_NO_REASON, SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = T}, {.size = 5, .mtime_ns = (TS + 1) * 1000000000}, SYNC_TIME, SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = T}, {.size = 5, .mtime_ns = T - 1789}, SYNC_TIME, SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = -T},
+         {.size = 5, .mtime_ns = -(TS + 1) * 1000000000},
+         SYNC_NO_REASON,
+         SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = -T}, {.size = 5, .mtime_ns = -TS * 1000000000}, SYNC_TIME, SYNC_UNKNOWN},
+        /* ... and a checksum knows better */
+        {{.size = 5, .mtime_ns = T, .md5 = "a"},
+         {.size = 5, .mtime_ns = T, .md5 = "b"},
+         SYNC_CONTENT,
+         SYNC_CONTENT},
+        {{.size = 5, .mtime_ns = T, .has_crc64 = true, .crc64 = 1},
+         {.size = 5, .mtime_ns = TS * 1000000000, .has_crc64 = true, .crc64 = 2},
+         SYNC_CONTENT,
+         SYNC_CONTENT},
+        {{.size = 5, .mtime_ns = T, .md5 = "a"},
+         {.size = 5, .mtime_ns = T + 1, .md5 = "a"},
+         SYNC_TIME,
+         SYNC_NO_REASON},
+        /* a time is not known */
+        {{.size = 5, .mtime_ns = T}, {.size = 5}, SYNC_UNKNOWN, SYNC_UNKNOWN},
+        {{.size = 5}, {.size = 5}, SYNC_UNKNOWN, SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = T, .md5 = "a"}, {.size = 5, .md5 = "a"}, SYNC_NO_REASON, SYNC_NO_REASON},
+        {{.size = 5, .mtime_ns = T, .md5 = "a"}, {.size = 5, .md5 = "b"}, SYNC_CONTENT, SYNC_CONTENT},
+        {{.size = 5, .has_crc64 = true}, {.size = 5, .has_crc64 = true}, SYNC_NO_REASON, SYNC_NO_REASON},
+        {{.size = 5, .has_crc64 = true},
+         {.size = 5, .has_crc64 = true, .crc64 = 1},
+         SYNC_CONTENT,
+         SYNC_CONTENT},
+        {{.size = 5, .md5 = "a"}, {.size = 5, .has_crc64 = true}, SYNC_UNKNOWN, SYNC_UNKNOWN},
+        {{.size = 5, .md5 = "a", .has_crc64 = true},
+         {.size = 5, .md5 = "a", .has_crc64 = true, .crc64 = 1},
+         SYNC_CONTENT,
+         SYNC_CONTENT},
+        {{.size = 0}, {.size = 0}, SYNC_NO_REASON, SYNC_NO_REASON},
+        {{.size = 5, .md5 = "a", .grows = true}, {.size = 5, .md5 = "a"}, SYNC_UNKNOWN, SYNC_UNKNOWN},
+        /* the source knows only when it was written */
+        {{.size = 5, .last_modified_s = TS},
+         {.size = 5, .mtime_ns = TS * 1000000000, .last_modified_s = TS + 1},
+         SYNC_NO_REASON,
+         SYNC_UNKNOWN},
+        {{.size = 5, .last_modified_s = TS},
+         {.size = 5, .mtime_ns = TS * 1000000000, .last_modified_s = TS},
+         SYNC_UNKNOWN,
+         SYNC_UNKNOWN},
+        {{.size = 5, .last_modified_s = TS},
+         {.size = 5, .mtime_ns = T, .last_modified_s = TS + 9},
+         SYNC_UNKNOWN,
+         SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = TS * 1000000000},
+         {.size = 5, .last_modified_s = TS},
+         SYNC_UNKNOWN,
+         SYNC_UNKNOWN},
+        /* kinds */
+        {{.size = 5, .mtime_ns = T}, {.size = 5, .mtime_ns = T, .kind = STORE_SYMLINK}, SYNC_KIND, SYNC_KIND},
+        {{.size = 5, .mtime_ns = T, .kind = STORE_SYMLINK},
+         {.size = 5, .mtime_ns = T, .kind = STORE_SYMLINK},
+         SYNC_NO_REASON,
+         SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = T, .kind = STORE_SYMLINK},
+         {.size = 5, .mtime_ns = T + 1, .kind = STORE_SYMLINK},
+         SYNC_TIME,
+         SYNC_UNKNOWN},
+        {{.kind = STORE_FOLDER, .mtime_ns = T}, {.kind = STORE_FOLDER}, SYNC_NO_REASON, SYNC_NO_REASON},
+        {{.kind = STORE_FOLDER, .mtime_ns = T},
+         {.kind = STORE_FOLDER, .mtime_ns = T + 1},
+         SYNC_TIME,
+         SYNC_TIME},
+        /* modes */
+        {{.size = 5, .mtime_ns = T, .mode = 0644},
+         {.size = 5, .mtime_ns = T, .mode = 0755},
+         SYNC_MODE,
+         SYNC_MODE},
+        {{.size = 5, .mtime_ns = T, .mode = 0644},
+         {.size = 5, .mtime_ns = T, .mode = -1},
+         SYNC_NO_REASON,
+         SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = T, .mode = -1},
+         {.size = 5, .mtime_ns = T, .mode = 0644},
+         SYNC_NO_REASON,
+         SYNC_UNKNOWN},
+        {{.size = 5, .mtime_ns = T, .mode = 0644},
+         {.size = 5, .mtime_ns = T + 1, .mode = 0755},
+         SYNC_TIME,
+         SYNC_MODE},
+        {{.kind = STORE_FOLDER, .mode = 0755}, {.kind = STORE_FOLDER, .mode = 0700}, SYNC_MODE, SYNC_MODE},
     };
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
-        assert_int_equal(sync_decide(&rows[i].from, &rows[i].to, false, NULL), rows[i].action);
-    assert_int_equal(sync_decide(&rows[0].from, NULL, false, NULL), SYNC_COPY);
+        for (int checksum = 0; checksum < 2; checksum++) {
+            enum sync_reason reason, want = checksum ? rows[i].checksum_reason : rows[i].reason;
+            enum sync_action action = sync_decide(&rows[i].from, &rows[i].to, checksum, &reason);
+            if (reason != want || (action == SYNC_SAME) != (want == SYNC_NO_REASON))
+                fail_msg("row %zu, checksum %d: %d '%s'", i, checksum, action, sync_reason_text(reason));
+        }
+}
+
+static void unsure_where_a_checksum_would_tell(void **state)
+{
+    const struct store_entry bare = {.size = 5}, summed = {.size = 5, .md5 = "a"};
+    enum sync_reason reason;
+
+    (void)state;
+    assert_int_equal(sync_decide(&bare, &bare, false, NULL), SYNC_COPY);
+    assert_int_equal(sync_decide(&bare, &bare, true, NULL), SYNC_UNSURE);
+    assert_int_equal(sync_decide(&bare, &summed, false, NULL), SYNC_UNSURE);
+    assert_int_equal(sync_decide(&summed, &bare, false, NULL), SYNC_UNSURE);
+    assert_int_equal(sync_decide(&bare, NULL, true, &reason), SYNC_COPY);
+    assert_string_equal(sync_reason_text(reason), "new");
+}
+
+static void the_time_of_a_copy(void **state)
+{
+    (void)state;
+    assert_true(sync_mtime_ns(&(struct store_entry){.mtime_ns = T, .last_modified_s = 7}) == T);
+    assert_true(sync_mtime_ns(&(struct store_entry){.last_modified_s = TS}) == TS * 1000000000);
+    assert_true(sync_mtime_ns(&(struct store_entry){.last_modified_s = INT64_MAX / 2}) == 0);
+    assert_true(sync_mtime_ns(&(struct store_entry){0}) == 0);
 }
 
 /* A page of the keys in text, separated by blanks; "key=N" has size N. */
@@ -37,6 +162,7 @@ static struct store_page page_of(const char *prefix, const char *text)
         char *eq = strchr(word, '=');
         struct store_entry *e = &page.v[page.n++];
         *e = (struct store_entry){.mtime_ns = 1, .mode = -1};
+        e->kind = act_ends_with(word, "/") ? STORE_FOLDER : STORE_FILE;
         if (eq) {
             e->size = strtoull(eq + 1, NULL, 10);
             *eq = '\0';
@@ -102,6 +228,15 @@ static void merge_table(void **state)
         {"c d", "a|b|c|d|e", "=c =d ", "-a -b =c =d -e "},
         {"a-b a/b a0", "a-b a/b a0", "=a-b =a/b =a0 ", "=a-b =a/b =a0 "},
         {"b", "a a0 a1|a2", "b ", "-a -a0 -a1 -a2 b "},
+        /* an empty folder on one side that has something in it on the other */
+        {"a/ b", "", "a/ b ", "a/ b "},
+        {"a/ b", "a/ b", "=a/ =b ", "=a/ =b "},
+        {"a/x", "a/", "a/x ", "a/x "},
+        {"a/x", "a/|b", "a/x ", "a/x -b "},
+        {"a/", "a/x", "=a/ ", "a/ -a/x "},
+        {"a/", "|a/x", "=a/ ", "a/ -a/x "},
+        {"a/", "a0", "a/ ", "a/ -a0 "},
+        {"a/b/x", "a/b/ a/c/", "a/b/x ", "a/b/x -a/c/ "},
     };
 
     (void)state;
@@ -119,7 +254,388 @@ static void disorder_is_an_error(void **state)
     (void)state;
     assert_null(merge("a b c", "c a b", false));
     assert_null(merge("a c|b", "a b c", true));
+    assert_null(merge("a|a", "", true));
     assert_null(merge("a a", "", true));
+    assert_null(merge("", "b|a", true));
+}
+
+/* With listings out of order at random places: an error, or every object of the source was given. */
+static void disorder_never_ends_in_a_plan(void **state)
+{
+    static const char keys[] = "abcdefgh";
+    unsigned seed = 3;
+
+    (void)state;
+    for (int round = 0; round < 500; round++) {
+        struct act_buf text[2] = {{0}};
+        char order[sizeof(keys)];
+        memcpy(order, keys, sizeof(keys));
+        size_t i = (size_t)rand_r(&seed) % 8, j = (size_t)rand_r(&seed) % 8;
+        char swapped = order[i];
+        order[i] = order[j];
+        order[j] = swapped;
+        int broken = rand_r(&seed) % 2;
+        for (int side = 0; side < 2; side++)
+            for (size_t k = 0; k < 8; k++)
+                act_buf_addf(&text[side], "%c%c", side == broken ? order[k] : keys[k],
+                             rand_r(&seed) % 3 ? ' ' : '|');
+        char *result = merge(text[0].data, text[1].data, round % 2);
+        assert_int_equal(result != NULL, i == j);
+        free(result);
+        act_buf_release(&text[0]);
+        act_buf_release(&text[1]);
+    }
+}
+
+static void a_key_outside_of_the_prefix_is_an_error(void **state)
+{
+    struct sync *s = sync_new(&(struct sync_options){.from_prefix = "a/", .to_prefix = ""});
+    struct store_page page = page_of("", "b/c");
+    struct act_error err;
+
+    (void)state;
+    assert_int_equal(sync_feed(s, SYNC_FROM, &page, true, &err), -ACT_FAIL);
+    assert_string_equal(err.text, "cannot compare: the listing of 'a/' has 'b/c', which is not below it");
+    assert_int_equal(page.n, 1);
+    store_page_release(&page);
+    sync_free(s);
+}
+
+/* ---- memory */
+
+static size_t live; /* entries that were made and not released */
+
+void __real_store_entry_release(struct store_entry *entry);
+void __wrap_store_entry_release(struct store_entry *entry);
+void __wrap_store_entry_release(struct store_entry *entry)
+{
+    live -= entry->key != NULL;
+    __real_store_entry_release(entry);
+}
+
+static void feed_numbers(struct sync *s, enum sync_side side, size_t *at, size_t step, size_t end,
+                         size_t page_size)
+{
+    struct store_page page = {.v = act_calloc(page_size, sizeof(*page.v))};
+    struct act_error err = {0};
+
+    for (; page.n < page_size && *at < end; *at += step)
+        page.v[page.n++] =
+            (struct store_entry){.key = act_sprintf("%08zu", *at), .size = 1, .mtime_ns = 1, .mode = -1};
+    live += page.n;
+    assert_ok(sync_feed(s, side, &page, *at >= end, &err), err);
+    store_page_release(&page);
+}
+
+/* However many objects there are: no more than a page of each side at a time, in every mode. */
+static void memory_is_constant(void **state)
+{
+    enum { N = 200000, PAGE = 500 };
+
+    (void)state;
+    live = 0;
+    for (int extras = 0; extras < 2; extras++) {
+        struct sync *s =
+            sync_new(&(struct sync_options){.from_prefix = "", .to_prefix = "", .extras = extras});
+        size_t at[2] = {0}, most = 0, same = 0, copied = 0, extra = 0;
+        struct sync_item item;
+        while (!sync_finished(s)) {
+            for (int side = 0; side < 2; side++)
+                if (sync_wants(s, side))
+                    feed_numbers(s, side, &at[side], side == SYNC_FROM ? 2 : 3, N, PAGE);
+            while (sync_next(s, &item)) {
+                most = live > most ? live : most;
+                same += item.action == SYNC_SAME;
+                copied += item.action == SYNC_COPY;
+                extra += item.action == SYNC_EXTRA;
+                sync_item_release(&item);
+            }
+        }
+        sync_free(s);
+        assert_int_equal(same, (N + 5) / 6);
+        assert_int_equal(same + copied, N / 2);
+        assert_int_equal(same + extra, extras ? (N + 2) / 3 : (N + 5) / 6);
+        assert_in_range(most, PAGE, 2 * PAGE);
+        assert_int_equal(live, 0);
+    }
+}
+
+/* ---- random trees */
+
+enum { MAX_OBJECTS = 256 };
+
+/* A flat store in a model: sorted objects, folder markers among them. */
+struct world {
+    struct store_entry v[MAX_OBJECTS];
+    size_t n;
+};
+
+static size_t place_of(const struct world *w, const char *key)
+{
+    size_t i = 0;
+
+    while (i < w->n && strcmp(w->v[i].key, key) < 0)
+        i++;
+    return i;
+}
+
+static const struct store_entry *find(const struct world *w, const char *key)
+{
+    size_t i = place_of(w, key);
+
+    return i < w->n && strcmp(w->v[i].key, key) == 0 ? &w->v[i] : NULL;
+}
+
+static void drop(struct world *w, const char *key)
+{
+    size_t i = place_of(w, key);
+
+    free(w->v[i].key);
+    memmove(&w->v[i], &w->v[i + 1], (w->n - i - 1) * sizeof(w->v[0]));
+    w->n--;
+}
+
+/* The folders that the key lies in are not empty any more. */
+static void drop_markers_above(struct world *w, const char *key)
+{
+    for (const char *slash = strchr(key, '/'); slash && slash[1]; slash = strchr(slash + 1, '/')) {
+        char *folder = act_strndup(key, (size_t)(slash - key) + 1);
+        if (find(w, folder))
+            drop(w, folder);
+        free(folder);
+    }
+}
+
+static void set(struct world *w, const char *key, const struct store_entry *entry)
+{
+    drop_markers_above(w, key);
+    size_t i = place_of(w, key);
+    if (i == w->n || strcmp(w->v[i].key, key) != 0) {
+        assert_true(w->n < MAX_OBJECTS);
+        memmove(&w->v[i + 1], &w->v[i], (w->n - i) * sizeof(w->v[0]));
+        w->n++;
+        w->v[i].key = act_strdup(key);
+    }
+    char *kept = w->v[i].key;
+    w->v[i] = *entry;
+    w->v[i].key = kept;
+}
+
+static void release_world(struct world *w)
+{
+    while (w->n > 0)
+        drop(w, w->v[0].key);
+}
+
+static bool has_below(const struct world *w, const char *folder)
+{
+    size_t i = place_of(w, folder);
+
+    if (i < w->n && strcmp(w->v[i].key, folder) == 0)
+        i++;
+    return i < w->n && act_starts_with(w->v[i].key, folder);
+}
+
+/* What a store lists: a folder only when nothing is in it. */
+static bool is_listed(const struct world *w, const struct store_entry *e)
+{
+    return e->kind != STORE_FOLDER || !has_below(w, e->key);
+}
+
+static char *random_key(unsigned *seed)
+{
+    static const char *const names[] = {"a", "b", "a-", "a.o", "tmp"};
+    struct act_buf b = {0};
+    int depth = 1 + rand_r(seed) % 3;
+
+    for (int i = 0; i < depth; i++)
+        act_buf_addf(&b, "%s%s", i ? "/" : "", names[rand_r(seed) % 5]);
+    if (rand_r(seed) % 5 == 0)
+        act_buf_addc(&b, '/');
+    return act_buf_steal(&b);
+}
+
+/* The content of an object is its size and time here. */
+static void random_edits(struct world *w, int n, unsigned *seed)
+{
+    for (int i = 0; i < n; i++) {
+        char *key = random_key(seed);
+        struct store_entry entry = {.kind = act_ends_with(key, "/") ? STORE_FOLDER
+                                            : rand_r(seed) % 6      ? STORE_FILE
+                                                                    : STORE_SYMLINK,
+                                    .size = (uint64_t)(rand_r(seed) % 3),
+                                    .mtime_ns = 1 + rand_r(seed) % 3,
+                                    .mode = rand_r(seed) % 3 ? 0644 : 0755};
+        if (entry.kind == STORE_FOLDER)
+            entry.size = 0;
+        if (rand_r(seed) % 4 == 0 && find(w, key))
+            drop(w, key);
+        else if (is_listed(w, &(struct store_entry){.key = key, .kind = entry.kind}))
+            set(w, key, &entry);
+        free(key);
+    }
+}
+
+static void copy_world(struct world *to, const struct world *from)
+{
+    for (size_t i = 0; i < from->n; i++)
+        set(to, from->v[i].key, &from->v[i]);
+}
+
+/* Pages of random size. */
+static void feed_some(struct sync *s, enum sync_side side, const struct world *w, size_t *at, unsigned *seed)
+{
+    struct store_page page = {.v = act_calloc(8, sizeof(*page.v))};
+    struct act_error err = {0};
+    size_t most = (size_t)rand_r(seed) % 8;
+
+    for (; page.n < most && *at < w->n; ++*at)
+        if (is_listed(w, &w->v[*at])) {
+            page.v[page.n] = w->v[*at];
+            page.v[page.n++].key = act_strdup(w->v[*at].key);
+        }
+    assert_ok(sync_feed(s, side, &page, *at == w->n, &err), err);
+    store_page_release(&page);
+}
+
+static bool takes_by_filter(void *filter, const char *rel, bool is_folder)
+{
+    return filter_takes(filter, rel, is_folder);
+}
+
+static bool equal(const struct store_entry *a, const struct store_entry *b)
+{
+    return a->kind == b->kind && a->size == b->size && a->mtime_ns == b->mtime_ns && a->mode == b->mode;
+}
+
+/* One line of the plan, checked against what both sides were, and done to the model. */
+static void apply(const struct sync_item *item, const struct world *from, const struct world *before,
+                  struct world *to, struct filter *filter)
+{
+    const struct store_entry *source = find(from, item->rel), *old = find(before, item->rel);
+    bool is_folder = act_ends_with(item->rel, "/");
+
+    assert_true(filter_takes(filter, item->rel, is_folder));
+    if (item->action == SYNC_EXTRA) {
+        assert_null(source);
+        assert_false(is_folder && has_below(from, item->rel));
+        assert_true(equal(old, &item->to));
+        drop(to, item->rel);
+        return;
+    }
+    assert_non_null(source);
+    assert_true(equal(source, &item->from));
+    if (item->to.key)
+        assert_true(equal(old, &item->to));
+    if (item->action == SYNC_SAME) {
+        assert_true((old && equal(source, old)) || (is_folder && has_below(before, item->rel)));
+        return;
+    }
+    assert_int_equal(item->action, SYNC_COPY);
+    assert_false(old && is_listed(before, old) && equal(source, old));
+    set(to, item->rel, source);
+}
+
+static size_t carry_out(const struct world *from, struct world *to, bool extras, struct filter *filter,
+                        unsigned *seed)
+{
+    struct sync *s = sync_new(&(struct sync_options){
+        .from_prefix = "", .to_prefix = "", .extras = extras, .takes = takes_by_filter, .arg = filter});
+    struct world before = {.n = 0};
+    size_t at[2] = {0}, changes = 0;
+    struct sync_item item;
+
+    copy_world(&before, to);
+    while (!sync_finished(s)) {
+        if (sync_wants(s, SYNC_FROM))
+            feed_some(s, SYNC_FROM, from, &at[SYNC_FROM], seed);
+        if (sync_wants(s, SYNC_TO))
+            feed_some(s, SYNC_TO, &before, &at[SYNC_TO], seed);
+        while (sync_next(s, &item)) {
+            apply(&item, from, &before, to, filter);
+            changes += item.action != SYNC_SAME;
+            sync_item_release(&item);
+        }
+    }
+    sync_free(s);
+    release_world(&before);
+    return changes;
+}
+
+/* Whether all that a lists and takes part is at b, and the same. */
+static bool is_within(const struct world *a, const struct world *b, struct filter *filter)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        const struct store_entry *e = &a->v[i], *other = find(b, e->key);
+        if (!is_listed(a, e) || !filter_takes(filter, e->key, e->kind == STORE_FOLDER))
+            continue;
+        if (e->kind == STORE_FOLDER && has_below(b, e->key))
+            continue;
+        if (!other || !equal(e, other))
+            return false;
+    }
+    return true;
+}
+
+/* What the filter leaves out is at the destination as it was. */
+static void assert_left_alone(const struct world *before, const struct world *after, struct filter *filter)
+{
+    for (int way = 0; way < 2; way++) {
+        const struct world *a = way ? after : before, *b = way ? before : after;
+        for (size_t i = 0; i < a->n; i++) {
+            const struct store_entry *e = &a->v[i], *other = find(b, e->key);
+            if (is_listed(b, e) && !filter_takes(filter, e->key, e->kind == STORE_FOLDER))
+                assert_true(other && equal(e, other));
+        }
+    }
+}
+
+static struct filter *random_filter(unsigned *seed)
+{
+    static const char *const patterns[] = {"tmp", "*.o", "/a/", "b/a", "a-", "!a/b", "**/a/*", "b/"};
+    struct act_strv excludes = {0}, includes = {0};
+    struct filter_options options = {.excludes = &excludes, .includes = &includes};
+    struct act_error err = {0};
+    struct filter *filter;
+
+    for (int i = rand_r(seed) % 3; i > 0; i--)
+        act_strv_push(&excludes, patterns[rand_r(seed) % 8]);
+    if (rand_r(seed) % 4 == 0)
+        act_strv_push(&includes, rand_r(seed) % 2 ? "a" : "b");
+    assert_ok(filter_new(&options, &filter, &err), err);
+    act_strv_release(&excludes);
+    act_strv_release(&includes);
+    return filter;
+}
+
+static void plans_make_both_sides_equal(void **state)
+{
+    enum { ROUNDS = 1000 };
+    unsigned seed = 5;
+
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct world from = {.n = 0}, to = {.n = 0}, before = {.n = 0};
+        struct filter *filter = random_filter(&seed);
+        bool extras = round % 2;
+        random_edits(&from, rand_r(&seed) % 60, &seed);
+        copy_world(&to, &from);
+        random_edits(&from, rand_r(&seed) % 20, &seed);
+        random_edits(&to, rand_r(&seed) % 20, &seed);
+        copy_world(&before, &to);
+
+        carry_out(&from, &to, extras, filter, &seed);
+        assert_true(is_within(&from, &to, filter));
+        assert_true(!extras || is_within(&to, &from, filter));
+        assert_left_alone(&before, &to, filter);
+        size_t again = carry_out(&from, &to, extras, filter, &seed);
+        if (again != 0)
+            fail_msg("round %d: the second plan has %zu changes", round, again);
+        filter_free(filter);
+        release_world(&from);
+        release_world(&to);
+        release_world(&before);
+    }
 }
 
 int main(void)
@@ -127,7 +643,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decide_table),
         cmocka_unit_test(merge_table),
+        cmocka_unit_test(unsure_where_a_checksum_would_tell),
+        cmocka_unit_test(the_time_of_a_copy),
         cmocka_unit_test(disorder_is_an_error),
+        cmocka_unit_test(disorder_never_ends_in_a_plan),
+        cmocka_unit_test(a_key_outside_of_the_prefix_is_an_error),
+        cmocka_unit_test(memory_is_constant),
+        cmocka_unit_test(plans_make_both_sides_equal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
