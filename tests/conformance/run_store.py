@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Runs the conformance suite of the stores on Azurite, once for each kind of credential.
+"""Runs the conformance suite of the stores on a Blob service, once for each kind of credential.
 
-usage: run_store.py PATH_OF_store_test
+usage: run_store.py PATH_OF_store_test [PATH_OF_blobserver]
 
-Azurite is $AZURITE, or tests/node_modules/.bin/azurite-blob. Exit status 77 means skipped: it is not there.
+The service is Azurite ($AZURITE, or tests/node_modules/.bin/azurite-blob), or the test double that is named. Exit
+status 77 means skipped: there is no Azurite.
 """
 import base64
+import contextlib
 import datetime
 import hashlib
 import hmac
@@ -90,36 +92,62 @@ def make_container(port, name):
     urllib.request.urlopen(request, timeout=30).close()
 
 
-def main():
-    azurite = find_azurite()
-    if not azurite:
-        print("skipped: no Azurite; run 'npm ci' in tests/ or set AZURITE", file=sys.stderr)
-        return SKIPPED
-    failed = 0
+@contextlib.contextmanager
+def azurite(path):
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
-        server = start_azurite(azurite, folder, port)
+        server = start_azurite(path, folder, port)
         try:
-            path_style = f"http://127.0.0.1:{port}/{ACCOUNT}"
-            # With the account in the host name, as the service has it. libcurl itself takes *.localhost for
-            # the loopback address; Azurite does not, when it looks at the source of a copy with a SAS.
-            host_style = f"http://{ACCOUNT}.blob.localhost:{port}"
-            runs = [
-                ("shared-key", path_style, {"TEST_AZURE_KEY": KEY}),
-                ("container-sas", path_style, {"TEST_AZURE_SAS": container_sas("container-sas")}),
-                ("account-sas", path_style, {"TEST_AZURE_SAS": "?" + account_sas()}),
-                ("host-key", host_style, {"TEST_AZURE_KEY": KEY}),
-            ]
-            for name, endpoint, credential in runs:
-                print(f"--- {name} at {endpoint}", file=sys.stderr, flush=True)
-                make_container(port, name)
-                env = dict(os.environ, TEST_AZURE_ENDPOINT=endpoint, TEST_AZURE_ACCOUNT=ACCOUNT,
-                           TEST_AZURE_CONTAINER=name, no_proxy="*", **credential)
-                failed += subprocess.run([sys.argv[1]], env=env).returncode != 0
+            yield port
         finally:
             server.terminate()
             server.wait()
-    return 1 if failed else 0
+
+
+@contextlib.contextmanager
+def double(path):
+    """The test double; it ends when its standard input is closed."""
+    with subprocess.Popen([path, "--account", ACCOUNT, "--key", KEY], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as server:
+        try:
+            yield int(server.stdout.readline())
+        finally:
+            server.stdin.close()
+            server.wait()
+
+
+def run_suite(store_test, port):
+    """The number of kinds of credential with which it failed."""
+    failed = 0
+    path_style = f"http://127.0.0.1:{port}/{ACCOUNT}"
+    # With the account in the host name, as the service has it. libcurl itself takes *.localhost for the loopback
+    # address; Azurite does not, when it looks at the source of a copy with a SAS.
+    host_style = f"http://{ACCOUNT}.blob.localhost:{port}"
+    runs = [
+        ("shared-key", path_style, {"TEST_AZURE_KEY": KEY}),
+        ("container-sas", path_style, {"TEST_AZURE_SAS": container_sas("container-sas")}),
+        ("account-sas", path_style, {"TEST_AZURE_SAS": "?" + account_sas()}),
+        ("host-key", host_style, {"TEST_AZURE_KEY": KEY}),
+    ]
+    for name, endpoint, credential in runs:
+        print(f"--- {name} at {endpoint}", file=sys.stderr, flush=True)
+        make_container(port, name)
+        env = dict(os.environ, TEST_AZURE_ENDPOINT=endpoint, TEST_AZURE_ACCOUNT=ACCOUNT,
+                   TEST_AZURE_CONTAINER=name, no_proxy="*", **credential)
+        failed += subprocess.run([store_test], env=env).returncode != 0
+    return failed
+
+
+def main():
+    if len(sys.argv) > 2:
+        service = double(sys.argv[2])
+    elif find_azurite():
+        service = azurite(find_azurite())
+    else:
+        print("skipped: no Azurite; run 'npm ci' in tests/ or set AZURITE", file=sys.stderr)
+        return SKIPPED
+    with service as port:
+        return 1 if run_suite(sys.argv[1], port) else 0
 
 
 if __name__ == "__main__":

@@ -3,6 +3,10 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME store_azurite
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_store.py $<TARGET_FILE:store_test>)
 set_tests_properties(store_azurite PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+add_test(NAME store_double
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_store.py $<TARGET_FILE:store_test>
+                 $<TARGET_FILE:blobserver>)
+set_tests_properties(store_double PROPERTIES TIMEOUT 300)
 act_test(platform_test conformance/platform_test.c base codec proc run platform)
 add_dependencies(platform_test act-node)
 set_tests_properties(platform_test PROPERTIES TIMEOUT 600)

@@ -22,6 +22,7 @@ sys.path.insert(0, str(HERE))
 
 from act_tool import Act  # noqa: E402
 from blob_service import BlobService  # noqa: E402
+from double_fixtures import double, double_server  # noqa: E402,F401
 from fault_proxy import FaultProxy  # noqa: E402
 
 
@@ -146,7 +147,7 @@ class FolderPeer:
 
 
 class AzurePeer:
-    """A container of Azurite, by the client of the tests."""
+    """A container of Azurite or of the test double, by the client of the tests."""
     kind = "azure"
 
     def __init__(self, act, service, container):
@@ -168,6 +169,12 @@ class AzurePeer:
 def azure(act, azurite, container):
     """The project with everything in a fresh container of Azurite."""
     return AzurePeer(act, azurite, container)
+
+
+@pytest.fixture
+def azure_double(act, double):  # noqa: F811
+    """The project with everything in a fresh container of the test double."""
+    return AzurePeer(act, double, double.container)
 
 
 @pytest.fixture

@@ -1,0 +1,19 @@
+/* auth.h - who may do what: shared keys and shared access signatures, as the service verifies them. */
+#ifndef BLOBSERVER_AUTH_H
+#define BLOBSERVER_AUTH_H
+
+#include "http.h"
+
+/* Adds an account; false when the key is no base64. The first one starts the list. */
+bool auth_add(const char *account, const char *key);
+/* The i-th account, or NULL. */
+const char *auth_account(size_t i);
+void auth_off(void);
+
+/* Checks the credentials of a request and notes in it what they allow. Returns 0, or the status of an error that it
+ * put into the reply. */
+int auth_check(struct request *r, struct reply *reply);
+/* Whether the credentials give one of these permission letters. */
+bool auth_allows(const struct request *r, const char *letters);
+
+#endif

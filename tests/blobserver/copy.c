@@ -1,0 +1,168 @@
+/* copy.c - Copy Blob, Put Blob From URL, Put Block From URL. The source is always on this server. */
+#include "service.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MIB = 1 << 20, SYNC_COPY_MAX_MIB = 256, PUT_FROM_URL_MAX_MIB = 5000 };
+
+static int own_port;
+
+void service_port(int port)
+{
+    own_port = port;
+}
+
+/* Makes a request of the URL of a source; false when it is not of this server. url is changed. */
+static bool parse_source(struct request *source, char *url, char *account, size_t cap)
+{
+    static char none[] = "/";
+    char *host = strncmp(url, "http://", 7) ? NULL : url + 7;
+    char *path = host ? strchr(host, '/') : NULL;
+
+    if (!path)
+        return request_target(source, "GET", none, "") && false;
+    char *colon = memchr(host, ':', (size_t)(path - host));
+    int port = colon ? atoi(colon + 1) : 80;
+    char name[300];
+    snprintf(name, sizeof(name), "%.*s", (int)(path - host), host);
+    return port == own_port && request_target(source, "GET", path, account_of_host(name, account, cap));
+}
+
+/* A copy says of its source what went wrong there. */
+static int source_failed(struct reply *reply, const struct reply *source, int status, const char *code)
+{
+    text_addf(&reply->head, "x-ms-copy-source-status-code: %d\r\nx-ms-copy-source-error-code: %s\r\n",
+              source->status, source->code);
+    return reply_error(reply, status, code);
+}
+
+/* Who may read the source: a signature in its URL, or for Copy Blob alone the key of the account that both are in. */
+static int check_access(struct request *r, struct reply *reply, struct request *source, bool key_is_enough)
+{
+    struct reply answer = {0};
+
+    if (key_is_enough && r->by_key && !*param(source, "sig") && !strcmp(r->account, source->account))
+        return 0;
+    int status = auth_check(source, &answer);
+    if (!status && !auth_allows(source, "r"))
+        status = reply_error(&answer, 403, "AuthorizationPermissionMismatch");
+    if (status)
+        status = source_failed(reply, &answer, 403, "CannotVerifyCopySource");
+    reply_free(&answer);
+    return status;
+}
+
+/* The version that x-ms-copy-source names, or NULL and an error in the reply. */
+static struct version *find_source(struct request *r, struct reply *reply, bool key_is_enough)
+{
+    struct request *source = need(calloc(1, sizeof(*source)));
+    char *url = need(strdup(header(r, "x-ms-copy-source"))), account[64];
+    struct reply answer = {0};
+    struct version *v = NULL;
+
+    if (strlen(url) > 2048)
+        reply_error(reply, 400, "InvalidHeaderValue");
+    else if (!parse_source(source, url, account, sizeof(account)))
+        reply_error(reply, 400, "CannotVerifyCopySource");
+    else if (!check_access(r, reply, source, key_is_enough)) {
+        v = its_version(source, &answer);
+        if (!v)
+            source_failed(reply, &answer, 404, "CannotVerifyCopySource");
+        else if (check_source(r, reply, v))
+            v = NULL;
+    }
+    reply_free(&answer);
+    request_free(source);
+    free(source);
+    free(url);
+    return v;
+}
+
+static void copy_properties(struct version *to, const struct version *from)
+{
+    for (size_t i = 0; i < PROPS; i++)
+        if (!to->props[i] && from->props[i])
+            to->props[i] = need(strdup(from->props[i]));
+}
+
+static bool has_metadata(const struct request *r)
+{
+    for (size_t i = 0; i < r->n_headers; i++)
+        if (!strncmp(r->headers[i].name, "x-ms-meta-", 10))
+            return true;
+    return false;
+}
+
+static int put_from_url(struct request *r, struct reply *reply)
+{
+    const char *keep = header(r, "x-ms-copy-source-blob-properties");
+    struct version *source = find_source(r, reply, false);
+
+    if (!source)
+        return reply->status;
+    if (source->content->n > (uint64_t)PUT_FROM_URL_MAX_MIB * MIB)
+        return reply_error(reply, 409, "CannotVerifyCopySource");
+    struct version *v = version_new(BLOCK_BLOB, content_ref(source->content));
+    if (!take_properties(r, reply, v)) {
+        version_unref(v);
+        return reply->status;
+    }
+    if (!header(r, "x-ms-blob-content-type")) {
+        free(v->props[PROP_TYPE]);
+        v->props[PROP_TYPE] = NULL;
+    }
+    if (!keep || strcmp(keep, "false") != 0)
+        copy_properties(v, source);
+    if (source->props[PROP_MD5] && !v->props[PROP_MD5])
+        v->props[PROP_MD5] = need(strdup(source->props[PROP_MD5]));
+    if (!has_metadata(r))
+        text_add(&v->meta, source->meta.s, source->meta.n);
+    return store_version(r, reply, v, 201);
+}
+
+static int copy(struct request *r, struct reply *reply)
+{
+    const char *sync = header(r, "x-ms-requires-sync");
+    bool is_sync = sync && !strcmp(sync, "true");
+    struct version *source = find_source(r, reply, true);
+
+    if (!source)
+        return reply->status;
+    if (is_sync && source->content->n > (uint64_t)SYNC_COPY_MAX_MIB * MIB)
+        return reply_error(reply, 409, "CannotVerifyCopySource");
+    struct version *v = version_copy(source);
+    v->created = v->modified;
+    if (has_metadata(r) && !take_metadata(r, reply, &v->meta)) {
+        version_unref(v);
+        return reply->status;
+    }
+    char id[40];
+    snprintf(id, sizeof(id), "00000000-0000-4000-8000-%012llx",
+             (unsigned long long)v->etag & UINT64_C(0xffffffffffff));
+    v->copy_id = need(strdup(id));
+    v->copy_source = need(strdup(header(r, "x-ms-copy-source")));
+    v->copy_source[strcspn(v->copy_source, "?")] = '\0';
+    text_addf(&reply->head, "x-ms-copy-id: %s\r\nx-ms-copy-status: success\r\n", id);
+    if (is_sync && v->props[PROP_MD5])
+        reply_header(reply, "Content-MD5", v->props[PROP_MD5]);
+    return store_version(r, reply, v, 202);
+}
+
+int copy_blob(struct request *r, struct reply *reply)
+{
+    return header(r, "x-ms-blob-type") ? put_from_url(r, reply) : copy(r, reply);
+}
+
+int put_block_from_url(struct request *r, struct reply *reply)
+{
+    struct version *source = find_source(r, reply, false);
+    uint64_t from, n;
+
+    if (!source)
+        return reply->status;
+    if (parse_range(header(r, "x-ms-source-range"), source->content->n, &from, &n) < 0)
+        return reply_error(reply, 416, "InvalidRange");
+    return store_block(r, reply, content_slice(source->content, from, n));
+}

@@ -1,0 +1,260 @@
+/* list.c - List Blobs and List Containers. */
+#include "service.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE = 5000 };
+
+struct listing {
+    struct text *out;
+    const char *prefix, *delimiter;
+    bool metadata, uncommitted;
+    const struct version
+        *last; /* whose properties are at [from, to) of out: the next ones are often the same */
+    size_t last_from, last_to;
+    int64_t date;
+    char date_text[RFC1123];
+};
+
+/* Characters that XML 1.0 cannot hold: control characters, U+FFFE, U+FFFF. */
+static bool xml_can_hold(const char *name)
+{
+    for (const unsigned char *s = (const unsigned char *)name; *s; s++)
+        if ((*s < 0x20 && *s != '\t' && *s != '\n' && *s != '\r') ||
+            (*s == 0xef && s[1] == 0xbf && (s[2] == 0xbe || s[2] == 0xbf)))
+            return false;
+    return true;
+}
+
+static void add_name(struct text *t, const char *name)
+{
+    if (xml_can_hold(name)) {
+        text_str(t, "<Name>");
+        text_xml(t, name);
+    } else {
+        text_str(t, "<Name Encoded=\"true\">");
+        for (const unsigned char *s = (const unsigned char *)name; *s; s++)
+            if ((*s >= '0' && *s <= '9') || ((*s | 0x20) >= 'a' && (*s | 0x20) <= 'z') || strchr("-._~/", *s))
+                text_add(t, s, 1);
+            else
+                text_addf(t, "%%%02X", *s);
+    }
+    text_str(t, "</Name>");
+}
+
+static const char *date_of(struct listing *l, int64_t when)
+{
+    if (when != l->date || !*l->date_text)
+        date_http(l->date = when, l->date_text);
+    return l->date_text;
+}
+
+static void add_element(struct text *t, const char *name, const char *value)
+{
+    if (!value || !*value) {
+        text_addf(t, "<%s/>", name);
+        return;
+    }
+    text_addf(t, "<%s>", name);
+    text_xml(t, value);
+    text_addf(t, "</%s>", name);
+}
+
+static void add_properties(struct listing *l, const struct version *v)
+{
+    struct text *t = l->out;
+
+    text_str(t, "<Properties><Creation-Time>");
+    text_str(t, date_of(l, v->created));
+    text_str(t, "</Creation-Time><Last-Modified>");
+    text_str(t, date_of(l, v->modified));
+    text_addf(t, "</Last-Modified><Etag>0x%llX</Etag><Content-Length>", (unsigned long long)v->etag);
+    text_number(t, v->content->n);
+    text_str(t, "</Content-Length>");
+    add_element(t, "Content-Type", v->props[PROP_TYPE]);
+    add_element(t, "Content-Encoding", v->props[PROP_ENCODING]);
+    add_element(t, "Content-Language", v->props[PROP_LANGUAGE]);
+    text_str(t, "<Content-CRC64/>");
+    add_element(t, "Content-MD5", v->props[PROP_MD5]);
+    add_element(t, "Cache-Control", v->props[PROP_CACHE]);
+    add_element(t, "Content-Disposition", v->props[PROP_DISPOSITION]);
+    if (v->type == APPEND_BLOB)
+        text_str(t, "<BlobType>AppendBlob</BlobType>");
+    else
+        text_addf(t, "<BlobType>BlockBlob</BlobType><AccessTier>%s</AccessTier>", *v->tier ? v->tier : "Hot");
+    text_str(t, "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState>"
+                "<ServerEncrypted>true</ServerEncrypted></Properties>");
+    if (!l->metadata)
+        return;
+    text_str(t, v->meta.n ? "<Metadata>" : "<Metadata/>");
+    for (const char *s = v->meta.s; s && s < v->meta.s + v->meta.n; s += strlen(s) + 1) {
+        const char *name = s;
+        s += strlen(s) + 1;
+        add_element(t, name, s);
+    }
+    text_str(t, v->meta.n ? "</Metadata>" : "");
+}
+
+static void add_blob(struct listing *l, const struct entry *e)
+{
+    struct text *t = l->out;
+
+    text_str(t, "<Blob>");
+    add_name(t, e->name);
+    if (!e->current) {
+        text_str(t,
+                 "<Properties><Content-Length>0</Content-Length><BlobType>BlockBlob</BlobType></Properties>");
+    } else if (e->current == l->last) {
+        text_room(t, l->last_to - l->last_from);
+        text_add(t, t->s + l->last_from, l->last_to - l->last_from);
+    } else {
+        l->last_from = t->n;
+        add_properties(l, e->current);
+        l->last_to = t->n;
+        l->last = e->current;
+    }
+    text_str(t, "</Blob>");
+}
+
+/* Adds what the entry at the cursor stands for and moves behind it. Returns whether something was added. */
+static bool add_next(struct listing *l, struct cursor *at)
+{
+    const struct entry *e = entry_at(at);
+
+    if (!e->current && !l->uncommitted) {
+        entry_next(at);
+        return false;
+    }
+    const char *end = *l->delimiter ? strstr(e->name + strlen(l->prefix), l->delimiter) : NULL;
+    if (!end) {
+        add_blob(l, e);
+        entry_next(at);
+        return true;
+    }
+    struct text folder = {0};
+    text_add(&folder, e->name, (size_t)(end - e->name) + strlen(l->delimiter));
+    text_str(l->out, "<BlobPrefix>");
+    add_name(l->out, folder.s);
+    text_str(l->out, "</BlobPrefix>");
+    folder.s[folder.n - 1]++; /* the first name that does not start with it */
+    *at = entry_seek(at->container, folder.s);
+    text_free(&folder);
+    return true;
+}
+
+/* A marker is opaque: base64 of the name that is next, which has to be encoded in a URL. */
+static void add_marker(struct text *t, const char *name)
+{
+    size_t n = strlen(name);
+
+    text_str(t, "2!");
+    text_room(t, (n + 2) / 3 * 4 + 1);
+    base64_encode(name, n, t->s + t->n);
+    t->n += strlen(t->s + t->n);
+}
+
+static bool read_marker(const char *marker, char *name, size_t cap)
+{
+    long n = strncmp(marker, "2!", 2) ? -1 : base64_decode(marker + 2, name, cap - 1);
+
+    if (n < 0)
+        return false;
+    name[n] = '\0';
+    return true;
+}
+
+static bool has_word(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *s = list; (s = strstr(s, word)); s += n)
+        if ((s == list || s[-1] == ',') && (!s[n] || s[n] == ','))
+            return true;
+    return false;
+}
+
+static bool starts_with(const char *s, const char *prefix)
+{
+    return !strncmp(s, prefix, strlen(prefix));
+}
+
+/* The page's size; 0 when what was asked for is out of range. */
+static long page_size(const struct request *r)
+{
+    const char *text = param(r, "maxresults");
+    long n = *text ? strtol(text, NULL, 10) : PAGE;
+
+    return n < 0 ? 0 : n > PAGE ? PAGE : n;
+}
+
+static void add_head(const struct request *r, struct text *t)
+{
+    text_addf(t,
+              "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults "
+              "ServiceEndpoint=\"http://localhost/%s/\" ContainerName=\"%s\">",
+              r->account, r->container);
+    add_element(t, "Prefix", param(r, "prefix"));
+    add_element(t, "Marker", param(r, "marker"));
+    if (*param(r, "maxresults"))
+        add_element(t, "MaxResults", param(r, "maxresults"));
+    if (*param(r, "delimiter"))
+        add_element(t, "Delimiter", param(r, "delimiter"));
+}
+
+int list_blobs(struct request *r, struct reply *reply)
+{
+    struct container *c = its_container(r, reply);
+    struct listing l = {
+        .out = &reply->body, .prefix = param(r, "prefix"), .delimiter = param(r, "delimiter")};
+    const char *marker = param(r, "marker");
+    char start[4200];
+
+    if (!c)
+        return reply->status;
+    long max = page_size(r);
+    if (!max)
+        return reply_error(reply, 400, "OutOfRangeQueryParameterValue");
+    if (*marker && !read_marker(marker, start, sizeof(start)))
+        return reply_error(reply, 400, "InvalidQueryParameterValue");
+    l.metadata = has_word(param(r, "include"), "metadata");
+    l.uncommitted = has_word(param(r, "include"), "uncommittedblobs");
+    struct cursor at = entry_seek(c, *marker ? start : l.prefix), first = at;
+    add_head(r, l.out);
+    text_str(l.out, "<Blobs>");
+    const struct entry *e;
+    for (long n = 0;
+         r->page != PAGE_EMPTY && n < max && (e = entry_at(&at)) && starts_with(e->name, l.prefix);)
+        n += add_next(&l, &at);
+    text_str(l.out, "</Blobs><NextMarker>");
+    e = entry_at(r->page == PAGE_REPEAT ? &first : &at);
+    if (e && starts_with(e->name, l.prefix))
+        add_marker(l.out, e->name);
+    text_str(l.out, "</NextMarker></EnumerationResults>");
+    reply_header(reply, "Content-Type", "application/xml");
+    return reply->status = 200;
+}
+
+int list_containers(struct request *r, struct reply *reply)
+{
+    struct text *t = &reply->body;
+    char date[RFC1123];
+
+    text_addf(t,
+              "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults "
+              "ServiceEndpoint=\"http://localhost/%s/\"><Containers>",
+              r->account);
+    for (const struct container *c = container_first(); c; c = c->next) {
+        if (strcmp(c->account, r->account) != 0 || !starts_with(c->name, param(r, "prefix")))
+            continue;
+        date_http(c->modified, date);
+        text_addf(
+            t,
+            "<Container><Name>%s</Name><Properties><Last-Modified>%s</Last-Modified><Etag>\"0x%llX\"</Etag>"
+            "<LeaseStatus>unlocked</LeaseStatus><LeaseState>available</LeaseState></Properties></Container>",
+            c->name, date, (unsigned long long)c->etag);
+    }
+    text_str(t, "</Containers><NextMarker/></EnumerationResults>");
+    reply_header(reply, "Content-Type", "application/xml");
+    return reply->status = 200;
+}

@@ -1,0 +1,51 @@
+/* service.h - the operations of the Blob service on what blobs.h holds. */
+#ifndef BLOBSERVER_SERVICE_H
+#define BLOBSERVER_SERVICE_H
+
+#include "auth.h"
+
+/* Does what a request asks for and fills in the reply, which was cleared. */
+void service(struct request *r, struct reply *reply);
+/* The same with the lock already held for writing and no checks of a body; for the parts of a batch. */
+void service_part(struct request *r, struct reply *reply);
+
+/* ---- for the operations among themselves; all are called with the lock held */
+
+/* The container of the request, or NULL and an error in the reply. */
+struct container *its_container(const struct request *r, struct reply *reply);
+/* The blob of the request, or NULL and an error in the reply. */
+struct version *its_version(const struct request *r, struct reply *reply);
+
+/* If-Match and its kin against a version (NULL: there is none). Returns 0 or the status of the error. */
+int check_read(const struct request *r, struct reply *reply, const struct version *v);
+int check_write(const struct request *r, struct reply *reply, const struct version *v);
+/* Those of the source of a copy. */
+int check_source(const struct request *r, struct reply *reply, const struct version *v);
+
+/* Takes x-ms-blob-content-*, x-ms-meta-* and the tier from the headers; false and an error when they are invalid. */
+bool take_properties(const struct request *r, struct reply *reply, struct version *v);
+bool take_metadata(const struct request *r, struct reply *reply, struct text *meta);
+
+/* Puts a version in place of what is there, conditions permitting, with its ETag in the reply; takes the reference. */
+int store_version(const struct request *r, struct reply *reply, struct version *v, int status);
+/* Puts a block among the uncommitted ones, taking over the content. */
+int store_block(const struct request *r, struct reply *reply, struct content *content);
+
+/* "bytes=a-b" of a blob of some size. 0: none given; 1: [from, from + n); -1: outside. */
+int parse_range(const char *range, uint64_t size, uint64_t *from, uint64_t *n);
+
+void reply_etag(struct reply *reply, uint64_t etag, int64_t modified);
+
+int list_blobs(struct request *r, struct reply *reply);
+int list_containers(struct request *r, struct reply *reply);
+int delete_batch(struct request *r, struct reply *reply);
+int put_block_list(struct request *r, struct reply *reply);
+int get_block_list(struct request *r, struct reply *reply);
+/* Copy Blob, Put Blob From URL */
+int copy_blob(struct request *r, struct reply *reply);
+int put_block_from_url(struct request *r, struct reply *reply);
+
+/* The port that URLs of this server name; for the sources of copies. */
+void service_port(int port);
+
+#endif

@@ -1,0 +1,19 @@
+# The test double of the Blob service: the program `blobserver`.
+pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)
+pkg_check_modules(EXPAT REQUIRED IMPORTED_TARGET expat)
+find_package(Threads REQUIRED)
+add_executable(
+  blobserver
+  blobserver/auth.c
+  blobserver/batch.c
+  blobserver/blobs.c
+  blobserver/blocklist.c
+  blobserver/copy.c
+  blobserver/fault.c
+  blobserver/http.c
+  blobserver/list.c
+  blobserver/main.c
+  blobserver/server.c
+  blobserver/service.c
+  blobserver/text.c)
+target_link_libraries(blobserver PRIVATE PkgConfig::NETTLE PkgConfig::EXPAT Threads::Threads act_flags act_sanitize)
