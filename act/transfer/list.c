@@ -6,13 +6,36 @@
 
 struct listing {
     struct transfer_lister *lister;
-    size_t prefix_len;
+    const struct transfer_path *what;
+    enum transfer_scope scope;
     int (*each)(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err);
     void *arg;
     struct act_error *err;
     int rc;
     bool ended;
 };
+
+bool transfer_is_leftover_of(const char *key, const char *path)
+{
+    return *path == '\0' || act_path_is_within(key, path);
+}
+
+/* The key as it is called below the folder. */
+static const char *rel_of(const struct listing *l, const char *key)
+{
+    const char *rel = key + strlen(l->what->path);
+
+    if (!*l->what->path)
+        return key;
+    return *rel == '/' ? rel + 1 : act_path_basename(key);
+}
+
+static int take_entry(struct listing *l, const struct store_entry *entry)
+{
+    if (l->scope == TRANSFER_LEFTOVERS && !transfer_is_leftover_of(entry->key, l->what->path))
+        return 0;
+    return l->each(l->arg, entry, rel_of(l, entry->key), l->err);
+}
 
 static void take_page(void *arg, struct store_page *page, bool last, const struct act_error *error)
 {
@@ -23,37 +46,36 @@ static void take_page(void *arg, struct store_page *page, bool last, const struc
         l->rc = -(int)error->code;
     }
     for (size_t i = 0; i < page->n && l->rc == 0; i++)
-        l->rc = l->each(l->arg, &page->v[i], page->v[i].key + l->prefix_len, l->err);
+        l->rc = take_entry(l, &page->v[i]);
     if (last || l->rc < 0)
         l->ended = true;
     else
         transfer_lister_next(l->lister, take_page, l);
 }
 
-static int list_folder(struct engine *engine, const struct transfer_path *what, enum transfer_scope scope,
-                       struct listing *l)
+static int list_below(struct engine *engine, struct listing *l)
 {
-    ACT_AUTOFREE char *prefix = transfer_prefix(what->path);
+    const char *path = l->what->path;
+    /* what is left of a file has the file's own key */
+    ACT_AUTOFREE char *prefix = l->scope == TRANSFER_LEFTOVERS ? act_strdup(path) : transfer_prefix(path);
 
-    l->prefix_len = strlen(prefix);
-    l->lister = transfer_lister_new(engine, what->store, prefix, scope);
+    l->lister = transfer_lister_new(engine, l->what->store, prefix, l->scope);
     transfer_lister_next(l->lister, take_page, l);
     engine_run(engine, &l->ended);
     transfer_lister_free(l->lister);
     engine_run(engine, NULL); /* what was fetched ahead */
     if (!l->ended)
-        l->rc =
-            act_error_set(l->err, ACT_FAIL, "the listing of '%s' came to a halt before its end", what->path);
+        l->rc = act_error_set(l->err, ACT_FAIL, "the listing of '%s' came to a halt before its end", path);
     return l->rc;
 }
 
-static int list_file(const struct transfer_path *what, struct listing *l)
+static int list_file(struct listing *l)
 {
-    struct store_call call = {.op = STORE_HEAD, .key = what->path};
-    int rc = store_do(what->store, &call, l->err);
+    struct store_call call = {.op = STORE_HEAD, .key = l->what->path};
+    int rc = store_do(l->what->store, &call, l->err);
 
     if (rc == 0)
-        rc = l->each(l->arg, &call.entry, act_path_basename(what->path), l->err);
+        rc = take_entry(l, &call.entry);
     store_call_release(&call);
     return rc;
 }
@@ -63,8 +85,7 @@ int transfer_list(struct engine *engine, const struct transfer_path *what, enum 
                               struct act_error *err),
                   void *arg, struct act_error *err)
 {
-    struct listing l = {.each = each, .arg = arg, .err = err};
+    struct listing l = {.what = what, .scope = scope, .each = each, .arg = arg, .err = err};
 
-    return what->is_folder || scope == TRANSFER_LEFTOVERS ? list_folder(engine, what, scope, &l)
-                                                          : list_file(what, &l);
+    return what->is_folder || scope == TRANSFER_LEFTOVERS ? list_below(engine, &l) : list_file(&l);
 }

@@ -128,16 +128,24 @@ int transfer_verify(struct engine *engine, const struct transfer_path *from, str
                                  const struct store_entry *from, const struct store_entry *to),
                     struct transfer_report *report, struct act_error *err) ACT_NODISCARD;
 
-/* Removes the file, or everything below the folder, as it was listed (If-Match). Objects that are gone
- * already count as done. Uses filter, dry_run, plan, progress and arg. Result as for transfer_copy(). */
+/* Removes the file, or everything below the folder, as it was listed (If-Match), in batches. Objects that are
+ * gone already count as done. Folders that are empty then go too; with a filter only those it takes. Uses filter,
+ * dry_run, plan, progress and arg. Result as for transfer_copy(). */
 int transfer_remove(struct engine *engine, const struct transfer_path *what,
                     const struct transfer_options *options, struct transfer_report *report,
                     struct act_error *err) ACT_NODISCARD;
 
+/* Removes what interrupted uploads left at or below path (which need not exist otherwise), and nothing that can be
+ * seen. An upload that is under way somewhere else loses what it has sent, where the store cannot tell. Uses
+ * dry_run, plan, progress and arg. Result as for transfer_copy(). */
+int transfer_clear(struct engine *engine, struct store *store, const char *path,
+                   const struct transfer_options *options, struct transfer_report *report,
+                   struct act_error *err) ACT_NODISCARD;
+
 enum transfer_scope {
     TRANSFER_LEVEL,     /* one level: folders are one entry */
     TRANSFER_TREE,      /* everything below */
-    TRANSFER_LEFTOVERS, /* what interrupted uploads left below, size is what they hold */
+    TRANSFER_LEFTOVERS, /* what interrupted uploads left at or below the path, size is what they hold */
 };
 
 /* Calls each(arg, entry, rel) for every object of a file or below a folder, in order of keys and while the listing

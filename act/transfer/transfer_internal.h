@@ -26,6 +26,9 @@ void transfer_lister_free(struct transfer_lister *lister);
 /* The prefix of what lies below a folder path: "a" gives "a/", "" gives "". New string. */
 char *transfer_prefix(const char *path);
 
+/* Whether a leftover with this key lies at or below the path. */
+bool transfer_is_leftover_of(const char *key, const char *path);
+
 /* Counts and names a failure; the first one is kept whole in first. */
 void transfer_report_failure(struct transfer_report *report, const struct act_error *error,
                              struct act_error *first);

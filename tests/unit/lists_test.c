@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "engine/engine.h"
+#include "filter/filter.h"
 #include "store/store_internal.h"
 #include "transfer/transfer.h"
 
@@ -18,7 +19,11 @@ struct names {
     size_t page;     /* entries per page */
     int empty_every; /* each Nth page is empty; 0: none */
     int lists, under_way, most_under_way;
-    int fail_at; /* the Nth LIST fails; 0: none */
+    int fail_at;        /* the Nth LIST fails; 0: none */
+    const char *locked; /* cannot be deleted */
+    int deletes;        /* calls that delete */
+    size_t largest;     /* deletions in one call */
+    bool leftovers;     /* the keys are what interrupted uploads left */
 };
 
 struct pending {
@@ -38,6 +43,7 @@ static void add_entry(struct store_page *page, const char *key, size_t len, enum
     e->key = act_strndup(key, len);
     e->kind = kind;
     e->size = kind == STORE_FILE ? 10 : 0;
+    strcpy(e->etag, "\"1\"");
 }
 
 /* A folder that has something else in it is not an entry. */
@@ -54,7 +60,8 @@ static size_t list_key(const struct names *s, size_t i, struct store_call *call)
     const char *key = s->keys.v[i], *slash = strchr(key + strlen(call->key), '/');
     size_t len = slash ? (size_t)(slash - key) + 1 : strlen(key);
 
-    if (strcmp(key, call->key) == 0 || (!call->delimiter && is_full_folder(s, i)))
+    if ((act_ends_with(key, "/") && strcmp(key, call->key) == 0) ||
+        (!call->delimiter && is_full_folder(s, i)))
         return i + 1;
     if (!call->delimiter || !slash) {
         add_entry(&call->page, key, strlen(key), act_ends_with(key, "/") ? STORE_FOLDER : STORE_FILE);
@@ -71,6 +78,9 @@ static int list(struct names *s, struct store_call *call)
     size_t i = call->marker ? strtoul(call->marker, NULL, 10) : 0;
     bool empty = s->empty_every && s->lists % s->empty_every == 0;
 
+    if (call->leftovers != s->leftovers)
+        return 0;
+
     if (s->fail_at && s->lists == s->fail_at)
         return act_error_set(&call->error, ACT_TEMPORARY, "told to fail");
     while (i < s->keys.n && call->page.n < (empty ? 0 : s->page))
@@ -86,7 +96,45 @@ static int head(const struct names *s, struct store_call *call)
         return act_error_set(&call->error, ACT_NOT_FOUND, "no '%s'", call->key);
     call->entry = (struct store_entry){.key = act_strdup(call->key), .mode = -1};
     call->entry.kind = act_ends_with(call->key, "/") ? STORE_FOLDER : STORE_FILE;
+    strcpy(call->entry.etag, "\"1\"");
     return 0;
+}
+
+/* Keys that are deleted become empty: the order of the others stays. */
+static int delete_key(struct names *s, const char *key, const char *if_match, struct act_error *err)
+{
+    for (size_t i = 0; i < s->keys.n; i++)
+        if (strcmp(s->keys.v[i], key) == 0) {
+            if (act_streq(s->locked, key))
+                return act_error_set(err, ACT_TEMPORARY, "cannot delete '%s': it changed", key);
+            assert_true(s->leftovers || act_streq(if_match, "\"1\""));
+            s->keys.v[i][0] = '\0';
+            return 0;
+        }
+    return act_error_set(err, ACT_NOT_FOUND, "no '%s'", key);
+}
+
+static int delete_many(struct names *s, struct store_call *call)
+{
+    assert_true(call->n_deletions <= STORE_MAX_DELETIONS);
+    for (size_t i = 0; i < call->n_deletions; i++) {
+        struct store_deletion *d = &call->deletions[i];
+        d->rc = delete_key(s, d->key, d->if_match, &d->error);
+    }
+    s->largest = call->n_deletions > s->largest ? call->n_deletions : s->largest;
+    return 0;
+}
+
+static int perform(struct names *s, struct store_call *call)
+{
+    if (call->op == STORE_LIST)
+        return list(s, call);
+    if (call->op == STORE_HEAD)
+        return head(s, call);
+    assert_int_equal(call->op == STORE_CLEAR, s->leftovers);
+    s->deletes++;
+    return call->op == STORE_DELETE_MANY ? delete_many(s, call)
+                                         : delete_key(s, call->key, call->if_match, &call->error);
 }
 
 static void fire(void *arg)
@@ -95,7 +143,7 @@ static void fire(void *arg)
 
     free(arg);
     p.names->under_way--;
-    store_finish(p.call, p.call->op == STORE_LIST ? list(p.names, p.call) : head(p.names, p.call));
+    store_finish(p.call, perform(p.names, p.call));
 }
 
 /* Later calls may be answered sooner. */
@@ -111,8 +159,19 @@ static void start(struct store *store, struct store_call *call)
     engine_timer(engine, s->lists % 3, fire, p);
 }
 
+static int window(const struct store *store)
+{
+    (void)store;
+    return 32;
+}
+
 static const struct store_ops names_ops = {
-    .start = {[STORE_HEAD] = start, [STORE_LIST] = start},
+    .start = {[STORE_HEAD] = start,
+              [STORE_LIST] = start,
+              [STORE_DELETE] = start,
+              [STORE_DELETE_MANY] = start,
+              [STORE_CLEAR] = start},
+    .window = window,
 };
 
 static int setup(void **state)
@@ -323,6 +382,131 @@ static void one_level_has_folders_once(void **state)
     transfer_path_release(&what);
 }
 
+/* ---- removing */
+
+static size_t keys_left(const struct names *s)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->keys.n; i++)
+        n += s->keys.v[i][0] != '\0';
+    return n;
+}
+
+static int remove_path(struct names *s, const char *path, bool is_folder,
+                       const struct transfer_options *options, struct transfer_report *report,
+                       struct act_error *err)
+{
+    struct transfer_path what = {.store = &s->store, .path = act_strdup(path), .is_folder = is_folder};
+    int rc = transfer_remove(engine, &what, options, report, err);
+
+    transfer_path_release(&what);
+    return rc;
+}
+
+static void add_voc(struct names *s)
+{
+    add_tree(s, "d/voc2/", 3, 300);
+    act_strv_push(&s->keys, "d/voc2/empty/");
+    act_strv_push(&s->keys, "d/voc2012/0");
+    act_strv_push(&s->keys, "d/voc2.txt");
+    act_strv_sort(&s->keys);
+}
+
+static void removing_takes_exactly_the_folder(void **state)
+{
+    struct names *s = *state;
+    struct transfer_report report;
+    struct act_error err;
+
+    add_voc(s);
+    assert_ok(remove_path(s, "d/voc2", true, &(struct transfer_options){.dry_run = true}, &report, &err),
+              err);
+    assert_int_equal(report.total.found_objects, 901);
+    assert_int_equal(report.total.found_bytes, 9000);
+    assert_int_equal(s->deletes, 0);
+    assert_ok(remove_path(s, "d/voc2", true, &(struct transfer_options){0}, &report, &err), err);
+    assert_int_equal(report.total.done_objects, 901);
+    assert_int_equal(keys_left(s), 2);
+    assert_int_equal(s->deletes, 4 + 1); /* and the folder itself */
+    assert_int_equal(s->largest, STORE_MAX_DELETIONS);
+    assert_ok(remove_path(s, "d/voc2.txt", false, &(struct transfer_options){0}, &report, &err), err);
+    assert_int_equal(report.total.done_objects, 1);
+    assert_int_equal(keys_left(s), 1);
+}
+
+static void every_part_of_a_batch_is_checked(void **state)
+{
+    struct names *s = *state;
+    struct transfer_report report;
+    struct act_error err;
+
+    add_voc(s);
+    s->locked = "d/voc2/001/00077";
+    assert_int_equal(remove_path(s, "d/voc2", true, &(struct transfer_options){0}, &report, &err),
+                     -ACT_PARTIAL);
+    assert_int_equal(report.total.done_objects, 900);
+    assert_int_equal(report.total.failed_objects, 1);
+    assert_int_equal(keys_left(s), 3);
+    assert_string_equal(err.text, "cannot delete 'd/voc2/001/00077': it changed");
+    transfer_report_release(&report);
+}
+
+static void a_broken_page_ends_the_removal(void **state)
+{
+    struct names *s = *state;
+    struct transfer_report report;
+    struct act_error err;
+
+    add_voc(s);
+    s->fail_at = 12;
+    assert_true(remove_path(s, "d/voc2", true, &(struct transfer_options){0}, &report, &err) < 0);
+    assert_int_equal(report.total.failed_objects, 1);
+    assert_non_null(strstr(err.text, "told to fail"));
+    assert_true(keys_left(s) > 3);
+    transfer_report_release(&report);
+}
+
+static void a_filter_says_what_is_removed(void **state)
+{
+    struct names *s = *state;
+    struct transfer_options options = {0};
+    struct act_strv excludes = {0};
+    struct transfer_report report;
+    struct act_error err;
+
+    add_voc(s);
+    act_strv_push(&excludes, "001/");
+    act_strv_push(&excludes, "empty");
+    assert_ok(filter_new(&(struct filter_options){.excludes = &excludes}, &options.filter, &err), err);
+    assert_ok(remove_path(s, "d/voc2", true, &options, &report, &err), err);
+    assert_int_equal(report.total.done_objects, 600);
+    assert_int_equal(keys_left(s), 303);
+    filter_free(options.filter);
+    act_strv_release(&excludes);
+}
+
+static void leftovers_of_a_path_are_cleared(void **state)
+{
+    struct names *s = *state;
+    struct transfer_path what = {.store = &s->store, .path = act_strdup("d/voc2"), .is_folder = true};
+    struct transfer_report report;
+    struct act_strv got = {0};
+    struct act_error err;
+
+    add_voc(s);
+    s->leftovers = true;
+    act_strv_push(&s->keys, "d/voc2"); /* of a file with this very name */
+    act_strv_sort(&s->keys);
+    assert_ok(transfer_list(engine, &what, TRANSFER_LEFTOVERS, collect, &got, &err), err);
+    assert_int_equal(got.n, 902);
+    assert_ok(transfer_clear(engine, &s->store, "d/voc2", &(struct transfer_options){0}, &report, &err), err);
+    assert_int_equal(report.total.done_objects, 902);
+    assert_int_equal(keys_left(s), 2);
+    act_strv_release(&got);
+    transfer_path_release(&what);
+}
+
 static int open_engine(void **state)
 {
     (void)state;
@@ -353,6 +537,11 @@ int main(void)
         TEST(a_broken_page_is_an_error),
         TEST(the_caller_may_stop),
         TEST(one_level_has_folders_once),
+        TEST(removing_takes_exactly_the_folder),
+        TEST(every_part_of_a_batch_is_checked),
+        TEST(a_broken_page_ends_the_removal),
+        TEST(a_filter_says_what_is_removed),
+        TEST(leftovers_of_a_path_are_cleared),
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);

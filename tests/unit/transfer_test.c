@@ -501,57 +501,6 @@ static void what_no_object_can_hold_is_refused(void **state)
     assert_int_equal(p->to.n_blocks, 0);
 }
 
-static void remove_takes_exactly_the_folder(void **state)
-{
-    struct pair *p = *state;
-    struct transfer_path path;
-    const struct transfer_options dry = {.dry_run = true}, real = {0};
-
-    for (int i = 0; i < 10; i++) {
-        char key[32];
-        snprintf(key, sizeof(key), "d/voc2/%d", i);
-        put(&p->from, key, "xy", 2);
-    }
-    put(&p->from, "d/voc2012/0", "x", 1);
-    put(&p->from, "d/voc2.txt", "x", 1);
-    assert_ok(transfer_resolve(&p->from.store, "d/voc2", &path, &p->err), p->err);
-    assert_true(path.is_folder);
-    assert_ok(transfer_remove(engine, &path, &dry, &p->report, &p->err), p->err);
-    assert_int_equal(p->report.total.found_objects, 10);
-    assert_int_equal(p->report.total.found_bytes, 20);
-    assert_int_equal(p->from.n, 12);
-    transfer_report_release(&p->report);
-    assert_ok(transfer_remove(engine, &path, &real, &p->report, &p->err), p->err);
-    assert_int_equal(p->from.n, 2);
-    assert_int_equal(p->report.total.done_objects, 10);
-    transfer_path_release(&path);
-}
-
-static int count_entry(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
-{
-    (void)err;
-    assert_true(act_ends_with(entry->key, rel));
-    ++*(int *)arg;
-    return 0;
-}
-
-static void list_pages_through(void **state)
-{
-    struct pair *p = *state;
-    struct transfer_path path;
-    int n = 0;
-
-    for (int i = 0; i < 20; i++) {
-        char key[32];
-        snprintf(key, sizeof(key), "d/%02d", i);
-        put(&p->from, key, "", 0);
-    }
-    assert_ok(transfer_resolve(&p->from.store, "d/", &path, &p->err), p->err);
-    assert_ok(transfer_list(engine, &path, TRANSFER_TREE, count_entry, &n, &p->err), p->err);
-    assert_int_equal(n, 20);
-    transfer_path_release(&path);
-}
-
 static int open_engine(void **state)
 {
     (void)state;
@@ -582,8 +531,6 @@ int main(void)
         TEST(damage_on_the_way_is_noticed),
         TEST(hostile_names_are_refused),
         TEST(what_no_object_can_hold_is_refused),
-        TEST(remove_takes_exactly_the_folder),
-        TEST(list_pages_through),
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);
