@@ -43,7 +43,7 @@ class BlobService:
         finally:
             connection.close()
         if expect is not None:
-            assert answer.status in expect, (method, path, answer.status, data)
+            assert answer.status in expect, (method, path, answer.status, data[:1000])
         return answer.status, dict((k.lower(), v) for k, v in answer.getheaders()), data
 
     # ---- containers and blobs

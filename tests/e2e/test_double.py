@@ -1,0 +1,494 @@
+"""The test double of the Blob service: each fault does what it says, seen with a plain HTTP client; what only it can do,
+beside Azurite; and azcopy and rclone as peers."""
+import base64
+import email.utils
+import hashlib
+import http.client
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.parse
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from blob_double import BlobDouble
+from conftest import MODULES
+
+BODY = bytes(range(256)) * 40
+
+
+@pytest.fixture
+def sas(double):
+    return double.container_sas(double.container)
+
+
+@pytest.fixture
+def ask(double, sas):
+    """One request on a connection of its own: status, headers, body. Raises what http.client raises."""
+    def ask(method, key, query="", headers=(), body=None, connection=None):
+        own = connection or http.client.HTTPConnection("127.0.0.1", double.port, timeout=30)
+        try:
+            url = f"/{double.account}/{double.container}{'/' + urllib.parse.quote(key) if key else ''}?{query}&{sas}"
+            own.request(method, url, body, {"x-ms-version": "2023-11-03", **dict(headers)})
+            answer = own.getresponse()
+            return answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read()
+        finally:
+            if not connection:
+                own.close()
+    return ask
+
+
+def put(ask, key, body=BODY, **headers):
+    status, answer, data = ask("PUT", key, headers={"x-ms-blob-type": "BlockBlob", **headers}, body=body)
+    assert status == 201, data
+    return answer
+
+
+def put_block(ask, key, name, body, **headers):
+    block = urllib.parse.quote(base64.b64encode(name).decode(), safe="")
+    return ask("PUT", key, f"comp=block&blockid={block}", headers, body)
+
+
+def commit(ask, key, *names):
+    ids = "".join(f"<Latest>{base64.b64encode(n).decode()}</Latest>" for n in names)
+    return ask("PUT", key, "comp=blocklist", body=f"<BlockList>{ids}</BlockList>".encode())
+
+
+# ---- faults
+
+
+@pytest.mark.parametrize("status, code, after", [(500, "InternalError", None), (503, "ServerBusy", "7"),
+                                                 (429, "TooManyRequests", "0"), (503, "ServerBusy", None)])
+def test_answers(double, ask, status, code, after):
+    put(ask, "x")
+    values = {"retry_after": after} if after else {}
+    double.fault("answer", status=status, code=code, method="GET", path="/x[?]", times=2, skip=1, **values)
+    seen = [ask("GET", "x") for _ in range(4)]
+    assert [s for s, _, _ in seen] == [200, status, status, 200]
+    assert seen[1][1]["x-ms-error-code"] == code and code.encode() in seen[1][2]
+    assert seen[1][1].get("retry-after") == after
+    assert put(ask, "other")["etag"]  # another method and path
+
+
+def test_an_answer_does_nothing(double, ask):
+    double.fault("answer", status=500, code="InternalError", method="PUT")
+    assert ask("PUT", "x", headers={"x-ms-blob-type": "BlockBlob"}, body=b"x")[0] == 500
+    assert ask("GET", "x")[0] == 404
+
+
+@pytest.mark.parametrize("where, done, status", [("request", False, 0), ("upload", False, 0), ("answer", True, 201)])
+def test_resets_of_an_upload(double, ask, where, done, status):
+    double.fault("reset", where=where, method="PUT")
+    with pytest.raises(ConnectionError):
+        ask("PUT", "x", headers={"x-ms-blob-type": "BlockBlob"}, body=bytes(8 << 20))
+    assert ask("GET", "x")[0] == (200 if done else 404)
+    assert [r.status for r in double.log() if r.method == "PUT"] == [status]
+
+
+@pytest.mark.parametrize("where, head, part", [("answer", False, False), ("headers", True, False), ("body", True, True)])
+def test_resets_of_a_download(double, ask, where, head, part):
+    put(ask, "x", bytes(100000))
+    double.fault("reset", where=where, method="GET")
+    got = receive(double, ask, "x")
+    assert (b"\r\n\r\n" in got) == head
+    assert (len(got.partition(b"\r\n\r\n")[2]) > 0) == part
+    assert len(got) < 60000
+
+
+def receive(double, ask, key):
+    """Everything that comes for a GET until the connection ends."""
+    query = double.container_sas(double.container)
+    with socket.create_connection(("127.0.0.1", double.port), 30) as s:
+        s.sendall(f"GET /{double.account}/{double.container}/{key}?{query} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        got = b""
+        try:
+            while data := s.recv(65536):
+                got += data
+        except ConnectionResetError:
+            pass
+        return got
+
+
+def test_truncated(double, ask):
+    put(ask, "x")
+    double.fault("truncate", method="GET")
+    head, _, body = receive(double, ask, "x").partition(b"\r\n\r\n")
+    assert f"Content-Length: {len(BODY)}".encode() in head
+    assert body == BODY[:len(BODY) // 2]
+
+
+def test_overlong(double, ask):
+    put(ask, "x")
+    double.fault("overlong", method="GET")
+    head, _, body = receive(double, ask, "x").partition(b"\r\n\r\n")
+    assert f"Content-Length: {len(BODY)}".encode() in head
+    assert body[:len(BODY)] == BODY and len(body) > len(BODY)
+
+
+def test_wrong_range(double, ask):
+    put(ask, "x")
+    double.fault("range", method="GET")
+    wrong, right = (ask("GET", "x", headers={"x-ms-range": "bytes=100-199"}) for _ in range(2))
+    assert right[1]["content-range"] == f"bytes 100-199/{len(BODY)}"
+    assert wrong[1]["content-range"] != right[1]["content-range"]
+    assert wrong[2] == right[2] == BODY[100:200]
+
+
+@pytest.mark.parametrize("where", ["answer", "body"])
+def test_stall(double, ask, where):
+    put(ask, "x")
+    double.fault("stall", where=where, ms=300, method="GET")
+    started = time.monotonic()
+    assert ask("GET", "x")[2] == BODY
+    assert time.monotonic() - started >= 0.3  # it cannot be sooner, whatever the machine does
+
+
+def test_wrong_checksum(double, ask):
+    crc = {"x-ms-content-crc64": "vo7q9sPVKY0="}
+    double.fault("checksum", method="PUT", times=1)
+    assert put(ask, "x", b"hello world", **crc)["x-ms-content-crc64"] != "vo7q9sPVKY0="
+    assert put(ask, "x", b"hello world", **crc)["x-ms-content-crc64"] == "vo7q9sPVKY0="
+
+
+def test_corrupt(double, ask):
+    put(ask, "x")
+    double.fault("corrupt", method="GET")
+    body = ask("GET", "x")[2]
+    assert len(body) == len(BODY) and sum(a != b for a, b in zip(body, BODY)) == 1
+    assert ask("GET", "x")[2] == BODY
+
+
+def test_replaced_between_ranges(double, ask):
+    etag = put(ask, "x")["etag"]
+    first = {"x-ms-range": "bytes=0-99", "If-Match": etag}
+    double.fault("replace", method="GET", skip=1)
+    assert ask("GET", "x", headers=first)[0] == 206
+    status, headers, _ = ask("GET", "x", headers=first)
+    assert status == 412 and headers["x-ms-error-code"] == "ConditionNotMet"
+    status, headers, body = ask("GET", "x")
+    assert status == 200 and headers["etag"] != etag and len(body) == len(BODY) and body != BODY
+
+
+def test_throttled_by_rate(double, ask):
+    put(ask, "x")
+    double.fault("throttle", rate=2, times=0, method="HEAD")
+    statuses = [ask("HEAD", "x")[0] for _ in range(40)]
+    assert statuses[0] == 200 and set(statuses) == {200, 503}
+    assert ask("GET", "x")[0] == 200
+
+
+def test_expired_credentials(double, ask):
+    put(ask, "x")
+    double.fault("answer", status=403, code="AuthenticationFailed", times=0, skip=2)
+    assert [ask("GET", "x")[0] for _ in range(5)] == [200, 200, 403, 403, 403]
+
+
+def test_torn_page(double, ask):
+    put(ask, "x")
+    double.fault("page", page="torn", path="comp=list")
+    with pytest.raises(ET.ParseError):
+        ET.fromstring(ask("GET", "", "restype=container&comp=list")[2])
+    ET.fromstring(ask("GET", "", "restype=container&comp=list")[2])
+
+
+def test_pages_that_repeat_or_are_empty(double, ask):
+    def page(marker=""):
+        xml = ET.fromstring(ask("GET", "", "restype=container&comp=list&maxresults=1&marker="
+                                + urllib.parse.quote(marker, safe=""))[2])
+        return [b.findtext("Name") for b in xml.iter("Blob")], xml.findtext("NextMarker")
+    for key in "abc":
+        put(ask, key)
+    names, marker = page()
+    assert names == ["a"] and marker != "b"  # it is opaque
+    double.fault("page", page="repeat", path="comp=list")
+    assert page(marker) == (["b"], marker)
+    double.fault("page", page="empty", path="comp=list")
+    assert page(marker) == ([], marker)
+    names, last = page(marker)
+    assert names == ["b"] and page(last) == (["c"], "")
+
+
+def test_rules_that_are_none(double):
+    for rule in ("what", "answer status", "answer status=x", "reset where=here", "answer path=%5B", "page page=odd"):
+        with pytest.raises(AssertionError, match="line 1 is no rule"):
+            double.control("POST", "/-/faults", rule)
+
+
+def test_log(double, ask):
+    put(ask, "x")
+    ask("HEAD", "x")
+    assert [(r.method, r.status, r.received) for r in double.log()] == [("PUT", 201, len(BODY)), ("HEAD", 200, 0)]
+    double.forget()
+    assert double.log() == []
+
+
+def test_several_requests_on_a_connection(double, ask):
+    connection = http.client.HTTPConnection("127.0.0.1", double.port, timeout=30)
+    for i in range(50):
+        body = bytes([i]) * (i * 3000)
+        status, _, _ = ask("PUT", "x", headers={"x-ms-blob-type": "BlockBlob"}, body=body, connection=connection)
+        assert status == 201
+        assert ask("GET", "x", connection=connection)[2] == body
+    connection.close()
+
+
+# ---- credentials
+
+
+def test_signatures(double, ask, sas):
+    path = f"{double.container}/x"
+    double.put(path, b"x")
+    for change, code in (("sig=", "AuthenticationFailed"), ("se=2", "AuthenticationFailed")):
+        wrong = re.sub(change + ".", change + "A", sas)
+        assert raw(double, f"/{double.account}/{path}?{wrong}")[1] == code
+    assert raw(double, f"/{double.account}/{path}?{double.container_sas(double.container, hours=-1)}")[0] == 403
+    assert raw(double, f"/{double.account}/{path}?{double.container_sas(double.container, 'wl')}") == (
+        403, "AuthorizationPermissionMismatch")
+    assert raw(double, f"/{double.account}/{path}?{double.account_sas()}")[0] == 200
+    assert raw(double, f"/{double.account}/{path}") == (409, "PublicAccessNotPermitted")
+    assert raw(double, f"/{double.account}/{path}", Authorization="Bearer x") == (401, "InvalidAuthenticationInfo")
+
+
+def raw(double, url, **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", double.port, timeout=30)
+    try:
+        connection.request("GET", url, headers=headers)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status, answer.getheader("x-ms-error-code")
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("ahead, status", [(0, 200), (14 * 60, 200), (-14 * 60, 200), (20 * 60, 403), (-20 * 60, 403)])
+def test_clock(double, ahead, status):
+    path = f"{double.container}/x"
+    double.put(path, b"x")
+    double.clock(ahead)
+    got, headers, _ = double.request("GET", path, expect=None)
+    assert got == status
+    there = email.utils.parsedate_to_datetime(headers["date"]).timestamp()
+    assert abs(there - time.time() - ahead) < 60
+
+
+# ---- what the service does and Azurite does not
+
+
+def test_checksums_are_verified(double, ask):
+    for header, good, bad, code in (("Content-MD5", md5(b"hello"), md5(b"other"), "Md5Mismatch"),
+                                    ("x-ms-content-crc64", "iJh5CoYUi64=", "AAAAAAAAAAA=", "Crc64Mismatch")):
+        body = b"hello" if "MD5" in header else b"123456789"
+        assert put_block(ask, "x", b"1", body, **{header: good})[1][header.lower()] == good
+        status, headers, _ = put_block(ask, "x", b"1", body, **{header: bad})
+        assert (status, headers["x-ms-error-code"]) == (400, code)
+
+
+def md5(data):
+    return base64.b64encode(hashlib.md5(data).digest()).decode()
+
+
+def test_blocks(double, ask):
+    assert put_block(ask, "x", b"aa", b"one")[0] == put_block(ask, "x", b"bb", b"two")[0] == 201
+    assert put_block(ask, "x", b"long", b"!")[1]["x-ms-error-code"] == "InvalidBlobOrBlock"
+    assert ask("GET", "x")[0] == 404
+    assert commit(ask, "x", b"bb", b"cc")[1]["x-ms-error-code"] == "InvalidBlockList"
+    assert commit(ask, "x", b"bb", b"aa", b"bb")[0] == 201
+    assert ask("GET", "x")[2] == b"twoonetwo"
+    assert put_block(ask, "x", b"long", b"!")[1]["x-ms-error-code"] == "InvalidBlobOrBlock"  # also the committed ones
+    assert put_block(ask, "x", b"cc", b"three")[0] == 201
+    assert commit(ask, "x", b"aa", b"cc")[0] == 201
+    assert ask("GET", "x")[2] == b"onethree"
+    put_block(ask, "x", b"dd", b"lost")
+    put(ask, "x", b"whole")  # discards what was not committed
+    xml = ET.fromstring(ask("GET", "x", "comp=blocklist&blocklisttype=all")[2])
+    assert [e.tag for e in xml] == ["CommittedBlocks", "UncommittedBlocks"] and not list(xml.iter("Block"))
+
+
+def test_names_that_xml_cannot_hold(double, ask):
+    names = ["a\x01b", "dir\ufffe/x", "plain"]
+    for name in names:
+        put(ask, name)
+    xml = ET.fromstring(ask("GET", "", "restype=container&comp=list")[2])
+    listed = [(n.text, n.get("Encoded")) for n in xml.iter("Name")]
+    assert listed == [("a%01b", "true"), ("dir%EF%BF%BE/x", "true"), ("plain", None)]
+    xml = ET.fromstring(ask("GET", "", "restype=container&comp=list&delimiter=/")[2])
+    assert [n.text for n in xml.iter("Name")] == ["a%01b", "dir%EF%BF%BE/", "plain"]
+    for name in names:
+        assert ask("GET", name)[2] == BODY
+
+
+def test_conditions(double, ask):
+    etag = put(ask, "x")["etag"]
+    blob = {"x-ms-blob-type": "BlockBlob"}
+    code = "x-ms-error-code"
+    assert ask("GET", "none", headers={"If-Match": etag})[0] == 404
+    assert ask("PUT", "none", headers={"If-Match": "*", **blob})[0] == 412
+    assert ask("PUT", "x", headers={"If-None-Match": "*", **blob})[1][code] == "BlobAlreadyExists"
+    assert ask("GET", "x", headers={"If-None-Match": etag})[0] == 304
+    assert ask("GET", "x", headers={"If-None-Match": "*"})[1][code] == "UnsatisfiableCondition"
+    assert ask("DELETE", "x", headers={"If-Match": '"0x1"'})[0] == 412
+    assert ask("GET", "x", headers={"x-ms-range": f"bytes={len(BODY)}-"})[0] == 416
+    assert ask("DELETE", "x", headers={"If-Match": etag})[0] == 202
+
+
+def test_from_url(double, ask, sas):
+    second, there = double.other("actsecond"), f"to-{double.container}"
+    second.create(there)
+    double.put(f"{double.container}/a b", BODY, {"x-ms-meta-who": "me", "Content-Type": "text/plain"})
+    source = f"{double.endpoint}/{double.container}/a%20b"
+    blob, copy = {"x-ms-blob-type": "BlockBlob"}, {"x-ms-copy-source": f"{source}?{sas}"}
+    second.request("PUT", f"{there}/1", headers={**blob, **copy})
+    assert second.get(f"{there}/1") == BODY
+    assert second.head(f"{there}/1")["x-ms-meta-who"] == "me"
+    second.request("PUT", f"{there}/2", {"comp": "block", "blockid": "MQ=="},
+                   {**copy, "x-ms-source-range": "bytes=10-19", "x-ms-source-if-match": double.head(
+                       f"{double.container}/a b")["etag"]})
+    second.request("PUT", f"{there}/2", {"comp": "blocklist"}, body=b"<BlockList><Latest>MQ==</Latest></BlockList>")
+    assert second.get(f"{there}/2") == BODY[10:20]
+    status, headers, _ = second.request("PUT", f"{there}/3", {"comp": "block", "blockid": "MQ=="},
+                                        {**copy, "x-ms-source-if-match": '"0x1"'}, expect=None)
+    assert (status, headers["x-ms-error-code"]) == (412, "SourceConditionNotMet")
+    status, headers, _ = second.request("PUT", f"{there}/3", headers={**blob, "x-ms-copy-source": source}, expect=None)
+    assert (status, headers["x-ms-error-code"]) == (403, "CannotVerifyCopySource")
+    for sync in ({}, {"x-ms-requires-sync": "true"}):
+        double.request("PUT", f"{double.container}/4", headers={"x-ms-copy-source": source, **sync})
+        assert double.head(f"{double.container}/4")["x-ms-copy-status"] == "success"
+        assert double.get(f"{double.container}/4") == BODY
+    second.request("DELETE", there, {"restype": "container"})
+
+
+def test_append_blobs(double, ask):
+    assert ask("PUT", "log", headers={"x-ms-blob-type": "AppendBlob"})[0] == 201
+    for i in range(3):
+        status, headers, _ = ask("PUT", "log", "comp=appendblock", {"x-ms-blob-condition-appendpos": str(4 * i)},
+                                 b"line")
+        assert status == 201 and headers["x-ms-blob-append-offset"] == str(4 * i)
+    assert ask("PUT", "log", "comp=appendblock", {"x-ms-blob-condition-appendpos": "4"}, b"x")[0] == 412
+    status, headers, body = ask("GET", "log")
+    assert body == b"line" * 3 and headers["x-ms-blob-type"] == "AppendBlob" and "content-md5" not in headers
+    assert put_block(ask, "log", b"1", b"x")[1]["x-ms-error-code"] == "InvalidBlobType"
+
+
+def batch(keys, double, path, sas):
+    parts = "".join(f"--b\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\nContent-ID: {i}\r\n"
+                    f"\r\nDELETE /{double.account}/{key}?{sas} HTTP/1.1\r\nContent-Length: 0\r\n\r\n"
+                    for i, key in enumerate(keys))
+    return double.request("POST", path, {"comp": "batch", **({"restype": "container"} if path else {})},
+                          {"Content-Type": "multipart/mixed; boundary=b"}, (parts + "--b--\r\n").encode())[2].decode()
+
+
+def test_batch(double, ask, sas):
+    for i in range(3):
+        put(ask, f"{i}")
+    keys = [f"{double.container}/{i}" for i in (0, 7, 2)]
+    answer = batch(keys, double, double.container, sas)
+    assert re.findall(r"Content-ID: (\d)\r\n\r\nHTTP/1.1 (\d+)", answer) == [("0", "202"), ("1", "404"), ("2", "202")]
+    assert list(double.list(double.container)) == ["1"]
+    wrong = batch([f"{double.container}/1"], double, "", sas.replace("sig=", "sig=A"))
+    assert "HTTP/1.1 403" in wrong and "HTTP/1.1 202" in batch([f"{double.container}/1"], double, "", sas)
+    many = batch(["x/y"] * 257, double, double.container, sas)
+    assert many.count("HTTP/1.1") == 1 and "ExceedsMaxBatchRequestCount" in many and "Content-ID" not in many
+
+
+def test_pages_of_preloaded_blobs(programs):
+    server = BlobDouble(programs.parent / "tests/blobserver", "--preload", "big:p/:12345:7", "--threads", 1)
+    try:
+        assert server.list("big", "p/") == {f"p/{i:07}": 7 for i in range(12345)}
+    finally:
+        server.stop()
+
+
+def test_discard(programs):
+    """Large bodies are not kept; they read as the pattern, from the position in the blob."""
+    server = BlobDouble(programs.parent / "tests/blobserver", "--discard")
+    try:
+        server.create("box")
+        pattern = bytes((i * 7 + (i >> 8)) & 0xff for i in range(65536))
+        whole = pattern * 50
+        server.put("box/one", whole)
+        for name, part in ((b"a", whole[:200000]), (b"b", whole[200000:])):
+            block = {"comp": "block", "blockid": base64.b64encode(name).decode()}
+            server.request("PUT", "box/two", block, body=part)
+        server.request("PUT", "box/two", {"comp": "blocklist"},
+                       body=b"<BlockList><Latest>YQ==</Latest><Latest>Yg==</Latest></BlockList>")
+        server.put("box/small", b"kept")
+        assert [server.get(f"box/{key}") == whole for key in ("one", "two")] == [True, True]
+        assert server.get("box/small") == b"kept"
+        part = server.request("GET", "box/two", headers={"x-ms-range": "bytes=199990-3000000"},
+                              expect=(206,))[2]
+        assert (part == whole[199990:3000001]) is True  # not shown
+    finally:
+        server.stop()
+
+
+# ---- the peers
+
+
+@pytest.fixture
+def tree(scratch):
+    folder = scratch / "tree"
+    (folder / "sub").mkdir(parents=True)
+    for i in range(40):
+        (folder / f"sub/file {i}").write_bytes(os.urandom(i * 100))
+    (folder / "large").write_bytes(os.urandom(20 << 20))
+    return folder
+
+
+def same(one, other):
+    subprocess.run(["diff", "-r", one, other], check=True)
+
+
+def peer(scratch, *words, **env):
+    home = {"PATH": "/usr/bin:/bin", "HOME": str(scratch), "RCLONE_CONFIG": str(scratch / "rclone.conf"),
+            "AZCOPY_LOG_LOCATION": str(scratch / "azcopy"), "AZCOPY_JOB_PLAN_LOCATION": str(scratch / "azcopy"),
+            "AZCOPY_DISABLE_SYSLOG": "true", **env}
+    done = subprocess.run(list(map(str, words)), env=home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+@pytest.mark.smoke
+def test_azcopy(double, scratch, sas, tree):
+    found = sorted(MODULES.glob("@azure-tools/azcopy-linux/dist/bin/azcopy_linux_*"))
+    if not found:
+        pytest.skip("azcopy is not installed: scripts/install-deps --test")
+
+    def azcopy(verb, *words):
+        return peer(scratch, found[0], verb, *words, "--skip-version-check")
+    there = f"{double.endpoint}/{double.container}"
+    azcopy("copy", f"{tree}/*", f"{there}/up?{sas}", "--recursive", "--from-to", "LocalBlob")
+    azcopy("copy", f"{there}/up/*?{sas}", scratch / "down", "--recursive", "--from-to", "BlobLocal")
+    same(tree, scratch / "down")
+    assert azcopy("list", f"{there}/up?{sas}", "--location", "Blob").count("Content Length") == 41
+    nothing = azcopy("sync", tree, f"{there}/up?{sas}", "--from-to", "LocalBlob", "--recursive")
+    assert "Total Number of Copy Transfers: 0" in nothing
+    azcopy("copy", f"{there}/up/*?{sas}", f"{there}/again?{sas}", "--recursive", "--from-to", "BlobBlob")
+    assert double.get(f"{double.container}/again/large") == (tree / "large").read_bytes()
+    azcopy("remove", f"{there}/up?{sas}", "--recursive", "--from-to", "BlobTrash")
+    assert len(double.list(double.container)) == 41
+
+
+@pytest.mark.smoke
+def test_rclone(double, scratch, sas, tree):
+    if not shutil.which("rclone"):
+        pytest.skip("rclone is not installed: scripts/install-deps --test")
+    remote = f"x:{double.container}"
+
+    def rclone(*words):
+        return peer(scratch, "rclone", *words, RCLONE_CONFIG_X_TYPE="azureblob",
+                    RCLONE_CONFIG_X_SAS_URL=f"{double.endpoint}/{double.container}?{sas}")
+    rclone("copy", tree, f"{remote}/up")
+    rclone("check", tree, f"{remote}/up")
+    rclone("copy", f"{remote}/up", scratch / "down")
+    same(tree, scratch / "down")
+    assert len(rclone("lsf", "-R", "--files-only", f"{remote}/up").splitlines()) == 42  # and the notice of no config
+    assert "There was nothing to transfer" in rclone("sync", "-v", tree, f"{remote}/up")
+    rclone("copy", f"{remote}/up", f"{remote}/again")
+    rclone("check", f"{remote}/up", f"{remote}/again")
+    rclone("delete", f"{remote}/up")
+    assert len(double.list(double.container)) == 41
