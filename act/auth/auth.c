@@ -116,8 +116,10 @@ static char *lowered(char *text)
 /* Takes both strings; the same name may come twice. */
 static void add_pair(struct http_headers *pairs, char *name, char *value)
 {
-    pairs->v = act_realloc(pairs->v, (pairs->n + 1) * sizeof(*pairs->v));
-    pairs->v[pairs->n++] = (struct http_header){.name = lowered(name), .value = value};
+    lowered(name);
+    http_header_add(pairs, name, strlen(name), value, strlen(value));
+    free(name);
+    free(value);
 }
 
 static int by_name_and_value(const void *a, const void *b)

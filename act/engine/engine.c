@@ -408,6 +408,12 @@ void engine_timer(struct engine *e, int64_t delay_ms, void (*fire)(void *arg), v
     timers_add(&e->timers, delay_ms > 0 ? act_now_monotonic_ms() : 0, delay_ms, fire, arg);
 }
 
+void engine_forget(struct engine *e, const void *arg)
+{
+    timers_forget(&e->timers, arg);
+    timer_queue_forget(&e->due, arg);
+}
+
 static void add_ended(struct transfer *t, CURLcode result)
 {
     struct engine *e = t->engine;

@@ -39,6 +39,9 @@ void engine_work(struct engine *engine, void (*work)(void *arg), void (*done)(vo
  * were started. */
 void engine_timer(struct engine *engine, int64_t delay_ms, void (*fire)(void *arg), void *arg);
 
+/* Timers with this arg do nothing any more: for one who goes away before they fire. Looks at all timers. */
+void engine_forget(struct engine *engine, const void *arg);
+
 /* Runs until *stop is true or nothing is under way any more. stop may be NULL. */
 void engine_run(struct engine *engine, const bool *stop);
 

@@ -10,11 +10,11 @@ void timer_queue_push(struct timer_queue *q, struct timer timer)
         size_t cap = q->cap ? 2 * q->cap : 64;
         struct timer *v = act_alloc(cap * sizeof(*v));
         for (size_t i = 0; i < q->n; i++)
-            v[i] = q->v[(q->first + i) % q->cap];
+            v[i] = q->v[(q->first + i) & (q->cap - 1)];
         free(q->v);
         *q = (struct timer_queue){.v = v, .n = q->n, .cap = cap};
     }
-    q->v[(q->first + q->n++) % q->cap] = timer;
+    q->v[(q->first + q->n++) & (q->cap - 1)] = timer;
 }
 
 bool timer_queue_pop(struct timer_queue *q, struct timer *out)
@@ -22,9 +22,26 @@ bool timer_queue_pop(struct timer_queue *q, struct timer *out)
     if (q->n == 0)
         return false;
     *out = q->v[q->first];
-    q->first = (q->first + 1) % q->cap;
+    q->first = (q->first + 1) & (q->cap - 1);
     q->n--;
     return true;
+}
+
+static void no_op(void *arg)
+{
+    (void)arg;
+}
+
+static void forget(struct timer *timer, const void *arg)
+{
+    if (timer->arg == arg)
+        timer->fire = no_op;
+}
+
+void timer_queue_forget(struct timer_queue *q, const void *arg)
+{
+    for (size_t i = 0; i < q->n; i++)
+        forget(&q->v[(q->first + i) & (q->cap - 1)], arg);
 }
 
 void timer_queue_release(struct timer_queue *q)
@@ -94,6 +111,13 @@ int64_t timers_next_ms(const struct timers *t)
     if (t->soon.n > 0)
         return 0;
     return t->n > 0 ? t->heap[0].at_ms : -1;
+}
+
+void timers_forget(struct timers *t, const void *arg)
+{
+    for (size_t i = 0; i < t->n; i++)
+        forget(&t->heap[i], arg);
+    timer_queue_forget(&t->soon, arg);
 }
 
 void timers_release(struct timers *t)

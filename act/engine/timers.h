@@ -20,7 +20,7 @@ struct timer {
 /* First in, first out; a ring that grows. */
 struct timer_queue {
     struct timer *v;
-    size_t first, n, cap;
+    size_t first, n, cap; /* cap is a power of two */
 };
 
 struct timers {
@@ -36,10 +36,13 @@ void timers_add(struct timers *t, int64_t now_ms, int64_t delay_ms, void (*fire)
 void timers_take_due(struct timers *t, int64_t now_ms, struct timer_queue *due);
 /* When the next one is due: -1: never; 0: now. */
 int64_t timers_next_ms(const struct timers *t);
+/* Those with this arg will call a function that does nothing. */
+void timers_forget(struct timers *t, const void *arg);
 void timers_release(struct timers *t);
 
 void timer_queue_push(struct timer_queue *q, struct timer timer);
 bool timer_queue_pop(struct timer_queue *q, struct timer *out);
+void timer_queue_forget(struct timer_queue *q, const void *arg);
 void timer_queue_release(struct timer_queue *q);
 
 #endif

@@ -16,6 +16,7 @@ static const struct {
     {CURLE_COULDNT_CONNECT, UNREACHABLE, NULL},
     {CURLE_SSL_CONNECT_ERROR, UNREACHABLE, NULL},
     {CURLE_OPERATION_TIMEDOUT, SLOW, NULL},
+    {CURLE_ABORTED_BY_CALLBACK, SLOW, NULL}, /* look_for_stall() */
     {CURLE_SEND_ERROR, BROKEN, NULL},
     {CURLE_RECV_ERROR, BROKEN, NULL},
     {CURLE_GOT_NOTHING, BROKEN, NULL},
@@ -30,11 +31,11 @@ static const struct {
  * the proxy. */
 static const char *connect_reason(const struct http_try *t, char *text, size_t size)
 {
-    ACT_AUTOFREE char *host = act_strndup(t->peer, strcspn(t->peer, ":["));
+    ACT_AUTOFREE char *host = act_strndup(t->peer->name, strcspn(t->peer->name, ":["));
     long errnum = 0;
 
-    curl_easy_getinfo(t->easy, CURLINFO_OS_ERRNO, &errnum);
-    if (errnum == 0 || !strstr(t->why, host))
+    curl_easy_getinfo(t->handle->easy, CURLINFO_OS_ERRNO, &errnum);
+    if (errnum == 0 || !strstr(t->handle->why, host))
         return NULL;
     return strerror_r((int)errnum, text, size);
 }
@@ -54,28 +55,31 @@ bool http_describe_failure(struct http_try *t, CURLcode code)
     if (code == CURLE_COULDNT_CONNECT)
         reason = connect_reason(t, text, sizeof(text));
     if (!reason)
-        reason = t->why[0] ? t->why : curl_easy_strerror(code);
+        reason = t->handle->why[0] ? t->handle->why : curl_easy_strerror(code);
 
     switch (kind) {
     case UNREACHABLE:
-        act_error_set(err, ACT_TEMPORARY, "cannot reach %s: %s", t->peer, reason);
+        act_error_set(err, ACT_TEMPORARY, "cannot reach %s: %s", t->peer->name, reason);
         err->network = true;
         return true;
     case BROKEN:
-        act_error_set(err, ACT_TEMPORARY, "the connection to %s broke: %s", t->peer, reason);
+        act_error_set(err, ACT_TEMPORARY, "the connection to %s broke: %s", t->peer->name, reason);
         err->network = true;
         return true;
     case SLOW:
-        if (t->sends == 0)
-            act_error_set(err, ACT_TEMPORARY, "cannot reach %s: no connection within %d s", t->peer,
+        if (t->handle->sends == 0)
+            act_error_set(err, ACT_TEMPORARY, "cannot reach %s: no connection within %d s", t->peer->name,
                           t->http->options.connect_timeout_s);
+        else if (code == CURLE_ABORTED_BY_CALLBACK)
+            act_error_set(err, ACT_TIMEOUT, "%s sent and took nothing for %d s", t->peer->name,
+                          t->http->options.stall_timeout_s);
         else
-            act_error_set(err, ACT_TIMEOUT, "%s sent or took less than 1 KiB/s for %d s", t->peer,
+            act_error_set(err, ACT_TIMEOUT, "%s sent or took less than 1 KiB/s for %d s", t->peer->name,
                           t->http->options.stall_timeout_s);
         err->network = true;
         return true;
     case UNTRUSTED:
-        act_error_set(err, ACT_DENIED, "cannot trust %s: %s", t->peer, reason);
+        act_error_set(err, ACT_DENIED, "cannot trust %s: %s", t->peer->name, reason);
         act_error_hint(err, "name a file with the certificates to trust in ACT_CA_FILE");
         return false;
     case NO_CERTIFICATES:
@@ -84,12 +88,12 @@ bool http_describe_failure(struct http_try *t, CURLcode code)
         act_error_hint(err, "set ACT_CA_FILE to a file of PEM certificates");
         return false;
     case REFUSED:
-        act_error_set(err, ACT_FAIL, "the answer of %s is not acceptable: %s", t->peer,
-                      t->refused[0] ? t->refused : reason);
+        act_error_set(err, ACT_FAIL, "the answer of %s is not acceptable: %s", t->peer->name,
+                      t->handle->refused[0] ? t->handle->refused : reason);
         return false;
     case OTHER:
         break;
     }
-    act_error_set(err, ACT_FAIL, "the request to %s failed: %s", t->peer, reason);
+    act_error_set(err, ACT_FAIL, "the request to %s failed: %s", t->peer->name, reason);
     return false;
 }

@@ -1,9 +1,51 @@
-/* headers.c - header lists: short, in order, names without case. */
+/* headers.c - header lists: short, in order, names without case.
+ *
+ * The text of a list lies in few blocks. Each header is "Name: value", as it is sent, and its name once more.
+ * A value that is replaced leaves its old text behind: only signing does that, once for each try.
+ */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 #include "http/http.h"
+
+enum { BLOCK = 1024, FIRST_HEADERS = 16 };
+
+struct http_text {
+    struct http_text *next;
+    size_t used, cap;
+    char data[];
+};
+
+static char *carve(struct http_headers *h, size_t len)
+{
+    struct http_text *t = h->text;
+
+    if (!t || t->cap - t->used < len) {
+        size_t cap = len > BLOCK ? len : BLOCK;
+        t = act_alloc(sizeof(*t) + cap);
+        *t = (struct http_text){.next = h->text, .cap = cap};
+        h->text = t;
+    }
+    t->used += len;
+    return t->data + t->used - len;
+}
+
+static void write_header(struct http_headers *h, struct http_header *header, const char *name,
+                         size_t name_len, const char *value, size_t value_len)
+{
+    char *line = carve(h, 2 * name_len + value_len + 4), *to = line;
+
+    header->line = line;
+    to = mempcpy(mempcpy(to, name, name_len), ": ", 2);
+    header->value = to;
+    to = mempcpy(to, value, value_len);
+    *to++ = '\0';
+    header->name = to;
+    to = mempcpy(to, name, name_len);
+    *to = '\0';
+}
 
 static struct http_header *find(const struct http_headers *h, const char *name)
 {
@@ -13,35 +55,49 @@ static struct http_header *find(const struct http_headers *h, const char *name)
     return NULL;
 }
 
-static void set_taken(struct http_headers *h, const char *name, char *value)
+static struct http_header *append(struct http_headers *h)
 {
-    struct http_header *old = find(h, name);
-
-    if (old) {
-        free(old->value);
-        old->value = value;
-        return;
+    if (h->n == h->cap) {
+        h->cap = h->cap ? 2 * h->cap : FIRST_HEADERS;
+        h->v = act_realloc(h->v, h->cap * sizeof(*h->v));
     }
-    h->v = act_realloc(h->v, (h->n + 1) * sizeof(*h->v));
-    h->v[h->n++] = (struct http_header){.name = act_strdup(name), .value = value};
+    return &h->v[h->n++];
+}
+
+void http_header_add(struct http_headers *h, const char *name, size_t name_len, const char *value,
+                     size_t value_len)
+{
+    write_header(h, append(h), name, name_len, value, value_len);
+}
+
+static void set(struct http_headers *h, const char *name, const char *value, size_t value_len)
+{
+    struct http_header *header = find(h, name);
+
+    write_header(h, header ? header : append(h), name, strlen(name), value, value_len);
 }
 
 void http_header_set(struct http_headers *h, const char *name, const char *value)
 {
-    set_taken(h, name, act_strdup(value));
+    set(h, name, value, strlen(value));
 }
 
 void http_header_setf(struct http_headers *h, const char *name, const char *fmt, ...)
 {
-    char *value;
-    va_list ap;
+    char small[256], *large = NULL;
+    va_list ap, again;
 
     va_start(ap, fmt);
-    int n = vasprintf(&value, fmt, ap);
+    va_copy(again, ap);
+    int n = vsnprintf(small, sizeof(small), fmt, ap);
+    if (n >= (int)sizeof(small))
+        n = vasprintf(&large, fmt, again);
+    va_end(again);
     va_end(ap);
     if (n < 0)
         abort(); /* out of memory */
-    set_taken(h, name, value);
+    set(h, name, large ? large : small, (size_t)n);
+    free(large);
 }
 
 const char *http_header_get(const struct http_headers *h, const char *name)
@@ -53,9 +109,11 @@ const char *http_header_get(const struct http_headers *h, const char *name)
 
 void http_headers_release(struct http_headers *h)
 {
-    for (size_t i = 0; i < h->n; i++) {
-        free(h->v[i].name);
-        free(h->v[i].value);
+    struct http_text *next;
+
+    for (struct http_text *t = h->text; t; t = next) {
+        next = t->next;
+        free(t);
     }
     free(h->v);
     *h = (struct http_headers){0};

@@ -1,15 +1,14 @@
 /* http.c - calls and their tries.
  *
- *   http_start -> timer 0 -> begin_try -> (libcurl) -> try_ended -> finish -> done
- *                               ^                          |
- *                               +------ timer (delay) -----+
+ *   http_start -> (turn at the peer) -> http_begin -> (libcurl) -> try_ended -> finish -> done
+ *                       ^                                             |
+ *                       +------------- at once, or a timer -----------+
  *
- * Everything of a call that is under way is in its struct http_try; handles go back to a small pool after
- * each try, connections stay with the engine.
+ * Everything of a call that is under way is in its struct http_try, what belongs to one sending in a struct
+ * http_handle; connections stay with the engine.
  */
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -18,11 +17,10 @@
 #include "http/http_internal.h"
 
 enum {
-    MAX_HEADERS = 256,
-    MAX_HEADER_BYTES = 64 << 10,
-    DEFAULT_MAX_BODY = 8 << 20,
-    LARGE_BUFFER = 512 << 10,  /* libcurl's limit for receiving */
     FIRST_CONTACT_RETRIES = 2, /* for a peer that never answered: most likely a wrong name or address */
+    RECENT_MS = 120000,        /* a peer that answered properly within this time is in order */
+    DEFAULT_TRANSFERS = 256,
+    MAX_TRANSFERS = 500,
 };
 
 /* --- the instance --------------------------------------------------------------------------------------- */
@@ -51,6 +49,10 @@ static void complete_options(struct http_options *o)
         o->max_retries = (int)env_number("ACT_MAX_RETRIES", 0, 1000, 8);
     if (o->max_retries < 0)
         o->max_retries = 0;
+    if (o->max_transfers <= 0)
+        o->max_transfers = (int)env_number("ACT_MAX_TRANSFERS", 1, MAX_TRANSFERS, DEFAULT_TRANSFERS);
+    if (o->max_transfers > MAX_TRANSFERS)
+        o->max_transfers = MAX_TRANSFERS;
     if (o->give_up_ms <= 0)
         o->give_up_ms = 120000;
     if (!o->ca_file)
@@ -69,6 +71,8 @@ struct http *http_new(struct engine *engine, const struct http_options *options)
     complete_options(&http->options);
     http->ca_file = act_strdup(http->options.ca_file);
     http->options.ca_file = http->ca_file;
+    if (http->options.bwlimit > 0)
+        http->limit = http_limit_new(engine, http->options.bwlimit);
     return http;
 }
 
@@ -76,10 +80,9 @@ void http_free(struct http *http)
 {
     if (!http)
         return;
-    while (http->idle_n > 0)
-        curl_easy_cleanup(http->idle[--http->idle_n]);
-    curl_share_cleanup(http->share);
-    act_strv_release(&http->answered);
+    http_handles_free(http);
+    http_peers_free(http);
+    http_limit_free(http->limit);
     free(http->ca_file);
     free(http);
 }
@@ -89,205 +92,7 @@ struct engine *http_engine(struct http *http)
     return http->engine;
 }
 
-static CURL *take_handle(struct http *http)
-{
-    if (!http->share) {
-        http->share = curl_share_init();
-        curl_share_setopt(http->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
-    }
-    return http->idle_n > 0 ? http->idle[--http->idle_n] : curl_easy_init();
-}
-
-static void give_handle(struct http *http, CURL *easy)
-{
-    if (http->idle_n == sizeof(http->idle) / sizeof(http->idle[0])) {
-        curl_easy_cleanup(easy);
-        return;
-    }
-    curl_easy_reset(easy);
-    http->idle[http->idle_n++] = easy;
-}
-
-/* --- what libcurl calls --------------------------------------------------------------------------------- */
-
-/* Called each time before the request goes out; libcurl repeats one on its own when a connection it used
- * again turns out to be dead. */
-static int before_send(void *arg, char *peer_ip, char *own_ip, int peer_port, int own_port)
-{
-    struct http_try *t = arg;
-
-    (void)peer_ip, (void)own_ip, (void)peer_port, (void)own_port;
-    t->sends++;
-    return CURL_PREREQFUNC_OK;
-}
-
-/* The len bytes without white space around them. New string. */
-static char *trimmed(const char *text, size_t len)
-{
-    while (len > 0 && strchr(" \t\r\n", text[len - 1]))
-        len--;
-    while (len > 0 && strchr(" \t", *text)) {
-        text++;
-        len--;
-    }
-    return act_strndup(text, len);
-}
-
-static size_t on_header(char *line, size_t size, size_t count, void *arg)
-{
-    struct http_try *t = arg;
-    struct http_headers *h = &t->call->answer_headers;
-    size_t len = size * count;
-    const char *colon = memchr(line, ':', len);
-
-    t->header_bytes += len;
-    if (h->n >= MAX_HEADERS || t->header_bytes > MAX_HEADER_BYTES) {
-        snprintf(t->refused, sizeof(t->refused), "more than %d headers or %d bytes of them", MAX_HEADERS,
-                 MAX_HEADER_BYTES);
-        return 0;
-    }
-    if (len >= 5 && memcmp(line, "HTTP/", 5) == 0) {
-        http_headers_release(h); /* those before belong to an interim answer (1xx) */
-        t->head_complete = false;
-    } else if (len > 0 && (*line == '\r' || *line == '\n')) {
-        t->head_complete = true;
-    } else if (colon && colon > line) {
-        ACT_AUTOFREE char *name = trimmed(line, (size_t)(colon - line));
-        ACT_AUTOFREE char *value = trimmed(colon + 1, len - (size_t)(colon + 1 - line));
-        http_header_set(h, name, value);
-    }
-    return len;
-}
-
-static bool is_success(const struct http_try *t)
-{
-    long status = 0;
-
-    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-    return status >= 200 && status < 300;
-}
-
-static size_t on_body(char *data, size_t size, size_t count, void *arg)
-{
-    struct http_try *t = arg;
-    struct http_call *call = t->call;
-    bool to_sink = call->sink && is_success(t);
-    size_t len = size * count;
-    size_t used = to_sink ? call->sink_len : call->body_text.len;
-    size_t cap = to_sink ? call->sink_cap : call->max_body ? call->max_body : (size_t)DEFAULT_MAX_BODY;
-
-    if (len > cap - used) {
-        snprintf(t->refused, sizeof(t->refused), "it has more than %zu bytes", cap);
-        return len + 1; /* any other number than len ends the transfer */
-    }
-    if (to_sink) {
-        memcpy((char *)call->sink + used, data, len);
-        call->sink_len += len;
-    } else {
-        act_buf_add(&call->body_text, data, len);
-    }
-    return len;
-}
-
 /* --- one try -------------------------------------------------------------------------------------------- */
-
-static void set_policy(const struct http_try *t)
-{
-    const struct http_options *o = &t->http->options;
-    CURL *easy = t->easy;
-
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)o->connect_timeout_s);
-    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1024L);
-    curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)o->stall_timeout_s);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, "act/" ACT_VERSION);
-    curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
-    curl_easy_setopt(easy, CURLOPT_SHARE, t->http->share);
-    if (t->http->ca_file)
-        curl_easy_setopt(easy, CURLOPT_CAINFO, t->http->ca_file);
-    if (t->local)
-        curl_easy_setopt(easy, CURLOPT_PROXY, "");
-}
-
-static bool takes_body(const char *method)
-{
-    return strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0 || strcmp(method, "PATCH") == 0;
-}
-
-/* A body in memory is libcurl's POSTFIELDS, under any method: it can be rewound without help, and one of
- * length 0 is announced as such. */
-static void set_request(struct http_try *t)
-{
-    const struct http_call *call = t->call;
-    CURL *easy = t->easy;
-
-    curl_easy_setopt(easy, CURLOPT_URL, call->url);
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, t->headers);
-    if (call->body_len > 0 || takes_body(call->method)) {
-        curl_easy_setopt(easy, CURLOPT_POST, 1L);
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, call->body_len > 0 ? call->body : "");
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_len);
-    } else if (strcmp(call->method, "HEAD") == 0) {
-        curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-    }
-    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method);
-    if (call->body_len >= LARGE_BUFFER)
-        curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)LARGE_BUFFER);
-    if (call->sink_cap >= LARGE_BUFFER)
-        curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, (long)LARGE_BUFFER);
-}
-
-static void set_callbacks(struct http_try *t)
-{
-    CURL *easy = t->easy;
-
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, t->why);
-    curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, before_send);
-    curl_easy_setopt(easy, CURLOPT_PREREQDATA, t);
-    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(easy, CURLOPT_HEADERDATA, t);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, t);
-}
-
-static void add_line(struct curl_slist **list, const char *line)
-{
-    struct curl_slist *longer = curl_slist_append(*list, line);
-
-    if (!longer)
-        abort(); /* out of memory */
-    *list = longer;
-}
-
-/* libcurl's spelling: "Name: value", "Name;" for an empty value, "Name:" for none of its own making. */
-static int build_headers(struct http_try *t)
-{
-    struct http_call *call = t->call;
-
-    for (size_t i = 0; i < call->headers.n; i++) {
-        const struct http_header *h = &call->headers.v[i];
-        if (strpbrk(h->name, "\r\n:; ") || strpbrk(h->value, "\r\n"))
-            return act_error_set(&call->error, ACT_USAGE,
-                                 "the header '%s' cannot be sent: it has a line break "
-                                 "or a forbidden character",
-                                 h->name);
-        ACT_AUTOFREE char *line = act_sprintf(*h->value ? "%s: %s" : "%s;", h->name, h->value);
-        add_line(&t->headers, line);
-    }
-    add_line(&t->headers, "Expect:");
-    if (!http_header_get(&call->headers, "Content-Type"))
-        add_line(&t->headers, "Content-Type:");
-    return 0;
-}
 
 static void drop_answer(struct http_call *call)
 {
@@ -299,15 +104,16 @@ static void drop_answer(struct http_call *call)
 
 static void end_try(struct http_try *t)
 {
-    if (t->easy)
-        give_handle(t->http, t->easy);
-    t->easy = NULL;
-    curl_slist_free_all(t->headers);
-    t->headers = NULL;
+    if (t->handle)
+        http_handle_give(t->handle);
+    t->handle = NULL;
 }
 
+/* For the next try the URL is again what it was. */
 static void restore_url(struct http_try *t)
 {
+    if (!t->call->sign)
+        return;
     free(t->call->url);
     t->call->url = act_strdup(t->url);
 }
@@ -318,9 +124,10 @@ static void finish(struct http_try *t, int rc)
     struct http_call *call = t->call;
 
     end_try(t);
-    restore_url(t);
-    free(t->url);
-    free(t->peer);
+    if (call->sign) {
+        free(call->url);
+        call->url = t->url;
+    }
     free(t);
     call->internal = NULL;
     call->rc = rc;
@@ -340,16 +147,55 @@ static void trace_try(const struct http_try *t)
         return;
     ACT_AUTOFREE char *url = http_redact_url(call->url);
     const char *id = http_header_get(&call->answer_headers, "x-ms-request-id");
-    curl_easy_getinfo(t->easy, CURLINFO_SIZE_UPLOAD_T, &out);
-    curl_easy_getinfo(t->easy, CURLINFO_SIZE_DOWNLOAD_T, &in);
-    curl_easy_getinfo(t->easy, CURLINFO_TOTAL_TIME_T, &us);
+    curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &out);
+    curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_DOWNLOAD_T, &in);
+    curl_easy_getinfo(t->handle->easy, CURLINFO_TOTAL_TIME_T, &us);
     act_trace("http", "%s %s %d out %lld in %lld %lld ms try %d id %s%s%s", call->method, url, call->status,
               (long long)out, (long long)in, (long long)us / 1000, call->tries, id ? id : "-",
               call->rc ? ": " : "", call->rc ? call->error.text : "");
 }
 
+/* libcurl takes an answer that was cut within its headers, or behind an interim one, as whole. */
+static CURLcode note_answer(struct http_try *t)
+{
+    struct http_handle *h = t->handle;
+
+    if (!h->head_complete || h->status < 200) {
+        snprintf(h->why, sizeof(h->why), "the answer ended within its headers");
+        return CURLE_PARTIAL_FILE;
+    }
+    t->call->status = h->status;
+    t->peer->answered = true;
+    return CURLE_OK;
+}
+
+/* --- what follows from a try ---------------------------------------------------------------------------- */
+
+/* Throttling is the peer's way to live with more clients than it can serve at once. But one that does nothing
+ * else is out of order. */
+static bool is_free(const struct http_try *t, bool throttled)
+{
+    const struct http_call *call = t->call;
+    int64_t well_ms = t->peer->well_ms;
+
+    return throttled && !call->no_retry && t->http->options.max_retries > 0 && well_ms >= 0 &&
+           act_now_monotonic_ms() - well_ms < RECENT_MS;
+}
+
+/* A connection that had been kept and died before anything was answered tells nothing about the peer. libcurl
+ * repeats most of these by itself, but not when it notices by sending before by receiving. */
+static bool was_dead(const struct http_try *t, CURLcode code)
+{
+    long opened = 1;
+
+    if (code != CURLE_SEND_ERROR && code != CURLE_RECV_ERROR && code != CURLE_GOT_NOTHING)
+        return false;
+    curl_easy_getinfo(t->handle->easy, CURLINFO_NUM_CONNECTS, &opened);
+    return opened == 0 && t->handle->header_bytes == 0 && !t->fresh;
+}
+
 /* The clock of giving up starts with the first failure: a long transfer that breaks deserves another try. */
-static int64_t next_delay_ms(struct http_try *t, bool network_error)
+static int64_t next_delay_ms(struct http_try *t, bool network_error, int64_t asked_ms)
 {
     const struct http_call *call = t->call;
     const struct http_options *o = &t->http->options;
@@ -357,40 +203,35 @@ static int64_t next_delay_ms(struct http_try *t, bool network_error)
     int max_retries = call->no_retry ? 0 : o->max_retries;
     uint32_t random;
 
+    if (!network_error && !http_may_pass(call->status))
+        return -1;
     if (t->failed_ms == 0)
         t->failed_ms = now_ms;
-    if (network_error && t->sends == 0 && max_retries > FIRST_CONTACT_RETRIES &&
-        !act_strv_has(&t->http->answered, t->peer))
+    if (network_error && t->handle->sends == 0 && max_retries > FIRST_CONTACT_RETRIES && !t->peer->answered)
         max_retries = FIRST_CONTACT_RETRIES;
     act_random(&random, sizeof(random));
-    return http_retry_delay(call->status, network_error, call->tries, max_retries, now_ms - t->failed_ms,
-                            o->give_up_ms, http_retry_after_ms(&call->answer_headers, act_now_unix_s()),
-                            random / 4294967296.0);
+    return http_retry_delay(call->status, network_error, call->tries - t->free_tries, max_retries,
+                            now_ms - t->failed_ms, o->give_up_ms, asked_ms, random / 4294967296.0);
 }
 
-/* libcurl takes an answer that was cut within its headers, or behind an interim one, as whole. */
-static CURLcode note_answer(struct http_try *t)
+static void wait_again(void *arg)
 {
-    long status = 0;
-
-    curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (!t->head_complete || status < 200) {
-        snprintf(t->why, sizeof(t->why), "the answer ended within its headers");
-        return CURLE_PARTIAL_FILE;
-    }
-    t->call->status = (int)status;
-    if (!act_strv_has(&t->http->answered, t->peer))
-        act_strv_push(&t->http->answered, t->peer);
-    return CURLE_OK;
+    http_peer_wait(arg, true);
 }
 
-static void begin_try(void *arg);
+static void try_for_free(struct http_try *t)
+{
+    t->free_tries++;
+    end_try(t);
+    http_peer_wait(t, true);
+}
 
 static void try_ended(void *arg, CURLcode code)
 {
     struct http_try *t = arg;
     struct http_call *call = t->call;
-    bool may_pass = false;
+    bool may_pass = false, throttled = false;
+    int64_t asked_ms = -1;
 
     call->rc = 0;
     if (code == CURLE_OK)
@@ -398,54 +239,69 @@ static void try_ended(void *arg, CURLcode code)
     if (code != CURLE_OK) {
         may_pass = http_describe_failure(t, code);
         call->rc = -(int)call->error.code;
+    } else if (http_may_pass(call->status)) {
+        asked_ms = http_retry_after_ms(&call->answer_headers, act_now_unix_s());
+        throttled = http_is_throttled(call->status, &call->answer_headers);
     }
     trace_try(t);
-    if (t->sends > 1 || (code != CURLE_OK && t->sends > 0) || call->status >= 500)
+    if (t->handle->sends > 1 || (code != CURLE_OK && t->handle->sends > 0) || call->status >= 500)
         call->ambiguous = true;
+    http_peer_ended(t, throttled, asked_ms);
+    if (was_dead(t, code)) {
+        t->fresh = true;
+        try_for_free(t);
+        return;
+    }
     bool is_final = call->rc ? !may_pass : call->is_final && call->is_final(call);
-    int64_t delay_ms = is_final ? -1 : next_delay_ms(t, may_pass);
+    if (!is_final && is_free(t, throttled)) {
+        try_for_free(t);
+        return;
+    }
+    int64_t delay_ms = is_final ? -1 : next_delay_ms(t, may_pass, asked_ms);
     if (delay_ms < 0) {
         finish(t, call->rc);
         return;
     }
     end_try(t);
-    engine_timer(t->http->engine, delay_ms, begin_try, t);
+    engine_timer(t->http->engine, delay_ms, wait_again, t);
 }
 
-static void begin_try(void *arg)
+static void give_up(struct http_try *t, int rc)
 {
-    struct http_try *t = arg;
+    http_peer_ended(t, false, -1);
+    finish(t, rc);
+}
+
+void http_begin(struct http_try *t)
+{
     struct http_call *call = t->call;
     int rc;
 
     drop_answer(call);
-    restore_url(t);
-    t->sends = 0;
-    t->header_bytes = 0;
-    t->head_complete = false;
-    t->refused[0] = t->why[0] = '\0';
-    if (!t->peer) {
-        ACT_AUTOFREE char *shown = http_redact_url(call->url);
-        finish(t, act_error_set(&call->error, ACT_CONFIG, "'%s' is not an address of http or https", shown));
+    if (call->tries > 0)
+        restore_url(t);
+    if (call->sign && (rc = call->sign(call, &call->error))) {
+        give_up(t, rc);
         return;
     }
-    if ((call->sign && (rc = call->sign(call, &call->error))) || (rc = build_headers(t))) {
-        finish(t, rc);
+    t->handle = http_handle_take(t);
+    if (!t->handle) {
+        give_up(t, -(int)call->error.code);
         return;
     }
-    t->easy = take_handle(t->http);
-    if (!t->easy) {
-        finish(t, act_error_set(&call->error, ACT_FAIL, "cannot set up libcurl"));
-        return;
-    }
-    set_policy(t);
-    set_request(t);
-    set_callbacks(t);
     call->tries++;
-    engine_transfer(t->http->engine, t->easy, try_ended, t);
+    engine_transfer(t->http->engine, t->handle->easy, try_ended, t);
 }
 
 /* --- calls ---------------------------------------------------------------------------------------------- */
+
+static void refuse(void *arg)
+{
+    struct http_try *t = arg;
+    ACT_AUTOFREE char *shown = http_redact_url(t->call->url);
+
+    finish(t, act_error_set(&t->call->error, ACT_CONFIG, "'%s' is not an address of http or https", shown));
+}
 
 void http_start(struct http *http, struct http_call *call)
 {
@@ -459,31 +315,12 @@ void http_start(struct http *http, struct http_call *call)
     call->internal = t;
     t->http = http;
     t->call = call;
-    t->url = act_strdup(call->url);
-    t->peer = http_peer(call->url, &t->local);
-    engine_timer(http->engine, 0, begin_try, t);
-}
-
-static void set_flag(struct http_call *call)
-{
-    *(bool *)call->arg = true;
-}
-
-int http_do(struct http *http, struct http_call *call, struct act_error *err)
-{
-    void (*done)(struct http_call * call) = call->done;
-    void *arg = call->arg;
-    bool ended = false;
-
-    call->done = set_flag;
-    call->arg = &ended;
-    http_start(http, call);
-    engine_run(http->engine, &ended);
-    call->done = done;
-    call->arg = arg;
-    if (call->rc != 0 && err)
-        *err = call->error;
-    return call->rc;
+    t->url = call->sign ? act_strdup(call->url) : NULL;
+    t->peer = http_peer_of(http, call->url);
+    if (t->peer)
+        http_peer_wait(t, false);
+    else
+        engine_timer(http->engine, 0, refuse, t);
 }
 
 void http_call_release(struct http_call *call)

@@ -1,9 +1,15 @@
-/* http.h - one request and its answer on the engine, with retries.
+/* http.h - one request and its answer on the engine, with retries and at the pace that suits the peer.
  *
  * A request that failed in a way that may pass (network, 408, 429, 500, 502, 503, 504) is sent again after a
  * delay: what the service asked for (Retry-After in seconds or as a date, retry-after-ms,
  * x-ms-retry-after-ms), otherwise exponential with jitter. The decision is http_retry_delay(), a pure
  * function. Bodies are memory; large ones are the caller's parts. TLS certificates are always verified.
+ *
+ * Only so many requests are under way at one peer (host and port: a storage account) as bring something;
+ * the others wait here, first come, first served. A peer that throttles (429; 503 ServerBusy; 500
+ * OperationTimedOut; another passing failure with Retry-After) gets half as many and a pause. As long as it
+ * answered something else properly within the last two minutes, a throttled request waits for its next turn
+ * without using up a retry. See pace.h; ACT_TRACE=pace shows it.
  */
 #ifndef ACT_HTTP_HTTP_H
 #define ACT_HTTP_HTTP_H
@@ -30,7 +36,7 @@ struct http_options {
 };
 
 /* Where an option is 0 the environment may set it: ACT_CONNECT_TIMEOUT, ACT_STALL_TIMEOUT (seconds),
- * ACT_MAX_RETRIES and ACT_CA_FILE. A peer that never answered gets only two retries when it cannot be
+ * ACT_MAX_RETRIES, ACT_MAX_TRANSFERS and ACT_CA_FILE. A peer that never answered gets only two retries when it cannot be
  * reached. The clock of give_up_ms starts with the first failure. Free it before its engine, with no call
  * under way. */
 struct http *http_new(struct engine *engine, const struct http_options *options);
@@ -38,13 +44,19 @@ void http_free(struct http *http);
 struct engine *http_engine(struct http *http);
 
 struct http_header {
-    char *name, *value;
+    const char *name, *value;
+    char *line; /* "name: value" */
 };
 
+/* {0} is an empty list. All text belongs to the list. */
 struct http_headers {
     struct http_header *v;
-    size_t n;
+    size_t n, cap;
+    struct http_text *text;
 };
+/* One more, of the same name as another or not. */
+void http_header_add(struct http_headers *h, const char *name, size_t name_len, const char *value,
+                     size_t value_len);
 void http_header_set(struct http_headers *h, const char *name, const char *value); /* replaces */
 void http_header_setf(struct http_headers *h, const char *name, const char *fmt, ...) ACT_PRINTF(3, 4);
 const char *http_header_get(const struct http_headers *h, const char *name); /* any case; NULL: absent */
@@ -89,9 +101,12 @@ struct http_call {
  * answer has been checked against Content-Length. Answers of 4xx and 5xx that are not retried (any more) are
  * rc 0: what they mean is the caller's question. A failed connection names host, port and reason. */
 void http_start(struct http *http, struct http_call *call);
-/* Starts it and runs the engine until it is done; returns call->rc. call->done is not used. */
-int http_do(struct http *http, struct http_call *call, struct act_error *err) ACT_NODISCARD;
 void http_call_release(struct http_call *call);
+
+/* How many requests to the peer of this URL it makes sense to have started and not done now. It changes with
+ * every answer. More do no harm but keep their bodies in memory while they wait; clearly fewer (less than
+ * three quarters) and nobody finds out whether more would be faster. */
+int http_window(struct http *http, const char *url);
 
 /* Milliseconds to wait before the next try, or -1: no further try. status 0: no answer came (network).
  * random01 in [0, 1). retry_after_ms: -1 when the service said nothing. */

@@ -2,43 +2,130 @@
 #ifndef ACT_HTTP_HTTP_INTERNAL_H
 #define ACT_HTTP_HTTP_INTERNAL_H
 
+#include "http/bucket.h"
 #include "http/http.h"
+#include "http/pace.h"
 
 struct http {
     struct engine *engine;
     struct http_options options; /* complete: defaults and environment applied */
     char *ca_file;
-    CURLSH *share;  /* TLS sessions */
-    CURL *idle[64]; /* handles to use again */
-    size_t idle_n;
-    struct act_strv answered; /* "host:port" of every peer that ever answered */
+    CURLSH *share;            /* TLS sessions */
+    struct http_handle *idle; /* handles to use again */
+    struct http_peer *peers;  /* every one that was ever asked */
+    struct http_origin *origins;
+    bool pump_soon;           /* a timer will start what waits */
+    struct http_limit *limit; /* NULL: none */
+};
+
+/* A host and port. */
+struct http_peer {
+    struct http *http;
+    char *name;      /* "host:port" */
+    bool local;      /* never through a proxy */
+    bool answered;   /* ever */
+    int64_t well_ms; /* when it last answered properly; -1: never */
+    struct pace pace;
+    int under_way;
+    struct http_try *first, **end; /* what waits, in order */
+    bool hold_timer;               /* a timer will start what waits when the pause is over */
+    struct http_peer *next;
 };
 
 /* One call under way; lives from http_start() to done. */
 struct http_try {
     struct http *http;
     struct http_call *call;
+    struct http_peer *peer;     /* NULL: the URL names none */
+    struct http_handle *handle; /* while it is sent */
+    char *url;                  /* as given; sign() may replace that of the call for one try */
+    int64_t started_ms;         /* this try */
+    int64_t failed_ms;          /* when the first try had failed; 0: none has */
+    int free_tries;             /* those of call->tries that used up no retry */
+    bool fresh;                 /* to be sent on a new connection: the old one was dead */
+    struct http_try *next;      /* in peer->first */
+};
+
+/* An easy handle and what belongs to one use of it. Settings stay from use to use. */
+struct http_handle {
     CURL *easy;
-    struct curl_slist *headers;
-    char *url;           /* as given; sign() may replace that of the call for one try */
-    char *peer;          /* "host:port" */
-    bool local;          /* never through a proxy */
-    int64_t failed_ms;   /* when the first try had failed; 0: none has */
-    int sends;           /* how often libcurl sent the request within this try */
-    size_t header_bytes; /* of the answer */
+    struct http *http;
+    struct http_try *t;
+    struct http_handle *next; /* in http->idle */
+    struct curl_slist *lines; /* the request's headers: points into the call's */
+    size_t lines_cap;
+    struct act_strv empty; /* "Name;": libcurl's spelling of a header without value */
+    /* what is set in easy */
+    char method[16];
+    int kind;
+    bool no_proxy, fresh;
+    long buffer, upload_buffer;
+    /* this use */
+    int sends;           /* how often libcurl sent the request */
+    int status;          /* of the last complete head */
     bool head_complete;  /* the empty line behind the headers came */
+    size_t header_bytes; /* of the answer */
+    size_t sent;         /* of the body, where a limit makes us hand it over */
     char refused[128];   /* why the answer was refused here; empty: it was not */
     char why[CURL_ERROR_SIZE];
+    /* under a limit, by direction */
+    bool waits[2];
+    size_t granted[2];
+    struct http_handle *next_waiting[2];
+    curl_off_t moved; /* bytes, when last seen to move */
+    int64_t moved_ms;
+    bool stalled;
 };
+
+/* --- handle.c: sending one try ------------------------------------------------------------------------- */
+
+/* A handle set up for this try, which has been signed. NULL: call->error says why. */
+struct http_handle *http_handle_take(struct http_try *t);
+void http_handle_give(struct http_handle *handle);
+void http_handles_free(struct http *http);
+
+/* --- peer.c: who may be sent now ----------------------------------------------------------------------- */
+
+/* The peer of a URL; NULL: it names none. */
+struct http_peer *http_peer_of(struct http *http, const char *url);
+void http_peer_wait(struct http_try *t, bool in_front);
+/* A try has ended. */
+void http_peer_ended(struct http_try *t, bool throttled, int64_t asked_ms);
+void http_peers_free(struct http *http);
+/* http.c: a try whose turn has come. */
+void http_begin(struct http_try *t);
+
+/* --- limit.c: bytes per second ------------------------------------------------------------------------- */
+
+enum http_direction { HTTP_UP, HTTP_DOWN };
+
+struct http_limit *http_limit_new(struct engine *engine, uint64_t rate);
+void http_limit_free(struct http_limit *limit);
+/* How many of len bytes may move now; 0: none, the handle then waits and is resumed when it may. Of an
+ * answer all or none. */
+size_t http_limit_ask(struct http_limit *limit, struct http_handle *handle, enum http_direction direction,
+                      size_t len);
+/* The largest piece to be received at once. */
+long http_limit_piece(const struct http_limit *limit);
+/* The handle has ended. */
+void http_limit_leave(struct http_limit *limit, struct http_handle *handle);
+
+/* ------------------------------------------------------------------------------------------------------- */
 
 /* Describes a failed try in call->error. Returns whether it may pass when tried again. */
 bool http_describe_failure(struct http_try *t, CURLcode code);
 
+/* Whether an answer of this status may be another one next time. */
+bool http_may_pass(int status);
+
 /* What the answer asks to wait: retry-after-ms, x-ms-retry-after-ms or Retry-After; -1: nothing (usable). */
 int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_s);
 
+/* Whether the answer says that the peer has too much to do. */
+bool http_is_throttled(int status, const struct http_headers *answer);
+
 /* "host:port" of an http or https URL, and whether it is this machine (or its metadata service), which no
  * proxy can reach. New string; NULL: not such a URL. */
-char *http_peer(const char *url, bool *out_local);
+char *http_peer_name(const char *url, bool *out_local);
 
 #endif

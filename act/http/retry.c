@@ -1,4 +1,6 @@
 /* retry.c - whether and when a request is sent again. Pure. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/units.h"
 #include "http/http_internal.h"
@@ -9,7 +11,7 @@ enum {
     MAX_ASKED_MS = 60000, /* the longest wait a service may ask for */
 };
 
-static bool may_pass(int status)
+bool http_may_pass(int status)
 {
     static const int statuses[] = {408, 429, 500, 502, 503, 504};
 
@@ -34,7 +36,7 @@ static int64_t backoff_ms(int tries, double random01)
 int64_t http_retry_delay(int status, bool network_error, int tries, int max_retries, int64_t elapsed_ms,
                          int64_t give_up_ms, int64_t retry_after_ms, double random01)
 {
-    if (!network_error && !may_pass(status))
+    if (!network_error && !http_may_pass(status))
         return -1;
     if (tries > max_retries)
         return -1;
@@ -69,4 +71,18 @@ int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_
     if (date && act_time_from_http(date, &value))
         return capped_ms(value - now_unix_s, 1000);
     return -1;
+}
+
+bool http_is_throttled(int status, const struct http_headers *answer)
+{
+    static const struct {
+        int status;
+        const char *code; /* NULL: any */
+    } rows[] = {{429, NULL}, {503, "ServerBusy"}, {500, "OperationTimedOut"}};
+    const char *code = http_header_get(answer, "x-ms-error-code");
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (status == rows[i].status && (!rows[i].code || (code && strcmp(code, rows[i].code) == 0)))
+            return true;
+    return http_may_pass(status) && http_retry_after_ms(answer, act_now_unix_s()) >= 0;
 }

@@ -109,7 +109,7 @@ static bool is_local(const char *host)
            strcmp(host, "[::1]") == 0 || strcmp(host, "169.254.169.254") == 0;
 }
 
-char *http_peer(const char *url, bool *out_local)
+char *http_peer_name(const char *url, bool *out_local)
 {
     char *scheme = NULL, *host = NULL, *port = NULL, *peer = NULL;
     CURLU *u = curl_url();

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "http/http.h"
@@ -22,6 +23,7 @@ enum then {
     CLOSE,       /* answer, then close */
     KEEP,        /* answer; the next step is on the same connection */
     RESET,       /* no answer: the connection is reset */
+    CUT_SHORT,   /* as RESET, but with only the beginning of the request read */
     STALL,       /* what there is of an answer, then nothing until the client goes away */
     SPEAK_FIRST, /* answer before anything was asked, then close */
 };
@@ -63,6 +65,14 @@ static void read_request(int fd, struct act_buf *request)
     }
 }
 
+static void read_some(int fd)
+{
+    char chunk[1024];
+
+    if (recv(fd, chunk, sizeof(chunk), 0) <= 0)
+        return;
+}
+
 static void answer(int fd, const struct step *step)
 {
     const struct linger reset = {.l_onoff = 1};
@@ -71,7 +81,7 @@ static void answer(int fd, const struct step *step)
 
     if (len > 0 && send(fd, step->answer, len, MSG_NOSIGNAL) < 0)
         return;
-    if (step->then == RESET)
+    if (step->then == RESET || step->then == CUT_SHORT)
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     if (step->then == CLOSE || step->then == SPEAK_FIRST)
         shutdown(fd, SHUT_WR);
@@ -87,7 +97,9 @@ static void *serve(void *arg)
     for (size_t i = 0; i < s->steps_n; i++) {
         if (fd < 0 && (fd = accept(s->listener, NULL, NULL)) < 0)
             break;
-        if (s->steps[i].then != SPEAK_FIRST)
+        if (s->steps[i].then == CUT_SHORT)
+            read_some(fd);
+        else if (s->steps[i].then != SPEAK_FIRST)
             read_request(fd, &s->requests[s->requests_n++]);
         answer(fd, &s->steps[i]);
         if (s->steps[i].then != KEEP) {
@@ -157,6 +169,25 @@ static void tear_down(struct fixture *f)
     http_free(f->http);
     engine_free(f->engine);
     server_stop(&f->server);
+}
+
+static void set_flag(struct http_call *call)
+{
+    *(bool *)call->arg = true;
+}
+
+/* Runs a call to its end. */
+static int http_do(struct http *http, struct http_call *call, struct act_error *err)
+{
+    bool ended = false;
+
+    call->done = set_flag;
+    call->arg = &ended;
+    http_start(http, call);
+    engine_run(http_engine(http), &ended);
+    assert_true(ended);
+    *err = call->error;
+    return call->rc;
 }
 
 /* Runs the call of a fixture that has one answer only, without retries. */
@@ -518,6 +549,253 @@ static void a_silent_repetition_is_ambiguous(void **state)
     assert_int_equal(f.server.requests_n, 3);
     tear_down(&f);
 }
+
+/* The same while a body is sent; no retry is needed for it. */
+static void a_connection_that_dies_under_a_body_is_replaced(void **state)
+{
+    enum { SIZE = 8 << 20 };
+    const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP},
+                                 {NULL, CUT_SHORT},
+                                 {FINE, CLOSE},
+                                 {NULL, CUT_SHORT}};
+    struct fixture f;
+    char *body = act_calloc(1, SIZE);
+
+    (void)state;
+    set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = -1});
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    f.call.method = "PUT";
+    f.call.body = body;
+    f.call.body_len = SIZE;
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_int_equal(f.call.status, 200);
+    assert_true(f.call.ambiguous);
+    assert_true(f.server.requests[1].len > SIZE);
+    /* a new connection that dies is a failure */
+    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
+    assert_int_equal(f.call.tries, 1);
+    tear_down(&f);
+    free(body);
+}
+
+/* --- pace ----------------------------------------------------------------------------------------------- */
+
+#define BUSY_CODE(status, code)                                                                              \
+    "HTTP/1.1 " status "\r\nx-ms-error-code: " code "\r\nRetry-After: 0\r\nContent-Length: 0\r\n"            \
+    "Connection: close\r\n\r\n"
+
+/* Many more throttling answers than retries. */
+static void throttled_calls_wait_for_their_turn(void **state)
+{
+    const struct step steps[] = {{FINE, CLOSE},
+                                 {BUSY, CLOSE},
+                                 {BUSY_CODE("503 x", "ServerBusy"), CLOSE},
+                                 {BUSY_CODE("500 x", "OperationTimedOut"), CLOSE},
+                                 {BUSY, CLOSE},
+                                 {FINE, CLOSE}};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 1});
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_int_equal(http_window(f.http, f.call.url), 32);
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_int_equal(f.call.status, 200);
+    assert_int_equal(f.call.tries, 5);
+    assert_true(f.call.ambiguous);
+    assert_true(http_window(f.http, f.call.url) < 32);
+    tear_down(&f);
+}
+
+/* Whoever wants no second try gets none, and a peer that only throttles is tried as often as any other. */
+static void throttling_may_be_the_answer(void **state)
+{
+    const struct step steps[] = {{BUSY, CLOSE}, {BUSY, CLOSE}, {FINE, CLOSE}, {BUSY, CLOSE}};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 1});
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_int_equal(f.call.status, 503);
+    assert_int_equal(f.call.tries, 2);
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_int_equal(f.call.status, 200);
+    f.call.no_retry = true;
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_int_equal(f.call.status, 503);
+    assert_int_equal(f.call.tries, 1);
+    tear_down(&f);
+}
+
+static void windows_are_per_peer_and_limited(void **state)
+{
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, NULL, 0, &(struct http_options){.max_transfers = 3});
+    assert_int_equal(http_window(f.http, f.call.url), 3);
+    assert_int_equal(http_window(f.http, "https://other.example/x"), 3);
+    assert_int_equal(http_window(f.http, "nonsense"), 1);
+    tear_down(&f);
+    setenv("ACT_MAX_TRANSFERS", "7", 1);
+    set_up(&f, NULL, 0, NULL);
+    assert_int_equal(http_window(f.http, f.call.url), 7);
+    tear_down(&f);
+    unsetenv("ACT_MAX_TRANSFERS");
+}
+
+static struct act_buf order;
+
+static void note_order(struct http_call *call)
+{
+    assert_int_equal(call->rc, 0);
+    act_buf_addc(&order, *(char *)call->arg);
+}
+
+/* One at a time: they go out in the order in which they were started, on one connection. */
+static void calls_wait_in_line(void **state)
+{
+    enum { CALLS = 5 };
+    static struct step steps[CALLS];
+    static char letters[] = "abcde";
+    struct http_call calls[CALLS];
+    struct fixture f;
+
+    (void)state;
+    for (size_t i = 0; i < CALLS; i++)
+        steps[i] = (struct step){"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP};
+    set_up(&f, steps, CALLS, &(struct http_options){.max_transfers = 1});
+    for (size_t i = 0; i < CALLS; i++) {
+        calls[i] = (struct http_call){.method = "GET",
+                                      .url = act_sprintf("%s/%c", f.call.url, letters[i]),
+                                      .done = note_order,
+                                      .arg = &letters[i]};
+        http_start(f.http, &calls[i]);
+    }
+    engine_run(f.engine, NULL);
+    assert_string_equal(order.data, letters);
+    for (size_t i = 0; i < CALLS; i++) {
+        char *line = act_sprintf("GET /c/b/%c HTTP/1.1\r\n", letters[i]);
+        assert_true(act_starts_with(f.server.requests[i].data, line));
+        free(line);
+        http_call_release(&calls[i]);
+    }
+    act_buf_release(&order);
+    tear_down(&f);
+}
+
+/* --- bytes per second ----------------------------------------------------------------------------------- */
+
+static void count_put(struct http_call *call)
+{
+    assert_ok(call->rc, call->error);
+    assert_int_equal(call->status, 200);
+    assert_int_equal(call->tries, 1);
+}
+
+/* Each of two uploads gets less than what is a stall without a limit, and waits longer than the stall timeout
+ * for its turn. */
+static void a_limit_is_no_stall(void **state)
+{
+    enum { SIZE = 2000 };
+    const struct step steps[] = {{FINE, CLOSE}, {FINE, CLOSE}};
+    struct http_call calls[2];
+    char body[SIZE];
+    struct fixture f;
+
+    (void)state;
+    memset(body, 'b', sizeof(body));
+    set_up(&f, steps, COUNT(steps),
+           &(struct http_options){.bwlimit = 1000, .stall_timeout_s = 1, .max_retries = -1});
+    int64_t start_ms = act_now_monotonic_ms();
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        calls[i] = (struct http_call){.method = "PUT",
+                                      .url = act_strdup(f.call.url),
+                                      .body = body,
+                                      .body_len = sizeof(body),
+                                      .done = count_put};
+        http_start(f.http, &calls[i]);
+    }
+    engine_run(f.engine, NULL);
+    /* 4000 bytes; the last piece (1024) leaves a debt, a tenth of a second was there at first */
+    assert_true(act_now_monotonic_ms() - start_ms >= 2800);
+    for (size_t i = 0; i < COUNT(calls); i++) {
+        const struct act_buf *got = &f.server.requests[i];
+        assert_memory_equal(got->data + got->len - SIZE, body, SIZE);
+        http_call_release(&calls[i]);
+    }
+    tear_down(&f);
+}
+
+/* Both ways at once, in pieces, byte for byte. */
+static void limited_bodies_arrive(void **state)
+{
+    enum { SIZE = 300000 };
+    struct act_buf text = {0};
+    char *body = act_alloc(SIZE), *sink = act_alloc(SIZE);
+    struct fixture f;
+
+    (void)state;
+    for (size_t i = 0; i < SIZE; i++)
+        body[i] = (char)('a' + i * 7 % 26);
+    act_buf_addf(&text, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", SIZE);
+    act_buf_add(&text, body, SIZE);
+    const struct step steps[] = {{text.data, CLOSE}};
+    set_up(&f, steps, 1, &(struct http_options){.bwlimit = 1000000, .stall_timeout_s = 1});
+    f.call.method = "PUT";
+    f.call.body = body;
+    f.call.body_len = SIZE;
+    f.call.sink = sink;
+    f.call.sink_cap = SIZE;
+    int64_t start_ms = act_now_monotonic_ms();
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_true(act_now_monotonic_ms() - start_ms >=
+                350); /* up, then down; but for what was there at first */
+    assert_int_equal(f.call.tries, 1);
+    assert_int_equal(f.call.sink_len, SIZE);
+    assert_memory_equal(sink, body, SIZE);
+    const struct act_buf *got = &f.server.requests[0];
+    assert_memory_equal(got->data + got->len - SIZE, body, SIZE);
+    tear_down(&f);
+    act_buf_release(&text);
+    free(body);
+    free(sink);
+}
+
+static void a_stall_under_a_limit_is_noticed(void **state)
+{
+    const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", STALL}};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, steps, 1, &(struct http_options){.bwlimit = 1000000, .stall_timeout_s = 1, .max_retries = -1});
+    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TIMEOUT);
+    assert_non_null(strstr(f.err.text, "nothing for 1 s"));
+    tear_down(&f);
+}
+
+/* A kept connection dies under a limited request: it begins anew. */
+static void a_limited_body_is_repeated_from_its_beginning(void **state)
+{
+    const struct step steps[] = {
+        {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, steps, COUNT(steps), &(struct http_options){.bwlimit = 1000000, .max_retries = -1});
+    f.call.method = "PUT";
+    f.call.body = "0123456789";
+    f.call.body_len = 10;
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_true(f.call.ambiguous);
+    assert_int_equal(f.server.requests_n, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_true(act_ends_with(f.server.requests[i].data, "\r\n\r\n0123456789"));
+    tear_down(&f);
+}
+
+/* --- signing, failing ----------------------------------------------------------------------------------- */
 
 static int signs;
 
@@ -1055,7 +1333,7 @@ static void peers_table(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         bool local = false;
-        char *peer = http_peer(rows[i].url, &local);
+        char *peer = http_peer_name(rows[i].url, &local);
         if (!act_streq(peer, rows[i].peer) || local != rows[i].local)
             fail_msg("row %zu: %s", i, peer ? peer : "(none)");
         free(peer);
@@ -1076,6 +1354,15 @@ int main(void)
         cmocka_unit_test(bad_requests_are_not_sent),
         cmocka_unit_test(retries_table),
         cmocka_unit_test(a_silent_repetition_is_ambiguous),
+        cmocka_unit_test(a_connection_that_dies_under_a_body_is_replaced),
+        cmocka_unit_test(throttled_calls_wait_for_their_turn),
+        cmocka_unit_test(throttling_may_be_the_answer),
+        cmocka_unit_test(windows_are_per_peer_and_limited),
+        cmocka_unit_test(calls_wait_in_line),
+        cmocka_unit_test(a_limit_is_no_stall),
+        cmocka_unit_test(limited_bodies_arrive),
+        cmocka_unit_test(a_stall_under_a_limit_is_noticed),
+        cmocka_unit_test(a_limited_body_is_repeated_from_its_beginning),
         cmocka_unit_test(every_try_is_signed_anew),
         cmocka_unit_test(unreachable_peers_fail_soon_with_their_name),
         cmocka_unit_test(a_peer_that_answered_is_tried_longer),
