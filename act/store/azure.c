@@ -137,11 +137,14 @@ void azure_finish(struct azure_op *op, int rc)
     act_buf_release(&op->body);
     azure_list_free(op->list);
     azure_batch_free(op->batch);
+    azure_leftovers_free(op->left);
     free(op->copy_id);
     free(op->copy_progress);
     free(op->blob);
     free(op->what);
     free(op);
+    if (rc == 0)
+        call->error = (struct act_error){0}; /* of what was overcome */
     store_finish(call, rc);
 }
 
@@ -175,7 +178,7 @@ static void start_folder(struct azure_op *op)
 {
     op->blob = act_strndup(op->call->key, strlen(op->call->key) - 1);
     if (op->call->op == STORE_PUT)
-        azure_write(op, azure_build_put);
+        azure_put(op);
     else
         azure_send_next(op, azure_build_head, answer_folder);
 }
@@ -193,50 +196,39 @@ static const struct {
     [STORE_DELETE] = {azure_build_delete, azure_answer_delete},
 };
 
+/* Those that begin otherwise. */
+static void (*const starts[STORE_OPS])(struct azure_op *op) = {
+    [STORE_PUT] = azure_put,   [STORE_BLOCK] = azure_block, [STORE_DELETE_MANY] = azure_batch,
+    [STORE_COPY] = azure_copy, [STORE_LIST] = azure_list,   [STORE_CLEAR] = azure_clear,
+};
+
 static bool is_folder_call(const struct store_call *call)
 {
     return act_ends_with(call->key, "/") && (call->op == STORE_HEAD || call->op == STORE_GET ||
                                              call->op == STORE_PUT || call->op == STORE_DELETE);
 }
 
-static struct azure_op *op_new(struct store *store, struct store_call *call)
+void azure_start(struct azure_op *op)
 {
-    struct azure_op *op = act_calloc(1, sizeof(*op));
-
-    op->azure = (struct azure *)store;
-    op->call = call;
-    return op;
-}
-
-static void start(struct store *store, struct store_call *call)
-{
-    struct azure_op *op = op_new(store, call);
+    const struct store_call *call = op->call;
 
     if (is_folder_call(call))
         start_folder(op);
-    else if (call->op == STORE_PUT)
-        azure_write(op, azure_build_put);
-    else if (call->op == STORE_BLOCK)
-        azure_write(op, azure_build_block);
+    else if (starts[call->op])
+        starts[call->op](op);
     else if (call->op == STORE_GET && call->sink_cap == 0)
         azure_send_next(op, azure_build_head, azure_answer_head_of_get);
     else
         azure_send_next(op, steps[call->op].build, steps[call->op].answer);
 }
 
-static void start_copy(struct store *store, struct store_call *call)
+static void start(struct store *store, struct store_call *call)
 {
-    azure_copy(op_new(store, call));
-}
+    struct azure_op *op = act_calloc(1, sizeof(*op));
 
-static void start_list(struct store *store, struct store_call *call)
-{
-    azure_list(op_new(store, call));
-}
-
-static void start_batch(struct store *store, struct store_call *call)
-{
-    azure_batch(op_new(store, call));
+    op->azure = (struct azure *)store;
+    op->call = call;
+    azure_start(op);
 }
 
 static void dropped(void *call)
@@ -283,6 +275,7 @@ static void close_azure(struct store *store)
 {
     struct azure *azure = (struct azure *)store;
 
+    azure_free_ids(azure);
     auth_free(azure->auth);
     if (azure->sas)
         explicit_bzero(azure->sas, strlen(azure->sas));
@@ -300,11 +293,12 @@ static const struct store_ops ops = {
               [STORE_BLOCK] = start,
               [STORE_COMMIT] = start,
               [STORE_BLOCKS] = start,
+              [STORE_DROP] = start_drop,
               [STORE_DELETE] = start,
-              [STORE_DELETE_MANY] = start_batch,
-              [STORE_COPY] = start_copy,
-              [STORE_LIST] = start_list,
-              [STORE_DROP] = start_drop},
+              [STORE_DELETE_MANY] = start,
+              [STORE_COPY] = start,
+              [STORE_LIST] = start,
+              [STORE_CLEAR] = start},
     .key_problem = azure_key_problem,
     .url = url,
     .window = window,

@@ -19,6 +19,7 @@ struct azure {
     int64_t clock_offset_s; /* the service's clock minus ours, once it refused ours */
     bool no_crc64;          /* the service turned out not to know x-ms-content-crc64 */
     bool no_batch;          /* nor Blob Batch, or the credential does not permit it */
+    struct azure_ids *ids;  /* see azure_ids.c */
 };
 
 #define AZURE_UPLOAD_ID 33 /* 32 hex digits and NUL */
@@ -51,12 +52,19 @@ struct azure_op {
     int64_t copy_moved_ms; /* when the copy last made progress */
     int64_t poll_ms;
 
+    size_t id_len; /* of the block ids in the request */
+    int id_lookups;
+    struct azure_op *next_waiting;
+
     struct azure_list *list;
     struct azure_batch *batch;
+    struct azure_leftovers *left;
 };
 
 /* ---- azure.c */
 
+/* Begins the op, or begins it anew. */
+void azure_start(struct azure_op *op);
 /* Sends what op->build makes; op->answer gets the answer. */
 void azure_send(struct azure_op *op);
 void azure_send_next(struct azure_op *op, void (*build)(struct azure_op *),
@@ -94,11 +102,12 @@ int azure_take_head(struct azure_op *op);
 void azure_build_get(struct azure_op *op);
 void azure_answer_get(struct azure_op *op);
 /* PUT and BLOCK: the checksums first, then the request. */
-void azure_write(struct azure_op *op, void (*build)(struct azure_op *));
-void azure_build_put(struct azure_op *op);
-void azure_build_block(struct azure_op *op);
+void azure_put(struct azure_op *op);
+void azure_block(struct azure_op *op);
 void azure_build_commit(struct azure_op *op);
 void azure_answer_write(struct azure_op *op);
+/* Puts a random id into the metadata of what is written, by which it is known again. */
+void azure_set_upload(struct azure_op *op);
 void azure_build_delete(struct azure_op *op);
 void azure_answer_delete(struct azure_op *op);
 
@@ -142,13 +151,38 @@ int azure_answer_error(struct azure_op *op);
 /* Whether the answer at hand carries this code of the service. */
 bool azure_has_code(const struct http_call *http, const char *code);
 
+/* ---- azure_ids.c */
+
+#define AZURE_ID_MIN 8 /* bytes that an id needs at least to be one of an upload's */
+#define AZURE_ID_MAX 64
+
+/* The length that ids of blocks must have at this key, STORE_BLOCK_ID unless others are there. */
+size_t azure_id_length(const struct azure *azure, const char *key);
+/* They have this length from now on, until azure_forget_ids(). */
+void azure_set_id_length(struct azure *azure, const char *key, size_t len);
+void azure_forget_ids(struct azure *azure, const char *key);
+void azure_free_ids(struct azure *azure);
+/* The id in the form that it has with this length, base64. New string. */
+char *azure_encode_id(const uint8_t id[STORE_BLOCK_ID], size_t len);
+/* The id of which these len bytes are the form; false: of none that can be an upload's. */
+bool azure_decode_id(const struct store_upload_id *upload, const uint8_t *form, size_t len,
+                     uint8_t id[STORE_BLOCK_ID]);
+/* The service refused a block as its id has another length than those that are there (InvalidBlobOrBlock).
+ * Finds out their length, once for all blocks that meet it at the same time, and sends op again. */
+void azure_fit_ids(struct azure_op *op);
+
 /* ---- azure_copy.c, azure_list.c, azure_blocks.c, azure_batch.c */
 
 void azure_copy(struct azure_op *op);
 void azure_list(struct azure_op *op);
 void azure_list_free(struct azure_list *list);
+/* Ends a listing with what its page has of leftovers. */
+void azure_keep_leftovers(struct azure_op *op);
+void azure_leftovers_free(struct azure_leftovers *left);
 void azure_build_blocks(struct azure_op *op);
+/* Also puts the bytes of all blocks that wait, whosever they are, into entry.size. */
 void azure_answer_blocks(struct azure_op *op);
+void azure_clear(struct azure_op *op);
 void azure_batch(struct azure_op *op);
 void azure_batch_free(struct azure_batch *batch);
 

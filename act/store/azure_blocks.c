@@ -1,4 +1,6 @@
-/* azure_blocks.c - the blocks that a blob has, and those that wait for being committed: Get Block List. */
+/* azure_blocks.c - the blocks that a blob has, and those that wait for being committed: Get Block List; and how
+ * to be rid of those that wait where there is no blob.
+ */
 #include <string.h>
 
 #include "base/units.h"
@@ -7,44 +9,50 @@
 
 #define BLOCK_LIST_BYTES ((size_t)64 << 20) /* 150,000 blocks with ids of 64 bytes need 24 MiB */
 
-struct block_reader {
-    struct store_call *call;
-    size_t cap;
-    struct store_block block;
-    bool has_id, has_size, complete;
+/* A block as it stands in the list. */
+struct listed {
+    uint8_t id[AZURE_ID_MAX];
+    uint8_t id_len;
+    bool committed;
+    uint64_t len;
 };
 
-/* Ids of another length belong to other programs. */
+struct block_reader {
+    struct listed *v;
+    size_t n, cap;
+    struct listed block;
+    bool has_size, complete;
+};
+
 static void take_id(struct block_reader *reader, const char *text)
 {
     size_t len = 0;
     ACT_AUTOFREE uint8_t *id = act_base64_decode(text, &len);
 
-    reader->has_id = id && len == STORE_BLOCK_ID;
-    if (reader->has_id)
-        memcpy(reader->block.id, id, STORE_BLOCK_ID);
+    reader->block.id_len = 0;
+    if (id && len <= AZURE_ID_MAX) {
+        memcpy(reader->block.id, id, len);
+        reader->block.id_len = (uint8_t)len;
+    }
 }
 
 static void add_block(struct block_reader *reader, bool committed)
 {
-    struct store_call *call = reader->call;
-
-    if (call->n_found == reader->cap) {
+    if (reader->n == reader->cap) {
         reader->cap = reader->cap ? 2 * reader->cap : 64;
-        call->found = act_realloc(call->found, reader->cap * sizeof(*call->found));
+        reader->v = act_realloc(reader->v, reader->cap * sizeof(*reader->v));
     }
     reader->block.committed = committed;
-    call->found[call->n_found++] = reader->block;
+    reader->v[reader->n++] = reader->block;
 }
 
 static int end_block(struct block_reader *reader, bool committed, struct act_error *err)
 {
     if (!reader->has_size)
         return act_error_set(err, ACT_FAIL, "a block without a size");
-    if (reader->has_id)
-        add_block(reader, committed);
-    reader->block = (struct store_block){0};
-    reader->has_id = reader->has_size = false;
+    add_block(reader, committed);
+    reader->block = (struct listed){0};
+    reader->has_size = false;
     return 0;
 }
 
@@ -72,15 +80,46 @@ static int end_element(void *arg, const char *path, const char *text, struct act
     return 0;
 }
 
+/* The length that ids must have here: those that wait count first. 0: there are none. */
+static size_t length_of_ids(const struct block_reader *reader)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < reader->n; i++)
+        if (!len || !reader->v[i].committed)
+            len = reader->v[i].id_len;
+    return len;
+}
+
+/* Gives the blocks that can be of an upload to the call. */
+static void find_blocks(const struct block_reader *reader, struct store_call *call)
+{
+    call->got = length_of_ids(reader);
+    call->found = reader->n ? act_calloc(reader->n, sizeof(*call->found)) : NULL;
+    for (size_t i = 0; i < reader->n; i++) {
+        const struct listed *from = &reader->v[i];
+        struct store_block *to = &call->found[call->n_found];
+        call->entry.size += from->committed ? 0 : from->len;
+        if (from->id_len != call->got || !azure_decode_id(&call->upload_id, from->id, from->id_len, to->id))
+            continue;
+        to->len = from->len;
+        to->committed = from->committed;
+        call->n_found++;
+    }
+}
+
 static int parse_block_list(struct azure_op *op, struct act_error *err)
 {
     static const struct xml_handler handler = {.end = end_element};
-    struct block_reader reader = {.call = op->call};
+    struct block_reader reader = {0};
     const struct act_buf *text = &op->http.body_text;
     int rc = xml_parse(text->data ? text->data : "", text->len, "block list", &handler, &reader, err);
 
     if (rc == 0 && !reader.complete)
         rc = act_error_set(err, ACT_FAIL, "the answer is not a block list");
+    if (rc == 0)
+        find_blocks(&reader, op->call);
+    free(reader.v);
     return rc;
 }
 
@@ -97,6 +136,8 @@ static void blocks_read(void *arg)
 {
     struct azure_op *op = arg;
 
+    if (op->call->rc == 0 && op->call->got >= AZURE_ID_MIN)
+        azure_set_id_length(op->azure, op->call->key, op->call->got);
     azure_finish(op, op->call->rc);
 }
 
@@ -115,4 +156,87 @@ void azure_answer_blocks(struct azure_op *op)
         azure_finish(op, 0);
     else
         azure_finish_failed(op);
+}
+
+/* ---- STORE_CLEAR */
+
+/* Whatever was written meanwhile stays: it has another ETag. */
+static void answer_deleted(struct azure_op *op)
+{
+    if (azure_succeeded(op) || op->http.status == 404 || op->http.status == 412)
+        azure_finish(op, 0);
+    else
+        azure_finish_failed(op);
+}
+
+static void build_delete_empty(struct azure_op *op)
+{
+    azure_request(op, "DELETE", op->call->key, NULL);
+    http_header_set(&op->http.headers, "If-Match", op->call->entry.etag);
+}
+
+/* The empty blob that took the place of the blocks is ours: made just now, or by a first try that failed. */
+static void delete_empty(struct azure_op *op)
+{
+    azure_take_etag(&op->call->entry, http_header_get(&op->http.answer_headers, "ETag"));
+    azure_send_next(op, build_delete_empty, answer_deleted);
+}
+
+static void answer_whose_empty(struct azure_op *op)
+{
+    const char *upload = http_header_get(&op->http.answer_headers, "x-ms-meta-act_upload");
+
+    if (azure_succeeded(op) && act_streq(upload, op->upload))
+        delete_empty(op);
+    else
+        azure_finish(op, act_error_set(&op->call->error, ACT_TEMPORARY,
+                                       "%s: an object has been written there meanwhile", azure_what(op)));
+}
+
+static void answer_empty(struct azure_op *op)
+{
+    if (azure_succeeded(op))
+        delete_empty(op);
+    else if (op->http.status == 409 || op->http.status == 412)
+        azure_send_next(op, azure_build_head, answer_whose_empty);
+    else
+        azure_finish_failed(op);
+}
+
+/* An empty list of blocks, where no blob is, makes an empty blob and discards the blocks. */
+static void build_empty(struct azure_op *op)
+{
+    static const char list[] = "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList></BlockList>";
+
+    azure_request(op, "PUT", op->call->key, "comp=blocklist");
+    http_header_set(&op->http.headers, "Content-Type", "application/xml");
+    http_header_set(&op->http.headers, "If-None-Match", "*");
+    azure_set_upload(op);
+    op->http.body = list;
+    op->http.body_len = sizeof(list) - 1;
+}
+
+static void answer_is_free(struct azure_op *op)
+{
+    if (op->http.status == 404)
+        azure_send_next(op, build_empty, answer_empty);
+    else if (azure_succeeded(op))
+        azure_finish(op, act_error_set(&op->call->error, ACT_FAIL,
+                                       "%s: it is an object, not what an interrupted upload left",
+                                       azure_what(op)));
+    else
+        azure_finish_failed(op);
+}
+
+static void answer_is_leftover(struct azure_op *op)
+{
+    if (azure_succeeded(op))
+        azure_send_next(op, azure_build_head, answer_is_free);
+    else
+        azure_finish_failed(op);
+}
+
+void azure_clear(struct azure_op *op)
+{
+    azure_send_next(op, azure_build_blocks, answer_is_leftover);
 }

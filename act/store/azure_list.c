@@ -298,7 +298,8 @@ static void build_list(struct azure_op *op)
     int max = call->max > 0 && call->max < STORE_PAGE_MAX ? call->max : STORE_PAGE_MAX;
     struct act_buf query = {0};
 
-    act_buf_addf(&query, "restype=container&comp=list&include=metadata&maxresults=%d", max);
+    act_buf_addf(&query, "restype=container&comp=list&include=metadata%s&maxresults=%d",
+                 call->leftovers ? ",uncommittedblobs" : "", max);
     if (call->delimiter)
         act_buf_adds(&query, "&delimiter=%2F");
     if (*call->key) {
@@ -330,7 +331,10 @@ static void work_done(void *arg)
 {
     struct azure_op *op = arg;
 
-    azure_finish(op, op->call->rc);
+    if (op->call->rc == 0 && op->call->leftovers)
+        azure_keep_leftovers(op);
+    else
+        azure_finish(op, op->call->rc);
 }
 
 static void answer_list(struct azure_op *op)

@@ -62,13 +62,6 @@ static void sum_and_send(struct azure_op *op)
     }
 }
 
-void azure_write(struct azure_op *op, void (*build)(struct azure_op *))
-{
-    op->build = build;
-    op->answer = azure_answer_write;
-    sum_and_send(op);
-}
-
 static void set_sum(struct azure_op *op)
 {
     char text[ACT_CRC64_BASE64];
@@ -121,6 +114,17 @@ static void send_again_or_give_up(struct azure_op *op)
 
 /* ---- requests */
 
+void azure_set_upload(struct azure_op *op)
+{
+    uint8_t random[(AZURE_UPLOAD_ID - 1) / 2];
+
+    if (!op->upload[0]) {
+        act_random(random, sizeof(random));
+        act_hex(random, sizeof(random), op->upload);
+    }
+    http_header_set(&op->http.headers, "x-ms-meta-act_upload", op->upload);
+}
+
 static void set_conditions(struct azure_op *op)
 {
     struct http_headers *headers = &op->http.headers;
@@ -129,17 +133,11 @@ static void set_conditions(struct azure_op *op)
         http_header_set(headers, "If-Match", op->call->if_match);
     if (op->call->if_absent)
         http_header_set(headers, "If-None-Match", "*");
-    if (!op->call->if_match && !op->call->if_absent)
-        return;
-    if (!op->upload[0]) {
-        uint8_t random[(AZURE_UPLOAD_ID - 1) / 2];
-        act_random(random, sizeof(random));
-        act_hex(random, sizeof(random), op->upload);
-    }
-    http_header_set(headers, "x-ms-meta-act_upload", op->upload);
+    if (op->call->if_match || op->call->if_absent)
+        azure_set_upload(op);
 }
 
-void azure_build_put(struct azure_op *op)
+static void build_put(struct azure_op *op)
 {
     const struct store_call *call = op->call;
     struct http_headers *headers = &op->http.headers;
@@ -165,6 +163,8 @@ static void finish_written(struct azure_op *op)
     azure_take_etag(entry, http_header_get(&op->http.answer_headers, "ETag"));
     if (op->summed)
         *op->call->sums = op->sums;
+    if (op->call->op == STORE_COMMIT) /* no other blocks are left */
+        azure_forget_ids(op->azure, op->call->key);
     azure_finish(op, 0);
 }
 
@@ -207,6 +207,10 @@ void azure_answer_write(struct azure_op *op)
         finish_written(op);
         return;
     }
+    if (azure_has_code(&op->http, "InvalidBlobOrBlock")) {
+        azure_fit_ids(op);
+        return;
+    }
     int rc = azure_answer_error(op);
     if (op->http.ambiguous && op->upload[0] && (op->http.status == 409 || op->http.status == 412)) {
         op->refused = op->call->error;
@@ -214,12 +218,6 @@ void azure_answer_write(struct azure_op *op)
         return;
     }
     azure_finish(op, rc);
-}
-
-/* Base64 of the block's id. New string. */
-static char *encode_id(const uint8_t id[STORE_BLOCK_ID])
-{
-    return act_base64_encode(id, STORE_BLOCK_ID);
 }
 
 /* The id of the block at hand. */
@@ -231,11 +229,12 @@ static const uint8_t *block_id(const struct store_call *call, uint8_t own[STORE_
     return own;
 }
 
-void azure_build_block(struct azure_op *op)
+static void build_block(struct azure_op *op)
 {
     const struct store_call *call = op->call;
     uint8_t own[STORE_BLOCK_ID];
-    ACT_AUTOFREE char *id = encode_id(block_id(call, own));
+    op->id_len = azure_id_length(op->azure, call->key);
+    ACT_AUTOFREE char *id = azure_encode_id(block_id(call, own), op->id_len);
     ACT_AUTOFREE char *encoded = http_encode(id, false);
     ACT_AUTOFREE char *query = act_sprintf("comp=block&blockid=%s", encoded);
 
@@ -245,14 +244,14 @@ void azure_build_block(struct azure_op *op)
     op->http.body_len = call->len;
 }
 
-static void write_block_list(const struct store_call *call, struct act_buf *out)
+static void write_block_list(const struct store_call *call, size_t id_len, struct act_buf *out)
 {
     uint8_t own[STORE_BLOCK_ID];
 
     act_buf_adds(out, "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>");
     for (uint32_t i = 0; i < call->n_blocks; i++) {
         store_block_id(&call->upload_id, i, own);
-        ACT_AUTOFREE char *id = encode_id(call->blocks ? call->blocks[i].id : own);
+        ACT_AUTOFREE char *id = azure_encode_id(call->blocks ? call->blocks[i].id : own, id_len);
         act_buf_adds(out, "<Latest>");
         act_buf_adds(out, id);
         act_buf_adds(out, "</Latest>");
@@ -281,7 +280,7 @@ void azure_build_commit(struct azure_op *op)
     const struct store_call *call = op->call;
     struct http_headers *headers = &op->http.headers;
 
-    write_block_list(call, &op->body);
+    write_block_list(call, azure_id_length(op->azure, call->key), &op->body);
     azure_request(op, "PUT", call->key, "comp=blocklist");
     http_header_set(headers, "Content-Type", "application/xml");
     http_header_set(headers, "x-ms-blob-content-type", "application/octet-stream");
@@ -292,6 +291,20 @@ void azure_build_commit(struct azure_op *op)
     sum_block_list(op);
     op->http.body = op->body.data;
     op->http.body_len = op->body.len;
+}
+
+void azure_put(struct azure_op *op)
+{
+    op->build = build_put;
+    op->answer = azure_answer_write;
+    sum_and_send(op);
+}
+
+void azure_block(struct azure_op *op)
+{
+    op->build = build_block;
+    op->answer = azure_answer_write;
+    sum_and_send(op);
 }
 
 void azure_build_delete(struct azure_op *op)

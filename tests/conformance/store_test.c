@@ -1521,6 +1521,102 @@ static void test_azure_reuse_blocks(void **state)
     store_call_release(&found);
 }
 
+/* Leaves a block with an id of len bytes, as another program would. */
+static void leave_block(const char *key, size_t len)
+{
+    static const uint8_t id[64] = "another program's id of a block";
+    ACT_AUTOFREE char *encoded = act_base64_encode(id, len);
+    ACT_AUTOFREE char *escaped = http_encode(encoded, false);
+    char *url = NULL;
+
+    assert_ok(store_url(t.store, key, "rw", 600, &url, &t.err), t.err);
+    struct http_call call = {.method = "PUT",
+                             .url = act_sprintf("%s&comp=block&blockid=%s", url, escaped),
+                             .body = "theirs",
+                             .body_len = 6};
+    free(url);
+    http_header_set(&call.headers, "x-ms-version", "2021-12-02");
+    assert_ok(http_do(t.http, &call, &t.err), t.err);
+    assert_int_equal(call.status, 201);
+    http_call_release(&call);
+}
+
+static void assert_upload(const char *key)
+{
+    struct store_upload_id id = new_id();
+    struct store_call call = commit_call(key, id, 3, 9, 3);
+
+    for (uint32_t i = 0; i < 2; i++)
+        send_block(key, id, i, "aaabbbccc", 9, 3);
+    assert_blocks(key, id, 9, "xx-");
+    reopen();
+    assert_blocks(key, id, 9, "xx-");
+    send_block(key, id, 2, "aaabbbccc", 9, 3);
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_content(key, "aaabbbccc", 9);
+}
+
+/* Blocks of interrupted uploads of other programs, whose ids have other lengths, are in nobody's way. */
+static void test_azure_foreign_blocks(void **state)
+{
+    static const size_t lengths[] = {6, 16, 20, 24, 36, 64};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        ACT_AUTOFREE char *none = act_sprintf("foreign/none %zu", lengths[i]);
+        ACT_AUTOFREE char *whole = act_sprintf("foreign/whole %zu", lengths[i]);
+        leave_block(none, lengths[i]);
+        assert_upload(none);
+        assert_upload(none);
+        if (lengths[i] < 8)
+            continue;
+        put_text(whole, "in one piece");
+        leave_block(whole, lengths[i]);
+        assert_content(whole, "in one piece", 12);
+        assert_upload(whole);
+    }
+
+    put_text("foreign/short", "kept");
+    leave_block("foreign/short", 6);
+    struct store_call call = call_of(STORE_BLOCK, "foreign/short");
+    call.data = "x";
+    call.len = 1;
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_FAIL);
+    assert_non_null(strstr(t.err.text, "another program's upload are in the way"));
+    assert_content("foreign/short", "kept", 4);
+}
+
+/* Several blocks of one upload meet them at once. */
+static void test_azure_foreign_blocks_at_once(void **state)
+{
+    enum { N = 8 };
+    struct store_call calls[N];
+    struct store_upload_id id = new_id();
+    int ended = 0;
+
+    (void)state;
+    leave_block("foreign/once", 36);
+    for (uint32_t i = 0; i < N; i++) {
+        calls[i] = call_of(STORE_BLOCK, "foreign/once");
+        calls[i].upload_id = id;
+        calls[i].block = i;
+        calls[i].data = "01234567" + i;
+        calls[i].len = 1;
+        calls[i].done = one_done;
+        calls[i].arg = &ended;
+        store_start(t.store, &calls[i]);
+    }
+    engine_run(t.engine, NULL);
+    assert_int_equal(ended, N);
+    for (size_t i = 0; i < N; i++)
+        assert_ok(calls[i].rc, calls[i].error);
+    struct store_call call = commit_call("foreign/once", id, N, N, 1);
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_content("foreign/once", "01234567", N);
+}
+
 /* The checksum of the whole is kept with the object, and gone with it. */
 static void test_azure_crc64(void **state)
 {
@@ -1638,6 +1734,8 @@ int main(void)
         cmocka_unit_test(test_azure_delete_many),
         cmocka_unit_test(test_azure_reuse_blocks),
         cmocka_unit_test(test_azure_crc64),
+        cmocka_unit_test(test_azure_foreign_blocks),
+        cmocka_unit_test(test_azure_foreign_blocks_at_once),
     };
 
     if (getenv("TEST_AZURE_ENDPOINT"))

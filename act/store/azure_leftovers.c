@@ -1,0 +1,129 @@
+/* azure_leftovers.c - names that only have blocks waiting for a commit that never came.
+ *
+ * Such a name is listed (include=uncommittedblobs) like an empty blob. To tell it from one, each that may be is
+ * looked at: there is no blob (HEAD), but blocks wait (Get Block List).
+ */
+#include <string.h>
+
+#include "store/azure.h"
+
+#define CHECKS 16 /* under way at once */
+
+struct check {
+    struct store_call call;
+    struct azure_op *op;
+    struct store_entry *entry;
+    bool is_leftover;
+};
+
+struct azure_leftovers {
+    struct check *checks; /* one for each entry of the page */
+    size_t next, running;
+    struct act_error error; /* the first; code 0: none */
+};
+
+void azure_leftovers_free(struct azure_leftovers *left)
+{
+    if (left)
+        free(left->checks);
+    free(left);
+}
+
+/* Leaves on the page what turned out to be a leftover. */
+static void keep_leftovers(struct azure_op *op)
+{
+    struct store_page *page = &op->call->page;
+    size_t n = 0;
+
+    for (size_t i = 0; i < page->n; i++) {
+        if (op->left->checks[i].is_leftover)
+            page->v[n++] = page->v[i];
+        else
+            store_entry_release(&page->v[i]);
+    }
+    page->n = n;
+}
+
+static void run_checks(struct azure_op *op);
+
+static void check_ended(struct check *check)
+{
+    struct azure_op *op = check->op;
+
+    store_call_release(&check->call);
+    op->left->running--;
+    run_checks(op);
+}
+
+static void check_failed(struct check *check)
+{
+    if (!check->op->left->error.code)
+        check->op->left->error = check->call.error;
+    check_ended(check);
+}
+
+static void blocks_known(struct store_call *call)
+{
+    struct check *check = call->arg;
+
+    if (call->rc) {
+        check_failed(check);
+        return;
+    }
+    check->entry->size = call->entry.size;
+    check->is_leftover = call->entry.size > 0;
+    check_ended(check);
+}
+
+static void head_known(struct store_call *call)
+{
+    struct check *check = call->arg;
+
+    if (call->rc == -(int)ACT_NOT_FOUND) {
+        call->op = STORE_BLOCKS;
+        call->done = blocks_known;
+        store_start(&check->op->azure->store, call);
+    } else if (call->rc) {
+        check_failed(check);
+    } else {
+        check_ended(check);
+    }
+}
+
+/* The service keeps the MD5 of a blob that it got whole, also of an empty one. */
+static bool may_be_leftover(const struct store_entry *entry)
+{
+    return entry->kind == STORE_FILE && entry->size == 0 && !entry->md5[0] && entry->mtime_ns == 0;
+}
+
+static void run_checks(struct azure_op *op)
+{
+    struct azure_leftovers *left = op->left;
+    struct store_page *page = &op->call->page;
+
+    while (left->next < page->n && left->running < CHECKS && !left->error.code) {
+        struct check *check = &left->checks[left->next];
+        check->op = op;
+        check->entry = &page->v[left->next++];
+        if (!may_be_leftover(check->entry))
+            continue;
+        check->call = (struct store_call){
+            .op = STORE_HEAD, .key = check->entry->key, .attr.mode = -1, .done = head_known, .arg = check};
+        left->running++;
+        store_start(&op->azure->store, &check->call);
+    }
+    if (left->running)
+        return;
+    if (left->error.code)
+        op->call->error = left->error;
+    else
+        keep_leftovers(op);
+    azure_finish(op, -(int)left->error.code);
+}
+
+void azure_keep_leftovers(struct azure_op *op)
+{
+    op->left = act_calloc(1, sizeof(*op->left));
+    op->left->checks = act_calloc(op->call->page.n + 1, sizeof(*op->left->checks));
+    run_checks(op);
+}
