@@ -17,7 +17,6 @@
 
 #define VERSION "2023-11-03"
 #define MAX_PUT (64U << 20) /* bytes at once: 50,000 of them make 3.05 TiB */
-#define WINDOW  32          /* requests under way at once */
 #define SKEW_S  60          /* a clock that is off by more explains a refused signature */
 
 /* ---- requests */
@@ -244,8 +243,7 @@ static void start_drop(struct store *store, struct store_call *call)
 
 static int window(const struct store *store)
 {
-    (void)store;
-    return WINDOW;
+    return http_window(store->http, ((const struct azure *)store)->endpoint);
 }
 
 static int url(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,

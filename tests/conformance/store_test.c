@@ -598,7 +598,7 @@ static struct act_strv leftovers(const char *prefix)
     assert_null(call.page.next);
     for (size_t i = 0; i < call.page.n; i++) {
         assert_true(call.page.v[i].size >= 1000);
-        assert_true(call.page.v[i].last_modified_s > 0);
+        assert_true(t.azure || call.page.v[i].last_modified_s > 0);
         act_strv_push(&keys, call.page.v[i].key);
     }
     store_call_release(&call);
@@ -1394,7 +1394,7 @@ static void set_flag(struct http_call *call)
     *(bool *)call->arg = true;
 }
 
-static void assert_fetched(struct http_call *call)
+static void assert_fetched(struct http_call *call, int status)
 {
     bool ended = false;
 
@@ -1403,7 +1403,7 @@ static void assert_fetched(struct http_call *call)
     http_start(t.http, call);
     engine_run(t.engine, &ended);
     assert_ok(call->rc, call->error);
-    assert_int_equal(call->status, 200);
+    assert_int_equal(call->status, status);
 }
 
 static void test_azure_url(void **state)
@@ -1415,7 +1415,7 @@ static void test_azure_url(void **state)
     put_text("url/a b&\xc3\xa9", "by url");
     assert_ok(store_url(t.store, "url/a b&\xc3\xa9", "r", 600, &url, &t.err), t.err);
     call.url = url;
-    assert_fetched(&call);
+    assert_fetched(&call, 200);
     assert_string_equal(call.body_text.data, "by url");
     http_call_release(&call);
 
@@ -1424,7 +1424,7 @@ static void test_azure_url(void **state)
     assert_ok(store_url(t.store, NULL, "rl", 600, &url, &t.err), t.err);
     call = (struct http_call){.method = "GET", .url = act_sprintf("%s&restype=container&comp=list", url)};
     free(url);
-    assert_fetched(&call);
+    assert_fetched(&call, 200);
     http_call_release(&call);
 }
 
@@ -1536,8 +1536,7 @@ static void leave_block(const char *key, size_t len)
                              .body_len = 6};
     free(url);
     http_header_set(&call.headers, "x-ms-version", "2021-12-02");
-    assert_ok(http_do(t.http, &call, &t.err), t.err);
-    assert_int_equal(call.status, 201);
+    assert_fetched(&call, 201);
     http_call_release(&call);
 }
 
