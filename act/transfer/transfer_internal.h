@@ -43,4 +43,19 @@ bool transfer_is_hopeless(const struct act_error *error);
 /* Calls the progress callback when it is time again, or now. */
 void transfer_progress_tick(const struct transfer_options *options, struct transfer_report *report, bool now);
 
+/* ---- pool.c: the buffers of parts, within a fixed budget */
+
+struct transfer_pool {
+    uint64_t limit, used; /* bytes */
+    uint64_t part_size;
+    char **spare; /* of part_size bytes each */
+    size_t n_spare;
+};
+void transfer_pool_init(struct transfer_pool *pool, uint64_t limit, uint64_t part_size);
+void transfer_pool_release(struct transfer_pool *pool);
+/* Whether a buffer of len bytes (at most a part) may be taken now; one always may. */
+bool transfer_pool_has_room(const struct transfer_pool *pool, size_t len);
+char *transfer_pool_take(struct transfer_pool *pool, size_t len);
+void transfer_pool_give(struct transfer_pool *pool, char *buffer, size_t len);
+
 #endif

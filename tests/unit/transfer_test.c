@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/crc64.h"
 #include "store/store_internal.h"
 #include "transfer/transfer.h"
 
@@ -12,12 +13,15 @@ struct object {
     char *key, *data;
     size_t len;
     char md5[ACT_MD5_BASE64];
+    uint64_t crc64;
+    bool has_crc64;
     int version;
 };
 
 struct block {
     struct store_upload_id upload;
     uint32_t index;
+    uint64_t offset;
     char *data;
     size_t len;
 };
@@ -29,6 +33,10 @@ struct memory {
     struct block blocks[1024]; /* of all uploads */
     size_t n_blocks;
     int versions, drops, most_under_way, under_way;
+    int calls[STORE_OPS];
+    bool no_md5, no_crc64; /* it does not keep them */
+    bool busy;             /* somebody else has every upload */
+    bool lose_a_block;     /* before the next COMMIT */
     enum store_op fail_op;
     int fail_at; /* the Nth call of fail_op fails (from 1); 0: never */
     struct act_error fail_with;
@@ -85,13 +93,31 @@ static void describe(const struct memory *m, const struct object *o, struct stor
 {
     *e = (struct store_entry){
         .key = act_strdup(o->key), .size = m->claimed_size ? m->claimed_size : o->len, .mode = -1};
-    memcpy(e->md5, o->md5, sizeof(e->md5));
+    if (!m->no_md5)
+        memcpy(e->md5, o->md5, sizeof(e->md5));
+    e->has_crc64 = o->has_crc64 && !m->no_crc64;
+    e->crc64 = o->crc64;
+    e->last_modified_s = 1000; /* long ago */
     snprintf(e->etag, sizeof(e->etag), "\"%d\"", o->version);
 }
 
 static int absent(struct store_call *call)
 {
     return act_error_set(&call->error, ACT_NOT_FOUND, "no '%s'", call->key);
+}
+
+/* Bytes of the blocks of an upload. */
+static int get_from_upload(struct memory *m, struct store_call *call)
+{
+    for (size_t i = 0; i < m->n_blocks; i++) {
+        const struct block *b = &m->blocks[i];
+        if (memcmp(&b->upload, &call->upload_id, sizeof(b->upload)) != 0 || b->offset != call->offset)
+            continue;
+        call->got = b->len;
+        memcpy(call->sink, b->data, b->len);
+        return 0;
+    }
+    return absent(call);
 }
 
 static int do_get(struct memory *m, struct store_call *call)
@@ -110,7 +136,8 @@ static int do_get(struct memory *m, struct store_call *call)
     call->got = call->offset >= o->len ? 0 : o->len - call->offset;
     if (call->got > call->sink_cap)
         call->got = call->sink_cap;
-    memcpy(call->sink, o->data + call->offset, call->got);
+    if (call->got)
+        memcpy(call->sink, o->data + call->offset, call->got);
     if (m->truncate_get && call->got)
         call->got--;
     if (m->corrupt_get && call->got)
@@ -118,20 +145,37 @@ static int do_get(struct memory *m, struct store_call *call)
     return 0;
 }
 
+/* As put(), with what the writer says of the whole. */
+static void put_whole(struct memory *m, struct store_call *call, const void *data, size_t len)
+{
+    put(m, call->key, data, len);
+    struct object *o = find(m, call->key);
+    o->has_crc64 = call->attr.crc64 != NULL;
+    o->crc64 = call->attr.crc64 ? *call->attr.crc64 : 0;
+    if (call->attr.crc64)
+        assert_true(o->crc64 == act_crc64(0, data, len));
+    if (call->op == STORE_COMMIT && call->attr.md5)
+        assert_string_equal(o->md5, call->attr.md5);
+}
+
 static int do_put(struct memory *m, struct store_call *call)
 {
     char md5[ACT_MD5_BASE64];
 
     md5_of(call->data, call->len, md5);
-    if (call->md5)
-        assert_string_equal(call->md5, md5);
+    if ((call->md5 && strcmp(call->md5, md5) != 0) ||
+        (call->crc64 && *call->crc64 != act_crc64(0, call->data, call->len)))
+        return act_error_set(&call->error, ACT_FAIL, "'%s' was damaged: MD5 or CRC-64", call->key);
+    if (call->sums)
+        store_sums_add(call->sums, call->data, call->len);
     if (call->op == STORE_PUT) {
-        put(m, call->key, call->data, call->len);
+        put_whole(m, call, call->data, call->len);
         return 0;
     }
     struct block *b = &m->blocks[m->n_blocks++];
     assert_int_equal(call->offset % 4, 0);
-    *b = (struct block){.upload = call->upload_id, .index = call->block, .len = call->len};
+    *b = (struct block){
+        .upload = call->upload_id, .index = call->block, .len = call->len, .offset = call->offset};
     b->data = act_alloc(call->len);
     memcpy(b->data, call->data, call->len);
     return 0;
@@ -143,21 +187,58 @@ static const struct block *find_block(const struct memory *m, const struct store
     for (size_t i = 0; i < m->n_blocks; i++)
         if (m->blocks[i].index == index && memcmp(&m->blocks[i].upload, upload, sizeof(*upload)) == 0)
             return &m->blocks[i];
-    fail_msg("block %u was never sent", index);
     return NULL;
+}
+
+static void remove_block(struct memory *m, size_t i)
+{
+    free(m->blocks[i].data);
+    m->blocks[i] = m->blocks[--m->n_blocks];
+}
+
+static int do_blocks(struct memory *m, struct store_call *call)
+{
+    if (m->busy)
+        return act_error_set(&call->error, ACT_TEMPORARY, "somebody else has '%s'", call->key);
+    call->found = act_calloc(m->n_blocks + 1, sizeof(*call->found));
+    for (size_t i = 0; i < m->n_blocks; i++) {
+        struct store_block *b = &call->found[call->n_found++];
+        store_block_id(&m->blocks[i].upload, m->blocks[i].index, b->id);
+        b->len = m->blocks[i].len;
+        b->has_crc64 = m->store.ops->sums_are_free;
+        b->crc64 = act_crc64(0, m->blocks[i].data, b->len);
+    }
+    return 0;
+}
+
+static int do_drop(struct memory *m, struct store_call *call)
+{
+    m->drops++;
+    for (size_t i = m->n_blocks; i-- > 0 && !call->keep;)
+        if (memcmp(&m->blocks[i].upload, &call->upload_id, sizeof(call->upload_id)) == 0)
+            remove_block(m, i);
+    return 0;
 }
 
 static int do_commit(struct memory *m, struct store_call *call)
 {
     struct act_buf whole = {0};
 
+    if (m->lose_a_block)
+        remove_block(m, 0);
+    m->lose_a_block = false;
     for (uint32_t i = 0; i < call->n_blocks; i++) {
         const struct block *b = find_block(m, &call->upload_id, i);
+        if (!b) {
+            act_buf_release(&whole);
+            act_error_set(&call->error, ACT_TEMPORARY, "block %u of '%s' is missing", i, call->key);
+            snprintf(call->error.service_code, sizeof(call->error.service_code), "InvalidBlockList");
+            return -ACT_TEMPORARY;
+        }
         act_buf_add(&whole, b->data, b->len);
     }
     assert_int_equal(whole.len, call->total);
-    put(m, call->key, whole.data, whole.len);
-    assert_string_equal(find(m, call->key)->md5, call->attr.md5);
+    put_whole(m, call, whole.data, whole.len);
     act_buf_release(&whole);
     return 0;
 }
@@ -193,16 +274,52 @@ static int do_list(struct memory *m, struct store_call *call)
     return 0;
 }
 
+/* The URL of a memory store is the address of the object. */
+static int memory_url(struct store *store, const char *key, const char *permissions, int64_t life_s,
+                      char **out, struct act_error *err)
+{
+    (void)err;
+    assert_string_equal(permissions, "r");
+    assert_true(life_s > 0);
+    *out = act_sprintf("%p", (void *)find(memory_of(store), key));
+    return 0;
+}
+
+static int do_from(struct memory *m, struct store_call *call)
+{
+    struct object *source = NULL;
+    char etag[STORE_ETAG];
+
+    assert_int_equal(sscanf(call->source_url, "%p", (void **)&source), 1);
+    snprintf(etag, sizeof(etag), "\"%d\"", source->version);
+    if (call->source_match && strcmp(call->source_match, etag) != 0)
+        return act_error_set(&call->error, ACT_TEMPORARY, "the source has changed");
+    assert_int_equal(call->total, source->len);
+    put(m, call->key, source->data, source->len);
+    return 0;
+}
+
 static int perform(struct memory *m, struct store_call *call)
 {
+    m->calls[call->op]++;
     if (call->op == m->fail_op && m->fail_at && --m->fail_at == 0) {
         call->error = m->fail_with;
         return -(int)m->fail_with.code;
     }
     switch (call->op) {
     case STORE_HEAD:
-    case STORE_GET:
-        return do_get(m, call);
+    case STORE_GET: {
+        int rc = call->from_upload ? get_from_upload(m, call) : do_get(m, call);
+        if (rc == 0 && call->sums)
+            store_sums_add(call->sums, call->sink, call->got);
+        return rc;
+    }
+    case STORE_BLOCKS:
+        return do_blocks(m, call);
+    case STORE_DROP:
+        return do_drop(m, call);
+    case STORE_PUT_FROM:
+        return do_from(m, call);
     case STORE_PUT:
     case STORE_BLOCK:
         return do_put(m, call);
@@ -213,7 +330,7 @@ static int perform(struct memory *m, struct store_call *call)
     case STORE_LIST:
         return do_list(m, call);
     default:
-        m->drops++;
+        fail_msg("operation %d", call->op);
         return 0;
     }
 }
@@ -270,6 +387,7 @@ static const struct store_ops memory_ops = {
               [STORE_PUT] = memory_start,
               [STORE_BLOCK] = memory_start,
               [STORE_COMMIT] = memory_start,
+              [STORE_BLOCKS] = memory_start,
               [STORE_DROP] = memory_start,
               [STORE_DELETE] = memory_start,
               [STORE_COPY] = memory_start,
@@ -279,6 +397,9 @@ static const struct store_ops memory_ops = {
     .close = memory_close,
     .max_put = 1 << 20,
 };
+
+/* One that passes a worker anyway, as a folder does, and one whose service copies by itself. */
+static struct store_ops folder_ops, service_ops;
 
 static struct http *http;
 
@@ -369,7 +490,7 @@ static void folder_arrives_whole(void **state)
     assert_int_equal(p->to.n, 6);
     assert_int_equal(p->report.total.done_objects, 6);
     assert_int_equal(p->report.total.done_bytes, 34);
-    assert_true(p->from.most_under_way <= 3 + 1); /* parts, and a page */
+    assert_true(p->from.most_under_way <= 3 + 3 + 1); /* parts, and a page */
     /* once more: nothing to do, since the MD5 agrees */
     assert_ok(copy(p, "d/voc2", "e", &small_parts), p->err);
     assert_int_equal(p->report.total.done_objects, 0);
@@ -478,6 +599,109 @@ static void damage_on_the_way_is_noticed(void **state)
     assert_content(&p->to, "b/f", "old");
 }
 
+static const char large[] = "twenty-three bytes long";
+
+/* An upload that broke off goes on where it was, whichever side computes the checksums. */
+static void interrupted_uploads_go_on(void **state)
+{
+    struct pair *p = *state;
+
+    for (int variant = 0; variant < 8; variant++) {
+        p->from.store.ops = variant & 1 ? &folder_ops : &memory_ops;
+        p->to.store.ops = variant & 2 ? &folder_ops : &memory_ops;
+        p->from.no_md5 = variant & 4; /* else the MD5 asks for every byte in order */
+        char to[16], key[32];
+        snprintf(to, sizeof(to), "b%d", variant);
+        snprintf(key, sizeof(key), "%s/f", to);
+        put(&p->from, "a/f", large, strlen(large));
+        memset(p->to.calls, 0, sizeof(p->to.calls));
+        p->to.fail_op = STORE_BLOCK;
+        p->to.fail_at = 5;
+        act_error_set(&p->to.fail_with, ACT_FAIL, "told to fail");
+        assert_true(copy(p, "a", to, &small_parts) < 0);
+        assert_int_equal(p->report.total.resumed_bytes, 0);
+        int sent = p->to.calls[STORE_BLOCK];
+        assert_in_range(sent, 5, 6);
+        assert_ok(copy(p, "a", to, &small_parts), p->err);
+        assert_content(&p->to, key, large);
+        assert_int_equal(p->to.calls[STORE_BLOCK], 6 + 1);
+        assert_int_equal(p->report.total.done_bytes, strlen(large));
+        assert_in_range(p->report.total.resumed_bytes, (sent - 1) * 4 - 1, (sent - 1) * 4);
+        assert_true(find(&p->to, key)->has_crc64);
+    }
+}
+
+static void nothing_of_another_source_is_reused(void **state)
+{
+    struct pair *p = *state;
+
+    put(&p->from, "a/f", large, strlen(large));
+    p->to.fail_op = STORE_COMMIT;
+    p->to.fail_at = 1;
+    act_error_set(&p->to.fail_with, ACT_FAIL, "told to fail");
+    assert_true(copy(p, "a", "b", &small_parts) < 0);
+    put(&p->from, "a/f", "TWENTY-THREE BYTES LONG", strlen(large));
+    assert_ok(copy(p, "a", "b", &small_parts), p->err);
+    assert_content(&p->to, "b/f", "TWENTY-THREE BYTES LONG");
+    assert_int_equal(p->report.total.resumed_bytes, 0);
+}
+
+static void what_another_process_uploads_is_left_to_it(void **state)
+{
+    struct pair *p = *state;
+
+    put(&p->from, "a/f", large, strlen(large));
+    p->to.busy = true;
+    assert_ok(copy(p, "a", "b", &small_parts), p->err);
+    assert_content(&p->to, "b/f", large);
+}
+
+static void lost_blocks_are_sent_again(void **state)
+{
+    struct pair *p = *state;
+
+    put(&p->from, "a/f", large, strlen(large));
+    p->to.lose_a_block = true;
+    assert_ok(copy(p, "a", "b", &small_parts), p->err);
+    assert_content(&p->to, "b/f", large);
+    assert_int_equal(p->to.calls[STORE_BLOCK], 6 + 1);
+}
+
+static void the_service_copies_by_itself(void **state)
+{
+    struct pair *p = *state;
+
+    p->from.store.ops = p->to.store.ops = &service_ops;
+    put(&p->from, "a/f", large, strlen(large));
+    put(&p->from, "a/g", "", 0);
+    assert_ok(copy(p, "a", "b", &small_parts), p->err);
+    assert_content(&p->to, "b/f", large);
+    assert_content(&p->to, "b/g", "");
+    assert_int_equal(p->from.calls[STORE_GET], 0);
+    assert_int_equal(p->report.total.done_objects, 2);
+}
+
+static void what_the_service_cannot_fetch_goes_through_the_client(void **state)
+{
+    struct pair *p = *state;
+
+    p->from.store.ops = p->to.store.ops = &service_ops;
+    for (int i = 0; i < 12; i++) {
+        char key[16];
+        snprintf(key, sizeof(key), "a/%02d", i);
+        put(&p->from, key, large, strlen(large));
+    }
+    p->to.fail_op = STORE_PUT_FROM;
+    p->to.fail_at = 3;
+    act_error_set(&p->to.fail_with, ACT_FAIL, "HTTP 501");
+    p->to.fail_with.http_status = 501;
+    snprintf(p->to.fail_with.service_code, sizeof(p->to.fail_with.service_code), "APINotImplemented");
+    assert_ok(copy(p, "a", "b", &small_parts), p->err);
+    assert_int_equal(p->to.n, 12);
+    assert_int_equal(p->report.total.done_objects, 12);
+    assert_true(p->from.calls[STORE_GET] > 0);
+}
+
 static void hostile_names_are_refused(void **state)
 {
     struct pair *p = *state;
@@ -506,6 +730,10 @@ static int open_engine(void **state)
     (void)state;
     engine = engine_new(&(struct engine_options){.workers = 2});
     http = http_new(engine, &(struct http_options){0});
+    folder_ops = service_ops = memory_ops;
+    folder_ops.sums_are_free = true;
+    service_ops.start[STORE_PUT_FROM] = service_ops.start[STORE_BLOCK_FROM] = memory_start;
+    service_ops.url = memory_url;
     return 0;
 }
 
@@ -529,6 +757,12 @@ int main(void)
         TEST(one_failure_does_not_stop_the_others),
         TEST(refused_credentials_stop_early),
         TEST(damage_on_the_way_is_noticed),
+        TEST(interrupted_uploads_go_on),
+        TEST(nothing_of_another_source_is_reused),
+        TEST(what_another_process_uploads_is_left_to_it),
+        TEST(lost_blocks_are_sent_again),
+        TEST(the_service_copies_by_itself),
+        TEST(what_the_service_cannot_fetch_goes_through_the_client),
         TEST(hostile_names_are_refused),
         TEST(what_no_object_can_hold_is_refused),
     };

@@ -1,0 +1,105 @@
+/* compare.c - whether two objects of one size have the same content: by the checksums that their stores have, or by
+ * those of the bytes, read where nothing that can be compared is known. */
+#include <string.h>
+
+#include "transfer/copy.h"
+
+struct side {
+    struct comparison *comparison;
+    struct store *store;
+    const struct store_entry *entry;
+    bool has_md5, has_crc64;
+    char md5[ACT_MD5_BASE64];
+    uint64_t crc64;
+};
+
+struct comparison {
+    struct job *job;
+    struct sync_item item;
+    struct side from, to;
+    int reading;
+    bool failed;
+    void (*done)(struct job *job, struct sync_item *item, int rc);
+};
+
+static void take_stored(struct side *side)
+{
+    side->has_md5 = side->entry->md5[0] != '\0';
+    memcpy(side->md5, side->entry->md5, sizeof(side->md5));
+    side->has_crc64 = side->entry->has_crc64;
+    side->crc64 = side->entry->crc64;
+}
+
+static bool is_known(const struct side *side)
+{
+    return side->has_md5 || side->has_crc64;
+}
+
+static bool are_comparable(const struct comparison *c)
+{
+    return (c->from.has_crc64 && c->to.has_crc64) || (c->from.has_md5 && c->to.has_md5);
+}
+
+static bool are_equal(const struct comparison *c)
+{
+    if (c->from.has_crc64 && c->to.has_crc64)
+        return c->from.crc64 == c->to.crc64;
+    return strcmp(c->from.md5, c->to.md5) == 0;
+}
+
+static void end(struct comparison *c)
+{
+    struct job *job = c->job;
+
+    c->done(job, &c->item, c->failed ? -ACT_FAIL : are_equal(c));
+    free(c);
+    job_pump(job);
+}
+
+static void side_was_read(struct object *o)
+{
+    struct side *side = o->arg;
+    struct comparison *c = side->comparison;
+
+    c->failed |= o->failed;
+    side->has_crc64 = true;
+    side->crc64 = o->crc64;
+    side->has_md5 = o->md5[0] != '\0';
+    memcpy(side->md5, o->md5, sizeof(side->md5));
+    if (--c->reading == 0)
+        end(c);
+}
+
+static void read_side(struct side *side, bool want_md5)
+{
+    struct job *job = side->comparison->job;
+    struct store_entry entry = *side->entry;
+
+    entry.key = act_strdup(entry.key);
+    side->comparison->reading++;
+    job_enqueue(job, object_new_read(job, side->store, &entry, want_md5, side_was_read, side), false);
+}
+
+void compare_start(struct job *job, struct sync_item *item, bool deep,
+                   void (*done)(struct job *job, struct sync_item *item, int rc))
+{
+    struct comparison *c = act_calloc(1, sizeof(*c));
+
+    *c = (struct comparison){.job = job, .item = *item, .done = done};
+    c->from = (struct side){.comparison = c, .store = job->from, .entry = &c->item.from};
+    c->to = (struct side){.comparison = c, .store = job->to, .entry = &c->item.to};
+    if (!deep) {
+        take_stored(&c->from);
+        take_stored(&c->to);
+    }
+    if (are_comparable(c)) {
+        end(c);
+    } else if (is_known(&c->to)) {
+        read_side(&c->from, !c->to.has_crc64);
+    } else if (is_known(&c->from)) {
+        read_side(&c->to, !c->from.has_crc64);
+    } else {
+        read_side(&c->from, false);
+        read_side(&c->to, false);
+    }
+}

@@ -1,0 +1,157 @@
+/* copy.h - for the files that move or compare whole trees: a job, and one object of it.
+ *
+ * A job lists both sides, merges them (sync) and gives each item to its own take(): transfer_copy() copies what differs,
+ * mirror.c deletes what is left over, verify.c reports. struct object is one object under way, struct part one part
+ * of it:
+ *
+ *   new ──► (blocks that are there already) ──► part: READ ──► (CHAIN) ──► WRITE ──► COMMIT
+ *
+ * Parts go their way in any order, each with its CRC-64; the checksum of the whole is put together from those.
+ * Only an MD5 of a large object needs all bytes in order (CHAIN, on a worker, one part after the other): then parts
+ * wait for their turn in memory. No deadlock: parts of an object start in order, so the one whose turn is next
+ * always has its buffer. Where the service copies by itself a part is only one request. An object that is only read,
+ * for its checksums, goes the same way without the writing.
+ *
+ * Everything runs on the engine's loop.
+ */
+#ifndef ACT_TRANSFER_COPY_H
+#define ACT_TRANSFER_COPY_H
+
+#include "sync/sync.h"
+#include "transfer/transfer_internal.h"
+
+struct job;
+struct part;
+
+/* What is known of a part. */
+struct part_state {
+    uint64_t crc64;
+    bool has_crc64;
+    bool present; /* at the destination already, from an interrupted transfer */
+};
+
+struct object {
+    struct job *job;
+    struct store *source;
+    struct store_entry from;
+    char *to_key;                        /* NULL: only read */
+    struct object *next;                 /* in job->waiting */
+    void (*read)(struct object *object); /* only read: called at its end, also when it failed */
+    void *arg;
+
+    /* how it goes: plan() */
+    bool by_service;
+    bool sums_on_read, sums_on_write; /* where the CRC-64 of a part is computed */
+    bool want_md5;                    /* of the whole */
+    bool chain;                       /* of several parts */
+    bool resumable;                   /* the upload id says what the source is */
+    struct store_upload_id upload_id;
+    uint64_t part_size;
+    uint32_t n_parts;
+
+    /* where it is */
+    struct part_state *states; /* of n_parts */
+    uint32_t started, written;
+    int under_way; /* calls, and one while more parts are to be started */
+    bool asked;    /* for the blocks that are there */
+    bool failed;
+    bool useless;     /* what was written of it can never be finished */
+    bool redo;        /* the service cannot fetch it: through the client, once nothing is under way */
+    bool recommitted; /* blocks were missing at COMMIT and were sent once more */
+    struct store_call call;
+    char *source_url; /* of COMMIT */
+
+    /* chain */
+    struct act_md5 hash;
+    bool hashing;
+    struct part *parts, **parts_tail; /* not hashed yet, by index */
+
+    /* of the whole, when all parts are known */
+    char md5[ACT_MD5_BASE64]; /* "": not computed */
+    uint64_t crc64;
+};
+
+struct listing {
+    struct job *job;
+    enum sync_side side;
+    struct transfer_lister *lister;
+    bool asked; /* for a page */
+};
+
+struct job {
+    struct engine *engine;
+    const struct transfer_options *options;
+    struct transfer_pool pool;
+    struct store *from, *to;
+    const char *to_path;
+    bool single;     /* one file, to_path is its name at the other side */
+    bool by_service; /* the destination's service fetches by itself */
+    struct sync *sync;
+    struct listing listings[2];
+    /* Takes an item of the merge over. */
+    void (*take)(struct job *job, struct sync_item *item);
+    void (*listed)(struct job *job);        /* when everything was taken; may be NULL */
+    void *arg;                              /* for take and listed */
+    bool full;                              /* take wants nothing more for now */
+    struct object *waiting, **waiting_tail; /* objects with parts that are not started yet */
+    int n_waiting, calls_under_way, objects_under_way;
+    bool stop; /* start nothing more */
+    bool pumping, pump_again;
+    struct transfer_report *report;
+    struct act_error first;
+};
+
+/* ---- job.c */
+
+struct job_setup {
+    struct engine *engine;
+    const struct transfer_path *from;
+    struct store *to;
+    const char *to_path;
+    const struct transfer_options *options;
+    bool checksum, extras; /* as for sync */
+    void (*take)(struct job *job, struct sync_item *item);
+    void (*listed)(struct job *job);
+    void *arg;
+    struct transfer_report *report; /* added to */
+};
+/* Goes through both sides to the end. 0, or an error when nothing could be begun; failures are in the report, the first
+ * one in *first. */
+int job_run(const struct job_setup *setup, struct act_error *first, struct act_error *err);
+
+/* Does whatever can be done now. Called after every event; not from within itself. */
+void job_pump(struct job *job);
+/* An object has (again) parts to be started; first: before the others. */
+void job_enqueue(struct job *job, struct object *object, bool first);
+void job_fail(struct job *job, const struct act_error *error);
+
+/* ---- object.c */
+
+/* Both take the entry over, and object_new() to_key. Nothing is started. */
+struct object *object_new(struct job *job, struct store_entry *from, char *to_key);
+struct object *object_new_read(struct job *job, struct store *source, struct store_entry *entry,
+                               bool want_md5, void (*read)(struct object *object), void *arg);
+/* Bytes of memory that the next step needs. */
+size_t object_needs(const struct object *object);
+/* The next step: asks for the blocks that are there, or starts a part. False: there is none for now, and the object
+ * is not to be touched again by the caller: it ends, or is enqueued again, by itself. */
+bool object_step(struct object *object);
+/* Instead of a step: no more of it is started. */
+void object_give_up(struct object *object);
+
+/* ---- compare.c */
+
+/* Finds out by content whether both sides of the item are the same; done(arg, item, rc) is called later: 1 the same, 0
+ * different, negative: could not be found out, and the failure was reported. Takes the item over until done, which
+ * releases it. deep: reads both; else a checksum that a store has counts, and only the other side is read. */
+void compare_start(struct job *job, struct sync_item *item, bool deep,
+                   void (*done)(struct job *job, struct sync_item *item, int rc));
+
+/* ---- mirror.c */
+
+/* What is only at the destination: counts it and asks, before anything is changed. */
+int mirror_check(const struct job_setup *setup, struct act_error *err) ACT_NODISCARD;
+/* Deletes it. */
+int mirror_run(const struct job_setup *setup, struct act_error *first, struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -1,0 +1,228 @@
+/* job.c - goes through both sides: lists them, merges, starts what the items ask for. See copy.h. */
+#include <string.h>
+
+#include "filter/filter.h"
+#include "transfer/copy.h"
+
+enum { OBJECTS_AHEAD = 4 }; /* objects that wait for memory before listing goes on */
+
+void job_fail(struct job *job, const struct act_error *error)
+{
+    transfer_report_failure(job->report, error, &job->first);
+    if (transfer_is_hopeless(error))
+        job->stop = true;
+}
+
+/* ---- listing */
+
+static void page_came(void *arg, struct store_page *page, bool last, const struct act_error *error)
+{
+    struct listing *l = arg;
+    struct job *job = l->job;
+    struct act_error err;
+
+    l->asked = false;
+    if (error || sync_feed(job->sync, l->side, page, last, &err) < 0) {
+        transfer_report_failure(job->report, error ? error : &err, &job->first);
+        job->stop = true;
+    }
+    job_pump(job);
+}
+
+static void list_more(struct job *job, enum sync_side side)
+{
+    struct listing *l = &job->listings[side];
+
+    if (l->asked || !sync_wants(job->sync, side))
+        return;
+    l->asked = true;
+    transfer_lister_next(l->lister, page_came, l);
+}
+
+/* Every part makes a call of both stores, one after the other. */
+static int max_calls(const struct job *job)
+{
+    return store_window(job->from) + store_window(job->to);
+}
+
+static void list_and_take(struct job *job)
+{
+    int ahead = OBJECTS_AHEAD + max_calls(job);
+    struct sync_item item;
+
+    while (!job->stop && !job->full && job->n_waiting < ahead && sync_next(job->sync, &item))
+        job->take(job, &item);
+    if (job->stop || job->full || job->n_waiting >= ahead)
+        return;
+    if (!sync_finished(job->sync)) {
+        list_more(job, SYNC_FROM);
+        list_more(job, SYNC_TO);
+        return;
+    }
+    if (!job->report->total.listing_done && job->listed)
+        job->listed(job);
+    job->report->total.listing_done = true;
+}
+
+/* ---- starting */
+
+void job_enqueue(struct job *job, struct object *o, bool first)
+{
+    o->under_way++; /* for its place in the list */
+    o->next = first ? job->waiting : NULL;
+    *(first ? &job->waiting : job->waiting_tail) = o;
+    if (!o->next)
+        job->waiting_tail = &o->next;
+    job->n_waiting++;
+}
+
+static struct object *take_first(struct job *job)
+{
+    struct object *o = job->waiting;
+
+    job->waiting = o->next;
+    if (!job->waiting)
+        job->waiting_tail = &job->waiting;
+    job->n_waiting--;
+    o->under_way--;
+    return o;
+}
+
+static bool has_room(const struct job *job, const struct object *o)
+{
+    return job->calls_under_way < max_calls(job) && transfer_pool_has_room(&job->pool, object_needs(o));
+}
+
+static void start_objects(struct job *job)
+{
+    while (job->waiting) {
+        struct object *o = job->waiting;
+        if (o->failed || job->stop) {
+            object_give_up(take_first(job));
+            continue;
+        }
+        if (!has_room(job, o))
+            return;
+        take_first(job);
+        if (object_step(o))
+            job_enqueue(job, o, true);
+    }
+}
+
+void job_pump(struct job *job)
+{
+    job->pump_again = true;
+    if (job->pumping)
+        return;
+    job->pumping = true;
+    while (job->pump_again) {
+        job->pump_again = false;
+        list_and_take(job);
+        start_objects(job);
+    }
+    job->pumping = false;
+}
+
+/* ---- running */
+
+static bool takes(void *filter, const char *rel, bool is_folder)
+{
+    return filter_takes(filter, rel, is_folder);
+}
+
+static void begin_listing(struct job *job, enum sync_side side, struct store *store, const char *prefix)
+{
+    job->listings[side] = (struct listing){
+        .job = job, .side = side, .lister = transfer_lister_new(job->engine, store, prefix, TRANSFER_TREE)};
+}
+
+/* A folder's content goes below to_path. */
+static void begin_tree(struct job *job, const struct job_setup *setup)
+{
+    ACT_AUTOFREE char *from_prefix = transfer_prefix(setup->from->path);
+    ACT_AUTOFREE char *to_prefix = transfer_prefix(setup->to_path);
+    struct filter *filter = setup->options->filter;
+
+    job->sync = sync_new(&(struct sync_options){.from_prefix = from_prefix,
+                                                .to_prefix = to_prefix,
+                                                .checksum = setup->checksum,
+                                                .extras = setup->extras,
+                                                .takes = filter ? takes : NULL,
+                                                .arg = filter});
+    begin_listing(job, SYNC_FROM, job->from, from_prefix);
+    begin_listing(job, SYNC_TO, job->to, to_prefix);
+    job_pump(job);
+}
+
+/* A single file: there is nothing to list. Its folder at the destination need not exist. */
+static int begin_single(struct job *job, const struct job_setup *setup, struct act_error *err)
+{
+    struct store_call from = {.op = STORE_HEAD, .key = setup->from->path};
+    struct store_call to = {.op = STORE_HEAD, .key = job->to_path};
+    int rc = store_do(job->from, &from, err);
+
+    if (rc == 0)
+        rc = store_do(job->to, &to, err);
+    if (rc == -ACT_NOT_FOUND && from.rc == 0 && strcmp(err->service_code, "ContainerNotFound") != 0)
+        rc = 0;
+    if (rc == 0) {
+        struct sync_item item = {.from = from.entry, .to = to.entry, .rel = job->to_path};
+        item.action = sync_decide(&item.from, item.to.key ? &item.to : NULL, setup->checksum, &item.reason);
+        from.entry = to.entry = (struct store_entry){0};
+        job->report->total.listing_done = true;
+        job->take(job, &item);
+        job_pump(job);
+    }
+    store_call_release(&from);
+    store_call_release(&to);
+    return rc;
+}
+
+static void release(struct job *job)
+{
+    for (int i = 0; i < 2; i++)
+        transfer_lister_free(job->listings[i].lister);
+    engine_run(job->engine, NULL); /* pages that were fetched ahead */
+    sync_free(job->sync);
+    transfer_pool_release(&job->pool);
+}
+
+int job_run(const struct job_setup *setup, struct act_error *first, struct act_error *err)
+{
+    const struct transfer_options *options = setup->options;
+    struct store *from = setup->from->store, *to = setup->to;
+    struct job job = {.engine = setup->engine,
+                      .options = options,
+                      .from = from,
+                      .to = to,
+                      .to_path = setup->to_path,
+                      .single = !setup->from->is_folder,
+                      .by_service = store_can(from, STORE_PUT_FROM) && store_can(to, STORE_PUT_FROM),
+                      .take = setup->take,
+                      .listed = setup->listed,
+                      .arg = setup->arg,
+                      .report = setup->report};
+    int rc = 0;
+
+    job.waiting_tail = &job.waiting;
+    setup->report->total.listing_done = false;
+    transfer_pool_init(&job.pool, options->memory ? options->memory : TRANSFER_MEMORY,
+                       options->part_size ? options->part_size : TRANSFER_PART_SIZE);
+    if (job.single) {
+        /* the merge of nothing, which has ended */
+        job.sync = sync_new(&(struct sync_options){.from_prefix = "", .to_prefix = ""});
+        rc = sync_feed(job.sync, SYNC_FROM, &(struct store_page){0}, true, err);
+        if (rc == 0)
+            rc = begin_single(&job, setup, err);
+    } else {
+        begin_tree(&job, setup);
+    }
+    engine_run(job.engine, NULL);
+    transfer_progress_tick(options, setup->report, true);
+    if (rc == 0 && !job.stop && (job.objects_under_way > 0 || !setup->report->total.listing_done))
+        rc = act_error_set(err, ACT_FAIL,
+                           "the transfer came to a halt before its end; run the same command again");
+    release(&job);
+    *first = job.first;
+    return rc;
+}

@@ -1,0 +1,786 @@
+/* object.c - one object on its way from store to store. See copy.h. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/crc64.h"
+#include "transfer/copy.h"
+
+enum {
+    RACY_S = 2,                /* a file written so lately may change again without its times telling */
+    SERVICE_WHOLE = 256 << 20, /* the service copies so much in one request, properties and all */
+    SERVICE_PART = 64 << 20,   /* of a larger object, several at once */
+    SOURCE_URL_LIFE_S = 2 * 3600,
+};
+
+struct part {
+    struct object *object;
+    uint32_t index;
+    uint64_t offset;
+    size_t len;
+    char *buffer;
+    char *source_url; /* by_service */
+    bool arrived;
+    struct store_sums sums;
+    struct store_call call;
+    struct part *next; /* in object->parts, by index */
+};
+
+static void settle(struct object *o);
+
+/* ---- the plan */
+
+/* The usual size, or as large as it takes to get by with the blocks that an object can have, in whole MiB. */
+static uint64_t part_size_for(uint64_t usual, uint64_t size)
+{
+    const uint64_t mib = 1 << 20;
+    uint64_t least = size / STORE_MAX_BLOCKS + (size % STORE_MAX_BLOCKS > 0);
+
+    return least <= usual ? usual : (least + mib - 1) / mib * mib;
+}
+
+static void add_text(struct act_sha256 *hash, const char *text)
+{
+    act_sha256_add(hash, text, strlen(text) + 1);
+}
+
+/* The same for the same source in the same state on its way to the same place, so that an interrupted upload is found
+ * again; another one for anything else, so that nothing old is taken for new. A folder's ETags hold the file's inode
+ * and times: a file that was written only now may change once more within one tick of the clock, and gets a random
+ * id. */
+static void choose_upload_id(struct object *o)
+{
+    const struct job *job = o->job;
+    char facts[64], host[256] = "";
+    struct act_sha256 hash;
+    int64_t age_s = act_now_unix_s() - o->from.last_modified_s;
+
+    o->resumable = o->from.etag[0] && (!store_has_real_folders(job->from) || age_s > RACY_S);
+    if (!o->resumable) {
+        act_random(&o->upload_id, sizeof(o->upload_id));
+        return;
+    }
+    if (store_has_real_folders(job->from))
+        gethostname(host, sizeof(host) - 1);
+    snprintf(facts, sizeof(facts), "%llu/%llu", (unsigned long long)o->from.size,
+             (unsigned long long)o->part_size);
+    act_sha256_init(&hash);
+    add_text(&hash, "act upload 1");
+    add_text(&hash, host);
+    add_text(&hash, store_name(job->from));
+    add_text(&hash, o->from.key);
+    add_text(&hash, o->from.etag);
+    add_text(&hash, store_name(job->to));
+    add_text(&hash, o->to_key);
+    add_text(&hash, facts);
+    act_sha256_bytes(&hash, o->upload_id.bytes, sizeof(o->upload_id.bytes));
+}
+
+/* Which sums are needed, and where they cost least: where the bytes pass a worker anyway. Blob Storage keeps the MD5 of
+ * what is written in one piece; of what comes in parts the MD5 is only wanted when somebody asks for it, or when the
+ * source has nothing else to be checked against. */
+static void plan_sums(struct object *o)
+{
+    const struct job *job = o->job;
+    bool free_from = store_sums_are_free(job->from), free_to = store_sums_are_free(job->to);
+
+    o->want_md5 = o->sums_on_read = o->sums_on_write = false;
+    if (o->by_service)
+        return;
+    if (o->n_parts == 1)
+        o->want_md5 = !free_to;
+    else
+        o->want_md5 = job->options->md5 || (o->from.md5[0] && !o->from.has_crc64);
+    o->sums_on_read = free_from || !free_to || o->want_md5;
+    o->sums_on_write = !o->sums_on_read && o->n_parts > 1;
+}
+
+static void cut(struct object *o, uint64_t part_size)
+{
+    o->part_size = part_size_for(part_size, o->from.size);
+    o->n_parts = o->from.size ? (uint32_t)((o->from.size + o->part_size - 1) / o->part_size) : 1;
+    free(o->states);
+    o->states = act_calloc(o->n_parts, sizeof(*o->states));
+    o->started = o->written = 0;
+    act_md5_init(&o->hash);
+    o->parts_tail = &o->parts;
+}
+
+static void plan(struct object *o)
+{
+    const struct job *job = o->job;
+
+    o->by_service = job->by_service && o->from.kind == STORE_FILE;
+    o->redo = false;
+    if (o->by_service)
+        cut(o, o->from.size <= SERVICE_WHOLE ? SERVICE_WHOLE : SERVICE_PART);
+    else
+        cut(o, job->pool.part_size);
+    plan_sums(o);
+    o->chain = o->want_md5 && o->n_parts > 1;
+    choose_upload_id(o);
+    o->asked = !o->resumable || o->n_parts == 1;
+}
+
+static struct object *new_object(struct job *job, struct store *source, struct store_entry *entry)
+{
+    struct object *o = act_calloc(1, sizeof(*o));
+
+    o->job = job;
+    o->source = source;
+    o->from = *entry;
+    *entry = (struct store_entry){0};
+    job->objects_under_way++;
+    return o;
+}
+
+struct object *object_new(struct job *job, struct store_entry *from, char *to_key)
+{
+    struct object *o = new_object(job, job->from, from);
+
+    o->to_key = to_key;
+    plan(o);
+    return o;
+}
+
+struct object *object_new_read(struct job *job, struct store *source, struct store_entry *entry,
+                               bool want_md5, void (*read)(struct object *object), void *arg)
+{
+    struct object *o = new_object(job, source, entry);
+
+    o->read = read;
+    o->arg = arg;
+    cut(o, job->pool.part_size);
+    o->sums_on_read = o->asked = true;
+    o->want_md5 = want_md5;
+    o->chain = want_md5 && o->n_parts > 1;
+    return o;
+}
+
+static void object_free(struct object *o)
+{
+    store_entry_release(&o->from);
+    free(o->to_key);
+    free(o->states);
+    free(o->source_url);
+    o->job->objects_under_way--;
+    free(o);
+}
+
+static size_t part_len(const struct object *o, uint32_t index)
+{
+    uint64_t offset = (uint64_t)index * o->part_size;
+    uint64_t rest = o->from.size - offset;
+
+    return rest < o->part_size ? rest : o->part_size;
+}
+
+/* ---- its end */
+
+static void fail(struct object *o, const struct act_error *error)
+{
+    if (!o->failed)
+        job_fail(o->job, error);
+    o->failed = true;
+}
+
+static void call_store(struct object *o, struct store *store, void (*done)(struct store_call *call))
+{
+    o->call.done = done;
+    o->call.arg = o;
+    o->under_way++;
+    o->job->calls_under_way++;
+    store_start(store, &o->call);
+}
+
+/* What call_store() began has ended. */
+static void call_ended(struct object *o)
+{
+    store_call_release(&o->call);
+    o->under_way--;
+    o->job->calls_under_way--;
+}
+
+static void drop_done(struct store_call *call)
+{
+    struct object *o = call->arg;
+    struct job *job = o->job;
+
+    call_ended(o);
+    object_free(o);
+    job_pump(job);
+}
+
+/* What was written stays for the next time, unless it can never be of use. The destination itself is not touched. */
+static void abandon(struct object *o)
+{
+    if (o->read)
+        o->read(o);
+    if (o->read || o->n_parts == 1) {
+        object_free(o);
+        return;
+    }
+    o->call = (struct store_call){
+        .op = STORE_DROP, .key = o->to_key, .upload_id = o->upload_id, .keep = o->resumable && !o->useless};
+    call_store(o, o->job->to, drop_done);
+}
+
+static void arrive(struct object *o)
+{
+    struct job *job = o->job;
+
+    job->report->total.done_objects++;
+    transfer_progress_tick(job->options, job->report, false);
+    object_free(o);
+}
+
+static void refuse_whole(struct object *o, const char *sum, const char *ours, const char *theirs)
+{
+    struct act_error err;
+
+    act_error_set(&err, ACT_FAIL,
+                  "cannot copy '%s': what arrived has %s %s, %s says %s; nothing was replaced", o->from.key,
+                  sum, ours, store_name(o->job->from), theirs);
+    o->useless = true;
+    fail(o, &err);
+}
+
+/* Whether the bytes that came are those that the source says it has. md5 "": not computed. */
+static bool agrees(struct object *o, const char *md5, bool has_crc64, uint64_t crc64)
+{
+    char ours[ACT_CRC64_HEX], theirs[ACT_CRC64_HEX];
+
+    if (md5[0] && o->from.md5[0] && strcmp(md5, o->from.md5) != 0) {
+        refuse_whole(o, "MD5", md5, o->from.md5);
+        return false;
+    }
+    if (has_crc64 && o->from.has_crc64 && crc64 != o->from.crc64) {
+        act_crc64_to_hex(crc64, ours);
+        act_crc64_to_hex(o->from.crc64, theirs);
+        refuse_whole(o, "CRC-64", ours, theirs);
+        return false;
+    }
+    return true;
+}
+
+/* The CRC-64 of the whole from those of the parts; false: not all are known. */
+static bool combine(struct object *o)
+{
+    o->crc64 = 0;
+    for (uint32_t i = 0; i < o->n_parts; i++) {
+        if (!o->states[i].has_crc64)
+            return false;
+        o->crc64 = act_crc64_combine(o->crc64, o->states[i].crc64, part_len(o, i));
+    }
+    return true;
+}
+
+static void commit_done(struct store_call *call)
+{
+    struct object *o = call->arg;
+    struct job *job = o->job;
+    bool blocks_missing = call->rc < 0 && strcmp(call->error.service_code, "InvalidBlockList") == 0;
+    bool ended = call->rc == 0;
+
+    if (blocks_missing &&
+        !o->recommitted) { /* they expired, or somebody else wrote there: see which are left */
+        o->recommitted = true;
+        o->started = o->written = 0;
+        o->asked = false;
+        for (uint32_t i = 0; i < o->n_parts; i++)
+            o->states[i].present = false;
+        call_ended(o);
+        job_enqueue(job, o, true);
+    } else {
+        if (!ended)
+            fail(o, &call->error);
+        call_ended(o);
+        ended ? arrive(o) : abandon(o);
+    }
+    job_pump(job);
+}
+
+static void set_attributes(const struct object *o, struct store_call *call)
+{
+    call->attr.kind = o->from.kind;
+    call->attr.mtime_ns = sync_mtime_ns(&o->from);
+    call->attr.mode = o->from.mode;
+}
+
+/* A URL that the service of the destination can read the source by; NULL: o has failed. */
+static char *mint_url(struct object *o)
+{
+    struct act_error err;
+    char *url = NULL;
+
+    if (store_url(o->job->from, o->from.key, "r", SOURCE_URL_LIFE_S, &url, &err) == 0)
+        return url;
+    fail(o, &err);
+    return NULL;
+}
+
+static void commit(struct object *o)
+{
+    bool whole = combine(o);
+
+    if (!o->by_service && !agrees(o, o->md5, whole, o->crc64)) {
+        abandon(o);
+        return;
+    }
+    if (!whole && o->from.has_crc64)
+        o->crc64 = o->from.crc64;
+    o->call = (struct store_call){.op = STORE_COMMIT,
+                                  .key = o->to_key,
+                                  .upload_id = o->upload_id,
+                                  .n_blocks = o->n_parts,
+                                  .total = o->from.size,
+                                  .part_size = o->part_size};
+    set_attributes(o, &o->call);
+    o->call.attr.md5 = o->md5[0] ? o->md5 : o->from.md5[0] ? o->from.md5 : NULL;
+    o->call.attr.crc64 = whole || o->from.has_crc64 ? &o->crc64 : NULL;
+    if (o->by_service && !o->source_url && !(o->source_url = mint_url(o))) {
+        abandon(o);
+        return;
+    }
+    o->call.source_url = o->source_url;
+    call_store(o, o->job->to, commit_done);
+}
+
+/* All its parts are where they belong. */
+static void finish(struct object *o)
+{
+    if (o->read) {
+        combine(o);
+        o->read(o);
+        object_free(o);
+    } else if (o->n_parts > 1) {
+        commit(o);
+    } else {
+        arrive(o);
+    }
+}
+
+/* Goes on when nothing of the object is under way. */
+static void settle(struct object *o)
+{
+    if (o->under_way > 0)
+        return;
+    if (o->failed) {
+        abandon(o);
+    } else if (o->redo) {
+        plan(o);
+        job_enqueue(o->job, o, true);
+    } else if (o->written == o->n_parts) {
+        finish(o);
+    }
+}
+
+/* ---- a part */
+
+static void part_free(struct part *p)
+{
+    struct object *o = p->object;
+
+    if (p->buffer)
+        transfer_pool_give(&o->job->pool, p->buffer, p->len);
+    o->job->calls_under_way--;
+    o->under_way--;
+    store_call_release(&p->call);
+    free(p->source_url);
+    free(p);
+}
+
+static void part_ended(struct part *p)
+{
+    struct object *o = p->object;
+    struct job *job = o->job;
+
+    part_free(p);
+    settle(o);
+    job_pump(job);
+}
+
+static void count_written(struct object *o, uint32_t index, bool resumed)
+{
+    struct transfer_progress *t = &o->job->report->total;
+    size_t len = part_len(o, index);
+
+    o->written++;
+    if (o->read)
+        return;
+    t->done_bytes += len;
+    t->resumed_bytes += resumed ? len : 0;
+    transfer_progress_tick(o->job->options, o->job->report, false);
+}
+
+static void part_arrived(struct part *p)
+{
+    struct object *o = p->object;
+    struct part_state *state = &o->states[p->index];
+
+    if (o->sums_on_read || o->sums_on_write) {
+        state->crc64 = p->sums.crc64;
+        state->has_crc64 = true;
+    }
+    count_written(o, p->index, state->present);
+}
+
+static void write_done(struct store_call *call)
+{
+    struct part *p = call->arg;
+    struct object *o = p->object;
+
+    if (call->rc == 0) {
+        part_arrived(p);
+    } else if (o->by_service && store_must_stream(&call->error)) {
+        o->job->by_service = false;
+        o->redo = true;
+    } else {
+        fail(o, &call->error);
+    }
+    part_ended(p);
+}
+
+/* A whole object at once. What verifies it is what the store checks: Blob Storage the MD5, which it also keeps; a
+ * folder, on its worker, whatever the source knows. */
+static void fill_put(struct part *p)
+{
+    struct object *o = p->object;
+
+    p->call.op = STORE_PUT;
+    if (o->want_md5)
+        p->call.md5 = o->md5;
+    else if (o->from.md5[0])
+        p->call.md5 = o->from.md5;
+    else if (o->sums_on_read)
+        p->call.crc64 = &p->sums.crc64;
+    else if (o->from.has_crc64)
+        p->call.crc64 = &o->from.crc64;
+    set_attributes(o, &p->call);
+}
+
+static void fill_block(struct part *p)
+{
+    struct object *o = p->object;
+
+    p->call.op = STORE_BLOCK;
+    p->call.upload_id = o->upload_id;
+    p->call.block = p->index;
+    p->call.offset = p->offset;
+    if (o->sums_on_read)
+        p->call.crc64 = &p->sums.crc64;
+    else
+        p->call.sums = &p->sums;
+}
+
+static void write_part(struct part *p)
+{
+    struct object *o = p->object;
+
+    store_call_release(&p->call);
+    p->call =
+        (struct store_call){.key = o->to_key, .data = p->buffer, .len = p->len, .done = write_done, .arg = p};
+    o->n_parts == 1 ? fill_put(p) : fill_block(p);
+    store_start(o->job->to, &p->call);
+}
+
+/* The bytes are here and their sums known. */
+static void take_part(struct part *p)
+{
+    struct object *o = p->object;
+    bool whole = o->n_parts == 1;
+
+    if (whole && o->want_md5)
+        act_md5_done(&p->sums.md5, o->md5);
+    if (whole && !o->read && !agrees(o, o->md5, o->sums_on_read, p->sums.crc64)) {
+        part_ended(p);
+    } else if (o->read || o->states[p->index].present) {
+        part_arrived(p);
+        part_ended(p);
+    } else {
+        write_part(p);
+    }
+}
+
+/* ---- the chain: the MD5 of the whole, part by part in order */
+
+/* On a worker. */
+static void chain_part(void *arg)
+{
+    struct part *p = arg;
+
+    act_md5_add(&p->object->hash, p->buffer, p->len);
+}
+
+static void chain_next(struct object *o);
+
+static void chain_done(void *arg)
+{
+    struct part *p = arg;
+    struct object *o = p->object;
+    struct job *job = o->job;
+
+    o->hashing = false;
+    if (p->index + 1 == o->n_parts)
+        act_md5_done(&o->hash, o->md5);
+    o->under_way++; /* it must not end before the next part was looked at */
+    if (o->failed)
+        part_free(p);
+    else
+        take_part(p);
+    chain_next(o);
+    o->under_way--;
+    settle(o);
+    job_pump(job);
+}
+
+static void chain_add(struct part *p)
+{
+    *p->object->parts_tail = p;
+    p->object->parts_tail = &p->next;
+}
+
+static void chain_remove(struct part *p)
+{
+    struct object *o = p->object;
+    struct part **at = &o->parts;
+
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    if (!p->next)
+        o->parts_tail = at;
+}
+
+/* Hands the next part in order to a worker, when it has arrived. */
+static void chain_next(struct object *o)
+{
+    struct part *p = o->parts;
+
+    if (o->hashing || !p || !p->arrived)
+        return;
+    chain_remove(p);
+    o->hashing = true;
+    engine_work(o->job->engine, chain_part, chain_done, p);
+}
+
+/* Ends the parts that arrived and now will never be hashed. */
+static void chain_end(struct object *o)
+{
+    struct part *p = o->parts, *next;
+
+    for (; p; p = next) {
+        next = p->next;
+        if (p->arrived) {
+            chain_remove(p);
+            part_free(p);
+        }
+    }
+}
+
+/* ---- reading */
+
+/* What came is not what was asked for. A growing object only grows; any other is guarded by its ETag, and this is the
+ * store's or the service's fault. */
+static void check_read(struct part *p)
+{
+    struct object *o = p->object;
+    const struct store_entry *now = &p->call.entry;
+    struct act_error err;
+
+    if (p->call.rc < 0) {
+        o->useless |= p->call.rc == -ACT_TEMPORARY && !p->call.error.network;
+        fail(o, &p->call.error);
+    } else if (p->call.got != p->len || (o->from.grows && (!now->grows || now->size < o->from.size))) {
+        o->useless = true;
+        act_error_set(&err, ACT_TEMPORARY, "'%s' changed while it was read: %zu of %zu bytes at offset %llu",
+                      o->from.key, p->call.got, p->len, (unsigned long long)p->offset);
+        fail(o, &err);
+    }
+}
+
+static void read_done(struct store_call *call)
+{
+    struct part *p = call->arg;
+    struct object *o = p->object;
+    struct job *job = o->job;
+
+    check_read(p);
+    p->arrived = true;
+    if (!o->chain) {
+        o->failed ? part_ended(p) : take_part(p);
+        return;
+    }
+    if (!o->failed) {
+        chain_next(o);
+        return;
+    }
+    chain_end(o);
+    settle(o);
+    job_pump(job);
+}
+
+/* Bytes that are in the part file of a folder already are read from there. */
+static void read_part(struct part *p)
+{
+    struct object *o = p->object;
+    struct job *job = o->job;
+    bool from_disk = o->states[p->index].present && store_sums_are_free(job->to);
+
+    p->call = (struct store_call){.op = STORE_GET,
+                                  .key = from_disk ? o->to_key : o->from.key,
+                                  .upload_id = o->upload_id,
+                                  .from_upload = from_disk,
+                                  .offset = p->offset,
+                                  .sink = p->buffer,
+                                  .sink_cap = p->len,
+                                  .sums = o->sums_on_read ? &p->sums : NULL,
+                                  .done = read_done,
+                                  .arg = p};
+    if (!from_disk && !o->from.grows && o->from.etag[0])
+        p->call.if_match = o->from.etag;
+    store_start(from_disk ? job->to : o->source, &p->call);
+}
+
+static void copy_by_service(struct part *p)
+{
+    struct object *o = p->object;
+
+    p->source_url = mint_url(o);
+    if (!p->source_url) {
+        part_free(p);
+        return;
+    }
+    p->call = (struct store_call){.op = o->n_parts == 1 ? STORE_PUT_FROM : STORE_BLOCK_FROM,
+                                  .key = o->to_key,
+                                  .upload_id = o->upload_id,
+                                  .block = p->index,
+                                  .source_url = p->source_url,
+                                  .source_match = o->from.etag[0] && !o->from.grows ? o->from.etag : NULL,
+                                  .offset = p->offset,
+                                  .total = p->len,
+                                  .done = write_done,
+                                  .arg = p};
+    store_start(o->job->to, &p->call);
+}
+
+static void start_part(struct object *o, uint32_t index)
+{
+    struct part *p = act_calloc(1, sizeof(*p));
+
+    p->object = o;
+    p->index = index;
+    p->offset = (uint64_t)index * o->part_size;
+    p->len = part_len(o, index);
+    p->sums.want_md5 = o->want_md5 && o->n_parts == 1;
+    act_md5_init(&p->sums.md5);
+    o->under_way++;
+    o->job->calls_under_way++;
+    if (o->by_service) {
+        copy_by_service(p);
+        return;
+    }
+    p->buffer = transfer_pool_take(&o->job->pool, p->len);
+    if (o->chain)
+        chain_add(p);
+    if (p->len == 0)
+        take_part(p);
+    else
+        read_part(p);
+}
+
+/* ---- blocks that are there already */
+
+static void note_block(struct object *o, const struct store_block *block)
+{
+    int64_t index = store_block_index(&o->upload_id, block);
+
+    if (index < 0 || index >= o->n_parts || block->len != part_len(o, (uint32_t)index))
+        return;
+    o->states[index].present = true;
+    if (block->has_crc64) {
+        o->states[index].has_crc64 = true;
+        o->states[index].crc64 = block->crc64;
+    }
+}
+
+static void blocks_done(struct store_call *call)
+{
+    struct object *o = call->arg;
+    struct job *job = o->job;
+    bool taken = call->rc == -ACT_TEMPORARY && !call->error.network && call->error.http_status == 0;
+
+    if (call->rc == 0) {
+        for (size_t i = 0; i < call->n_found; i++)
+            note_block(o, &call->found[i]);
+    } else if (taken) { /* another process is at the same: each on its own, the last one stays */
+        o->resumable = false;
+        act_random(&o->upload_id, sizeof(o->upload_id));
+    } else {
+        fail(o, &call->error);
+    }
+    call_ended(o);
+    if (o->failed)
+        settle(o);
+    else
+        job_enqueue(job, o, true);
+    job_pump(job);
+}
+
+static void ask_for_blocks(struct object *o)
+{
+    o->asked = true;
+    o->call = (struct store_call){.op = STORE_BLOCKS,
+                                  .key = o->to_key,
+                                  .upload_id = o->upload_id,
+                                  .total = o->from.size,
+                                  .attr.mode = o->from.mode};
+    call_store(o, o->job->to, blocks_done);
+}
+
+/* Whether a part needs nothing more: it is there, and nothing is left to be known of it. Where the source knows the
+ * checksum of the whole, that of a part that the service has verified need not be found out again. */
+static bool is_finished(const struct object *o, uint32_t index)
+{
+    const struct part_state *state = &o->states[index];
+
+    return state->present && !o->chain && (state->has_crc64 || o->by_service || o->from.has_crc64);
+}
+
+static void skip_finished(struct object *o)
+{
+    while (o->started < o->n_parts && is_finished(o, o->started))
+        count_written(o, o->started++, true);
+}
+
+/* ---- steps */
+
+size_t object_needs(const struct object *o)
+{
+    return o->asked && !o->by_service && !o->failed && o->started < o->n_parts ? part_len(o, o->started) : 0;
+}
+
+bool object_step(struct object *o)
+{
+    if (!o->asked) {
+        ask_for_blocks(o);
+        return false;
+    }
+    o->under_way++; /* not over while more is to be started */
+    skip_finished(o);
+    if (o->started < o->n_parts && !o->failed)
+        start_part(o, o->started++);
+    skip_finished(o);
+    o->under_way--;
+    if (o->started < o->n_parts && !o->failed && !o->redo)
+        return true;
+    settle(o);
+    return false;
+}
+
+void object_give_up(struct object *o)
+{
+    o->failed = true;
+    settle(o);
+}

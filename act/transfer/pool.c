@@ -1,0 +1,51 @@
+/* pool.c - the buffers of parts: a fixed budget of memory, large buffers used again. */
+#include "transfer/transfer_internal.h"
+
+void transfer_pool_init(struct transfer_pool *pool, uint64_t limit, uint64_t part_size)
+{
+    *pool = (struct transfer_pool){.limit = limit, .part_size = part_size};
+}
+
+void transfer_pool_release(struct transfer_pool *pool)
+{
+    while (pool->n_spare > 0)
+        free(pool->spare[--pool->n_spare]);
+    free(pool->spare);
+    *pool = (struct transfer_pool){0};
+}
+
+/* Every large buffer has the size of a part, so that it fits whatever comes next. */
+static uint64_t charge(const struct transfer_pool *pool, size_t len)
+{
+    return len > pool->part_size / 2 && len < pool->part_size ? pool->part_size : len;
+}
+
+bool transfer_pool_has_room(const struct transfer_pool *pool, size_t len)
+{
+    return pool->used == 0 || pool->used + charge(pool, len) <= pool->limit;
+}
+
+char *transfer_pool_take(struct transfer_pool *pool, size_t len)
+{
+    uint64_t size = charge(pool, len);
+
+    pool->used += size;
+    if (size == pool->part_size && pool->n_spare > 0)
+        return pool->spare[--pool->n_spare];
+    return act_alloc(size);
+}
+
+void transfer_pool_give(struct transfer_pool *pool, char *buffer, size_t len)
+{
+    uint64_t size = charge(pool, len);
+
+    pool->used -= size;
+    if (size != pool->part_size) {
+        free(buffer);
+        return;
+    }
+    if ((pool->n_spare & (pool->n_spare - 1)) == 0) /* full at 0, 1, 2, 4, 8, ... */
+        pool->spare =
+            act_realloc(pool->spare, (pool->n_spare ? 2 * pool->n_spare : 1) * sizeof(*pool->spare));
+    pool->spare[pool->n_spare++] = buffer;
+}

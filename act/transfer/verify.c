@@ -1,0 +1,99 @@
+/* verify.c - transfer_verify(): what differs between two sides, by content. */
+#include "transfer/copy.h"
+
+struct verification {
+    bool deep;
+    uint64_t differences;
+    void (*each)(void *arg, enum transfer_difference what, const char *rel, const struct store_entry *from,
+                 const struct store_entry *to);
+};
+
+static void tell(struct job *job, const struct sync_item *item, enum transfer_difference what)
+{
+    struct verification *v = job->arg;
+
+    v->differences++;
+    if (v->each)
+        v->each(job->options->arg, what, item->rel, item->from.key ? &item->from : NULL,
+                item->to.key ? &item->to : NULL);
+}
+
+static void count(struct job *job, const struct sync_item *item)
+{
+    struct transfer_progress *t = &job->report->total;
+
+    t->done_objects++;
+    t->done_bytes += item->from.size;
+    transfer_progress_tick(job->options, job->report, false);
+}
+
+static void compared(struct job *job, struct sync_item *item, int rc)
+{
+    if (rc >= 0)
+        count(job, item);
+    if (rc == 0)
+        tell(job, item, TRANSFER_CONTENT);
+    else if (rc == 1)
+        job->report->total.same_objects++;
+    sync_item_release(item);
+}
+
+/* A folder has no content: that it is there is all. */
+static void take_pair(struct job *job, struct sync_item *item)
+{
+    const struct verification *v = job->arg;
+    bool same_kind = item->from.kind == item->to.kind, same_size = item->from.size == item->to.size;
+
+    if (same_kind && same_size && item->from.kind != STORE_FOLDER) {
+        compare_start(job, item, v->deep, compared);
+        return;
+    }
+    count(job, item);
+    if (!same_kind || !same_size)
+        tell(job, item, same_kind ? TRANSFER_SIZE : TRANSFER_KIND);
+    else
+        job->report->total.same_objects++;
+    sync_item_release(item);
+}
+
+static void take(struct job *job, struct sync_item *item)
+{
+    struct transfer_progress *t = &job->report->total;
+
+    if (item->from.key && item->to.key) {
+        t->found_objects++;
+        t->found_bytes += item->from.size;
+        take_pair(job, item);
+        return;
+    }
+    tell(job, item, item->from.key ? TRANSFER_MISSING : TRANSFER_EXTRA);
+    sync_item_release(item);
+}
+
+int transfer_verify(struct engine *engine, const struct transfer_path *from, struct store *to,
+                    const char *to_path, const struct transfer_options *options, bool deep,
+                    void (*each)(void *arg, enum transfer_difference what, const char *rel,
+                                 const struct store_entry *from, const struct store_entry *to),
+                    struct transfer_report *report, struct act_error *err)
+{
+    struct verification v = {.deep = deep, .each = each};
+    struct job_setup setup = {.engine = engine,
+                              .from = from,
+                              .to = to,
+                              .to_path = to_path,
+                              .options = options,
+                              .extras = true,
+                              .take = take,
+                              .arg = &v,
+                              .report = report};
+    struct act_error first = {0};
+
+    *report = (struct transfer_report){0};
+    int rc = job_run(&setup, &first, err);
+    if (rc == 0)
+        rc = transfer_report_result(report, &first, err);
+    if (rc == 0 && v.differences > 0)
+        rc = act_error_set(err, ACT_PARTIAL, "%llu difference%s", (unsigned long long)v.differences,
+                           v.differences == 1 ? "" : "s");
+    return rc;
+}
