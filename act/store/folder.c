@@ -83,48 +83,47 @@ static int get_link(struct store_call *call, struct folder_place *place, const s
     return 0;
 }
 
-/* Looks at the open file before and after, so that bytes of a file that is being rewritten are not taken for
- * those of the one that was asked for. */
-static int read_range(struct store_call *call, int fd, struct act_error *err)
-{
-    struct stat before, after;
-
-    if (fstat(fd, &before))
-        return act_error_errno(err, errno, "cannot stat");
-    if (!S_ISREG(before.st_mode) || folder_check_match(call->if_match, &before, err))
-        return folder_changed(err);
-    if (call->offset < (uint64_t)before.st_size) {
-        ssize_t n = act_pread_all(fd, call->sink, call->sink_cap, (off_t)call->offset);
-        if (n < 0)
-            return act_error_errno(err, errno, "cannot read");
-        call->got = (size_t)n;
-    }
-    if (fstat(fd, &after) || folder_check_match(call->if_match, &after, err))
-        return folder_changed(err);
-    folder_fill(&call->entry, call->key, &before);
-    return 0;
-}
-
-/* Bytes of a file or a link; a folder has none. */
-static int read_object(struct store_call *call, struct folder_place *place, struct act_error *err)
+/* What cannot be opened and read as a file: a link, a folder (which has no bytes), or the reason why not. */
+static int get_other(struct store_call *call, struct folder_place *place, int errnum, struct act_error *err)
 {
     struct stat st;
     int rc = folder_stat(place, &st, err);
 
     if (rc)
         return rc;
-    if (S_ISDIR(st.st_mode)) {
-        folder_fill(&call->entry, call->key, &st);
-        return 0;
-    }
+    if (S_ISREG(st.st_mode))
+        return act_error_errno(err, errnum, "cannot read");
     if (S_ISLNK(st.st_mode))
         return get_link(call, place, &st, err);
+    folder_fill(&call->entry, call->key, &st);
+    return 0;
+}
 
-    /* O_NONBLOCK: should a pipe have come in its place, do not wait for its writer. */
-    int fd = openat(place->fd, place->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+/* The ETag is looked at after the bytes were read: a file that was rewritten in the meantime has another than
+ * the one the caller knows. */
+static int read_file(struct store_call *call, struct folder_place *place, int fd, struct act_error *err)
+{
+    struct stat st;
+    ssize_t n = call->sink_cap ? act_pread_all(fd, call->sink, call->sink_cap, (off_t)call->offset) : 0;
+
+    if (n < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
+        return get_other(call, place, errno, err);
+    if (folder_check_match(call->if_match, &st, err))
+        return -(int)ACT_TEMPORARY;
+    call->got = (size_t)n;
+    folder_fill(&call->entry, call->key, &st);
+    return 0;
+}
+
+static int read_object(struct store_call *call, struct folder_place *place, struct act_error *err)
+{
+    int fd = -1;
+
+    if (!place->is_folder) /* O_NONBLOCK: should it be a pipe, do not wait for its writer */
+        fd = openat(place->fd, place->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
-        return errno == ENOENT ? missing(err) : act_error_errno(err, errno, "cannot open");
-    rc = read_range(call, fd, err);
+        return get_other(call, place, errno, err);
+    int rc = read_file(call, place, fd, err);
     close(fd);
     return rc;
 }
@@ -139,13 +138,13 @@ static int get(struct folder_job *job, struct folder_place *place, struct act_er
     return rc;
 }
 
-static int remove_at(struct folder_place *place, const char *if_match, struct act_error *err)
+static int remove_object(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
     struct stat st;
     int rc = folder_stat(place, &st, err);
 
     if (rc == 0)
-        rc = folder_check_match(if_match, &st, err);
+        rc = folder_check_match(job->call->if_match, &st, err);
     if (rc)
         return rc;
     if (unlinkat(place->fd, place->name, place->is_folder ? AT_REMOVEDIR : 0) == 0)
@@ -153,38 +152,6 @@ static int remove_at(struct folder_place *place, const char *if_match, struct ac
     if (errno == ENOTEMPTY || errno == EEXIST)
         return act_error_set(err, ACT_FAIL, "the folder is not empty");
     return errno == ENOENT ? missing(err) : act_error_errno(err, errno, "cannot remove");
-}
-
-static int remove_object(struct folder_job *job, struct folder_place *place, struct act_error *err)
-{
-    return remove_at(place, job->call->if_match, err);
-}
-
-static int remove_key(const struct folder *folder, const char *key, const char *if_match,
-                      struct act_error *err)
-{
-    struct folder_place place;
-    const char *problem = folder_key_problem(key);
-
-    if (problem)
-        return act_error_set(err, ACT_FAIL, "the name %s", problem);
-    int rc = folder_find(folder, key, false, &place, err);
-    if (rc)
-        return rc;
-    rc = remove_at(&place, if_match, err);
-    folder_place_release(&place);
-    return rc;
-}
-
-static void remove_many(const struct folder *folder, struct store_call *call)
-{
-    for (size_t i = 0; i < call->n_deletions; i++) {
-        struct store_deletion *d = &call->deletions[i];
-        d->error = (struct act_error){0};
-        d->rc = remove_key(folder, d->key, d->if_match, &d->error);
-        if (d->rc)
-            act_error_prefix(&d->error, "cannot delete '%s/%s'", folder->root, d->key);
-    }
 }
 
 /* ---- calls */
@@ -208,20 +175,53 @@ static const struct {
     [STORE_CLEAR] = {folder_clear, folder_part_problem, false},
 };
 
+/* Whether to look for the folder once more: it was open already, and may not be at its path any more. */
+static bool was_elsewhere(const struct folder_place *place, int rc)
+{
+    struct stat st;
+
+    return rc && place->kept &&
+           (rc == -(int)ACT_NOT_FOUND || (fstat(place->fd, &st) == 0 && st.st_nlink == 0));
+}
+
 static int run_at_place(struct folder_job *job, struct act_error *err)
 {
     struct folder_place place;
     enum store_op op = job->call->op;
     const char *problem = steps[op].problem(job->call->key);
+    bool again = false;
+    int rc = 0;
 
     if (problem)
         return act_error_set(err, ACT_FAIL, "the name %s", problem);
-    int rc = folder_find(job->folder, job->call->key, steps[op].create, &place, err);
-    if (rc)
-        return op == STORE_DROP && rc == -(int)ACT_NOT_FOUND ? 0 : rc;
-    rc = steps[op].run(job, &place, err);
-    folder_place_release(&place);
+    do {
+        rc = folder_find(job->folder, job->call->key, steps[op].create, again, &place, err);
+        if (rc)
+            return op == STORE_DROP && rc == -(int)ACT_NOT_FOUND ? 0 : rc;
+        rc = steps[op].run(job, &place, err);
+        again = was_elsewhere(&place, rc);
+        folder_place_release(&place);
+    } while (again);
     return rc;
+}
+
+static int remove_key(struct folder *folder, struct store_deletion *d)
+{
+    struct store_call call = {.op = STORE_DELETE, .key = d->key, .if_match = d->if_match};
+    struct folder_job job = {.folder = folder, .call = &call};
+
+    return run_at_place(&job, &d->error);
+}
+
+static void remove_many(struct folder *folder, struct store_call *call)
+{
+    for (size_t i = 0; i < call->n_deletions; i++) {
+        struct store_deletion *d = &call->deletions[i];
+        d->error = (struct act_error){0};
+        d->rc = remove_key(folder, d);
+        if (d->rc)
+            act_error_prefix(&d->error, "cannot delete '%s/%s'", folder->root, d->key);
+    }
 }
 
 static void work(void *arg)
@@ -298,6 +298,7 @@ static void close_folder(struct store *store)
 
     folder_walk_free(folder->walk);
     folder_uploads_close(folder);
+    folder_dirs_close(&folder->dirs);
     if (folder->root_fd >= 0)
         close(folder->root_fd);
     free(folder->root);
@@ -345,6 +346,7 @@ int store_folder_open(struct http *http, const char *root, bool create, struct s
     folder->store = (struct store){.ops = &ops, .http = http, .name = act_sprintf("folder:%s", resolved)};
     folder->root = resolved;
     folder->root_fd = fd;
+    folder_dirs_init(&folder->dirs);
     *out = &folder->store;
     return 0;
 }

@@ -7,6 +7,7 @@
 #define ACT_STORE_FOLDER_H
 
 #include <limits.h>
+#include <pthread.h>
 #include <sys/stat.h>
 
 #include "store/store_internal.h"
@@ -17,6 +18,14 @@
 
 struct folder_walk;
 struct folder_upload;
+struct folder_dir;
+
+/* The folders that are kept open; used by the workers. */
+struct folder_dirs {
+    pthread_mutex_t lock;
+    struct folder_dir *first; /* the one used last */
+    size_t n;
+};
 
 struct folder {
     struct store store;
@@ -24,6 +33,7 @@ struct folder {
     int root_fd;
     struct folder_walk *walk;      /* where the last page of a listing ended; NULL: none */
     struct folder_upload *uploads; /* those that are open; used by the loop only */
+    struct folder_dirs dirs;
 };
 
 /* A complete block of an upload, as its map says it. */
@@ -47,9 +57,11 @@ struct folder_job {
 
 /* The folder that holds an object, and the object's name in it. */
 struct folder_place {
-    int fd; /* O_PATH */
+    int fd; /* O_PATH, of dir */
     char name[NAME_MAX + 1];
     bool is_folder; /* the key ended in '/' */
+    bool kept;      /* dir was open already: the folder may be another by now */
+    struct folder_dir *dir;
 };
 
 const char *folder_key_problem(const char *key);
@@ -62,15 +74,25 @@ const char *folder_prefix_problem(const char *prefix);
  * folders are made. What does not exist is -ACT_NOT_FOUND. */
 int folder_open_dir(const struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
                     struct act_error *err);
-int folder_find(const struct folder *folder, const char *key, bool create, struct folder_place *out,
+/* fresh: do not trust a folder that is open already. */
+int folder_find(struct folder *folder, const char *key, bool create, bool fresh, struct folder_place *out,
                 struct act_error *err);
-void folder_place_release(struct folder_place *place);
 
 /* Why a link of this key must not be made, or NULL: the target is absolute or leads out of the root. */
 const char *folder_link_problem(const char *key, const char *target, size_t len);
 
 void folder_etag(const struct stat *st, char out[STORE_ETAG]);
 void folder_fill(struct store_entry *entry, const char *key, const struct stat *st);
+
+/* ---- folder_dirs.c: folders that stay open */
+
+void folder_dirs_init(struct folder_dirs *dirs);
+void folder_dirs_close(struct folder_dirs *dirs);
+/* Sets place->dir, fd and kept; otherwise as folder_open_dir(). Any thread. */
+int folder_dir_open(struct folder *folder, const char *path, size_t len, bool create, bool fresh,
+                    struct folder_place *place, struct act_error *err);
+/* Also when nothing was found. */
+void folder_place_release(struct folder_place *place);
 
 /* ---- folder.c: shared by reading and writing */
 

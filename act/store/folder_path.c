@@ -182,7 +182,7 @@ int folder_open_dir(const struct folder *folder, const char *path, size_t len, b
     return open_by_steps(folder, path, len, create, out_fd, err);
 }
 
-int folder_find(const struct folder *folder, const char *key, bool create, struct folder_place *out,
+int folder_find(struct folder *folder, const char *key, bool create, bool fresh, struct folder_place *out,
                 struct act_error *err)
 {
     size_t len = strlen(key);
@@ -195,14 +195,7 @@ int folder_find(const struct folder *folder, const char *key, bool create, struc
 
     memcpy(out->name, name, n); /* at most NAME_MAX bytes: folder_key_problem() */
     out->name[n] = '\0';
-    return folder_open_dir(folder, key, slash ? (size_t)(slash - key) : 0, create, &out->fd, err);
-}
-
-void folder_place_release(struct folder_place *place)
-{
-    if (place->fd >= 0)
-        close(place->fd);
-    place->fd = -1;
+    return folder_dir_open(folder, key, slash ? (size_t)(slash - key) : 0, create, fresh, out, err);
 }
 
 /* ---- attributes */

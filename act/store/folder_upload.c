@@ -413,7 +413,7 @@ int folder_blocks(struct folder_job *job, struct folder_place *place, struct act
                                 .map_fd = -1,
                                 .total = call->total,
                                 .calls = 1};
-    place->fd = -1; /* it is the upload's now */
+    place->dir = NULL; /* it is the upload's now */
     folder_part_name(call->key, &call->upload_id, u->part);
     /* Nobody may read a part of what will not be theirs to read. */
     int rc = open_upload(u, call->attr.mode > 0 ? (mode_t)(call->attr.mode & 0666) | 0600 : 0666, err);

@@ -43,13 +43,34 @@ int folder_check_data(const struct store_call *call, uint64_t *out, struct act_e
     return 0;
 }
 
+static void random_part_name(const char *key, char out[FOLDER_PART_NAME])
+{
+    struct store_upload_id id;
+
+    act_random(id.bytes, sizeof(id.bytes));
+    folder_part_name(key, &id, out);
+}
+
+static mode_t mode_of(const struct store_call *call)
+{
+    return call->attr.mode >= 0 ? (mode_t)call->attr.mode & 0777 : 0666;
+}
+
 int folder_set_attributes(const struct store_call *call, int fd)
 {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, act_ns_timespec(call->attr.mtime_ns)};
+    struct stat st;
 
-    if (call->attr.mode >= 0 && fchmod(fd, (mode_t)call->attr.mode & 0777))
+    /* A new file has its mode already, unless the umask or the folder took something from it. */
+    if (call->attr.mode >= 0 && (fstat(fd, &st) || ((st.st_mode & 0777) != mode_of(call) &&
+                                                    fchmod(fd, (st.st_mode & 07000) | mode_of(call)))))
         return -1;
     return call->attr.mtime_ns ? futimens(fd, times) : 0;
+}
+
+static int exists(struct act_error *err)
+{
+    return act_error_set(err, ACT_PARTIAL, "it exists already");
 }
 
 /* As renameat2(RENAME_NOREPLACE), also where the file system does not have it. */
@@ -74,7 +95,7 @@ int folder_put_in_place(struct store_call *call, struct folder_place *place, con
     int failed = call->if_absent ? rename_new(place->fd, part, place->name)
                                  : renameat(place->fd, part, place->fd, place->name);
     if (failed && call->if_absent && errno == EEXIST)
-        return act_error_set(err, ACT_PARTIAL, "it exists already");
+        return exists(err);
     if (failed && (errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST))
         return act_error_set(err, ACT_FAIL, "there is a folder of this name");
     if (failed || fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW))
@@ -83,19 +104,75 @@ int folder_put_in_place(struct store_call *call, struct folder_place *place, con
     return 0;
 }
 
-/* Writes the part file of a PUT. close() tells of errors that a network file system kept back. */
-static int write_part(const struct store_call *call, int dir, const char *part)
+/* Opens the file of a PUT: without a name where the file system can, so that nothing is left when this process
+ * is killed, otherwise as a part file. */
+static int open_new(const struct store_call *call, int dir, char part[FOLDER_PART_NAME])
 {
-    int fd = openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    int fd = openat(dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode_of(call));
+
+    *part = '\0';
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+        return fd;
+    random_part_name(call->key, part);
+    return openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_of(call));
+}
+
+/* Gives a file without a name its first one, which nothing has. Before Linux 6.10 the direct way is only for
+ * those who may read everything. */
+static int name_file(int fd, int dir, const char *name)
+{
+    char path[32];
+
+    if (linkat(fd, "", dir, name, AT_EMPTY_PATH) == 0)
+        return 0;
+    if (errno != ENOENT)
+        return -1;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW);
+}
+
+/* Makes a file without a name the object. To replace one it needs a name that it is renamed from. */
+static int put_unnamed(struct store_call *call, struct folder_place *place, int fd, char *part,
+                       struct act_error *err)
+{
+    struct stat st;
+
+    if (!call->if_match && name_file(fd, place->fd, place->name) == 0) {
+        if (fstat(fd, &st))
+            return act_error_errno(err, errno, "cannot stat");
+        folder_fill(&call->entry, call->key, &st);
+        return 0;
+    }
+    if (!call->if_match && errno != EEXIST)
+        return act_error_errno(err, errno, "cannot move the finished file into place");
+    if (!call->if_match && call->if_absent)
+        return exists(err);
+    random_part_name(call->key, part);
+    if (name_file(fd, place->fd, part))
+        return act_error_errno(err, errno, "cannot name the finished file");
+    return folder_put_in_place(call, place, part, err);
+}
+
+/* close() tells of errors that a network file system kept back. */
+static int put_file(struct store_call *call, struct folder_place *place, struct act_error *err)
+{
+    char part[FOLDER_PART_NAME];
+    int rc = 0, fd = open_new(call, place->fd, part);
+    bool unnamed = *part == '\0';
 
     if (fd < 0)
-        return -1;
-    int failed = act_write_all(fd, call->data, call->len) || folder_set_attributes(call, fd);
-    int saved = errno;
-    if (close(fd) && !failed)
-        return -1;
-    errno = saved;
-    return failed ? -1 : 0;
+        return act_error_errno(err, errno, "cannot write");
+    if (act_write_all(fd, call->data, call->len) || folder_set_attributes(call, fd))
+        rc = act_error_errno(err, errno, "cannot write");
+    if (rc == 0 && unnamed)
+        rc = put_unnamed(call, place, fd, part, err);
+    if (close(fd) && rc == 0)
+        rc = act_error_errno(err, errno, "cannot write");
+    if (rc == 0 && !unnamed)
+        rc = folder_put_in_place(call, place, part, err);
+    if (rc && *part)
+        unlinkat(place->fd, part, 0);
+    return rc;
 }
 
 static int make_link(const struct store_call *call, int dir, const char *part)
@@ -116,7 +193,7 @@ static int put_folder(struct store_call *call, struct folder_place *place, struc
     if (!made && errno != EEXIST)
         return act_error_errno(err, errno, "cannot make the folder");
     if (!made && call->if_absent)
-        return act_error_set(err, ACT_PARTIAL, "it exists already");
+        return exists(err);
 
     int fd = openat(place->fd, place->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
@@ -130,31 +207,33 @@ static int put_folder(struct store_call *call, struct folder_place *place, struc
     return rc;
 }
 
-int folder_put(struct folder_job *job, struct folder_place *place, struct act_error *err)
+static int put_link(struct store_call *call, struct folder_place *place, struct act_error *err)
 {
-    struct store_call *call = job->call;
-    struct store_upload_id id;
     char part[FOLDER_PART_NAME];
-    bool is_link = call->attr.kind == STORE_SYMLINK;
-    const char *problem = is_link ? folder_link_problem(call->key, call->data, call->len) : NULL;
+    const char *problem = folder_link_problem(call->key, call->data, call->len);
 
     if (problem)
         return act_error_set(err, ACT_DENIED, "%s", problem);
-    if (place->is_folder)
-        return put_folder(call, place, err);
-    int rc = folder_check_data(call, NULL, err);
-    if (rc)
-        return rc;
-
-    act_random(id.bytes, sizeof(id.bytes));
-    folder_part_name(call->key, &id, part);
-    if (is_link ? make_link(call, place->fd, part) : write_part(call, place->fd, part))
-        rc = act_error_errno(err, errno, "cannot write");
-    if (rc == 0)
-        rc = folder_put_in_place(call, place, part, err);
+    random_part_name(call->key, part);
+    if (make_link(call, place->fd, part))
+        return act_error_errno(err, errno, "cannot write");
+    int rc = folder_put_in_place(call, place, part, err);
     if (rc)
         unlinkat(place->fd, part, 0);
-    else if (call->sums)
+    return rc;
+}
+
+int folder_put(struct folder_job *job, struct folder_place *place, struct act_error *err)
+{
+    struct store_call *call = job->call;
+    int rc = folder_check_data(call, NULL, err);
+
+    if (rc)
+        return rc;
+    if (place->is_folder)
+        return put_folder(call, place, err);
+    rc = call->attr.kind == STORE_SYMLINK ? put_link(call, place, err) : put_file(call, place, err);
+    if (rc == 0 && call->sums)
         store_sums_add(call->sums, call->data, call->len);
     return rc;
 }
@@ -232,7 +311,7 @@ static int copy_to_part(struct folder *folder, struct store_call *call, const st
 {
     struct folder_place source;
     struct stat st;
-    int rc = folder_find(folder, call->source, false, &source, err);
+    int rc = folder_find(folder, call->source, false, true, &source, err);
 
     if (rc)
         return rc;
@@ -252,14 +331,12 @@ static int copy_to_part(struct folder *folder, struct store_call *call, const st
 int folder_copy(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
     struct store_call *call = job->call;
-    struct store_upload_id id;
     char part[FOLDER_PART_NAME];
     const char *problem = folder_key_problem(call->source);
 
     if (problem)
         return act_error_set(err, ACT_FAIL, "the name '%s' %s", call->source, problem);
-    act_random(id.bytes, sizeof(id.bytes));
-    folder_part_name(call->key, &id, part);
+    random_part_name(call->key, part);
     int rc = copy_to_part(job->folder, call, place, part, err);
     if (rc == 0)
         rc = folder_put_in_place(call, place, part, err);

@@ -5,11 +5,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -567,6 +571,131 @@ static void put_is_killed_at_every_step(void **state)
     kill_at_every_step(put_whole);
 }
 
+/* Lets a system call fail where the flags in its argument have these bits, as on other systems. */
+static void deny(int number, unsigned argument, uint32_t bits, int errnum)
+{
+    const uint32_t at = (uint32_t)offsetof(struct seccomp_data, args) + 8 * argument;
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, bits),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, bits, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (uint32_t)errnum),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = COUNT(code), .filter = code};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        _exit(3);
+}
+
+static void put_whole_without_tmpfile(void)
+{
+    deny(SYS_openat, 2, O_TMPFILE, EOPNOTSUPP);
+    if (open(t.root, O_TMPFILE | O_WRONLY, 0600) >= 0 || errno != EOPNOTSUPP)
+        _exit(4);
+    put_whole();
+}
+
+static void put_without_tmpfile_is_killed_at_every_step(void **state)
+{
+    (void)state;
+    kill_at_every_step(put_whole_without_tmpfile);
+}
+
+static void put_whole_through_proc(void)
+{
+    deny(SYS_linkat, 4, AT_EMPTY_PATH, ENOENT);
+    if (linkat(-1, "", -1, "", AT_EMPTY_PATH) == 0 || errno != ENOENT)
+        _exit(4);
+    put_whole();
+}
+
+static void put_through_proc_is_killed_at_every_step(void **state)
+{
+    (void)state;
+    kill_at_every_step(put_whole_through_proc);
+}
+
+/* ---- folders that stay open */
+
+static void run_shell(const char *command)
+{
+    ACT_AUTOFREE char *line = act_sprintf("cd '%s' && %s", t.root, command);
+
+    assert_int_equal(system(line), 0); /* NOLINT(cert-env33-c): a test's own words */
+}
+
+static int get(const char *key, char sink[TOTAL])
+{
+    struct store_call call = call_of(STORE_GET, key, &id);
+
+    call.sink = sink;
+    call.sink_cap = TOTAL;
+    memset(sink, 0, TOTAL);
+    return run(&call);
+}
+
+static void folders_are_found_again(void **state)
+{
+    struct store_call remove = call_of(STORE_DELETE, "a/x", &id);
+    char sink[TOTAL];
+
+    (void)state;
+    assert_ok(put("a/b/x", "one", 3), t.err);
+    assert_ok(put("a/x", "one", 3), t.err);
+    run_shell("rm -r a");
+    assert_ok(put("a/b/x", "two", 3), t.err);
+    assert_ok(get("a/b/x", sink), t.err);
+    assert_string_equal(sink, "two");
+    run_shell("rm -r a/b && mkdir a/b && printf three >a/b/y && printf four >a/x");
+    assert_ok(get("a/b/y", sink), t.err);
+    assert_string_equal(sink, "three");
+    assert_int_equal(get("a/b/x", sink), -ACT_NOT_FOUND);
+    assert_ok(get("a/x", sink), t.err);
+    assert_string_equal(sink, "four");
+    run_shell("rm -r a && mkdir c a && printf five >a/x");
+    assert_ok(run(&remove), t.err);
+    assert_int_equal(run(&remove), -ACT_NOT_FOUND);
+    run_shell("rmdir a && ln -s c a");
+    assert_int_equal(put("a/x", "six", 3), -ACT_FAIL);
+    assert_non_null(strstr(t.err.text, "symbolic link"));
+    run_shell("test ! -e c/x");
+}
+
+static void count_done(struct store_call *call)
+{
+    assert_ok(call->rc, call->error);
+    ++*(int *)call->arg;
+}
+
+static void many_folders_at_once(void **state)
+{
+    enum { N = 600, FOLDERS = 150 };
+    static char keys[N][32];
+    struct store_call *calls = act_calloc(N, sizeof(*calls));
+    int done = 0;
+
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < N; i++) {
+            snprintf(keys[i], sizeof(keys[i]), "f%03d/x%d", i * 7 % FOLDERS, i);
+            calls[i] = call_of(round ? STORE_DELETE : STORE_PUT, keys[i], &id);
+            calls[i].data = keys[i];
+            calls[i].len = round ? 0 : 5;
+            calls[i].done = count_done;
+            calls[i].arg = &done;
+            store_start(t.store, &calls[i]);
+        }
+        engine_run(t.engine, NULL);
+        for (int i = 0; i < N; i++)
+            store_call_release(&calls[i]);
+    }
+    assert_int_equal(done, 2 * N);
+    free(calls);
+}
+
 /* ---- a full disk */
 
 static void full_disk_is_said_early(void **state)
@@ -683,6 +812,10 @@ int main(void)
         TEST(upload_of_another_process_is_let_be),
         TEST(upload_is_killed_at_every_step),
         TEST(put_is_killed_at_every_step),
+        TEST(put_without_tmpfile_is_killed_at_every_step),
+        TEST(put_through_proc_is_killed_at_every_step),
+        TEST(folders_are_found_again),
+        TEST(many_folders_at_once),
         TEST(full_disk_is_said_early),
         TEST(names_that_do_not_fit),
         TEST(clear_takes_nothing_else),
