@@ -78,12 +78,14 @@ static void choose_upload_id(struct object *o)
 }
 
 /* Which sums are needed, and where they cost least: where the bytes pass a worker anyway. Blob Storage keeps the MD5 of
- * what is written in one piece; of what comes in parts the MD5 is only wanted when somebody asks for it, or when the
- * source has nothing else to be checked against. */
+ * what is written in one piece; of what comes in parts it takes what it is given. A folder keeps none: there the MD5 is
+ * only wanted when the source has nothing else to be checked against. */
 static void plan_sums(struct object *o)
 {
     const struct job *job = o->job;
     bool free_from = store_sums_are_free(job->from), free_to = store_sums_are_free(job->to);
+
+    uint64_t md5_max = job->options->md5_max ? job->options->md5_max : TRANSFER_MD5_MAX;
 
     o->want_md5 = o->sums_on_read = o->sums_on_write = false;
     if (o->by_service)
@@ -91,7 +93,7 @@ static void plan_sums(struct object *o)
     if (o->n_parts == 1)
         o->want_md5 = !free_to;
     else
-        o->want_md5 = job->options->md5 || (o->from.md5[0] && !o->from.has_crc64);
+        o->want_md5 = (!free_to && o->from.size <= md5_max) || (o->from.md5[0] && !o->from.has_crc64);
     o->sums_on_read = free_from || !free_to || o->want_md5;
     o->sums_on_write = !o->sums_on_read && o->n_parts > 1;
 }

@@ -76,13 +76,16 @@ struct transfer_step {
 
 #define TRANSFER_PART_SIZE (8U << 20) /* more than 4 MiB keeps Azure off its partition limits */
 #define TRANSFER_MEMORY    (64U << 20)
+#define TRANSFER_MD5_MAX   (256U << 20) /* less than half a second of one processor */
 
 struct transfer_options {
     uint64_t part_size;    /* 0: TRANSFER_PART_SIZE; more where an object would need too many parts */
     uint64_t memory;       /* for part buffers; 0: TRANSFER_MEMORY. At least one part */
     struct filter *filter; /* NULL: everything */
     bool checksum;         /* compare content, not times */
-    bool md5;              /* store the MD5 of large objects too, for tools that know nothing else */
+    /* Up to this size objects that go in several parts get their MD5 too, for tools that know nothing else. It takes all
+     * bytes in order, on one processor. 0: TRANSFER_MD5_MAX */
+    uint64_t md5_max;
     /* Mirror: what is at the destination and not at the source is deleted, after everything was copied without a
      * failure, as it was listed (If-Match). Counted before anything is changed; more than max_delete (negative: no
      * limit), or an empty source, is an error that changes nothing. confirm (may be NULL) is asked when there is
