@@ -68,6 +68,7 @@ struct pool {
     pthread_cond_t more;
     struct work_list todo, finished;
     size_t todo_n, idle; /* items waiting, threads waiting */
+    bool waking;         /* one of the waiting threads was called and has not come yet */
     bool loop_waits;     /* and wants to be woken */
     bool quit;
     int wake_fd; /* -1: not there; not changed while threads run */
@@ -191,6 +192,16 @@ static void wake_loop(int fd)
         ;
 }
 
+/* One at a time, and only while there is something to do: the one that comes wakes the next. Most small items
+ * are taken by a worker that is awake anyway. */
+static void wake_worker(struct pool *p)
+{
+    if (!p->todo.first || p->idle == 0 || p->waking)
+        return;
+    p->waking = true;
+    pthread_cond_signal(&p->more);
+}
+
 static void *worker(void *arg)
 {
     struct pool *p = arg;
@@ -201,11 +212,13 @@ static void *worker(void *arg)
             p->idle++;
             pthread_cond_wait(&p->more, &p->lock);
             p->idle--;
+            p->waking = false;
         }
         if (p->quit)
             break;
         struct work *w = list_take(&p->todo);
         p->todo_n--;
+        wake_worker(p);
         pthread_mutex_unlock(&p->lock);
         w->run(w->arg);
         pthread_mutex_lock(&p->lock);
@@ -397,7 +410,7 @@ void engine_work(struct engine *e, void (*run)(void *arg), void (*done)(void *ar
     pthread_mutex_lock(&p->lock);
     list_add(&p->todo, w);
     bool more = ++p->todo_n > p->idle;
-    pthread_cond_signal(&p->more);
+    wake_worker(p);
     pthread_mutex_unlock(&p->lock);
     if (more && e->threads_n < e->options.workers)
         add_worker(e);
