@@ -106,17 +106,16 @@ const char *auth_account(const struct auth *auth)
 
 /* --- the string to sign --------------------------------------------------------------------------------- */
 
-static char *lowered(char *text)
+static void to_lower(char *text)
 {
     for (char *c = text; *c; c++)
         *c = (char)tolower((unsigned char)*c);
-    return text;
 }
 
 /* Takes both strings; the same name may come twice. */
 static void add_pair(struct http_headers *pairs, char *name, char *value)
 {
-    lowered(name);
+    to_lower(name);
     http_header_add(pairs, name, strlen(name), value, strlen(value));
     free(name);
     free(value);
@@ -136,6 +135,13 @@ static void sort_pairs(struct http_headers *pairs)
         qsort(pairs->v, pairs->n, sizeof(*pairs->v), by_name_and_value);
 }
 
+static void add_line(struct act_buf *out, const char *text)
+{
+    if (text)
+        act_buf_adds(out, text);
+    act_buf_addc(out, '\n');
+}
+
 /* The lines that every request has; the length is empty when it is 0, and so is what is not sent. */
 static void add_standard_headers(struct act_buf *out, const struct http_call *call)
 {
@@ -143,28 +149,50 @@ static void add_standard_headers(struct act_buf *out, const struct http_call *ca
     static const char *const behind_length[] = {"Content-MD5",         "Content-Type", "Date",
                                                 "If-Modified-Since",   "If-Match",     "If-None-Match",
                                                 "If-Unmodified-Since", "Range"};
-    const char *value;
 
     for (size_t i = 0; i < sizeof(before_length) / sizeof(before_length[0]); i++)
-        act_buf_addf(out, "%s\n", (value = http_header_get(&call->headers, before_length[i])) ? value : "");
+        add_line(out, http_header_get(&call->headers, before_length[i]));
     if (call->body_len > 0)
         act_buf_addf(out, "%zu", call->body_len);
     act_buf_addc(out, '\n');
     for (size_t i = 0; i < sizeof(behind_length) / sizeof(behind_length[0]); i++)
-        act_buf_addf(out, "%s\n", (value = http_header_get(&call->headers, behind_length[i])) ? value : "");
+        add_line(out, http_header_get(&call->headers, behind_length[i]));
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct http_header *const *x = a, *const *y = b;
+
+    return strcasecmp((*x)->name, (*y)->name);
+}
+
+/* "name:value", the name in lower case, the value without white space around it. */
+static void add_service_header(struct act_buf *out, const struct http_header *header)
+{
+    const char *value = header->value + strspn(header->value, " \t\r\n");
+    size_t at = out->len, len = strlen(value);
+
+    while (len > 0 && strchr(" \t\r\n", value[len - 1]))
+        len--;
+    act_buf_adds(out, header->name);
+    to_lower(out->data + at);
+    act_buf_addc(out, ':');
+    act_buf_add(out, value, len);
+    act_buf_addc(out, '\n');
 }
 
 static void add_service_headers(struct act_buf *out, const struct http_call *call)
 {
-    struct http_headers pairs = {0};
+    const struct http_header **found = act_alloc((call->headers.n + 1) * sizeof(*found));
+    size_t n = 0;
 
     for (size_t i = 0; i < call->headers.n; i++)
         if (strncasecmp(call->headers.v[i].name, "x-ms-", 5) == 0)
-            add_pair(&pairs, act_strdup(call->headers.v[i].name), cleaned(call->headers.v[i].value, false));
-    sort_pairs(&pairs);
-    for (size_t i = 0; i < pairs.n; i++)
-        act_buf_addf(out, "%s:%s\n", pairs.v[i].name, pairs.v[i].value);
-    http_headers_release(&pairs);
+            found[n++] = &call->headers.v[i];
+    qsort(found, n, sizeof(*found), by_name);
+    for (size_t i = 0; i < n; i++)
+        add_service_header(out, found[i]);
+    free(found);
 }
 
 static void split_query(const char *query, size_t len, struct http_headers *pairs)

@@ -49,8 +49,10 @@ static void write_header(struct http_headers *h, struct http_header *header, con
 
 static struct http_header *find(const struct http_headers *h, const char *name)
 {
+    size_t len = strlen(name);
+
     for (size_t i = 0; i < h->n; i++)
-        if (strcasecmp(h->v[i].name, name) == 0)
+        if ((size_t)(h->v[i].value - h->v[i].line) == len + 2 && strncasecmp(h->v[i].line, name, len) == 0)
             return &h->v[i];
     return NULL;
 }
