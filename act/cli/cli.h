@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/units.h"
 #include "filter/filter.h"
 #include "flow/flow.h"
 
@@ -32,6 +33,9 @@ struct cli_options {
     int64_t transfers, max_delete;       /* -1: not given */
     uint64_t memory, part_size, bwlimit; /* 0: not given */
     bool checksum, md5, delete_extra;
+    bool long_form, bytes, leftovers;
+    int64_t depth;        /* -1: not given */
+    uint64_t first, last; /* bytes; 0: not given */
     struct act_strv includes, excludes, filter_files;
     char *ignored; /* options of the original that have no meaning any more */
     bool legacy;
@@ -115,6 +119,17 @@ int cli_print_json(json_t *value, struct act_error *err) ACT_NODISCARD; /* takes
 void cli_print_json_line(json_t *value);                                /* likewise; compact, on one line */
 const char *cli_kind(enum store_kind kind);                             /* "file", "symlink", "folder" */
 json_t *cli_run_json(const struct flow_run *run);
+/* Collects what is printed in large pieces, unless stdout is a terminal. Before anything is printed. */
+void cli_buffer_stdout(void);
+/* -ACT_FAIL when nothing more can be printed. A reader that went away, as head does, ends the program without a word,
+ * as SIGPIPE would. */
+int cli_check_stdout(struct act_error *err) ACT_NODISCARD;
+/* Prints a name from outside; control characters become '?'. */
+void cli_put_name(const char *name);
+/* As people read it, or with --bytes the exact number. */
+void cli_size(const struct cli_options *options, uint64_t bytes, char out[ACT_UNIT_TEXT]);
+/* What the user calls an object at or below what, which he called word: "data/voc/a". New string. */
+char *cli_path_of(const char *word, const struct transfer_path *what, const char *key);
 void cli_print_runs(const struct flow_runs *runs);
 void cli_print_run(const struct flow_run *run);
 /* A name from outside for a line of text: control characters become '?'. New string. */
@@ -188,6 +203,7 @@ void cli_warn_idle_patterns(const struct cli *cli);
 /* Adds the report of one path to that of all of them, and releases it. */
 void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part);
 
+int cmd_du(struct cli *cli, struct act_error *err);
 int cmd_abort(struct cli *cli, struct act_error *err);
 int cmd_complete(struct cli *cli, struct act_error *err);
 int cmd_completion(struct cli *cli, struct act_error *err);

@@ -1,3 +1,4 @@
+/* cmd_ls.c - what the store has: names, a table, or JSON lines, as they come. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -6,89 +7,137 @@
 #include "cli/cli.h"
 #include "codec/json.h"
 
-struct listing {
-    json_t *entries; /* NULL: print */
-    uint64_t objects, bytes;
-};
+typedef unsigned long long count_t; /* for printf */
 
-static const char *const kinds[] = {
-    [STORE_FILE] = "file", [STORE_SYMLINK] = "symlink", [STORE_FOLDER] = "folder", [STORE_PREFIX] = "folder"};
+struct listing {
+    const struct cli_options *options;
+    const char *word; /* the path as typed */
+    const struct transfer_path *what;
+    void (*print)(const struct listing *l, const struct store_entry *entry, const char *rel);
+    enum transfer_scope scope;
+    int64_t now_s;
+    uint64_t objects, folders, bytes;
+};
 
 static int64_t time_of(const struct store_entry *e)
 {
     return e->mtime_ns ? e->mtime_ns / 1000000000 : e->last_modified_s;
 }
 
-static void add_json(json_t *entries, const struct store_entry *e, const char *rel)
+static bool is_folder(const struct store_entry *e)
 {
-    char text[ACT_TIME_TEXT];
-
-    act_time_to_iso(time_of(e), text);
-    json_array_append_new(entries, json_pack("{s:o,s:s,s:I,s:o}", "name", codec_json_bytes_new(rel), "kind",
-                                             kinds[e->kind], "size", (json_int_t)e->size, "mtime",
-                                             time_of(e) ? json_string(text) : json_null()));
+    return e->kind == STORE_FOLDER || e->kind == STORE_PREFIX;
 }
 
-static void print_entry(const struct store_entry *e, const char *rel)
+/* "drwxr-xr-x"; "d?????????" where nobody knows. */
+static void mode_text(const struct store_entry *e, char out[11])
 {
-    char size[ACT_UNIT_TEXT] = "-", when[ACT_TIME_TEXT] = "-";
-    ACT_AUTOFREE char *name = act_strdup(rel);
+    static const char letters[] = "rwxrwxrwx";
 
-    if (e->kind == STORE_FILE)
-        act_size_to_text(e->size, size);
+    out[0] = is_folder(e) ? 'd' : e->kind == STORE_SYMLINK ? 'l' : '-';
+    for (int i = 0; i < 9; i++)
+        out[1 + i] = e->mode < 0 ? '?' : e->mode & (0400 >> i) ? letters[i] : '-';
+    out[10] = '\0';
+}
+
+static void print_name(const struct listing *l, const struct store_entry *entry, const char *rel)
+{
+    (void)l;
+    (void)entry;
+    cli_put_name(rel);
+    putchar_unlocked('\n');
+}
+
+static void print_long(const struct listing *l, const struct store_entry *e, const char *rel)
+{
+    char mode[11], size[ACT_UNIT_TEXT] = "-", when[ACT_TIME_TEXT] = "-";
+
+    mode_text(e, mode);
+    if (!is_folder(e))
+        cli_size(l->options, e->size, size);
     if (time_of(e))
         act_time_to_local(time_of(e), when);
-    for (char *c = name; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    printf("%10s  %-19s  %s\n", size, when, name);
+    printf("%s  %*s  %-19s  ", mode, l->options->bytes ? 15 : 10, size, when);
+    print_name(l, e, rel);
+}
+
+static void print_leftover(const struct listing *l, const struct store_entry *e, const char *rel)
+{
+    char size[ACT_UNIT_TEXT], age[ACT_UNIT_TEXT] = "-";
+
+    cli_size(l->options, e->size, size);
+    if (time_of(e))
+        act_duration_to_text(l->now_s > time_of(e) ? l->now_s - time_of(e) : 0, age);
+    printf("%*s  %7s old  ", l->options->bytes ? 15 : 10, size, age);
+    print_name(l, e, rel);
+}
+
+static void print_json(const struct listing *l, const struct store_entry *e, const char *rel)
+{
+    ACT_AUTOFREE char *path = cli_path_of(l->word, l->what, e->key);
+    char when[ACT_TIME_TEXT], mode[8];
+
+    act_time_to_iso(time_of(e), when);
+    snprintf(mode, sizeof(mode), "%04o", (unsigned)e->mode & 07777U);
+    cli_print_json_line(json_pack("{s:i,s:o,s:o,s:s,s:I,s:s?,s:s?,s:s?}", "version", 1, "path",
+                                  codec_json_bytes_new(path), "name", codec_json_bytes_new(rel), "kind",
+                                  l->scope == TRANSFER_LEFTOVERS ? "leftover" : cli_kind(e->kind), "size",
+                                  (json_int_t)e->size, "mtime", time_of(e) ? when : NULL, "mode",
+                                  e->mode < 0 ? NULL : mode, "md5", e->md5[0] ? e->md5 : NULL));
 }
 
 static int take(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
 {
     struct listing *l = arg;
 
-    (void)err;
-    l->objects += entry->kind != STORE_PREFIX;
-    l->bytes += entry->kind == STORE_FILE ? entry->size : 0;
-    if (l->entries)
-        add_json(l->entries, entry, rel);
-    else
-        print_entry(entry, rel);
-    return 0;
+    l->folders += is_folder(entry);
+    l->objects += !is_folder(entry);
+    l->bytes += entry->size;
+    l->print(l, entry, rel);
+    return cli_check_stdout(err);
 }
 
-static int list(struct cli *cli, const char *path, struct listing *l, struct act_error *err)
+static int list(struct cli *cli, const char *word, struct listing *l, struct act_error *err)
 {
     struct flow_path p;
-    int rc = flow_open_path(&cli->flow, path, &p, err);
+    int rc = l->scope == TRANSFER_LEFTOVERS ? flow_open_place(&cli->flow, word, &p, err)
+                                            : flow_open_path(&cli->flow, word, &p, err);
 
     if (rc < 0)
         return rc;
-    rc = transfer_list(cli->flow.engine, &p.path, cli->options.recursive ? TRANSFER_TREE : TRANSFER_LEVEL,
-                       take, l, err);
+    if (cli->words.n > 1 && !cli->options.json)
+        printf("%s:\n", word);
+    l->word = word;
+    l->what = &p.path;
+    rc = transfer_list(cli->flow.engine, &p.path, l->scope, take, l, err);
     flow_path_release(&p);
     return rc;
 }
 
+static void print_summary(const struct listing *l)
+{
+    char size[ACT_UNIT_TEXT], folders[48] = "";
+
+    act_size_to_text(l->bytes, size);
+    if (l->folders)
+        snprintf(folders, sizeof(folders), "%llu folder%s, ", (count_t)l->folders,
+                 l->folders == 1 ? "" : "s");
+    act_note("%s%llu %s%s, %s", folders, (count_t)l->objects,
+             l->scope == TRANSFER_LEFTOVERS ? "leftover" : "object", l->objects == 1 ? "" : "s", size);
+}
+
 int cmd_ls(struct cli *cli, struct act_error *err)
 {
-    struct listing l = {.entries = cli->options.json ? json_array() : NULL};
-    char size[ACT_UNIT_TEXT];
-    int rc = 0;
+    const struct cli_options *o = &cli->options;
+    struct listing l = {.options = o, .now_s = act_now_unix_s()};
+    struct cli_outcome outcome = {0};
 
-    for (size_t i = 0; i < cli->words.n && rc == 0; i++) {
-        if (cli->words.n > 1 && !l.entries)
-            printf("%s:\n", cli->words.v[i]);
-        rc = list(cli, cli->words.v[i], &l, err);
-    }
-    if (rc < 0) {
-        json_decref(l.entries);
-        return rc;
-    }
-    if (l.entries)
-        return cli_print_json(json_pack("{s:i,s:o}", "version", 1, "entries", l.entries), err);
-    act_size_to_text(l.bytes, size);
-    act_note("%llu object%s, %s", (unsigned long long)l.objects, l.objects == 1 ? "" : "s", size);
-    return 0;
+    l.scope = o->leftovers ? TRANSFER_LEFTOVERS : o->recursive ? TRANSFER_TREE : TRANSFER_LEVEL;
+    l.print = o->json ? print_json : o->leftovers ? print_leftover : o->long_form ? print_long : print_name;
+    cli_buffer_stdout();
+    for (size_t i = 0; i < cli->words.n; i++)
+        cli_outcome_add(&outcome, list(cli, cli->words.v[i], &l, err), err);
+    if (!o->json && outcome.n_failed < outcome.n)
+        print_summary(&l);
+    return cli_outcome_end(&outcome, err);
 }

@@ -1,72 +1,124 @@
+/* cmd_rm.c - removes from the store, after a count and a question. */
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "codec/json.h"
 
-static void print_plan(void *arg, const struct transfer_step *step)
+typedef unsigned long long count_t; /* for printf */
+
+struct job {
+    struct cli_progress progress; /* first: it is what the callbacks get */
+    struct cli *cli;
+    const char *word;
+    const struct transfer_path *what;
+    struct transfer_options options;
+    struct transfer_report sum;
+};
+
+static void print_step(void *arg, const struct transfer_step *step)
 {
-    (void)arg;
-    puts(step->entry->key);
+    struct job *job = arg;
+    ACT_AUTOFREE char *path = cli_path_of(job->word, job->what, step->entry->key);
+
+    if (job->cli->options.json) {
+        cli_print_json_line(json_pack("{s:i,s:s,s:I,s:o}", "version", 1, "action", "delete", "size",
+                                      (json_int_t)step->entry->size, "path", codec_json_bytes_new(path)));
+        return;
+    }
+    cli_put_name(path);
+    putchar_unlocked('\n');
+}
+
+static int run(const struct job *job, const struct transfer_options *options, struct transfer_report *report,
+               struct act_error *err)
+{
+    struct engine *engine = job->cli->flow.engine;
+
+    if (job->cli->options.leftovers)
+        return transfer_clear(engine, job->what->store, job->what->path, options, report, err);
+    return transfer_remove(engine, job->what, options, report, err);
+}
+
+static int ask(const struct job *job, const struct transfer_progress *found, struct act_error *err)
+{
+    bool leftovers = job->cli->options.leftovers;
+    char size[ACT_UNIT_TEXT];
+
+    act_size_to_text(found->found_bytes, size);
+    ACT_AUTOFREE char *question = act_sprintf(
+        "Remove %s'%s'%s, %llu object%s, %s, from %s?%s",
+        leftovers ? "what interrupted uploads left in " : "", job->word,
+        leftovers              ? ""
+        : job->what->is_folder ? " (folder)"
+                               : " (file)",
+        (count_t)found->found_objects, found->found_objects == 1 ? "" : "s", size,
+        store_name(job->what->store), leftovers ? " An upload that is under way elsewhere would fail." : "");
+    return cli_confirm(job->cli, question, err);
 }
 
 /* Counts what would go and asks. */
-static int confirm(struct cli *cli, const struct transfer_path *what, const char *path, struct act_error *err)
+static int confirm(const struct job *job, struct act_error *err)
 {
-    struct transfer_options count = {.dry_run = true};
+    struct transfer_options count = {.filter = job->options.filter, .dry_run = true};
     struct transfer_report report;
-    char size[ACT_UNIT_TEXT];
 
-    if (cli->options.yes)
+    if (job->cli->options.yes || job->options.dry_run)
         return 0;
-    int rc = transfer_remove(cli->flow.engine, what, &count, &report, err);
-    if (rc == 0) {
-        act_size_to_text(report.total.found_bytes, size);
-        ACT_AUTOFREE char *question =
-            act_sprintf("Remove '%s' (%s), %llu object%s, %s, from %s?", path,
-                        what->is_folder ? "folder" : "file", (unsigned long long)report.total.found_objects,
-                        report.total.found_objects == 1 ? "" : "s", size, store_name(what->store));
-        rc = cli_confirm(cli, question, err);
-    }
+    int rc = run(job, &count, &report, err);
+    if (rc == 0 && report.total.found_objects > 0)
+        rc = ask(job, &report.total, err);
     transfer_report_release(&report);
     return rc;
 }
 
-static int remove_path(struct cli *cli, const struct transfer_path *what, struct act_error *err)
+static int rm(struct job *job, const char *word, struct act_error *err)
 {
-    struct transfer_options options = {.dry_run = cli->options.dry_run};
-    struct transfer_report report;
-    struct cli_progress progress;
-
-    cli_progress_start(&progress, "removing", cli->options.quiet, &options);
-    if (options.dry_run)
-        options.plan = print_plan;
-    int rc = transfer_remove(cli->flow.engine, what, &options, &report, err);
-    if (options.dry_run)
-        act_note("would remove %llu object%s", (unsigned long long)report.total.found_objects,
-                 report.total.found_objects == 1 ? "" : "s");
-    else
-        cli_progress_end(&progress, "removed", &report);
-    transfer_report_release(&report);
-    return rc;
-}
-
-static int rm(struct cli *cli, const char *path, struct act_error *err)
-{
+    struct flow *flow = &job->cli->flow;
+    struct transfer_report report = {0};
     struct flow_path p;
-    int rc = flow_open_path(&cli->flow, path, &p, err);
+    int rc = job->cli->options.leftovers ? flow_open_place(flow, word, &p, err)
+                                         : flow_open_path(flow, word, &p, err);
 
-    if (rc == 0 && !cli->options.dry_run)
-        rc = confirm(cli, &p.path, path, err);
+    if (rc < 0)
+        return rc;
+    job->word = word;
+    job->what = &p.path;
+    rc = confirm(job, err);
     if (rc == 0)
-        rc = remove_path(cli, &p.path, err);
+        rc = run(job, &job->options, &report, err);
+    cli_progress_add(&job->progress, &job->sum, &report);
     flow_path_release(&p);
     return rc;
 }
 
+static void print_summary(struct job *job, const struct cli_outcome *outcome)
+{
+    const struct transfer_progress *t = &job->sum.total;
+
+    if (job->options.dry_run)
+        act_note("would remove %llu object%s", (count_t)t->found_objects, t->found_objects == 1 ? "" : "s");
+    else if (outcome->n_failed < outcome->n || t->done_objects + t->failed_objects > 1)
+        cli_progress_end(&job->progress, "removed", &job->sum);
+    else
+        cli_progress_clear(&job->progress);
+}
+
 int cmd_rm(struct cli *cli, struct act_error *err)
 {
-    int rc = 0;
+    struct job job = {.cli = cli};
+    struct cli_outcome outcome = {0};
+    int rc = cli_transfer_options(cli, &job.options, err);
 
-    for (size_t i = 0; i < cli->words.n && rc == 0; i++)
-        rc = rm(cli, cli->words.v[i], err);
-    return rc;
+    if (rc < 0)
+        return rc;
+    cli_buffer_stdout();
+    cli_progress_start(&job.progress, "removing", cli->options.quiet || job.options.dry_run, &job.options);
+    if (job.options.dry_run)
+        job.options.plan = print_step;
+    for (size_t i = 0; i < cli->words.n; i++)
+        cli_outcome_add(&outcome, rm(&job, cli->words.v[i], err), err);
+    print_summary(&job, &outcome);
+    cli_warn_idle_patterns(cli);
+    transfer_report_release(&job.sum);
+    return cli_outcome_end(&outcome, err);
 }

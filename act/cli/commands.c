@@ -184,10 +184,18 @@ const struct cli_command cli_commands[] = {
      .complete = CLI_PATHS,
      .run = cmd_download},
     {.name = "ls",
-     .synopsis = "[-r] PATH...",
+     .synopsis = "[-r] [-l] PATH...",
      .summary = "list a mapped path in the cluster's store",
-     .examples = "a ls data\na ls -r data/voc20\na ls --json -r output | jq '.entries[].name'\n",
-     .options = "recursive json",
+     .examples = "a ls data                        names, one level; folders end in /\n"
+                 "a ls -l data                     mode, size and time too\n"
+                 "a ls -r data/voc20               everything below\n"
+                 "a ls --json -r output | jq -r 'select(.size > 1e9) | .path'\n"
+                 "a ls --leftovers data            what interrupted uploads left\n",
+     .details =
+         "Names come sorted, as they are found; control characters in them are shown as '?'. With --json each\n"
+         "object is a line of its own: version (1), path, name, kind (file, symlink, folder, leftover), size,\n"
+         "mtime, mode, md5; null: not known. The counts go to stderr.",
+     .options = "recursive long bytes leftovers json",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -195,13 +203,33 @@ const struct cli_command cli_commands[] = {
     {.name = "rm",
      .synopsis = "[-y] PATH...",
      .summary = "remove a file or a folder from the cluster's store",
-     .examples = "a rm --dry-run data/coco\na rm data/coco\na rm -y output/old\n",
-     .details = "Counts first and asks; without a terminal -y is needed. The local folder is not touched.",
-     .options = "dry-run yes",
+     .examples = "a rm --dry-run data/coco         what would go\n"
+                 "a rm data/coco\n"
+                 "a rm -y output/old\n"
+                 "a rm --include '*.tmp' output\n"
+                 "a rm --leftovers data            what interrupted uploads left\n",
+     .details =
+         "Counts first and asks; without a terminal -y is needed. What has changed since it was listed stays\n"
+         "and is named; the exit status is then 8. The local folder is not touched.",
+     .options = "dry-run yes include exclude filter-from leftovers json",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
      .run = cmd_rm},
+    {.name = "du",
+     .synopsis = "[-d N] PATH...",
+     .summary = "how much a path of the cluster's store holds",
+     .examples = "a du data                        size, objects\n"
+                 "a du -d 1 data                   for each folder in it too\n"
+                 "a du --json -d 2 output | jq -s 'sort_by(-.bytes)[:10]'\n",
+     .details =
+         "A folder's line comes behind those of its subfolders. With --json each is a line of its own: version\n"
+         "(1), path, objects, bytes.",
+     .options = "depth bytes json",
+     .min_words = 1,
+     .max_words = ANY,
+     .complete = CLI_PATHS,
+     .run = cmd_du},
     {.name = "url",
      .synopsis = "[--expires TIME] PATH...",
      .summary = "a URL that reads a file of the store without further credentials",

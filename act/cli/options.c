@@ -23,6 +23,12 @@ const struct cli_option cli_option_table[] = {
     {"-r", "recursive", CLI_FLAG, AT(recursive), NULL, "everything below, not one level", false},
     {"-no-s", "dry-run", CLI_FLAG, AT(dry_run), NULL, "say what would be done, change nothing", false},
     {NULL, "json", CLI_FLAG, AT(json), NULL, "machine-readable output", false},
+    {"-l", "long", CLI_FLAG, AT(long_form), NULL, "mode, size and time too", false},
+    {NULL, "bytes", CLI_FLAG, AT(bytes), NULL, "sizes as exact numbers", false},
+    {NULL, "leftovers", CLI_FLAG, AT(leftovers), NULL, "what interrupted uploads left, instead", false},
+    {"-d", "depth", CLI_INT, AT(depth), "N", "a line for each folder down to this depth", false},
+    {NULL, "first", CLI_SIZE, AT(first), "SIZE", "only so many bytes from the start", false},
+    {NULL, "last", CLI_SIZE, AT(last), "SIZE", "only so many bytes at the end", false},
     {"-y", "yes", CLI_FLAG, AT(yes), NULL, "do not ask", false},
     {NULL, "max", CLI_INT, AT(max), "N", "at most N runs (default 30; 0: all)", false},
     {NULL, "delete", CLI_FLAG, AT(delete_extra), NULL, "delete at the destination what the source has not",
@@ -73,7 +79,7 @@ const struct cli_option cli_option_table[] = {
 void cli_options_init(struct cli_options *o)
 {
     *o = (struct cli_options){
-        .num_gpu = -1, .max = -1, .rank = -1, .tail = -1, .transfers = -1, .max_delete = -1};
+        .num_gpu = -1, .max = -1, .rank = -1, .tail = -1, .transfers = -1, .max_delete = -1, .depth = -1};
 }
 
 bool cli_takes(const struct cli_command *command, const struct cli_option *option)

@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/path.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+
+enum { STDOUT_BUFFER = 256 << 10 };
 
 volatile sig_atomic_t cli_interrupted;
 
@@ -266,6 +269,52 @@ char *cli_name(const char *name)
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
     return text;
+}
+
+void cli_put_name(const char *name)
+{
+    const char *c = name;
+
+    while ((unsigned char)*c >= 0x20 && *c != 0x7f)
+        c++;
+    if (*c == '\0') {
+        fwrite_unlocked(name, 1, (size_t)(c - name), stdout);
+        return;
+    }
+    ACT_AUTOFREE char *shown = cli_name(name);
+    fputs(shown, stdout);
+}
+
+void cli_size(const struct cli_options *options, uint64_t bytes, char out[ACT_UNIT_TEXT])
+{
+    if (options->bytes)
+        snprintf(out, ACT_UNIT_TEXT, "%llu", (unsigned long long)bytes);
+    else
+        act_size_to_text(bytes, out);
+}
+
+char *cli_path_of(const char *word, const struct transfer_path *what, const char *key)
+{
+    size_t n = strlen(what->path);
+
+    return key[n] == '\0' || !what->is_folder ? act_strdup(word) : act_path_join(word, key + n + (n > 0));
+}
+
+void cli_buffer_stdout(void)
+{
+    if (!isatty(STDOUT_FILENO))
+        setvbuf(stdout, NULL, _IOFBF, STDOUT_BUFFER);
+}
+
+int cli_check_stdout(struct act_error *err)
+{
+    if (!ferror(stdout))
+        return 0;
+    if (errno == EPIPE) {
+        signal(SIGPIPE, SIG_DFL);
+        raise(SIGPIPE);
+    }
+    return act_error_errno(err, errno, "cannot write the output");
 }
 
 int cli_confirm(const struct cli *cli, const char *question, struct act_error *err)

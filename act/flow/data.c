@@ -330,6 +330,20 @@ int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, s
     return rc;
 }
 
+int flow_open_place(struct flow *flow, const char *path, struct flow_path *out, struct act_error *err)
+{
+    struct mapping m = {0};
+    int rc = map(&flow->config, path, &m, err);
+
+    *out = (struct flow_path){0};
+    if (rc == 0)
+        rc = flow_store(flow, m.folder, &out->store, err);
+    if (rc == 0)
+        out->path = (struct transfer_path){.store = out->store, .path = bare(m.key), .is_folder = true};
+    mapping_release(&m);
+    return rc;
+}
+
 void flow_path_release(struct flow_path *path)
 {
     transfer_path_release(&path->path);

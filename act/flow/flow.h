@@ -176,6 +176,9 @@ struct flow_path {
 };
 int flow_open_path(struct flow *flow, const char *path, struct flow_path *out,
                    struct act_error *err) ACT_NODISCARD;
+/* The same without a look at whether there is anything: for what interrupted uploads left. */
+int flow_open_place(struct flow *flow, const char *path, struct flow_path *out,
+                    struct act_error *err) ACT_NODISCARD;
 void flow_path_release(struct flow_path *path);
 
 /* A URL that reads the file for life_s seconds. */

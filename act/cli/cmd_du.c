@@ -1,0 +1,114 @@
+/* cmd_du.c - how much lies below a path, and below its subfolders.
+ *
+ * A listing comes in order of keys, so that a folder's objects stand together: only the folders on the way to
+ * the object at hand have to be kept, and each is printed when the listing leaves it, as du does.
+ */
+#include <string.h>
+
+#include "base/path.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "codec/json.h"
+
+typedef unsigned long long count_t; /* for printf */
+
+enum { MAX_DEPTH = 1024 }; /* no key has more folders */
+
+struct sum {
+    uint64_t bytes, objects;
+    size_t len; /* of the folder's part of the path, with the slash; 0: the path itself */
+};
+
+struct usage {
+    const struct cli_options *options;
+    const char *word;
+    struct transfer_path *what;
+    size_t depth;     /* of subfolders that have a line of their own */
+    struct sum *open; /* depth + 1 of them: the path itself, a subfolder, ... */
+    size_t n_open;
+    struct act_buf at; /* the folder at hand, behind the path: "a/b/" */
+};
+
+static void print_sum(const struct usage *u, const struct sum *sum)
+{
+    ACT_AUTOFREE char *rel = act_strndup(u->at.data ? u->at.data : "", sum->len ? sum->len - 1 : 0);
+    ACT_AUTOFREE char *path = sum->len ? act_path_join(u->word, rel) : act_strdup(u->word);
+    char size[ACT_UNIT_TEXT];
+
+    if (u->options->json) {
+        cli_print_json_line(json_pack("{s:i,s:o,s:I,s:I}", "version", 1, "path", codec_json_bytes_new(path),
+                                      "objects", (json_int_t)sum->objects, "bytes", (json_int_t)sum->bytes));
+        return;
+    }
+    cli_size(u->options, sum->bytes, size);
+    printf("%*s  %10llu  ", u->options->bytes ? 15 : 10, size, (count_t)sum->objects);
+    cli_put_name(path);
+    putchar_unlocked('\n');
+}
+
+/* Ends the innermost folder: what it holds is in the one around it. */
+static void close_folder(struct usage *u)
+{
+    struct sum *sum = &u->open[--u->n_open];
+
+    print_sum(u, sum);
+    if (u->n_open == 0)
+        return;
+    sum[-1].bytes += sum->bytes;
+    sum[-1].objects += sum->objects;
+    u->at.len = sum[-1].len;
+    u->at.data[u->at.len] = '\0';
+}
+
+/* Goes to the folder in which rel lies, as deep as there are lines. */
+static void go_to(struct usage *u, const char *rel)
+{
+    const char *slash;
+
+    while (u->n_open > 1 && !act_starts_with(rel, u->at.data))
+        close_folder(u);
+    while (u->n_open <= u->depth && (slash = strchr(rel + u->at.len, '/')) != NULL) {
+        act_buf_add(&u->at, rel + u->at.len, (size_t)(slash - rel) + 1 - u->at.len);
+        u->open[u->n_open++] = (struct sum){.len = u->at.len};
+    }
+}
+
+static int take(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
+{
+    struct usage *u = arg;
+
+    go_to(u, rel);
+    u->open[u->n_open - 1].bytes += entry->size;
+    u->open[u->n_open - 1].objects += entry->kind != STORE_FOLDER;
+    return cli_check_stdout(err);
+}
+
+static int measure(struct cli *cli, const char *word, struct act_error *err)
+{
+    int64_t asked = cli->options.depth > 0 ? cli->options.depth : 0;
+    size_t depth = asked < MAX_DEPTH ? (size_t)asked : MAX_DEPTH;
+    struct usage u = {.options = &cli->options, .word = word, .depth = depth, .n_open = 1};
+    struct flow_path p;
+    int rc = flow_open_path(&cli->flow, word, &p, err);
+
+    if (rc < 0)
+        return rc;
+    u.open = act_calloc(depth + 1, sizeof(*u.open));
+    rc = transfer_list(cli->flow.engine, &p.path, TRANSFER_TREE, take, &u, err);
+    while (rc == 0 && u.n_open > 0)
+        close_folder(&u);
+    free(u.open);
+    act_buf_release(&u.at);
+    flow_path_release(&p);
+    return rc;
+}
+
+int cmd_du(struct cli *cli, struct act_error *err)
+{
+    struct cli_outcome outcome = {0};
+
+    cli_buffer_stdout();
+    for (size_t i = 0; i < cli->words.n; i++)
+        cli_outcome_add(&outcome, measure(cli, cli->words.v[i], err), err);
+    return cli_outcome_end(&outcome, err);
+}

@@ -1,0 +1,160 @@
+"""Listing, measuring, removing and reading what a store has."""
+import json
+import re
+import signal
+import subprocess
+import threading
+
+import pytest
+
+import fault_proxy
+
+
+def lines(act, *words, **options):
+    return act.run(*words, **options).out.splitlines()
+
+
+def objects(act, *words):
+    """What `a ... --json` prints: an object on each line."""
+    found = [json.loads(line) for line in lines(act, *words, "--json")]
+    assert all(e["version"] == 1 for e in found)
+    return found
+
+
+@pytest.fixture
+def voc(act, stored):
+    """data/voc with a few files, at the store; data/voc2012 beside it."""
+    for path, size in {"a.txt": 5, "deep/b.txt": 2000, "deep/er/c": 1, "deep-not/d": 3, "z": 0}.items():
+        act.write(f"data/voc/{path}", b"x" * size, mtime=1_500_000_000)
+    act.write("data/voc2012/other", "no")
+    act.run("u", "data")
+    return stored
+
+
+# ---- ls
+
+
+@pytest.mark.smoke
+def test_ls_is_names(act, voc):
+    assert lines(act, "ls", "data/voc") == ["a.txt", "deep-not/", "deep/", "z"]
+    assert lines(act, "ls", "-r", "data/voc") == ["a.txt", "deep-not/d", "deep/b.txt", "deep/er/c", "z"]
+    assert lines(act, "ls", "data/voc/deep/b.txt") == ["b.txt"]
+    assert lines(act, "ls", "data/voc/deep", "data/voc/z") == ["data/voc/deep:", "b.txt", "er/", "data/voc/z:", "z"]
+
+
+def test_ls_counts_on_stderr(act, voc):
+    assert act.run("ls", "data/voc").err == "2 folders, 2 objects, 5 B\n"
+    assert act.run("ls", "-r", "data/voc").err == "5 objects, 2.0 KiB\n"
+    assert act.run("ls", "data").err == "2 folders, 0 objects, 0 B\n"
+    assert act.run("ls", "-q", "data").err == ""
+
+
+def test_ls_long(act, voc):
+    first, *_, last = lines(act, "ls", "-l", "data/voc/deep", env={"TZ": "UTC"})
+    assert re.fullmatch(r"-[rwx-]{9} +2.0 KiB  2017-07-14 02:40:00  b.txt", first), first
+    assert re.fullmatch(r"d[rwx?-]{9}  +-  -  +er/", last), last
+    assert " 2000 " in lines(act, "ls", "-l", "--bytes", "data/voc/deep")[0]
+
+
+def test_ls_json_is_lines(act, voc):
+    found = objects(act, "ls", "-r", "data/voc")
+    assert [e["path"] for e in found] == [f"data/voc/{n}" for n in ("a.txt", "deep-not/d", "deep/b.txt", "deep/er/c", "z")]
+    b = found[2]
+    assert (b["name"], b["kind"], b["size"], b["mtime"]) == ("deep/b.txt", "file", 2000, "2017-07-14T02:40:00Z")
+    assert re.fullmatch("0[0-7]{3}", b["mode"])
+    deep = [e for e in objects(act, "ls", "data/voc") if e["name"] == "deep/"]
+    assert [e["kind"] for e in deep] == ["folder"]
+    assert [e["path"] for e in objects(act, "ls", "data/voc/z")] == ["data/voc/z"]
+
+
+def test_what_does_not_exist(act, voc):
+    for verb in ("ls", "du"):
+        act.fail(verb, "data/nothing", status=3, match="data/nothing")
+        act.fail(verb, "data/vo", status=3)
+        some = act.run(verb, "data/nothing", "data/voc", status=8)
+        assert "data/voc" in some.out + some.err and "data/nothing" in some.err
+    act.fail("rm", "-y", "data/nothing", status=3, match="data/nothing")
+
+
+def test_a_reader_that_goes_away(act, azure):
+    for i in range(30):
+        azure.put(f"data/{i:03}-{'x' * 900}/{'y' * 200}/{'z' * 200}", b"")
+    for words in (("ls", "-r", "data"), ("ls", "-r", "--json", "data"), ("du", "-d", "3", "data")):
+        process = act.start(*words)
+        process.stdout.close()
+        assert process.wait(60) == -signal.SIGPIPE
+        assert process.stderr.read() == b""
+        process.stderr.close()
+
+
+def test_a_full_disk(act, voc):
+    for words in (("ls", "-r", "data"), ("du", "data")):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([act.programs / "a", *words], cwd=act.project, env=act.env, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode == 1 and "cannot write the output: No space left" in done.stderr
+
+
+def test_interrupted(act, azure, proxy):
+    azure.put("data/x", b"x")
+    asked, over = threading.Event(), threading.Event()
+
+    def stall(exchange):
+        asked.set()
+        over.wait(60)
+        exchange.reset()
+
+    proxy.add(fault_proxy.Rule(stall, method="GET", path="comp=list"))
+    process = act.start("ls", "data/")
+    assert asked.wait(60)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) in (-signal.SIGINT, 130)
+    assert not over.is_set()
+    over.set()
+    process.communicate()
+
+
+# ---- du
+
+
+def test_du(act, voc):
+    assert lines(act, "du", "--bytes", "data/voc") == [f"{2009:>15}  {5:>10}  data/voc"]
+    assert [line.split() for line in lines(act, "du", "-d", "1", "data/voc")] == [
+        ["3", "B", "1", "data/voc/deep-not"], ["2.0", "KiB", "2", "data/voc/deep"], ["2.0", "KiB", "5", "data/voc"]]
+    assert {e["path"]: (e["objects"], e["bytes"]) for e in objects(act, "du", "-d", "9", "data")} == {
+        "data/voc/deep-not": (1, 3), "data/voc/deep/er": (1, 1), "data/voc/deep": (2, 2001), "data/voc": (5, 2009),
+        "data/voc2012": (1, 2), "data": (6, 2011)}
+    assert [line.split() for line in lines(act, "du", "-d3", "data/voc/z", "data/voc/a.txt")] == [
+        ["0", "B", "1", "data/voc/z"], ["5", "B", "1", "data/voc/a.txt"]]
+
+
+# ---- rm
+
+
+def test_rm_with_a_filter(act, voc):
+    plan = act.run("rm", "--dry-run", "--exclude", "deep/", "data/voc")
+    assert plan.out.splitlines() == ["data/voc/a.txt", "data/voc/deep-not/d", "data/voc/z"]
+    assert plan.err == "would remove 3 objects\n"
+    assert [(e["action"], e["path"], e["size"]) for e in objects(act, "rm", "--dry-run", "--include", "*.txt", "data/voc")] == [
+        ("delete", "data/voc/a.txt", 5), ("delete", "data/voc/deep/b.txt", 2000)]
+    assert len(voc.keys()) == 6
+    act.run("rm", "-y", "--include", "*.txt", "data/voc")
+    assert set(voc.keys()) == {"data/voc/deep/er/c", "data/voc/deep-not/d", "data/voc/z", "data/voc2012/other"}
+    assert "matched nothing" in act.run("rm", "-y", "--include", "*.none", "data/voc").err
+    assert len(voc.keys()) == 4
+
+
+def test_rm_of_many(act, stored):
+    for i in range(700):
+        act.write(f"data/many/{i % 7}/{i}", "x")
+    act.write("data/stays", "x")
+    act.run("u", "data")
+    result = act.run("rm", "-y", "data/many")
+    assert result.err.startswith("removed 700 objects, 700 B in ")
+    assert set(stored.keys()) == {"data/stays"}
+
+
+def test_rm_of_several_paths(act, voc):
+    result = act.run("rm", "-y", "data/voc/z", "data/none", "data/voc2012", status=8)
+    assert "removed 2 objects" in result.err and "data/none" in result.err
+    assert set(voc.keys()) == {"data/voc/a.txt", "data/voc/deep/b.txt", "data/voc/deep/er/c", "data/voc/deep-not/d"}
