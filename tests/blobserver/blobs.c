@@ -434,21 +434,35 @@ void entry_set(struct container *c, struct entry *e, struct version *v)
     entry_tidy(c, e);
 }
 
-void blobs_preload(const char *account, const char *container, const char *prefix, uint64_t count,
-                   uint64_t size)
+static void preload(struct container *c, const char *prefix, uint64_t count, uint64_t size)
 {
-    struct container *c = container_find(account, container);
-
-    if (!c)
-        c = container_add(account, container);
     struct version *v = version_new(BLOCK_BLOB, content_of(data_new(size, true)));
+    struct text name = {0};
+
     v->props[PROP_TYPE] = copy_of("application/octet-stream");
     for (uint64_t i = 0; i < count; i++) {
-        char name[1100];
-        snprintf(name, sizeof(name), "%s%07llu", prefix, (unsigned long long)i);
-        struct entry *e = entry_make(c, name);
+        text_clear(&name);
+        text_addf(&name, "%s%07llu", prefix, (unsigned long long)i);
+        struct entry *e = entry_make(c, name.s);
         version_unref(e->current);
         e->current = version_ref(v);
     }
+    text_free(&name);
     version_unref(v);
+}
+
+bool blobs_preload(const char *account, const char *text)
+{
+    char *copy = copy_of(text), *rest = NULL, *field[4] = {0};
+
+    for (size_t i = 0; i < COUNT(field) && (!i || field[i - 1]); i++)
+        field[i] = strtok_r(i ? NULL : copy, ":", &rest);
+    bool fine = field[3];
+    if (fine) {
+        struct container *c = container_find(account, field[0]);
+        preload(c ? c : container_add(account, field[0]), field[1], strtoull(field[2], NULL, 10),
+                strtoull(field[3], NULL, 10));
+    }
+    free(copy);
+    return fine;
 }

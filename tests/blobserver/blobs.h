@@ -143,8 +143,8 @@ size_t blocks_seek(const struct blocks *b, const char *id);
 void blocks_put(struct blocks *b, size_t at, const char *id, struct content *content);
 void blocks_clear(struct blocks *b);
 
-/* Fills an empty container with count blobs prefix0000000... of size bytes each. */
-void blobs_preload(const char *account, const char *container, const char *prefix, uint64_t count,
-                   uint64_t size);
+/* "CONTAINER:PREFIX:COUNT:SIZE": makes count blobs prefix0000000... of size bytes each, and the container if it is not
+ * there. Returns false when the text is none of that. */
+bool blobs_preload(const char *account, const char *text);
 
 #endif

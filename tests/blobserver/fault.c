@@ -1,5 +1,7 @@
 #include "fault.h"
 
+#include "auth.h"
+
 #include <pthread.h>
 #include <regex.h>
 #include <stdatomic.h>
@@ -272,6 +274,14 @@ static int post_faults(const char *body, struct reply *reply)
     return 400;
 }
 
+static int post_preload(const char *body)
+{
+    blobs_write();
+    bool fine = blobs_preload(auth_account(0), body);
+    blobs_unlock();
+    return fine ? 200 : 400;
+}
+
 void control(struct request *r, struct reply *reply)
 {
     char none[] = "", *body = r->body && r->body->bytes ? (char *)r->body->bytes : none;
@@ -288,6 +298,8 @@ void control(struct request *r, struct reply *reply)
         log_clear();
     else if (!strcmp(r->path, "/-/log"))
         log_copy(&reply->body);
+    else if (!strcmp(r->path, "/-/preload") && post)
+        reply->status = post_preload(body);
     else if (!strcmp(r->path, "/-/clock") && post)
         blobs_clock(strtoll(body, NULL, 10));
     else

@@ -33,19 +33,6 @@ static void fail(const char *what)
     exit(2);
 }
 
-static void preload(char *text)
-{
-    char *field[4], *rest = NULL;
-
-    if (!auth_account(0))
-        fail("--preload comes after --account and --key");
-    for (size_t i = 0; i < COUNT(field); i++)
-        if (!(field[i] = strtok_r(i ? NULL : text, ":", &rest)))
-            fail("--preload is CONTAINER:PREFIX:COUNT:SIZE");
-    blobs_preload(auth_account(0), field[0], field[1], strtoull(field[2], NULL, 10),
-                  strtoull(field[3], NULL, 10));
-}
-
 static void limit_rate(const char *rate)
 {
     struct text rule = {0};
@@ -90,7 +77,8 @@ static void read_options(int argc, char **argv, struct server_options *o)
             o->discard = true;
             break;
         case 'l':
-            preload(optarg);
+            if (!auth_account(0) || !blobs_preload(auth_account(0), optarg))
+                fail("--preload is CONTAINER:PREFIX:COUNT:SIZE and comes after --account and --key");
             break;
         case 'm':
             o->latency_ms = atoi(optarg);

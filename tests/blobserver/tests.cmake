@@ -17,3 +17,7 @@ add_executable(
   blobserver/service.c
   blobserver/text.c)
 target_link_libraries(blobserver PRIVATE PkgConfig::NETTLE PkgConfig::EXPAT Threads::Threads act_flags act_sanitize)
+
+# What the machine can do at most, for scripts/bench.
+add_executable(bounds blobserver/bounds.c)
+target_link_libraries(bounds PRIVATE Threads::Threads act_flags act_sanitize)

@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE))
 
 from act_tool import Act  # noqa: E402
 from blob_service import BlobService  # noqa: E402
-from double_fixtures import double, double_server  # noqa: E402,F401
+from double_fixtures import blobserver, double, double_server  # noqa: E402,F401
 from fault_proxy import FaultProxy  # noqa: E402
 
 

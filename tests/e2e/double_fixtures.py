@@ -1,4 +1,5 @@
 """Fixtures of the test double of the Blob service."""
+import pathlib
 import uuid
 
 import pytest
@@ -6,11 +7,21 @@ import pytest
 from blob_double import BlobDouble
 
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
 @pytest.fixture(scope="session")
-def double_server(programs):
-    program = programs.parent / "tests/blobserver"
-    assert program.exists(), f"{program} is missing: scripts/build dev"
-    server = BlobDouble(program, accounts=("actdouble", "actsecond"))
+def blobserver(programs):
+    """The double's program: that of the build under test, or of build/dev where that has no tests."""
+    for folder in (programs.parent, ROOT / "build/dev"):
+        if (folder / "tests/blobserver").exists():
+            return folder / "tests/blobserver"
+    raise AssertionError("tests/blobserver is in no build folder: scripts/build dev")
+
+
+@pytest.fixture(scope="session")
+def double_server(blobserver):
+    server = BlobDouble(blobserver, accounts=("actdouble", "actsecond"))
     yield server
     server.stop()
 

@@ -1,0 +1,227 @@
+/* What the machine can do at most, to hold the figures of transfer tools against:
+ *
+ *     bounds memcpy                                 GB/s of copying memory
+ *     bounds loopback                               GB/s of sendfile to recv over the loopback address
+ *     bounds requests PORT TARGET CONNECTIONS       GET requests a second on so many kept connections
+ *
+ * Each prints one number. A figure is the best of some tries, because it is a bound. */
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TRIES = 5, MEMORY = 256 << 20, FILE_SIZE = 8 << 20, BUFFER = 1 << 20, MAX_CONNECTIONS = 1000 };
+#define LOOPBACK_BYTES   (UINT64_C(2) << 30)
+#define REQUESTS_SECONDS 1.0
+
+static double seconds(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void *need(void *memory)
+{
+    if (!memory) {
+        fputs("bounds: out of memory\n", stderr);
+        exit(1);
+    }
+    return memory;
+}
+
+static void check(int fine, const char *what)
+{
+    if (fine)
+        return;
+    perror(what);
+    exit(1);
+}
+
+static double measure_memcpy(void)
+{
+    char *from = need(malloc(MEMORY)), *to = need(malloc(MEMORY));
+
+    memset(from, 1, MEMORY);
+    memset(to, 2, MEMORY);
+    double started = seconds();
+    memcpy(to, from, MEMORY);
+    __asm__ volatile("" : : "r"(to) : "memory"); /* the copy is not left out */
+    double took = seconds() - started;
+    free(from);
+    free(to);
+    return MEMORY / took / 1e9;
+}
+
+static void *send_all(void *arg)
+{
+    int fd = *(int *)arg, file = memfd_create("bounds", MFD_CLOEXEC);
+    char *bytes = need(calloc(1, FILE_SIZE));
+
+    check(file >= 0 && write(file, bytes, FILE_SIZE) == FILE_SIZE, "bounds: memfd");
+    for (uint64_t sent = 0; sent < LOOPBACK_BYTES;) {
+        off_t offset = (off_t)(sent % FILE_SIZE);
+        ssize_t n = sendfile(fd, file, &offset, (size_t)(FILE_SIZE - offset));
+        check(n > 0, "bounds: sendfile");
+        sent += (uint64_t)n;
+    }
+    close(file);
+    free(bytes);
+    return NULL;
+}
+
+static int open_socket(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    check(fd >= 0, "bounds: socket");
+    return fd;
+}
+
+static struct sockaddr_in loopback(int port)
+{
+    return (struct sockaddr_in){
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+}
+
+static int connect_to(int port)
+{
+    struct sockaddr_in address = loopback(port);
+    int fd = open_socket();
+
+    check(!connect(fd, (struct sockaddr *)&address, sizeof(address)), "bounds: connect");
+    return fd;
+}
+
+static double measure_loopback(void)
+{
+    struct sockaddr_in address = loopback(0);
+    socklen_t n = sizeof(address);
+    int listener = open_socket();
+    char *buffer = need(malloc(BUFFER));
+    pthread_t thread;
+
+    check(!bind(listener, (struct sockaddr *)&address, n) && !listen(listener, 1) &&
+              !getsockname(listener, (struct sockaddr *)&address, &n),
+          "bounds: listen");
+    int to = connect_to(ntohs(address.sin_port)), from = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    check(from >= 0, "bounds: accept");
+    double started = seconds();
+    check(!pthread_create(&thread, NULL, send_all, &from), "bounds: thread");
+    for (uint64_t got = 0; got < LOOPBACK_BYTES;) {
+        ssize_t more = recv(to, buffer, BUFFER, 0);
+        check(more > 0, "bounds: recv");
+        got += (uint64_t)more;
+    }
+    double took = seconds() - started;
+    pthread_join(thread, NULL);
+    close(to);
+    close(from);
+    close(listener);
+    free(buffer);
+    return (double)LOOPBACK_BYTES / took / 1e9;
+}
+
+/* Length of the complete answer at the start of the buffer, 0 when more must come. */
+static size_t answer_length(const char *buffer, size_t n)
+{
+    const char *end = memmem(buffer, n, "\r\n\r\n", 4), *length = memmem(buffer, n, "Content-Length: ", 16);
+
+    if (!end || !length)
+        return 0;
+    size_t all = (size_t)(end - buffer) + 4 + strtoul(length + 16, NULL, 10);
+    return n >= all ? all : 0;
+}
+
+struct client {
+    int fd;
+    size_t n;
+    char buffer[64 << 10];
+};
+
+static void ask(const struct client *c, const char *request, size_t n)
+{
+    check(send(c->fd, request, n, MSG_NOSIGNAL) == (ssize_t)n, "bounds: send");
+}
+
+/* Reads what there is; returns whether the answer is complete. */
+static int hear(struct client *c)
+{
+    ssize_t n = recv(c->fd, c->buffer + c->n, sizeof(c->buffer) - 1 - c->n, 0);
+
+    check(n > 0, "bounds: recv");
+    c->n += (size_t)n;
+    c->buffer[c->n] = '\0';
+    if (!answer_length(c->buffer, c->n))
+        return 0;
+    if (strncmp(c->buffer, "HTTP/1.1 200", 12) != 0) {
+        fprintf(stderr, "bounds: %.12s\n", c->buffer);
+        exit(1);
+    }
+    c->n = 0;
+    return 1;
+}
+
+static double measure_requests(int port, const char *target, int connections)
+{
+    static struct client clients[MAX_CONNECTIONS];
+    static char request[4096];
+    struct epoll_event events[64];
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    int n = snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", target);
+    uint64_t done = 0;
+
+    check(epoll >= 0 && n < (int)sizeof(request) && connections <= MAX_CONNECTIONS, "bounds: requests");
+    double started = seconds();
+    for (int i = 0; i < connections; i++) {
+        clients[i].fd = connect_to(port);
+        clients[i].n = 0;
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = &clients[i]};
+        check(!epoll_ctl(epoll, EPOLL_CTL_ADD, clients[i].fd, &event), "bounds: epoll");
+        ask(&clients[i], request, (size_t)n);
+    }
+    while (seconds() - started < REQUESTS_SECONDS) {
+        int ready = epoll_wait(epoll, events, 64, -1);
+        for (int i = 0; i < ready; i++)
+            if (hear(events[i].data.ptr)) {
+                done++;
+                ask(events[i].data.ptr, request, (size_t)n);
+            }
+    }
+    double took = seconds() - started;
+    for (int i = 0; i < connections; i++)
+        close(clients[i].fd);
+    close(epoll);
+    return (double)done / took;
+}
+
+int main(int argc, char **argv)
+{
+    double best = 0;
+
+    for (int i = 0; i < TRIES; i++) {
+        double now = 0;
+        if (argc == 2 && !strcmp(argv[1], "memcpy"))
+            now = measure_memcpy();
+        else if (argc == 2 && !strcmp(argv[1], "loopback"))
+            now = measure_loopback();
+        else if (argc == 5 && !strcmp(argv[1], "requests"))
+            now = measure_requests(atoi(argv[2]), argv[3], atoi(argv[4]));
+        best = now > best ? now : best;
+    }
+    if (best == 0) {
+        fputs("usage: bounds memcpy | loopback | requests PORT TARGET CONNECTIONS\n", stderr);
+        return 2;
+    }
+    printf("%.3f\n", best);
+    return 0;
+}
