@@ -203,6 +203,7 @@ void cli_warn_idle_patterns(const struct cli *cli);
 /* Adds the report of one path to that of all of them, and releases it. */
 void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part);
 
+int cmd_cat(struct cli *cli, struct act_error *err);
 int cmd_du(struct cli *cli, struct act_error *err);
 int cmd_abort(struct cli *cli, struct act_error *err);
 int cmd_complete(struct cli *cli, struct act_error *err);

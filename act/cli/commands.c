@@ -230,6 +230,21 @@ const struct cli_command cli_commands[] = {
      .max_words = ANY,
      .complete = CLI_PATHS,
      .run = cmd_du},
+    {.name = "cat",
+     .synopsis = "PATH...",
+     .summary = "print files of the cluster's store",
+     .examples = "a cat output/result.json | jq .accuracy\n"
+                 "a cat --last 10k output/log.txt  the end of a log\n"
+                 "a cat --first 1M data/big.csv | head\n",
+     .details =
+         "A whole file is verified at its end: when it does not have the checksum that the store knows, the\n"
+         "exit status is 1 and what was printed is not to be trusted. A log that grows is printed as long as\n"
+         "it is at the start.",
+     .options = "first last memory transfers bwlimit",
+     .min_words = 1,
+     .max_words = ANY,
+     .complete = CLI_PATHS,
+     .run = cmd_cat},
     {.name = "url",
      .synopsis = "[--expires TIME] PATH...",
      .summary = "a URL that reads a file of the store without further credentials",

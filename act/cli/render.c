@@ -81,9 +81,8 @@ int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *
     } else {
         fwrite(data, 1, len, stdout);
     }
-    if (fflush(stdout) != 0)
-        return act_error_errno(err, errno, "cannot write the output");
-    return 0;
+    fflush(stdout);
+    return cli_check_stdout(err);
 }
 
 int cli_print_json(json_t *value, struct act_error *err)
@@ -312,7 +311,7 @@ int cli_check_stdout(struct act_error *err)
         return 0;
     if (errno == EPIPE) {
         signal(SIGPIPE, SIG_DFL);
-        raise(SIGPIPE);
+        kill(getpid(), SIGPIPE); /* workers are deaf to signals */
     }
     return act_error_errno(err, errno, "cannot write the output");
 }

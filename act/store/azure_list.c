@@ -174,6 +174,8 @@ static int take_property(struct azure_list *list, const char *name, const char *
         list->has_size = true;
     } else if (strcmp(name, "Etag") == 0) {
         azure_take_etag(&list->entry, text);
+    } else if (strcmp(name, "BlobType") == 0) {
+        list->entry.grows = strcmp(text, "AppendBlob") == 0;
     } else if (strcmp(name, "Content-MD5") == 0) {
         azure_take_md5(&list->entry, text);
     } else if (strcmp(name, "Last-Modified") == 0 &&

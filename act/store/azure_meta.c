@@ -113,6 +113,7 @@ void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int 
     for (size_t i = 0; i < headers->n; i++)
         if (strncasecmp(headers->v[i].name, META, strlen(META)) == 0)
             azure_take_metadata(entry, headers->v[i].name + strlen(META), headers->v[i].value);
+    entry->grows = act_streq(http_header_get(headers, "x-ms-blob-type"), "AppendBlob");
     azure_take_key(entry, name);
     azure_take_etag(entry, etag);
     /* of a range, Content-MD5 would be that of the range */

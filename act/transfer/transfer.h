@@ -159,9 +159,17 @@ int transfer_list(struct engine *engine, const struct transfer_path *what, enum 
                               struct act_error *err),
                   void *arg, struct act_error *err) ACT_NODISCARD;
 
-/* Reads a file from start to end and gives the bytes to write, in order; verified against the checksum that the store
- * has, which can only be said at the end. memory as in the options. A negative result of write stops and is returned. */
-int transfer_read(struct engine *engine, const struct transfer_path *what, uint64_t memory,
+struct transfer_range {
+    uint64_t first; /* only so many bytes from the start; 0: all */
+    uint64_t last;  /* of these only so many at their end; 0: all */
+};
+
+/* Reads a file and gives the bytes to write, in order, on a worker, one call at a time. A whole file is verified
+ * against the checksum that the store has, which can only be said at the end: -ACT_FAIL then, and what was written is
+ * not to be trusted. An append blob is read as long as it is at the start, while it may grow. range: NULL for
+ * everything. memory as in the options. A negative result of write stops and is returned. */
+int transfer_read(struct engine *engine, const struct transfer_path *what, const struct transfer_range *range,
+                  uint64_t memory,
                   int (*write)(void *arg, const void *data, size_t len, struct act_error *err), void *arg,
                   struct act_error *err) ACT_NODISCARD;
 

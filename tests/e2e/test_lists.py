@@ -1,5 +1,6 @@
 """Listing, measuring, removing and reading what a store has."""
 import json
+import random
 import re
 import signal
 import subprocess
@@ -158,3 +159,75 @@ def test_rm_of_several_paths(act, voc):
     result = act.run("rm", "-y", "data/voc/z", "data/none", "data/voc2012", status=8)
     assert "removed 2 objects" in result.err and "data/none" in result.err
     assert set(voc.keys()) == {"data/voc/a.txt", "data/voc/deep/b.txt", "data/voc/deep/er/c", "data/voc/deep-not/d"}
+
+
+# ---- cat
+
+
+def test_cat(act, stored):
+    data = random.Random(1).randbytes(20_000_000)
+    stored.put("data/big", data)
+    stored.put("data/small", b"one\n")
+    stored.put("data/empty", b"")
+    assert act.run("cat", "data/small", "data/empty", "data/small").raw_out == b"one\none\n"
+    assert act.run("cat", "data/big").raw_out == data
+    assert act.run("cat", "--memory", "1M", "data/big").raw_out == data
+    assert act.run("cat", "--first", "1000", "data/big").raw_out == data[:1000]
+    assert act.run("cat", "--last", "9M", "data/big").raw_out == data[-(9 << 20):]
+    assert act.run("cat", "--last", "1k", "data/small").raw_out == b"one\n"
+    act.fail("cat", "data/none", status=3, match="data/none")
+    act.fail("cat", "data", status=2, match="folder")
+    act.fail("cat", "--first", "1", "--last", "1", "data/small", status=2)
+
+
+def test_cat_to_a_reader_that_goes_away(act, stored):
+    stored.put("data/big", b"x" * 20_000_000)
+    process = act.start("cat", "data/big")
+    assert process.stdout.read(10) == b"x" * 10
+    process.stdout.close()
+    assert process.wait(60) == -signal.SIGPIPE
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def test_cat_notices_damage(act, azure, proxy):
+    azure.put("data/x", b"what was stored")
+    proxy.add(fault_proxy.change_body(lambda body: b"W" + body[1:], method="GET", path="data/x"))
+    result = act.run("cat", "data/x", status=1)
+    assert result.out == "What was stored" and "do not trust it" in result.err
+
+
+def test_cat_of_a_log_that_grows(act, azure, proxy):
+    blob = f"{azure.container}/files/data/log"
+
+    def append(data):
+        azure.service.request("PUT", blob, {"comp": "appendblock"}, body=data)
+
+    def grow(exchange):
+        append(b"later\n")
+        exchange.reply(*exchange.forward())
+
+    azure.service.request("PUT", blob, headers={"x-ms-blob-type": "AppendBlob"})
+    append(b"first\n")
+    proxy.add(fault_proxy.Rule(grow, method="GET", path="data/log"))
+    assert act.run("cat", "data/log").out == "first\n"
+    assert act.run("cat", "data/log").out == "first\nlater\n"
+
+    def replace(exchange):
+        azure.put("data/log", b"")
+        exchange.reply(*exchange.forward())
+
+    proxy.add(fault_proxy.Rule(replace, method="GET", path="data/log"))
+    assert "log" in act.run("cat", "data/log", status=5).err
+
+
+def test_cat_of_a_file_that_changes(act, azure, proxy):
+    azure.put("data/x", b"1" * 9_000_000)
+
+    def replace(exchange):
+        azure.put("data/x", b"2" * 9_000_000)
+        exchange.reply(*exchange.forward())
+
+    proxy.add(fault_proxy.Rule(replace, method="GET", path="data/x"))
+    result = act.run("cat", "data/x", status=5)
+    assert "change" in result.err and b"2" not in result.raw_out

@@ -1,0 +1,256 @@
+/* read.c - the bytes of one file, in order.
+ *
+ * Parts are fetched side by side into a ring of buffers and written by a worker, one after the other:
+ *
+ *   written ─► being written ─► arrived ─► under way ... started
+ *
+ * The CRC of the whole follows from those of its parts; MD5 is computed by the worker that writes.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/crc64.h"
+#include "transfer/transfer_internal.h"
+
+struct reading;
+
+struct slot {
+    struct reading *reading;
+    struct store_call call;
+    struct store_sums sums;
+    char *buffer;
+    uint64_t offset;
+    size_t len;
+    bool arrived;
+};
+
+struct reading {
+    struct engine *engine;
+    struct store *store;
+    const char *key;
+    struct store_entry entry;
+    bool whole; /* from start to end, so that the checksum of the object says something */
+    uint64_t begin, end, part_size;
+    uint64_t n_parts, started, written;
+    size_t n_slots;
+    struct slot *slots; /* part i is in slot i % n_slots */
+    int under_way;
+    bool writing;
+    int (*write)(void *arg, const void *data, size_t len, struct act_error *err);
+    void *arg;
+    uint64_t crc64;
+    struct act_md5 md5;
+    int rc;
+    struct act_error *err;
+};
+
+static void go_on(struct reading *r);
+
+static void fail(struct reading *r, const struct act_error *error)
+{
+    if (r->rc == 0) {
+        *r->err = *error;
+        r->rc = -(int)error->code;
+    }
+}
+
+/* ---- parts */
+
+static bool needs_md5(const struct reading *r)
+{
+    return r->whole && !r->entry.has_crc64 && r->entry.md5[0];
+}
+
+/* On a worker; nothing else touches the reading's md5 and rc meanwhile but the loop after a failure of its own. */
+static void write_work(void *arg)
+{
+    struct slot *s = arg;
+    struct reading *r = s->reading;
+    struct act_error error;
+
+    if (needs_md5(r))
+        act_md5_add(&r->md5, s->buffer, s->len);
+    s->call.rc = r->write(r->arg, s->buffer, s->len, &error);
+    if (s->call.rc < 0)
+        s->call.error = error;
+}
+
+static void write_done(void *arg)
+{
+    struct slot *s = arg;
+    struct reading *r = s->reading;
+
+    r->writing = false;
+    r->written++;
+    r->crc64 = act_crc64_combine(r->crc64, s->sums.crc64, s->len);
+    if (s->call.rc < 0)
+        fail(r, &s->call.error);
+    s->arrived = false;
+    store_call_release(&s->call);
+    go_on(r);
+}
+
+static void part_done(struct store_call *call)
+{
+    struct slot *s = call->arg;
+    struct reading *r = s->reading;
+    struct act_error error;
+
+    r->under_way--;
+    if (call->rc < 0) {
+        fail(r, &call->error);
+    } else if (call->got != s->len) {
+        act_error_set(&error, ACT_TEMPORARY,
+                      "'%s' changed while it was read: %zu of %zu bytes at offset %" PRIu64, r->key,
+                      call->got, s->len, s->offset);
+        fail(r, &error);
+    }
+    s->arrived = true;
+    go_on(r);
+}
+
+static void start_part(struct reading *r)
+{
+    struct slot *s = &r->slots[r->started % r->n_slots];
+    uint64_t offset = r->begin + r->started * r->part_size, rest = r->end - offset;
+
+    store_call_release(&s->call);
+    s->reading = r;
+    s->offset = offset;
+    s->len = rest < r->part_size ? rest : r->part_size;
+    s->sums = (struct store_sums){0};
+    if (!s->buffer)
+        s->buffer = act_alloc(s->len);
+    s->call = (struct store_call){.op = STORE_GET,
+                                  .key = r->key,
+                                  .offset = offset,
+                                  .sink = s->buffer,
+                                  .sink_cap = s->len,
+                                  .sums = &s->sums,
+                                  .done = part_done,
+                                  .arg = s};
+    /* what is there of an append blob stays, whatever comes behind it: its ETag says nothing */
+    if (r->entry.etag[0] && !r->entry.grows)
+        s->call.if_match = r->entry.etag;
+    r->started++;
+    r->under_way++;
+    store_start(r->store, &s->call);
+}
+
+static void go_on(struct reading *r)
+{
+    struct slot *next = &r->slots[r->written % r->n_slots];
+
+    while (r->rc == 0 && r->started < r->n_parts && r->started < r->written + r->n_slots &&
+           r->under_way < store_window(r->store))
+        start_part(r);
+    if (r->rc < 0 || r->writing || !next->arrived)
+        return;
+    r->writing = true;
+    engine_work(r->engine, write_work, write_done, next);
+}
+
+/* ---- the whole */
+
+static int find(struct reading *r)
+{
+    struct store_call head = {.op = STORE_HEAD, .key = r->key};
+    int rc = store_do(r->store, &head, r->err);
+
+    if (rc == 0) {
+        r->entry = head.entry;
+        head.entry = (struct store_entry){.mode = -1};
+    }
+    store_call_release(&head);
+    return rc;
+}
+
+static void set_range(struct reading *r, const struct transfer_range *range)
+{
+    uint64_t size = r->entry.size;
+
+    r->end = range && range->first && range->first < size ? range->first : size;
+    r->begin = range && range->last && range->last < r->end ? r->end - range->last : 0;
+    r->whole = r->begin == 0 && r->end == size;
+}
+
+static void read_parts(struct reading *r, uint64_t memory)
+{
+    uint64_t total = r->end - r->begin;
+
+    memory = memory ? memory : TRANSFER_MEMORY;
+    r->part_size = memory < TRANSFER_PART_SIZE ? memory : TRANSFER_PART_SIZE;
+    r->n_parts = total / r->part_size + (total % r->part_size > 0);
+    r->n_slots = memory / r->part_size;
+    r->n_slots = r->n_parts < r->n_slots ? r->n_parts : r->n_slots;
+    if (r->n_parts == 0)
+        return;
+    r->slots = act_calloc(r->n_slots, sizeof(*r->slots));
+    go_on(r);
+    engine_run(r->engine, NULL);
+    for (size_t i = 0; i < r->n_slots; i++) {
+        store_call_release(&r->slots[i].call);
+        free(r->slots[i].buffer);
+    }
+    free(r->slots);
+}
+
+/* Whether what was written is what the store knows of the whole. */
+static int check_sum(struct reading *r)
+{
+    char md5[ACT_MD5_BASE64];
+
+    if (r->whole && r->entry.has_crc64 && r->crc64 != r->entry.crc64)
+        return act_error_set(r->err, ACT_FAIL,
+                             "what was read of '%s' is damaged, do not trust it: its CRC64 is %016" PRIx64
+                             ", %s says %016" PRIx64,
+                             r->key, r->crc64, store_name(r->store), r->entry.crc64);
+    if (!needs_md5(r))
+        return 0;
+    act_md5_done(&r->md5, md5);
+    if (strcmp(md5, r->entry.md5) == 0)
+        return 0;
+    return act_error_set(r->err, ACT_FAIL,
+                         "what was read of '%s' is damaged, do not trust it: its MD5 is %s, %s says %s",
+                         r->key, md5, store_name(r->store), r->entry.md5);
+}
+
+/* An append blob was read without its ETag: it must still be one, and not have become shorter. */
+static int check_grown(struct reading *r)
+{
+    struct store_call head = {.op = STORE_HEAD, .key = r->key};
+
+    if (!r->entry.grows)
+        return 0;
+    int rc = store_do(r->store, &head, r->err);
+    if (rc == 0 && (!head.entry.grows || head.entry.size < r->entry.size))
+        rc = act_error_set(r->err, ACT_TEMPORARY,
+                           "'%s' was replaced while it was read: do not trust what came; read it again",
+                           r->key);
+    store_call_release(&head);
+    return rc;
+}
+
+int transfer_read(struct engine *engine, const struct transfer_path *what, const struct transfer_range *range,
+                  uint64_t memory,
+                  int (*write)(void *arg, const void *data, size_t len, struct act_error *err), void *arg,
+                  struct act_error *err)
+{
+    struct reading r = {
+        .engine = engine, .store = what->store, .key = what->path, .write = write, .arg = arg, .err = err};
+
+    act_md5_init(&r.md5);
+    r.rc = find(&r);
+    if (r.rc == 0) {
+        set_range(&r, range);
+        read_parts(&r, memory);
+    }
+    if (r.rc == 0 && r.written < r.n_parts)
+        r.rc = act_error_set(err, ACT_FAIL, "reading '%s' came to a halt before its end", r.key);
+    if (r.rc == 0)
+        r.rc = check_sum(&r);
+    if (r.rc == 0)
+        r.rc = check_grown(&r);
+    store_entry_release(&r.entry);
+    return r.rc;
+}
