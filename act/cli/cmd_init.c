@@ -71,7 +71,7 @@ int cmd_init(struct cli *cli, struct act_error *err)
         puts(io.package.sha256);
         mention_special_files(&io.list);
         act_note("%zu entr%s, %s; %s", io.list.n, io.list.n == 1 ? "y" : "ies", size,
-                 io.uploaded    ? "uploaded"
+                 io.sent_bytes  ? "uploaded"
                  : io.published ? "the store had it already"
                                 : "nothing changed, nothing uploaded");
     }

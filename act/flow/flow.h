@@ -35,11 +35,16 @@ void flow_close(struct flow *flow);
 /* ---- init */
 
 struct flow_init {
-    bool dry_run;
+    bool dry_run; /* only list, package as by package_forecast(), and is_stored */
+    /* Called on the loop about five times a second; may be NULL. */
+    void (*packing)(void *arg, const struct transfer_progress *now);
+    void (*uploading)(void *arg, const struct transfer_progress *now);
+    void *arg;
     struct package_list list;       /* what goes in and what stays out */
-    struct package_summary package; /* empty sha256 with dry_run */
-    bool uploaded;                  /* the store did not have it */
+    struct package_summary package; /* with dry_run the sha256 is empty unless nothing changed */
+    uint64_t sent_bytes;            /* of the package; 0: the store had it */
     bool published;                 /* code_path was replaced */
+    enum { FLOW_UNKNOWN, FLOW_YES, FLOW_NO } is_stored; /* with dry_run */
 };
 /* Packs the project and stores it as "<code_path without .zip>/<sha256>.zip" and as code_path. */
 int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err) ACT_NODISCARD;

@@ -38,6 +38,20 @@ char *flow_pointer_key(const struct flow *flow);
 char *flow_packages_dir(void);
 char *flow_package_cache(const char *sha256);
 
+/* Whether the file is there and has the hash. */
+bool flow_file_is(const char *path, const char *sha256);
+
+/* The object at key, if there is one: 1 with its ETag and size, 0, or an error. */
+int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
+                struct act_error *err) ACT_NODISCARD;
+
+/* Whether a package is large enough for flow_upload_blocks(), and the store can do it. */
+bool flow_has_blocks(const struct store *store, const struct package_summary *package);
+/* Stores the package in the cache as flow_package_key() and, where that makes use of blocks of the package that is
+ * there, as code_path before: *out_etag is its ETag then, else empty. */
+int flow_upload_blocks(struct flow *flow, struct store *store, struct flow_init *io,
+                       char out_etag[STORE_ETAG], struct act_error *err) ACT_NODISCARD;
+
 /* Fills io->spec from the configuration and what the platform offers, and pins the package. */
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
                       struct flow_package *package, struct act_error *err) ACT_NODISCARD;

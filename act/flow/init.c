@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/dirs.h"
-#include "base/file.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
@@ -56,6 +56,15 @@ char *flow_package_cache(const char *sha256)
     return act_sprintf("%s/%s.zip", dir, sha256);
 }
 
+/* What an init works on. */
+struct work {
+    struct flow *flow;
+    struct flow_init *io;
+    struct package_options options;
+    struct store *store;
+    char code_etag[STORE_ETAG]; /* of code_path, where the package was committed; "": it was not */
+};
+
 void flow_init_release(struct flow_init *io)
 {
     package_list_release(&io->list);
@@ -92,21 +101,35 @@ static char *index_path(const struct flow *flow, const char *packages)
     return act_sprintf("%s/index-%.16s", packages, hex);
 }
 
-/* Writes the package into the cache, under its own name. */
-static int build(struct flow *flow, const struct package_options *options, struct flow_init *io,
-                 struct act_error *err)
+static void show_packing(void *arg, const struct package_progress *now)
 {
-    ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = index_path(flow, packages);
+    struct flow_init *io = arg;
 
-    flow_http(flow);
-    return package_write(options, &io->list,
-                         &(struct package_output){.engine = flow->engine, .folder = packages, .index = index},
-                         &io->package, err);
+    io->packing(io->arg, &(struct transfer_progress){.found_objects = now->entries,
+                                                     .found_bytes = now->bytes,
+                                                     .listing_done = true,
+                                                     .done_objects = now->done_entries,
+                                                     .done_bytes = now->done_bytes});
 }
 
-static int exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
-                  struct act_error *err)
+/* Writes the package into the cache, under its own name. */
+static int build(struct work *w, struct act_error *err)
+{
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    ACT_AUTOFREE char *index = index_path(w->flow, packages);
+
+    flow_http(w->flow);
+    return package_write(&w->options, &w->io->list,
+                         &(struct package_output){.engine = w->flow->engine,
+                                                  .folder = packages,
+                                                  .index = index,
+                                                  .progress = w->io->packing ? show_packing : NULL,
+                                                  .arg = w->io},
+                         &w->io->package, err);
+}
+
+int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
+                struct act_error *err)
 {
     struct store_call head = {.op = STORE_HEAD, .key = key};
     int rc = store_do(store, &head, err);
@@ -117,83 +140,124 @@ static int exists(struct store *store, const char *key, char etag[STORE_ETAG], u
     return rc == 0 ? 1 : rc == -ACT_NOT_FOUND && strcmp(err->service_code, "ContainerNotFound") != 0 ? 0 : rc;
 }
 
-/* The package itself, once. */
-static int store_package(struct flow *flow, struct store *store, struct flow_init *io, struct act_error *err)
+/* 1: the store has the package under its own name; 0: it has not. */
+static int is_stored(const struct work *w, struct act_error *err)
 {
-    ACT_AUTOFREE char *key = flow_package_key(flow, io->package.sha256);
-    ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *name = act_sprintf("%s.zip", io->package.sha256);
-    struct transfer_report report = {0};
-    struct store *cache;
+    ACT_AUTOFREE char *key = flow_package_key(w->flow, w->io->package.sha256);
     char etag[STORE_ETAG];
     uint64_t size;
-    int rc = exists(store, key, etag, &size, err);
+    int rc = flow_exists(w->store, key, etag, &size, err);
 
-    if (rc < 0 || (rc == 1 && size == io->package.bytes))
-        return rc < 0 ? rc : 0;
-    rc = store_folder_open(flow_http(flow), packages, false, &cache, err);
+    return rc == 1 ? size == w->io->package.bytes : rc;
+}
+
+/* A package of an earlier init is looked into before it is sent. What is damaged is made anew. */
+static int verify(struct work *w, struct act_error *err)
+{
+    ACT_AUTOFREE char *file = flow_package_cache(w->io->package.sha256);
+
+    if (!w->io->package.unchanged || flow_file_is(file, w->io->package.sha256))
+        return 0;
+    unlink(file);
+    package_summary_release(&w->io->package);
+    return build(w, err);
+}
+
+/* As any file. */
+static int upload_whole(struct work *w, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = flow_package_key(w->flow, w->io->package.sha256);
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    ACT_AUTOFREE char *name = act_sprintf("%s.zip", w->io->package.sha256);
+    struct transfer_options options = {.progress = w->io->uploading, .arg = w->io->arg};
+    struct transfer_report report = {0};
+    struct store *cache;
+    int rc = store_folder_open(flow_http(w->flow), packages, false, &cache, err);
+
     if (rc < 0)
         return rc;
     struct transfer_path from = {.store = cache, .path = name};
-    rc = transfer_copy(flow->engine, &from, store, key, &(struct transfer_options){0}, &report, err);
+    rc = transfer_copy(w->flow->engine, &from, w->store, key, &options, &report, err);
+    w->io->sent_bytes = report.total.done_bytes;
     transfer_report_release(&report);
     store_free(cache);
-    io->uploaded = rc == 0;
     return rc;
 }
 
-static int write_pointer(struct flow *flow, struct store *store, const struct flow_init *io, const char *etag,
-                         struct act_error *err)
+/* The package itself, once. */
+static int store_package(struct work *w, struct act_error *err)
 {
-    ACT_AUTOFREE char *key = flow_pointer_key(flow);
+    int rc = is_stored(w, err);
+
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = verify(w, err);
+    if (rc < 0)
+        return rc;
+    return flow_has_blocks(w->store, &w->io->package)
+               ? flow_upload_blocks(w->flow, w->store, w->io, w->code_etag, err)
+               : upload_whole(w, err);
+}
+
+static int write_pointer(const struct work *w, const char *etag, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = flow_pointer_key(w->flow);
     CODEC_AUTOJSON json_t *pointer =
-        json_pack("{s:i,s:s,s:I,s:s}", "version", 1, "sha256", io->package.sha256, "bytes",
-                  (json_int_t)io->package.bytes, "code_path_etag", etag);
+        json_pack("{s:i,s:s,s:I,s:s}", "version", 1, "sha256", w->io->package.sha256, "bytes",
+                  (json_int_t)w->io->package.bytes, "code_path_etag", etag);
     ACT_AUTOFREE char *text = codec_json_line(pointer);
 
-    return flow_put_text(store, key, text, err);
+    w->io->published = true;
+    return flow_put_text(w->store, key, text, err);
 }
 
 /* Whether code_path already is this package. */
-static int is_published(struct flow *flow, struct store *store, const struct flow_init *io,
-                        struct act_error *err)
+static int is_published(const struct work *w, struct act_error *err)
 {
-    ACT_AUTOFREE char *key = flow_pointer_key(flow);
+    ACT_AUTOFREE char *key = flow_pointer_key(w->flow);
     ACT_AUTOFREE char *text = NULL;
     char etag[STORE_ETAG];
     uint64_t size;
-    int rc = flow_get_text(store, key, &text, err);
+    int rc = flow_get_text(w->store, key, &text, err);
 
     if (rc < 0)
         return rc == -ACT_NOT_FOUND ? 0 : rc;
     CODEC_AUTOJSON json_t *pointer = NULL;
     if (codec_json_parse(text, strlen(text), key, &pointer, err) < 0 ||
-        strcmp(codec_json_str(pointer, "sha256", ""), io->package.sha256) != 0)
+        strcmp(codec_json_str(pointer, "sha256", ""), w->io->package.sha256) != 0)
         return 0;
-    rc = exists(store, flow->config.code.path, etag, &size, err);
+    rc = flow_exists(w->store, w->flow->config.code.path, etag, &size, err);
     return rc < 0 ? rc : rc == 1 && strcmp(etag, codec_json_str(pointer, "code_path_etag", "")) == 0;
 }
 
-static int publish(struct flow *flow, struct store *store, struct flow_init *io, struct act_error *err)
+static int publish(struct work *w, struct act_error *err)
 {
-    ACT_AUTOFREE char *key = flow_package_key(flow, io->package.sha256);
-    int rc = is_published(flow, store, io, err);
+    ACT_AUTOFREE char *key = flow_package_key(w->flow, w->io->package.sha256);
 
+    if (w->code_etag[0])
+        return write_pointer(w, w->code_etag, err);
+    int rc = is_published(w, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    struct store_call copy = {.op = STORE_COPY, .source = key, .key = flow->config.code.path};
-    rc = store_do(store, &copy, err);
+    struct store_call copy = {.op = STORE_COPY, .source = key, .key = w->flow->config.code.path};
+    rc = store_do(w->store, &copy, err);
     if (rc == 0)
-        rc = write_pointer(flow, store, io, copy.entry.etag, err);
+        rc = write_pointer(w, copy.entry.etag, err);
     store_call_release(&copy);
-    io->published = rc == 0;
     return rc;
+}
+
+/* How long a file of the cache is kept that nobody uses, or that was never finished. */
+static int64_t kept_s(const char *name)
+{
+    enum { DAY_S = 24 * 3600, MONTH_S = 30 * DAY_S };
+
+    return act_starts_with(name, "foreign-") || act_starts_with(name, ".act-part") ? DAY_S : MONTH_S;
 }
 
 /* The cache keeps what was used lately. Runs have their own name for their package, so none loses it. */
 static void prune_cache(void)
 {
-    enum { KEPT_S = 30 * 24 * 3600 };
     ACT_AUTOFREE char *packages = flow_packages_dir();
     DIR *d = opendir(packages);
     struct stat st;
@@ -201,41 +265,62 @@ static void prune_cache(void)
     package_sweep(packages);
     for (struct dirent *e; d && (e = readdir(d));)
         if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-            st.st_mtime < act_now_unix_s() - KEPT_S)
+            st.st_mtime < act_now_unix_s() - kept_s(e->d_name))
             unlinkat(dirfd(d), e->d_name, 0);
     if (d)
         closedir(d);
 }
 
-static int upload_package(struct flow *flow, struct flow_init *io, struct act_error *err)
+static int upload(struct work *w, struct act_error *err)
 {
-    struct store *store = NULL;
-    int rc = flow_store(flow, &flow->config.code, &store, err);
+    int rc = flow_store(w->flow, &w->flow->config.code, &w->store, err);
 
     if (rc == 0)
-        rc = store_package(flow, store, io, err);
+        rc = store_package(w, err);
     if (rc == 0)
-        rc = publish(flow, store, io, err);
-    store_free(store);
-    return rc < 0 ? act_error_prefix(err, "cannot upload the package to '%s'", flow->config.code.path) : 0;
+        rc = publish(w, err);
+    store_free(w->store);
+    return rc < 0 ? act_error_prefix(err, "cannot upload the package to '%s'", w->flow->config.code.path) : 0;
+}
+
+/* What an init would do, and whether it would find its work done. A store that cannot be asked is no failure. */
+static int forecast(struct work *w)
+{
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    ACT_AUTOFREE char *index = index_path(w->flow, packages);
+    struct act_error err = {0};
+
+    package_forecast(&w->io->list, packages, index, &w->io->package);
+    if (!w->io->package.unchanged)
+        return 0;
+    int rc = flow_store(w->flow, &w->flow->config.code, &w->store, &err);
+    if (rc == 0)
+        rc = is_stored(w, &err);
+    store_free(w->store);
+    if (rc < 0)
+        act_warn("cannot ask the store for the package: %s", err.text);
+    else
+        w->io->is_stored = rc ? FLOW_YES : FLOW_NO;
+    return 0;
 }
 
 int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
 {
     struct act_strv out = {0};
-    int rc;
+    struct work w = {.flow = flow, .io = io};
 
     kept_out(&flow->config, &out);
-    struct package_options options = {
+    w.options = (struct package_options){
         .root = flow->config.project_root, .zip_options = &flow->config.zip_options, .kept_out = &out};
-    rc = package_scan(&options, &io->list, err);
-    if (rc == 0 && !io->dry_run)
-        rc = build(flow, &options, io, err);
-    act_strv_release(&out);
+    int rc = package_scan(&w.options, &io->list, err);
+    if (rc == 0)
+        rc = io->dry_run ? forecast(&w) : build(&w, err);
     if (rc < 0)
-        return act_error_prefix(err, "cannot pack '%s'", flow->config.project_root);
-    if (io->dry_run)
-        return 0;
-    prune_cache();
-    return upload_package(flow, io, err);
+        act_error_prefix(err, "cannot pack '%s'", flow->config.project_root);
+    if (rc == 0 && !io->dry_run) {
+        prune_cache();
+        rc = upload(&w, err);
+    }
+    act_strv_release(&out);
+    return rc;
 }

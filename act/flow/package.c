@@ -38,8 +38,7 @@ static int fetch(struct flow *flow, struct store *store, const char *key, const 
     return rc;
 }
 
-/* Whether the file is there and has the hash. */
-static bool is_good(const char *path, const char *sha256)
+bool flow_file_is(const char *path, const char *sha256)
 {
     char hex[ACT_SHA256_HEX];
     struct act_error ignored;
@@ -51,13 +50,13 @@ static int fetch_verified(struct flow *flow, struct store *store, struct flow_pa
                           struct act_error *err)
 {
     p->file = flow_package_cache(p->sha256);
-    if (is_good(p->file, p->sha256)) {
+    if (flow_file_is(p->file, p->sha256)) {
         utimensat(AT_FDCWD, p->file, NULL, 0); /* used: kept in the cache for longer */
         return 0;
     }
     unlink(p->file); /* a damaged copy must not look like one that is the same */
     int rc = fetch(flow, store, p->key, p->file, err);
-    if (rc < 0 || is_good(p->file, p->sha256))
+    if (rc < 0 || flow_file_is(p->file, p->sha256))
         return rc;
     unlink(p->file);
     return act_error_set(

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crc64.h"
 #include "base/file.h"
 #include "base/text.h"
 
@@ -183,13 +184,19 @@ static int run_piece(struct package_job *job)
     return 0;
 }
 
-void package_block_id(const void *data, size_t len, uint8_t out[PACKAGE_BLOCK_ID])
+static void block_id(const void *data, size_t len, uint8_t out[PACKAGE_BLOCK_ID])
 {
     struct sha256_ctx h;
 
     sha256_init(&h);
     sha256_update(&h, len, data);
     sha256_digest(&h, PACKAGE_BLOCK_ID, out);
+}
+
+void package_block_sum(struct package_block *block, const void *data)
+{
+    block_id(data, block->len, block->id);
+    block->crc64 = act_crc64(0, data, block->len);
 }
 
 /* All of the block, to verify it, unless that was done. */
@@ -205,7 +212,7 @@ static int run_copy(struct package_job *job)
     job->n_bytes = job->len;
     job->is_damaged = act_pread_all(job->last_fd, job->buffer, len, (off_t)from) != (ssize_t)len;
     if (!job->is_damaged && !job->is_good) {
-        package_block_id(job->buffer, len, id);
+        block_id(job->buffer, len, id);
         job->is_damaged = memcmp(id, block->id, sizeof(id)) != 0;
     }
     return job->is_damaged ? -ACT_FAIL : 0;

@@ -42,7 +42,7 @@ size_t package_job_memory(const struct package_job *job);
 /* On a worker. */
 void package_job_run(struct package_job *job);
 
-/* The id of a block. */
-void package_block_id(const void *data, size_t len, uint8_t out[PACKAGE_BLOCK_ID]);
+/* Fills in what follows from a block's bytes. */
+void package_block_sum(struct package_block *block, const void *data);
 
 #endif

@@ -71,10 +71,11 @@ void package_list_release(struct package_list *list);
 #define PACKAGE_BLOCK_ID 20
 
 /* A range of the zip whose borders follow the content (they lie between entries, or between pieces of a large
- * one), so that a change elsewhere leaves it as it is. About 1 to 5 MiB. */
+ * one), so that a change elsewhere leaves it as it is. About 2 MiB, at most 12. */
 struct package_block {
     uint64_t offset, len;
-    uint8_t id[PACKAGE_BLOCK_ID]; /* of its SHA-256 */
+    uint64_t crc64;
+    uint8_t id[PACKAGE_BLOCK_ID]; /* the begin of its SHA-256 */
 };
 
 struct package_progress {

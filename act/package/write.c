@@ -35,6 +35,7 @@ enum {
     BLOCK_SPREAD_BITS = 20, /* then one within about a MiB */
     BLOCK_MAX = 4 << 20,    /* a border after the entry that reaches this */
     DIRECTORY_CHUNK = 1 << 20,
+    FIRST_PROGRESS_MS = 1000, /* what takes less is not worth a word */
     PROGRESS_MS = 200,
 };
 
@@ -139,7 +140,7 @@ static void run_digest(void *arg)
 
     if (act_pread_all(d->build->fd, data, d->range.len, (off_t)d->range.offset) != (ssize_t)d->range.len)
         d->errnum = errno ? errno : EIO;
-    package_block_id(data, d->range.len, d->range.id);
+    package_block_sum(&d->range, data);
     free(data);
 }
 
@@ -188,8 +189,10 @@ static void cut(struct build *b, uint64_t at)
     if (block.len == 0)
         return;
     const struct package_block *same = same_block(b, block.len);
-    if (same)
+    if (same) {
+        block.crc64 = same->crc64;
         memcpy(block.id, same->id, sizeof(block.id));
+    }
     add_block(b, block, same != NULL);
     b->block_start = at;
 }
@@ -557,7 +560,7 @@ static void run(struct build *b)
     b->good_blocks = act_calloc(b->last.n_blocks + 1, sizeof(*b->good_blocks));
     b->deflaters = package_deflaters_new();
     b->progress = (struct package_progress){.entries = b->list->n, .bytes = b->list->bytes};
-    b->shown_ms = act_now_monotonic_ms();
+    b->shown_ms = act_now_monotonic_ms() + FIRST_PROGRESS_MS - PROGRESS_MS;
     act_sha256_init(&b->sha);
     go_on(b);
     engine_run(b->output->engine, &b->is_over);

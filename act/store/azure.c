@@ -302,6 +302,7 @@ static const struct store_ops ops = {
     .window = window,
     .close = close_azure,
     .max_put = MAX_PUT,
+    .block_ids = true,
 };
 
 /* ---- opening */

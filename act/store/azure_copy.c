@@ -16,6 +16,8 @@ static void build_copy(struct azure_op *op)
     azure_request(op, "PUT", op->call->key, NULL);
     http_header_setf(&op->http.headers, "x-ms-copy-source", "%s%s%s", source, op->azure->sas ? "?" : "",
                      op->azure->sas ? op->azure->sas : "");
+    if (op->call->source_match)
+        http_header_set(&op->http.headers, "x-ms-source-if-match", op->call->source_match);
 }
 
 static void poll(void *arg)

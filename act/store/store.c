@@ -202,6 +202,11 @@ void store_sums_add(struct store_sums *sums, const void *data, size_t len)
         act_md5_add(&sums->md5, data, len);
 }
 
+bool store_takes_block_ids(const struct store *store)
+{
+    return store->ops->block_ids;
+}
+
 bool store_has_real_folders(const struct store *store)
 {
     return store->ops->real_folders;

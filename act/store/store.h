@@ -77,7 +77,8 @@ enum store_op {
     STORE_DELETE, /* key, if_match; a missing object is -ACT_NOT_FOUND. Folder markers with their slash */
     STORE_DELETE_MANY, /* deletions, n_deletions (at most STORE_MAX_DELETIONS), key "" -> rc and error of each. The
                           call itself fails only when none was tried */
-    STORE_COPY, /* source (a key of the same store) -> key, inside the store, attributes kept -> entry.etag */
+    STORE_COPY, /* source (a key of the same store), source_match (Azure) -> key, inside the store, attributes and
+                   blocks kept -> entry.etag */
     STORE_PUT_FROM, /* key, source_url, source_match, total: the whole object, fetched by the service itself, with its
                        properties and metadata -> entry.etag */
     STORE_BLOCK_FROM, /* key, upload_id, block, source_url, source_match, offset, total: one block, likewise; total
@@ -202,6 +203,9 @@ int store_window(const struct store *store);
 /* Whether a PUT_FROM or BLOCK_FROM failed because the service cannot or may not read the source by itself, so
  * that the bytes have to go through the client. */
 bool store_must_stream(const struct act_error *error);
+
+/* Whether BLOCK takes block_id and COMMIT takes blocks, among them those that the object has. */
+bool store_takes_block_ids(const struct store *store);
 
 /* Whether folders stay when the last object in them is removed, as on a disk. */
 bool store_has_real_folders(const struct store *store);

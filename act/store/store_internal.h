@@ -14,6 +14,7 @@ struct store_ops {
     int (*window)(const struct store *store);
     uint64_t max_put;
     bool sums_are_free; /* see store.h */
+    bool block_ids;     /* store_takes_block_ids() */
     bool real_folders;  /* folders exist by themselves, also without anything in them */
 };
 

@@ -1,5 +1,6 @@
 """init: the package, judged by unzip and Python's zipfile, and what is stored of it."""
 import hashlib
+import json
 import os
 import shutil
 import socket
@@ -9,6 +10,8 @@ import time
 import zipfile
 
 import pytest
+
+from fault_proxy import Rule
 
 
 def packages(act):
@@ -258,3 +261,148 @@ def test_packages_not_used_for_long_leave_the_cache(act):
     again = act.run("resubmit", run).out.strip()
     act.run("wait", again)
     assert act.lines(again) == ["1"], "the store still has it"
+
+
+# ---- large packages go up in blocks
+
+
+class Blocks:
+    """A project of 12 MiB that does not compress, and what goes over the wire for it."""
+
+    def __init__(self, act, azure, proxy):
+        self.act, self.azure, self.proxy, self.verified = act, azure, proxy, {}
+        for i in range(120):
+            act.write(f"part{i % 10}/noise{i:02}", os.urandom(100_000 + i))
+
+    def init(self, **options):
+        self.proxy.seen.clear()
+        return self.act.run("init", **options)
+
+    def writes(self):
+        """What changes something, in order: 'block', 'commit', 'put'; once, though Azurite wants other checksums."""
+        kinds = {"comp=blocklist": "commit", "comp=block": "block"}
+        paths = dict.fromkeys(path for method, path in self.proxy.seen if method == "PUT")
+        return [kinds.get(path.partition("?")[2].split("&")[0], "put") for path in paths]
+
+    def get(self, key):
+        return self.azure.service.get(f"{self.azure.container}/files/code/{key}")
+
+    def packages(self):
+        """The hashes of all stored packages, each of which must be what its name says."""
+        for name in self.azure.service.list(self.azure.container, "files/code/project/"):
+            path = f"{self.azure.container}/{name}"
+            sha256 = name.rpartition("/")[2][:-4]
+            if name.endswith(".zip") and self.verified.get(sha256) != self.azure.service.head(path)["etag"]:
+                assert hashlib.sha256(self.azure.service.get(path)).hexdigest() == sha256, name
+                self.verified[sha256] = self.azure.service.head(path)["etag"]
+        return set(self.verified)
+
+    def check(self, sha256):
+        """The package is everywhere where it should be."""
+        pointer = json.loads(self.get("project/latest.json"))
+        assert pointer["sha256"] == sha256
+        assert hashlib.sha256(self.get("project.zip")).hexdigest() == sha256
+        assert sha256 in self.packages()
+        assert pointer["code_path_etag"] == self.azure.service.head(
+            f"{self.azure.container}/files/code/project.zip")["etag"]
+
+
+@pytest.fixture
+def blocks(act, azure, proxy):
+    return Blocks(act, azure, proxy)
+
+
+def test_blocks_that_did_not_change_are_not_sent_again(blocks):
+    first = blocks.init().out.strip()
+    sent = blocks.writes()
+    assert sent.count("block") >= 4 and sent.count("commit") == 1
+    blocks.check(first)
+    blocks.act.write("part3/noise33", "changed")
+    second = blocks.init().out.strip()
+    again = blocks.writes()
+    assert again.count("block") <= 2, again  # where the file is, and the table of contents
+    assert again.count("commit") == 1
+    blocks.check(second)
+    assert blocks.packages() == {first, second}
+    assert blocks.init().out.strip() == second
+    assert blocks.writes() == []
+
+
+def test_going_back_to_an_older_large_package_sends_no_block(blocks):
+    original = (blocks.act.project / "part1/noise11").read_bytes()
+    first = blocks.init().out.strip()
+    blocks.act.write("part1/noise11", "changed")
+    blocks.init()
+    blocks.act.write("part1/noise11", original)
+    assert blocks.init().out.strip() == first
+    assert "block" not in blocks.writes()
+    blocks.check(first)
+    blocks.act.write("part1/noise12", "changed")
+    third = blocks.init().out.strip()
+    assert blocks.writes().count("block") <= 2
+    blocks.check(third)
+
+
+def test_a_large_package_over_what_another_tool_wrote(blocks, azcopy, scratch):
+    foreign = scratch / "foreign.zip"
+    foreign.write_bytes(os.urandom(20_000_000))
+    azcopy.copy(str(foreign), azcopy.blob("code/project.zip"), "LocalBlob", "--block-size-mb=4")
+    sha256 = blocks.init().out.strip()
+    blocks.check(sha256)
+
+
+def test_identical_blocks(blocks):
+    blocks.act.write("zeros", bytes(64 << 20))
+    noise = os.urandom(1 << 20)
+    blocks.act.write("repeated", noise * 16)
+    blocks.check(blocks.init().out.strip())
+    blocks.act.write("part5/noise55", "changed")
+    blocks.check(blocks.init().out.strip())
+    assert blocks.writes().count("block") <= 2
+
+
+def test_killed_at_any_request(blocks):
+    """Before the request reaches the service, or after it did its work: the old or the new package, never a mix."""
+    current = blocks.init().out.strip()
+    for nth in range(8):
+        for after in (False, True):
+            blocks.act.write("part7/noise77", os.urandom(100_000))
+            running = []
+
+            def kill(exchange, after=after, running=running):
+                if after:
+                    exchange.forward()
+                running[0].kill()
+                exchange.reset()
+
+            rule = blocks.proxy.add(Rule(kill, method="PUT", skip=nth))
+            running.append(blocks.act.start("init"))
+            running[0].communicate(timeout=60)
+            was_killed = rule.hits > nth
+            rule.times = 0
+            code = hashlib.sha256(blocks.get("project.zip")).hexdigest()
+            blocks.packages()
+            new = blocks.init().out.strip()
+            assert code in (current, new), (nth, after)
+            blocks.check(new)
+            current = new
+            if not was_killed:
+                assert nth >= 5, "a block or two, a commit, a copy, the pointer"
+                return
+    raise AssertionError("more requests than thought")
+
+
+def test_two_inits_at_once(blocks):
+    """Both succeed, and what is there afterwards is whole."""
+    blocks.init()
+    copy = blocks.act.scratch / "copy"
+    shutil.copytree(blocks.act.project, copy)
+    for _ in range(3):
+        blocks.act.write("part2/noise22", os.urandom(100_000))
+        (copy / "part4/noise44").write_bytes(os.urandom(100_000))
+        both = [blocks.act.start("init"), blocks.act.start("init", cwd=copy)]
+        out = [p.communicate(timeout=60) for p in both]
+        assert [p.returncode for p in both] == [0, 0], out
+        made = {o.decode().strip() for o, _ in out}
+        assert made <= blocks.packages()
+        assert hashlib.sha256(blocks.get("project.zip")).hexdigest() in made

@@ -917,8 +917,10 @@ static void assert_same_as_from_nothing(const struct package_summary *again)
     assert_string_equal(again->sha256, fresh.sha256);
     assert_int_equal(again->bytes, fresh.bytes);
     assert_int_equal(again->n_blocks, fresh.n_blocks);
-    for (size_t i = 0; i < fresh.n_blocks; i++)
-        assert_memory_equal(&again->blocks[i].id, &fresh.blocks[i].id, PACKAGE_BLOCK_ID);
+    for (size_t i = 0; i < fresh.n_blocks; i++) {
+        assert_memory_equal(again->blocks[i].id, fresh.blocks[i].id, PACKAGE_BLOCK_ID);
+        assert_true(again->blocks[i].crc64 == fresh.blocks[i].crc64);
+    }
     package_list_release(&list);
     package_summary_release(&fresh);
 }
