@@ -64,90 +64,41 @@ int mirror_check(const struct job_setup *setup, struct act_error *err)
 
 /* ---- deleting */
 
-enum { MAX_BATCHES = 8 }; /* under way */
-
-struct deleting {
-    struct job *job;
-    struct batch *open; /* being filled */
-    int under_way;
-};
-
-struct batch {
-    struct deleting *deleting;
-    struct store_entry entries[STORE_MAX_DELETIONS];
-    struct store_deletion deletions[STORE_MAX_DELETIONS];
-    struct store_call call;
-};
-
-static void settle(struct job *job, const struct store_deletion *d)
+static void deleted(void *arg, const struct store_entry *entry, const struct act_error *error)
 {
-    if (d->rc < 0 && d->rc != -ACT_NOT_FOUND)
-        job_fail(job, &d->error);
+    struct job *job = arg;
+
+    (void)entry;
+    if (error)
+        job_fail(job, error);
     else
         job->report->total.deleted_objects++;
 }
 
-static void batch_done(struct store_call *call)
+static void more(void *arg)
 {
-    struct batch *b = call->arg;
-    struct deleting *d = b->deleting;
-    struct job *job = d->job;
+    struct job *job = arg;
 
-    if (call->rc < 0)
-        job_fail(job, &call->error);
-    for (size_t i = 0; i < call->n_deletions; i++) {
-        if (call->rc == 0)
-            settle(job, &b->deletions[i]);
-        store_entry_release(&b->entries[i]);
-    }
-    store_call_release(call);
-    free(b);
-    d->under_way--;
     job->full = false;
     transfer_progress_tick(job->options, job->report, false);
     job_pump(job);
 }
 
-static void start_batch(struct job *job)
-{
-    struct deleting *d = job->arg;
-    struct batch *b = d->open;
-
-    if (!b)
-        return;
-    d->open = NULL;
-    job->full = ++d->under_way == MAX_BATCHES;
-    store_start(job->to, &b->call);
-}
-
-static struct batch *new_batch(struct deleting *d)
-{
-    struct batch *b = act_calloc(1, sizeof(*b));
-
-    b->deleting = d;
-    b->call = (struct store_call){
-        .op = STORE_DELETE_MANY, .key = "", .deletions = b->deletions, .done = batch_done, .arg = b};
-    return b;
-}
-
 static void delete_item(struct job *job, struct sync_item *item)
 {
-    struct deleting *d = job->arg;
+    struct transfer_deleter *d = job->arg;
 
-    if (item->action != SYNC_EXTRA) {
-        sync_item_release(item);
-        return;
+    if (item->action == SYNC_EXTRA) {
+        d->arg = job;
+        transfer_deleter_add(d, &item->to);
+        job->full = !transfer_deleter_has_room(d);
     }
-    d->job = job;
-    if (!d->open)
-        d->open = new_batch(d);
-    struct store_call *call = &d->open->call;
-    struct store_entry *own = &d->open->entries[call->n_deletions];
-    *own = item->to;
-    d->open->deletions[call->n_deletions++] =
-        (struct store_deletion){.key = own->key, .if_match = own->etag[0] ? own->etag : NULL};
-    if (call->n_deletions == STORE_MAX_DELETIONS)
-        start_batch(job);
+    sync_item_release(item);
+}
+
+static void flush(struct job *job)
+{
+    transfer_deleter_flush(job->arg);
 }
 
 static void tell_item(struct job *job, struct sync_item *item)
@@ -164,7 +115,7 @@ static void tell_item(struct job *job, struct sync_item *item)
 int mirror_run(const struct job_setup *setup, struct act_error *first, struct act_error *err)
 {
     const struct transfer_progress *t = &setup->report->total;
-    struct deleting deleting = {0};
+    struct transfer_deleter deleter = {.store = setup->to, .deleted = deleted, .more = more};
     struct job_setup own = *setup;
     uint64_t before;
     int rc;
@@ -172,11 +123,12 @@ int mirror_run(const struct job_setup *setup, struct act_error *first, struct ac
     own.checksum = false;
     own.extras = true;
     own.take = setup->options->dry_run ? tell_item : delete_item;
-    own.listed = start_batch;
-    own.arg = &deleting;
+    own.listed = flush;
+    own.arg = &deleter;
     do {
         before = t->deleted_objects;
         rc = job_run(&own, first, err);
+        transfer_deleter_release(&deleter);
     } while (rc == 0 && store_has_real_folders(setup->to) && t->failed_objects == 0 &&
              t->deleted_objects > before);
     return rc;

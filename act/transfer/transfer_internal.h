@@ -43,6 +43,26 @@ bool transfer_is_hopeless(const struct act_error *error);
 /* Calls the progress callback when it is time again, or now. */
 void transfer_progress_tick(const struct transfer_options *options, struct transfer_report *report, bool now);
 
+/* ---- batch.c: deletions, many in one call, several calls at once, each as it was listed (If-Match) */
+
+struct transfer_deleter {
+    struct store *store;
+    bool leftovers; /* these are cleared, not objects deleted */
+    /* For every entry; error NULL: it is gone. */
+    void (*deleted)(void *arg, const struct store_entry *entry, const struct act_error *error);
+    void (*more)(void *arg); /* after every call: there may be room again */
+    void *arg;
+    struct transfer_batch *open; /* internal: being filled */
+    int under_way;               /* internal: calls */
+};
+bool transfer_deleter_has_room(const struct transfer_deleter *deleter);
+/* Takes the entry over, also where there is no room. */
+void transfer_deleter_add(struct transfer_deleter *deleter, struct store_entry *entry);
+/* What was added and does not fill a call. */
+void transfer_deleter_flush(struct transfer_deleter *deleter);
+/* Forgets what was not flushed. No call may be under way. */
+void transfer_deleter_release(struct transfer_deleter *deleter);
+
 /* ---- pool.c: the buffers of parts, within a fixed budget */
 
 struct transfer_pool {
