@@ -80,6 +80,24 @@ static struct version *find_source(struct request *r, struct reply *reply, bool 
     return v;
 }
 
+/* The checksum that the client expects of what is copied. */
+static int check_content(const struct request *r, struct reply *reply, const struct content *c)
+{
+    const char *md5 = header(r, "x-ms-source-content-md5"), *crc = header(r, "x-ms-source-content-crc64");
+    char got[25];
+
+    if (!md5 && !crc)
+        return 0;
+    uint8_t *bytes = need(malloc(c->n + 1));
+    content_read(c, 0, c->n, bytes);
+    if (md5)
+        md5_base64(bytes, c->n, got);
+    else
+        crc64_base64(bytes, c->n, got);
+    free(bytes);
+    return strcmp(md5 ? md5 : crc, got) ? reply_error(reply, 400, md5 ? "Md5Mismatch" : "Crc64Mismatch") : 0;
+}
+
 static void copy_properties(struct version *to, const struct version *from)
 {
     for (size_t i = 0; i < PROPS; i++)
@@ -104,6 +122,8 @@ static int put_from_url(struct request *r, struct reply *reply)
         return reply->status;
     if (source->content->n > (uint64_t)PUT_FROM_URL_MAX_MIB * MIB)
         return reply_error(reply, 409, "CannotVerifyCopySource");
+    if (check_content(r, reply, source->content))
+        return reply->status;
     struct version *v = version_new(BLOCK_BLOB, content_ref(source->content));
     if (!take_properties(r, reply, v)) {
         version_unref(v);
@@ -164,5 +184,10 @@ int put_block_from_url(struct request *r, struct reply *reply)
         return reply->status;
     if (parse_range(header(r, "x-ms-source-range"), source->content->n, &from, &n) < 0)
         return reply_error(reply, 416, "InvalidRange");
-    return store_block(r, reply, content_slice(source->content, from, n));
+    struct content *part = content_slice(source->content, from, n);
+    if (check_content(r, reply, part)) {
+        content_unref(part);
+        return reply->status;
+    }
+    return store_block(r, reply, part);
 }

@@ -308,10 +308,14 @@ static bool end_of_reply(struct connection *c)
 {
     if (c->close)
         return hang_up(c, false);
-    request_free(&c->request);
+    data_unref(c->request.body);
+    c->request.body = NULL;
     reply_clear(&c->reply);
     c->state = HEAD;
-    return true;
+    if (c->in_n > c->head_n)
+        return true;
+    want(c, EPOLLIN); /* nothing more was received yet */
+    return false;
 }
 
 static bool cut_off(struct connection *c)

@@ -1,7 +1,6 @@
 #include "service.h"
 
 #include <ctype.h>
-#include <nettle/md5.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,24 +209,6 @@ int parse_range(const char *range, uint64_t size, uint64_t *from, uint64_t *n)
     *from = a;
     *n = (b < size ? b + 1 : size) - a;
     return 1;
-}
-
-static void md5_base64(const void *data, size_t n, char out[25])
-{
-    struct md5_ctx ctx;
-    uint8_t digest[MD5_DIGEST_SIZE];
-
-    md5_init(&ctx);
-    md5_update(&ctx, n, data);
-    md5_digest(&ctx, sizeof(digest), digest);
-    base64_encode(digest, sizeof(digest), out);
-}
-
-static void crc64_base64(const void *data, size_t n, char out[13])
-{
-    uint64_t crc = crc64(0, data, n);
-
-    base64_encode(&crc, sizeof(crc), out);
 }
 
 /* The checksum of a range, when it is asked for. */

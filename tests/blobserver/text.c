@@ -1,6 +1,7 @@
 #include "text.h"
 
 #include <nettle/base64.h>
+#include <nettle/md5.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,6 +211,24 @@ uint64_t crc64(uint64_t crc, const void *data, size_t n)
     for (; n; n--, p++)
         crc = (crc >> 8) ^ tables[0][(crc ^ *p) & 0xff];
     return ~crc;
+}
+
+void md5_base64(const void *data, size_t n, char out[25])
+{
+    struct md5_ctx ctx;
+    uint8_t digest[MD5_DIGEST_SIZE];
+
+    md5_init(&ctx);
+    md5_update(&ctx, n, data);
+    md5_digest(&ctx, sizeof(digest), digest);
+    base64_encode(digest, sizeof(digest), out);
+}
+
+void crc64_base64(const void *data, size_t n, char out[13])
+{
+    uint64_t crc = crc64(0, data, n);
+
+    base64_encode(&crc, sizeof(crc), out);
 }
 
 int64_t monotonic_ms(void)

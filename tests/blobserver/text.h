@@ -47,6 +47,10 @@ uint64_t crc64(uint64_t crc, const void *data, size_t n);
 /* Must have been called once before crc64. */
 void crc64_init(void);
 
+/* Checksums as headers have them, in base64. */
+void md5_base64(const void *data, size_t n, char out[25]);
+void crc64_base64(const void *data, size_t n, char out[13]);
+
 /* Monotonic milliseconds. */
 int64_t monotonic_ms(void);
 

@@ -354,6 +354,11 @@ def test_from_url(double, ask, sas):
     assert (status, headers["x-ms-error-code"]) == (412, "SourceConditionNotMet")
     status, headers, _ = second.request("PUT", f"{there}/3", headers={**blob, "x-ms-copy-source": source}, expect=None)
     assert (status, headers["x-ms-error-code"]) == (403, "CannotVerifyCopySource")
+    wrong = {**copy, "x-ms-source-range": "bytes=0-9", "x-ms-source-content-md5": md5(BODY)}
+    status, headers, _ = second.request("PUT", f"{there}/3", {"comp": "block", "blockid": "MQ=="}, wrong, expect=None)
+    assert (status, headers["x-ms-error-code"]) == (400, "Md5Mismatch")
+    second.request("PUT", f"{there}/3", {"comp": "block", "blockid": "MQ=="},
+                   {**wrong, "x-ms-source-content-md5": md5(BODY[:10])})
     for sync in ({}, {"x-ms-requires-sync": "true"}):
         double.request("PUT", f"{double.container}/4", headers={"x-ms-copy-source": source, **sync})
         assert double.head(f"{double.container}/4")["x-ms-copy-status"] == "success"
