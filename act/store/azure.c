@@ -21,6 +21,13 @@
 
 /* ---- requests */
 
+void azure_wipe_free(char *secret)
+{
+    if (secret)
+        explicit_bzero(secret, strlen(secret));
+    free(secret);
+}
+
 char *azure_url(const struct azure *azure, const char *blob)
 {
     if (!blob)
@@ -100,13 +107,14 @@ static void http_ended(struct http_call *http)
     }
 }
 
-/* The emulator answers so, with 500, what it will never do; to a batch with an account SAS it gives no code. */
+/* What the emulator will never do it answers with 500: with this code, or to requests with a SAS without any. */
 static bool is_final(const struct http_call *http)
 {
-    const struct azure_op *op = http->arg;
+    enum store_op op = ((const struct azure_op *)http->arg)->call->op;
+    bool is_optional = op == STORE_DELETE_MANY || op == STORE_PUT_FROM || op == STORE_BLOCK_FROM;
 
     return http->status == 500 &&
-           (azure_has_code(http, "FeatureNotSupported") || (op->batch && azure_has_code(http, "")));
+           (azure_has_code(http, "FeatureNotSupported") || (is_optional && azure_has_code(http, "")));
 }
 
 void azure_send(struct azure_op *op)
@@ -137,6 +145,7 @@ void azure_finish(struct azure_op *op, int rc)
     azure_list_free(op->list);
     azure_batch_free(op->batch);
     azure_leftovers_free(op->left);
+    http_headers_release(&op->properties);
     free(op->copy_id);
     free(op->copy_progress);
     free(op->blob);
@@ -190,15 +199,17 @@ static const struct {
 } steps[STORE_OPS] = {
     [STORE_HEAD] = {azure_build_head, azure_answer_head},
     [STORE_GET] = {azure_build_get, azure_answer_get},
-    [STORE_COMMIT] = {azure_build_commit, azure_answer_write},
+    [STORE_PUT_FROM] = {azure_build_put_from, azure_answer_write},
+    [STORE_BLOCK_FROM] = {azure_build_block_from, azure_answer_write},
     [STORE_BLOCKS] = {azure_build_blocks, azure_answer_blocks},
     [STORE_DELETE] = {azure_build_delete, azure_answer_delete},
 };
 
 /* Those that begin otherwise. */
 static void (*const starts[STORE_OPS])(struct azure_op *op) = {
-    [STORE_PUT] = azure_put,   [STORE_BLOCK] = azure_block, [STORE_DELETE_MANY] = azure_batch,
-    [STORE_COPY] = azure_copy, [STORE_LIST] = azure_list,   [STORE_CLEAR] = azure_clear,
+    [STORE_PUT] = azure_put,           [STORE_BLOCK] = azure_block, [STORE_COMMIT] = azure_commit,
+    [STORE_DELETE_MANY] = azure_batch, [STORE_COPY] = azure_copy,   [STORE_LIST] = azure_list,
+    [STORE_CLEAR] = azure_clear,
 };
 
 static bool is_folder_call(const struct store_call *call)
@@ -263,9 +274,7 @@ static int url(struct store *store, const char *key, const char *permissions, in
     }
     ACT_AUTOFREE char *plain = azure_url(azure, key);
     *out = act_sprintf("%s%s%s", plain, sas ? "?" : "", sas ? sas : "");
-    if (minted)
-        explicit_bzero(minted, strlen(minted));
-    free(minted);
+    azure_wipe_free(minted);
     return 0;
 }
 
@@ -275,9 +284,7 @@ static void close_azure(struct store *store)
 
     azure_free_ids(azure);
     auth_free(azure->auth);
-    if (azure->sas)
-        explicit_bzero(azure->sas, strlen(azure->sas));
-    free(azure->sas);
+    azure_wipe_free(azure->sas);
     free(azure->endpoint);
     free(azure->container);
     free(azure->version);
@@ -295,6 +302,8 @@ static const struct store_ops ops = {
               [STORE_DELETE] = start,
               [STORE_DELETE_MANY] = start,
               [STORE_COPY] = start,
+              [STORE_PUT_FROM] = start,
+              [STORE_BLOCK_FROM] = start,
               [STORE_LIST] = start,
               [STORE_CLEAR] = start},
     .key_problem = azure_key_problem,

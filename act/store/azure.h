@@ -47,6 +47,7 @@ struct azure_op {
     char upload[AZURE_UPLOAD_ID]; /* conditional writes: metadata that tells our object from another's */
     struct act_error refused;     /* while we find out whose it is: what the service said */
 
+    struct http_headers properties; /* COMMIT: those of the source */
     char *copy_id;
     char *copy_progress;
     int64_t copy_moved_ms; /* when the copy last made progress */
@@ -76,6 +77,8 @@ void azure_finish_failed(struct azure_op *op);
 
 /* "cannot put 'container/key'", for error texts. */
 const char *azure_what(struct azure_op *op);
+/* Frees a string that is a secret; NULL is fine. */
+void azure_wipe_free(char *secret);
 /* The URL of a blob (NULL: of the container), without a query. New string. */
 char *azure_url(const struct azure *azure, const char *blob);
 /* For build: method and URL; query may be NULL. */
@@ -105,6 +108,8 @@ void azure_answer_get(struct azure_op *op);
 void azure_put(struct azure_op *op);
 void azure_block(struct azure_op *op);
 void azure_build_commit(struct azure_op *op);
+/* Method and URL of Put Block and Put Block From URL. */
+void azure_request_block(struct azure_op *op);
 void azure_answer_write(struct azure_op *op);
 /* Puts a random id into the metadata of what is written, by which it is known again. */
 void azure_set_upload(struct azure_op *op);
@@ -137,6 +142,8 @@ struct azure_refusal {
     char code[AZURE_CODE]; /* the service's own, "" when there is none */
     char message[AZURE_SENTENCE];
     char request_id[64];
+    int source_status; /* where the service failed to read the source of a copy: what it got there; 0: it did not */
+    char source_code[AZURE_CODE];
 };
 /* Fills it from the headers and the XML of an answer. */
 void azure_read_refusal(struct azure_refusal *out, int status, const struct http_headers *headers,
@@ -174,6 +181,9 @@ void azure_fit_ids(struct azure_op *op);
 /* ---- azure_copy.c, azure_list.c, azure_blocks.c, azure_batch.c */
 
 void azure_copy(struct azure_op *op);
+void azure_build_put_from(struct azure_op *op);
+void azure_build_block_from(struct azure_op *op);
+void azure_commit(struct azure_op *op);
 void azure_list(struct azure_op *op);
 void azure_list_free(struct azure_list *list);
 /* Ends a listing with what its page has of leftovers. */

@@ -1,13 +1,36 @@
-/* azure_copy.c - copies inside one account: started, then watched until the service has finished. */
+/* azure_copy.c - bytes that the service fetches by itself.
+ *
+ * Copies inside one account are asked for at once (Copy Blob From URL, up to 256 MiB), otherwise started and watched
+ * until the service has finished (Copy Blob). From other accounts come whole blobs (Put Blob From URL) and blocks
+ * (Put Block From URL); a blob made of the latter gets the properties of the source when it is committed.
+ *
+ * Source: learn.microsoft.com/rest/api/storageservices/copy-blob-from-url, copy-blob, put-blob-from-url,
+ * put-block-from-url.
+ */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "store/azure.h"
 
 #define FIRST_POLL_MS 100
 #define LAST_POLL_MS  1000
+#define SOURCE_LIFE_S 3600             /* of the signature in the URL of a source */
 #define STUCK_MS      (10 * 60 * 1000) /* without progress */
+
+/* At once the service only reads what the URL itself permits it to. */
+static void build_sync_copy(struct azure_op *op)
+{
+    char *source = NULL;
+
+    azure_request(op, "PUT", op->call->key, NULL);
+    http_header_set(&op->http.headers, "x-ms-requires-sync", "true");
+    if (store_url(&op->azure->store, op->call->source, "r", SOURCE_LIFE_S, &source, NULL) == 0)
+        http_header_set(&op->http.headers, "x-ms-copy-source", source);
+    azure_wipe_free(source);
+}
 
 static void build_copy(struct azure_op *op)
 {
@@ -60,12 +83,13 @@ static void take_status(struct azure_op *op)
         return;
     }
     if (!op->copy_id)
-        op->copy_id = act_strdup(id);
-    if (!id || !status || !act_streq(id, op->copy_id))
+        op->copy_id = act_strdup(id ? id : "");
+    if (!status || !act_streq(id ? id : "", op->copy_id))
         rc = act_error_set(err, ACT_TEMPORARY, "%s: something else was written there meanwhile",
                            azure_what(op));
     else if (strcmp(status, "pending") == 0) {
         op->build = azure_build_head;
+        op->answer = take_status;
         rc = poll_later(op);
         if (rc == 0)
             return;
@@ -79,10 +103,122 @@ static void take_status(struct azure_op *op)
     azure_finish(op, rc);
 }
 
+/* The first try of the request did start a copy, though it seemed to fail. */
+static bool is_ours_pending(const struct azure_op *op)
+{
+    return op->http.ambiguous && azure_has_code(&op->http, "PendingCopyOperation");
+}
+
+static void answer_copy(struct azure_op *op)
+{
+    if (is_ours_pending(op))
+        azure_send_next(op, azure_build_head, take_status);
+    else
+        take_status(op);
+}
+
+/* What is too large for it, or is not permitted that way, is copied the other way. */
+static void answer_sync_copy(struct azure_op *op)
+{
+    if (azure_succeeded(op) || azure_has_code(&op->http, "BlobNotFound") || op->http.status == 412 ||
+        op->http.status >= 502)
+        take_status(op);
+    else
+        azure_send_next(op, build_copy, answer_copy);
+}
+
 void azure_copy(struct azure_op *op)
 {
     free(op->what);
     op->what = act_sprintf("cannot copy '%s/%s' to '%s/%s'", op->azure->container, op->call->source,
                            op->azure->container, op->call->key);
-    azure_send_next(op, build_copy, take_status);
+    azure_send_next(op, build_sync_copy, answer_sync_copy);
+}
+
+/* ---- from anywhere */
+
+static void set_source(struct azure_op *op)
+{
+    http_header_set(&op->http.headers, "x-ms-copy-source", op->call->source_url);
+    if (op->call->source_match)
+        http_header_set(&op->http.headers, "x-ms-source-if-match", op->call->source_match);
+}
+
+void azure_build_put_from(struct azure_op *op)
+{
+    azure_request(op, "PUT", op->call->key, NULL);
+    http_header_set(&op->http.headers, "x-ms-blob-type", "BlockBlob");
+    http_header_set(&op->http.headers, "x-ms-copy-source-blob-properties", "true");
+    set_source(op);
+}
+
+void azure_build_block_from(struct azure_op *op)
+{
+    const struct store_call *call = op->call;
+
+    azure_request_block(op);
+    set_source(op);
+    http_header_setf(&op->http.headers, "x-ms-source-range", "bytes=%" PRIu64 "-%" PRIu64, call->offset,
+                     call->offset + call->total - 1);
+}
+
+/* ---- a commit after blocks from a source */
+
+static void build_source_head(struct azure_op *op)
+{
+    op->http.method = "HEAD";
+    op->http.url = act_strdup(op->call->source_url);
+    op->http.sign = NULL; /* the URL is what permits it */
+}
+
+/* What the header of a blob is called when it is set. NULL: it is not one to take over. */
+static const char *property_to_set(const char *name)
+{
+    static const struct {
+        const char *from, *to;
+    } rows[] = {
+        {"Content-Type", "x-ms-blob-content-type"},
+        {"Content-Encoding", "x-ms-blob-content-encoding"},
+        {"Content-Language", "x-ms-blob-content-language"},
+        {"Content-Disposition", "x-ms-blob-content-disposition"},
+        {"Cache-Control", "x-ms-blob-cache-control"},
+        {"Content-MD5", "x-ms-blob-content-md5"},
+    };
+
+    if (strncasecmp(name, "x-ms-meta-", 10) == 0)
+        return strcasecmp(name, "x-ms-meta-act_upload") == 0 ? NULL : name;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcasecmp(name, rows[i].from) == 0)
+            return rows[i].to;
+    return NULL;
+}
+
+static void answer_source_head(struct azure_op *op)
+{
+    const struct http_headers *source = &op->http.answer_headers;
+    const char *etag = http_header_get(source, "ETag"), *wanted = op->call->source_match;
+
+    if (!azure_succeeded(op)) {
+        azure_finish_failed(op);
+        return;
+    }
+    if (wanted && !act_streq(etag, wanted)) {
+        azure_finish(
+            op, act_error_set(&op->call->error, ACT_TEMPORARY, "%s: the source has changed", azure_what(op)));
+        return;
+    }
+    for (size_t i = 0; i < source->n; i++) {
+        const char *name = property_to_set(source->v[i].name);
+        if (name)
+            http_header_set(&op->properties, name, source->v[i].value);
+    }
+    azure_send_next(op, azure_build_commit, azure_answer_write);
+}
+
+void azure_commit(struct azure_op *op)
+{
+    if (op->call->source_url)
+        azure_send_next(op, build_source_head, answer_source_head);
+    else
+        azure_send_next(op, azure_build_commit, azure_answer_write);
 }

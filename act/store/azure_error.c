@@ -20,7 +20,9 @@ static const struct {
      "uncommitted blocks of another program's upload are in the way: they expire within 7 days, or go when "
      "something is written there in one request, or when the uncommitted blob is deleted"},
     {400, "InvalidBlockList", ACT_TEMPORARY, "blocks of this upload are gone; upload it again"},
-    {400, "Md5Mismatch", ACT_TEMPORARY, "the data was damaged on its way"},
+    {409, "CannotVerifyCopySource", ACT_FAIL, "the service cannot read the source, or it has changed"},
+    {404, "CannotVerifyCopySource", ACT_NOT_FOUND, NULL},
+    {0, "CannotVerifyCopySource", ACT_DENIED, "the service cannot read the source"},
     {403, "AuthorizationPermissionMismatch", ACT_DENIED, "the credential does not permit this operation"},
     {403, "AuthorizationProtocolMismatch", ACT_DENIED, "the SAS is for https only"},
     {403, "AuthorizationSourceIPMismatch", ACT_DENIED, "the SAS is for other addresses"},
@@ -36,6 +38,7 @@ static const struct {
     {403, NULL, ACT_DENIED, NULL},
     {404, NULL, ACT_NOT_FOUND, NULL},
     {408, NULL, ACT_TEMPORARY, NULL},
+    {412, "SourceConditionNotMet", ACT_TEMPORARY, "the source has changed"},
     {412, NULL, ACT_TEMPORARY, "it has changed"},
     {429, NULL, ACT_TEMPORARY, NULL},
     {500, NULL, ACT_TEMPORARY, NULL},
@@ -70,6 +73,25 @@ static void keep_first_sentence(char *text)
         text[n - 1] = '\0';
 }
 
+/* A message may repeat the value of a header that it complains about, as the URL of a source. */
+static void hide_signatures(char message[AZURE_SENTENCE])
+{
+    if (!strstr(message, "sig="))
+        return;
+    ACT_AUTOFREE char *shown = http_redact_url(message);
+    snprintf(message, AZURE_SENTENCE, "%s", shown);
+}
+
+/* What the service got when it wanted to read the source of a copy. */
+static void read_source(struct azure_refusal *out, const struct http_headers *headers)
+{
+    const char *status = http_header_get(headers, "x-ms-copy-source-status-code");
+    const char *code = http_header_get(headers, "x-ms-copy-source-error-code");
+
+    out->source_status = status ? (int)strtol(status, NULL, 10) : 0;
+    snprintf(out->source_code, sizeof(out->source_code), "%s", code ? code : "");
+}
+
 /* A body that is missing or malformed (a proxy's, a truncated one) only leaves the fields empty. */
 void azure_read_refusal(struct azure_refusal *out, int status, const struct http_headers *headers,
                         const char *body, size_t len)
@@ -85,6 +107,8 @@ void azure_read_refusal(struct azure_refusal *out, int status, const struct http
         snprintf(out->code, sizeof(out->code), "%s", code);
     snprintf(out->request_id, sizeof(out->request_id), "%s", id ? id : "");
     keep_first_sentence(out->message);
+    hide_signatures(out->message);
+    read_source(out, headers);
 }
 
 struct azure_refusal azure_refusal_of(const struct http_call *http)
@@ -146,6 +170,21 @@ static void set_facts(const char *what, const struct azure_refusal *r, enum act_
     err->http_status = r->status;
     snprintf(err->service_code, sizeof(err->service_code), "%s", r->code);
     snprintf(err->request_id, sizeof(err->request_id), "%s", r->request_id);
+    if (r->source_status)
+        act_error_hint(err, "the source answered %d %s", r->source_status, r->source_code);
+}
+
+/* Where the source was what refused, its answer says whether to try again; otherwise the code, whatever it was, is
+ * that by which store_must_stream() knows it. */
+static int source_refused(const struct azure_refusal *r, struct act_error *err)
+{
+    bool may_pass = r->source_status == 412 || r->source_status == 429 || r->source_status >= 500;
+
+    snprintf(err->service_code, sizeof(err->service_code), "%s",
+             may_pass ? r->source_code : "CannotVerifyCopySource");
+    if (may_pass)
+        err->code = ACT_TEMPORARY;
+    return -(int)err->code;
 }
 
 int azure_describe(const struct azure *azure, const char *what, const struct azure_refusal *r,
@@ -155,6 +194,8 @@ int azure_describe(const struct azure *azure, const char *what, const struct azu
     char ended[ACT_TIME_TEXT];
 
     set_facts(what, r, meanings[row].result, err);
+    if (r->source_status)
+        return source_refused(r, err);
     if (meanings[row].result == ACT_DENIED && sas_expired(azure->sas, ended))
         return act_error_hint(err, "the SAS expired at %s; get a new one", ended);
     if (meanings[row].hint)

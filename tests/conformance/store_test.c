@@ -1521,6 +1521,70 @@ static void test_azure_reuse_blocks(void **state)
     store_call_release(&found);
 }
 
+static struct store_call from_call(enum store_op op, const char *url)
+{
+    struct store_call call = call_of(op, "from/to");
+
+    call.source_url = url;
+    call.total = 9;
+    return call;
+}
+
+/* The service fetches bytes by itself, or says so that the transfer knows to stream them. */
+static void test_azure_from_url(void **state)
+{
+    struct store_upload_id id = new_id();
+    struct store_call call = call_of(STORE_PUT, "from/source"), seen;
+    char *url = NULL;
+
+    (void)state;
+    call.attr.mtime_ns = 1700000000123456789;
+    assert_ok(put_call(&call, "aaabbbccc", 9), t.err);
+    assert_ok(head("from/source", &seen), t.err);
+    assert_ok(store_url(t.store, "from/source", "r", 600, &url, &t.err), t.err);
+    call = from_call(STORE_PUT_FROM, url);
+    call.source_match = seen.entry.etag;
+    if (store_do(t.store, &call, &t.err)) {
+        assert_true(store_must_stream(&t.err));
+        assert_null(strstr(t.err.text, "sig="));
+        goto end;
+    }
+    assert_content("from/to", "aaabbbccc", 9);
+    assert_everywhere("from/to", STORE_FILE, 1700000000123456789, -1);
+
+    for (uint32_t i = 0; i < 3; i++) {
+        store_call_release(&call);
+        call = from_call(STORE_BLOCK_FROM, url);
+        call.upload_id = id;
+        call.block = 2 - i;
+        call.offset = (uint64_t)i * 3;
+        call.total = 3;
+        call.source_match = seen.entry.etag;
+        assert_ok(store_do(t.store, &call, &t.err), t.err);
+    }
+    store_call_release(&call);
+    call = commit_call("from/to", id, 3, 9, 3);
+    call.source_url = url;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_content("from/to", "cccbbbaaa", 9);
+    assert_everywhere("from/to", STORE_FILE, 1700000000123456789, -1);
+
+    put_text("from/source", "something else");
+    static const enum store_op ops[] = {STORE_PUT_FROM, STORE_BLOCK_FROM};
+    for (size_t i = 0; i < COUNT(ops); i++) {
+        store_call_release(&call);
+        call = from_call(ops[i], url);
+        call.source_match = seen.entry.etag;
+        assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
+        assert_false(store_must_stream(&t.err));
+    }
+    assert_content("from/to", "cccbbbaaa", 9);
+end:
+    store_call_release(&call);
+    store_call_release(&seen);
+    free(url);
+}
+
 /* Leaves a block with an id of len bytes, as another program would. */
 static void leave_block(const char *key, size_t len)
 {
@@ -1733,6 +1797,7 @@ int main(void)
         cmocka_unit_test(test_azure_delete_many),
         cmocka_unit_test(test_azure_reuse_blocks),
         cmocka_unit_test(test_azure_crc64),
+        cmocka_unit_test(test_azure_from_url),
         cmocka_unit_test(test_azure_foreign_blocks),
         cmocka_unit_test(test_azure_foreign_blocks_at_once),
     };

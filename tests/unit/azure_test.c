@@ -977,10 +977,24 @@ static void test_copy(void **state)
          -ACT_FAIL,
          "copy failed: 500 Oops"},
         {{"202 A|" PENDING, "404 N|"}, -ACT_NOT_FOUND, "HTTP 404"},
-        {{"404 N|x-ms-error-code: CannotVerifyCopySource|"},
-         -ACT_NOT_FOUND,
-         "cannot copy 'cont/a b' to 'cont/k'"},
+        {{"404 N|x-ms-error-code: BlobNotFound|"}, -ACT_NOT_FOUND, "cannot copy 'cont/a b' to 'cont/k'"},
         {{"202 A|"}, -ACT_TEMPORARY, ""},
+        {{"202 A|x-ms-copy-status: success|ETag: 7|"}, 0, ""},
+        /* not at once: too large, or not permitted that way */
+        {{"409 C|x-ms-error-code: CannotVerifyCopySource|", "202 A|" PENDING,
+          "200 OK|x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"},
+         0,
+         ""},
+        {{"403 F|x-ms-error-code: CannotVerifyCopySource|", "404 N|x-ms-error-code: BlobNotFound|"},
+         -ACT_NOT_FOUND,
+         "HTTP 404 BlobNotFound"},
+        {{"501 N|", "202 A|x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"}, 0, ""},
+        /* the first try of the request was not in vain */
+        {{"501 N|", NULL, "409 C|x-ms-error-code: PendingCopyOperation|",
+          "200 OK|x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"},
+         0,
+         ""},
+        {{"501 N|", "409 C|x-ms-error-code: PendingCopyOperation|"}, -ACT_TEMPORARY, "PendingCopyOperation"},
     };
 
     (void)state;
@@ -988,15 +1002,18 @@ static void test_copy(void **state)
         struct store_call call = call_of(STORE_COPY, "k");
         size_t n = 0;
         call.source = "a b";
-        while (n < COUNT(rows[i].answers) && rows[i].answers[n])
-            n++;
-        assert_int_equal(run_with(NULL, &call, rows[i].answers, n), rows[i].rc);
-        if (rows[i].rc)
+        for (size_t a = 0; a < COUNT(rows[i].answers); a++)
+            n = rows[i].answers[a] ? a + 1 : n;
+        int rc = run_with(NULL, &call, rows[i].answers, n);
+        if (rc != rows[i].rc)
+            fail_msg("row %zu: %d %s", i, rc, err.text);
+        if (rc)
             assert_has(err.text, rows[i].text);
         else
             assert_string_equal(call.entry.etag, "\"7\"");
+        assert_has(server.requests[0], "\r\nx-ms-requires-sync: true\r\n");
         assert_has(server.requests[0], "\r\nx-ms-copy-source: http://127.0.0.1:");
-        assert_has(server.requests[0], "/acct/cont/a%20b\r\n");
+        assert_has(server.requests[0], "/acct/cont/a%20b?sv=");
         store_call_release(&call);
         forget_requests();
     }
@@ -1007,6 +1024,205 @@ static void test_copy(void **state)
     assert_has(server.requests[0], "/acct/cont/s?sv=1&sig=a%2Fb\r\n");
     store_call_release(&call);
     forget_requests();
+}
+
+static void test_put_from(void **state)
+{
+#define SOURCE "http://other/c/s?sv=1&sig=geheim"
+    static const struct {
+        const char *answer;
+        int rc;
+        bool must_stream;
+        const char *text;
+    } rows[] = {
+        {"201 C|ETag: 7|", 0, false, ""},
+        {"501 N|x-ms-error-code: APINotImplemented|", -ACT_FAIL, true, "HTTP 501"},
+        {"501 N|", -ACT_FAIL, true, "HTTP 501"},
+        {"500 E|", -ACT_TEMPORARY, true, "HTTP 500"},
+        {"403 F|x-ms-error-code: CannotVerifyCopySource|", -ACT_DENIED, true, "cannot read the source"},
+        {"400 B|x-ms-error-code: CannotVerifyCopySource|", -ACT_DENIED, true, "cannot read the source"},
+        {"403 F|x-ms-error-code: AuthenticationFailed|x-ms-copy-source-status-code: 403|"
+         "x-ms-copy-source-error-code: AuthorizationFailure|",
+         -ACT_DENIED, true, "the source answered 403 AuthorizationFailure"},
+        {"404 N|x-ms-error-code: CannotVerifyCopySource|x-ms-copy-source-status-code: 404|", -ACT_NOT_FOUND,
+         true, "the source answered 404"},
+        {"400 B|\n<Error><Code>InvalidHeaderValue</Code><Message>http://other/c/s?sv=1&amp;sig=geheim is "
+         "not valid.</Message></Error>",
+         -ACT_FAIL, true, "sig=REDACTED"},
+        {"412 P|x-ms-error-code: SourceConditionNotMet|", -ACT_TEMPORARY, false, "the source has changed"},
+        {"409 C|x-ms-error-code: CannotVerifyCopySource|x-ms-copy-source-status-code: 503|", -ACT_TEMPORARY,
+         false, "the source answered 503"},
+        {"403 F|x-ms-error-code: AuthorizationPermissionMismatch|", -ACT_DENIED, false, "HTTP 403"},
+        {"404 N|x-ms-error-code: ContainerNotFound|", -ACT_NOT_FOUND, false, "HTTP 404"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2 * COUNT(rows); i++) {
+        struct store_call call = call_of(i % 2 ? STORE_PUT_FROM : STORE_BLOCK_FROM, "k");
+        call.source_url = SOURCE;
+        call.source_match = "\"0x1\"";
+        call.offset = 7;
+        call.total = 3;
+        int rc = RUN(&call, rows[i / 2].answer);
+        if (rc != rows[i / 2].rc)
+            fail_msg("row %zu: %d %s", i / 2, rc, err.text);
+        if (rc) {
+            assert_has(err.text, rows[i / 2].text);
+            assert_has_not(err.text, "geheim");
+            assert_int_equal(store_must_stream(&err), rows[i / 2].must_stream);
+        }
+        assert_has(server.requests[0], "\r\nx-ms-copy-source: " SOURCE "\r\n");
+        assert_has(server.requests[0], "\r\nx-ms-source-if-match: \"0x1\"\r\n");
+        assert_has(server.requests[0], "\r\nContent-Length: 0\r\n");
+        assert_has_not(server.requests[0], "content-crc64");
+        assert_has(server.requests[0],
+                   i % 2 ? "\r\nx-ms-blob-type: BlockBlob\r\n" : "\r\nx-ms-source-range: bytes=7-9\r\n");
+        store_call_release(&call);
+        forget_requests();
+    }
+}
+
+static void test_commit_from(void **state)
+{
+    static const char *const answers[] = {
+        "200 OK|ETag: \"0x1\"|Content-Length: 7|Content-Type: text/css|Cache-Control: max-age=1|Server: x|"
+        "Content-MD5: XrY7u+Ae7tCTyyK7j1rNww==|x-ms-meta-color: red|x-ms-meta-mtime: 2001-01-01T00:00:00Z|"
+        "x-ms-meta-act_upload: theirs|x-ms-blob-type: BlockBlob|",
+        "201 C|ETag: 7|", "200 OK|ETag: \"0x2\"|", "404 N|x-ms-error-code: BlobNotFound|"};
+    struct store_call call = call_of(STORE_COMMIT, "k");
+
+    (void)state;
+    start_server(answers, COUNT(answers));
+    struct store *store = open_store(NULL);
+    ACT_AUTOFREE char *source = act_sprintf("http://127.0.0.1:%d/theirs/s?sv=1&sig=geheim", server.port);
+    call.n_blocks = 1;
+    call.attr.mtime_ns = 1700000000123456789;
+    call.source_url = source;
+    call.source_match = "\"0x1\"";
+    assert_ok(store_do(store, &call, &err), err);
+    assert_string_equal(call.entry.etag, "\"7\"");
+    assert_int_equal(store_do(store, &call, &err), -ACT_TEMPORARY);
+    assert_has(err.text, "the source has changed");
+    assert_int_equal(store_do(store, &call, &err), -ACT_NOT_FOUND);
+    assert_has_not(err.text, "geheim");
+    store_free(store);
+    stop_server();
+    assert_has(server.requests[0], "HEAD /theirs/s?sv=1&sig=geheim HTTP");
+    assert_has_not(server.requests[0], "Authorization:");
+    static const char *const pieces[] = {
+        "PUT /acct/cont/k?comp=blocklist HTTP",
+        "\r\nx-ms-blob-content-type: text/css\r\n",
+        "\r\nx-ms-blob-cache-control: max-age=1\r\n",
+        "\r\nx-ms-blob-content-md5: XrY7u+Ae7tCTyyK7j1rNww==\r\n",
+        "\r\nx-ms-meta-color: red\r\n",
+        "\r\nx-ms-meta-mtime: 2023-11-14T22:13:20.123456789Z\r\n",
+        "\r\nContent-Type: application/xml\r\n",
+    };
+    for (size_t i = 0; i < COUNT(pieces); i++)
+        assert_has(server.requests[1], pieces[i]);
+    assert_has_not(server.requests[1], "theirs");
+    assert_has_not(server.requests[1], "x-ms-blob-type");
+    store_call_release(&call);
+    forget_requests();
+}
+
+/* ---- ids of other lengths */
+
+static void test_fit_ids(void **state)
+{
+#define REFUSED "400 B|x-ms-error-code: InvalidBlobOrBlock|"
+#define OTHER16 "MDEyMzQ1Njc4OWFiY2RlZg=="         /* 16 bytes */
+#define OTHER24 "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3" /* 24 bytes */
+    static const struct {
+        const char *answers[6];
+        int rc;
+        const char *last; /* request */
+    } rows[] = {
+        {{REFUSED, BLOCKS("", BLOCK(OTHER16, "1")), "201 C|"},
+         0,
+         "blockid=AAECAwQFBgcICQoLAAAAAg%3D%3D HTTP"},
+        {{REFUSED, BLOCKS(BLOCK(OTHER24, "1"), ""), "201 C|"},
+         0,
+         "blockid=AAECAwQFBgcICQoLDA0ODwAAAAIAAAAA HTTP"},
+        {{REFUSED, BLOCKS(BLOCK(OTHER16, "1"), BLOCK(OTHER24, "1")), "201 C|"},
+         0,
+         "blockid=AAECAwQFBgcICQoLDA0ODwAAAAIAAAAA HTTP"},
+        {{REFUSED, BLOCKS("", ""), "201 C|"}, 0, "blockid=AAECAwQFBgcICQoLDA0ODwAAAAI%3D HTTP"},
+        {{REFUSED, BLOCKS("", BLOCK(OTHER16, "1")), REFUSED, BLOCKS("", BLOCK(OTHER24, "1")), "201 C|"},
+         0,
+         "blockid=AAECAwQFBgcICQoLDA0ODwAAAAIAAAAA HTTP"},
+        {{REFUSED, BLOCKS("", ""), REFUSED, BLOCKS("", ""), REFUSED}, -ACT_FAIL, "comp=block&"},
+        {{REFUSED, "403 F|"}, -ACT_FAIL, "comp=blocklist"},
+        /* too short: only where there is no blob */
+        {{REFUSED, BLOCKS("", BLOCK("MDA=", "1")), BLOCKS("", BLOCK("MDA=", "1")),
+          "200 OK|Content-Length: 3|"},
+         -ACT_FAIL,
+         "HEAD /acct/cont/k HTTP"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_call call = call_of(STORE_BLOCK, "k");
+        size_t n = 0;
+        for (size_t b = 0; b < 16; b++)
+            call.upload_id.bytes[b] = (uint8_t)b;
+        call.block = 2;
+        call.data = "x";
+        call.len = 1;
+        while (n < COUNT(rows[i].answers) && rows[i].answers[n])
+            n++;
+        int rc = run_with(NULL, &call, rows[i].answers, n);
+        if (rc != rows[i].rc)
+            fail_msg("row %zu: %d %s", i, rc, err.text);
+        if (rc)
+            assert_has(err.text, "another program's upload are in the way");
+        assert_has(server.requests[n - 1], rows[i].last);
+        store_call_release(&call);
+        forget_requests();
+    }
+}
+
+/* A blob that comes while blocks are cleared away stays. */
+static void test_clear(void **state)
+{
+#define LEFT  BLOCKS("", BLOCK("MDA=", "1"))
+#define TAKEN "409 C|x-ms-error-code: BlobAlreadyExists|"
+    static const struct {
+        const char *answers[6];
+        int rc;
+        const char *error;
+    } rows[] = {
+        {{LEFT, "404 N|", "201 C|ETag: \"0x7\"|", "202 A|"}, 0, NULL},
+        {{LEFT, "404 N|", "201 C|ETag: \"0x7\"|", "412 P|"}, 0, NULL},
+        {{LEFT, "404 N|", "201 C|ETag: \"0x7\"|", "404 N|"}, 0, NULL},
+        {{LEFT, "404 N|", TAKEN, "200 OK|ETag: \"0x7\"|"}, -ACT_TEMPORARY, "written there meanwhile"},
+        {{LEFT, "404 N|", NULL, TAKEN, "200 OK|x-ms-meta-act_upload: {upload}|ETag: \"0x7\"|", "202 A|"},
+         0,
+         NULL},
+        {{LEFT, "200 OK|Content-Length: 0|"}, -ACT_FAIL, "it is an object"},
+        {{"404 N|x-ms-error-code: BlobNotFound|"}, -ACT_NOT_FOUND, "BlobNotFound"},
+        {{LEFT, "403 F|"}, -ACT_DENIED, "HTTP 403"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_call call = call_of(STORE_CLEAR, "k");
+        size_t n = 0;
+        for (size_t a = 0; a < COUNT(rows[i].answers); a++)
+            n = rows[i].answers[a] ? a + 1 : n;
+        int rc = run_with(NULL, &call, rows[i].answers, n);
+        if (rc != rows[i].rc)
+            fail_msg("row %zu: %d %s", i, rc, err.text);
+        if (rc) {
+            assert_has(err.text, rows[i].error);
+        } else {
+            assert_has(server.requests[2], "\r\nIf-None-Match: *\r\n");
+            assert_has(server.requests[n - 1], "DELETE /acct/cont/k HTTP");
+            assert_has(server.requests[n - 1], "\r\nIf-Match: \"0x7\"\r\n");
+        }
+        store_call_release(&call);
+        forget_requests();
+    }
 }
 
 /* ---- without a server */
@@ -1145,6 +1361,10 @@ int main(void)
         cmocka_unit_test(test_clock),
         cmocka_unit_test(test_sas),
         cmocka_unit_test(test_copy),
+        cmocka_unit_test(test_put_from),
+        cmocka_unit_test(test_commit_from),
+        cmocka_unit_test(test_fit_ids),
+        cmocka_unit_test(test_clear),
         cmocka_unit_test(test_open),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_url),
