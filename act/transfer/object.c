@@ -694,17 +694,28 @@ static void start_part(struct object *o, uint32_t index)
 
 /* ---- blocks that are there already */
 
+/* Whether damage to a block that is there would be noticed. It holds what arrived here, which is not always what the
+ * source has: that comes out when the whole is compared, but an upload can break off before, and not every store can
+ * forget blocks. So what came from afar is used again only when the checksum of the block is known, or its bytes can
+ * be had. */
+static bool can_be_proved(const struct object *o, const struct part_state *state)
+{
+    return state->has_crc64 || o->by_service || store_sums_are_free(o->job->from) ||
+           store_sums_are_free(o->job->to);
+}
+
 static void note_block(struct object *o, const struct store_block *block)
 {
     int64_t index = store_block_index(&o->upload_id, block);
 
     if (index < 0 || index >= o->n_parts || block->len != part_len(o, (uint32_t)index))
         return;
-    o->states[index].present = true;
+    struct part_state *state = &o->states[index];
     if (block->has_crc64) {
-        o->states[index].has_crc64 = true;
-        o->states[index].crc64 = block->crc64;
+        state->has_crc64 = true;
+        state->crc64 = block->crc64;
     }
+    state->present = can_be_proved(o, state);
 }
 
 static void blocks_done(struct store_call *call)
