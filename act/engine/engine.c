@@ -150,6 +150,11 @@ struct engine *engine_new(const struct engine_options *options)
     return e;
 }
 
+int engine_workers(const struct engine *e)
+{
+    return e->options.workers;
+}
+
 static void stop_workers(struct engine *e)
 {
     pthread_mutex_lock(&e->pool.lock);

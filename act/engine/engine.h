@@ -32,6 +32,9 @@ void engine_free(struct engine *engine);
  * CURLOPT_CLOSESOCKETFUNCTION (with their data) are the engine's. No child process inherits its sockets. */
 void engine_transfer(struct engine *engine, CURL *easy, void (*done)(void *arg, CURLcode result), void *arg);
 
+/* How many workers there are at most. */
+int engine_workers(const struct engine *engine);
+
 /* work(arg) on a worker, then done(arg) on the loop. */
 void engine_work(struct engine *engine, void (*work)(void *arg), void (*done)(void *arg), void *arg);
 

@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 
-#define WINDOW  16          /* enough for every worker to have the next call waiting */
 #define MAX_PUT (64U << 20) /* bytes at once; bounds the memory of a transfer, not the file system */
 
 /* Another object came in the meantime: the caller may look again. */
@@ -271,10 +270,10 @@ static void start(struct store *store, struct store_call *call)
     engine_work(http_engine(store->http), work, work_done, job);
 }
 
+/* Each worker has the next call waiting when it has done one. */
 static int window(const struct store *store)
 {
-    (void)store;
-    return WINDOW;
+    return 2 * engine_workers(http_engine(store->http));
 }
 
 static int url(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,

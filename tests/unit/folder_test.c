@@ -450,6 +450,50 @@ static void upload_of_another_process_is_let_be(void **state)
     assert_files(".act-part-", 0);
 }
 
+static void upload_until_done(void)
+{
+    for (int round = 0; round < 40; round++) {
+        struct store_upload_id own = {{3, (uint8_t)round}};
+        char key[16];
+        snprintf(key, sizeof(key), "both/%d", round);
+        int rc = begin_upload(key, &own);
+        if (rc == -(int)ACT_TEMPORARY) /* the other one has it */
+            act_random(own.bytes, sizeof(own.bytes));
+        else if (rc)
+            _exit(1);
+        for (uint32_t i = 0; i < BLOCKS; i++)
+            if (send_block(key, &own, i))
+                _exit(2);
+        if (commit(key, &own))
+            _exit(3);
+        if (put("both/small", t.data, (size_t)(TOTAL - round)))
+            _exit(4);
+    }
+}
+
+static void two_processes_upload_the_same(void **state)
+{
+    char key[16];
+    int status = 0;
+
+    (void)state;
+    close_store();
+    for (int i = 0; i < 2; i++)
+        if (fork() == 0) {
+            open_store();
+            upload_until_done();
+            _exit(0);
+        }
+    while (wait(&status) > 0)
+        assert_int_equal(status, 0);
+    open_store();
+    for (int round = 0; round < 40; round++) {
+        snprintf(key, sizeof(key), "both/%d", round);
+        assert_true(has_content(key, t.data, TOTAL));
+    }
+    assert_int_equal(count_leftovers(), 0);
+}
+
 /* ---- killed at each system call */
 
 /* Lets the child run until it enters its nth system call, on any of its threads, and kills it. False: it ended
@@ -670,6 +714,20 @@ static void count_done(struct store_call *call)
     ++*(int *)call->arg;
 }
 
+/* Enough for all workers, whatever their number is. */
+static void window_follows_the_workers(void **state)
+{
+    (void)state;
+    for (int workers = 1; workers <= 8; workers *= 2) {
+        close_store();
+        t.engine = engine_new(&(struct engine_options){.workers = workers});
+        t.http = http_new(t.engine, &(struct http_options){0});
+        assert_ok(store_folder_open(t.http, t.root, true, &t.store, &t.err), t.err);
+        assert_int_equal(engine_workers(t.engine), workers);
+        assert_int_equal(store_window(t.store), 2 * workers);
+    }
+}
+
 static void many_folders_at_once(void **state)
 {
     enum { N = 600, FOLDERS = 150 };
@@ -810,12 +868,14 @@ int main(void)
         TEST(uncommitted_bytes_can_be_read),
         TEST(part_of_a_secret_is_secret),
         TEST(upload_of_another_process_is_let_be),
+        TEST(two_processes_upload_the_same),
         TEST(upload_is_killed_at_every_step),
         TEST(put_is_killed_at_every_step),
         TEST(put_without_tmpfile_is_killed_at_every_step),
         TEST(put_through_proc_is_killed_at_every_step),
         TEST(folders_are_found_again),
         TEST(many_folders_at_once),
+        TEST(window_follows_the_workers),
         TEST(full_disk_is_said_early),
         TEST(names_that_do_not_fit),
         TEST(clear_takes_nothing_else),
