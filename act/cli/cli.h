@@ -32,7 +32,7 @@ struct cli_options {
     int64_t timeout_s, expires_s;        /* 0: not given */
     int64_t transfers, max_delete;       /* -1: not given */
     uint64_t memory, part_size, bwlimit; /* 0: not given */
-    bool checksum, md5, delete_extra;
+    bool checksum, md5, delete_extra, deep;
     bool long_form, bytes, leftovers;
     int64_t depth;        /* -1: not given */
     uint64_t first, last; /* bytes; 0: not given */
@@ -225,6 +225,7 @@ int cmd_submit(struct cli *cli, struct act_error *err);
 int cmd_transfer_folder(struct cli *cli, struct act_error *err);
 int cmd_upload(struct cli *cli, struct act_error *err);
 int cmd_url(struct cli *cli, struct act_error *err);
+int cmd_verify(struct cli *cli, struct act_error *err);
 int cmd_wait(struct cli *cli, struct act_error *err);
 
 #endif

@@ -245,6 +245,22 @@ const struct cli_command cli_commands[] = {
      .max_words = ANY,
      .complete = CLI_PATHS,
      .run = cmd_cat},
+    {.name = "verify",
+     .synopsis = "[--deep] PATH...",
+     .summary = "compare a mapped local path with the cluster's store, completely",
+     .examples = "a verify data/voc20\n"
+                 "a verify --deep output               reads all bytes on both sides\n"
+                 "a -c eu -f we verify data/voc20      the store of we with that of eu\n"
+                 "a verify data | grep '^content '\n",
+     .details =
+         "One line for each difference: a word, a blank, the path. missing: not in the store; extra: only in\n"
+         "the store; kind: a file here, a link or folder there; size; content: the bytes, by a checksum that\n"
+         "the store keeps, or read where it keeps none. Exit status 0: no difference; 8: there are some.",
+     .options = "deep include exclude filter-from json transfers bwlimit memory part-size",
+     .min_words = 1,
+     .max_words = ANY,
+     .complete = CLI_PATHS,
+     .run = cmd_verify},
     {.name = "url",
      .synopsis = "[--expires TIME] PATH...",
      .summary = "a URL that reads a file of the store without further credentials",

@@ -43,6 +43,7 @@ const struct cli_option cli_option_table[] = {
      false},
     {NULL, "checksum", CLI_FLAG, AT(checksum), NULL, "compare the content, not size and time", false},
     {NULL, "md5", CLI_FLAG, AT(md5), NULL, "store the MD5 of files over 256 MiB too, for other tools", false},
+    {NULL, "deep", CLI_FLAG, AT(deep), NULL, "read all bytes, trust no stored checksum", false},
     {NULL, "transfers", CLI_INT, AT(transfers), "N", "at most N requests at once, 1 to 500", false},
     {NULL, "bwlimit", CLI_SIZE, AT(bwlimit), "RATE", "at most this many bytes a second: 500k, 10M", false},
     {NULL, "memory", CLI_SIZE, AT(memory), "SIZE", "for parts under way (default 64M)", false},

@@ -1,4 +1,4 @@
-/* data.c - the mapped folders: upload, download, list, remove, URLs.
+/* data.c - the mapped folders: upload, download, verify, list, remove, URLs.
  *
  * A local folder is opened as a folder store of its own, rooted at what the path names (symbolic links on the
  * way there are followed; those inside are kept as links), so that every direction is one transfer_copy().
@@ -308,6 +308,53 @@ int flow_download(struct flow *flow, const char *path, struct flow_data *io, str
         rc = download_to(flow, &from, m.local, path, io, err);
     transfer_path_release(&from);
     store_free(store);
+    mapping_release(&m);
+    return rc;
+}
+
+/* ---- verify */
+
+char *flow_verify_path(const struct flow_verify *io, const char *rel)
+{
+    ACT_AUTOFREE char *base = bare(io->path);
+
+    return act_path_join(base, io->is_folder ? rel : "");
+}
+
+static int verify(struct flow *flow, const struct transfer_path *from, const struct mapping *m,
+                  struct flow_verify *io, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = bare(m->key);
+    struct store *to = NULL;
+    int rc = flow_store(flow, m->folder, &to, err);
+
+    if (rc == 0)
+        rc = check_part_size(&io->options, to, err);
+    if (rc == 0)
+        rc = check_places(from, to, key, io->path, err);
+    if (rc == 0)
+        rc = transfer_verify(flow->engine, from, to, key, &io->options, io->deep, io->each, &io->report, err);
+    store_free(to);
+    return rc;
+}
+
+int flow_verify(struct flow *flow, struct flow *other, const char *path, struct flow_verify *io,
+                struct act_error *err)
+{
+    struct transfer_path from = {0};
+    struct mapping m = {0};
+    int rc = map(&flow->config, path, &m, err);
+
+    io->path = path;
+    io->report = (struct transfer_report){0};
+    flow_http(flow);
+    if (rc == 0)
+        rc = other ? open_other(flow, other, path, &from, err) : open_local_source(flow, m.local, &from, err);
+    io->is_folder = from.is_folder;
+    if (rc == 0)
+        rc = verify(flow, &from, &m, io, err);
+    store_free(from.store);
+    transfer_path_release(&from);
     mapping_release(&m);
     return rc;
 }

@@ -174,6 +174,22 @@ int flow_download(struct flow *flow, const char *path, struct flow_data *io,
 /* For options.plan: what a step is about, in the words of the user: "data/voc/a". New string. */
 char *flow_step_path(const struct flow_data *io, const struct transfer_step *step);
 
+/* Compares the local path, or with from what the other cluster's store has, with this cluster's store; as
+ * transfer_verify(). */
+struct flow_verify {
+    struct transfer_options options;
+    bool deep;
+    void (*each)(void *arg, enum transfer_difference what, const char *rel, const struct store_entry *from,
+                 const struct store_entry *to); /* arg is that of the options */
+    struct transfer_report report;              /* out */
+    const char *path;                           /* internal, as the next */
+    bool is_folder;
+};
+int flow_verify(struct flow *flow, struct flow *from, const char *path, struct flow_verify *io,
+                struct act_error *err) ACT_NODISCARD;
+/* For each: rel in the words of the user. New string. */
+char *flow_verify_path(const struct flow_verify *io, const char *rel);
+
 /* A mapped path in this cluster's store, found out. Keep store open until the path is no longer used. */
 struct flow_path {
     struct store *store;

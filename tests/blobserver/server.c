@@ -570,7 +570,8 @@ static void accept_one(struct loop *loop)
     epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &(struct epoll_event){.events = EPOLLIN, .data.ptr = c});
 }
 
-/* Continues those whose time has come. Returns the milliseconds until the next one's, -1 without one. */
+/* Continues those whose time has come. Returns the milliseconds until the next one's, -1 without one; a connection that
+ * woke may sleep again because of its next request. */
 static int wake_sleepers(struct loop *loop)
 {
     int64_t now = loop->n_sleeping ? monotonic_ms() : 0, soonest = -1;
@@ -578,13 +579,15 @@ static int wake_sleepers(struct loop *loop)
     for (size_t i = loop->n_sleeping;
          i-- > 0;) { /* downwards: the last one takes the place of one that leaves */
         struct connection *c = loop->sleeping[i];
-        if (c->wake > now) {
-            soonest = soonest < 0 || c->wake - now < soonest ? c->wake - now : soonest;
+        if (c->wake > now)
             continue;
-        }
         wake_up(c);
         c->state = REPLY;
         advance(c);
+    }
+    for (size_t i = 0; i < loop->n_sleeping; i++) {
+        int64_t left = loop->sleeping[i]->wake - now;
+        soonest = soonest < 0 || left < soonest ? left : soonest;
     }
     return (int)soonest;
 }

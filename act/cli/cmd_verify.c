@@ -1,0 +1,81 @@
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/cli.h"
+#include "codec/json.h"
+
+struct comparison {
+    struct cli_progress progress; /* first: it is what the callbacks get */
+    struct flow_verify io;
+    bool json;
+    uint64_t differences;
+};
+
+static const char *const words[TRANSFER_DIFFERENCES] = {[TRANSFER_MISSING] = "missing",
+                                                        [TRANSFER_EXTRA] = "extra",
+                                                        [TRANSFER_KIND] = "kind",
+                                                        [TRANSFER_SIZE] = "size",
+                                                        [TRANSFER_CONTENT] = "content"};
+
+static json_t *entry_json(const struct store_entry *e)
+{
+    char when[ACT_TIME_TEXT];
+
+    if (!e)
+        return json_null();
+    act_time_to_iso_ns(e->mtime_ns, when);
+    return json_pack("{s:s,s:I,s:o}", "kind", cli_kind(e->kind), "size", (json_int_t)e->size, "mtime",
+                     e->mtime_ns ? json_string(when) : json_null());
+}
+
+static void print_difference(void *arg, enum transfer_difference what, const char *rel,
+                             const struct store_entry *from, const struct store_entry *to)
+{
+    struct comparison *c = arg;
+    ACT_AUTOFREE char *path = flow_verify_path(&c->io, rel);
+    ACT_AUTOFREE char *name = cli_name(path);
+
+    c->differences++;
+    cli_progress_clear(&c->progress);
+    if (c->json)
+        cli_print_json_line(json_pack("{s:i,s:s,s:o,s:o,s:o}", "version", 1, "difference", words[what],
+                                      "path", codec_json_bytes_new(path), "from", entry_json(from), "to",
+                                      entry_json(to)));
+    else
+        printf("%s %s\n", words[what], name);
+}
+
+static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
+{
+    struct comparison c = {.io = {.deep = cli->options.deep, .each = print_difference},
+                           .json = cli->options.json};
+    struct cli_outcome outcome = {0};
+    struct transfer_report sum = {0};
+    int rc = cli_transfer_options(cli, &c.io.options, err);
+
+    if (rc < 0)
+        return rc;
+    cli_progress_start(&c.progress, "verifying", cli->options.quiet, &c.io.options);
+    for (size_t i = 0; i < cli->words.n; i++) {
+        struct act_error failed = {0};
+        rc = flow_verify(&cli->flow, from, cli->words.v[i], &c.io, &failed);
+        cli_outcome_add(&outcome, rc, &failed);
+        cli_progress_add(&c.progress, &sum, &c.io.report);
+    }
+    cli_progress_end(&c.progress, "verified", &sum);
+    act_note("%llu difference%s", (unsigned long long)c.differences, c.differences == 1 ? "" : "s");
+    cli_warn_idle_patterns(cli);
+    transfer_report_release(&sum);
+    return cli_outcome_end(&outcome, err);
+}
+
+int cmd_verify(struct cli *cli, struct act_error *err)
+{
+    struct flow from = {0};
+    bool elsewhere = cli->options.from_cluster != NULL;
+    int rc = elsewhere ? cli_open_flow(cli, cli->options.from_cluster, NULL, &from, err) : 0;
+
+    if (rc == 0)
+        rc = verify_all(cli, elsewhere ? &from : NULL, err);
+    flow_close(&from);
+    return rc;
+}

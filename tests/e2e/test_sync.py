@@ -1,0 +1,249 @@
+"""What the same is, mirrors, filters, plans and verify: both sides after a transfer are what was asked for."""
+import base64
+import hashlib
+import json
+import os
+import re
+
+import pytest
+
+from fault_proxy import Rule
+from test_data import away, content, on_a_terminal, tree
+
+
+def here(act, path="data"):
+    return set(tree(act.project / path))
+
+
+def there(stored, below="data/"):
+    return {key.removeprefix(below) for key in stored.keys()}
+
+
+@pytest.fixture
+def both(act, stored):
+    """The same three files on both sides, and one more on each."""
+    for name in ("a", "sub/b", "sub/deep/c"):
+        act.write(f"data/{name}", name, mtime=1_500_000_000)
+    act.write("data/gone here", "x")
+    act.run("u", "data")
+    (act.project / "data/gone here").unlink()
+    act.write("data/new", "new here", mtime=1_500_000_000)
+    return stored
+
+
+# ---- what the same is
+
+
+def test_size_and_time_decide(act, stored):
+    act.write("data/f", "12345", mtime=1_500_000_000)
+    act.run("u", "data")
+    act.write("data/f", "54321", mtime=1_500_000_000)
+    assert "1 already the same" in act.run("u", "data").err
+    assert "1 already the same" not in act.run("u", "--checksum", "data").err
+    assert stored.get("data/f") == b"54321"
+    act.write("data/f", "54321", mtime=1_600_000_000)
+    assert "1 already the same" in act.run("u", "--checksum", "data").err, "times do not count"
+    act.write("data/f", "54321!", mtime=1_600_000_000)
+    act.run("u", "data")
+    assert stored.get("data/f") == b"54321!"
+
+
+def test_checksum_downwards(act, stored):
+    data = content(300_000)
+    act.write("data/big", data, mtime=1_500_000_000)
+    act.run("u", "--part-size", "100k", "data")
+    act.write("data/big", bytes(len(data)), mtime=1_500_000_000)
+    assert "1 already the same" in act.run("d", "data").err
+    act.run("d", "--checksum", "data")
+    assert (act.project / "data/big").read_bytes() == data
+
+
+# ---- mirrors
+
+
+@pytest.mark.smoke
+def test_delete_upwards(act, both):
+    act.run("u", "data")
+    assert there(both) == {"a", "sub/b", "sub/deep/c", "gone here", "new"}, "nothing is deleted unasked"
+    result = act.run("u", "-y", "--delete", "data")
+    assert "1 deleted" in result.err and there(both) == here(act)
+    assert "1 deleted" not in act.run("u", "-y", "--delete", "data").err
+
+
+@pytest.mark.smoke
+def test_delete_downwards(act, both):
+    result = act.run("d", "-y", "--delete", "data")
+    assert "1 deleted" in result.err and here(act) == there(both) == {"a", "sub/b", "sub/deep/c", "gone here"}
+
+
+def test_delete_needs_a_word_without_a_terminal(act, both):
+    before = both.keys()
+    for direction in ("u", "d"):
+        act.fail(direction, "--delete", "data", status=2, match="1 object.*-y")
+    assert both.keys() == before and here(act) == {"a", "sub/b", "sub/deep/c", "new"}, "nothing was begun"
+
+
+def test_delete_asks_on_a_terminal(act, both):
+    shown = on_a_terminal(act, ["u", "--delete", "data"], b"n\n")
+    assert b"1 object" in shown and b"nothing was changed" in shown, shown
+    assert "gone here" in there(both) and "new" not in there(both)
+    on_a_terminal(act, ["u", "--delete", "data"], b"y\n")
+    assert there(both) == here(act)
+
+
+def test_max_delete(act, both):
+    act.write("data/second", "2")
+    act.run("u", "data")
+    (act.project / "data/second").unlink()
+    before = both.keys()
+    act.fail("u", "-y", "--delete", "--max-delete", "1", "data", status=None, match="2")
+    assert both.keys() == before
+    act.run("u", "-y", "--delete", "--max-delete", "2", "data")
+    assert there(both) == here(act)
+
+
+def test_an_empty_source_empties_nothing(act, both):
+    before = both.keys()
+    act.run("u", "-y", "--delete", "--exclude", "*", "data")
+    assert both.keys() == before
+    away(act, "data")
+    (act.project / "data").mkdir()
+    act.fail("u", "-y", "--delete", "data", status=None, match="(?i)empty|nothing")
+    assert both.keys() == before
+
+
+def test_delete_leaves_what_is_filtered_out(act, both):
+    both.put("data/keep.log", b"log")
+    act.run("u", "-y", "--delete", "--exclude", "*.log", "data")
+    assert there(both) == here(act) | {"keep.log"}
+
+
+def test_delete_only_when_all_was_copied(act, both):
+    act.write("data/secret", "x").chmod(0)
+    act.respect_modes()
+    act.run("u", "-y", "--delete", "data", status=8)
+    assert "gone here" in there(both)
+
+
+def test_delete_spares_what_changed_after_the_listing(act, azure, proxy):
+    act.write("data/a", "a")
+    act.write("data/b", "b")
+    act.run("u", "data")
+    (act.project / "data/b").unlink()
+
+    def overwrite(exchange):
+        azure.put("data/b", b"somebody else's")
+        exchange.reply(*exchange.forward())
+    proxy.add(Rule(overwrite, method="POST"))
+    proxy.add(Rule(overwrite, method="DELETE"))
+    act.run("u", "-y", "--delete", "data", status=None)
+    assert any(rule.hits for rule in proxy.rules)
+    assert azure.get("data/b") == b"somebody else's"
+
+
+# ---- filters
+
+
+def test_filters(act, stored):
+    for name in ("a.py", "a.tmp", "cache/x.py", "deep/cache/y.py", "deep/z.txt", "top"):
+        act.write(f"data/{name}", name)
+    rules = act.write("rules", "*.tmp\n# a comment\n/top\n")
+    act.run("u", "--filter-from", "rules", "--exclude", "/cache/", "data")
+    assert there(stored) == {"a.py", "deep/cache/y.py", "deep/z.txt"}
+    act.run("rm", "-y", "data")
+    act.run("u", "--include", "*.py", "--exclude", "a.*", "data")
+    assert there(stored) == {"cache/x.py", "deep/cache/y.py"}
+    away(act, "data")
+    act.run("d", "--include", "/deep/", str(act.project / "data"))
+    assert here(act) == {"deep/cache/y.py"}
+    act.fail("u", "--filter-from", "nothing", "data", status=3, match="nothing")
+    rules.write_text("ok\n[\n")
+    result = act.run("u", "--filter-from", "rules", "data", status=None)
+    assert result.status in (0, 7)
+
+
+def test_patterns_that_match_nothing_are_named(act, stored):
+    act.write("data/a.py", "x")
+    result = act.run("u", "--exclude", "*.log", "--include", "*.py", "data")
+    warnings = [line for line in result.err.splitlines() if line.startswith("act: warning: ")]
+    assert len(warnings) == 1 and "*.log" in warnings[0], result
+    assert there(stored) == {"a.py"}
+
+
+# ---- the plan
+
+
+def test_the_plan_of_a_mirror(act, both):
+    result = act.run("u", "--dry-run", "--delete", "data")
+    lines = {re.sub(r"  +", " ", line) for line in result.out.splitlines()}
+    assert lines == {"copy 8 B data/new (new)", "delete 1 B data/gone here (not at the source)"}
+    assert "would upload 1 object, 8 B; 3 already the same; 1 to delete" in result.err
+    *steps, summary = map(json.loads, act.run("d", "--dry-run", "--delete", "--json", "data").out.splitlines())
+    assert {(s["action"], s["path"]) for s in steps} == {("copy", "data/gone here"), ("delete", "data/new")}
+    assert summary["objects"] == 1 and summary["deleted"] == 1 and summary["dry_run"]
+    assert "gone here" in there(both) and here(act) == {"a", "sub/b", "sub/deep/c", "new"}
+
+
+# ---- verify
+
+
+def test_verify_of_equal_sides(act, both):
+    act.run("u", "data")
+    act.run("d", "data")
+    for words in (["verify", "data"], ["verify", "--deep", "data"], ["verify", "data/a", "data/sub/"]):
+        result = act.run(*words)
+        assert result.out == "" and "0 differences" in result.err
+    os.utime(act.project / "data/a", (1, 1))
+    act.run("verify", "data")
+
+
+def test_verify_lists_every_difference(act, both):
+    act.write("data/sub/b", "longer")
+    act.write("data/a", "A", mtime=1_500_000_000)
+    result = act.run("verify", "data", status=8)
+    assert sorted(result.out.splitlines()) == ["content data/a", "extra data/gone here", "missing data/new",
+                                               "size data/sub/b"]
+    assert "4 differences" in result.err
+    rows = [json.loads(line) for line in act.run("verify", "--json", "data", status=8).out.splitlines()]
+    by_path = {row["path"]: row for row in rows}
+    assert by_path["data/sub/b"]["from"]["size"] == 6 and by_path["data/sub/b"]["to"]["size"] == 5
+    assert by_path["data/new"]["to"] is None and by_path["data/gone here"]["from"] is None
+    assert act.run("verify", "data/sub", "data/a", status=8).out == "size data/sub/b\ncontent data/a\n"
+    assert act.run("verify", "--exclude", "new", "--exclude", "gone*", "--exclude", "/a", "--exclude", "b", "data").out == ""
+
+
+def test_verify_finds_damage_in_large_files(act, stored):
+    data = content(300_000)
+    act.write("data/big", data, mtime=1_500_000_000)
+    act.run("u", "--part-size", "100k", "data")
+    act.run("verify", "data")
+    act.write("data/big", data[:150_000] + b"!" + data[150_001:], mtime=1_500_000_000)
+    assert act.run("verify", "data", status=8).out == "content data/big\n"
+    assert act.run("verify", "--deep", "data", status=8).out == "content data/big\n"
+
+
+def test_verify_deep_trusts_no_stored_checksum(act, azure):
+    act.write("data/f", b"1234", mtime=1_500_000_000)
+    act.run("u", "data")
+    block = base64.b64encode(b"0" * 20).decode()
+    path = f"{azure.container}/files/data/f"
+    md5 = base64.b64encode(hashlib.md5(b"1234").digest()).decode()
+    azure.service.request("PUT", path, {"comp": "block", "blockid": block}, body=b"4321")
+    azure.service.request("PUT", path, {"comp": "blocklist"}, {"x-ms-blob-content-md5": md5},
+                          f"<BlockList><Latest>{block}</Latest></BlockList>".encode())
+    act.run("verify", "data")
+    assert act.run("verify", "--deep", "data", status=8).out == "content data/f\n"
+
+
+def test_verify_of_two_stores(act, stored):
+    act.account("second", folder=str(act.scratch / "second"))
+    act.cluster("second", account="second")
+    act.write("data/a", "a")
+    act.write("data/b", "b")
+    act.run("u", "data")
+    act.run("-c", "second", "-f", "aml", "u", "data/a")
+    away(act, "data")
+    assert act.run("-c", "second", "-f", "aml", "verify", "data", status=8).out == "missing data/b\n"
+    act.run("-c", "second", "-f", "aml", "u", "data")
+    act.run("-c", "second", "-f", "aml", "verify", "data")
+    act.fail("verify", "data", status=3, match="data")
