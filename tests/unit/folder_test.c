@@ -788,6 +788,102 @@ static void full_disk_is_said_early(void **state)
     open_store();
 }
 
+/* ---- targets that cannot be written */
+
+/* As a user who is not root, to whom the modes of files apply. */
+static void as_nobody(bool nobody)
+{
+    if (geteuid() == 0 || !nobody)
+        assert_int_equal(seteuid(nobody ? 65534 : getuid()), 0);
+}
+
+static void folder_that_cannot_be_written(void **state)
+{
+    (void)state;
+    assert_ok(put("ro/x", "old", 3), t.err);
+    assert_ok(begin_upload("ro/y", &other_id), t.err);
+    assert_ok(send_block("ro/y", &other_id, 0), t.err);
+    assert_int_equal(chmod(t.root, 0755), 0);
+    run_shell("chmod 555 ro");
+    as_nobody(true);
+    int rc_put = put("ro/x", "new", 3), rc_new = put("ro/z", "new", 3), rc_begin = begin_upload("ro/x", &id);
+    as_nobody(false);
+    run_shell("chmod 755 ro");
+    assert_int_equal(rc_put, -ACT_DENIED);
+    assert_int_equal(rc_new, -ACT_DENIED);
+    assert_int_equal(rc_begin, -ACT_DENIED);
+    assert_true(has_content("ro/x", "old", 3));
+    run_shell("test \"$(ls -A ro | wc -l)\" = 3"); /* x, and the upload of y with its map */
+    finish("ro/y", &other_id);
+}
+
+static void file_system_that_is_read_only(void **state)
+{
+    (void)state;
+    if (geteuid() != 0 || mount("tmpfs", t.root, "tmpfs", 0, "size=1m")) {
+        print_message("skipped: mounting a file system needs root\n");
+        skip();
+    }
+    reopen();
+    assert_ok(put("x", "old", 3), t.err);
+    close_store();
+    assert_int_equal(mount("tmpfs", t.root, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
+    open_store();
+    static const char *const keys[] = {"x", "y", "dir/z"};
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        assert_int_not_equal(put(keys[i], "new", 3), 0);
+        assert_non_null(strstr(t.err.text, "Read-only file system"));
+        assert_int_not_equal(begin_upload(keys[i], &id), 0);
+        assert_non_null(strstr(t.err.text, "Read-only file system"));
+    }
+    assert_true(has_content("x", "old", 3));
+    close_store();
+    assert_int_equal(umount2(t.root, MNT_DETACH), 0);
+    open_store();
+}
+
+/* What cannot be put in place now is not lost: its blocks are there when the place is free. */
+static void place_that_is_taken(void **state)
+{
+    (void)state;
+    assert_ok(begin_upload("x", &id), t.err);
+    for (uint32_t i = 0; i < BLOCKS; i++)
+        assert_ok(send_block("x", &id, i), t.err);
+    run_shell("mkdir x && touch x/inside");
+    assert_int_equal(commit("x", &id), -ACT_FAIL);
+    assert_non_null(strstr(t.err.text, "folder of this name"));
+    run_shell("test -e x/inside");
+    reopen();
+    assert_int_equal(blocks_of("x", &id), 7);
+    run_shell("rm -r x");
+    assert_ok(commit("x", &id), t.err);
+    assert_true(has_content("x", t.data, TOTAL));
+    assert_int_equal(begin_upload("x/below", &id), -ACT_FAIL);
+    assert_non_null(strstr(t.err.text, "is a file, not a folder"));
+    assert_true(has_content("x", t.data, TOTAL));
+    assert_files("", 1);
+}
+
+/* Holes of a file are zeros. */
+static void holes_are_zeros(void **state)
+{
+    struct store_call call = call_of(STORE_GET, "sparse", &id);
+    char sink[100], zeros[99] = "";
+
+    (void)state;
+    run_shell(
+        "truncate -s 1G sparse && printf x | dd of=sparse bs=1 seek=500000000 conv=notrunc 2>/dev/null");
+    call.offset = 499999901;
+    call.sink = sink;
+    call.sink_cap = sizeof(sink);
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_int_equal(call.got, sizeof(sink));
+    assert_int_equal(call.entry.size, 1 << 30);
+    assert_memory_equal(sink, zeros, sizeof(zeros));
+    assert_int_equal(sink[99], 'x');
+    store_call_release(&call);
+}
+
 /* ---- names and kinds */
 
 static void names_that_do_not_fit(void **state)
@@ -877,6 +973,10 @@ int main(void)
         TEST(many_folders_at_once),
         TEST(window_follows_the_workers),
         TEST(full_disk_is_said_early),
+        TEST(folder_that_cannot_be_written),
+        TEST(file_system_that_is_read_only),
+        TEST(place_that_is_taken),
+        TEST(holes_are_zeros),
         TEST(names_that_do_not_fit),
         TEST(clear_takes_nothing_else),
     };
