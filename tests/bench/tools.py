@@ -199,7 +199,7 @@ class Rclone(Tool):
         return self.rclone("copyto", f"x:{self.container}/data/{name}", file)
 
     def list(self, name, out):
-        return self.rclone("lsf", "-R", "--files-only", "--fast-list", f"x:{self.container}/data/{name}", out=out)
+        return self.rclone("ls", "--fast-list", f"x:{self.container}/data/{name}", out=out)
 
     def delete(self, name):
         return self.rclone("delete", f"x:{self.container}/data/{name}")
