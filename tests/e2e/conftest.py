@@ -2,6 +2,7 @@
 
 The programs are those of build/dev, or of the build folder that ACT_BUILD names."""
 import base64
+import functools
 import os
 import pathlib
 import shutil
@@ -201,15 +202,16 @@ def azcopy(azure, scratch):
     def blob(key):
         return f"{azure.service.endpoint}/{azure.container}/files/{key}?{sas}"
 
-    def copy(source, destination, direction, *options):
+    def run(verb, source, destination, direction, *options):
         logs = scratch / "azcopy"
         env = {"PATH": "/usr/bin:/bin", "HOME": str(scratch / "home"), "AZCOPY_LOG_LOCATION": str(logs),
                "AZCOPY_JOB_PLAN_LOCATION": str(logs), "AZCOPY_DISABLE_SYSLOG": "true"}
-        done = subprocess.run([found[0], "copy", source, destination, "--from-to", direction, "--recursive",
+        done = subprocess.run([found[0], verb, source, destination, "--from-to", direction, "--recursive",
                                "--skip-version-check", *options], env=env, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
         assert done.returncode == 0, done.stdout
-    return types.SimpleNamespace(blob=blob, copy=copy)
+        return done.stdout
+    return types.SimpleNamespace(blob=blob, run=run, copy=functools.partial(run, "copy"))
 
 
 @pytest.fixture

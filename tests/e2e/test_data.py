@@ -706,6 +706,61 @@ def test_a_checksum_of_the_whole_is_stored(act, in_azure):
     assert len(head["x-ms-meta-act_crc64"]) == 16
 
 
+# What one tool brought to the other side leaves nothing to do for the next: large files and small ones, checksums and times.
+
+
+def nothing_for_rclone(rclone, folder, remote):
+    for source, target in ((folder, remote), (remote, folder)):
+        rclone.run("check", source, target)
+        said = rclone.run("sync", "--dry-run", "-v", source, target)
+        assert "Skipped" not in said and "There was nothing to transfer" in said, said
+
+
+def nothing_for_azcopy(azcopy, folder, blob):
+    """Up only: downwards it goes by when the blob was written, which is always later than the file."""
+    said = azcopy.run("sync", folder, blob, "LocalBlob", "--dry-run", "--delete-destination", "true")
+    assert "DRYRUN" not in said, said
+
+
+def nothing_for_act(act, n):
+    for words in (["u", "data"], ["d", "data"]):
+        result = act.run(*words, "--dry-run", "--delete")
+        assert result.out == "" and f"{n} already the same" in result.err, result
+    act.run("verify", "data")
+
+
+def test_nothing_to_do_after_act(act, in_azure, azcopy, rclone, many):
+    for path, data in many.items():
+        act.write(f"data/{path}", data, mtime=1_500_000_000)
+    act.run("u", "data")
+    nothing_for_rclone(rclone, str(act.project / "data"), rclone.remote("data"))
+    nothing_for_azcopy(azcopy, str(act.project / "data"), azcopy.blob("data"))
+    away(act, "data")
+    act.run("d", "data")
+    nothing_for_rclone(rclone, str(act.project / "data"), rclone.remote("data"))
+    nothing_for_act(act, len(many))
+
+
+def test_nothing_to_do_after_rclone(act, in_azure, rclone, many):
+    for path, data in many.items():
+        act.write(f"data/{path}", data, mtime=1_500_000_000)
+    rclone.run("copy", str(act.project / "data"), rclone.remote("data"))
+    nothing_for_act(act, len(many))
+    away(act, "data")
+    rclone.run("copy", rclone.remote("data"), str(act.project / "data"))
+    nothing_for_act(act, len(many))
+
+
+def test_nothing_to_do_after_azcopy(act, in_azure, azcopy, many):
+    for path, data in many.items():
+        act.write(f"data/{path}", data, mtime=1_500_000_000)
+    azcopy.copy(str(act.project / "data/peer"), azcopy.blob("data"), "LocalBlob", "--put-md5")
+    nothing_for_act(act, len(many))
+    away(act, "data")
+    azcopy.copy(azcopy.blob("data/peer"), str(act.project / "data"), "BlobLocal")
+    nothing_for_act(act, len(many))
+
+
 def test_content_that_was_damaged_is_noticed(act, azure, proxy):
     data = content(1000)
     act.write("data/f", data)

@@ -157,6 +157,35 @@ def test_two_uploads_at_once(act, azure_double):
         assert azure_double.get(f"data/{i}") == content(6 * MIB, i)
 
 
+# ---- from store to store, inside the service
+
+
+@pytest.mark.parametrize("second", ["same account", "other account"])
+def test_the_service_copies_by_itself(act, azure_double, second):
+    double = azure_double.service
+    other = double if second == "same account" else double.other("actsecond")
+    other.create(target := double.container + "-to")
+    act.account("target", account_name=other.account, account_key=other.key, container_name=target,
+                endpoint=other.endpoint)
+    act.cluster("target", account="target")
+    files = {f"data/{name}": content(size, size) for name, size in
+             (("small", 100), ("a b+c%", 5000), ("empty", 0), ("large", 3 * MIB + 17))}
+    for path, data in files.items():
+        act.write(path, data, mtime=1_500_000_000)
+    act.run("u", "data")
+    away(act, "data")
+    double.forget()
+    act.run("-c", "target", "-f", "aml", "u", "--part-size", "1M", "data")
+    bodies = [r for r in double.log() if "comp=list" not in r.target and "comp=blocklist" not in r.target]
+    assert bodies and all(r.received == 0 for r in bodies), bodies
+    assert not [r for r in bodies if r.method == "GET" and r.sent > 2000], "no bytes come to the client"
+    assert {k.removeprefix("files/"): other.get(f"{target}/{k}") for k in other.list(target)} == files
+    double.forget()
+    assert "4 already the same" in act.run("-c", "target", "-f", "aml", "u", "data").err
+    assert not [r for r in double.log() if r.method == "PUT"]
+    other.request("DELETE", target, {"restype": "container"})
+
+
 # ---- in the middle
 
 
