@@ -4,7 +4,7 @@ enum {
     START = 32,           /* enough to fill most lines; few enough for a small service */
     FLOOR = 4,            /* under throttling */
     PERIOD_WINDOWS = 3,   /* answers per period, in windows: as many round trips */
-    PERIOD_MS = 20,       /* at least, on short lines */
+    PERIOD_MS = 50,       /* at least, on short lines */
     REST_PERIODS = 10,    /* between attempts to grow once growing brought nothing */
     REGAIN_STEP = 4,      /* per period, after throttling */
     REQUEST_WORK = 65536, /* what a request is worth beside its bytes: so long it takes on a usual line */
@@ -59,7 +59,6 @@ static bool has_paid(const struct pace *p)
 static void step_back(struct pace *p)
 {
     set_window(p, p->base_window);
-    p->settled = true;
     p->rest = REST_PERIODS;
 }
 
@@ -80,10 +79,11 @@ static void decide(struct pace *p, bool used)
 
     if (!used) {
         if (on_trial)
-            set_window(p, p->base_window);
+            step_back(p);
     } else if (p->regain > 0) {
         regain(p);
     } else if (on_trial && !has_paid(p)) {
+        p->settled = true;
         step_back(p);
     } else if (p->rest > 0) {
         p->rest--;
