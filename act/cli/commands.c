@@ -157,7 +157,10 @@ const struct cli_command cli_commands[] = {
          "What is the same already (size and modification time) is not moved again. Interrupted, the same\n"
          "command goes on where it stopped. Nothing is deleted without --delete, which counts and asks first.\n"
          "Several paths: one that fails does not keep the others from being tried; the exit status is then 8.\n"
-         "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.",
+         "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
+         "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
+         "deleted, failed, seconds, failures (text, count) and errors (text, status); --dry-run: before it one\n"
+         "for each step, with action (copy, delete), size, path and reason.",
      .options = TRANSFER_OPTIONS " md5",
      .min_words = 1,
      .max_words = ANY,
@@ -177,7 +180,10 @@ const struct cli_command cli_commands[] = {
          "(size and modification time) is not moved again. Interrupted, the same command goes on where it\n"
          "stopped. Nothing is deleted without --delete, which counts and asks first. Several paths: one that\n"
          "fails does not keep the others from being tried; the exit status is then 8.\n"
-         "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.",
+         "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
+         "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
+         "deleted, failed, seconds, failures (text, count) and errors (text, status); --dry-run: before it one\n"
+         "for each step, with action (copy, delete), size, path and reason.",
      .options = TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,
@@ -255,7 +261,9 @@ const struct cli_command cli_commands[] = {
      .details =
          "One line for each difference: a word, a blank, the path. missing: not in the store; extra: only in\n"
          "the store; kind: a file here, a link or folder there; size; content: the bytes, by a checksum that\n"
-         "the store keeps, or read where it keeps none. Exit status 0: no difference; 8: there are some.",
+         "the store keeps, or read where it keeps none. Exit status 0: no difference; 8: there are some.\n"
+         "--json: a line each with version (1), difference, path, and from (the local side, or that of -f)\n"
+         "and to (the store): kind, size and mtime, or null.",
      .options = "deep include exclude filter-from json transfers bwlimit memory part-size",
      .min_words = 1,
      .max_words = ANY,

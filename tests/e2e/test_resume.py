@@ -123,6 +123,7 @@ def test_nothing_stale_is_taken_for_new(act, azure_double, direction):
         azure_double.put("data/big", second)
     act.run(direction, *OPTIONS, "data/big")
     assert azure_double.get("data/big") == second == (act.project / "data/big").read_bytes()
+    assert set(tree(act.project / "data")) == {"big"}, "nothing is left beside it"
 
 
 def test_many_files_go_on(act, azure_double):
