@@ -74,6 +74,7 @@ struct version {
     char *props[PROPS];          /* NULL: not set */
     struct text meta;            /* name NUL value NUL ... */
     char *copy_source, *copy_id; /* of Copy Blob */
+    int64_t copy_until;          /* monotonic milliseconds when the copy is done */
     char tier[12];
 };
 

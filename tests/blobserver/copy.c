@@ -164,7 +164,9 @@ static int copy(struct request *r, struct reply *reply)
     v->copy_id = need(strdup(id));
     v->copy_source = need(strdup(header(r, "x-ms-copy-source")));
     v->copy_source[strcspn(v->copy_source, "?")] = '\0';
-    text_addf(&reply->head, "x-ms-copy-id: %s\r\nx-ms-copy-status: success\r\n", id);
+    v->copy_until = monotonic_ms() + (is_sync ? 0 : r->pending_ms);
+    text_addf(&reply->head, "x-ms-copy-id: %s\r\nx-ms-copy-status: %s\r\n", id,
+              r->pending_ms && !is_sync ? "pending" : "success");
     if (is_sync && v->props[PROP_MD5])
         reply_header(reply, "Content-MD5", v->props[PROP_MD5]);
     return store_version(r, reply, v, 202);

@@ -32,7 +32,8 @@ static const char *const kinds[] = {
     [FAULT_ANSWER] = "answer",     [FAULT_THROTTLE] = "throttle", [FAULT_RESET] = "reset",
     [FAULT_TRUNCATE] = "truncate", [FAULT_OVERLONG] = "overlong", [FAULT_STALL] = "stall",
     [FAULT_RANGE] = "range",       [FAULT_CHECKSUM] = "checksum", [FAULT_CORRUPT] = "corrupt",
-    [FAULT_REPLACE] = "replace",   [FAULT_PAGE] = "page",
+    [FAULT_REPLACE] = "replace",   [FAULT_PAGE] = "page",         [FAULT_TRICKLE] = "trickle",
+    [FAULT_PENDING] = "pending",
 };
 static const char *const places[] = {
     [AT_ANSWER] = "answer",   [AT_REQUEST] = "request", [AT_UPLOAD] = "upload",
@@ -123,10 +124,11 @@ static struct rule *parse_rule(char *line)
     bool fine = kind > 0 && !regcomp(&rule->path, "", REG_EXTENDED | REG_NOSUB);
 
     rule->times = 1;
-    rule->fault = (struct fault){.kind = fine ? (enum fault_kind)kind : FAULT_NONE,
-                                 .status = 503,
-                                 .code = "ServerBusy",
-                                 .where = kind == FAULT_STALL ? AT_BODY : AT_ANSWER};
+    rule->fault =
+        (struct fault){.kind = fine ? (enum fault_kind)kind : FAULT_NONE,
+                       .status = 503,
+                       .code = "ServerBusy",
+                       .where = kind == FAULT_STALL || kind == FAULT_TRUNCATE ? AT_BODY : AT_ANSWER};
     while (fine && (word = strtok_r(NULL, " ", &rest))) {
         char *value = strchr(word, '=');
         if (value)

@@ -9,14 +9,16 @@ enum fault_kind {
     FAULT_ANSWER,   /* answers with an error and does nothing */
     FAULT_THROTTLE, /* the same as soon as there are more than `rate` requests in one second */
     FAULT_RESET,    /* resets the connection */
-    FAULT_TRUNCATE, /* closes the connection in good order in the middle of the answer's body */
+    FAULT_TRUNCATE, /* closes the connection in good order */
     FAULT_OVERLONG, /* sends bytes behind the end of the body, and closes */
     FAULT_STALL,    /* sends nothing for some time, then goes on */
+    FAULT_TRICKLE,  /* sends the answer with `rate` bytes a second */
     FAULT_RANGE,    /* a Content-Range that is off by one */
     FAULT_CHECKSUM, /* echoes a checksum that is not that of the body */
     FAULT_CORRUPT,  /* changes one byte in the middle of the answer's body */
-    FAULT_REPLACE, /* somebody else replaces the blob, by as many other bytes, before the request is served */
-    FAULT_PAGE,    /* a page of a listing that repeats its marker, is empty, or breaks off */
+    FAULT_REPLACE,  /* somebody else replaces the blob by as many other bytes, before the request is served */
+    FAULT_PENDING,  /* a copy that is under way for some time, by what the service says */
+    FAULT_PAGE,     /* a page of a listing that repeats its marker, is empty, or breaks off */
 };
 
 enum fault_where {
@@ -43,7 +45,8 @@ struct fault {
  *     KIND [NAME=VALUE]...
  * Names are those of struct fault, and method=, path= (an extended regular expression that is searched for in the path
  * and query as they came), times= (how often; default 1, 0 for ever) and skip= (how many requests to let pass first).
- * Values are percent-encoded. Returns the number of the first line that is wrong, or 0. */
+ * Without where= a truncation or a stall is in the body. Values are percent-encoded. Returns the number of the first line
+ * that is wrong, or 0. */
 int fault_add(const char *text);
 void fault_clear(void);
 /* What happens to a request: the first rule that wants it decides. */

@@ -32,6 +32,7 @@ struct request {
     const char *rights; /* permission letters; NULL: all */
     bool by_key;
 
+    int64_t pending_ms;   /* how long a copy is under way */
     enum page_fault page; /* what is wrong with a page of a listing */
 };
 

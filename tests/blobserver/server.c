@@ -27,6 +27,7 @@ enum {
     FIRST_READ = 16 << 10,
     TURNS = 16, /* of one connection, before others have theirs */
     OVERLONG = 100,
+    TRICKLE_MS = 20,
 };
 
 enum state { HEAD, BODY, REPLY, ASLEEP, GONE };
@@ -196,8 +197,12 @@ static void apply_fault(struct connection *c, uint64_t head)
         set_cut(c, CUT_WAIT, head);
         break;
     case FAULT_TRUNCATE:
-        c->fault.where = AT_BODY;
         set_cut(c, CUT_CLOSE, head);
+        break;
+    case FAULT_TRICKLE:
+        c->fault.ms = TRICKLE_MS;
+        c->cut = CUT_WAIT;
+        c->cut_at = 0;
         break;
     case FAULT_OVERLONG:
         c->close = true;
@@ -318,11 +323,23 @@ static bool end_of_reply(struct connection *c)
     return false;
 }
 
+static void next_drop(struct connection *c)
+{
+    uint64_t drop = (uint64_t)(c->fault.rate * TRICKLE_MS / 1000) + 1;
+
+    if (c->sent + drop < c->total) {
+        c->cut = CUT_WAIT;
+        c->cut_at = c->sent + drop;
+    }
+}
+
 static bool cut_off(struct connection *c)
 {
     enum cut cut = c->cut;
 
     c->cut = CUT_NOT;
+    if (c->fault.kind == FAULT_TRICKLE)
+        next_drop(c);
     if (cut == CUT_WAIT) {
         fall_asleep(c, c->fault.ms);
         return false;
@@ -396,6 +413,7 @@ static bool serve(struct connection *c)
         if (c->fault.kind == FAULT_REPLACE)
             replace_blob(r);
         r->page = c->fault.page;
+        r->pending_ms = c->fault.kind == FAULT_PENDING ? c->fault.ms : 0;
         service(r, &c->reply);
     }
     start_reply(c);

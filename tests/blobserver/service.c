@@ -163,6 +163,17 @@ static void reply_metadata(struct reply *reply, const struct text *meta)
     }
 }
 
+static void reply_copy(struct reply *reply, const struct version *v)
+{
+    bool pending = monotonic_ms() < v->copy_until;
+    unsigned long long n = v->content->n;
+
+    text_addf(
+        &reply->head,
+        "x-ms-copy-id: %s\r\nx-ms-copy-status: %s\r\nx-ms-copy-source: %s\r\nx-ms-copy-progress: %llu/%llu\r\n",
+        v->copy_id, pending ? "pending" : "success", v->copy_source, pending ? 0 : n, n);
+}
+
 static void reply_version(struct reply *reply, const struct version *v, bool partial)
 {
     char created[RFC1123];
@@ -182,11 +193,7 @@ static void reply_version(struct reply *reply, const struct version *v, bool par
     else
         reply_header(reply, "x-ms-access-tier", *v->tier ? v->tier : "Hot");
     if (v->copy_id)
-        text_addf(&reply->head,
-                  "x-ms-copy-id: %s\r\nx-ms-copy-status: success\r\nx-ms-copy-source: %s\r\n"
-                  "x-ms-copy-progress: %llu/%llu\r\n",
-                  v->copy_id, v->copy_source, (unsigned long long)v->content->n,
-                  (unsigned long long)v->content->n);
+        reply_copy(reply, v);
     reply_metadata(reply, &v->meta);
 }
 

@@ -138,6 +138,33 @@ def test_wrong_range(double, ask):
     assert wrong[2] == right[2] == BODY[100:200]
 
 
+def test_closed_without_an_answer(double, ask):
+    put(ask, "x")
+    double.fault("truncate", where="answer", method="GET")
+    with pytest.raises(http.client.RemoteDisconnected):
+        ask("GET", "x")
+
+
+def test_trickle(double, ask):
+    put(ask, "x")
+    double.fault("trickle", rate=50000, method="GET")
+    started = time.monotonic()
+    assert ask("GET", "x")[2] == BODY
+    assert time.monotonic() - started >= len(BODY) / 50000 * 0.9  # it cannot be sooner, whatever the machine does
+
+
+def test_pending_copy(double):
+    double.put(f"{double.container}/x", BODY)
+    double.fault("pending", ms=300, method="PUT")
+    source = {"x-ms-copy-source": f"{double.endpoint}/{double.container}/x"}
+    started = time.monotonic()
+    assert double.request("PUT", f"{double.container}/y", headers=source)[1]["x-ms-copy-status"] == "pending"
+    while double.head(f"{double.container}/y")["x-ms-copy-status"] == "pending":
+        time.sleep(0.01)
+    assert time.monotonic() - started >= 0.3
+    assert double.get(f"{double.container}/y") == BODY
+
+
 @pytest.mark.parametrize("where", ["answer", "body"])
 def test_stall(double, ask, where):
     put(ask, "x")
