@@ -47,7 +47,8 @@ static void on_start(void *arg, const XML_Char *element, const XML_Char **attrib
         return refuse(x, "elements are nested too deeply");
     if (x->path.len + strlen(element) >= MAX_PATH_BYTES)
         return refuse(x, "an element name is too long");
-    act_buf_addf(&x->path, "/%s", element);
+    act_buf_addc(&x->path, '/');
+    act_buf_adds(&x->path, element);
     x->texts[++x->depth].len = 0;
     int rc = x->handler->start ? x->handler->start(x->arg, x->path.data, attributes, x->err) : 0;
     if (rc < 0)

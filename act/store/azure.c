@@ -282,6 +282,7 @@ static void close_azure(struct store *store)
 {
     struct azure *azure = (struct azure *)store;
 
+    azure_ahead_end(azure);
     azure_free_ids(azure);
     auth_free(azure->auth);
     azure_wipe_free(azure->sas);

@@ -15,11 +15,12 @@ struct azure {
     char *container;
     char *version; /* x-ms-version */
     struct auth *auth;
-    char *sas;              /* secret; NULL when requests are not signed with a SAS */
-    int64_t clock_offset_s; /* the service's clock minus ours, once it refused ours */
-    bool no_crc64;          /* the service turned out not to know x-ms-content-crc64 */
-    bool no_batch;          /* nor Blob Batch, or the credential does not permit it */
-    struct azure_ids *ids;  /* see azure_ids.c */
+    char *sas;                 /* secret; NULL when requests are not signed with a SAS */
+    int64_t clock_offset_s;    /* the service's clock minus ours, once it refused ours */
+    bool no_crc64;             /* the service turned out not to know x-ms-content-crc64 */
+    bool no_batch;             /* nor Blob Batch, or the credential does not permit it */
+    struct azure_ids *ids;     /* see azure_ids.c */
+    struct azure_ahead *ahead; /* see azure_ahead.c */
 };
 
 #define AZURE_UPLOAD_ID 33 /* 32 hex digits and NUL */
@@ -185,7 +186,17 @@ void azure_build_put_from(struct azure_op *op);
 void azure_build_block_from(struct azure_op *op);
 void azure_commit(struct azure_op *op);
 void azure_list(struct azure_op *op);
+/* The query of the request for a page, marker "" for the first. New string. */
+char *azure_page_query(const struct store_call *call, const char *marker);
+/* For build: the request for a page. */
+void azure_request_page(struct azure_op *op, const char *query);
 void azure_list_free(struct azure_list *list);
+/* Starts to fetch the page after the one that just came for op, if op says that it will be wanted. */
+void azure_ahead_start(struct azure_op *op);
+/* Whether the page of this query was fetched ahead, or is on its way: then op->answer gets it. */
+bool azure_ahead_take(struct azure_op *op, const char *query);
+/* Waits for what is on its way, and frees it. */
+void azure_ahead_end(struct azure *azure);
 /* Ends a listing with what its page has of leftovers. */
 void azure_keep_leftovers(struct azure_op *op);
 void azure_leftovers_free(struct azure_leftovers *left);

@@ -18,12 +18,14 @@
 #include "store/azure.h"
 
 #define MAX_PAGE_BYTES ((size_t)64 << 20)
-#define BLOB           "/EnumerationResults/Blobs/Blob"
-#define PREFIX         "/EnumerationResults/Blobs/BlobPrefix"
+#define BLOBS          "/EnumerationResults/Blobs"
+#define BLOB           "/Blob" /* below that */
+#define PREFIX         "/BlobPrefix"
 
 struct azure_list {
     /* from the marker */
     char *service_marker;   /* "": from the start */
+    char *query;            /* of the request */
     char *last;             /* the last name so far, "" none */
     struct store_page held; /* folders held back */
 
@@ -48,6 +50,7 @@ void azure_list_free(struct azure_list *list)
     store_page_release(&list->found);
     store_entry_release(&list->entry);
     free(list->service_marker);
+    free(list->query);
     free(list->last);
     free(list->last_found);
     free(list->first_found);
@@ -108,18 +111,29 @@ static char *write_marker(const struct azure_list *list, const char *last)
 
 /* ---- the answer */
 
+/* The part of path behind prefix, or NULL. */
+static const char *below(const char *path, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    return strncmp(path, prefix, n) == 0 ? path + n : NULL;
+}
+
 static int start_element(void *arg, const char *path, xml_attributes attributes, struct act_error *err)
 {
     struct azure_list *list = arg;
+    const char *name = below(path, BLOBS);
 
     (void)err;
-    if (strcmp(path, BLOB) == 0 || strcmp(path, PREFIX) == 0) {
+    if (!name)
+        return 0;
+    if (strcmp(name, BLOB) == 0 || strcmp(name, PREFIX) == 0) {
         store_entry_release(&list->entry);
         free(list->name);
         list->name = NULL;
         list->has_size = false;
         list->encoded = false;
-    } else if (strcmp(path, BLOB "/Name") == 0 || strcmp(path, PREFIX "/Name") == 0) {
+    } else if (*attributes && (strcmp(name, BLOB "/Name") == 0 || strcmp(name, PREFIX "/Name") == 0)) {
         for (; *attributes; attributes += 2)
             list->encoded |= strcmp(attributes[0], "Encoded") == 0 && strcmp(attributes[1], "true") == 0;
     }
@@ -135,6 +149,7 @@ static int take_name(struct azure_list *list, const char *text, struct act_error
     return 0;
 }
 
+/* Takes the name. */
 static void remember_name(struct azure_list *list)
 {
     if (!list->first_found || strcmp(list->name, list->first_found) < 0) {
@@ -143,21 +158,24 @@ static void remember_name(struct azure_list *list)
     }
     if (!list->last_found || strcmp(list->name, list->last_found) > 0) {
         free(list->last_found);
-        list->last_found = act_strdup(list->name);
+        list->last_found = list->name;
+    } else {
+        free(list->name);
     }
+    list->name = NULL;
 }
 
 static int end_blob(struct azure_list *list, bool is_prefix, struct act_error *err)
 {
     if (!list->name || (!is_prefix && !list->has_size))
         return act_error_set(err, ACT_FAIL, "a blob without %s", list->name ? "a size" : "a name");
-    remember_name(list);
     if (is_prefix) {
         list->entry.kind = STORE_PREFIX;
         list->entry.key = act_strdup(list->name);
     } else {
         azure_take_key(&list->entry, list->name);
     }
+    remember_name(list);
     *store_page_add(&list->found) = list->entry;
     list->entry = (struct store_entry){.mode = -1};
     return 0;
@@ -178,6 +196,8 @@ static int take_property(struct azure_list *list, const char *name, const char *
         list->entry.grows = strcmp(text, "AppendBlob") == 0;
     } else if (strcmp(name, "Content-MD5") == 0) {
         azure_take_md5(&list->entry, text);
+    } else if (strcmp(name, "BlobType") == 0) {
+        list->entry.grows = strcmp(text, "AppendBlob") == 0;
     } else if (strcmp(name, "Last-Modified") == 0 &&
                !act_time_from_http(text, &list->entry.last_modified_s)) {
         list->entry.last_modified_s = 0;
@@ -185,28 +205,31 @@ static int take_property(struct azure_list *list, const char *name, const char *
     return 0;
 }
 
-/* The part of path behind prefix, or NULL. */
-static const char *below(const char *path, const char *prefix)
+static int end_of_blobs(struct azure_list *list, const char *name, const char *text, struct act_error *err)
 {
-    return act_starts_with(path, prefix) ? path + strlen(prefix) : NULL;
+    const char *part = NULL;
+
+    if ((part = below(name, BLOB "/Properties/")) != NULL)
+        return take_property(list, part, text, err);
+    if ((part = below(name, BLOB "/Metadata/")) != NULL)
+        azure_take_metadata(&list->entry, part, text);
+    else if (strcmp(name, BLOB "/Name") == 0 || strcmp(name, PREFIX "/Name") == 0)
+        return take_name(list, text, err);
+    else if (strcmp(name, BLOB) == 0)
+        return end_blob(list, false, err);
+    else if (strcmp(name, PREFIX) == 0)
+        return end_blob(list, true, err);
+    return 0;
 }
 
 static int end_element(void *arg, const char *path, const char *text, struct act_error *err)
 {
     struct azure_list *list = arg;
-    const char *name = NULL;
+    const char *name = below(path, BLOBS);
 
-    if (strcmp(path, BLOB "/Name") == 0 || strcmp(path, PREFIX "/Name") == 0)
-        return take_name(list, text, err);
-    if ((name = below(path, BLOB "/Properties/")) != NULL)
-        return take_property(list, name, text, err);
-    if ((name = below(path, BLOB "/Metadata/")) != NULL)
-        azure_take_metadata(&list->entry, name, text);
-    else if (strcmp(path, BLOB) == 0)
-        return end_blob(list, false, err);
-    else if (strcmp(path, PREFIX) == 0)
-        return end_blob(list, true, err);
-    else if (strcmp(path, "/EnumerationResults/Blobs") == 0)
+    if (name && *name)
+        return end_of_blobs(list, name, text, err);
+    if (name)
         list->complete = true;
     else if (strcmp(path, "/EnumerationResults/NextMarker") == 0 && *text)
         list->next = act_strdup(text);
@@ -294,9 +317,8 @@ static void fill_page(struct azure_op *op)
 
 /* ---- the request */
 
-static void build_list(struct azure_op *op)
+char *azure_page_query(const struct store_call *call, const char *marker)
 {
-    const struct store_call *call = op->call;
     int max = call->max > 0 && call->max < STORE_PAGE_MAX ? call->max : STORE_PAGE_MAX;
     struct act_buf query = {0};
 
@@ -308,13 +330,22 @@ static void build_list(struct azure_op *op)
         ACT_AUTOFREE char *prefix = http_encode(call->key, false);
         act_buf_addf(&query, "&prefix=%s", prefix);
     }
-    if (*op->list->service_marker) {
-        ACT_AUTOFREE char *marker = http_encode(op->list->service_marker, false);
-        act_buf_addf(&query, "&marker=%s", marker);
+    if (*marker) {
+        ACT_AUTOFREE char *encoded = http_encode(marker, false);
+        act_buf_addf(&query, "&marker=%s", encoded);
     }
-    azure_request(op, "GET", NULL, query.data);
+    return act_buf_steal(&query);
+}
+
+void azure_request_page(struct azure_op *op, const char *query)
+{
+    azure_request(op, "GET", NULL, query);
     op->http.max_body = MAX_PAGE_BYTES;
-    act_buf_release(&query);
+}
+
+static void build_list(struct azure_op *op)
+{
+    azure_request_page(op, op->list->query);
 }
 
 static void work(void *arg)
@@ -341,10 +372,12 @@ static void work_done(void *arg)
 
 static void answer_list(struct azure_op *op)
 {
-    if (op->http.status == 200)
+    if (op->http.status == 200) {
+        azure_ahead_start(op);
         engine_work(http_engine(op->azure->store.http), work, work_done, op);
-    else
+    } else {
         azure_finish_failed(op);
+    }
 }
 
 void azure_list(struct azure_op *op)
@@ -352,5 +385,9 @@ void azure_list(struct azure_op *op)
     op->list = act_calloc(1, sizeof(*op->list));
     op->list->entry.mode = -1;
     read_marker(op->list, op->call->marker);
-    azure_send_next(op, build_list, answer_list);
+    op->list->query = azure_page_query(op->call, op->list->service_marker);
+    op->build = build_list;
+    op->answer = answer_list;
+    if (!azure_ahead_take(op, op->list->query))
+        azure_send(op);
 }

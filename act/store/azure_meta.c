@@ -98,7 +98,7 @@ void azure_take_key(struct store_entry *entry, const char *name)
     else if (entry->size != 0 && entry->kind == STORE_FOLDER)
         entry->kind = STORE_FILE;
     free(entry->key);
-    entry->key = act_sprintf("%s%s", name, entry->kind == STORE_FOLDER && !slash ? "/" : "");
+    entry->key = entry->kind == STORE_FOLDER && !slash ? act_sprintf("%s/", name) : act_strdup(name);
 }
 
 void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int status,
@@ -110,6 +110,7 @@ void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int 
 
     store_entry_release(entry);
     entry->size = size;
+    entry->grows = act_streq(http_header_get(headers, "x-ms-blob-type"), "AppendBlob");
     for (size_t i = 0; i < headers->n; i++)
         if (strncasecmp(headers->v[i].name, META, strlen(META)) == 0)
             azure_take_metadata(entry, headers->v[i].name + strlen(META), headers->v[i].value);

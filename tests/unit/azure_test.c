@@ -298,6 +298,14 @@ static void test_metadata(void **state)
     forget_requests();
 }
 
+/* ---- lists of blocks */
+
+#define BLOCK(name, size) "<Block><Name>" name "</Name><Size>" size "</Size></Block>"
+#define BLOCKS(committed, uncommitted)                                                                       \
+    "200 OK|\n<?xml version=\"1.0\"?><BlockList><CommittedBlocks>" committed                                 \
+    "</CommittedBlocks><UncommittedBlocks>" uncommitted "</UncommittedBlocks></BlockList>"
+#define ID(last) "AAECAwQFBgcICQoLDA0ODwAAAA" last /* upload 000102..0f, blocks 0 and on: A=, E=, I= */
+
 /* ---- listing */
 
 #define LIST(blobs, marker)                                                                                  \
@@ -525,6 +533,110 @@ static void test_requests(void **state)
     forget_requests();
 }
 
+/* The next page is on its way while one is read; whoever asks for it gets it, asks for another, or does not. */
+static void test_list_ahead(void **state)
+{
+    static const char *const answers[] = {
+        LIST(BLOB("a"), "m&amp;1"), LIST(BLOB("b"), "m2"), "403 F|",
+        LIST(BLOB("c"), "m3"),      LIST(BLOB("d"), "m4"), LIST(BLOB("a"), ""),
+        LIST(BLOB("c"), "m&#51;"),
+    };
+    static const struct {
+        const char *marker;
+        size_t requests; /* made when it was done and nothing is under way */
+        const char *key;
+    } rows[] = {{NULL, 2, "a"}, {"m%261|a", 3, "b"}, {"m2|b", 5, "c"}, {NULL, 6, "a"}, {"m2|b", 7, "c"}};
+
+    (void)state;
+    start_server(answers, COUNT(answers));
+    struct store *store = open_store(NULL);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_call call = call_of(STORE_LIST, "");
+        call.ahead = true;
+        call.marker = rows[i].marker;
+        assert_ok(store_do(store, &call, &err), err);
+        assert_int_equal(call.page.n, 1);
+        assert_string_equal(call.page.v[0].key, rows[i].key);
+        engine_run(engine, NULL);
+        assert_int_equal(server.used, rows[i].requests);
+        store_call_release(&call);
+    }
+    store_free(store);
+    stop_server();
+    assert_has(server.requests[1], "&marker=m%261 HTTP");
+    assert_has(server.requests[2], "&marker=m2 HTTP");
+    assert_has(server.requests[3], "&marker=m2 HTTP");
+    assert_has(server.requests[4], "&marker=m3 HTTP");
+    forget_requests();
+}
+
+/* A store may go while a page is on its way that nobody waits for. */
+static void test_list_ahead_unwanted(void **state)
+{
+    struct store_call call = call_of(STORE_LIST, "");
+
+    (void)state;
+    call.ahead = true;
+    assert_ok(RUN(&call, LIST(BLOB("a"), "m1"), LIST(BLOB("b"), "m2")), err);
+    store_call_release(&call);
+    forget_requests();
+}
+
+static void test_list_kinds(void **state)
+{
+    struct store_call call = call_of(STORE_LIST, "");
+
+    (void)state;
+    assert_ok(RUN(&call, LIST("<Blob><Name>log</Name><Properties><Content-Length>1</Content-Length>"
+                              "<BlobType>AppendBlob</BlobType></Properties><Metadata><act_crc64>"
+                              "8d29d5c3f6ea8ebe</act_crc64></Metadata></Blob>" BLOB("x"),
+                              "")),
+              err);
+    assert_true(call.page.v[0].grows);
+    assert_true(call.page.v[0].has_crc64 && call.page.v[0].crc64 == 0x8d29d5c3f6ea8ebe);
+    assert_false(call.page.v[1].grows || call.page.v[1].has_crc64);
+    store_call_release(&call);
+    forget_requests();
+
+    call = call_of(STORE_HEAD, "k");
+    assert_ok(RUN(&call, "200 OK|Content-Length: 1|x-ms-blob-type: AppendBlob|"), err);
+    assert_true(call.entry.grows);
+    store_call_release(&call);
+    forget_requests();
+}
+
+/* Of names with blocks alone, empty blobs and others, the first are leftovers. */
+static void test_leftovers(void **state)
+{
+#define EMPTY(name, more)                                                                                    \
+    "<Blob><Name>" name "</Name><Properties><Content-Length>0</Content-Length>" more "</Properties></Blob>"
+    static const char *const answers[] = {
+        LIST(EMPTY("a", "") EMPTY("b", "<Content-MD5>1B2M2Y8AsgTpgAmY7PhCfg==</Content-MD5>") BLOB("c"), ""),
+        "404 N|", BLOCKS("", BLOCK("MDA=", "5") BLOCK(ID("A="), "7"))};
+    struct store_call call = call_of(STORE_LIST, "");
+
+    (void)state;
+    call.leftovers = true;
+    assert_ok(run_with(NULL, &call, answers, COUNT(answers)), err);
+    assert_int_equal(call.page.n, 1);
+    assert_string_equal(call.page.v[0].key, "a");
+    assert_int_equal(call.page.v[0].size, 12);
+    assert_has(server.requests[0], "&include=metadata,uncommittedblobs&");
+    store_call_release(&call);
+    forget_requests();
+
+    static const char *const empty[] = {LIST(EMPTY("a", ""), ""), "200 OK|Content-Length: 0|"};
+    assert_ok(run_with(NULL, &call, empty, COUNT(empty)), err);
+    assert_int_equal(call.page.n, 0);
+    store_call_release(&call);
+    forget_requests();
+
+    static const char *const refused[] = {LIST(EMPTY("a", ""), ""), "403 F|"};
+    assert_int_equal(run_with(NULL, &call, refused, COUNT(refused)), -ACT_DENIED);
+    store_call_release(&call);
+    forget_requests();
+}
+
 /* ---- checksums */
 
 static void test_checksums(void **state)
@@ -615,12 +727,6 @@ static void test_no_crc64(void **state)
 }
 
 /* ---- blocks */
-
-#define BLOCK(name, size) "<Block><Name>" name "</Name><Size>" size "</Size></Block>"
-#define BLOCKS(committed, uncommitted)                                                                       \
-    "200 OK|\n<?xml version=\"1.0\"?><BlockList><CommittedBlocks>" committed                                 \
-    "</CommittedBlocks><UncommittedBlocks>" uncommitted "</UncommittedBlocks></BlockList>"
-#define ID(last) "AAECAwQFBgcICQoLDA0ODwAAAA" last /* upload 000102..0f, blocks 0 and on: A=, E=, I= */
 
 static void test_blocks(void **state)
 {
@@ -1350,6 +1456,10 @@ int main(void)
         cmocka_unit_test(test_list_pages),
         cmocka_unit_test(test_list_request),
         cmocka_unit_test(test_requests),
+        cmocka_unit_test(test_list_ahead),
+        cmocka_unit_test(test_list_ahead_unwanted),
+        cmocka_unit_test(test_list_kinds),
+        cmocka_unit_test(test_leftovers),
         cmocka_unit_test(test_checksums),
         cmocka_unit_test(test_no_crc64),
         cmocka_unit_test(test_blocks),

@@ -1,0 +1,152 @@
+/* azure_ahead.c - the page of a listing that will be asked for next, fetched while the one before is parsed.
+ *
+ * A store holds one such page at most; one that nobody asks for goes when there is another, or with the store.
+ */
+#include <string.h>
+
+#include "store/azure.h"
+
+#define TAIL 8192 /* bytes in which the marker stands; a name of 1,024 characters takes some 6 KiB at most */
+
+struct azure_ahead {
+    char *query;            /* of the request for the page: what it is known by */
+    struct store_call call; /* of the op that fetches it */
+    bool ended;
+    struct act_buf body; /* of the answer; empty when none came that can be used */
+    struct azure_op *waiting;
+};
+
+static void ahead_free(struct azure_ahead *ahead)
+{
+    if (!ahead)
+        return;
+    free(ahead->query);
+    act_buf_release(&ahead->body);
+    store_call_release(&ahead->call);
+    free(ahead);
+}
+
+void azure_ahead_end(struct azure *azure)
+{
+    if (azure->ahead && !azure->ahead->ended)
+        engine_run(http_engine(azure->store.http), &azure->ahead->ended);
+    ahead_free(azure->ahead);
+    azure->ahead = NULL;
+}
+
+/* ---- the marker */
+
+/* Decodes the predefined entities in place; false: there are others. */
+static bool decode_entities(char *text)
+{
+    static const struct {
+        const char *name;
+        char c;
+    } rows[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
+    char *to = text;
+
+    for (const char *from = text; *from;) {
+        size_t i = 0;
+        while (*from == '&' && i < sizeof(rows) / sizeof(rows[0]) && !act_starts_with(from, rows[i].name))
+            i++;
+        if (i == sizeof(rows) / sizeof(rows[0]))
+            return false;
+        *to++ = *from == '&' ? rows[i].c : *from;
+        from += *from == '&' ? strlen(rows[i].name) : 1;
+    }
+    *to = '\0';
+    return true;
+}
+
+/* The marker at the end of a page that is not parsed yet. New string; NULL: none that is certain. */
+static char *find_marker(const struct act_buf *page)
+{
+    static const char open[] = "<NextMarker>", close[] = "</NextMarker></EnumerationResults>";
+    const char *tail = page->len > TAIL ? page->data + page->len - TAIL : page->data;
+    const char *from = tail ? strstr(tail, open) : NULL;
+    const char *to = from ? strstr(from, close) : NULL;
+
+    if (!to || to == from + strlen(open))
+        return NULL;
+    char *marker = act_strndup(from + strlen(open), (size_t)(to - from) - strlen(open));
+    if (decode_entities(marker))
+        return marker;
+    free(marker);
+    return NULL;
+}
+
+/* ---- fetching */
+
+static void build(struct azure_op *op)
+{
+    azure_request_page(op, op->azure->ahead->query);
+}
+
+static void answer(struct azure_op *op)
+{
+    struct azure_ahead *ahead = op->azure->ahead;
+
+    if (op->http.status != 200) {
+        azure_finish_failed(op);
+        return;
+    }
+    ahead->body = op->http.body_text;
+    op->http.body_text = (struct act_buf){0};
+    azure_finish(op, 0);
+}
+
+/* Gives the page to the op that wants it; without one it makes the request itself, and says what is wrong. */
+static void hand_over(struct azure_op *op)
+{
+    struct azure_ahead *ahead = op->azure->ahead;
+
+    op->azure->ahead = NULL;
+    if (ahead->body.len) {
+        op->http.status = 200;
+        op->http.body_text = ahead->body;
+        ahead->body = (struct act_buf){0};
+        op->answer(op);
+    } else {
+        azure_send(op);
+    }
+    ahead_free(ahead);
+}
+
+static void ended(struct store_call *call)
+{
+    struct azure_ahead *ahead = ((struct azure *)call->arg)->ahead;
+
+    ahead->ended = true;
+    if (ahead->waiting)
+        hand_over(ahead->waiting);
+}
+
+void azure_ahead_start(struct azure_op *op)
+{
+    struct azure *azure = op->azure;
+    ACT_AUTOFREE char *marker = op->call->ahead ? find_marker(&op->http.body_text) : NULL;
+
+    if (!marker || (azure->ahead && !azure->ahead->ended))
+        return;
+    ahead_free(azure->ahead);
+    azure->ahead = act_calloc(1, sizeof(*azure->ahead));
+    azure->ahead->query = azure_page_query(op->call, marker);
+    azure->ahead->call = (struct store_call){.op = STORE_LIST, .key = "", .done = ended, .arg = azure};
+    struct azure_op *fetch = act_calloc(1, sizeof(*fetch));
+    fetch->azure = azure;
+    fetch->call = &azure->ahead->call;
+    azure_send_next(fetch, build, answer);
+}
+
+bool azure_ahead_take(struct azure_op *op, const char *query)
+{
+    struct azure_ahead *ahead = op->azure->ahead;
+
+    if (!ahead || ahead->waiting || strcmp(ahead->query, query) != 0)
+        return false;
+    if (ahead->ended)
+        hand_over(op);
+    else
+        ahead->waiting = op;
+    return true;
+}
