@@ -1,16 +1,13 @@
 """Fixtures: the program in a scratch project, a blob service, its other clients, and a proxy that breaks things.
 
 The programs are those of build/dev, or of the build folder that ACT_BUILD names."""
-import base64
 import functools
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 import types
 import uuid
 
@@ -21,8 +18,8 @@ ROOT = HERE.parent.parent
 MODULES = HERE.parent / "node_modules"
 sys.path.insert(0, str(HERE))
 
+import azurite as azurite_server  # noqa: E402
 from act_tool import Act  # noqa: E402
-from blob_service import BlobService  # noqa: E402
 from double_fixtures import blobserver, double, double_server  # noqa: E402,F401
 from fault_proxy import FaultProxy  # noqa: E402
 
@@ -68,44 +65,16 @@ def two_ranks():
 # ---- the blob service
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 @pytest.fixture(scope="session")
 def azurite():
     """Azurite, the emulator of the Blob service, as a BlobService."""
-    program = MODULES / "azurite/dist/src/blob/main.js"
-    if not program.exists():
+    if not azurite_server.PROGRAM.exists():
         pytest.skip("azurite is not installed: scripts/install-deps --test")
     folder = pathlib.Path(tempfile.mkdtemp(prefix="act-azurite-"))
-    key = base64.b64encode(os.urandom(64)).decode()
-    port = free_port()
-    with open(folder / "log", "wb") as log:
-        process = subprocess.Popen(
-            ["node", program, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", folder / "data",
-             "--disableTelemetry", "--skipApiVersionCheck", "--silent"],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
-            env={**os.environ, "AZURITE_ACCOUNTS": f"actaccount:{key}"})
     try:
-        for _ in range(600):
-            assert process.poll() is None, (folder / "log").read_text()
-            with socket.socket() as s:
-                if s.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        else:
-            pytest.fail("azurite did not start")
-        yield BlobService(port, "actaccount", key)
+        with azurite_server.running(folder / "azurite") as service:
+            yield service
     finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
         shutil.rmtree(folder)
 
 

@@ -20,6 +20,7 @@ def free_port():
 
 @contextlib.contextmanager
 def running(folder):
+    """Keeps its data and its log in a folder, which it makes."""
     folder.mkdir()
     key, port = base64.b64encode(os.urandom(64)).decode(), free_port()
     with open(folder / "log", "wb") as log:
@@ -35,7 +36,13 @@ def running(folder):
                 if s.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.1)
+        else:
+            raise RuntimeError("azurite did not start")
         yield BlobService(port, "actaccount", key)
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
