@@ -122,7 +122,8 @@ static void plan(struct object *o)
     plan_sums(o);
     o->chain = o->want_md5 && o->n_parts > 1;
     choose_upload_id(o);
-    o->asked = !o->resumable || o->n_parts == 1;
+    /* A folder holds a lock for who asks, and knows later what nobody goes on with. */
+    o->asked = o->n_parts == 1 || !(o->resumable || store_has_real_folders(job->to));
 }
 
 static struct object *new_object(struct job *job, struct store *source, struct store_entry *entry)
@@ -728,6 +729,7 @@ static void blocks_done(struct store_call *call)
         for (size_t i = 0; i < call->n_found; i++)
             note_block(o, &call->found[i]);
     } else if (taken) { /* another process is at the same: each on its own, the last one stays */
+        o->asked = !o->resumable;
         o->resumable = false;
         act_random(&o->upload_id, sizeof(o->upload_id));
     } else {
