@@ -125,14 +125,15 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
                               .report = report};
     bool mirror = options->delete_extra && from->is_folder;
     struct act_error first = {0};
+    uint64_t agreed = 0; /* objects to delete */
     int rc = 0;
 
     *report = (struct transfer_report){0};
     if (mirror)
-        rc = mirror_check(&setup, err);
+        rc = mirror_check(&setup, &agreed, err);
     if (rc == 0)
         rc = job_run(&setup, &first, err);
-    if (rc == 0 && mirror && report->total.failed_objects == 0)
-        rc = mirror_run(&setup, &first, err);
+    if (rc == 0 && agreed > 0 && report->total.failed_objects == 0)
+        rc = mirror_run(&setup, agreed, &first, err);
     return rc < 0 ? rc : transfer_report_result(report, &first, err);
 }

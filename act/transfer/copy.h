@@ -150,8 +150,9 @@ void compare_start(struct job *job, struct sync_item *item, bool deep,
 /* ---- mirror.c */
 
 /* What is only at the destination: counts it and asks, before anything is changed. */
-int mirror_check(const struct job_setup *setup, struct act_error *err) ACT_NODISCARD;
-/* Deletes it. */
-int mirror_run(const struct job_setup *setup, struct act_error *first, struct act_error *err) ACT_NODISCARD;
+int mirror_check(const struct job_setup *setup, uint64_t *out_agreed, struct act_error *err) ACT_NODISCARD;
+/* Deletes it, unless it is now more than was agreed. */
+int mirror_run(const struct job_setup *setup, uint64_t agreed, struct act_error *first,
+               struct act_error *err) ACT_NODISCARD;
 
 #endif

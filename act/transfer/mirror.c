@@ -21,6 +21,15 @@ static void count_item(struct job *job, struct sync_item *item)
     sync_item_release(item);
 }
 
+static int refuse_empty_source(const struct job_setup *setup, const struct count *n, struct act_error *err)
+{
+    return act_error_set(err, ACT_USAGE,
+                         "there is nothing in the source '%s', and '%s' has %" PRIu64
+                         " objects: nothing was deleted; use 'a rm' if you mean it",
+                         setup->from->path[0] ? setup->from->path : store_name(setup->from->store),
+                         setup->to_path, n->extras);
+}
+
 static int judge(const struct job_setup *setup, const struct count *n, struct act_error *err)
 {
     const struct transfer_options *o = setup->options;
@@ -28,11 +37,7 @@ static int judge(const struct job_setup *setup, const struct count *n, struct ac
     if (n->extras == 0)
         return 0;
     if (n->sources == 0)
-        return act_error_set(err, ACT_USAGE,
-                             "there is nothing in the source '%s', and '%s' has %" PRIu64
-                             " objects: nothing was deleted; use 'a rm' if you mean it",
-                             setup->from->path[0] ? setup->from->path : store_name(setup->from->store),
-                             setup->to_path, n->extras);
+        return refuse_empty_source(setup, n, err);
     if (o->max_delete >= 0 && n->extras > (uint64_t)o->max_delete)
         return act_error_set(err, ACT_USAGE,
                              "%" PRIu64 " objects would be deleted, more than the %" PRId64
@@ -41,28 +46,61 @@ static int judge(const struct job_setup *setup, const struct count *n, struct ac
     return o->confirm && !o->dry_run ? o->confirm(o->arg, n->extras, n->bytes, err) : 0;
 }
 
-int mirror_check(const struct job_setup *setup, struct act_error *err)
+static int count(const struct job_setup *setup, struct count *out, struct act_error *err)
 {
     struct transfer_options quiet = {.filter = setup->options->filter};
     struct transfer_report report = {0};
     struct job_setup counting = *setup;
     struct act_error first = {0};
-    struct count n = {0};
 
+    *out = (struct count){0};
     counting.options = &quiet;
     counting.checksum = false;
     counting.extras = true;
     counting.take = count_item;
-    counting.arg = &n;
+    counting.arg = out;
     counting.report = &report;
     int rc = job_run(&counting, &first, err);
     if (rc == 0)
         rc = transfer_report_result(&report, &first, err);
     transfer_report_release(&report);
+    return rc;
+}
+
+int mirror_check(const struct job_setup *setup, uint64_t *out_agreed, struct act_error *err)
+{
+    struct count n;
+    int rc = count(setup, &n, err);
+
+    *out_agreed = n.extras;
     return rc < 0 ? rc : judge(setup, &n, err);
 }
 
+/* Copying may have taken hours. What was agreed to must still be what would be done: the source may have gone away
+ * meanwhile, as the folder of a disk that is no longer mounted. */
+static int check_again(const struct job_setup *setup, uint64_t agreed, struct act_error *err)
+{
+    struct count n;
+    int rc = count(setup, &n, err);
+
+    if (rc < 0 || n.extras == 0)
+        return rc;
+    if (n.sources == 0)
+        return refuse_empty_source(setup, &n, err);
+    if (n.extras > agreed)
+        return act_error_set(err, ACT_TEMPORARY,
+                             "there are now %" PRIu64 " objects to delete, and not %" PRIu64
+                             " as before: nothing was deleted; run the same command again",
+                             n.extras, agreed);
+    return 0;
+}
+
 /* ---- deleting */
+
+struct deletion {
+    struct transfer_deleter deleter;
+    uint64_t left; /* objects that may still be deleted; folders that became empty by it do not count */
+};
 
 static void deleted(void *arg, const struct store_entry *entry, const struct act_error *error)
 {
@@ -84,21 +122,43 @@ static void more(void *arg)
     job_pump(job);
 }
 
+static bool may_delete(struct job *job, struct deletion *d, const struct sync_item *item)
+{
+    struct act_error err;
+
+    if (item->to.kind == STORE_FOLDER)
+        return true;
+    if (d->left == 0) {
+        act_error_set(
+            &err, ACT_TEMPORARY,
+            "cannot delete '%s': there are more objects to delete than there were before; run the same "
+            "command again",
+            item->to.key);
+        job_fail(job, &err);
+        job->stop = true;
+        return false;
+    }
+    d->left--;
+    return true;
+}
+
 static void delete_item(struct job *job, struct sync_item *item)
 {
-    struct transfer_deleter *d = job->arg;
+    struct deletion *d = job->arg;
 
-    if (item->action == SYNC_EXTRA) {
-        d->arg = job;
-        transfer_deleter_add(d, &item->to);
-        job->full = !transfer_deleter_has_room(d);
+    if (item->action == SYNC_EXTRA && may_delete(job, d, item)) {
+        d->deleter.arg = job;
+        transfer_deleter_add(&d->deleter, &item->to);
+        job->full = !transfer_deleter_has_room(&d->deleter);
     }
     sync_item_release(item);
 }
 
 static void flush(struct job *job)
 {
-    transfer_deleter_flush(job->arg);
+    struct deletion *d = job->arg;
+
+    transfer_deleter_flush(&d->deleter);
 }
 
 static void tell_item(struct job *job, struct sync_item *item)
@@ -112,23 +172,26 @@ static void tell_item(struct job *job, struct sync_item *item)
 }
 
 /* On a disk, folders that lost their last file show as empty ones afterwards, and are left over as well. */
-int mirror_run(const struct job_setup *setup, struct act_error *first, struct act_error *err)
+int mirror_run(const struct job_setup *setup, uint64_t agreed, struct act_error *first, struct act_error *err)
 {
     const struct transfer_progress *t = &setup->report->total;
-    struct transfer_deleter deleter = {.store = setup->to, .deleted = deleted, .more = more};
+    struct deletion deletion = {.deleter = {.store = setup->to, .deleted = deleted, .more = more},
+                                .left = agreed};
     struct job_setup own = *setup;
     uint64_t before;
-    int rc;
+    int rc = setup->options->dry_run ? 0 : check_again(setup, agreed, err);
 
+    if (rc < 0)
+        return rc;
     own.checksum = false;
     own.extras = true;
     own.take = setup->options->dry_run ? tell_item : delete_item;
     own.listed = flush;
-    own.arg = &deleter;
+    own.arg = &deletion;
     do {
         before = t->deleted_objects;
         rc = job_run(&own, first, err);
-        transfer_deleter_release(&deleter);
+        transfer_deleter_release(&deletion.deleter);
     } while (rc == 0 && store_has_real_folders(setup->to) && t->failed_objects == 0 &&
              t->deleted_objects > before);
     return rc;

@@ -66,7 +66,10 @@ static void take(struct job *job, struct sync_item *item)
         take_pair(job, item);
         return;
     }
-    tell(job, item, item->from.key ? TRANSFER_MISSING : TRANSFER_EXTRA);
+    if (item->action == SYNC_SAME) /* an empty folder here, one with something in it there */
+        count(job, item);
+    else
+        tell(job, item, item->from.key ? TRANSFER_MISSING : TRANSFER_EXTRA);
     sync_item_release(item);
 }
 

@@ -43,6 +43,7 @@ struct memory {
     bool truncate_get, corrupt_get;
     uint64_t claimed_size; /* what HEAD and LIST say of every object; 0: the truth */
     int page;
+    int vanishes; /* from this LIST on there is nothing in it; 0: never */
 };
 
 static struct memory *memory_of(struct store *store)
@@ -258,11 +259,24 @@ static int do_delete(struct memory *m, struct store_call *call)
     return 0;
 }
 
+static int do_delete_many(struct memory *m, struct store_call *call)
+{
+    for (size_t i = 0; i < call->n_deletions; i++) {
+        struct store_deletion *d = &call->deletions[i];
+        struct store_call one = {.op = STORE_DELETE, .key = d->key};
+        d->rc = do_delete(m, &one);
+        d->error = one.error;
+    }
+    return 0;
+}
+
 static int do_list(struct memory *m, struct store_call *call)
 {
     int max = call->max ? call->max : m->page;
 
     call->page.v = act_calloc((size_t)max, sizeof(*call->page.v));
+    if (m->vanishes && m->calls[STORE_LIST] >= m->vanishes)
+        return 0;
     for (size_t i = 0; i < m->n; i++) {
         if (!act_starts_with(m->v[i].key, call->key) ||
             (call->marker && strcmp(m->v[i].key, call->marker) <= 0))
@@ -329,6 +343,8 @@ static int perform(struct memory *m, struct store_call *call)
         return do_commit(m, call);
     case STORE_DELETE:
         return do_delete(m, call);
+    case STORE_DELETE_MANY:
+        return do_delete_many(m, call);
     case STORE_LIST:
         return do_list(m, call);
     default:
@@ -392,6 +408,7 @@ static const struct store_ops memory_ops = {
               [STORE_BLOCKS] = memory_start,
               [STORE_DROP] = memory_start,
               [STORE_DELETE] = memory_start,
+              [STORE_DELETE_MANY] = memory_start,
               [STORE_COPY] = memory_start,
               [STORE_LIST] = memory_start},
     .key_problem = no_problem,
@@ -638,6 +655,56 @@ static void interrupted_uploads_go_on(void **state)
     }
 }
 
+static void a_mirror_deletes_what_the_source_lacks(void **state)
+{
+    struct pair *p = *state;
+    struct transfer_options mirror = {.part_size = 4, .memory = 16, .delete_extra = true, .max_delete = 2};
+
+    put(&p->from, "a/f", "new", 3);
+    put(&p->to, "b/f", "old!", 4);
+    put(&p->to, "b/x", "x", 1);
+    put(&p->to, "b/y", "y", 1);
+    put(&p->to, "other", "z", 1);
+    mirror.max_delete = 1;
+    assert_int_equal(copy(p, "a", "b", &mirror), -ACT_USAGE);
+    assert_int_equal(p->to.n, 4);
+    assert_content(&p->to, "b/f", "old!");
+    mirror.max_delete = 2;
+    assert_ok(copy(p, "a", "b", &mirror), p->err);
+    assert_int_equal(p->report.total.deleted_objects, 2);
+    assert_int_equal(p->to.n, 2);
+    assert_content(&p->to, "b/f", "new");
+    assert_content(&p->to, "other", "z");
+}
+
+/* At whatever moment: a source that is gone never empties the destination. */
+static void a_source_that_vanishes_deletes_nothing(void **state)
+{
+    struct pair *p = *state;
+    struct transfer_options mirror = {.part_size = 4, .memory = 16, .delete_extra = true, .max_delete = -1};
+
+    for (int at = 1;; at++) {
+        for (char c = 'a'; c < 'f'; c++) {
+            char from[] = "a/ ", to[] = "b/ ";
+            from[2] = to[2] = c;
+            put(&p->from, from, &c, 1);
+            put(&p->to, to, &c, 1);
+        }
+        put(&p->to, "b/x", "x", 1);
+        p->from.calls[STORE_LIST] = 0;
+        p->from.vanishes = at;
+        int rc = copy(p, "a", "b", &mirror);
+        if (p->from.calls[STORE_LIST] < at) { /* it was there all the time */
+            assert_int_equal(rc, 0);
+            assert_int_equal(p->to.n, 5);
+            assert_true(at > 4);
+            return;
+        }
+        assert_true(rc < 0);
+        assert_true(p->to.n == 6 || (p->to.n == 5 && at > 4)); /* never more than was counted */
+    }
+}
+
 /* Blocks that were damaged on the way, of an upload that broke off before the whole was compared. */
 static void damaged_blocks_are_never_committed(void **state)
 {
@@ -796,6 +863,8 @@ int main(void)
         TEST(damage_on_the_way_is_noticed),
         TEST(interrupted_uploads_go_on),
         TEST(damaged_blocks_are_never_committed),
+        TEST(a_mirror_deletes_what_the_source_lacks),
+        TEST(a_source_that_vanishes_deletes_nothing),
         TEST(nothing_of_another_source_is_reused),
         TEST(what_another_process_uploads_is_left_to_it),
         TEST(lost_blocks_are_sent_again),
