@@ -280,9 +280,12 @@ static long buffer_for(size_t body)
 static void set_buffers(struct http_handle *h, const struct http_call *call)
 {
     const struct http_limit *limit = h->http->limit;
+    long in = buffer_for(call->sink_cap);
 
+    if (limit && in > http_limit_piece(limit))
+        in = http_limit_piece(limit);
     set_long(h, CURLOPT_UPLOAD_BUFFERSIZE, &h->upload_buffer, buffer_for(call->body_len));
-    set_long(h, CURLOPT_BUFFERSIZE, &h->buffer, limit ? http_limit_piece(limit) : buffer_for(call->sink_cap));
+    set_long(h, CURLOPT_BUFFERSIZE, &h->buffer, in);
 }
 
 static void set_way(struct http_handle *h, const struct http_try *t)

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "http/http_internal.h"
 
-enum { LOW_PIECE = 1024, HIGH_PIECE = 16 << 10 };
+enum { LOW_PIECE = 1024, HIGH_PIECE = 256 << 10 };
 
 struct line {
     struct engine *engine;
@@ -51,10 +51,22 @@ long http_limit_piece(const struct http_limit *limit)
     return (long)piece_of(&limit->lines[HTTP_DOWN]);
 }
 
+/* One piece, but not more than the body has left: what is granted is lost to the others until it is used. */
+static size_t grant_for(const struct line *line, const struct http_handle *h)
+{
+    const struct http_call *call = h->t->call;
+    size_t left = line->direction == HTTP_UP ? call->body_len - h->sent
+                  : call->sink               ? call->sink_cap - call->sink_len
+                                             : 0;
+    size_t piece = piece_of(line);
+
+    return left < LOW_PIECE ? LOW_PIECE : left < piece ? left : piece;
+}
+
 static void resume(struct line *line, struct http_handle *h)
 {
     h->waits[line->direction] = false;
-    h->granted[line->direction] = piece_of(line);
+    h->granted[line->direction] = grant_for(line, h);
     bucket_take(&line->bucket, (double)h->granted[line->direction]);
     h->moved_ms = act_now_monotonic_ms();
     curl_easy_pause(h->easy,
@@ -105,10 +117,12 @@ size_t http_limit_ask(struct http_limit *limit, struct http_handle *h, enum http
         stand_in_line(line, h);
         return 0;
     }
-    if (direction == HTTP_UP && len > piece_of(line))
-        len = piece_of(line);
-    h->granted[direction] = 0;
-    bucket_take(&line->bucket, (double)len - (double)granted);
+    size_t piece = granted > 0 ? granted : piece_of(line);
+    if (direction == HTTP_UP && len > piece)
+        len = piece;
+    size_t from_grant = len < granted ? len : granted;
+    h->granted[direction] -= from_grant;
+    bucket_take(&line->bucket, (double)(len - from_grant));
     return len;
 }
 
