@@ -98,14 +98,6 @@ static bool knows_sum(const struct store_entry *entry)
     return entry->md5[0] || entry->has_crc64;
 }
 
-/* Both are folders, and empty. */
-static enum sync_reason compare_folders(const struct store_entry *from, const struct store_entry *to)
-{
-    if (compare_times(from, to) == DIFFERENT)
-        return SYNC_TIME;
-    return SYNC_NO_REASON;
-}
-
 /* Both are files, or links, of one size. */
 static enum sync_reason compare_content(const struct store_entry *from, const struct store_entry *to,
                                         bool checksum)
@@ -129,7 +121,7 @@ static enum sync_reason why_different(const struct store_entry *from, const stru
     if (to->size != from->size)
         return SYNC_SIZE;
     enum sync_reason reason =
-        from->kind == STORE_FOLDER ? compare_folders(from, to) : compare_content(from, to, checksum);
+        from->kind == STORE_FOLDER ? SYNC_NO_REASON : compare_content(from, to, checksum);
     bool modes = from->mode >= 0 && to->mode >= 0 && from->mode != to->mode;
     return modes && (reason == SYNC_NO_REASON || reason == SYNC_UNKNOWN) ? SYNC_MODE : reason;
 }

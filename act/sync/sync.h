@@ -45,7 +45,7 @@ const char *sync_reason_text(enum sync_reason reason);
  *    whole seconds, agrees with a copy that has this time and was itself written in a later second;
  *  - or, where a side does not know the time, a checksum that both know does;
  *  - with checksum: a checksum that both know does. Times do not count then.
- * Folders (both are empty then) are the same but for known times and modes that differ.
+ * Of folders only the modes are compared: a disk changes the time of a folder with whatever happens in it.
  * to NULL: absent. *out_reason (may be NULL) says why it is not the same. */
 enum sync_action sync_decide(const struct store_entry *from, const struct store_entry *to, bool checksum,
                              enum sync_reason *out_reason);

@@ -96,8 +96,8 @@ static void decide_table(void **state)
         {{.kind = STORE_FOLDER, .mtime_ns = T}, {.kind = STORE_FOLDER}, SYNC_NO_REASON, SYNC_NO_REASON},
         {{.kind = STORE_FOLDER, .mtime_ns = T},
          {.kind = STORE_FOLDER, .mtime_ns = T + 1},
-         SYNC_TIME,
-         SYNC_TIME},
+         SYNC_NO_REASON,
+         SYNC_NO_REASON},
         /* modes */
         {{.size = 5, .mtime_ns = T, .mode = 0644},
          {.size = 5, .mtime_ns = T, .mode = 0755},
@@ -466,8 +466,10 @@ static void random_edits(struct world *w, int n, unsigned *seed)
                                     .size = (uint64_t)(rand_r(seed) % 3),
                                     .mtime_ns = 1 + rand_r(seed) % 3,
                                     .mode = rand_r(seed) % 3 ? 0644 : 0755};
-        if (entry.kind == STORE_FOLDER)
+        if (entry.kind == STORE_FOLDER) {
             entry.size = 0;
+            entry.mtime_ns = 1;
+        }
         if (rand_r(seed) % 4 == 0 && find(w, key))
             drop(w, key);
         else if (is_listed(w, &(struct store_entry){.key = key, .kind = entry.kind}))
