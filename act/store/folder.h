@@ -113,6 +113,9 @@ int folder_check_data(const struct store_call *call, uint64_t *out, struct act_e
 void folder_part_name(const char *key, const struct store_upload_id *id, char out[FOLDER_PART_NAME]);
 /* Sets mode and modification time. 0, or -1 with errno. */
 int folder_set_attributes(const struct store_call *call, int fd);
+/* Has the file system tell errors of writing that it kept back. A network file system does so when a descriptor is
+ * closed; this one stays open, it has the lock. 0, or -1 with errno. */
+int folder_flush(int fd);
 /* Makes the finished part file the object. */
 int folder_put_in_place(struct store_call *call, struct folder_place *place, const char *part,
                         struct act_error *err);

@@ -134,7 +134,7 @@ static bool is_of_interest(const struct folder_walk *walk, const struct dirent *
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return false;
     if (walk->leftovers && type != DT_DIR)
-        return folder_is_part(name) && type == DT_REG;
+        return folder_is_part(name) && (type == DT_REG || type == DT_LNK);
     return !act_starts_with(name, FOLDER_PART);
 }
 
@@ -247,7 +247,7 @@ static int push(struct listing *l, struct act_error *err)
 
 static void emit_leftover(struct listing *l, const char *key, const char *name, const struct stat *st)
 {
-    if (!S_ISREG(st->st_mode) || !folder_part_is_free(l->walk->fd, name))
+    if (!folder_part_is_free(l->walk->fd, name))
         return;
     emit(l, key, st);
     l->page->v[l->page->n - 1].size = (uint64_t)st->st_blocks * DISK_BLOCK;

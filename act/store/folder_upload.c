@@ -257,12 +257,22 @@ static int open_locked(int dir, const char *part, int flags, mode_t mode, int *r
     return -1;
 }
 
+/* A symbolic link on its way to its place: it cannot be locked, but is there for a moment only. */
+static bool is_link(int dir, const char *part)
+{
+    struct stat st;
+
+    return fstatat(dir, part, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+}
+
 /* Removes a part file that nobody has, its map first. */
 static int remove_part(int dir, const char *part, struct act_error *err)
 {
     char map[NAME_MAX + 1];
     int rc = 0, fd = open_locked(dir, part, 0, 0, &rc, err);
 
+    if (fd < 0 && is_link(dir, part) && unlinkat(dir, part, 0) == 0)
+        return 0;
     if (fd < 0)
         return rc;
     map_name(part, map);
@@ -272,28 +282,33 @@ static int remove_part(int dir, const char *part, struct act_error *err)
     return rc;
 }
 
-/* Removes what earlier uploads of this object left whose source was another: nobody will go on with them. Only
- * those that have a map: others may be under way without a lock. */
+/* Whether a name in the folder is a part file of this object, or the map of one, but not of this upload. Gives the
+ * name of the part file. */
+static bool is_of_another(const struct folder_upload *u, const char *name, char part[FOLDER_PART_NAME])
+{
+    size_t len = strlen(name) - (act_ends_with(name, MAP) ? strlen(MAP) : 0);
+
+    if (len != strlen(u->part) || strncmp(name, u->part, len - 2 * sizeof(u->id)) != 0 ||
+        strncmp(name, u->part, len) == 0)
+        return false;
+    snprintf(part, FOLDER_PART_NAME, "%.*s", (int)len, name);
+    return folder_is_part(part);
+}
+
+/* Removes what earlier uploads of this object left whose source was another: nobody will go on with them. */
 static void remove_stale(const struct folder_upload *u)
 {
-    size_t n = strlen(u->part) - 2 * sizeof(u->id); /* up to the id */
     int fd = openat(u->place.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    char part[FOLDER_PART_NAME];
     struct dirent *entry;
 
     if (!dir && fd >= 0)
         close(fd);
-    while (dir && (entry = readdir(dir)) != NULL) {
-        char part[NAME_MAX + 1];
-        size_t len = strlen(entry->d_name);
-        if (strncmp(entry->d_name, u->part, n) != 0 || !act_ends_with(entry->d_name, MAP) ||
-            strncmp(entry->d_name, u->part, len - strlen(MAP)) == 0)
-            continue;
-        memcpy(part, entry->d_name, len - strlen(MAP));
-        part[len - strlen(MAP)] = '\0';
-        if (remove_part(u->place.fd, part, NULL) == -(int)ACT_NOT_FOUND)
+    while (dir && (entry = readdir(dir)) != NULL)
+        if (is_of_another(u, entry->d_name, part) &&
+            remove_part(u->place.fd, part, NULL) == -(int)ACT_NOT_FOUND && act_ends_with(entry->d_name, MAP))
             unlinkat(u->place.fd, entry->d_name, 0);
-    }
     if (dir)
         closedir(dir);
 }
@@ -460,8 +475,7 @@ static int read_block(struct folder_job *job, struct act_error *err)
     return 0;
 }
 
-/* Checks the length of the part file and gives it its attributes. A file system that keeps errors of writing back tells
- * them when a descriptor is closed; this one has to stay open, it has the lock. */
+/* Checks the length of the part file and gives it its attributes. */
 static int finish_part(const struct store_call *call, int fd, struct act_error *err)
 {
     struct stat st;
@@ -474,8 +488,7 @@ static int finish_part(const struct store_call *call, int fd, struct act_error *
                              (intmax_t)st.st_size, (uintmax_t)call->total);
     if (folder_set_attributes(call, fd))
         return act_error_errno(err, errno, "cannot set mode and time");
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    return copy < 0 || close(copy) ? act_error_errno(err, errno, "cannot write") : 0;
+    return folder_flush(fd) ? act_error_errno(err, errno, "cannot write") : 0;
 }
 
 /* Writes all records again, into a new map. Where that fails, a later process sends the blocks again. */
@@ -572,7 +585,7 @@ bool folder_part_is_free(int dir, const char *part)
 
     if (fd >= 0)
         close(fd);
-    return fd >= 0;
+    return fd >= 0 || is_link(dir, part);
 }
 
 int folder_clear(struct folder_job *job, struct folder_place *place, struct act_error *err)

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/crc64.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "store/folder.h"
 
 void folder_part_name(const char *key, const struct store_upload_id *id, char out[FOLDER_PART_NAME])
@@ -68,6 +70,21 @@ int folder_set_attributes(const struct store_call *call, int fd)
     return call->attr.mtime_ns ? futimens(fd, times) : 0;
 }
 
+int folder_flush(int fd)
+{
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+    return copy < 0 ? -1 : close(copy);
+}
+
+/* Says that a file with the name of a part file is in use, to who looks for leftovers. Where a file system has no
+ * locks, its age has to tell. */
+static void hold(int fd)
+{
+    if (flock(fd, LOCK_EX | LOCK_NB))
+        act_trace("store", "a part file is not locked: %s", strerrordesc_np(errno));
+}
+
 static int exists(struct act_error *err)
 {
     return act_error_set(err, ACT_PARTIAL, "it exists already");
@@ -104,6 +121,15 @@ int folder_put_in_place(struct store_call *call, struct folder_place *place, con
     return 0;
 }
 
+static int open_part(int dir, const char *part, mode_t mode)
+{
+    int fd = openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+
+    if (fd >= 0)
+        hold(fd);
+    return fd;
+}
+
 /* Opens the file of a PUT: without a name where the file system can, so that nothing is left when this process
  * is killed, otherwise as a part file. */
 static int open_new(const struct store_call *call, int dir, char part[FOLDER_PART_NAME])
@@ -114,7 +140,7 @@ static int open_new(const struct store_call *call, int dir, char part[FOLDER_PAR
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
         return fd;
     random_part_name(call->key, part);
-    return openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_of(call));
+    return open_part(dir, part, mode_of(call));
 }
 
 /* Gives a file without a name its first one, which nothing has. Before Linux 6.10 the direct way is only for
@@ -147,13 +173,13 @@ static int put_unnamed(struct store_call *call, struct folder_place *place, int 
         return act_error_errno(err, errno, "cannot move the finished file into place");
     if (!call->if_match && call->if_absent)
         return exists(err);
+    hold(fd);
     random_part_name(call->key, part);
     if (name_file(fd, place->fd, part))
         return act_error_errno(err, errno, "cannot name the finished file");
     return folder_put_in_place(call, place, part, err);
 }
 
-/* close() tells of errors that a network file system kept back. */
 static int put_file(struct store_call *call, struct folder_place *place, struct act_error *err)
 {
     char part[FOLDER_PART_NAME];
@@ -162,14 +188,15 @@ static int put_file(struct store_call *call, struct folder_place *place, struct 
 
     if (fd < 0)
         return act_error_errno(err, errno, "cannot write");
-    if (act_write_all(fd, call->data, call->len) || folder_set_attributes(call, fd))
+    if (act_write_all(fd, call->data, call->len) || folder_set_attributes(call, fd) ||
+        (!unnamed && folder_flush(fd)))
         rc = act_error_errno(err, errno, "cannot write");
-    if (rc == 0 && unnamed)
+    else if (unnamed)
         rc = put_unnamed(call, place, fd, part, err);
+    else
+        rc = folder_put_in_place(call, place, part, err);
     if (close(fd) && rc == 0)
         rc = act_error_errno(err, errno, "cannot write");
-    if (rc == 0 && !unnamed)
-        rc = folder_put_in_place(call, place, part, err);
     if (rc && *part)
         unlinkat(place->fd, part, 0);
     return rc;
@@ -265,26 +292,24 @@ static struct store_call like_source(const struct store_call *call, const struct
     return like;
 }
 
+/* Gives the part file in *to: it is held until it is in its place. */
 static int copy_file(const struct store_call *call, const struct folder_place *source,
-                     const struct folder_place *place, const char *part, struct act_error *err)
+                     const struct folder_place *place, const char *part, int *to, struct act_error *err)
 {
-    int rc = 0, to = -1;
     struct stat st;
-    int from = openat(source->fd, source->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int rc = 0, from = openat(source->fd, source->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
     if (from < 0 || fstat(from, &st)) {
         rc = act_error_errno(err, errno, "cannot open '%s'", call->source);
         goto out;
     }
-    to = openat(place->fd, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     struct store_call like = like_source(call, &st);
-    if (to < 0 || copy_bytes(from, to) || folder_set_attributes(&like, to))
+    *to = open_part(place->fd, part, mode_of(&like));
+    if (*to < 0 || copy_bytes(from, *to) || folder_set_attributes(&like, *to) || folder_flush(*to))
         rc = act_error_errno(err, errno, "cannot copy '%s'", call->source);
 out:
     if (from >= 0)
         close(from);
-    if (to >= 0)
-        close(to);
     return rc;
 }
 
@@ -307,7 +332,7 @@ static int copy_link(const struct store_call *call, const struct folder_place *s
 }
 
 static int copy_to_part(struct folder *folder, struct store_call *call, const struct folder_place *place,
-                        const char *part, struct act_error *err)
+                        const char *part, int *to, struct act_error *err)
 {
     struct folder_place source;
     struct stat st;
@@ -323,7 +348,7 @@ static int copy_to_part(struct folder *folder, struct store_call *call, const st
     else if (S_ISLNK(st.st_mode))
         rc = copy_link(call, &source, place, &st, part, err);
     else
-        rc = copy_file(call, &source, place, part, err);
+        rc = copy_file(call, &source, place, part, to, err);
     folder_place_release(&source);
     return rc;
 }
@@ -337,10 +362,12 @@ int folder_copy(struct folder_job *job, struct folder_place *place, struct act_e
     if (problem)
         return act_error_set(err, ACT_FAIL, "the name '%s' %s", call->source, problem);
     random_part_name(call->key, part);
-    int rc = copy_to_part(job->folder, call, place, part, err);
+    int to = -1, rc = copy_to_part(job->folder, call, place, part, &to, err);
     if (rc == 0)
         rc = folder_put_in_place(call, place, part, err);
     if (rc)
         unlinkat(place->fd, part, 0);
+    if (to >= 0)
+        close(to);
     return rc;
 }

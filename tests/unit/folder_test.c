@@ -203,6 +203,13 @@ static bool has_content(const char *key, const void *data, size_t len)
     return got == len && memcmp(seen, data, len) == 0;
 }
 
+static void run_shell(const char *command)
+{
+    ACT_AUTOFREE char *line = act_sprintf("cd '%s' && %s", t.root, command);
+
+    assert_int_equal(system(line), 0); /* NOLINT(cert-env33-c): a test's own words */
+}
+
 /* What interrupted uploads left and nobody has. */
 static size_t count_leftovers(void)
 {
@@ -319,6 +326,26 @@ static void stale_uploads_go(void **state)
     finish("x", &other_id);
     reopen();
     assert_int_equal(blocks_of("x", &id), 0);
+}
+
+/* Killed before it had a map, or a link before it was in its place. */
+static void leftovers_of_other_kinds_go(void **state)
+{
+    struct store_call clear = call_of(STORE_CLEAR, NULL, &id);
+
+    (void)state;
+    assert_ok(send_block("x", &other_id, 0), t.err);
+    assert_files(".act-part-", 1);
+    assert_int_equal(count_leftovers(), 1);
+    assert_ok(begin_upload("x", &id), t.err);
+    assert_files(".act-part-", 2); /* ours, with its map */
+    finish("x", &id);
+
+    run_shell("ln -s target .act-part-0123456789abcdef-0123456789abcdef0123456789abcdef");
+    assert_int_equal(count_leftovers(), 1);
+    clear.key = ".act-part-0123456789abcdef-0123456789abcdef0123456789abcdef";
+    assert_ok(run(&clear), t.err);
+    assert_int_equal(count_leftovers(), 0);
 }
 
 static void dropped_upload_leaves_nothing(void **state)
@@ -664,13 +691,6 @@ static void put_through_proc_is_killed_at_every_step(void **state)
 
 /* ---- folders that stay open */
 
-static void run_shell(const char *command)
-{
-    ACT_AUTOFREE char *line = act_sprintf("cd '%s' && %s", t.root, command);
-
-    assert_int_equal(system(line), 0); /* NOLINT(cert-env33-c): a test's own words */
-}
-
 static int get(const char *key, char sink[TOTAL])
 {
     struct store_call call = call_of(STORE_GET, key, &id);
@@ -959,6 +979,7 @@ int main(void)
         TEST(map_is_damaged_at_every_byte),
         TEST(part_is_damaged_or_cut),
         TEST(stale_uploads_go),
+        TEST(leftovers_of_other_kinds_go),
         TEST(dropped_upload_leaves_nothing),
         TEST(kept_upload_is_let_go_of),
         TEST(uncommitted_bytes_can_be_read),
