@@ -43,7 +43,8 @@ struct azure_op {
     char md5[ACT_MD5_BASE64];
     struct store_sums sums; /* the caller's with the body added, for when it has arrived */
     bool summed;
-    int damaged; /* how often the body did not arrive as it was sent */
+    int damaged;    /* how often the body did not arrive as it was sent */
+    bool ambiguous; /* one of those times it may have arrived before all the same */
 
     char upload[AZURE_UPLOAD_ID]; /* conditional writes: metadata that tells our object from another's */
     struct act_error refused;     /* while we find out whose it is: what the service said */

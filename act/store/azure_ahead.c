@@ -80,6 +80,7 @@ static char *find_marker(const struct act_buf *page)
 static void build(struct azure_op *op)
 {
     azure_request_page(op, op->azure->ahead->query);
+    op->http.no_retry = true; /* whoever wants the page tries again */
 }
 
 static void answer(struct azure_op *op)

@@ -104,6 +104,7 @@ static void send_again_or_give_up(struct azure_op *op)
 {
     bool took_place = azure_succeeded(op) && op->upload[0];
 
+    op->ambiguous |= op->http.ambiguous;
     if (++op->damaged < MAX_DAMAGED && !took_place) {
         azure_send(op);
         return;
@@ -214,7 +215,8 @@ void azure_answer_write(struct azure_op *op)
         return;
     }
     int rc = azure_answer_error(op);
-    if (op->http.ambiguous && op->upload[0] && (op->http.status == 409 || op->http.status == 412)) {
+    if ((op->http.ambiguous || op->ambiguous) && op->upload[0] &&
+        (op->http.status == 409 || op->http.status == 412)) {
         op->refused = op->call->error;
         azure_send_next(op, azure_build_head, answer_whose);
         return;

@@ -116,6 +116,7 @@ static struct act_strv list(const char *prefix, bool delimiter, int max)
     do {
         struct store_call call = call_of(STORE_LIST, prefix);
         call.delimiter = delimiter;
+        call.ahead = true;
         call.max = max;
         call.marker = marker;
         assert_ok(store_do(t.store, &call, &t.err), t.err);

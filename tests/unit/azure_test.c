@@ -917,6 +917,12 @@ static void test_ambiguous(void **state)
          {"500 E|Retry-After: 0|", "409 C|x-ms-error-code: BlobAlreadyExists|",
           "200 OK|x-ms-meta-act_upload: {upload}|ETag: 1|"},
          0},
+        /* the first try succeeded, the second was damaged, the third cannot take place */
+        {STORE_PUT,
+         true,
+         {"-", "400 B|x-ms-error-code: Crc64Mismatch|", "409 C|x-ms-error-code: BlobAlreadyExists|",
+          "200 OK|x-ms-meta-act_upload: {upload}|ETag: 1|"},
+         0},
         {STORE_DELETE, false, {"-", "404 N|x-ms-error-code: BlobNotFound|"}, 0},
         {STORE_DELETE, false, {"-", "404 N|x-ms-error-code: ContainerNotFound|"}, -ACT_NOT_FOUND},
         {STORE_DELETE, false, {"404 N|x-ms-error-code: BlobNotFound|"}, -ACT_NOT_FOUND},
