@@ -205,6 +205,12 @@ void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struc
 
 int cmd_cat(struct cli *cli, struct act_error *err);
 int cmd_du(struct cli *cli, struct act_error *err);
+/* ---- explain.c */
+
+/* Prints what a dry run of flow_init() found. */
+int cli_explain_package(const struct cli *cli, const struct flow_init *io,
+                        struct act_error *err) ACT_NODISCARD;
+
 int cmd_abort(struct cli *cli, struct act_error *err);
 int cmd_complete(struct cli *cli, struct act_error *err);
 int cmd_completion(struct cli *cli, struct act_error *err);

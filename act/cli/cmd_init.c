@@ -1,51 +1,48 @@
+/* cmd_init.c - init: packs the code and uploads it. */
+#include <signal.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "codec/json.h"
 
-enum { LARGEST = 10 };
+struct job {
+    struct cli_progress line; /* first: it is what its callback gets */
+    struct transfer_options shown;
+    bool quiet;
+};
 
-static int larger_first(const void *a, const void *b)
+/* ---- progress */
+
+/* An interrupted upload goes on where it stopped, which the line's own handler says; packing does not. */
+static void show(struct job *job, const char *verb, const struct transfer_progress *now)
 {
-    const struct package_entry *x = *(const struct package_entry *const *)a,
-                               *y = *(const struct package_entry *const *)b;
-
-    return x->size < y->size ? 1 : x->size > y->size ? -1 : strcmp(x->path, y->path);
-}
-
-static void print_largest(const struct package_list *list)
-{
-    const struct package_entry **sorted = act_calloc(list->n, sizeof(*sorted));
-    char size[ACT_UNIT_TEXT];
-
-    for (size_t i = 0; i < list->n; i++)
-        sorted[i] = &list->v[i];
-    qsort(sorted, list->n, sizeof(*sorted), larger_first);
-    puts("largest:");
-    for (size_t i = 0; i < list->n && i < LARGEST; i++) {
-        act_size_to_text(sorted[i]->size, size);
-        printf("  %10s  %s\n", size, sorted[i]->path);
+    if (job->line.verb != verb) {
+        cli_progress_clear(&job->line);
+        cli_progress_start(&job->line, verb, job->quiet, &job->shown);
     }
-    free(sorted);
+    if (job->shown.progress)
+        job->shown.progress(&job->line, now);
 }
 
-static void explain(const struct package_list *list)
+static void show_packing(void *arg, const struct transfer_progress *now)
 {
-    char size[ACT_UNIT_TEXT];
+    static const char verb[] = "packing";
 
-    puts("goes in:");
-    for (size_t i = 0; i < list->n; i++) {
-        act_size_to_text(list->v[i].size, size);
-        printf("  %10s  %s\n", size, list->v[i].path);
-    }
-    puts("left out:");
-    for (size_t i = 0; i < list->n_left_out; i++)
-        printf("  %s  (%s)\n", list->left_out[i].path, list->left_out[i].rule);
-    print_largest(list);
-    act_size_to_text(list->bytes, size);
-    printf("%zu entries, %s before compression\n", list->n, size);
+    show(arg, verb, now);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
 }
+
+static void show_uploading(void *arg, const struct transfer_progress *now)
+{
+    static const char verb[] = "uploading";
+
+    show(arg, verb, now);
+}
+
+/* ---- the result */
 
 /* Sockets, pipes and devices are not left out by anybody's wish: say so. */
 static void mention_special_files(const struct package_list *list)
@@ -58,23 +55,52 @@ static void mention_special_files(const struct package_list *list)
                 act_note("left out: '%s' is a %s", list->left_out[i].path, kinds[k]);
 }
 
+static void describe_upload(const struct flow_init *io, struct act_buf *out)
+{
+    char sent[ACT_UNIT_TEXT];
+
+    act_size_to_text(io->sent_bytes, sent);
+    if (io->sent_bytes == io->package.bytes)
+        act_buf_adds(out, "uploaded");
+    else if (io->sent_bytes > 0)
+        act_buf_addf(out, "%s uploaded, the store had the rest", sent);
+    else if (io->published)
+        act_buf_adds(out, "the store had it already");
+    else
+        act_buf_adds(out, "nothing changed, nothing uploaded");
+}
+
+static int print_result(const struct cli *cli, const struct flow_init *io, struct act_error *err)
+{
+    char size[ACT_UNIT_TEXT];
+    struct act_buf upload = {0};
+
+    mention_special_files(&io->list);
+    act_size_to_text(io->package.bytes, size);
+    describe_upload(io, &upload);
+    act_note("%zu entr%s, %s; %s", io->list.n, io->list.n == 1 ? "y" : "ies", size, upload.data);
+    act_buf_release(&upload);
+    if (!cli->options.json) {
+        puts(io->package.sha256);
+        return 0;
+    }
+    return cli_print_json(json_pack("{s:i,s:s,s:I,s:I,s:I,s:I,s:b}", "version", 1, "sha256",
+                                    io->package.sha256, "bytes", (json_int_t)io->package.bytes, "entries",
+                                    (json_int_t)io->list.n, "files_read", (json_int_t)io->package.read_files,
+                                    "bytes_sent", (json_int_t)io->sent_bytes, "published", io->published),
+                          err);
+}
+
 int cmd_init(struct cli *cli, struct act_error *err)
 {
-    struct flow_init io = {.dry_run = cli->options.dry_run};
-    char size[ACT_UNIT_TEXT];
+    struct job job = {.quiet = cli->options.quiet};
+    struct flow_init io = {
+        .dry_run = cli->options.dry_run, .packing = show_packing, .uploading = show_uploading, .arg = &job};
     int rc = flow_init(&cli->flow, &io, err);
 
-    if (rc == 0 && io.dry_run) {
-        explain(&io.list);
-    } else if (rc == 0) {
-        act_size_to_text(io.package.bytes, size);
-        puts(io.package.sha256);
-        mention_special_files(&io.list);
-        act_note("%zu entr%s, %s; %s", io.list.n, io.list.n == 1 ? "y" : "ies", size,
-                 io.sent_bytes  ? "uploaded"
-                 : io.published ? "the store had it already"
-                                : "nothing changed, nothing uploaded");
-    }
+    cli_progress_clear(&job.line);
+    if (rc == 0)
+        rc = io.dry_run ? cli_explain_package(cli, &io, err) : print_result(cli, &io, err);
     flow_init_release(&io);
     return rc;
 }

@@ -13,15 +13,17 @@ const struct cli_command cli_commands[] = {
      .aliases = "initc, initi, initic",
      .synopsis = "",
      .summary = "package the code and upload it",
-     .examples = "a init                 pack the project and store it\n"
-                 "a init --dry-run       what goes in, what stays out and why, the largest files\n"
-                 "a -c eu init           for the cluster aux_data/aml/eu.yaml\n",
+     .examples =
+         "a init                 pack the project and store it\n"
+         "a init --dry-run       what goes in, what stays out and why, the largest files, what is to be done\n"
+         "a -c eu init           for the cluster aux_data/aml/eu.yaml\n",
      .details =
          "The package is named by its content and stored once: nothing is uploaded when nothing changed.\n"
          "What stays out: zip_options of the cluster file, .actignore (gitignore syntax), mapped folders,\n"
          "top-level dot files and a built-in list. initi, initc and initic do the same: packing is always\n"
-         "incremental, and compile.aml.sh runs on the node.",
-     .options = "dry-run",
+         "incremental, and compile.aml.sh runs on the node. Files that have not changed are not read again,\n"
+         "and of a large package only those parts are uploaded that the store lacks.",
+     .options = "dry-run json",
      .run = cmd_init},
     {.name = "submit",
      .synopsis = "[--] COMMAND [ARGUMENT...]",

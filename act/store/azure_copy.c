@@ -20,6 +20,12 @@
 #define SOURCE_LIFE_S 3600             /* of the signature in the URL of a source */
 #define STUCK_MS      (10 * 60 * 1000) /* without progress */
 
+static void set_source_condition(struct azure_op *op)
+{
+    if (op->call->source_match)
+        http_header_set(&op->http.headers, "x-ms-source-if-match", op->call->source_match);
+}
+
 /* At once the service only reads what the URL itself permits it to. */
 static void build_sync_copy(struct azure_op *op)
 {
@@ -29,6 +35,7 @@ static void build_sync_copy(struct azure_op *op)
     http_header_set(&op->http.headers, "x-ms-requires-sync", "true");
     if (store_url(&op->azure->store, op->call->source, "r", SOURCE_LIFE_S, &source, NULL) == 0)
         http_header_set(&op->http.headers, "x-ms-copy-source", source);
+    set_source_condition(op);
     azure_wipe_free(source);
 }
 
@@ -39,8 +46,7 @@ static void build_copy(struct azure_op *op)
     azure_request(op, "PUT", op->call->key, NULL);
     http_header_setf(&op->http.headers, "x-ms-copy-source", "%s%s%s", source, op->azure->sas ? "?" : "",
                      op->azure->sas ? op->azure->sas : "");
-    if (op->call->source_match)
-        http_header_set(&op->http.headers, "x-ms-source-if-match", op->call->source_match);
+    set_source_condition(op);
 }
 
 static void poll(void *arg)
@@ -140,8 +146,7 @@ void azure_copy(struct azure_op *op)
 static void set_source(struct azure_op *op)
 {
     http_header_set(&op->http.headers, "x-ms-copy-source", op->call->source_url);
-    if (op->call->source_match)
-        http_header_set(&op->http.headers, "x-ms-source-if-match", op->call->source_match);
+    set_source_condition(op);
 }
 
 void azure_build_put_from(struct azure_op *op)

@@ -1484,6 +1484,7 @@ static void test_azure_reuse_blocks(void **state)
     struct store_block blocks[3];
 
     (void)state;
+    assert_true(store_takes_block_ids(t.store));
     for (uint32_t i = 0; i < 3; i++)
         send_block("reuse/x", old, i, "aaabbbccc", 9, 3);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
@@ -1515,6 +1516,16 @@ static void test_azure_reuse_blocks(void **state)
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
     assert_string_equal(t.err.service_code, "InvalidBlockList");
     assert_content("reuse/x", "cccyyyaaa", 9);
+
+    struct store_call copy = call_of(STORE_COPY, "reuse/copy"); /* takes the blocks along */
+    copy.source = "reuse/x";
+    assert_ok(store_do(t.store, &copy, &t.err), t.err);
+    store_call_release(&copy);
+    found = call_of(STORE_BLOCKS, "reuse/copy");
+    assert_ok(store_do(t.store, &found, &t.err), t.err);
+    assert_int_equal(found.n_found, 3);
+    assert_true(find_block(&found, &old, true) >= 0 && find_block(&found, &new, true) >= 0);
+    store_call_release(&found);
 
     found = call_of(STORE_BLOCKS, "reuse/nothing");
     assert_ok(store_do(t.store, &found, &t.err), t.err);
@@ -1584,6 +1595,30 @@ end:
     store_call_release(&call);
     store_call_release(&seen);
     free(url);
+}
+
+/* A copy that is made of one version of the source, or not at all. */
+static void test_azure_copy_of_one_version(void **state)
+{
+    struct store_call call = call_of(STORE_COPY, "version/copy"), seen;
+    char etag[STORE_ETAG];
+
+    (void)state;
+    put_text("version/from", "one");
+    assert_ok(head("version/from", &seen), t.err);
+    memcpy(etag, seen.entry.etag, sizeof(etag));
+    store_call_release(&seen);
+    put_text("version/from", "two");
+    call.source = "version/from";
+    call.source_match = etag;
+    assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
+    assert_int_equal(head("version/copy", &seen), -ACT_NOT_FOUND);
+    assert_ok(head("version/from", &seen), t.err);
+    memcpy(etag, seen.entry.etag, sizeof(etag));
+    store_call_release(&seen);
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_content("version/copy", "two", 3);
 }
 
 /* Leaves a block with an id of len bytes, as another program would. */
@@ -1797,6 +1832,7 @@ int main(void)
         cmocka_unit_test(test_azure_stranger),
         cmocka_unit_test(test_azure_delete_many),
         cmocka_unit_test(test_azure_reuse_blocks),
+        cmocka_unit_test(test_azure_copy_of_one_version),
         cmocka_unit_test(test_azure_crc64),
         cmocka_unit_test(test_azure_from_url),
         cmocka_unit_test(test_azure_foreign_blocks),

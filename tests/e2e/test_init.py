@@ -159,6 +159,102 @@ def test_dry_run_says_what_goes_and_why_not(act):
     assert not act.store.exists() or not packages(act)
 
 
+def test_dry_run_sums_up_what_is_long(act):
+    for i in range(60):
+        act.write(f"src/lib/{i}.py", "x" * i)
+        act.write(f"junk/{i}.log", "x")
+        act.write(f"src/{i}.pyc", "x")
+    act.write("main.py", "x" * 1000)
+    act.write(".actignore", "*.log\n")
+    lines = act.run("init", "--dry-run").out.splitlines()
+    found = [line.split() for line in lines]
+    assert ["1.7", "KiB", "60", "files", "src/"] in found
+    assert ["0", "B", "0", "files", "junk/"] in found
+    assert ["1000", "B", "1", "file", "./"] in found
+    assert any("60  by .actignore:1 '*.log', as 'junk/0.log'" in line for line in lines)
+    assert any("60  by built-in rule '*.py[co]', as 'src/0.pyc'" in line for line in lines)
+    assert len([line for line in lines[lines.index("largest:") + 1:] if line.startswith("  ")]) == 10
+    assert len(lines) < 30, lines
+
+
+def test_dry_run_says_what_is_to_be_done(act):
+    for name in ("a.py", "b.py", "c/d.py"):
+        act.write(name, name, mtime=1_000_000_000)
+    (act.project / "link").symlink_to("a.py")
+    before = act.run("init", "--dry-run", "--json").json
+    assert before["version"] == 1 and before["files_to_compress"] == before["files"] == 4
+    assert before["stored"] is None and before["sha256"] is None
+    assert not act.store.exists() and not (act.home / "cache").exists()
+    time.sleep(2.1)  # what has just been written is looked into again
+    packed = act.run("init", "--json").json
+    assert packed["files_read"] == 4 and packed["bytes_sent"] == packed["bytes"] and packed["published"]
+    after = act.run("init", "--dry-run", "--json").json
+    assert after["files_to_compress"] == 0 and after["stored"] is True and after["sha256"] == packed["sha256"]
+    assert {e["path"]: e["bytes"] for e in after["content"]}["c/d.py"] == 6
+    assert {f["path"]: f["files"] for f in after["folders"]} == {"./": 3, "aux_data/": 1, "c/": 1}
+    assert {r["rule"]: r["left_out"] for r in after["rules"]} == {"built-in rule '/aux_data/configs/'": 1}
+    assert "the store has this package" in act.run("init", "--dry-run").out
+    act.write("b.py", "changed")
+    changed = act.run("init", "--dry-run", "--json").json
+    assert changed["files_to_compress"] == 1 and changed["bytes_to_compress"] == 7 and changed["stored"] is None
+    act.write("b.py", "b.py", mtime=1_000_000_000)
+    assert act.run("init", "--json").json["sha256"] == packed["sha256"]
+    shutil.rmtree(act.store)
+    assert act.run("init", "--dry-run", "--json").json["stored"] in (False, None)
+
+
+def test_dry_run_works_without_the_store(act, azure, proxy):
+    act.write("a.py", "1", mtime=1_000_000_000)
+    time.sleep(2.1)
+    act.run("init")
+    proxy.close()
+    result = act.run("init", "--dry-run", env={"ACT_MAX_RETRIES": "0"})
+    assert "a.py" in result.out and "cannot ask the store" in result.err
+
+
+def test_a_package_that_is_damaged_here_is_made_anew(act):
+    act.write("a.txt", "x" * 1000, mtime=1_000_000_000)
+    time.sleep(2.1)
+    sha256 = act.run("init").out.strip()
+    cached = act.home / f"cache/packages/{sha256}.zip"
+    good = cached.read_bytes()
+    cached.write_bytes(good[:50] + b"?" + good[51:])
+    shutil.rmtree(act.store)
+    assert act.run("init").out.strip() == sha256
+    assert packages(act)[sha256].read_bytes() == good == cached.read_bytes()
+
+
+def test_leftovers_of_killed_runs_are_removed(act):
+    cache = act.home / "cache/packages"
+    cache.mkdir(parents=True)
+    for name in ("new-123.zip", "new-aBcDeF.zip"):
+        (cache / name).write_bytes(b"half")
+    for name, age in (("foreign-99.zip", 2 * 86400), (".act-part-x", 2 * 86400), ("foreign-98.zip", 60)):
+        (cache / name).write_bytes(b"half")
+        os.utime(cache / name, (time.time() - age,) * 2)
+    sha256 = act.run("init").out.strip()
+    left = {p.name for p in cache.iterdir() if not p.name.startswith("index-")}
+    assert left == {f"{sha256}.zip", "foreign-98.zip"}
+
+
+def test_killed_while_packing(act):
+    """Nothing half-written stays under a right name, and the next run does not mind."""
+    for i in range(40):
+        act.write(f"f{i}", os.urandom(1_000_000))
+    cache = act.home / "cache/packages"
+    for signal in ("kill", "terminate"):
+        process = act.start("init")
+        while process.poll() is None and not list(cache.glob("new-*.zip")):
+            time.sleep(0.001)
+        getattr(process, signal)()
+        process.communicate(timeout=60)
+        for path in cache.glob("[0-9a-f]*.zip"):
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == path.stem
+    sha256 = act.run("init").out.strip()
+    assert hashlib.sha256(packages(act)[sha256].read_bytes()).hexdigest() == sha256
+    assert not list(cache.glob("new-*"))
+
+
 def test_awkward_names(act):
     names = {"two words.py", "it's.py", 'say "hi".py', "Grüße 世界 🚀.py", "a\\b.py", "100%.py", "*.py", "[x].py", "-dash.py",
              "$HOME.py", "a:b.py", "tilde~.py"}
