@@ -189,6 +189,8 @@ void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet,
 void cli_progress_clear(struct cli_progress *p);
 /* Clears the line and prints the summary, and the failures. */
 void cli_progress_end(struct cli_progress *p, const char *done_verb, const struct transfer_report *report);
+/* The failures, grouped, where there is more than the one that the program ends with. */
+void cli_print_failures(const struct transfer_report *report);
 double cli_progress_seconds(const struct cli_progress *p); /* since the start */
 struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
                                           const struct transfer_progress *b);

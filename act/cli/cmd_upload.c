@@ -50,9 +50,10 @@ static int ask(void *arg, uint64_t objects, uint64_t bytes, struct act_error *er
 
     cli_progress_clear(&job->progress);
     act_size_to_text(bytes, size);
-    ACT_AUTOFREE char *question = act_sprintf(
-        "Delete %llu object%s, %s, %s '%s'?", (count_t)objects, objects == 1 ? "" : "s", size,
-        job->up ? "from the store: what is not in" : "here: what the store has not in", job->path);
+    ACT_AUTOFREE char *question =
+        act_sprintf(job->up ? "Delete from the store %llu object%s, %s, not in the source '%s'?"
+                            : "Delete here %llu object%s, %s, not in the store's '%s'?",
+                    (count_t)objects, objects == 1 ? "" : "s", size, job->path);
     return cli_confirm(job->cli, question, err);
 }
 

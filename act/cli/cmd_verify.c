@@ -3,6 +3,8 @@
 #include "cli/cli.h"
 #include "codec/json.h"
 
+typedef unsigned long long count_t; /* for printf */
+
 struct comparison {
     struct cli_progress progress; /* first: it is what the callbacks get */
     struct flow_verify io;
@@ -44,6 +46,19 @@ static void print_difference(void *arg, enum transfer_difference what, const cha
         printf("%s %s\n", words[what], name);
 }
 
+static void print_summary(struct comparison *c, const struct transfer_report *report)
+{
+    const struct transfer_progress *t = &report->total;
+    count_t failed = t->failed_objects;
+
+    cli_progress_clear(&c->progress);
+    act_note(failed ? "compared %llu object%s in %.1f s; %llu difference%s; %llu could not be compared"
+                    : "compared %llu object%s in %.1f s; %llu difference%s",
+             (count_t)t->done_objects, t->done_objects == 1 ? "" : "s", cli_progress_seconds(&c->progress),
+             (count_t)c->differences, c->differences == 1 ? "" : "s", failed);
+    cli_print_failures(report);
+}
+
 static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
 {
     struct comparison c = {.io = {.deep = cli->options.deep, .each = print_difference},
@@ -61,8 +76,7 @@ static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
         cli_outcome_add(&outcome, rc, &failed);
         cli_progress_add(&c.progress, &sum, &c.io.report);
     }
-    cli_progress_end(&c.progress, "verified", &sum);
-    act_note("%llu difference%s", (unsigned long long)c.differences, c.differences == 1 ? "" : "s");
+    print_summary(&c, &sum);
     cli_warn_idle_patterns(cli);
     transfer_report_release(&sum);
     return cli_outcome_end(&outcome, err);

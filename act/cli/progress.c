@@ -216,7 +216,7 @@ static void print_summary(const struct cli_progress *p, const char *verb, const 
 }
 
 /* A single failure is the error that the program ends with. */
-static void print_failures(const struct transfer_report *report)
+void cli_print_failures(const struct transfer_report *report)
 {
     uint64_t left = report->total.failed_objects;
 
@@ -235,5 +235,5 @@ void cli_progress_end(struct cli_progress *p, const char *done_verb, const struc
 {
     cli_progress_clear(p);
     print_summary(p, done_verb, &report->total);
-    print_failures(report);
+    cli_print_failures(report);
 }

@@ -40,9 +40,9 @@ static int judge(const struct job_setup *setup, const struct count *n, struct ac
         return refuse_empty_source(setup, n, err);
     if (o->max_delete >= 0 && n->extras > (uint64_t)o->max_delete)
         return act_error_set(err, ACT_USAGE,
-                             "%" PRIu64 " objects would be deleted, more than the %" PRId64
+                             "%" PRIu64 " object%s would be deleted, more than the %" PRId64
                              " of --max-delete: nothing was changed",
-                             n->extras, o->max_delete);
+                             n->extras, n->extras == 1 ? "" : "s", o->max_delete);
     return o->confirm && !o->dry_run ? o->confirm(o->arg, n->extras, n->bytes, err) : 0;
 }
 
