@@ -1,9 +1,12 @@
 """What was interrupted goes on when the same command is run again, and what goes wrong in the middle costs nothing.
 
 Against the test double, which keeps a log of what was asked for and goes wrong on command."""
+import os
 import random
 import re
 import signal
+import socket
+import subprocess
 import threading
 import time
 import urllib.parse
@@ -212,6 +215,69 @@ def test_expired_sas_in_the_middle(act, azure_double):
     act.run("u", "data")
     again = {urllib.parse.urlsplit(r.target).path.rsplit("/", 1)[1] for r in double.log() if r.method == "PUT"}
     assert not again & {key.rsplit("/", 1)[1] for key in before}
+    assert len(azure_double.keys()) == 60
+
+
+class Resolver(threading.Thread):
+    """A name server that knows one name, until it is told to fail."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.77", 53))
+        self.socket.settimeout(0.1)
+        self.works, self.stop, self.asked = True, False, 0
+        self.start()
+
+    def run(self):
+        while not self.stop:
+            try:
+                query, peer = self.socket.recvfrom(512)
+            except TimeoutError:
+                continue
+            end = query.index(b"\0", 12) + 5
+            is_a = query[end - 4:end - 2] == b"\0\1"
+            self.asked += 1
+            head = query[:2] + (b"\x81\x80" if self.works else b"\x81\x82")
+            answer = b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4\x7f\0\0\1" if self.works and is_a else b""
+            self.socket.sendto(head + b"\0\1\0" + bytes([bool(answer)]) + b"\0\0\0\0" + query[12:end] + answer, peer)
+
+    def close(self):
+        self.stop = True
+        self.join()
+        self.socket.close()
+
+
+@pytest.fixture
+def resolver(act, scratch):
+    """Names are asked for here; act has a view of /etc of its own."""
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode != 0:
+        pytest.skip("a name server of one's own needs root and the right to mount")
+    (scratch / "resolv.conf").write_text("nameserver 127.0.0.77\noptions timeout:1 attempts:1\n")
+    act.prefix = ("unshare", "-m", "sh", "-c", 'mount --bind "$0" /etc/resolv.conf && exec "$@"',
+                  str(scratch / "resolv.conf"))
+    server = Resolver()
+    yield server
+    server.close()
+
+
+def test_names_cannot_be_resolved_in_the_middle(act, azure_double, resolver):
+    double = azure_double.service
+    act.account("store", account_name=double.account, account_key=double.key, container_name=azure_double.container,
+                endpoint=f"http://blob.act.test:{double.port}/{double.account}")
+    for i in range(60):
+        act.write(f"data/{i:02}", str(i))
+    double.fault("reset", method="PUT", times=10, skip=20)
+    double.fault("stall", method="PUT", ms=20, times=0)
+    client = act.start("u", "--transfers", "2", "data")
+    act.until(lambda: sum(r.method == "PUT" for r in double.log()) > 5, "it is under way")
+    resolver.works = False
+    out, err = client.communicate(timeout=60)
+    assert resolver.asked and client.returncode in (0, 5, 8), err
+    double.no_faults()
+    act.fail("u", "data", status=5, match="(?i)resolve.*blob.act.test|blob.act.test.*resolve", env={"ACT_MAX_RETRIES": "1"})
+    resolver.works = True
+    act.run("u", "data")
     assert len(azure_double.keys()) == 60
 
 
