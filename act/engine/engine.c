@@ -197,14 +197,14 @@ static void wake_loop(int fd)
         ;
 }
 
-/* One at a time, and only while there is something to do: the one that comes wakes the next. Most small items
- * are taken by a worker that is awake anyway. */
-static void wake_worker(struct pool *p)
+/* Whether to wake a worker, once the lock is free. One at a time, and only while there is something to do: the
+ * one that comes wakes the next. Most small items are taken by a worker that is awake anyway. */
+static bool should_wake_worker(struct pool *p)
 {
     if (!p->todo.first || p->idle == 0 || p->waking)
-        return;
+        return false;
     p->waking = true;
-    pthread_cond_signal(&p->more);
+    return true;
 }
 
 static void *worker(void *arg)
@@ -223,14 +223,19 @@ static void *worker(void *arg)
             break;
         struct work *w = list_take(&p->todo);
         p->todo_n--;
-        wake_worker(p);
+        bool wake = should_wake_worker(p);
         pthread_mutex_unlock(&p->lock);
+        if (wake)
+            pthread_cond_signal(&p->more);
         w->run(w->arg);
         pthread_mutex_lock(&p->lock);
         list_add(&p->finished, w);
-        if (p->loop_waits)
+        if (p->loop_waits) {
+            p->loop_waits = false;
+            pthread_mutex_unlock(&p->lock);
             wake_loop(p->wake_fd);
-        p->loop_waits = false;
+            pthread_mutex_lock(&p->lock);
+        }
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;
@@ -415,8 +420,10 @@ void engine_work(struct engine *e, void (*run)(void *arg), void (*done)(void *ar
     pthread_mutex_lock(&p->lock);
     list_add(&p->todo, w);
     bool more = ++p->todo_n > p->idle;
-    wake_worker(p);
+    bool wake = should_wake_worker(p);
     pthread_mutex_unlock(&p->lock);
+    if (wake)
+        pthread_cond_signal(&p->more);
     if (more && e->threads_n < e->options.workers)
         add_worker(e);
 }
