@@ -153,12 +153,11 @@ static int look_for_stall(void *arg, curl_off_t in_all, curl_off_t in, curl_off_
     int64_t now_ms = act_now_monotonic_ms();
 
     (void)in_all, (void)out_all;
-    if (h->moved_ms == 0 || h->moved != in + out || h->waits[HTTP_UP] || h->waits[HTTP_DOWN]) {
+    if (h->sends == 0 || h->moved != in + out || h->waits[HTTP_UP] || h->waits[HTTP_DOWN]) {
         h->moved = in + out;
         h->moved_ms = now_ms;
     }
-    h->stalled = h->sends > 0 && now_ms - h->moved_ms >= (int64_t)h->http->options.stall_timeout_s * 1000;
-    return h->stalled;
+    return now_ms - h->moved_ms >= (int64_t)h->http->options.stall_timeout_s * 1000;
 }
 
 /* --- settings ------------------------------------------------------------------------------------------- */
@@ -381,10 +380,10 @@ static void start_use(struct http_handle *h, struct http_try *t)
 {
     h->t = t;
     h->sends = h->status = 0;
-    h->head_complete = h->stalled = false;
+    h->head_complete = false;
     h->header_bytes = h->sent = 0;
     h->moved = 0;
-    h->moved_ms = 0;
+    h->moved_ms = act_now_monotonic_ms();
     h->refused[0] = h->why[0] = '\0';
 }
 

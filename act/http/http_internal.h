@@ -74,7 +74,6 @@ struct http_handle {
     struct http_handle *next_waiting[2];
     curl_off_t moved; /* bytes, when last seen to move */
     int64_t moved_ms;
-    bool stalled;
 };
 
 /* --- handle.c: sending one try ------------------------------------------------------------------------- */
