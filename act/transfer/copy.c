@@ -115,15 +115,16 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
                   const char *to_path, const struct transfer_options *options, struct transfer_report *report,
                   struct act_error *err)
 {
+    bool mirror = options->delete_extra && from->is_folder;
     struct job_setup setup = {.engine = engine,
                               .from = from,
                               .to = to,
                               .to_path = to_path,
                               .options = options,
                               .checksum = options->checksum,
+                              .extras = mirror, /* a folder may be about to become empty */
                               .take = take,
                               .report = report};
-    bool mirror = options->delete_extra && from->is_folder;
     struct act_error first = {0};
     uint64_t agreed = 0; /* objects to delete */
     int rc = 0;

@@ -112,6 +112,17 @@ def test_an_empty_source_empties_nothing(act, both):
     assert both.keys() == before
 
 
+def test_delete_leaves_a_folder_that_is_empty_at_the_source(act, both):
+    for path in (act.project / "data/sub/b", act.project / "data/sub/deep/c"):
+        path.unlink()
+    act.run("u", "-y", "--delete", "data")
+    assert there(both) - {"sub/deep"} == {"a", "new"}, "a folder's marker is a blob"
+    (act.project / "data/sub/deep").rmdir()
+    act.run("d", "-y", "--delete", "data")
+    assert (act.project / "data/sub/deep").is_dir()
+    assert "0 objects" in act.run("u", "-y", "--delete", "data").err, "all was done at once"
+
+
 def test_delete_leaves_what_is_filtered_out(act, both):
     both.put("data/keep.log", b"log")
     act.run("u", "-y", "--delete", "--exclude", "*.log", "data")
