@@ -1,8 +1,9 @@
 /* folder.c - the store that is a folder on disk.
  *
- * An object is written to a part file beside its place and renamed into place, so that readers see the old or
- * the new one. Data is not synced to disk one file at a time: after a power cut a file that was just written
- * may be empty, and the next transfer sees that its size differs. All disk work runs on the engine's workers.
+ * An object is written to a file without a name, or to a part file beside its place, and then put in its place at
+ * once, so that readers see the old or the new one. Data is not synced to disk one file at a time: after a power
+ * cut a file that was just written may be too short, and the next transfer sees that its size differs. All disk
+ * work runs on the engine's workers.
  */
 #include "store/folder.h"
 

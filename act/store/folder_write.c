@@ -1,4 +1,8 @@
-/* folder_write.c - objects come into the folder as part files that are renamed into place. */
+/* folder_write.c - objects come into the folder whole.
+ *
+ * A new object is a file without a name until it is linked to its place: nothing is left when this process is
+ * killed. To replace one, or where the file system has no such files, it is a part file that is renamed.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

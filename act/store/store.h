@@ -70,8 +70,8 @@ enum store_op {
                      for a COMMIT of this upload, to go on with it, and (Azure) those that the object at key has
                      now. In a folder the upload is ours until COMMIT or DROP succeeds or the store is freed, room
                      for total bytes is taken, and the part file is nobody's to read who may not read the object;
-                     -ACT_TEMPORARY when another process has it, or it cannot be locked: take another id and
-                     send the blocks without this call */
+                     -ACT_TEMPORARY when another process has it, or it cannot be locked: take a random id, and
+                     should this fail again, do without the call */
     STORE_DROP, /* key, upload_id: the end of an upload without COMMIT: forgets its blocks where possible, or with keep
                    only lets go of them, for another time */
     STORE_DELETE, /* key, if_match; a missing object is -ACT_NOT_FOUND. Folder markers with their slash */
