@@ -1708,8 +1708,10 @@ static void test_azure_foreign_blocks_at_once(void **state)
     }
     engine_run(t.engine, NULL);
     assert_int_equal(ended, N);
-    for (size_t i = 0; i < N; i++)
+    for (size_t i = 0; i < N; i++) {
         assert_ok(calls[i].rc, calls[i].error);
+        store_call_release(&calls[i]);
+    }
     struct store_call call = commit_call("foreign/once", id, N, N, 1);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
