@@ -15,14 +15,16 @@
 #include "base/log.h"
 #include "transfer/transfer_internal.h"
 
+/* The text of a page, while it is on its way, takes several times the memory of its entries: so pages are smaller
+ * when there are several. */
 enum {
-    PAGE = 5000,            /* entries, at most */
-    MAX_ENTRIES = 8 * PAGE, /* in memory or on the way */
-    MAX_OPEN = 8,           /* branches with pages still to come */
-    AHEAD = 2,              /* pages that wait in one branch */
-    LOOK_AFTER = 2,    /* pages of a branch before its folders are looked up: short listings need no more */
-    MAX_FOLDERS = 512, /* more of them are small, or too many requests */
-    MAX_SPREAD = 2, /* folders that one page covers: with more the flat listing gets more for each request */
+    PAGE = 2000,            /* entries, while several branches are listed; else what the store gives */
+    MAX_UNDER_WAY = 3,      /* pages */
+    MAX_ENTRIES = 6 * PAGE, /* ready or on the way */
+    AHEAD = 3,              /* pages that wait in one branch */
+    LOOK_AFTER = 2,         /* pages before the folders are looked up: short listings need no more */
+    MAX_FOLDERS = 512,      /* more of them are small, or too many requests */
+    MAX_SPREAD = 2,         /* folders that one page covers: with more the flat listing gets more each time */
 };
 
 struct branch {
@@ -196,7 +198,8 @@ static void ask(struct branch *b)
                                   .marker = b->marker,
                                   .delimiter = l->scope == TRANSFER_LEVEL,
                                   .leftovers = l->scope == TRANSFER_LEFTOVERS,
-                                  .ahead = b == l->front && !b->next,
+                                  .max = l->front->next ? PAGE : 0,
+                                  .ahead = !l->front->next,
                                   .done = page_done,
                                   .arg = b};
     store_start(l->store, &b->call);
@@ -325,31 +328,32 @@ static void look(struct transfer_lister *l)
 
 /* ---- asking and giving out */
 
-static size_t entries_held(const struct transfer_lister *l)
+static size_t entries_ready(const struct branch *b)
 {
     size_t n = 0;
 
-    for (const struct branch *b = l->front; b; b = b->next) {
-        n += b->under_way ? PAGE : 0;
-        for (int i = 0; i < b->n_ready; i++)
-            n += b->ready[i].n;
-    }
+    for (int i = 0; i < b->n_ready; i++)
+        n += b->ready[i].n;
     return n;
 }
 
 /* Asks for pages, the first branches first. The front always gets on. */
 static void ask_for_more(struct transfer_lister *l)
 {
-    size_t held = entries_held(l);
-    int open = 0;
+    size_t ready = 0;
+    int under_way = 0;
 
-    for (struct branch *b = l->front; b && open < MAX_OPEN; b = b->next) {
+    for (struct branch *b = l->front; b; b = b->next) {
+        ready += entries_ready(b);
+        under_way += b->under_way;
+    }
+    for (struct branch *b = l->front; b && under_way < MAX_UNDER_WAY; b = b->next) {
         bool waited_for = b == l->front && b->n_ready == 0;
-        if (!b->under_way && !b->ended && b->n_ready < AHEAD && (waited_for || held + PAGE <= MAX_ENTRIES)) {
-            ask(b);
-            held += PAGE;
-        }
-        open += !b->ended;
+        if (b->under_way || b->ended || b->n_ready == AHEAD ||
+            (!waited_for && ready + (size_t)(under_way + 1) * PAGE > MAX_ENTRIES))
+            continue;
+        ask(b);
+        under_way++;
     }
 }
 

@@ -161,6 +161,37 @@ def test_rm_of_several_paths(act, voc):
     assert set(voc.keys()) == {"data/voc/a.txt", "data/voc/deep/b.txt", "data/voc/deep/er/c", "data/voc/deep-not/d"}
 
 
+# ---- leftovers
+
+
+def leave(stored):
+    """What an upload of data/voc/big that was killed left: some of its bytes. Returns how many."""
+    if stored.kind == "azure":
+        blob = f"{stored.container}/files/data/voc/big"
+        stored.service.request("PUT", blob, {"comp": "block", "blockid": "QUFBQQ=="}, body=b"x" * 4096)
+    else:
+        (stored.root / "data/voc" / f".act-part-{'0' * 16}-{'1' * 32}").write_bytes(b"x" * 4096)
+    return 4096
+
+
+def test_leftovers(act, voc):
+    before = voc.keys()
+    size = leave(voc)
+    assert "big" not in act.run("ls", "-r", "data").out, "a leftover is no object"
+    (left,) = objects(act, "ls", "--leftovers", "data")
+    assert (left["kind"], left["size"]) == ("leftover", size) and left["path"].startswith("data/voc/")
+    result = act.run("ls", "--leftovers", "data/voc")
+    assert re.search(r"^ +4.0 KiB .* old  ", result.out) and result.err == "1 leftover, 4.0 KiB\n"
+    assert act.run("ls", "--leftovers", "data/voc2012").err == "0 leftovers, 0 B\n"
+    act.fail("rm", "--leftovers", "data", status=2, match="-y")
+    assert len(lines(act, "rm", "--leftovers", "--dry-run", "data")) == 1
+    act.run("rm", "-y", "--leftovers", "data/voc2012")
+    assert len(objects(act, "ls", "--leftovers", "data")) == 1
+    assert act.run("rm", "-y", "--leftovers", "data").err.startswith("removed 1 object, 4.0 KiB in ")
+    assert objects(act, "ls", "--leftovers", "data") == []
+    assert {k: v for k, v in voc.keys().items() if ".act-" not in k} == before
+
+
 # ---- cat
 
 

@@ -238,9 +238,8 @@ static void a_few_large_folders_are_listed_side_by_side(void **state)
     add_tree(s, "a/", 20, 157);
     act_strv_sort(&s->keys);
     assert_complete(s, "a");
-    assert_true(s->most_under_way >= 6);
-    assert_true(s->most_under_way <= 9);
-    assert_true(s->lists <= 20 * 6 + 3); /* pages of the folders, and little more */
+    assert_in_range(s->most_under_way, 3, 4); /* and a look */
+    assert_true(s->lists <= 20 * 6 + 3);      /* pages of the folders, and little more */
 }
 
 static void the_only_folder_is_looked_into(void **state)
@@ -250,7 +249,7 @@ static void the_only_folder_is_looked_into(void **state)
     add_tree(s, "a/b/c/", 20, 157);
     act_strv_sort(&s->keys);
     assert_complete(s, "a");
-    assert_true(s->most_under_way >= 6);
+    assert_true(s->most_under_way >= 3);
 }
 
 static void small_folders_are_listed_flat(void **state)
@@ -286,7 +285,7 @@ static void files_and_empty_folders_keep_their_places(void **state)
     act_strv_sort(&s->keys);
     assert_complete(s, "a");
     assert_complete(s, "");
-    assert_true(s->most_under_way >= 6);
+    assert_true(s->most_under_way >= 3);
     s->empty_every = 3;
     assert_complete(s, "a");
 }
