@@ -203,7 +203,7 @@ const struct cli_command cli_commands[] = {
          "Names come sorted, as they are found; control characters in them are shown as '?'. With --json each\n"
          "object is a line of its own: version (1), path, name, kind (file, symlink, folder, leftover), size,\n"
          "mtime, mode, md5; null: not known. The counts go to stderr.",
-     .options = "recursive long bytes leftovers json",
+     .options = "recursive long bytes leftovers json transfers",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -219,7 +219,7 @@ const struct cli_command cli_commands[] = {
      .details =
          "Counts first and asks; without a terminal -y is needed. What has changed since it was listed stays\n"
          "and is named; the exit status is then 8. The local folder is not touched.",
-     .options = "dry-run yes include exclude filter-from leftovers json",
+     .options = "dry-run yes include exclude filter-from leftovers json transfers",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -233,7 +233,7 @@ const struct cli_command cli_commands[] = {
      .details =
          "A folder's line comes behind those of its subfolders. With --json each is a line of its own: version\n"
          "(1), path, objects, bytes.",
-     .options = "depth bytes json",
+     .options = "depth bytes json transfers",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
