@@ -591,7 +591,7 @@ static void throttled_calls_wait_for_their_turn(void **state)
                                  {BUSY, CLOSE},
                                  {BUSY_CODE("503 x", "ServerBusy"), CLOSE},
                                  {BUSY_CODE("500 x", "OperationTimedOut"), CLOSE},
-                                 {BUSY, CLOSE},
+                                 {"HTTP/1.1 429 x\r\nretry-after-ms: 30\r\nContent-Length: 0\r\n\r\n", CLOSE},
                                  {FINE, CLOSE}};
     struct fixture f;
 
@@ -599,7 +599,9 @@ static void throttled_calls_wait_for_their_turn(void **state)
     set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 1});
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     assert_int_equal(http_window(f.http, f.call.url), 32);
+    int64_t start_ms = act_now_monotonic_ms();
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_true(act_now_monotonic_ms() - start_ms >= 30); /* the pause that was asked for */
     assert_int_equal(f.call.status, 200);
     assert_int_equal(f.call.tries, 5);
     assert_true(f.call.ambiguous);
