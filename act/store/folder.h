@@ -91,6 +91,9 @@ void folder_dirs_close(struct folder_dirs *dirs);
 /* Sets place->dir, fd and kept; otherwise as folder_open_dir(). Any thread. */
 int folder_dir_open(struct folder *folder, const char *path, size_t len, bool create, bool fresh,
                     struct folder_place *place, struct act_error *err);
+/* The names of the part files and maps that were in the place's folder when it was first looked through since it was
+ * opened: once, and not for each of many uploads. Valid as long as the place. Any thread. */
+const struct act_strv *folder_dir_parts(const struct folder_place *place);
 /* Also when nothing was found. */
 void folder_place_release(struct folder_place *place);
 

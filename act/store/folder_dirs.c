@@ -5,6 +5,8 @@
  * written while somebody moves its folder goes along with it for at most that long, as it would when it had
  * been written just before.
  */
+#include <dirent.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,6 +24,8 @@ struct folder_dir {
     int users;
     bool kept;
     int64_t opened_ms;
+    struct act_strv parts; /* the names of part files and maps when it was looked through */
+    bool looked_through;
     struct folder_dir *next;
     size_t len;
     char path[]; /* not terminated */
@@ -29,8 +33,10 @@ struct folder_dir {
 
 static void free_dir(struct folder_dir *dir)
 {
-    if (dir)
-        close(dir->fd);
+    if (!dir)
+        return;
+    close(dir->fd);
+    act_strv_release(&dir->parts);
     free(dir);
 }
 
@@ -123,6 +129,44 @@ int folder_dir_open(struct folder *folder, const char *path, size_t len, bool cr
     place->dir = dir;
     place->fd = dir->fd;
     return 0;
+}
+
+static struct act_strv look_through(int dir_fd)
+{
+    struct act_strv names = {0};
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+
+    if (!stream && fd >= 0)
+        close(fd);
+    while (stream && (entry = readdir(stream)) != NULL)
+        if (act_starts_with(entry->d_name, FOLDER_PART))
+            act_strv_push(&names, entry->d_name);
+    if (stream)
+        closedir(stream);
+    return names;
+}
+
+const struct act_strv *folder_dir_parts(const struct folder_place *place)
+{
+    struct folder_dir *dir = place->dir;
+
+    pthread_mutex_lock(&dir->dirs->lock);
+    bool known = dir->looked_through;
+    pthread_mutex_unlock(&dir->dirs->lock);
+    if (known)
+        return &dir->parts;
+    struct act_strv names = look_through(dir->fd);
+    pthread_mutex_lock(&dir->dirs->lock);
+    if (!dir->looked_through) {
+        dir->parts = names;
+        names = (struct act_strv){0};
+        dir->looked_through = true;
+    }
+    pthread_mutex_unlock(&dir->dirs->lock);
+    act_strv_release(&names);
+    return &dir->parts;
 }
 
 void folder_place_release(struct folder_place *place)

@@ -9,7 +9,6 @@
  * A map is removed before its part file is, and made after it: every map has its part file. What is known of
  * the uploads that are open is changed on the loop only; the workers have the files.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -298,19 +297,13 @@ static bool is_of_another(const struct folder_upload *u, const char *name, char 
 /* Removes what earlier uploads of this object left whose source was another: nobody will go on with them. */
 static void remove_stale(const struct folder_upload *u)
 {
-    int fd = openat(u->place.fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct act_strv *names = folder_dir_parts(&u->place);
     char part[FOLDER_PART_NAME];
-    struct dirent *entry;
 
-    if (!dir && fd >= 0)
-        close(fd);
-    while (dir && (entry = readdir(dir)) != NULL)
-        if (is_of_another(u, entry->d_name, part) &&
-            remove_part(u->place.fd, part, NULL) == -(int)ACT_NOT_FOUND && act_ends_with(entry->d_name, MAP))
-            unlinkat(u->place.fd, entry->d_name, 0);
-    if (dir)
-        closedir(dir);
+    for (size_t i = 0; i < names->n; i++)
+        if (is_of_another(u, names->v[i], part) &&
+            remove_part(u->place.fd, part, NULL) == -(int)ACT_NOT_FOUND && act_ends_with(names->v[i], MAP))
+            unlinkat(u->place.fd, names->v[i], 0);
 }
 
 /* Takes the room of the whole file at once, where the file system can: a full disk shows before anything was
