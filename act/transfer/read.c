@@ -12,6 +12,8 @@
 #include "base/crc64.h"
 #include "transfer/transfer_internal.h"
 
+enum { LEAST_SLOTS = 4 };
+
 struct reading;
 
 struct slot {
@@ -179,7 +181,8 @@ static void read_parts(struct reading *r, uint64_t memory)
     uint64_t total = r->end - r->begin;
 
     memory = memory ? memory : TRANSFER_MEMORY;
-    r->part_size = memory < TRANSFER_PART_SIZE ? memory : TRANSFER_PART_SIZE;
+    r->part_size = memory / LEAST_SLOTS < TRANSFER_PART_SIZE ? memory / LEAST_SLOTS : TRANSFER_PART_SIZE;
+    r->part_size = r->part_size > 0 ? r->part_size : 1;
     r->n_parts = total / r->part_size + (total % r->part_size > 0);
     r->n_slots = memory / r->part_size;
     r->n_slots = r->n_parts < r->n_slots ? r->n_parts : r->n_slots;

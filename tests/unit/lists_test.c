@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "base/crc64.h"
 #include "engine/engine.h"
 #include "filter/filter.h"
 #include "store/store_internal.h"
@@ -19,11 +20,15 @@ struct names {
     size_t page;     /* entries per page */
     int empty_every; /* each Nth page is empty; 0: none */
     int lists, under_way, most_under_way;
-    int fail_at;        /* the Nth LIST fails; 0: none */
-    const char *locked; /* cannot be deleted */
-    int deletes;        /* calls that delete */
-    size_t largest;     /* deletions in one call */
-    bool leftovers;     /* the keys are what interrupted uploads left */
+    int fail_at;         /* the Nth LIST fails; 0: none */
+    const char *locked;  /* cannot be deleted */
+    int deletes;         /* calls that delete */
+    size_t largest;      /* deletions in one call */
+    bool leftovers;      /* the keys are what interrupted uploads left */
+    const char *content; /* of every object that is read */
+    uint64_t size;       /* content is repeated up to here */
+    int gets, fail_get;  /* the Nth GET fails; 0: none */
+    bool grows, wrong_sum;
 };
 
 struct pending {
@@ -90,6 +95,22 @@ static int list(struct names *s, struct store_call *call)
     return 0;
 }
 
+static char byte_at(const struct names *s, uint64_t offset)
+{
+    return s->content[offset % strlen(s->content)];
+}
+
+/* The checksum that the store has of an object that is read. */
+static void add_sum(const struct names *s, struct store_entry *e)
+{
+    e->has_crc64 = !s->grows;
+    for (uint64_t i = 0; i < s->size; i++) {
+        char c = byte_at(s, i);
+        e->crc64 = act_crc64(e->crc64, &c, 1);
+    }
+    e->crc64 ^= s->wrong_sum;
+}
+
 static int head(const struct names *s, struct store_call *call)
 {
     if (!act_strv_has(&s->keys, call->key))
@@ -97,6 +118,10 @@ static int head(const struct names *s, struct store_call *call)
     call->entry = (struct store_entry){.key = act_strdup(call->key), .mode = -1};
     call->entry.kind = act_ends_with(call->key, "/") ? STORE_FOLDER : STORE_FILE;
     strcpy(call->entry.etag, "\"1\"");
+    call->entry.size = s->size;
+    call->entry.grows = s->grows;
+    if (s->content)
+        add_sum(s, &call->entry);
     return 0;
 }
 
@@ -125,8 +150,23 @@ static int delete_many(struct names *s, struct store_call *call)
     return 0;
 }
 
+static int get(struct names *s, struct store_call *call)
+{
+    char *sink = call->sink;
+
+    if (++s->gets == s->fail_get)
+        return act_error_set(&call->error, ACT_TEMPORARY, "told to fail");
+    assert_int_equal(call->if_match != NULL, !s->grows);
+    for (; call->got < call->sink_cap && call->offset + call->got < s->size; call->got++)
+        sink[call->got] = byte_at(s, call->offset + call->got);
+    store_sums_add(call->sums, call->sink, call->got);
+    return 0;
+}
+
 static int perform(struct names *s, struct store_call *call)
 {
+    if (call->op == STORE_GET)
+        return get(s, call);
     if (call->op == STORE_LIST)
         return list(s, call);
     if (call->op == STORE_HEAD)
@@ -153,7 +193,7 @@ static void start(struct store *store, struct store_call *call)
     struct pending *p = act_alloc(sizeof(*p));
 
     *p = (struct pending){s, call};
-    s->lists += call->op == STORE_LIST;
+    s->lists += call->op != STORE_HEAD;
     if (++s->under_way > s->most_under_way)
         s->most_under_way = s->under_way;
     engine_timer(engine, s->lists % 3, fire, p);
@@ -167,6 +207,7 @@ static int window(const struct store *store)
 
 static const struct store_ops names_ops = {
     .start = {[STORE_HEAD] = start,
+              [STORE_GET] = start,
               [STORE_LIST] = start,
               [STORE_DELETE] = start,
               [STORE_DELETE_MANY] = start,
@@ -506,6 +547,126 @@ static void leftovers_of_a_path_are_cleared(void **state)
     transfer_path_release(&what);
 }
 
+/* ---- reading */
+
+static int append(void *arg, const void *data, size_t len, struct act_error *err)
+{
+    (void)err;
+    act_buf_add(arg, data, len);
+    return 0;
+}
+
+static int read_object(struct names *s, const struct transfer_range *range, struct act_buf *out,
+                       struct act_error *err)
+{
+    struct transfer_path what = {.store = &s->store, .path = act_strdup("f")};
+    int rc;
+
+    act_buf_release(out);
+    rc = transfer_read(engine, &what, range, 16, append, out, err);
+    transfer_path_release(&what);
+    return rc;
+}
+
+static void set_content(struct names *s, uint64_t size)
+{
+    act_strv_push(&s->keys, "f");
+    s->content = "0123456789abc";
+    s->size = size;
+}
+
+static void what_is_read_comes_in_order(void **state)
+{
+    struct names *s = *state;
+    struct act_buf out = {0};
+    struct act_error err;
+
+    set_content(s, 0);
+    for (s->size = 0; s->size < 100; s->size++) {
+        assert_ok(read_object(s, NULL, &out, &err), err);
+        assert_int_equal(out.len, s->size);
+        for (size_t i = 0; i < out.len; i++)
+            assert_int_equal(out.data[i], byte_at(s, i));
+    }
+    assert_int_equal(s->most_under_way, 4);
+    assert_ok(read_object(s, &(struct transfer_range){.first = 20}, &out, &err), err);
+    assert_string_equal(out.data, "0123456789abc0123456");
+    assert_ok(read_object(s, &(struct transfer_range){.first = 20, .last = 3}, &out, &err), err);
+    assert_string_equal(out.data, "456");
+    assert_ok(read_object(s, &(struct transfer_range){.last = 1000}, &out, &err), err);
+    assert_int_equal(out.len, 100);
+    act_buf_release(&out);
+}
+
+static void damage_is_told_at_the_end(void **state)
+{
+    struct names *s = *state;
+    struct act_buf out = {0};
+    struct act_error err;
+
+    set_content(s, 100);
+    s->wrong_sum = true;
+    assert_int_equal(read_object(s, NULL, &out, &err), -ACT_FAIL);
+    assert_non_null(strstr(err.text, "do not trust it"));
+    assert_int_equal(out.len, 100);
+    /* of a piece nobody knows a checksum */
+    assert_ok(read_object(s, &(struct transfer_range){.first = 99}, &out, &err), err);
+    act_buf_release(&out);
+}
+
+static void a_part_that_fails_ends_reading(void **state)
+{
+    struct names *s = *state;
+    struct act_buf out = {0};
+    struct act_error err;
+
+    set_content(s, 100);
+    for (int at = 1; at <= 25; at++) {
+        s->gets = 0;
+        s->fail_get = at;
+        assert_int_equal(read_object(s, NULL, &out, &err), -ACT_TEMPORARY);
+        assert_string_equal(err.text, "told to fail");
+        assert_true(out.len < 100 && out.len % 4 == 0);
+        for (size_t i = 0; i < out.len; i++)
+            assert_int_equal(out.data[i], byte_at(s, i));
+    }
+    act_buf_release(&out);
+}
+
+static int refuse(void *arg, const void *data, size_t len, struct act_error *err)
+{
+    (void)arg;
+    (void)data;
+    (void)len;
+    return act_error_set(err, ACT_FAIL, "the disk is full");
+}
+
+static void a_writer_may_stop_reading(void **state)
+{
+    struct names *s = *state;
+    struct transfer_path what = {.store = &s->store, .path = act_strdup("f")};
+    struct act_error err;
+
+    set_content(s, 1000);
+    assert_int_equal(transfer_read(engine, &what, NULL, 16, refuse, NULL, &err), -ACT_FAIL);
+    assert_string_equal(err.text, "the disk is full");
+    assert_true(s->gets < 10);
+    transfer_path_release(&what);
+}
+
+static void a_log_is_read_without_its_etag(void **state)
+{
+    struct names *s = *state;
+    struct act_buf out = {0};
+    struct act_error err;
+
+    set_content(s, 100);
+    s->grows = true;
+    assert_ok(read_object(s, NULL, &out, &err), err);
+    assert_int_equal(out.len, 100);
+    act_buf_release(&out);
+}
+
 static int open_engine(void **state)
 {
     (void)state;
@@ -541,6 +702,11 @@ int main(void)
         TEST(a_broken_page_ends_the_removal),
         TEST(a_filter_says_what_is_removed),
         TEST(leftovers_of_a_path_are_cleared),
+        TEST(what_is_read_comes_in_order),
+        TEST(damage_is_told_at_the_end),
+        TEST(a_part_that_fails_ends_reading),
+        TEST(a_writer_may_stop_reading),
+        TEST(a_log_is_read_without_its_etag),
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);
