@@ -100,6 +100,7 @@ def check_large(path, size):
 
 class Line:
     """One row of the table. targets: most of the better peer's wall time and CPU, and bytes; None: no target."""
+    tuned = True  # whether flags of the peers change anything
 
     def __init__(self, bench, name, label, service, wall=None, cpu=None, rss=None, peers=("azcopy", "rclone")):
         self.bench, self.name, self.label, self.service = bench, name, label, service
@@ -187,6 +188,8 @@ class Many(Line):
 
 
 class List(Many):
+    tuned = False  # one request follows another
+
     def run(self, tool):
         tool.empty()
         self.fill(tool)
