@@ -218,7 +218,8 @@ const struct cli_command cli_commands[] = {
                  "a rm --leftovers data            what interrupted uploads left\n",
      .details =
          "Counts first and asks; without a terminal -y is needed. What has changed since it was listed stays\n"
-         "and is named; the exit status is then 8. The local folder is not touched.",
+         "and is named; the exit status is then 8. The local folder is not touched. --dry-run prints a path on\n"
+         "each line, with --json an object: version (1), action (delete), size, path.",
      .options = "dry-run yes include exclude filter-from leftovers json transfers",
      .min_words = 1,
      .max_words = ANY,
