@@ -206,6 +206,8 @@ static int put_file(struct store_call *call, struct folder_place *place, struct 
     return rc;
 }
 
+enum { LINK_TRIES = 20 };
+
 static int make_link(const struct store_call *call, int dir, const char *part)
 {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, act_ns_timespec(call->attr.mtime_ns)};
@@ -245,13 +247,20 @@ static int put_link(struct store_call *call, struct folder_place *place, struct 
 
     if (problem)
         return act_error_set(err, ACT_DENIED, "%s", problem);
-    random_part_name(call->key, part);
-    if (make_link(call, place->fd, part))
-        return act_error_errno(err, errno, "cannot write");
-    int rc = folder_put_in_place(call, place, part, err);
-    if (rc)
+    /* One name for every link of this key: what a kill leaves behind is replaced the next time. Another process may
+     * do the same just now, and then take ours away or put it in place for its own. */
+    folder_part_name(call->key, &(struct store_upload_id){{0}}, part);
+    for (int tries = 0;; tries++) {
         unlinkat(place->fd, part, 0);
-    return rc;
+        int rc = make_link(call, place->fd, part) ? act_error_errno(err, errno, "cannot write")
+                                                  : folder_put_in_place(call, place, part, err);
+        bool disturbed = rc == -(int)ACT_NOT_FOUND || (rc && errno == EEXIST && !call->if_absent);
+        if (rc == 0 || !disturbed || tries == LINK_TRIES) {
+            if (rc)
+                unlinkat(place->fd, part, 0);
+            return rc;
+        }
+    }
 }
 
 int folder_put(struct folder_job *job, struct folder_place *place, struct act_error *err)

@@ -281,6 +281,7 @@ class Watcher:
                 except AssertionError as found:
                     self.violations.append(found)
                     return
+                self.end.wait(0.002)  # leave something of the machine to the program
 
 
 def old_or_new(key, now, old, new, may_go):

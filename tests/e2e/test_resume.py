@@ -1,6 +1,7 @@
 """What was interrupted goes on when the same command is run again, and what goes wrong in the middle costs nothing.
 
 Against the test double, which keeps a log of what was asked for and goes wrong on command."""
+import hashlib
 import os
 import random
 import re
@@ -399,6 +400,19 @@ def test_a_folder_where_a_file_should_be(act, azure_double):
     result = act.run("d", "data", status=8)
     assert "x" in result.err and "folder" in result.err
     assert tree(act.project / "data") == {"x/inside": b"mine", "y": b"another"}
+
+
+def test_a_link_that_was_not_finished(act, azure_double):
+    act.write("data/f", "x")
+    link = act.project / "data/l"
+    link.symlink_to("f")
+    act.run("u", "data")
+    link.unlink()
+    name = hashlib.sha256(b"l").hexdigest()[:16]
+    (act.project / f"data/.act-part-{name}-{'0' * 32}").symlink_to("old")  # what a kill leaves there
+    act.run("d", "data")
+    assert os.readlink(link) == "f"
+    assert sorted(os.listdir(link.parent)) == ["f", "l"]
 
 
 def test_a_target_that_cannot_be_written(act, azure_double):
