@@ -71,7 +71,7 @@ void package_list_release(struct package_list *list);
 #define PACKAGE_BLOCK_ID 20
 
 /* A range of the zip whose borders follow the content (they lie between entries, or between pieces of a large
- * one), so that a change elsewhere leaves it as it is. About 2 MiB, at most 12. */
+ * one), so that a change elsewhere leaves it as it is. About a MiB, at most 8. */
 struct package_block {
     uint64_t offset, len;
     uint64_t crc64;

@@ -169,6 +169,14 @@ static void note_link_target(struct scan *scan, const char *path)
     }
 }
 
+/* The owner's own bit saves the question for nearly all files. */
+static int check_readable(const struct scan *scan, const char *path, const struct stat *st)
+{
+    if (st->st_uid == geteuid() && (st->st_mode & S_IRUSR))
+        return 0;
+    return faccessat(scan->root_fd, path, R_OK, AT_EACCESS) < 0 && errno != ENOENT ? errno : 0;
+}
+
 static void take(struct scan *scan, const char *path, const struct stat *st)
 {
     const char *bad_name = name_problem(path);
@@ -181,8 +189,9 @@ static void take(struct scan *scan, const char *path, const struct stat *st)
         add_problem(scan, path, ACT_FAIL, bad_name);
         return;
     }
-    if (S_ISREG(st->st_mode) && faccessat(scan->root_fd, path, R_OK, AT_EACCESS) < 0 && errno != ENOENT)
-        add_errno_problem(scan, path, errno);
+    int errnum = S_ISREG(st->st_mode) ? check_readable(scan, path, st) : 0;
+    if (errnum)
+        add_errno_problem(scan, path, errnum);
     if (S_ISLNK(st->st_mode))
         note_link_target(scan, path);
     if (S_ISDIR(st->st_mode))

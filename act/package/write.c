@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ enum {
     JOBS = 128,             /* under way */
     WIDE = 4 << 20,         /* larger files have blocks of their own */
     PIECES_PER_BLOCK = 4,   /* of these */
-    BLOCK_MIN = 1 << 20,    /* no border before */
+    BLOCK_MIN = 256 << 10,  /* no border before: little, as borders that are passed over move those behind */
     BLOCK_SPREAD_BITS = 20, /* then one within about a MiB */
     BLOCK_MAX = 4 << 20,    /* a border after the entry that reaches this */
     DIRECTORY_CHUNK = 1 << 20,
@@ -687,6 +688,7 @@ int package_write(const struct package_options *options, const struct package_li
         return act_error_errno(err, errno, "cannot read the project folder '%s'", options->root);
     rc = build(&b);
     close(b.root_fd);
+    malloc_trim(0); /* what jobs held is for the upload now */
     if (rc < 0) {
         package_summary_release(out);
         if (err)

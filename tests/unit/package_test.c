@@ -19,7 +19,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "package/package.h"
+#include "package/package_internal.h"
 
 enum { NOBODY = 65534 };
 
@@ -1066,6 +1066,54 @@ static void what_a_killed_process_left_is_swept(void **state)
     assert_int_equal(run("cd '%s' && test ! -e new-live00.zip", out_dir), 0);
 }
 
+/* Sizes, offsets and counts beyond 32 and 16 bits, in a file that is mostly a hole. */
+
+static void append(int fd, struct act_buf *b)
+{
+    assert_int_equal(act_write_all(fd, b->data, b->len), 0);
+    act_buf_release(b);
+}
+
+static void sizes_beyond_four_gib(void **state)
+{
+    enum { FILES = 70000 };
+    const uint64_t size = (uint64_t)5 << 30;
+    ACT_AUTOFREE char *zeros = act_calloc(1, 1 << 20);
+    struct package_item large = {.size = size, .packed = size, .streamed = true}, small = {0};
+    struct act_buf b = {0}, directory = {0};
+    int fd = open(zip, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    char name[32];
+
+    (void)state;
+    for (uint64_t at = 0; at < size; at += 1 << 20)
+        large.crc = package_crc_join(large.crc, package_crc(zeros, 1 << 20), 1 << 20);
+    package_zip_local(&b, "large", &large);
+    append(fd, &b);
+    assert_true(lseek(fd, (off_t)size, SEEK_CUR) > 0);
+    package_zip_descriptor(&b, &large);
+    append(fd, &b);
+    package_zip_central(&directory, "large", S_IFREG | 0644, &large);
+    small.offset = (uint64_t)lseek(fd, 0, SEEK_CUR);
+    for (int i = 0; i < FILES; i++) {
+        snprintf(name, sizeof(name), "small%d", i);
+        uint64_t before = b.len;
+        package_zip_local(&b, name, &small);
+        package_zip_central(&directory, name, S_IFREG | 0644, &small);
+        small.offset += b.len - before;
+    }
+    append(fd, &b);
+    package_zip_end(&directory, FILES + 1, small.offset, directory.len);
+    append(fd, &directory);
+    close(fd);
+    assert_int_equal(run("unzip -p '%s' small69999", zip), 0);
+    assert_int_equal(run("python3 -c 'import sys, zipfile\nz = zipfile.ZipFile(sys.argv[1])\n"
+                         "assert len(z.infolist()) == 70001 and z.getinfo(\"large\").file_size == 5 << 30\n"
+                         "assert z.getinfo(\"small69999\").header_offset > 5 << 30\n"
+                         "assert z.read(\"small69999\") == b\"\"' '%s'",
+                         zip),
+                     0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
 
 int main(void)
@@ -1096,6 +1144,7 @@ int main(void)
         TEST(a_damaged_cache_is_not_used),
         TEST(any_number_of_workers_gives_the_same_bytes),
         TEST(what_a_killed_process_left_is_swept),
+        TEST(sizes_beyond_four_gib),
     };
     return cmocka_run_group_tests_name("package", tests, NULL, NULL);
 }
