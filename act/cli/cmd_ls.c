@@ -15,6 +15,7 @@ struct listing {
     const struct transfer_path *what;
     void (*print)(const struct listing *l, const struct store_entry *entry, const char *rel);
     enum transfer_scope scope;
+    enum flow_place place; /* of leftovers */
     int64_t now_s;
     uint64_t objects, folders, bytes;
 };
@@ -61,6 +62,8 @@ static void print_long(const struct listing *l, const struct store_entry *e, con
     print_name(l, e, rel);
 }
 
+static const char *const place_words[FLOW_PLACES] = {[FLOW_STORE] = "store", [FLOW_HERE] = "here"};
+
 static void print_leftover(const struct listing *l, const struct store_entry *e, const char *rel)
 {
     char size[ACT_UNIT_TEXT], age[ACT_UNIT_TEXT] = "-";
@@ -68,7 +71,7 @@ static void print_leftover(const struct listing *l, const struct store_entry *e,
     cli_size(l->options, e->size, size);
     if (time_of(e))
         act_duration_to_text(l->now_s > time_of(e) ? l->now_s - time_of(e) : 0, age);
-    printf("%*s  %7s old  ", l->options->bytes ? 15 : 10, size, age);
+    printf("%-5s  %*s  %7s old  ", place_words[l->place], l->options->bytes ? 15 : 10, size, age);
     print_name(l, e, rel);
 }
 
@@ -79,11 +82,12 @@ static void print_json(const struct listing *l, const struct store_entry *e, con
 
     act_time_to_iso(time_of(e), when);
     snprintf(mode, sizeof(mode), "%04o", (unsigned)e->mode & 07777U);
-    cli_print_json_line(json_pack("{s:i,s:o,s:o,s:s,s:I,s:s?,s:s?,s:s?}", "version", 1, "path",
-                                  codec_json_bytes_new(path), "name", codec_json_bytes_new(rel), "kind",
-                                  l->scope == TRANSFER_LEFTOVERS ? "leftover" : cli_kind(e->kind), "size",
-                                  (json_int_t)e->size, "mtime", time_of(e) ? when : NULL, "mode",
-                                  e->mode < 0 ? NULL : mode, "md5", e->md5[0] ? e->md5 : NULL));
+    bool leftover = l->scope == TRANSFER_LEFTOVERS;
+    cli_print_json_line(json_pack(
+        "{s:i,s:o,s:o,s:s,s:I,s:s?,s:s?,s:s?,s:s*}", "version", 1, "path", codec_json_bytes_new(path), "name",
+        codec_json_bytes_new(rel), "kind", leftover ? "leftover" : cli_kind(e->kind), "size",
+        (json_int_t)e->size, "mtime", time_of(e) ? when : NULL, "mode", e->mode < 0 ? NULL : mode, "md5",
+        e->md5[0] ? e->md5 : NULL, "place", leftover ? place_words[l->place] : NULL));
 }
 
 static int take(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
@@ -97,21 +101,42 @@ static int take(void *arg, const struct store_entry *entry, const char *rel, str
     return cli_check_stdout(err);
 }
 
-static int list(struct cli *cli, const char *word, struct listing *l, struct act_error *err)
+static int list(struct cli *cli, const char *word, struct flow_path *p, struct listing *l,
+                struct act_error *err)
+{
+    l->word = word;
+    l->what = &p->path;
+    int rc = transfer_list(cli->flow.engine, &p->path, l->scope, take, l, err);
+    flow_path_release(p);
+    return rc;
+}
+
+/* Downloads leave theirs here. */
+static int list_leftovers(struct cli *cli, const char *word, struct listing *l, struct act_error *err)
 {
     struct flow_path p;
-    int rc = l->scope == TRANSFER_LEFTOVERS ? flow_open_place(&cli->flow, word, &p, err)
-                                            : flow_open_path(&cli->flow, word, &p, err);
+    int rc = 0;
 
-    if (rc < 0)
-        return rc;
+    for (l->place = FLOW_STORE; rc == 0 && l->place < FLOW_PLACES; l->place++) {
+        rc = flow_open_place(&cli->flow, word, l->place, &p, err);
+        if (rc == 0)
+            rc = list(cli, word, &p, l, err);
+        else if (rc == -ACT_NOT_FOUND && l->place == FLOW_HERE)
+            rc = 0;
+    }
+    return rc;
+}
+
+static int list_word(struct cli *cli, const char *word, struct listing *l, struct act_error *err)
+{
+    struct flow_path p;
+
     if (cli->words.n > 1 && !cli->options.json)
         printf("%s:\n", word);
-    l->word = word;
-    l->what = &p.path;
-    rc = transfer_list(cli->flow.engine, &p.path, l->scope, take, l, err);
-    flow_path_release(&p);
-    return rc;
+    if (l->scope == TRANSFER_LEFTOVERS)
+        return list_leftovers(cli, word, l, err);
+    int rc = flow_open_path(&cli->flow, word, &p, err);
+    return rc < 0 ? rc : list(cli, word, &p, l, err);
 }
 
 static void print_summary(const struct listing *l)
@@ -136,7 +161,7 @@ int cmd_ls(struct cli *cli, struct act_error *err)
     l.print = o->json ? print_json : o->leftovers ? print_leftover : o->long_form ? print_long : print_name;
     cli_buffer_stdout();
     for (size_t i = 0; i < cli->words.n; i++)
-        cli_outcome_add(&outcome, list(cli, cli->words.v[i], &l, err), err);
+        cli_outcome_add(&outcome, list_word(cli, cli->words.v[i], &l, err), err);
     if (!o->json && outcome.n_failed < outcome.n)
         print_summary(&l);
     return cli_outcome_end(&outcome, err);

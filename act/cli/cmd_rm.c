@@ -71,24 +71,44 @@ static int confirm(const struct job *job, struct act_error *err)
     return rc;
 }
 
-static int rm(struct job *job, const char *word, struct act_error *err)
+static int rm(struct job *job, const char *word, struct flow_path *p, struct act_error *err)
 {
-    struct flow *flow = &job->cli->flow;
     struct transfer_report report = {0};
-    struct flow_path p;
-    int rc = job->cli->options.leftovers ? flow_open_place(flow, word, &p, err)
-                                         : flow_open_path(flow, word, &p, err);
 
-    if (rc < 0)
-        return rc;
     job->word = word;
-    job->what = &p.path;
-    rc = confirm(job, err);
+    job->what = &p->path;
+    int rc = confirm(job, err);
     if (rc == 0)
         rc = run(job, &job->options, &report, err);
     cli_progress_add(&job->progress, &job->sum, &report);
-    flow_path_release(&p);
+    flow_path_release(p);
     return rc;
+}
+
+/* Downloads leave theirs here. */
+static int rm_leftovers(struct job *job, const char *word, struct act_error *err)
+{
+    struct flow_path p;
+    int rc = 0;
+
+    for (enum flow_place place = FLOW_STORE; rc == 0 && place < FLOW_PLACES; place++) {
+        rc = flow_open_place(&job->cli->flow, word, place, &p, err);
+        if (rc == 0)
+            rc = rm(job, word, &p, err);
+        else if (rc == -ACT_NOT_FOUND && place == FLOW_HERE)
+            rc = 0;
+    }
+    return rc;
+}
+
+static int rm_word(struct job *job, const char *word, struct act_error *err)
+{
+    struct flow_path p;
+
+    if (job->cli->options.leftovers)
+        return rm_leftovers(job, word, err);
+    int rc = flow_open_path(&job->cli->flow, word, &p, err);
+    return rc < 0 ? rc : rm(job, word, &p, err);
 }
 
 static void print_summary(struct job *job, const struct cli_outcome *outcome)
@@ -116,7 +136,7 @@ int cmd_rm(struct cli *cli, struct act_error *err)
     if (job.options.dry_run)
         job.options.plan = print_step;
     for (size_t i = 0; i < cli->words.n; i++)
-        cli_outcome_add(&outcome, rm(&job, cli->words.v[i], err), err);
+        cli_outcome_add(&outcome, rm_word(&job, cli->words.v[i], err), err);
     print_summary(&job, &outcome);
     cli_warn_idle_patterns(cli);
     transfer_report_release(&job.sum);

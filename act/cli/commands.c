@@ -198,11 +198,11 @@ const struct cli_command cli_commands[] = {
                  "a ls -l data                     mode, size and time too\n"
                  "a ls -r data/voc20               everything below\n"
                  "a ls --json -r output | jq -r 'select(.size > 1e9) | .path'\n"
-                 "a ls --leftovers data            what interrupted uploads left\n",
+                 "a ls --leftovers data            what interrupted transfers left, in the store and here\n",
      .details =
          "Names come sorted, as they are found; control characters in them are shown as '?'. With --json each\n"
          "object is a line of its own: version (1), path, name, kind (file, symlink, folder, leftover), size,\n"
-         "mtime, mode, md5; null: not known. The counts go to stderr.",
+         "mtime, mode, md5; null: not known; of a leftover also place (store, here). The counts go to stderr.",
      .options = "recursive long bytes leftovers json transfers",
      .min_words = 1,
      .max_words = ANY,
@@ -215,7 +215,7 @@ const struct cli_command cli_commands[] = {
                  "a rm data/coco\n"
                  "a rm -y output/old\n"
                  "a rm --include '*.tmp' output\n"
-                 "a rm --leftovers data            what interrupted uploads left\n",
+                 "a rm --leftovers data            what interrupted transfers left, in the store and here\n",
      .details =
          "Counts first and asks; without a terminal -y is needed. What has changed since it was listed stays\n"
          "and is named; the exit status is then 8. The local folder is not touched. --dry-run prints a path on\n"

@@ -377,16 +377,30 @@ int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, s
     return rc;
 }
 
-int flow_open_place(struct flow *flow, const char *path, struct flow_path *out, struct act_error *err)
+/* Its place on disk as a store. Where there is no such folder nothing can have been left in it. */
+static int open_here(struct flow *flow, const struct mapping *m, struct store **out, struct act_error *err)
+{
+    struct stat st;
+
+    if (stat(m->local, &st) < 0 || !S_ISDIR(st.st_mode))
+        return act_error_set(err, ACT_NOT_FOUND, "no such folder: '%s'", m->local);
+    return store_folder_open(flow_http(flow), m->local, false, out, err);
+}
+
+int flow_open_place(struct flow *flow, const char *path, enum flow_place place, struct flow_path *out,
+                    struct act_error *err)
 {
     struct mapping m = {0};
     int rc = map(&flow->config, path, &m, err);
 
     *out = (struct flow_path){0};
     if (rc == 0)
-        rc = flow_store(flow, m.folder, &out->store, err);
+        rc = place == FLOW_STORE ? flow_store(flow, m.folder, &out->store, err)
+                                 : open_here(flow, &m, &out->store, err);
     if (rc == 0)
-        out->path = (struct transfer_path){.store = out->store, .path = bare(m.key), .is_folder = true};
+        out->path = (struct transfer_path){.store = out->store,
+                                           .path = place == FLOW_STORE ? bare(m.key) : act_strdup(""),
+                                           .is_folder = true};
     mapping_release(&m);
     return rc;
 }

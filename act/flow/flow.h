@@ -197,8 +197,10 @@ struct flow_path {
 };
 int flow_open_path(struct flow *flow, const char *path, struct flow_path *out,
                    struct act_error *err) ACT_NODISCARD;
-/* The same without a look at whether there is anything: for what interrupted uploads left. */
-int flow_open_place(struct flow *flow, const char *path, struct flow_path *out,
+/* The same without a look at whether there is anything, for what interrupted transfers left: in the store, or here in
+ * the local folder (-ACT_NOT_FOUND: there is none). */
+enum flow_place { FLOW_STORE, FLOW_HERE, FLOW_PLACES };
+int flow_open_place(struct flow *flow, const char *path, enum flow_place place, struct flow_path *out,
                     struct act_error *err) ACT_NODISCARD;
 void flow_path_release(struct flow_path *path);
 

@@ -121,7 +121,8 @@ static void plan(struct object *o)
         cut(o, job->pool.part_size);
     plan_sums(o);
     o->chain = o->want_md5 && o->n_parts > 1;
-    choose_upload_id(o);
+    if (o->n_parts > 1)
+        choose_upload_id(o);
     /* A folder holds a lock for who asks, and knows later what nobody goes on with. */
     o->asked = o->n_parts == 1 || !(o->resumable || store_has_real_folders(job->to));
 }

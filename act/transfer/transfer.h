@@ -122,7 +122,8 @@ enum transfer_difference {
 };
 
 /* Compares both sides completely, by content: a stored checksum where the store has one (deep: never, all bytes are
- * read on both sides). Calls each for every difference, in order of keys. 0 when there is none, -ACT_PARTIAL with
+ * read on both sides). Calls each for every difference: in order of keys,
+ * but those that have to be read for come when they were. 0 when there is none, -ACT_PARTIAL with
  * differences or when something could not be compared (report->failures). Uses part_size, memory, filter, progress and arg
  * of the options; done_objects counts what was compared. */
 int transfer_verify(struct engine *engine, const struct transfer_path *from, struct store *to,

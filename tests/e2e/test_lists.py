@@ -181,7 +181,7 @@ def test_leftovers(act, voc):
     (left,) = objects(act, "ls", "--leftovers", "data")
     assert (left["kind"], left["size"]) == ("leftover", size) and left["path"].startswith("data/voc/")
     result = act.run("ls", "--leftovers", "data/voc")
-    assert re.search(r"^ +4.0 KiB .* old  ", result.out) and result.err == "1 leftover, 4.0 KiB\n"
+    assert re.search(r"^store +4.0 KiB .* old  ", result.out) and result.err == "1 leftover, 4.0 KiB\n"
     assert act.run("ls", "--leftovers", "data/voc2012").err == "0 leftovers, 0 B\n"
     act.fail("rm", "--leftovers", "data", status=2, match="-y")
     assert len(lines(act, "rm", "--leftovers", "--dry-run", "data")) == 1
@@ -190,6 +190,19 @@ def test_leftovers(act, voc):
     assert act.run("rm", "-y", "--leftovers", "data").err.startswith("removed 1 object, 4.0 KiB in ")
     assert objects(act, "ls", "--leftovers", "data") == []
     assert {k: v for k, v in voc.keys().items() if ".act-" not in k} == before
+
+
+def test_leftovers_of_a_download_are_here(act, stored):
+    act.write("data/a", b"x")
+    part = f".act-part-{'0' * 16}-{'1' * 32}"
+    act.write(f"data/{part}", b"half")
+    act.write(f"data/{part}.map", b"")
+    act.run("u", "data")
+    (left,) = objects(act, "ls", "--leftovers", "data")
+    assert (left["place"], left["path"]) == ("here", f"data/{part}") and left["size"] >= 4
+    assert act.run("ls", "--leftovers", "data/a").err == "0 leftovers, 0 B\n"
+    act.run("rm", "-y", "--leftovers", "data")
+    assert [p.name for p in (act.project / "data").iterdir()] == ["a"]
 
 
 # ---- cat
