@@ -305,6 +305,17 @@ int store_version(const struct request *r, struct reply *reply, struct version *
     return reply->status = status;
 }
 
+/* Puts a version with other attributes in place of the same content; uncommitted blocks stay. */
+static int update_version(const struct request *r, struct reply *reply, struct version *v)
+{
+    struct entry *e = entry_find(container_find(r->account, r->container), r->blob);
+
+    version_unref(e->current);
+    e->current = v;
+    reply_etag(reply, v->etag, v->modified);
+    return reply->status = 200;
+}
+
 static struct content *take_body(struct request *r)
 {
     struct data *body = r->body ? r->body : data_new(0, false);
@@ -439,7 +450,7 @@ static int set_metadata(struct request *r, struct reply *reply)
         version_unref(v);
         return reply->status;
     }
-    return store_version(r, reply, v, 200);
+    return update_version(r, reply, v);
 }
 
 static int set_properties(struct request *r, struct reply *reply)
@@ -454,7 +465,7 @@ static int set_properties(struct request *r, struct reply *reply)
         free(v->props[i]);
         v->props[i] = value ? need(strdup(value)) : NULL;
     }
-    return store_version(r, reply, v, 200);
+    return update_version(r, reply, v);
 }
 
 static int set_tier(struct request *r, struct reply *reply)

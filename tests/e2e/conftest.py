@@ -87,11 +87,13 @@ def container(azurite):
     azurite.request("DELETE", name, {"restype": "container"}, expect=None)
 
 
-@pytest.fixture(params=["folder", pytest.param("azure", id="azure")])
+@pytest.fixture(params=["folder", "azure", "double"])
 def stored(request, act):
     """The project with its data in a store of each kind, and the store seen from the other side."""
     if request.param == "folder":
         return FolderPeer(act)
+    if request.param == "double":
+        return request.getfixturevalue("azure_double")
     return AzurePeer(act, request.getfixturevalue("azurite"), request.getfixturevalue("container"))
 
 

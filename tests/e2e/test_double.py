@@ -335,6 +335,18 @@ def test_blocks(double, ask):
     assert [e.tag for e in xml] == ["CommittedBlocks", "UncommittedBlocks"] and not list(xml.iter("Block"))
 
 
+def test_attributes_leave_blocks_alone(double, ask):
+    put(ask, "x")
+    put_block(ask, "x", b"aa", b"one")
+    assert ask("PUT", "x", "comp=metadata", {"x-ms-meta-who": "me"})[0] == 200
+    assert ask("PUT", "x", "comp=properties", {"x-ms-blob-content-type": "text/plain"})[0] == 200
+    headers = ask("HEAD", "x")[1]
+    assert headers["x-ms-meta-who"] == "me" and headers["content-type"] == "text/plain"
+    assert "content-md5" not in headers  # it was not given with the others
+    assert commit(ask, "x", b"aa")[0] == 201
+    assert ask("GET", "x")[2] == b"one"
+
+
 def test_names_that_xml_cannot_hold(double, ask):
     names = ["a\x01b", "dir\ufffe/x", "plain"]
     for name in names:
