@@ -15,13 +15,11 @@
 #include "base/log.h"
 #include "transfer/transfer_internal.h"
 
-/* The text of a page, while it is on its way, takes several times the memory of its entries: so pages are smaller
- * when there are several. */
 enum {
-    PAGE = 2000,            /* entries, while several branches are listed; else what the store gives */
-    MAX_UNDER_WAY = 3,      /* pages */
-    MAX_ENTRIES = 6 * PAGE, /* ready or on the way */
-    AHEAD = 3,              /* pages that wait in one branch */
+    PAGE = 5000,            /* entries, at most */
+    MAX_UNDER_WAY = 2,      /* pages: their text takes several times the memory of the entries */
+    MAX_ENTRIES = 4 * PAGE, /* ready or on the way */
+    AHEAD = 2,              /* pages that wait in one branch */
     LOOK_AFTER = 2,         /* pages before the folders are looked up: short listings need no more */
     MAX_FOLDERS = 512,      /* more of them are small, or too many requests */
     MAX_SPREAD = 2,         /* folders that one page covers: with more the flat listing gets more each time */
@@ -198,7 +196,6 @@ static void ask(struct branch *b)
                                   .marker = b->marker,
                                   .delimiter = l->scope == TRANSFER_LEVEL,
                                   .leftovers = l->scope == TRANSFER_LEFTOVERS,
-                                  .max = l->front->next ? PAGE : 0,
                                   .ahead = !l->front->next,
                                   .done = page_done,
                                   .arg = b};
