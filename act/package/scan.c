@@ -30,6 +30,7 @@ struct problem {
 struct scan {
     struct package_rules *rules;
     int root_fd;
+    uid_t user;
     struct package_list list;
     size_t cap, left_out_cap;
     struct act_strv todo; /* folders still to be read */
@@ -172,7 +173,7 @@ static void note_link_target(struct scan *scan, const char *path)
 /* The owner's own bit saves the question for nearly all files. */
 static int check_readable(const struct scan *scan, const char *path, const struct stat *st)
 {
-    if (st->st_uid == geteuid() && (st->st_mode & S_IRUSR))
+    if (st->st_uid == scan->user && (st->st_mode & S_IRUSR))
         return 0;
     return faccessat(scan->root_fd, path, R_OK, AT_EACCESS) < 0 && errno != ENOENT ? errno : 0;
 }
@@ -322,6 +323,7 @@ static void release_scan(struct scan *scan)
 static int scan_root(const struct package_options *options, struct package_list *out, struct act_error *err)
 {
     struct scan scan = {.root_fd = open(options->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                        .user = geteuid(),
                         .list.started_ns = act_now_unix_ns()};
     int rc;
 
