@@ -523,20 +523,15 @@ static void chain_done(void *arg)
 {
     struct part *p = arg;
     struct object *o = p->object;
-    struct job *job = o->job;
 
     o->hashing = false;
     if (p->index + 1 == o->n_parts)
         act_md5_done(&o->hash, o->md5);
-    o->under_way++; /* it must not end before the next part was looked at */
+    chain_next(o); /* first: with its last part the object may end */
     if (o->failed)
-        part_free(p);
+        part_ended(p);
     else
         take_part(p);
-    chain_next(o);
-    o->under_way--;
-    settle(o);
-    job_pump(job);
 }
 
 static void chain_add(struct part *p)
