@@ -11,8 +11,10 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/crc64.h"
@@ -306,14 +308,37 @@ static void remove_stale(const struct folder_upload *u)
             unlinkat(u->place.fd, names->v[i], 0);
 }
 
+/* Whether taking room is as much work as writing: tmpfs fetches all the memory there and then. */
+static bool is_in_memory(int fd)
+{
+    struct statfs fs;
+
+    return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
+static int look_for_room(const struct folder_upload *u)
+{
+    struct statfs fs;
+    struct stat st;
+
+    if (fstatfs(u->fd, &fs) || fstat(u->fd, &st))
+        return -1;
+    uint64_t has = (uint64_t)st.st_blocks * 512, room = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+    errno = ENOSPC;
+    return fs.f_blocks == 0 || u->total <= has || u->total - has <= room ? 0 : -1;
+}
+
 /* Takes the room of the whole file at once, where the file system can: a full disk shows before anything was
  * sent. The length stays that of what was written: should the power fail, it tells what is not there. */
 static int take_room(const struct folder_upload *u, struct act_error *err)
 {
-    if (u->total == 0 || fallocate(u->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)u->total) == 0 ||
-        errno == EOPNOTSUPP || errno == ENOSYS)
+    if (u->total == 0)
         return 0;
-    return act_error_errno(err, errno, "cannot take %ju bytes", (uintmax_t)u->total);
+    int failed =
+        is_in_memory(u->fd) ? look_for_room(u) : fallocate(u->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)u->total);
+    if (failed && errno != EOPNOTSUPP && errno != ENOSYS)
+        return act_error_errno(err, errno, "cannot take %ju bytes", (uintmax_t)u->total);
+    return 0;
 }
 
 static uint32_t check_of(const struct folder_record *r)
