@@ -134,7 +134,7 @@ static double measure_loopback(void)
 /* Length of the complete answer at the start of the buffer, 0 when more must come. */
 static size_t answer_length(const char *buffer, size_t n)
 {
-    const char *end = memmem(buffer, n, "\r\n\r\n", 4), *length = memmem(buffer, n, "Content-Length: ", 16);
+    const char *end = memmem(buffer, n, "\r\n\r\n", 4), *length = strcasestr(buffer, "Content-Length: ");
 
     if (!end || !length)
         return 0;
