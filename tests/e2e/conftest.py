@@ -5,6 +5,7 @@ import functools
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,8 @@ from fault_proxy import FaultProxy  # noqa: E402
 
 
 def pytest_configure(config):
+    # Started in the background by a shell, this process ignores Ctrl-C, and so would the programs under test.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "smoke: one test of each area, for a second build")
     config.addinivalue_line("markers", "leaves_processes: ends with processes still running, on purpose")
 
