@@ -182,24 +182,6 @@ char *flow_step_path(const struct flow_data *io, const struct transfer_step *ste
     return act_path_join(path, rel + (*rel == '/'));
 }
 
-static int upload_local(struct flow *flow, const struct mapping *m, const char *path, struct flow_data *io,
-                        struct act_error *err)
-{
-    ACT_AUTOFREE char *key = bare(m->key);
-    struct transfer_path from = {0};
-    struct store *to = NULL;
-    int rc = open_local_source(flow, m->local, &from, err);
-
-    if (rc == 0)
-        rc = flow_store(flow, m->folder, &to, err);
-    if (rc == 0)
-        rc = copy(flow, &from, to, key, path, io, err);
-    store_free(to);
-    store_free(from.store);
-    transfer_path_release(&from);
-    return rc;
-}
-
 /* What path is in the store of another cluster. Both sides use one engine: the destination's, so other must not
  * be used after flow is closed. */
 static int open_other(struct flow *flow, struct flow *other, const char *path, struct transfer_path *out,
@@ -220,13 +202,15 @@ static int open_other(struct flow *flow, struct flow *other, const char *path, s
     return rc;
 }
 
-static int upload_from(struct flow *flow, struct flow *other, const struct mapping *m, const char *path,
-                       struct flow_data *io, struct act_error *err)
+/* From the local folder, or from another cluster's store when other is not NULL. */
+static int upload(struct flow *flow, struct flow *other, const struct mapping *m, const char *path,
+                  struct flow_data *io, struct act_error *err)
 {
     ACT_AUTOFREE char *key = bare(m->key);
     struct transfer_path from = {0};
     struct store *to = NULL;
-    int rc = open_other(flow, other, path, &from, err);
+    int rc =
+        other ? open_other(flow, other, path, &from, err) : open_local_source(flow, m->local, &from, err);
 
     if (rc == 0)
         rc = flow_store(flow, m->folder, &to, err);
@@ -247,7 +231,7 @@ int flow_upload(struct flow *flow, struct flow *from, const char *path, struct f
     io->report = (struct transfer_report){0};
     if (rc == 0) {
         flow_http(flow);
-        rc = from ? upload_from(flow, from, &m, path, io, err) : upload_local(flow, &m, path, io, err);
+        rc = upload(flow, from, &m, path, io, err);
     }
     mapping_release(&m);
     return rc;
@@ -466,7 +450,7 @@ static int send_run_folder(struct flow *flow, const struct config_folder *f, con
     int rc;
 
     flow_http(flow);
-    rc = upload_local(flow, &m, f->name, &io, err);
+    rc = upload(flow, NULL, &m, f->name, &io, err);
     transfer_report_release(&io.report);
     mapping_release(&m);
     return rc;
