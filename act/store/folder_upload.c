@@ -308,34 +308,33 @@ static void remove_stale(const struct folder_upload *u)
             unlinkat(u->place.fd, names->v[i], 0);
 }
 
-/* Whether taking room is as much work as writing: tmpfs fetches all the memory there and then. */
-static bool is_in_memory(int fd)
+/* 0, or -1 with errno: what is free is less than what is still to come. */
+static int look_for_room(const struct folder_upload *u, const struct statfs *fs)
 {
-    struct statfs fs;
-
-    return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
-}
-
-static int look_for_room(const struct folder_upload *u)
-{
-    struct statfs fs;
     struct stat st;
 
-    if (fstatfs(u->fd, &fs) || fstat(u->fd, &st))
+    if (fstat(u->fd, &st))
         return -1;
-    uint64_t has = (uint64_t)st.st_blocks * 512, room = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+    uint64_t has = (uint64_t)st.st_blocks * 512, room = (uint64_t)fs->f_bavail * (uint64_t)fs->f_bsize;
+    bool limited = fs->f_blocks > 0;
+    if (!limited || u->total <= has || u->total - has <= room)
+        return 0;
     errno = ENOSPC;
-    return fs.f_blocks == 0 || u->total <= has || u->total - has <= room ? 0 : -1;
+    return -1;
 }
 
 /* Takes the room of the whole file at once, where the file system can: a full disk shows before anything was
- * sent. The length stays that of what was written: should the power fail, it tells what is not there. */
+ * sent. The length stays that of what was written: should the power fail, it tells what is not there. On tmpfs
+ * taking it is as much work as writing, all of it before the first byte: there only a look at what is free. */
 static int take_room(const struct folder_upload *u, struct act_error *err)
 {
+    struct statfs fs;
+
     if (u->total == 0)
         return 0;
+    bool in_memory = fstatfs(u->fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
     int failed =
-        is_in_memory(u->fd) ? look_for_room(u) : fallocate(u->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)u->total);
+        in_memory ? look_for_room(u, &fs) : fallocate(u->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)u->total);
     if (failed && errno != EOPNOTSUPP && errno != ENOSYS)
         return act_error_errno(err, errno, "cannot take %ju bytes", (uintmax_t)u->total);
     return 0;
