@@ -52,8 +52,9 @@ struct object {
     /* where it is */
     struct part_state *states; /* of n_parts */
     uint32_t started, written;
-    int under_way; /* calls, and one while more parts are to be started */
-    bool asked;    /* for the blocks that are there */
+    uint64_t counted_bytes, resumed_bytes; /* of it, in the report */
+    int under_way;                         /* calls, and one while more parts are to be started */
+    bool asked;                            /* for the blocks that are there */
     bool failed;
     bool useless;     /* what was written of it can never be finished */
     bool redo;        /* the service cannot fetch it: through the client, once nothing is under way */

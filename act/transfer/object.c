@@ -98,13 +98,24 @@ static void plan_sums(struct object *o)
     o->sums_on_write = !o->sums_on_read && o->n_parts > 1;
 }
 
+/* All parts are to come; what was counted of them is not. */
+static void start_over(struct object *o)
+{
+    struct transfer_progress *t = &o->job->report->total;
+
+    o->started = o->written = 0;
+    t->done_bytes -= o->counted_bytes;
+    t->resumed_bytes -= o->resumed_bytes;
+    o->counted_bytes = o->resumed_bytes = 0;
+}
+
 static void cut(struct object *o, uint64_t part_size)
 {
     o->part_size = part_size_for(part_size, o->from.size);
     o->n_parts = o->from.size ? (uint32_t)((o->from.size + o->part_size - 1) / o->part_size) : 1;
     free(o->states);
     o->states = act_calloc(o->n_parts, sizeof(*o->states));
-    o->started = o->written = 0;
+    start_over(o);
     act_md5_init(&o->hash);
     o->parts_tail = &o->parts;
 }
@@ -290,7 +301,7 @@ static void commit_done(struct store_call *call)
     if (blocks_missing &&
         !o->recommitted) { /* they expired, or somebody else wrote there: see which are left */
         o->recommitted = true;
-        o->started = o->written = 0;
+        start_over(o);
         o->asked = false;
         for (uint32_t i = 0; i < o->n_parts; i++)
             o->states[i].present = false;
@@ -413,8 +424,11 @@ static void count_written(struct object *o, uint32_t index, bool resumed)
     o->written++;
     if (o->read)
         return;
+    resumed = resumed && !o->recommitted;
     t->done_bytes += len;
     t->resumed_bytes += resumed ? len : 0;
+    o->counted_bytes += len;
+    o->resumed_bytes += resumed ? len : 0;
     transfer_progress_tick(o->job->options, o->job->report, false);
 }
 

@@ -769,6 +769,8 @@ static void lost_blocks_are_sent_again(void **state)
     assert_ok(copy(p, "a", "b", &small_parts), p->err);
     assert_content(&p->to, "b/f", large);
     assert_int_equal(p->to.calls[STORE_BLOCK], 6 + 1);
+    assert_int_equal(p->report.total.done_bytes, strlen(large)); /* not once more */
+    assert_int_equal(p->report.total.resumed_bytes, 0);
 }
 
 static void the_service_copies_by_itself(void **state)
