@@ -50,6 +50,17 @@ struct config_docker { /* members may be NULL */
     char *image, *address, *username, *password;
 };
 
+/* How runs are handed to Slurm; members may be NULL, what they mean is in schema.c. */
+struct config_slurm {
+    char *login, *root;
+    char *partition, *account, *qos, *time, *constraint, *gres, *reservation, *exclude, *nodelist;
+    struct act_strv sbatch_options;
+    char *launcher, *mpi; /* "mpirun" or "srun"; "pmix", "pmi2", "none", NULL: as the site has it */
+    char *container;      /* "apptainer", "pyxis", "none" */
+    char *scratch;        /* a folder on the disk of each node */
+    int64_t warn_seconds; /* before the time limit */
+};
+
 struct config {
     char *cluster;      /* "aml" for aux_data/aml/aml.yaml, "local" for the built-in one */
     char *file;         /* absolute path of the cluster file; NULL for the built-in */
@@ -63,6 +74,7 @@ struct config {
     size_t n_folders;
     char *compute_target;
     struct config_docker docker;
+    struct config_slurm slurm;
     char *experiment_name;
     bool use_cli_auth, multi_process, preemption_allowed, sleep_if_fail, sleep_if_succeed;
     int64_t gpu_per_node;           /* -1: not given (the platform knows) */

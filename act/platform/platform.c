@@ -8,6 +8,7 @@ static const struct {
     int (*open)(const struct config *config, struct platform **out, struct act_error *err);
 } platforms[] = {
     {"local", platform_local_open},
+    {"slurm", platform_slurm_open},
 };
 
 int platform_open(const struct config *config, struct platform **out, struct act_error *err)
@@ -99,6 +100,72 @@ int platform_spec(struct platform *p, const char *id, struct run_spec *out, stru
 int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
 {
     return p->ops->list ? p->ops->list(p, out_ids, err) : cannot(p, "list its runs", err);
+}
+
+int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
+{
+    int rc = check_id(id, err);
+
+    *out = (struct platform_nodes){0};
+    if (rc < 0)
+        return rc;
+    return p->ops->nodes ? p->ops->nodes(p, id, out, err) : cannot(p, "tell the nodes of a run", err);
+}
+
+int platform_shell(struct platform *p, const char *id, const char *node, struct act_strv *out_argv,
+                   struct act_error *err)
+{
+    int rc = check_id(id, err);
+
+    if (rc < 0)
+        return rc;
+    return p->ops->shell ? p->ops->shell(p, id, node, out_argv, err) : cannot(p, "open a shell", err);
+}
+
+int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err)
+{
+    *out = (struct platform_summary){0};
+    return p->ops->summary ? p->ops->summary(p, out, err) : cannot(p, "tell what it is doing", err);
+}
+
+int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err)
+{
+    *out = (struct platform_jobs){0};
+    return p->ops->jobs ? p->ops->jobs(p, out, err) : cannot(p, "list the jobs of everybody", err);
+}
+
+/* ---- what they return ---- */
+
+void platform_nodes_release(struct platform_nodes *nodes)
+{
+    for (size_t i = 0; i < nodes->n; i++) {
+        free(nodes->v[i].name);
+        free(nodes->v[i].state);
+        free(nodes->v[i].gpu_ids);
+    }
+    free(nodes->v);
+    *nodes = (struct platform_nodes){0};
+}
+
+void platform_summary_release(struct platform_summary *summary)
+{
+    for (size_t i = 0; i < summary->n_pools; i++)
+        free(summary->pools[i].name);
+    free(summary->pools);
+    free(summary->total.name);
+    *summary = (struct platform_summary){0};
+}
+
+void platform_jobs_release(struct platform_jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->n; i++) {
+        free(jobs->v[i].id);
+        free(jobs->v[i].user);
+        free(jobs->v[i].name);
+        free(jobs->v[i].nodes_text);
+    }
+    free(jobs->v);
+    *jobs = (struct platform_jobs){0};
 }
 
 /* ---- logs ---- */

@@ -38,6 +38,54 @@ struct platform_limits {
     bool has_gpus;
 };
 
+/* A node of a run. */
+struct platform_node {
+    char *name;
+    char *state; /* in the platform's own word: "running", "down", ... */
+    int rank;    /* node rank, from 0 */
+    int first_rank, n_ranks;
+    int gpus;
+    char *gpu_ids; /* "0,1", as the node numbers them; NULL: not known */
+};
+struct platform_nodes {
+    struct platform_node *v;
+    size_t n;
+};
+void platform_nodes_release(struct platform_nodes *nodes);
+
+/* What a cluster, or a part of it (a partition), is doing. */
+struct platform_pool {
+    char *name;
+    bool is_default;                               /* where runs of this configuration go */
+    int nodes, nodes_idle, nodes_busy, nodes_down; /* busy: at least a part of it is in use */
+    int gpus, gpus_idle, gpus_busy, gpus_down;
+    int jobs_running, jobs_queued; /* of everybody; -1: not known */
+    int gpus_queued;               /* that queued jobs ask for; -1: not known */
+};
+struct platform_summary {
+    struct platform_pool total; /* each node once */
+    struct platform_pool *pools;
+    size_t n_pools;
+    bool has_gpus; /* else what counts as GPU is a processor */
+};
+void platform_summary_release(struct platform_summary *summary);
+
+/* A job of anybody on the cluster. */
+struct platform_job {
+    char *id; /* the platform's */
+    char *user;
+    char *name;
+    char *nodes_text; /* "n[1-2]" */
+    int64_t running_s;
+    int64_t limit_s; /* 0: none, or not known */
+    int nodes, gpus;
+};
+struct platform_jobs {
+    struct platform_job *v;
+    size_t n;
+};
+void platform_jobs_release(struct platform_jobs *jobs);
+
 struct platform_submission {
     const struct run_spec *spec;
     const char *package; /* local path of the package, verified; NULL for a run without code */
@@ -69,6 +117,16 @@ struct platform_ops {
     int (*spec)(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
     /* The ids of all runs the platform knows. May be NULL. */
     int (*list)(struct platform *p, struct act_strv *out_ids, struct act_error *err);
+    /* The nodes of a run that is running or has run; none yet while it waits. May be NULL. */
+    int (*nodes)(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
+    /* The words of a program that gives an interactive shell on a node of a running run, in its code root; node NULL:
+     * the first. The caller executes it. May be NULL. */
+    int (*shell)(struct platform *p, const char *id, const char *node, struct act_strv *out_argv,
+                 struct act_error *err);
+    /* May be NULL. */
+    int (*summary)(struct platform *p, struct platform_summary *out, struct act_error *err);
+    /* The running jobs of everybody, those that run longest first. May be NULL. */
+    int (*jobs)(struct platform *p, struct platform_jobs *out, struct act_error *err);
     void (*close)(struct platform *p);
 };
 
@@ -93,5 +151,11 @@ int platform_read_log(struct platform *p, const char *id, const char *name, uint
 int platform_spec(struct platform *p, const char *id, struct run_spec *out,
                   struct act_error *err) ACT_NODISCARD;
 int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
+int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out,
+                   struct act_error *err) ACT_NODISCARD;
+int platform_shell(struct platform *p, const char *id, const char *node, struct act_strv *out_argv,
+                   struct act_error *err) ACT_NODISCARD;
+int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
+int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

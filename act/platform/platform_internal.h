@@ -13,6 +13,9 @@ struct platform {
 int platform_local_open(const struct config *config, struct platform **out,
                         struct act_error *err) ACT_NODISCARD;
 
+int platform_slurm_open(const struct config *config, struct platform **out,
+                        struct act_error *err) ACT_NODISCARD;
+
 /* Adds to logs. */
 void platform_logs_add(struct platform_logs *logs, const char *name, uint64_t size);
 void platform_logs_sort(struct platform_logs *logs);

@@ -62,8 +62,12 @@ struct run_spec {
     size_t n_env;
     char *compile_args; /* may be NULL */
     bool sleep_if_fail, sleep_if_succeed;
-    char *resubmit_of; /* the id of the run this one repeats; may be NULL */
-    json_t *config;    /* the resolved configuration without secrets; may be NULL */
+    char *launcher;          /* what starts the ranks: "mpirun" (also when NULL) or "srun" */
+    char *mpi;               /* srun's --mpi; may be NULL */
+    char *container, *image; /* "apptainer" or "pyxis", and what it runs; both may be NULL */
+    char *scratch;           /* a folder on each node's disk, for the code; may be NULL */
+    char *resubmit_of;       /* the id of the run this one repeats; may be NULL */
+    json_t *config;          /* the resolved configuration without secrets; may be NULL */
 };
 
 void run_spec_release(struct run_spec *spec);
@@ -94,10 +98,11 @@ int run_shape_of(int64_t num_gpu, int gpu_per_node, bool multi_process, struct r
 struct run_status {
     enum run_state state;
     int64_t started_unix_s, ended_unix_s; /* 0: not yet, or not known */
-    int exit_status;  /* of the first failing rank, as a shell would give it (128 + signal) */
-    int failed_rank;  /* the rank that failed first; -1: none, or not known */
-    int attempt;      /* from 1 */
-    char reason[512]; /* one line: why it waits, why it failed, "lost"; may be empty */
+    int exit_status;          /* of the first failing rank, as a shell would give it (128 + signal) */
+    int failed_rank;          /* the rank that failed first; -1: none, or not known */
+    int attempt;              /* from 1; Slurm starts a run anew when it was preempted or a node failed */
+    int64_t heartbeat_unix_s; /* when its supervisor last said that it lives; 0: never */
+    char reason[512];         /* one line: why it waits, why it failed, "lost"; may be empty */
 };
 json_t *run_status_to_json(const struct run_status *status);
 void run_status_from_json(const json_t *json, struct run_status *out);
@@ -112,9 +117,9 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 
 /* The folder of a run on the platform (a shared file system where there are several nodes).
  *
- * Written by the client: run.json, package.zip, the first status.json, supervisor.lock, abort.
- * Written by the agent: status.json, code/, hostfile, temp/, nodes/<node>/, ranks/<rank>.json,
- * user_logs/std_log_process_<rank>.txt, system_logs/.
+ * Written by the client: run.json, secrets.json, package.zip, the first status.json, supervisor.lock, abort, job.json.
+ * Written by the agent: status.json, hostfile, temp/, code/ (of one node) or
+ * nodes/<node rank>/code/ (of several), user_logs/std_log_process_<rank>.txt, metrics/<node>.jsonl, system_logs/; what earlier attempts left of these: attempts/<n>/.
  */
 #define RUN_FILE_SPEC    "run.json"
 #define RUN_FILE_SECRETS "secrets.json" /* 0600; only there when the environment holds secrets */
@@ -123,12 +128,23 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_FILE_LOCK    "supervisor.lock" /* locked (flock) while a supervisor lives */
 #define RUN_FILE_ABORT   "abort"           /* exists: the run is to be cancelled */
 #define RUN_FILE_HOSTS   "hostfile"
-#define RUN_DIR_CODE     "code"
+#define RUN_DIR_CODE     "code" /* in "nodes/<node rank>/" when there are several nodes */
 #define RUN_DIR_TEMP     "temp"
 #define RUN_DIR_USER     "user_logs"
 #define RUN_DIR_SYSTEM   "system_logs"
 #define RUN_DIR_RANKS    "ranks"
 #define RUN_DIR_NODES    "nodes"
+#define RUN_DIR_METRICS  "metrics"
+#define RUN_DIR_ATTEMPTS                                                                                     \
+    "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */
+/* {"job": "<id>"}: the job that a scheduler made of the run */
+#define RUN_FILE_JOB "job.json"
+/* Why an attempt failed, written before the other ranks are stopped: {"version": 1, "attempt", "rank" (-1: not one
+ * rank's), "node", "exit_status", "signal", "reason", "time" (Unix, seconds), "lines": [the last lines of that rank]} */
+#define RUN_FILE_FAILURE "system_logs/failure.json"
+/* A line for everything that happened to a rank: {"time", "event": "started" | "ended" | "lost", "rank", "node", "pid",
+ * "exit_status", "signal"} */
+#define RUN_FILE_RANKS "system_logs/ranks.jsonl"
 char *run_rank_log(int rank); /* "user_logs/std_log_process_<rank>.txt", new string */
 
 /* Masks the value of an environment variable whose name says that it is secret (KEY, TOKEN, SECRET, PASSWORD,

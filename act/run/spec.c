@@ -25,6 +25,11 @@ static const struct text_row spec_texts[] = {
     {"package_store", offsetof(struct run_spec, package_store), false},
     {"package_key", offsetof(struct run_spec, package_key), false},
     {"compile_args", offsetof(struct run_spec, compile_args), false},
+    {"launcher", offsetof(struct run_spec, launcher), false},
+    {"mpi", offsetof(struct run_spec, mpi), false},
+    {"container", offsetof(struct run_spec, container), false},
+    {"image", offsetof(struct run_spec, image), false},
+    {"scratch", offsetof(struct run_spec, scratch), false},
     {"resubmit_of", offsetof(struct run_spec, resubmit_of), false},
 };
 

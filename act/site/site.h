@@ -1,0 +1,116 @@
+/* site.h - the place where the folders of runs are, and programs that work on it: this machine, or a login node behind
+ * one OpenSSH connection.
+ *
+ * Here every function works on the files themselves. Behind ssh the same functions travel as frames to "act-node serve"
+ * on the other side, which calls them there: so both ways do the same, and a call costs one round trip. Below <root>:
+ *   bin/<16 hex>/act-node, act   the agent of this version, by its content
+ *   packages/<sha256>.zip        packages that were brought here
+ *   runs/<run id>/               see run/run.h
+ *   new/                         folders that are being filled
+ * Not for several threads at once. Behind ssh a broken connection is -ACT_TEMPORARY: what was asked for may have been
+ * done or not; the next call connects again.
+ */
+#ifndef ACT_SITE_SITE_H
+#define ACT_SITE_SITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "run/run.h"
+
+struct site;
+
+struct site_options {
+    const char *login; /* "user@host" for ssh; NULL: this machine */
+    const char *root;  /* "~/" is the home there; NULL: "~/.act" */
+    bool agent;        /* site_agent() will be called: runs are started there */
+};
+
+/* Connects when there is a login. The ssh program is "ssh", or the words of $ACT_SSH. Host unreachable, key changed, not
+ * allowed: one message with what ssh said. */
+int site_open(const struct site_options *options, struct site **out, struct act_error *err) ACT_NODISCARD;
+void site_free(struct site *site);
+
+/* Absolute, on the site. Lives as long as the site. */
+const char *site_root(const struct site *site);
+/* "user@host", or NULL when it is this machine. */
+const char *site_login(const struct site *site);
+/* <root>/runs/<id>, absolute. New string. */
+char *site_run_dir(const struct site *site, const char *id);
+
+/* Where the agent of this version is on the site, brought there when it is not. New string. */
+int site_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
+
+/* Runs a program (looked up in PATH) on the site, with TZ=UTC and without what would change how Slurm's tools print
+ * (SLURM_TIME_FORMAT, SQUEUE_*, SACCT_*, SINFO_*, SCONTROL_*). */
+struct site_command {
+    const char *const *argv; /* ends with NULL */
+    const char *input;       /* of input_len bytes; NULL: none */
+    size_t input_len;
+    const char *cwd;  /* NULL: the root */
+    int timeout_s;    /* 0: 60 */
+    size_t max_bytes; /* of each stream; more is an error; 0: 64 MiB */
+};
+struct site_result {
+    int status; /* exit status, or 128 + signal */
+    char *out, *err;
+    size_t out_len, err_len;
+};
+/* 0 also when the program fails. A program that is not there: -ACT_NOT_FOUND; too late: -ACT_TIMEOUT. Release result in
+ * every case. */
+int site_run(struct site *site, const struct site_command *command, struct site_result *result,
+             struct act_error *err) ACT_NODISCARD;
+void site_result_release(struct site_result *result);
+
+/* Makes the folder of a run, complete or not at all: run.json, secrets.json, status.json (Queued), package.zip from
+ * the local file package (NULL: none), system_logs/. *out_existed: there was one already, and it is as it was. */
+int site_create_run(struct site *site, const struct run_spec *spec, const char *package, bool *out_existed,
+                    struct act_error *err) ACT_NODISCARD;
+
+/* Files of a run's folder; name is relative to it and safe, no link is followed on the way. A missing one is
+ * -ACT_NOT_FOUND. */
+int site_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,
+              size_t *out_got, struct act_error *err) ACT_NODISCARD;
+/* A small file, whole, as text. New string. */
+int site_read_text(struct site *site, const char *id, const char *name, char **out,
+                   struct act_error *err) ACT_NODISCARD;
+/* Writes a small file (0600), atomically. With out_existed only where there is none (O_EXCL), and tells; NULL: replaces. */
+int site_write(struct site *site, const char *id, const char *name, const char *text, bool *out_existed,
+               struct act_error *err) ACT_NODISCARD;
+
+/* The regular files below some folders of a run, at any depth, sorted by name. */
+struct site_file {
+    char *name; /* relative to the run's folder */
+    uint64_t size;
+};
+struct site_files {
+    struct site_file *v;
+    size_t n;
+};
+int site_files(struct site *site, const char *id, const char *const *folders, size_t n_folders,
+               struct site_files *out, struct act_error *err) ACT_NODISCARD;
+void site_files_release(struct site_files *files);
+
+/* status.json and job.json of n runs in one call. A run that is not there: RUN_UNKNOWN; job NULL: none yet. */
+struct site_state {
+    struct run_status status;
+    bool there;
+    char *job;
+};
+int site_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
+                struct act_error *err) ACT_NODISCARD;
+void site_states_release(struct site_state *states, size_t n);
+
+/* The ids of all runs there, sorted. */
+int site_list(struct site *site, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
+
+/* The words that run argv on the site with a terminal: as they are here, through ssh -t elsewhere. */
+void site_shell_words(const struct site *site, const struct act_strv *argv, struct act_strv *out);
+
+/* The other side: answers requests from in_fd on out_fd until its end. Called by act-node. */
+int site_serve(int in_fd, int out_fd);
+
+#endif
