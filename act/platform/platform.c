@@ -112,14 +112,15 @@ int platform_nodes(struct platform *p, const char *id, struct platform_nodes *ou
     return p->ops->nodes ? p->ops->nodes(p, id, out, err) : cannot(p, "tell the nodes of a run", err);
 }
 
-int platform_shell(struct platform *p, const char *id, const char *node, struct act_strv *out_argv,
-                   struct act_error *err)
+int platform_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
+                   struct act_strv *out_argv, struct act_error *err)
 {
     int rc = check_id(id, err);
 
     if (rc < 0)
         return rc;
-    return p->ops->shell ? p->ops->shell(p, id, node, out_argv, err) : cannot(p, "open a shell", err);
+    return p->ops->shell ? p->ops->shell(p, id, node, command, out_argv, err)
+                         : cannot(p, "open a shell", err);
 }
 
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err)

@@ -119,10 +119,11 @@ struct platform_ops {
     int (*list)(struct platform *p, struct act_strv *out_ids, struct act_error *err);
     /* The nodes of a run that is running or has run; none yet while it waits. May be NULL. */
     int (*nodes)(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
-    /* The words of a program that gives an interactive shell on a node of a running run, in its code root; node NULL:
-     * the first. The caller executes it. May be NULL. */
-    int (*shell)(struct platform *p, const char *id, const char *node, struct act_strv *out_argv,
-                 struct act_error *err);
+    /* The words of a program that runs command on a node of a running run, in its code root; command without words: an
+     * interactive shell. node NULL: the first. Where the caller has no terminal, the command gets none either. The
+     * caller executes it. May be NULL. */
+    int (*shell)(struct platform *p, const char *id, const char *node, const struct act_strv *command,
+                 struct act_strv *out_argv, struct act_error *err);
     /* May be NULL. */
     int (*summary)(struct platform *p, struct platform_summary *out, struct act_error *err);
     /* The running jobs of everybody, those that run longest first. May be NULL. */
@@ -153,8 +154,8 @@ int platform_spec(struct platform *p, const char *id, struct run_spec *out,
 int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
 int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out,
                    struct act_error *err) ACT_NODISCARD;
-int platform_shell(struct platform *p, const char *id, const char *node, struct act_strv *out_argv,
-                   struct act_error *err) ACT_NODISCARD;
+int platform_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
+                   struct act_strv *out_argv, struct act_error *err) ACT_NODISCARD;
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
 int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 
