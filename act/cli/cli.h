@@ -200,13 +200,17 @@ struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
 /* What the options of the command line say of a transfer; the filter is cli's. Sizes that cannot be, and patterns:
  * -ACT_USAGE. */
 int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct act_error *err) ACT_NODISCARD;
+/* Opens what a path of the command line means, and with --leftovers both places where interrupted transfers leave
+ * something: uploads in the store, downloads here. each releases the path. */
+typedef int cli_place_fn(void *arg, const char *word, enum flow_place place, struct flow_path *path,
+                         struct act_error *err);
+int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *arg,
+                   struct act_error *err) ACT_NODISCARD;
 /* Names the patterns that matched nothing. */
 void cli_warn_idle_patterns(const struct cli *cli);
 /* Adds the report of one path to that of all of them, and releases it. */
 void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part);
 
-int cmd_cat(struct cli *cli, struct act_error *err);
-int cmd_du(struct cli *cli, struct act_error *err);
 /* ---- explain.c */
 
 /* Prints what a dry run of flow_init() found. */
@@ -214,10 +218,12 @@ int cli_explain_package(const struct cli *cli, const struct flow_init *io,
                         struct act_error *err) ACT_NODISCARD;
 
 int cmd_abort(struct cli *cli, struct act_error *err);
+int cmd_cat(struct cli *cli, struct act_error *err);
 int cmd_complete(struct cli *cli, struct act_error *err);
 int cmd_completion(struct cli *cli, struct act_error *err);
 int cmd_config(struct cli *cli, struct act_error *err);
 int cmd_download(struct cli *cli, struct act_error *err);
+int cmd_du(struct cli *cli, struct act_error *err);
 int cmd_help(struct cli *cli, struct act_error *err);
 int cmd_init(struct cli *cli, struct act_error *err);
 int cmd_local(struct cli *cli, struct act_error *err);

@@ -10,6 +10,7 @@
 typedef unsigned long long count_t; /* for printf */
 
 struct listing {
+    const struct cli *cli;
     const struct cli_options *options;
     const char *word; /* the path as typed */
     const struct transfer_path *what;
@@ -101,42 +102,24 @@ static int take(void *arg, const struct store_entry *entry, const char *rel, str
     return cli_check_stdout(err);
 }
 
-static int list(struct cli *cli, const char *word, struct flow_path *p, struct listing *l,
+static int list(void *arg, const char *word, enum flow_place place, struct flow_path *p,
                 struct act_error *err)
 {
+    struct listing *l = arg;
+
     l->word = word;
+    l->place = place;
     l->what = &p->path;
-    int rc = transfer_list(cli->flow.engine, &p->path, l->scope, take, l, err);
+    int rc = transfer_list(l->cli->flow.engine, &p->path, l->scope, take, l, err);
     flow_path_release(p);
-    return rc;
-}
-
-/* Downloads leave theirs here. */
-static int list_leftovers(struct cli *cli, const char *word, struct listing *l, struct act_error *err)
-{
-    struct flow_path p;
-    int rc = 0;
-
-    for (l->place = FLOW_STORE; rc == 0 && l->place < FLOW_PLACES; l->place++) {
-        rc = flow_open_place(&cli->flow, word, l->place, &p, err);
-        if (rc == 0)
-            rc = list(cli, word, &p, l, err);
-        else if (rc == -ACT_NOT_FOUND && l->place == FLOW_HERE)
-            rc = 0;
-    }
     return rc;
 }
 
 static int list_word(struct cli *cli, const char *word, struct listing *l, struct act_error *err)
 {
-    struct flow_path p;
-
     if (cli->words.n > 1 && !cli->options.json)
         printf("%s:\n", word);
-    if (l->scope == TRANSFER_LEFTOVERS)
-        return list_leftovers(cli, word, l, err);
-    int rc = flow_open_path(&cli->flow, word, &p, err);
-    return rc < 0 ? rc : list(cli, word, &p, l, err);
+    return cli_each_place(cli, word, list, l, err);
 }
 
 static void print_summary(const struct listing *l)
@@ -154,7 +137,7 @@ static void print_summary(const struct listing *l)
 int cmd_ls(struct cli *cli, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
-    struct listing l = {.options = o, .now_s = act_now_unix_s()};
+    struct listing l = {.cli = cli, .options = o, .now_s = act_now_unix_s()};
     struct cli_outcome outcome = {0};
 
     l.scope = o->leftovers ? TRANSFER_LEFTOVERS : o->recursive ? TRANSFER_TREE : TRANSFER_LEVEL;

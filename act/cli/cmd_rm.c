@@ -71,10 +71,12 @@ static int confirm(const struct job *job, struct act_error *err)
     return rc;
 }
 
-static int rm(struct job *job, const char *word, struct flow_path *p, struct act_error *err)
+static int rm(void *arg, const char *word, enum flow_place place, struct flow_path *p, struct act_error *err)
 {
+    struct job *job = arg;
     struct transfer_report report = {0};
 
+    (void)place;
     job->word = word;
     job->what = &p->path;
     int rc = confirm(job, err);
@@ -83,32 +85,6 @@ static int rm(struct job *job, const char *word, struct flow_path *p, struct act
     cli_progress_add(&job->progress, &job->sum, &report);
     flow_path_release(p);
     return rc;
-}
-
-/* Downloads leave theirs here. */
-static int rm_leftovers(struct job *job, const char *word, struct act_error *err)
-{
-    struct flow_path p;
-    int rc = 0;
-
-    for (enum flow_place place = FLOW_STORE; rc == 0 && place < FLOW_PLACES; place++) {
-        rc = flow_open_place(&job->cli->flow, word, place, &p, err);
-        if (rc == 0)
-            rc = rm(job, word, &p, err);
-        else if (rc == -ACT_NOT_FOUND && place == FLOW_HERE)
-            rc = 0;
-    }
-    return rc;
-}
-
-static int rm_word(struct job *job, const char *word, struct act_error *err)
-{
-    struct flow_path p;
-
-    if (job->cli->options.leftovers)
-        return rm_leftovers(job, word, err);
-    int rc = flow_open_path(&job->cli->flow, word, &p, err);
-    return rc < 0 ? rc : rm(job, word, &p, err);
 }
 
 static void print_summary(struct job *job, const struct cli_outcome *outcome)
@@ -136,7 +112,7 @@ int cmd_rm(struct cli *cli, struct act_error *err)
     if (job.options.dry_run)
         job.options.plan = print_step;
     for (size_t i = 0; i < cli->words.n; i++)
-        cli_outcome_add(&outcome, rm_word(&job, cli->words.v[i], err), err);
+        cli_outcome_add(&outcome, cli_each_place(cli, cli->words.v[i], rm, &job, err), err);
     print_summary(&job, &outcome);
     cli_warn_idle_patterns(cli);
     transfer_report_release(&job.sum);

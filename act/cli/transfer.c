@@ -66,3 +66,22 @@ void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struc
     add_failures(sum, part);
     transfer_report_release(part);
 }
+
+int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *arg, struct act_error *err)
+{
+    struct flow_path p;
+    int rc = 0;
+
+    if (!cli->options.leftovers) {
+        rc = flow_open_path(&cli->flow, word, &p, err);
+        return rc < 0 ? rc : each(arg, word, FLOW_STORE, &p, err);
+    }
+    for (enum flow_place place = FLOW_STORE; rc == 0 && place < FLOW_PLACES; place++) {
+        rc = flow_open_place(&cli->flow, word, place, &p, err);
+        if (rc == 0)
+            rc = each(arg, word, place, &p, err);
+        else if (rc == -ACT_NOT_FOUND && place == FLOW_HERE)
+            rc = 0;
+    }
+    return rc;
+}

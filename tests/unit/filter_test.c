@@ -28,19 +28,6 @@ static int remove_dir(void **state)
     return rc;
 }
 
-/* Words separated by blanks. */
-static struct act_strv words_of(const char *text)
-{
-    struct act_strv words = {0};
-
-    for (const char *p = text; *p;) {
-        size_t len = strcspn(p, " ");
-        act_strv_take(&words, act_strndup(p, len));
-        p += len + (p[len] == ' ');
-    }
-    return words;
-}
-
 /* Not act_file_write(): that waits for the disk, a thousand times here. */
 static void put(const char *file, const char *data, size_t len)
 {

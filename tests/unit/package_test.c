@@ -111,19 +111,6 @@ static void write_text(const char *name, const char *text)
     assert_ok(act_file_write(path, text, strlen(text), 0644, &err), err);
 }
 
-/* Words separated by blanks. */
-static struct act_strv words_of(const char *text)
-{
-    struct act_strv words = {0};
-
-    for (const char *p = text; *p;) {
-        size_t len = strcspn(p, " ");
-        act_strv_take(&words, act_strndup(p, len));
-        p += len + (p[len] == ' ');
-    }
-    return words;
-}
-
 static void make_all(const char *names)
 {
     struct act_strv words = words_of(names);

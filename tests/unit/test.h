@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -22,5 +23,18 @@
         if (rc_ != 0)                                                                                        \
             fail_msg("%s: %d %s", #call, rc_, (err).text);                                                   \
     } while (0)
+
+/* The words of a text, separated by single blanks. */
+static inline struct act_strv words_of(const char *text)
+{
+    struct act_strv words = {0};
+
+    for (const char *p = text; *p;) {
+        size_t len = strcspn(p, " ");
+        act_strv_take(&words, act_strndup(p, len));
+        p += len + (p[len] == ' ');
+    }
+    return words;
+}
 
 #endif
