@@ -4,8 +4,10 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/units.h"
 
 static int log_fd = STDERR_FILENO;
 static const char *log_who = "agent";
@@ -59,9 +62,12 @@ char *node_path(const struct node *node, const char *name)
     return act_path_join(node->dir, name);
 }
 
-char *node_own_dir(const struct node *node)
+int node_attempt(void)
 {
-    return act_sprintf("%s/" RUN_DIR_NODES "/%s", node->dir, node->name);
+    const char *restarts = getenv("SLURM_RESTART_COUNT");
+    int64_t n;
+
+    return restarts && act_int_from_text(restarts, &n) && n > 0 && n < INT_MAX ? (int)n + 1 : 1;
 }
 
 int node_open_log(const struct node *node, const char *name)
@@ -101,6 +107,7 @@ void node_release(struct node *node)
     run_spec_release(&node->spec);
     free(node->dir);
     free(node->code);
+    free(node->local);
     *node = (struct node){0};
 }
 

@@ -27,7 +27,10 @@ enum { NODE_NAME_MAX = 64 };
 struct node {
     char *dir;                    /* the run folder, absolute */
     char name[NODE_NAME_MAX + 1]; /* of this machine, fit for a file name */
-    char *code;                   /* the code root */
+    char *code;                   /* the code root; before place_open() that of a run on one node */
+    int node_rank, attempt;       /* of this node in the run; from 1; both from place_open() */
+    char *local;                  /* the node's private folder, see place.h; NULL before */
+    int users_fd;                 /* its lock */
     struct run_spec spec;
 };
 
@@ -36,8 +39,8 @@ int node_open(struct node *node, const char *dir, const char *who, struct act_er
 void node_release(struct node *node);
 /* A file of the run folder. New string. */
 char *node_path(const struct node *node, const char *name);
-/* The folder of this node in the run folder. New string. */
-char *node_own_dir(const struct node *node);
+/* How often the run was started, from 1: Slurm starts it anew when it was preempted or a node failed. */
+int node_attempt(void);
 static inline int node_world_size(const struct node *node)
 {
     return node->spec.nodes * node->spec.procs_per_node;

@@ -14,6 +14,7 @@
 #include "codec/json.h"
 #include "node/child.h"
 #include "node/folder.h"
+#include "node/place.h"
 #include "node/unzip.h"
 #include "proc/proc.h"
 
@@ -29,7 +30,7 @@ char *prepare_log(const struct node *node)
 
 static char *result_path(const struct node *node)
 {
-    return act_sprintf("%s/" RUN_DIR_NODES "/%s/prepared.json", node->dir, node->name);
+    return act_sprintf("%s/prepared.%d.json", node->local, node->attempt);
 }
 
 bool prepare_result(const struct node *node, int *out_exit_status, char *out_reason, size_t size)
@@ -60,13 +61,15 @@ static int write_result(const struct node *node, const struct outcome *o, struct
 static int unpack_code(const struct node *node, struct outcome *o, struct act_error *err)
 {
     ACT_AUTOFREE char *zip = node_path(node, RUN_FILE_PACKAGE);
-    bool has_code = node->spec.package_sha256[0];
+    bool has_code = node->spec.package_sha256[0], again = node->attempt > 1;
     int64_t start = act_now_monotonic_ms();
 
     (void)o;
-    int rc = act_remove_tree(node->code, err); /* of somebody who did not finish */
+    int rc = 0;
+    if (!again) /* of somebody who did not finish */
+        rc = act_remove_tree(node->code, err);
     if (rc == 0)
-        rc = has_code ? node_unzip(zip, node->spec.package_sha256, node->code, err)
+        rc = has_code ? node_unzip(zip, node->spec.package_sha256, node->code, again, err)
                       : act_mkdir_all(node->code, 0755, err);
     if (rc == 0)
         node_say("code %s in %lld ms", has_code ? "unpacked" : "folder made (the run has no package)",
@@ -173,17 +176,17 @@ static int report_failure(const struct act_error *err)
 int prepare_node(void *arg)
 {
     const struct node *node = arg;
-    ACT_AUTOFREE char *dir = node_own_dir(node);
-    ACT_AUTOFREE char *lock = act_path_join(dir, "prepare.lock");
+    ACT_AUTOFREE char *lock = act_path_join(node->local, "prepare.lock");
     struct outcome o = {0};
     struct act_error err;
 
     if (prepare_result(node, &o.exit_status, o.reason, sizeof(o.reason)))
         return o.exit_status;
-    if (act_mkdir_all(dir, 0755, &err) < 0 || act_lock(lock, true, &err) < 0)
+    if (act_lock(lock, true, &err) < 0)
         return report_failure(&err); /* the lock ends with this process */
     if (prepare_result(node, &o.exit_status, o.reason, sizeof(o.reason)))
         return o.exit_status;
+    place_sweep(node);
     run_steps(node, &o);
     return write_result(node, &o, &err) < 0 ? report_failure(&err) : o.exit_status;
 }

@@ -4,8 +4,8 @@
 
 #include "node/node.h"
 
-/* In a child of its own: the first on this node does it, the others wait for what came of it. Returns 0, or
- * the exit status of what failed. */
+/* In a child of its own, after place_open(): the first on this node does it, the others wait for what came of it.
+ * A later attempt finds what the earlier ones left in the code root. Returns 0, or the exit status of what failed. */
 int prepare_node(void *node);
 
 /* What came of it. False when nobody has finished. */

@@ -18,6 +18,7 @@
 #include "node/child.h"
 #include "node/env.h"
 #include "node/node.h"
+#include "node/place.h"
 #include "node/prepare.h"
 #include "node/record.h"
 
@@ -228,6 +229,8 @@ static int open_rank(struct rank *r, const char *dir, struct act_error *err)
         rc = node_open(&r->node, dir, who, err);
     if (rc == 0)
         rc = env_find_place(&r->node, &r->place, err);
+    if (rc == 0)
+        rc = place_open(&r->node, &r->place, node_attempt(), err);
     if (rc < 0)
         return rc;
     snprintf(who, sizeof(who), "rank %d", r->place.rank);
@@ -256,6 +259,7 @@ int node_rank(int argc, char **argv)
     if (exit_status == 0)
         exit_status = run_command(&r);
     child_end_all(&r.watch, LEFTOVER_GRACE_MS);
+    place_close(&r.node, &r.place);
     /* Below a supervisor the record tells. mpirun gives the other ranks one second when one of them fails,
      * and always lets it pass; the supervisor gives them time to save, and no more than they need. */
     if (r.watch.guard_fd >= 0 && r.place.world_size > 1)

@@ -29,6 +29,7 @@ struct entry {
 struct unzip {
     unzFile zip;
     const char *target;
+    bool over;
     struct entry entry;
     char *chunk;
     struct act_strv links; /* name, text, name, text, ... */
@@ -153,6 +154,8 @@ static int make_parents(struct unzip *u, const char *path)
 static int unpack_file(struct unzip *u)
 {
     ACT_AUTOFREE char *path = target_path(u, u->entry.name);
+    if (u->over)
+        unlink(path);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 
     if (fd < 0 && errno == ENOENT) {
@@ -243,6 +246,8 @@ static int make_links(struct unzip *u)
         int rc = make_parents(u, path);
         if (rc < 0)
             return rc;
+        if (u->over)
+            unlink(path);
         if (symlink(u->links.v[i + 1], path) < 0)
             return errno == EEXIST ? act_error_set(u->err, ACT_FAIL,
                                                    "entry '%s' is a link, and something else besides", name)
@@ -286,12 +291,13 @@ static int check_sha256(const char *zip, const char *sha256, struct act_error *e
     return rc;
 }
 
-static int open_and_unpack(const char *zip, const char *target, struct act_error *err)
+static int open_and_unpack(const char *zip, const char *target, bool over, struct act_error *err)
 {
     struct unzip *u = act_calloc(1, sizeof(*u));
     int rc;
 
     u->target = target;
+    u->over = over;
     u->err = err;
     u->zip = unzOpen64(zip);
     u->chunk = act_alloc(CHUNK_BYTES);
@@ -306,13 +312,13 @@ static int open_and_unpack(const char *zip, const char *target, struct act_error
     return rc;
 }
 
-int node_unzip(const char *zip, const char *sha256, const char *target, struct act_error *err)
+int node_unzip(const char *zip, const char *sha256, const char *target, bool over, struct act_error *err)
 {
     int rc = sha256 ? check_sha256(zip, sha256, err) : 0;
 
     if (rc == 0)
         rc = act_mkdir_all(target, 0755, err);
     if (rc == 0)
-        rc = open_and_unpack(zip, target, err);
+        rc = open_and_unpack(zip, target, over, err);
     return rc < 0 ? act_error_prefix(err, "cannot unpack '%s'", act_path_basename(zip)) : 0;
 }

@@ -89,7 +89,7 @@ static void test_tree_comes_back(void **state)
              "add('new\\nline \\'q\\' \\u00e4', 'odd')\n"
              "add('big', 'z' * 3000000)");
     assert_ok(act_sha256_file(zip, sha256, &err), err);
-    assert_ok(node_unzip(zip, sha256, target, &err), err);
+    assert_ok(node_unzip(zip, sha256, target, false, &err), err);
     assert_file("a.txt", "hello");
     assert_file("stored", "plain");
     assert_file("empty", "");
@@ -165,7 +165,7 @@ static void test_hostile(void **state)
         struct act_error err = {0};
         make_zip(act_starts_with(rows[i].python, "save(b'')") ? "z.close = lambda: None\nsave(b'')"
                                                               : rows[i].python);
-        int rc = node_unzip(zip, NULL, target, &err);
+        int rc = node_unzip(zip, NULL, target, false, &err);
         if (!rows[i].text)
             continue; /* either way, as long as nothing breaks */
         if (rc == 0 || !strstr(err.text, rows[i].text))
@@ -189,7 +189,7 @@ static void test_sizes_that_lie(void **state)
                         "b[22:26] = b[at + 24:at + 28] = struct.pack('<I', %ld); save(b)",
                         lies[i]);
         make_zip(python);
-        if (node_unzip(zip, NULL, target, &err) == 0 || !strstr(err.text, "'lie' is "))
+        if (node_unzip(zip, NULL, target, false, &err) == 0 || !strstr(err.text, "'lie' is "))
             fail_msg("%ld: %s", lies[i], err.text);
     }
 }
@@ -205,7 +205,7 @@ static void test_disk_is_too_small(void **state)
              "while at >= 0:\n"
              "    b[at + 24:at + 28] = struct.pack('<I', 0xfffffff0); at = b.find(b'PK\\x01\\x02', at + 1)\n"
              "save(b)");
-    int rc = node_unzip(zip, NULL, target, &err);
+    int rc = node_unzip(zip, NULL, target, false, &err);
     assert_true(rc < 0); /* 1.2 TiB declared; where that fits, the first entry is found out */
 }
 
@@ -218,11 +218,11 @@ static void test_checksum(void **state)
     make_zip("add('a', 'b')");
     memset(wrong, '0', ACT_SHA256_HEX - 1);
     wrong[ACT_SHA256_HEX - 1] = '\0';
-    assert_true(node_unzip(zip, wrong, target, &err) < 0);
+    assert_true(node_unzip(zip, wrong, target, false, &err) < 0);
     assert_non_null(strstr(err.text, "cannot unpack 'p.zip': its SHA-256 is "));
     assert_int_equal(access(target, F_OK), -1);
     unlink(zip);
-    assert_int_equal(node_unzip(zip, wrong, target, &err), -ACT_NOT_FOUND);
+    assert_int_equal(node_unzip(zip, wrong, target, false, &err), -ACT_NOT_FOUND);
 }
 
 static void test_mpirun_version(void **state)

@@ -1,0 +1,169 @@
+#include "node/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+
+#define FILE_USERS "users"
+
+static char *find_base(const struct node *node)
+{
+    const char *temp = getenv("TMPDIR");
+    const char *disk = node->spec.scratch ? node->spec.scratch : temp && *temp == '/' ? temp : "/tmp";
+
+    return act_sprintf("%s/act-%u", disk, (unsigned)getuid());
+}
+
+static char *find_code(const struct node *node)
+{
+    if (node->spec.scratch)
+        return act_path_join(node->local, RUN_DIR_CODE);
+    if (node->spec.nodes == 1)
+        return act_path_join(node->dir, RUN_DIR_CODE);
+    return act_sprintf("%s/" RUN_DIR_NODES "/%d/" RUN_DIR_CODE, node->dir, node->node_rank);
+}
+
+/* Everybody may write to /tmp: somebody else may have made the folder first, or a link of that name. Below a folder
+ * that is ours alone nobody else can make anything. */
+static int own_base(const char *base, struct act_error *err)
+{
+    struct stat st;
+
+    if (mkdir(base, 0700) < 0 && errno != EEXIST)
+        return act_error_errno(err, errno, "cannot make the folder '%s'", base);
+    if (lstat(base, &st) < 0)
+        return act_error_errno(err, errno, "cannot look at '%s'", base);
+    if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || (st.st_mode & 077))
+        return act_error_set(err, ACT_DENIED,
+                             "'%s' is not a folder that only this user can read and write; remove it, or set "
+                             "'slurm.scratch' to another disk",
+                             base);
+    return 0;
+}
+
+/* A sweeper may have taken the folder away between our making it and locking it: then there is another try. */
+static int hold(const char *dir, struct act_error *err)
+{
+    enum { TRIES = 100 };
+    ACT_AUTOFREE char *path = act_path_join(dir, FILE_USERS);
+    struct stat st;
+
+    for (int i = 0; i < TRIES; i++) {
+        int rc = act_mkdir_all(dir, 0700, err);
+        if (rc < 0)
+            return rc;
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (fd < 0 && errno == ENOENT)
+            continue;
+        if (fd < 0 || flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0) {
+            rc = act_error_errno(err, errno, "cannot lock '%s'", path);
+            if (fd >= 0)
+                close(fd);
+            return rc;
+        }
+        if (st.st_nlink > 0)
+            return fd;
+        close(fd);
+    }
+    return act_error_set(err, ACT_TEMPORARY, "'%s' is removed again and again by another program", dir);
+}
+
+int place_open(struct node *node, const struct rank_place *place, int attempt, struct act_error *err)
+{
+    ACT_AUTOFREE char *base = find_base(node);
+    int rc = own_base(base, err);
+
+    if (rc < 0)
+        return rc;
+    node->node_rank = place->node_rank;
+    node->attempt = attempt;
+    free(node->local);
+    node->local = act_sprintf("%s/%s/%d", base, node->spec.id, place->node_rank);
+    free(node->code);
+    node->code = find_code(node);
+    node->users_fd = hold(node->local, err);
+    return node->users_fd < 0 ? node->users_fd : 0;
+}
+
+static void remove_place(const char *dir)
+{
+    ACT_AUTOFREE char *run = act_path_dirname(dir);
+    struct act_error err;
+
+    if (act_remove_tree(dir, &err) < 0)
+        node_say("%s", err.text);
+    rmdir(run); /* when this was its last node */
+}
+
+/* Counts the ranks of the node that have ended, this one included. */
+static int count_ended(const struct node *node)
+{
+    ACT_AUTOFREE char *path = act_sprintf("%s/ended.%d", node->local, node->attempt);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    struct stat st = {0};
+
+    if (fd < 0)
+        return 0;
+    if (act_write_all(fd, "x", 1) < 0 || fstat(fd, &st) < 0)
+        node_say("cannot write '%s': %m", path);
+    close(fd);
+    return (int)st.st_size;
+}
+
+void place_close(struct node *node, const struct rank_place *place)
+{
+    if (node->users_fd <= 0)
+        return;
+    if (count_ended(node) >= place->local_size)
+        remove_place(node->local);
+    close(node->users_fd);
+    node->users_fd = 0;
+}
+
+/* ---- what others left ---- */
+
+static void sweep_one(const char *dir)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, FILE_USERS);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        remove_place(dir);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* Calls visit with the path of every entry of dir. */
+static void for_entries(const char *dir, void (*visit)(const char *))
+{
+    DIR *d = opendir(dir);
+    const struct dirent *e;
+
+    while (d && (e = readdir(d))) {
+        if (e->d_name[0] == '.')
+            continue;
+        ACT_AUTOFREE char *path = act_path_join(dir, e->d_name);
+        visit(path);
+    }
+    if (d)
+        closedir(d);
+}
+
+static void sweep_run(const char *dir)
+{
+    for_entries(dir, sweep_one);
+}
+
+void place_sweep(const struct node *node)
+{
+    ACT_AUTOFREE char *base = find_base(node);
+
+    for_entries(base, sweep_run); /* our own is locked */
+}

@@ -1,0 +1,29 @@
+/* place.h - where a node of the run keeps things: the code root, and a private folder on the node's own disk.
+ *
+ *   <scratch, or $TMPDIR, or /tmp>/act-<uid>/<run id>/<node rank>/     0700
+ *     users                    locked (shared) by every rank of the node while it lives
+ *     ended.<attempt>          a byte for every rank of the node that has ended
+ *     prepare.lock, prepared.<attempt>.json   see prepare.h
+ *     code/                    with scratch; else it is in the run folder
+ *
+ * Locks are here because those of a shared file system may reach this node only, or nobody. The folder ends with
+ * the last rank of its node; what a killed run left behind goes when the next run prepares the node.
+ */
+#ifndef ACT_NODE_PLACE_H
+#define ACT_NODE_PLACE_H
+
+#include "node/env.h"
+#include "node/node.h"
+
+/* Sets the node's rank, attempt (from 1), code root and private folder, and makes that folder. Refuses to use one
+ * that is not ours alone. */
+int place_open(struct node *node, const struct rank_place *place, int attempt,
+               struct act_error *err) ACT_NODISCARD;
+
+/* The rank has ended, and so have its processes. */
+void place_close(struct node *node, const struct rank_place *place);
+
+/* Removes the private folders that no living rank uses. */
+void place_sweep(const struct node *node);
+
+#endif
