@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +23,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "platform/local_machine.h"
 #include "platform/platform_internal.h"
 #include "proc/proc.h"
 
@@ -33,8 +33,7 @@
 struct local {
     struct platform base;
     char *state, *runs, *fresh, *slots;
-    int machine; /* slots: GPUs, or processors when there are none */
-    bool has_gpus;
+    struct local_machine machine;
     int64_t wanted_gpu_per_node; /* the configuration's word; -1: none */
 };
 
@@ -48,94 +47,39 @@ static char *run_file(const struct local *l, const char *id, const char *name)
     return act_sprintf("%s/%s/%s", l->runs, id, name);
 }
 
-/* ---- the machine ---- */
-
-static int count_entries(const char *dir, bool (*counts)(const char *name))
+const struct local_machine *local_machine_of(struct platform *p)
 {
-    int n = 0;
-    DIR *d = opendir(dir);
-
-    for (struct dirent *e; d && (e = readdir(d));)
-        n += counts(e->d_name);
-    if (d)
-        closedir(d);
-    return n;
+    return &local_of(p)->machine;
 }
 
-static bool is_entry(const char *name)
+char *local_run_dir(struct platform *p, const char *id)
 {
-    return name[0] != '.';
-}
-
-static bool is_nvidia_device(const char *name)
-{
-    static const char prefix[] = "nvidia";
-    size_t n = sizeof(prefix) - 1;
-
-    return strncmp(name, prefix, n) == 0 && name[n] && strspn(name + n, "0123456789") == strlen(name + n);
-}
-
-static int count_gpus(void)
-{
-    int n = count_entries("/proc/driver/nvidia/gpus", is_entry);
-
-    return n > 0 ? n : count_entries("/dev", is_nvidia_device);
-}
-
-static int count_processors(void)
-{
-    cpu_set_t *set = CPU_ALLOC(CPU_SETSIZE * 8);
-    size_t size = CPU_ALLOC_SIZE(CPU_SETSIZE * 8);
-    int n = 1;
-
-    if (set && sched_getaffinity(0, size, set) == 0)
-        n = CPU_COUNT_S(size, set);
-    CPU_FREE(set);
-    return n > 0 ? n : 1;
-}
-
-/* ACT_LOCAL_SLOTS replaces what was found: for containers whose share of the processors is smaller. */
-static int find_machine(struct local *l, struct act_error *err)
-{
-    enum { SLOTS_MAX = 4096 };
-    const char *text = getenv("ACT_LOCAL_SLOTS");
-    int64_t slots;
-
-    l->machine = count_gpus();
-    l->has_gpus = l->machine > 0;
-    if (!l->has_gpus)
-        l->machine = count_processors();
-    if (!text || !*text)
-        return 0;
-    if (!act_int_from_text(text, &slots) || slots < 1 || slots > SLOTS_MAX)
-        return act_error_set(err, ACT_CONFIG, "ACT_LOCAL_SLOTS is '%s': it must be a number from 1 to %d",
-                             text, SLOTS_MAX);
-    l->machine = (int)slots;
-    return 0;
+    return act_path_join(local_of(p)->runs, id);
 }
 
 static const char *slot_word(const struct local *l)
 {
-    return l->has_gpus ? "GPUs" : "processors";
+    return l->machine.has_gpus ? "GPUs" : "processors";
 }
 
 static int local_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
 {
     const struct local *l = local_of(p);
-    int per_node = l->machine;
+    int per_node = l->machine.slots;
 
-    if (l->wanted_gpu_per_node > l->machine)
+    if (l->wanted_gpu_per_node > l->machine.slots)
         return act_error_set(err, ACT_NO_CAPACITY,
                              "gpu_per_node is %lld, and this machine has %d %s; set gpu_per_node to at most "
                              "%d, or leave it out",
-                             (long long)l->wanted_gpu_per_node, l->machine, slot_word(l), l->machine);
+                             (long long)l->wanted_gpu_per_node, l->machine.slots, slot_word(l),
+                             l->machine.slots);
     if (l->wanted_gpu_per_node > 0)
         per_node = (int)l->wanted_gpu_per_node;
     *out = (struct platform_limits){
         .gpu_per_node = per_node,
-        .num_gpu = l->has_gpus ? per_node : 1, /* a laptop shall not start a process per processor */
+        .num_gpu = l->machine.has_gpus ? per_node : 1, /* a laptop shall not start a process per processor */
         .max_nodes = 1,
-        .has_gpus = l->has_gpus,
+        .has_gpus = l->machine.has_gpus,
     };
     return 0;
 }
@@ -175,11 +119,11 @@ static int local_check(struct platform *p, const struct run_spec *spec, struct a
     if (spec->nodes > 1)
         return act_error_set(err, ACT_NO_CAPACITY,
                              "the run needs %d nodes, and this machine is one; use at most -n %d",
-                             spec->nodes, l->machine);
-    if (spec->gpus_per_node > l->machine)
+                             spec->nodes, l->machine.slots);
+    if (spec->gpus_per_node > l->machine.slots)
         return act_error_set(err, ACT_NO_CAPACITY,
                              "the run needs %d %s, and this machine has %d; use at most -n %d",
-                             spec->gpus_per_node, slot_word(l), l->machine, l->machine);
+                             spec->gpus_per_node, slot_word(l), l->machine.slots, l->machine.slots);
     int rc = check_folders(spec, err);
     return rc < 0 ? rc : check_mpirun(spec, err);
 }
@@ -238,10 +182,10 @@ static int start_supervisor(const struct local *l, const char *dir, int lock_fd,
     act_strv_push(&argv, "--slots-dir");
     act_strv_push(&argv, l->slots);
     act_strv_push(&argv, "--slots");
-    act_strv_pushf(&argv, "%d", l->machine);
+    act_strv_pushf(&argv, "%d", l->machine.slots);
     act_strv_push(&argv, "--lock-fd");
     act_strv_pushf(&argv, "%d", lock_fd);
-    if (l->has_gpus)
+    if (l->machine.has_gpus)
         act_strv_push(&argv, "--gpus");
     act_strv_push(&argv, dir);
     rc = proc_daemon(argv.v, log, lock_fd, &pid, err);
@@ -495,7 +439,7 @@ static int local_abort(struct platform *p, const char *id, bool *out_was_final, 
 
 /* ---- logs ---- */
 
-static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM};
+static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS, RUN_DIR_ATTEMPTS};
 
 static void add_logs(const char *run_dir, const char *name, int depth, struct platform_logs *out)
 {
@@ -630,6 +574,10 @@ static const struct platform_ops local_ops = {
     .read_log = local_read_log,
     .spec = local_spec,
     .list = local_list,
+    .nodes = local_nodes,
+    .shell = local_shell,
+    .summary = local_summary,
+    .jobs = local_jobs,
     .close = local_close,
 };
 
@@ -645,7 +593,7 @@ static char *absolute_state_dir(void)
 int platform_local_open(const struct config *config, struct platform **out, struct act_error *err)
 {
     struct local *l = act_calloc(1, sizeof(*l));
-    int rc = find_machine(l, err);
+    int rc = local_machine_find(&l->machine, err);
 
     if (rc < 0) {
         free(l);

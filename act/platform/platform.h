@@ -67,6 +67,8 @@ struct platform_summary {
     struct platform_pool *pools;
     size_t n_pools;
     bool has_gpus; /* else what counts as GPU is a processor */
+    bool has_load; /* of one machine: how many processes want to run, over the last minute */
+    double load;
 };
 void platform_summary_release(struct platform_summary *summary);
 
