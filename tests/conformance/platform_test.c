@@ -1,5 +1,8 @@
 /* platform_test.c - what every platform must do, over the public interface; then what only "local" can show:
- * locks, killed agents, a machine that is too small. Commands are small scripts. */
+ * locks, killed agents, a machine that is too small. Commands are small scripts.
+ *
+ * ACT_TEST_PLATFORM names the platform, "local" without it. A cluster has at least two nodes with four GPUs each and
+ * shares the temporary folder with this machine: run_platform.py starts one. */
 #include "unit/test.h"
 
 #include <errno.h>
@@ -21,9 +24,23 @@
 #include "platform/platform.h"
 #include "proc/proc.h"
 
+enum { GPUS = 4, MAX_NODES = 2 };
+
 static char *home;       /* a temporary folder: ACT_HOME is below it */
 static char *build_path; /* PATH with the agent in it */
 static struct platform *platform;
+static const struct world {
+    const char *platform;
+    const char *root;        /* of the run folders, below home */
+    const char *master_addr; /* of a run on one node; NULL: that node's name */
+    int nodes;
+    long step_ms; /* between two looks at a state */
+} worlds[] =
+    {
+        {"local", "act", "127.0.0.1", 1, 3},
+        {"slurm", "shared", NULL, MAX_NODES, 50},
+},
+  *world;
 
 /* ---- helpers ---- */
 
@@ -32,7 +49,8 @@ static void pause_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-static struct run_spec make_spec(int procs, const char *const *argv)
+/* On nodes of the platform, procs processes on each. */
+static struct run_spec make_wide_spec(int nodes, int procs, const char *const *argv)
 {
     struct run_spec spec = {
         .id = run_id_new("conformance", act_now_unix_s()),
@@ -40,7 +58,7 @@ static struct run_spec make_spec(int procs, const char *const *argv)
         .cluster = act_strdup("test"),
         .platform = act_strdup(platform_name(platform)),
         .created_unix_s = act_now_unix_s(),
-        .nodes = 1,
+        .nodes = nodes,
         .procs_per_node = procs,
         .gpus_per_node = procs,
     };
@@ -50,9 +68,19 @@ static struct run_spec make_spec(int procs, const char *const *argv)
     return spec;
 }
 
+static struct run_spec make_spec(int procs, const char *const *argv)
+{
+    return make_wide_spec(1, procs, argv);
+}
+
+static struct run_spec wide_shell_spec(int nodes, int procs, const char *script)
+{
+    return make_wide_spec(nodes, procs, (const char *const[]){"/bin/sh", "-c", script, NULL});
+}
+
 static struct run_spec shell_spec(int procs, const char *script)
 {
-    return make_spec(procs, (const char *const[]){"/bin/sh", "-c", script, NULL});
+    return wide_shell_spec(1, procs, script);
 }
 
 static void submit(const struct run_spec *spec, const char *package)
@@ -76,13 +104,13 @@ static struct run_status status_of(const char *id)
 /* Waits for a state (or any final one); a run that hangs fails the test. */
 static struct run_status wait_state(const char *id, enum run_state state)
 {
-    enum { HANGS_MS = 120000, STEP_MS = 3 };
+    enum { HANGS_MS = 120000 };
 
-    for (int ms = 0; ms < HANGS_MS; ms += STEP_MS) {
+    for (long ms = 0; ms < HANGS_MS; ms += world->step_ms) {
         struct run_status status = status_of(id);
         if (status.state == state || run_state_is_final(status.state))
             return status;
-        pause_ms(STEP_MS);
+        pause_ms(world->step_ms);
     }
     fail_msg("run '%s' hangs: %s", id, status_of(id).reason);
     return (struct run_status){0};
@@ -91,6 +119,21 @@ static struct run_status wait_state(const char *id, enum run_state state)
 static struct run_status wait_end(const char *id)
 {
     return wait_state(id, RUN_COMPLETED);
+}
+
+/* Waits until there is a reason why it is in this state. */
+static struct run_status wait_reason(const char *id, enum run_state state)
+{
+    enum { HANGS_MS = 120000 };
+
+    for (long ms = 0; ms < HANGS_MS; ms += world->step_ms) {
+        struct run_status status = status_of(id);
+        if (run_state_is_final(status.state) || (status.state == state && status.reason[0]))
+            return status;
+        pause_ms(world->step_ms);
+    }
+    fail_msg("run '%s' says nothing: %s", id, run_state_name(status_of(id).state));
+    return (struct run_status){0};
 }
 
 static char *read_log(const char *id, const char *name)
@@ -142,7 +185,7 @@ static char *temp_file(const char *name)
 
 static char *run_file(const char *id, const char *name)
 {
-    return act_sprintf("%s/act/runs/%s/%s", home, id, name);
+    return act_sprintf("%s/%s/runs/%s/%s", home, world->root, id, name);
 }
 
 /* Waits until the file has at least that many lines; returns its text. */
@@ -253,24 +296,29 @@ static void test_completes(void **state)
 static void test_failures(void **state)
 {
     static const struct {
-        int procs;
+        int nodes, procs;
         const char *script;
         int exit_status, failed_rank;
         const char *reason;
     } rows[] = {
-        {1, "exit 3", 3, 0, "rank 0 exited with status 3"},
-        {1, "kill -KILL $$", 137, 0, "rank 0 was killed by signal 9 (Killed)"},
-        {1, "kill -SEGV $$", 139, 0, "rank 0 was killed by signal 11"},
-        {2, "[ $RANK = 1 ] && exit 5; exec sleep 1000", 5, 1, "rank 1 exited with status 5"},
-        {2, "[ $RANK = 0 ] && kill -KILL $$; exec sleep 1000", 137, 0,
+        {1, 1, "exit 3", 3, 0, "rank 0 exited with status 3"},
+        {1, 1, "kill -KILL $$", 137, 0, "rank 0 was killed by signal 9 (Killed)"},
+        {1, 1, "kill -SEGV $$", 139, 0, "rank 0 was killed by signal 11"},
+        {1, 2, "[ $RANK = 1 ] && exit 5; exec sleep 1000", 5, 1, "rank 1 exited with status 5"},
+        {1, 2, "[ $RANK = 0 ] && kill -KILL $$; exec sleep 1000", 137, 0,
          "rank 0 was killed by signal 9 (Killed)"},
-        {4, "[ $RANK = 2 ] && exit 1; trap 'exit 0' TERM; sleep 1000 & wait", 1, 2,
+        {1, 4, "[ $RANK = 2 ] && exit 1; trap 'exit 0' TERM; sleep 1000 & wait", 1, 2,
          "rank 2 exited with status 1"},
+        {2, 2, "[ $RANK = 3 ] && exit 6; exec sleep 1000", 6, 3, "rank 3 exited with status 6"},
+        {2, 2, "[ $RANK = 2 ] && kill -KILL $$; trap '' TERM; sleep 1000 & wait", 137, 2,
+         "rank 2 was killed by signal 9 (Killed)"},
     };
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct run_spec spec = shell_spec(rows[i].procs, rows[i].script);
+        if (rows[i].nodes > world->nodes)
+            continue;
+        struct run_spec spec = wide_shell_spec(rows[i].nodes, rows[i].procs, rows[i].script);
         struct run_status status = run_to_end(&spec, NULL, RUN_FAILED, rows[i].exit_status);
         assert_int_equal(status.failed_rank, rows[i].failed_rank);
         assert_contains(status.reason, rows[i].reason);
@@ -334,69 +382,71 @@ static void test_awkward_arguments(void **state)
         "\xc3\xa4\xe2\x82\xac",
         "\xff\xfe\x80",
         "\x01\x1b[31m",
+        "it's \"$1\"\r\n",
         "end\\",
     };
+    static const char *const print[] = {"/usr/bin/python3", "-c",
+                                        "import sys, os\n"
+                                        "w = [os.fsencode(a) for a in sys.argv[1:]]\n"
+                                        "os.write(1, b''.join(b'%d:' % len(a) + a + b'\\n' for a in w))",
+                                        NULL};
     struct act_buf expected = {0};
-    struct run_spec spec =
-        make_spec(2, (const char *const[]){"/usr/bin/python3", "-c",
-                                           "import sys, os\n"
-                                           "w = [os.fsencode(a) for a in sys.argv[1:]]\n"
-                                           "os.write(1, b''.join(b'%d:' % len(a) + a + b'\\n' for a in w))",
-                                           NULL});
 
     (void)state;
-    assert_int_equal(COUNT(words), 30);
-    for (size_t i = 0; i < COUNT(words); i++) {
-        act_strv_push(&spec.argv, words[i]);
+    assert_int_equal(COUNT(words), 31);
+    for (size_t i = 0; i < COUNT(words); i++)
         act_buf_addf(&expected, "%zu:%s\n", strlen(words[i]), words[i]);
-    }
-    run_to_end(&spec, NULL, RUN_COMPLETED, 0);
-    for (int rank = 0; rank < 2; rank++) {
-        ACT_AUTOFREE char *log = rank_log(spec.id, rank);
-        assert_string_equal(log, expected.data);
+    for (int nodes = 1; nodes <= world->nodes; nodes++) {
+        struct run_spec spec = make_wide_spec(nodes, 2, print);
+        for (size_t i = 0; i < COUNT(words); i++)
+            act_strv_push(&spec.argv, words[i]);
+        run_to_end(&spec, NULL, RUN_COMPLETED, 0);
+        for (int rank = 0; rank < 2 * nodes; rank++) {
+            ACT_AUTOFREE char *log = rank_log(spec.id, rank);
+            assert_string_equal(log, expected.data);
+        }
+        run_spec_release(&spec);
     }
     act_buf_release(&expected);
-    run_spec_release(&spec);
 }
 
-static void test_environment(void **state)
+/* The value of a variable in the output of env; NULL: not there. New string. */
+static char *value_in(const char *log, const char *name)
 {
-    static const char *const lines[] = {
-        "WORLD_SIZE=2",           "LOCAL_WORLD_SIZE=2",    "NODE_RANK=0",
-        "MASTER_ADDR=127.0.0.1",  "AZ_BATCHAI_NUM_GPUS=2", "AZ_BATCHAI_JOB_MASTER_NODE_IP=127.0.0.1",
-        "MASTER_PORT=",           "AZ_BATCH_HOST_LIST=",   "AZ_BATCHAI_MPI_HOST_FILE=/",
-        "OMPI_COMM_WORLD_SIZE=2", "AZ_BATCHAI_JOB_TEMP=/", "AZ_BATCHAI_STDOUTERR_DIR=/",
-        "PLAIN=a b $c",           "MY_TOKEN=hush-hush",    "stdin=/dev/null",
-        "temp is there",          "hosts are there",
-    };
-    struct run_spec spec = shell_spec(
-        2, "env; echo stdin=$(readlink /proc/self/fd/0); test -d \"$AZ_BATCHAI_JOB_TEMP\" && echo temp is "
-           "there; test -s \"$AZ_BATCHAI_MPI_HOST_FILE\" && echo hosts are there; echo to stderr >&2");
+    ACT_AUTOFREE char *start = act_sprintf("\n%s=", name);
+    const char *found = strstr(log, start);
 
-    (void)state;
-    run_spec_add_env(&spec, "PLAIN", "a b $c");
-    run_spec_add_env(&spec, "MY_TOKEN", "hush-hush");
-    run_to_end(&spec, NULL, RUN_COMPLETED, 0);
-    for (int rank = 0; rank < 2; rank++) {
-        ACT_AUTOFREE char *log = rank_log(spec.id, rank);
-        ACT_AUTOFREE char *own = act_sprintf("\nRANK=%d\n", rank);
-        ACT_AUTOFREE char *local = act_sprintf("\nLOCAL_RANK=%d\n", rank);
-        ACT_AUTOFREE char *id = act_sprintf("\nACT_RUN_ID=%s\n", spec.id);
-        for (size_t i = 0; i < COUNT(lines); i++)
-            assert_contains(log, lines[i]);
-        assert_contains(log, own);
-        assert_contains(log, local);
-        assert_contains(log, id);
-        assert_contains(log, "to stderr\n");
-    }
+    if (!found)
+        return NULL;
+    found += strlen(start);
+    return act_strndup(found, strcspn(found, "\n"));
+}
 
-    /* secrets are masked in the agent's own words */
+static void assert_variable(const char *log, const char *name, const char *value)
+{
+    ACT_AUTOFREE char *found = value_in(log, name);
+
+    if (!found || strcmp(found, value) != 0)
+        fail_msg("%s is '%s' instead of '%s' in: %s", name, found ? found : "(not set)", value, log);
+}
+
+static void assert_number(const char *log, const char *name, int value)
+{
+    ACT_AUTOFREE char *text = act_sprintf("%d", value);
+
+    assert_variable(log, name, text);
+}
+
+/* Secrets are masked in the agent's own words. */
+static void assert_masked(const char *id)
+{
     struct platform_logs logs;
     struct act_error err;
     bool seen = false;
-    assert_ok(platform_logs(platform, spec.id, &logs, &err), err);
+
+    assert_ok(platform_logs(platform, id, &logs, &err), err);
     for (size_t i = 0; i < logs.n; i++) {
-        ACT_AUTOFREE char *text = read_log(spec.id, logs.v[i].name);
+        ACT_AUTOFREE char *text = read_log(id, logs.v[i].name);
         assert_true(i == 0 || strcmp(logs.v[i - 1].name, logs.v[i].name) < 0);
         if (!act_starts_with(logs.v[i].name, "system_logs/"))
             continue;
@@ -405,7 +455,63 @@ static void test_environment(void **state)
     }
     assert_true(seen);
     platform_logs_release(&logs);
-    run_spec_release(&spec);
+}
+
+static void check_environment(const struct run_spec *spec, int rank, const char *log, const char *master)
+{
+    static const char *const lines[] = {
+        "\nMASTER_PORT=",          "\nAZ_BATCHAI_MPI_HOST_FILE=/",
+        "\nAZ_BATCHAI_JOB_TEMP=/", "\nAZ_BATCHAI_STDOUTERR_DIR=/",
+        "\nstdin=/dev/null\n",     "\ntemp is there\n",
+        "\nto stderr\n",
+    };
+    const struct {
+        const char *name;
+        int value;
+    } numbers[] = {
+        {"RANK", rank},
+        {"LOCAL_RANK", rank % 2},
+        {"NODE_RANK", rank / 2},
+        {"WORLD_SIZE", 2 * spec->nodes},
+        {"LOCAL_WORLD_SIZE", 2},
+        {"OMPI_COMM_WORLD_SIZE", 2 * spec->nodes},
+        {"AZ_BATCHAI_NUM_GPUS", 2},
+        {"hosts", spec->nodes},
+    };
+
+    for (size_t i = 0; i < COUNT(lines); i++)
+        assert_contains(log, lines[i]);
+    for (size_t i = 0; i < COUNT(numbers); i++)
+        assert_number(log, numbers[i].name, numbers[i].value);
+    assert_variable(log, "ACT_RUN_ID", spec->id);
+    assert_variable(log, "PLAIN", "a b $c");
+    assert_variable(log, "MY_TOKEN", "hush-hush");
+    assert_variable(log, "MASTER_ADDR", master);
+    assert_variable(log, "AZ_BATCHAI_JOB_MASTER_NODE_IP", master);
+}
+
+static void test_environment(void **state)
+{
+    static const char script[] =
+        "echo; env; echo stdin=$(readlink /proc/self/fd/0); test -d \"$AZ_BATCHAI_JOB_TEMP\" && "
+        "echo temp is there; echo hosts=$(echo $AZ_BATCH_HOST_LIST | tr , '\\n' | grep -c .); "
+        "echo first=$(cut -d' ' -f1 \"$AZ_BATCHAI_MPI_HOST_FILE\" | head -n1); echo to stderr >&2";
+
+    (void)state;
+    for (int nodes = 1; nodes <= world->nodes; nodes++) {
+        struct run_spec spec = wide_shell_spec(nodes, 2, script);
+        run_spec_add_env(&spec, "PLAIN", "a b $c");
+        run_spec_add_env(&spec, "MY_TOKEN", "hush-hush");
+        run_to_end(&spec, NULL, RUN_COMPLETED, 0);
+        ACT_AUTOFREE char *zero = rank_log(spec.id, 0);
+        ACT_AUTOFREE char *first = value_in(zero, "first");
+        for (int rank = 0; rank < 2 * nodes; rank++) {
+            ACT_AUTOFREE char *log = rank_log(spec.id, rank);
+            check_environment(&spec, rank, log, world->master_addr ? world->master_addr : first);
+        }
+        assert_masked(spec.id);
+        run_spec_release(&spec);
+    }
 }
 
 static void test_code_and_folders(void **state)
@@ -442,6 +548,31 @@ static void test_code_and_folders(void **state)
     assert_ok(act_file_read(made, 100, &text, NULL, &err), err);
     assert_string_equal(text, "new\n");
     run_spec_release(&spec);
+}
+
+/* The code is unpacked and compiled once on each node, however many ranks it has. */
+static void test_prepared_once_on_each_node(void **state)
+{
+    ACT_AUTOFREE char *count = temp_file("prepared");
+    ACT_AUTOFREE char *python =
+        act_sprintf("add('compile.aml.sh', 'echo once >> %s; echo once >> mine')", count);
+    struct act_error err;
+
+    (void)state;
+    for (int nodes = 1; nodes <= world->nodes; nodes++) {
+        struct run_spec spec = wide_shell_spec(nodes, 2, "cat mine");
+        ACT_AUTOFREE char *text = NULL;
+        ACT_AUTOFREE char *zip = make_package(&spec, python);
+        unlink(count);
+        run_to_end(&spec, zip, RUN_COMPLETED, 0);
+        for (int rank = 0; rank < 2 * nodes; rank++) {
+            ACT_AUTOFREE char *log = rank_log(spec.id, rank);
+            assert_string_equal(log, "once\n");
+        }
+        assert_ok(act_file_read(count, 1000, &text, NULL, &err), err);
+        assert_string_equal(text, nodes == 1 ? "once\n" : "once\nonce\n");
+        run_spec_release(&spec);
+    }
 }
 
 static void test_preparation_fails(void **state)
@@ -515,13 +646,12 @@ static void test_same_id_twice(void **state)
 static void test_abort(void **state)
 {
     static const struct {
-        int procs;
+        int nodes, procs;
         const char *script;
     } rows[] = {
-        {1, "echo up; exec sleep 1000"},
-        {1, "trap '' TERM; echo up; while :; do sleep 1000; done"},
-        {2, "echo up; exec sleep 1000"},
-        {2, "trap 'exit 0' TERM; echo up; sleep 1000 & wait"},
+        {1, 1, "echo up; exec sleep 1000"}, {1, 1, "trap '' TERM; echo up; while :; do sleep 1000; done"},
+        {1, 2, "echo up; exec sleep 1000"}, {1, 2, "trap 'exit 0' TERM; echo up; sleep 1000 & wait"},
+        {2, 2, "echo up; exec sleep 1000"},
     };
     struct act_error err;
     bool was_final;
@@ -529,18 +659,20 @@ static void test_abort(void **state)
     (void)state;
     setenv("ACT_ABORT_GRACE", "1", 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct run_spec spec = shell_spec(rows[i].procs, rows[i].script);
+        if (rows[i].nodes > world->nodes)
+            continue;
+        struct run_spec spec = wide_shell_spec(rows[i].nodes, rows[i].procs, rows[i].script);
         submit(&spec, NULL);
         struct run_status status = wait_state(spec.id, RUN_RUNNING);
         assert_state(&status, RUN_RUNNING);
-        for (int rank = 0; rank < rows[i].procs; rank++) {
+        for (int rank = 0; rank < rows[i].nodes * rows[i].procs; rank++) {
             ACT_AUTOFREE char *log = run_rank_log(rank);
             ACT_AUTOFREE char *path = run_file(spec.id, log);
             free(wait_lines(path, 1));
         }
         assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
         assert_false(was_final);
-        status = status_of(spec.id);
+        status = wait_end(spec.id);
         assert_state(&status, RUN_CANCELED);
         assert_true(status.ended_unix_s > 0);
         assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
@@ -562,18 +694,53 @@ static void test_abort_at_once(void **state)
         struct run_spec spec = shell_spec(1, "exec sleep 1000");
         submit(&spec, NULL);
         assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
-        struct run_status status = status_of(spec.id);
+        struct run_status status = wait_end(spec.id);
         assert_state(&status, RUN_CANCELED);
         run_spec_release(&spec);
     }
 }
 
+/* A run that waits for what another one holds. */
+static void test_abort_while_queued(void **state)
+{
+    struct run_spec first = wide_shell_spec(world->nodes, 1, "exec sleep 1000");
+    struct run_spec second = wide_shell_spec(world->nodes, 1, "echo must not run");
+    ACT_AUTOFREE char *log = run_rank_log(0);
+    struct act_error err;
+    bool was_final;
+    char byte;
+    size_t got;
+
+    (void)state;
+    first.gpus_per_node = second.gpus_per_node = GPUS;
+    submit(&first, NULL);
+    struct run_status status = wait_state(first.id, RUN_RUNNING);
+    assert_state(&status, RUN_RUNNING);
+    submit(&second, NULL);
+    status = wait_reason(second.id, RUN_QUEUED);
+    assert_state(&status, RUN_QUEUED);
+    assert_int_equal(status.started_unix_s, 0);
+    assert_ok(platform_abort(platform, second.id, &was_final, &err), err);
+    assert_false(was_final);
+    status = wait_end(second.id);
+    assert_state(&status, RUN_CANCELED);
+    assert_int_equal(platform_read_log(platform, second.id, log, 0, &byte, 1, &got, &err), -ACT_NOT_FOUND);
+    status = status_of(first.id);
+    assert_state(&status, RUN_RUNNING);
+    assert_ok(platform_abort(platform, first.id, &was_final, &err), err);
+    status = wait_end(first.id);
+    assert_state(&status, RUN_CANCELED);
+    run_spec_release(&first);
+    run_spec_release(&second);
+}
+
+/* The log of a rank is there while it runs, on whichever node. */
 static void test_logs_grow(void **state)
 {
     ACT_AUTOFREE char *gate = temp_file("gate");
     ACT_AUTOFREE char *script =
         act_sprintf("echo first; while [ ! -e %s ]; do sleep 0.01; done; echo second", gate);
-    struct run_spec spec = shell_spec(1, script);
+    struct run_spec spec = wide_shell_spec(world->nodes, 2, script);
     struct act_error err;
     char text[64] = "";
     size_t got = 0;
@@ -581,7 +748,7 @@ static void test_logs_grow(void **state)
     (void)state;
     unlink(gate);
     submit(&spec, NULL);
-    ACT_AUTOFREE char *name = run_rank_log(0);
+    ACT_AUTOFREE char *name = run_rank_log(world->nodes * 2 - 1);
     while (got == 0) {
         int rc = platform_read_log(platform, spec.id, name, 0, text, sizeof(text), &got, &err);
         assert_true(rc == 0 || rc == -ACT_NOT_FOUND);
@@ -626,16 +793,17 @@ static void test_unknown_run(void **state)
 static void test_leaves_nobody(void **state)
 {
     ACT_AUTOFREE char *pids = temp_file("pids");
+    int all = world->nodes * 2 * 2; /* two of each rank */
     ACT_AUTOFREE char *script = act_sprintf(
         "(trap '' TERM; setsid sh -c 'echo $$ >> %s; exec sleep 1000' &) & sleep 1000 & echo $! >> "
-        "%s; until [ $(wc -l < %s) = 2 ]; do sleep 0.01; done; exit 0",
-        pids, pids, pids);
-    struct run_spec spec = shell_spec(1, script);
+        "%s; until [ $(wc -l < %s) = %d ]; do sleep 0.01; done; exit 0",
+        pids, pids, pids, all);
+    struct run_spec spec = wide_shell_spec(world->nodes, 2, script);
 
     (void)state;
     unlink(pids);
     run_to_end(&spec, NULL, RUN_COMPLETED, 0);
-    ACT_AUTOFREE char *text = wait_lines(pids, 2);
+    ACT_AUTOFREE char *text = wait_lines(pids, all);
     assert_all_gone(text);
     run_spec_release(&spec);
 }
@@ -659,15 +827,11 @@ static void test_kept_for_a_look(void **state)
         spec.sleep_if_fail = rows[i].if_fail;
         spec.sleep_if_succeed = !rows[i].if_fail;
         submit(&spec, NULL);
-        struct run_status status = wait_state(spec.id, RUN_RUNNING);
-        while (!status.reason[0] && !run_state_is_final(status.state)) {
-            pause_ms(3);
-            status = status_of(spec.id);
-        }
+        struct run_status status = wait_reason(spec.id, RUN_RUNNING);
         assert_state(&status, RUN_RUNNING);
         assert_string_equal(status.reason, rows[i].reason);
         assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
-        status = status_of(spec.id);
+        status = wait_end(spec.id);
         assert_state(&status, rows[i].end);
         run_spec_release(&spec);
     }
@@ -675,23 +839,27 @@ static void test_kept_for_a_look(void **state)
 
 static void test_mpi_reduces(void **state)
 {
-    struct run_spec spec =
-        make_spec(2, (const char *const[]){"/usr/bin/python3", "-c",
-                                           "from mpi4py import MPI\n"
-                                           "c = MPI.COMM_WORLD\n"
-                                           "print(c.Get_size(), c.allreduce(c.Get_rank() + 20))",
-                                           NULL});
+    static const char *const reduce[] = {"/usr/bin/python3", "-c",
+                                         "from mpi4py import MPI\n"
+                                         "c = MPI.COMM_WORLD\n"
+                                         "print(c.Get_size(), c.allreduce(c.Get_rank() + 20))",
+                                         NULL};
+    static const char *const sums[] = {"2 41\n", "4 86\n"};
 
     (void)state;
     if (access("/usr/lib/python3/dist-packages/mpi4py", F_OK) < 0) {
         print_message("skipped: python3-mpi4py is not installed\n");
-        run_spec_release(&spec);
         skip();
     }
-    run_to_end(&spec, NULL, RUN_COMPLETED, 0);
-    ACT_AUTOFREE char *log = rank_log(spec.id, 1);
-    assert_string_equal(log, "2 41\n");
-    run_spec_release(&spec);
+    for (int nodes = 1; nodes <= world->nodes; nodes++) {
+        struct run_spec spec = make_wide_spec(nodes, 2, reduce);
+        run_to_end(&spec, NULL, RUN_COMPLETED, 0);
+        for (int rank = 0; rank < 2 * nodes; rank++) {
+            ACT_AUTOFREE char *log = rank_log(spec.id, rank);
+            assert_string_equal(log, sums[nodes - 1]);
+        }
+        run_spec_release(&spec);
+    }
 }
 
 /* ---- local ---- */
@@ -724,7 +892,7 @@ static void test_local_limits(void **state)
     setenv("ACT_LOCAL_SLOTS", "many", 1);
     assert_int_equal(platform_open(&config, &small, &err), -ACT_CONFIG);
     setenv("ACT_LOCAL_SLOTS", "4", 1);
-    config.platform = (char[]){"slurm"};
+    config.platform = (char[]){"k8s"};
     assert_int_equal(platform_open(&config, &small, &err), -ACT_CONFIG);
     assert_contains(err.text, "use -c local");
     run_spec_release(&spec);
@@ -1040,13 +1208,30 @@ static void test_local_no_agent(void **state)
 
 /* ---- all of it ---- */
 
-static int open_platform(const char *name)
+static const struct world *find_world(void)
 {
-    struct config config = {.platform = act_strdup(name), .gpu_per_node = -1, .num_gpu = -1};
+    const char *name = getenv("ACT_TEST_PLATFORM");
+
+    for (size_t i = 0; i < COUNT(worlds); i++)
+        if (strcmp(worlds[i].platform, name ? name : "local") == 0)
+            return &worlds[i];
+    fprintf(stderr, "ACT_TEST_PLATFORM '%s': no such platform\n", name);
+    exit(1);
+}
+
+static int open_platform(void)
+{
+    ACT_AUTOFREE char *root = temp_file(world->root);
+    ACT_AUTOFREE char *name = act_strdup(world->platform);
+    struct config config = {.platform = name,
+                            .gpu_per_node = -1,
+                            .num_gpu = -1,
+                            .slurm = {.root = root, .launcher = (char[]){"mpirun"}}};
     struct act_error err;
     int rc = platform_open(&config, &platform, &err);
 
-    free(config.platform);
+    if (rc < 0)
+        fprintf(stderr, "%s\n", err.text);
     return rc;
 }
 
@@ -1067,7 +1252,7 @@ static int make_world(void **state)
     setenv("PATH", path, 1);
     setenv("ACT_HOME", act_home, 1);
     setenv("ACT_LOCAL_SLOTS", "4", 1);
-    return open_platform("local");
+    return open_platform();
 }
 
 static int remove_world(void **state)
@@ -1091,10 +1276,12 @@ int main(void)
         cmocka_unit_test(test_awkward_arguments),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_code_and_folders),
+        cmocka_unit_test(test_prepared_once_on_each_node),
         cmocka_unit_test(test_preparation_fails),
         cmocka_unit_test(test_same_id_twice),
         cmocka_unit_test(test_abort),
         cmocka_unit_test(test_abort_at_once),
+        cmocka_unit_test(test_abort_while_queued),
         cmocka_unit_test(test_logs_grow),
         cmocka_unit_test(test_unknown_run),
         cmocka_unit_test(test_leaves_nobody),
@@ -1114,8 +1301,10 @@ int main(void)
         cmocka_unit_test(test_local_moved_folders),
         cmocka_unit_test(test_local_no_agent),
     };
-    int failed =
-        cmocka_run_group_tests_name("every platform: local", every_platform, make_world, remove_world);
-
-    return failed + cmocka_run_group_tests_name("local", local_only, make_world, remove_world);
+    world = find_world();
+    printf("platform: %s\n", world->platform);
+    int failed = cmocka_run_group_tests(every_platform, make_world, remove_world);
+    if (world == &worlds[0])
+        failed += cmocka_run_group_tests(local_only, make_world, remove_world);
+    return failed;
 }

@@ -1,0 +1,146 @@
+"""A Slurm cluster of several nodes on this machine (tests/slurm), and what a test does to it."""
+import contextlib
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+SCRIPTS = pathlib.Path(__file__).resolve().parent.parent / "slurm"
+PROGRAMS = ("munged", "munge", "slurmctld", "slurmd", "sinfo", "mpirun")
+PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+
+
+def missing():
+    """Why there can be no cluster here; empty when there can."""
+    absent = [name for name in PROGRAMS if not shutil.which(name, path=PATH)]
+    return f"{', '.join(absent)} not installed: scripts/install-deps --test" if absent else ""
+
+
+def has_namespaces():
+    """Whether each node can have a host name and mounts of its own."""
+    return subprocess.run(["unshare", "--uts", "--mount", "true"], stderr=subprocess.DEVNULL).returncode == 0
+
+
+def free_base_port(nodes):
+    """A port with the next ones that the cluster needs free, below those that the kernel gives away."""
+    for _ in range(200):
+        base = random.randrange(20000, 32000)
+        with contextlib.ExitStack() as stack:
+            try:
+                for port in (base, base + 1, *range(base + 11, base + 11 + nodes)):
+                    stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return base
+    raise RuntimeError("no free ports")
+
+
+class SlurmBed:
+    """Real slurmctld and slurmds; nodes n1, n2, ... with the same number of pretended GPUs."""
+
+    def __init__(self, nodes=3, gpus=4, extra=(), accounting=False):
+        self.nodes, self.gpus, self.extra = nodes, gpus, extra
+        self.has_namespaces = has_namespaces()
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="tb-"))  # short: sockets are in it
+        self.options = ["-n", str(nodes), "-g", str(gpus), "-d", str(self.dir), "-p", str(free_base_port(nodes))]
+        self.options += ["-u"] * self.has_namespaces + ["-a"] * accounting
+        self.conf = self.dir / "etc/slurm.conf"
+        self.env = {"PATH": PATH, "SLURM_CONF": str(self.conf), "TZ": "UTC", "LANG": "C.UTF-8"}
+
+    def start(self):
+        """Starts it, or the daemons of it that have died."""
+        env = {"PATH": PATH, "HOME": str(self.dir), "SLURM_TESTBED_EXTRA": "\n".join(self.extra)}
+        done = subprocess.run([SCRIPTS / "start.sh", *self.options], env=env, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+
+    def stop(self):
+        subprocess.run([SCRIPTS / "stop.sh", "-d", self.dir, "-x"], env={"PATH": PATH}, stdin=subprocess.DEVNULL,
+                       timeout=120, check=True)
+
+    def run(self, *words, status=0):
+        """A program of Slurm; its output. status None: any."""
+        done = subprocess.run(list(map(str, words)), env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=60)
+        assert status is None or done.returncode == status, (words, done)
+        return done.stdout
+
+    # ---- jobs
+
+    def jobs(self, run=None, states="all"):
+        """The ids of the jobs, all of them or those of a run of ACT."""
+        name = ["-n", run] if run else []
+        return self.run("squeue", "-h", "-t", states, "-o", "%A", *name).split()
+
+    def job(self, run):
+        """The one job of a run of ACT."""
+        found = self.jobs(run)
+        assert len(found) == 1, (run, found)
+        return found[0]
+
+    def show(self, job):
+        """What scontrol shows of a job, by key."""
+        return dict(re.findall(r"(\w+)=(\S*)", self.run("scontrol", "show", "job", job)))
+
+    def cancel_all(self):
+        """Ends every job and waits until the nodes are free again."""
+        jobs = self.jobs(states="PENDING,RUNNING,SUSPENDED,COMPLETING")
+        if jobs:
+            self.run("scancel", *jobs)
+            self.until(lambda: not self.jobs(states="PENDING,RUNNING,SUSPENDED,COMPLETING"), "all jobs have ended")
+
+    # ---- daemons
+
+    def pid(self, daemon):
+        """Of "slurmctld" or, for example, "slurmd.n2"."""
+        return int((self.dir / f"run/{daemon}.pid").read_text())
+
+    def kill(self, daemon):
+        """kill -9; start() brings it back."""
+        pid = self.pid(daemon)
+        os.kill(pid, signal.SIGKILL)
+        self.until(lambda: not pathlib.Path(f"/proc/{pid}/exe").exists(), f"{daemon} is dead")
+
+    def step_processes(self, text):
+        """The processes with that text in their command line, and their words."""
+        found = {}
+        for entry in pathlib.Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                words = (entry / "cmdline").read_bytes().split(b"\0")[:-1] if entry.name.isdigit() else []
+                if any(os.fsencode(text) in word for word in words):
+                    found[int(entry.name)] = [os.fsdecode(word) for word in words]
+        return found
+
+    @contextlib.contextmanager
+    def hidden(self, path, node):
+        """While it lasts, an empty folder is at path on that node, as when it were not shared."""
+        within = ["nsenter", "-m", "-t", str(self.pid(f"slurmd.{node}"))]
+        subprocess.run([*within, "mount", "-t", "tmpfs", "none", path], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run([*within, "umount", path], check=True)
+
+    @staticmethod
+    def until(condition, what, timeout=60):
+        end = time.monotonic() + timeout
+        while not (value := condition()):
+            assert time.monotonic() < end, f"did not happen within {timeout} s: {what}"
+            time.sleep(0.05)
+        return value
+
+
+@contextlib.contextmanager
+def running(**options):
+    bed = SlurmBed(**options)
+    try:
+        bed.start()
+        yield bed
+    finally:
+        bed.stop()
