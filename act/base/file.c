@@ -205,12 +205,16 @@ int act_file_copy(const char *from, const char *to, mode_t mode, struct act_erro
         close(in);
         return rc;
     }
-    if (copy_content(in, out) < 0) {
-        rc = act_error_errno(err, errno, "cannot copy '%s' to '%s'", from, to);
+    int copied = copy_content(in, out), saved = errno;
+    if (close(out) < 0 && copied == 0) { /* where a quota is only noticed now */
+        copied = -1;
+        saved = errno;
+    }
+    if (copied < 0) {
+        rc = act_error_errno(err, saved, "cannot copy '%s' to '%s'", from, to);
         unlink(to);
     }
     close(in);
-    close(out);
     return rc;
 }
 

@@ -6,7 +6,6 @@
  *   status not final, lock taken   the run is on its way
  *   status not final, lock free    nobody will ever finish it: lost
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -23,16 +22,19 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "codec/json.h"
 #include "platform/local_machine.h"
 #include "platform/platform_internal.h"
 #include "proc/proc.h"
+#include "site/site.h"
 
 #define LOST        "lost: the supervisor is gone (killed, or the machine restarted)"
 #define NOT_STARTED "lost: it was never started (the submission was interrupted)"
 
 struct local {
     struct platform base;
-    char *state, *runs, *fresh, *slots;
+    struct site *site; /* this machine's state folder */
+    char *slots;
     struct local_machine machine;
     int64_t wanted_gpu_per_node; /* the configuration's word; -1: none */
 };
@@ -44,7 +46,9 @@ static struct local *local_of(struct platform *p)
 
 static char *run_file(const struct local *l, const char *id, const char *name)
 {
-    return act_sprintf("%s/%s/%s", l->runs, id, name);
+    ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
+
+    return act_path_join(dir, name);
 }
 
 const struct local_machine *local_machine_of(struct platform *p)
@@ -54,7 +58,7 @@ const struct local_machine *local_machine_of(struct platform *p)
 
 char *local_run_dir(struct platform *p, const char *id)
 {
-    return act_path_join(local_of(p)->runs, id);
+    return site_run_dir(local_of(p)->site, id);
 }
 
 static const char *slot_word(const struct local *l)
@@ -128,45 +132,6 @@ static int local_check(struct platform *p, const struct run_spec *spec, struct a
     return rc < 0 ? rc : check_mpirun(spec, err);
 }
 
-static int copy_package(const char *dir, const char *package, struct act_error *err)
-{
-    ACT_AUTOFREE char *to = act_path_join(dir, RUN_FILE_PACKAGE);
-
-    /* a second name costs nothing, and packages never change: they are named by their content */
-    if (!package || link(package, to) == 0)
-        return 0;
-    return act_file_copy(package, to, 0600, err);
-}
-
-/* Everything of a run's folder before the supervisor. Returns the descriptor of the lock. */
-static int fill_folder(const char *dir, const struct platform_submission *submission, struct act_error *err)
-{
-    const struct run_status queued = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
-    ACT_AUTOFREE char *lock = act_path_join(dir, RUN_FILE_LOCK);
-    ACT_AUTOFREE char *spec = act_path_join(dir, RUN_FILE_SPEC);
-    ACT_AUTOFREE char *secrets = act_path_join(dir, RUN_FILE_SECRETS);
-    ACT_AUTOFREE char *status = act_path_join(dir, RUN_FILE_STATUS);
-    ACT_AUTOFREE char *logs = act_path_join(dir, RUN_DIR_SYSTEM);
-    int fd = act_lock(lock, false, err);
-
-    if (fd < 0)
-        return fd;
-    int rc = act_mkdir_all(logs, 0755, err);
-    if (rc == 0)
-        rc = run_spec_write(submission->spec, spec, err);
-    if (rc == 0)
-        rc = run_secrets_write(submission->spec, secrets, err);
-    if (rc == 0)
-        rc = run_status_write(status, &queued, err);
-    if (rc == 0)
-        rc = copy_package(dir, submission->package, err);
-    if (rc < 0) {
-        close(fd);
-        return rc;
-    }
-    return fd;
-}
-
 static int start_supervisor(const struct local *l, const char *dir, int lock_fd, struct act_error *err)
 {
     ACT_AUTOFREE char *agent = NULL;
@@ -216,37 +181,15 @@ static int submit_again(const struct local *l, const char *dir, struct act_error
     return rc;
 }
 
-/* Removes what clients left that were killed while they filled a folder. */
-static void remove_leftovers(const struct local *l)
+/* From now on the run exists; when its supervisor cannot be started it never did. */
+static int start_new(const struct local *l, const char *id, const char *dir, int lock_fd,
+                     struct act_error *err)
 {
-    enum { OLD_S = 3600 };
-    DIR *d = opendir(l->fresh);
-    struct stat st;
-
-    for (struct dirent *e; d && (e = readdir(d));) {
-        ACT_AUTOFREE char *path = act_path_join(l->fresh, e->d_name);
-        if (e->d_name[0] == '.' || stat(path, &st) < 0 || st.st_mtime > act_now_unix_s() - OLD_S)
-            continue;
-        struct act_error err;
-        if (act_remove_tree(path, &err) < 0)
-            break; /* the next submission tries again */
-    }
-    if (d)
-        closedir(d);
-}
-
-/* From the rename on the run exists; when its supervisor cannot be started it never did. */
-static int publish_and_start(const struct local *l, const char *temp, const char *dir, int lock_fd,
-                             struct act_error *err)
-{
-    if (rename(temp, dir) < 0) {
-        if (errno == EEXIST || errno == ENOTEMPTY)
-            return submit_again(l, dir, err);
-        return act_error_errno(err, errno, "cannot make the run's folder '%s'", dir);
-    }
+    struct act_error more;
     int rc = start_supervisor(l, dir, lock_fd, err);
-    if (rc < 0 && rename(dir, temp) < 0)
-        return act_error_hint(err, "its folder '%s' is left", dir);
+
+    if (rc < 0 && site_remove_run(l->site, id, &more) < 0)
+        return act_error_hint(err, "its folder '%s' is left: %s", dir, more.text);
     return rc;
 }
 
@@ -254,31 +197,23 @@ static int local_submit(struct platform *p, const struct platform_submission *su
                         struct act_error *err)
 {
     const struct local *l = local_of(p);
-    ACT_AUTOFREE char *dir = act_path_join(l->runs, submission->spec->id);
-    ACT_AUTOFREE char *temp = act_sprintf("%s/%s.XXXXXX", l->fresh, submission->spec->id);
-    struct act_error ignored;
+    const char *id = submission->spec->id;
+    ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
+    bool existed = false;
+    int lock_fd;
 
     if (access(dir, F_OK) == 0)
         return submit_again(l, dir, err);
     int rc = local_check(p, submission->spec, err);
     if (rc == 0)
-        rc = act_mkdir_all(l->runs, 0700, err);
-    if (rc == 0)
-        rc = act_mkdir_all(l->fresh, 0700, err);
-    if (rc < 0)
-        return rc;
-    remove_leftovers(l);
-    if (!mkdtemp(temp))
-        return act_error_errno(err, errno, "cannot make a folder in '%s'", l->fresh);
-
-    int lock_fd = rc = fill_folder(temp, submission, err);
-    if (lock_fd >= 0) {
-        rc = publish_and_start(l, temp, dir, lock_fd, err);
+        rc = site_create_locked_run(l->site, submission->spec, submission->package, &lock_fd, &existed, err);
+    if (rc == 0 && existed)
+        return submit_again(l, dir, err);
+    if (rc == 0) {
+        rc = start_new(l, id, dir, lock_fd, err);
         close(lock_fd);
     }
-    if (act_remove_tree(temp, &ignored) < 0 && rc == 0)
-        rc = 0; /* it was renamed or will be removed as a leftover */
-    return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", submission->spec->id) : 0;
+    return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", id) : 0;
 }
 
 /* ---- status ---- */
@@ -440,61 +375,26 @@ static int local_abort(struct platform *p, const char *id, bool *out_was_final, 
 /* ---- logs ---- */
 
 static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS, RUN_DIR_ATTEMPTS};
-
-static void add_logs(const char *run_dir, const char *name, int depth, struct platform_logs *out)
-{
-    enum { DEPTH_MAX = 16 };
-    ACT_AUTOFREE char *path = act_path_join(run_dir, name);
-    struct stat st;
-
-    if (depth > DEPTH_MAX || lstat(path, &st) < 0)
-        return;
-    if (S_ISREG(st.st_mode))
-        platform_logs_add(out, name, (uint64_t)st.st_size);
-    if (!S_ISDIR(st.st_mode))
-        return;
-    DIR *d = opendir(path);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        ACT_AUTOFREE char *below = act_path_join(name, e->d_name);
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            add_logs(run_dir, below, depth + 1, out);
-    }
-    if (d)
-        closedir(d);
-}
-
-static int check_run(const struct local *l, const char *id, struct act_error *err)
-{
-    ACT_AUTOFREE char *dir = act_path_join(l->runs, id);
-
-    if (access(dir, F_OK) == 0)
-        return 0;
-    if (errno == ENOENT)
-        return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' on this machine", id);
-    return act_error_errno(err, errno, "cannot read '%s'", dir);
-}
+enum { LOG_FOLDERS = sizeof(log_folders) / sizeof(log_folders[0]) };
 
 static int local_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err)
 {
-    const struct local *l = local_of(p);
-    ACT_AUTOFREE char *dir = act_path_join(l->runs, id);
-    int rc = check_run(l, id, err);
+    struct site_files files;
+    int rc = site_files(local_of(p)->site, id, log_folders, LOG_FOLDERS, &files, err);
 
     *out = (struct platform_logs){0};
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < sizeof(log_folders) / sizeof(log_folders[0]); i++)
-        add_logs(dir, log_folders[i], 0, out);
-    platform_logs_sort(out);
-    return 0;
+    for (size_t i = 0; i < files.n; i++)
+        platform_logs_add(out, files.v[i].name, files.v[i].size);
+    site_files_release(&files);
+    return rc;
 }
 
 static bool is_log_name(const char *name)
 {
-    for (size_t i = 0; i < sizeof(log_folders) / sizeof(log_folders[0]); i++) {
+    for (size_t i = 0; i < LOG_FOLDERS; i++) {
         size_t n = strlen(log_folders[i]);
         if (strncmp(name, log_folders[i], n) == 0 && name[n] == '/')
-            return act_path_is_safe(name, strlen(name));
+            return true;
     }
     return false;
 }
@@ -502,63 +402,35 @@ static bool is_log_name(const char *name)
 static int local_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
                           size_t len, size_t *out_got, struct act_error *err)
 {
-    const struct local *l = local_of(p);
-    struct stat st;
-    int rc = check_run(l, id, err);
-
     *out_got = 0;
-    if (rc < 0)
-        return rc;
     if (!is_log_name(name))
         return act_error_set(err, ACT_NOT_FOUND, "run '%s' has no log '%s'", id, name);
-    ACT_AUTOFREE char *path = run_file(l, id, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return act_error_errno(err, errno, "cannot read log '%s' of run '%s'", name, id);
-    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || offset > INT64_MAX) {
-        close(fd);
-        return act_error_set(err, ACT_NOT_FOUND, "run '%s' has no log '%s'", id, name);
-    }
-    ssize_t n = act_pread_all(fd, data, len, (off_t)offset);
-    rc = n < 0 ? act_error_errno(err, errno, "cannot read log '%s' of run '%s'", name, id) : 0;
-    *out_got = n < 0 ? 0 : (size_t)n;
-    close(fd);
-    return rc;
+    return site_read(local_of(p)->site, id, name, offset, data, len, out_got, err);
 }
 
 /* ---- the rest ---- */
 
 static int local_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
 {
-    const struct local *l = local_of(p);
-    ACT_AUTOFREE char *path = run_file(l, id, RUN_FILE_SPEC);
-    int rc = check_run(l, id, err);
+    ACT_AUTOFREE char *text = NULL;
+    CODEC_AUTOJSON json_t *json = NULL;
+    int rc = site_read_text(local_of(p)->site, id, RUN_FILE_SPEC, &text, err);
 
-    return rc < 0 ? rc : run_spec_read(path, out, err);
+    if (rc == 0)
+        rc = codec_json_parse(text, strlen(text), RUN_FILE_SPEC, &json, err);
+    return rc < 0 ? rc : run_spec_from_json(json, out, err);
 }
 
 static int local_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
 {
-    const struct local *l = local_of(p);
-    DIR *d = opendir(l->runs);
-
-    if (!d)
-        return errno == ENOENT ? 0 : act_error_errno(err, errno, "cannot read '%s'", l->runs);
-    for (struct dirent *e; (e = readdir(d));)
-        if (run_id_valid(e->d_name))
-            act_strv_push(out_ids, e->d_name);
-    closedir(d);
-    act_strv_sort(out_ids);
-    return 0;
+    return site_list(local_of(p)->site, out_ids, err);
 }
 
 static void local_close(struct platform *p)
 {
     struct local *l = local_of(p);
 
-    free(l->state);
-    free(l->runs);
-    free(l->fresh);
+    site_free(l->site);
     free(l->slots);
     free(l);
 }
@@ -581,30 +453,21 @@ static const struct platform_ops local_ops = {
     .close = local_close,
 };
 
-/* The agent works in other folders than this process. */
-static char *absolute_state_dir(void)
-{
-    ACT_AUTOFREE char *state = act_state_dir();
-    ACT_AUTOFREE char *here = *state == '/' ? NULL : getcwd(NULL, 0);
-
-    return here ? act_path_join(here, state) : act_strdup(state);
-}
-
 int platform_local_open(const struct config *config, struct platform **out, struct act_error *err)
 {
     struct local *l = act_calloc(1, sizeof(*l));
+    ACT_AUTOFREE char *state = act_state_dir();
     int rc = local_machine_find(&l->machine, err);
 
+    if (rc == 0)
+        rc = site_open(&(struct site_options){.root = state}, &l->site, err);
     if (rc < 0) {
         free(l);
         return rc;
     }
     l->base.ops = &local_ops;
     l->wanted_gpu_per_node = config->gpu_per_node;
-    l->state = absolute_state_dir();
-    l->runs = act_path_join(l->state, "runs");
-    l->fresh = act_path_join(l->state, "new");
-    l->slots = act_path_join(l->state, "slots");
+    l->slots = act_path_join(site_root(l->site), "slots");
     *out = &l->base;
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,16 +19,7 @@
 #include "base/path.h"
 #include "base/text.h"
 
-/* ---- run and capture ---- */
-
-struct capture {
-    pid_t pid;
-    int out_fd; /* -1: stdout is not captured, or has ended */
-    int end_fd; /* pidfd: readable when the child has ended */
-    int64_t deadline_ms;
-    size_t max_bytes;
-    struct act_buf text;
-};
+/* ---- start ---- */
 
 static int spawn_error(struct act_error *err, int errnum, const char *name)
 {
@@ -36,30 +28,63 @@ static int spawn_error(struct act_error *err, int errnum, const char *name)
     return act_error_errno(err, errnum, "cannot start '%s'", name);
 }
 
-/* Starts argv in a process group of its own. out_fd (or -1) becomes its stdout. Returns an errno. */
-static int spawn(char *const *argv, int out_fd, pid_t *out_pid)
+static void set_attributes(posix_spawnattr_t *attributes, bool own_group)
 {
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
     sigset_t none, all;
 
     sigemptyset(&none);
     sigfillset(&all);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes,
-                             POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (out_fd >= 0)
-        posix_spawn_file_actions_adddup2(&files, out_fd, STDOUT_FILENO);
+    posix_spawnattr_setflags(attributes, (short)((own_group ? POSIX_SPAWN_SETPGROUP : 0) |
+                                                 POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
+    posix_spawnattr_setsigmask(attributes, &none);
+    posix_spawnattr_setsigdefault(attributes, &all);
+}
 
-    int rc = posix_spawnp(out_pid, argv[0], &files, &attributes, argv, environ);
+static void set_files(posix_spawn_file_actions_t *files, const struct proc_start *start)
+{
+    const int fds[] = {start->in_fd, start->out_fd, start->err_fd};
+
+    if (start->in_fd < 0)
+        posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
+        if (fds[i] >= 0)
+            posix_spawn_file_actions_adddup2(files, fds[i], i);
+    if (start->cwd)
+        posix_spawn_file_actions_addchdir_np(files, start->cwd);
+}
+
+int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error *err)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_init(&files);
+    set_attributes(&attributes, start->own_group);
+    set_files(&files, start);
+    int errnum = posix_spawnp(out_pid, start->argv[0], &files, &attributes, start->argv,
+                              start->env ? start->env : environ);
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
-    return rc;
+    return errnum ? spawn_error(err, errnum, start->argv[0]) : 0;
 }
+
+/* ---- run and capture ---- */
+
+struct stream {
+    int fd; /* -1: not captured, or has ended */
+    struct act_buf text;
+};
+
+struct capture {
+    const char *name;
+    pid_t pid;
+    bool own_group;
+    int end_fd; /* pidfd: readable when the child has ended */
+    int64_t deadline_ms;
+    size_t max_bytes; /* of each stream */
+    struct stream streams[2];
+};
 
 static int time_left_ms(const struct capture *c)
 {
@@ -70,42 +95,44 @@ static int time_left_ms(const struct capture *c)
 }
 
 /* Takes what is there to read. */
-static int take_output(struct capture *c, const char *name, struct act_error *err)
+static int take_output(const struct capture *c, struct stream *s, struct act_error *err)
 {
     char chunk[16384];
-    ssize_t n = read(c->out_fd, chunk, sizeof(chunk));
+    ssize_t n = read(s->fd, chunk, sizeof(chunk));
 
     if (n < 0)
-        return errno == EINTR ? 0 : act_error_errno(err, errno, "cannot read the output of '%s'", name);
+        return errno == EINTR ? 0 : act_error_errno(err, errno, "cannot read the output of '%s'", c->name);
     if (n == 0) {
-        close(c->out_fd);
-        c->out_fd = -1;
+        close(s->fd);
+        s->fd = -1;
     }
-    if (c->text.len + (size_t)n > c->max_bytes)
-        return act_error_set(err, ACT_FAIL, "'%s' wrote more than %zu bytes", name, c->max_bytes);
-    act_buf_add(&c->text, chunk, (size_t)n);
+    if (s->text.len + (size_t)n > c->max_bytes)
+        return act_error_set(err, ACT_FAIL, "'%s' wrote more than %zu bytes", c->name, c->max_bytes);
+    act_buf_add(&s->text, chunk, (size_t)n);
     return 0;
 }
 
 /* Until the output has ended and the child too. A grandchild that keeps the output open is not waited for
  * once the child is gone and nothing more is there. */
-static int wait_for_end(struct capture *c, const char *name, struct act_error *err)
+static int wait_for_end(struct capture *c, struct act_error *err)
 {
     for (;;) {
-        struct pollfd fds[] = {{.fd = c->out_fd, .events = POLLIN}, {.fd = c->end_fd, .events = POLLIN}};
-        int n = poll(fds, 2, time_left_ms(c));
+        struct pollfd fds[] = {{.fd = c->streams[0].fd, .events = POLLIN},
+                               {.fd = c->streams[1].fd, .events = POLLIN},
+                               {.fd = c->end_fd, .events = POLLIN}};
+        int n = poll(fds, 3, time_left_ms(c)), rc = 0;
 
         if (n < 0 && errno != EINTR)
-            return act_error_errno(err, errno, "cannot wait for '%s'", name);
+            return act_error_errno(err, errno, "cannot wait for '%s'", c->name);
         if (n == 0)
-            return act_error_set(err, ACT_TIMEOUT, "'%s' took too long", name);
-        if (n > 0 && fds[0].revents) {
-            int rc = take_output(c, name, err);
-            if (rc < 0)
-                return rc;
-        } else if (n > 0 && fds[1].revents) {
+            return act_error_set(err, ACT_TIMEOUT, "'%s' took too long", c->name);
+        if (n > 0 && fds[2].revents && !fds[0].revents && !fds[1].revents)
             return 0;
-        }
+        for (int i = 0; i < 2 && n > 0 && rc == 0; i++)
+            if (fds[i].revents)
+                rc = take_output(c, &c->streams[i], err);
+        if (rc < 0)
+            return rc;
     }
 }
 
@@ -119,48 +146,112 @@ static pid_t wait_for(pid_t pid, int *out_status)
     return got;
 }
 
-static int capture_all(struct capture *c, const char *name, int *out_status, struct act_error *err)
+static int capture_all(struct capture *c, int *out_status, struct act_error *err)
 {
     int rc = 0;
 
     c->end_fd = pidfd_open(c->pid, 0);
     if (c->end_fd < 0)
-        rc = act_error_errno(err, errno, "cannot watch '%s'", name);
+        rc = act_error_errno(err, errno, "cannot watch '%s'", c->name);
     else
-        rc = wait_for_end(c, name, err);
+        rc = wait_for_end(c, err);
     if (rc < 0)
-        kill(-c->pid, SIGKILL);
+        kill(c->own_group ? -c->pid : c->pid, SIGKILL);
     wait_for(c->pid, out_status);
     if (c->end_fd >= 0)
         close(c->end_fd);
     return rc;
 }
 
+/* Starts it with captured[i] telling whether stdout and stderr are wanted, and waits for its end. */
+static int run(struct proc_start *start, const bool captured[2], struct capture *c, int *out_status,
+               struct act_error *err)
+{
+    int ends[2][2] = {{-1, -1}, {-1, -1}};
+    int rc = 0;
+
+    c->name = start->argv[0];
+    c->own_group = start->own_group;
+    for (int i = 0; i < 2 && rc == 0; i++)
+        if (captured[i] && pipe2(ends[i], O_CLOEXEC) < 0)
+            rc = act_error_errno(err, errno, "cannot start '%s'", c->name);
+    start->out_fd = ends[0][1];
+    start->err_fd = ends[1][1];
+    if (rc == 0)
+        rc = proc_start(start, &c->pid, err);
+    for (int i = 0; i < 2; i++) {
+        c->streams[i].fd = ends[i][0];
+        if (ends[i][1] >= 0)
+            close(ends[i][1]);
+    }
+    if (rc == 0)
+        rc = capture_all(c, out_status, err);
+    for (int i = 0; i < 2; i++)
+        if (c->streams[i].fd >= 0)
+            close(c->streams[i].fd);
+    return rc;
+}
+
+static int64_t deadline_in(int timeout_s)
+{
+    return timeout_s > 0 ? act_now_monotonic_ms() + (int64_t)timeout_s * 1000 : 0;
+}
+
 int proc_run(char *const *argv, int timeout_s, size_t max_bytes, char **out, int *out_status,
              struct act_error *err)
 {
-    struct capture c = {.out_fd = -1, .max_bytes = max_bytes};
-    int ends[2] = {-1, -1};
-    int rc;
+    const bool captured[] = {out != NULL, false};
+    struct proc_start start = {.argv = argv, .in_fd = -1, .own_group = true};
+    struct capture c = {.deadline_ms = deadline_in(timeout_s), .max_bytes = max_bytes};
+    int rc = run(&start, captured, &c, out_status, err);
 
-    if (timeout_s > 0)
-        c.deadline_ms = act_now_monotonic_ms() + (int64_t)timeout_s * 1000;
-    if (out && pipe2(ends, O_CLOEXEC) < 0)
-        return act_error_errno(err, errno, "cannot start '%s'", argv[0]);
-    c.out_fd = ends[0];
-    int errnum = spawn(argv, ends[1], &c.pid);
-    if (ends[1] >= 0)
-        close(ends[1]);
-    if (errnum)
-        rc = spawn_error(err, errnum, argv[0]);
-    else
-        rc = capture_all(&c, argv[0], out_status, err);
-    if (c.out_fd >= 0)
-        close(c.out_fd);
     if (rc == 0 && out)
-        *out = act_buf_steal(&c.text);
-    act_buf_release(&c.text);
+        *out = act_buf_steal(&c.streams[0].text);
+    act_buf_release(&c.streams[0].text);
     return rc;
+}
+
+/* A file in memory: nobody has to feed it while the output is read, and "/dev/stdin" can be opened too. */
+static int open_input(const struct proc_call *call, struct act_error *err)
+{
+    int fd = memfd_create("input", MFD_CLOEXEC);
+
+    if (fd >= 0 && act_write_all(fd, call->input, call->input_len) == 0 && lseek(fd, 0, SEEK_SET) == 0)
+        return fd;
+    int rc = act_error_errno(err, errno, "cannot hold the input of '%s'", call->argv[0]);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+int proc_call(const struct proc_call *call, struct proc_result *result, struct act_error *err)
+{
+    static const bool captured[] = {true, true};
+    struct proc_start start = {
+        .argv = call->argv, .env = call->env, .cwd = call->cwd, .in_fd = -1, .own_group = !call->on_terminal};
+    struct capture c = {.deadline_ms = deadline_in(call->timeout_s), .max_bytes = call->max_bytes};
+    int rc = 0;
+
+    *result = (struct proc_result){0};
+    if (call->input)
+        start.in_fd = rc = open_input(call, err);
+    if (rc < 0)
+        return rc;
+    rc = run(&start, captured, &c, &result->status, err);
+    if (start.in_fd >= 0)
+        close(start.in_fd);
+    result->out_len = c.streams[0].text.len;
+    result->err_len = c.streams[1].text.len;
+    result->out = act_buf_steal(&c.streams[0].text);
+    result->err = act_buf_steal(&c.streams[1].text);
+    return rc;
+}
+
+void proc_result_release(struct proc_result *result)
+{
+    free(result->out);
+    free(result->err);
+    *result = (struct proc_result){0};
 }
 
 /* ---- daemon ---- */

@@ -2,6 +2,7 @@
 #ifndef ACT_PROC_PROC_H
 #define ACT_PROC_PROC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -14,6 +15,36 @@
  * exist. */
 int proc_run(char *const *argv, int timeout_s, size_t max_bytes, char **out, int *out_status,
              struct act_error *err) ACT_NODISCARD;
+
+/* The same with everything in the hands of the caller: what goes in, and both streams that come out. */
+struct proc_call {
+    char *const *argv; /* argv[0] is looked up in PATH; ends with NULL */
+    char *const *env;  /* NULL: this process's */
+    const char *cwd;   /* NULL: this process's */
+    const void *input; /* of input_len bytes; NULL: /dev/null */
+    size_t input_len;
+    int timeout_s;    /* 0: no limit; when it is over the process group is killed: -ACT_TIMEOUT */
+    size_t max_bytes; /* of each stream; more is an error */
+    bool on_terminal; /* it may ask on the terminal: stays in this process's group, and is killed alone */
+};
+struct proc_result {
+    int status; /* as from waitpid() */
+    char *out, *err;
+    size_t out_len, err_len; /* a NUL byte follows */
+};
+/* Release result in every case. After an error it holds what was read until then. */
+int proc_call(const struct proc_call *call, struct proc_result *result, struct act_error *err) ACT_NODISCARD;
+void proc_result_release(struct proc_result *result);
+
+/* Starts a child that the caller talks to and waits for. */
+struct proc_start {
+    char *const *argv, *const *env;
+    const char *cwd;
+    int in_fd;          /* -1: /dev/null */
+    int out_fd, err_fd; /* -1: this process's */
+    bool own_group;     /* a process group of its own */
+};
+int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error *err) ACT_NODISCARD;
 
 /* Starts argv as a daemon: a session of its own, the parent is init, cwd is "/", stdin /dev/null, stdout and
  * stderr appended to log_path. keep_fd (or -1) stays open in it under the same number. Returns 0 with its pid

@@ -1,2 +1,143 @@
-/* site.c - stands in until the module is written. */
+/* site.c - the public functions: here, or through the wire. */
 #include "site/site.h"
+
+#include <string.h>
+
+#include "base/path.h"
+#include "site/site_internal.h"
+
+int site_open(const struct site_options *options, struct site **out, struct act_error *err)
+{
+    struct site *site = act_calloc(1, sizeof(*site));
+    const char *root = options->root ? options->root : "~/.act";
+
+    *out = NULL;
+    if (options->login) {
+        free(site);
+        return act_error_set(err, ACT_CONFIG, "no ssh yet");
+    }
+    site->root = here_root(root);
+    *out = site;
+    return 0;
+}
+
+void site_free(struct site *site)
+{
+    if (!site)
+        return;
+    free(site->root);
+    free(site->login);
+    free(site);
+}
+
+const char *site_root(const struct site *site)
+{
+    return site->root;
+}
+
+const char *site_login(const struct site *site)
+{
+    return site->login;
+}
+
+char *site_run_dir(const struct site *site, const char *id)
+{
+    return act_sprintf("%s/runs/%s", site->root, id);
+}
+
+int site_agent(struct site *site, char **out, struct act_error *err)
+{
+    return here_agent(site, out, err);
+}
+
+int site_run(struct site *site, const struct site_command *command, struct site_result *result,
+             struct act_error *err)
+{
+    struct site_command full = *command;
+
+    if (!full.timeout_s)
+        full.timeout_s = SITE_RUN_TIMEOUT_S;
+    if (!full.max_bytes)
+        full.max_bytes = SITE_RUN_MAX_BYTES;
+    return here_run(site, &full, result, err);
+}
+
+void site_result_release(struct site_result *result)
+{
+    free(result->out);
+    free(result->err);
+    *result = (struct site_result){0};
+}
+
+int site_create_run(struct site *site, const struct run_spec *spec, const char *package, bool *out_existed,
+                    struct act_error *err)
+{
+    return here_create_run(site, spec, package, NULL, out_existed, err);
+}
+
+int site_create_locked_run(struct site *site, const struct run_spec *spec, const char *package,
+                           int *out_lock_fd, bool *out_existed, struct act_error *err)
+{
+    return here_create_run(site, spec, package, out_lock_fd, out_existed, err);
+}
+
+int site_remove_run(struct site *site, const char *id, struct act_error *err)
+{
+    return here_remove_run(site, id, err);
+}
+
+int site_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,
+              size_t *out_got, struct act_error *err)
+{
+    return here_read(site, id, name, offset, data, len, out_got, err);
+}
+
+int site_read_text(struct site *site, const char *id, const char *name, char **out, struct act_error *err)
+{
+    return here_read_text(site, id, name, out, err);
+}
+
+int site_write(struct site *site, const char *id, const char *name, const char *text, bool *out_existed,
+               struct act_error *err)
+{
+    return here_write(site, id, name, text, out_existed, err);
+}
+
+int site_files(struct site *site, const char *id, const char *const *folders, size_t n_folders,
+               struct site_files *out, struct act_error *err)
+{
+    return here_files(site, id, folders, n_folders, out, err);
+}
+
+void site_files_release(struct site_files *files)
+{
+    for (size_t i = 0; i < files->n; i++)
+        free(files->v[i].name);
+    free(files->v);
+    *files = (struct site_files){0};
+}
+
+int site_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
+                struct act_error *err)
+{
+    return here_states(site, ids, n, out, err);
+}
+
+void site_states_release(struct site_state *states, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(states[i].job);
+        states[i].job = NULL;
+    }
+}
+
+int site_list(struct site *site, struct act_strv *out_ids, struct act_error *err)
+{
+    return here_list(site, out_ids, err);
+}
+
+void site_shell_words(const struct site *site, const struct act_strv *argv, struct act_strv *out)
+{
+    (void)site;
+    act_strv_copy(out, argv->v, argv->n);
+}

@@ -70,6 +70,13 @@ void site_result_release(struct site_result *result);
 int site_create_run(struct site *site, const struct run_spec *spec, const char *package, bool *out_existed,
                     struct act_error *err) ACT_NODISCARD;
 
+/* The same, only on this machine, with supervisor.lock made and locked before anybody can see the folder. *out_lock_fd
+ * (to be closed) only when there was none. */
+int site_create_locked_run(struct site *site, const struct run_spec *spec, const char *package,
+                           int *out_lock_fd, bool *out_existed, struct act_error *err) ACT_NODISCARD;
+/* Takes the folder away again, at once and whole: for a run that could not be started after all. None there: success. */
+int site_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
+
 /* Files of a run's folder; name is relative to it and safe, no link is followed on the way. A missing one is
  * -ACT_NOT_FOUND. */
 int site_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,

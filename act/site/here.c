@@ -1,0 +1,95 @@
+/* here.c - this machine: its root, the runs in it, programs. */
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/dirs.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "proc/proc.h"
+#include "site/site_internal.h"
+
+char *here_root(const char *root)
+{
+    ACT_AUTOFREE char *home = act_home_dir();
+    ACT_AUTOFREE char *cwd = *root == '/' || *root == '~' ? NULL : getcwd(NULL, 0);
+    ACT_AUTOFREE char *joined = NULL;
+
+    if (*root == '~' && (root[1] == '/' || root[1] == '\0'))
+        joined = act_path_join(home, root + 1 + (root[1] == '/'));
+    else
+        joined = act_path_join(cwd ? cwd : "", root);
+    return act_path_clean(joined);
+}
+
+int here_list(struct site *site, struct act_strv *out_ids, struct act_error *err)
+{
+    ACT_AUTOFREE char *runs = act_path_join(site->root, "runs");
+    DIR *d = opendir(runs);
+
+    if (!d)
+        return errno == ENOENT ? 0 : act_error_errno(err, errno, "cannot read '%s'", runs);
+    for (struct dirent *e; (e = readdir(d));)
+        if (run_id_valid(e->d_name))
+            act_strv_push(out_ids, e->d_name);
+    closedir(d);
+    act_strv_sort(out_ids);
+    return 0;
+}
+
+/* ---- programs ---- */
+
+/* What changes the form in which Slurm's tools print. */
+static bool changes_output(const char *variable)
+{
+    static const char *const prefixes[] = {"TZ=",    "SLURM_TIME_FORMAT=", "SQUEUE_", "SACCT_",
+                                           "SINFO_", "SCONTROL_"};
+
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+        if (act_starts_with(variable, prefixes[i]))
+            return true;
+    return false;
+}
+
+static void make_environment(struct act_strv *out)
+{
+    for (char **variable = environ; *variable; variable++)
+        if (!changes_output(*variable))
+            act_strv_push(out, *variable);
+    act_strv_push(out, "TZ=UTC");
+}
+
+int here_run(struct site *site, const struct site_command *command, struct site_result *result,
+             struct act_error *err)
+{
+    struct act_strv env = {0}, argv = {0};
+    struct proc_result got;
+    int rc = command->cwd ? 0 : act_mkdir_all(site->root, 0700, err); /* it works there */
+
+    *result = (struct site_result){0};
+    if (rc < 0)
+        return rc;
+    for (const char *const *word = command->argv; *word; word++)
+        act_strv_push(&argv, *word);
+    make_environment(&env);
+    rc = proc_call(&(struct proc_call){.argv = argv.v,
+                                       .env = env.v,
+                                       .cwd = command->cwd ? command->cwd : site->root,
+                                       .input = command->input,
+                                       .input_len = command->input_len,
+                                       .timeout_s = command->timeout_s,
+                                       .max_bytes = command->max_bytes},
+                   &got, err);
+    act_strv_release(&argv);
+    act_strv_release(&env);
+    *result = (struct site_result){
+        .status = WIFSIGNALED(got.status) ? 128 + WTERMSIG(got.status) : WEXITSTATUS(got.status),
+        .out = got.out,
+        .err = got.err,
+        .out_len = got.out_len,
+        .err_len = got.err_len,
+    };
+    return rc;
+}

@@ -1,0 +1,258 @@
+/* here_create.c - what is made below the root: the folders of runs, the packages, the agent. Whatever can be seen
+ * there is complete: it is filled under another name and renamed. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "proc/proc.h"
+#include "site/site_internal.h"
+
+static char *below(const struct site *site, const char *name)
+{
+    return act_path_join(site->root, name);
+}
+
+/* ---- files that never change ---- */
+
+/* Whether path is a file of that size. */
+static bool is_there(const char *path, off_t size)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == size;
+}
+
+/* Copies from to a new file beside to and renames it, so that to is whole or not there. */
+static int copy_whole(const char *from, const char *to, mode_t mode, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = act_path_dirname(to);
+    ACT_AUTOFREE char *temp = act_sprintf("%s.%d.new", to, (int)getpid());
+    int rc = act_mkdir_all(dir, 0700, err);
+
+    if (rc < 0)
+        return rc;
+    unlink(temp); /* of a process of this number that was killed */
+    rc = act_file_copy(from, temp, mode, err);
+    if (rc == 0 && rename(temp, to) < 0)
+        rc = act_error_errno(err, errno, "cannot write '%s'", to);
+    if (rc < 0)
+        unlink(temp);
+    return rc;
+}
+
+static int size_of(const char *path, off_t *out, struct act_error *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        return act_error_errno(err, errno, "cannot read '%s'", path);
+    *out = st.st_size;
+    return 0;
+}
+
+/* ---- the package ---- */
+
+char *here_package_path(const struct site *site, const char *sha256)
+{
+    return act_sprintf("%s/packages/%s.zip", site->root, sha256);
+}
+
+/* A second name costs nothing, and packages never change: they are named by their content. From another file system the
+ * package is copied once, for all runs that have it. */
+static int add_package(const struct site *site, const char *dir, const char *package, const char *sha256,
+                       struct act_error *err)
+{
+    ACT_AUTOFREE char *to = act_path_join(dir, RUN_FILE_PACKAGE);
+    ACT_AUTOFREE char *kept = here_package_path(site, sha256);
+    off_t size;
+
+    if (!package || link(package, to) == 0)
+        return 0;
+    if (!*sha256) /* it has no name to keep it under */
+        return act_file_copy(package, to, 0600, err);
+    int rc = size_of(package, &size, err);
+    if (rc == 0 && !is_there(kept, size))
+        rc = copy_whole(package, kept, 0600, err);
+    if (rc < 0 || link(kept, to) == 0)
+        return rc;
+    return act_file_copy(kept, to, 0600, err);
+}
+
+/* ---- runs ---- */
+
+/* Removes what clients left that were killed while they filled a folder. */
+static void remove_leftovers(const char *fresh)
+{
+    enum { OLD_S = 3600 };
+    DIR *d = opendir(fresh);
+    struct act_error err;
+    struct stat st;
+
+    for (struct dirent *e; d && (e = readdir(d));) {
+        ACT_AUTOFREE char *path = act_path_join(fresh, e->d_name);
+        if (e->d_name[0] == '.' || lstat(path, &st) < 0 || st.st_mtime > act_now_unix_s() - OLD_S)
+            continue;
+        if (act_remove_tree(path, &err) < 0)
+            break; /* the next one tries again */
+    }
+    if (d)
+        closedir(d);
+}
+
+static int fill(const struct site *site, const char *dir, const struct run_spec *spec, const char *package,
+                struct act_error *err)
+{
+    const struct run_status queued = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
+    ACT_AUTOFREE char *spec_path = act_path_join(dir, RUN_FILE_SPEC);
+    ACT_AUTOFREE char *secrets = act_path_join(dir, RUN_FILE_SECRETS);
+    ACT_AUTOFREE char *status = act_path_join(dir, RUN_FILE_STATUS);
+    ACT_AUTOFREE char *logs = act_path_join(dir, RUN_DIR_SYSTEM);
+    int rc = act_mkdir_all(logs, 0700, err);
+
+    if (rc == 0)
+        rc = run_spec_write(spec, spec_path, err);
+    if (rc == 0)
+        rc = run_secrets_write(spec, secrets, err);
+    if (rc == 0)
+        rc = run_status_write(status, &queued, err);
+    if (rc == 0)
+        rc = add_package(site, dir, package, spec->package_sha256, err);
+    return rc;
+}
+
+static int publish(const char *temp, const char *dir, bool *out_existed, struct act_error *err)
+{
+    if (rename(temp, dir) == 0)
+        return 0;
+    *out_existed = errno == EEXIST || errno == ENOTEMPTY;
+    return *out_existed ? 0 : act_error_errno(err, errno, "cannot make the run's folder '%s'", dir);
+}
+
+/* A new folder in new/. */
+static int make_temp(const struct site *site, const char *id, char **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *fresh = below(site, "new");
+    ACT_AUTOFREE char *runs = below(site, "runs");
+    int rc = act_mkdir_all(runs, 0700, err);
+
+    if (rc == 0)
+        rc = act_mkdir_all(fresh, 0700, err);
+    if (rc < 0)
+        return rc;
+    remove_leftovers(fresh);
+    *out = act_sprintf("%s/%s.XXXXXX", fresh, id);
+    if (mkdtemp(*out))
+        return 0;
+    rc = act_error_errno(err, errno, "cannot make a folder in '%s'", fresh);
+    free(*out);
+    *out = NULL;
+    return rc;
+}
+
+static int lock_in(const char *dir, int *out_fd, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_LOCK);
+    int fd = act_lock(path, false, err);
+
+    *out_fd = fd;
+    return fd < 0 ? fd : 0;
+}
+
+int here_create_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,
+                    bool *out_existed, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = site_run_dir(site, spec->id);
+    ACT_AUTOFREE char *temp = NULL;
+    int rc = 0, lock_fd = -1;
+
+    *out_existed = access(dir, F_OK) == 0;
+    if (*out_existed)
+        return 0;
+    if (!run_id_valid(spec->id))
+        return act_error_set(err, ACT_USAGE, "'%s' is no run id", spec->id);
+    rc = make_temp(site, spec->id, &temp, err);
+    if (rc < 0)
+        return rc;
+    if (out_lock_fd)
+        rc = lock_in(temp, &lock_fd, err);
+    if (rc == 0)
+        rc = fill(site, temp, spec, package, err);
+    if (rc == 0)
+        rc = publish(temp, dir, out_existed, err);
+    if (rc < 0 || *out_existed) {
+        struct act_error ignored;
+        if (act_remove_tree(temp, &ignored) < 0)
+            (void)ignored; /* it will be removed as a leftover */
+        if (lock_fd >= 0)
+            close(lock_fd);
+    } else if (out_lock_fd) {
+        *out_lock_fd = lock_fd;
+    }
+    return rc;
+}
+
+int here_remove_run(struct site *site, const char *id, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = site_run_dir(site, id);
+    ACT_AUTOFREE char *temp = NULL;
+
+    if (!run_id_valid(id) || access(dir, F_OK) < 0)
+        return 0;
+    int rc = make_temp(site, id, &temp, err);
+    if (rc < 0)
+        return rc;
+    if (rename(dir, temp) < 0)
+        rc = act_error_errno(err, errno, "cannot remove the run's folder '%s'", dir);
+    struct act_error ignored;
+    int removed = act_remove_tree(temp, rc < 0 ? &ignored : err);
+    return rc < 0 ? rc : removed;
+}
+
+/* ---- the agent ---- */
+
+/* The program of this name that belongs to this one, beside the agent as well. */
+static int keep_program(const char *dir, const char *name, const char *from, struct act_error *err)
+{
+    ACT_AUTOFREE char *to = act_path_join(dir, name);
+    off_t size;
+    int rc = size_of(from, &size, err);
+
+    return rc < 0 || is_there(to, size) ? rc : copy_whole(from, to, 0700, err);
+}
+
+char *site_agent_dir(const struct site *site, const char *sha256)
+{
+    return act_sprintf("%s/bin/%.*s", site->root, SITE_AGENT_HEX, sha256);
+}
+
+int here_agent(struct site *site, char **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *agent = NULL;
+    ACT_AUTOFREE char *act = NULL;
+    char sha256[ACT_SHA256_HEX];
+    int rc = proc_find_sibling(SITE_AGENT, &agent, err);
+
+    *out = NULL;
+    if (rc == 0)
+        rc = proc_find_sibling(SITE_ACT, &act, err);
+    if (rc == 0)
+        rc = act_sha256_file(agent, sha256, err);
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *dir = site_agent_dir(site, sha256);
+    rc = keep_program(dir, SITE_ACT, act, err);
+    if (rc == 0)
+        rc = keep_program(dir, SITE_AGENT, agent, err);
+    if (rc < 0)
+        return act_error_prefix(err, "cannot keep the agent in '%s'", dir);
+    *out = act_path_join(dir, SITE_AGENT);
+    return 0;
+}
