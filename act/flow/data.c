@@ -467,11 +467,10 @@ static int move_folder(struct flow *flow, const char *name, const char *dir, boo
     return download ? fetch_run_folder(flow, f, dir, err) : send_run_folder(flow, f, dir, err);
 }
 
-int flow_move_run_folder(const char *run_dir, const char *folder, bool download, struct act_error *err)
+int flow_move_run_folder(const char *run_dir, const char *folder, const char *dir, bool download,
+                         struct act_error *err)
 {
     ACT_AUTOFREE char *spec_path = act_path_join(run_dir, RUN_FILE_SPEC);
-    ACT_AUTOFREE char *code = act_path_join(run_dir, RUN_DIR_CODE);
-    ACT_AUTOFREE char *dir = act_path_join(code, folder);
     struct run_spec spec = {0};
     struct flow flow = {0};
     int rc = run_spec_read(spec_path, &spec, err);

@@ -16,7 +16,9 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "node/child.h"
+#include "node/container.h"
 #include "node/env.h"
+#include "node/metrics.h"
 #include "node/node.h"
 #include "node/place.h"
 #include "node/prepare.h"
@@ -180,9 +182,20 @@ static void keep_node(struct rank *r)
 static int run_command(struct rank *r)
 {
     const struct run_spec *spec = &r->node.spec;
-    pid_t pid = child_start(
-        &(struct child){.argv = (const char *const *)spec->argv.v, .cwd = r->node.code, .out_fd = r->log_fd});
+    struct act_strv words = {0};
+    struct act_error err;
 
+    if (container_wrap(&r->node, (const char *const *)spec->argv.v, &words, &err) < 0) {
+        fail(r, ACT_WRAPPER, err.text);
+        act_strv_release(&words);
+        return ACT_WRAPPER;
+    }
+    pid_t pid = child_start(
+        &(struct child){.argv = (const char *const *)words.v, .cwd = r->node.code, .out_fd = r->log_fd});
+    int start_errno = errno;
+
+    act_strv_release(&words);
+    errno = start_errno;
     if (pid < 0)
         return fail_to_start(r, errno);
     r->record.pid = pid;
@@ -255,6 +268,8 @@ int node_rank(int argc, char **argv)
     }
     save_record(&r); /* from now on this rank is lost when it does not say how it ended */
     env_set(&r.node, &r.place);
+    if (r.place.local_rank == 0)
+        metrics_start(&r.node);
     int exit_status = is_stopping(&r) ? 128 + SIGTERM : prepare(&r);
     if (exit_status == 0)
         exit_status = run_command(&r);
