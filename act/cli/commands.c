@@ -95,13 +95,18 @@ const struct cli_command cli_commands[] = {
      .bare = true,
      .run = cmd_query_failed},
     {.name = "logs",
-     .synopsis = "[-f] [--rank N] [--tail N] RUN",
+     .synopsis = "[-f] [--rank N | --all] [--tail N] [--attempt N] RUN",
      .summary = "print a rank's log, or follow it until the run ends",
      .examples = "a logs 60ce2fc7              all that rank 0 has said\n"
                  "a logs -f 60ce2fc7           follow it\n"
+                 "a logs -f --all 60ce2fc7     all ranks: [3] before the lines of rank 3\n"
                  "a logs --rank 3 --tail 20 60ce2fc7\n"
+                 "a logs --attempt 1 60ce2fc7  what it said before it was preempted\n"
                  "a logs --name system_logs/mpirun.txt 60ce2fc7\n",
-     .options = "follow rank tail name",
+     .details =
+         "-f goes on through new attempts of the run, and while the cluster cannot be asked; Ctrl-C ends the\n"
+         "watch and not the run. --all gives whole lines; one of more than 64 KiB comes in pieces.",
+     .options = "follow rank all tail attempt name",
      .min_words = 1,
      .max_words = 1,
      .complete = CLI_RUNS,
@@ -146,6 +151,56 @@ const struct cli_command cli_commands[] = {
      .complete = CLI_RUNS,
      .bare = true,
      .run = cmd_resubmit},
+    {.name = "nodes",
+     .synopsis = "RUN",
+     .summary = "the nodes of a run",
+     .examples = "a nodes 60ce2fc7\na nodes --json 60ce2fc7 | jq -r '.nodes[].name'\n",
+     .details =
+         "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
+         "ranks, gpus, gpu_ids (null: not known).",
+     .options = "json",
+     .min_words = 1,
+     .max_words = 1,
+     .complete = CLI_RUNS,
+     .bare = true,
+     .run = cmd_nodes},
+    {.name = "ssh",
+     .synopsis = "RUN [NODE] [-- COMMAND [ARGUMENT...]]",
+     .summary = "a shell, or a command, on a node of a running run",
+     .examples = "a ssh 60ce2fc7                       a shell on its first node\n"
+                 "a ssh 60ce2fc7 1                     on the second one; 'a nodes RUN' lists them\n"
+                 "a ssh 60ce2fc7 n2 -- nvidia-smi\n"
+                 "a ssh 60ce2fc7 -- py-spy dump --pid 4711\n",
+     .details =
+         "It starts in the folder of the code and ends with the run at the latest. The exit status is that\n"
+         "of the shell or the command.",
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .bare = true,
+     .run = cmd_ssh},
+    {.name = "summary",
+     .aliases = "s",
+     .synopsis = "",
+     .summary = "what the cluster is doing: nodes, GPUs, queue, your runs",
+     .examples = "a summary\na -c eu s\na s --json | jq .total.gpus.idle\n",
+     .details =
+         "In use: at least a part of it is. Down: also what is drained or reserved. * is where your runs go.\n"
+         "--json: version (1), cluster, platform, has_gpus (false: gpus are processors), load (of one\n"
+         "machine), total and partitions (name, default, and nodes, gpus, jobs with counts; null: not known),\n"
+         "own_runs (running, queued: the runs of your ledger on this cluster).",
+     .options = "json",
+     .run = cmd_summary},
+    {.name = "blame",
+     .synopsis = "[--max N]",
+     .summary = "who runs longest on the cluster",
+     .examples = "a blame                 the 20 jobs of everybody that run longest\n"
+                 "a -c eu blame --max 0   all running jobs\n"
+                 "a blame --json | jq -r '.jobs[] | [.user, .gpus] | @tsv'\n",
+     .details =
+         "--json: version (1), cluster, platform, total and jobs, each with job, user, name, node_names,\n"
+         "nodes, gpus, running_s, limit_s (null: none).",
+     .options = "json max",
+     .run = cmd_blame},
     {.name = "upload",
      .aliases = "u",
      .synopsis = "PATH...",

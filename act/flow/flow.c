@@ -19,6 +19,7 @@ void flow_open_bare(struct flow *out)
 
 void flow_close(struct flow *flow)
 {
+    flow_close_platforms(flow);
     ledger_close(flow->ledger);
     http_free(flow->http);
     engine_free(flow->engine);

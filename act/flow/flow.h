@@ -25,6 +25,8 @@ struct flow {
     struct engine *engine;
     struct http *http;
     struct ledger *ledger;
+    struct flow_opened *opened; /* platforms */
+    size_t n_opened;
 };
 
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err) ACT_NODISCARD;
@@ -101,10 +103,12 @@ int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out,
                   struct act_error *err) ACT_NODISCARD;
 
 struct flow_table {
-    const char *cluster; /* NULL: all */
-    const char *state;   /* "Running", ...; NULL: all */
-    int64_t max;         /* 0: all */
-    bool with_spec;      /* fill in the specifications too */
+    const char *cluster;  /* NULL: all */
+    const char *platform; /* NULL: all */
+    const char *state;    /* "Running", ...; NULL: all */
+    int64_t max;          /* 0: all */
+    bool with_spec;       /* fill in the specifications too */
+    bool as_known;        /* ask no platform */
 };
 /* The runs of the ledger, newest first, the active ones refreshed from their platforms (many in one call). A
  * platform that cannot be asked leaves its runs as they were, with a warning. */
@@ -128,9 +132,15 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, uint64_t max_
                     struct act_error *err) ACT_NODISCARD;
 
 /* Gives a log to the sink, from its last tail lines (negative: from the start); with follow until the run
- * ends, or *interrupted (may be NULL) becomes true. */
+ * ends, or *interrupted (may be NULL) becomes true. It goes on through the attempts that begin meanwhile, and while the
+ * platform cannot be asked. */
 struct flow_follow {
     const char *name; /* NULL: rank 0 */
+    bool all;         /* the logs of all ranks, by line() */
+    /* A whole line without its end, or a piece of one that is very long; arg is the sink's, which gets nothing (no
+     * bytes) behind the lines that came together. */
+    int (*line)(void *arg, int rank, const char *text, size_t len, struct act_error *err);
+    int attempt; /* 0: the last one */
     int64_t tail;
     bool follow;
     const volatile sig_atomic_t *interrupted;
@@ -152,6 +162,25 @@ int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final,
  * nothing submitted. Release *out_spec in every case. */
 int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
                   struct run_spec *out_spec, struct act_error *err) ACT_NODISCARD;
+
+/* ---- the cluster */
+
+/* The nodes of a run: none yet while it waits. */
+int flow_nodes(struct flow *flow, const struct flow_run *run, struct platform_nodes *out,
+               struct act_error *err) ACT_NODISCARD;
+/* The words of a program that runs command (no words: a shell) on a node of a running run: its name, or its number from
+ * 0; NULL: the first. */
+int flow_shell(struct flow *flow, const struct flow_run *run, const char *node,
+               const struct act_strv *command, struct act_strv *out_argv,
+               struct act_error *err) ACT_NODISCARD;
+
+struct flow_summary {
+    struct platform_summary cluster;
+    size_t running, queued; /* of the runs of the ledger that are on this cluster */
+};
+int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *err) ACT_NODISCARD;
+/* The running jobs of everybody on the cluster, those that run longest first. */
+int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 
 /* What a shell would give for the run: 0, the exit status of the first failing rank, 143 when cancelled. */
 int flow_exit_status(const struct run_status *status);

@@ -193,6 +193,8 @@ int flow_start_run(struct flow *flow, struct platform *platform, const struct ru
     if (rc < 0)
         return rc;
     rc = platform_submit(platform, &submission, err);
+    if (flow_may_pass(rc)) /* the platform may have it: it stays Queued until somebody asks */
+        return act_error_hint(err, "'a q %s' will tell whether it was submitted", spec->id);
     if (rc < 0) {
         status.state = RUN_FAILED;
         status.exit_status = -1;
