@@ -12,6 +12,7 @@ target_link_options(sync_test PRIVATE -Wl,--wrap=store_entry_release) # counts w
 act_test(transfer_test unit/transfer_test.c transfer)
 act_test(lists_test unit/lists_test.c transfer)
 act_test(config_test unit/config_test.c config)
+act_test(diagnose_test unit/diagnose_test.c base codec diagnose)
 act_test(azure_test unit/azure_test.c store)
 act_test(folder_test unit/folder_test.c store)
 act_test(cli_test unit/cli_test.c cli)
