@@ -91,6 +91,22 @@ static void identify(const struct flow *flow, struct run_spec *spec)
     add_env(&c->env, spec);
 }
 
+/* How Slurm's nodes start the processes. */
+static void describe_launch(const struct config *c, struct platform *platform, struct run_spec *spec)
+{
+    const struct config_slurm *slurm = &c->slurm;
+
+    if (strcmp(platform_name(platform), "slurm") != 0)
+        return;
+    spec->launcher = act_strdup(slurm->launcher);
+    spec->mpi = act_strdup(slurm->mpi);
+    spec->scratch = act_strdup(slurm->scratch);
+    if (c->docker.image && slurm->container && strcmp(slurm->container, "none") != 0) {
+        spec->container = act_strdup(slurm->container);
+        spec->image = act_strdup(c->docker.image);
+    }
+}
+
 /* The package that the run is pinned to; packs the code when that was never done. */
 static int pin_package(struct flow *flow, bool dry_run, struct flow_package *out, struct act_error *err)
 {
@@ -215,6 +231,7 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
     io->spec.resubmit_of = act_strdup(io->resubmit_of);
     act_strv_copy(&io->spec.argv, io->argv->v, io->argv->n);
     rc = shape(&flow->config, platform, &io->spec, err);
+    describe_launch(&flow->config, platform, &io->spec);
     if (rc == 0)
         rc = describe_folders(flow, &io->spec, err);
     if (rc == 0)
@@ -253,6 +270,7 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
     bool moved = strcmp(old->cluster, to->config.cluster) != 0;
 
     identify(to, spec);
+    describe_launch(&to->config, platform, spec);
     spec->resubmit_of = act_strdup(old->id);
     act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
     if (moved || to->config.num_gpu >= 0) {

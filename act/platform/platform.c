@@ -135,6 +135,20 @@ int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_erro
     return p->ops->jobs ? p->ops->jobs(p, out, err) : cannot(p, "list the jobs of everybody", err);
 }
 
+int platform_check_mounts(const struct run_spec *spec, const char *where, struct act_error *err)
+{
+    for (size_t i = 0; i < spec->n_folders; i++) {
+        const struct run_folder *f = &spec->folders[i];
+        if (!f->link && (f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_RO_MOUNT))
+            return act_error_set(err, ACT_CONFIG,
+                                 "folder '%s' cannot be mounted on %s: it is in a blob store; set "
+                                 "'mode: download' (brought before the command starts) or 'mode: upload' "
+                                 "(sent when it ends)",
+                                 f->name, where);
+    }
+    return 0;
+}
+
 /* ---- what they return ---- */
 
 void platform_nodes_release(struct platform_nodes *nodes)
