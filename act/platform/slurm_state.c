@@ -185,6 +185,14 @@ static void explain_failure(const struct slurm_job *job, struct run_status *out)
     bool not_launched = job->exit_signal == NO_SUCH_OUTPUT || (!job->exit_signal && !job->exit_status &&
                                                                strcmp(job->reason, "JobLaunchFailure") == 0);
 
+    if (job->exit_signal == SIGUSR2) { /* what 'a abort' sends, to an agent that was not up yet */
+        out->state = RUN_CANCELED;
+        out->exit_status = 128 + SIGTERM;
+        snprintf(out->reason, sizeof(out->reason), "aborted");
+        return;
+    }
+    if (job->exit_signal || job->exit_status)
+        out->exit_status = job->exit_signal ? 128 + job->exit_signal : job->exit_status;
     if (not_launched) {
         snprintf(
             out->reason, sizeof(out->reason),
@@ -201,7 +209,6 @@ static void explain_failure(const struct slurm_job *job, struct run_status *out)
         snprintf(out->reason, sizeof(out->reason),
                  "ended with status %d, and its agent has not said why: see system_logs/slurm.txt",
                  job->exit_status);
-    out->exit_status = job->exit_signal ? 128 + job->exit_signal : job->exit_status;
 }
 
 static void explain_cancelling(const struct slurm_job *job, struct run_status *out)

@@ -24,3 +24,4 @@ act_test(watch_test unit/watch_test.c flow)
 # a stand-in for the platform, and nobody waits
 target_link_options(watch_test PRIVATE -Wl,--wrap=platform_open,--wrap=platform_free,--wrap=platform_status
                     -Wl,--wrap=platform_logs,--wrap=platform_read_log,--wrap=platform_submit,--wrap=usleep)
+act_test(slurm_test unit/slurm_test.c platform)
