@@ -56,6 +56,17 @@ int flow_upload_blocks(struct flow *flow, struct store *store, struct flow_init 
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
                       struct flow_package *package, struct act_error *err) ACT_NODISCARD;
 
+/* From the folder at path of a store to dir, and back; name is for messages. */
+int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,
+                          const char *dir, struct act_error *err) ACT_NODISCARD;
+int flow_send_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,
+                         const char *dir, struct act_error *err) ACT_NODISCARD;
+
+/* What the nodes of a run need to reach the stores of its folders (RUN_FILE_STORES), where a SAS takes the place of an
+ * account key. *out NULL: nothing. New string, with secrets. */
+int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out,
+                    struct act_error *err) ACT_NODISCARD;
+
 /* Puts a run into the ledger; one that is there already stays as it is. */
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 

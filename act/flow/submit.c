@@ -202,13 +202,18 @@ int flow_start_run(struct flow *flow, struct platform *platform, const struct ru
                    const char *package, struct act_error *err)
 {
     enum { LONG_S = 10 };
-    struct platform_submission submission = {.spec = spec, .package = package};
+    ACT_AUTOFREE char *stores = NULL;
     struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
-    int rc = flow_remember(flow, spec, err);
+    int rc = flow_run_stores(flow, spec, &stores, err);
 
+    if (rc == 0)
+        rc = flow_remember(flow, spec, err);
     if (rc < 0)
         return rc;
+    struct platform_submission submission = {.spec = spec, .package = package, .stores = stores};
     rc = platform_submit(platform, &submission, err);
+    if (stores)
+        explicit_bzero(stores, strlen(stores));
     if (flow_may_pass(rc)) /* the platform may have it: it stays Queued until somebody asks */
         return act_error_hint(err, "'a q %s' will tell whether it was submitted", spec->id);
     if (rc < 0) {

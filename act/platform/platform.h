@@ -91,6 +91,8 @@ void platform_jobs_release(struct platform_jobs *jobs);
 struct platform_submission {
     const struct run_spec *spec;
     const char *package; /* local path of the package, verified; NULL for a run without code */
+    const char *
+        stores; /* for RUN_FILE_STORES, secret; NULL: none. Where the nodes see the project it is not needed */
 };
 
 struct platform_ops {

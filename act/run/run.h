@@ -124,18 +124,21 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_FILE_SPEC    "run.json"
 #define RUN_FILE_SECRETS "secrets.json" /* 0600; only there when the environment holds secrets */
 #define RUN_FILE_PACKAGE "package.zip"
-#define RUN_FILE_STATUS  "status.json"
-#define RUN_FILE_LOCK    "supervisor.lock" /* locked (flock) while a supervisor lives */
-#define RUN_FILE_ABORT   "abort"           /* exists: the run is to be cancelled */
-#define RUN_FILE_HOSTS   "hostfile"
-#define RUN_DIR_CODE     "code" /* in "nodes/<node rank>/" when there are several nodes */
-#define RUN_DIR_TEMP     "temp"
-#define RUN_DIR_USER     "user_logs"
-#define RUN_DIR_SYSTEM   "system_logs"
-#define RUN_DIR_RANKS    "ranks"
-#define RUN_DIR_NODES    "nodes"
-#define RUN_DIR_METRICS  "metrics"
-#define RUN_DIR_FOLDERS  "folders" /* <name>/: what will be sent from a mapped folder of mode upload */
+/* 0600; only there when a mapped folder is moved to or from a blob store and the nodes do not see the project: {"version": 1,
+ * "folders": {"<name>": {"path", "account_name", "container_name", "endpoint", "sas_token"}}} */
+#define RUN_FILE_STORES "stores.json"
+#define RUN_FILE_STATUS "status.json"
+#define RUN_FILE_LOCK   "supervisor.lock" /* locked (flock) while a supervisor lives */
+#define RUN_FILE_ABORT  "abort"           /* exists: the run is to be cancelled */
+#define RUN_FILE_HOSTS  "hostfile"
+#define RUN_DIR_CODE    "code" /* in "nodes/<node rank>/" when there are several nodes */
+#define RUN_DIR_TEMP    "temp"
+#define RUN_DIR_USER    "user_logs"
+#define RUN_DIR_SYSTEM  "system_logs"
+#define RUN_DIR_RANKS   "ranks"
+#define RUN_DIR_NODES   "nodes"
+#define RUN_DIR_METRICS "metrics"
+#define RUN_DIR_FOLDERS "folders" /* <name>/: what will be sent from a mapped folder of mode upload */
 #define RUN_DIR_ATTEMPTS                                                                                     \
     "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */
 /* {"job": "<id>"}: the job that a scheduler made of the run */
