@@ -501,6 +501,8 @@ int slurm_submit(struct platform *p, const struct platform_submission *submissio
         rc = site_create_run(h.site, h.spec, submission->package, &existed, err);
     if (rc == -ACT_TEMPORARY && h.agent)
         rc = site_create_run(h.site, h.spec, submission->package, &existed, err);
+    if (rc == 0 && submission->stores)
+        rc = site_write(h.site, h.spec->id, RUN_FILE_STORES, submission->stores, NULL, err);
     if (rc == 0) {
         h.claim = new_claim(h.spec->id);
         rc = submit_once(&h, !existed, err);
