@@ -228,6 +228,7 @@ int cmd_cat(struct cli *cli, struct act_error *err);
 int cmd_complete(struct cli *cli, struct act_error *err);
 int cmd_completion(struct cli *cli, struct act_error *err);
 int cmd_config(struct cli *cli, struct act_error *err);
+int cmd_doctor(struct cli *cli, struct act_error *err);
 int cmd_download(struct cli *cli, struct act_error *err);
 int cmd_du(struct cli *cli, struct act_error *err);
 int cmd_help(struct cli *cli, struct act_error *err);

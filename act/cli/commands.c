@@ -346,6 +346,18 @@ const struct cli_command cli_commands[] = {
      .max_words = 1,
      .bare = true,
      .run = cmd_config},
+    {.name = "doctor",
+     .synopsis = "",
+     .summary = "whether all that runs of the cluster need is there",
+     .examples =
+         "a doctor\na -c eu doctor\na doctor --json | jq -r '.checks[] | select(.ok | not) | .text'\n",
+     .details =
+         "A line for each thing that was looked at: what was found, or what is wrong and what to do. Exit\n"
+         "status 0: all is well; 1: something is not. Changes nothing on the cluster. --json: version (1),\n"
+         "ok, and checks, each with what, ok, text.",
+     .options = "json",
+     .bare = true,
+     .run = cmd_doctor},
     {.name = "completion",
      .synopsis = "bash | zsh | fish",
      .summary = "a completion script for the shell",

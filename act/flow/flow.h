@@ -182,6 +182,10 @@ int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *
 /* The running jobs of everybody on the cluster, those that run longest first. */
 int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 
+/* Whether all that runs of the cluster need is there. flow is a bare one, and has the configuration afterwards if there is
+ * one. Release out. */
+void flow_doctor(struct flow *flow, const struct config_request *request, struct platform_findings *out);
+
 /* What a shell would give for the run: 0, the exit status of the first failing rank, 143 when cancelled. */
 int flow_exit_status(const struct run_status *status);
 

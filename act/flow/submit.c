@@ -214,17 +214,16 @@ int flow_start_run(struct flow *flow, struct platform *platform, const struct ru
     rc = platform_submit(platform, &submission, err);
     if (stores)
         explicit_bzero(stores, strlen(stores));
-    if (flow_may_pass(rc)) /* the platform may have it: it stays Queued until somebody asks */
-        return act_error_hint(err, "'a q %s' will tell whether it was submitted", spec->id);
-    if (rc < 0) {
+    bool unclear = flow_may_pass(rc); /* the platform may have it: it stays Queued until somebody asks */
+    if (rc < 0 && !unclear) {
         status.state = RUN_FAILED;
         status.exit_status = -1;
         snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s", err->text);
     }
     /* after so long somebody may have taken the run for one that was never submitted */
-    if (rc < 0 || act_now_unix_s() - spec->created_unix_s >= LONG_S)
+    if (status.state == RUN_FAILED || act_now_unix_s() - spec->created_unix_s >= LONG_S)
         note_outcome(flow, spec->id, &status);
-    return rc;
+    return unclear ? act_error_hint(err, "'a q %s' will tell whether it was submitted", spec->id) : rc;
 }
 
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,

@@ -436,6 +436,7 @@ static const struct platform_ops local_ops = {
     .shell = local_shell,
     .summary = local_summary,
     .jobs = local_jobs,
+    .examine = local_examine,
     .close = local_close,
 };
 

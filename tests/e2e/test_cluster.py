@@ -324,3 +324,48 @@ def test_completion_asks_no_cluster(act):
     assert set(act.run("__complete", "ssh", "exp").out.split()) == {run, blocker}
     (act.scratch / "status.json").rename(act.run_dir(blocker) / "status.json")
     act.run("abort", blocker)
+
+
+# ---- doctor
+
+
+def findings(act, *words, status=0, **options):
+    whole = act.run(*words, "doctor", "--json", status=status, **options).json
+    assert whole["version"] == 1 and whole["ok"] == (status == 0) == all(c["ok"] for c in whole["checks"])
+    return whole["checks"]
+
+
+@pytest.mark.smoke
+def test_doctor_of_a_sound_cluster(act):
+    what = {c["what"]: c["text"] for c in findings(act)}
+    assert {"configuration", "ledger", "store of 'code'", "agent", "mpirun", "folder of the runs"} <= what.keys()
+    assert "cluster 'aml'" in what["configuration"] and "4 processes" in what["room"]
+    lines = act.run("doctor").out.splitlines()
+    assert len(lines) == len(what) and all(line.startswith("ok    ") for line in lines)
+
+
+def test_doctor_without_mpirun(act):
+    (act.scratch / "bin").mkdir()
+    path = {"PATH": f"{act.scratch / 'bin'}"}
+    bad, = [c for c in findings(act, status=1, env=path) if not c["ok"]]
+    assert bad["what"] == "mpirun" and "install Open MPI" in bad["text"]
+    out = act.run("doctor", status=1, env=path).out
+    assert "fail  mpirun: not found" in out and "ok    agent" in out
+
+
+def test_doctor_of_a_broken_configuration(act):
+    (act.project / "aux_data/aml/bad.yaml").write_text("platform: [")
+    checks = findings(act, "-c", "bad", status=1)
+    assert [c["what"] for c in checks if not c["ok"]] == ["configuration"] and "bad.yaml" in checks[0]["text"]
+    act.cluster("far", extra={"platform": "k8s"})
+    assert any("k8s" in c["text"] for c in findings(act, "-c", "far", status=1) if not c["ok"])
+    checks = findings(act, "-c", "nowhere", status=1)
+    assert "nowhere" in checks[0]["text"]
+
+
+def test_doctor_finds_a_store_that_refuses(act, azure_double):
+    findings(act)
+    act.account("store", account_name=azure_double.service.account, account_key="d3Jvbmc=",
+                container_name=azure_double.container, endpoint=azure_double.service.endpoint)
+    bad, = [c for c in findings(act, status=1) if not c["ok"]]
+    assert bad["what"] == "store of 'code'"
