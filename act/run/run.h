@@ -160,5 +160,8 @@ bool run_env_is_secret(const char *name, const char *value);
  * there are any. Reading completes a specification that came from run.json; a file that is not there changes nothing. */
 int run_secrets_write(const struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
 int run_secrets_read(struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
+/* The content of that file: an object of names and values. */
+json_t *run_secrets_to_json(const struct run_spec *spec);
+void run_secrets_from_json(struct run_spec *spec, const json_t *values);
 
 #endif

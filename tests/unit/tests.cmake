@@ -25,3 +25,5 @@ act_test(watch_test unit/watch_test.c flow)
 target_link_options(watch_test PRIVATE -Wl,--wrap=platform_open,--wrap=platform_free,--wrap=platform_status
                     -Wl,--wrap=platform_logs,--wrap=platform_read_log,--wrap=platform_submit,--wrap=usleep)
 act_test(slurm_test unit/slurm_test.c platform)
+act_test(site_test unit/site_test.c base codec proc run site)
+add_dependencies(site_test act act-node)
