@@ -461,30 +461,29 @@ static int look_for_job(struct handover *h, bool *out_done, struct act_error *er
 
 static int submit_once(struct handover *h, bool is_new, struct act_error *err)
 {
-    int64_t start = act_now_monotonic_ms(), seen = start, now;
+    int64_t start = act_now_monotonic_ms(), since = start, now = start;
     bool mine, dead, done = false;
 
-    for (h->number = 1;; now = act_now_monotonic_ms()) {
-        int rc = is_new && h->number == 1 ? 0 : look_for_job(h, &done, err);
+    h->number = 1;
+    while (now - start < HANDOVER_S * 1000) {
+        int rc = is_new ? 0 : look_for_job(h, &done, err);
         if (rc < 0 || done)
             return rc;
+        is_new = false;
         rc = claim(h, &mine, &dead, err);
         if (rc < 0)
             return rc;
         if (mine)
             return hand_over(h, err);
         now = act_now_monotonic_ms();
-        if (now - start > HANDOVER_S * 1000)
-            return act_error_set(err, ACT_TIMEOUT, "another client has been submitting it for %d s",
-                                 HANDOVER_S);
-        if (dead || now - seen > CLAIM_S * 1000) {
+        if (dead || now - since > CLAIM_S * 1000) {
             h->number++;
-            seen = now;
-            continue;
+            since = now;
+        } else {
+            nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
         }
-        is_new = false;
-        nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
     }
+    return act_error_set(err, ACT_TIMEOUT, "other clients have been submitting it for %d s", HANDOVER_S);
 }
 
 int slurm_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)

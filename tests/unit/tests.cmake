@@ -28,3 +28,5 @@ target_link_options(watch_test PRIVATE -Wl,--wrap=platform_open,--wrap=platform_
 act_test(slurm_test unit/slurm_test.c platform)
 act_test(site_test unit/site_test.c base codec proc run site)
 add_dependencies(site_test act act-node)
+act_test(slurm_submit_test unit/slurm_submit_test.c platform)
+add_dependencies(slurm_submit_test act-node)
