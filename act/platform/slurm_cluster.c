@@ -157,6 +157,8 @@ static int find_shell_node(const char *id, const char *name, const struct platfo
 {
     struct act_buf names = {0};
 
+    if (nodes->n == 0 || !nodes->v)
+        return act_error_set(err, ACT_TEMPORARY, "the nodes of run '%s' are not known yet", id);
     *out = name ? find_node(nodes, name) : nodes->v;
     for (size_t i = 0; !*out && i < nodes->n; i++)
         act_buf_addf(&names, "%s%s", i ? ", " : "", nodes->v[i].name);
@@ -213,7 +215,7 @@ static void shell_words(const struct slurm *s, const struct run_spec *spec, int6
 static int shell_of(struct slurm *s, const struct run_spec *spec, const char *node,
                     const struct act_strv *command, struct act_strv *out_argv, struct act_error *err)
 {
-    const struct platform_node *where;
+    const struct platform_node *where = NULL;
     struct platform_nodes nodes = {0};
     struct act_strv words = {0};
     struct slurm_view view;
@@ -224,11 +226,9 @@ static int shell_of(struct slurm *s, const struct run_spec *spec, const char *no
                            run_state_name(view.status.state));
     if (rc == 0)
         rc = nodes_of(s, spec->id, spec, &nodes, err);
-    if (rc == 0 && nodes.n == 0)
-        rc = act_error_set(err, ACT_TEMPORARY, "the nodes of run '%s' are not known yet", spec->id);
     if (rc == 0)
         rc = find_shell_node(spec->id, node, &nodes, &where, err);
-    if (rc == 0) {
+    if (rc == 0 && where) {
         shell_words(s, spec, view.job, where, command, &words);
         site_shell_words(s->site, &words, out_argv);
     }

@@ -53,9 +53,9 @@ static int ask_queue(struct slurm *s, struct answer *out, struct act_error *err)
 /* Accounting that is off, or does not answer, has nothing to say: what the queue and the agents know must do. */
 static void ask_past(struct slurm *s, const char *job_list, struct answer *out)
 {
+    static const char delimiter[] = "--delimiter=" SLURM_SEPARATOR;
     const char *const argv[] = {
-        "sacct", "-n", "-X", "-P", "--delimiter=" SLURM_SEPARATOR, "-j", job_list, "-o", slurm_sacct_fields,
-        NULL};
+        "sacct", "-n", "-X", "-P", delimiter, "-j", job_list, "-o", slurm_sacct_fields, NULL};
     struct act_error err;
 
     if (s->no_accounting)
