@@ -237,6 +237,7 @@ int cmd_local(struct cli *cli, struct act_error *err);
 int cmd_logs(struct cli *cli, struct act_error *err);
 int cmd_ls(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);
+int cmd_parse(struct cli *cli, struct act_error *err);
 int cmd_query(struct cli *cli, struct act_error *err);
 int cmd_query_failed(struct cli *cli, struct act_error *err);
 int cmd_query_queued(struct cli *cli, struct act_error *err);
@@ -251,5 +252,6 @@ int cmd_upload(struct cli *cli, struct act_error *err);
 int cmd_url(struct cli *cli, struct act_error *err);
 int cmd_verify(struct cli *cli, struct act_error *err);
 int cmd_wait(struct cli *cli, struct act_error *err);
+int cmd_why(struct cli *cli, struct act_error *err);
 
 #endif

@@ -127,6 +127,38 @@ const struct cli_command cli_commands[] = {
      .bare = true,
      .own_status = true,
      .run = cmd_wait},
+    {.name = "why",
+     .synopsis = "RUN",
+     .summary = "which rank failed first, what it said, what that means, what to do",
+     .examples = "a why 60ce2fc7\n"
+                 "a why --json 60ce2fc7 | jq -r .diagnosis.code\n",
+     .details =
+         "Reads what the agent wrote down and the ends of the logs; nothing is fetched. A run that waits:\n"
+         "why; one that runs: what it does. Own rules, in the form of those of the program, can stand in\n"
+         "aux_data/diagnosis.yaml. Exit status 0: the question was answered.\n"
+         "--json: version (1), run, state, reason, attempt, heartbeat, last_line, failure (attempt, rank,\n"
+         "node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary, advice, rank,\n"
+         "log, line; retry: no, yes, other_node, after_change) and notes; null: not known.",
+     .options = "json",
+     .min_words = 1,
+     .max_words = 1,
+     .complete = CLI_RUNS,
+     .bare = true,
+     .run = cmd_why},
+    {.name = "parse",
+     .synopsis = "RUN",
+     .summary = "the codes of the errors in the logs of a run",
+     .examples = "a parse 60ce2fc7\n"
+                 "a -no-wl parse 60ce2fc7       only the logs that are here already\n",
+     .details =
+         "Fetches the logs as 'a q RUN' does and prints each code on a line; 'a why' says which one counts.\n"
+         "--json: version (1), run and codes (code, id, class, log, line). Exit status 0, also without any.",
+     .options = "json",
+     .min_words = 1,
+     .max_words = 1,
+     .complete = CLI_RUNS,
+     .bare = true,
+     .run = cmd_parse},
     {.name = "abort",
      .aliases = "a",
      .synopsis = "RUN...",

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "diagnose/diagnose.h"
 #include "ledger/ledger.h"
 #include "package/package.h"
 #include "platform/platform.h"
@@ -188,6 +189,47 @@ void flow_doctor(struct flow *flow, const struct config_request *request, struct
 
 /* What a shell would give for the run: 0, the exit status of the first failing rank, 143 when cancelled. */
 int flow_exit_status(const struct run_status *status);
+
+/* ---- why, parse */
+
+/* Why a run failed, was cancelled, waits; or what it is doing. */
+struct flow_why {
+    int attempt;             /* the one that "failure" is about; 0: there is no failure to explain */
+    int rank;                /* that failed first; -1: not one rank's failure, or not known */
+    char *node;              /* of that rank; NULL: not known */
+    int exit_status, signal; /* of that rank, or of the run; signal 0: none */
+    char *reason;            /* in the words of the agent or of the scheduler; may be empty */
+    int64_t failed_unix_s;   /* 0: not known */
+    struct act_strv lines;   /* the last ones of that rank */
+
+    const struct diagnose_rule *rule; /* the explanation; NULL: none was found */
+    char *advice;                     /* of the rule, with the names of this run in it */
+    char *log, *line;                 /* what the rule was found in; log NULL: in the reason */
+    int cause_rank;                   /* whose log that is; -1: no rank's */
+    struct act_strv notes;            /* what was nearly full at the end: "host memory 98% full on n2" */
+
+    char *last_line; /* while it runs: what rank 0 said last; may be empty */
+    struct diagnose *rules;
+};
+/* Reads the ends of a limited number of logs, whatever their size. The rules are those of the program and of
+ * aux_data/diagnosis.yaml of the run's project. */
+int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out,
+             struct act_error *err) ACT_NODISCARD;
+void flow_why_release(struct flow_why *why);
+
+/* What the rules find in the fetched logs of a run, all of them whole; each code once, in the order of the rules. What is only a last
+ * resort is left out when there is anything else. No fetched logs: -ACT_NOT_FOUND. */
+struct flow_code {
+    const struct diagnose_rule *rule;
+    char *log, *line; /* the first log that has it, and the last such line there */
+};
+struct flow_codes {
+    struct flow_code *v;
+    size_t n;
+    struct diagnose *rules;
+};
+int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_error *err) ACT_NODISCARD;
+void flow_codes_release(struct flow_codes *codes);
 
 /* ---- data */
 

@@ -81,6 +81,9 @@ int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct pla
                      struct act_error *err) ACT_NODISCARD;
 void flow_close_platforms(struct flow *flow);
 
+/* The rules for the logs of a run. */
+int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_error *err) ACT_NODISCARD;
+
 /* Fresh status of one run, also into the ledger when it changed. */
 int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *run,
                  struct act_error *err) ACT_NODISCARD;
