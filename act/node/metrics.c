@@ -160,9 +160,9 @@ static void sample(struct metrics *m, int fd)
     int64_t next_ms = act_now_monotonic_ms();
     bool last = false;
 
-    while (append(fd, m) && !last && !m->gpu.told_to_end) {
+    while (append(fd, m) && !last) {
         next_ms += EVERY_MS;
-        last = !wait_for_next(m, next_ms);
+        last = m->gpu.told_to_end || !wait_for_next(m, next_ms);
         m->gpu.told_to_end = last; /* nothing waits for nvidia-smi any more */
     }
 }
