@@ -21,6 +21,7 @@ static const struct {
     {"supervise", node_supervise},
     {"rank", node_rank},
     {"serve", serve},
+    {"sweep", node_sweep},
 };
 
 int main(int argc, char **argv)

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "node/mpirun.h"
+#include "node/launcher.h"
 #include "node/unzip.h"
 #include "proc/proc.h"
 
@@ -356,7 +356,7 @@ static void test_mpirun_version(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
-        assert_int_equal(mpirun_major_version(rows[i].text), rows[i].major);
+        assert_int_equal(launcher_mpirun_version(rows[i].text), rows[i].major);
 }
 
 static int make_dir(void **state)
