@@ -78,7 +78,7 @@ void link_tell(struct link_server *s, int rank, const json_t *message);
 void link_tell_all(struct link_server *s, const json_t *message);
 void link_set_stopping(struct link_server *s);
 int link_connected(const struct link_server *s); /* how many ranks */
-/* Hangs up on everybody; those who are still there end everything then. */
+/* Hangs up on all ranks, which are gone then with ETIMEDOUT; those who are still there end everything. */
 void link_cut(struct link_server *s);
 void link_server_free(struct link_server *s);
 

@@ -309,9 +309,7 @@ void link_cut(struct link_server *s)
 {
     for (int rank = 0; rank < s->n_ranks; rank++)
         if (s->ranks[rank])
-            drop(s, s->ranks[rank], 0);
-    while (s->strangers)
-        drop(s, s->strangers, 0);
+            drop(s, s->ranks[rank], ETIMEDOUT);
 }
 
 void link_server_free(struct link_server *s)

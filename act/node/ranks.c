@@ -105,7 +105,7 @@ static void on_gone(void *arg, int rank, int errnum)
     r->exit_status = 128 + SIGKILL;
     r->signal = SIGKILL;
     r->lost = true;
-    r->stopped = s->cut_at_ms != 0;
+    r->stopped = s->aborted || s->job.end != JOB_GOES_ON;
     if (errnum == 0 || errnum == ECONNRESET || errnum == EPIPE)
         snprintf(r->reason, sizeof(r->reason), "its agent was killed");
     else
