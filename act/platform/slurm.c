@@ -274,6 +274,7 @@ static const struct platform_ops slurm_ops = {
     .shell = slurm_shell,
     .summary = slurm_summary,
     .jobs = slurm_jobs,
+    .examine = slurm_examine,
     .close = slurm_close,
 };
 

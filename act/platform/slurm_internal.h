@@ -76,6 +76,10 @@ char *slurm_job_script(const char *agent, const char *run_dir); /* new string */
 char *slurm_job_text(const struct slurm *s, int64_t job);
 int64_t slurm_job_number(const char *text, bool *out_is_array);
 
+/* ---- slurm_examine.c */
+
+void slurm_examine(struct platform *p, struct platform_findings *findings);
+
 /* ---- slurm_cluster.c */
 
 int slurm_nodes(struct platform *p, const char *id, struct platform_nodes *out,
