@@ -173,10 +173,10 @@ static void put_state(const struct flow_run *run, const struct flow_why *why)
         puts("completed: there is nothing to explain");
         break;
     case RUN_CANCELED:
-        put_field("cancelled", *s->reason ? s->reason : "nobody wrote down why");
+        put_field(run_state_name(s->state), *s->reason ? s->reason : "nobody wrote down why");
         break;
     case RUN_QUEUED:
-        put_field("waits", *s->reason ? s->reason : "in the queue");
+        put_field(run_state_name(s->state), *s->reason ? s->reason : "waits for its turn");
         break;
     case RUN_RUNNING:
         put_running(run, why);

@@ -14,9 +14,9 @@ struct words;
 enum { WORD_MAX = 24 };
 struct words *words_new(const char *const *words, size_t n);
 void words_free(struct words *w);
-/* Calls found for every place where a word ends. */
-void words_find(const struct words *w, const char *text, size_t len, void (*found)(void *arg, size_t word),
-                void *arg);
+/* Calls found for every place where a word ends; end points behind it. */
+void words_find(const struct words *w, const char *text, size_t len,
+                void (*found)(void *arg, size_t word, const char *end), void *arg);
 
 /* ---- rules.c */
 

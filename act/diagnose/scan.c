@@ -132,11 +132,13 @@ size_t diagnose_clean(char *line, size_t len)
 
 /* ---- lines */
 
-static void note_word(void *arg, size_t pattern)
+static void note_word(void *arg, size_t pattern, const char *end)
 {
     struct diagnose_scan *s = arg;
+    const struct pattern *p = &s->d->patterns[pattern];
+    size_t len = strnlen(p->text, WORD_MAX);
 
-    if (s->found_at[pattern] == s->line_no)
+    if (s->found_at[pattern] == s->line_no || (!p->ignore_case && memcmp(end - len, p->text, len) != 0))
         return;
     s->found_at[pattern] = s->line_no;
     s->found[s->n_found++] = pattern;

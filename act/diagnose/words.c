@@ -117,8 +117,8 @@ void words_free(struct words *w)
     free(w);
 }
 
-void words_find(const struct words *w, const char *text, size_t len, void (*found)(void *arg, size_t word),
-                void *arg)
+void words_find(const struct words *w, const char *text, size_t len,
+                void (*found)(void *arg, size_t word, const char *end), void *arg)
 {
     uint32_t state = 0;
 
@@ -126,6 +126,6 @@ void words_find(const struct words *w, const char *text, size_t len, void (*foun
         state = *edge(w, state, w->class_of[(unsigned char)text[i]]);
         for (uint32_t s = w->reported[state]; s; s = w->reported[w->shorter[s]])
             for (uint32_t word = w->word[s]; word != NONE; word = w->same[word])
-                found(arg, word);
+                found(arg, word, text + i + 1);
     }
 }

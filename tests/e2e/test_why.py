@@ -237,9 +237,9 @@ def test_other_states(act):
     assert "rank 0    epoch 2" in act.run("why", running).out
     queued = act.submit("true", before=("-n", "1"))
     act.until_state(queued, "Queued")
-    assert act.run("why", queued).out.startswith("waits ")
+    assert act.run("why", queued).out.startswith("Queued ")
     act.run("abort", running, queued)
-    assert act.run("why", running).out.startswith("cancelled ")
+    assert act.run("why", running).out.startswith("Canceled ")
     answer = why(act, running)
     assert answer["failure"] is None and answer["diagnosis"] is None
     act.fail("why", "nothing-like-it", status=3, match="no run")

@@ -52,9 +52,9 @@ static void expect(const struct diagnose *d, enum diagnose_where where, const ch
 
 /* ---- words */
 
-static void add_found(void *arg, size_t word)
+static void add_found(void *arg, size_t word, const char *end)
 {
-    act_buf_addf(arg, "%zu ", word);
+    act_buf_addf(arg, "%zu%c ", word, end[-1]);
 }
 
 static void words_are_found_wherever_they_end(void **state)
@@ -65,7 +65,7 @@ static void words_are_found_wherever_they_end(void **state)
 
     (void)state;
     words_find(w, "uSHErs", 6, add_found, &found);
-    assert_string_equal(found.data, "0 4 1 2 ");
+    assert_string_equal(found.data, "0E 4E 1E 2s ");
     act_buf_release(&found);
     words_find(w, "hi h\xffs", 6, add_found, &found);
     assert_null(found.data);
