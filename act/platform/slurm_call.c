@@ -39,6 +39,7 @@ static const struct {
     {"Connection refused", ACT_TEMPORARY, false, NULL},
     {"Could not establish a configuration source", ACT_NOT_FOUND, false,
      "this machine belongs to no Slurm cluster: run on a login node, or set slurm.login: user@host"},
+    {"process configuration file", ACT_CONFIG, false, "see $SLURM_CONF"},
     {"nvalid partition", ACT_CONFIG, false, NULL},
     {"nvalid account", ACT_CONFIG, false, "set slurm.account; 'sacctmgr show assoc user=$USER' lists yours"},
     {"nvalid qos", ACT_CONFIG, false,

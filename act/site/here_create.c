@@ -69,6 +69,7 @@ static int size_of(const char *path, int64_t *out, struct act_error *err)
 {
     struct stat st;
 
+    *out = 0;
     if (stat(path, &st) < 0)
         return act_error_errno(err, errno, "cannot read '%s'", path);
     *out = st.st_size;
