@@ -17,6 +17,16 @@ static json_t *number_or_null(int64_t number, bool is_known)
     return is_known ? json_integer(number) : json_null();
 }
 
+static json_t *time_or_null(int64_t unix_s)
+{
+    char text[ACT_TIME_TEXT];
+
+    if (unix_s <= 0)
+        return json_null();
+    act_time_to_iso(unix_s, text);
+    return json_string(text);
+}
+
 static json_t *failure_json(const struct flow_why *why)
 {
     if (why->attempt == 0)
@@ -25,8 +35,7 @@ static json_t *failure_json(const struct flow_why *why)
                      number_or_null(why->rank, why->rank >= 0), "node", text_or_null(why->node),
                      "exit_status", number_or_null(why->exit_status, why->exit_status >= 0), "signal",
                      number_or_null(why->signal, why->signal > 0), "reason", text_or_null(why->reason),
-                     "time", number_or_null(why->failed_unix_s, why->failed_unix_s > 0), "lines",
-                     codec_json_strv_new(&why->lines));
+                     "time", time_or_null(why->failed_unix_s), "lines", codec_json_strv_new(&why->lines));
 }
 
 static json_t *diagnosis_json(const struct flow_why *why)
@@ -48,7 +57,7 @@ static int print_json(const struct flow_run *run, const struct flow_why *why, st
     return cli_print_json(json_pack("{s:i,s:s,s:s,s:o,s:i,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run",
                                     run->row.id, "state", run_state_name(s->state), "reason",
                                     text_or_null(s->reason), "attempt", s->attempt, "heartbeat",
-                                    number_or_null(s->heartbeat_unix_s, s->heartbeat_unix_s > 0), "last_line",
+                                    time_or_null(s->heartbeat_unix_s), "last_line",
                                     text_or_null(why->last_line), "failure", failure_json(why), "diagnosis",
                                     diagnosis_json(why), "notes", codec_json_strv_new(&why->notes)),
                           err);

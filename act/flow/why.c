@@ -19,7 +19,8 @@ enum {
     METRICS_LINES = 6, /* the last minute */
     NEAR_LINES = 200,  /* what a log says near its end */
     SHOWN_LINES = 20,
-    FULL_PERCENT = 95,
+    MEMORY_FULL_PERCENT = 95,
+    DISK_FULL_PERCENT = 99,
 };
 
 /* How good an explanation is by the place it was found in; the first is the best. */
@@ -380,15 +381,18 @@ static void take_metrics(const char *line, struct fullness *full)
 
 static void note_fullness(struct act_strv *notes, const struct fullness *full, const char *node)
 {
-    static const char *const names[] = {[HOST_MEMORY] = "host memory",
-                                        [CODE_DISK] = "disk of the code",
-                                        [RUN_DISK] = "disk of the run's folder"};
+    static const struct {
+        const char *name;
+        int full_percent;
+    } rows[] = {[HOST_MEMORY] = {"host memory", MEMORY_FULL_PERCENT},
+                [CODE_DISK] = {"disk of the code", DISK_FULL_PERCENT},
+                [RUN_DISK] = {"disk of the run's folder", DISK_FULL_PERCENT}};
 
     for (int i = 0; i < RESOURCES; i++)
-        if (full->percent[i] >= FULL_PERCENT)
-            act_strv_pushf(notes, "%s %d%% full on %s", names[i], full->percent[i], node);
+        if (full->percent[i] >= rows[i].full_percent)
+            act_strv_pushf(notes, "%s %d%% full on %s", rows[i].name, full->percent[i], node);
     for (int i = 0; i < GPUS; i++)
-        if (full->gpu[i] >= FULL_PERCENT)
+        if (full->gpu[i] >= MEMORY_FULL_PERCENT)
             act_strv_pushf(notes, "memory of GPU %d %d%% full on %s", i, full->gpu[i], node);
 }
 

@@ -157,7 +157,7 @@ def test_the_record_of_the_agent(act):
     result = act.run("why", run)
     assert result.out.splitlines()[:2] == ["rank 0 on node n2 failed first: killed by signal 9 (Killed)", "  said before"]
     failure = why(act, run)["failure"]
-    assert (failure["node"], failure["signal"], failure["time"]) == ("n2", 9, 1700000000)
+    assert (failure["node"], failure["signal"], failure["time"]) == ("n2", 9, "2023-11-14T22:13:20Z")
     (act.run_dir(run) / "system_logs/slurm.txt").write_text("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0.\n")
     diagnosis = why(act, run)["diagnosis"]
     assert (diagnosis["code"], diagnosis["log"]) == ("HostOOM", "system_logs/slurm.txt")
