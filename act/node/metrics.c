@@ -62,8 +62,8 @@ static json_t *make_room(const char *path)
 
     if (statvfs(path, &fs) < 0)
         return json_null(); /* the code root is not there yet */
-    return json_pack("{s:I, s:I}", "total", (json_int_t)(fs.f_blocks * fs.f_frsize), "free",
-                     (json_int_t)(fs.f_bavail * fs.f_frsize));
+    return json_pack("{s:I, s:I}", "total", (json_int_t)fs.f_blocks * (json_int_t)fs.f_frsize, "free",
+                     (json_int_t)fs.f_bavail * (json_int_t)fs.f_frsize);
 }
 
 static json_t *make_disk(const struct metrics *m, const struct counters *now, double seconds)

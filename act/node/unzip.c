@@ -180,7 +180,7 @@ static int unpack_files(struct unzip *u, struct act_error *err)
     size_t n = count_threads(u->zip.n), started = 1;
     int rc = 0;
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < THREADS_MAX; i++)
         w[i] = (struct worker){.u = u};
     while (started < n && pthread_create(&w[started].thread, NULL, work, &w[started]) == 0)
         started++;

@@ -117,9 +117,11 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 
 /* The folder of a run on the platform (a shared file system where there are several nodes).
  *
- * Written by the client: run.json, secrets.json, package.zip, the first status.json, supervisor.lock, abort, job.json.
+ * Written by the client: run.json, secrets.json, stores.json, package.zip, the first status.json, supervisor.lock, abort,
+ * job.json.
  * Written by the agent: status.json, hostfile, temp/, code/ (of one node) or
- * nodes/<node rank>/code/ (of several), user_logs/std_log_process_<rank>.txt, metrics/<node>.jsonl, system_logs/; what earlier attempts left of these: attempts/<n>/.
+ * nodes/<node rank>/code/ (of several), user_logs/std_log_process_<rank>.txt, metrics/<node>.jsonl, system_logs/,
+ * folders/; what earlier attempts left of these: attempts/<n>/.
  */
 #define RUN_FILE_SPEC    "run.json"
 #define RUN_FILE_SECRETS "secrets.json" /* 0600; only there when the environment holds secrets */

@@ -1,4 +1,4 @@
-"""What the agent does on a node beside running the command: metrics, its private folder, containers, folders of a store."""
+"""What the agent does on a node beside running the command: metrics, the whole output, its private folder."""
 import hashlib
 import json
 import os
@@ -93,3 +93,4 @@ def test_folder_of_others_is_not_used(act):
     assert info["state"] == "Failed" and info["exit_status"] == 125, info
     logs = "".join(p.read_text() for p in (act.run_dir(run) / "system_logs").iterdir())
     assert "is not a folder that only this user can read and write" in logs
+
