@@ -88,21 +88,35 @@ static void put_field(const char *name, const char *text)
     put_text(text);
 }
 
+/* What the agent says of the rank, without the name: "exited with status 1", "killed by signal 9 (Killed)", "lost: its
+ * agent was killed". NULL: it speaks of something else. */
+static const char *without_rank(const char *reason, int rank)
+{
+    static const char *const links[] = {": ", " is ", " was ", " "};
+    ACT_AUTOFREE char *name = act_sprintf("rank %d", rank);
+
+    if (!reason || !act_starts_with(reason, name))
+        return NULL;
+    reason += strlen(name);
+    for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+        if (act_starts_with(reason, links[i]))
+            return reason + strlen(links[i]);
+    return NULL;
+}
+
 static void put_how_it_ended(const struct flow_why *why)
 {
-    bool says_it = why->reason && *why->reason;
-
     if (why->rank < 0) {
-        put_text(says_it ? why->reason : "the run failed, and nobody wrote down why");
+        put_text(why->reason && *why->reason ? why->reason : "the run failed, and nobody wrote down why");
         return;
     }
+    const char *said = without_rank(why->reason, why->rank);
     printf("rank %d%s", why->rank, why->node ? " on node " : "");
     if (why->node)
         cli_put_name(why->node);
     fputs(" failed first: ", stdout);
-    ACT_AUTOFREE char *own = act_sprintf("rank %d: ", why->rank);
-    if (says_it && act_starts_with(why->reason, own))
-        put_text(why->reason + strlen(own));
+    if (said)
+        put_text(said);
     else if (why->signal)
         printf("killed by signal %d (%s)\n", why->signal, sigdescr_np(why->signal) ?: "unknown");
     else

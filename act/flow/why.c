@@ -42,6 +42,7 @@ struct asking {
     const char *prefix; /* "", or "attempts/<n>/" */
     struct platform_logs logs;
     struct run_status status; /* of the attempt that failed */
+    bool has_record;          /* the agent wrote down why */
     struct flow_why *out;
     enum quality quality; /* of what out holds */
 };
@@ -241,7 +242,8 @@ static int read_record(struct asking *a, struct act_error *err)
     out->reason = act_strdup(a->status.reason);
     if (rc == 0)
         rc = read_json(a, RUN_FILE_FAILURE, &record, err);
-    if (record && codec_json_int(record, "attempt", 1) == out->attempt)
+    a->has_record = record && codec_json_int(record, "attempt", 1) == out->attempt;
+    if (a->has_record)
         take_record(out, record);
     return rc;
 }
@@ -465,6 +467,10 @@ static int explain(struct asking *a, struct act_error *err)
 {
     int rc = read_record(a, err);
 
+    if (a->run->status.state != RUN_FAILED && !*a->prefix && !a->has_record) {
+        a->out->attempt = 0;
+        return rc;
+    }
     if (rc == 0)
         rc = ask_failed_rank(a, err);
     if (rc == 0) {
@@ -493,6 +499,15 @@ static int ask_last_line(struct asking *a, struct act_error *err)
     return rc;
 }
 
+/* What an earlier attempt left is moved away when the next one begins; until then it is where it was. */
+static bool is_moved(const struct asking *a, const char *folder)
+{
+    for (size_t i = 0; i < a->logs.n; i++)
+        if (act_starts_with(a->logs.v[i].name, folder))
+            return true;
+    return false;
+}
+
 /* Which attempt has failed: the last one, or when it still runs or waits the one before. 0: none. */
 static int failed_attempt(const struct run_status *status)
 {
@@ -511,7 +526,7 @@ static int ask(struct asking *a, struct act_error *err)
         rc = ask_last_line(a, err);
     if (status->state == RUN_FAILED)
         a->status = *status;
-    else
+    else if (is_moved(a, earlier))
         a->prefix = earlier;
     if (rc == 0 && a->out->attempt > 0)
         rc = explain(a, err);

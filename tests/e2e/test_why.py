@@ -163,6 +163,18 @@ def test_the_record_of_the_agent(act):
     assert (diagnosis["code"], diagnosis["log"]) == ("HostOOM", "system_logs/slurm.txt")
 
 
+@pytest.mark.parametrize("reason, shown", [
+    ("rank 0 is lost: its agent was killed", "lost: its agent was killed"),
+    ("rank 0: cannot start './x': Permission denied", "cannot start './x': Permission denied"),
+    ("rank 0 exited with status 1", "exited with status 1"),
+    ("rank 01 is no such rank", "killed by signal 9 (Killed)"),
+    ("something else", "killed by signal 9 (Killed)"),
+])
+def test_how_a_rank_ended(act, reason, shown):
+    run = failed_with(act, reason, signal=9, exit_status=137)
+    assert act.run("why", run).out.splitlines()[0] == f"rank 0 on node n2 failed first: {shown}"
+
+
 @pytest.mark.parametrize("reason, code", [
     ("time limit reached", "TimeLimit"),
     ("preempted", "Preempted"),
@@ -222,6 +234,14 @@ def test_an_earlier_attempt(act):
     answer = why(act, run)
     assert (answer["attempt"], answer["failure"]["attempt"]) == (2, 1)
     assert answer["diagnosis"]["log"] == "attempts/1/user_logs/std_log_process_0.txt"
+
+    (folder / "attempts").rename(folder / "away")  # the next attempt has not begun yet
+    answer = why(act, run)
+    assert answer["failure"] is None and answer["diagnosis"] is None
+    (folder / "system_logs/failure.json").write_text(json.dumps({"version": 1, "attempt": 1, "rank": -1,
+                                                                 "reason": "preempted", "lines": []}))
+    answer = why(act, run)
+    assert (answer["failure"]["attempt"], answer["diagnosis"]["code"]) == (1, "Preempted")
     act.run("abort", run)
 
 
