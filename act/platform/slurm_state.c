@@ -343,9 +343,9 @@ static bool record_stands(const struct run_status *said, const struct slurm_job 
     if (!job)
         return true;
     if (slurm_state_of(job->state) == RUN_QUEUED || !is_current(said, job))
-        return false; /* queued again */
-    if (job->in_array)
-        return is_over(job) && slurm_state_of(job->state) == said->state;
+        return false;  /* queued again */
+    if (job->in_array) /* one task has written it; that another one failed only Slurm knows */
+        return is_over(job) && (said->state != RUN_COMPLETED || slurm_state_of(job->state) == RUN_COMPLETED);
     return true;
 }
 

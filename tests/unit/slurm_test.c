@@ -465,6 +465,10 @@ static void test_merge_array(void **state)
     queue.exit_status = 3;
     slurm_merge(&known, &out);
     assert_int_equal(out.state, RUN_FAILED);
+    said.state = RUN_CANCELED; /* which stays so when it was aborted */
+    assert_false(slurm_merge(&known, &out));
+    assert_int_equal(out.state, RUN_CANCELED);
+    said.state = RUN_COMPLETED;
     queue.state = "COMPLETED";
     assert_false(slurm_merge(&known, &out));
     assert_int_equal(out.state, RUN_COMPLETED);
