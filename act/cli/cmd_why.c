@@ -133,6 +133,16 @@ static void put_evidence(const struct flow_why *why)
     put_field("evidence", text);
 }
 
+static void put_where_to_look(const struct flow_run *run, const struct flow_why *why)
+{
+    ACT_AUTOFREE char *log = run_rank_log(why->rank >= 0 ? why->rank : 0);
+
+    printf("%-9s a logs --name ", "next");
+    if (why->attempt != run->status.attempt)
+        printf(RUN_DIR_ATTEMPTS "/%d/", why->attempt);
+    printf("%s %s; own rules can be added in aux_data/diagnosis.yaml\n", log, run->row.id);
+}
+
 static void put_diagnosis(const struct flow_run *run, const struct flow_why *why)
 {
     static const char *const again[] = {
@@ -150,8 +160,7 @@ static void put_diagnosis(const struct flow_run *run, const struct flow_why *why
         put_evidence(why);
     } else if (why->attempt > 0) {
         printf("%-9s not known: no rule fits\n", "class");
-        printf("%-9s a logs --rank %d %s; own rules can be added in aux_data/diagnosis.yaml\n", "next",
-               why->rank >= 0 ? why->rank : 0, run->row.id);
+        put_where_to_look(run, why);
     }
     for (size_t i = 0; i < why->notes.n; i++)
         put_field("also", why->notes.v[i]);
