@@ -65,7 +65,7 @@ static int copy_whole(const struct site *site, const char *from, const char *to,
     return here_publish(temp, to, rc, err);
 }
 
-static int size_of(const char *path, int64_t *out, struct act_error *err)
+int here_size_of(const char *path, int64_t *out, struct act_error *err)
 {
     struct stat st;
 
@@ -96,7 +96,7 @@ static int add_package(const struct site *site, const char *dir, const char *pac
         return 0;
     if (!*sha256) /* it has no name to keep it under */
         return act_file_copy(package, to, 0600, err);
-    int rc = size_of(package, &size, err);
+    int rc = here_size_of(package, &size, err);
     if (rc == 0 && !here_is_there(kept, size))
         rc = copy_whole(site, package, kept, 0600, err);
     if (rc < 0 || link(kept, to) == 0)
@@ -243,7 +243,7 @@ static int keep_program(const struct site *site, const char *dir, const char *na
 {
     ACT_AUTOFREE char *to = act_path_join(dir, name);
     int64_t size;
-    int rc = size_of(from, &size, err);
+    int rc = here_size_of(from, &size, err);
 
     return rc < 0 || here_is_there(to, size) ? rc : copy_whole(site, from, to, 0700, err);
 }
@@ -261,10 +261,12 @@ int here_agent(struct site *site, char **out, struct act_error *err)
     int rc = proc_find_sibling(SITE_AGENT, &agent, err);
 
     *out = NULL;
-    if (rc == 0)
-        rc = proc_find_sibling(SITE_ACT, &act, err);
-    if (rc == 0)
-        rc = act_sha256_file(agent, sha256, err);
+    if (rc < 0)
+        return rc;
+    rc = proc_find_sibling(SITE_ACT, &act, err);
+    if (rc < 0)
+        return rc;
+    rc = act_sha256_file(agent, sha256, err);
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *dir = site_agent_dir(site, sha256);

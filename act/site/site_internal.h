@@ -59,6 +59,7 @@ int here_remove_run(struct site *site, const char *id, struct act_error *err) AC
 char *here_package_path(const struct site *site,
                         const char *sha256); /* where a package is kept; new string */
 int here_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
+int here_size_of(const char *path, int64_t *out, struct act_error *err) ACT_NODISCARD;
 /* Whether path is a file of that size. */
 bool here_is_there(const char *path, int64_t size);
 /* A name in new/ for what will be path: free, and on the same file system. Its folders are made. New string. */

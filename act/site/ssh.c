@@ -124,13 +124,13 @@ static void push_options(struct act_strv *argv)
     act_strv_push(argv, "ControlPersist=600");
 }
 
-/* In single quotes, which every login shell knows. */
+/* In single quotes, which every login shell knows; a backslash is no quote to all of them. */
 static void add_quoted(struct act_buf *line, const char *word)
 {
     act_buf_addc(line, '\'');
     for (; *word; word++)
         if (*word == '\'')
-            act_buf_adds(line, "'\\''");
+            act_buf_adds(line, "'\"'\"'");
         else
             act_buf_addc(line, *word);
     act_buf_addc(line, '\'');

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -245,17 +244,6 @@ bool wire_needs_login_shell(const struct wire *wire)
 
 /* ---- files that are brought ---- */
 
-static int size_of(const char *path, int64_t *out, struct act_error *err)
-{
-    struct stat st;
-
-    *out = 0;
-    if (stat(path, &st) < 0)
-        return act_error_errno(err, errno, "cannot read '%s'", path);
-    *out = st.st_size;
-    return 0;
-}
-
 /* Sends a file behind the request, which says what it is. */
 static int put(struct site *site, json_t *request, const char *path, const char *sha256, int64_t bytes,
                struct act_error *err)
@@ -274,13 +262,13 @@ static int put_program(struct site *site, const char *name, const char *agent_ha
 {
     ACT_AUTOFREE char *path = ssh_find_program(&site->wire->ssh, name);
     char sha256[ACT_SHA256_HEX];
-    int64_t bytes;
+    int64_t bytes = 0;
 
     if (!path)
         return bad_answer("missing", err);
     int rc = act_sha256_file(path, sha256, err);
     if (rc == 0)
-        rc = size_of(path, &bytes, err);
+        rc = here_size_of(path, &bytes, err);
     if (rc < 0)
         return rc;
     return put(site, json_pack("{s:s, s:s%}", "program", name, "hash", agent_hash, (size_t)SITE_AGENT_HEX),
@@ -295,7 +283,7 @@ static int add_program(const struct site *site, json_t *programs, const char *na
 
     if (!path) /* "act" for a machine of another kind: only runs that bring their folders need it */
         return 0;
-    int rc = size_of(path, &bytes, err);
+    int rc = here_size_of(path, &bytes, err);
     if (rc == 0)
         json_object_set_new(programs, name, json_integer(bytes));
     return rc;
@@ -375,7 +363,7 @@ int wire_create_run(struct site *site, const struct run_spec *spec, const char *
         memcpy(sha256, spec->package_sha256, sizeof(sha256));
         rc = *sha256 ? 0 : act_sha256_file(package, sha256, err);
         if (rc == 0)
-            rc = size_of(package, &bytes, err);
+            rc = here_size_of(package, &bytes, err);
         about = json_pack("{s:s, s:I}", "sha256", sha256, "bytes", (json_int_t)bytes);
     }
     if (rc == 0)
