@@ -185,7 +185,7 @@ static void fail(struct rank *r, int exit_status, const char *reason)
 {
     r->record.ended_unix_ns = act_now_unix_ns();
     r->record.exit_status = exit_status;
-    snprintf(r->record.reason, sizeof(r->record.reason), "%s", reason);
+    snprintf(r->record.reason, sizeof(r->record.reason), "%.*s", (int)sizeof(r->record.reason) - 1, reason);
     dprintf(r->log_fd, "act: %s\n", reason);
     node_say("%s", reason);
     send_record(r);

@@ -264,7 +264,7 @@ static char *blind_reason(const struct supervisor *s)
 {
     struct act_strv blind = {0};
     struct act_buf text = {0};
-    int n;
+    int n = 0;
     ACT_AUTOFREE char *nodes = s->job.id ? nodes_where(s, never_came, &n) : act_strdup("");
 
     if (*nodes && job_find_blind(&s->node, nodes, n, &blind) && blind.n > 0) {
@@ -326,7 +326,7 @@ static bool left_in_disorder(const struct rank_state *state)
 void ranks_sweep(struct supervisor *s)
 {
     bool any = false;
-    int n;
+    int n = 0;
 
     for (int rank = 0; rank < node_world_size(&s->node); rank++)
         any = any || left_in_disorder(&s->ranks[rank]);
