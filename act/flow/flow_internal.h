@@ -6,6 +6,7 @@
 #include "http/http.h"
 
 struct http *flow_http(struct flow *flow);
+struct tokens *flow_tokens(struct flow *flow);
 int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) ACT_NODISCARD;
 
 /* The store of a mapped folder, or of the code. */
