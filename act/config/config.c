@@ -275,10 +275,12 @@ static void read_tree(struct config *c, struct config_findings *f)
     config_read_keys(config_cluster_keys, "aml_config.", yaml_get(tree, "aml_config"), c, f);
     config_read_keys(config_cluster_keys, "docker.", yaml_get(tree, "docker"), c, f);
     config_read_keys(config_cluster_keys, "slurm.", yaml_get(tree, "slurm"), c, f);
+    config_read_keys(config_cluster_keys, "azureml.", yaml_get(tree, "azureml"), c, f);
     config_warn_unknown(config_cluster_keys, "", tree, f);
     config_warn_unknown(config_cluster_keys, "aml_config.", yaml_get(tree, "aml_config"), f);
     config_warn_unknown(config_cluster_keys, "docker.", yaml_get(tree, "docker"), f);
     config_warn_unknown(config_cluster_keys, "slurm.", yaml_get(tree, "slurm"), f);
+    config_warn_unknown(config_cluster_keys, "azureml.", yaml_get(tree, "azureml"), f);
     check_experiment_name(c, f);
     read_rows(c, f);
 }

@@ -61,6 +61,14 @@ struct config_slurm {
     int64_t warn_seconds; /* before the time limit */
 };
 
+/* How runs are handed to Azure Machine Learning; members may be NULL, what they mean is in schema.c. */
+struct config_azureml {
+    char *endpoint, *history_endpoint;
+    char *api_version;
+    char *shm_size, *timeout, *docker_args, *instance_type, *identity;
+    int64_t priority; /* -1: not given */
+};
+
 struct config {
     char *cluster;      /* "aml" for aux_data/aml/aml.yaml, "local" for the built-in one */
     char *file;         /* absolute path of the cluster file; NULL for the built-in */
@@ -75,6 +83,7 @@ struct config {
     char *compute_target;
     struct config_docker docker;
     struct config_slurm slurm;
+    struct config_azureml azureml;
     char *experiment_name;
     bool use_cli_auth, multi_process, preemption_allowed, sleep_if_fail, sleep_if_succeed;
     int64_t gpu_per_node;           /* -1: not given (the platform knows) */

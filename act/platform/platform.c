@@ -9,8 +9,8 @@ static const struct {
     const char *name;
     int (*open)(const struct config *config, struct platform **out, struct act_error *err);
 } platforms[] = {
-    {"local", platform_local_open},
-    {"slurm", platform_slurm_open},
+    {"local", platform_local_open}, {"slurm", platform_slurm_open},         {"aml", platform_azureml_open},
+    {"itp", platform_azureml_open}, {"singularity", platform_azureml_open},
 };
 
 int platform_open(const struct config *config, struct platform **out, struct act_error *err)

@@ -107,10 +107,14 @@ struct platform_submission {
     const char *package; /* local path of the package, verified; NULL for a run without code */
     const char *
         stores; /* for RUN_FILE_STORES, secret; NULL: none. Where the nodes see the project it is not needed */
+    /* Where the agent and run.json (without secrets) are in the store of the package, for platforms that uses_store;
+     * else NULL. */
+    const char *agent_key, *spec_key;
 };
 
 struct platform_ops {
     const char *name; /* as in the cluster file */
+    bool uses_store;  /* its nodes get package, agent and run.json from the store */
 
     /* What this platform's nodes offer, with config's word where the platform does not know better. */
     int (*limits)(struct platform *p, struct platform_limits *out, struct act_error *err);

@@ -20,6 +20,10 @@ int platform_slurm_open(const struct config *config, struct platform **out,
 int platform_check_mounts(const struct run_spec *spec, const char *where,
                           struct act_error *err) ACT_NODISCARD;
 
+/* aml, itp and singularity: Azure Machine Learning. */
+int platform_azureml_open(const struct config *config, struct platform **out,
+                          struct act_error *err) ACT_NODISCARD;
+
 /* Adds to logs. */
 void platform_logs_add(struct platform_logs *logs, const char *name, uint64_t size);
 void platform_logs_sort(struct platform_logs *logs);

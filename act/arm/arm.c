@@ -1,0 +1,2 @@
+/* arm.c - stands in until the module is written. */
+#include "arm/arm.h"

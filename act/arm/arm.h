@@ -1,0 +1,96 @@
+/* arm.h - Azure Resource Manager and what speaks like it (the run history of Azure Machine Learning): JSON requests with a
+ * token, errors of all shapes, pages, long-running operations.
+ *
+ * A request carries "Authorization: Bearer", x-ms-client-request-id (a fresh uuid), Accept and, with a body, Content-Type.
+ * It is sent again as http.h says. A 401 drops the token and tries once more with a new one; a claims challenge is not
+ * tried again but names the command that answers it. The token goes only to the hosts that were given to arm_new(): a
+ * link that leads elsewhere is an error. Answers are bounded.
+ *
+ * Errors: "cannot <what>: <code>: <message>" with the deepest inner code, the details that say more, and the ids that
+ * support asks for (x-ms-correlation-request-id, else x-ms-request-id, else the body's correlation). 401 and 403 are
+ * -ACT_DENIED (AuthorizationFailed names action and scope), 404 -ACT_NOT_FOUND, quota -ACT_NO_CAPACITY, 408, 429 and 5xx
+ * -ACT_TEMPORARY, else -ACT_FAIL; err->http_status, service_code, request_id are set. A body that is no JSON, or empty: the
+ * status and its first 500 bytes.
+ *
+ * Source: learn.microsoft.com/azure/azure-resource-manager/management/async-operations, request-limits-and-throttling;
+ * github.com/microsoft/api-guidelines (nextLink, error).
+ */
+#ifndef ACT_ARM_ARM_H
+#define ACT_ARM_ARM_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "auth/token.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "http/http.h"
+
+struct arm;
+
+struct arm_options {
+    struct http *http; /* both stay the caller's and outlive it */
+    struct tokens *tokens;
+    const char *endpoint; /* "https://management.azure.com"; NULL: the cloud's */
+    const struct auth_cloud *cloud;
+    const char *tenant; /* may be NULL */
+    bool use_cli;       /* only the Azure CLI is asked for tokens */
+};
+int arm_new(const struct arm_options *options, struct arm **out, struct act_error *err) ACT_NODISCARD;
+void arm_free(struct arm *arm);
+const char *arm_endpoint(const struct arm *arm);
+/* Another base URL that the token may go to: the run history of a region. */
+void arm_trust(struct arm *arm, const char *base_url);
+/* How many requests were sent, retries included. */
+uint64_t arm_requests(const struct arm *arm);
+
+/* A request. The caller keeps it until done was called; release it then. */
+struct arm_call {
+    const char *method;      /* "GET", ...; not copied */
+    const char *what;        /* "get job 'x'": for errors, behind "cannot "; not copied */
+    char *url;               /* "/subscriptions/..." behind the endpoint, or a whole URL; owned by the call */
+    const char *api_version; /* added as a query parameter; NULL: none */
+    json_t *body;            /* NULL: none; the reference is the call's */
+    bool missing_is_fine;    /* a 404 is rc 0 with status 404 and no answer */
+    size_t max_body;         /* of the answer; 0: 16 MiB */
+    void (*done)(struct arm_call *call); /* on the loop, exactly once */
+    void *arg;
+
+    int rc;
+    struct act_error error;
+    int status;
+    json_t *answer; /* NULL: the body was empty; owned by the call */
+    char *operation,
+        *location; /* of a long-running operation: Azure-AsyncOperation (or Operation-Location), Location */
+    int64_t retry_after_ms; /* -1: not said */
+    struct arm_try *internal;
+};
+void arm_start(struct arm *arm, struct arm_call *call);
+/* Runs the engine until it is answered. */
+int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err) ACT_NODISCARD;
+void arm_call_release(struct arm_call *call);
+
+/* GET, for one: *out is a new reference. */
+int arm_get(struct arm *arm, const char *url, const char *api_version, const char *what, json_t **out,
+            struct act_error *err) ACT_NODISCARD;
+
+/* Every member of the lists on all pages (member: "value", "nodes"), in order, until each says stop (1) or fails
+ * (negative). POST when post is set (listNodes). Follows nextLink on the same host only; a link that comes again is an
+ * error. */
+int arm_each(struct arm *arm, const char *url, const char *api_version, bool post, const char *member,
+             const char *what, int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
+             struct act_error *err) ACT_NODISCARD;
+
+/* Follows the long-running operation that call (answered, still unreleased) began, until it ended: by its operation URL,
+ * else its location, else, of a PUT, by the provisioning state of the resource. progress (may be NULL) is called with
+ * every status. Succeeded: *out (may be NULL) is the resource, or what the operation gave, or NULL. timeout_s 0: none. */
+int arm_follow(struct arm *arm, struct arm_call *call, int64_t timeout_s,
+               void (*progress)(void *arg, const char *status, int percent /* -1: not said */), void *arg,
+               json_t **out, struct act_error *err) ACT_NODISCARD;
+
+/* The text of an error body of any shape, and its deepest code into code (of size). New string; NULL: it is none. For
+ * the error of a run as well. */
+char *arm_error_text(const json_t *body, char *code, size_t size);
+
+#endif
