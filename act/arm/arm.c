@@ -1,2 +1,343 @@
-/* arm.c - stands in until the module is written. */
-#include "arm/arm.h"
+/* arm.c - one request: token, request, answer; and once more when the token is refused.
+ *
+ *   arm_start -> token_start -> send -> answered -> done
+ *                     ^                    | 401, the first time
+ *                     +--------------------+
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "arm/arm_internal.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "codec/json.h"
+
+enum { ANSWER_MAX = 16 << 20 };
+
+struct arm_try {
+    struct arm *arm;
+    struct arm_call *call;
+    struct token_call token;
+    struct http_call http;
+    char *body, *sent_token; /* the token is secret */
+    bool renewed;
+};
+
+/* ---- the client ---- */
+
+static char *without_slash(const char *url)
+{
+    size_t n = strlen(url);
+
+    while (n && url[n - 1] == '/')
+        n--;
+    return act_strndup(url, n);
+}
+
+static char *endpoint_of(const struct arm_options *options)
+{
+    ACT_AUTOFREE char *scope = act_strdup(options->cloud->arm_scope);
+    char *default_part = strstr(scope, "/.default");
+
+    if (default_part)
+        *default_part = '\0';
+    return without_slash(options->endpoint ? options->endpoint : scope);
+}
+
+int arm_new(const struct arm_options *options, struct arm **out, struct act_error *err)
+{
+    char *endpoint = endpoint_of(options);
+
+    if (!http_is_private(endpoint)) {
+        int rc = act_error_set(
+            err, ACT_CONFIG,
+            "the resource manager is '%s': a token goes there, so it must begin with 'https://'", endpoint);
+        free(endpoint);
+        return rc;
+    }
+    struct arm *arm = act_calloc(1, sizeof(*arm));
+    *arm = (struct arm){.http = options->http,
+                        .tokens = options->tokens,
+                        .endpoint = endpoint,
+                        .tenant = act_strdup(options->tenant)};
+    arm->want = (struct token_want){.cloud = options->cloud,
+                                    .scope = options->cloud->arm_scope,
+                                    .tenant = arm->tenant,
+                                    .use_cli = options->use_cli};
+    act_strv_push(&arm->trusted, endpoint);
+    *out = arm;
+    return 0;
+}
+
+void arm_free(struct arm *arm)
+{
+    if (!arm)
+        return;
+    act_strv_release(&arm->trusted);
+    free(arm->endpoint);
+    free(arm->tenant);
+    free(arm);
+}
+
+const char *arm_endpoint(const struct arm *arm)
+{
+    return arm->endpoint;
+}
+
+uint64_t arm_requests(const struct arm *arm)
+{
+    return arm->requests;
+}
+
+int arm_trust(struct arm *arm, const char *base_url, struct act_error *err)
+{
+    if (!http_is_private(base_url))
+        return act_error_set(err, ACT_CONFIG, "'%s' cannot get a token: it must begin with 'https://'",
+                             base_url);
+    act_strv_take(&arm->trusted, without_slash(base_url));
+    return 0;
+}
+
+bool arm_is_trusted(const struct arm *arm, const char *url)
+{
+    for (size_t i = 0; i < arm->trusted.n; i++) {
+        size_t n = strlen(arm->trusted.v[i]);
+        if (strncmp(url, arm->trusted.v[i], n) == 0 && strchr("/?", url[n]))
+            return true;
+    }
+    return false;
+}
+
+/* ---- the request ---- */
+
+static char *whole_url(const struct arm *arm, const struct arm_call *call)
+{
+    ACT_AUTOFREE char *url =
+        *call->url == '/' ? act_sprintf("%s%s", arm->endpoint, call->url) : act_strdup(call->url);
+
+    if (!call->api_version)
+        return act_strdup(url);
+    return act_sprintf("%s%capi-version=%s", url, strchr(url, '?') ? '&' : '?', call->api_version);
+}
+
+/* A random (version 4) UUID, RFC 9562. */
+static void make_uuid(char out[37])
+{
+    uint8_t b[16];
+
+    act_random(b, sizeof(b));
+    b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
+    b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
+    snprintf(out, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+}
+
+static void forget_token(struct arm_try *t)
+{
+    if (t->sent_token)
+        explicit_bzero(t->sent_token, strlen(t->sent_token));
+    free(t->sent_token);
+    t->sent_token = NULL;
+}
+
+static void end(struct arm_try *t, int rc)
+{
+    struct arm_call *call = t->call;
+
+    t->arm->requests += (uint64_t)t->http.tries;
+    http_call_release(&t->http);
+    forget_token(t);
+    free(t->body);
+    free(t);
+    call->internal = NULL;
+    call->rc = rc;
+    call->done(call);
+}
+
+static void ask_for_token(struct arm_try *t);
+
+/* Whether a refused token is dropped and a new one tried. A claims challenge is not: no other token helps. */
+static bool renew(struct arm_try *t)
+{
+    struct token_challenge challenge;
+
+    if (t->http.status != 401 || t->renewed)
+        return false;
+    token_read_challenge(http_header_get(&t->http.answer_headers, "WWW-Authenticate"), &challenge);
+    bool again = !challenge.claims;
+    token_challenge_release(&challenge);
+    t->renewed = true;
+    token_refused(t->arm->tokens, &t->arm->want, t->sent_token);
+    return again;
+}
+
+static char *copy_header(const struct http_call *http, const char *name)
+{
+    return act_strdup(http_header_get(&http->answer_headers, name));
+}
+
+static void take_headers(struct arm_try *t)
+{
+    struct arm_call *call = t->call;
+
+    call->status = t->http.status;
+    call->operation = copy_header(&t->http, "Azure-AsyncOperation");
+    if (!call->operation)
+        call->operation = copy_header(&t->http, "Operation-Location");
+    call->location = copy_header(&t->http, "Location");
+    call->retry_after_ms = http_retry_after_ms(&t->http.answer_headers, act_now_unix_s());
+}
+
+static int judge(struct arm_try *t)
+{
+    struct arm_call *call = t->call;
+    const struct act_buf *body = &t->http.body_text;
+    CODEC_AUTOJSON json_t *json = NULL;
+    int rc = body->len ? codec_json_parse(body->data, body->len, "answer", &json, &call->error) : 0;
+
+    if (call->status == 404 && call->missing_is_fine)
+        return 0;
+    if (call->status < 200 || call->status > 299)
+        return arm_describe(call, &t->http, json, &t->arm->want);
+    if (rc < 0) {
+        act_error_prefix(&call->error, "cannot %s: the answer is no JSON", call->what);
+        return act_error_hint(&call->error, "is '%s' the right address?", t->arm->endpoint);
+    }
+    call->answer = json_incref(json);
+    return 0;
+}
+
+static void answered(struct http_call *http)
+{
+    struct arm_try *t = http->arg;
+    struct arm_call *call = t->call;
+
+    if (http->rc < 0) {
+        call->error = http->error;
+        act_error_prefix(&call->error, "cannot %s", call->what);
+        end(t, http->rc);
+    } else if (renew(t)) {
+        t->arm->requests += (uint64_t)http->tries;
+        http_call_release(http);
+        forget_token(t);
+        ask_for_token(t);
+    } else {
+        take_headers(t);
+        end(t, judge(t));
+    }
+}
+
+static void send_it(struct arm_try *t)
+{
+    struct http_call *http = &t->http;
+    const char *token = token_now(t->arm->tokens, &t->arm->want);
+    char id[37];
+
+    *http = (struct http_call){.method = t->call->method,
+                               .url = whole_url(t->arm, t->call),
+                               .max_body = t->call->max_body ? t->call->max_body : ANSWER_MAX,
+                               .what = t->call->what,
+                               .done = answered,
+                               .arg = t};
+    make_uuid(id);
+    t->sent_token = act_strdup(token);
+    http_header_setf(&http->headers, "Authorization", "Bearer %s", token);
+    http_header_set(&http->headers, "Accept", "application/json");
+    http_header_set(&http->headers, "x-ms-client-request-id", id);
+    if (t->call->body) {
+        if (!t->body)
+            t->body = codec_json_line(t->call->body);
+        http_header_set(&http->headers, "Content-Type", "application/json");
+        http->body = t->body;
+        http->body_len = strlen(t->body);
+    }
+    http_start(t->arm->http, http);
+}
+
+static void have_token(struct token_call *token)
+{
+    struct arm_try *t = token->arg;
+
+    if (token->rc < 0) {
+        t->call->error = token->error;
+        act_error_prefix(&t->call->error, "cannot %s", t->call->what);
+        end(t, token->rc);
+    } else {
+        send_it(t);
+    }
+}
+
+static void ask_for_token(struct arm_try *t)
+{
+    t->token = (struct token_call){.want = t->arm->want, .done = have_token, .arg = t};
+    token_start(t->arm->tokens, &t->token);
+}
+
+/* The token must not leave for a stranger. */
+static void refuse(void *arg)
+{
+    struct arm_try *t = arg;
+    ACT_AUTOFREE char *url = whole_url(t->arm, t->call);
+    ACT_AUTOFREE char *shown = http_redact_url(url);
+
+    end(t, act_error_set(&t->call->error, ACT_FAIL,
+                         "cannot %s: the service names '%.200s', which is not at '%s'", t->call->what, shown,
+                         t->arm->endpoint));
+}
+
+void arm_start(struct arm *arm, struct arm_call *call)
+{
+    struct arm_try *t = act_calloc(1, sizeof(*t));
+    ACT_AUTOFREE char *url = whole_url(arm, call);
+
+    *t = (struct arm_try){.arm = arm, .call = call};
+    call->internal = t;
+    call->retry_after_ms = -1;
+    if (arm_is_trusted(arm, url))
+        ask_for_token(t);
+    else
+        engine_timer(http_engine(arm->http), 0, refuse, t);
+}
+
+static void set_flag(struct arm_call *call)
+{
+    *(bool *)call->arg = true;
+}
+
+int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err)
+{
+    bool finished = false;
+
+    call->done = set_flag;
+    call->arg = &finished;
+    arm_start(arm, call);
+    engine_run(http_engine(arm->http), &finished);
+    if (call->rc < 0 && err)
+        *err = call->error;
+    return call->rc;
+}
+
+void arm_call_release(struct arm_call *call)
+{
+    free(call->url);
+    json_decref(call->body);
+    json_decref(call->answer);
+    free(call->operation);
+    free(call->location);
+    *call = (struct arm_call){0};
+}
+
+int arm_get(struct arm *arm, const char *url, const char *api_version, const char *what, json_t **out,
+            struct act_error *err)
+{
+    struct arm_call call = {
+        .method = "GET", .what = what, .url = act_strdup(url), .api_version = api_version};
+    int rc = arm_do(arm, &call, err);
+
+    if (rc == 0 && !call.answer)
+        rc = act_error_set(err, ACT_FAIL, "cannot %s: the answer is empty", what);
+    if (rc == 0)
+        *out = json_incref(call.answer);
+    arm_call_release(&call);
+    return rc;
+}

@@ -117,9 +117,6 @@ bool http_describe_failure(struct http_try *t, CURLcode code);
 /* Whether an answer of this status may be another one next time. */
 bool http_may_pass(int status);
 
-/* What the answer asks to wait: retry-after-ms, x-ms-retry-after-ms or Retry-After; -1: nothing (usable). */
-int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_s);
-
 /* Whether the answer says that the peer has too much to do. */
 bool http_is_throttled(int status, const struct http_headers *answer);
 

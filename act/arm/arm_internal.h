@@ -1,0 +1,23 @@
+/* arm_internal.h - for the files of arm/ only. */
+#ifndef ACT_ARM_ARM_INTERNAL_H
+#define ACT_ARM_ARM_INTERNAL_H
+
+#include "arm/arm.h"
+
+struct arm {
+    struct http *http;
+    struct tokens *tokens;
+    struct token_want want;
+    char *endpoint, *tenant;
+    struct act_strv trusted; /* base URLs without a final slash; the endpoint is the first */
+    uint64_t requests;
+};
+
+/* Whether the token may go to a URL: it begins with a trusted base URL, at a boundary. */
+bool arm_is_trusted(const struct arm *arm, const char *url);
+
+/* error.c: sets call->error to what an answer that is no success means; returns its negative code. */
+int arm_describe(struct arm_call *call, const struct http_call *http, const json_t *body,
+                 const struct token_want *want);
+
+#endif

@@ -1,0 +1,172 @@
+/* error.c - what an answer that is no success means. The body may be that of the resource manager, that of the run
+ * history, a gateway's HTML, or empty. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "arm/arm_internal.h"
+#include "codec/json.h"
+
+enum { DEPTH_MAX = 8, DETAILS_MAX = 4, BODY_SHOWN = 500 };
+
+/* The first row that fits decides; status 0: any, code NULL: any. */
+static const struct {
+    int status;
+    const char *code; /* a part of it */
+    enum act_code result;
+} meanings[] = {
+    {0, "QuotaExceeded", ACT_NO_CAPACITY},
+    {0, "Quota", ACT_NO_CAPACITY},
+    {0, "InsufficientCapacity", ACT_NO_CAPACITY},
+    {0, "SkuNotAvailable", ACT_NO_CAPACITY},
+    {401, NULL, ACT_DENIED},
+    {403, NULL, ACT_DENIED},
+    {404, NULL, ACT_NOT_FOUND},
+    {408, NULL, ACT_TEMPORARY},
+    {429, NULL, ACT_TEMPORARY},
+    {500, NULL, ACT_TEMPORARY},
+    {502, NULL, ACT_TEMPORARY},
+    {503, NULL, ACT_TEMPORARY},
+    {504, NULL, ACT_TEMPORARY},
+    {0, NULL, ACT_FAIL},
+};
+
+static enum act_code meaning_of(int status, const char *code)
+{
+    size_t i = 0;
+
+    while ((meanings[i].status && meanings[i].status != status) ||
+           (meanings[i].code && !strstr(code, meanings[i].code)))
+        i++;
+    return meanings[i].result;
+}
+
+/* The innermost code says most: UserError -> NotFoundError. */
+static const char *deepest_code(const json_t *error)
+{
+    const char *code = codec_json_str(error, "code", "");
+
+    for (int depth = 0; depth < DEPTH_MAX; depth++) {
+        const json_t *inner = json_object_get(error, "innerError");
+        if (!json_is_object(inner))
+            inner = json_object_get(error, "innererror");
+        if (!json_is_object(inner))
+            break;
+        error = inner;
+        if (*codec_json_str(error, "code", ""))
+            code = codec_json_str(error, "code", "");
+    }
+    return code;
+}
+
+/* Adds a message as one sentence without its final stop. */
+static void add_sentence(struct act_buf *out, const char *text)
+{
+    size_t n = strcspn(text, "\r\n");
+
+    while (n && (text[n - 1] == '.' || isspace((unsigned char)text[n - 1])))
+        n--;
+    act_buf_add(out, text, n);
+}
+
+/* Details that say more than the message does. */
+static void add_details(struct act_buf *out, const json_t *error)
+{
+    size_t i;
+    json_t *detail;
+
+    json_array_foreach(json_object_get(error, "details"), i, detail)
+    {
+        const char *message = codec_json_str(detail, "message", "");
+        if (i >= DETAILS_MAX)
+            break;
+        if (!*message || (out->data && strstr(out->data, message)))
+            continue;
+        act_buf_adds(out, "; ");
+        add_sentence(out, message);
+    }
+}
+
+/* {"error": {...}}, the error itself, or {"message": ...} (App Service, gateways). */
+static const json_t *error_of(const json_t *body)
+{
+    const json_t *error = json_object_get(body, "error");
+
+    return json_is_object(error) ? error : json_is_object(body) ? body : NULL;
+}
+
+char *arm_error_text(const json_t *body, char *code, size_t size)
+{
+    const json_t *error = error_of(body);
+    struct act_buf out = {0};
+    const char *message = codec_json_str(error, "message", codec_json_str(error, "Message", ""));
+
+    snprintf(code, size, "%s", error ? deepest_code(error) : "");
+    if (!error || (!*message && !*code))
+        return NULL;
+    act_buf_addf(&out, "%s%s", code, *code && *message ? ": " : "");
+    add_sentence(&out, message);
+    add_details(&out, error);
+    ACT_AUTOFREE char *plain = act_buf_steal(&out);
+    return http_redact_text(plain);
+}
+
+/* The ids by which support finds a request. */
+static const char *id_of(const struct http_call *http, const json_t *body)
+{
+    static const char *const headers[] = {"x-ms-correlation-request-id", "x-ms-request-id"};
+
+    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+        const char *id = http_header_get(&http->answer_headers, headers[i]);
+        if (id && *id)
+            return id;
+    }
+    const json_t *correlation = json_object_get(body, "correlation");
+    return codec_json_str(correlation, "operation", codec_json_str(correlation, "request", ""));
+}
+
+/* What a body says that is no error of the service. New string. */
+static char *raw_text(const struct http_call *http)
+{
+    size_t n = http->body_text.len < BODY_SHOWN ? http->body_text.len : BODY_SHOWN;
+    ACT_AUTOFREE char *text = act_strndup(n ? http->body_text.data : "", n);
+
+    for (char *c = text; *c; c++)
+        if (isspace((unsigned char)*c))
+            *c = ' ';
+    return http_redact_text(text);
+}
+
+static void hint_login(struct arm_call *call, const struct http_call *http, const struct token_want *want)
+{
+    struct token_challenge challenge;
+
+    if (call->status != 401)
+        return;
+    token_read_challenge(http_header_get(&http->answer_headers, "WWW-Authenticate"), &challenge);
+    if (challenge.claims) {
+        ACT_AUTOFREE char *command = token_claims_command(&challenge, want);
+        act_error_hint(&call->error, "a further proof is asked for; run '%s'", command);
+    } else {
+        act_error_hint(&call->error,
+                       "the service does not take the login; log in again ('a doctor' says who one is)");
+    }
+    token_challenge_release(&challenge);
+}
+
+int arm_describe(struct arm_call *call, const struct http_call *http, const json_t *body,
+                 const struct token_want *want)
+{
+    char code[sizeof(call->error.service_code)];
+    ACT_AUTOFREE char *text = arm_error_text(body, code, sizeof(code));
+    ACT_AUTOFREE char *raw = text ? NULL : raw_text(http);
+    const char *said = text ? text : raw, *id = id_of(http, body);
+
+    act_error_set(&call->error, meaning_of(call->status, code), "cannot %s: HTTP %d%s%s%s%s%s", call->what,
+                  call->status, *said ? ": " : "", said, *id ? " (request id " : "", id, *id ? ")" : "");
+    call->error.http_status = call->status;
+    snprintf(call->error.service_code, sizeof(call->error.service_code), "%s", code);
+    snprintf(call->error.request_id, sizeof(call->error.request_id), "%s", id);
+    hint_login(call, http, want);
+    return -(int)call->error.code;
+}
