@@ -26,7 +26,6 @@ struct site;
 struct site_options {
     const char *login; /* "user@host" for ssh; NULL: this machine */
     const char *root;  /* "~/" is the home there; NULL: "~/.act" */
-    bool agent;        /* site_agent() will be called: runs are started there */
 };
 
 /* Connects when there is a login. The ssh program is "ssh", or the words of $ACT_SSH. Host unreachable, key changed, not

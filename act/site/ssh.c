@@ -164,8 +164,9 @@ void ssh_shell_words(const char *login, bool in_login_shell, const struct act_st
  * shell. */
 static void make_argv(const struct ssh *ssh, const char *script, const char *last, struct act_strv *argv)
 {
+    ACT_AUTOFREE char *hash = act_strndup(ssh->agent_hash, SITE_AGENT_HEX);
+    const char *const words[] = {script, "act", ssh->root, hash, last, NULL};
     struct act_buf line = {0};
-    const char *const words[] = {script, "act", ssh->root, ssh->agent_hash, last, NULL};
 
     push_options(argv);
     if (!has_terminal()) {
