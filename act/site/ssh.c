@@ -142,7 +142,8 @@ void ssh_shell_words(const char *login, bool in_login_shell, const struct act_st
     struct act_buf line = {0}, command = {0};
 
     push_options(out);
-    act_strv_push(out, "-t");
+    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) /* else what is redirected would get its line ends */
+        act_strv_push(out, "-t");
     act_strv_push(out, "--");
     act_strv_push(out, login);
     for (size_t i = 0; i < argv->n; i++) {
