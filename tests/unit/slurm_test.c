@@ -407,6 +407,8 @@ static const struct merge_row {
      false, ""},
     {"waits", RUN_QUEUED, 1, -1, "PENDING", NULL, 0, 0, RUN_QUEUED, 1, false, "waits"},
     {"preempted, queued again", RUN_QUEUED, 1, 30, "PENDING", NULL, 0, 1, RUN_QUEUED, 2, false, "waits"},
+    {"preempted, and not yet gone", RUN_QUEUED, 1, 5, "COMPLETING", NULL, 0, 1, RUN_RUNNING, 1, false,
+     "queued again"},
     {"starting", RUN_QUEUED, 1, -1, "RUNNING", NULL, 0, 0, RUN_RUNNING, 1, false, ""},
     {"runs", RUN_RUNNING, 1, 5, "RUNNING", NULL, 0, 0, RUN_RUNNING, 1, false, "said"},
     {"suspended", RUN_RUNNING, 1, 500, "SUSPENDED", NULL, 0, 0, RUN_QUEUED, 1, false, "suspended"},
