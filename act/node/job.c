@@ -121,6 +121,8 @@ enum job_end job_parse_end(const char *show_job, int attempt)
         return JOB_REQUEUED; /* it counts the next start already */
     if (strcmp(reason, "TimeLimit") == 0 || strcmp(state, "TIMEOUT") == 0)
         return JOB_TIME_LIMIT;
+    if (strcmp(reason, "NodeDown") == 0 || strcmp(state, "NODE_FAIL") == 0)
+        return JOB_NODE_FAILED;
     return strcmp(state, "PREEMPTED") == 0 ? JOB_PREEMPTED : JOB_CANCELLED;
 }
 
@@ -167,6 +169,7 @@ const char *job_end_text(const struct job *job)
     static const char *const texts[] = {[JOB_TIME_LIMIT] = "time limit reached",
                                         [JOB_PREEMPTED] = "preempted",
                                         [JOB_REQUEUED] = "requeued by Slurm or an administrator",
+                                        [JOB_NODE_FAILED] = "a node of it failed (NODE_FAIL)",
                                         [JOB_CANCELLED] = "cancelled by Slurm or an administrator"};
 
     return texts[job->preempted ? JOB_PREEMPTED : job->end];

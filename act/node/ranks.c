@@ -221,6 +221,7 @@ static void finish_by_slurm(struct supervisor *s)
     static const enum run_state states[] = {[JOB_TIME_LIMIT] = RUN_FAILED,
                                             [JOB_PREEMPTED] = RUN_FAILED,
                                             [JOB_REQUEUED] = RUN_QUEUED,
+                                            [JOB_NODE_FAILED] = RUN_FAILED,
                                             [JOB_CANCELLED] = RUN_CANCELED};
 
     s->status.failed_rank = -1;

@@ -85,6 +85,7 @@ static const struct reason {
                        "another slurm.constraint, or fewer GPUs on each node"},
     {"NodeDown", "waits: a node it needs is down"},
     {"ReqNodeNotAvail*", "waits: nodes it needs are down, drained or reserved"},
+    {"Nodes required for job are *", "waits: nodes it needs are down, drained or reserved"},
     {"Reservation", "waits for its reservation to begin"},
     {"ReservationDeleted",
      "will not start: its reservation was deleted; " ABORT_AND "another slurm.reservation"},

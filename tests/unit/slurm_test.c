@@ -358,6 +358,8 @@ static void test_waiting(void **state)
         {"AssocMaxJobsLimit", "waits: your runs in this account"},
         {"ReqNodeNotAvail, UnavailableNodes:n[1-2]",
          "down, drained or reserved (ReqNodeNotAvail, UnavailableNodes:n[1-2])"},
+        {"Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
+         "waits: nodes"},
         {"launch_failed_requeued_held", "'scontrol release'"},
         {"NewInVersion99", "waits (NewInVersion99)"},
         {"None", "waits to be looked at by the scheduler"},
