@@ -325,8 +325,8 @@ static void finish_without_record(struct supervisor *s)
     int exit_status = s->main_killed ? ACT_WRAPPER : child_exit_status(s->main_status);
     ACT_AUTOFREE char *how =
         s->main_killed ? act_strdup("ended the ranks") : act_sprintf("ended with status %d", exit_status);
-    ACT_AUTOFREE char *reason =
-        act_sprintf("%s %s%s%s", strcmp(name, "rank") == 0 ? "the rank's agent" : name, how, *words ? ": " : "", words);
+    ACT_AUTOFREE char *reason = act_sprintf(
+        "%s %s%s%s", strcmp(name, "rank") == 0 ? "the rank's agent" : name, how, *words ? ": " : "", words);
 
     attempt_finish(s, RUN_FAILED, exit_status ? exit_status : 128 + SIGKILL, *blind ? blind : reason);
     attempt_save_failure(s, NULL, s->status.reason);
