@@ -589,6 +589,15 @@ static void test_words(void **state)
                         "'/it'\\''s/runs/x'\n");
 }
 
+/* A copy that lives as long as keep; NULL stays NULL. */
+static char *kept(struct act_strv *keep, const char *text)
+{
+    if (!text)
+        return NULL;
+    act_strv_push(keep, text);
+    return keep->v[keep->n - 1];
+}
+
 static void test_checks(void **state)
 {
     static const struct {
@@ -618,14 +627,16 @@ static void test_checks(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct slurm s = make_slurm();
         struct act_error err = {0};
-        char *option = (char *)(uintptr_t)rows[i].option;
-        s.image = (char *)(uintptr_t)rows[i].image;
-        s.config.container = (char *)(uintptr_t)rows[i].container;
-        s.config.launcher = (char *)(uintptr_t)rows[i].launcher;
-        s.config.mpi = (char *)(uintptr_t)rows[i].mpi;
+        struct act_strv keep = {0};
+        char *option = kept(&keep, rows[i].option);
+        s.image = kept(&keep, rows[i].image);
+        s.config.container = kept(&keep, rows[i].container);
+        s.config.launcher = kept(&keep, rows[i].launcher);
+        s.config.mpi = kept(&keep, rows[i].mpi);
         s.config.sbatch_options = (struct act_strv){&option, option != NULL};
         assert_int_equal(slurm_check(&s.base, &spec, &err), -(int)rows[i].code);
         assert_contains(err.text, rows[i].says);
+        act_strv_release(&keep);
     }
 }
 
@@ -640,7 +651,8 @@ static void test_arrays(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        char *options[] = {(char *)(uintptr_t)rows[i].first, (char *)(uintptr_t)rows[i].second};
+        struct act_strv keep = {0};
+        char *options[] = {kept(&keep, rows[i].first), kept(&keep, rows[i].second)};
         struct slurm s = make_slurm();
         bool is_array;
         s.config.sbatch_options = (struct act_strv){options, (options[0] != NULL) + (options[1] != NULL)};
@@ -648,6 +660,7 @@ static void test_arrays(void **state)
         assert_string_equal(text, rows[i].text);
         assert_int_equal(slurm_job_number(text, &is_array), 5);
         assert_int_equal(is_array, rows[i].text[1] != '\0');
+        act_strv_release(&keep);
     }
     assert_int_equal(slurm_job_number(NULL, NULL), 0);
 }
