@@ -29,7 +29,7 @@ static bool examine_config(struct flow *flow, const struct config_request *reque
 static void examine_store(struct flow *flow, const struct config_folder *folder,
                           struct platform_findings *findings)
 {
-    ACT_AUTOFREE char *what = act_sprintf("store of '%s'", folder->name);
+    ACT_AUTOFREE char *what = act_sprintf("store of '%s'", folder->name ? folder->name : "code");
     const char *key = folder->path && *folder->path ? folder->path : "act";
     char etag[STORE_ETAG];
     uint64_t size;
@@ -52,11 +52,10 @@ static void examine_stores(struct flow *flow, struct platform_findings *findings
 {
     const struct config *c = &flow->config;
 
-    if (c->code.path)
-        examine_store(flow, &c->code, findings);
+    examine_store(flow, &c->code, findings); /* one that is not configured is what is found */
     for (size_t i = 0; i < c->n_folders; i++) {
         const char *file = c->folders[i].account_file;
-        bool known = c->code.path && act_streq(file, c->code.account_file);
+        bool known = act_streq(file, c->code.account_file);
         for (size_t k = 0; k < i && !known; k++)
             known = act_streq(file, c->folders[k].account_file);
         if (!known)

@@ -94,6 +94,7 @@ bool flow_may_pass(int rc);
 
 /* Watching a run until it ends; {0} begins. */
 struct flow_watch {
+    int64_t begun_ms;        /* of the first look */
     int64_t due_ms, look_ms; /* when the state is asked for next (monotonic), and how long that was put off */
     int64_t pause_ms;        /* between two rounds */
     int64_t trial_ms;        /* the same while the platform cannot be asked; 0: it can */

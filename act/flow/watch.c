@@ -11,7 +11,10 @@ enum {
     LONGEST_MS = 500,
     FIRST_TRIAL_MS = 500,
     LONGEST_TRIAL_MS = 10000,
-    COST = 50, /* asking takes at most one part in so many of the time: a busy scheduler is left alone */
+    /* Asking takes at most one part in so many of the time, so that a busy scheduler is left alone; of a watch that goes
+     * on for minutes less and less. */
+    PARTS_FIRST = 50,
+    PARTS_LAST = 300,
 };
 
 static int64_t at_most(int64_t value, int64_t most)
@@ -27,15 +30,17 @@ bool flow_may_pass(int rc)
 int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *platform, struct flow_run *run,
                     struct act_error *err)
 {
-    int64_t start = act_now_monotonic_ms(), pause;
+    int64_t start = act_now_monotonic_ms();
 
     if (start < w->due_ms && w->trial_ms == 0)
         return 0;
     int rc = flow_refresh(flow, platform, run, err);
     int64_t end = act_now_monotonic_ms();
+    w->begun_ms = w->begun_ms ? w->begun_ms : start;
+    int64_t parts = at_most(PARTS_FIRST + (start - w->begun_ms) / 1000, PARTS_LAST);
+    int64_t by_cost = at_most((end - start) * parts, LONGEST_TRIAL_MS);
     w->look_ms = w->look_ms ? at_most(w->look_ms * 3 / 2, LONGEST_MS) : SHORTEST_MS;
-    pause = (end - start) * COST > w->look_ms ? at_most((end - start) * COST, LONGEST_TRIAL_MS) : w->look_ms;
-    w->due_ms = end + pause;
+    w->due_ms = end + (by_cost > w->look_ms ? by_cost : w->look_ms);
     return rc;
 }
 

@@ -155,7 +155,7 @@ static int slurm_logs(struct platform *p, const char *id, struct platform_logs *
 {
     struct site_files files = {0};
     struct site *site;
-    int rc = slurm_site(slurm_of(p), false, &site, err);
+    int rc = slurm_site(slurm_of(p), &site, err);
 
     *out = (struct platform_logs){0};
     if (rc == 0)
@@ -180,7 +180,7 @@ static int slurm_read_log(struct platform *p, const char *id, const char *name, 
                           size_t len, size_t *out_got, struct act_error *err)
 {
     struct site *site;
-    int rc = slurm_site(slurm_of(p), false, &site, err);
+    int rc = slurm_site(slurm_of(p), &site, err);
 
     *out_got = 0;
     if (rc == 0 && !is_log_name(name))
@@ -195,7 +195,7 @@ int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct 
     CODEC_AUTOJSON json_t *json = NULL;
     ACT_AUTOFREE char *text = NULL;
     struct site *site;
-    int rc = slurm_site(slurm_of(p), false, &site, err);
+    int rc = slurm_site(slurm_of(p), &site, err);
 
     if (rc == 0)
         rc = site_read_text(site, id, RUN_FILE_SPEC, &text, err);
@@ -209,7 +209,7 @@ int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct 
 static int slurm_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
 {
     struct site *site;
-    int rc = slurm_site(slurm_of(p), false, &site, err);
+    int rc = slurm_site(slurm_of(p), &site, err);
 
     return rc < 0 ? rc : site_list(site, out_ids, err);
 }

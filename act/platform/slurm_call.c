@@ -3,19 +3,11 @@
 
 #include "platform/slurm_internal.h"
 
-int slurm_site(struct slurm *s, bool agent, struct site **out, struct act_error *err)
+int slurm_site(struct slurm *s, struct site **out, struct act_error *err)
 {
-    struct site_options options = {.login = s->config.login, .root = s->config.root, .agent = agent};
-    int rc = 0;
+    const struct site_options options = {.login = s->config.login, .root = s->config.root};
+    int rc = s->site ? 0 : site_open(&options, &s->site, err);
 
-    if (s->site && agent && !s->with_agent) {
-        site_free(s->site);
-        s->site = NULL;
-    }
-    if (!s->site) {
-        rc = site_open(&options, &s->site, err);
-        s->with_agent = agent;
-    }
     *out = s->site;
     return rc;
 }
@@ -91,7 +83,7 @@ int slurm_feed(struct slurm *s, const char *const *argv, const char *input, char
     struct site_command command = {.argv = argv, .input = input, .input_len = input ? strlen(input) : 0};
     struct site_result result = {0};
     struct site *site;
-    int rc = slurm_site(s, false, &site, err);
+    int rc = slurm_site(s, &site, err);
 
     *out = NULL;
     *out_unclear = false;

@@ -197,7 +197,7 @@ static void shell_words(const struct slurm *s, const struct run_spec *spec, int6
     act_strv_push(out, "--nodes=1");
     act_strv_push(out, "--ntasks=1");
     act_strv_pushf(out, "--nodelist=%s", node->name);
-    if (isatty(STDIN_FILENO))
+    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) /* else what is redirected would get its line ends */
         act_strv_push(out, "--pty");
     push_code_root(s, spec, node, out);
     act_strv_push(out, "env");

@@ -20,7 +20,7 @@ static bool examine_site(struct slurm *s, struct platform_findings *findings)
     struct act_error err;
     struct site *site;
 
-    if (slurm_site(s, true, &site, &err) < 0) {
+    if (slurm_site(s, &site, &err) < 0) {
         platform_findings_add(findings, false, what, "%s", err.text);
         return false;
     }

@@ -15,7 +15,6 @@ struct slurm {
     int64_t gpu_per_node;       /* -1: not given */
     bool preemption_allowed;
     struct site *site; /* opened when it is first needed */
-    bool with_agent;   /* site was opened to start runs */
     bool no_accounting;
 };
 
@@ -31,8 +30,8 @@ bool slurm_has_gpus(const struct slurm *s);
 
 /* ---- slurm_call.c */
 
-/* Connects if need be; with agent to start runs. */
-int slurm_site(struct slurm *s, bool agent, struct site **out, struct act_error *err) ACT_NODISCARD;
+/* Connects if need be. */
+int slurm_site(struct slurm *s, struct site **out, struct act_error *err) ACT_NODISCARD;
 /* Runs a program of Slurm (argv ends with NULL) that must succeed; its stdout is *out, a new string. What it complains about is
  * the error, whole, with a code that fits. */
 int slurm_run(struct slurm *s, const char *const *argv, char **out, struct act_error *err) ACT_NODISCARD;

@@ -18,7 +18,7 @@ int slurm_write_status(struct slurm *s, const char *id, const struct run_status 
     CODEC_AUTOJSON json_t *json = run_status_to_json(status);
     ACT_AUTOFREE char *line = codec_json_line(json);
     struct site *site;
-    int rc = slurm_site(s, false, &site, err);
+    int rc = slurm_site(s, &site, err);
 
     return rc < 0 ? rc : site_write(site, id, RUN_FILE_STATUS, line, NULL, err);
 }
@@ -176,7 +176,7 @@ static int read_again(struct look *l, struct act_error *err)
 
 static int gather(struct look *l, struct act_error *err)
 {
-    int rc = slurm_site(l->s, false, &l->site, err);
+    int rc = slurm_site(l->s, &l->site, err);
 
     if (rc == 0)
         rc = site_states(l->site, l->ids, l->n, l->states, err);

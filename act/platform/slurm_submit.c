@@ -493,7 +493,7 @@ int slurm_submit(struct platform *p, const struct platform_submission *submissio
     int rc = slurm_check(p, h.spec, err);
 
     if (rc == 0)
-        rc = slurm_site(h.s, true, &h.site, err);
+        rc = slurm_site(h.s, &h.site, err);
     if (rc == 0)
         rc = site_agent(h.site, &h.agent, err);
     if (rc == 0)

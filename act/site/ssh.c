@@ -142,7 +142,8 @@ void ssh_shell_words(const char *login, bool in_login_shell, const struct act_st
     struct act_buf line = {0}, command = {0};
 
     push_options(out);
-    act_strv_push(out, "-t");
+    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) /* else what is redirected would get its line ends */
+        act_strv_push(out, "-t");
     act_strv_push(out, "--");
     act_strv_push(out, login);
     for (size_t i = 0; i < argv->n; i++) {
@@ -164,8 +165,9 @@ void ssh_shell_words(const char *login, bool in_login_shell, const struct act_st
  * shell. */
 static void make_argv(const struct ssh *ssh, const char *script, const char *last, struct act_strv *argv)
 {
+    ACT_AUTOFREE char *hash = act_strndup(ssh->agent_hash, SITE_AGENT_HEX);
+    const char *const words[] = {script, "act", ssh->root, hash, last, NULL};
     struct act_buf line = {0};
-    const char *const words[] = {script, "act", ssh->root, ssh->agent_hash, last, NULL};
 
     push_options(argv);
     if (!has_terminal()) {

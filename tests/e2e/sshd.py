@@ -1,4 +1,5 @@
 """A private sshd on the loopback, with keys, a home folder and a known_hosts of its own."""
+import contextlib
 import json
 import os
 import pathlib
@@ -106,7 +107,8 @@ class Sshd:
     def drop(self):
         """Every connection breaks."""
         for pid in self.connections() if self.process else ():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ends by itself just now
+                os.kill(pid, signal.SIGKILL)
 
     def end_shared(self):
         """Ends the clients that hold shared connections open."""

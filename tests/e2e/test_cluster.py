@@ -359,6 +359,8 @@ def test_doctor_of_a_broken_configuration(act):
     assert [c["what"] for c in checks if not c["ok"]] == ["configuration"] and "bad.yaml" in checks[0]["text"]
     act.cluster("far", extra={"platform": "k8s"})
     assert any("k8s" in c["text"] for c in findings(act, "-c", "far", status=1) if not c["ok"])
+    (act.project / "aux_data/aml/codeless.yaml").write_text("platform: slurm\n")
+    assert any("code_path" in c["text"] for c in findings(act, "-c", "codeless", status=1) if not c["ok"])
     checks = findings(act, "-c", "nowhere", status=1)
     assert "nowhere" in checks[0]["text"]
 

@@ -19,6 +19,7 @@
 static const char stand_in[] =
     "#!/bin/sh\n"
     "D=${0%/*}/..\n"
+    "[ -e $D/quick ] && { echo 1; exit; }\n"
     "for w in \"$@\"; do case $w in --job-name=*|--name=*) name=${w#*=};; esac; done\n"
     "refuse() { echo \"${0##*/}: error: $*\" >&2; exit 1; }\n"
     "case ${0##*/} in\n"
@@ -331,13 +332,14 @@ static void test_abort_waiting(void **state)
     run_spec_release(&spec);
 }
 
-/* Prints how long a submission takes beside a stand-in that answers at once. */
+/* Prints how long a submission takes with a stand-in that answers at once. */
 static void test_time(void **state)
 {
     enum { TIMES = 20 };
     struct act_error err;
 
     (void)state;
+    write_file("quick", "", 0600);
     int64_t start = act_now_monotonic_ms();
     for (int i = 0; i < TIMES; i++) {
         struct run_spec spec = make_spec();
@@ -391,7 +393,7 @@ static int remove_world(void **state)
 
 static int forget_jobs(void **state)
 {
-    static const char *const names[] = {"jobs", "mode", "state", "scancel"};
+    static const char *const names[] = {"jobs", "mode", "state", "scancel", "quick"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {

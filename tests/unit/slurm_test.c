@@ -358,6 +358,8 @@ static void test_waiting(void **state)
         {"AssocMaxJobsLimit", "waits: your runs in this account"},
         {"ReqNodeNotAvail, UnavailableNodes:n[1-2]",
          "down, drained or reserved (ReqNodeNotAvail, UnavailableNodes:n[1-2])"},
+        {"Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
+         "waits: nodes"},
         {"launch_failed_requeued_held", "'scontrol release'"},
         {"NewInVersion99", "waits (NewInVersion99)"},
         {"None", "waits to be looked at by the scheduler"},
@@ -407,6 +409,8 @@ static const struct merge_row {
      false, ""},
     {"waits", RUN_QUEUED, 1, -1, "PENDING", NULL, 0, 0, RUN_QUEUED, 1, false, "waits"},
     {"preempted, queued again", RUN_QUEUED, 1, 30, "PENDING", NULL, 0, 1, RUN_QUEUED, 2, false, "waits"},
+    {"preempted, and not yet gone", RUN_QUEUED, 1, 5, "COMPLETING", NULL, 0, 1, RUN_RUNNING, 1, false,
+     "queued again"},
     {"starting", RUN_QUEUED, 1, -1, "RUNNING", NULL, 0, 0, RUN_RUNNING, 1, false, ""},
     {"runs", RUN_RUNNING, 1, 5, "RUNNING", NULL, 0, 0, RUN_RUNNING, 1, false, "said"},
     {"suspended", RUN_RUNNING, 1, 500, "SUSPENDED", NULL, 0, 0, RUN_QUEUED, 1, false, "suspended"},
@@ -585,6 +589,15 @@ static void test_words(void **state)
                         "'/it'\\''s/runs/x'\n");
 }
 
+/* A copy that lives as long as keep; NULL stays NULL. */
+static char *kept(struct act_strv *keep, const char *text)
+{
+    if (!text)
+        return NULL;
+    act_strv_push(keep, text);
+    return keep->v[keep->n - 1];
+}
+
 static void test_checks(void **state)
 {
     static const struct {
@@ -614,14 +627,16 @@ static void test_checks(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct slurm s = make_slurm();
         struct act_error err = {0};
-        char *option = (char *)(uintptr_t)rows[i].option;
-        s.image = (char *)(uintptr_t)rows[i].image;
-        s.config.container = (char *)(uintptr_t)rows[i].container;
-        s.config.launcher = (char *)(uintptr_t)rows[i].launcher;
-        s.config.mpi = (char *)(uintptr_t)rows[i].mpi;
+        struct act_strv keep = {0};
+        char *option = kept(&keep, rows[i].option);
+        s.image = kept(&keep, rows[i].image);
+        s.config.container = kept(&keep, rows[i].container);
+        s.config.launcher = kept(&keep, rows[i].launcher);
+        s.config.mpi = kept(&keep, rows[i].mpi);
         s.config.sbatch_options = (struct act_strv){&option, option != NULL};
         assert_int_equal(slurm_check(&s.base, &spec, &err), -(int)rows[i].code);
         assert_contains(err.text, rows[i].says);
+        act_strv_release(&keep);
     }
 }
 
@@ -636,7 +651,8 @@ static void test_arrays(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        char *options[] = {(char *)(uintptr_t)rows[i].first, (char *)(uintptr_t)rows[i].second};
+        struct act_strv keep = {0};
+        char *options[] = {kept(&keep, rows[i].first), kept(&keep, rows[i].second)};
         struct slurm s = make_slurm();
         bool is_array;
         s.config.sbatch_options = (struct act_strv){options, (options[0] != NULL) + (options[1] != NULL)};
@@ -644,6 +660,7 @@ static void test_arrays(void **state)
         assert_string_equal(text, rows[i].text);
         assert_int_equal(slurm_job_number(text, &is_array), 5);
         assert_int_equal(is_array, rows[i].text[1] != '\0');
+        act_strv_release(&keep);
     }
     assert_int_equal(slurm_job_number(NULL, NULL), 0);
 }

@@ -1,0 +1,130 @@
+"""A Slurm cluster that is driven from a laptop: everything goes through one connection to its login node."""
+import json
+import pathlib
+import subprocess
+import time
+
+import pytest
+
+import slurm_bed
+import sshd as private_sshd
+
+NODES = 2
+AWKWARD = ["a b", "", "$HOME", "it's", '"', "new\nline", "\\", "*", "-n", "ü", "{}", "~", "!x", "%s"]
+
+
+@pytest.fixture(scope="module")
+def bed():
+    missing = slurm_bed.missing()
+    if missing:
+        pytest.skip(missing)
+    with slurm_bed.running(nodes=NODES) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def login(act, bed, scratch):
+    """The cluster "lab" of the project, on the other side of ssh."""
+    if not private_sshd.is_installed():
+        pytest.skip("OpenSSH is not installed: scripts/install-deps --test")
+    server = private_sshd.Sshd(scratch / "ssh")
+    server.shell(f"export SLURM_CONF={bed.conf}")
+    # Slurm is on this machine too, and shall not be found but on the other side.
+    programs = scratch / "bin"
+    programs.mkdir()
+    for name in ("ssh", "sh"):
+        (programs / name).symlink_to(f"/usr/bin/{name}")
+    act.env.update(server.env, PATH=f"{act.programs}:{programs}")
+    act.cluster("lab", extra={"platform": "slurm", "gpu_per_node": 2, "slurm": {"login": private_sshd.LOGIN}})
+    yield server
+    bed.cancel_all()
+    server.stop()
+
+
+def lab(act, *words, **options):
+    return act.run("-c", "lab", *words, **options)
+
+
+def submit(act, *words, gpus=1):
+    return act.submit(*words, before=("-c", "lab", "-n", gpus))
+
+
+def test_run_over_two_nodes(act, login):
+    act.write("code.txt", "the code")
+    show = "import json, os, sys; print(json.dumps([os.environ['RANK'], open('code.txt').read(), sys.argv[1:]]))"
+    run = submit(act, "python3", "-c", show, *AWKWARD, gpus=2 * NODES)
+    lab(act, "wait", run)
+    folder = login.home / f".act/runs/{run}"
+    for rank in range(2 * NODES):
+        log = (folder / f"user_logs/std_log_process_{rank}.txt").read_text()
+        assert json.loads(log.splitlines()[-1]) == [str(rank), "the code", AWKWARD]
+    assert json.loads(lab(act, "logs", run).out) == ["0", "the code", AWKWARD]
+    nodes = lab(act, "nodes", "--json", run).json
+    assert len(nodes["nodes"]) == NODES, nodes
+    assert login.logins() == 1
+    assert len(list((login.home / ".act/bin").iterdir())) == 1
+
+
+def test_logs_are_followed(act, login, scratch):
+    go = scratch / "go"
+    run = submit(act, "sh", "-c", f"echo begun; while ! [ -e {go} ]; do sleep 0.05; done; echo ended")
+    follower = act.start("-c", "lab", "logs", "-f", run)
+    try:
+        assert follower.stdout.readline() == b"begun\n"
+        go.touch()
+        assert follower.stdout.read() == b"ended\n"
+        assert follower.wait(timeout=60) == 0
+    finally:
+        follower.kill()
+        follower.communicate()
+
+
+def test_failure_is_told(act, login):
+    run = submit(act, "sh", "-c", "echo bad luck >&2; exit 7")
+    lab(act, "wait", run, status=7)
+    assert "bad luck" in lab(act, "why", run).out
+
+
+def test_abort_and_shell(act, login, bed):
+    run = submit(act, "sleep", "1000")
+    bed.until(lambda: act.state(run) == "Running", "it runs")
+    done = lab(act, "ssh", run, "--", "sh", "-c", "echo on $SLURMD_NODENAME in $PWD")
+    assert "on n1 in " in done.out, done
+    lab(act, "abort", run)
+    assert act.state(run) == "Canceled"
+
+
+def test_connection_breaks_while_a_run_is_watched(act, login, bed, scratch):
+    go = scratch / "go"
+    run = submit(act, "sh", "-c", f"while ! [ -e {go} ]; do sleep 0.05; done; exit 4")
+    before = login.sessions()
+    watch = act.start("-c", "lab", "wait", run)
+    try:
+        bed.until(lambda: login.sessions() > before, "it is watched")
+        time.sleep(1)  # and was seen once: only who cannot even begin gives up
+        login.drop()
+        bed.until(lambda: login.logins() == 2, "it connects again")
+        go.touch()
+        assert watch.wait(timeout=120) == 4, watch.stderr.read()
+    finally:
+        watch.kill()
+        watch.communicate()
+
+
+def test_login_node_is_gone(act, login):
+    login.stop()
+    assert "Connection refused" in act.fail("-c", "lab", "submit", "true", status=5)
+    assert "Connection refused" in act.fail("-c", "lab", "summary", status=5)
+
+
+def test_no_slurm_there(act, login):
+    """Without Slurm's configuration the other side belongs to no cluster."""
+    login.shell("export SLURM_CONF=/nonexistent PATH=/usr/bin:/bin")
+    empty = pathlib.Path(login.folder / "empty")
+    empty.mkdir()
+    for name in ("sh", "bash", "cat", "mkdir", "mv", "rm", "chmod", "wc", "uname", "id", "env"):
+        (empty / name).symlink_to(f"/bin/{name}")
+    (login.home / ".bash_profile").write_text(f"PATH={empty}\n")
+    login.shell(f"export PATH={empty} SHELL=/bin/bash")
+    message = act.fail("-c", "lab", "submit", "true", status=None)
+    assert "sbatch" in message and private_sshd.LOGIN in message, message
