@@ -35,6 +35,8 @@ int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, 
 /* "<code_path without .zip>/<sha256>.zip" and ".../latest.json". New strings. */
 char *flow_package_key(const struct flow *flow, const char *sha256);
 char *flow_pointer_key(const struct flow *flow);
+/* "<code_path without .zip>/" and what the format says. New string. */
+char *flow_code_key(const struct flow *flow, const char *fmt, ...) ACT_PRINTF(2, 3);
 /* Where local copies of packages are kept, and that of one of them. New strings. */
 char *flow_packages_dir(void);
 char *flow_package_cache(const char *sha256);
@@ -73,8 +75,8 @@ int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_err
 
 /* Hands a finished specification to the platform and puts it into the ledger first, so that nothing that runs
  * is unknown. */
-int flow_start_run(struct flow *flow, struct platform *platform, const struct run_spec *spec,
-                   const char *package, struct act_error *err) ACT_NODISCARD;
+int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
+                   struct act_error *err) ACT_NODISCARD;
 
 /* The platform of flow's configuration, and that of a run of the ledger. They are flow's and stay open. */
 int flow_platform(struct flow *flow, struct platform **out, struct act_error *err) ACT_NODISCARD;

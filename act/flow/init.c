@@ -8,6 +8,7 @@
  */
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,18 +29,26 @@ static char *package_base(const struct flow *flow)
     return act_strndup(path, act_ends_with(path, ".zip") ? len - 4 : len);
 }
 
-char *flow_package_key(const struct flow *flow, const char *sha256)
+char *flow_code_key(const struct flow *flow, const char *fmt, ...)
 {
     ACT_AUTOFREE char *base = package_base(flow);
+    ACT_AUTOFREE char *rest = NULL;
+    va_list ap;
 
-    return act_sprintf("%s/%s.zip", base, sha256);
+    va_start(ap, fmt);
+    int n = vasprintf(&rest, fmt, ap);
+    va_end(ap);
+    return act_sprintf("%s/%s", base, n < 0 ? "" : rest);
+}
+
+char *flow_package_key(const struct flow *flow, const char *sha256)
+{
+    return flow_code_key(flow, "%s.zip", sha256);
 }
 
 char *flow_pointer_key(const struct flow *flow)
 {
-    ACT_AUTOFREE char *base = package_base(flow);
-
-    return act_sprintf("%s/latest.json", base);
+    return flow_code_key(flow, "latest.json");
 }
 
 char *flow_packages_dir(void)

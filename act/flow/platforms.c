@@ -8,6 +8,7 @@ struct flow_opened {
     char *cluster; /* which cluster of which project */
     char *where;   /* what it comes to */
     struct platform *platform;
+    struct config *config; /* that it was opened with, when that was loaded for it; else NULL */
 };
 
 /* Clusters of which this is the same know the same runs. */
@@ -67,6 +68,28 @@ int flow_platform(struct flow *flow, struct platform **out, struct act_error *er
     return find_opened(flow, cluster, out) ? 0 : open_cluster(flow, cluster, c, out, err);
 }
 
+static void release_config(struct config *config)
+{
+    if (config)
+        config_release(config);
+    free(config);
+}
+
+/* Takes the configuration, which must live as long as the platform. */
+static int open_loaded(struct flow *flow, const char *cluster, struct config *config, struct platform **out,
+                       struct act_error *err)
+{
+    struct config *kept = act_alloc(sizeof(*kept));
+
+    *kept = *config;
+    int rc = open_cluster(flow, cluster, kept, out, err);
+    if (rc == 0)
+        flow->opened[flow->n_opened - 1].config = kept;
+    else
+        release_config(kept);
+    return rc;
+}
+
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out,
                      struct act_error *err)
 {
@@ -83,9 +106,7 @@ int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct pla
     if (rc < 0)
         return act_error_prefix(err, "run '%s' is on cluster '%s' of '%s'", row->id, row->cluster,
                                 row->project);
-    rc = open_cluster(flow, cluster, &config, out, err);
-    config_release(&config);
-    return rc;
+    return open_loaded(flow, cluster, &config, out, err);
 }
 
 static bool is_last_of_its_platform(const struct flow *flow, size_t at)
@@ -104,6 +125,8 @@ void flow_close_platforms(struct flow *flow)
         free(flow->opened[i].cluster);
         free(flow->opened[i].where);
     }
+    for (size_t i = 0; i < flow->n_opened; i++)
+        release_config(flow->opened[i].config);
     free(flow->opened);
     flow->opened = NULL;
     flow->n_opened = 0;

@@ -198,20 +198,30 @@ static void note_outcome(struct flow *flow, const char *id, const struct run_sta
         act_warn("%s", err.text);
 }
 
-int flow_start_run(struct flow *flow, struct platform *platform, const struct run_spec *spec,
-                   const char *package, struct act_error *err)
+int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
+                   struct act_error *err)
 {
     enum { LONG_S = 10 };
     ACT_AUTOFREE char *stores = NULL;
     struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
-    int rc = flow_run_stores(flow, spec, &stores, err);
+    struct flow_job_files files = {0};
+    bool uses_store = platform_uses_store(platform);
+    int rc = uses_store ? flow_store_job(flow, spec, package, &files, err)
+                        : flow_run_stores(flow, spec, &stores, err);
 
     if (rc == 0)
         rc = flow_remember(flow, spec, err);
-    if (rc < 0)
+    if (rc < 0) {
+        flow_job_files_release(&files);
         return rc;
-    struct platform_submission submission = {.spec = spec, .package = package, .stores = stores};
+    }
+    struct platform_submission submission = {.spec = spec,
+                                             .package = package,
+                                             .stores = stores,
+                                             .agent_key = files.agent_key,
+                                             .spec_key = files.spec_key};
     rc = platform_submit(platform, &submission, err);
+    flow_job_files_release(&files);
     if (stores)
         explicit_bzero(stores, strlen(stores));
     bool unclear = flow_may_pass(rc); /* the platform may have it: it stays Queued until somebody asks */

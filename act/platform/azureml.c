@@ -1,11 +1,232 @@
-/* azureml.c - stands in until the platform is written. */
-#include "platform/platform_internal.h"
+/* azureml.c - Azure Machine Learning by its REST interface: what the platform can do, and how it is reached. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "codec/json.h"
+#include "platform/azureml_internal.h"
+
+enum { GPU_PER_NODE = 4 };
+
+/* A stable version; what is for virtual clusters exists in a preview only. */
+#define API_VERSION             "2024-10-01"
+#define API_VERSION_SINGULARITY "2023-04-01-preview"
+
+char *azureml_url(const struct azureml *a, const char *fmt, ...)
+{
+    ACT_AUTOFREE char *path = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    int n = vasprintf(&path, fmt, ap);
+    va_end(ap);
+    return act_sprintf("%s%s", a->workspace, n < 0 ? "" : path);
+}
+
+/* ---- reaching it ---- */
+
+int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err)
+{
+    const struct auth_cloud *cloud;
+    int rc = a->arm ? 0 : auth_cloud_find(NULL, &cloud, err);
+
+    if (rc == 0 && !a->arm) {
+        a->engine = engine_new(&(struct engine_options){0});
+        a->http = http_new(a->engine, &(struct http_options){0});
+        a->tokens = tokens_new(a->http);
+        rc = arm_new(&(struct arm_options){.http = a->http,
+                                           .tokens = a->tokens,
+                                           .endpoint = a->config->azureml.endpoint,
+                                           .cloud = cloud,
+                                           .use_cli = a->config->use_cli_auth},
+                     &a->arm, err);
+        if (rc < 0)
+            azureml_disconnect(a);
+    }
+    *out = a->arm;
+    return rc;
+}
+
+void azureml_disconnect(struct azureml *a)
+{
+    arm_free(a->arm);
+    tokens_free(a->tokens);
+    http_free(a->http);
+    engine_free(a->engine);
+    a->arm = NULL;
+    a->tokens = NULL;
+    a->http = NULL;
+    a->engine = NULL;
+}
+
+static void set_flag(struct http_call *http)
+{
+    *(bool *)http->arg = true;
+}
+
+int azureml_fetch(struct azureml *a, struct http_call *http, struct act_error *err)
+{
+    bool finished = false;
+
+    http->done = set_flag;
+    http->arg = &finished;
+    http_start(a->http, http);
+    engine_run(a->engine, &finished);
+    if (http->rc < 0 && err)
+        *err = http->error;
+    return http->rc;
+}
+
+int azureml_workspace(struct azureml *a, const json_t **out, struct act_error *err)
+{
+    struct arm *arm;
+    int rc = a->workspace_answer ? 0 : azureml_arm(a, &arm, err);
+
+    if (rc == 0 && !a->workspace_answer) {
+        ACT_AUTOFREE char *what = act_sprintf("open the workspace '%s'", a->config->workspace.workspace_name);
+        rc = arm_get(arm, a->workspace, a->api_version, what, &a->workspace_answer, err);
+    }
+    *out = a->workspace_answer;
+    return rc;
+}
+
+/* ---- where its run history is ---- */
+
+/* "https://<host>" of "azureml://<host>/mlflow/...". NULL: it is not of that form. New string. */
+static char *history_of_tracking(const char *uri)
+{
+    static const char scheme[] = "azureml://";
+
+    if (!act_starts_with(uri, scheme))
+        return NULL;
+    const char *host = uri + strlen(scheme);
+    size_t n = strcspn(host, "/");
+    return n ? act_sprintf("https://%.*s", (int)n, host) : NULL;
+}
+
+/* A last resort: by region, as the clouds name it. */
+static char *history_of_location(const struct auth_cloud *cloud, const char *location)
+{
+    static const struct {
+        const char *cloud, *domain;
+    } rows[] = {{"AzureUSGovernment", "api.ml.azure.us"}, {"AzureChinaCloud", "api.ml.azure.cn"}};
+    const char *domain = "api.azureml.ms";
+    ACT_AUTOFREE char *region = act_calloc(1, strlen(location) + 1);
+    size_t n = 0;
+
+    for (const char *c = location; *c; c++)
+        if (*c != ' ')
+            region[n++] = *c >= 'A' && *c <= 'Z' ? (char)(*c + 'a' - 'A') : *c;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(cloud->name, rows[i].cloud) == 0)
+            domain = rows[i].domain;
+    return act_sprintf("https://%s.%s", region, domain);
+}
+
+int azureml_history(struct azureml *a, const char **out, struct act_error *err)
+{
+    const struct auth_cloud *cloud;
+    const json_t *workspace;
+    struct arm *arm;
+    int rc = a->history ? 0 : azureml_arm(a, &arm, err);
+
+    if (rc == 0 && !a->history && a->config->azureml.history_endpoint)
+        a->history = act_strdup(a->config->azureml.history_endpoint);
+    else if (rc == 0 && !a->history) {
+        rc = azureml_workspace(a, &workspace, err);
+        if (rc == 0)
+            rc = auth_cloud_find(NULL, &cloud, err);
+        if (rc == 0) {
+            const json_t *p = json_object_get(workspace, "properties");
+            a->history = history_of_tracking(codec_json_str(p, "mlFlowTrackingUri", ""));
+            if (!a->history)
+                a->history = history_of_location(cloud, codec_json_str(workspace, "location", ""));
+        }
+    }
+    if (rc == 0 && !a->history_trusted) {
+        rc = arm_trust(a->arm, a->history, err);
+        a->history_trusted = rc == 0;
+    }
+    *out = a->history;
+    return rc;
+}
+
+/* ---- limits ---- */
+
+static int azureml_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
+{
+    const struct azureml *a = azureml_of(p);
+    int per_node = a->config->gpu_per_node > 0 ? (int)a->config->gpu_per_node : GPU_PER_NODE;
+
+    (void)err;
+    *out = (struct platform_limits){.gpu_per_node = per_node, .num_gpu = per_node, .has_gpus = true};
+    return 0;
+}
+
+/* ---- the table ---- */
+
+static void azureml_close(struct platform *p)
+{
+    struct azureml *a = azureml_of(p);
+
+    azureml_close_logs(a);
+    azureml_disconnect(a);
+    json_decref(a->workspace_answer);
+    act_strv_release(&a->datastores);
+    free(a->history);
+    free(a->workspace);
+    free(a);
+}
+
+static const struct platform_ops operations[] = {
+#define OPERATIONS(platform_name)                                                                            \
+    {                                                                                                        \
+        .name = platform_name, .uses_store = true, .limits = azureml_limits, .check = azureml_check,         \
+        .submit = azureml_submit, .status = azureml_status, .abort = azureml_abort, .logs = azureml_logs,    \
+        .read_log = azureml_read_log, .spec = azureml_spec, .list = azureml_list, .close = azureml_close,    \
+    }
+    [AZUREML_MANAGED] = OPERATIONS("aml"),
+    [AZUREML_ITP] = OPERATIONS("itp"),
+    [AZUREML_SINGULARITY] = OPERATIONS("singularity"),
+};
+
+static int check_workspace(const struct config *c, struct act_error *err)
+{
+    const struct {
+        const char *name, *value;
+    } rows[] = {{"aml_config.subscription_id", c->workspace.subscription_id},
+                {"aml_config.resource_group", c->workspace.resource_group},
+                {"aml_config.workspace_name", c->workspace.workspace_name}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (!rows[i].value || !*rows[i].value)
+            return act_error_set(err, ACT_CONFIG, "the platform '%s' needs '%s' in the cluster file '%s'",
+                                 c->platform, rows[i].name, c->file ? c->file : c->cluster);
+    return 0;
+}
 
 int platform_azureml_open(const struct config *config, struct platform **out, struct act_error *err)
 {
+    int rc = check_workspace(config, err);
+
     *out = NULL;
-    return act_error_set(err, ACT_CONFIG,
-                         "platform '%s' cannot be driven by this version of ACT; use -c local to run on this "
-                         "machine",
-                         config->platform);
+    if (rc < 0)
+        return rc;
+    struct azureml *a = act_calloc(1, sizeof(*a));
+    ACT_AUTOFREE char *subscription = http_encode(config->workspace.subscription_id, false);
+    ACT_AUTOFREE char *group = http_encode(config->workspace.resource_group, false);
+    ACT_AUTOFREE char *name = http_encode(config->workspace.workspace_name, false);
+
+    a->config = config;
+    while (strcmp(operations[a->kind].name, config->platform) != 0)
+        a->kind++;
+    a->base.ops = &operations[a->kind];
+    a->api_version = config->azureml.api_version      ? config->azureml.api_version
+                     : a->kind == AZUREML_SINGULARITY ? API_VERSION_SINGULARITY
+                                                      : API_VERSION;
+    a->workspace = act_sprintf("/subscriptions/%s/resourceGroups/%s/providers/"
+                               "Microsoft.MachineLearningServices/workspaces/%s",
+                               subscription, group, name);
+    *out = &a->base;
+    return 0;
 }

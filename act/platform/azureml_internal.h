@@ -19,10 +19,17 @@
 
 enum azureml_kind { AZUREML_MANAGED, AZUREML_ITP, AZUREML_SINGULARITY };
 
+/* Where the logs of one run can be read for a while; the URLs hold a signature. */
+struct azureml_log_urls {
+    char *id;
+    json_t *files; /* name -> URL */
+    int64_t read_ms;
+};
+
 struct azureml {
     struct platform base; /* the first member */
     enum azureml_kind kind;
-    const struct config *config; /* its own copy of the configuration */
+    const struct config *config; /* the caller's */
     char *workspace;             /* "/subscriptions/.../workspaces/<name>", escaped */
     const char *api_version;
 
@@ -34,7 +41,10 @@ struct azureml {
 
     /* once somebody has asked for it */
     json_t *workspace_answer;
-    char *history; /* base URL of the run history of this workspace, trusted */
+    char *history; /* base URL of the run history of this workspace */
+    bool history_trusted;
+    struct act_strv datastores; /* that are known to be there */
+    struct azureml_log_urls logs;
 };
 
 static inline struct azureml *azureml_of(struct platform *p)
@@ -45,8 +55,18 @@ static inline struct azureml *azureml_of(struct platform *p)
 /* The client, opened with the first call. */
 int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err) ACT_NODISCARD;
 
+void azureml_disconnect(struct azureml *a);
+
+/* The workspace as the service describes it, asked for once; stays the platform's. */
+int azureml_workspace(struct azureml *a, const json_t **out, struct act_error *err) ACT_NODISCARD;
+/* The base URL of its run history; stays the platform's. */
+int azureml_history(struct azureml *a, const char **out, struct act_error *err) ACT_NODISCARD;
+
 /* "<workspace><path>" with the formatted path, whose parts the caller has escaped. New string. */
 char *azureml_url(const struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3);
+
+/* Sends a request that is not for the resource manager, without a token, and runs until it is answered. */
+int azureml_fetch(struct azureml *a, struct http_call *http, struct act_error *err) ACT_NODISCARD;
 
 /* ---- azureml_job.c */
 
@@ -74,5 +94,43 @@ char *azureml_job_command(const struct run_spec *spec);
 
 /* "PT72H" from "72h", "7d", "90m", "5400" (seconds), or as it is when it is ISO 8601 already. NULL: it is neither. */
 char *azureml_iso_duration(const char *text);
+
+/* ---- azureml_state.c */
+
+/* "<history>/history/v1.0<workspace><path>", once azureml_history() was asked. New string. */
+char *azureml_history_url(struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3);
+/* The details of a run, and the job; NULL when the service does not know it. New references. */
+int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
+int azureml_job(struct azureml *a, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
+
+/* ---- azureml_logs.c */
+void azureml_close_logs(struct azureml *a);
+
+/* ---- azureml_prepare.c */
+
+/* Sees to it that the workspace has the datastores and the environment of a run, and says what they are called there. An
+ * environment that is there is not made again; a datastore has the account, the container and a hash of its credential in its
+ * name, so that a new key makes a new one. */
+int azureml_prepare(struct azureml *a, const struct platform_submission *submission,
+                    struct azureml_job_places *out, struct act_error *err) ACT_NODISCARD;
+void azureml_places_release(struct azureml_job_places *places, size_t n_folders);
+
+/* The functions of platform.h: azureml_submit.c has check, submit, abort; azureml_state.c status, spec, list;
+ * azureml_logs.c logs, read_log; azureml_cluster.c nodes, shell, summary, jobs. */
+int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
+int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
+int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
+int azureml_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
+                   struct act_error *err);
+int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
+int azureml_list(struct platform *p, struct act_strv *out_ids, struct act_error *err);
+int azureml_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err);
+int azureml_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
+                     size_t len, size_t *out_got, struct act_error *err);
+int azureml_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
+int azureml_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
+                  struct act_strv *out_argv, struct act_error *err);
+int azureml_summary(struct platform *p, struct platform_summary *out, struct act_error *err);
+int azureml_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err);
 
 #endif

@@ -35,6 +35,11 @@ const char *platform_name(const struct platform *p)
     return p->ops->name;
 }
 
+bool platform_uses_store(const struct platform *p)
+{
+    return p->ops->uses_store;
+}
+
 static int cannot(const struct platform *p, const char *what, struct act_error *err)
 {
     return act_error_set(err, ACT_FAIL, "platform '%s' cannot %s", p->ops->name, what);

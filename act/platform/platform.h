@@ -155,10 +155,11 @@ struct platform_ops {
     void (*close)(struct platform *p);
 };
 
-/* The platform of a cluster. One that this version cannot drive is -ACT_CONFIG and says so. */
+/* The platform of a cluster; config must live as long as it. One that this version cannot drive is -ACT_CONFIG and says so. */
 int platform_open(const struct config *config, struct platform **out, struct act_error *err) ACT_NODISCARD;
 void platform_free(struct platform *p);
 const char *platform_name(const struct platform *p);
+bool platform_uses_store(const struct platform *p); /* see platform_ops */
 
 /* Wrappers: they supply the text for what a platform cannot do. */
 int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err) ACT_NODISCARD;

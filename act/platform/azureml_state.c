@@ -1,0 +1,391 @@
+/* azureml_state.c - what became of jobs, by the run history, which tells times and errors; a job that it does not know
+ * yet, by the job itself.
+ *
+ * Source: learn.microsoft.com/rest/api/azureml/jobs (JobStatus); the run history as azure-ai-ml speaks to it.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "codec/json.h"
+#include "platform/azureml_internal.h"
+
+enum { PAGE = 100, FEW = 2, GPU_RANKS_MAX = 1 << 16 };
+
+/* ---- the words of the service ---- */
+
+static const struct {
+    const char *word;
+    enum run_state state;
+    const char *text; /* what a run that waits is doing */
+} states[] = {
+    {"NotStarted", RUN_QUEUED, "is being handed over"},
+    {"Starting", RUN_QUEUED, "is accepted"},
+    {"Provisioning", RUN_QUEUED, "waits for nodes that are being started"},
+    {"Preparing", RUN_QUEUED, "waits for its environment, which is being prepared"},
+    {"Queued", RUN_QUEUED, "waits for free nodes"},
+    {"Paused", RUN_QUEUED, "is paused"},
+    {"Pausing", RUN_QUEUED, "is being paused"},
+    {"Unapproved", RUN_QUEUED, "waits for an approval"},
+    {"Running", RUN_RUNNING, ""},
+    {"Finalizing", RUN_RUNNING, "the command has ended, its outputs are being stored"},
+    {"CancelRequested", RUN_RUNNING, "is being cancelled"},
+    {"NotResponding", RUN_RUNNING, "its nodes do not respond"},
+    {"Completed", RUN_COMPLETED, ""},
+    {"Failed", RUN_FAILED, ""},
+    {"Canceled", RUN_CANCELED, ""},
+};
+
+static void set_state(const char *word, struct run_status *out)
+{
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+        if (strcasecmp(word, states[i].word) == 0) {
+            out->state = states[i].state;
+            if (*states[i].text)
+                snprintf(out->reason, sizeof(out->reason), "%s (%s)", states[i].text, word);
+            return;
+        }
+    out->state = RUN_UNKNOWN;
+    snprintf(out->reason, sizeof(out->reason), "the service calls it '%.100s'", word);
+}
+
+/* What attached Kubernetes clusters know better, in a tag of the run; as the original corrected it. */
+static void correct(const json_t *tags, struct run_status *out)
+{
+    const char *real = codec_json_str(tags, "amlk8s status", "");
+
+    if (out->state == RUN_QUEUED && strcasecmp(real, "running") == 0) {
+        out->state = RUN_RUNNING;
+        out->reason[0] = '\0';
+    } else if (out->state == RUN_CANCELED &&
+               (strcasecmp(real, "killing") == 0 || strcasecmp(real, "failed") == 0)) {
+        out->state = RUN_FAILED;
+        snprintf(out->reason, sizeof(out->reason), "the cluster ended it (%s)", real);
+    }
+}
+
+/* Why a run waits: how many nodes the cluster has and starts. */
+static void add_allocation(const json_t *tags, struct run_status *out)
+{
+    const char *text = codec_json_str(tags, "_aml_system_ComputeTargetStatus", "");
+    CODEC_AUTOJSON json_t *json = NULL;
+    size_t n = strlen(out->reason);
+
+    if (out->state != RUN_QUEUED || !*text || codec_json_parse(text, strlen(text), "tag", &json, NULL) < 0)
+        return;
+    snprintf(out->reason + n, sizeof(out->reason) - n,
+             "; the cluster has %lld nodes, %lld of them running, %lld starting",
+             (long long)codec_json_int(json, "CurrentNodeCount", 0),
+             (long long)codec_json_int(json, "RunningNodeCount", 0),
+             (long long)codec_json_int(json, "PreparingNodeCount", 0));
+}
+
+static int64_t time_of(const json_t *object, const char *key)
+{
+    int64_t ns = 0;
+
+    return act_time_from_iso_ns(codec_json_str(object, key, ""), &ns) ? ns / 1000000000 : 0;
+}
+
+/* A run of the run history, or its details. */
+static void read_run(const json_t *run, struct run_status *out)
+{
+    const json_t *tags = json_object_get(run, "tags"), *error = json_object_get(run, "error");
+    char code[64];
+
+    *out = (struct run_status){.failed_rank = -1, .attempt = 1};
+    set_state(codec_json_str(run, "status", ""), out);
+    correct(tags, out);
+    add_allocation(tags, out);
+    out->started_unix_s = time_of(run, "startTimeUtc");
+    out->ended_unix_s = time_of(run, "endTimeUtc");
+    if (out->state != RUN_FAILED)
+        return;
+    out->exit_status = ACT_FAIL;
+    ACT_AUTOFREE char *text = json_is_object(error) ? arm_error_text(error, code, sizeof(code)) : NULL;
+    if (text)
+        snprintf(out->reason, sizeof(out->reason), "%.500s", text);
+}
+
+/* ---- one run ---- */
+
+char *azureml_history_url(struct azureml *a, const char *fmt, ...)
+{
+    ACT_AUTOFREE char *path = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    int n = vasprintf(&path, fmt, ap);
+    va_end(ap);
+    return act_sprintf("%s/history/v1.0%s%s", a->history, a->workspace, n < 0 ? "" : path);
+}
+
+int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_error *err)
+{
+    const char *history;
+    int rc = azureml_history(a, &history, err);
+
+    *out = NULL;
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *what = act_sprintf("tell the state of '%s'", id);
+    struct arm_call call = {.method = "GET",
+                            .what = what,
+                            .url = azureml_history_url(a, "/runs/%s/details", id),
+                            .missing_is_fine = true};
+    rc = arm_do(a->arm, &call, err);
+    if (rc == 0 && call.status != 404)
+        *out = json_incref(call.answer);
+    arm_call_release(&call);
+    return rc;
+}
+
+int azureml_job(struct azureml *a, const char *id, json_t **out, struct act_error *err)
+{
+    struct arm *arm;
+    int rc = azureml_arm(a, &arm, err);
+
+    *out = NULL;
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *what = act_sprintf("get the job '%s'", id);
+    struct arm_call call = {.method = "GET",
+                            .what = what,
+                            .url = azureml_url(a, "/jobs/%s", id),
+                            .api_version = a->api_version,
+                            .missing_is_fine = true};
+    rc = arm_do(arm, &call, err);
+    if (rc == 0 && call.status != 404)
+        *out = json_incref(call.answer);
+    arm_call_release(&call);
+    return rc;
+}
+
+static int status_of_one(struct azureml *a, const char *id, struct run_status *out, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *details = NULL;
+    CODEC_AUTOJSON json_t *job = NULL;
+
+    *out = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1};
+    if (!run_id_valid(id))
+        return 0;
+    int rc = azureml_details(a, id, &details, err);
+    if (rc == 0 && details)
+        read_run(details, out);
+    if (rc < 0 || details)
+        return rc;
+    rc = azureml_job(a, id, &job, err); /* a job is a run of the history a moment later */
+    if (rc == 0 && job)
+        read_run(json_object_get(job, "properties"), out);
+    return rc;
+}
+
+/* ---- many runs: pages of the experiment, newest first ---- */
+
+struct search {
+    const char *const *ids;
+    size_t n, left;
+    struct run_status *out;
+    bool *found;
+    int64_t oldest_unix_s; /* of those that are searched */
+    bool past;             /* the runs that come are older */
+};
+
+static void match(struct search *s, const json_t *run)
+{
+    const char *id = codec_json_str(run, "runId", "");
+    int64_t created =
+        time_of(run, "createdTimeUtc") ? time_of(run, "createdTimeUtc") : time_of(run, "createdUtc");
+
+    s->past = s->past || (created && created < s->oldest_unix_s - 3600);
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->found[i] && strcmp(s->ids[i], id) == 0) {
+            read_run(run, &s->out[i]);
+            s->found[i] = true;
+            s->left--;
+            return;
+        }
+}
+
+static json_t *query_body(const char *continuation)
+{
+    json_t *body = json_pack("{s:[s], s:i}", "orderBy", "createdUtc desc", "top", PAGE);
+
+    if (continuation && *continuation)
+        json_object_set_new(body, "continuationToken", json_string(continuation));
+    return body;
+}
+
+/* Follows the pages of the experiment until all are found. */
+static int search_experiment(struct azureml *a, struct search *s, struct act_error *err)
+{
+    ACT_AUTOFREE char *experiment = http_encode(a->config->experiment_name, false);
+    ACT_AUTOFREE char *continuation = NULL;
+    const char *history;
+    int rc = azureml_history(a, &history, err);
+
+    while (rc == 0 && s->left > 0 && !s->past) {
+        struct arm_call call = {.method = "POST",
+                                .what = "list the runs of the experiment",
+                                .url = azureml_history_url(a, "/experiments/%s/runs:query", experiment),
+                                .body = query_body(continuation)};
+        size_t i;
+        json_t *run;
+        rc = arm_do(a->arm, &call, err);
+        if (rc == 0) {
+            json_array_foreach(json_object_get(call.answer, "value"), i, run) match(s, run);
+        }
+        free(continuation);
+        continuation = act_strdup(codec_json_str(call.answer, "continuationToken", ""));
+        arm_call_release(&call);
+        if (!*continuation)
+            break;
+    }
+    return rc;
+}
+
+/* "<experiment>_<unix time>_<8 hex>" */
+static int64_t created_of(const char *id)
+{
+    const char *end = strrchr(id, '_');
+    const char *start = end;
+    int64_t seconds = 0;
+
+    while (start && start > id && start[-1] != '_')
+        start--;
+    ACT_AUTOFREE char *text = start ? act_strndup(start, (size_t)(end - start)) : act_strdup("");
+    return act_int_from_text(text, &seconds) ? seconds : 0;
+}
+
+static int status_of_many(struct azureml *a, const char *const *ids, size_t n, struct run_status *out,
+                          struct act_error *err)
+{
+    bool *found = act_calloc(n, sizeof(*found));
+    struct search s = {.ids = ids, .n = n, .left = n, .out = out, .found = found, .oldest_unix_s = INT64_MAX};
+
+    for (size_t i = 0; i < n; i++)
+        s.oldest_unix_s = created_of(ids[i]) < s.oldest_unix_s ? created_of(ids[i]) : s.oldest_unix_s;
+    int rc = search_experiment(a, &s, err);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        if (!found[i])
+            rc = status_of_one(a, ids[i], &out[i], err);
+    free(found);
+    return rc;
+}
+
+int azureml_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
+                   struct act_error *err)
+{
+    struct azureml *a = azureml_of(p);
+    int rc = 0;
+
+    if (n > FEW)
+        return status_of_many(a, ids, n, out, err);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = status_of_one(a, ids[i], &out[i], err);
+    return rc;
+}
+
+/* ---- a run of another machine ---- */
+
+static int count_in(const json_t *object, const char *key, int fallback)
+{
+    int64_t value = codec_json_int(object, key, fallback);
+
+    return value >= 1 && value <= GPU_RANKS_MAX ? (int)value : fallback;
+}
+
+static int read_command(const json_t *job, struct run_spec *out, struct act_error *err)
+{
+    const char *text = codec_json_str(json_object_get(job, "properties"), "act.cmd", "");
+    CODEC_AUTOJSON json_t *argv = NULL;
+
+    if (*text && codec_json_parse(text, strlen(text), "act.cmd", &argv, NULL) == 0 &&
+        codec_json_strv_get(argv, &out->argv) && out->argv.n > 0)
+        return 0;
+    const char *line = codec_json_str(job, "command", ""); /* of another tool: a shell line */
+    if (!*line)
+        return act_error_set(err, ACT_FAIL, "the job does not say what it runs");
+    act_strv_release(&out->argv);
+    act_strv_push(&out->argv, "/bin/bash");
+    act_strv_push(&out->argv, "-c");
+    act_strv_push(&out->argv, line);
+    return 0;
+}
+
+static void read_environment(const json_t *job, struct run_spec *out)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach(json_object_get(job, "environmentVariables"), name, value) if (json_is_string(value))
+        run_spec_add_env(out, name, json_string_value(value));
+}
+
+int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
+{
+    struct azureml *a = azureml_of(p);
+    CODEC_AUTOJSON json_t *answer = NULL;
+    int rc = azureml_job(a, id, &answer, err);
+
+    *out = (struct run_spec){0};
+    if (rc == 0 && !answer)
+        return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", id);
+    if (rc < 0)
+        return rc;
+    const json_t *job = json_object_get(answer, "properties"), *own = json_object_get(job, "properties"),
+                 *resources = json_object_get(job, "resources");
+    int64_t gpus = 0;
+    *out = (struct run_spec){
+        .id = act_strdup(id),
+        .experiment = act_strdup(codec_json_str(job, "experimentName", "")),
+        .cluster = act_strdup(codec_json_str(own, "act.cluster", a->config->cluster)),
+        .platform = act_strdup(a->config->platform),
+        .project_root = act_strdup(a->config->project_root),
+        .created_unix_s = time_of(json_object_get(answer, "systemData"), "createdAt"),
+        .nodes = count_in(resources, "instanceCount", 1),
+        .procs_per_node = count_in(json_object_get(job, "distribution"), "processCountPerInstance", 1),
+    };
+    if (act_int_from_text(codec_json_str(own, "act.num_gpu", ""), &gpus) && gpus >= 0 &&
+        gpus <= GPU_RANKS_MAX)
+        out->gpus_per_node = (int)gpus / out->nodes;
+    const char *key = codec_json_str(own, "act.package_key", ""),
+               *sha = codec_json_str(own, "act.package_sha256", "");
+    if (*key && strlen(sha) == ACT_SHA256_HEX - 1) {
+        out->package_key = act_strdup(key);
+        snprintf(out->package_sha256, sizeof(out->package_sha256), "%s", sha);
+    }
+    read_environment(job, out);
+    rc = read_command(job, out, err);
+    if (rc < 0)
+        run_spec_release(out);
+    return rc;
+}
+
+static int take_id(void *arg, const json_t *item, struct act_error *err)
+{
+    const char *name = codec_json_str(item, "name", "");
+
+    (void)err;
+    if (run_id_valid(name))
+        act_strv_push(arg, name);
+    return 0;
+}
+
+int azureml_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
+{
+    struct azureml *a = azureml_of(p);
+    struct arm *arm;
+    int rc = azureml_arm(a, &arm, err);
+
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *url = azureml_url(a, "/jobs?jobType=Command&tag=act");
+    rc = arm_each(arm, url, a->api_version, false, "value", "list the jobs of the workspace", take_id,
+                  out_ids, err);
+    act_strv_sort(out_ids);
+    return rc;
+}

@@ -1,0 +1,145 @@
+/* azureml_submit.c - a run becomes a job of its own name: what was answered to nobody is there all the same, and the same
+ * request again changes nothing. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "codec/json.h"
+#include "platform/azureml_internal.h"
+
+static int check_folders(const struct run_spec *spec, struct act_error *err)
+{
+    for (size_t i = 0; i < spec->n_folders; i++)
+        if (spec->folders[i].link)
+            return act_error_set(
+                err, ACT_CONFIG,
+                "folder '%s' is in a folder store, which no node of Azure can reach: put it into "
+                "Blob Storage",
+                spec->folders[i].name);
+    return 0;
+}
+
+int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    const struct azureml *a = azureml_of(p);
+    const struct config *c = a->config;
+
+    if (spec->argv.n == 0)
+        return act_error_set(err, ACT_USAGE, "there is no command to run");
+    if (!c->docker.image)
+        return act_error_set(err, ACT_CONFIG, "the platform '%s' needs 'docker.image' in '%s'", c->platform,
+                             c->file);
+    if (!c->compute_target && a->kind != AZUREML_MANAGED)
+        return act_error_set(err, ACT_CONFIG, "the platform '%s' needs 'compute_target' in '%s'", c->platform,
+                             c->file);
+    if (!c->compute_target && !c->azureml.instance_type)
+        return act_error_set(
+            err, ACT_CONFIG,
+            "'%s' has no compute_target; without one, azureml.instance_type must name a VM size", c->file);
+    return check_folders(spec, err);
+}
+
+/* ---- submit ---- */
+
+/* Whether a job of that name is this run. */
+static bool is_same_run(const json_t *job, const json_t *body)
+{
+    const json_t *have = json_object_get(json_object_get(job, "properties"), "properties");
+    const json_t *want = json_object_get(json_object_get(body, "properties"), "properties");
+
+    return strcmp(codec_json_str(have, "act.cmd", ""), codec_json_str(want, "act.cmd", "?")) == 0;
+}
+
+static char *job_url(const struct azureml *a, const char *id)
+{
+    return azureml_url(a, "/jobs/%s", id);
+}
+
+/* After a refusal that may mean that it is there: 0 when it is, else what was said. */
+static int look_again(struct azureml *a, const char *id, const json_t *body, const struct act_error *said,
+                      struct act_error *err)
+{
+    struct act_error ignored;
+    struct arm_call get = {.method = "GET",
+                           .what = "look for the job",
+                           .url = job_url(a, id),
+                           .api_version = a->api_version,
+                           .missing_is_fine = true};
+    bool there = arm_do(a->arm, &get, &ignored) == 0 && get.status == 200;
+    bool same = there && is_same_run(get.answer, body);
+
+    arm_call_release(&get);
+    if (same)
+        return 0;
+    if (there)
+        return act_error_set(err, ACT_FAIL, "there is another job of the name '%s' in the workspace", id);
+    *err = *said;
+    return -(int)said->code;
+}
+
+static int put_job(struct azureml *a, const struct run_spec *spec, const json_t *body, struct act_error *err)
+{
+    ACT_AUTOFREE char *what =
+        act_sprintf("submit '%s' to '%s'", spec->id,
+                    a->config->compute_target ? a->config->compute_target : "serverless compute");
+    struct arm_call put = {.method = "PUT",
+                           .what = what,
+                           .url = job_url(a, spec->id),
+                           .api_version = a->api_version,
+                           .body = json_deep_copy(body)};
+    struct act_error said;
+    int rc = arm_do(a->arm, &put, &said);
+    bool may_be_there =
+        rc < 0 && (put.status == 0 || put.status == 409 || put.status == 400 || put.status >= 500);
+
+    arm_call_release(&put);
+    if (rc < 0 && may_be_there)
+        return look_again(a, spec->id, body, &said, err);
+    if (rc < 0)
+        *err = said;
+    return rc;
+}
+
+int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
+{
+    struct azureml *a = azureml_of(p);
+    struct azureml_job_places places;
+    CODEC_AUTOJSON json_t *body = NULL;
+    int rc = azureml_check(p, submission->spec, err);
+
+    if (rc < 0)
+        return rc;
+    rc = azureml_prepare(a, submission, &places, err);
+    if (rc == 0)
+        rc = azureml_job_body(a, submission->spec, &places, &body, err);
+    if (rc == 0)
+        rc = put_job(a, submission->spec, body, err);
+    azureml_places_release(&places, submission->spec->n_folders);
+    return rc;
+}
+
+/* ---- abort ---- */
+
+int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+{
+    struct azureml *a = azureml_of(p);
+    struct run_status status;
+    struct arm *arm;
+    int rc = platform_status(p, &id, 1, &status, err);
+
+    *out_was_final = rc == 0 && run_state_is_final(status.state);
+    if (rc < 0 || *out_was_final)
+        return rc;
+    if (status.state == RUN_UNKNOWN)
+        return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", id);
+    rc = azureml_arm(a, &arm, err);
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *what = act_sprintf("cancel '%s'", id);
+    struct arm_call cancel = {.method = "POST",
+                              .what = what,
+                              .url = azureml_url(a, "/jobs/%s/cancel", id),
+                              .api_version = a->api_version};
+    rc = arm_do(arm, &cancel, err);
+    arm_call_release(&cancel);
+    return rc;
+}
