@@ -73,6 +73,15 @@ int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out,
 /* Puts a run into the ledger; one that is there already stays as it is. */
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 
+/* What the nodes of a run fetch from the store, put there; package is a local file or NULL. Changes spec's package_key to
+ * where it is there. */
+struct flow_job_files {
+    char *agent_key, *spec_key;
+};
+int flow_store_job(struct flow *flow, struct run_spec *spec, const char *package, struct flow_job_files *out,
+                   struct act_error *err) ACT_NODISCARD;
+void flow_job_files_release(struct flow_job_files *files);
+
 /* Hands a finished specification to the platform and puts it into the ledger first, so that nothing that runs
  * is unknown. */
 int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
