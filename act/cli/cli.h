@@ -26,8 +26,8 @@ struct cli_options {
     int64_t max; /* -1: not given */
     bool dry_run, json, yes, quiet;
     bool help, version;
-    bool follow, no_container, recursive;
-    int64_t rank, tail; /* -1: not given */
+    bool follow, all, no_container, recursive;
+    int64_t rank, tail, attempt; /* -1: not given */
     char *log_name;
     int64_t timeout_s, expires_s;        /* 0: not given */
     int64_t transfers, max_delete;       /* -1: not given */
@@ -47,6 +47,7 @@ struct cli {
     const struct cli_command *command;
     struct cli_options options;
     struct act_strv words; /* what stands behind the verb and its options */
+    size_t words_before;   /* how many of them stand before "--"; all where there is none */
     struct flow flow;
     bool flow_is_open;
     struct filter *filter; /* of cli_transfer_options() */
@@ -132,7 +133,11 @@ void cli_put_name(const char *name);
 void cli_size(const struct cli_options *options, uint64_t bytes, char out[ACT_UNIT_TEXT]);
 /* What the user calls an object at or below what, which he called word: "data/voc/a". New string. */
 char *cli_path_of(const char *word, const struct transfer_path *what, const char *key);
-void cli_print_runs(const struct flow_runs *runs);
+/* A table: the head, and its cells row by row. Of each column a letter in align says where its text is: 'l' or 'r'. The
+ * last one is cut where the terminal ends. */
+void cli_print_table(const char *const *head, const char *align, const struct act_strv *cells);
+/* with_reason: why each waits, or failed, has a column. */
+void cli_print_runs(const struct flow_runs *runs, bool with_reason);
 void cli_print_run(const struct flow_run *run);
 /* A name from outside for a line of text: control characters become '?'. New string. */
 char *cli_name(const char *name);
@@ -220,10 +225,12 @@ int cli_explain_package(const struct cli *cli, const struct flow_init *io,
                         struct act_error *err) ACT_NODISCARD;
 
 int cmd_abort(struct cli *cli, struct act_error *err);
+int cmd_blame(struct cli *cli, struct act_error *err);
 int cmd_cat(struct cli *cli, struct act_error *err);
 int cmd_complete(struct cli *cli, struct act_error *err);
 int cmd_completion(struct cli *cli, struct act_error *err);
 int cmd_config(struct cli *cli, struct act_error *err);
+int cmd_doctor(struct cli *cli, struct act_error *err);
 int cmd_download(struct cli *cli, struct act_error *err);
 int cmd_du(struct cli *cli, struct act_error *err);
 int cmd_help(struct cli *cli, struct act_error *err);
@@ -231,13 +238,17 @@ int cmd_init(struct cli *cli, struct act_error *err);
 int cmd_local(struct cli *cli, struct act_error *err);
 int cmd_logs(struct cli *cli, struct act_error *err);
 int cmd_ls(struct cli *cli, struct act_error *err);
+int cmd_nodes(struct cli *cli, struct act_error *err);
+int cmd_parse(struct cli *cli, struct act_error *err);
 int cmd_query(struct cli *cli, struct act_error *err);
 int cmd_query_failed(struct cli *cli, struct act_error *err);
 int cmd_query_queued(struct cli *cli, struct act_error *err);
 int cmd_query_running(struct cli *cli, struct act_error *err);
 int cmd_resubmit(struct cli *cli, struct act_error *err);
 int cmd_rm(struct cli *cli, struct act_error *err);
+int cmd_ssh(struct cli *cli, struct act_error *err);
 int cmd_submit(struct cli *cli, struct act_error *err);
+int cmd_summary(struct cli *cli, struct act_error *err);
 int cmd_transfer_folder(struct cli *cli, struct act_error *err);
 int cmd_upload(struct cli *cli, struct act_error *err);
 int cmd_url(struct cli *cli, struct act_error *err);
@@ -245,5 +256,6 @@ int cmd_login(struct cli *cli, struct act_error *err);
 int cmd_logout(struct cli *cli, struct act_error *err);
 int cmd_verify(struct cli *cli, struct act_error *err);
 int cmd_wait(struct cli *cli, struct act_error *err);
+int cmd_why(struct cli *cli, struct act_error *err);
 
 #endif

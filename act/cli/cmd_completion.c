@@ -75,7 +75,7 @@ static void offer_clusters(const char *typed)
 
 static void offer_runs(struct cli *cli, const char *typed)
 {
-    struct flow_table table = {.max = 50};
+    struct flow_table table = {.max = 50, .as_known = true}; /* nobody waits for a cluster while he types */
     struct flow_runs runs;
     struct act_error ignored;
 

@@ -95,13 +95,18 @@ const struct cli_command cli_commands[] = {
      .bare = true,
      .run = cmd_query_failed},
     {.name = "logs",
-     .synopsis = "[-f] [--rank N] [--tail N] RUN",
+     .synopsis = "[-f] [--rank N | --all] [--tail N] [--attempt N] RUN",
      .summary = "print a rank's log, or follow it until the run ends",
      .examples = "a logs 60ce2fc7              all that rank 0 has said\n"
                  "a logs -f 60ce2fc7           follow it\n"
+                 "a logs -f --all 60ce2fc7     all ranks: [3] before the lines of rank 3\n"
                  "a logs --rank 3 --tail 20 60ce2fc7\n"
+                 "a logs --attempt 1 60ce2fc7  what it said before it was preempted\n"
                  "a logs --name system_logs/mpirun.txt 60ce2fc7\n",
-     .options = "follow rank tail name",
+     .details =
+         "-f goes on through new attempts of the run, and while the cluster cannot be asked; Ctrl-C ends the\n"
+         "watch and not the run. --all gives whole lines; one of more than 64 KiB comes in pieces.",
+     .options = "follow rank all tail attempt name",
      .min_words = 1,
      .max_words = 1,
      .complete = CLI_RUNS,
@@ -122,6 +127,38 @@ const struct cli_command cli_commands[] = {
      .bare = true,
      .own_status = true,
      .run = cmd_wait},
+    {.name = "why",
+     .synopsis = "RUN",
+     .summary = "which rank failed first, what it said, what that means, what to do",
+     .examples = "a why 60ce2fc7\n"
+                 "a why --json 60ce2fc7 | jq -r .diagnosis.code\n",
+     .details =
+         "Reads what the agent wrote down and the ends of the logs; nothing is fetched. A run that waits:\n"
+         "why; one that runs: what it does. Own rules, in the form of those of the program, can stand in\n"
+         "aux_data/diagnosis.yaml. Exit status 0: the question was answered.\n"
+         "--json: version (1), run, state, reason, attempt, heartbeat, last_line, failure (attempt, rank,\n"
+         "node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary, advice, rank,\n"
+         "log, line; retry: no, yes, other_node, after_change) and notes; null: not known.",
+     .options = "json",
+     .min_words = 1,
+     .max_words = 1,
+     .complete = CLI_RUNS,
+     .bare = true,
+     .run = cmd_why},
+    {.name = "parse",
+     .synopsis = "RUN",
+     .summary = "the codes of the errors in the logs of a run",
+     .examples = "a parse 60ce2fc7\n"
+                 "a -no-wl parse 60ce2fc7       only the logs that are here already\n",
+     .details =
+         "Fetches the logs as 'a q RUN' does and prints each code on a line; 'a why' says which one counts.\n"
+         "--json: version (1), run and codes (code, id, class, log, line). Exit status 0, also without any.",
+     .options = "json",
+     .min_words = 1,
+     .max_words = 1,
+     .complete = CLI_RUNS,
+     .bare = true,
+     .run = cmd_parse},
     {.name = "abort",
      .aliases = "a",
      .synopsis = "RUN...",
@@ -146,6 +183,56 @@ const struct cli_command cli_commands[] = {
      .complete = CLI_RUNS,
      .bare = true,
      .run = cmd_resubmit},
+    {.name = "nodes",
+     .synopsis = "RUN",
+     .summary = "the nodes of a run",
+     .examples = "a nodes 60ce2fc7\na nodes --json 60ce2fc7 | jq -r '.nodes[].name'\n",
+     .details =
+         "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
+         "ranks, gpus, gpu_ids (null: not known).",
+     .options = "json",
+     .min_words = 1,
+     .max_words = 1,
+     .complete = CLI_RUNS,
+     .bare = true,
+     .run = cmd_nodes},
+    {.name = "ssh",
+     .synopsis = "RUN [NODE] [-- COMMAND [ARGUMENT...]]",
+     .summary = "a shell, or a command, on a node of a running run",
+     .examples = "a ssh 60ce2fc7                       a shell on its first node\n"
+                 "a ssh 60ce2fc7 1                     on the second one; 'a nodes RUN' lists them\n"
+                 "a ssh 60ce2fc7 n2 -- nvidia-smi\n"
+                 "a ssh 60ce2fc7 -- py-spy dump --pid 4711\n",
+     .details =
+         "It starts in the folder of the code and ends with the run at the latest. The exit status is that\n"
+         "of the shell or the command.",
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .bare = true,
+     .run = cmd_ssh},
+    {.name = "summary",
+     .aliases = "s",
+     .synopsis = "",
+     .summary = "what the cluster is doing: nodes, GPUs, queue, your runs",
+     .examples = "a summary\na -c eu s\na s --json | jq .total.gpus.idle\n",
+     .details =
+         "In use: at least a part of it is. Down: also what is drained or reserved. * is where your runs go.\n"
+         "--json: version (1), cluster, platform, has_gpus (false: gpus are processors), load (of one\n"
+         "machine), total and partitions (name, default, and nodes, gpus, jobs with counts; null: not known),\n"
+         "own_runs (running, queued: the runs of your ledger on this cluster).",
+     .options = "json",
+     .run = cmd_summary},
+    {.name = "blame",
+     .synopsis = "[--max N]",
+     .summary = "who runs longest on the cluster",
+     .examples = "a blame                 the 20 jobs of everybody that run longest\n"
+                 "a -c eu blame --max 0   all running jobs\n"
+                 "a blame --json | jq -r '.jobs[] | [.user, .gpus] | @tsv'\n",
+     .details =
+         "--json: version (1), cluster, platform, total and jobs, each with job, user, name, node_names,\n"
+         "nodes, gpus, running_s, limit_s (null: none).",
+     .options = "json max",
+     .run = cmd_blame},
     {.name = "upload",
      .aliases = "u",
      .synopsis = "PATH...",
@@ -308,6 +395,18 @@ const struct cli_command cli_commands[] = {
      .max_words = 1,
      .bare = true,
      .run = cmd_config},
+    {.name = "doctor",
+     .synopsis = "",
+     .summary = "whether all that runs of the cluster need is there",
+     .examples =
+         "a doctor\na -c eu doctor\na doctor --json | jq -r '.checks[] | select(.ok | not) | .text'\n",
+     .details =
+         "A line for each thing that was looked at: what was found, or what is wrong and what to do. Exit\n"
+         "status 0: all is well; 1: something is not. Changes nothing on the cluster. --json: version (1),\n"
+         "ok, and checks, each with what, ok, text.",
+     .options = "json",
+     .bare = true,
+     .run = cmd_doctor},
     {.name = "completion",
      .synopsis = "bash | zsh | fish",
      .summary = "a completion script for the shell",
@@ -327,11 +426,11 @@ const struct cli_command cli_commands[] = {
      .bare = true,
      .run = cmd_help},
     {.name = "transfer-folder",
-     .synopsis = "RUN_FOLDER download|upload FOLDER",
-     .summary = "move a mapped folder of a run (called by the agent)",
-     .examples = "a transfer-folder /path/to/run download data\n",
-     .min_words = 3,
-     .max_words = 3,
+     .synopsis = "RUN_FOLDER download|upload FOLDER DIR",
+     .summary = "move a mapped folder of a run between its store and DIR (called by the agent)",
+     .examples = "a transfer-folder /path/to/run download data /path/to/run/code/data\n",
+     .min_words = 4,
+     .max_words = 4,
      .bare = true,
      .hidden = true,
      .run = cmd_transfer_folder},

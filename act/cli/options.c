@@ -13,6 +13,8 @@
 const struct cli_option cli_option_table[] = {
     {"-f", "follow", CLI_FLAG, AT(follow), NULL, "go on until the run ends", false},
     {NULL, "rank", CLI_INT, AT(rank), "N", "the log of this rank (default 0)", false},
+    {NULL, "all", CLI_FLAG, AT(all), NULL, "the logs of all ranks, each line with its rank", false},
+    {NULL, "attempt", CLI_INT, AT(attempt), "N", "of an earlier attempt, from 1 (default: the last)", false},
     {NULL, "tail", CLI_INT, AT(tail), "N", "only the last N lines", false},
     {NULL, "name", CLI_STRING, AT(log_name), "LOG", "this log, as 'a q RUN' names it", false},
     {NULL, "timeout", CLI_DURATION, AT(timeout_s), "TIME", "give up after this time: 90s, 15m, 24h, 7d",
@@ -32,7 +34,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "first", CLI_SIZE, AT(first), "SIZE", "only so many bytes from the start", false},
     {NULL, "last", CLI_SIZE, AT(last), "SIZE", "only so many bytes at the end", false},
     {"-y", "yes", CLI_FLAG, AT(yes), NULL, "do not ask", false},
-    {NULL, "max", CLI_INT, AT(max), "N", "at most N runs (default 30; 0: all)", false},
+    {NULL, "max", CLI_INT, AT(max), "N", "at most N of them (0: all)", false},
     {NULL, "delete", CLI_FLAG, AT(delete_extra), NULL, "delete at the destination what the source has not",
      false},
     {NULL, "max-delete", CLI_INT, AT(max_delete), "N", "with --delete: change nothing if it were more than N",
@@ -81,8 +83,14 @@ const struct cli_option cli_option_table[] = {
 
 void cli_options_init(struct cli_options *o)
 {
-    *o = (struct cli_options){
-        .num_gpu = -1, .max = -1, .rank = -1, .tail = -1, .transfers = -1, .max_delete = -1, .depth = -1};
+    *o = (struct cli_options){.num_gpu = -1,
+                              .max = -1,
+                              .rank = -1,
+                              .tail = -1,
+                              .attempt = -1,
+                              .transfers = -1,
+                              .max_delete = -1,
+                              .depth = -1};
 }
 
 bool cli_takes(const struct cli_command *command, const struct cli_option *option)
@@ -273,13 +281,14 @@ static int check_count(const struct cli *cli, struct act_error *err)
 int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err)
 {
     struct parser p = {.words = argv, .n = argc, .next = 1, .cli = cli};
-    bool only_words = false;
+    bool only_words = false, separated = false;
     int rc = 0;
 
     while (p.next < p.n && rc == 0) {
         const char *word = p.words[p.next];
         if (!only_words && strcmp(word, "--") == 0) {
-            only_words = true;
+            only_words = separated = true;
+            cli->words_before = cli->words.n;
             p.next++;
         } else if (!only_words && word[0] == '-' && word[1]) {
             rc = parse_option(&p, err);
@@ -296,6 +305,8 @@ int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err)
             p.next++;
         }
     }
+    if (!separated)
+        cli->words_before = cli->words.n;
     return rc == 0 && cli->command ? check_count(cli, err) : rc;
 }
 

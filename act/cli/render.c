@@ -133,6 +133,7 @@ json_t *cli_run_json(const struct flow_run *run)
     json_object_set_new(j, "exit_status", has_status ? json_integer(s->exit_status) : json_null());
     json_object_set_new(j, "failed_rank", s->failed_rank >= 0 ? json_integer(s->failed_rank) : json_null());
     set_text(j, "reason", s->reason);
+    json_object_set_new(j, "attempt", json_integer(s->attempt));
     set_text(j, "package", run->spec.package_sha256);
     set_text(j, "package_key", run->spec.package_key);
     set_text(j, "resubmit_of", run->spec.resubmit_of);
@@ -171,9 +172,82 @@ static void print_command(const char *command, int room)
     puts(text);
 }
 
-void cli_print_runs(const struct flow_runs *runs)
+static int columns_of(const char *text)
+{
+    int n = 0;
+
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void print_cell(const char *text, int width, bool right)
+{
+    int space = width - columns_of(text);
+
+    if (right)
+        printf("%*s", space > 0 ? space : 0, "");
+    cli_put_name(text);
+    if (!right)
+        printf("%*s", space > 0 ? space : 0, "");
+}
+
+void cli_print_table(const char *const *head, const char *align, const struct act_strv *cells)
+{
+    size_t n = strlen(align);
+    int *widths = act_calloc(n, sizeof(*widths)), used = 0, width = terminal_width();
+
+    for (size_t i = 0; i < n + cells->n; i++) {
+        int columns = columns_of(i < n ? head[i] : cells->v[i - n]);
+        widths[i % n] = columns > widths[i % n] ? columns : widths[i % n];
+    }
+    for (size_t i = 0; i + 1 < n; i++)
+        used += widths[i] + 2;
+    for (size_t i = 0; i < n + cells->n; i++) {
+        const char *text = i < n ? head[i] : cells->v[i - n];
+        if (i % n + 1 < n) {
+            print_cell(text, widths[i % n], align[i % n] == 'r');
+            fputs("  ", stdout);
+        } else if (align[i % n] == 'r') {
+            print_cell(text, widths[i % n], true);
+            putchar('\n');
+        } else {
+            print_command(text, width ? width - used : 0);
+        }
+    }
+    free(widths);
+}
+
+/* As the table of the runs with what each waits for, or failed of. */
+static void print_runs_with_reason(const struct flow_runs *runs)
+{
+    static const char *const head[] = {"ID", "STATUS", "CLUSTER", "GPUS", "CREATED", "REASON", "COMMAND"};
+    struct act_strv cells = {0};
+
+    for (size_t i = 0; i < runs->n; i++) {
+        const struct flow_run *run = &runs->v[i];
+        char created[ACT_TIME_TEXT];
+        act_time_to_local(run->row.created_unix_s, created);
+        act_strv_push(&cells, run->row.id);
+        act_strv_push(&cells, run_state_name(run->status.state));
+        act_strv_push(&cells, run->row.cluster);
+        act_strv_pushf(&cells, "%lld", (long long)run->row.num_gpu);
+        act_strv_push(&cells, created);
+        act_strv_push(&cells, run->status.reason[0] ? run->status.reason : "-");
+        act_strv_push(&cells, run->row.command);
+    }
+    cli_print_table(head, "lllrlll", &cells);
+    act_strv_release(&cells);
+}
+
+void cli_print_runs(const struct flow_runs *runs, bool with_reason)
 {
     int id = 3, cluster = 7, width = terminal_width();
+
+    if (with_reason) {
+        print_runs_with_reason(runs);
+        return;
+    }
 
     for (size_t i = 0; i < runs->n; i++) {
         const struct ledger_run *row = &runs->v[i].row;
@@ -223,6 +297,10 @@ void cli_print_run(const struct flow_run *run)
     cli_print_state(stdout, s->state, 0);
     putchar('\n');
     print_field("reason", s->reason);
+    if (s->attempt > 1) {
+        snprintf(number, sizeof(number), "%d", s->attempt);
+        print_field("attempt", number);
+    }
     print_field("id", run->row.id);
     print_field("command", run->row.command);
     print_field("cluster", run->row.cluster);

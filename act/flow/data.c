@@ -413,78 +413,37 @@ int flow_url(struct flow *flow, const char *path, int64_t life_s, char **out, st
     return rc;
 }
 
-static const struct config_folder *find_folder(const struct config *config, const char *name)
-{
-    for (size_t i = 0; i < config->n_folders; i++)
-        if (strcmp(config->folders[i].name, name) == 0)
-            return &config->folders[i];
-    return NULL;
-}
+/* ---- the folders of a run */
 
 /* Nothing to download into an empty folder is fine: the first run of an experiment has no output yet. */
-static int fetch_run_folder(struct flow *flow, const struct config_folder *f, const char *dir,
-                            struct act_error *err)
+int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,
+                          const char *dir, struct act_error *err)
 {
     struct flow_data io = {0};
     struct transfer_path from = {0};
-    struct store *store;
-    ACT_AUTOFREE char *key = act_sprintf("%s/", f->path);
-    int rc = flow_store(flow, f, &store, err);
+    ACT_AUTOFREE char *key = act_sprintf("%s/", path);
+    int rc = transfer_resolve(store, key, &from, err);
 
-    if (rc < 0)
-        return rc;
-    rc = transfer_resolve(store, key, &from, err);
     if (rc == 0)
-        rc = download_to(flow, &from, dir, f->name, &io, err);
+        rc = download_to(flow, &from, dir, name, &io, err);
     else if (rc == -ACT_NOT_FOUND && strcmp(err->service_code, "ContainerNotFound") != 0)
         rc = 0;
     transfer_report_release(&io.report);
     transfer_path_release(&from);
-    store_free(store);
     return rc;
 }
 
-static int send_run_folder(struct flow *flow, const struct config_folder *f, const char *dir,
-                           struct act_error *err)
+int flow_send_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,
+                         const char *dir, struct act_error *err)
 {
     struct flow_data io = {0};
-    struct mapping m = {.folder = f, .local = act_strdup(dir), .key = act_strdup(f->path)};
-    int rc;
+    struct transfer_path from = {0};
+    int rc = open_local_source(flow, dir, &from, err);
 
-    flow_http(flow);
-    rc = upload(flow, NULL, &m, f->name, &io, err);
-    transfer_report_release(&io.report);
-    mapping_release(&m);
-    return rc;
-}
-
-static int move_folder(struct flow *flow, const char *name, const char *dir, bool download,
-                       struct act_error *err)
-{
-    const struct config_folder *f = find_folder(&flow->config, name);
-
-    if (!f)
-        return act_error_set(err, ACT_NOT_FOUND, "'%s' is not a mapped folder of '%s'", name,
-                             flow->config.cluster);
-    return download ? fetch_run_folder(flow, f, dir, err) : send_run_folder(flow, f, dir, err);
-}
-
-int flow_move_run_folder(const char *run_dir, const char *folder, bool download, struct act_error *err)
-{
-    ACT_AUTOFREE char *spec_path = act_path_join(run_dir, RUN_FILE_SPEC);
-    ACT_AUTOFREE char *code = act_path_join(run_dir, RUN_DIR_CODE);
-    ACT_AUTOFREE char *dir = act_path_join(code, folder);
-    struct run_spec spec = {0};
-    struct flow flow = {0};
-    int rc = run_spec_read(spec_path, &spec, err);
-
-    if (rc == 0) {
-        struct config_request request = {.cluster = spec.cluster, .start_dir = spec.project_root};
-        rc = flow_open(&request, &flow, err);
-    }
     if (rc == 0)
-        rc = move_folder(&flow, folder, dir, download, err);
-    run_spec_release(&spec);
-    flow_close(&flow);
+        rc = copy(flow, &from, store, path, name, &io, err);
+    transfer_report_release(&io.report);
+    store_free(from.store);
+    transfer_path_release(&from);
     return rc;
 }

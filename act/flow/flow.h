@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "diagnose/diagnose.h"
 #include "ledger/ledger.h"
 #include "package/package.h"
 #include "platform/platform.h"
@@ -27,6 +28,8 @@ struct flow {
     struct http *http;
     struct tokens *tokens;
     struct ledger *ledger;
+    struct flow_opened *opened; /* platforms */
+    size_t n_opened;
 };
 
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err) ACT_NODISCARD;
@@ -103,10 +106,12 @@ int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out,
                   struct act_error *err) ACT_NODISCARD;
 
 struct flow_table {
-    const char *cluster; /* NULL: all */
-    const char *state;   /* "Running", ...; NULL: all */
-    int64_t max;         /* 0: all */
-    bool with_spec;      /* fill in the specifications too */
+    const char *cluster;  /* NULL: all */
+    const char *platform; /* NULL: all */
+    const char *state;    /* "Running", ...; NULL: all */
+    int64_t max;          /* 0: all */
+    bool with_spec;       /* fill in the specifications too */
+    bool as_known;        /* ask no platform */
 };
 /* The runs of the ledger, newest first, the active ones refreshed from their platforms (many in one call). A
  * platform that cannot be asked leaves its runs as they were, with a warning. */
@@ -130,9 +135,15 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, uint64_t max_
                     struct act_error *err) ACT_NODISCARD;
 
 /* Gives a log to the sink, from its last tail lines (negative: from the start); with follow until the run
- * ends, or *interrupted (may be NULL) becomes true. */
+ * ends, or *interrupted (may be NULL) becomes true. It goes on through the attempts that begin meanwhile, and while the
+ * platform cannot be asked. */
 struct flow_follow {
     const char *name; /* NULL: rank 0 */
+    bool all;         /* the logs of all ranks, by line() */
+    /* A whole line without its end, or a piece of one that is very long; arg is the sink's, which gets nothing (no
+     * bytes) behind the lines that came together. */
+    int (*line)(void *arg, int rank, const char *text, size_t len, struct act_error *err);
+    int attempt; /* 0: the last one */
     int64_t tail;
     bool follow;
     const volatile sig_atomic_t *interrupted;
@@ -155,8 +166,72 @@ int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final,
 int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
                   struct run_spec *out_spec, struct act_error *err) ACT_NODISCARD;
 
+/* ---- the cluster */
+
+/* The nodes of a run: none yet while it waits. */
+int flow_nodes(struct flow *flow, const struct flow_run *run, struct platform_nodes *out,
+               struct act_error *err) ACT_NODISCARD;
+/* The words of a program that runs command (no words: a shell) on a node of a running run: its name, or its number from
+ * 0; NULL: the first. */
+int flow_shell(struct flow *flow, const struct flow_run *run, const char *node,
+               const struct act_strv *command, struct act_strv *out_argv,
+               struct act_error *err) ACT_NODISCARD;
+
+struct flow_summary {
+    struct platform_summary cluster;
+    size_t running, queued; /* of the runs of the ledger that are on this cluster */
+};
+int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *err) ACT_NODISCARD;
+/* The running jobs of everybody on the cluster, those that run longest first. */
+int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
+
+/* Whether all that runs of the cluster need is there. flow is a bare one, and has the configuration afterwards if there is
+ * one. Release out. */
+void flow_doctor(struct flow *flow, const struct config_request *request, struct platform_findings *out);
+
 /* What a shell would give for the run: 0, the exit status of the first failing rank, 143 when cancelled. */
 int flow_exit_status(const struct run_status *status);
+
+/* ---- why, parse */
+
+/* Why a run failed, was cancelled, waits; or what it is doing. */
+struct flow_why {
+    int attempt;             /* the one that "failure" is about; 0: there is no failure to explain */
+    int rank;                /* that failed first; -1: not one rank's failure, or not known */
+    char *node;              /* of that rank; NULL: not known */
+    int exit_status, signal; /* of that rank, or of the run; signal 0: none */
+    char *reason;            /* in the words of the agent or of the scheduler; may be empty */
+    int64_t failed_unix_s;   /* 0: not known */
+    struct act_strv lines;   /* the last ones of that rank */
+
+    const struct diagnose_rule *rule; /* the explanation; NULL: none was found */
+    char *advice;                     /* of the rule, with the names of this run in it */
+    char *log, *line;                 /* what the rule was found in; log NULL: in the reason */
+    int cause_rank;                   /* whose log that is; -1: no rank's */
+    struct act_strv notes;            /* what was nearly full at the end: "host memory 98% full on n2" */
+
+    char *last_line; /* while it runs: what rank 0 said last; may be empty */
+    struct diagnose *rules;
+};
+/* Reads the ends of a limited number of logs, whatever their size. The rules are those of the program and of
+ * aux_data/diagnosis.yaml of the run's project. */
+int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out,
+             struct act_error *err) ACT_NODISCARD;
+void flow_why_release(struct flow_why *why);
+
+/* What the rules find in the fetched logs of a run, all of them whole; each code once, in the order of the rules. What is only a last
+ * resort is left out when there is anything else. No fetched logs: -ACT_NOT_FOUND. */
+struct flow_code {
+    const struct diagnose_rule *rule;
+    char *log, *line; /* the first log that has it, and the last such line there */
+};
+struct flow_codes {
+    struct flow_code *v;
+    size_t n;
+    struct diagnose *rules;
+};
+int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_error *err) ACT_NODISCARD;
+void flow_codes_release(struct flow_codes *codes);
 
 /* ---- data */
 
@@ -221,9 +296,10 @@ int flow_login(struct flow *flow, const char *tenant, void (*show)(void *arg, co
 /* Forgets all tokens and logins that ACT keeps. *out_had: there was something. */
 int flow_logout(bool *out_had, struct act_error *err) ACT_NODISCARD;
 
-/* Moves a mapped folder of a run between its store and the run's folder on this machine: what the agent asks
- * for where a folder is not mounted. download true: from the store. */
-int flow_move_run_folder(const char *run_dir, const char *folder, bool download,
+/* Moves a mapped folder of a run between its store and dir on this machine: what the agent asks for where a folder is not
+ * mounted. download true: from the store. Where the run's folder brings the access to its stores, that is used, else
+ * the project that the run was submitted from. */
+int flow_move_run_folder(const char *run_dir, const char *folder, const char *dir, bool download,
                          struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -13,6 +13,9 @@ int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) A
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
                struct act_error *err) ACT_NODISCARD;
 
+/* Whether requests to the account carry the token of a login: it says so, or there is nothing else. */
+bool flow_uses_login(const struct config_account *account);
+
 /* Small objects, whole. Reading a missing one is -ACT_NOT_FOUND. */
 int flow_get_text(struct store *store, const char *key, char **out, struct act_error *err) ACT_NODISCARD;
 int flow_put_text(struct store *store, const char *key, const char *text,
@@ -57,6 +60,17 @@ int flow_upload_blocks(struct flow *flow, struct store *store, struct flow_init 
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
                       struct flow_package *package, struct act_error *err) ACT_NODISCARD;
 
+/* From the folder at path of a store to dir, and back; name is for messages. */
+int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,
+                          const char *dir, struct act_error *err) ACT_NODISCARD;
+int flow_send_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,
+                         const char *dir, struct act_error *err) ACT_NODISCARD;
+
+/* What the nodes of a run need to reach the stores of its folders (RUN_FILE_STORES), where a SAS takes the place of an
+ * account key. *out NULL: nothing. New string, with secrets. */
+int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out,
+                    struct act_error *err) ACT_NODISCARD;
+
 /* Puts a run into the ledger; one that is there already stays as it is. */
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 
@@ -65,12 +79,35 @@ int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_err
 int flow_start_run(struct flow *flow, struct platform *platform, const struct run_spec *spec,
                    const char *package, struct act_error *err) ACT_NODISCARD;
 
-/* The platform that a run of the ledger is on. */
-int flow_platform_of(const struct ledger_run *row, struct platform **out,
+/* The platform of flow's configuration, and that of a run of the ledger. They are flow's and stay open. */
+int flow_platform(struct flow *flow, struct platform **out, struct act_error *err) ACT_NODISCARD;
+int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out,
                      struct act_error *err) ACT_NODISCARD;
+void flow_close_platforms(struct flow *flow);
+
+/* The rules for the logs of a run. */
+int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_error *err) ACT_NODISCARD;
 
 /* Fresh status of one run, also into the ledger when it changed. */
 int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *run,
                  struct act_error *err) ACT_NODISCARD;
+
+/* Whether a platform that failed so may answer later, and may have done what it was asked for. */
+bool flow_may_pass(int rc);
+
+/* Watching a run until it ends; {0} begins. */
+struct flow_watch {
+    int64_t begun_ms;        /* of the first look */
+    int64_t due_ms, look_ms; /* when the state is asked for next (monotonic), and how long that was put off */
+    int64_t pause_ms;        /* between two rounds */
+    int64_t trial_ms;        /* the same while the platform cannot be asked; 0: it can */
+};
+/* flow_refresh() when it is time for it, else nothing. */
+int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *platform, struct flow_run *run,
+                    struct act_error *err) ACT_NODISCARD;
+/* Takes what came of a round. A failure that passes is told to the user, once, and becomes 0. */
+int flow_watch_took(struct flow_watch *w, int rc, const struct act_error *err) ACT_NODISCARD;
+/* Waits until the next round, at most until until_ms (0: no limit); moved: there was something new in this one. */
+void flow_watch_pause(struct flow_watch *w, bool moved, int64_t until_ms);
 
 #endif

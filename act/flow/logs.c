@@ -1,4 +1,9 @@
-/* logs.c - logs of a run: fetched into assets/<run id>/, or followed as they grow. */
+/* logs.c - logs of a run: fetched into assets/<run id>/, or followed as they grow.
+ *
+ * The logs of the last attempt have their plain names, those of earlier ones are below attempts/<n>/: so a list of the
+ * logs tells which attempt it is that writes, whatever the scheduler says meanwhile.
+ */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -6,20 +11,51 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/path.h"
+#include "base/units.h"
 #include "flow/flow_internal.h"
 
-enum { CHUNK = 1 << 20 };
+enum { CHUNK = 1 << 20, ATTEMPT_MAX = 1 << 24 };
 
-void flow_logs_release(struct flow_logs *logs)
+static void forget_fetched(struct flow_logs *logs)
 {
     for (size_t i = 0; i < logs->n; i++) {
         free(logs->v[i].name);
         free(logs->v[i].path);
     }
     free(logs->v);
+    logs->v = NULL;
+    logs->n = 0;
+}
+
+void flow_logs_release(struct flow_logs *logs)
+{
+    forget_fetched(logs);
     free(logs->folder);
-    *logs = (struct flow_logs){0};
+    logs->folder = NULL;
+}
+
+/* "attempts/2/...": 2; 0 for other names. */
+static int attempt_of(const char *name)
+{
+    static const char prefix[] = RUN_DIR_ATTEMPTS "/";
+    int64_t n;
+
+    if (!act_starts_with(name, prefix))
+        return 0;
+    name += strlen(prefix);
+    ACT_AUTOFREE char *number = act_strndup(name, strcspn(name, "/"));
+    return act_int_from_text(number, &n) && n > 0 && n < ATTEMPT_MAX ? (int)n : 0;
+}
+
+static int last_attempt(const struct platform_logs *logs)
+{
+    int last = 0;
+
+    for (size_t i = 0; i < logs->n; i++)
+        last = attempt_of(logs->v[i].name) > last ? attempt_of(logs->v[i].name) : last;
+    return last + 1;
 }
 
 /* A log of one run at its platform. */
@@ -74,7 +110,7 @@ static int fetch_all(struct platform *platform, const struct flow_run *run, cons
     struct source s = {.platform = platform, .id = run->row.id, .chunk = act_alloc(CHUNK)};
     int rc = 0;
 
-    out->v = act_calloc(logs->n, sizeof(*out->v));
+    out->v = act_calloc(logs->n + 1, sizeof(*out->v));
     for (size_t i = 0; i < logs->n && rc == 0; i++) {
         s.name = logs->v[i].name;
         if (!act_path_is_safe(s.name, strlen(s.name))) {
@@ -85,8 +121,66 @@ static int fetch_all(struct platform *platform, const struct flow_run *run, cons
             .name = act_strdup(s.name), .path = act_path_join(out->folder, s.name), .size = logs->v[i].size};
         out->n = i + 1;
         rc = fetch_log(&s, &out->v[i], max_bytes, err);
+        if (rc == -ACT_NOT_FOUND) /* it was moved away meanwhile: a new attempt begins */
+            rc = 0;
     }
     free(s.chunk);
+    return rc;
+}
+
+/* The file in assets/<run id>/ that says of which attempt the copies are, where that is not the first. */
+#define ATTEMPT_FILE ".attempt"
+
+static int copied_attempt(const char *folder)
+{
+    enum { NUMBER_MAX = 32 };
+    ACT_AUTOFREE char *path = act_path_join(folder, ATTEMPT_FILE);
+    ACT_AUTOFREE char *text = NULL;
+    int64_t n;
+    size_t len;
+
+    if (act_file_read(path, NUMBER_MAX, &text, &len, NULL) < 0 || len == 0)
+        return 1;
+    text[len - 1] = '\0'; /* the line's end */
+    return act_int_from_text(text, &n) && n > 0 && n < ATTEMPT_MAX ? (int)n : 1;
+}
+
+/* Copies of another attempt's logs are no beginning of this one's: they go, those below attempts/ take their place. */
+static int begin_anew(const char *folder, int attempt, struct act_error *err)
+{
+    static const char *const moved[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS};
+    ACT_AUTOFREE char *path = act_path_join(folder, ATTEMPT_FILE);
+    ACT_AUTOFREE char *text = act_sprintf("%d\n", attempt);
+    int rc = 0;
+
+    if (copied_attempt(folder) == attempt)
+        return 0;
+    for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]) && rc == 0; i++) {
+        ACT_AUTOFREE char *copies = act_path_join(folder, moved[i]);
+        rc = act_remove_tree(copies, err);
+    }
+    return rc < 0 ? rc : act_file_write(path, text, strlen(text), 0666, err);
+}
+
+/* An attempt that begins meanwhile takes the logs away from under the names they had: then all is done again. */
+static int fetch_attempt(struct platform *platform, const struct flow_run *run, uint64_t max_bytes,
+                         struct flow_logs *out, struct act_error *err)
+{
+    struct platform_logs logs = {0};
+    int rc = platform_logs(platform, run->row.id, &logs, err), attempt = 0;
+
+    while (rc == 0 && attempt != last_attempt(&logs)) {
+        forget_fetched(out);
+        attempt = last_attempt(&logs);
+        rc = begin_anew(out->folder, attempt, err);
+        if (rc == 0)
+            rc = fetch_all(platform, run, &logs, max_bytes, out, err);
+        if (rc < 0 || run_state_is_final(run->status.state))
+            break;
+        platform_logs_release(&logs);
+        rc = platform_logs(platform, run->row.id, &logs, err);
+    }
+    platform_logs_release(&logs);
     return rc;
 }
 
@@ -94,19 +188,12 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, uint64_t max_
                     struct act_error *err)
 {
     ACT_AUTOFREE char *assets = act_path_join(run->row.project, "assets");
-    struct platform_logs logs = {0};
     struct platform *platform;
-    int rc = flow_platform_of(&run->row, &platform, err);
+    int rc = flow_platform_of(flow, &run->row, &platform, err);
 
-    (void)flow;
     *out = (struct flow_logs){.folder = act_path_join(assets, run->row.id)};
-    if (rc == 0) {
-        rc = platform_logs(platform, run->row.id, &logs, err);
-        if (rc == 0)
-            rc = fetch_all(platform, run, &logs, max_bytes, out, err);
-        platform_logs_release(&logs);
-        platform_free(platform);
-    }
+    if (rc == 0)
+        rc = fetch_attempt(platform, run, max_bytes, out, err);
     if (rc < 0) {
         act_error_prefix(err, "cannot fetch the logs of '%s'", run->row.id);
         flow_logs_release(out);
@@ -115,20 +202,6 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, uint64_t max_
 }
 
 /* ---- follow */
-
-/* How large the log is now; 0 when it is not there yet. */
-static int log_size(const struct source *s, uint64_t *out, struct act_error *err)
-{
-    struct platform_logs logs = {0};
-    int rc = platform_logs(s->platform, s->id, &logs, err);
-
-    *out = 0;
-    for (size_t i = 0; i < logs.n; i++)
-        if (strcmp(logs.v[i].name, s->name) == 0)
-            *out = logs.v[i].size;
-    platform_logs_release(&logs);
-    return rc;
-}
 
 /* The offset of the last n lines among the len bytes at text; len when there are fewer. found: how many there
  * were. */
@@ -140,19 +213,17 @@ static size_t tail_start(const char *text, size_t len, int64_t n, int64_t *found
     return 0;
 }
 
-/* Where the last n lines begin. Looks backwards, chunk by chunk. */
-static int find_tail(const struct source *s, int64_t n, uint64_t *out, struct act_error *err)
+/* Where the last n lines of the first end bytes begin. Looks backwards, chunk by chunk. */
+static int find_tail(const struct source *s, int64_t n, uint64_t end, uint64_t *out, struct act_error *err)
 {
-    uint64_t end;
     int64_t found = 0;
-    int rc = log_size(s, &end, err);
-
-    *out = 0;
-    if (rc < 0 || end == 0)
-        return rc;
     char last;
     size_t got;
-    rc = platform_read_log(s->platform, s->id, s->name, end - 1, &last, 1, &got, err);
+
+    *out = 0;
+    if (end == 0)
+        return 0;
+    int rc = platform_read_log(s->platform, s->id, s->name, end - 1, &last, 1, &got, err);
     if (rc < 0)
         return rc;
     if (last != '\n')
@@ -172,58 +243,248 @@ static int find_tail(const struct source *s, int64_t n, uint64_t *out, struct ac
     return 0;
 }
 
-/* Gives everything that is there from *offset on. */
-static int drain(const struct source *s, const struct flow_sink *sink, uint64_t *offset,
-                 struct act_error *err)
+/* A log that is followed. */
+struct stream {
+    int rank;   /* with flow_follow.all */
+    char *name; /* in the last attempt */
+    uint64_t offset;
+    struct act_buf line; /* with flow_follow.all: what there is of a line that has no end yet */
+};
+
+struct follower {
+    struct flow *flow;
+    struct flow_run *run;
+    const struct flow_follow *what;
+    struct platform *platform;
+    char *chunk; /* CHUNK bytes */
+    struct platform_logs logs;
+    int attempt; /* the one that is read; 0: not known yet */
+    struct stream *v;
+    size_t n;
+    bool moved; /* there was something new in this round */
+};
+
+static void add_stream(struct follower *f, size_t at, int rank, const char *name)
 {
-    size_t got = 1;
+    f->v = act_realloc(f->v, (f->n + 1) * sizeof(*f->v));
+    memmove(f->v + at + 1, f->v + at, (f->n++ - at) * sizeof(*f->v));
+    f->v[at] = (struct stream){.rank = rank, .name = act_strdup(name)};
+}
+
+/* The rank whose log has this name; -1: it is another one. */
+static int rank_of(const char *name)
+{
+    ACT_AUTOFREE char *like = run_rank_log(0);
+    size_t before = strcspn(like, "0");
+
+    if (strncmp(name, like, before) != 0 || !isdigit((unsigned char)name[before]))
+        return -1;
+    int rank = atoi(name + before);
+    ACT_AUTOFREE char *log = run_rank_log(rank);
+    return strcmp(name, log) == 0 ? rank : -1;
+}
+
+/* Ranks come one after the other; their logs stay sorted. */
+static void find_ranks(struct follower *f, const char *prefix)
+{
+    for (size_t i = 0; i < f->logs.n; i++) {
+        const char *name = f->logs.v[i].name;
+        if (!act_starts_with(name, prefix))
+            continue;
+        int rank = rank_of(name + strlen(prefix));
+        size_t at = f->n;
+        while (at > 0 && f->v[at - 1].rank > rank)
+            at--;
+        if (rank >= 0 && (at == 0 || f->v[at - 1].rank < rank))
+            add_stream(f, at, rank, name + strlen(prefix));
+    }
+}
+
+static int by_name(const void *key, const void *log)
+{
+    return strcmp(key, ((const struct platform_log *)log)->name);
+}
+
+static int give_line(const struct follower *f, struct stream *s, struct act_error *err)
+{
+    int rc = f->what->line(f->what->sink.arg, s->rank, s->line.data ? s->line.data : "", s->line.len, err);
+
+    s->line.len = 0;
+    return rc;
+}
+
+static int give_lines(const struct follower *f, struct stream *s, const char *text, size_t len,
+                      struct act_error *err)
+{
+    enum { LINE_MAX_BYTES = 64 << 10 };
     int rc = 0;
 
-    while (rc == 0 && got > 0) {
-        rc = platform_read_log(s->platform, s->id, s->name, *offset, s->chunk, CHUNK, &got, err);
-        if (rc == -ACT_NOT_FOUND)
-            return 0; /* not there yet */
-        if (rc == 0 && got > 0)
-            rc = sink->write(sink->arg, s->chunk, got, err);
-        *offset += got;
+    while (len > 0 && rc == 0) {
+        const char *end = memchr(text, '\n', len);
+        size_t n = end ? (size_t)(end - text) : len;
+        bool too_long = n > LINE_MAX_BYTES - s->line.len;
+        if (too_long)
+            n = LINE_MAX_BYTES - s->line.len;
+        act_buf_add(&s->line, text, n);
+        if (too_long || end)
+            rc = give_line(f, s, err);
+        n += !too_long && end;
+        text += n;
+        len -= n;
     }
     return rc;
 }
 
-static int follow(struct flow *flow, const struct source *s, struct flow_run *run,
-                  const struct flow_follow *what, struct act_error *err)
+/* Gives what the log has between the stream's offset and end. A log that is gone was moved by a new attempt, which the
+ * next round finds. */
+static int drain(struct follower *f, struct stream *s, const char *name, uint64_t end, struct act_error *err)
 {
-    enum { SHORTEST_MS = 10, LONGEST_MS = 500 };
-    int64_t pause_ms = SHORTEST_MS;
-    uint64_t offset = 0;
-    int rc = what->tail >= 0 ? find_tail(s, what->tail, &offset, err) : 0;
+    int rc = 0;
+
+    while (rc == 0 && s->offset < end) {
+        size_t want = end - s->offset < CHUNK ? end - s->offset : CHUNK, got;
+        rc = platform_read_log(f->platform, f->run->row.id, name, s->offset, f->chunk, want, &got, err);
+        if (rc == -ACT_NOT_FOUND || (rc == 0 && got == 0))
+            return 0;
+        if (rc < 0)
+            return rc;
+        f->moved = true;
+        s->offset += got;
+        rc = f->what->all ? give_lines(f, s, f->chunk, got, err)
+                          : f->what->sink.write(f->what->sink.arg, f->chunk, got, err);
+    }
+    return rc;
+}
+
+/* A round over all streams, as the logs of an attempt stand. */
+static int drain_attempt(struct follower *f, int attempt, int last, bool from_tail, struct act_error *err)
+{
+    ACT_AUTOFREE char *prefix =
+        attempt < last ? act_sprintf(RUN_DIR_ATTEMPTS "/%d/", attempt) : act_strdup("");
+    int rc = 0;
+
+    if (f->what->all)
+        find_ranks(f, prefix);
+    for (size_t i = 0; i < f->n && rc == 0; i++) {
+        struct stream *s = &f->v[i];
+        ACT_AUTOFREE char *name = act_sprintf("%s%s", prefix, s->name);
+        const struct platform_log *log =
+            f->logs.n ? bsearch(name, f->logs.v, f->logs.n, sizeof(*f->logs.v), by_name) : NULL;
+        struct source source = {
+            .platform = f->platform, .id = f->run->row.id, .name = name, .chunk = f->chunk};
+        if (log && from_tail)
+            rc = find_tail(&source, f->what->tail, log->size, &s->offset, err);
+        if (log && rc == 0)
+            rc = drain(f, s, name, log->size, err);
+    }
+    return rc;
+}
+
+/* Lines that will never have an end. */
+static int give_rest(struct follower *f, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < f->n && rc == 0; i++)
+        if (f->v[i].line.len > 0)
+            rc = give_line(f, &f->v[i], err);
+    return rc;
+}
+
+/* What is left of an attempt that has ended, then the next one from its start. */
+static int change_attempt(struct follower *f, int last, struct act_error *err)
+{
+    int rc = drain_attempt(f, f->attempt, last, false, err);
+
+    if (rc == 0)
+        rc = give_rest(f, err);
+    if (rc < 0)
+        return rc;
+    act_note("attempt %d begins", ++f->attempt);
+    for (size_t i = 0; i < f->n; i++)
+        f->v[i].offset = 0;
+    return 0;
+}
+
+static bool is_over(const struct follower *f)
+{
+    return f->what->attempt > 0 && f->attempt == f->what->attempt && f->attempt < last_attempt(&f->logs);
+}
+
+static int choose_attempt(struct follower *f, int last, struct act_error *err)
+{
+    if (f->what->attempt > last)
+        return act_error_set(err, ACT_NOT_FOUND, "run '%s' has had %d attempt%s, not %d", f->run->row.id,
+                             last, last == 1 ? "" : "s", f->what->attempt);
+    f->attempt = f->what->attempt > 0 ? f->what->attempt : last;
+    return drain_attempt(f, f->attempt, last, f->what->tail >= 0, err);
+}
+
+static int follow_round(struct follower *f, struct act_error *err)
+{
+    platform_logs_release(&f->logs);
+    f->moved = false;
+    int rc = platform_logs(f->platform, f->run->row.id, &f->logs, err), last = last_attempt(&f->logs);
+
+    if (rc == 0 && f->attempt == 0)
+        return choose_attempt(f, last, err);
+    while (rc == 0 && f->attempt < last && f->what->attempt == 0)
+        rc = change_attempt(f, last, err);
+    return rc < 0 ? rc : drain_attempt(f, f->attempt, last, false, err);
+}
+
+/* So that a sink that collects lines gives them out. */
+static int end_round(const struct follower *f, struct act_error *err)
+{
+    return f->what->all && f->moved ? f->what->sink.write(f->what->sink.arg, "", 0, err) : 0;
+}
+
+static int follow(struct follower *f, struct act_error *err)
+{
+    const struct flow_follow *what = f->what;
+    struct flow_watch watch = {0};
 
     for (;;) {
-        bool ended = run_state_is_final(run->status.state);
-        uint64_t before = offset;
+        /* the state was asked for just before this began */
+        int rc = f->attempt ? flow_watch_look(&watch, f->flow, f->platform, f->run, err) : 0;
+        bool ended = run_state_is_final(f->run->status.state);
         if (rc == 0)
-            rc = drain(s, &what->sink, &offset, err);
-        if (rc < 0 || ended || !what->follow || (what->interrupted && *what->interrupted))
+            rc = follow_round(f, err);
+        if (rc == 0)
+            rc = end_round(f, err);
+        if (what->follow)
+            rc = flow_watch_took(&watch, rc, err);
+        if (rc < 0 || !what->follow || (ended && !watch.trial_ms) || is_over(f) ||
+            (what->interrupted && *what->interrupted))
             return rc;
-        pause_ms = offset > before                 ? SHORTEST_MS
-                   : pause_ms * 3 / 2 < LONGEST_MS ? pause_ms * 3 / 2
-                                                   : LONGEST_MS;
-        usleep((useconds_t)pause_ms * 1000);
-        rc = flow_refresh(flow, s->platform, run, err);
+        flow_watch_pause(&watch, f->moved, 0);
     }
+}
+
+static void release_follower(struct follower *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        free(f->v[i].name);
+        act_buf_release(&f->v[i].line);
+    }
+    free(f->v);
+    free(f->chunk);
+    platform_logs_release(&f->logs);
 }
 
 int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_follow *what,
                     struct act_error *err)
 {
     ACT_AUTOFREE char *rank0 = run_rank_log(0);
-    ACT_AUTOFREE char *chunk = act_alloc(CHUNK);
-    struct source s = {.id = run->row.id, .name = what->name ? what->name : rank0, .chunk = chunk};
-    int rc = flow_platform_of(&run->row, &s.platform, err);
+    struct follower f = {.flow = flow, .run = run, .what = what, .chunk = act_alloc(CHUNK)};
+    int rc = flow_platform_of(flow, &run->row, &f.platform, err);
 
-    if (rc < 0)
-        return rc;
-    rc = follow(flow, &s, run, what, err);
-    platform_free(s.platform);
+    if (!what->all)
+        add_stream(&f, 0, 0, what->name ? what->name : rank0);
+    if (rc == 0)
+        rc = follow(&f, err);
+    if (rc == 0)
+        rc = give_rest(&f, err);
+    release_follower(&f);
     return rc;
 }

@@ -1,6 +1,5 @@
 /* runs.c - the runs of the ledger and what has become of them. */
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -19,31 +18,6 @@ void flow_runs_release(struct flow_runs *runs)
         flow_run_release(&runs->v[i]);
     free(runs->v);
     *runs = (struct flow_runs){0};
-}
-
-/* A run on this machine needs no cluster file, which may be gone. */
-static int open_this_machine(const struct ledger_run *row, struct platform **out, struct act_error *err)
-{
-    struct config bare = {
-        .platform = row->platform, .cluster = row->cluster, .gpu_per_node = -1, .num_gpu = -1};
-
-    return platform_open(&bare, out, err);
-}
-
-int flow_platform_of(const struct ledger_run *row, struct platform **out, struct act_error *err)
-{
-    struct config config;
-    struct config_request request = {.cluster = row->cluster, .start_dir = row->project};
-
-    if (strcmp(row->platform, "local") == 0)
-        return open_this_machine(row, out, err);
-    int rc = config_load(&request, &config, err);
-    if (rc < 0)
-        return act_error_prefix(err, "run '%s' is on cluster '%s' of '%s'", row->id, row->cluster,
-                                row->project);
-    rc = platform_open(&config, out, err);
-    config_release(&config);
-    return rc;
 }
 
 static void status_of_row(const struct ledger_run *row, struct run_status *out)
@@ -84,7 +58,8 @@ static void take_status(struct flow_run *run, struct run_status *now)
     if (now->state == RUN_UNKNOWN)
         judge_unknown(run, now);
     run->changed = now->state != old->state || now->started_unix_s != old->started_unix_s ||
-                   now->ended_unix_s != old->ended_unix_s || strcmp(now->reason, old->reason) != 0;
+                   now->ended_unix_s != old->ended_unix_s || now->attempt != old->attempt ||
+                   strcmp(now->reason, old->reason) != 0;
     run->status = *now;
 }
 
@@ -126,68 +101,110 @@ int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *
 
 /* ---- the table */
 
-/* Asks the platform of the runs group[0..n) at once. */
-static int refresh_group(struct flow_run **group, size_t n, struct act_error *err)
-{
-    const char **ids = act_calloc(n, sizeof(*ids));
-    struct run_status *now = act_calloc(n, sizeof(*now));
-    struct platform *platform = NULL;
-    int rc = flow_platform_of(&group[0]->row, &platform, err);
+/* Runs that one call can tell of. */
+struct group {
+    struct platform *platform;
+    struct flow_run **v;
+    size_t n;
+};
 
-    for (size_t i = 0; i < n; i++)
-        ids[i] = group[i]->row.id;
-    if (rc == 0) {
-        rc = platform_status(platform, ids, n, now, err);
-        platform_free(platform);
-    }
-    for (size_t i = 0; i < n && rc == 0; i++)
-        take_status(group[i], &now[i]);
+static int refresh_group(const struct group *group, struct act_error *err)
+{
+    const char **ids = act_calloc(group->n, sizeof(*ids));
+    struct run_status *now = act_calloc(group->n, sizeof(*now));
+
+    for (size_t i = 0; i < group->n; i++)
+        ids[i] = group->v[i]->row.id;
+    int rc = platform_status(group->platform, ids, group->n, now, err);
+    for (size_t i = 0; i < group->n && rc == 0; i++)
+        take_status(group->v[i], &now[i]);
     free(ids);
     free(now);
     return rc;
 }
 
-static bool same_platform(const struct ledger_run *a, const struct ledger_run *b)
+static void warn_old(size_t n, const struct act_error *err)
 {
-    if (strcmp(a->platform, b->platform) != 0)
-        return false;
-    return strcmp(a->platform, "local") == 0 ||
-           (strcmp(a->cluster, b->cluster) == 0 && strcmp(a->project, b->project) == 0);
+    act_warn("the state of %zu run%s may be old: %s", n, n == 1 ? "" : "s", err->text);
 }
 
-/* Splits the runs of the first one's platform off the list of active ones. Returns how many there are. */
-static size_t split_group(struct flow_run **active, size_t *n_active, struct flow_run **group)
+static bool same_cluster(const struct ledger_run *a, const struct ledger_run *b)
+{
+    return strcmp(a->platform, b->platform) == 0 && strcmp(a->cluster, b->cluster) == 0 &&
+           strcmp(a->project, b->project) == 0;
+}
+
+/* Takes the runs of the first one's cluster off the list of active ones. Returns how many there are. */
+static size_t split_cluster(struct flow_run **active, size_t *n_active, struct flow_run **out)
 {
     const struct ledger_run *first = &active[0]->row;
-    size_t n_group = 0, rest = 0;
+    size_t n = 0, rest = 0;
 
     for (size_t i = 0; i < *n_active; i++) {
-        if (same_platform(first, &active[i]->row))
-            group[n_group++] = active[i];
+        if (same_cluster(first, &active[i]->row))
+            out[n++] = active[i];
         else
             active[rest++] = active[i];
     }
     *n_active = rest;
-    return n_group;
+    return n;
+}
+
+/* Several clusters may be one place: the same runs, one question. */
+static struct group *group_of(struct group *groups, size_t *n_groups, struct platform *platform)
+{
+    for (size_t i = 0; i < *n_groups; i++)
+        if (groups[i].platform == platform)
+            return &groups[i];
+    groups[*n_groups] = (struct group){.platform = platform};
+    return &groups[(*n_groups)++];
+}
+
+static void add_to_group(struct group *group, struct flow_run *const *runs, size_t n)
+{
+    group->v = act_realloc(group->v, (group->n + n) * sizeof(struct flow_run *));
+    memcpy(group->v + group->n, runs, n * sizeof(struct flow_run *));
+    group->n += n;
+}
+
+/* The active runs by the platform they are on. Returns the number of groups; those of a platform that cannot be
+ * opened are in none. */
+static size_t make_groups(struct flow *flow, struct flow_run **active, size_t n_active, struct group *groups)
+{
+    struct flow_run **same = act_calloc(n_active + 1, sizeof(*same));
+    struct platform *platform;
+    struct act_error err;
+    size_t n_groups = 0;
+
+    while (n_active > 0) {
+        size_t n = split_cluster(active, &n_active, same);
+        if (flow_platform_of(flow, &same[0]->row, &platform, &err) < 0)
+            warn_old(n, &err);
+        else
+            add_to_group(group_of(groups, &n_groups, platform), same, n);
+    }
+    free(same);
+    return n_groups;
 }
 
 /* Refreshes the active runs, one call for each platform. */
 static int refresh_active(struct flow *flow, struct flow_runs *runs, struct act_error *err)
 {
-    struct flow_run **active = act_calloc(runs->n, sizeof(*active)),
-                    **group = act_calloc(runs->n, sizeof(*group));
+    struct flow_run **active = act_calloc(runs->n + 1, sizeof(*active));
+    struct group *groups = act_calloc(runs->n + 1, sizeof(*groups));
     size_t n_active = 0;
 
     for (size_t i = 0; i < runs->n; i++)
         if (!run_state_is_final(runs->v[i].status.state))
             active[n_active++] = &runs->v[i];
-    while (n_active > 0) {
-        size_t n = split_group(active, &n_active, group);
-        if (refresh_group(group, n, err) < 0)
-            act_warn("the state of %zu run%s may be old: %s", n, n == 1 ? "" : "s", err->text);
+    size_t n_groups = make_groups(flow, active, n_active, groups);
+    for (size_t i = 0; i < n_groups; i++) {
+        if (refresh_group(&groups[i], err) < 0)
+            warn_old(groups[i].n, err);
+        free(groups[i].v);
     }
     free(active);
-    free(group);
+    free(groups);
     return store_changes(flow, runs->v, runs->n, err);
 }
 
@@ -230,6 +247,21 @@ static int load_specs(struct flow_runs *runs, struct act_error *err)
     return rc;
 }
 
+/* Moves the rows of a platform (NULL: all) into out. */
+static void take_rows(struct ledger_runs *rows, const char *platform, struct flow_runs *out)
+{
+    out->v = act_calloc(rows->n + 1, sizeof(*out->v));
+    for (size_t i = 0; i < rows->n; i++) {
+        if (platform && strcmp(rows->v[i].platform, platform) != 0) {
+            ledger_run_release(&rows->v[i]);
+            continue;
+        }
+        out->v[out->n].row = rows->v[i];
+        status_of_row(&rows->v[i], &out->v[out->n++].status);
+    }
+    free(rows->v);
+}
+
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
                    struct act_error *err)
 {
@@ -243,14 +275,8 @@ int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flo
         rc = ledger_list(ledger, &query, &rows, err);
     if (rc < 0)
         return rc;
-    out->v = act_calloc(rows.n, sizeof(*out->v));
-    out->n = rows.n;
-    for (size_t i = 0; i < rows.n; i++) {
-        out->v[i].row = rows.v[i];
-        status_of_row(&rows.v[i], &out->v[i].status);
-    }
-    free(rows.v);
-    rc = refresh_active(flow, out, err);
+    take_rows(&rows, table->platform, out);
+    rc = table->as_known ? 0 : refresh_active(flow, out, err);
     if (rc == 0) {
         filter(table, out);
         rc = table->with_spec ? load_specs(out, err) : 0;
@@ -296,11 +322,9 @@ static int take_row(struct flow *flow, struct ledger_run *row, struct flow_run *
     status_of_row(&out->row, &out->status);
     int rc = load_spec(out, err);
     if (rc == 0 && !run_state_is_final(out->status.state)) {
-        rc = flow_platform_of(&out->row, &platform, err);
-        if (rc == 0) {
+        rc = flow_platform_of(flow, &out->row, &platform, err);
+        if (rc == 0)
             rc = flow_refresh(flow, platform, out, err);
-            platform_free(platform);
-        }
     }
     if (rc < 0)
         flow_run_release(out);
@@ -313,7 +337,7 @@ static int adopt_runs(struct flow *flow, const char *piece, struct act_error *er
     const struct ledger_run here = {.platform = (char[]){"local"}, .cluster = (char[]){"local"}};
     struct platform *platform = NULL;
     struct act_strv ids = {0};
-    int rc = open_this_machine(&here, &platform, err);
+    int rc = flow_platform_of(flow, &here, &platform, err);
 
     if (rc == 0)
         rc = platform_list(platform, &ids, err);
@@ -327,7 +351,6 @@ static int adopt_runs(struct flow *flow, const char *piece, struct act_error *er
         run_spec_release(&spec);
     }
     act_strv_release(&ids);
-    platform_free(platform);
     return rc;
 }
 
@@ -371,13 +394,12 @@ int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, str
     *out_was_final = run_state_is_final(run->status.state);
     if (*out_was_final)
         return 0;
-    rc = flow_platform_of(&run->row, &platform, err);
+    rc = flow_platform_of(flow, &run->row, &platform, err);
     if (rc < 0)
         return rc;
     rc = platform_abort(platform, run->row.id, out_was_final, err);
     if (rc == 0)
         rc = flow_refresh(flow, platform, run, err);
-    platform_free(platform);
     return rc < 0 ? act_error_prefix(err, "cannot abort '%s'", run->row.id) : 0;
 }
 
@@ -393,41 +415,29 @@ int flow_exit_status(const struct run_status *status)
     }
 }
 
-/* From quick to patient: a short run is noticed at once, a long one is not asked about all the time. */
-static int64_t next_pause_ms(int64_t pause_ms)
-{
-    enum { LONGEST_MS = 2000 };
-
-    return pause_ms * 3 / 2 < LONGEST_MS ? pause_ms * 3 / 2 : LONGEST_MS;
-}
-
 static int wait_on(struct flow *flow, struct platform *platform, struct flow_run *run, int64_t timeout_s,
                    struct act_error *err)
 {
-    int64_t pause_ms = 20, end_ms = act_now_monotonic_ms() + timeout_s * 1000;
+    int64_t end_ms = timeout_s ? act_now_monotonic_ms() + timeout_s * 1000 : 0;
+    struct flow_watch watch = {0};
 
     for (;;) {
-        int rc = flow_refresh(flow, platform, run, err);
+        flow_watch_pause(&watch, false, end_ms);
+        int rc = flow_watch_took(&watch, flow_watch_look(&watch, flow, platform, run, err), err);
         if (rc < 0 || run_state_is_final(run->status.state))
             return rc;
-        if (timeout_s && act_now_monotonic_ms() >= end_ms)
+        if (end_ms && act_now_monotonic_ms() >= end_ms)
             return act_error_set(err, ACT_TIMEOUT, "run '%s' is still %s after %lld s", run->row.id,
                                  run_state_name(run->status.state), (long long)timeout_s);
-        usleep((useconds_t)pause_ms * 1000);
-        pause_ms = next_pause_ms(pause_ms);
     }
 }
 
 int flow_wait(struct flow *flow, struct flow_run *run, int64_t timeout_s, struct act_error *err)
 {
-    struct platform *platform = NULL;
+    struct platform *platform;
 
     if (run_state_is_final(run->status.state))
         return 0;
-    int rc = flow_platform_of(&run->row, &platform, err);
-    if (rc < 0)
-        return rc;
-    rc = wait_on(flow, platform, run, timeout_s, err);
-    platform_free(platform);
-    return rc;
+    int rc = flow_platform_of(flow, &run->row, &platform, err);
+    return rc < 0 ? rc : wait_on(flow, platform, run, timeout_s, err);
 }

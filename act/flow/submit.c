@@ -91,6 +91,22 @@ static void identify(const struct flow *flow, struct run_spec *spec)
     add_env(&c->env, spec);
 }
 
+/* How Slurm's nodes start the processes. */
+static void describe_launch(const struct config *c, struct platform *platform, struct run_spec *spec)
+{
+    const struct config_slurm *slurm = &c->slurm;
+
+    if (strcmp(platform_name(platform), "slurm") != 0)
+        return;
+    spec->launcher = act_strdup(slurm->launcher);
+    spec->mpi = act_strdup(slurm->mpi);
+    spec->scratch = act_strdup(slurm->scratch);
+    if (c->docker.image && slurm->container && strcmp(slurm->container, "none") != 0) {
+        spec->container = act_strdup(slurm->container);
+        spec->image = act_strdup(c->docker.image);
+    }
+}
+
 /* The package that the run is pinned to; packs the code when that was never done. */
 static int pin_package(struct flow *flow, bool dry_run, struct flow_package *out, struct act_error *err)
 {
@@ -186,22 +202,28 @@ int flow_start_run(struct flow *flow, struct platform *platform, const struct ru
                    const char *package, struct act_error *err)
 {
     enum { LONG_S = 10 };
-    struct platform_submission submission = {.spec = spec, .package = package};
+    ACT_AUTOFREE char *stores = NULL;
     struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
-    int rc = flow_remember(flow, spec, err);
+    int rc = flow_run_stores(flow, spec, &stores, err);
 
+    if (rc == 0)
+        rc = flow_remember(flow, spec, err);
     if (rc < 0)
         return rc;
+    struct platform_submission submission = {.spec = spec, .package = package, .stores = stores};
     rc = platform_submit(platform, &submission, err);
-    if (rc < 0) {
+    if (stores)
+        explicit_bzero(stores, strlen(stores));
+    bool unclear = flow_may_pass(rc); /* the platform may have it: it stays Queued until somebody asks */
+    if (rc < 0 && !unclear) {
         status.state = RUN_FAILED;
         status.exit_status = -1;
         snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s", err->text);
     }
     /* after so long somebody may have taken the run for one that was never submitted */
-    if (rc < 0 || act_now_unix_s() - spec->created_unix_s >= LONG_S)
+    if (status.state == RUN_FAILED || act_now_unix_s() - spec->created_unix_s >= LONG_S)
         note_outcome(flow, spec->id, &status);
-    return rc;
+    return unclear ? act_error_hint(err, "'a q %s' will tell whether it was submitted", spec->id) : rc;
 }
 
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
@@ -213,6 +235,7 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
     io->spec.resubmit_of = act_strdup(io->resubmit_of);
     act_strv_copy(&io->spec.argv, io->argv->v, io->argv->n);
     rc = shape(&flow->config, platform, &io->spec, err);
+    describe_launch(&flow->config, platform, &io->spec);
     if (rc == 0)
         rc = describe_folders(flow, &io->spec, err);
     if (rc == 0)
@@ -251,6 +274,7 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
     bool moved = strcmp(old->cluster, to->config.cluster) != 0;
 
     identify(to, spec);
+    describe_launch(&to->config, platform, spec);
     spec->resubmit_of = act_strdup(old->id);
     act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
     if (moved || to->config.num_gpu >= 0) {

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,17 +30,11 @@ int watch_open(struct watch *w, struct act_error *err)
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
         sigaddset(&set, taken[i]);
-    *w = (struct watch){.guard_fd = -1, .extra_fd = -1};
+    *w = (struct watch){.extra_fd = -1};
     if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
         return act_error_errno(err, errno, "cannot block signals");
     w->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     return w->signal_fd < 0 ? act_error_errno(err, errno, "cannot wait for signals") : 0;
-}
-
-bool watch_guard(struct watch *w, pid_t pid)
-{
-    w->guard_fd = pidfd_open(pid, 0);
-    return w->guard_fd >= 0;
 }
 
 /* WATCH_TIMEOUT when there is no signal after all. */
@@ -57,20 +51,28 @@ static enum watch_event take_signal(const struct watch *w, int *out_signal)
 enum watch_event watch_wait(struct watch *w, int64_t timeout_ms, int *out_signal)
 {
     struct pollfd fds[] = {
-        {.fd = w->guard_fd, .events = POLLIN},
         {.fd = w->signal_fd, .events = POLLIN},
         {.fd = w->extra_fd, .events = POLLIN},
     };
 
     *out_signal = 0;
-    if (poll(fds, 3, timeout_ms < 0 ? -1 : timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms) <= 0)
+    if (poll(fds, 2, timeout_ms < 0 ? -1 : timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms) <= 0)
         return WATCH_TIMEOUT;
-    if (fds[0].revents)
-        return WATCH_GUARD_GONE;
-    return fds[1].revents ? take_signal(w, out_signal) : WATCH_EXTRA;
+    if (fds[1].revents && w->extra && !w->extra(w->extra_arg))
+        return WATCH_GONE;
+    return fds[0].revents ? take_signal(w, out_signal) : WATCH_EXTRA;
 }
 
 /* ---- start ---- */
+
+static struct rlimit kept_files;
+static bool keeps_files;
+
+void child_keep_file_limit(const struct rlimit *limit)
+{
+    kept_files = *limit;
+    keeps_files = true;
+}
 
 static void normal_signals(void)
 {
@@ -104,6 +106,8 @@ static int enter(const struct child *child, pid_t parent, int report_fd)
         _exit(ACT_WRAPPER);
     setpgid(0, 0);
     normal_signals();
+    if (keeps_files)
+        setrlimit(RLIMIT_NOFILE, &kept_files);
     int errnum = redirect(child);
     if (errnum)
         return errnum;
@@ -211,10 +215,11 @@ static bool is_ours(const struct process *list, size_t n, pid_t pid)
     return false;
 }
 
-static void signal_descendants(int sig)
+/* All processes of the machine, those that descend from this one marked. */
+static struct process *find_descendants(size_t *out_n)
 {
-    size_t n;
-    struct process *list = list_processes(&n);
+    struct process *list = list_processes(out_n);
+    size_t n = *out_n;
 
     for (bool more = true; more;) {
         more = false;
@@ -222,21 +227,52 @@ static void signal_descendants(int sig)
             if (!list[i].ours && is_ours(list, n, list[i].parent))
                 list[i].ours = more = true;
     }
+    return list;
+}
+
+void child_signal_all(int sig)
+{
+    size_t n;
+    struct process *list = find_descendants(&n);
+
     for (size_t i = 0; i < n; i++)
         if (list[i].ours)
             kill(list[i].pid, sig);
     free(list);
 }
 
-void child_signal_below(pid_t parent, int sig)
+bool child_mask_has(const char *hex, int sig)
+{
+    unsigned long long mask = strtoull(hex, NULL, 16);
+
+    return sig > 0 && sig <= 64 && (mask >> (sig - 1) & 1);
+}
+
+static bool catches(pid_t pid, int sig)
+{
+    char path[64], text[4096];
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t n = act_pread_all(fd, text, sizeof(text) - 1, 0);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *mask = strstr(text, "\nSigCgt:");
+    return mask && child_mask_has(mask + strlen("\nSigCgt:"), sig);
+}
+
+int child_signal_catchers(int sig)
 {
     size_t n;
-    struct process *list = list_processes(&n);
+    struct process *list = find_descendants(&n);
+    int told = 0;
 
     for (size_t i = 0; i < n; i++)
-        if (list[i].parent == parent)
-            kill(list[i].pid, sig);
+        told += list[i].ours && catches(list[i].pid, sig) && kill(list[i].pid, sig) == 0;
     free(list);
+    return told;
 }
 
 static bool has_children(void)
@@ -252,7 +288,7 @@ void child_kill_all(void)
     int status;
 
     while (has_children()) {
-        signal_descendants(SIGKILL);
+        child_signal_all(SIGKILL);
         while (waitpid(-1, &status, 0) < 0 && errno == EINTR)
             continue;
     }
@@ -266,10 +302,10 @@ void child_end_all(struct watch *w, int64_t grace_ms)
     if (!has_children())
         return;
     if (grace_ms > 0)
-        signal_descendants(SIGTERM);
+        child_signal_all(SIGTERM);
     while (has_children()) {
         int64_t left = deadline - act_now_monotonic_ms();
-        if (left <= 0 || watch_wait(w, left, &signal) == WATCH_GUARD_GONE)
+        if (left <= 0 || watch_wait(w, left, &signal) == WATCH_GONE)
             break;
     }
     child_kill_all();

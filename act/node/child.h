@@ -11,15 +11,16 @@
 /* Everything the agent waits for. While a watch is open, signals come only through it. */
 struct watch {
     int signal_fd;
-    int guard_fd; /* pidfd of a process without which this one must not live, or -1 */
     int extra_fd; /* anything else that becomes readable, or -1 */
+    bool (*extra)(
+        void *
+            arg); /* called then; false: that without which this process must not live is gone. NULL: nobody */
+    void *extra_arg;
 };
 
-enum watch_event { WATCH_TIMEOUT, WATCH_SIGNAL, WATCH_GUARD_GONE, WATCH_EXTRA };
+enum watch_event { WATCH_TIMEOUT, WATCH_SIGNAL, WATCH_EXTRA, WATCH_GONE };
 
 int watch_open(struct watch *w, struct act_error *err) ACT_NODISCARD;
-/* False when the process is gone already. */
-bool watch_guard(struct watch *w, pid_t pid);
 /* timeout_ms -1: no limit. */
 enum watch_event watch_wait(struct watch *w, int64_t timeout_ms, int *out_signal);
 
@@ -44,12 +45,21 @@ pid_t child_start(const struct child *child);
 /* Takes the status of every child that has ended. True when pid is among them, with its status. */
 bool child_reap(pid_t pid, int *out_status);
 
+/* Signals all that descends from this process. */
+void child_signal_all(int sig);
 /* Ends all that descends from this process: SIGTERM, and after grace_ms SIGKILL. */
 void child_end_all(struct watch *w, int64_t grace_ms);
 void child_kill_all(void);
 
-/* Signals the children of one process. */
-void child_signal_below(pid_t parent, int sig);
+/* Signals those of all that descends from this process that catch the signal: the others would die of it. Returns
+ * how many. */
+int child_signal_catchers(int sig);
+/* Whether a mask in the form of "SigCgt" in /proc/<pid>/status (proc(5)) has the signal. */
+bool child_mask_has(const char *hex, int sig);
+
+struct rlimit;
+/* What is started from now on has this limit of open files. */
+void child_keep_file_limit(const struct rlimit *limit);
 
 /* As a shell gives it: the exit status, or 128 + the signal. */
 int child_exit_status(int wait_status);

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/units.h"
+#include "node/launcher.h"
 
 static bool get_int(const char *name, int *out)
 {
@@ -18,17 +19,31 @@ static bool get_int(const char *name, int *out)
     return true;
 }
 
+/* What a launcher calls the numbers of a rank. Those of srun are right only under srun: mpirun starts its daemons with
+ * it, so that its ranks find the daemons' numbers. */
+struct names {
+    const char *launcher, *rank, *size, *local_rank;
+};
+
+static bool get_place(const struct names *names, struct rank_place *out)
+{
+    return get_int(names->rank, &out->rank) && get_int(names->size, &out->world_size) &&
+           get_int(names->local_rank, &out->local_rank);
+}
+
 int env_find_place(const struct node *node, struct rank_place *out, struct act_error *err)
 {
+    static const struct names srun = {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+                              mpirun = {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                                        "OMPI_COMM_WORLD_LOCAL_RANK"};
+    bool by_srun = strcmp(launcher_name(node), "srun") == 0;
+    const struct names *names = by_srun ? &srun : &mpirun;
     int world = node_world_size(node), per_node = node->spec.procs_per_node;
 
-    *out = (struct rank_place){.world_size = 1, .local_size = 1};
-    if (getenv("OMPI_COMM_WORLD_RANK") &&
-        (!get_int("OMPI_COMM_WORLD_RANK", &out->rank) || !get_int("OMPI_COMM_WORLD_SIZE", &out->world_size) ||
-         !get_int("OMPI_COMM_WORLD_LOCAL_RANK", &out->local_rank) ||
-         !get_int("OMPI_COMM_WORLD_LOCAL_SIZE", &out->local_size)))
-        return act_error_set(err, ACT_FAIL, "Open MPI does not say which rank this is");
-    if (out->world_size != world)
+    *out = (struct rank_place){.world_size = 1, .local_size = per_node};
+    if (getenv(names->rank) && !get_place(names, out))
+        return act_error_set(err, ACT_FAIL, "%s does not say which rank this is", names->launcher);
+    if (out->world_size != world || out->rank >= world)
         return act_error_set(err, ACT_FAIL, "the run has %d processes, and %d were started", world,
                              out->world_size);
     out->node_rank = out->rank / per_node;

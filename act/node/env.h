@@ -8,14 +8,11 @@ struct rank_place {
     int rank, world_size, local_rank, local_size, node_rank;
 };
 
-/* From what Open MPI says; without it the only rank of a run of one process. */
+/* From what the launcher says, srun or Open MPI; without one the only rank of a run of one process. */
 int env_find_place(const struct node *node, struct rank_place *out, struct act_error *err) ACT_NODISCARD;
 
 /* Puts all of it into the environment of this process. */
 void env_set(const struct node *node, const struct rank_place *place);
-
-/* Set by the supervisor for the agent of the ranks. */
-#define ENV_SUPERVISOR "ACT_SUPERVISOR_PID"
 
 /* Removes what another mpirun or a caller's rank left. */
 void env_scrub(void);

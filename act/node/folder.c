@@ -12,8 +12,15 @@
 
 #define FOLDER_LOG RUN_DIR_SYSTEM "/folders.txt"
 
-/* Asks act, which knows the store, to move one folder between the store and the code root. */
-static int transfer(const struct node *node, const char *direction, const char *name, struct act_error *err)
+/* Where the files of a folder of mode upload are until they are sent: all nodes of the run see the same. New string. */
+static char *outbox(const struct node *node, const struct run_folder *folder)
+{
+    return act_sprintf("%s/" RUN_DIR_FOLDERS "/%s", node->dir, folder->name);
+}
+
+/* Asks act, which knows the store, to move one folder between the store and dir. */
+static int transfer(const struct node *node, const char *direction, const char *name, const char *dir,
+                    struct act_error *err)
 {
     ACT_AUTOFREE char *act = NULL;
     int status = 0, rc = proc_find_sibling("act", &act, err);
@@ -21,7 +28,7 @@ static int transfer(const struct node *node, const char *direction, const char *
     if (rc < 0)
         return rc;
     int fd = node_open_log(node, FOLDER_LOG);
-    const char *const argv[] = {act, "transfer-folder", node->dir, direction, name, NULL};
+    const char *const argv[] = {act, "transfer-folder", node->dir, direction, name, dir, NULL};
     node_say("%s of folder '%s' starts", direction, name);
     pid_t pid = child_start(&(struct child){.argv = argv, .out_fd = fd});
     int start_errno = errno;
@@ -43,7 +50,11 @@ static int transfer(const struct node *node, const char *direction, const char *
                          last[0] ? last : "it said nothing");
 }
 
-/* A folder of that name in the package gives way, as it always did. */
+static int make_link(const char *to, const char *at, struct act_error *err)
+{
+    return symlink(to, at) == 0 ? 0 : act_error_errno(err, errno, "cannot link '%s'", at);
+}
+
 static int link_folder(const struct run_folder *folder, const char *at, struct act_error *err)
 {
     int rc = 0;
@@ -54,15 +65,32 @@ static int link_folder(const struct run_folder *folder, const char *at, struct a
     } else {
         rc = act_mkdir_all(folder->link, 0777, err);
     }
-    if (rc == 0 && symlink(folder->link, at) < 0)
-        rc = act_error_errno(err, errno, "cannot link '%s'", at);
-    return rc;
+    return rc == 0 ? make_link(folder->link, at, err) : rc;
 }
 
+static int make_outbox(const struct node *node, const struct run_folder *folder, const char *at,
+                       struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = outbox(node, folder);
+    int rc = act_mkdir_all(dir, 0777, err);
+
+    return rc == 0 ? make_link(dir, at, err) : rc;
+}
+
+/* What an earlier attempt brought stays: then only what is missing or different comes again. */
+static int make_way(const struct node *node, const struct run_folder *folder, const char *at,
+                    struct act_error *err)
+{
+    bool keep = node->attempt > 1 && !folder->link && folder->mode == RUN_FOLDER_DOWNLOAD;
+
+    return keep ? 0 : act_remove_tree(at, err);
+}
+
+/* A folder of that name in the package gives way, as it always did. */
 static int prepare_one(const struct node *node, const struct run_folder *folder, struct act_error *err)
 {
     ACT_AUTOFREE char *at = act_path_join(node->code, folder->name);
-    int rc = act_remove_tree(at, err);
+    int rc = make_way(node, folder, at, err);
 
     if (rc < 0)
         return rc;
@@ -71,9 +99,9 @@ static int prepare_one(const struct node *node, const struct run_folder *folder,
     switch (folder->mode) {
     case RUN_FOLDER_DOWNLOAD:
         rc = act_mkdir_all(at, 0777, err);
-        return rc < 0 ? rc : transfer(node, "download", folder->name, err);
+        return rc < 0 ? rc : transfer(node, "download", folder->name, at, err);
     case RUN_FOLDER_UPLOAD:
-        return act_mkdir_all(at, 0777, err);
+        return make_outbox(node, folder, at, err);
     default:
         return act_error_set(err, ACT_CONFIG,
                              "a blob store cannot be mounted here; set 'mode: download' or 'mode: upload'");
@@ -92,20 +120,25 @@ int folder_prepare_all(const struct node *node, struct act_error *err)
     return 0;
 }
 
-/* Nothing is sent when the preparation did not get as far as to make the folder. */
-static bool is_sent(const struct node *node, const struct run_folder *folder)
+static bool is_to_send(const struct run_folder *folder)
 {
-    ACT_AUTOFREE char *at = act_path_join(node->code, folder->name);
-
-    return folder->mode == RUN_FOLDER_UPLOAD && !folder->link && access(at, F_OK) == 0;
+    return folder->mode == RUN_FOLDER_UPLOAD && !folder->link;
 }
 
 bool folder_any_to_send(const struct node *node)
 {
     for (size_t i = 0; i < node->spec.n_folders; i++)
-        if (node->spec.folders[i].mode == RUN_FOLDER_UPLOAD && !node->spec.folders[i].link)
+        if (is_to_send(&node->spec.folders[i]))
             return true;
     return false;
+}
+
+/* Nothing is sent when no preparation got as far as to make the folder. */
+static int send_one(const struct node *node, const struct run_folder *folder, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = outbox(node, folder);
+
+    return access(dir, F_OK) < 0 ? 0 : transfer(node, "upload", folder->name, dir, err);
 }
 
 int folder_send_all(void *arg)
@@ -115,8 +148,7 @@ int folder_send_all(void *arg)
     int failed = 0;
 
     for (size_t i = 0; i < node->spec.n_folders; i++) {
-        if (!is_sent(node, &node->spec.folders[i]) ||
-            transfer(node, "upload", node->spec.folders[i].name, &err) == 0)
+        if (!is_to_send(&node->spec.folders[i]) || send_one(node, &node->spec.folders[i], &err) == 0)
             continue;
         node_say("%s", err.text);
         failed = 1;

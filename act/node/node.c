@@ -43,13 +43,15 @@ void node_say(const char *fmt, ...)
     va_end(ap);
 }
 
+/* As Slurm calls it, else as it calls itself. */
 static void find_name(char out[NODE_NAME_MAX + 1])
 {
+    const char *name = getenv("SLURMD_NODENAME");
     struct utsname machine;
 
     if (uname(&machine) < 0 || !machine.nodename[0])
         strcpy(machine.nodename, "node");
-    snprintf(out, NODE_NAME_MAX + 1, "%.*s", NODE_NAME_MAX, machine.nodename);
+    snprintf(out, NODE_NAME_MAX + 1, "%.*s", NODE_NAME_MAX, name && *name ? name : machine.nodename);
     for (char *c = out; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr("-_.", *c))
             *c = '_';
@@ -77,6 +79,18 @@ int node_open_log(const struct node *node, const char *name)
     return open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
+void node_own_log(const struct node *node)
+{
+    ACT_AUTOFREE char *name = act_sprintf(RUN_DIR_SYSTEM "/node_%s.txt", node->name);
+    int fd = node_open_log(node, name);
+
+    if (fd < 0)
+        return;
+    if (log_fd != STDERR_FILENO)
+        close(log_fd);
+    log_fd = fd;
+}
+
 int node_open(struct node *node, const char *dir, const char *who, struct act_error *err)
 {
     ACT_AUTOFREE char *spec = act_path_join(dir, RUN_FILE_SPEC);
@@ -94,11 +108,7 @@ int node_open(struct node *node, const char *dir, const char *who, struct act_er
     node->code = act_path_join(dir, RUN_DIR_CODE);
     find_name(node->name);
     log_who = who;
-
-    ACT_AUTOFREE char *log = act_sprintf(RUN_DIR_SYSTEM "/node_%s.txt", node->name);
-    int fd = node_open_log(node, log);
-    if (fd >= 0)
-        log_fd = fd;
+    node_own_log(node);
     return 0;
 }
 

@@ -5,8 +5,9 @@
  *       act-node rank    one for each rank: prepares the node (the first one), sets the environment, watches the
  *                        command
  *
- * Nobody outlives the one above him: every process that is started here dies with its parent, a rank watches
- * the supervisor besides, and both adopt and end whatever their commands leave behind.
+ * Nobody outlives the one above him: a rank is connected with the supervisor (link.h) and ends when the connection
+ * does, every other process that is started here dies with its parent, and both adopt and end whatever their commands
+ * leave behind.
  */
 #ifndef ACT_NODE_NODE_H
 #define ACT_NODE_NODE_H
@@ -18,9 +19,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "run/run.h"
-
-/* In the run folder: the ranks are being stopped, so one that starts now ends at once. */
-#define NODE_FILE_STOP "stop"
 
 enum { NODE_NAME_MAX = 64 };
 
@@ -36,6 +34,8 @@ struct node {
 
 /* Reads run.json in dir and opens the agent's own log; who ("supervisor", "rank 3") begins its lines. */
 int node_open(struct node *node, const char *dir, const char *who, struct act_error *err) ACT_NODISCARD;
+/* Opens the agent's own log (again: where it was may have been put away). */
+void node_own_log(const struct node *node);
 void node_release(struct node *node);
 /* A file of the run folder. New string. */
 char *node_path(const struct node *node, const char *name);
@@ -57,5 +57,6 @@ void node_last_line(const char *path, char *out, size_t size);
 /* The programs (argc and argv behind the verb). They return an exit status. */
 int node_supervise(int argc, char **argv);
 int node_rank(int argc, char **argv);
+int node_sweep(int argc, char **argv);
 
 #endif

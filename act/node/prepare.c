@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "codec/json.h"
 #include "node/child.h"
+#include "node/container.h"
 #include "node/folder.h"
 #include "node/place.h"
 #include "node/unzip.h"
@@ -84,8 +85,8 @@ static int get_folders(const struct node *node, struct outcome *o, struct act_er
 }
 
 /* Runs argv in the code root; what it says goes to the log of the preparation, its last line into reason. */
-static int run_step(const struct node *node, const char *name, const char *const *argv, struct outcome *o,
-                    struct act_error *err)
+static int run_words(const struct node *node, const char *name, const char *const *argv, struct outcome *o,
+                     struct act_error *err)
 {
     ACT_AUTOFREE char *log = prepare_log(node);
     ACT_AUTOFREE char *log_path = node_path(node, log);
@@ -112,6 +113,28 @@ static int run_step(const struct node *node, const char *name, const char *const
                          last[0] ? last : "it said nothing");
 }
 
+/* The same where the command will run: in the run's container if it has one. */
+static int run_step(const struct node *node, const char *name, const char *const *argv, struct outcome *o,
+                    struct act_error *err)
+{
+    struct act_strv words = {0};
+    int rc = container_wrap(node, argv, &words, err);
+
+    if (rc == 0)
+        rc = run_words(node, name, (const char *const *)words.v, o, err);
+    act_strv_release(&words);
+    return rc;
+}
+
+/* So that it is fetched once, and not by every rank. */
+static int fetch_image(const struct node *node, struct outcome *o, struct act_error *err)
+{
+    static const char *const nothing[] = {"true", NULL};
+    ACT_AUTOFREE char *name = container_is_used(node) ? act_sprintf("image '%s'", node->spec.image) : NULL;
+
+    return name ? run_step(node, name, nothing, o, err) : 0;
+}
+
 static bool code_has(const struct node *node, const char *name)
 {
     ACT_AUTOFREE char *path = act_path_join(node->code, name);
@@ -130,7 +153,8 @@ static int install_requirements(const struct node *node, struct outcome *o, stru
 
     if (!code_has(node, "requirements.txt"))
         return 0;
-    return run_step(node, "'pip install -r requirements.txt'", python ? with_python : with_python + 2, o,
+    bool has_python = container_is_used(node) || python;
+    return run_step(node, "'pip install -r requirements.txt'", has_python ? with_python : with_python + 2, o,
                     err);
 }
 
@@ -153,7 +177,7 @@ static int compile(const struct node *node, struct outcome *o, struct act_error 
 static void run_steps(const struct node *node, struct outcome *o)
 {
     static int (*const steps[])(const struct node *, struct outcome *, struct act_error *) = {
-        unpack_code, get_folders, install_requirements, compile};
+        unpack_code, get_folders, fetch_image, install_requirements, compile};
     struct act_error err = {0};
     int rc = 0;
 

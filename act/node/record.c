@@ -1,54 +1,112 @@
 #include "node/record.h"
 
+#include <ctype.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "codec/json.h"
 
-static char *record_path(const struct node *node, int rank)
+void record_release(struct record *r)
 {
-    return act_sprintf("%s/" RUN_DIR_RANKS "/%d.json", node->dir, rank);
+    act_strv_release(&r->lines);
 }
 
-int record_write(const struct node *node, const struct record *r, struct act_error *err)
+json_t *record_to_json(const struct record *r)
 {
-    ACT_AUTOFREE char *path = record_path(node, r->rank);
-    CODEC_AUTOJSON json_t *json = json_pack(
-        "{s:i, s:i, s:s, s:i, s:I, s:I, s:i, s:i, s:b, s:b, s:o}", "version", 1, "rank", r->rank, "node",
-        r->node, "pid", (int)r->pid, "started_unix_ns", (json_int_t)r->started_unix_ns, "ended_unix_ns",
-        (json_int_t)r->ended_unix_ns, "exit_status", r->exit_status, "signal", r->signal, "stopped",
-        r->stopped, "kept", r->kept, "reason", codec_json_bytes_new(r->reason));
-
-    return run_record_write(path, json, err);
+    return json_pack("{s:i, s:s, s:i, s:I, s:I, s:i, s:i, s:b, s:b, s:o, s:o}", "rank", r->rank, "node",
+                     r->node, "pid", (int)r->pid, "started_unix_ns", (json_int_t)r->started_unix_ns,
+                     "ended_unix_ns", (json_int_t)r->ended_unix_ns, "exit_status", r->exit_status, "signal",
+                     r->signal, "stopped", r->stopped, "kept", r->kept, "reason",
+                     codec_json_bytes_new(r->reason), "lines", codec_json_strv_new(&r->lines));
 }
 
-bool record_read(const struct node *node, int rank, struct record *out)
+void record_from_json(const json_t *json, struct record *out)
 {
-    enum { RECORD_MAX_BYTES = 64 * 1024 };
-    ACT_AUTOFREE char *path = record_path(node, rank);
-    CODEC_AUTOJSON json_t *json = NULL;
-
-    if (codec_json_read(path, RECORD_MAX_BYTES, &json, NULL) < 0)
-        return false;
     ACT_AUTOFREE char *reason = codec_json_bytes_get(json_object_get(json, "reason"));
+
     *out = (struct record){
-        .rank = rank,
+        .rank = (int)codec_json_int(json, "rank", 0),
         .pid = (pid_t)codec_json_int(json, "pid", 0),
         .started_unix_ns = codec_json_int(json, "started_unix_ns", 0),
         .ended_unix_ns = codec_json_int(json, "ended_unix_ns", 0),
-        .exit_status = (int)codec_json_int(json, "exit_status", 0),
+        .exit_status = (int)codec_json_int(json, "exit_status", 0) & 0xff,
         .signal = (int)codec_json_int(json, "signal", 0),
         .stopped = json_is_true(json_object_get(json, "stopped")),
         .kept = json_is_true(json_object_get(json, "kept")),
     };
     snprintf(out->node, sizeof(out->node), "%s", codec_json_str(json, "node", ""));
     snprintf(out->reason, sizeof(out->reason), "%s", reason ? reason : "");
-    return true;
+    if (!codec_json_strv_get(json_object_get(json, "lines"), &out->lines))
+        act_strv_release(&out->lines);
 }
+
+/* ---- the last lines ---- */
+
+static size_t utf8_len(unsigned char lead)
+{
+    return lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+}
+
+/* A program's bytes as text that every reader can show. New string. */
+static char *clean_line(const char *line, size_t len)
+{
+    struct act_buf text = {0};
+
+    for (size_t i = 0; i < len;) {
+        size_t n = utf8_len((unsigned char)line[i]);
+        bool good =
+            n <= len - i && act_utf8_valid(line + i, n) && (n > 1 || !iscntrl((unsigned char)line[i]));
+        if (good)
+            act_buf_add(&text, line + i, n);
+        else
+            act_buf_addc(&text, line[i] == '\t' ? ' ' : '?');
+        i += good ? n : 1;
+    }
+    return act_buf_steal(&text);
+}
+
+void record_tail(const char *path, struct act_strv *out)
+{
+    char tail[RECORD_LINES_BYTES];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    off_t from = end > (off_t)sizeof(tail) ? end - (off_t)sizeof(tail) : 0;
+    ssize_t n = fd < 0 ? 0 : act_pread_all(fd, tail, sizeof(tail), from);
+    const char *starts[RECORD_LINES + 1];
+    int count = 0;
+
+    if (fd >= 0)
+        close(fd);
+    if (n > 0 && tail[n - 1] == '\n')
+        n--;
+    if (n <= 0)
+        return;
+    const char *stop = tail + n;
+    for (const char *at = stop; at && count < RECORD_LINES;) { /* from the last line to the first */
+        const char *newline = memrchr(tail, '\n', (size_t)(at - tail));
+        bool cut = !newline && from > 0 && count > 0; /* only the end of a line */
+        if (!cut)
+            starts[count++] = newline ? newline + 1 : tail;
+        at = newline;
+    }
+    for (int i = count - 1; i >= 0; i--) {
+        const char *line_end = i > 0 ? starts[i - 1] - 1 : stop;
+        size_t len = (size_t)(line_end - starts[i]);
+        len -= len > 0 && line_end[-1] == '\r';
+        act_strv_take(out, clean_line(starts[i], len));
+    }
+}
+
+/* ---- in words ---- */
 
 void record_describe(const struct record *r, char *out, size_t size)
 {
-    if (r->reason[0])
+    if (r->lost)
+        snprintf(out, size, "rank %d is lost: %s", r->rank, r->reason);
+    else if (r->reason[0])
         snprintf(out, size, "rank %d: %s", r->rank, r->reason);
     else if (r->signal)
         snprintf(out, size, "rank %d was killed by signal %d (%s)", r->rank, r->signal,

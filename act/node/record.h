@@ -1,8 +1,12 @@
-/* record.h - ranks/<rank>.json: what became of a rank. Written by its agent, read by the supervisor. */
+/* record.h - what became of a rank: its agent says it, the supervisor keeps it. */
 #ifndef ACT_NODE_RECORD_H
 #define ACT_NODE_RECORD_H
 
+#include <jansson.h>
+
 #include "node/node.h"
+
+enum { RECORD_LINES = 20, RECORD_LINES_BYTES = 8192 };
 
 struct record {
     int rank;
@@ -14,18 +18,28 @@ struct record {
     int signal;              /* that killed it, or 0 */
     bool stopped;            /* it was told to end: how it ended says nothing about it */
     bool kept;               /* it has ended, and its node is kept for a look */
+    bool lost;               /* its agent is gone and cannot say how it ended */
     char reason[400];        /* why it could not do its work; may be empty */
+    struct act_strv lines;   /* the last of its log, when it failed: UTF-8 without control characters */
 };
+void record_release(struct record *record);
 
-int record_write(const struct node *node, const struct record *record, struct act_error *err) ACT_NODISCARD;
-/* False when there is none (yet). */
-bool record_read(const struct node *node, int rank, struct record *out);
+/* A new reference. Reading checks every member; what is missing is 0. */
+json_t *record_to_json(const struct record *record);
+void record_from_json(const json_t *json, struct record *out);
+
+/* The last lines of a log: at most RECORD_LINES, RECORD_LINES_BYTES together. */
+void record_tail(const char *path, struct act_strv *out);
 
 /* "rank 1 exited with status 3", "rank 0 was killed by signal 9 (Killed)". */
 void record_describe(const struct record *record, char *out, size_t size);
 static inline bool record_failed(const struct record *record)
 {
     return record->ended_unix_ns && record->exit_status != 0 && !record->stopped;
+}
+static inline bool record_succeeded(const struct record *record)
+{
+    return record->ended_unix_ns && record->exit_status == 0 && !record->stopped;
 }
 
 #endif

@@ -1,12 +1,14 @@
-/* unzip.c - unpacks in three steps, so that no order of entries can lead out of the target:
- * every entry is checked, then folders and files are made, and only then links, where nothing is yet. */
+/* unzip.c - unpacks in three steps, so that no order of entries can lead out of the target: folders are made, then
+ * files by all threads, and only then links, where nothing is yet. Meanwhile a thread of its own reads the zip for its
+ * SHA-256, whose verdict counts more than any other. */
 #include "node/unzip.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <minizip/unzip.h>
-#include <stdio.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -17,308 +19,329 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "node/zip.h"
 
-enum { NAME_MAX_BYTES = 65535, MADE_BY_UNIX = 3, FLAG_ENCRYPTED = 1, CHUNK_BYTES = 256 * 1024 };
-
-struct entry {
-    char name[NAME_MAX_BYTES + 1];
-    uint64_t size;
-    mode_t mode; /* type and permissions */
-};
+enum { THREADS_MAX = 16, ENTRIES_AT_ONCE = 32 };
 
 struct unzip {
-    unzFile zip;
+    struct zip zip;
+    int target_fd;
     const char *target;
     bool over;
-    struct entry entry;
-    char *chunk;
-    struct act_strv links; /* name, text, name, text, ... */
-    struct act_strv folders;
-    mode_t *folder_modes; /* of folders */
-    struct act_error *err;
+    atomic_size_t next; /* entry that nobody has begun */
+    atomic_bool failed;
 };
 
-static int refuse(struct unzip *u, const char *why)
+struct worker {
+    struct unzip *u;
+    pthread_t thread;
+    struct zip_reader *reader;
+    int rc;
+    struct act_error err;
+};
+
+/* ---- folders ---- */
+
+/* Makes one folder whose parent is there. With over a link of that name gives way: nothing goes through it. */
+static int make_folder(const struct unzip *u, const char *path, struct act_error *err)
 {
-    return act_error_set(u->err, ACT_FAIL, "entry '%s' %s", u->entry.name, why);
+    struct stat st;
+
+    if (mkdirat(u->target_fd, path, 0755) == 0)
+        return 0;
+    if (errno == EEXIST && fstatat(u->target_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (S_ISDIR(st.st_mode))
+            return 0;
+        errno = EEXIST;
+        if (u->over && S_ISLNK(st.st_mode) && unlinkat(u->target_fd, path, 0) == 0 &&
+            mkdirat(u->target_fd, path, 0755) == 0)
+            return 0;
+    }
+    return act_error_errno(err, errno, "cannot make the folder '%s'", path);
 }
 
-/* Permissions and type: from a Unix zip its own, from others those of a plain file or folder. */
-static mode_t entry_mode(const unz_file_info64 *info, const char *name)
+/* Makes every folder that ends before a slash of name, except those of the entry before, which begins alike. */
+static int make_parents(const struct unzip *u, const char *name, const char *before, struct act_error *err)
 {
-    mode_t mode = (info->version >> 8) == MADE_BY_UNIX ? (mode_t)(info->external_fa >> 16) : 0;
-    bool folder = act_ends_with(name, "/");
+    ACT_AUTOFREE char *path = act_strdup(name);
+    size_t same = 0;
+    int rc = 0;
 
-    if ((mode & S_IFMT) == 0)
-        mode |= folder ? S_IFDIR : S_IFREG;
-    if ((mode & 0777) == 0)
-        mode |= folder ? 0755 : 0644;
-    return mode & (S_IFMT | 0777);
+    for (size_t i = 0; name[i] && name[i] == before[i]; i++)
+        if (name[i] == '/')
+            same = i + 1;
+    for (char *slash = strchr(path + same, '/'); rc == 0 && slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        rc = make_folder(u, path, err);
+        *slash = '/';
+    }
+    return rc;
 }
 
-/* Reads and checks the entry at hand. */
-static int read_entry(struct unzip *u)
+static int make_folders(const struct unzip *u, struct act_error *err)
 {
-    struct entry *e = &u->entry;
-    unz_file_info64 info;
+    const char *before = "";
+    int rc = 0;
 
-    e->name[0] = '\0';
-    if (unzGetCurrentFileInfo64(u->zip, &info, e->name, sizeof(e->name), NULL, 0, NULL, 0) != UNZ_OK)
-        return act_error_set(u->err, ACT_FAIL, "its table of contents is damaged");
-    e->size = info.uncompressed_size;
-    e->mode = entry_mode(&info, e->name);
-    if (info.size_filename > NAME_MAX_BYTES || strlen(e->name) != info.size_filename ||
-        !act_path_is_safe(e->name, info.size_filename))
-        return refuse(u, "has a name that leads out of the target, or is none");
-    if (info.flag & FLAG_ENCRYPTED)
-        return refuse(u, "is encrypted");
-    if (!S_ISREG(e->mode) && !S_ISDIR(e->mode) && !S_ISLNK(e->mode))
-        return refuse(u, "is neither a file nor a folder nor a link");
-    if (S_ISDIR(e->mode) != act_ends_with(e->name, "/"))
-        return refuse(u, "does not know whether it is a folder");
-    if (S_ISLNK(e->mode) && (e->size == 0 || e->size >= PATH_MAX))
-        return refuse(u, "is a link of impossible length");
+    for (size_t i = 0; rc == 0 && i < u->zip.n; i++) {
+        rc = make_parents(u, u->zip.v[i].name, before, err);
+        before = u->zip.v[i].name;
+    }
+    return rc;
+}
+
+/* Last, because a folder without write permission takes no files. The owner keeps his rights: mapped folders
+ * and compiled files still have to go in. */
+static int set_folder_modes(const struct unzip *u, struct act_error *err)
+{
+    for (size_t i = 0; i < u->zip.n; i++) {
+        const struct zip_entry *e = &u->zip.v[i];
+        if (S_ISDIR(e->mode) && fchmodat(u->target_fd, e->name, (e->mode & 0777) | 0700, 0) < 0)
+            return act_error_errno(err, errno, "cannot set the mode of '%s'", e->name);
+    }
     return 0;
 }
 
-/* Calls visit for every entry. */
-static int for_each(struct unzip *u, int (*visit)(struct unzip *, void *), void *arg)
-{
-    int at = unzGoToFirstFile(u->zip);
+/* ---- files ---- */
 
-    for (; at == UNZ_OK; at = unzGoToNextFile(u->zip)) {
-        int rc = read_entry(u);
-        if (rc == 0)
-            rc = visit(u, arg);
-        if (rc < 0)
-            return rc;
-    }
-    return at == UNZ_END_OF_LIST_OF_FILE
+struct file {
+    const struct zip_entry *entry;
+    int fd;
+};
+
+static int write_out(void *arg, const void *data, size_t len, struct act_error *err)
+{
+    const struct file *f = arg;
+
+    return act_write_all(f->fd, data, len) == 0
                ? 0
-               : act_error_set(u->err, ACT_FAIL, "its table of contents is damaged");
+               : act_error_errno(err, errno, "cannot write '%s'", f->entry->name);
 }
 
-/* ---- the data of one entry ---- */
-
-static int write_out(struct unzip *u, void *fd, const void *data, size_t len)
+static int open_new(const struct unzip *u, const char *name)
 {
-    if (act_write_all(*(int *)fd, data, len) == 0)
-        return 0;
-    return act_error_errno(u->err, errno, "cannot write '%s'", u->entry.name);
+    enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
+    int fd = openat(u->target_fd, name, FLAGS, 0600);
+
+    if (fd < 0 && errno == EEXIST && u->over && unlinkat(u->target_fd, name, 0) == 0)
+        fd = openat(u->target_fd, name, FLAGS, 0600);
+    return fd;
 }
 
-static int keep_text(struct unzip *u, void *buf, const void *data, size_t len)
+static int unpack_file(const struct worker *w, const struct zip_entry *e, struct act_error *err)
 {
-    (void)u;
+    struct file f = {.entry = e, .fd = open_new(w->u, e->name)};
+
+    if (f.fd < 0)
+        return act_error_errno(err, errno, "cannot make '%s'", e->name);
+    int rc = zip_read(&w->u->zip, e, w->reader, write_out, &f, err);
+    if (rc == 0 && fchmod(f.fd, e->mode & 0777) < 0)
+        rc = act_error_errno(err, errno, "cannot set the mode of '%s'", e->name);
+    if (close(f.fd) < 0 && rc == 0)
+        rc = act_error_errno(err, errno, "cannot write '%s'", e->name);
+    return rc;
+}
+
+/* Entries are next to each other by name: a thread that takes some of them works in one folder. */
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    const struct zip *zip = &w->u->zip;
+
+    w->reader = zip_reader_new();
+    while (w->rc == 0 && !w->u->failed) {
+        size_t from = atomic_fetch_add(&w->u->next, ENTRIES_AT_ONCE), to = from + ENTRIES_AT_ONCE;
+        if (from >= zip->n)
+            break;
+        for (size_t i = from; w->rc == 0 && i < to && i < zip->n; i++)
+            if (S_ISREG(zip->v[i].mode))
+                w->rc = unpack_file(w, &zip->v[i], &w->err);
+    }
+    if (w->rc < 0)
+        w->u->failed = true;
+    zip_reader_free(w->reader);
+    return NULL;
+}
+
+static size_t count_threads(size_t entries)
+{
+    cpu_set_t set;
+    size_t useful = entries / ENTRIES_AT_ONCE + 1;
+    size_t n = sched_getaffinity(0, sizeof(set), &set) == 0 ? (size_t)CPU_COUNT(&set) : THREADS_MAX;
+
+    n = n < useful ? n : useful;
+    return n < THREADS_MAX ? n : THREADS_MAX;
+}
+
+/* This thread works too. One that cannot be started is not missed. */
+static int unpack_files(struct unzip *u, struct act_error *err)
+{
+    struct worker w[THREADS_MAX];
+    size_t n = count_threads(u->zip.n), started = 1;
+    int rc = 0;
+
+    for (size_t i = 0; i < THREADS_MAX; i++)
+        w[i] = (struct worker){.u = u};
+    while (started < n && pthread_create(&w[started].thread, NULL, work, &w[started]) == 0)
+        started++;
+    work(&w[0]);
+    for (size_t i = 1; i < started; i++)
+        pthread_join(w[i].thread, NULL);
+    for (size_t i = 0; rc == 0 && i < started; i++)
+        if ((rc = w[i].rc) < 0)
+            *err = w[i].err;
+    return rc;
+}
+
+/* ---- links ---- */
+
+static int keep_text(void *buf, const void *data, size_t len, struct act_error *err)
+{
+    (void)err;
     act_buf_add(buf, data, len);
     return 0;
 }
 
-/* Exactly the declared number of bytes, with the declared CRC. */
-static int read_data(struct unzip *u, int (*sink)(struct unzip *, void *, const void *, size_t), void *arg)
+static int make_link(const struct unzip *u, const struct zip_entry *e, const char *to, struct act_error *err)
 {
-    uint64_t left = u->entry.size;
-    int n, rc = 0;
-
-    if (unzOpenCurrentFile(u->zip) != UNZ_OK)
-        return refuse(u, "is damaged, or packed in a way that is not known here");
-    while (rc == 0 && (n = unzReadCurrentFile(u->zip, u->chunk, CHUNK_BYTES)) != 0) {
-        if (n < 0 || (uint64_t)n > left) {
-            rc = refuse(u, n < 0 ? "is damaged" : "is longer than it says");
-        } else {
-            left -= (uint64_t)n;
-            rc = sink(u, arg, u->chunk, (size_t)n);
-        }
-    }
-    if (unzCloseCurrentFile(u->zip) != UNZ_OK && rc == 0)
-        rc = refuse(u, "is damaged: its checksum does not match");
-    if (rc == 0 && left > 0)
-        rc = refuse(u, "is shorter than it says");
-    return rc;
-}
-
-/* ---- the three kinds ---- */
-
-static char *target_path(const struct unzip *u, const char *name)
-{
-    return act_path_join(u->target, name);
-}
-
-static int make_parents(struct unzip *u, const char *path)
-{
-    ACT_AUTOFREE char *parent = act_path_dirname(path);
-
-    return act_mkdir_all(parent, 0755, u->err);
-}
-
-static int unpack_file(struct unzip *u)
-{
-    ACT_AUTOFREE char *path = target_path(u, u->entry.name);
     if (u->over)
-        unlink(path);
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-    if (fd < 0 && errno == ENOENT) {
-        int rc = make_parents(u, path);
-        if (rc < 0)
-            return rc;
-        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    }
-    if (fd < 0 && errno == EEXIST)
-        return refuse(u, "appears twice");
-    if (fd < 0)
-        return act_error_errno(u->err, errno, "cannot make '%s'", u->entry.name);
-
-    int rc = read_data(u, write_out, &fd);
-    if (rc == 0 && fchmod(fd, u->entry.mode & 0777) < 0)
-        rc = act_error_errno(u->err, errno, "cannot set the mode of '%s'", u->entry.name);
-    if (close(fd) < 0 && rc == 0)
-        rc = act_error_errno(u->err, errno, "cannot write '%s'", u->entry.name);
-    return rc;
+        unlinkat(u->target_fd, e->name, 0);
+    if (symlinkat(to, u->target_fd, e->name) == 0)
+        return 0;
+    return errno == EEXIST ? zip_refuse(e, "is a link, and something else besides", err)
+                           : act_error_errno(err, errno, "cannot make the link '%s'", e->name);
 }
 
-static int unpack_folder(struct unzip *u)
-{
-    ACT_AUTOFREE char *path = target_path(u, u->entry.name);
-
-    path[strlen(path) - 1] = '\0'; /* the final slash */
-    u->folder_modes = act_realloc(u->folder_modes, (u->folders.n + 1) * sizeof(mode_t));
-    u->folder_modes[u->folders.n] = u->entry.mode & 0777;
-    act_strv_push(&u->folders, path);
-    return act_mkdir_all(path, 0755, u->err);
-}
-
-static int keep_link(struct unzip *u)
+static int unpack_link(const struct unzip *u, const struct zip_entry *e, struct zip_reader *reader,
+                       struct act_error *err)
 {
     struct act_buf text = {0};
-    int rc = read_data(u, keep_text, &text);
+    int rc = zip_read(&u->zip, e, reader, keep_text, &text, err);
 
-    if (rc == 0 && (!text.data || strlen(text.data) != text.len))
-        rc = refuse(u, "is a link to an impossible name");
-    if (rc == 0) {
-        act_strv_push(&u->links, u->entry.name);
-        act_strv_push(&u->links, text.data);
-    }
+    if (rc == 0)
+        rc = strlen(text.data) == text.len ? make_link(u, e, text.data, err)
+                                           : zip_refuse(e, "is a link to an impossible name", err);
     act_buf_release(&text);
     return rc;
 }
 
-/* ---- the three steps ---- */
-
-static int check_entry(struct unzip *u, void *total)
+static int unpack_links(const struct unzip *u, struct act_error *err)
 {
-    uint64_t *sum = total;
+    struct zip_reader *reader = zip_reader_new();
+    int rc = 0;
 
-    if (__builtin_add_overflow(*sum, u->entry.size, sum))
-        return refuse(u, "has an impossible size");
-    return 0;
+    for (size_t i = 0; rc == 0 && i < u->zip.n; i++)
+        if (S_ISLNK(u->zip.v[i].mode))
+            rc = unpack_link(u, &u->zip.v[i], reader, err);
+    zip_reader_free(reader);
+    return rc;
 }
 
-static int check_room(struct unzip *u, uint64_t total)
+/* ---- all of it ---- */
+
+static int check_room(const struct unzip *u, struct act_error *err)
 {
     char needed[ACT_UNIT_TEXT], there[ACT_UNIT_TEXT];
     struct statvfs fs;
+    uint64_t total = 0;
 
-    if (statvfs(u->target, &fs) < 0)
-        return act_error_errno(u->err, errno, "cannot look at '%s'", u->target);
+    for (size_t i = 0; i < u->zip.n; i++)
+        if (__builtin_add_overflow(total, u->zip.v[i].size, &total))
+            return zip_refuse(&u->zip.v[i], "has an impossible size", err);
+    if (fstatvfs(u->target_fd, &fs) < 0)
+        return act_error_errno(err, errno, "cannot look at '%s'", u->target);
     uint64_t room = (uint64_t)fs.f_bavail * fs.f_frsize;
     if (total <= room)
         return 0;
     act_size_to_text(total, needed);
     act_size_to_text(room, there);
-    return act_error_set(u->err, ACT_FAIL, "it needs %s, and the disk of '%s' has room for %s", needed,
+    return act_error_set(err, ACT_FAIL, "it needs %s, and the disk of '%s' has room for %s", needed,
                          u->target, there);
 }
 
-static int unpack_entry(struct unzip *u, void *arg)
+static int open_target(struct unzip *u, struct act_error *err)
 {
-    (void)arg;
-    if (S_ISDIR(u->entry.mode))
-        return unpack_folder(u);
-    return S_ISLNK(u->entry.mode) ? keep_link(u) : unpack_file(u);
+    int rc = act_mkdir_all(u->target, 0755, err);
+
+    if (rc < 0)
+        return rc;
+    u->target_fd = open(u->target, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return u->target_fd < 0 ? act_error_errno(err, errno, "cannot open '%s'", u->target) : 0;
 }
 
-static int make_links(struct unzip *u)
+static int unpack(struct unzip *u, struct act_error *err)
 {
-    for (size_t i = 0; i < u->links.n; i += 2) {
-        const char *name = u->links.v[i];
-        ACT_AUTOFREE char *path = target_path(u, name);
-        int rc = make_parents(u, path);
-        if (rc < 0)
-            return rc;
-        if (u->over)
-            unlink(path);
-        if (symlink(u->links.v[i + 1], path) < 0)
-            return errno == EEXIST ? act_error_set(u->err, ACT_FAIL,
-                                                   "entry '%s' is a link, and something else besides", name)
-                                   : act_error_errno(u->err, errno, "cannot make the link '%s'", name);
-    }
-    return 0;
-}
-
-/* Last, because a folder without write permission takes no files. The owner keeps his rights: mapped folders
- * and compiled files still have to go in. */
-static int set_folder_modes(struct unzip *u)
-{
-    for (size_t i = 0; i < u->folders.n; i++)
-        if (chmod(u->folders.v[i], u->folder_modes[i] | 0700) < 0)
-            return act_error_errno(u->err, errno, "cannot set the mode of '%s'", u->folders.v[i]);
-    return 0;
-}
-
-static int unpack_all(struct unzip *u)
-{
-    uint64_t total = 0;
-    int rc = for_each(u, check_entry, &total);
+    int rc = check_room(u, err);
 
     if (rc == 0)
-        rc = check_room(u, total);
+        rc = make_folders(u, err);
     if (rc == 0)
-        rc = for_each(u, unpack_entry, NULL);
+        rc = unpack_files(u, err);
     if (rc == 0)
-        rc = set_folder_modes(u);
-    return rc == 0 ? make_links(u) : rc;
-}
-
-static int check_sha256(const char *zip, const char *sha256, struct act_error *err)
-{
-    char found[ACT_SHA256_HEX];
-    int rc = act_sha256_file(zip, found, err);
-
-    if (rc == 0 && strcmp(found, sha256) != 0)
-        rc = act_error_set(err, ACT_FAIL, "its SHA-256 is %s instead of %s; submit the run again", found,
-                           sha256);
-    return rc;
+        rc = set_folder_modes(u, err);
+    return rc == 0 ? unpack_links(u, err) : rc;
 }
 
 static int open_and_unpack(const char *zip, const char *target, bool over, struct act_error *err)
 {
-    struct unzip *u = act_calloc(1, sizeof(*u));
-    int rc;
+    struct unzip u = {.target_fd = -1, .target = target, .over = over};
+    int rc = zip_open(zip, &u.zip, err);
 
-    u->target = target;
-    u->over = over;
-    u->err = err;
-    u->zip = unzOpen64(zip);
-    u->chunk = act_alloc(CHUNK_BYTES);
-    rc = u->zip ? unpack_all(u) : act_error_set(err, ACT_FAIL, "it is no zip file, or a damaged one");
-    if (u->zip)
-        unzClose(u->zip);
-    act_strv_release(&u->links);
-    act_strv_release(&u->folders);
-    free(u->folder_modes);
-    free(u->chunk);
-    free(u);
+    if (rc < 0)
+        return rc;
+    rc = open_target(&u, err);
+    if (rc == 0)
+        rc = unpack(&u, err);
+    if (u.target_fd >= 0)
+        close(u.target_fd);
+    zip_close(&u.zip);
     return rc;
+}
+
+/* ---- the checksum ---- */
+
+struct checksum {
+    const char *zip, *wanted;
+    pthread_t thread;
+    int rc;
+    struct act_error err;
+};
+
+static void *check_sha256(void *arg)
+{
+    struct checksum *c = arg;
+    char found[ACT_SHA256_HEX];
+
+    c->rc = act_sha256_file(c->zip, found, &c->err);
+    if (c->rc == 0 && strcmp(found, c->wanted) != 0)
+        c->rc = act_error_set(&c->err, ACT_FAIL, "its SHA-256 is %s instead of %s; submit the run again",
+                              found, c->wanted);
+    return NULL;
+}
+
+/* Unpacks while the checksum is made: the zip is taken for hostile in any case. */
+static int unpack_checked(struct checksum *c, const char *target, bool over, struct act_error *err)
+{
+    struct act_error ignored;
+    bool apart = pthread_create(&c->thread, NULL, check_sha256, c) == 0;
+
+    if (!apart)
+        check_sha256(c);
+    int rc = open_and_unpack(c->zip, target, over, err);
+    if (apart)
+        pthread_join(c->thread, NULL);
+    if (c->rc == 0)
+        return rc;
+    *err = c->err;
+    if (!over && act_remove_tree(target, &ignored) < 0)
+        return c->rc; /* it fails in any case */
+    return c->rc;
 }
 
 int node_unzip(const char *zip, const char *sha256, const char *target, bool over, struct act_error *err)
 {
-    int rc = sha256 ? check_sha256(zip, sha256, err) : 0;
+    struct checksum c = {.zip = zip, .wanted = sha256};
+    int rc = sha256 ? unpack_checked(&c, target, over, err) : open_and_unpack(zip, target, over, err);
 
-    if (rc == 0)
-        rc = act_mkdir_all(target, 0755, err);
-    if (rc == 0)
-        rc = open_and_unpack(zip, target, over, err);
     return rc < 0 ? act_error_prefix(err, "cannot unpack '%s'", act_path_basename(zip)) : 0;
 }

@@ -90,20 +90,6 @@ static int local_limits(struct platform *p, struct platform_limits *out, struct 
 
 /* ---- submit ---- */
 
-static int check_folders(const struct run_spec *spec, struct act_error *err)
-{
-    for (size_t i = 0; i < spec->n_folders; i++) {
-        const struct run_folder *f = &spec->folders[i];
-        if (!f->link && (f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_RO_MOUNT))
-            return act_error_set(err, ACT_CONFIG,
-                                 "folder '%s' cannot be mounted on this machine: it is in a blob store; set "
-                                 "'mode: download' (brought before the command starts) or 'mode: upload' "
-                                 "(sent when it ends)",
-                                 f->name);
-    }
-    return 0;
-}
-
 static int check_mpirun(const struct run_spec *spec, struct act_error *err)
 {
     ACT_AUTOFREE char *mpirun = spec->procs_per_node > 1 ? proc_find_in_path("mpirun") : NULL;
@@ -128,7 +114,7 @@ static int local_check(struct platform *p, const struct run_spec *spec, struct a
         return act_error_set(err, ACT_NO_CAPACITY,
                              "the run needs %d %s, and this machine has %d; use at most -n %d",
                              spec->gpus_per_node, slot_word(l), l->machine.slots, l->machine.slots);
-    int rc = check_folders(spec, err);
+    int rc = platform_check_mounts(spec, "this machine", err);
     return rc < 0 ? rc : check_mpirun(spec, err);
 }
 
@@ -450,6 +436,7 @@ static const struct platform_ops local_ops = {
     .shell = local_shell,
     .summary = local_summary,
     .jobs = local_jobs,
+    .examine = local_examine,
     .close = local_close,
 };
 

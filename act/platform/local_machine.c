@@ -1,6 +1,7 @@
 #include "platform/local_machine.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <pwd.h>
 #include <sched.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "proc/proc.h"
 
 /* ---- what it has ---- */
 
@@ -366,4 +368,68 @@ int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *
     qsort(out->v, out->n, sizeof(*out->v), longest_first);
     release_active(&runs);
     return 0;
+}
+
+/* ---- doctor ---- */
+
+static void examine_mpirun(struct platform_findings *findings)
+{
+    enum { SECONDS = 10, OUTPUT_MAX = 64 << 10 };
+    static const char what[] = "mpirun";
+    ACT_AUTOFREE char *path = proc_find_in_path(what);
+    ACT_AUTOFREE char *out = NULL;
+    char *const argv[] = {path, (char[]){"--version"}, NULL};
+    struct act_error err;
+    int status = -1;
+
+    if (!path)
+        platform_findings_add(findings, false, what,
+                              "not found, so runs have one process at most; install Open MPI (Debian: "
+                              "openmpi-bin)");
+    else if (proc_run(argv, SECONDS, OUTPUT_MAX, &out, &status, &err) < 0)
+        platform_findings_add(findings, false, what, "%s; install Open MPI again", err.text);
+    else if (status != 0)
+        platform_findings_add(findings, false, what, "'%s --version' fails; install Open MPI again", path);
+    else
+        platform_findings_add(findings, true, what, "%.*s, '%s'", (int)strcspn(out, "\n"), out, path);
+}
+
+static void examine_agent(struct platform_findings *findings)
+{
+    static const char what[] = "agent";
+    ACT_AUTOFREE char *path = NULL;
+    struct act_error err;
+
+    if (proc_find_sibling("act-node", &path, &err) < 0)
+        platform_findings_add(findings, false, what, "%s", err.text);
+    ACT_AUTOFREE char *shown = path ? act_path_clean(path) : NULL;
+    if (shown)
+        platform_findings_add(findings, true, what, "'%s'", shown);
+}
+
+static void examine_runs(struct platform *p, struct platform_findings *findings)
+{
+    static const char what[] = "folder of the runs";
+    ACT_AUTOFREE char *below = local_run_dir(p, "");
+    ACT_AUTOFREE char *runs = act_path_clean(below);
+    struct act_error err;
+
+    if (act_mkdir_all(runs, 0700, &err) < 0)
+        platform_findings_add(findings, false, what, "%s; ACT_HOME names another place", err.text);
+    else if (access(runs, W_OK | X_OK) < 0)
+        platform_findings_add(findings, false, what, "cannot write in '%s': %s; ACT_HOME names another place",
+                              runs, strerror(errno));
+    else
+        platform_findings_add(findings, true, what, "'%s'", runs);
+}
+
+void local_examine(struct platform *p, struct platform_findings *findings)
+{
+    const struct local_machine *machine = local_machine_of(p);
+
+    examine_runs(p, findings);
+    examine_agent(findings);
+    examine_mpirun(findings);
+    platform_findings_add(findings, true, "room", "for %d process%s, one for each %s", machine->slots,
+                          machine->slots == 1 ? "" : "es", machine->has_gpus ? "GPU" : "processor");
 }

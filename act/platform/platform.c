@@ -1,4 +1,6 @@
 /* platform.c - the table of platforms, and the wrappers that callers use. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "platform/platform_internal.h"
@@ -135,7 +137,51 @@ int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_erro
     return p->ops->jobs ? p->ops->jobs(p, out, err) : cannot(p, "list the jobs of everybody", err);
 }
 
+int platform_check_mounts(const struct run_spec *spec, const char *where, struct act_error *err)
+{
+    for (size_t i = 0; i < spec->n_folders; i++) {
+        const struct run_folder *f = &spec->folders[i];
+        if (!f->link && (f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_RO_MOUNT))
+            return act_error_set(err, ACT_CONFIG,
+                                 "folder '%s' cannot be mounted on %s: it is in a blob store; set "
+                                 "'mode: download' (brought before the command starts) or 'mode: upload' "
+                                 "(sent when it ends)",
+                                 f->name, where);
+    }
+    return 0;
+}
+
+void platform_examine(struct platform *p, struct platform_findings *findings)
+{
+    if (p->ops->examine)
+        p->ops->examine(p, findings);
+}
+
 /* ---- what they return ---- */
+
+void platform_findings_add(struct platform_findings *findings, bool ok, const char *what, const char *fmt,
+                           ...)
+{
+    struct platform_finding found = {.ok = ok, .what = act_strdup(what)};
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (vasprintf(&found.text, fmt, ap) < 0)
+        abort();
+    va_end(ap);
+    findings->v = act_realloc(findings->v, (findings->n + 1) * sizeof(*findings->v));
+    findings->v[findings->n++] = found;
+}
+
+void platform_findings_release(struct platform_findings *findings)
+{
+    for (size_t i = 0; i < findings->n; i++) {
+        free(findings->v[i].what);
+        free(findings->v[i].text);
+    }
+    free(findings->v);
+    *findings = (struct platform_findings){0};
+}
 
 void platform_nodes_release(struct platform_nodes *nodes)
 {

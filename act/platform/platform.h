@@ -88,9 +88,25 @@ struct platform_jobs {
 };
 void platform_jobs_release(struct platform_jobs *jobs);
 
+/* Something that runs need, and how it stands. */
+struct platform_finding {
+    bool ok;
+    char *what; /* "mpirun" */
+    char *text; /* what was found; or what is wrong, and what to do */
+};
+struct platform_findings {
+    struct platform_finding *v;
+    size_t n;
+};
+void platform_findings_add(struct platform_findings *findings, bool ok, const char *what, const char *fmt,
+                           ...) ACT_PRINTF(4, 5);
+void platform_findings_release(struct platform_findings *findings);
+
 struct platform_submission {
     const struct run_spec *spec;
     const char *package; /* local path of the package, verified; NULL for a run without code */
+    const char *
+        stores; /* for RUN_FILE_STORES, secret; NULL: none. Where the nodes see the project it is not needed */
 };
 
 struct platform_ops {
@@ -130,6 +146,8 @@ struct platform_ops {
     int (*summary)(struct platform *p, struct platform_summary *out, struct act_error *err);
     /* The running jobs of everybody, those that run longest first. May be NULL. */
     int (*jobs)(struct platform *p, struct platform_jobs *out, struct act_error *err);
+    /* Looks whether all that runs need is there; what fails is a finding too. May be NULL. */
+    void (*examine)(struct platform *p, struct platform_findings *findings);
     void (*close)(struct platform *p);
 };
 
@@ -160,5 +178,6 @@ int platform_shell(struct platform *p, const char *id, const char *node, const s
                    struct act_strv *out_argv, struct act_error *err) ACT_NODISCARD;
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
 int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
+void platform_examine(struct platform *p, struct platform_findings *findings); /* adds to findings */
 
 #endif

@@ -16,6 +16,10 @@ int platform_local_open(const struct config *config, struct platform **out,
 int platform_slurm_open(const struct config *config, struct platform **out,
                         struct act_error *err) ACT_NODISCARD;
 
+/* Folders of a blob store that are to be mounted: no platform does that. where: "this machine". */
+int platform_check_mounts(const struct run_spec *spec, const char *where,
+                          struct act_error *err) ACT_NODISCARD;
+
 /* Adds to logs. */
 void platform_logs_add(struct platform_logs *logs, const char *name, uint64_t size);
 void platform_logs_sort(struct platform_logs *logs);

@@ -117,24 +117,30 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 
 /* The folder of a run on the platform (a shared file system where there are several nodes).
  *
- * Written by the client: run.json, secrets.json, package.zip, the first status.json, supervisor.lock, abort, job.json.
+ * Written by the client: run.json, secrets.json, stores.json, package.zip, the first status.json, supervisor.lock, abort,
+ * job.json.
  * Written by the agent: status.json, hostfile, temp/, code/ (of one node) or
- * nodes/<node rank>/code/ (of several), user_logs/std_log_process_<rank>.txt, metrics/<node>.jsonl, system_logs/; what earlier attempts left of these: attempts/<n>/.
+ * nodes/<node rank>/code/ (of several), user_logs/std_log_process_<rank>.txt, metrics/<node>.jsonl, system_logs/,
+ * folders/; what earlier attempts left of these: attempts/<n>/.
  */
 #define RUN_FILE_SPEC    "run.json"
 #define RUN_FILE_SECRETS "secrets.json" /* 0600; only there when the environment holds secrets */
 #define RUN_FILE_PACKAGE "package.zip"
-#define RUN_FILE_STATUS  "status.json"
-#define RUN_FILE_LOCK    "supervisor.lock" /* locked (flock) while a supervisor lives */
-#define RUN_FILE_ABORT   "abort"           /* exists: the run is to be cancelled */
-#define RUN_FILE_HOSTS   "hostfile"
-#define RUN_DIR_CODE     "code" /* in "nodes/<node rank>/" when there are several nodes */
-#define RUN_DIR_TEMP     "temp"
-#define RUN_DIR_USER     "user_logs"
-#define RUN_DIR_SYSTEM   "system_logs"
-#define RUN_DIR_RANKS    "ranks"
-#define RUN_DIR_NODES    "nodes"
-#define RUN_DIR_METRICS  "metrics"
+/* 0600; only there when a mapped folder is moved to or from a blob store and the nodes do not see the project: {"version": 1,
+ * "folders": {"<name>": {"path", "account_name", "container_name", "endpoint", "sas_token"}}} */
+#define RUN_FILE_STORES "stores.json"
+#define RUN_FILE_STATUS "status.json"
+#define RUN_FILE_LOCK   "supervisor.lock" /* locked (flock) while a supervisor lives */
+#define RUN_FILE_ABORT  "abort"           /* exists: the run is to be cancelled */
+#define RUN_FILE_HOSTS  "hostfile"
+#define RUN_DIR_CODE    "code" /* in "nodes/<node rank>/" when there are several nodes */
+#define RUN_DIR_TEMP    "temp"
+#define RUN_DIR_USER    "user_logs"
+#define RUN_DIR_SYSTEM  "system_logs"
+#define RUN_DIR_RANKS   "ranks"
+#define RUN_DIR_NODES   "nodes"
+#define RUN_DIR_METRICS "metrics"
+#define RUN_DIR_FOLDERS "folders" /* <name>/: what will be sent from a mapped folder of mode upload */
 #define RUN_DIR_ATTEMPTS                                                                                     \
     "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */
 /* {"job": "<id>"}: the job that a scheduler made of the run */
@@ -156,5 +162,8 @@ bool run_env_is_secret(const char *name, const char *value);
  * there are any. Reading completes a specification that came from run.json; a file that is not there changes nothing. */
 int run_secrets_write(const struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
 int run_secrets_read(struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
+/* The content of that file: an object of names and values. */
+json_t *run_secrets_to_json(const struct run_spec *spec);
+void run_secrets_from_json(struct run_spec *spec, const json_t *values);
 
 #endif

@@ -13,13 +13,27 @@ bool run_env_is_secret(const char *name, const char *value)
     return run_env_shown(name, value) != value;
 }
 
-int run_secrets_write(const struct run_spec *spec, const char *path, struct act_error *err)
+json_t *run_secrets_to_json(const struct run_spec *spec)
 {
-    CODEC_AUTOJSON json_t *values = json_object();
+    json_t *values = json_object();
 
     for (size_t i = 0; i < spec->n_env; i++)
         if (spec->env[i].value && run_env_is_secret(spec->env[i].name, spec->env[i].value))
             json_object_set_new(values, spec->env[i].name, codec_json_bytes_new(spec->env[i].value));
+    return values;
+}
+
+void run_secrets_from_json(struct run_spec *spec, const json_t *values)
+{
+    for (size_t i = 0; i < spec->n_env; i++)
+        if (!spec->env[i].value)
+            spec->env[i].value = codec_json_bytes_get(json_object_get(values, spec->env[i].name));
+}
+
+int run_secrets_write(const struct run_spec *spec, const char *path, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *values = run_secrets_to_json(spec);
+
     return json_object_size(values) ? codec_json_write(path, values, 0600, err) : 0;
 }
 
@@ -30,8 +44,7 @@ int run_secrets_read(struct run_spec *spec, const char *path, struct act_error *
     if (access(path, F_OK) != 0)
         return 0;
     int rc = codec_json_read(path, MAX_BYTES, &values, err);
-    for (size_t i = 0; i < spec->n_env && rc == 0; i++)
-        if (!spec->env[i].value)
-            spec->env[i].value = codec_json_bytes_get(json_object_get(values, spec->env[i].name));
+    if (rc == 0)
+        run_secrets_from_json(spec, values);
     return rc;
 }

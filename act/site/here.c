@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/dirs.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "proc/proc.h"
@@ -13,12 +12,12 @@
 
 char *here_root(const char *root)
 {
-    ACT_AUTOFREE char *home = act_home_dir();
+    const char *home = getenv("HOME"); /* a static program cannot ask the system's list of users */
     ACT_AUTOFREE char *cwd = *root == '/' || *root == '~' ? NULL : getcwd(NULL, 0);
     ACT_AUTOFREE char *joined = NULL;
 
     if (*root == '~' && (root[1] == '/' || root[1] == '\0'))
-        joined = act_path_join(home, root + 1 + (root[1] == '/'));
+        joined = act_path_join(home ? home : "/", root + 1 + (root[1] == '/'));
     else
         joined = act_path_join(cwd ? cwd : "", root);
     return act_path_clean(joined);

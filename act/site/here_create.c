@@ -22,36 +22,54 @@ static char *below(const struct site *site, const char *name)
 
 /* ---- files that never change ---- */
 
-/* Whether path is a file of that size. */
-static bool is_there(const char *path, off_t size)
+bool here_is_there(const char *path, int64_t size)
 {
     struct stat st;
 
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == size;
 }
 
-/* Copies from to a new file beside to and renames it, so that to is whole or not there. */
-static int copy_whole(const char *from, const char *to, mode_t mode, struct act_error *err)
+int here_temp(const struct site *site, const char *path, char **out, struct act_error *err)
 {
-    ACT_AUTOFREE char *dir = act_path_dirname(to);
-    ACT_AUTOFREE char *temp = act_sprintf("%s.%d.new", to, (int)getpid());
-    int rc = act_mkdir_all(dir, 0700, err);
+    ACT_AUTOFREE char *fresh = below(site, "new");
+    int rc = act_mkdir_all(fresh, 0700, err);
 
     if (rc < 0)
         return rc;
-    unlink(temp); /* of a process of this number that was killed */
-    rc = act_file_copy(from, temp, mode, err);
-    if (rc == 0 && rename(temp, to) < 0)
-        rc = act_error_errno(err, errno, "cannot write '%s'", to);
-    if (rc < 0)
+    *out = act_sprintf("%s/%s.%d", fresh, act_path_basename(path), (int)getpid());
+    unlink(*out); /* of a process of this number that was killed */
+    return 0;
+}
+
+int here_publish(const char *temp, const char *path, int rc, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = act_path_dirname(path);
+
+    if (rc == 0)
+        rc = act_mkdir_all(dir, 0700, err);
+    if (rc == 0 && rename(temp, path) < 0)
+        rc = act_error_errno(err, errno, "cannot write '%s'", path);
+    if (rc < 0 && temp)
         unlink(temp);
     return rc;
 }
 
-static int size_of(const char *path, off_t *out, struct act_error *err)
+static int copy_whole(const struct site *site, const char *from, const char *to, mode_t mode,
+                      struct act_error *err)
+{
+    ACT_AUTOFREE char *temp = NULL;
+    int rc = here_temp(site, to, &temp, err);
+
+    if (rc == 0)
+        rc = act_file_copy(from, temp, mode, err);
+    return here_publish(temp, to, rc, err);
+}
+
+int here_size_of(const char *path, int64_t *out, struct act_error *err)
 {
     struct stat st;
 
+    *out = 0;
     if (stat(path, &st) < 0)
         return act_error_errno(err, errno, "cannot read '%s'", path);
     *out = st.st_size;
@@ -72,15 +90,15 @@ static int add_package(const struct site *site, const char *dir, const char *pac
 {
     ACT_AUTOFREE char *to = act_path_join(dir, RUN_FILE_PACKAGE);
     ACT_AUTOFREE char *kept = here_package_path(site, sha256);
-    off_t size;
+    int64_t size;
 
     if (!package || link(package, to) == 0)
         return 0;
     if (!*sha256) /* it has no name to keep it under */
         return act_file_copy(package, to, 0600, err);
-    int rc = size_of(package, &size, err);
-    if (rc == 0 && !is_there(kept, size))
-        rc = copy_whole(package, kept, 0600, err);
+    int rc = here_size_of(package, &size, err);
+    if (rc == 0 && !here_is_there(kept, size))
+        rc = copy_whole(site, package, kept, 0600, err);
     if (rc < 0 || link(kept, to) == 0)
         return rc;
     return act_file_copy(kept, to, 0600, err);
@@ -173,11 +191,12 @@ int here_create_run(struct site *site, const struct run_spec *spec, const char *
     ACT_AUTOFREE char *temp = NULL;
     int rc = 0, lock_fd = -1;
 
+    *out_existed = false;
+    if (!run_id_valid(spec->id))
+        return act_error_set(err, ACT_USAGE, "'%s' is no run id", spec->id);
     *out_existed = access(dir, F_OK) == 0;
     if (*out_existed)
         return 0;
-    if (!run_id_valid(spec->id))
-        return act_error_set(err, ACT_USAGE, "'%s' is no run id", spec->id);
     rc = make_temp(site, spec->id, &temp, err);
     if (rc < 0)
         return rc;
@@ -219,13 +238,14 @@ int here_remove_run(struct site *site, const char *id, struct act_error *err)
 /* ---- the agent ---- */
 
 /* The program of this name that belongs to this one, beside the agent as well. */
-static int keep_program(const char *dir, const char *name, const char *from, struct act_error *err)
+static int keep_program(const struct site *site, const char *dir, const char *name, const char *from,
+                        struct act_error *err)
 {
     ACT_AUTOFREE char *to = act_path_join(dir, name);
-    off_t size;
-    int rc = size_of(from, &size, err);
+    int64_t size;
+    int rc = here_size_of(from, &size, err);
 
-    return rc < 0 || is_there(to, size) ? rc : copy_whole(from, to, 0700, err);
+    return rc < 0 || here_is_there(to, size) ? rc : copy_whole(site, from, to, 0700, err);
 }
 
 char *site_agent_dir(const struct site *site, const char *sha256)
@@ -241,16 +261,18 @@ int here_agent(struct site *site, char **out, struct act_error *err)
     int rc = proc_find_sibling(SITE_AGENT, &agent, err);
 
     *out = NULL;
-    if (rc == 0)
-        rc = proc_find_sibling(SITE_ACT, &act, err);
-    if (rc == 0)
-        rc = act_sha256_file(agent, sha256, err);
+    if (rc < 0)
+        return rc;
+    rc = proc_find_sibling(SITE_ACT, &act, err);
+    if (rc < 0)
+        return rc;
+    rc = act_sha256_file(agent, sha256, err);
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *dir = site_agent_dir(site, sha256);
-    rc = keep_program(dir, SITE_ACT, act, err);
+    rc = keep_program(site, dir, SITE_ACT, act, err);
     if (rc == 0)
-        rc = keep_program(dir, SITE_AGENT, agent, err);
+        rc = keep_program(site, dir, SITE_AGENT, agent, err);
     if (rc < 0)
         return act_error_prefix(err, "cannot keep the agent in '%s'", dir);
     *out = act_path_join(dir, SITE_AGENT);

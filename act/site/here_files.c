@@ -105,7 +105,7 @@ static int open_file(const struct site *site, const char *id, const char *name, 
 int here_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,
               size_t *out_got, struct act_error *err)
 {
-    uint64_t size;
+    uint64_t size = 0;
     int fd = open_file(site, id, name, &size, err);
 
     *out_got = 0;
@@ -120,7 +120,7 @@ int here_read(struct site *site, const char *id, const char *name, uint64_t offs
 
 int here_read_text(struct site *site, const char *id, const char *name, char **out, struct act_error *err)
 {
-    uint64_t size;
+    uint64_t size = 0;
     int fd = open_file(site, id, name, &size, err);
 
     *out = NULL;

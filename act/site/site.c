@@ -3,31 +3,41 @@
 
 #include <string.h>
 
-#include "base/path.h"
 #include "site/site_internal.h"
+#include "site/ssh.h"
 
 int site_open(const struct site_options *options, struct site **out, struct act_error *err)
 {
-    struct site *site = act_calloc(1, sizeof(*site));
     const char *root = options->root ? options->root : "~/.act";
+    struct site *site = act_calloc(1, sizeof(*site));
+    int rc = 0;
 
     *out = NULL;
-    if (options->login) {
-        free(site);
-        return act_error_set(err, ACT_CONFIG, "no ssh yet");
-    }
-    site->root = here_root(root);
-    *out = site;
-    return 0;
+    site->login = act_strdup(options->login);
+    if (options->login)
+        rc = wire_open(&(struct site_options){.login = options->login, .root = root}, site, err);
+    else
+        site->root = here_root(root);
+    if (rc < 0)
+        site_free(site);
+    else
+        *out = site;
+    return rc;
 }
 
 void site_free(struct site *site)
 {
     if (!site)
         return;
+    wire_free(site->wire);
     free(site->root);
     free(site->login);
     free(site);
+}
+
+bool site_is_hex(const char *text, size_t len)
+{
+    return strlen(text) == len && strspn(text, "0123456789abcdef") == len;
 }
 
 const char *site_root(const struct site *site)
@@ -47,7 +57,7 @@ char *site_run_dir(const struct site *site, const char *id)
 
 int site_agent(struct site *site, char **out, struct act_error *err)
 {
-    return here_agent(site, out, err);
+    return site->wire ? wire_agent(site, out, err) : here_agent(site, out, err);
 }
 
 int site_run(struct site *site, const struct site_command *command, struct site_result *result,
@@ -59,7 +69,7 @@ int site_run(struct site *site, const struct site_command *command, struct site_
         full.timeout_s = SITE_RUN_TIMEOUT_S;
     if (!full.max_bytes)
         full.max_bytes = SITE_RUN_MAX_BYTES;
-    return here_run(site, &full, result, err);
+    return site->wire ? wire_run(site, &full, result, err) : here_run(site, &full, result, err);
 }
 
 void site_result_release(struct site_result *result)
@@ -72,6 +82,8 @@ void site_result_release(struct site_result *result)
 int site_create_run(struct site *site, const struct run_spec *spec, const char *package, bool *out_existed,
                     struct act_error *err)
 {
+    if (site->wire)
+        return wire_create_run(site, spec, package, out_existed, err);
     return here_create_run(site, spec, package, NULL, out_existed, err);
 }
 
@@ -83,30 +95,33 @@ int site_create_locked_run(struct site *site, const struct run_spec *spec, const
 
 int site_remove_run(struct site *site, const char *id, struct act_error *err)
 {
-    return here_remove_run(site, id, err);
+    return site->wire ? wire_remove_run(site, id, err) : here_remove_run(site, id, err);
 }
 
 int site_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,
               size_t *out_got, struct act_error *err)
 {
-    return here_read(site, id, name, offset, data, len, out_got, err);
+    return site->wire ? wire_read(site, id, name, offset, data, len, out_got, err)
+                      : here_read(site, id, name, offset, data, len, out_got, err);
 }
 
 int site_read_text(struct site *site, const char *id, const char *name, char **out, struct act_error *err)
 {
-    return here_read_text(site, id, name, out, err);
+    return site->wire ? wire_read_text(site, id, name, out, err) : here_read_text(site, id, name, out, err);
 }
 
 int site_write(struct site *site, const char *id, const char *name, const char *text, bool *out_existed,
                struct act_error *err)
 {
-    return here_write(site, id, name, text, out_existed, err);
+    return site->wire ? wire_write(site, id, name, text, out_existed, err)
+                      : here_write(site, id, name, text, out_existed, err);
 }
 
 int site_files(struct site *site, const char *id, const char *const *folders, size_t n_folders,
                struct site_files *out, struct act_error *err)
 {
-    return here_files(site, id, folders, n_folders, out, err);
+    return site->wire ? wire_files(site, id, folders, n_folders, out, err)
+                      : here_files(site, id, folders, n_folders, out, err);
 }
 
 void site_files_release(struct site_files *files)
@@ -120,7 +135,7 @@ void site_files_release(struct site_files *files)
 int site_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
                 struct act_error *err)
 {
-    return here_states(site, ids, n, out, err);
+    return site->wire ? wire_states(site, ids, n, out, err) : here_states(site, ids, n, out, err);
 }
 
 void site_states_release(struct site_state *states, size_t n)
@@ -133,11 +148,13 @@ void site_states_release(struct site_state *states, size_t n)
 
 int site_list(struct site *site, struct act_strv *out_ids, struct act_error *err)
 {
-    return here_list(site, out_ids, err);
+    return site->wire ? wire_list(site, out_ids, err) : here_list(site, out_ids, err);
 }
 
 void site_shell_words(const struct site *site, const struct act_strv *argv, struct act_strv *out)
 {
-    (void)site;
-    act_strv_copy(out, argv->v, argv->n);
+    if (site->wire)
+        ssh_shell_words(site->login, wire_needs_login_shell(site->wire), argv, out);
+    else
+        act_strv_copy(out, argv->v, argv->n);
 }

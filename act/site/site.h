@@ -26,7 +26,6 @@ struct site;
 struct site_options {
     const char *login; /* "user@host" for ssh; NULL: this machine */
     const char *root;  /* "~/" is the home there; NULL: "~/.act" */
-    bool agent;        /* site_agent() will be called: runs are started there */
 };
 
 /* Connects when there is a login. The ssh program is "ssh", or the words of $ACT_SSH. Host unreachable, key changed, not
@@ -114,7 +113,7 @@ void site_states_release(struct site_state *states, size_t n);
 /* The ids of all runs there, sorted. */
 int site_list(struct site *site, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
 
-/* The words that run argv on the site with a terminal: as they are here, through ssh -t elsewhere. */
+/* The words that run argv on the site, with a terminal where there is one: as they are here, through ssh elsewhere. */
 void site_shell_words(const struct site *site, const struct act_strv *argv, struct act_strv *out);
 
 /* The other side: answers requests from in_fd on out_fd until its end. Called by act-node. */

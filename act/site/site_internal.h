@@ -13,8 +13,19 @@ struct site {
     struct wire *wire; /* NULL: this machine */
 };
 
-/* What site_run() and the frames take when the caller does not say. */
-enum { SITE_RUN_TIMEOUT_S = 60, SITE_RUN_MAX_BYTES = 64 << 20, SITE_TEXT_MAX_BYTES = 16 << 20 };
+enum {
+    SITE_RUN_TIMEOUT_S = 60, /* when the caller of site_run() does not say */
+    SITE_RUN_MAX_BYTES = 64 << 20,
+    SITE_TEXT_MAX_BYTES = 16 << 20,   /* of a file that is read whole */
+    SITE_READ_MAX_BYTES = 4 << 20,    /* of one request to read */
+    SITE_REQUEST_MAX_BYTES = 64 << 20 /* of what goes with a request */
+};
+
+/* The first line that the other side says begins with this; then "ready", or "needs <system> <machine>". */
+#define SITE_BANNER "act-site/1 "
+
+/* Whether text is len lower-case hex digits. */
+bool site_is_hex(const char *text, size_t len);
 
 /* The programs that are brought to a site, into bin/<16 hex of the agent's SHA-256>/. */
 #define SITE_AGENT "act-node"
@@ -45,8 +56,40 @@ void site_files_add(struct site_files *files, const char *name, uint64_t size);
 int here_create_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,
                     bool *out_existed, struct act_error *err) ACT_NODISCARD;
 int here_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
-/* Where a package is kept. New string. */
-char *here_package_path(const struct site *site, const char *sha256);
+char *here_package_path(const struct site *site,
+                        const char *sha256); /* where a package is kept; new string */
 int here_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
+int here_size_of(const char *path, int64_t *out, struct act_error *err) ACT_NODISCARD;
+/* Whether path is a file of that size. */
+bool here_is_there(const char *path, int64_t size);
+/* A name in new/ for what will be path: free, and on the same file system. Its folders are made. New string. */
+int here_temp(const struct site *site, const char *path, char **out, struct act_error *err) ACT_NODISCARD;
+/* When rc is 0 renames temp (may be NULL) to path, making its folder; else removes it. Returns rc, or its own error. */
+int here_publish(const char *temp, const char *path, int rc, struct act_error *err) ACT_NODISCARD;
+
+/* wire.c */
+int wire_open(const struct site_options *options, struct site *site, struct act_error *err) ACT_NODISCARD;
+/* The same on a connection that is there, to site_serve(). */
+int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site,
+                  struct act_error *err) ACT_NODISCARD;
+void wire_free(struct wire *wire);
+bool wire_needs_login_shell(const struct wire *wire);
+int wire_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
+int wire_run(struct site *site, const struct site_command *command, struct site_result *result,
+             struct act_error *err) ACT_NODISCARD;
+int wire_create_run(struct site *site, const struct run_spec *spec, const char *package, bool *out_existed,
+                    struct act_error *err) ACT_NODISCARD;
+int wire_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
+int wire_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,
+              size_t *out_got, struct act_error *err) ACT_NODISCARD;
+int wire_read_text(struct site *site, const char *id, const char *name, char **out,
+                   struct act_error *err) ACT_NODISCARD;
+int wire_write(struct site *site, const char *id, const char *name, const char *text, bool *out_existed,
+               struct act_error *err) ACT_NODISCARD;
+int wire_files(struct site *site, const char *id, const char *const *folders, size_t n_folders,
+               struct site_files *out, struct act_error *err) ACT_NODISCARD;
+int wire_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
+                struct act_error *err) ACT_NODISCARD;
+int wire_list(struct site *site, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
 
 #endif

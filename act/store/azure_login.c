@@ -228,6 +228,7 @@ int azure_mint_url(const struct azure *azure, const char *blob, const char *perm
 {
     bool https = act_starts_with(azure->endpoint, "https://");
     int64_t start_s = now_s(azure) - EARLIER_S, end_s = now_s(azure) + life_s;
+    const struct auth_delegation *key = azure->delegation ? &azure->delegation->key : NULL;
     enum auth_kind kind = auth_kind_of(azure->auth);
     char *minted = NULL;
     int rc = 0;
@@ -236,8 +237,8 @@ int azure_mint_url(const struct azure *azure, const char *blob, const char *perm
         rc = auth_service_sas(azure->auth, azure->container, blob, permissions, start_s, end_s, https,
                               &minted, err);
     else if (kind == AUTH_LOGIN)
-        minted = auth_delegation_sas(&azure->delegation->key, auth_account(azure->auth), azure->container,
-                                     blob, permissions, start_s, end_s, https);
+        minted = auth_delegation_sas(key, auth_account(azure->auth), azure->container, blob, permissions,
+                                     start_s, end_s < key->expiry_s ? end_s : key->expiry_s, https);
     if (rc < 0)
         return rc;
     const char *sas = minted ? minted : azure->sas;

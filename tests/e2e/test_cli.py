@@ -9,7 +9,7 @@ import pytest
 VERBS = {
     "init": ["initc", "initi", "initic"], "submit": [], "local": [], "query": ["q"], "qr": [], "qq": [],
     "qf": ["f", "failed"], "logs": [], "wait": [], "abort": ["a"], "resubmit": [], "upload": ["u"],
-    "download": ["d"], "ls": [], "rm": [], "url": [], "verify": [], "config": [], "completion": [], "help": [],
+    "download": ["d"], "ls": [], "rm": [], "url": [], "verify": [], "nodes": [], "ssh": [], "summary": ["s"], "blame": [], "doctor": [], "why": [], "parse": [], "config": [], "completion": [], "help": [],
 }
 ALL = [name for verb, aliases in VERBS.items() for name in (verb, *aliases)]
 

@@ -18,14 +18,21 @@
 
 static char *dir;
 
-static int run_shell(const char *script, int timeout_s, size_t max, char **out, int *status,
-                     struct act_error *err)
+static struct act_strv shell_words(const char *script)
 {
     struct act_strv argv = {0};
 
     act_strv_push(&argv, "sh");
     act_strv_push(&argv, "-c");
     act_strv_push(&argv, script);
+    return argv;
+}
+
+static int run_shell(const char *script, int timeout_s, size_t max, char **out, int *status,
+                     struct act_error *err)
+{
+    struct act_strv argv = shell_words(script);
+
     int rc = proc_run(argv.v, timeout_s, max, out, status, err);
     act_strv_release(&argv);
     return rc;
@@ -75,6 +82,56 @@ static void test_run(void **state)
     struct act_error err;
     assert_ok(act_file_read(pid_path, 100, &text, NULL, &err), err);
     assert_int_equal(kill(atoi(text), SIGKILL), 0);
+}
+
+/* Input, both streams, another environment and another folder. */
+static void test_call(void **state)
+{
+    struct act_strv argv = shell_words("cat; cat </dev/stdin; pwd >&2; echo $A$HOME >&2; exit 3"), env = {0};
+    struct proc_result result;
+    struct act_error err;
+
+    (void)state;
+    act_strv_push(&env, "A=b");
+    act_strv_push(&env, "PATH=/usr/bin:/bin");
+    const struct proc_call call = {.argv = argv.v,
+                                   .env = env.v,
+                                   .cwd = "/usr",
+                                   .input = "x\0y",
+                                   .input_len = 3,
+                                   .timeout_s = 60,
+                                   .max_bytes = 100};
+    assert_ok(proc_call(&call, &result, &err), err);
+    assert_int_equal(WEXITSTATUS(result.status), 3);
+    assert_int_equal(result.out_len, 6); /* what is opened anew begins anew */
+    assert_memory_equal(result.out, "x\0yx\0y", 6);
+    assert_string_equal(result.err, "/usr\nb\n");
+    proc_result_release(&result);
+    act_strv_release(&argv);
+    act_strv_release(&env);
+}
+
+static void test_call_fails(void **state)
+{
+    static const struct {
+        const char *script;
+        int timeout_s, rc;
+    } rows[] = {
+        {"echo begun >&2; sleep 1000", 1, -ACT_TIMEOUT},
+        {"while :; do echo much >&2; done", 60, -ACT_FAIL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct act_strv argv = shell_words(rows[i].script);
+        const struct proc_call call = {.argv = argv.v, .timeout_s = rows[i].timeout_s, .max_bytes = 100000};
+        struct proc_result result;
+        struct act_error err;
+        assert_int_equal(proc_call(&call, &result, &err), rows[i].rc);
+        assert_true(result.err_len > 0); /* what it said until then */
+        proc_result_release(&result);
+        act_strv_release(&argv);
+    }
 }
 
 static void test_run_missing(void **state)
@@ -221,7 +278,8 @@ static int remove_dir(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_run),          cmocka_unit_test(test_run_missing),
+        cmocka_unit_test(test_run),          cmocka_unit_test(test_call),
+        cmocka_unit_test(test_call_fails),   cmocka_unit_test(test_run_missing),
         cmocka_unit_test(test_run_signals),  cmocka_unit_test(test_daemon),
         cmocka_unit_test(test_daemon_fails), cmocka_unit_test(test_find),
     };

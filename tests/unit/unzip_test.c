@@ -10,14 +10,14 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "node/mpirun.h"
+#include "node/launcher.h"
 #include "node/unzip.h"
 #include "proc/proc.h"
 
 static char *dir, *zip, *target;
 
 /* Runs Python with add(name, data, mode), patch(at, bytes) for the finished file, and find(bytes). */
-static void make_zip(const char *python)
+static void make_zip_only(const char *python)
 {
     static const char before[] =
         "import zipfile, sys, struct, warnings\n"
@@ -36,7 +36,6 @@ static void make_zip(const char *python)
     int status;
 
     unlink(zip);
-    assert_ok(act_remove_tree(target, &err), err);
     act_strv_push(&argv, "/usr/bin/python3");
     act_strv_push(&argv, "-c");
     act_strv_pushf(&argv, "%s%s\nz.close()\n", before, python);
@@ -44,6 +43,14 @@ static void make_zip(const char *python)
     assert_ok(proc_run(argv.v, 60, 1 << 16, NULL, &status, &err), err);
     assert_int_equal(status, 0);
     act_strv_release(&argv);
+}
+
+static void make_zip(const char *python)
+{
+    struct act_error err;
+
+    assert_ok(act_remove_tree(target, &err), err);
+    make_zip_only(python);
 }
 
 static mode_t mode_of(const char *name)
@@ -157,6 +164,28 @@ static void test_hostile(void **state)
          "not known here"},
         {"add('toc', 'x'); add('toc2', 'y'); b = done(); at = b.rfind(b'PK\\x01\\x02'); b[at] = 0; save(b)",
          "table of contents is damaged"},
+        {"add('f/', '', 0o40755); add('f/', '', 0o40755)", "appears twice"},
+        {"add('a', 'x' * 99); add('b', 'x' * 99); b = done(); at = b.rfind(b'PK\\x01\\x02')\n"
+         "b[at + 42:at + 46] = bytes(4); save(b)",
+         "shares its data"},
+        {"add('a', 'x' * 99); add('b', 'x' * 99); b = done(); at = b.find(b'PK\\x01\\x02')\n"
+         "b[at + 42:at + 46] = b[b.rfind(b'PK\\x01\\x02') + 42:][:4]\n"
+         "save(b)",
+         "shares its data"},
+        {"add('a', 'x'); b = done(); b[30] = 98; save(b)", "is damaged"},
+        {"add('far', 'x'); b = done(); at = b.find(b'PK\\x01\\x02'); b[at + 42:at + 46] = struct.pack('<I', 10**6)\n"
+         "save(b)",
+         "its data is not in the file"},
+        {"add('ratio', 'x' * 9); b = done(); at = b.find(b'PK\\x01\\x02')\n"
+         "b[22:26] = b[at + 24:at + 28] = struct.pack('<I', 10**9); save(b)",
+         "is shorter than it says"},
+        {"add('n', 'x'); b = done(); b[-14:-10] = struct.pack('<HH', 2, 2); save(b)",
+         "table of contents is damaged"},
+        {"add('n', 'x'); b = done(); b[-14:-10] = struct.pack('<HH', 0, 0); save(b)",
+         "table of contents is damaged"},
+        {"add('n', 'x'); b = done(); b[-12:-10] = bytes([255, 255]); save(b)", "no zip file"},
+        {"import os; add('large', os.urandom(5 << 20)); b = done(); b[2000] ^= 0x55; save(b)", "is damaged"},
+        {"add('large', 'x' * (5 << 20), method=0); b = done(); b[2000] ^= 0x55; save(b)", "checksum"},
         {"z.close(); b = bytearray(open(path, 'rb').read()); b = b'junk' + b; save(b)", NULL},
     };
 
@@ -192,6 +221,92 @@ static void test_sizes_that_lie(void **state)
         if (node_unzip(zip, NULL, target, false, &err) == 0 || !strstr(err.text, "'lie' is "))
             fail_msg("%ld: %s", lies[i], err.text);
     }
+}
+
+/* What goes through zlib in pieces. */
+static void test_large_files(void **state)
+{
+    static const long lies[] = {(5 << 20) - 1, (5 << 20) + 1};
+    struct act_error err;
+    struct stat st;
+
+    (void)state;
+    make_zip("import random\n"
+             "random.seed(1)\n"
+             "data = random.randbytes(5 << 20)\n"
+             "add('packed', data); add('stored', data, method=0); add('zeros', bytes(30 << 20))");
+    assert_ok(node_unzip(zip, NULL, target, false, &err), err);
+    char sums[3][ACT_SHA256_HEX];
+    static const char *const names[] = {"packed", "stored", "zeros"};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        ACT_AUTOFREE char *path = act_path_join(target, names[i]);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_size, i < 2 ? 5 << 20 : 30 << 20);
+        assert_ok(act_sha256_file(path, sums[i], &err), err);
+    }
+    assert_string_equal(sums[0], sums[1]);
+
+    for (size_t i = 0; i < COUNT(lies); i++) {
+        ACT_AUTOFREE char *python =
+            act_sprintf("add('lie', bytes(5 << 20)); b = done(); at = b.find(b'PK\\x01\\x02')\n"
+                        "b[22:26] = b[at + 24:at + 28] = struct.pack('<I', %ld); save(b)",
+                        lies[i]);
+        make_zip(python);
+        if (node_unzip(zip, NULL, target, false, &err) == 0 || !strstr(err.text, "'lie' is "))
+            fail_msg("%ld: %s", lies[i], err.text);
+    }
+}
+
+/* More entries than one thread takes at once, in folders without entries of their own; numbers of 64 bits. */
+static void test_many_files(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    make_zip("for i in range(3000): add('d%d/e%d/f%d' % (i % 7, i % 3, i), str(i))\n"
+             "with z.open(zipfile.ZipInfo('wide'), 'w', force_zip64=True) as f: f.write(b'w')\n"
+             "i = z.getinfo('wide')\n"
+             "i.external_attr = 0o100644 << 16");
+    assert_ok(node_unzip(zip, NULL, target, false, &err), err);
+    assert_file("d4/e2/f11", "11");
+    assert_file("wide", "w");
+}
+
+/* What a run left in its code root stays when it starts anew, and what belongs to the package comes back. */
+static void test_over(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    make_zip(
+        "add('train.py', 'new'); add('lib/a.py', 'a'); add('to/be/b', 'b', 0o100444); link('now', 'lib')");
+    ACT_AUTOFREE char *elsewhere = act_path_join(dir, "elsewhere");
+    ACT_AUTOFREE char *shell = act_sprintf(
+        "cd %s && mkdir -p elsewhere target/lib target/checkpoints && cd target && echo changed >train.py && "
+        "echo ten >checkpoints/10 && echo own >lib/own && ln -s ../elsewhere to && ln -s ../elsewhere lib/a.py && "
+        "echo plain >now",
+        dir);
+    char sh[] = "/bin/sh", c[] = "-c";
+    char *const argv[] = {sh, c, shell, NULL};
+    int status;
+    assert_ok(proc_run(argv, 60, 1 << 16, NULL, &status, &err), err);
+    assert_int_equal(status, 0);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(node_unzip(zip, NULL, target, true, &err), err);
+        assert_file("train.py", "new");
+        assert_file("lib/a.py", "a");
+        assert_file("to/be/b", "b");
+        assert_file("now/own", "own\n");
+        assert_file("checkpoints/10", "ten\n");
+        assert_true(S_ISDIR(mode_of("to")));
+    }
+    assert_int_equal(rmdir(elsewhere), 0); /* nothing was written through a link */
+
+    assert_ok(node_unzip(zip, NULL, target, true, &err), err);
+    make_zip_only("add('checkpoints', 'a file')");
+    assert_true(node_unzip(zip, NULL, target, true, &err) < 0);
+    assert_non_null(strstr(err.text, "cannot make 'checkpoints'"));
+    assert_file("checkpoints/10", "ten\n");
 }
 
 static void test_disk_is_too_small(void **state)
@@ -241,7 +356,7 @@ static void test_mpirun_version(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
-        assert_int_equal(mpirun_major_version(rows[i].text), rows[i].major);
+        assert_int_equal(launcher_mpirun_version(rows[i].text), rows[i].major);
 }
 
 static int make_dir(void **state)
@@ -270,9 +385,15 @@ static int remove_dir(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree_comes_back), cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_sizes_that_lie),  cmocka_unit_test(test_disk_is_too_small),
-        cmocka_unit_test(test_checksum),        cmocka_unit_test(test_mpirun_version),
+        cmocka_unit_test(test_tree_comes_back),
+        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_sizes_that_lie),
+        cmocka_unit_test(test_disk_is_too_small),
+        cmocka_unit_test(test_large_files),
+        cmocka_unit_test(test_many_files),
+        cmocka_unit_test(test_over),
+        cmocka_unit_test(test_checksum),
+        cmocka_unit_test(test_mpirun_version),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -1,0 +1,69 @@
+#include "base/log.h"
+#include "cli/cli.h"
+#include "codec/json.h"
+
+enum { DEFAULT_MAX = 20 };
+
+static json_t *job_json(const struct platform_job *j)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:o}", "job", codec_json_bytes_new(j->id), "user",
+                     codec_json_bytes_new(j->user), "name", codec_json_bytes_new(j->name), "node_names",
+                     codec_json_bytes_new(j->nodes_text), "nodes", j->nodes, "gpus", j->gpus, "running_s",
+                     (json_int_t)j->running_s, "limit_s",
+                     j->limit_s > 0 ? json_integer(j->limit_s) : json_null());
+}
+
+static int print_json(const struct config *config, const struct platform_jobs *jobs, size_t n,
+                      struct act_error *err)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, job_json(&jobs->v[i]));
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:I,s:o}", "version", 1, "cluster", config->cluster,
+                                    "platform", config->platform, "total", (json_int_t)jobs->n, "jobs", list),
+                          err);
+}
+
+static void print_table(const struct platform_jobs *jobs, size_t n)
+{
+    static const char *const head[] = {"RUNNING", "LIMIT", "USER", "JOB", "NODES", "GPUS", "ON", "NAME"};
+    struct act_strv cells = {0};
+
+    for (size_t i = 0; i < n; i++) {
+        const struct platform_job *j = &jobs->v[i];
+        char running[ACT_UNIT_TEXT], limit[ACT_UNIT_TEXT] = "-";
+        act_duration_to_text(j->running_s, running);
+        if (j->limit_s > 0)
+            act_duration_to_text(j->limit_s, limit);
+        act_strv_push(&cells, running);
+        act_strv_push(&cells, limit);
+        act_strv_push(&cells, j->user);
+        act_strv_push(&cells, j->id);
+        act_strv_pushf(&cells, "%d", j->nodes);
+        act_strv_pushf(&cells, "%d", j->gpus);
+        act_strv_push(&cells, j->nodes_text);
+        act_strv_push(&cells, j->name);
+    }
+    cli_print_table(head, "rrllrrll", &cells);
+    act_strv_release(&cells);
+}
+
+int cmd_blame(struct cli *cli, struct act_error *err)
+{
+    size_t max = cli->options.max >= 0 ? (size_t)cli->options.max : DEFAULT_MAX;
+    struct platform_jobs jobs;
+    int rc = flow_jobs(&cli->flow, &jobs, err);
+
+    if (rc < 0)
+        return rc;
+    size_t n = max && max < jobs.n ? max : jobs.n;
+    if (cli->options.json)
+        rc = print_json(&cli->flow.config, &jobs, n, err);
+    else
+        print_table(&jobs, n);
+    if (n < jobs.n)
+        act_note("%zu of %zu jobs; --max 0 shows all", n, jobs.n);
+    platform_jobs_release(&jobs);
+    return rc;
+}

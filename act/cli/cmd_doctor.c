@@ -1,0 +1,51 @@
+#include "cli/cli.h"
+#include "codec/json.h"
+
+static int print_json(const struct platform_findings *findings, size_t n_bad, struct act_error *err)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < findings->n; i++) {
+        const struct platform_finding *f = &findings->v[i];
+        json_array_append_new(list, json_pack("{s:s,s:b,s:o}", "what", f->what, "ok", f->ok, "text",
+                                              codec_json_bytes_new(f->text)));
+    }
+    return cli_print_json(json_pack("{s:i,s:b,s:o}", "version", 1, "ok", n_bad == 0, "checks", list), err);
+}
+
+static void print_findings(const struct platform_findings *findings)
+{
+    bool colour = cli_colour(stdout);
+
+    for (size_t i = 0; i < findings->n; i++) {
+        const struct platform_finding *f = &findings->v[i];
+        const char *word = f->ok ? "ok" : "fail";
+        if (colour)
+            printf("\033[%sm%-4s\033[0m  ", f->ok ? "32" : "31", word);
+        else
+            printf("%-4s  ", word);
+        cli_put_name(f->what);
+        fputs(": ", stdout);
+        cli_put_name(f->text);
+        putchar('\n');
+    }
+}
+
+int cmd_doctor(struct cli *cli, struct act_error *err)
+{
+    struct config_request request = {.cluster = cli->options.cluster,
+                                     .params = (const char *const *)cli->options.params.v};
+    struct platform_findings findings;
+    size_t n_bad = 0;
+    int rc = 0;
+
+    flow_doctor(&cli->flow, &request, &findings);
+    for (size_t i = 0; i < findings.n; i++)
+        n_bad += !findings.v[i].ok;
+    if (cli->options.json)
+        rc = print_json(&findings, n_bad, err);
+    else
+        print_findings(&findings);
+    platform_findings_release(&findings);
+    return rc < 0 ? rc : n_bad > 0 ? ACT_FAIL : 0;
+}

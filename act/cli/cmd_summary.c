@@ -1,0 +1,100 @@
+#include "cli/cli.h"
+
+/* ---- as JSON */
+
+static json_t *count_json(int n)
+{
+    return n < 0 ? json_null() : json_integer(n);
+}
+
+static json_t *pool_json(const struct platform_pool *p)
+{
+    return json_pack("{s:s?, s:b, s:{s:i,s:i,s:i,s:i}, s:{s:i,s:i,s:i,s:i}, s:{s:o,s:o,s:o}}", "name",
+                     p->name, "default", p->is_default, "nodes", "total", p->nodes, "idle", p->nodes_idle,
+                     "busy", p->nodes_busy, "down", p->nodes_down, "gpus", "total", p->gpus, "idle",
+                     p->gpus_idle, "busy", p->gpus_busy, "down", p->gpus_down, "jobs", "running",
+                     count_json(p->jobs_running), "queued", count_json(p->jobs_queued), "queued_gpus",
+                     count_json(p->gpus_queued));
+}
+
+static int print_json(const struct config *config, const struct flow_summary *s, struct act_error *err)
+{
+    json_t *pools = json_array();
+
+    for (size_t i = 0; i < s->cluster.n_pools; i++)
+        json_array_append_new(pools, pool_json(&s->cluster.pools[i]));
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:o,s:o,s:o,s:{s:I,s:I}}", "version", 1, "cluster",
+                                    config->cluster, "platform", config->platform, "has_gpus",
+                                    s->cluster.has_gpus, "load",
+                                    s->cluster.has_load ? json_real(s->cluster.load) : json_null(), "total",
+                                    pool_json(&s->cluster.total), "partitions", pools, "own_runs", "running",
+                                    (json_int_t)s->running, "queued", (json_int_t)s->queued),
+                          err);
+}
+
+/* ---- for people */
+
+static void push_count(struct act_strv *cells, int n)
+{
+    if (n < 0)
+        act_strv_push(cells, "-");
+    else
+        act_strv_pushf(cells, "%d", n);
+}
+
+static void push_pool(struct act_strv *cells, const struct platform_pool *p, const char *name)
+{
+    const int counts[] = {p->nodes,        p->nodes_idle,  p->nodes_busy, p->nodes_down,
+                          p->gpus,         p->gpus_idle,   p->gpus_busy,  p->gpus_down,
+                          p->jobs_running, p->jobs_queued, p->gpus_queued};
+
+    act_strv_pushf(cells, "%s%s", name, p->is_default ? "*" : "");
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        push_count(cells, counts[i]);
+}
+
+static void print_table(const struct platform_summary *s)
+{
+    const char *head[] = {s->n_pools ? "PARTITION" : "MACHINE",
+                          "NODES",
+                          "IDLE",
+                          "IN USE",
+                          "DOWN",
+                          s->has_gpus ? "GPUS" : "CPUS",
+                          "IDLE",
+                          "IN USE",
+                          "DOWN",
+                          "RUNNING",
+                          "QUEUED",
+                          s->has_gpus ? "GPUS QUEUED" : "CPUS QUEUED"};
+    struct act_strv cells = {0};
+    struct platform_pool total = s->total;
+
+    for (size_t i = 0; i < s->n_pools; i++)
+        push_pool(&cells, &s->pools[i], s->pools[i].name);
+    total.is_default = false;
+    push_pool(&cells, &total, s->n_pools || !total.name ? "total" : total.name);
+    cli_print_table(head, "lrrrrrrrrrrr", &cells);
+    act_strv_release(&cells);
+}
+
+int cmd_summary(struct cli *cli, struct act_error *err)
+{
+    const struct config *config = &cli->flow.config;
+    struct flow_summary s;
+    int rc = flow_summary(&cli->flow, &s, err);
+
+    if (rc < 0)
+        return rc;
+    if (cli->options.json) {
+        rc = print_json(config, &s, err);
+    } else {
+        printf("cluster %s (%s)\n", config->cluster, config->platform);
+        print_table(&s.cluster);
+        if (s.cluster.has_load)
+            printf("load: %.2f\n", s.cluster.load);
+        printf("your runs: %zu running, %zu queued\n", s.running, s.queued);
+    }
+    platform_summary_release(&s.cluster);
+    return rc;
+}

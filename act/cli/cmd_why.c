@@ -1,0 +1,245 @@
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "codec/json.h"
+
+/* ---- for programs */
+
+static json_t *text_or_null(const char *text)
+{
+    return text && *text ? codec_json_bytes_new(text) : json_null();
+}
+
+static json_t *number_or_null(int64_t number, bool is_known)
+{
+    return is_known ? json_integer(number) : json_null();
+}
+
+static json_t *time_or_null(int64_t unix_s)
+{
+    char text[ACT_TIME_TEXT];
+
+    if (unix_s <= 0)
+        return json_null();
+    act_time_to_iso(unix_s, text);
+    return json_string(text);
+}
+
+static json_t *failure_json(const struct flow_why *why)
+{
+    if (why->attempt == 0)
+        return json_null();
+    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "attempt", why->attempt, "rank",
+                     number_or_null(why->rank, why->rank >= 0), "node", text_or_null(why->node),
+                     "exit_status", number_or_null(why->exit_status, why->exit_status >= 0), "signal",
+                     number_or_null(why->signal, why->signal > 0), "reason", text_or_null(why->reason),
+                     "time", time_or_null(why->failed_unix_s), "lines", codec_json_strv_new(&why->lines));
+}
+
+static json_t *diagnosis_json(const struct flow_why *why)
+{
+    const struct diagnose_rule *rule = why->rule;
+
+    if (!rule)
+        return json_null();
+    return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o,s:o}", "id", rule->id, "code", rule->code, "class",
+                     rule->title, "summary", rule->summary, "retry", diagnose_retry_name(rule->retry),
+                     "advice", why->advice, "rank", number_or_null(why->cause_rank, why->cause_rank >= 0),
+                     "log", text_or_null(why->log), "line", text_or_null(why->line));
+}
+
+static int print_json(const struct flow_run *run, const struct flow_why *why, struct act_error *err)
+{
+    const struct run_status *s = &run->status;
+
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:o,s:i,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run",
+                                    run->row.id, "state", run_state_name(s->state), "reason",
+                                    text_or_null(s->reason), "attempt", s->attempt, "heartbeat",
+                                    time_or_null(s->heartbeat_unix_s), "last_line",
+                                    text_or_null(why->last_line), "failure", failure_json(why), "diagnosis",
+                                    diagnosis_json(why), "notes", codec_json_strv_new(&why->notes)),
+                          err);
+}
+
+/* ---- for people */
+
+/* Text from a log, on one line of a bearable length. */
+static void put_text(const char *text)
+{
+    enum { SHOWN = 400 };
+    size_t len = strlen(text), n = len < SHOWN ? len : SHOWN;
+
+    while (n < len && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+        n--;
+    ACT_AUTOFREE char *cut = act_strndup(text, n);
+    ACT_AUTOFREE char *shown = cli_name(cut);
+    bool utf8 = act_utf8_valid(shown, strlen(shown));
+    for (char *c = shown; *c && !utf8; c++)
+        if ((unsigned char)*c & 0x80)
+            *c = '?';
+    printf("%s%s\n", shown, n < len ? "..." : "");
+}
+
+static void put_field(const char *name, const char *text)
+{
+    printf("%-9s ", name);
+    put_text(text);
+}
+
+/* What the agent says of the rank, without the name: "exited with status 1", "killed by signal 9 (Killed)", "lost: its
+ * agent was killed". NULL: it speaks of something else. */
+static const char *without_rank(const char *reason, int rank)
+{
+    static const char *const links[] = {": ", " is ", " was ", " "};
+    ACT_AUTOFREE char *name = act_sprintf("rank %d", rank);
+
+    if (!reason || !act_starts_with(reason, name))
+        return NULL;
+    reason += strlen(name);
+    for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+        if (act_starts_with(reason, links[i]))
+            return reason + strlen(links[i]);
+    return NULL;
+}
+
+static void put_how_it_ended(const struct flow_why *why)
+{
+    if (why->rank < 0) {
+        put_text(why->reason && *why->reason ? why->reason : "the run failed, and nobody wrote down why");
+        return;
+    }
+    const char *said = without_rank(why->reason, why->rank);
+    printf("rank %d%s", why->rank, why->node ? " on node " : "");
+    if (why->node)
+        cli_put_name(why->node);
+    fputs(" failed first: ", stdout);
+    if (said)
+        put_text(said);
+    else if (why->signal)
+        printf("killed by signal %d (%s)\n", why->signal, sigdescr_np(why->signal) ?: "unknown");
+    else
+        printf("exited with status %d\n", why->exit_status);
+}
+
+static void put_evidence(const struct flow_why *why)
+{
+    if (!why->line)
+        return;
+    bool is_others = why->cause_rank >= 0 && why->cause_rank != why->rank;
+    ACT_AUTOFREE char *text = is_others ? act_sprintf("rank %d, %s: %s", why->cause_rank, why->log, why->line)
+                                        : act_sprintf("%s: %s", why->log ? why->log : "the agent", why->line);
+    put_field("evidence", text);
+}
+
+static void put_where_to_look(const struct flow_run *run, const struct flow_why *why)
+{
+    ACT_AUTOFREE char *log = run_rank_log(why->rank >= 0 ? why->rank : 0);
+
+    printf("%-9s a logs --name ", "next");
+    if (why->attempt != run->status.attempt)
+        printf(RUN_DIR_ATTEMPTS "/%d/", why->attempt);
+    printf("%s %s; own rules can be added in aux_data/diagnosis.yaml\n", log, run->row.id);
+}
+
+static void put_diagnosis(const struct flow_run *run, const struct flow_why *why)
+{
+    static const char *const again[] = {
+        [DIAGNOSE_RETRY_NO] = "no: it would fail the same way",
+        [DIAGNOSE_RETRY_YES] = "yes: it may well work the next time",
+        [DIAGNOSE_RETRY_OTHER_NODE] = "yes, better on another node",
+        [DIAGNOSE_RETRY_AFTER_CHANGE] = "only after a change",
+    };
+
+    if (why->rule) {
+        printf("%-9s %s (%s)\n", "class", why->rule->title, why->rule->code);
+        put_field("why", why->rule->summary);
+        printf("%-9s %s\n", "again", again[why->rule->retry]);
+        put_field("next", why->advice);
+        put_evidence(why);
+    } else if (why->attempt > 0) {
+        printf("%-9s not known: no rule fits\n", "class");
+        put_where_to_look(run, why);
+    }
+    for (size_t i = 0; i < why->notes.n; i++)
+        put_field("also", why->notes.v[i]);
+}
+
+static void put_failure(const struct flow_run *run, const struct flow_why *why)
+{
+    if (run->status.attempt > 1)
+        printf("attempt %d: ", why->attempt);
+    put_how_it_ended(why);
+    for (size_t i = 0; i < why->lines.n; i++) {
+        fputs("  ", stdout);
+        put_text(why->lines.v[i]);
+    }
+}
+
+static void put_running(const struct flow_run *run, const struct flow_why *why)
+{
+    const struct run_status *s = &run->status;
+    char since[ACT_TIME_TEXT], ago[ACT_UNIT_TEXT];
+    int64_t silent_s = act_now_unix_s() - s->heartbeat_unix_s;
+
+    act_time_to_local(s->started_unix_s, since);
+    printf("running since %s", since);
+    if (s->heartbeat_unix_s > 0) {
+        act_duration_to_text(silent_s > 0 ? silent_s : 0, ago);
+        printf("; its last sign of life was %s ago", ago);
+    }
+    putchar('\n');
+    if (*s->reason)
+        put_field("reason", s->reason);
+    if (*why->last_line)
+        put_field("rank 0", why->last_line);
+}
+
+static void put_state(const struct flow_run *run, const struct flow_why *why)
+{
+    const struct run_status *s = &run->status;
+
+    switch (s->state) {
+    case RUN_COMPLETED:
+        puts("completed: there is nothing to explain");
+        break;
+    case RUN_CANCELED:
+        put_field(run_state_name(s->state), *s->reason ? s->reason : "nobody wrote down why");
+        break;
+    case RUN_QUEUED:
+        put_field(run_state_name(s->state), *s->reason ? s->reason : "waits for its turn");
+        break;
+    case RUN_RUNNING:
+        put_running(run, why);
+        break;
+    case RUN_UNKNOWN:
+        printf("its platform '%s' does not know this run (any more)\n", run->row.platform);
+        break;
+    case RUN_FAILED:
+        break;
+    }
+}
+
+int cmd_why(struct cli *cli, struct act_error *err)
+{
+    struct flow_why why;
+    struct flow_run run;
+    int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
+
+    if (rc < 0)
+        return rc;
+    rc = flow_why(&cli->flow, &run, &why, err);
+    if (rc == 0 && cli->options.json) {
+        rc = print_json(&run, &why, err);
+    } else if (rc == 0) {
+        put_state(&run, &why);
+        if (why.attempt > 0)
+            put_failure(&run, &why);
+        put_diagnosis(&run, &why);
+    }
+    if (rc == 0)
+        flow_why_release(&why);
+    flow_run_release(&run);
+    return rc;
+}

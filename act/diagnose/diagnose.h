@@ -1,0 +1,101 @@
+/* diagnose.h - what the text of logs means: rules, which are data, and a scanner that finds what they describe.
+ *
+ * The rules are config/diagnosis.yaml, which is part of the program, and a file of the user's own, whose rules come
+ * first and replace those of the same id. A rule file is a map with "version: 1" and "rules", a list of maps:
+ *
+ *   id           its name, of a-z, 0-9 and _
+ *   code         what 'a parse' prints; default: the id. Several rules may have one code
+ *   title        the class of the failure in a few words
+ *   patterns     a line that holds one of them matches: a text, or {regex: a POSIX extended regular expression}
+ *   unless       the line does not match when it holds one of these
+ *   after        ... when this text is not in one of the 100 lines before it
+ *   not_after    ... when it is
+ *   times        so many lines must match (default 1); one that "unless" takes out begins the count anew
+ *   ignore_case  of the patterns (default false)
+ *   where        in which texts: rank, failed_rank, prepare, mpirun, slurm, agent, metrics (default: rank, prepare)
+ *   kind         cause (default); effect: what a rank says because another one failed; last_resort: only when no other
+ *                rule says anything of the line
+ *   retry        no, yes, other_node, after_change
+ *   summary      what it means
+ *   advice       what to do next; {run} and {node} are replaced
+ *
+ * The earlier rule is the better explanation. Log text is hostile: lines are looked at in pieces of DIAGNOSE_LINE
+ * bytes, regular expressions only where a literal part of them is found, back-references and counts are refused.
+ */
+#ifndef ACT_DIAGNOSE_DIAGNOSE_H
+#define ACT_DIAGNOSE_DIAGNOSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { DIAGNOSE_LINE = 4096 };
+
+/* What kind of text it is; a set of bits. */
+enum diagnose_where {
+    DIAGNOSE_FAILED_RANK = 1,
+    DIAGNOSE_OTHER_RANK = 2,
+    DIAGNOSE_PREPARE = 4,
+    DIAGNOSE_MPIRUN = 8,
+    DIAGNOSE_SLURM = 16,
+    DIAGNOSE_AGENT = 32,
+    DIAGNOSE_METRICS = 64,
+};
+/* By the name that the log has in a run's folder; 0: such a log tells nothing. */
+unsigned diagnose_where_of(const char *log_name, int failed_rank);
+
+enum diagnose_kind { DIAGNOSE_CAUSE, DIAGNOSE_EFFECT, DIAGNOSE_LAST_RESORT };
+enum diagnose_retry {
+    DIAGNOSE_RETRY_NO,
+    DIAGNOSE_RETRY_YES,
+    DIAGNOSE_RETRY_OTHER_NODE,
+    DIAGNOSE_RETRY_AFTER_CHANGE
+};
+const char *diagnose_retry_name(enum diagnose_retry retry); /* "no", "yes", "other_node", "after_change" */
+
+struct diagnose_rule {
+    char *id, *code, *title, *summary, *advice;
+    enum diagnose_kind kind;
+    enum diagnose_retry retry;
+    unsigned where; /* enum diagnose_where */
+    size_t order;   /* from 0 */
+};
+
+struct diagnose;
+/* The rules of own_file (NULL, or not there: none) and those of the program. What is wrong with a file is ACT_CONFIG,
+ * "file:line:column: ...". */
+int diagnose_open(const char *own_file, struct diagnose **out, struct act_error *err) ACT_NODISCARD;
+/* Only the rules of a text. */
+int diagnose_parse(const char *text, size_t len, const char *name, struct diagnose **out,
+                   struct act_error *err) ACT_NODISCARD;
+void diagnose_free(struct diagnose *d);
+size_t diagnose_count(const struct diagnose *d);
+const struct diagnose_rule *diagnose_rule(const struct diagnose *d, size_t i);
+
+/* What a text holds of one rule. */
+struct diagnose_hit {
+    const struct diagnose_rule *rule;
+    char *line;       /* the last one that matched, without colours and prefixes, printable */
+    uint64_t line_no; /* of it, from 1; empty lines do not count */
+};
+struct diagnose_hits {
+    struct diagnose_hit *v; /* in the order of the rules */
+    size_t n;
+    uint64_t lines; /* of the text, without empty ones */
+};
+void diagnose_hits_release(struct diagnose_hits *hits);
+
+/* Takes a text of one kind, in pieces of any size. */
+struct diagnose_scan;
+struct diagnose_scan *diagnose_scan_new(const struct diagnose *d, enum diagnose_where where);
+void diagnose_scan_feed(struct diagnose_scan *scan, const char *data, size_t len);
+/* Frees the scan. */
+void diagnose_scan_end(struct diagnose_scan *scan, struct diagnose_hits *out);
+
+/* The line without escape sequences and what launchers write before it ("[1,0]<stderr>:", "[rank3]: "); control
+ * characters become blanks. Cuts in place, returns the new length. */
+size_t diagnose_clean(char *line, size_t len);
+
+#endif

@@ -1,0 +1,54 @@
+/* diagnose_internal.h - for the files of diagnose/ only. */
+#ifndef ACT_DIAGNOSE_DIAGNOSE_INTERNAL_H
+#define ACT_DIAGNOSE_DIAGNOSE_INTERNAL_H
+
+#include <regex.h>
+
+#include "base/text.h"
+#include "diagnose/diagnose.h"
+
+/* ---- words.c: finds many words in one pass over a text, whatever their case (Aho and Corasick, 1975) */
+
+struct words;
+/* Takes at most WORD_MAX bytes of each word. An empty one is never found. */
+enum { WORD_MAX = 24 };
+struct words *words_new(const char *const *words, size_t n);
+void words_free(struct words *w);
+/* Calls found for every place where a word ends; end points behind it. */
+void words_find(const struct words *w, const char *text, size_t len,
+                void (*found)(void *arg, size_t word, const char *end), void *arg);
+
+/* ---- rules.c */
+
+enum pattern_role { PATTERN_MATCH, PATTERN_UNLESS, PATTERN_AFTER, PATTERN_NOT_AFTER };
+
+struct pattern {
+    enum pattern_role role;
+    size_t rule;
+    char *text; /* of a text, or the literal part of a regular expression; lower case with ignore_case */
+    bool ignore_case;
+    bool is_regex;
+    regex_t regex;
+};
+
+struct rule {
+    struct diagnose_rule shown;
+    uint64_t times;
+    bool has_after, has_not_after;
+};
+
+struct diagnose {
+    struct rule *rules;
+    size_t n_rules;
+    struct pattern *patterns; /* those of a rule one behind the other */
+    size_t n_patterns;
+    struct words *words; /* word i is the text of pattern i, but for those of "unless" */
+};
+
+/* The longest piece of text that whatever matches the expression must hold; empty: none. New string. */
+char *pattern_literal(const char *regex);
+bool pattern_matches(const struct pattern *p, const char *line, size_t len);
+
+extern const char diagnose_builtin[], diagnose_builtin_end[];
+
+#endif

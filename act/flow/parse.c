@@ -1,0 +1,147 @@
+/* parse.c - the codes of what the fetched logs of a run hold. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "flow/flow_internal.h"
+
+enum { CHUNK = 1 << 20 };
+
+int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *own = act_path_join(run->row.project, "aux_data/diagnosis.yaml");
+
+    return diagnose_open(own, out, err);
+}
+
+struct parse {
+    const struct flow_run *run;
+    const char *folder;     /* assets/<run id> */
+    struct flow_code *of;   /* of each rule */
+    struct flow_codes *out; /* with the rules */
+    char *chunk;
+};
+
+static void keep_hits(struct parse *p, const char *log, const struct diagnose_hits *hits)
+{
+    for (size_t i = 0; i < hits->n; i++) {
+        struct flow_code *code = &p->of[hits->v[i].rule->order];
+        if (!code->rule)
+            *code = (struct flow_code){hits->v[i].rule, act_strdup(log), act_strdup(hits->v[i].line)};
+    }
+}
+
+static int scan_log(struct parse *p, const char *log, enum diagnose_where where, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = act_path_join(p->folder, log);
+    struct diagnose_hits hits;
+    ssize_t n;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot read '%s'", path);
+    struct diagnose_scan *scan = diagnose_scan_new(p->out->rules, where);
+    while ((n = read(fd, p->chunk, CHUNK)) > 0)
+        diagnose_scan_feed(scan, p->chunk, (size_t)n);
+    int rc = n < 0 ? act_error_errno(err, errno, "cannot read '%s'", path) : 0;
+    close(fd);
+    diagnose_scan_end(scan, &hits);
+    keep_hits(p, log, &hits);
+    diagnose_hits_release(&hits);
+    return rc;
+}
+
+static void list_logs(const char *folder, const char *sub, struct act_strv *out)
+{
+    ACT_AUTOFREE char *path = act_path_join(folder, sub);
+    DIR *d = opendir(path);
+
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (e->d_name[0] != '.')
+            act_strv_take(out, act_path_join(sub, e->d_name));
+    if (d)
+        closedir(d);
+}
+
+static bool is_wanted(const struct flow_codes *codes, const struct flow_code *code, bool only_last_resort)
+{
+    if (!code->rule || (!only_last_resort && code->rule->kind == DIAGNOSE_LAST_RESORT))
+        return false;
+    for (size_t i = 0; i < codes->n; i++)
+        if (strcmp(codes->v[i].rule->code, code->rule->code) == 0)
+            return false;
+    return true;
+}
+
+/* Moves what is wanted of the rules that were found to out. */
+static void choose(struct parse *p, size_t n_rules)
+{
+    bool only_last_resort = true;
+
+    for (size_t i = 0; i < n_rules; i++)
+        if (p->of[i].rule && p->of[i].rule->kind != DIAGNOSE_LAST_RESORT)
+            only_last_resort = false;
+    p->out->v = act_calloc(n_rules, sizeof(*p->out->v));
+    for (size_t i = 0; i < n_rules; i++) {
+        if (is_wanted(p->out, &p->of[i], only_last_resort)) {
+            p->out->v[p->out->n++] = p->of[i];
+        } else {
+            free(p->of[i].log);
+            free(p->of[i].line);
+        }
+    }
+}
+
+static int scan_all(struct parse *p, const struct act_strv *logs, struct act_error *err)
+{
+    size_t n_rules = diagnose_count(p->out->rules);
+    int rc = 0;
+
+    p->of = act_calloc(n_rules, sizeof(*p->of));
+    p->chunk = act_alloc(CHUNK);
+    for (size_t i = 0; i < logs->n && rc == 0; i++) {
+        unsigned where = diagnose_where_of(logs->v[i], p->run->status.failed_rank);
+        if (where)
+            rc = scan_log(p, logs->v[i], where, err);
+    }
+    choose(p, n_rules);
+    free(p->chunk);
+    free(p->of);
+    return rc;
+}
+
+int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *assets = act_path_join(run->row.project, "assets");
+    ACT_AUTOFREE char *folder = act_path_join(assets, run->row.id);
+    struct parse p = {.run = run, .folder = folder, .out = out};
+    struct act_strv logs = {0};
+
+    *out = (struct flow_codes){0};
+    list_logs(folder, RUN_DIR_USER, &logs);
+    list_logs(folder, RUN_DIR_SYSTEM, &logs);
+    act_strv_sort(&logs);
+    int rc = logs.n > 0 ? flow_rules(run, &out->rules, err)
+                        : act_error_set(err, ACT_NOT_FOUND, "no logs of '%s' in '%s'; 'a q %s' fetches them",
+                                        run->row.id, folder, run->row.id);
+    if (rc == 0)
+        rc = scan_all(&p, &logs, err);
+    act_strv_release(&logs);
+    if (rc < 0)
+        flow_codes_release(out);
+    return rc;
+}
+
+void flow_codes_release(struct flow_codes *codes)
+{
+    for (size_t i = 0; i < codes->n; i++) {
+        free(codes->v[i].log);
+        free(codes->v[i].line);
+    }
+    free(codes->v);
+    diagnose_free(codes->rules);
+    *codes = (struct flow_codes){0};
+}

@@ -1,0 +1,213 @@
+/* attempt.c - what a supervisor writes down about its attempt at the run. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "node/launcher.h"
+#include "node/supervisor.h"
+
+/* Given up when the disk is full, so that the end can still be written. */
+#define FILE_RESERVE "reserve"
+#define FILE_CLAIM   "claim"
+/* Slurm has it open before the attempt begins, and appends to it in every attempt. */
+#define NAME_SLURM_OUTPUT "slurm.txt"
+
+enum { RESERVE_BYTES = 256 * 1024 };
+
+/* ---- one job only ---- */
+
+/* The content is there before the name is: whoever loses can read who has won. Hard links are exclusive on NFS too. */
+int attempt_claim(const struct supervisor *s, struct act_error *err)
+{
+    enum { CLAIM_MAX = 256 };
+    ACT_AUTOFREE char *path = node_path(&s->node, FILE_CLAIM);
+    ACT_AUTOFREE char *temp = act_sprintf("%s.XXXXXX", path);
+    ACT_AUTOFREE char *owner = NULL;
+    int fd = mkostemp(temp, O_CLOEXEC);
+    int rc = 0;
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot write '%s'", path);
+    if (act_write_all(fd, s->job.id, strlen(s->job.id)) < 0 || (link(temp, path) < 0 && errno != EEXIST))
+        rc = act_error_errno(err, errno, "cannot write '%s'", path);
+    close(fd);
+    unlink(temp);
+    if (rc == 0)
+        rc = act_file_read(path, CLAIM_MAX, &owner, NULL, err);
+    if (rc == 0 && strcmp(owner, s->job.id) != 0)
+        rc = act_error_set(err, ACT_FAIL, "run '%s' belongs to job %s: job %s ends", s->node.spec.id, owner,
+                           s->job.id);
+    return rc;
+}
+
+/* ---- the beginning ---- */
+
+/* What an interrupted try has moved already stays where it is. */
+static int move_entries(const char *from, const char *to, struct act_error *err)
+{
+    DIR *dir = opendir(from);
+    const struct dirent *e;
+    int rc = dir || errno == ENOENT ? 0 : act_error_errno(err, errno, "cannot read '%s'", from);
+
+    if (rc == 0 && dir)
+        rc = act_mkdir_all(to, 0755, err);
+    while (rc == 0 && dir && (e = readdir(dir))) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            strcmp(e->d_name, NAME_SLURM_OUTPUT) == 0)
+            continue;
+        ACT_AUTOFREE char *old = act_path_join(from, e->d_name);
+        ACT_AUTOFREE char *new = act_path_join(to, e->d_name);
+        if (rename(old, new) < 0)
+            rc = act_error_errno(err, errno, "cannot move '%s' to '%s'", old, new);
+    }
+    if (dir)
+        closedir(dir);
+    return rc;
+}
+
+/* status.json is copied, not moved: there always is one. It says the earlier attempt until this one has written its own, so
+ * that an interrupted try is repeated. */
+static int put_away(const struct supervisor *s, const struct run_status *earlier, struct act_error *err)
+{
+    static const char *const folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS};
+    ACT_AUTOFREE char *name = act_sprintf(RUN_DIR_ATTEMPTS "/%d", earlier->attempt);
+    ACT_AUTOFREE char *to = node_path(&s->node, name);
+    ACT_AUTOFREE char *status = act_path_join(to, RUN_FILE_STATUS);
+    int rc = act_mkdir_all(to, 0755, err);
+
+    for (size_t i = 0; rc == 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
+        ACT_AUTOFREE char *from = node_path(&s->node, folders[i]);
+        ACT_AUTOFREE char *target = act_path_join(to, folders[i]);
+        rc = move_entries(from, target, err);
+    }
+    return rc < 0 ? rc : run_status_write(status, earlier, err);
+}
+
+static void make_reserve(const struct supervisor *s)
+{
+    ACT_AUTOFREE char *path = node_path(&s->node, FILE_RESERVE);
+    ACT_AUTOFREE char *bytes = act_alloc(RESERVE_BYTES);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    memset(bytes, 'r', RESERVE_BYTES); /* file systems may not store zeros */
+    if (fd < 0 || act_write_all(fd, bytes, RESERVE_BYTES) < 0)
+        node_say("cannot write '%s': %m", path);
+    if (fd >= 0)
+        close(fd);
+}
+
+int attempt_begin(struct supervisor *s, struct act_error *err)
+{
+    static const char *const folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_TEMP};
+    struct run_status earlier;
+    int rc = 0;
+
+    if (s->status.attempt > 1 && run_status_read(s->status_path, &earlier, err) == 0 &&
+        earlier.attempt < s->status.attempt)
+        rc = put_away(s, &earlier, err);
+    for (size_t i = 0; rc == 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
+        ACT_AUTOFREE char *path = node_path(&s->node, folders[i]);
+        rc = act_mkdir_all(path, 0755, err);
+    }
+    if (rc == 0)
+        make_reserve(s);
+    return rc;
+}
+
+/* ---- the status ---- */
+
+static void give_up_reserve(const struct supervisor *s)
+{
+    ACT_AUTOFREE char *path = node_path(&s->node, FILE_RESERVE);
+
+    unlink(path);
+}
+
+void attempt_set_reason(struct supervisor *s, const char *reason)
+{
+    snprintf(s->status.reason, sizeof(s->status.reason), "%.*s", (int)sizeof(s->status.reason) - 1, reason);
+}
+
+void attempt_finish(struct supervisor *s, enum run_state state, int exit_status, const char *reason)
+{
+    s->status.state = state;
+    s->status.exit_status = exit_status;
+    s->status.ended_unix_s = run_state_is_final(state) ? act_now_unix_s() : 0;
+    attempt_set_reason(s, reason);
+}
+
+void attempt_save_status(struct supervisor *s)
+{
+    struct act_error err;
+
+    s->status.heartbeat_unix_s = act_now_unix_s();
+    if (run_status_write(s->status_path, &s->status, &err) == 0)
+        return;
+    if (run_state_is_final(s->status.state) || s->status.state == RUN_QUEUED) {
+        give_up_reserve(s);
+        if (run_status_write(s->status_path, &s->status, &err) == 0)
+            return;
+    }
+    node_say("%s", err.text);
+}
+
+void attempt_end(const struct supervisor *s)
+{
+    give_up_reserve(s);
+}
+
+/* ---- the ranks ---- */
+
+void attempt_note(const struct supervisor *s, const char *event, const struct record *r)
+{
+    CODEC_AUTOJSON json_t *json = json_pack(
+        "{s:I, s:s, s:i, s:s, s:i, s:i, s:i}", "time", (json_int_t)act_now_unix_s(), "event", event, "rank",
+        r->rank, "node", r->node, "pid", (int)r->pid, "exit_status", r->exit_status, "signal", r->signal);
+    ACT_AUTOFREE char *line = codec_json_line(json);
+    ACT_AUTOFREE char *whole = act_sprintf("%s\n", line);
+    int fd = node_open_log(&s->node, RUN_FILE_RANKS);
+
+    if (fd < 0 || act_write_all(fd, whole, strlen(whole)) < 0)
+        node_say("cannot write '" RUN_FILE_RANKS "': %m");
+    if (fd >= 0)
+        close(fd);
+}
+
+static json_t *failure_json(const struct supervisor *s, const struct record *r, const char *reason)
+{
+    ACT_AUTOFREE char *log =
+        act_sprintf("%s/" RUN_DIR_SYSTEM "/%s.txt", s->node.dir, launcher_name(&s->node));
+    struct act_strv lines = {0};
+
+    if (!r)
+        record_tail(log, &lines);
+    json_t *json =
+        json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:o, s:I, s:o}", "version", 1, "attempt", s->status.attempt,
+                  "rank", r ? r->rank : -1, "node", r ? r->node : s->node.name, "exit_status",
+                  r ? r->exit_status : s->status.exit_status, "signal", r ? r->signal : 0, "reason",
+                  codec_json_bytes_new(reason), "time", (json_int_t)act_now_unix_s(), "lines",
+                  codec_json_strv_new(r ? &r->lines : &lines));
+    act_strv_release(&lines);
+    return json;
+}
+
+void attempt_save_failure(const struct supervisor *s, const struct record *r, const char *reason)
+{
+    ACT_AUTOFREE char *path = node_path(&s->node, RUN_FILE_FAILURE);
+    CODEC_AUTOJSON json_t *json = failure_json(s, r, reason);
+    struct act_error err;
+
+    if (codec_json_write(path, json, 0600, &err) == 0)
+        return;
+    give_up_reserve(s);
+    if (codec_json_write(path, json, 0600, &err) < 0)
+        node_say("%s", err.text);
+}

@@ -1,0 +1,164 @@
+#include "node/container.h"
+
+#include <string.h>
+
+#include "base/path.h"
+#include "proc/proc.h"
+
+static bool is_kind(const struct node *node, const char *kind)
+{
+    const struct run_spec *spec = &node->spec;
+
+    return spec->image && spec->container && strcmp(spec->container, kind) == 0;
+}
+
+bool container_is_used(const struct node *node)
+{
+    return is_kind(node, "apptainer");
+}
+
+static char *find_program(const struct node *node, struct act_error *err)
+{
+    char *program = proc_find_in_path("apptainer");
+
+    if (!program)
+        program = proc_find_in_path("singularity");
+    if (!program)
+        act_error_set(
+            err, ACT_NOT_FOUND,
+            "neither 'apptainer' nor 'singularity' is in PATH on node '%s', and the run has the image '%s'; "
+            "set 'slurm.container' to 'pyxis' or 'none', or load the module that brings one",
+            node->name, node->spec.image);
+    return program;
+}
+
+static bool has_scheme(const char *image)
+{
+    return strstr(image, "://");
+}
+
+static bool is_file(const char *image)
+{
+    return image[0] == '/' || act_starts_with(image, "./") || act_ends_with(image, ".sif") ||
+           act_ends_with(image, ".sqsh");
+}
+
+/* ---- what is seen inside ---- */
+
+static int check_path(const char *path, struct act_error *err)
+{
+    if (!path[strcspn(path, ":,")])
+        return 0;
+    return act_error_set(err, ACT_CONFIG, "'%s' cannot be seen in a container: its name has a ':' or a ','",
+                         path);
+}
+
+struct paths {
+    struct act_strv v; /* path, options, path, options, ... */
+    struct act_error *err;
+    int rc;
+};
+
+static void add_path(struct paths *p, const char *path, bool read_only)
+{
+    if (p->rc == 0)
+        p->rc = check_path(path, p->err);
+    act_strv_push(&p->v, path);
+    act_strv_push(&p->v, read_only ? ":ro" : "");
+}
+
+static void add_run(struct paths *p, const struct node *node)
+{
+    add_path(p, node->dir, false);
+    for (size_t i = 0; i < node->spec.n_folders; i++)
+        if (node->spec.folders[i].link)
+            add_path(p, node->spec.folders[i].link, node->spec.folders[i].mode == RUN_FOLDER_RO_MOUNT);
+}
+
+/* ---- apptainer ---- */
+
+static void add_binds(const struct paths *p, struct act_strv *out)
+{
+    for (size_t i = 0; i < p->v.n; i += 2) {
+        act_strv_push(out, "--bind");
+        act_strv_pushf(out, "%s:%s%s", p->v.v[i], p->v.v[i], p->v.v[i + 1]);
+    }
+}
+
+static int wrap(const struct node *node, struct act_strv *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *program = find_program(node, err);
+    const char *image = node->spec.image;
+    struct paths binds = {.err = err};
+
+    if (!program)
+        return -ACT_NOT_FOUND;
+    act_strv_push(out, program);
+    act_strv_push(out, "exec");
+    if (node->spec.gpus_per_node > 0)
+        act_strv_push(out, "--nv");
+    add_run(&binds, node);
+    if (!act_path_is_within(node->code, node->dir))
+        add_path(&binds, node->code, false);
+    add_binds(&binds, out);
+    act_strv_release(&binds.v);
+    act_strv_push(out, "--pwd");
+    act_strv_push(out, node->code);
+    act_strv_pushf(out, "%s%s", has_scheme(image) || is_file(image) ? "" : "docker://", image);
+    return binds.rc;
+}
+
+int container_wrap(const struct node *node, const char *const *argv, struct act_strv *out,
+                   struct act_error *err)
+{
+    int rc = container_is_used(node) ? wrap(node, out, err) : 0;
+
+    for (; *argv; argv++)
+        act_strv_push(out, *argv);
+    return rc;
+}
+
+/* ---- pyxis ---- */
+
+/* enroot wants REGISTRY#IMAGE. As docker has it, a first part with a '.' or a ':', or "localhost", is a registry. */
+static char *enroot_name(const char *image)
+{
+    const char *name = act_starts_with(image, "docker://") ? image + strlen("docker://") : image;
+    size_t first = strcspn(name, "/");
+    bool registry =
+        name[first] && (strcspn(name, ".:") < first || strncmp(name, "localhost/", first + 1) == 0);
+    char *out = act_strdup(name);
+
+    if (registry && !is_file(name) && !strchr(name, '#'))
+        out[first] = '#';
+    return out;
+}
+
+static void add_mounts(const struct paths *p, struct act_strv *out)
+{
+    struct act_buf mounts = {0};
+
+    for (size_t i = 0; i < p->v.n; i += 2)
+        act_buf_addf(&mounts, "%s%s:%s%s", i ? "," : "", p->v.v[i], p->v.v[i], p->v.v[i + 1]);
+    act_strv_pushf(out, "--container-mounts=%s", mounts.data);
+    act_buf_release(&mounts);
+}
+
+int container_srun_options(const struct node *node, const char *program, struct act_strv *out,
+                           struct act_error *err)
+{
+    ACT_AUTOFREE char *bin = act_path_dirname(program);
+    struct paths mounts = {.err = err};
+
+    if (!is_kind(node, "pyxis"))
+        return 0;
+    ACT_AUTOFREE char *image = enroot_name(node->spec.image);
+    act_strv_pushf(out, "--container-image=%s", image);
+    add_run(&mounts, node);
+    add_path(&mounts, bin, true);
+    if (node->spec.scratch)
+        add_path(&mounts, node->spec.scratch, false);
+    add_mounts(&mounts, out);
+    act_strv_release(&mounts.v);
+    return mounts.rc;
+}

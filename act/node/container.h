@@ -1,0 +1,27 @@
+/* container.h - the run's image on a node: what has to stand before a command that runs in it.
+ *
+ * "apptainer": every command of the run is started by "apptainer exec" ("singularity exec" where there is only that). The
+ * environment of the caller reaches it. "pyxis": srun itself starts the agents in the image, and commands stay as they
+ * are. Both see the run's folder, the code root and the linked folders under the same paths as without.
+ *
+ * Sources: apptainer.org/docs/user/main/cli/apptainer_exec.html; github.com/NVIDIA/pyxis (README, "Usage");
+ * github.com/NVIDIA/enroot doc/cmd/import.md (image names).
+ */
+#ifndef ACT_NODE_CONTAINER_H
+#define ACT_NODE_CONTAINER_H
+
+#include "node/node.h"
+
+/* Whether commands have to be wrapped. */
+bool container_is_used(const struct node *node);
+
+/* Appends the words that run argv (ends with NULL) in the code root: argv itself without a container. Neither program in
+ * PATH: -ACT_NOT_FOUND. A path that cannot be written as a bind (it has ':' or ','): -ACT_CONFIG. */
+int container_wrap(const struct node *node, const char *const *argv, struct act_strv *out,
+                   struct act_error *err) ACT_NODISCARD;
+
+/* Appends srun's options for pyxis; nothing for all other runs. program is the agent, which must be seen in there. */
+int container_srun_options(const struct node *node, const char *program, struct act_strv *out,
+                           struct act_error *err) ACT_NODISCARD;
+
+#endif

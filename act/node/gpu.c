@@ -1,0 +1,188 @@
+#include "node/gpu.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "node/node.h"
+#include "proc/proc.h"
+
+enum { TIMEOUT_MS = 5000, FAILURES_MAX = 3, GPUS_MAX = 16, OUTPUT_MAX = 16 * 1024 };
+
+/* ---- its output ---- */
+
+static const struct {
+    const char *name;
+    double unit; /* of ours in one of nvidia-smi's */
+} columns[] = {
+    {"index", 1},   {"busy", 0.01}, {"memory_used", 1 << 20}, {"memory_total", 1 << 20},
+    {"celsius", 1}, {"watts", 1},   {"ecc_errors", 1},
+};
+enum { N_COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+
+/* A number, JSON null for "[N/A]" and its like; NULL for anything else. */
+static json_t *parse_value(const char *text, double unit)
+{
+    char *end;
+
+    text += strspn(text, " ");
+    if (act_starts_with(text, "[") || act_starts_with(text, "N/A"))
+        return json_null();
+    double value = strtod(text, &end);
+    if (end == text || end[strspn(end, " \r")] || !isfinite(value) || value < 0 || value > 1e15)
+        return NULL;
+    value *= unit;
+    return value == floor(value) ? json_integer((json_int_t)value) : json_real(value);
+}
+
+static json_t *parse_line(char *line)
+{
+    json_t *gpu = json_object();
+    bool good = true;
+
+    for (size_t i = 0; good && i < N_COLUMNS; i++) {
+        const char *text = strsep(&line, ",");
+        json_t *value = text ? parse_value(text, columns[i].unit) : NULL;
+        good = value && json_object_set_new(gpu, columns[i].name, value) == 0;
+    }
+    if (good && !line && json_is_integer(json_object_get(gpu, "index")))
+        return gpu;
+    json_decref(gpu);
+    return NULL;
+}
+
+json_t *gpu_parse(const char *text)
+{
+    ACT_AUTOFREE char *copy = act_strdup(text);
+    char *rest, *line = strtok_r(copy, "\n", &rest);
+    json_t *all = json_array(), *gpu;
+
+    for (; line; line = strtok_r(NULL, "\n", &rest)) {
+        gpu = json_array_size(all) < GPUS_MAX ? parse_line(line) : NULL;
+        if (!gpu || json_array_append_new(all, gpu) < 0) {
+            json_decref(all);
+            return NULL;
+        }
+    }
+    return all;
+}
+
+/* ---- the program ---- */
+
+void gpu_open(struct gpu_query *q, struct watch *watch)
+{
+    *q = (struct gpu_query){.program = proc_find_in_path("nvidia-smi"), .watch = watch};
+}
+
+void gpu_close(struct gpu_query *q)
+{
+    if (q->pid > 0)
+        kill(-q->pid, SIGKILL);
+    free(q->program);
+    q->program = NULL;
+}
+
+/* Waits for what comes next. False when there is no more time, or none is given any more. */
+static bool wait_on(struct gpu_query *q, int64_t deadline_ms)
+{
+    int64_t left = deadline_ms - act_now_monotonic_ms();
+    int sig;
+
+    if (left <= 0)
+        return false;
+    if (watch_wait(q->watch, left, &sig) == WATCH_SIGNAL && (sig == SIGTERM || sig == SIGINT))
+        q->told_to_end = true;
+    return !q->told_to_end;
+}
+
+/* Reads its output to the end. */
+static bool read_all(struct gpu_query *q, int fd, struct act_buf *out, int64_t deadline_ms)
+{
+    char chunk[4096];
+
+    q->watch->extra_fd = fd;
+    for (;;) {
+        ssize_t n = read(fd, chunk, sizeof(chunk));
+        if (n == 0)
+            return true;
+        if (n > 0)
+            act_buf_add(out, chunk, (size_t)n);
+        if (out->len > OUTPUT_MAX || (n < 0 && (errno != EAGAIN || !wait_on(q, deadline_ms))))
+            return false;
+    }
+}
+
+static bool reap(struct gpu_query *q, int *out_status)
+{
+    if (!child_reap(q->pid, out_status))
+        return false;
+    q->pid = 0;
+    return true;
+}
+
+static bool start(struct gpu_query *q, int *out_fd)
+{
+    const char *const argv[] = {
+        q->program,
+        "--query-gpu=index,utilization.gpu,memory.used,memory.total,temperature.gpu,power.draw,"
+        "ecc.errors.uncorrected.volatile.total",
+        "--format=csv,noheader,nounits", NULL};
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return false;
+    q->pid = child_start(&(struct child){.argv = argv, .out_fd = ends[1]});
+    close(ends[1]);
+    *out_fd = ends[0];
+    if (q->pid > 0 && fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0)
+        return true;
+    q->pid = q->pid > 0 ? q->pid : 0;
+    close(ends[0]);
+    return false;
+}
+
+/* Runs it. False when it fails, says too much, or takes too long. */
+static bool run(struct gpu_query *q, struct act_buf *out)
+{
+    int64_t deadline_ms = act_now_monotonic_ms() + TIMEOUT_MS;
+    int fd, status = 0;
+
+    if (!start(q, &fd))
+        return false;
+    bool good = read_all(q, fd, out, deadline_ms);
+    q->watch->extra_fd = -1;
+    close(fd);
+    while (good && !reap(q, &status))
+        good = wait_on(q, deadline_ms);
+    if (good)
+        return status == 0;
+    kill(-q->pid, SIGKILL);
+    return false;
+}
+
+json_t *gpu_ask(struct gpu_query *q)
+{
+    struct act_buf out = {0};
+    json_t *gpus = NULL;
+    int status;
+
+    if (!q->program)
+        return NULL;
+    bool free_to_ask = q->pid == 0 || reap(q, &status); /* a killed one may still hang in the driver */
+    if (q->failures >= FAILURES_MAX || q->told_to_end)
+        return json_null();
+    if (free_to_ask && run(q, &out))
+        gpus = gpu_parse(out.data ? out.data : "");
+    act_buf_release(&out);
+    if (gpus)
+        q->failures = 0;
+    else if (!q->told_to_end && ++q->failures == FAILURES_MAX)
+        node_say("nvidia-smi failed %d times in a row: it is not asked any more", FAILURES_MAX);
+    return gpus ? gpus : json_null();
+}

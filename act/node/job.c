@@ -1,0 +1,216 @@
+#include "node/job.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "proc/proc.h"
+
+/* What the batch step prints, and what Slurm says about it. */
+#define FILE_OUTPUT RUN_DIR_SYSTEM "/slurm.txt"
+
+enum { OUTPUT_MAX = 16 * 1024 * 1024, ASK_S = 5, STEP_S = 60, KILL_WAIT_S = 30 };
+
+/* What a program of Slurm prints; NULL when it fails. New string. */
+static char *ask(const char *const *argv, int timeout_s)
+{
+    struct act_strv words = {0};
+    struct act_error err = {0};
+    char *text = NULL;
+    int status = 0;
+
+    for (size_t i = 0; argv[i]; i++)
+        act_strv_push(&words, argv[i]);
+    int rc = proc_run(words.v, timeout_s, OUTPUT_MAX, &text, &status, &err);
+    if (rc < 0)
+        node_say("%s", err.text);
+    else if (status != 0)
+        node_say("'%s %s' failed", argv[0], argv[1]);
+    act_strv_release(&words);
+    if (rc == 0 && status == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* ---- the job ---- */
+
+static void add_lines(const char *text, struct act_strv *out)
+{
+    while (*text) {
+        size_t len = strcspn(text, "\n");
+        if (len > 0)
+            act_strv_take(out, act_strndup(text, len));
+        text += len;
+        text += *text == '\n';
+    }
+}
+
+int job_open(struct job *job, const struct node *node, struct act_error *err)
+{
+    const char *id = getenv("SLURM_JOB_ID");
+    ACT_AUTOFREE char *output = node_path(node, FILE_OUTPUT);
+    struct stat st;
+
+    *job = (struct job){0};
+    if (!id)
+        return act_error_set(err, ACT_USAGE, "this is no Slurm job: SLURM_JOB_ID is not set");
+    job->id = act_strdup(id);
+    job->output_from = stat(output, &st) == 0 ? st.st_size : 0;
+    return 0;
+}
+
+int job_find_hosts(struct job *job, const struct node *node, struct act_error *err)
+{
+    const char *list = getenv("SLURM_JOB_NODELIST");
+    ACT_AUTOFREE char *names = NULL;
+
+    if (!list)
+        return act_error_set(err, ACT_FAIL, "cannot find out the nodes: SLURM_JOB_NODELIST is not set");
+    names = ask((const char *const[]){"scontrol", "show", "hostnames", list, NULL}, STEP_S);
+    if (!names)
+        return act_error_set(err, ACT_FAIL,
+                             "cannot find out the nodes '%s': 'scontrol show hostnames' failed", list);
+    add_lines(names, &job->hosts);
+    if ((int)job->hosts.n != node->spec.nodes)
+        return act_error_set(err, ACT_FAIL, "the run needs %d nodes, and job %s has %zu", node->spec.nodes,
+                             job->id, job->hosts.n);
+    return 0;
+}
+
+void job_release(struct job *job)
+{
+    act_strv_release(&job->hosts);
+    free(job->id);
+    *job = (struct job){0};
+}
+
+/* ---- why it ends ---- */
+
+/* The value of Key=Value, up to a blank. False when it is not there. */
+static bool get_value(const char *text, const char *key, char *out, size_t size)
+{
+    size_t len = strlen(key);
+
+    for (const char *at = text; (at = strstr(at, key)); at += len) {
+        if ((at != text && !strchr(" \n", at[-1])) || at[len] != '=')
+            continue;
+        size_t n = strcspn(at + len + 1, " \n");
+        if (n >= size)
+            return false;
+        memcpy(out, at + len + 1, n);
+        out[n] = '\0';
+        return true;
+    }
+    return false;
+}
+
+enum job_end job_parse_end(const char *show_job, int attempt)
+{
+    char state[64] = "", reason[64] = "", restarts[32] = "";
+    int64_t n = 0;
+
+    get_value(show_job, "JobState", state, sizeof(state));
+    get_value(show_job, "Reason", reason, sizeof(reason));
+    if (get_value(show_job, "Restarts", restarts, sizeof(restarts)) && act_int_from_text(restarts, &n) &&
+        n >= attempt)
+        return JOB_REQUEUED; /* it counts the next start already */
+    if (strcmp(reason, "TimeLimit") == 0 || strcmp(state, "TIMEOUT") == 0)
+        return JOB_TIME_LIMIT;
+    return strcmp(state, "PREEMPTED") == 0 ? JOB_PREEMPTED : JOB_CANCELLED;
+}
+
+int64_t job_parse_kill_wait(const char *show_config)
+{
+    const char *line = strstr(show_config, "KillWait");
+    char *end;
+
+    line = line ? strchr(line, '=') : NULL;
+    if (!line)
+        return -1;
+    long value = strtol(line + 1, &end, 10);
+    return end == line + 1 || value < 0 ? -1 : value;
+}
+
+/* While the job is being ended its state hides why; what Slurm has written into its output tells. */
+static bool output_says(const struct job *job, const struct node *node, const char *words)
+{
+    ACT_AUTOFREE char *path = node_path(node, FILE_OUTPUT);
+    char text[64 * 1024];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : act_pread_all(fd, text, sizeof(text), job->output_from);
+
+    if (fd >= 0)
+        close(fd);
+    return n > 0 && memmem(text, (size_t)n, words, strlen(words));
+}
+
+void job_find_end(struct job *job, const struct node *node)
+{
+    ACT_AUTOFREE char *config = ask((const char *const[]){"scontrol", "show", "config", NULL}, ASK_S);
+    ACT_AUTOFREE char *show = ask((const char *const[]){"scontrol", "show", "job", job->id, NULL}, ASK_S);
+    int64_t wait_s = config ? job_parse_kill_wait(config) : -1;
+
+    job->kill_wait_ms = (wait_s < 0 ? KILL_WAIT_S : wait_s) * 1000;
+    job->end = show ? job_parse_end(show, node_attempt()) : JOB_CANCELLED;
+    job->preempted = job->end == JOB_PREEMPTED || output_says(job, node, "DUE TO PREEMPTION");
+    if (job->end == JOB_CANCELLED && job->preempted)
+        job->end = JOB_PREEMPTED;
+}
+
+const char *job_end_text(const struct job *job)
+{
+    static const char *const texts[] = {[JOB_TIME_LIMIT] = "time limit reached",
+                                        [JOB_PREEMPTED] = "preempted",
+                                        [JOB_REQUEUED] = "requeued by Slurm or an administrator",
+                                        [JOB_CANCELLED] = "cancelled by Slurm or an administrator"};
+
+    return texts[job->preempted ? JOB_PREEMPTED : job->end];
+}
+
+/* ---- steps of the job ---- */
+
+bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, struct act_strv *out_blind)
+{
+    ACT_AUTOFREE char *spec = node_path(node, RUN_FILE_SPEC);
+    ACT_AUTOFREE char *list = act_sprintf("--nodelist=%s", nodes);
+    ACT_AUTOFREE char *count = act_sprintf("--nodes=%d", n_nodes);
+    ACT_AUTOFREE char *tasks = act_sprintf("--ntasks=%d", n_nodes);
+    ACT_AUTOFREE char *seen =
+        ask((const char *const[]){"srun", "--overlap", "--immediate=30", "--chdir=/", count, tasks,
+                                  "--ntasks-per-node=1", "--gres=none", "--mpi=none", list, "/bin/sh", "-c",
+                                  "test -r \"$1\" || echo \"$SLURMD_NODENAME\"", "sh", spec, NULL},
+            STEP_S);
+
+    if (!seen)
+        return false;
+    add_lines(seen, out_blind);
+    act_strv_sort(out_blind);
+    return true;
+}
+
+void job_sweep(const struct node *node, const char *nodes, int n_nodes)
+{
+    ACT_AUTOFREE char *list = act_sprintf("--nodelist=%s", nodes);
+    ACT_AUTOFREE char *count = act_sprintf("--nodes=%d", n_nodes);
+    ACT_AUTOFREE char *tasks = act_sprintf("--ntasks=%d", n_nodes);
+    ACT_AUTOFREE char *said = NULL;
+    char program[4096] = "";
+
+    if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
+        return;
+    node_say("what is left on %s is ended", nodes);
+    said = ask((const char *const[]){"srun", "--overlap", "--immediate=30", "--chdir=/", count, tasks,
+                                     "--ntasks-per-node=1", "--gres=none", "--mpi=none", list, program,
+                                     "sweep", node->dir, NULL},
+               STEP_S);
+}
+
+void job_cancel(const struct job *job)
+{
+    ACT_AUTOFREE char *said = ask((const char *const[]){"scancel", job->id, NULL}, STEP_S);
+}

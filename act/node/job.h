@@ -1,0 +1,42 @@
+/* job.h - the Slurm job that a supervisor is the batch step of. Slurm's own programs are asked; what they print is in
+ * the manual pages of scontrol and srun, and was observed with Slurm 22.05. */
+#ifndef ACT_NODE_JOB_H
+#define ACT_NODE_JOB_H
+
+#include "node/node.h"
+
+enum job_end { JOB_GOES_ON, JOB_TIME_LIMIT, JOB_PREEMPTED, JOB_REQUEUED, JOB_CANCELLED };
+
+struct job {
+    char *id;              /* NULL: there is no job */
+    struct act_strv hosts; /* in the order of the node ranks */
+    int64_t kill_wait_ms;  /* between SIGTERM and SIGKILL when Slurm ends a job */
+    off_t output_from;     /* what this attempt's part of Slurm's output begins with */
+    enum job_end end;      /* why Slurm ends it */
+    bool preempted;        /* and for the sake of another job */
+};
+
+/* Reads the environment of a batch step. */
+int job_open(struct job *job, const struct node *node, struct act_error *err) ACT_NODISCARD;
+/* Asks for the names of the nodes. */
+int job_find_hosts(struct job *job, const struct node *node, struct act_error *err) ACT_NODISCARD;
+void job_release(struct job *job);
+
+/* Slurm has sent SIGTERM: sets job->end. */
+void job_find_end(struct job *job, const struct node *node);
+/* From what "scontrol show job" printed while the attempt of this number (from 1) was being ended. */
+enum job_end job_parse_end(const char *show_job, int attempt);
+/* KillWait from what "scontrol show config" printed, in seconds; -1: it is not there. */
+int64_t job_parse_kill_wait(const char *show_config);
+/* "time limit reached"; NULL when it goes on. */
+const char *job_end_text(const struct job *job);
+
+/* Which of these nodes (with commas between) do not see the run's folder: appended to blind. False when that could
+ * not be found out. */
+bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, struct act_strv *out_blind);
+/* Runs "act-node sweep" on these nodes. */
+void job_sweep(const struct node *node, const char *nodes, int n_nodes);
+/* Has Slurm end the job, this process included. */
+void job_cancel(const struct job *job);
+
+#endif

@@ -1,0 +1,188 @@
+#include "node/launcher.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "node/container.h"
+#include "node/link.h"
+#include "proc/proc.h"
+
+const char *launcher_name(const struct node *node)
+{
+    if (node->spec.launcher && strcmp(node->spec.launcher, "srun") == 0)
+        return "srun";
+    return node_world_size(node) == 1 ? "rank" : "mpirun";
+}
+
+/* ---- mpirun ---- */
+
+int launcher_mpirun_version(const char *text)
+{
+    static const char *const marks[] = {"(Open MPI) ", "(OpenRTE) "};
+
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+        const char *at = strstr(text, marks[i]);
+        if (at)
+            return atoi(at + strlen(marks[i]));
+    }
+    return 0;
+}
+
+static int find_version(char *mpirun, int *out, struct act_error *err)
+{
+    enum { TIMEOUT_S = 60, OUTPUT_MAX = 64 * 1024 };
+    char *argv[] = {mpirun, (char[]){"--version"}, NULL};
+    ACT_AUTOFREE char *text = NULL;
+    int status, rc = proc_run(argv, TIMEOUT_S, OUTPUT_MAX, &text, &status, err);
+
+    if (rc < 0)
+        return rc;
+    *out = launcher_mpirun_version(text);
+    if (*out < 1)
+        return act_error_set(err, ACT_FAIL, "'%s' is not Open MPI; put Open MPI's mpirun first in PATH",
+                             mpirun);
+    return 0;
+}
+
+static int mpirun_words(const struct node *node, struct act_strv *out, struct act_error *err)
+{
+    static const char *const passed_on[] = {LINK_ENV, "MASTER_ADDR", "MASTER_PORT"};
+    ACT_AUTOFREE char *mpirun = proc_find_in_path("mpirun");
+    ACT_AUTOFREE char *hosts = node_path(node, RUN_FILE_HOSTS);
+    int version;
+
+    if (!mpirun)
+        return act_error_set(err, ACT_NOT_FOUND, "mpirun not found in PATH; install Open MPI");
+    int rc = find_version(mpirun, &version, err);
+    if (rc < 0)
+        return rc;
+
+    /* by its name: with a path Open MPI puts its own folders first in the ranks' PATH (its --prefix) */
+    act_strv_push(out, "mpirun");
+    if (geteuid() == 0)
+        act_strv_push(out, "--allow-run-as-root");
+    act_strv_push(out, "--hostfile");
+    act_strv_push(out, hosts);
+    act_strv_push(out, version >= 5 ? "--map-by" : "--npernode");
+    act_strv_pushf(out, version >= 5 ? "ppr:%d:node" : "%d", node->spec.procs_per_node);
+    act_strv_push(out, "--bind-to");
+    act_strv_push(out, "none");
+    for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++) {
+        act_strv_push(out, "-x"); /* its daemons on other nodes need not have our environment */
+        act_strv_push(out, passed_on[i]);
+    }
+    return 0;
+}
+
+/* ---- srun ---- */
+
+/* A rank that ends never ends the others: the supervisor does that, with time to save. */
+static int srun_words(const struct node *node, const char *program, struct act_strv *out,
+                      struct act_error *err)
+{
+    const struct run_spec *spec = &node->spec;
+    ACT_AUTOFREE char *srun = proc_find_in_path("srun");
+    const char *cpus = getenv("SLURM_CPUS_PER_TASK");
+
+    if (!srun)
+        return act_error_set(err, ACT_NOT_FOUND, "srun not found in PATH; set 'slurm.launcher' to mpirun");
+    act_strv_push(out, "srun");
+    act_strv_pushf(out, "--nodes=%d", spec->nodes);
+    act_strv_pushf(out, "--ntasks=%d", node_world_size(node));
+    act_strv_pushf(out, "--ntasks-per-node=%d", spec->procs_per_node);
+    if (cpus) /* since Slurm 22.05 steps do not have it from their job */
+        act_strv_pushf(out, "--cpus-per-task=%s", cpus);
+    act_strv_push(out, "--distribution=block");
+    act_strv_push(out, "--cpu-bind=none");
+    act_strv_push(out, "--kill-on-bad-exit=0");
+    act_strv_push(out, "--wait=0");
+    act_strv_push(out, "--input=none");
+    act_strv_push(out, "--chdir=/");
+    if (spec->mpi)
+        act_strv_pushf(out, "--mpi=%s", spec->mpi);
+    return container_srun_options(node, program, out, err);
+}
+
+int launcher_command(const struct node *node, const char *program, struct act_strv *out,
+                     struct act_error *err)
+{
+    const char *name = launcher_name(node);
+    int rc = strcmp(name, "mpirun") == 0 ? mpirun_words(node, out, err)
+             : strcmp(name, "srun") == 0 ? srun_words(node, program, out, err)
+                                         : 0;
+
+    if (rc < 0)
+        return rc;
+    act_strv_push(out, program);
+    act_strv_push(out, "rank");
+    act_strv_push(out, node->dir);
+    return 0;
+}
+
+/* ---- what the ranks find ---- */
+
+int launcher_write_hosts(const struct node *node, const struct act_strv *hosts, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = node_path(node, RUN_FILE_HOSTS);
+    struct act_buf text = {0};
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int rc = 0;
+
+    for (size_t i = 0; i < hosts->n; i++)
+        act_buf_addf(&text, "%s slots=%d\n", hosts->v[i], node->spec.procs_per_node);
+    if (hosts->n == 0)
+        act_buf_addf(&text, "localhost slots=%d\n", node->spec.procs_per_node);
+    if (fd < 0 || act_write_all(fd, text.data, text.len) < 0)
+        rc = act_error_errno(err, errno, "cannot write '%s'", path);
+    if (fd >= 0)
+        close(fd);
+    act_buf_release(&text);
+    return rc;
+}
+
+static bool port_is_free(int port)
+{
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_ANY)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool is_free = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return is_free;
+}
+
+/* A port below those that the system hands out by itself, so that it stays free until rank 0 listens. */
+static int choose_port(void)
+{
+    enum { LOW = 20000, HIGH = 32000, TRIES = 64 };
+    int port = LOW;
+
+    for (int i = 0; i < TRIES; i++) {
+        uint16_t random;
+        act_random(&random, sizeof(random));
+        port = LOW + random % (HIGH - LOW);
+        if (port_is_free(port))
+            break;
+    }
+    return port;
+}
+
+void launcher_set_environment(const char *master, int64_t grace_ms)
+{
+    ACT_AUTOFREE char *port = act_sprintf("%d", choose_port());
+    ACT_AUTOFREE char *seconds = act_sprintf("%lld", (long long)(grace_ms + 999) / 1000 + 1);
+
+    setenv("MASTER_ADDR", master, 1);
+    setenv("MASTER_PORT", port, 1);
+    /* Open MPI 4 and 5; by default they give a second between SIGTERM and SIGKILL */
+    setenv("OMPI_MCA_odls_base_sigkill_timeout", seconds, 1);
+    setenv("PRTE_MCA_odls_base_sigkill_timeout", seconds, 1);
+}

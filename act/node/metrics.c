@@ -1,0 +1,203 @@
+#include "node/metrics.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "codec/json.h"
+#include "node/child.h"
+#include "node/counters.h"
+#include "node/gpu.h"
+
+enum { EVERY_MS = 10 * 1000, LINE_MAX_BYTES = 4096, DIGITS = 13 /* the time in milliseconds */ };
+
+struct metrics {
+    const struct node *node;
+    struct watch watch;
+    struct gpu_query gpu;
+    struct counters last;
+    int64_t last_ns; /* 0: there was none */
+};
+
+/* What went by between two readings, in a second; null where that is not known. */
+static json_t *rate(uint64_t now, uint64_t before, double seconds)
+{
+    return seconds <= 0 || now < before ? json_null()
+                                        : json_integer((json_int_t)((double)(now - before) / seconds));
+}
+
+static json_t *rounded(double value)
+{
+    return isfinite(value) && value >= 0 ? json_real(round(value * 1000) / 1000) : json_null();
+}
+
+static json_t *make_cpu(const struct counters *now, const struct counters *before, double seconds)
+{
+    bool known = seconds > 0 && now->cpu_total > before->cpu_total && now->run_cpu >= before->run_cpu;
+    double ticks = (double)(now->cpu_total - before->cpu_total);
+
+    return json_pack(
+        "{s:I, s:o, s:o}", "cores", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "busy",
+        known ? rounded((double)(now->cpu_busy - before->cpu_busy) / ticks) : json_null(), "run",
+        known ? rounded((double)(now->run_cpu - before->run_cpu) / (double)sysconf(_SC_CLK_TCK) / seconds)
+              : json_null());
+}
+
+static json_t *make_memory(const struct counters *now)
+{
+    return json_pack("{s:I, s:I, s:I}", "total", (json_int_t)now->memory_total, "available",
+                     (json_int_t)now->memory_available, "run", (json_int_t)now->run_memory);
+}
+
+static json_t *make_room(const char *path)
+{
+    struct statvfs fs;
+
+    if (statvfs(path, &fs) < 0)
+        return json_null(); /* the code root is not there yet */
+    return json_pack("{s:I, s:I}", "total", (json_int_t)fs.f_blocks * (json_int_t)fs.f_frsize, "free",
+                     (json_int_t)fs.f_bavail * (json_int_t)fs.f_frsize);
+}
+
+static json_t *make_disk(const struct metrics *m, const struct counters *now, double seconds)
+{
+    return json_pack("{s:o, s:o, s:o, s:o}", "code", make_room(m->node->code), "run", make_room(m->node->dir),
+                     "read_per_s", rate(now->disk_read, m->last.disk_read, seconds), "written_per_s",
+                     rate(now->disk_written, m->last.disk_written, seconds));
+}
+
+static json_t *make_network(uint64_t received, uint64_t received_before, uint64_t sent, uint64_t sent_before,
+                            double seconds)
+{
+    return json_pack("{s:o, s:o}", "received_per_s", rate(received, received_before, seconds), "sent_per_s",
+                     rate(sent, sent_before, seconds));
+}
+
+char *metrics_line(struct metrics *m)
+{
+    struct counters now;
+    const struct counters *before = &m->last;
+    int64_t now_ns = act_now_unix_ns();
+    double seconds = m->last_ns ? (double)(now_ns - m->last_ns) / 1e9 : 0;
+
+    counters_read(m->node->dir, &now);
+    CODEC_AUTOJSON json_t *line = json_pack(
+        "{s:o, s:s, s:o, s:o, s:o, s:o}", "time", rounded((double)now_ns / 1e9), "node", m->node->name, "cpu",
+        make_cpu(&now, before, seconds), "memory", make_memory(&now), "disk", make_disk(m, &now, seconds),
+        "network",
+        make_network(now.net_received, before->net_received, now.net_sent, before->net_sent, seconds));
+    if (now.has_infiniband)
+        json_object_set_new(
+            line, "infiniband",
+            make_network(now.ib_received, before->ib_received, now.ib_sent, before->ib_sent, seconds));
+    m->last = now;
+    m->last_ns = now_ns;
+    json_t *gpus = gpu_ask(&m->gpu);
+    if (gpus)
+        json_object_set_new(line, "gpus", gpus);
+    ACT_AUTOFREE char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
+    return act_sprintf("%s\n", text);
+}
+
+struct metrics *metrics_new(const struct node *node)
+{
+    struct metrics *m = act_calloc(1, sizeof(*m));
+    struct act_error err;
+
+    m->node = node;
+    if (watch_open(&m->watch, &err) < 0) {
+        node_say("no metrics: %s", err.text);
+        free(m);
+        return NULL;
+    }
+    gpu_open(&m->gpu, &m->watch);
+    return m;
+}
+
+void metrics_free(struct metrics *m)
+{
+    gpu_close(&m->gpu);
+    close(m->watch.signal_fd);
+    free(m);
+}
+
+/* ---- the sampler ---- */
+
+/* False when nothing can be written any more: a full disk must not fill the agent's log besides. */
+static bool append(int fd, struct metrics *m)
+{
+    ACT_AUTOFREE char *line = metrics_line(m);
+    size_t len = strlen(line);
+
+    if (len >= LINE_MAX_BYTES || act_write_all(fd, line, len) == 0)
+        return true;
+    node_say("no more metrics: cannot write them: %m");
+    return false;
+}
+
+static bool wait_for_next(struct metrics *m, int64_t at_ms)
+{
+    int sig;
+
+    for (;;) {
+        int64_t left = at_ms - act_now_monotonic_ms();
+        if (left <= 0)
+            return true;
+        if (watch_wait(&m->watch, left, &sig) == WATCH_SIGNAL && (sig == SIGTERM || sig == SIGINT))
+            return false;
+    }
+}
+
+static void sample(struct metrics *m, int fd)
+{
+    int64_t next_ms = act_now_monotonic_ms();
+    bool last = false;
+
+    while (append(fd, m) && !last) {
+        next_ms += EVERY_MS;
+        last = m->gpu.told_to_end || !wait_for_next(m, next_ms);
+        m->gpu.told_to_end = last; /* nothing waits for nvidia-smi any more */
+    }
+}
+
+static int open_file(const struct node *node)
+{
+    ACT_AUTOFREE char *dir = node_path(node, RUN_DIR_METRICS);
+    ACT_AUTOFREE char *name = act_sprintf(RUN_DIR_METRICS "/%s.jsonl", node->name);
+    struct act_error err;
+
+    if (act_mkdir_all(dir, 0755, &err) < 0) {
+        node_say("no metrics: %s", err.text);
+        return -1;
+    }
+    int fd = node_open_log(node, name);
+    if (fd < 0)
+        node_say("no metrics: cannot open '%s': %m", name);
+    return fd;
+}
+
+static int run_sampler(void *node)
+{
+    int fd = open_file(node);
+    struct metrics *m = fd < 0 ? NULL : metrics_new(node);
+
+    if (!m)
+        return ACT_FAIL;
+    sample(m, fd);
+    metrics_free(m);
+    close(fd);
+    return 0;
+}
+
+void metrics_start(struct node *node)
+{
+    if (child_start(&(struct child){.run = run_sampler, .arg = node, .out_fd = -1}) < 0)
+        node_say("no metrics: cannot start: %m");
+}

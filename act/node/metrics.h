@@ -1,0 +1,36 @@
+/* metrics.h - what a node of the run uses: a line of JSON every ten seconds in metrics/<node>.jsonl.
+ *
+ *   {"time": Unix seconds with fractions, "node": name,
+ *    "cpu": {"cores": processors of the node, "busy": share of them that worked (0 to 1), "run": how many of them the
+ *            run's processes kept busy},
+ *    "memory": {"total", "available", "run": resident memory of the run's processes; shared pages count for each},
+ *    "disk": {"code": {"total", "free"}, "run": {"total", "free"}: the file systems of the code root and of the run's
+ *             folder, "read_per_s", "written_per_s": of all disks of the node},
+ *    "network": {"received_per_s", "sent_per_s": of all interfaces but the loopback},
+ *    "infiniband": {"received_per_s", "sent_per_s"}: of all ports; only where there are any,
+ *    "gpus": [{"index", "busy" (0 to 1), "memory_used", "memory_total", "celsius", "watts", "ecc_errors": not
+ *            corrected, since the driver was loaded}]: only where there is nvidia-smi; null: it did not answer}
+ *
+ * Sizes are bytes. What is not known is null: rates in the first line, numbers that a GPU does not have. Shares and
+ * rates are those since the line before. Members may be added. Every line is one write of less than 4 KiB.
+ *
+ * Sources: proc(5); kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband (data counters count 4 bytes);
+ * nvidia-smi --help-query-gpu.
+ */
+#ifndef ACT_NODE_METRICS_H
+#define ACT_NODE_METRICS_H
+
+#include "node/node.h"
+
+/* Starts the sampler of this node as a child; one rank of each node does it. It writes its first line at once, and its
+ * last one, without GPUs, when it is told to end (SIGTERM); it dies with this process. Where it cannot be started the log says why, and
+ * the run goes on without. */
+void metrics_start(struct node *node);
+
+/* The same in pieces. A line ends with a newline; new string. Not for several at once in one process. */
+struct metrics;
+struct metrics *metrics_new(const struct node *node);
+char *metrics_line(struct metrics *m);
+void metrics_free(struct metrics *m);
+
+#endif

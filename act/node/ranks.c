@@ -1,0 +1,341 @@
+/* ranks.c - what the supervisor knows of its ranks. Messages, besides those of link.h:
+ *   rank -> supervisor   {"type": "record", ...}             see record.h; whenever something has happened
+ *                        {"type": "bye"}                     all its processes are gone
+ *   supervisor -> rank   {"type": "stop", "grace_ms": N}     end the command: SIGTERM, and after N ms SIGKILL
+ *                        {"type": "signal", "signal": N}     for those of its processes that catch it
+ * Which rank failed first is the order in which this process hears it: the clocks of nodes differ. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "codec/json.h"
+#include "node/launcher.h"
+#include "node/supervisor.h"
+#include "node/sweep.h"
+
+enum { ABORT_GRACE_S = 10, CUT_AFTER_MS = 3000 };
+
+/* ---- what they say ---- */
+
+static void on_failure(struct supervisor *s, const struct record *r)
+{
+    char reason[440];
+
+    if (s->first_failed >= 0)
+        return;
+    s->first_failed = r->rank;
+    record_describe(r, reason, sizeof(reason));
+    node_say("%s", reason);
+    attempt_save_failure(s, r, reason);
+    if (r->kept || s->cut_at_ms || node_world_size(&s->node) == 1)
+        return;
+    node_say("the other ranks are told to end");
+    ranks_stop(s, ranks_abort_grace_ms());
+}
+
+static void tell_kept(struct supervisor *s, const struct record *r)
+{
+    char what[400], reason[440];
+
+    record_describe(r, what, sizeof(what));
+    snprintf(reason, sizeof(reason), "kept after %s", what);
+    attempt_set_reason(s, reason);
+    attempt_save_status(s);
+}
+
+static void on_record(struct supervisor *s, struct rank_state *state, const json_t *message)
+{
+    struct record news, *r = &state->record;
+    int rank = r->rank;
+    bool started = r->started_unix_ns, ended = r->ended_unix_ns;
+
+    if (ended) /* nothing happens to it any more */
+        return;
+    record_from_json(message, &news);
+    record_release(r);
+    *r = news;
+    r->rank = rank;
+    if (!started && r->started_unix_ns)
+        attempt_note(s, "started", r);
+    if (r->ended_unix_ns)
+        attempt_note(s, "ended", r);
+    if (record_failed(r))
+        on_failure(s, r);
+    if (r->kept)
+        tell_kept(s, r);
+}
+
+static bool on_hello(void *arg, int rank, const json_t *message)
+{
+    struct supervisor *s = arg;
+    struct rank_state *state = &s->ranks[rank];
+
+    if (state->said_hello)
+        return false;
+    state->said_hello = true;
+    state->record.rank = rank;
+    snprintf(state->record.node, sizeof(state->record.node), "%s", codec_json_str(message, "node", ""));
+    return true;
+}
+
+static void on_message(void *arg, int rank, const json_t *message)
+{
+    struct supervisor *s = arg;
+    const char *type = codec_json_str(message, "type", "");
+
+    if (strcmp(type, "record") == 0)
+        on_record(s, &s->ranks[rank], message);
+    else if (strcmp(type, "bye") == 0)
+        s->ranks[rank].said_bye = true;
+}
+
+static void on_gone(void *arg, int rank, int errnum)
+{
+    struct supervisor *s = arg;
+    struct record *r = &s->ranks[rank].record;
+
+    if (s->ranks[rank].said_bye || r->ended_unix_ns)
+        return;
+    r->ended_unix_ns = act_now_unix_ns();
+    r->exit_status = 128 + SIGKILL;
+    r->signal = SIGKILL;
+    r->lost = true;
+    r->stopped = s->aborted || s->job.end != JOB_GOES_ON;
+    if (errnum == 0 || errnum == ECONNRESET || errnum == EPIPE)
+        snprintf(r->reason, sizeof(r->reason), "its agent was killed");
+    else
+        snprintf(r->reason, sizeof(r->reason), "its node '%s' does not answer any more (%s)", r->node,
+                 strerror(errnum));
+    attempt_note(s, "lost", r);
+    if (record_failed(r))
+        on_failure(s, r);
+}
+
+/* ---- open ---- */
+
+static const struct link_events events = {.hello = on_hello, .message = on_message, .gone = on_gone};
+
+static bool serve(void *arg)
+{
+    link_serve(((struct supervisor *)arg)->link);
+    return true;
+}
+
+/* A descriptor for each rank, and some. */
+static void raise_file_limit(int n_ranks)
+{
+    enum { OTHERS = 128 };
+    struct rlimit limit;
+    rlim_t need = (rlim_t)n_ranks * 2 + OTHERS;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+        return;
+    child_keep_file_limit(&limit);
+    limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
+    if (setrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < need)
+        node_say("only %llu files may be open; %d ranks need more", (unsigned long long)limit.rlim_cur,
+                 n_ranks);
+}
+
+int ranks_open(struct supervisor *s, struct act_error *err)
+{
+    int n = node_world_size(&s->node);
+
+    raise_file_limit(n);
+    s->ranks = act_calloc((size_t)n, sizeof(*s->ranks));
+    int rc = link_listen(n, s->node.spec.nodes == 1, &events, s, &s->link, err);
+    if (rc < 0)
+        return rc;
+    setenv(LINK_ENV, link_address(s->link), 1);
+    s->watch.extra_fd = link_fd(s->link);
+    s->watch.extra = serve;
+    s->watch.extra_arg = s;
+    return 0;
+}
+
+void ranks_close(struct supervisor *s)
+{
+    for (int rank = 0; s->ranks && rank < node_world_size(&s->node); rank++)
+        record_release(&s->ranks[rank].record);
+    free(s->ranks);
+    link_server_free(s->link);
+    s->ranks = NULL;
+    s->link = NULL;
+    s->watch.extra_fd = -1;
+}
+
+/* ---- to them ---- */
+
+int64_t ranks_abort_grace_ms(void)
+{
+    int64_t seconds;
+    const char *text = getenv("ACT_ABORT_GRACE");
+
+    return text && act_int_from_text(text, &seconds) && seconds >= 0 && seconds < 86400
+               ? seconds * 1000
+               : ABORT_GRACE_S * 1000;
+}
+
+/* mpirun is left out: it would kill. A rank that it starts from now on is told when it says hello. */
+void ranks_stop(struct supervisor *s, int64_t grace_ms)
+{
+    CODEC_AUTOJSON json_t *message =
+        json_pack("{s:s, s:I}", "type", "stop", "grace_ms", (json_int_t)grace_ms);
+    int64_t cut_at_ms = act_now_monotonic_ms() + grace_ms + CUT_AFTER_MS;
+
+    if (!s->cut_at_ms || cut_at_ms < s->cut_at_ms)
+        s->cut_at_ms = cut_at_ms;
+    if (!s->link)
+        return;
+    link_set_stopping(s->link);
+    link_tell_all(s->link, message);
+    if (link_connected(s->link) == 0 && s->main_pid > 0 && !s->main_ended)
+        kill(s->main_pid, SIGTERM); /* it may be waiting for a node that does not come */
+}
+
+void ranks_signal(struct supervisor *s, int sig)
+{
+    CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:i}", "type", "signal", "signal", sig);
+
+    if (s->link)
+        link_tell_all(s->link, message);
+}
+
+/* ---- the judgement ---- */
+
+/* Ended by SIGTERM: Slurm sends it to everything at once when it ends a job. */
+static bool ended_by_slurm(const struct supervisor *s)
+{
+    if (s->job.end == JOB_GOES_ON)
+        return false;
+    return s->first_failed < 0 || s->ranks[s->first_failed].record.exit_status == 128 + SIGTERM;
+}
+
+static void finish_by_slurm(struct supervisor *s)
+{
+    static const enum run_state states[] = {[JOB_TIME_LIMIT] = RUN_FAILED,
+                                            [JOB_PREEMPTED] = RUN_FAILED,
+                                            [JOB_REQUEUED] = RUN_QUEUED,
+                                            [JOB_CANCELLED] = RUN_CANCELED};
+
+    s->status.failed_rank = -1;
+    attempt_finish(s, states[s->job.end], 128 + SIGTERM, job_end_text(&s->job));
+    attempt_save_failure(s, NULL, s->status.reason);
+}
+
+static bool all_succeeded(const struct supervisor *s)
+{
+    for (int rank = 0; rank < node_world_size(&s->node); rank++)
+        if (!record_succeeded(&s->ranks[rank].record))
+            return false;
+    return true;
+}
+
+/* The nodes of those ranks for which test holds, each once, with commas. Their number is *out_n. New string. */
+static char *nodes_where(const struct supervisor *s, bool (*test)(const struct rank_state *), int *out_n)
+{
+    struct act_buf list = {0};
+    int last = -1;
+
+    *out_n = 0;
+    for (int rank = 0; rank < node_world_size(&s->node); rank++) {
+        int node_rank = rank / s->node.spec.procs_per_node;
+        if (!test(&s->ranks[rank]) || node_rank == last)
+            continue;
+        act_buf_addf(&list, "%s%s", list.len ? "," : "", s->job.hosts.v[node_rank]);
+        last = node_rank;
+        (*out_n)++;
+    }
+    return act_buf_steal(&list);
+}
+
+static bool never_came(const struct rank_state *state)
+{
+    return !state->said_hello;
+}
+
+/* The reason that the nodes' view of the run folder gives; empty when it gives none. New string. */
+static char *blind_reason(const struct supervisor *s)
+{
+    struct act_strv blind = {0};
+    struct act_buf text = {0};
+    int n = 0;
+    ACT_AUTOFREE char *nodes = s->job.id ? nodes_where(s, never_came, &n) : act_strdup("");
+
+    if (*nodes && job_find_blind(&s->node, nodes, n, &blind) && blind.n > 0) {
+        act_buf_addf(&text, "node '%s'", blind.v[0]);
+        if (blind.n > 1)
+            act_buf_addf(&text, " (and %zu more)", blind.n - 1);
+        act_buf_addf(
+            &text,
+            " does not see '%s': the folder must be on a file system that all nodes share (slurm.root)",
+            s->node.dir);
+    }
+    act_strv_release(&blind);
+    return act_buf_steal(&text);
+}
+
+static void finish_without_record(struct supervisor *s)
+{
+    const char *name = launcher_name(&s->node);
+    ACT_AUTOFREE char *log = act_sprintf("%s/" RUN_DIR_SYSTEM "/%s.txt", s->node.dir, name);
+    ACT_AUTOFREE char *blind = blind_reason(s);
+    int exit_status = child_exit_status(s->main_status);
+    char last[200], reason[400];
+
+    node_last_line(log, last, sizeof(last));
+    snprintf(reason, sizeof(reason), "%s ended with status %d%s%s",
+             strcmp(name, "rank") == 0 ? "the rank's agent" : name, exit_status, last[0] ? ": " : "", last);
+    attempt_finish(s, RUN_FAILED, exit_status ? exit_status : 128 + SIGKILL, *blind ? blind : reason);
+    attempt_save_failure(s, NULL, s->status.reason);
+}
+
+/* A failure before the abort stays a failure. */
+void ranks_judge(struct supervisor *s)
+{
+    char reason[440];
+
+    if (ended_by_slurm(s)) {
+        finish_by_slurm(s);
+    } else if (s->first_failed >= 0) {
+        const struct record *r = &s->ranks[s->first_failed].record;
+        record_describe(r, reason, sizeof(reason));
+        s->status.failed_rank = r->rank;
+        attempt_finish(s, RUN_FAILED, r->exit_status, reason);
+    } else if (all_succeeded(s) && (s->aborted || s->main_killed || child_exit_status(s->main_status) == 0)) {
+        attempt_finish(s, RUN_COMPLETED, 0, "");
+    } else if (s->aborted) {
+        attempt_finish(s, RUN_CANCELED, 128 + SIGTERM, "aborted");
+    } else {
+        finish_without_record(s);
+    }
+}
+
+/* ---- what is left ---- */
+
+static bool left_in_disorder(const struct rank_state *state)
+{
+    return state->said_hello && !state->said_bye;
+}
+
+void ranks_sweep(struct supervisor *s)
+{
+    bool any = false;
+    int n = 0;
+
+    for (int rank = 0; rank < node_world_size(&s->node); rank++)
+        any = any || left_in_disorder(&s->ranks[rank]);
+    if (!any)
+        return;
+    if (!s->job.id) {
+        sweep_processes(s->node.spec.id);
+        return;
+    }
+    ACT_AUTOFREE char *nodes = nodes_where(s, left_in_disorder, &n);
+    job_sweep(&s->node, nodes, n);
+}

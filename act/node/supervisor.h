@@ -1,0 +1,86 @@
+/* supervisor.h - the parts of "act-node supervise".
+ *
+ *   supervise.c   the program and its loop
+ *   ranks.c       what is known of the ranks, and the judgement
+ *   attempt.c     what is written down: status, failure, what earlier attempts left
+ *   launcher.c    how the ranks are started
+ *   job.c         what Slurm says about the job that this is
+ */
+#ifndef ACT_NODE_SUPERVISOR_H
+#define ACT_NODE_SUPERVISOR_H
+
+#include "node/child.h"
+#include "node/job.h"
+#include "node/link.h"
+#include "node/node.h"
+#include "node/record.h"
+#include "node/slots.h"
+
+struct supervise_options {
+    const char *run_dir, *slots_dir;
+    int slots;   /* this machine has */
+    int lock_fd; /* of supervisor.lock, locked; -1: still to be taken */
+    bool gpus;   /* the slots are GPUs */
+    bool slurm;  /* this is the batch step of a job: everything is ours already */
+};
+
+struct rank_state {
+    struct record record;
+    bool said_hello, said_bye;
+};
+
+struct supervisor {
+    struct supervise_options options;
+    struct node node;
+    struct watch watch;
+    struct slots slots;
+    struct job job;
+    struct run_status status;
+    char *status_path;
+
+    struct link_server *link;
+    struct rank_state *ranks; /* of all ranks */
+    int first_failed;         /* rank; -1: none */
+
+    pid_t main_pid, send_pid; /* mpirun, srun or the only rank; what sends folders */
+    int main_status;
+    bool main_ended, main_killed;
+    bool aborted;
+    /* when to do it, monotonic milliseconds; 0: never */
+    int64_t cut_at_ms, kill_main_at_ms, send_at_ms, heartbeat_at_ms;
+};
+
+/* ---- ranks.c ---- */
+
+/* Listens for them; what they say comes through s->watch. */
+int ranks_open(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
+void ranks_close(struct supervisor *s);
+/* Asks all to end; what is left after grace_ms is killed by its agent, and a moment later the agents are given up. */
+void ranks_stop(struct supervisor *s, int64_t grace_ms);
+/* A signal for those processes of the commands that catch it. */
+void ranks_signal(struct supervisor *s, int sig);
+/* What is true now that all ranks are gone: sets the final status. */
+void ranks_judge(struct supervisor *s);
+/* Ends what was left behind on nodes whose agents did not live to do it. */
+void ranks_sweep(struct supervisor *s);
+int64_t ranks_abort_grace_ms(void);
+
+/* ---- attempt.c ---- */
+
+/* One job only may run a run; a job that Slurm starts again is the same one. */
+int attempt_claim(const struct supervisor *s, struct act_error *err) ACT_NODISCARD;
+/* Puts away what an earlier attempt left and makes the folders of this one. */
+int attempt_begin(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
+void attempt_set_reason(struct supervisor *s, const char *reason);
+/* The end: state, exit status, reason. Nothing is written yet. */
+void attempt_finish(struct supervisor *s, enum run_state state, int exit_status, const char *reason);
+/* Writes status.json; when the disk is full, with the help of the reserve. */
+void attempt_save_status(struct supervisor *s);
+/* A line in ranks.jsonl. */
+void attempt_note(const struct supervisor *s, const char *event, const struct record *record);
+/* Writes failure.json; on the disk when it returns. record NULL: not one rank's. */
+void attempt_save_failure(const struct supervisor *s, const struct record *record, const char *reason);
+/* Gives the reserve back. */
+void attempt_end(const struct supervisor *s);
+
+#endif

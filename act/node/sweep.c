@@ -1,0 +1,78 @@
+/* sweep.c - act-node sweep RUN_DIR */
+#include "node/sweep.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "node/node.h"
+
+/* Whether the environment, as it was when the process began, has this variable. */
+static bool began_with(const char *pid, const char *variable)
+{
+    enum { ENVIRON_MAX = 8 * 1024 * 1024 };
+    ACT_AUTOFREE char *path = act_sprintf("/proc/%s/environ", pid);
+    ACT_AUTOFREE char *text = NULL;
+    size_t len;
+
+    if (act_file_read(path, ENVIRON_MAX, &text, &len, NULL) < 0)
+        return false;
+    for (const char *at = text; at < text + len; at += strlen(at) + 1)
+        if (strcmp(at, variable) == 0)
+            return true;
+    return false;
+}
+
+static bool is_ours(const char *pid)
+{
+    ACT_AUTOFREE char *path = act_sprintf("/proc/%s", pid);
+    struct stat st;
+
+    return stat(path, &st) == 0 && st.st_uid == geteuid();
+}
+
+static int kill_once(const char *variable)
+{
+    DIR *proc = opendir("/proc");
+    const struct dirent *e;
+    int killed = 0;
+
+    while (proc && (e = readdir(proc)))
+        if (isdigit((unsigned char)e->d_name[0]) && atoi(e->d_name) != getpid() && is_ours(e->d_name) &&
+            began_with(e->d_name, variable) && kill(atoi(e->d_name), SIGKILL) == 0)
+            killed++;
+    if (proc)
+        closedir(proc);
+    return killed;
+}
+
+int sweep_processes(const char *run_id)
+{
+    enum { ROUNDS = 200, PAUSE_MS = 20 };
+    ACT_AUTOFREE char *variable = act_sprintf("ACT_RUN_ID=%s", run_id);
+    int all = 0, killed = 1;
+
+    for (int i = 0; i < ROUNDS && killed > 0; i++) { /* what was forked in the meantime, too */
+        killed = kill_once(variable);
+        all += killed;
+        if (killed > 0)
+            nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+    }
+    return all;
+}
+
+/* The id is the name of the run folder, which need not be readable for this. */
+int node_sweep(int argc, char **argv)
+{
+    if (argc != 2 || !run_id_valid(act_path_basename(argv[1])))
+        return ACT_USAGE;
+    sweep_processes(act_path_basename(argv[1]));
+    return 0;
+}

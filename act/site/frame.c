@@ -1,0 +1,180 @@
+#include "site/frame.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "codec/json.h"
+
+/* ---- bytes ---- */
+
+static int lost(struct act_error *err, const char *why)
+{
+    int rc = act_error_set(err, ACT_TEMPORARY, "the connection was lost: %s", why);
+
+    err->network = true;
+    return rc;
+}
+
+static int wait_readable(const struct channel *c, struct act_error *err)
+{
+    struct pollfd in = {.fd = c->in_fd, .events = POLLIN};
+    int n;
+
+    do {
+        int64_t left = c->deadline_ms ? c->deadline_ms - act_now_monotonic_ms() : -1;
+        if (c->deadline_ms && left < 0)
+            left = 0;
+        n = poll(&in, 1, left > INT_MAX ? INT_MAX : (int)left);
+    } while (n < 0 && errno == EINTR);
+    return n == 0 ? lost(err, "no answer in time") : 0;
+}
+
+/* Reads what is there; returns when there is at least one byte. */
+static int fill(struct channel *c, struct act_error *err)
+{
+    ssize_t n;
+    int rc = wait_readable(c, err);
+
+    if (rc < 0)
+        return rc;
+    do
+        n = read(c->in_fd, c->buffer, sizeof(c->buffer));
+    while (n < 0 && errno == EINTR);
+    if (n <= 0)
+        return lost(err, n == 0 ? "the other side ended" : strerror(errno));
+    c->pos = 0;
+    c->len = (size_t)n;
+    return 0;
+}
+
+int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got, struct act_error *err)
+{
+    int rc = c->pos == c->len ? fill(c, err) : 0;
+
+    if (rc < 0)
+        return rc;
+    *out_got = len < c->len - c->pos ? len : c->len - c->pos;
+    memcpy(data, c->buffer + c->pos, *out_got);
+    c->pos += *out_got;
+    return 0;
+}
+
+int channel_read_line(struct channel *c, size_t max, struct act_buf *out, struct act_error *err)
+{
+    const char *end = NULL;
+
+    out->len = 0;
+    while (!end) {
+        int rc = c->pos == c->len ? fill(c, err) : 0;
+        if (rc < 0)
+            return rc;
+        const char *from = c->buffer + c->pos;
+        end = memchr(from, '\n', c->len - c->pos);
+        size_t n = end ? (size_t)(end - from) : c->len - c->pos;
+        if (out->len + n > max)
+            return act_error_set(err, ACT_FAIL, "the other side sent a line of more than %zu bytes", max);
+        act_buf_add(out, from, n);
+        c->pos += n + (end ? 1 : 0);
+    }
+    return 0;
+}
+
+int channel_write(struct channel *c, const void *data, size_t len, struct act_error *err)
+{
+    const char *p = data;
+
+    while (len > 0) {
+        ssize_t n = send(c->out_fd, p, len, MSG_NOSIGNAL);
+        if (n < 0 && errno == ENOTSOCK)
+            n = write(c->out_fd, p, len);
+        if (n < 0 && errno != EINTR)
+            return lost(err, strerror(errno));
+        if (n > 0) {
+            p += n;
+            len -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+/* ---- frames ---- */
+
+int frame_write(struct channel *c, json_t *head, const struct frame_part *parts, size_t n,
+                struct act_error *err)
+{
+    json_t *lengths = json_array();
+    struct act_buf line = {0};
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(lengths, json_integer((json_int_t)parts[i].len));
+    json_object_set_new(head, "parts", lengths);
+    ACT_AUTOFREE char *text = codec_json_line(head);
+    json_decref(head);
+    act_buf_addf(&line, "%s\n", text);
+    int rc = channel_write(c, line.data, line.len, err);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        rc = channel_write(c, parts[i].data, parts[i].len, err);
+    act_buf_release(&line);
+    return rc;
+}
+
+static int read_part(struct channel *c, size_t len, struct act_buf *out, struct act_error *err)
+{
+    char chunk[16384];
+    size_t got;
+    int rc = 0;
+
+    for (; len > 0 && rc == 0; len -= rc == 0 ? got : 0) {
+        rc = channel_read_some(c, chunk, len < sizeof(chunk) ? len : sizeof(chunk), &got, err);
+        if (rc == 0)
+            act_buf_add(out, chunk, got);
+    }
+    return rc;
+}
+
+static int read_parts(struct channel *c, size_t max, struct frame *out, struct act_error *err)
+{
+    const json_t *lengths = json_object_get(out->head, "parts");
+    const size_t n = json_array_size(lengths);
+
+    if (n > FRAME_PARTS)
+        return act_error_set(err, ACT_FAIL, "the other side sent %zu parts", n);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *length = json_array_get(lengths, i);
+        json_int_t len = json_is_integer(length) ? json_integer_value(length) : -1;
+        if (len < 0 || (uint64_t)len > max)
+            return act_error_set(err, ACT_FAIL, "the other side sent a part of %lld bytes", (long long)len);
+        max -= (size_t)len;
+        int rc = read_part(c, (size_t)len, &out->parts[out->n_parts++], err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int frame_read(struct channel *c, size_t max, struct frame *out, struct act_error *err)
+{
+    struct act_buf line = {0};
+
+    *out = (struct frame){0};
+    int rc = channel_read_line(c, FRAME_HEAD_MAX, &line, err);
+    if (rc == 0)
+        rc = codec_json_parse(line.data ? line.data : "", line.len, "the other side's line", &out->head, err);
+    act_buf_release(&line);
+    if (rc == 0 && !json_is_object(out->head))
+        rc = act_error_set(err, ACT_FAIL, "the other side's line is no object");
+    return rc < 0 ? rc : read_parts(c, max, out, err);
+}
+
+void frame_release(struct frame *frame)
+{
+    json_decref(frame->head);
+    for (size_t i = 0; i < FRAME_PARTS; i++)
+        act_buf_release(&frame->parts[i]);
+    *frame = (struct frame){0};
+}

@@ -1,0 +1,53 @@
+/* frame.h - what both ends of a connection to a site speak: a line of compact JSON, which says how many bytes of other
+ * content follow in how many parts:
+ *   {"op":"write","id":"...","name":"job.json","parts":[14]}\n{"job":"1234"}
+ * The other end is never trusted: lines and parts are bounded.
+ */
+#ifndef ACT_SITE_FRAME_H
+#define ACT_SITE_FRAME_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+enum { CHANNEL_BUFFER = 64 * 1024, FRAME_HEAD_MAX = 32 << 20, FRAME_PARTS = 2 };
+
+struct channel {
+    int in_fd, out_fd;
+    int64_t deadline_ms; /* for reading, by the monotonic clock; 0: none */
+    size_t pos, len;     /* what was read and not yet taken */
+    char buffer[CHANNEL_BUFFER];
+};
+
+/* All of them: the end of the other side, or of the connection, is -ACT_TEMPORARY with err->network; what cannot be
+ * understood is -ACT_FAIL. err is not NULL. */
+
+/* A line without its end, of at most max bytes; a NUL follows. */
+int channel_read_line(struct channel *c, size_t max, struct act_buf *out,
+                      struct act_error *err) ACT_NODISCARD;
+/* From 1 to len bytes. */
+int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got,
+                      struct act_error *err) ACT_NODISCARD;
+int channel_write(struct channel *c, const void *data, size_t len, struct act_error *err) ACT_NODISCARD;
+
+struct frame_part {
+    const void *data;
+    size_t len;
+};
+/* Takes the reference of head. */
+int frame_write(struct channel *c, json_t *head, const struct frame_part *parts, size_t n,
+                struct act_error *err) ACT_NODISCARD;
+
+struct frame {
+    json_t *head; /* an object */
+    struct act_buf parts[FRAME_PARTS];
+    size_t n_parts;
+};
+/* With at most max bytes in the parts. Release it in every case. */
+int frame_read(struct channel *c, size_t max, struct frame *out, struct act_error *err) ACT_NODISCARD;
+void frame_release(struct frame *frame);
+
+#endif

@@ -1,0 +1,394 @@
+/* serve.c - the other side: what is asked for in frames is done here, on this machine. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "site/frame.h"
+#include "site/site_internal.h"
+
+struct request {
+    struct site *site;
+    struct channel *channel;
+    struct frame frame; /* what was asked */
+    json_t *answer;
+    struct act_buf parts[FRAME_PARTS];
+    size_t n_parts;
+};
+
+static const char *text_of(const struct request *r, const char *key)
+{
+    return codec_json_str(r->frame.head, key, "");
+}
+
+/* Text of any bytes; NULL when there is none. New string. */
+static char *bytes_of(const struct request *r, const char *key)
+{
+    return codec_json_bytes_get(json_object_get(r->frame.head, key));
+}
+
+static const char *part_text(const struct request *r, size_t i)
+{
+    return i < r->frame.n_parts && r->frame.parts[i].data ? r->frame.parts[i].data : "";
+}
+
+static int malformed(const char *what, struct act_error *err)
+{
+    return act_error_set(err, ACT_USAGE, "the request has no valid '%s'", what);
+}
+
+static int strings_of(const struct request *r, const char *key, struct act_strv *out, struct act_error *err)
+{
+    const json_t *array = json_object_get(r->frame.head, key);
+
+    if (json_is_array(array) && codec_json_strv_get(array, out))
+        return 0;
+    act_strv_release(out);
+    return malformed(key, err);
+}
+
+/* ---- what can be asked ---- */
+
+static int serve_open(struct request *r, struct act_error *err)
+{
+    ACT_AUTOFREE char *root = bytes_of(r, "root");
+
+    if (!root)
+        return malformed("root", err);
+    free(r->site->root);
+    r->site->root = here_root(root);
+    json_object_set_new(r->answer, "root", codec_json_bytes_new(r->site->root));
+    json_object_set_new(r->answer, "login_shell", json_boolean(getenv("ACT_SITE_LOGIN") != NULL));
+    return 0;
+}
+
+static int serve_read(struct request *r, struct act_error *err)
+{
+    int64_t offset = codec_json_int(r->frame.head, "offset", -1),
+            len = codec_json_int(r->frame.head, "len", -1);
+    ACT_AUTOFREE char *name = bytes_of(r, "name");
+    size_t got;
+
+    if (offset < 0 || len < 0 || len > SITE_READ_MAX_BYTES || !name)
+        return malformed("offset", err);
+    ACT_AUTOFREE char *data = act_alloc((size_t)len + 1);
+    int rc = here_read(r->site, text_of(r, "id"), name, (uint64_t)offset, data, (size_t)len, &got, err);
+    act_buf_add(&r->parts[0], data, rc < 0 ? 0 : got);
+    r->n_parts = 1;
+    return rc;
+}
+
+static int serve_text(struct request *r, struct act_error *err)
+{
+    ACT_AUTOFREE char *name = bytes_of(r, "name");
+    ACT_AUTOFREE char *text = NULL;
+    int rc = name ? here_read_text(r->site, text_of(r, "id"), name, &text, err) : malformed("name", err);
+
+    if (rc == 0)
+        act_buf_adds(&r->parts[0], text);
+    r->n_parts = 1;
+    return rc;
+}
+
+static int serve_write(struct request *r, struct act_error *err)
+{
+    ACT_AUTOFREE char *name = bytes_of(r, "name");
+    bool existed = false, exclusive = json_is_true(json_object_get(r->frame.head, "exclusive"));
+
+    if (!name)
+        return malformed("name", err);
+    int rc = here_write(r->site, text_of(r, "id"), name, part_text(r, 0), exclusive ? &existed : NULL, err);
+    json_object_set_new(r->answer, "existed", json_boolean(existed));
+    return rc;
+}
+
+static int serve_files(struct request *r, struct act_error *err)
+{
+    struct act_strv folders = {0};
+    struct site_files files = {0};
+    json_t *list = json_array();
+    int rc = strings_of(r, "folders", &folders, err);
+
+    if (rc == 0)
+        rc = here_files(r->site, text_of(r, "id"), (const char *const *)folders.v, folders.n, &files, err);
+    for (size_t i = 0; i < files.n; i++)
+        json_array_append_new(
+            list, json_pack("[o, I]", codec_json_bytes_new(files.v[i].name), (json_int_t)files.v[i].size));
+    json_object_set_new(r->answer, "files", list);
+    site_files_release(&files);
+    act_strv_release(&folders);
+    return rc;
+}
+
+static int serve_states(struct request *r, struct act_error *err)
+{
+    struct act_strv ids = {0};
+    json_t *list = json_array();
+    int rc = strings_of(r, "ids", &ids, err);
+    struct site_state *states = act_calloc(ids.n + 1, sizeof(*states));
+
+    if (rc == 0)
+        rc = here_states(r->site, (const char *const *)ids.v, ids.n, states, err);
+    for (size_t i = 0; rc == 0 && i < ids.n; i++)
+        json_array_append_new(list, json_pack("{s:b, s:o, s:s?}", "there", states[i].there, "status",
+                                              run_status_to_json(&states[i].status), "job", states[i].job));
+    json_object_set_new(r->answer, "states", list);
+    site_states_release(states, ids.n);
+    free(states);
+    act_strv_release(&ids);
+    return rc;
+}
+
+static int serve_list(struct request *r, struct act_error *err)
+{
+    struct act_strv ids = {0};
+    int rc = here_list(r->site, &ids, err);
+
+    json_object_set_new(r->answer, "ids", codec_json_strv_new(&ids));
+    act_strv_release(&ids);
+    return rc;
+}
+
+static int serve_run(struct request *r, struct act_error *err)
+{
+    const int64_t timeout_s = codec_json_int(r->frame.head, "timeout", 0),
+                  max = codec_json_int(r->frame.head, "max", 0);
+    ACT_AUTOFREE char *cwd = bytes_of(r, "cwd");
+    struct act_strv argv = {0};
+    struct site_result result;
+
+    if (timeout_s <= 0 || timeout_s > INT32_MAX || max <= 0)
+        return malformed("timeout", err);
+    int rc = strings_of(r, "argv", &argv, err);
+    if (rc == 0 && argv.n == 0)
+        rc = malformed("argv", err);
+    if (rc < 0)
+        return rc;
+    rc = here_run(r->site,
+                  &(struct site_command){.argv = (const char *const *)argv.v,
+                                         .input = r->frame.n_parts ? part_text(r, 0) : NULL,
+                                         .input_len = r->frame.parts[0].len,
+                                         .cwd = cwd,
+                                         .timeout_s = (int)timeout_s,
+                                         .max_bytes = (size_t)max},
+                  &result, err);
+    act_strv_release(&argv);
+    json_object_set_new(r->answer, "status", json_integer(result.status));
+    act_buf_add(&r->parts[0], result.out ? result.out : "", result.out_len);
+    act_buf_add(&r->parts[1], result.err ? result.err : "", result.err_len);
+    r->n_parts = 2;
+    site_result_release(&result);
+    return rc;
+}
+
+/* The package is asked for when it is not here yet. */
+static int create(struct request *r, const struct run_spec *spec, struct act_error *err)
+{
+    const json_t *package = json_object_get(r->frame.head, "package");
+    const char *sha256 = codec_json_str(package, "sha256", "");
+    ACT_AUTOFREE char *path = package ? here_package_path(r->site, sha256) : NULL;
+    ACT_AUTOFREE char *dir = site_run_dir(r->site, spec->id);
+    bool existed = run_id_valid(spec->id) && access(dir, F_OK) == 0;
+    int rc = 0;
+
+    if (package && !site_is_hex(sha256, ACT_SHA256_HEX - 1))
+        return malformed("package", err);
+    bool needed = package && !existed && !here_is_there(path, codec_json_int(package, "bytes", -1));
+    if (!existed && !needed)
+        rc = here_create_run(r->site, spec, path, NULL, &existed, err);
+    json_object_set_new(r->answer, "existed", json_boolean(existed));
+    json_object_set_new(r->answer, "needs_package", json_boolean(needed));
+    return rc;
+}
+
+static int serve_create(struct request *r, struct act_error *err)
+{
+    struct run_spec spec = {0};
+    int rc = run_spec_from_json(json_object_get(r->frame.head, "spec"), &spec, err);
+
+    if (rc == 0)
+        run_secrets_from_json(&spec, json_object_get(r->frame.head, "secrets"));
+    if (rc == 0)
+        rc = create(r, &spec, err);
+    run_spec_release(&spec);
+    return rc;
+}
+
+static int serve_remove(struct request *r, struct act_error *err)
+{
+    return here_remove_run(r->site, text_of(r, "id"), err);
+}
+
+/* Which of the programs of an agent are not here. */
+static int serve_agent(struct request *r, struct act_error *err)
+{
+    static const char *const names[] = {SITE_ACT, SITE_AGENT};
+    const json_t *programs = json_object_get(r->frame.head, "programs");
+    const char *hash = text_of(r, "hash");
+    json_t *missing = json_array();
+
+    json_object_set_new(r->answer, "missing", missing);
+    if (!site_is_hex(hash, SITE_AGENT_HEX))
+        return malformed("hash", err);
+    ACT_AUTOFREE char *dir = site_agent_dir(r->site, hash);
+    ACT_AUTOFREE char *agent = act_path_join(dir, SITE_AGENT);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        ACT_AUTOFREE char *path = act_path_join(dir, names[i]);
+        int64_t size = codec_json_int(programs, names[i], -1);
+        if (size >= 0 && !here_is_there(path, size))
+            json_array_append_new(missing, json_string(names[i]));
+    }
+    json_object_set_new(r->answer, "path", codec_json_bytes_new(agent));
+    return 0;
+}
+
+/* ---- files that are brought ---- */
+
+/* Where a file that is brought belongs; NULL when nothing of that kind may be brought. New string. */
+static char *place_of(const struct request *r, mode_t *out_mode)
+{
+    const char *program = text_of(r, "program"), *hash = text_of(r, "hash"), *sha256 = text_of(r, "sha256");
+    const bool known = act_streq(program, SITE_AGENT) || act_streq(program, SITE_ACT);
+
+    *out_mode = known ? 0700 : 0600;
+    if (!site_is_hex(sha256, ACT_SHA256_HEX - 1) || (*program && !known) ||
+        (known && !site_is_hex(hash, SITE_AGENT_HEX)))
+        return NULL;
+    if (!known)
+        return here_package_path(r->site, sha256);
+    ACT_AUTOFREE char *dir = site_agent_dir(r->site, hash);
+    return act_path_join(dir, program);
+}
+
+/* Takes what follows the request, all of it even when it cannot be written: the next request is behind it. An
+ * error of the connection is told by channel_rc. */
+static int receive(struct request *r, int fd, const char *path, int64_t bytes, int *out_channel_rc,
+                   struct act_error *err)
+{
+    ACT_AUTOFREE char *chunk = act_alloc(CHANNEL_BUFFER);
+    char sha256[ACT_SHA256_HEX];
+    struct act_sha256 hash;
+    int rc = 0;
+
+    act_sha256_init(&hash);
+    while (bytes > 0) {
+        size_t got = 0, want = bytes < CHANNEL_BUFFER ? (size_t)bytes : CHANNEL_BUFFER;
+        *out_channel_rc = channel_read_some(r->channel, chunk, want, &got, err);
+        if (*out_channel_rc < 0)
+            return *out_channel_rc;
+        bytes -= (int64_t)got;
+        act_sha256_add(&hash, chunk, got);
+        if (fd >= 0 && rc == 0 && act_write_all(fd, chunk, got) < 0)
+            rc = act_error_errno(err, errno, "cannot write '%s'", path);
+    }
+    act_sha256_done(&hash, sha256);
+    if (rc == 0 && !act_streq(sha256, text_of(r, "sha256")))
+        rc = act_error_set(err, ACT_TEMPORARY, "'%s' did not arrive as it was sent", path);
+    return rc;
+}
+
+static int receive_file(struct request *r, const char *path, mode_t mode, int64_t bytes, int *out_channel_rc,
+                        struct act_error *err)
+{
+    struct act_error why;
+    ACT_AUTOFREE char *temp = NULL;
+    int rc = here_temp(r->site, path, &temp, err), fd = -1;
+
+    if (rc == 0) {
+        fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+        if (fd < 0)
+            rc = act_error_errno(err, errno, "cannot write '%s'", temp);
+    }
+    int received = receive(r, fd, path, bytes, out_channel_rc, rc < 0 ? &why : err);
+    rc = rc < 0 ? rc : received;
+    if (fd >= 0 && fsync(fd) < 0 && rc == 0)
+        rc = act_error_errno(err, errno, "cannot write '%s'", path);
+    if (fd >= 0 && close(fd) < 0 && rc == 0)
+        rc = act_error_errno(err, errno, "cannot write '%s'", path);
+    return here_publish(temp, path, rc, err);
+}
+
+static int serve_put(struct request *r, int *out_channel_rc, struct act_error *err)
+{
+    const int64_t bytes = codec_json_int(r->frame.head, "bytes", -1);
+    mode_t mode;
+    ACT_AUTOFREE char *path = place_of(r, &mode);
+
+    if (bytes < 0 || !path) /* where the next request begins is not known then */
+        return *out_channel_rc = malformed("bytes", err);
+    return receive_file(r, path, mode, bytes, out_channel_rc, err);
+}
+
+/* ---- the loop ---- */
+
+static const struct {
+    const char *name;
+    int (*serve)(struct request *r, struct act_error *err);
+} operations[] = {
+    {"agent", serve_agent},   {"create", serve_create}, {"files", serve_files},   {"list", serve_list},
+    {"open", serve_open},     {"read", serve_read},     {"remove", serve_remove}, {"run", serve_run},
+    {"states", serve_states}, {"text", serve_text},     {"write", serve_write},
+};
+
+static int find_and_serve(struct request *r, int *out_channel_rc, struct act_error *err)
+{
+    const char *name = text_of(r, "op");
+
+    if (!r->site->root && !act_streq(name, "open"))
+        return act_error_set(err, ACT_USAGE, "the first request must be 'open'");
+    if (act_streq(name, "put"))
+        return serve_put(r, out_channel_rc, err);
+    for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
+        if (act_streq(name, operations[i].name))
+            return operations[i].serve(r, err);
+    return act_error_set(err, ACT_USAGE, "there is no request '%s'", name);
+}
+
+/* Negative when the connection is of no use any more. */
+static int serve_one(struct site *site, struct channel *channel)
+{
+    struct request r = {.site = site, .channel = channel};
+    struct frame_part parts[FRAME_PARTS];
+    struct act_error err;
+    int channel_rc = frame_read(channel, SITE_REQUEST_MAX_BYTES, &r.frame, &err);
+
+    if (channel_rc == 0) {
+        r.answer = json_object();
+        int rc = find_and_serve(&r, &channel_rc, &err);
+        if (rc < 0) {
+            json_object_set_new(r.answer, "code", json_integer(-rc));
+            json_object_set_new(r.answer, "error", codec_json_bytes_new(err.text));
+        }
+        for (size_t i = 0; i < r.n_parts; i++)
+            parts[i] = (struct frame_part){r.parts[i].data, r.parts[i].len};
+        int written = frame_write(channel, r.answer, parts, rc < 0 ? 0 : r.n_parts, &err);
+        channel_rc = channel_rc < 0 ? channel_rc : written;
+    }
+    frame_release(&r.frame);
+    for (size_t i = 0; i < FRAME_PARTS; i++)
+        act_buf_release(&r.parts[i]);
+    return channel_rc;
+}
+
+int site_serve(int in_fd, int out_fd)
+{
+    struct channel *channel = act_calloc(1, sizeof(*channel));
+    struct site site = {0};
+    struct act_error err;
+
+    signal(SIGPIPE, SIG_IGN); /* a client that is gone is the end of the input too */
+    channel->in_fd = in_fd;
+    channel->out_fd = out_fd;
+    int rc = channel_write(channel, SITE_BANNER "ready\n", strlen(SITE_BANNER "ready\n"), &err);
+    while (rc == 0)
+        rc = serve_one(&site, channel);
+    free(site.root);
+    free(channel);
+    return rc == -ACT_TEMPORARY ? 0 : -rc;
+}

@@ -1,0 +1,39 @@
+/* ssh.h - "act-node serve" behind OpenSSH, brought there when it is not. */
+#ifndef ACT_SITE_SSH_H
+#define ACT_SITE_SSH_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "site/frame.h"
+
+struct ssh {
+    char *login, *root;
+    char *agent; /* the program that fits the machine there, on this one; NULL: not looked for yet */
+    char agent_hash[ACT_SHA256_HEX];
+    char *machine; /* as "uname -m" says there, when it is another one than this; else NULL */
+    pid_t pid;     /* of the ssh that holds the connection; 0: none */
+    int err_fd;    /* what it says on stderr: a file in memory */
+};
+
+void ssh_init(struct ssh *ssh, const char *login, const char *root);
+void ssh_release(struct ssh *ssh);
+
+/* Starts the other side and reads its first line: the channel speaks frames from now on. */
+int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err) ACT_NODISCARD;
+/* Ends the connection. */
+void ssh_disconnect(struct ssh *ssh, struct channel *channel);
+/* Puts what ssh said, as far as it helps, into the error of a connection that was lost. */
+int ssh_explain_loss(const struct ssh *ssh, struct act_error *err);
+
+/* The program that belongs to the machine there: "act-node" or "act-node-<machine>". New string; NULL: there is none. */
+char *ssh_find_program(const struct ssh *ssh, const char *name);
+
+/* The words of ssh with a terminal that run argv there, in a login shell when programs are only found with one. */
+void ssh_shell_words(const char *login, bool in_login_shell, const struct act_strv *argv,
+                     struct act_strv *out);
+
+#endif

@@ -1,0 +1,549 @@
+/* wire.c - the functions of a site behind a connection: each is one request and its answer, which is checked. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "site/frame.h"
+#include "site/site_internal.h"
+#include "site/ssh.h"
+
+enum { ANSWER_S = 120, ERROR_TEXT_MAX = 2048 };
+
+struct wire {
+    struct ssh ssh; /* login NULL: the connection was given, and cannot be made again */
+    struct channel channel;
+    char *root; /* as it is configured */
+    bool in_login_shell;
+};
+
+/* ---- one request ---- */
+
+static bool is_open(const struct wire *w)
+{
+    return w->channel.in_fd >= 0;
+}
+
+static void disconnect(struct wire *w)
+{
+    if (w->ssh.login) {
+        ssh_disconnect(&w->ssh, &w->channel);
+        return;
+    }
+    if (is_open(w)) {
+        close(w->channel.in_fd);
+        if (w->channel.out_fd != w->channel.in_fd)
+            close(w->channel.out_fd);
+    }
+    w->channel.in_fd = w->channel.out_fd = -1;
+}
+
+/* What is answered to any request: an error of the other side becomes one here. */
+static int check_answer(const struct frame *answer, struct act_error *err)
+{
+    static const enum act_code codes[] = {ACT_FAIL,      ACT_USAGE,       ACT_NOT_FOUND, ACT_DENIED,
+                                          ACT_TEMPORARY, ACT_NO_CAPACITY, ACT_CONFIG,    ACT_PARTIAL,
+                                          ACT_TIMEOUT,   ACT_INTERRUPTED};
+    ACT_AUTOFREE char *text = codec_json_bytes_get(json_object_get(answer->head, "error"));
+    int64_t code = codec_json_int(answer->head, "code", 0);
+
+    if (code == 0 && !text)
+        return 0;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (code == (int64_t)codes[i])
+            return act_error_set(err, codes[i], "%.*s", ERROR_TEXT_MAX, text ? text : "it does not say why");
+    return act_error_set(err, ACT_FAIL, "%.*s", ERROR_TEXT_MAX, text ? text : "it does not say why");
+}
+
+/* After a failure of the connection, not of what was asked for. */
+static int drop(struct wire *w, struct act_error *err)
+{
+    if (!err->network) {
+        act_error_prefix(err, "cannot understand the answer of '%s'",
+                         w->ssh.login ? w->ssh.login : "the site");
+    } else if (w->ssh.login) {
+        ssh_explain_loss(&w->ssh, err);
+    }
+    disconnect(w);
+    return -(int)err->code;
+}
+
+/* Sends the request (takes its reference), with a file behind it when there is one, and reads the answer. Release it
+ * in every case. */
+struct exchange {
+    json_t *request;
+    const struct frame_part *part;
+    const char *file;
+    int64_t file_bytes;
+    size_t max_answer;
+    int timeout_s;
+    struct frame answer;
+};
+
+static int send_file(struct wire *w, const struct exchange *x, struct act_error *err)
+{
+    ACT_AUTOFREE char *chunk = act_alloc(CHANNEL_BUFFER);
+    int64_t left = x->file_bytes;
+    int rc = 0, fd = open(x->file, O_RDONLY | O_CLOEXEC);
+
+    while (left > 0 && rc == 0 && fd >= 0) {
+        ssize_t n = read(fd, chunk, left < CHANNEL_BUFFER ? (size_t)left : CHANNEL_BUFFER);
+        if (n <= 0)
+            break;
+        rc = channel_write(&w->channel, chunk, (size_t)n, err);
+        left -= n;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (rc == 0 && left > 0) /* the other side waits for the rest: the connection cannot be used any more */
+        rc = act_error_set(err, ACT_FAIL, "'%s' cannot be read, or became shorter", x->file);
+    return rc;
+}
+
+static int exchange(struct wire *w, struct exchange *x, struct act_error *err)
+{
+    int rc = frame_write(&w->channel, x->request, x->part, x->part ? 1 : 0, err);
+
+    if (rc == 0 && x->file)
+        rc = send_file(w, x, err);
+    w->channel.deadline_ms = act_now_monotonic_ms() + (int64_t)x->timeout_s * 1000;
+    if (rc == 0)
+        rc = frame_read(&w->channel, x->max_answer, &x->answer, err);
+    return rc < 0 ? drop(w, err) : check_answer(&x->answer, err);
+}
+
+static int say_hello(struct site *site, struct act_error *err)
+{
+    struct wire *w = site->wire;
+    struct exchange x = {.request =
+                             json_pack("{s:s, s:o}", "op", "open", "root", codec_json_bytes_new(w->root)),
+                         .timeout_s = ANSWER_S};
+    int rc = exchange(w, &x, err);
+
+    if (rc == 0) {
+        ACT_AUTOFREE char *root = codec_json_bytes_get(json_object_get(x.answer.head, "root"));
+        w->in_login_shell = json_is_true(json_object_get(x.answer.head, "login_shell"));
+        if (!root || *root != '/' || (site->root && !act_streq(root, site->root)))
+            rc = act_error_set(err, ACT_FAIL, "the other side's root is '%s'", root ? root : "");
+        else if (!site->root)
+            site->root = act_strdup(root);
+    }
+    frame_release(&x.answer);
+    if (rc < 0)
+        disconnect(w);
+    return rc;
+}
+
+static int connect_again(struct site *site, struct act_error *err)
+{
+    struct wire *w = site->wire;
+
+    if (is_open(w))
+        return 0;
+    if (!w->ssh.login)
+        return act_error_set(err, ACT_TEMPORARY, "the connection was lost");
+    int rc = ssh_connect(&w->ssh, &w->channel, err);
+    return rc < 0 ? rc : say_hello(site, err);
+}
+
+static int call(struct site *site, struct exchange *x, struct act_error *err)
+{
+    struct act_error own;
+
+    err = err ? err : &own;
+    if (!x->timeout_s)
+        x->timeout_s = ANSWER_S;
+    int rc = connect_again(site, err);
+    if (rc == 0)
+        return exchange(site->wire, x, err);
+    json_decref(x->request);
+    return rc;
+}
+
+static int bad_answer(const char *what, struct act_error *err)
+{
+    return act_error_set(err, ACT_FAIL, "the site gave a wrong answer: '%s'", what);
+}
+
+static json_t *texts_json(const char *const *texts, size_t n)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(array, codec_json_bytes_new(texts[i]));
+    return array;
+}
+
+/* ---- opening ---- */
+
+static int check_names(const char *login, const char *root, struct act_error *err)
+{
+    bool plain = true;
+
+    for (const char *c = root; *c; c++)
+        plain = plain && (unsigned char)*c >= ' ' && !strchr("'\\!\x7f", *c);
+    if (!plain)
+        return act_error_set(
+            err, ACT_CONFIG,
+            "the root '%s' cannot be used on '%s': it has a quote, a backslash, '!' or a control "
+            "character",
+            root, login);
+    if (*login == '-' || strpbrk(login, " \t\n") || !*login)
+        return act_error_set(err, ACT_CONFIG, "the login '%s' is not of the form 'user@host'", login);
+    return 0;
+}
+
+int wire_open(const struct site_options *options, struct site *site, struct act_error *err)
+{
+    const char *root = options->root;
+    int rc = check_names(options->login, root, err);
+
+    if (rc < 0)
+        return rc;
+    site->wire = act_calloc(1, sizeof(*site->wire));
+    site->wire->channel.in_fd = site->wire->channel.out_fd = -1;
+    site->wire->root = act_strdup(root);
+    ssh_init(&site->wire->ssh, options->login, root);
+    return connect_again(site, err);
+}
+
+int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site, struct act_error *err)
+{
+    struct act_buf line = {0};
+    struct wire *w = act_calloc(1, sizeof(*w));
+
+    site->wire = w;
+    w->root = act_strdup(root);
+    w->ssh.err_fd = -1;
+    w->channel.in_fd = in_fd;
+    w->channel.out_fd = out_fd;
+    int rc = channel_read_line(&w->channel, CHANNEL_BUFFER, &line, err);
+    act_buf_release(&line);
+    return rc < 0 ? rc : say_hello(site, err);
+}
+
+void wire_free(struct wire *wire)
+{
+    if (!wire)
+        return;
+    disconnect(wire);
+    ssh_release(&wire->ssh);
+    free(wire->root);
+    free(wire);
+}
+
+bool wire_needs_login_shell(const struct wire *wire)
+{
+    return wire->in_login_shell;
+}
+
+/* ---- files that are brought ---- */
+
+/* Sends a file behind the request, which says what it is. */
+static int put(struct site *site, json_t *request, const char *path, const char *sha256, int64_t bytes,
+               struct act_error *err)
+{
+    struct exchange x = {.request = request, .file = path, .file_bytes = bytes};
+
+    json_object_set_new(request, "op", json_string("put"));
+    json_object_set_new(request, "bytes", json_integer(bytes));
+    json_object_set_new(request, "sha256", json_string(sha256));
+    int rc = call(site, &x, err);
+    frame_release(&x.answer);
+    return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", path) : 0;
+}
+
+static int put_program(struct site *site, const char *name, const char *agent_hash, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = ssh_find_program(&site->wire->ssh, name);
+    char sha256[ACT_SHA256_HEX];
+    int64_t bytes = 0;
+
+    if (!path)
+        return bad_answer("missing", err);
+    int rc = act_sha256_file(path, sha256, err);
+    if (rc == 0)
+        rc = here_size_of(path, &bytes, err);
+    if (rc < 0)
+        return rc;
+    return put(site, json_pack("{s:s, s:s%}", "program", name, "hash", agent_hash, (size_t)SITE_AGENT_HEX),
+               path, sha256, bytes, err);
+}
+
+/* Adds the size of a program to what the other side shall have. */
+static int add_program(const struct site *site, json_t *programs, const char *name, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = ssh_find_program(&site->wire->ssh, name);
+    int64_t bytes;
+
+    if (!path) /* "act" for a machine of another kind: only runs that bring their folders need it */
+        return 0;
+    int rc = here_size_of(path, &bytes, err);
+    if (rc == 0)
+        json_object_set_new(programs, name, json_integer(bytes));
+    return rc;
+}
+
+static int find_agent_hash(const struct site *site, char out[ACT_SHA256_HEX], struct act_error *err)
+{
+    ACT_AUTOFREE char *agent = ssh_find_program(&site->wire->ssh, SITE_AGENT);
+
+    if (site->wire->ssh.agent) {
+        memcpy(out, site->wire->ssh.agent_hash, ACT_SHA256_HEX);
+        return 0;
+    }
+    if (!agent)
+        return act_error_set(err, ACT_NOT_FOUND,
+                             "cannot find '" SITE_AGENT "' beside this program; install ACT again");
+    return act_sha256_file(agent, out, err);
+}
+
+int wire_agent(struct site *site, char **out, struct act_error *err)
+{
+    char hash[ACT_SHA256_HEX];
+    json_t *programs = json_object(), *name;
+    size_t i;
+
+    *out = NULL;
+    int rc = find_agent_hash(site, hash, err);
+    if (rc == 0)
+        rc = add_program(site, programs, SITE_ACT, err);
+    if (rc == 0)
+        rc = add_program(site, programs, SITE_AGENT, err);
+    struct exchange x = {.request = json_pack("{s:s, s:s%, s:o}", "op", "agent", "hash", hash,
+                                              (size_t)SITE_AGENT_HEX, "programs", programs)};
+    if (rc == 0)
+        rc = call(site, &x, err);
+    else
+        json_decref(x.request);
+    json_array_foreach(json_object_get(x.answer.head, "missing"), i, name)
+    {
+        if (rc == 0 && json_is_string(name))
+            rc = put_program(site, json_string_value(name), hash, err);
+    }
+    if (rc == 0)
+        *out = codec_json_bytes_get(json_object_get(x.answer.head, "path"));
+    frame_release(&x.answer);
+    return rc == 0 && (!*out || **out != '/') ? bad_answer("path", err) : rc;
+}
+
+/* ---- runs ---- */
+
+static int ask_to_create(struct site *site, const struct run_spec *spec, json_t *package, bool *out_existed,
+                         bool *out_needed, struct act_error *err)
+{
+    struct exchange x = {.request = json_pack("{s:s, s:o, s:o}", "op", "create", "spec",
+                                              run_spec_to_json(spec), "secrets", run_secrets_to_json(spec))};
+
+    if (package)
+        json_object_set(x.request, "package", package);
+    int rc = call(site, &x, err);
+    *out_existed = json_is_true(json_object_get(x.answer.head, "existed"));
+    *out_needed = json_is_true(json_object_get(x.answer.head, "needs_package"));
+    frame_release(&x.answer);
+    return rc;
+}
+
+int wire_create_run(struct site *site, const struct run_spec *spec, const char *package, bool *out_existed,
+                    struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *about = NULL;
+    char sha256[ACT_SHA256_HEX] = "";
+    int64_t bytes = 0;
+    bool needed = false;
+    int rc = 0;
+
+    *out_existed = false;
+    if (package) {
+        memcpy(sha256, spec->package_sha256, sizeof(sha256));
+        rc = *sha256 ? 0 : act_sha256_file(package, sha256, err);
+        if (rc == 0)
+            rc = here_size_of(package, &bytes, err);
+        about = json_pack("{s:s, s:I}", "sha256", sha256, "bytes", (json_int_t)bytes);
+    }
+    if (rc == 0)
+        rc = ask_to_create(site, spec, about, out_existed, &needed, err);
+    if (rc < 0 || !needed)
+        return rc;
+    rc = put(site, json_object(), package, sha256, bytes, err);
+    if (rc == 0)
+        rc = ask_to_create(site, spec, about, out_existed, &needed, err);
+    return rc == 0 && needed ? bad_answer("needs_package", err) : rc;
+}
+
+int wire_remove_run(struct site *site, const char *id, struct act_error *err)
+{
+    struct exchange x = {.request = json_pack("{s:s, s:s}", "op", "remove", "id", id)};
+    int rc = call(site, &x, err);
+
+    frame_release(&x.answer);
+    return rc;
+}
+
+/* ---- files ---- */
+
+static json_t *file_request(const char *op, const char *id, const char *name)
+{
+    return json_pack("{s:s, s:o, s:o}", "op", op, "id", codec_json_bytes_new(id), "name",
+                     codec_json_bytes_new(name));
+}
+
+static int read_once(struct site *site, const char *id, const char *name, uint64_t offset, char *data,
+                     size_t len, size_t *out_got, struct act_error *err)
+{
+    struct exchange x = {.request = file_request("read", id, name), .max_answer = len};
+
+    json_object_set_new(x.request, "offset", json_integer((json_int_t)offset));
+    json_object_set_new(x.request, "len", json_integer((json_int_t)len));
+    int rc = call(site, &x, err);
+    *out_got = rc < 0 ? 0 : x.answer.parts[0].len;
+    if (*out_got)
+        memcpy(data, x.answer.parts[0].data, *out_got);
+    frame_release(&x.answer);
+    return rc;
+}
+
+int wire_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,
+              size_t *out_got, struct act_error *err)
+{
+    size_t got = 1;
+    int rc = 0;
+
+    *out_got = 0;
+    if (offset > INT64_MAX - len)
+        len = 0;
+    do {
+        size_t want = len - *out_got < SITE_READ_MAX_BYTES ? len - *out_got : SITE_READ_MAX_BYTES;
+        rc = read_once(site, id, name, len ? offset + *out_got : 0, (char *)data + *out_got, want, &got, err);
+        *out_got += got;
+    } while (rc == 0 && got > 0 && *out_got < len);
+    return rc;
+}
+
+int wire_read_text(struct site *site, const char *id, const char *name, char **out, struct act_error *err)
+{
+    struct exchange x = {.request = file_request("text", id, name), .max_answer = SITE_TEXT_MAX_BYTES};
+    int rc = call(site, &x, err);
+
+    *out = rc < 0 ? NULL : act_buf_steal(&x.answer.parts[0]);
+    frame_release(&x.answer);
+    return rc;
+}
+
+int wire_write(struct site *site, const char *id, const char *name, const char *text, bool *out_existed,
+               struct act_error *err)
+{
+    const struct frame_part part = {text, strlen(text)};
+    struct exchange x = {.request = file_request("write", id, name), .part = &part};
+
+    json_object_set_new(x.request, "exclusive", json_boolean(out_existed));
+    int rc = call(site, &x, err);
+    if (out_existed)
+        *out_existed = json_is_true(json_object_get(x.answer.head, "existed"));
+    frame_release(&x.answer);
+    return rc;
+}
+
+int wire_files(struct site *site, const char *id, const char *const *folders, size_t n_folders,
+               struct site_files *out, struct act_error *err)
+{
+    struct exchange x = {.request = file_request("files", id, "")};
+    json_t *row;
+    size_t i;
+
+    *out = (struct site_files){0};
+    json_object_set_new(x.request, "folders", texts_json(folders, n_folders));
+    int rc = call(site, &x, err);
+    json_array_foreach(json_object_get(x.answer.head, "files"), i, row)
+    {
+        ACT_AUTOFREE char *name = codec_json_bytes_get(json_array_get(row, 0));
+        const json_t *size = json_array_get(row, 1);
+        if (rc == 0 && name && act_path_is_safe(name, strlen(name)) && json_is_integer(size) &&
+            json_integer_value(size) >= 0)
+            site_files_add(out, name, (uint64_t)json_integer_value(size));
+        else if (rc == 0)
+            rc = bad_answer("files", err);
+    }
+    frame_release(&x.answer);
+    if (rc < 0)
+        site_files_release(out);
+    return rc;
+}
+
+/* ---- states and the list ---- */
+
+int wire_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
+                struct act_error *err)
+{
+    struct exchange x = {.request = json_pack("{s:s, s:o}", "op", "states", "ids", texts_json(ids, n))};
+    json_t *row;
+    size_t i;
+
+    memset(out, 0, n * sizeof(*out));
+    int rc = call(site, &x, err);
+    const json_t *states = json_object_get(x.answer.head, "states");
+    if (rc == 0 && json_array_size(states) != n)
+        rc = bad_answer("states", err);
+    json_array_foreach(rc < 0 ? NULL : states, i, row)
+    {
+        out[i].there = json_is_true(json_object_get(row, "there"));
+        run_status_from_json(json_object_get(row, "status"), &out[i].status);
+        out[i].job = act_strdup(codec_json_str(row, "job", NULL));
+    }
+    frame_release(&x.answer);
+    return rc;
+}
+
+int wire_list(struct site *site, struct act_strv *out_ids, struct act_error *err)
+{
+    struct exchange x = {.request = json_pack("{s:s}", "op", "list")};
+    json_t *id;
+    size_t i;
+    int rc = call(site, &x, err);
+
+    json_array_foreach(json_object_get(x.answer.head, "ids"), i, id)
+    {
+        if (rc == 0 && json_is_string(id) && run_id_valid(json_string_value(id)))
+            act_strv_push(out_ids, json_string_value(id));
+    }
+    frame_release(&x.answer);
+    return rc;
+}
+
+/* ---- programs ---- */
+
+int wire_run(struct site *site, const struct site_command *command, struct site_result *result,
+             struct act_error *err)
+{
+    enum { MORE_S = 30 };
+    const struct frame_part input = {command->input, command->input_len};
+    size_t n = 0;
+
+    while (command->argv[n])
+        n++;
+    struct exchange x = {
+        .request = json_pack("{s:s, s:o, s:i, s:I}", "op", "run", "argv", texts_json(command->argv, n),
+                             "timeout", command->timeout_s, "max", (json_int_t)command->max_bytes),
+        .part = command->input ? &input : NULL,
+        .max_answer = 2 * command->max_bytes,
+        .timeout_s = command->timeout_s + MORE_S,
+    };
+    if (command->cwd)
+        json_object_set_new(x.request, "cwd", codec_json_bytes_new(command->cwd));
+    *result = (struct site_result){0};
+    int rc = call(site, &x, err);
+    if (rc == 0) {
+        result->status = (int)codec_json_int(x.answer.head, "status", 1) & 0xff;
+        result->out_len = x.answer.parts[0].len;
+        result->err_len = x.answer.parts[1].len;
+        result->out = act_buf_steal(&x.answer.parts[0]);
+        result->err = act_buf_steal(&x.answer.parts[1]);
+    }
+    frame_release(&x.answer);
+    return rc;
+}

@@ -1,0 +1,158 @@
+"""A private sshd on the loopback, with keys, a home folder and a known_hosts of its own."""
+import json
+import os
+import pathlib
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+SSHD = pathlib.Path("/usr/sbin/sshd")
+LOGIN = "lab"  # the name of the host in the client's configuration
+
+
+def is_installed():
+    return SSHD.exists() and shutil.which("ssh") is not None
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Sshd:
+    """env makes ACT log in there as "lab". Where the path of folder is short, connections are shared."""
+
+    def __init__(self, folder):
+        self.folder, self.process = pathlib.Path(folder), None
+        self.home, self.runtime = self.folder / "home", self.folder / "rt"
+        for path in (self.home, self.runtime):
+            path.mkdir(parents=True, mode=0o700)
+        if os.geteuid() == 0:
+            pathlib.Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # it refuses to start without
+        self.port = free_port()
+        self.user_key = self._new_key("user")
+        (self.folder / "authorized").write_text((self.folder / "user.pub").read_text())
+        self.log, self.commands = self.folder / "sshd.log", self.folder / "commands"
+        self.shell("")
+        self._write_client()
+        self.new_host_key()
+        self.trust()
+        self.start()
+
+    def _new_key(self, name):
+        path = self.folder / name
+        path.unlink(missing_ok=True)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True, stdin=subprocess.DEVNULL)
+        return path
+
+    def _write_client(self):
+        (self.folder / "ssh_config").write_text(
+            f"Host {LOGIN}\n HostName 127.0.0.1\n Port {self.port}\n"
+            f"Host *\n User {os.environ.get('USER') or subprocess.getoutput('id -un')}\n IdentityFile {self.user_key}\n"
+            f" IdentitiesOnly yes\n UserKnownHostsFile {self.folder}/known\n GlobalKnownHostsFile /dev/null\n")
+        self.env = {"ACT_SSH": f"ssh -F {self.folder}/ssh_config", "XDG_RUNTIME_DIR": str(self.runtime)}
+
+    def shell(self, script):
+        """What the login shell does before it runs the command that it is given."""
+        path = self.folder / "shell"
+        path.write_text("#!/bin/bash\n"
+                        f'printf "%s\\n" "${{SSH_ORIGINAL_COMMAND:0:20}}" >>{self.commands}\n'
+                        f'{script}\n'
+                        'exec "${ACT_TEST_SHELL:-/bin/bash}" -c "$SSH_ORIGINAL_COMMAND"\n')
+        path.chmod(0o700)
+
+    def new_host_key(self):
+        self._new_key("host")
+
+    def trust(self, *keys):
+        """known_hosts holds the present host key, or nothing but these."""
+        key = " ".join((self.folder / "host.pub").read_text().split()[:2])
+        (self.folder / "known").write_text(f"[127.0.0.1]:{self.port} {key}\n" if not keys else "".join(keys))
+
+    def start(self):
+        config = self.folder / "sshd_config"
+        config.write_text(
+            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nPidFile none\nUsePAM no\n"
+            f"AuthorizedKeysFile {self.folder}/authorized\nStrictModes no\nPasswordAuthentication no\n"
+            f"SetEnv HOME={self.home}\nForceCommand {self.folder}/shell\nMaxStartups 100\n")
+        # In the foreground: its children are the connections.
+        self.process = subprocess.Popen([SSHD, "-D", "-f", config, "-E", self.log], stdin=subprocess.DEVNULL,
+                                        env={"PATH": "/usr/bin:/bin"})
+        for _ in range(2000):
+            assert self.process.poll() is None, self.log.read_text()
+            with socket.socket() as s:
+                if s.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.005)
+        raise AssertionError("sshd does not answer")
+
+    def stop(self):
+        self.end_shared()
+        self.drop()
+        if self.process:
+            self.process.terminate()
+            self.process.wait()
+        self.process = None
+
+    def connections(self):
+        """The pids of the processes that serve a connection."""
+        pid = self.process.pid
+        return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+    def drop(self):
+        """Every connection breaks."""
+        for pid in self.connections() if self.process else ():
+            os.kill(pid, signal.SIGKILL)
+
+    def end_shared(self):
+        """Ends the clients that hold shared connections open."""
+        for path in (self.runtime / "act").glob("*"):
+            subprocess.run(["ssh", "-F", self.folder / "ssh_config", "-o", f"ControlPath={path}", "-O", "exit", LOGIN],
+                           stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+    def logins(self):
+        return self.log.read_text().count("Accepted publickey")
+
+    def sessions(self):
+        """How many commands the login shell was given."""
+        return len(self.commands.read_text().splitlines()) if self.commands.exists() else 0
+
+
+class SiteTool:
+    """The program sitetool on a site: answers are its lines, parsed."""
+
+    def __init__(self, program, login, root, env):
+        self.process = subprocess.Popen([program, login, root], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, env=env, start_new_session=True)  # no terminal
+        self.opened = self.answer()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+        said = self.process.stderr.read().decode()
+        assert said == "", said
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def answer(self, timeout=60):
+        assert select.select([self.process.stdout], [], [], timeout)[0], "no answer"
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read().decode()
+        return json.loads(line)
+
+    def tell(self, line):
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def ask(self, line, rc=0):
+        self.tell(line)
+        answer = self.answer()
+        assert answer["rc"] == rc, answer
+        return answer

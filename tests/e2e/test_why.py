@@ -1,0 +1,302 @@
+"""Why a run ended as it did: a why, a parse. What the rules find in texts is in tests/unit/diagnose_test.c."""
+import json
+import os
+import time
+
+import pytest
+
+GPU = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+RESET = "RuntimeError: [gloo/transport/tcp/pair.cc:589] Read error [10.0.0.1]:33123: Connection reset by peer"
+
+
+def python(text):
+    return ("python3", "-c", text)
+
+
+def by_rank(**scripts):
+    """A command whose ranks run different shell scripts; r0 is that of rank 0, others that of the others."""
+    cases = " ".join(f"{name[1:]}) {script};;" for name, script in scripts.items() if name != "others")
+    return ("sh", "-c", f'case $RANK in {cases} *) {scripts.get("others", "sleep 300")};; esac')
+
+
+def why(act, run):
+    answer = act.run("why", "--json", run).json
+    assert answer["version"] == 1 and answer["run"] == run
+    return answer
+
+
+def fields(result):
+    """The lines of what people see, by their first word."""
+    return {line.split()[0]: line.split(maxsplit=1)[1] for line in result.out.splitlines() if not line.startswith(" ")}
+
+
+def plant(act, run, rank=0, log=None, **files):
+    """Replaces logs in the run's folder, as an agent on another cluster would have written them."""
+    folder = act.run_dir(run)
+    if log is not None:
+        (folder / f"user_logs/std_log_process_{rank}.txt").write_bytes(log.encode() if isinstance(log, str) else log)
+    for name, content in files.items():
+        path = folder / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return folder
+
+
+# ---- what people see
+
+
+@pytest.mark.smoke
+def test_the_failing_rank_and_what_it_means(act, two_ranks):
+    run = act.finish(*by_rank(r1=f"echo step 1; echo '{GPU}' >&2; exit 3"), before=("-n", "2"), status=3)
+    result = act.run("why", run)
+    first, *rest = result.out.splitlines()
+    assert first.startswith("rank 1 ") and first.endswith("failed first: exited with status 3"), result
+    assert "  step 1" in rest and f"  {GPU}" in rest
+    said = fields(result)
+    assert said["class"] == "out of memory on the GPU (OOM)"
+    assert said["again"].startswith("no") and said["why"] and said["next"]
+    assert said["evidence"] == f"user_logs/std_log_process_1.txt: {GPU}"
+
+    answer = why(act, run)
+    assert answer["state"] == "Failed" and answer["attempt"] == 1
+    failure, diagnosis = answer["failure"], answer["diagnosis"]
+    assert (failure["rank"], failure["exit_status"], failure["signal"]) == (1, 3, None)
+    assert failure["lines"][-2:] == ["step 1", GPU]
+    assert (diagnosis["id"], diagnosis["code"], diagnosis["rank"]) == ("gpu_out_of_memory", "OOM", 1)
+    assert diagnosis["log"] == "user_logs/std_log_process_1.txt" and diagnosis["line"] == GPU
+    assert diagnosis["retry"] == "no"
+
+
+@pytest.mark.parametrize("command, status, code", [
+    (("no-such-program",), 127, "CommandNotFound"),
+    (("sh", "-c", "exec ./gone"), 127, "CommandNotFound"),
+    (("sh", "-c", "kill -SEGV $$"), 139, "before"),
+    (("sh", "-c", "kill -KILL $$"), 137, "Killed"),
+    (("sh", "-c", "kill -TERM $$"), 143, "Terminated"),
+    (python("import no_such_module_of_act"), 1, "ModuleErr"),
+    (python("open('data/missing.tsv')"), 1, "FileNotFound"),
+    (python("x = bytearray(1 << 60)"), 1, "HostOOM"),
+    (python("def f(:"), 1, "Syntax"),
+    (python("raise ValueError('odd')"), 1, "Exception"),
+])
+def test_real_failures(act, command, status, code):
+    run = act.finish(*command, before=("-n", "1"), status=status)
+    diagnosis = why(act, run)["diagnosis"]
+    assert diagnosis["code"] == code, diagnosis
+    assert fields(act.run("why", run))["class"].endswith(f"({code})")
+    assert act.run("parse", run).out.splitlines() == [code]
+
+
+def test_no_rule_fits(act):
+    run = act.finish("sh", "-c", "echo all is odd; exit 9", before=("-n", "1"), status=9)
+    said = fields(act.run("why", run))
+    assert "not known" in said["class"] and run in said["next"]
+    assert why(act, run)["diagnosis"] is None
+    result = act.run("parse", run)
+    assert result.out == "" and "no known error" in result.err
+    assert act.run("parse", "--json", run).json["codes"] == []
+
+
+def test_the_cause_in_another_rank(act, two_ranks):
+    """The rank that ended first only says that its peer is gone."""
+    run = act.finish(*by_rank(r0=f"sleep 1; echo '{RESET}'; exit 1", r1=f"echo '{GPU}'; sleep 300"),
+                     before=("-n", "2"), status=1)
+    answer = why(act, run)
+    assert answer["failure"]["rank"] == 0 and answer["diagnosis"]["rank"] == 1
+    assert answer["diagnosis"]["code"] == "OOM"
+    assert fields(act.run("why", run))["evidence"].startswith("rank 1, user_logs/std_log_process_1.txt: ")
+    plant(act, run, rank=1, log="all is well\n")
+    assert why(act, run)["diagnosis"]["code"] == "PeerGone"
+
+
+def test_what_is_near_the_end_counts(act):
+    run = act.finish("false", before=("-n", "1"), status=1)
+    early = "requests: Network is unreachable, trying the mirror\n"
+    plant(act, run, log=early + "step\n" * 500 + "ValueError: bad value\n")
+    assert why(act, run)["diagnosis"]["code"] == "Exception"
+    plant(act, run, log=early + "step\n" * 500)
+    assert why(act, run)["diagnosis"]["code"] == "Network"
+    plant(act, run, log="Network is unreachable\nValueError: bad value\n")
+    assert why(act, run)["diagnosis"]["code"] == "Network", "a cause before an exception"
+
+
+def test_logs_of_any_size_and_content(act):
+    run = act.finish("false", before=("-n", "1"), status=1)
+    folder = act.run_dir(run)
+    log = folder / "user_logs/std_log_process_0.txt"
+    with open(log, "wb") as f:
+        f.truncate(3 << 30)  # sparse: only the end is read
+        f.seek(0, os.SEEK_END)
+        f.write(b"\n\x1b[2J\x1b]0;title\x07[1,0]<stderr>:\x1b[31m" + GPU.encode() + b"\x1b[0m\xff\x00\r\n" + b"\xe2" * 5000)
+    result = act.run("why", run)
+    assert b"\x1b" not in result.raw_out and b"\x07" not in result.raw_out and b"\x00" not in result.raw_out
+    result.raw_out.decode("utf-8")
+    assert fields(result)["class"].endswith("(OOM)")
+    assert why(act, run)["diagnosis"]["code"] == "OOM"
+    log.unlink()
+    assert act.run("why", run).out.startswith("rank 0 ")
+
+
+# ---- what the agent and the scheduler say
+
+
+def failed_with(act, reason, **record):
+    """A run whose agent wrote this record."""
+    run = act.finish("false", before=("-n", "1"), status=1)
+    folder = act.run_dir(run)
+    status = json.loads((folder / "status.json").read_text())
+    (folder / "status.json").write_text(json.dumps({**status, "reason": reason}))
+    failure = {"version": 1, "attempt": 1, "rank": 0, "node": "n2", "exit_status": 1, "signal": 0, "reason": reason,
+               "time": 1700000000, "lines": ["said before"], **record}
+    (folder / "system_logs/failure.json").write_text(json.dumps(failure))
+    return run
+
+
+def test_the_record_of_the_agent(act):
+    run = failed_with(act, "rank 0 was killed by signal 9 (Killed)", signal=9, exit_status=137)
+    result = act.run("why", run)
+    assert result.out.splitlines()[:2] == ["rank 0 on node n2 failed first: killed by signal 9 (Killed)", "  said before"]
+    failure = why(act, run)["failure"]
+    assert (failure["node"], failure["signal"], failure["time"]) == ("n2", 9, "2023-11-14T22:13:20Z")
+    (act.run_dir(run) / "system_logs/slurm.txt").write_text("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0.\n")
+    diagnosis = why(act, run)["diagnosis"]
+    assert (diagnosis["code"], diagnosis["log"]) == ("HostOOM", "system_logs/slurm.txt")
+
+
+@pytest.mark.parametrize("reason, shown", [
+    ("rank 0 is lost: its agent was killed", "lost: its agent was killed"),
+    ("rank 0: cannot start './x': Permission denied", "cannot start './x': Permission denied"),
+    ("rank 0 exited with status 1", "exited with status 1"),
+    ("rank 01 is no such rank", "killed by signal 9 (Killed)"),
+    ("something else", "killed by signal 9 (Killed)"),
+])
+def test_how_a_rank_ended(act, reason, shown):
+    run = failed_with(act, reason, signal=9, exit_status=137)
+    assert act.run("why", run).out.splitlines()[0] == f"rank 0 on node n2 failed first: {shown}"
+
+
+@pytest.mark.parametrize("reason, code", [
+    ("time limit reached", "TimeLimit"),
+    ("preempted", "Preempted"),
+    ("Slurm ended the job: NODE_FAIL", "NodeFailure"),
+    ("rank 3 is lost: its agent was killed", "RankLost"),
+    ("preparation failed: compile.aml.sh ended with status 2: error", "Compile"),
+])
+def test_reasons(act, reason, code):
+    run = failed_with(act, reason, rank=-1, node="")
+    assert why(act, run)["diagnosis"]["code"] == code
+    assert act.run("why", run).out.splitlines()[0] == reason
+
+
+def test_advice_names_run_and_node(act):
+    run = failed_with(act, "rank 0 exited with status 1")
+    plant(act, run, log="RuntimeError: CUDA error: uncorrectable ECC error encountered\n")
+    advice = why(act, run)["diagnosis"]["advice"]
+    assert f"resubmit {run}" in advice and '{exclude: "n2"}' in advice
+    assert why(act, run)["diagnosis"]["retry"] == "other_node"
+
+
+def metrics(**memory):
+    return json.dumps({"time": 1700000000.5, "node": "n2", "memory": {"total": 100, "available": 60, **memory},
+                       "disk": {"code": {"total": 1000, "free": 5}},
+                       "gpus": [{"index": 3, "memory_used": 79, "memory_total": 80}]}) + "\n"
+
+
+def test_metrics_tell_what_was_full(act):
+    run = failed_with(act, "rank 0 was killed by signal 9 (Killed)", signal=9, exit_status=137)
+    folder = act.run_dir(run)
+    (folder / "metrics").mkdir(exist_ok=True)
+    log = folder / "metrics/n2.jsonl"
+    log.write_text(metrics() * 3)
+    answer = why(act, run)
+    assert answer["notes"] == ["disk of the code 99% full on n2", "memory of GPU 3 98% full on n2"]
+    assert answer["diagnosis"]["code"] == "Killed"
+    log.write_text(metrics() + metrics(available=2) + metrics() + '{"torn')
+    answer = why(act, run)
+    assert answer["notes"][0] == "host memory 98% full on n2" and answer["diagnosis"]["code"] == "HostOOM"
+    assert "also      host memory 98% full on n2" in act.run("why", run).out
+
+
+def test_an_earlier_attempt(act):
+    run = act.submit("sleep", "300", before=("-n", "1"))
+    act.until_state(run, "Running")
+    act.until(lambda: (act.run_dir(run) / "user_logs/std_log_process_0.txt").exists(), "a log")
+    folder = act.run_dir(run)
+    old = folder / "attempts/1"
+    (old / "user_logs").mkdir(parents=True)
+    (old / "user_logs/std_log_process_0.txt").write_text(GPU + "\n")
+    (old / "status.json").write_text(json.dumps({"version": 1, "state": "Failed", "attempt": 1, "failed_rank": 0,
+                                                 "exit_status": 1, "reason": "rank 0 exited with status 1"}))
+    status = json.loads((folder / "status.json").read_text())
+    (folder / "status.json").write_text(json.dumps({**status, "attempt": 2, "heartbeat_unix_s": int(time.time())}))
+    result = act.run("why", run)
+    assert result.out.startswith("running since ") and "\nattempt 1: rank 0 failed first: " in result.out, result
+    answer = why(act, run)
+    assert (answer["attempt"], answer["failure"]["attempt"]) == (2, 1)
+    assert answer["diagnosis"]["log"] == "attempts/1/user_logs/std_log_process_0.txt"
+
+    (folder / "attempts").rename(folder / "away")  # the next attempt has not begun yet
+    answer = why(act, run)
+    assert answer["failure"] is None and answer["diagnosis"] is None
+    (folder / "system_logs/failure.json").write_text(json.dumps({"version": 1, "attempt": 1, "rank": -1,
+                                                                 "reason": "preempted", "lines": []}))
+    answer = why(act, run)
+    assert (answer["failure"]["attempt"], answer["diagnosis"]["code"]) == (1, "Preempted")
+    act.run("abort", run)
+
+
+# ---- runs that have not failed
+
+
+def test_other_states(act):
+    done = act.finish("true", before=("-n", "1"))
+    assert act.run("why", done).out.startswith("completed")
+    running = act.submit("sh", "-c", "echo epoch 1; echo epoch 2; sleep 300", before=("-n", os.cpu_count(), "-single"))
+    act.until_state(running, "Running")
+    act.until(lambda: why(act, running)["last_line"] == "epoch 2", "its last line")
+    assert "rank 0    epoch 2" in act.run("why", running).out
+    queued = act.submit("true", before=("-n", "1"))
+    act.until_state(queued, "Queued")
+    assert act.run("why", queued).out.startswith("Queued ")
+    act.run("abort", running, queued)
+    assert act.run("why", running).out.startswith("Canceled ")
+    answer = why(act, running)
+    assert answer["failure"] is None and answer["diagnosis"] is None
+    act.fail("why", "nothing-like-it", status=3, match="no run")
+    act.fail("parse", "nothing-like-it", status=3, match="no run")
+
+
+# ---- parse, own rules
+
+
+def test_parse_prints_all_codes(act):
+    run = act.finish("false", before=("-n", "1"), status=1)
+    plant(act, run, log="RuntimeError: CUDA error: out of memory\nOSError: [Errno 28] No space left on device: '/tmp/x'\n"
+                        "ValueError: x\n" + "line\n" * 100000)
+    act.fail("-no-wl", "parse", run, status=3, match="no logs of")
+    assert act.run("parse", run).out.splitlines() == ["NoSpace", "OOM", "cuda"]
+    (act.project / f"assets/{run}/user_logs/std_log_process_0.txt").write_text(GPU)
+    assert act.run("-no-wl", "parse", run).out.splitlines() == ["OOM"]
+    answer = act.run("-no-wl", "parse", "--json", run).json
+    assert answer["version"] == 1 and answer["run"] == run
+    assert answer["codes"] == [{"code": "OOM", "id": "gpu_out_of_memory", "class": "out of memory on the GPU",
+                                "log": "user_logs/std_log_process_0.txt", "line": GPU}]
+
+
+def test_own_rules(act):
+    run = act.finish("sh", "-c", "echo the flux is odd; exit 1", before=("-n", "1"), status=1)
+    rules = act.write("aux_data/diagnosis.yaml", """version: 1
+rules:
+- id: flux
+  code: Flux
+  title: odd flux
+  patterns: [{regex: 'flux is [a-z]+$'}]
+  retry: no
+  summary: the flux went wrong
+  advice: repair it
+""")
+    assert why(act, run)["diagnosis"]["code"] == "Flux"
+    assert act.run("parse", run).out.splitlines() == ["Flux"]
+    rules.write_text(rules.read_text().replace("retry: no", "retry: perhaps"))
+    for verb in ("why", "parse"):
+        act.fail(verb, run, status=7, match=r"aux_data/diagnosis.yaml:7:3: 'retry' must be one of: no, yes")

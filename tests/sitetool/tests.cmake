@@ -1,0 +1,4 @@
+# A site in the hands of a test: the program `sitetool`.
+add_executable(sitetool sitetool/main.c)
+target_link_libraries(sitetool PRIVATE act_site act_flags act_sanitize)
+add_dependencies(sitetool act act-node)

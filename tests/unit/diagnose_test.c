@@ -1,0 +1,462 @@
+/* diagnose_test.c - rule files, the scanner, and the rules of the program on samples of real logs. */
+#include "unit/test.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "diagnose/diagnose.h"
+#include "diagnose/diagnose_internal.h"
+
+#define RULE(id, more) "- {id: " id ", title: t, summary: s, advice: a, retry: no, " more "}\n"
+#define FILE_OF        "version: 1\nrules:\n"
+
+static struct diagnose *open_text(const char *text)
+{
+    struct diagnose *d = NULL;
+    struct act_error err = {0};
+
+    assert_ok(diagnose_parse(text, strlen(text), "rules", &d, &err), err);
+    return d;
+}
+
+/* The codes of what a text holds, separated by blanks. New string. */
+static char *codes_of(const struct diagnose *d, enum diagnose_where where, const char *text, size_t len,
+                      size_t piece)
+{
+    struct diagnose_scan *scan = diagnose_scan_new(d, where);
+    struct diagnose_hits hits;
+    struct act_buf codes = {0};
+
+    for (size_t i = 0; i < len; i += piece)
+        diagnose_scan_feed(scan, text + i, len - i < piece ? len - i : piece);
+    diagnose_scan_end(scan, &hits);
+    for (size_t i = 0; i < hits.n; i++)
+        act_buf_addf(&codes, "%s%s", i ? " " : "", hits.v[i].rule->id);
+    diagnose_hits_release(&hits);
+    return act_buf_steal(&codes);
+}
+
+static void expect(const struct diagnose *d, enum diagnose_where where, const char *text, const char *wanted)
+{
+    static const size_t pieces[] = {1, 7, 1 << 20};
+
+    for (size_t i = 0; i < COUNT(pieces); i++) {
+        ACT_AUTOFREE char *found = codes_of(d, where, text, strlen(text), pieces[i]);
+        if (strcmp(found, wanted) != 0)
+            fail_msg("'%.300s' gives '%s', not '%s'", text, found, wanted);
+    }
+}
+
+/* ---- words */
+
+static void add_found(void *arg, size_t word, const char *end)
+{
+    act_buf_addf(arg, "%zu%c ", word, end[-1]);
+}
+
+static void words_are_found_wherever_they_end(void **state)
+{
+    static const char *const words[] = {"she", "he", "HERS", "his", "he"};
+    struct words *w = words_new(words, COUNT(words));
+    struct act_buf found = {0};
+
+    (void)state;
+    words_find(w, "uSHErs", 6, add_found, &found);
+    assert_string_equal(found.data, "0E 4E 1E 2s ");
+    act_buf_release(&found);
+    words_find(w, "hi h\xffs", 6, add_found, &found);
+    assert_null(found.data);
+    words_free(w);
+}
+
+static void literals_of_expressions(void **state)
+{
+    static const struct {
+        const char *regex, *literal;
+    } rows[] = {
+        {"abc", "abc"},
+        {"^[A-Z]+Error: .*", "Error: "},
+        {"ab|cdef", ""},
+        {"(abc|def) ghi", " ghi"},
+        {"(long group)?xyz", "xyz"},
+        {"abcd*", "abc"},
+        {"abcd?ef", "abc"},
+        {"abcd+ef", "abcd"},
+        {"Xid \\(PCI:[^)]*\\): 79,", "Xid (PCI:"},
+        {"[[:alpha:]]abc", "abc"},
+        {"[]x]abc", "abc"},
+        {"a\\bcde", "cde"},
+        {".*", ""},
+        {"((a)(bcd))e", "e"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *literal = pattern_literal(rows[i].regex);
+        assert_string_equal(literal, rows[i].literal);
+    }
+}
+
+/* ---- lines */
+
+static void lines_are_cleaned(void **state)
+{
+    static const struct {
+        const char *line, *clean;
+    } rows[] = {
+        {"plain", "plain"},
+        {"\033[31mred\033[0m", "red"},
+        {"[1,0]<stderr>:Killed", "Killed"},
+        {"[rank3]: ValueError: x", "ValueError: x"},
+        {"[1,12]<stdout>:[rank12]:   x", "x"},
+        {"[1,0] other", "[1,0] other"},
+        {"[rank]: x", "x"},
+        {"a\tb\001c \r", "a b c"},
+        {"\033", ""},
+        {"\033[", ""},
+        {"x\033[1", "x"},
+        {"", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char line[64];
+        snprintf(line, sizeof(line), "%s", rows[i].line);
+        line[diagnose_clean(line, strlen(line))] = '\0';
+        assert_string_equal(line, rows[i].clean);
+    }
+}
+
+static void rules_match(void **state)
+{
+    struct diagnose *d = open_text(
+        FILE_OF RULE("text", "patterns: ['Disk Full']")
+            RULE("folded", "patterns: ['low MEM'], ignore_case: true")
+                RULE("regex", "patterns: [{regex: '^exit [0-9]+ now$'}]")
+                    RULE("unless", "patterns: ['bad thing'], unless: ['not a bad', {regex: '^[0-9]+ '}]")
+                        RULE("slurm", "patterns: ['Disk Full'], where: [slurm]")
+                            RULE("last", "patterns: ['Disk', 'odd'], kind: last_resort"));
+
+    (void)state;
+    expect(d, DIAGNOSE_OTHER_RANK, "a\nthe Disk Full x\n", "text");
+    expect(d, DIAGNOSE_OTHER_RANK, "the disk full\n", "");
+    expect(d, DIAGNOSE_FAILED_RANK, "LOW mem", "folded");
+    expect(d, DIAGNOSE_PREPARE, "exit 12 now\n", "regex");
+    expect(d, DIAGNOSE_PREPARE, "exit 12 now \rexit x now\n\nexit 1 nowhere\n", "regex");
+    expect(d, DIAGNOSE_PREPARE, "so exit 12 now\n", "");
+    expect(d, DIAGNOSE_PREPARE, "[1,0]<stderr>:exit 12 now\n", "regex");
+    expect(d, DIAGNOSE_PREPARE, "a bad thing\n", "unless");
+    expect(d, DIAGNOSE_PREPARE, "not a bad thing\n3 bad thing\n", "");
+    expect(d, DIAGNOSE_SLURM, "Disk Full\n", "slurm");
+    expect(d, DIAGNOSE_AGENT, "Disk Full\n", "");
+    expect(d, DIAGNOSE_OTHER_RANK, "an odd thing\n", "last");
+    expect(d, DIAGNOSE_OTHER_RANK, "Disk Full\nDisk half full\n", "text last");
+    diagnose_free(d);
+}
+
+static void rules_count_and_look_back(void **state)
+{
+    struct diagnose *d =
+        open_text(FILE_OF RULE("often", "patterns: [busy 100], unless: [busy 1000], times: 3")
+                      RULE("after", "patterns: [crash], after: barrier")
+                          RULE("alone", "patterns: [crash], not_after: barrier"));
+    struct act_buf text = {0};
+
+    (void)state;
+    expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nbusy 100\n", "");
+    expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nx\nbusy 100\nbusy 100\n", "often");
+    expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nbusy 100\nbusy 1000\nbusy 100\n", "");
+    expect(d, DIAGNOSE_OTHER_RANK, "crash\n", "alone");
+    expect(d, DIAGNOSE_OTHER_RANK, "barrier\ncrash\n", "after");
+    expect(d, DIAGNOSE_OTHER_RANK, "crash in barrier\n", "alone");
+    act_buf_adds(&text, "barrier\n");
+    for (int i = 0; i < 100; i++)
+        act_buf_adds(&text, "line\n");
+    act_buf_adds(&text, "crash\n");
+    expect(d, DIAGNOSE_OTHER_RANK, text.data, "alone");
+    expect(d, DIAGNOSE_OTHER_RANK, text.data + strlen("barrier\n"), "alone");
+    text.data[8] = 'L'; /* still 100 lines between them */
+    text.data[12] = ' ';
+    expect(d, DIAGNOSE_OTHER_RANK, text.data, "after");
+    act_buf_release(&text);
+    diagnose_free(d);
+}
+
+/* What the last match was, and bytes of any kind. */
+static void hits_are_the_last_line(void **state)
+{
+    struct diagnose *d = open_text(FILE_OF RULE("odd", "patterns: [odd, {regex: 'a.*b.*c.*end'}]"));
+    struct diagnose_scan *scan = diagnose_scan_new(d, DIAGNOSE_OTHER_RANK);
+    static const char text[] = "odd one\n\033[1modd\001two\033[m\nlast\0 \xff\n";
+    struct diagnose_hits hits;
+
+    (void)state;
+    diagnose_scan_feed(scan, text, sizeof(text) - 1);
+    diagnose_scan_end(scan, &hits);
+    assert_int_equal(hits.n, 1);
+    assert_int_equal(hits.lines, 3);
+    assert_int_equal(hits.v[0].line_no, 2);
+    assert_string_equal(hits.v[0].line, "odd two");
+    diagnose_hits_release(&hits);
+
+    /* a line without an end, ten times as long as a piece, made to keep an expression busy */
+    struct act_buf big = {0};
+    for (int i = 0; i < 10 * DIAGNOSE_LINE; i++)
+        act_buf_addc(&big, "abc"[i % 3]);
+    act_buf_adds(&big, "odd");
+    scan = diagnose_scan_new(d, DIAGNOSE_OTHER_RANK);
+    diagnose_scan_feed(scan, big.data, big.len);
+    diagnose_scan_end(scan, &hits);
+    assert_int_equal(hits.lines, 11);
+    assert_int_equal(hits.n, 1);
+    diagnose_hits_release(&hits);
+    act_buf_release(&big);
+    diagnose_free(d);
+}
+
+/* ---- rule files */
+
+static void bad_rules_say_where(void **state)
+{
+    static const struct {
+        const char *text, *message;
+    } rows[] = {
+        {"", "a rule file must say 'version: 1'"},
+        {"version: 2\nrules: []\n", "rules:1:1: a rule file must say 'version: 1'"},
+        {"version: 1\n", "'rules' must be a list"},
+        {"version: 1\nrules: 3\n", "rules:2:1: 'rules' must be a list"},
+        {"version: 1\nrules: [3]\n", "rules:2:9: a rule must be a map"},
+        {FILE_OF "- {id: x}\n", "rules:3:3: a rule without 'title'"},
+        {FILE_OF RULE("Bad", "patterns: [abc]"), "an id is made of a-z, 0-9 and _"},
+        {FILE_OF RULE("x", "patterns: [abc]") RULE("x", "patterns: [abc]"), "rules:4:4: a second rule 'x'"},
+        {FILE_OF RULE("x", "code: c"), "a rule without 'patterns'"},
+        {FILE_OF RULE("x", "patterns: abc"), "'patterns' must be a list"},
+        {FILE_OF RULE("x", "patterns: []"), "'patterns' must be a list"},
+        {FILE_OF RULE("x", "patterns: [ab]"), "a pattern must have 3 to"},
+        {FILE_OF RULE("x", "patterns: [{regexp: abc}]"), "a pattern must be a text or {regex: ...}"},
+        {FILE_OF RULE("x", "patterns: [{regex: 'abc('}]"), "not a regular expression: "},
+        {FILE_OF RULE("x", "patterns: [{regex: '[a-z]+x*'}]"), "at least 3 characters in a row"},
+        {FILE_OF RULE("x", "patterns: [{regex: 'abc(.*)\\1'}]"), "back-references and '{' are not taken"},
+        {FILE_OF RULE("x", "patterns: [{regex: 'abcd{999}'}]"), "back-references and '{' are not taken"},
+        {FILE_OF RULE("x", "patterns: [abc], pattern: [abc]"),
+         "'pattern' is not a key of a rule; is 'patterns' meant?"},
+        {FILE_OF RULE("x", "patterns: [abc], where: [moon]"), "'where' takes rank, "},
+        {FILE_OF RULE("x", "patterns: [abc], kind: odd"),
+         "'kind' must be one of: cause, effect, last_resort"},
+        {FILE_OF RULE("x", "patterns: [abc], times: 0"), "'times' must be a number from 1"},
+        {FILE_OF RULE("x", "patterns: [abc], ignore_case: 7"), "'ignore_case' must be true or false"},
+        {FILE_OF "- {id: x, title: t, summary: s, advice: a, patterns: [abc]}\n", "a rule without 'retry'"},
+        {FILE_OF "- {id: x, title: \"a\\nb\", summary: s, advice: a, patterns: [abc]}\n",
+         "'title' must be one line"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct diagnose *d = NULL;
+        struct act_error err = {0};
+        assert_int_equal(diagnose_parse(rows[i].text, strlen(rows[i].text), "rules", &d, &err), -ACT_CONFIG);
+        if (!strstr(err.text, rows[i].message))
+            fail_msg("row %zu: '%s' does not say '%s'", i, err.text, rows[i].message);
+        assert_true(act_starts_with(err.text, "rules:"));
+    }
+}
+
+static void own_rules_come_first_and_replace(void **state)
+{
+    static const char text[] = FILE_OF RULE("mine", "patterns: [strange device]")
+        RULE("no_space", "patterns: ['No space'], code: Mine");
+    char path[] = "/tmp/act-rules-XXXXXX";
+    struct diagnose *d = NULL;
+    struct act_error err = {0};
+    int fd = mkstemp(path), same = 0;
+
+    (void)state;
+    assert_int_equal(act_write_all(fd, text, sizeof(text) - 1), 0);
+    close(fd);
+    assert_ok(diagnose_open(path, &d, &err), err);
+    unlink(path);
+    assert_string_equal(diagnose_rule(d, 0)->id, "mine");
+    assert_string_equal(diagnose_rule(d, 1)->code, "Mine");
+    for (size_t i = 0; i < diagnose_count(d); i++)
+        same += strcmp(diagnose_rule(d, i)->id, "no_space") == 0;
+    assert_int_equal(same, 1);
+    expect(d, DIAGNOSE_OTHER_RANK, "No space left on device\n", "no_space");
+    diagnose_free(d);
+    assert_ok(diagnose_open("/nowhere/diagnosis.yaml", &d, &err), err);
+    diagnose_free(d);
+}
+
+/* ---- the rules of the program */
+
+static struct diagnose *open_builtin(void)
+{
+    struct diagnose *d = NULL;
+    struct act_error err = {0};
+
+    assert_ok(diagnose_open(NULL, &d, &err), err);
+    return d;
+}
+
+static enum diagnose_where place_named(const char *name)
+{
+    static const struct {
+        const char *name;
+        enum diagnose_where where;
+    } rows[] = {{"rank", DIAGNOSE_FAILED_RANK}, {"prepare", DIAGNOSE_PREPARE}, {"mpirun", DIAGNOSE_MPIRUN},
+                {"slurm", DIAGNOSE_SLURM},      {"agent", DIAGNOSE_AGENT},     {"metrics", DIAGNOSE_METRICS}};
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return rows[i].where;
+    fail_msg("'%s' is no place", name);
+    return DIAGNOSE_AGENT;
+}
+
+/* A fixture is samples, each begun by a line "== <place> <rule ids>": what the sample must give, all of it and in this
+ * order; "-" is nothing. A line ".. N" repeats the sample's text before it N times. */
+static void check_sample(const struct diagnose *d, char *head, struct act_buf *text, struct act_strv *seen)
+{
+    size_t n = strcspn(head, " ");
+    ACT_AUTOFREE char *place = act_strndup(head, n);
+    char *rest = head + n + (head[n] == ' ');
+
+    expect(d, place_named(place), text->data ? text->data : "", strcmp(rest, "-") == 0 ? "" : rest);
+    for (char *word; (word = strsep(&rest, " "));)
+        act_strv_push(seen, word);
+}
+
+static void take_fixture(const struct diagnose *d, char *content, struct act_strv *seen)
+{
+    struct act_buf text = {0};
+    char *head = NULL;
+
+    for (char *line; (line = strsep(&content, "\n"));) {
+        bool is_head = act_starts_with(line, "== ");
+        if (is_head && head)
+            check_sample(d, head, &text, seen);
+        if (is_head) {
+            act_buf_release(&text);
+            head = line + 3;
+        } else if (act_starts_with(line, ".. ")) {
+            ACT_AUTOFREE char *once = act_strdup(text.data);
+            for (int i = atoi(line + 3); i > 1; i--)
+                act_buf_adds(&text, once);
+        } else {
+            act_buf_addf(&text, "%s\n", line);
+        }
+    }
+    if (head)
+        check_sample(d, head, &text, seen);
+    act_buf_release(&text);
+}
+
+static void samples_of_logs(void **state)
+{
+    static const char dir[] = TEST_DATA "/fixtures/diagnosis";
+    struct diagnose *d = open_builtin();
+    struct act_strv seen = {0};
+    DIR *folder = opendir(dir);
+
+    (void)state;
+    assert_non_null(folder);
+    for (struct dirent *e; (e = readdir(folder));) {
+        struct act_error err = {0};
+        char *content;
+        size_t len;
+        if (e->d_name[0] == '.')
+            continue;
+        ACT_AUTOFREE char *path = act_path_join(dir, e->d_name);
+        assert_ok(act_file_read(path, 1 << 20, &content, &len, &err), err);
+        take_fixture(d, content, &seen);
+        free(content);
+    }
+    closedir(folder);
+    for (size_t i = 0; i < diagnose_count(d); i++)
+        if (!act_strv_has(&seen, diagnose_rule(d, i)->id))
+            fail_msg("no sample for the rule '%s'", diagnose_rule(d, i)->id);
+    act_strv_release(&seen);
+    diagnose_free(d);
+}
+
+/* The codes that 'a parse' of the original prints. */
+static void codes_of_the_original_are_there(void **state)
+{
+    static const char *const codes[] = {"CodeNotAvail",
+                                        "IBError",
+                                        "InputSmall",
+                                        "Init",
+                                        "FileNotFound",
+                                        "before",
+                                        "waiting",
+                                        "init",
+                                        "NaN",
+                                        "RegNaN",
+                                        "ORTE_comm",
+                                        "OOM",
+                                        "DeprecatedNoIterInSampler",
+                                        "ModuleErr",
+                                        "copy_if",
+                                        "connect",
+                                        "cuda",
+                                        "ECC",
+                                        "init_access",
+                                        "illegal_access",
+                                        "BlobThrottle",
+                                        "daemon",
+                                        "mask compile",
+                                        "blobIO",
+                                        "TooMany",
+                                        "NoSpace",
+                                        "Loader",
+                                        "NCCLTimeout",
+                                        "Hang",
+                                        "NCCLSocket",
+                                        "IBVModifyQP",
+                                        "ScaleNaN",
+                                        "HuggingFaceConnect",
+                                        "DSNaN"};
+    struct diagnose *d = open_builtin();
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(codes); i++) {
+        bool found = false;
+        for (size_t k = 0; k < diagnose_count(d); k++)
+            found |= strcmp(diagnose_rule(d, k)->code, codes[i]) == 0;
+        if (!found)
+            fail_msg("no rule with the code '%s'", codes[i]);
+    }
+    diagnose_free(d);
+}
+
+static void places_of_logs(void **state)
+{
+    (void)state;
+    assert_int_equal(diagnose_where_of("user_logs/std_log_process_3.txt", 3), DIAGNOSE_FAILED_RANK);
+    assert_int_equal(diagnose_where_of("user_logs/std_log_process_3.txt", -1), DIAGNOSE_OTHER_RANK);
+    assert_int_equal(diagnose_where_of("system_logs/prepare_n1.txt", 0), DIAGNOSE_PREPARE);
+    assert_int_equal(diagnose_where_of("system_logs/mpirun.txt", 0), DIAGNOSE_MPIRUN);
+    assert_int_equal(diagnose_where_of("system_logs/slurm.txt", 0), DIAGNOSE_SLURM);
+    assert_int_equal(diagnose_where_of("metrics/n1.jsonl", 0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_are_found_wherever_they_end),
+        cmocka_unit_test(literals_of_expressions),
+        cmocka_unit_test(lines_are_cleaned),
+        cmocka_unit_test(rules_match),
+        cmocka_unit_test(rules_count_and_look_back),
+        cmocka_unit_test(hits_are_the_last_line),
+        cmocka_unit_test(bad_rules_say_where),
+        cmocka_unit_test(own_rules_come_first_and_replace),
+        cmocka_unit_test(samples_of_logs),
+        cmocka_unit_test(codes_of_the_original_are_there),
+        cmocka_unit_test(places_of_logs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,239 @@
+/* metrics_test.c - the lines of the sampler, with programs in the place of nvidia-smi that answer well, badly, never. */
+#include "unit/test.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "node/gpu.h"
+#include "node/metrics.h"
+#include "proc/proc.h"
+
+static char *dir, *old_path;
+
+static void make_smi(const char *script)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, "nvidia-smi");
+    ACT_AUTOFREE char *text = act_sprintf("#!/bin/sh\necho asked >>'%s/asked'\n%s\n", dir, script);
+    ACT_AUTOFREE char *asked = act_path_join(dir, "asked");
+    ACT_AUTOFREE char *search = act_sprintf("%s:%s", dir, old_path);
+    struct act_error err;
+
+    unlink(asked);
+    assert_ok(act_file_write(path, text, strlen(text), 0755, &err), err);
+    setenv("PATH", search, 1);
+}
+
+static int count_asked(void)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, "asked");
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error err;
+    int n = 0;
+
+    if (act_file_read(path, 1 << 16, &text, NULL, &err) < 0)
+        return 0;
+    for (const char *c = text; *c; c++)
+        n += *c == '\n';
+    return n;
+}
+
+static struct node make_node(void)
+{
+    struct node node = {.dir = dir, .code = dir};
+
+    strcpy(node.name, "n1");
+    return node;
+}
+
+/* The next line, as JSON. */
+static json_t *next(struct metrics *m)
+{
+    ACT_AUTOFREE char *line = metrics_line(m);
+    json_t *json = NULL;
+    struct act_error err;
+    size_t len = strlen(line);
+
+    assert_true(len < 4096 && line[len - 1] == '\n' && strchr(line, '\n') == line + len - 1);
+    assert_ok(codec_json_parse(line, len, "line", &json, &err), err);
+    return json;
+}
+
+static json_t *at(json_t *json, const char *a, const char *b)
+{
+    json_t *found = json_object_get(json_object_get(json, a), b);
+
+    if (!found)
+        fail_msg("no %s.%s", a, b);
+    return found;
+}
+
+static void burn(void)
+{
+    volatile unsigned long sum = 0;
+
+    for (int64_t end = act_now_monotonic_ms() + 50; act_now_monotonic_ms() < end;)
+        for (int i = 0; i < 10000; i++)
+            sum += (unsigned long)i;
+}
+
+static void test_line(void **state)
+{
+    struct node node = make_node();
+
+    (void)state;
+    struct metrics *m = metrics_new(&node);
+    CODEC_AUTOJSON json_t *first = next(m);
+    assert_true(json_is_null(at(first, "cpu", "busy")));
+    assert_true(json_is_null(at(first, "disk", "read_per_s")));
+    assert_null(json_object_get(first, "gpus"));
+    burn();
+    CODEC_AUTOJSON json_t *second = next(m);
+    assert_string_equal(codec_json_str(second, "node", ""), "n1");
+    assert_true(json_number_value(json_object_get(second, "time")) >
+                json_number_value(json_object_get(first, "time")));
+    double busy = json_number_value(at(second, "cpu", "busy"));
+    assert_true(busy > 0 && busy <= 1);
+    assert_int_equal(json_integer_value(at(second, "cpu", "cores")), sysconf(_SC_NPROCESSORS_ONLN));
+    assert_true(json_integer_value(at(second, "memory", "total")) >
+                json_integer_value(at(second, "memory", "available")));
+    assert_true(json_integer_value(at(json_object_get(second, "disk"), "run", "total")) > 0);
+    assert_true(json_is_integer(at(second, "disk", "written_per_s")));
+    assert_true(json_is_integer(at(second, "network", "received_per_s")));
+    metrics_free(m);
+}
+
+static void test_gpu_output(void **state)
+{
+    static const char *const bad[] = {
+        "garbage\n",
+        "0, 1, 2, 3, 4, 5\n",
+        "0, 1, 2, 3, 4, 5, 6, 7\n",
+        "[N/A], 1, 2, 3, 4, 5, 6\n",
+        "0, 1, 2, 3, 4, 5, 6x\n",
+        "0, 1, nan, 3, 4, 5, 6\n",
+        "0, -1, 2, 3, 4, 5, 6\n",
+        "0, 1, 1e300, 3, 4, 5, 6\n",
+        "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n",
+        "0, 1, 2, 3, 4, 5, 6\nUnable to determine the device handle for GPU 0000:3B:00.0: Unknown Error\n",
+    };
+
+    (void)state;
+    CODEC_AUTOJSON json_t *good =
+        gpu_parse("0, 97, 30000, 40960, 61, 312.55, 0\n1, [N/A], 12, 40960, 30, [Not Supported], [N/A]\r\n");
+    CODEC_AUTOJSON json_t *expected = NULL;
+    static const char text[] =
+        "[{\"index\": 0, \"busy\": 0.97, \"memory_used\": 31457280000,"
+        "  \"memory_total\": 42949672960, \"celsius\": 61, \"watts\": 312.55, \"ecc_errors\": 0},"
+        " {\"index\": 1, \"busy\": null, \"memory_used\": 12582912,"
+        "  \"memory_total\": 42949672960, \"celsius\": 30, \"watts\": null, \"ecc_errors\": null}]";
+    struct act_error err;
+    assert_ok(codec_json_parse(text, strlen(text), "expected", &expected, &err), err);
+    assert_true(json_equal(good, expected));
+    for (size_t i = 0; i < COUNT(bad); i++)
+        if (gpu_parse(bad[i]))
+            fail_msg("accepted: %s", bad[i]);
+}
+
+/* Sixteen GPUs with long numbers fit into one write. */
+static void test_many_gpus(void **state)
+{
+    struct node node = make_node();
+
+    (void)state;
+    make_smi(
+        "i=0; while [ $i -lt 16 ]; do echo \"$i, 33, 123456, 234567, 61, 312.55, 123456789\"; i=$((i+1)); done");
+    struct metrics *m = metrics_new(&node);
+    CODEC_AUTOJSON json_t *first = next(m);
+    assert_int_equal(json_array_size(json_object_get(first, "gpus")), 16);
+    CODEC_AUTOJSON json_t *second = next(m);
+    assert_int_equal(json_array_size(json_object_get(second, "gpus")), 16);
+    assert_int_equal(count_asked(), 2);
+    metrics_free(m);
+}
+
+static void test_bad_smi_is_given_up(void **state)
+{
+    static const char *const scripts[] = {
+        "echo no devices were found; exit 6",
+        "echo '\\001\\377 garbage'",
+        "yes 0, 1, 2, 3, 4, 5, 6",
+        "kill -9 $$",
+    };
+    struct node node = make_node();
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(scripts); i++) {
+        make_smi(scripts[i]);
+        struct metrics *m = metrics_new(&node);
+        for (int line = 0; line < 5; line++) {
+            CODEC_AUTOJSON json_t *json = next(m);
+            assert_true(json_is_null(json_object_get(json, "gpus")));
+        }
+        assert_in_range(count_asked(), 1, 3); /* it is not asked again while a killed one is not gone */
+        metrics_free(m);
+    }
+}
+
+/* The line comes all the same, and nothing of the program is left. */
+static void test_hanging_smi(void **state)
+{
+    struct node node = make_node();
+    ACT_AUTOFREE char *pid_file = act_path_join(dir, "pid");
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error err;
+    int64_t pid;
+
+    (void)state;
+    make_smi("echo $$ >\"${0%/*}/pid\"; trap '' TERM; while :; do sleep 1000; done");
+    struct metrics *m = metrics_new(&node);
+    CODEC_AUTOJSON json_t *json = next(m);
+    assert_true(json_is_null(json_object_get(json, "gpus")));
+    assert_true(json_is_object(json_object_get(json, "memory")));
+    make_smi("echo 0, 1, 2, 3, 4, 5, 6");
+    for (int i = 0; i < 100 && !json_is_array(json_object_get(json, "gpus")); i++) {
+        usleep(10000); /* until the killed one can be waited for */
+        json_decref(json);
+        json = next(m);
+    }
+    assert_int_equal(json_array_size(json_object_get(json, "gpus")), 1);
+    assert_ok(act_file_read(pid_file, 100, &text, NULL, &err), err);
+    pid = strtol(text, NULL, 10);
+    assert_int_equal(kill((pid_t)pid, 0), -1);
+    metrics_free(m);
+}
+
+static int make_dir(void **state)
+{
+    (void)state;
+    old_path = act_strdup(getenv("PATH"));
+    dir = act_strdup("/tmp/act-metrics-test.XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    int rc = act_remove_tree(dir, &err);
+    free(dir);
+    free(old_path);
+    return rc;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_line),        cmocka_unit_test(test_gpu_output),
+        cmocka_unit_test(test_many_gpus),   cmocka_unit_test(test_bad_smi_is_given_up),
+        cmocka_unit_test(test_hanging_smi),
+    };
+
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

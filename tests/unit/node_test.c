@@ -1,0 +1,349 @@
+/* node_test.c - where a node of a run keeps its things, and the words that bring a command into the run's container. */
+#include "unit/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "node/container.h"
+#include "node/place.h"
+
+#define RUN_A "exp_1700000000_0123abcd"
+#define RUN_B "exp_1700000001_0123abcd"
+
+static char *dir;
+
+static char *below(const char *name)
+{
+    return act_path_join(dir, name);
+}
+
+static char *base_dir(void)
+{
+    return act_sprintf("%s/act-%u", dir, (unsigned)getuid());
+}
+
+static bool is_there(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* Strings of a struct node are its own, those of the specification too. */
+static struct node make_node(const char *id, int nodes, const char *scratch)
+{
+    struct node node = {.dir = act_sprintf("/shared/%s", id)};
+
+    strcpy(node.name, "n1");
+    node.spec = (struct run_spec){.id = act_strdup(id),
+                                  .nodes = nodes,
+                                  .procs_per_node = 2,
+                                  .scratch = scratch ? act_strdup(scratch) : NULL};
+    return node;
+}
+
+static void open_place(struct node *node, const struct rank_place *place, int attempt)
+{
+    struct act_error err;
+
+    assert_ok(place_open(node, place, attempt, &err), err);
+}
+
+static void test_code_roots(void **state)
+{
+    static const struct {
+        int nodes, node_rank;
+        const char *code;
+    } rows[] = {
+        {1, 0, "/shared/" RUN_A "/code"},
+        {2, 0, "/shared/" RUN_A "/nodes/0/code"},
+        {2, 1, "/shared/" RUN_A "/nodes/1/code"},
+    };
+
+    (void)state;
+    setenv("TMPDIR", dir, 1);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct node node = make_node(RUN_A, rows[i].nodes, NULL);
+        struct rank_place place = {.local_size = 1, .node_rank = rows[i].node_rank};
+        open_place(&node, &place, 1);
+        assert_string_equal(node.code, rows[i].code);
+        assert_true(act_path_is_within(node.local, dir));
+        place_close(&node, &place);
+        node_release(&node);
+    }
+    ACT_AUTOFREE char *scratch = below("nvme");
+    assert_int_equal(mkdir(scratch, 0755), 0);
+    struct node node = make_node(RUN_A, 2, scratch);
+    struct rank_place place = {.local_size = 1, .node_rank = 1};
+    ACT_AUTOFREE char *code = act_sprintf("%s/act-%u/" RUN_A "/1/code", scratch, (unsigned)getuid());
+    open_place(&node, &place, 1);
+    assert_string_equal(node.code, code);
+    struct stat st;
+    assert_int_equal(stat(node.local, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    place_close(&node, &place);
+    node_release(&node);
+}
+
+static void test_base_of_others_is_refused(void **state)
+{
+    ACT_AUTOFREE char *base = base_dir();
+    struct rank_place place = {.local_size = 1};
+    struct act_error err;
+
+    (void)state;
+    setenv("TMPDIR", dir, 1);
+    assert_ok(act_remove_tree(base, &err), err);
+    for (int i = 0; i < 2; i++) {
+        struct node node = make_node(RUN_A, 1, NULL);
+        if (i == 0) {
+            assert_int_equal(symlink("/tmp", base), 0);
+        } else {
+            assert_int_equal(mkdir(base, 0755), 0);
+            assert_int_equal(chmod(base, 0777), 0);
+        }
+        assert_int_equal(place_open(&node, &place, 1, &err), -ACT_DENIED);
+        assert_non_null(strstr(err.text, "is not a folder that only this user can read and write"));
+        assert_int_equal(remove(base), 0);
+        node_release(&node);
+    }
+}
+
+/* It goes with the last rank of the node, of this attempt. */
+static void test_last_rank_removes(void **state)
+{
+    struct node a = make_node(RUN_A, 1, NULL), b = make_node(RUN_A, 1, NULL);
+    struct rank_place first = {.rank = 0, .local_size = 2}, second = {.rank = 1, .local_size = 2};
+
+    (void)state;
+    setenv("TMPDIR", dir, 1);
+    open_place(&a, &first, 1);
+    ACT_AUTOFREE char *local = act_strdup(a.local);
+    place_close(&a, &first); /* the second was killed */
+    assert_true(is_there(local));
+    open_place(&a, &first, 2);
+    open_place(&b, &second, 2);
+    place_close(&b, &second);
+    assert_true(is_there(local));
+    place_close(&a, &first);
+    assert_false(is_there(local));
+    ACT_AUTOFREE char *run = act_path_dirname(local);
+    assert_false(is_there(run));
+    node_release(&a);
+    node_release(&b);
+}
+
+static void test_sweep(void **state)
+{
+    struct node dead = make_node(RUN_A, 1, NULL), alive = make_node(RUN_B, 1, NULL);
+    struct rank_place place = {.local_size = 2};
+
+    (void)state;
+    setenv("TMPDIR", dir, 1);
+    open_place(&dead, &place, 1);
+    open_place(&alive, &place, 1);
+    place_sweep(&alive);
+    assert_true(is_there(dead.local) && is_there(alive.local));
+    close(dead.users_fd); /* as when it is killed */
+    place_sweep(&alive);
+    assert_false(is_there(dead.local));
+    assert_true(is_there(alive.local));
+    close(alive.users_fd);
+    node_release(&dead);
+    node_release(&alive);
+}
+
+/* ---- containers */
+
+static void add_folder(struct run_spec *spec, const char *name, const char *link, enum run_folder_mode mode)
+{
+    spec->folders = act_realloc(spec->folders, (spec->n_folders + 1) * sizeof(*spec->folders));
+    spec->folders[spec->n_folders++] =
+        (struct run_folder){.name = act_strdup(name), .link = link ? act_strdup(link) : NULL, .mode = mode};
+}
+
+static struct node container_node(const char *kind, const char *image, int gpus)
+{
+    struct node node = {.dir = act_strdup("/shared/run"), .code = act_strdup("/shared/run/code")};
+
+    strcpy(node.name, "n1");
+    node.spec = (struct run_spec){.container = kind ? act_strdup(kind) : NULL,
+                                  .image = image ? act_strdup(image) : NULL,
+                                  .gpus_per_node = gpus};
+    add_folder(&node.spec, "data", "/big/data", RUN_FOLDER_RO_MOUNT);
+    add_folder(&node.spec, "output", "/big/output", RUN_FOLDER_RW_MOUNT);
+    add_folder(&node.spec, "blob", NULL, RUN_FOLDER_DOWNLOAD);
+    return node;
+}
+
+static void make_program(const char *name)
+{
+    ACT_AUTOFREE char *path = below(name);
+    struct act_error err;
+
+    assert_ok(act_file_write(path, "#!/bin/sh\n", 10, 0755, &err), err);
+}
+
+/* One word in a line. */
+static char *lines_of(const struct act_strv *words)
+{
+    struct act_buf text = {0};
+
+    for (size_t i = 0; i < words->n; i++)
+        act_buf_addf(&text, "%s\n", words->v[i]);
+    return act_buf_steal(&text);
+}
+
+static char *wrapped(struct node *node)
+{
+    static const char *const argv[] = {"python", "a b", "", "$x", NULL};
+    struct act_strv words = {0};
+    struct act_error err;
+
+    assert_ok(container_wrap(node, argv, &words, &err), err);
+    char *text = lines_of(&words);
+    act_strv_release(&words);
+    return text;
+}
+
+static void test_apptainer(void **state)
+{
+    static const struct {
+        const char *image, *shown;
+    } images[] = {
+        {"pytorch/pytorch:2.1", "docker://pytorch/pytorch:2.1"},
+        {"docker://x", "docker://x"},
+        {"oras://x/y", "oras://x/y"},
+        {"/images/x", "/images/x"},
+        {"./x.sif", "./x.sif"},
+    };
+
+    (void)state;
+    setenv("PATH", dir, 1);
+    make_program("apptainer");
+    make_program("singularity");
+    for (size_t i = 0; i < COUNT(images); i++) {
+        struct node node = container_node("apptainer", images[i].image, i == 0 ? 4 : 0);
+        ACT_AUTOFREE char *text = wrapped(&node);
+        ACT_AUTOFREE char *expected = act_sprintf(
+            "%s/apptainer\nexec\n%s--bind\n/shared/run:/shared/run\n--bind\n/big/data:/big/data:ro\n"
+            "--bind\n/big/output:/big/output\n--pwd\n/shared/run/code\n%s\npython\na b\n\n$x\n",
+            dir, i == 0 ? "--nv\n" : "", images[i].shown);
+        assert_string_equal(text, expected);
+        node_release(&node);
+    }
+    ACT_AUTOFREE char *apptainer = below("apptainer");
+    assert_int_equal(unlink(apptainer), 0);
+    struct node node = container_node("apptainer", "x", 0);
+    free(node.code);
+    node.code = act_strdup("/nvme/code");
+    ACT_AUTOFREE char *text = wrapped(&node);
+    assert_non_null(strstr(text, "/singularity\nexec\n"));
+    assert_non_null(strstr(text, "--bind\n/nvme/code:/nvme/code\n--pwd\n/nvme/code\n"));
+
+    ACT_AUTOFREE char *singularity = below("singularity");
+    assert_int_equal(unlink(singularity), 0);
+    static const char *const argv[] = {"true", NULL};
+    struct act_strv words = {0};
+    struct act_error err;
+    assert_int_equal(container_wrap(&node, argv, &words, &err), -ACT_NOT_FOUND);
+    assert_non_null(strstr(err.text, "neither 'apptainer' nor 'singularity' is in PATH on node 'n1'"));
+    assert_non_null(strstr(err.text, "slurm.container"));
+    act_strv_release(&words);
+
+    make_program("apptainer");
+    free(node.dir);
+    node.dir = act_strdup("/shared/a,b");
+    assert_int_equal(container_wrap(&node, argv, &words, &err), -ACT_CONFIG);
+    act_strv_release(&words);
+    node_release(&node);
+}
+
+static void test_without_container(void **state)
+{
+    static const char *const kinds[] = {NULL, "none", "pyxis"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        struct node node = container_node(kinds[i], "image", 0);
+        ACT_AUTOFREE char *text = wrapped(&node);
+        assert_string_equal(text, "python\na b\n\n$x\n");
+        node_release(&node);
+    }
+    struct node node = container_node("apptainer", NULL, 0);
+    ACT_AUTOFREE char *text = wrapped(&node);
+    assert_string_equal(text, "python\na b\n\n$x\n");
+    node_release(&node);
+}
+
+static void test_pyxis(void **state)
+{
+    static const struct {
+        const char *image, *shown;
+    } images[] = {
+        {"ubuntu:22.04", "ubuntu:22.04"},
+        {"pytorch/pytorch:2.1", "pytorch/pytorch:2.1"},
+        {"docker://nvcr.io/nvidia/pytorch:24.01", "nvcr.io#nvidia/pytorch:24.01"},
+        {"localhost/x", "localhost#x"},
+        {"host:5000/x/y", "host:5000#x/y"},
+        {"nvcr.io#nvidia/x", "nvcr.io#nvidia/x"},
+        {"/images/x.sqsh", "/images/x.sqsh"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(images); i++) {
+        struct node node = container_node("pyxis", images[i].image, 0);
+        struct act_strv words = {0};
+        struct act_error err;
+        assert_ok(container_srun_options(&node, "/shared/bin/1f/act-node", &words, &err), err);
+        ACT_AUTOFREE char *text = lines_of(&words);
+        ACT_AUTOFREE char *expected = act_sprintf(
+            "--container-image=%s\n--container-mounts=/shared/run:/shared/run,/big/data:/big/data:ro,"
+            "/big/output:/big/output,/shared/bin/1f:/shared/bin/1f:ro\n",
+            images[i].shown);
+        assert_string_equal(text, expected);
+        act_strv_release(&words);
+        node_release(&node);
+    }
+    struct node node = container_node("apptainer", "x", 0);
+    struct act_strv words = {0};
+    struct act_error err;
+    assert_ok(container_srun_options(&node, "/shared/bin/1f/act-node", &words, &err), err);
+    assert_int_equal(words.n, 0);
+    node_release(&node);
+}
+
+static int make_dir(void **state)
+{
+    (void)state;
+    dir = act_strdup("/tmp/act-node-test.XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    int rc = act_remove_tree(dir, &err);
+    free(dir);
+    return rc;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_code_roots),
+        cmocka_unit_test(test_base_of_others_is_refused),
+        cmocka_unit_test(test_last_rank_removes),
+        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_apptainer),
+        cmocka_unit_test(test_without_container),
+        cmocka_unit_test(test_pyxis),
+    };
+
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}

@@ -1,0 +1,1125 @@
+/* site_test.c - the same cases on this machine, and through a connection to site_serve(); or, with ACT_TEST_LOGIN, through
+ * ssh to that host, which must be this machine. Then what neither side may believe of the other. */
+#include "unit/test.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "site/frame.h"
+#include "site/site.h"
+#include "site/site_internal.h"
+
+static char *home, *root; /* of one case */
+static struct site *site;
+static pid_t server;
+
+/* ---- the two ways ---- */
+
+static int open_here(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    assert_ok(site_open(&(struct site_options){.root = root}, &site, &err), err);
+    return 0;
+}
+
+static int start_server(void)
+{
+    int ends[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    server = fork();
+    assert_true(server >= 0);
+    if (server == 0) {
+        close(ends[0]);
+        _exit(site_serve(ends[1], ends[1]));
+    }
+    close(ends[1]);
+    return ends[0];
+}
+
+static int open_wire(void **state)
+{
+    const char *login = getenv("ACT_TEST_LOGIN");
+    struct act_error err;
+
+    (void)state;
+    if (login) {
+        assert_ok(site_open(&(struct site_options){.login = login, .root = root}, &site, &err), err);
+        return 0;
+    }
+    int fd = start_server();
+    site = act_calloc(1, sizeof(*site));
+    assert_ok(wire_open_fds(fd, fd, root, site, &err), err);
+    return 0;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    home = act_strdup("/tmp/act-site-XXXXXX");
+    assert_non_null(mkdtemp(home));
+    root = act_path_join(home, "the root");
+    return 0;
+}
+
+static int setup_here(void **state)
+{
+    return setup(state) || open_here(state);
+}
+
+static int setup_wire(void **state)
+{
+    return setup(state) || open_wire(state);
+}
+
+static int teardown(void **state)
+{
+    struct act_error err;
+    int status = 0;
+
+    (void)state;
+    site_free(site);
+    site = NULL;
+    if (server > 0) {
+        assert_int_equal(waitpid(server, &status, 0), server);
+        assert_int_equal(status, 0); /* the end of the input is a good end */
+    }
+    server = 0;
+    assert_ok(act_remove_tree(home, &err), err);
+    free(home);
+    free(root);
+    return 0;
+}
+
+static bool is_wire(void)
+{
+    return site->wire != NULL;
+}
+
+/* ---- helpers ---- */
+
+static struct run_spec make_spec(void)
+{
+    struct run_spec spec = {
+        .id = run_id_new("site", act_now_unix_s()),
+        .experiment = act_strdup("site"),
+        .cluster = act_strdup("lab"),
+        .platform = act_strdup("slurm"),
+        .created_unix_s = act_now_unix_s(),
+        .nodes = 1,
+        .procs_per_node = 1,
+    };
+
+    act_strv_push(&spec.argv, "echo");
+    act_strv_push(&spec.argv, "\xff not UTF-8");
+    run_spec_add_env(&spec, "PLAIN", "value");
+    run_spec_add_env(&spec, "MY_TOKEN", "hush");
+    return spec;
+}
+
+/* A run with nothing but what every run has. New string: its id. */
+static char *make_run(void)
+{
+    struct run_spec spec = make_spec();
+    struct act_error err;
+    bool existed = true;
+
+    assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
+    assert_false(existed);
+    char *id = act_strdup(spec.id);
+    run_spec_release(&spec);
+    return id;
+}
+
+static char *in_root(const char *name)
+{
+    return act_path_join(root, name);
+}
+
+static char *in_run(const char *id, const char *name)
+{
+    return act_sprintf("%s/runs/%s/%s", root, id, name);
+}
+
+static void put_file(const char *path, const char *text)
+{
+    struct act_error err;
+
+    assert_ok(act_file_write(path, text, strlen(text), 0600, &err), err);
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0)
+        fail_msg("%s: %s", path, strerror(errno));
+    return st.st_mode & 07777;
+}
+
+static int count_in(const char *dir)
+{
+    DIR *d = opendir(dir);
+    int n = 0;
+
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static char *text_of(const char *id, const char *name)
+{
+    struct act_error err;
+    char *text;
+
+    assert_ok(site_read_text(site, id, name, &text, &err), err);
+    return text;
+}
+
+/* ---- runs ---- */
+
+static void test_names(void **state)
+{
+    ACT_AUTOFREE char *dir = site_run_dir(site, "a_1_00000000");
+    ACT_AUTOFREE char *wanted = in_root("runs/a_1_00000000");
+
+    (void)state;
+    assert_string_equal(site_root(site), root);
+    assert_string_equal(dir, wanted);
+}
+
+static void test_create(void **state)
+{
+    static const struct {
+        const char *name;
+        mode_t mode;
+    } rows[] = {{"", 0700},
+                {RUN_FILE_SPEC, 0600},
+                {RUN_FILE_SECRETS, 0600},
+                {RUN_FILE_STATUS, 0600},
+                {RUN_DIR_SYSTEM, 0700},
+                {"../../new", 0700}};
+    struct run_spec spec = make_spec(), back = {0};
+    struct site_state states;
+    struct act_error err;
+    bool existed = true;
+
+    (void)state;
+    assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
+    assert_false(existed);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *path = in_run(spec.id, rows[i].name);
+        assert_int_equal(mode_of(path), rows[i].mode);
+    }
+    ACT_AUTOFREE char *path = in_run(spec.id, RUN_FILE_SPEC);
+    ACT_AUTOFREE char *secrets = in_run(spec.id, RUN_FILE_SECRETS);
+    assert_ok(run_spec_read(path, &back, &err), err);
+    assert_string_equal(back.argv.v[1], "\xff not UTF-8");
+    assert_null(back.env[1].value);
+    assert_ok(run_secrets_read(&back, secrets, &err), err);
+    assert_string_equal(back.env[1].value, "hush");
+    run_spec_release(&back);
+
+    const char *id = spec.id;
+    assert_ok(site_states(site, &id, 1, &states, &err), err);
+    assert_true(states.there);
+    assert_int_equal(states.status.state, RUN_QUEUED);
+    assert_null(states.job);
+    site_states_release(&states, 1);
+
+    ACT_AUTOFREE char *mark = in_run(id, "mark");
+    ACT_AUTOFREE char *fresh = in_root("new");
+    put_file(mark, "x");
+    assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
+    assert_true(existed);
+    assert_int_equal(access(mark, F_OK), 0);
+    assert_int_equal(count_in(fresh), 0);
+    run_spec_release(&spec);
+}
+
+static void test_create_badly(void **state)
+{
+    static const char *const ids[] = {"", "x", "../x", "..", "a/b_1_00000000"};
+    ACT_AUTOFREE char *runs = in_root("runs");
+    struct act_error err;
+    bool existed;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(ids); i++) {
+        struct run_spec spec = make_spec();
+        free(spec.id);
+        spec.id = act_strdup(ids[i]);
+        assert_true(site_create_run(site, &spec, NULL, &existed, &err) < 0);
+        run_spec_release(&spec);
+    }
+    assert_int_equal(count_in(runs), 0);
+}
+
+/* A package of size bytes, which the specification names. New string: its path. */
+static char *make_package(struct run_spec *spec, const char *dir, size_t size)
+{
+    ACT_AUTOFREE char *data = act_alloc(size);
+    char *path = act_sprintf("%s/package-%d", dir, (int)getpid());
+    struct act_error err;
+
+    for (size_t i = 0; i < size; i++)
+        data[i] = (char)(i * 7 + i / 251);
+    assert_ok(act_file_write(path, data, size, 0600, &err), err);
+    assert_ok(act_sha256_file(path, spec->package_sha256, &err), err);
+    spec->package_bytes = (int64_t)size;
+    return path;
+}
+
+static void assert_same_file(const char *a, const char *b)
+{
+    char one[ACT_SHA256_HEX], other[ACT_SHA256_HEX];
+    struct act_error err;
+
+    assert_ok(act_sha256_file(a, one, &err), err);
+    assert_ok(act_sha256_file(b, other, &err), err);
+    assert_string_equal(one, other);
+}
+
+static ino_t inode_of(const char *path)
+{
+    struct stat st;
+
+    assert_int_equal(stat(path, &st), 0);
+    return st.st_ino;
+}
+
+static void test_package(void **state)
+{
+    enum { SIZE = 3000001 };
+    struct run_spec spec = make_spec(), second = make_spec();
+    ACT_AUTOFREE char *package = make_package(&spec, home, SIZE);
+    ACT_AUTOFREE char *in_first = in_run(spec.id, RUN_FILE_PACKAGE);
+    ACT_AUTOFREE char *in_second = in_run(second.id, RUN_FILE_PACKAGE);
+    struct act_error err;
+    bool existed;
+
+    (void)state;
+    memcpy(second.package_sha256, spec.package_sha256, sizeof(spec.package_sha256));
+    assert_ok(site_create_run(site, &spec, package, &existed, &err), err);
+    assert_same_file(package, in_first);
+    if (!is_wire()) /* a second name of the same file */
+        assert_int_equal(inode_of(package), inode_of(in_first));
+    assert_ok(site_create_run(site, &second, package, &existed, &err), err);
+    assert_int_equal(inode_of(in_second), inode_of(in_first)); /* it was not brought again */
+    run_spec_release(&spec);
+    run_spec_release(&second);
+}
+
+static bool on_another_disk(const char *dir)
+{
+    struct stat a, b;
+
+    return stat(dir, &a) == 0 && stat(home, &b) == 0 && a.st_dev != b.st_dev;
+}
+
+static void test_package_of_another_disk(void **state)
+{
+    struct act_error err;
+    bool existed;
+
+    (void)state;
+    if (!on_another_disk("/dev/shm"))
+        skip();
+    struct run_spec spec = make_spec(), second = make_spec();
+    ACT_AUTOFREE char *package = make_package(&spec, "/dev/shm", 100000);
+    ACT_AUTOFREE char *in_first = in_run(spec.id, RUN_FILE_PACKAGE);
+    ACT_AUTOFREE char *in_second = in_run(second.id, RUN_FILE_PACKAGE);
+    ACT_AUTOFREE char *kept = act_sprintf("%s/packages/%s.zip", root, spec.package_sha256);
+    memcpy(second.package_sha256, spec.package_sha256, sizeof(spec.package_sha256));
+    assert_ok(site_create_run(site, &spec, package, &existed, &err), err);
+    assert_ok(site_create_run(site, &second, package, &existed, &err), err);
+    unlink(package);
+    assert_int_equal(inode_of(in_first), inode_of(kept));
+    assert_int_equal(inode_of(in_second), inode_of(kept));
+    assert_int_equal(mode_of(kept), 0600);
+    run_spec_release(&spec);
+    run_spec_release(&second);
+}
+
+/* A package that is not what its name says never becomes one. */
+static void test_package_is_checked(void **state)
+{
+    struct run_spec spec = make_spec();
+    ACT_AUTOFREE char *package = make_package(&spec, home, 1000);
+    ACT_AUTOFREE char *packages = in_root("packages");
+    ACT_AUTOFREE char *runs = in_root("runs");
+    ACT_AUTOFREE char *fresh = in_root("new");
+    struct act_error err;
+    bool existed;
+
+    (void)state;
+    put_file(package, "something else");
+    assert_int_equal(site_create_run(site, &spec, package, &existed, &err), -ACT_TEMPORARY);
+    assert_int_equal(count_in(packages) + count_in(runs) + count_in(fresh), 0);
+    ACT_AUTOFREE char *id = make_run(); /* the connection is still of use */
+    run_spec_release(&spec);
+}
+
+/* The disk becomes full, the quota is reached: here the limit of a file's size. */
+static void test_no_space(void **state)
+{
+    const struct rlimit small = {4096, RLIM_INFINITY}, any = {RLIM_INFINITY, RLIM_INFINITY};
+    struct act_error err;
+    bool existed;
+
+    (void)state;
+    if (!on_another_disk("/dev/shm") || getenv("ACT_TEST_LOGIN"))
+        skip();
+    struct run_spec spec = make_spec();
+    ACT_AUTOFREE char *package = make_package(&spec, "/dev/shm", 100000);
+    ACT_AUTOFREE char *runs = in_root("runs");
+    ACT_AUTOFREE char *fresh = in_root("new");
+    ACT_AUTOFREE char *packages = in_root("packages");
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(prlimit(server, RLIMIT_FSIZE, &small, NULL), 0);
+    int rc = site_create_run(site, &spec, package, &existed, &err);
+    assert_int_equal(prlimit(server, RLIMIT_FSIZE, &any, NULL), 0);
+    unlink(package);
+    assert_int_equal(rc, -ACT_FAIL);
+    assert_non_null(strstr(err.text, strerror(EFBIG)));
+    assert_int_equal(count_in(runs) + count_in(fresh) + count_in(packages), 0);
+    ACT_AUTOFREE char *id = make_run(); /* and later there is room again */
+    run_spec_release(&spec);
+}
+
+static void test_leftovers(void **state)
+{
+    static const char *const names[] = {"new/old_1_00000000.abcdef", "new/young_1_00000000.abcdef"};
+    const struct timespec old[2] = {{.tv_sec = act_now_unix_s() - 7200}, {.tv_sec = act_now_unix_s() - 7200}};
+    ACT_AUTOFREE char *fresh = in_root("new");
+    struct act_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        ACT_AUTOFREE char *dir = in_root(names[i]);
+        ACT_AUTOFREE char *file = act_path_join(dir, "file");
+        assert_ok(act_mkdir_all(dir, 0700, &err), err);
+        put_file(file, "x");
+        if (i == 0)
+            assert_int_equal(utimensat(AT_FDCWD, dir, old, 0), 0);
+    }
+    ACT_AUTOFREE char *id = make_run();
+    ACT_AUTOFREE char *young = in_root(names[1]);
+    assert_int_equal(count_in(fresh), 1);
+    assert_int_equal(access(young, F_OK), 0);
+}
+
+static void test_remove(void **state)
+{
+    ACT_AUTOFREE char *id = make_run();
+    ACT_AUTOFREE char *other = make_run();
+    ACT_AUTOFREE char *dir = in_run(id, "");
+    ACT_AUTOFREE char *fresh = in_root("new");
+    struct act_error err;
+    struct act_strv ids = {0};
+
+    (void)state;
+    assert_ok(site_remove_run(site, id, &err), err);
+    assert_ok(site_remove_run(site, id, &err), err);
+    assert_ok(site_remove_run(site, "..", &err), err);
+    assert_int_equal(access(dir, F_OK), -1);
+    assert_int_equal(count_in(fresh), 0);
+    assert_ok(site_list(site, &ids, &err), err);
+    assert_int_equal(ids.n, 1);
+    assert_string_equal(ids.v[0], other);
+    act_strv_release(&ids);
+}
+
+static void test_locked(void **state)
+{
+    struct run_spec spec = make_spec();
+    ACT_AUTOFREE char *lock = in_run(spec.id, RUN_FILE_LOCK);
+    struct act_error err;
+    bool existed;
+    int fd = -1;
+
+    (void)state;
+    assert_ok(site_create_locked_run(site, &spec, NULL, &fd, &existed, &err), err);
+    assert_int_equal(act_lock(lock, false, &err), -ACT_TEMPORARY);
+    close(fd);
+    int again = act_lock(lock, false, &err);
+    assert_true(again >= 0);
+    close(again);
+    run_spec_release(&spec);
+}
+
+static void test_list(void **state)
+{
+    ACT_AUTOFREE char *other = in_root("runs/not a run/file");
+    struct act_strv ids = {0};
+    struct act_error err;
+
+    (void)state;
+    assert_ok(site_list(site, &ids, &err), err);
+    assert_int_equal(ids.n, 0);
+    ACT_AUTOFREE char *a = make_run();
+    ACT_AUTOFREE char *b = make_run();
+    put_file(other, "");
+    assert_ok(site_list(site, &ids, &err), err);
+    assert_int_equal(ids.n, 2);
+    assert_true(strcmp(ids.v[0], ids.v[1]) < 0);
+    assert_true(act_strv_has(&ids, a) && act_strv_has(&ids, b));
+    act_strv_release(&ids);
+}
+
+/* ---- files ---- */
+
+/* What the user's command may have put into the folder, and what lies outside. */
+static void make_traps(const char *id)
+{
+    static const struct {
+        const char *link, *target;
+    } links[] = {{"user_logs/link", "../run.json"},
+                 {"user_logs/out", "/"},
+                 {"metrics", "user_logs"},
+                 {"status.link", "/etc/passwd"}};
+    ACT_AUTOFREE char *log = in_run(id, "user_logs/a");
+    ACT_AUTOFREE char *fifo = in_run(id, "user_logs/fifo");
+
+    put_file(log, "0123456789");
+    for (size_t i = 0; i < COUNT(links); i++) {
+        ACT_AUTOFREE char *path = in_run(id, links[i].link);
+        assert_int_equal(symlink(links[i].target, path), 0);
+    }
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+}
+
+static void test_read(void **state)
+{
+    static const struct {
+        const char *name;
+        uint64_t offset;
+        size_t len;
+        int rc;
+        const char *got;
+    } rows[] = {
+        {"user_logs/a", 0, 100, 0, "0123456789"},
+        {"user_logs/a", 3, 4, 0, "3456"},
+        {"user_logs/a", 10, 4, 0, ""},
+        {"user_logs/a", 1000, 4, 0, ""},
+        {"user_logs/a", UINT64_MAX, 4, 0, ""},
+        {"user_logs/a", 2, 0, 0, ""},
+        {"user_logs/none", 0, 4, -ACT_NOT_FOUND, ""},
+        {"none/a", 0, 4, -ACT_NOT_FOUND, ""},
+        {"user_logs/a/b", 0, 4, -ACT_NOT_FOUND, ""},
+        {"user_logs", 0, 4, -ACT_NOT_FOUND, ""},
+        {"user_logs/", 0, 4, -ACT_NOT_FOUND, ""},
+        {"user_logs/link", 0, 4, -ACT_NOT_FOUND, ""},
+        {"user_logs/out/etc/passwd", 0, 4, -ACT_NOT_FOUND, ""},
+        {"metrics/a", 0, 4, -ACT_NOT_FOUND, ""},
+        {"user_logs/fifo", 0, 4, -ACT_NOT_FOUND, ""},
+        {"user_logs/../run.json", 0, 4, -ACT_NOT_FOUND, ""},
+        {"../../packages", 0, 4, -ACT_NOT_FOUND, ""},
+        {"/etc/passwd", 0, 4, -ACT_NOT_FOUND, ""},
+        {"", 0, 4, -ACT_NOT_FOUND, ""},
+        {"user_logs/\xff", 0, 4, -ACT_NOT_FOUND, ""},
+    };
+    ACT_AUTOFREE char *id = make_run();
+    struct act_error err;
+
+    (void)state;
+    make_traps(id);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char data[101] = "";
+        size_t got = 1;
+        int rc = site_read(site, id, rows[i].name, rows[i].offset, data, rows[i].len, &got, &err);
+        if (rc != rows[i].rc)
+            fail_msg("'%s': %d %s", rows[i].name, rc, err.text);
+        assert_int_equal(got, strlen(rows[i].got));
+        assert_memory_equal(data, rows[i].got, got);
+        ACT_AUTOFREE char *text = NULL;
+        rc = site_read_text(site, id, rows[i].name, &text, &err);
+        assert_int_equal(rc, rows[i].rc);
+    }
+    size_t got;
+    char byte;
+    assert_int_equal(site_read(site, "none_1_00000000", "run.json", 0, &byte, 1, &got, &err), -ACT_NOT_FOUND);
+    assert_int_equal(site_read(site, "../runs", "run.json", 0, &byte, 1, &got, &err), -ACT_NOT_FOUND);
+}
+
+static void test_read_much(void **state)
+{
+    enum { SIZE = 9 * 1000 * 1000 + 7 };
+    ACT_AUTOFREE char *id = make_run();
+    ACT_AUTOFREE char *path = in_run(id, "user_logs/big");
+    ACT_AUTOFREE char *data = act_alloc(SIZE);
+    ACT_AUTOFREE char *back = act_alloc(SIZE + 10);
+    struct act_error err;
+    size_t got;
+
+    (void)state;
+    for (size_t i = 0; i < SIZE; i++)
+        data[i] = (char)(i / 3 + i);
+    assert_ok(act_file_write(path, data, SIZE, 0600, &err), err);
+    assert_ok(site_read(site, id, "user_logs/big", 0, back, SIZE + 10, &got, &err), err);
+    assert_int_equal(got, SIZE);
+    assert_memory_equal(back, data, SIZE);
+}
+
+static void test_write(void **state)
+{
+    ACT_AUTOFREE char *id = make_run();
+    ACT_AUTOFREE char *job = in_run(id, "job.json");
+    ACT_AUTOFREE char *target = act_path_join(home, "target");
+    ACT_AUTOFREE char *link = in_run(id, "abort");
+    struct act_error err;
+    bool existed = true;
+
+    (void)state;
+    make_traps(id);
+    assert_ok(site_write(site, id, "job.json", "{\"job\": \"1\"}", &existed, &err), err);
+    assert_false(existed);
+    assert_ok(site_write(site, id, "job.json", "{\"job\": \"2\"}", &existed, &err), err);
+    assert_true(existed);
+    ACT_AUTOFREE char *first = text_of(id, "job.json");
+    assert_string_equal(first, "{\"job\": \"1\"}");
+    assert_ok(site_write(site, id, "job.json", "", NULL, &err), err);
+    ACT_AUTOFREE char *second = text_of(id, "job.json");
+    assert_string_equal(second, "");
+    assert_int_equal(mode_of(job), 0600);
+
+    put_file(target, "outside");
+    assert_int_equal(symlink(target, link), 0);
+    assert_ok(site_write(site, id, "abort", "x", &existed, &err), err);
+    assert_true(existed);
+    assert_ok(site_write(site, id, "abort", "x", NULL, &err), err); /* replaces the link */
+    ACT_AUTOFREE char *outside = NULL;
+    assert_ok(act_file_read(target, 100, &outside, NULL, &err), err);
+    assert_string_equal(outside, "outside");
+    static const char *const bad[] = {"metrics/x", "user_logs/out/tmp/x", "../x", "", "/tmp/x", "none/x",
+                                      "x/"};
+    for (size_t i = 0; i < COUNT(bad); i++)
+        assert_int_equal(site_write(site, id, bad[i], "x", NULL, &err), -ACT_NOT_FOUND);
+    ACT_AUTOFREE char *dir = in_run(id, "");
+    DIR *d = opendir(dir);
+    for (struct dirent *e; (e = readdir(d));) /* no temporary name is left */
+        assert_false(e->d_name[0] == '.' && e->d_name[1] && e->d_name[1] != '.');
+    closedir(d);
+}
+
+static void test_files(void **state)
+{
+    static const char *const folders[] = {"user_logs",   "metrics", "none",
+                                          "system_logs", "../..",   "user_logs/out"};
+    static const char *const wanted[] = {"system_logs/x", "user_logs/a", "user_logs/b/c/d",
+                                         "user_logs/n\xff"};
+    ACT_AUTOFREE char *id = make_run();
+    struct site_files files;
+    struct act_error err;
+
+    (void)state;
+    make_traps(id);
+    for (size_t i = 0; i < COUNT(wanted); i++) {
+        ACT_AUTOFREE char *path = in_run(id, wanted[i]);
+        put_file(path, "12345");
+    }
+    assert_ok(site_files(site, id, folders, COUNT(folders), &files, &err), err);
+    assert_int_equal(files.n, COUNT(wanted));
+    for (size_t i = 0; i < files.n; i++) {
+        assert_string_equal(files.v[i].name, wanted[i]);
+        assert_int_equal(files.v[i].size, 5);
+    }
+    site_files_release(&files);
+    assert_int_equal(site_files(site, "none_1_00000000", folders, 1, &files, &err), -ACT_NOT_FOUND);
+}
+
+static void test_states(void **state)
+{
+    ACT_AUTOFREE char *queued = make_run();
+    ACT_AUTOFREE char *ended = make_run();
+    ACT_AUTOFREE char *damaged = make_run();
+    ACT_AUTOFREE char *linked = make_run();
+    const char *const ids[] = {queued, "none_1_00000000", ended, damaged, "../..", linked};
+    const struct run_status status = {
+        .state = RUN_FAILED, .exit_status = 3, .failed_rank = 2, .attempt = 4, .reason = "why"};
+    ACT_AUTOFREE char *path = in_run(ended, RUN_FILE_STATUS);
+    ACT_AUTOFREE char *bad = in_run(damaged, RUN_FILE_STATUS);
+    ACT_AUTOFREE char *link = in_run(linked, RUN_FILE_STATUS);
+    struct site_state states[COUNT(ids)];
+    struct act_error err;
+
+    (void)state;
+    assert_ok(run_status_write(path, &status, &err), err);
+    put_file(bad, "{\"state\":");
+    unlink(link);
+    assert_int_equal(symlink(path, link), 0);
+    assert_ok(site_write(site, ended, RUN_FILE_JOB, "{\"job\": \"4711\"}", NULL, &err), err);
+    assert_ok(site_states(site, ids, COUNT(ids), states, &err), err);
+    assert_true(states[0].there && !states[1].there && states[2].there && states[3].there &&
+                !states[4].there);
+    assert_int_equal(states[0].status.state, RUN_QUEUED);
+    assert_int_equal(states[1].status.state, RUN_UNKNOWN);
+    assert_int_equal(states[2].status.state, RUN_FAILED);
+    assert_int_equal(states[2].status.exit_status, 3);
+    assert_int_equal(states[2].status.failed_rank, 2);
+    assert_int_equal(states[2].status.attempt, 4);
+    assert_string_equal(states[2].status.reason, "why");
+    assert_string_equal(states[2].job, "4711");
+    assert_int_equal(states[3].status.state, RUN_UNKNOWN);
+    assert_int_equal(states[5].status.state, RUN_UNKNOWN);
+    site_states_release(states, COUNT(ids));
+    assert_ok(site_states(site, ids, 0, states, &err), err);
+}
+
+/* ---- programs ---- */
+
+static int run_words(const char *const *argv, struct site_result *result, struct act_error *err)
+{
+    return site_run(site, &(struct site_command){.argv = argv}, result, err);
+}
+
+static void test_run(void **state)
+{
+    static const char *const awkward[] = {
+        "printf", "[%s]\\n", "a b", "", "$HOME", "'\"`\\", "line\nbreak", "\xff\xfe", "{\"base64\": \"x\"}",
+        "-n",     NULL};
+    static const char wanted[] =
+        "[a b]\n[]\n[$HOME]\n['\"`\\]\n[line\nbreak]\n[\xff\xfe]\n[{\"base64\": \"x\"}]\n[-n]\n";
+    static const char *const both[] = {
+        "sh", "-c",
+        "pwd; echo $TZ; echo ${SQUEUE_FORMAT-none} ${SLURM_TIME_FORMAT-none}; echo no >&2; exit 7", NULL};
+    static const char *const killed[] = {"sh", "-c", "kill -9 $$", NULL};
+    static const char *const missing[] = {"no-such-program-here", NULL};
+    struct site_result result;
+    struct act_error err;
+
+    (void)state;
+    assert_ok(run_words(awkward, &result, &err), err);
+    assert_int_equal(result.status, 0);
+    assert_int_equal(result.out_len, sizeof(wanted) - 1);
+    assert_memory_equal(result.out, wanted, result.out_len);
+    site_result_release(&result);
+
+    assert_ok(run_words(both, &result, &err), err);
+    ACT_AUTOFREE char *text = act_sprintf("%s\nUTC\nnone none\n", root);
+    assert_int_equal(result.status, 7);
+    assert_string_equal(result.out, text);
+    assert_string_equal(result.err, "no\n");
+    site_result_release(&result);
+
+    assert_ok(run_words(killed, &result, &err), err);
+    assert_int_equal(result.status, 128 + SIGKILL);
+    site_result_release(&result);
+    assert_int_equal(run_words(missing, &result, &err), -ACT_NOT_FOUND);
+    site_result_release(&result);
+}
+
+/* Much in, and as much out of both streams, at the same time. */
+static void test_run_much(void **state)
+{
+    enum { SIZE = 5 * 1000 * 1000 };
+    static const char *const argv[] = {"sh", "-c", "tee /dev/stderr </dev/stdin", NULL};
+    ACT_AUTOFREE char *input = act_alloc(SIZE);
+    struct site_result result;
+    struct act_error err;
+
+    (void)state;
+    for (size_t i = 0; i < SIZE; i++)
+        input[i] = (char)(i * 31);
+    const struct site_command command = {.argv = argv, .input = input, .input_len = SIZE, .cwd = "/"};
+    assert_ok(site_run(site, &command, &result, &err), err);
+    assert_int_equal(result.out_len, SIZE);
+    assert_int_equal(result.err_len, SIZE);
+    assert_memory_equal(result.out, input, SIZE);
+    assert_memory_equal(result.err, input, SIZE);
+    site_result_release(&result);
+}
+
+/* Until a process of somebody else's is gone, or is one whose end nobody has taken note of. */
+static void wait_gone(int pid)
+{
+    enum { HANGS_MS = 60000, STEP_MS = 5 };
+    char path[64], text[4096];
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    for (int ms = 0; ms < HANGS_MS; ms += STEP_MS) {
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? 0 : act_pread_all(fd, text, sizeof(text) - 1, 0);
+        if (fd >= 0)
+            close(fd);
+        text[n > 0 ? n : 0] = '\0';
+        if (n <= 0 || strstr(text, ") Z "))
+            return;
+        nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000}, NULL);
+    }
+    fail_msg("process %d is still there", pid);
+}
+
+static void test_run_bounds(void **state)
+{
+    static const char *const slow[] = {"sh", "-c", "sleep 1000 & echo $! >pid; sleep 1000", NULL};
+    static const char *const much[] = {"sh", "-c", "while :; do echo yyyyyyyyyyyyyyyy; done", NULL};
+    static const char *const fine[] = {"true", NULL};
+    ACT_AUTOFREE char *pid_path = in_root("pid");
+    ACT_AUTOFREE char *pid = NULL;
+    struct site_result result;
+    struct act_error err;
+
+    (void)state;
+    struct site_command command = {.argv = slow, .timeout_s = 1};
+    assert_int_equal(site_run(site, &command, &result, &err), -ACT_TIMEOUT);
+    site_result_release(&result);
+    assert_ok(act_file_read(pid_path, 100, &pid, NULL, &err), err);
+    wait_gone(atoi(pid)); /* nobody of its group is left */
+    command = (struct site_command){.argv = much, .max_bytes = 100000};
+    assert_int_equal(site_run(site, &command, &result, &err), -ACT_FAIL);
+    site_result_release(&result);
+    assert_ok(run_words(fine, &result, &err), err);
+    site_result_release(&result);
+}
+
+static void test_agent(void **state)
+{
+    ACT_AUTOFREE char *path = NULL;
+    ACT_AUTOFREE char *again = NULL;
+    struct site_result result;
+    struct act_error err;
+
+    (void)state;
+    assert_ok(site_agent(site, &path, &err), err);
+    assert_true(act_starts_with(path, root));
+    assert_int_equal(mode_of(path), 0700);
+    ACT_AUTOFREE char *dir = act_path_dirname(path);
+    ACT_AUTOFREE char *act = act_path_join(dir, "act");
+    ACT_AUTOFREE char *fresh = in_root("new");
+    assert_int_equal(count_in(dir), 2);
+    assert_int_equal(count_in(fresh), 0);
+    ino_t first = inode_of(path), first_act = inode_of(act);
+    assert_ok(site_agent(site, &again, &err), err);
+    assert_string_equal(again, path);
+    assert_int_equal(inode_of(path), first);
+    assert_int_equal(inode_of(act), first_act);
+    const char *const argv[] = {path, "--version", NULL};
+    assert_ok(run_words(argv, &result, &err), err);
+    assert_int_equal(result.status, 0);
+    assert_true(act_starts_with(result.out, "act-node "));
+    site_result_release(&result);
+
+    assert_int_equal(truncate(act, 100), 0); /* a copy that is damaged is made again */
+    ACT_AUTOFREE char *third = NULL;
+    assert_ok(site_agent(site, &third, &err), err);
+    assert_true(inode_of(act) != first_act);
+}
+
+/* ---- frames ---- */
+
+/* A channel at whose other end these bytes are, and then nothing. */
+static void open_bytes(struct channel *c, const char *bytes, size_t len)
+{
+    int ends[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    assert_int_equal(act_write_all(ends[1], bytes, len), 0);
+    assert_int_equal(shutdown(ends[1], SHUT_WR), 0);
+    close(ends[1]);
+    *c = (struct channel){.in_fd = ends[0], .out_fd = ends[0]};
+}
+
+static int read_bytes(const char *bytes, size_t len, struct frame *frame, struct act_error *err)
+{
+    struct channel *c = act_alloc(sizeof(*c));
+
+    open_bytes(c, bytes, len);
+    int rc = frame_read(c, 1000, frame, err);
+    close(c->in_fd);
+    free(c);
+    return rc;
+}
+
+static const char good_frame[] = "{\"op\":\"write\",\"id\":\"a_1_00000000\",\"parts\":[5,3]}\nhelloyou";
+
+static void test_frames(void **state)
+{
+    static const struct {
+        const char *text;
+        int rc;
+    } rows[] = {
+        {good_frame, 0},
+        {"{}\n", 0},
+        {"{\"parts\":[]}\n", 0},
+        {"{\"parts\":7}\n", 0},
+        {"", -ACT_TEMPORARY},
+        {"{}", -ACT_TEMPORARY},
+        {"\n", -ACT_FAIL},
+        {"[]\n", -ACT_FAIL},
+        {"{\"a\":1,\"a\":2}\n", -ACT_FAIL},
+        {"{\"parts\":[1,2,3]}\nabcdef", -ACT_FAIL},
+        {"{\"parts\":[-1]}\n", -ACT_FAIL},
+        {"{\"parts\":[\"x\"]}\n", -ACT_FAIL},
+        {"{\"parts\":[1001]}\n", -ACT_FAIL},
+        {"{\"parts\":[600,600]}\n", -ACT_TEMPORARY},
+        {"{\"parts\":[9223372036854775807]}\n", -ACT_FAIL},
+        {"{\"parts\":[99999999999999999999]}\n", -ACT_FAIL},
+    };
+    struct act_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct frame frame;
+        int rc = read_bytes(rows[i].text, strlen(rows[i].text), &frame, &err);
+        if (rc != rows[i].rc)
+            fail_msg("%s: %d %s", rows[i].text, rc, err.text);
+        if (i == 0)
+            assert_string_equal(frame.parts[1].data, "you");
+        frame_release(&frame);
+    }
+}
+
+/* Pseudo-random, the same each time. */
+static uint32_t next_random(uint32_t *seed)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return *seed >> 8;
+}
+
+static void mutate(char *bytes, size_t len, uint32_t *seed)
+{
+    for (uint32_t n = 1 + next_random(seed) % 4; n > 0; n--)
+        bytes[next_random(seed) % len] = (char)next_random(seed);
+}
+
+static void test_damaged_frames(void **state)
+{
+    enum { ROUNDS = 3000 };
+    const size_t len = sizeof(good_frame) - 1;
+    struct act_error err;
+    uint32_t seed = 1;
+
+    (void)state;
+    for (size_t cut = 0; cut < len; cut++) {
+        struct frame frame;
+        assert_int_equal(read_bytes(good_frame, cut, &frame, &err), -ACT_TEMPORARY);
+        frame_release(&frame);
+    }
+    for (int i = 0; i < ROUNDS; i++) {
+        char bytes[sizeof(good_frame)];
+        struct frame frame;
+        memcpy(bytes, good_frame, sizeof(bytes));
+        mutate(bytes, len, &seed);
+        int rc = read_bytes(bytes, len, &frame, &err);
+        assert_true(rc == 0 || rc == -ACT_FAIL || rc == -ACT_TEMPORARY);
+        frame_release(&frame);
+    }
+}
+
+/* What a client might send that is no client of ours: the server goes on, or ends. */
+static void test_damaged_requests(void **state)
+{
+    static const char *const requests[] = {
+        "{\"op\":\"states\",\"ids\":[\"a_1_00000000\",{\"base64\":\"eA==\"}]}\n",
+        "{\"op\":\"files\",\"id\":\"a_1_00000000\",\"folders\":[\"user_logs\"]}\n",
+        "{\"op\":\"read\",\"id\":\"a_1_00000000\",\"name\":\"run.json\",\"offset\":0,\"len\":10}\n",
+        "{\"op\":\"agent\",\"hash\":\"0123456789abcdef\",\"programs\":{\"act\":7}}\n",
+        "{\"op\":\"create\",\"spec\":{\"id\":\"a_1_00000000\"},\"secrets\":[]}\n",
+        "{\"op\":\"put\",\"sha256\":\"x\",\"bytes\":5}\nhello",
+        "{\"op\":\"run\",\"argv\":[],\"timeout\":1,\"max\":1}\n",
+    };
+    enum { ROUNDS = 300 };
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    uint32_t seed = 7;
+
+    (void)state;
+    for (int i = 0; i < ROUNDS; i++) {
+        struct act_buf bytes = {0};
+        struct channel *c = act_alloc(sizeof(*c));
+        const size_t which = (size_t)i % COUNT(requests);
+        act_buf_addf(&bytes, "{\"op\":\"open\",\"root\":\"%s\"}\n", root);
+        size_t from = bytes.len;
+        act_buf_adds(&bytes, requests[which]);
+        if (i >= (int)COUNT(requests)) /* first as they are */
+            mutate(bytes.data + from, bytes.len - from, &seed);
+        open_bytes(c, bytes.data, bytes.len);
+        int rc = site_serve(c->in_fd, null);
+        assert_true(rc >= 0 && rc < 20);
+        close(c->in_fd);
+        free(c);
+        act_buf_release(&bytes);
+    }
+    close(null);
+}
+
+/* What a server might answer that is no server of ours. */
+static int ask_liar(const char *answer, int (*ask)(struct site *liar, struct act_error *err),
+                    struct act_error *err)
+{
+    struct act_buf bytes = {0};
+    struct site *liar = act_calloc(1, sizeof(*liar));
+    struct channel *c = act_alloc(sizeof(*c));
+
+    act_buf_addf(&bytes, SITE_BANNER "ready\n{\"root\":\"/r\"}\n%s", answer);
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    assert_int_equal(act_write_all(ends[1], bytes.data, bytes.len), 0);
+    assert_int_equal(shutdown(ends[1], SHUT_WR), 0);
+    assert_ok(wire_open_fds(ends[0], ends[0], "/r", liar, err), *err);
+    int rc = ask(liar, err);
+    site_free(liar);
+    close(ends[1]);
+    free(c);
+    act_buf_release(&bytes);
+    return rc;
+}
+
+static int ask_states(struct site *liar, struct act_error *err)
+{
+    static const char *const ids[] = {"a_1_00000000", "b_1_00000000"};
+    struct site_state states[2];
+    int rc = site_states(liar, ids, 2, states, err);
+
+    site_states_release(states, 2);
+    return rc;
+}
+
+static int ask_files(struct site *liar, struct act_error *err)
+{
+    static const char *const folders[] = {"user_logs"};
+    struct site_files files;
+    int rc = site_files(liar, "a_1_00000000", folders, 1, &files, err);
+
+    site_files_release(&files);
+    return rc;
+}
+
+static int ask_read(struct site *liar, struct act_error *err)
+{
+    char data[8];
+    size_t got;
+
+    return site_read(liar, "a_1_00000000", "x", 0, data, sizeof(data), &got, err);
+}
+
+static int ask_agent(struct site *liar, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = NULL;
+
+    return site_agent(liar, &path, err);
+}
+
+static int ask_list(struct site *liar, struct act_error *err)
+{
+    struct act_strv ids = {0};
+    int rc = site_list(liar, &ids, err);
+
+    if (rc == 0 && ids.n)
+        rc = 1;
+    act_strv_release(&ids);
+    return rc;
+}
+
+static void test_wrong_answers(void **state)
+{
+    static const struct {
+        const char *answer;
+        int (*ask)(struct site *liar, struct act_error *err);
+        int rc;
+    } rows[] = {
+        {"", ask_list, -ACT_TEMPORARY},
+        {"{\"parts\":[100]}\nshort", ask_list, -ACT_FAIL},
+        {"no JSON\n", ask_list, -ACT_FAIL},
+        {"{\"code\":3,\"error\":\"gone\"}\n", ask_list, -ACT_NOT_FOUND},
+        {"{\"code\":-77,\"error\":\"odd\"}\n", ask_list, -ACT_FAIL},
+        {"{\"code\":0,\"error\":\"odd\"}\n", ask_list, -ACT_FAIL},
+        {"{\"code\":1}\n", ask_list, -ACT_FAIL},
+        {"{\"ids\":[\"../../etc\", 7, {}]}\n", ask_list, 0},
+        {"{\"ids\":{}}\n", ask_list, 0},
+        {"{\"states\":[{}]}\n", ask_states, -ACT_FAIL},
+        {"{\"states\":[{},7]}\n", ask_states, 0},
+        {"{\"files\":[[\"../x\",1]]}\n", ask_files, -ACT_FAIL},
+        {"{\"files\":[[\"x\",-1]]}\n", ask_files, -ACT_FAIL},
+        {"{\"files\":[\"x\"]}\n", ask_files, -ACT_FAIL},
+        {"{\"parts\":[9]}\n123456789", ask_read, -ACT_FAIL},
+        {"{\"parts\":[8]}\n12345678", ask_read, 0},
+        {"{\"path\":\"relative\"}\n", ask_agent, -ACT_FAIL},
+        {"{\"path\":\"/x\",\"missing\":[\"/etc/shadow\"]}\n", ask_agent, -ACT_FAIL},
+        {"{\"path\":\"/x\",\"missing\":[]}\n", ask_agent, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct act_error err = {0};
+        int rc = ask_liar(rows[i].answer, rows[i].ask, &err);
+        if (rc != rows[i].rc)
+            fail_msg("%s: %d %s", rows[i].answer, rc, err.text);
+    }
+}
+
+/* ---- main ---- */
+
+/* The agent is in the build folder, not beside this program. */
+static void find_programs(void)
+{
+    char exe[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+
+    exe[n > 0 ? n : 0] = '\0';
+    ACT_AUTOFREE char *tests = act_path_dirname(exe);
+    ACT_AUTOFREE char *path = act_sprintf("%s/../act:%s", tests, getenv("PATH"));
+    setenv("PATH", path, 1);
+}
+
+#define BOTH(test)                                                                                           \
+    cmocka_unit_test_setup_teardown(test, setup_here, teardown),                                             \
+    {                                                                                                        \
+#test " (wire)", test, setup_wire, teardown, NULL                                                    \
+    }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BOTH(test_names),
+        BOTH(test_create),
+        BOTH(test_create_badly),
+        BOTH(test_package),
+        BOTH(test_package_of_another_disk),
+        cmocka_unit_test_setup_teardown(test_package_is_checked, setup_wire, teardown),
+        BOTH(test_no_space),
+        BOTH(test_leftovers),
+        BOTH(test_remove),
+        cmocka_unit_test_setup_teardown(test_locked, setup_here, teardown),
+        BOTH(test_list),
+        BOTH(test_read),
+        BOTH(test_read_much),
+        BOTH(test_write),
+        BOTH(test_files),
+        BOTH(test_states),
+        BOTH(test_run),
+        BOTH(test_run_much),
+        BOTH(test_run_bounds),
+        BOTH(test_agent),
+        cmocka_unit_test(test_frames),
+        cmocka_unit_test(test_damaged_frames),
+        cmocka_unit_test_setup_teardown(test_damaged_requests, setup_here, teardown),
+        cmocka_unit_test(test_wrong_answers),
+    };
+
+    find_programs();
+    setenv("SQUEUE_FORMAT", "%i", 1);
+    setenv("SLURM_TIME_FORMAT", "relative", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

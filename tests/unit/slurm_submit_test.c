@@ -1,0 +1,420 @@
+/* slurm_submit_test.c - one run, one job, whatever happens: several clients at once, clients that are killed, answers that are
+ * lost, refusals. Slurm's programs are stand-ins that do as the file "mode" says. */
+#include "unit/test.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "platform/platform.h"
+
+/* Each line of "jobs" is a job, its number that of the line, its text the name. A mode is taken once. */
+static const char stand_in[] =
+    "#!/bin/sh\n"
+    "D=${0%/*}/..\n"
+    "for w in \"$@\"; do case $w in --job-name=*|--name=*) name=${w#*=};; esac; done\n"
+    "refuse() { echo \"${0##*/}: error: $*\" >&2; exit 1; }\n"
+    "case ${0##*/} in\n"
+    "sbatch)\n"
+    "  cat > $D/script; mode=$(cat $D/mode 2>/dev/null); rm -f $D/mode\n"
+    "  case $mode in\n"
+    "  refuse*) refuse \"Batch job submission failed:${mode#refuse}\";;\n"
+    "  nothing) refuse 'Batch job submission failed: Socket timed out on send/recv operation';;\n"
+    "  die_before) kill -9 $PPID; exit 1;;\n"
+    "  esac\n"
+    "  echo $name >> $D/jobs; grep -nx $name $D/jobs | head -n 1 | cut -d: -f1 > $D/answer.$$\n"
+    "  case $mode in\n"
+    "  lost) refuse 'Batch job submission failed: Socket timed out on send/recv operation';;\n"
+    "  silent) exit 0;;\n"
+    "  die_after) kill -9 $PPID; exit 1;;\n"
+    "  slow) sleep 0.5;;\n"
+    "  esac\n"
+    "  cat $D/answer.$$; rm $D/answer.$$;;\n"
+    "squeue)\n"
+    "  [ -e $D/down ] && { echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; "
+    "exit 1; }\n"
+    "  touch $D/jobs\n"
+    "  if [ \"$name\" ]; then grep -nx $name $D/jobs | cut -d: -f1\n"
+    "  else n=0; S=$(cat $D/state 2>/dev/null || echo PENDING)\n"
+    "    while read -r job; do n=$((n + 1))\n"
+    "      echo \"$n^$n^$S^Resources^N/A^N/A^0^0^^$job^\" | tr ^ '\\037'; done < $D/jobs\n"
+    "  fi;;\n"
+    "sacct) echo 'Slurm accounting storage is disabled' >&2; exit 1;;\n"
+    "scancel) echo \"$*\" >> $D/scancel; echo CANCELLED > $D/state;;\n"
+    "sinfo) case $* in *%R*) printf 'main\\nlow\\nmain\\n';; *%G*) printf 'gpu:2\\n(null)\\n';; esac;;\n"
+    "esac\n";
+
+static char *home, *agent_folder;
+static struct platform *platform;
+
+static char *file(const char *name)
+{
+    return act_path_join(home, name);
+}
+
+static void write_file(const char *name, const char *text, mode_t mode)
+{
+    ACT_AUTOFREE char *path = file(name);
+    struct act_error err;
+
+    assert_ok(act_file_write(path, text, strlen(text), mode, &err), err);
+}
+
+static char *read_file(const char *name)
+{
+    ACT_AUTOFREE char *path = file(name);
+    char *text = NULL;
+
+    return act_file_read(path, 1 << 20, &text, NULL, NULL) == 0 ? text : act_strdup("");
+}
+
+static char *run_file(const char *id, const char *name)
+{
+    ACT_AUTOFREE char *path = act_sprintf("root/runs/%s/%s", id, name);
+
+    return read_file(path);
+}
+
+static void assert_contains(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("'%s' is not in: %s", part, text);
+}
+
+static struct run_spec make_spec(void)
+{
+    struct run_spec spec = {.id = run_id_new("x", act_now_unix_s()),
+                            .experiment = act_strdup("x"),
+                            .cluster = act_strdup("c"),
+                            .platform = act_strdup("slurm"),
+                            .created_unix_s = act_now_unix_s(),
+                            .nodes = 1,
+                            .procs_per_node = 4,
+                            .gpus_per_node = 4};
+
+    act_strv_push(&spec.argv, "true");
+    return spec;
+}
+
+static int submit(const struct run_spec *spec, struct act_error *err)
+{
+    return platform_submit(platform, &(struct platform_submission){.spec = spec}, err);
+}
+
+/* In a process of its own; returns its status as from waitpid(). */
+static int submit_in_child(const struct run_spec *spec)
+{
+    struct act_error err;
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(submit(spec, &err) == 0 ? 0 : 1);
+    waitpid(pid, &status, 0);
+    return status;
+}
+
+static struct run_status status_of(const char *id)
+{
+    struct run_status status;
+    struct act_error err;
+
+    assert_ok(platform_status(platform, &id, 1, &status, &err), err);
+    return status;
+}
+
+static void assert_jobs(const struct run_spec *spec, const char *job)
+{
+    ACT_AUTOFREE char *jobs = read_file("jobs");
+    ACT_AUTOFREE char *line = act_sprintf("%s\n", spec->id);
+    ACT_AUTOFREE char *text = run_file(spec->id, RUN_FILE_JOB);
+
+    assert_string_equal(jobs, line);
+    assert_contains(text, job);
+}
+
+/* ---- one job */
+
+static void test_one_job(void **state)
+{
+    struct run_spec spec = make_spec();
+    struct act_error err;
+
+    (void)state;
+    assert_ok(submit(&spec, &err), err);
+    assert_jobs(&spec, "\"1\"");
+    assert_ok(submit(&spec, &err), err);
+    assert_jobs(&spec, "\"1\"");
+    struct run_status status = status_of(spec.id);
+    assert_int_equal(status.state, RUN_QUEUED);
+    assert_contains(status.reason, "waits for free nodes (Resources)");
+    ACT_AUTOFREE char *script = read_file("script");
+    assert_contains(script, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nexec '");
+    assert_contains(script, spec.id);
+    run_spec_release(&spec);
+}
+
+static void test_at_once(void **state)
+{
+    struct run_spec spec = make_spec();
+    pid_t children[6];
+    struct act_error err;
+
+    (void)state;
+    write_file("mode", "slow", 0600);
+    for (size_t i = 0; i < COUNT(children); i++) {
+        children[i] = fork();
+        if (children[i] == 0)
+            _exit(submit(&spec, &err) == 0 ? 0 : 1);
+    }
+    for (size_t i = 0; i < COUNT(children); i++) {
+        int status;
+        waitpid(children[i], &status, 0);
+        assert_int_equal(status, 0);
+    }
+    assert_jobs(&spec, "\"1\"");
+    run_spec_release(&spec);
+}
+
+/* Before and after Slurm had the job; the next client goes on. */
+static void test_killed(void **state)
+{
+    static const char *const modes[] = {"die_before", "die_after"};
+    struct act_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        struct run_spec spec = make_spec();
+        write_file("jobs", "", 0600);
+        write_file("mode", modes[i], 0600);
+        assert_true(WIFSIGNALED(submit_in_child(&spec)));
+        ACT_AUTOFREE char *none = run_file(spec.id, RUN_FILE_JOB);
+        assert_string_equal(none, "");
+        assert_ok(submit(&spec, &err), err);
+        assert_jobs(&spec, "\"1\"");
+        run_spec_release(&spec);
+    }
+}
+
+/* Nobody submits it again, but somebody looks. */
+static void test_killed_and_looked_at(void **state)
+{
+    struct run_spec spec = make_spec(), other = make_spec();
+
+    (void)state;
+    write_file("mode", "die_after", 0600);
+    assert_true(WIFSIGNALED(submit_in_child(&spec)));
+    assert_int_equal(status_of(spec.id).state, RUN_QUEUED);
+    assert_jobs(&spec, "\"1\"");
+    write_file("mode", "die_before", 0600);
+    assert_true(WIFSIGNALED(submit_in_child(&other)));
+    struct run_status status = status_of(other.id);
+    assert_int_equal(status.state, RUN_QUEUED);
+    assert_contains(status.reason, "handed to Slurm");
+    run_spec_release(&spec);
+    run_spec_release(&other);
+}
+
+static void test_lost_answers(void **state)
+{
+    static const char *const modes[] = {"lost", "nothing", "silent"};
+    struct act_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        struct run_spec spec = make_spec();
+        write_file("jobs", "", 0600);
+        write_file("mode", modes[i], 0600);
+        assert_ok(submit(&spec, &err), err);
+        assert_jobs(&spec, "\"1\"");
+        run_spec_release(&spec);
+    }
+}
+
+/* ---- no job */
+
+static void test_refusals(void **state)
+{
+    static const struct {
+        const char *mode;
+        enum act_code code;
+        const char *says, *hint;
+    } rows[] = {
+        {"refuse Invalid partition name specified", ACT_CONFIG, "Invalid partition name specified",
+         "there are main, low; set slurm.partition"},
+        {"refuse Requested node configuration is not available", ACT_NO_CAPACITY,
+         "Requested node configuration is not available",
+         "a node has at most 2 GPUs, and the run asks for 4 on each: set gpu_per_node to 2"},
+        {"refuse Unable to contact slurm controller (connect failure)", ACT_TEMPORARY, "Unable to contact",
+         "try again"},
+        {"refuse Plugin says: no jobs on Saturdays", ACT_FAIL, "Plugin says: no jobs on Saturdays", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct run_spec spec = make_spec();
+        struct act_error err;
+        write_file("mode", rows[i].mode, 0600);
+        assert_int_equal(submit(&spec, &err), -(int)rows[i].code);
+        assert_contains(err.text, rows[i].says);
+        assert_contains(err.text, rows[i].hint);
+        struct run_status status = status_of(spec.id);
+        assert_int_equal(status.state, RUN_FAILED);
+        assert_contains(status.reason, "not submitted: ");
+        assert_contains(status.reason, rows[i].says);
+        ACT_AUTOFREE char *jobs = read_file("jobs");
+        assert_string_equal(jobs, "");
+        assert_int_equal(submit(&spec, &err), -ACT_FAIL); /* it stays as it is */
+        assert_contains(err.text, "was submitted before: not submitted");
+        run_spec_release(&spec);
+    }
+}
+
+static void test_no_slurm(void **state)
+{
+    struct run_spec spec = make_spec();
+    ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
+    struct act_error err;
+
+    (void)state;
+    setenv("PATH", agent_folder, 1);
+    assert_int_equal(submit(&spec, &err), -ACT_NOT_FOUND);
+    setenv("PATH", old, 1);
+    assert_contains(err.text,
+                    "sbatch is not on this machine: run on a login node, or set slurm.login: user@host");
+    run_spec_release(&spec);
+}
+
+static void test_controller_down(void **state)
+{
+    struct run_spec spec = make_spec();
+    ACT_AUTOFREE char *down = file("down");
+    struct run_status status;
+    struct act_error err;
+    const char *id = spec.id;
+
+    (void)state;
+    assert_ok(submit(&spec, &err), err);
+    write_file("down", "", 0600);
+    assert_int_equal(platform_status(platform, &id, 1, &status, &err), -ACT_TEMPORARY);
+    assert_contains(err.text, "Unable to contact slurm controller");
+    unlink(down);
+    assert_int_equal(status_of(id).state, RUN_QUEUED);
+    run_spec_release(&spec);
+}
+
+static void test_abort_waiting(void **state)
+{
+    struct run_spec spec = make_spec();
+    struct act_error err;
+    bool was_final;
+
+    (void)state;
+    assert_ok(submit(&spec, &err), err);
+    assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
+    assert_false(was_final);
+    ACT_AUTOFREE char *told = read_file("scancel");
+    assert_string_equal(told, "--state=PENDING 1\n");
+    write_file("jobs", "", 0600); /* Slurm forgets it, its end stays known */
+    struct run_status status = status_of(spec.id);
+    assert_int_equal(status.state, RUN_CANCELED);
+    assert_string_equal(status.reason, "aborted");
+    assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
+    assert_true(was_final);
+    run_spec_release(&spec);
+}
+
+/* Prints how long a submission takes beside a stand-in that answers at once. */
+static void test_time(void **state)
+{
+    enum { TIMES = 20 };
+    struct act_error err;
+
+    (void)state;
+    int64_t start = act_now_monotonic_ms();
+    for (int i = 0; i < TIMES; i++) {
+        struct run_spec spec = make_spec();
+        assert_ok(submit(&spec, &err), err);
+        run_spec_release(&spec);
+    }
+    print_message("a submission: %.1f ms, the stand-in for sbatch included\n",
+                  (double)(act_now_monotonic_ms() - start) / TIMES);
+}
+
+/* ---- all of it */
+
+static int make_world(void **state)
+{
+    static const char *const programs[] = {"sbatch", "squeue", "sacct", "scancel", "sinfo"};
+    const char *tmp = getenv("TMPDIR");
+    char self[PATH_MAX] = "";
+
+    (void)state;
+    home = act_sprintf("%s/act-slurm-test.XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(home) || readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+        return -1;
+    for (size_t i = 0; i < COUNT(programs); i++) {
+        ACT_AUTOFREE char *name = act_sprintf("bin/%s", programs[i]);
+        write_file(name, stand_in, 0755);
+    }
+    ACT_AUTOFREE char *dir = act_path_dirname(self);
+    agent_folder = act_sprintf("%s/../act", dir);
+    ACT_AUTOFREE char *path = act_sprintf("%s/bin:%s:%s", home, agent_folder, getenv("PATH"));
+    ACT_AUTOFREE char *root = file("root");
+    setenv("PATH", path, 1);
+    struct config config = {.platform = (char[]){"slurm"},
+                            .gpu_per_node = -1,
+                            .num_gpu = -1,
+                            .slurm = {.root = root, .launcher = (char[]){"mpirun"}}};
+    struct act_error err;
+    return platform_open(&config, &platform, &err);
+}
+
+static int remove_world(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    platform_free(platform);
+    int rc = act_remove_tree(home, &err);
+    free(home);
+    free(agent_folder);
+    return rc;
+}
+
+static int forget_jobs(void **state)
+{
+    static const char *const names[] = {"jobs", "mode", "state", "scancel"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        ACT_AUTOFREE char *path = file(names[i]);
+        unlink(path);
+    }
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_one_job, forget_jobs),
+        cmocka_unit_test_setup(test_at_once, forget_jobs),
+        cmocka_unit_test_setup(test_killed, forget_jobs),
+        cmocka_unit_test_setup(test_killed_and_looked_at, forget_jobs),
+        cmocka_unit_test_setup(test_lost_answers, forget_jobs),
+        cmocka_unit_test_setup(test_refusals, forget_jobs),
+        cmocka_unit_test_setup(test_no_slurm, forget_jobs),
+        cmocka_unit_test_setup(test_controller_down, forget_jobs),
+        cmocka_unit_test_setup(test_abort_waiting, forget_jobs),
+        cmocka_unit_test_setup(test_time, forget_jobs),
+    };
+
+    return cmocka_run_group_tests(tests, make_world, remove_world);
+}

@@ -1,0 +1,822 @@
+/* slurm_test.c - what Slurm's programs print and what follows from it, over recorded text: of 22.05.8 on a cluster of two
+ * nodes with four GPUs each, and in the forms that the manual pages of other versions show. '^' stands for the separator. */
+#include "unit/test.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "platform/slurm_internal.h"
+
+static char *recorded(const char *text)
+{
+    char *copy = act_strdup(text);
+
+    for (char *c = copy; *c; c++)
+        if (*c == '^')
+            *c = SLURM_SEPARATOR[0];
+    return copy;
+}
+
+static void assert_contains(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        fail_msg("'%s' is not in: %s", part, text);
+}
+
+/* ---- text ---- */
+
+static void test_squeue(void **state)
+{
+    static const char text[] =
+        "2^2^PENDING^Resources^2026-11-21T22:22:29^2026-11-21T23:22:29^0^0^^odd \"n|m\" it's^\n"
+        "5_[2-3%2]^5^PENDING^JobArrayTaskLimit^N/A^N/A^0^0^^arr^\n"
+        "1^1^RUNNING^None^2026-11-21T21:22:29^2026-11-21T22:22:29^0^2^n[1-2]^a_1795296149_0123abcd^\n"
+        "5_0^5^RUNNING^None^2026-11-21T21:22:29^2026-11-21T22:22:29^0^0^n2^arr^\n"
+        "9^9^FAILED^JobLaunchFailure^2026-11-21T21:26:27^2026-11-21T21:26:28^9^0^n1^kill9^\n"
+        "10^10^FAILED^NonZeroExitCode^2026-11-21T21:26:27^2026-11-21T21:26:28^768^0^n1^a\nb^\n"
+        "11^11^FAILED^RaisedSignal:53(Real-time_signal_19)^2026-11-21T21:26:27^2026-11-21T21:26:28^0:53^0^n1^new^\n"
+        "12^12^RUN";
+    ACT_AUTOFREE char *copy = recorded(text);
+    struct slurm_jobs jobs;
+
+    (void)state;
+    slurm_jobs_from_squeue(copy, &jobs);
+    assert_int_equal(jobs.n, 7);
+    assert_int_equal(jobs.v[0].id, 2);
+    assert_string_equal(jobs.v[0].name, "odd \"n|m\" it's");
+    assert_string_equal(jobs.v[0].nodes, "");
+    assert_int_equal(jobs.v[0].start_unix_s, 1795299749);
+    assert_true(jobs.v[1].in_array && jobs.v[1].id == 5 && jobs.v[1].start_unix_s == 0);
+    assert_int_equal(jobs.v[2].restarts, 2);
+    assert_false(jobs.v[2].in_array);
+    assert_int_equal(jobs.v[4].exit_signal, SIGKILL);
+    assert_int_equal(jobs.v[5].exit_status, 3);
+    assert_string_equal(jobs.v[5].name,
+                        "a"); /* the rest of the name is a line of its own, and none of a job */
+    assert_int_equal(jobs.v[6].exit_signal, 53);
+    slurm_jobs_combine(&jobs);
+    assert_int_equal(jobs.n, 6);
+    const struct slurm_job *array = slurm_jobs_find(&jobs, 5);
+    assert_non_null(array);
+    assert_string_equal(array->state, "RUNNING"); /* as long as one task runs */
+    assert_true(array->in_array);
+    assert_null(slurm_jobs_find(&jobs, 3));
+    assert_int_equal(slurm_jobs_find_name(&jobs, "a_1795296149_0123abcd")->id, 1);
+    assert_null(slurm_jobs_find_name(&jobs, "b"));
+    slurm_jobs_release(&jobs);
+}
+
+static void test_sacct(void **state)
+{
+    static const char text[] = "12^COMPLETED^0:0^2026-11-20T09:31:20^2026-11-20T09:32:20^n[1-2]^x\n"
+                               "13^CANCELLED by 1000^0:15^2026-11-20T09:31:20^2026-11-20T09:32:20^n1^x\n"
+                               "14^CANCELLED+^0:0^Unknown^2026-11-20T09:32:20^None assigned^x\n"
+                               "34_1^OUT_OF_MEMORY^0:125^2026-11-20T09:31:20^2026-11-20T09:32:20^n1^x\n"
+                               "34_2^COMPLETED^0:0^2026-11-20T09:31:20^2026-11-20T09:32:20^n1^x\n";
+    ACT_AUTOFREE char *copy = recorded(text);
+    struct slurm_jobs jobs;
+
+    (void)state;
+    slurm_jobs_from_sacct(copy, &jobs);
+    assert_int_equal(jobs.n, 5);
+    assert_int_equal(jobs.v[0].uid, -1);
+    assert_string_equal(jobs.v[1].state, "CANCELLED");
+    assert_int_equal(jobs.v[1].uid, 1000);
+    assert_string_equal(jobs.v[2].state, "CANCELLED");
+    assert_int_equal(jobs.v[2].uid, -1);
+    slurm_jobs_combine(&jobs);
+    assert_string_equal(slurm_jobs_find(&jobs, 34)->state, "OUT_OF_MEMORY"); /* one task has failed */
+    slurm_jobs_release(&jobs);
+}
+
+static void test_sbatch_answers(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t id;
+    } rows[] = {
+        {"123\n", 123},
+        {"123;cluster\n", 123},
+        {"Welcome to node 5\n 77 users\n123\n", 123},
+        {"123\n456;c\n", 456},
+        {"", 0},
+        {"12a\n", 0},
+        {"9 lives\n", 0},
+        {"99999999999999999999999\n", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_int_equal(slurm_id_from_sbatch(rows[i].text), rows[i].id);
+    ACT_AUTOFREE char *said = slurm_complaint(
+        "sbatch: error: invalid partition specified: nope\nsbatch: error: Batch job submission failed: Invalid partition "
+        "name specified\n");
+    assert_string_equal(
+        said, "invalid partition specified: nope; Batch job submission failed: Invalid partition name "
+              "specified");
+    ACT_AUTOFREE char *plain = slurm_complaint("\nsbatch: unrecognized option '--foo'\n\n");
+    assert_string_equal(plain, "sbatch: unrecognized option '--foo'");
+}
+
+static void test_complaints(void **state)
+{
+    static const struct {
+        const char *program, *text;
+        enum act_code code;
+        const char *hint;
+    } rows[] = {
+        {"sbatch", "Batch job submission failed: Requested node configuration is not available",
+         ACT_NO_CAPACITY, ""},
+        {"sbatch", "Batch job submission failed: Invalid partition name specified", ACT_CONFIG, ""},
+        {"sbatch", "Batch job submission failed: Invalid account or account/partition combination specified",
+         ACT_CONFIG, "slurm.account"},
+        {"sbatch", "Batch job submission failed: Invalid qos specification", ACT_CONFIG, "slurm.qos"},
+        {"sbatch", "Batch job submission failed: Unable to contact slurm controller (connect failure)",
+         ACT_TEMPORARY, "try again"},
+        {"sbatch", "Batch job submission failed: Socket timed out on send/recv operation", ACT_TEMPORARY, ""},
+        {"sbatch", "Batch job submission failed: Access/permission denied", ACT_DENIED, ""},
+        {"sbatch", "Batch job submission failed: something nobody has seen", ACT_FAIL,
+         "something nobody has seen"},
+        {"sbatch",
+         "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time "
+         "limits)",
+         ACT_NO_CAPACITY, "fewer GPUs"},
+        {"squeue", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
+         ACT_TEMPORARY, "try again"},
+        {"squeue", "something nobody has seen", ACT_TEMPORARY, ""},
+        {"squeue", "Could not establish a configuration source", ACT_NOT_FOUND, "slurm.login"},
+        {"scancel", "", ACT_FAIL, "did not say why"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct act_error err;
+        assert_int_equal(slurm_refuse(rows[i].program, rows[i].text, &err), -(int)rows[i].code);
+        assert_contains(err.text, rows[i].program);
+        assert_contains(err.text, rows[i].text);
+        assert_contains(err.text, rows[i].hint);
+    }
+}
+
+static void test_times(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t s;
+    } durations[] = {{"0:03", 3},
+                     {"59:59", 3599},
+                     {"1:02:03", 3723},
+                     {"2-03:04:05", 183845},
+                     {"365-00:00:00", 31536000},
+                     {"UNLIMITED", 0},
+                     {"INVALID", 0},
+                     {"N/A", 0},
+                     {"", 0},
+                     {"5", 0},
+                     {"1:2:3:4", 0}};
+
+    (void)state;
+    assert_int_equal(slurm_time("2026-11-20T09:31:20"), 1795167080);
+    assert_int_equal(slurm_time("N/A"), 0);
+    assert_int_equal(slurm_time("Unknown"), 0);
+    assert_int_equal(slurm_time("2026-11-20T09:31:20Z"), 0);
+    assert_int_equal(slurm_time(""), 0);
+    for (size_t i = 0; i < COUNT(durations); i++)
+        assert_int_equal(slurm_duration(durations[i].text), durations[i].s);
+}
+
+static void test_gpus(void **state)
+{
+    static const struct {
+        const char *text;
+        int gpus;
+        const char *ids;
+    } rows[] = {
+        {"gpu:4", 4, NULL},
+        {"gpu:0", 0, NULL},
+        {"gpu:a100:8(S:0-1)", 8, NULL},
+        {"gpu:2(IDX:0-1)", 2, "0,1"},
+        {"gpu:a100:3(IDX:0-1,5)", 3, "0,1,5"},
+        {"gpu:a100:2(IDX:0,2),gpu:h100:1(IDX:7)", 3, "0,2,7"},
+        {"lscratch:100,gpu:v100:4(S:0,1),craynetwork:4", 4, NULL},
+        {"gres:gpu:2", 2, NULL},
+        {"gres:gpu:a100:2", 2, NULL},
+        {"gres/gpu:4", 4, NULL},
+        {"cpu=4,mem=256M,node=2,billing=4", 0, NULL},
+        {"cpu=4,mem=256M,node=2,billing=4,gres/gpu=8,gres/gpu:a100=8", 8, NULL},
+        {"gres/gpu:a100=8", 8, NULL},
+        {"gpu", 1, NULL},
+        {"(null)", 0, NULL},
+        {"N/A", 0, NULL},
+        {"mps:100,gpumem:5", 0, NULL},
+        {"gpu:(null):0(IDX:N/A)", 0, NULL},
+        {"gpu:4(IDX:0-3", 4, "0,1,2,3"},
+        {"", 0, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *ids = slurm_gpu_ids(rows[i].text);
+        if (slurm_gpus(rows[i].text) != rows[i].gpus)
+            fail_msg("'%s': %d", rows[i].text, slurm_gpus(rows[i].text));
+        if (rows[i].ids)
+            assert_string_equal(ids, rows[i].ids);
+        else
+            assert_null(ids);
+    }
+}
+
+static void test_hosts(void **state)
+{
+    static const struct {
+        const char *list, *names;
+    } rows[] = {
+        {"n1", "n1"},
+        {"n[1-2]", "n1 n2"},
+        {"n[1-2,07-09],gpu3", "n1 n2 n07 n08 n09 gpu3"},
+        {"r[1-2]n[01-02].site", "r1n01.site r1n02.site r2n01.site r2n02.site"},
+        {"a-1,b_2", "a-1 b_2"},
+        {"n[1-2", "n[1-2"},
+        {"n[1]", "n1"},
+        {"", ""},
+        {",,n1,", "n1"},
+        {"n[008-011]", "n008 n009 n010 n011"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct act_strv names = {0};
+        struct act_buf all = {0};
+        slurm_hosts(rows[i].list, &names);
+        for (size_t k = 0; k < names.n; k++)
+            act_buf_addf(&all, "%s%s", k ? " " : "", names.v[k]);
+        ACT_AUTOFREE char *text = act_buf_steal(&all);
+        assert_string_equal(text, rows[i].names);
+        act_strv_release(&names);
+    }
+}
+
+/* ---- states ---- */
+
+/* Every state of the manual, and that those that end say so. */
+static void test_states(void **state)
+{
+    static const struct {
+        const char *words;
+        enum run_state state;
+    } rows[] = {
+        {"PENDING CONFIGURING POWER_UP_NODE REQUEUED REQUEUE_HOLD REQUEUE_FED RESV_DEL_HOLD SPECIAL_EXIT SUSPENDED STOPPED",
+         RUN_QUEUED},
+        {"RUNNING SIGNALING STAGE_OUT RESIZING COMPLETING", RUN_RUNNING},
+        {"COMPLETED", RUN_COMPLETED},
+        {"FAILED TIMEOUT DEADLINE OUT_OF_MEMORY NODE_FAIL BOOT_FAIL LAUNCH_FAILED RECONFIG_FAIL PREEMPTED",
+         RUN_FAILED},
+        {"CANCELLED REVOKED", RUN_CANCELED},
+        {"SOMETHING_NEW running", RUN_UNKNOWN},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char copy[256];
+        snprintf(copy, sizeof(copy), "%s", rows[i].words);
+        for (char *at = copy, *word; (word = strsep(&at, " "));)
+            if (slurm_state_of(word) != rows[i].state)
+                fail_msg("%s is %s", word, run_state_name(slurm_state_of(word)));
+    }
+}
+
+static struct slurm_job make_job(const char *state, const char *reason)
+{
+    return (struct slurm_job){.id = 7, .state = state, .reason = reason, .nodes = "", .name = "x", .uid = -1};
+}
+
+static void test_ends(void **state)
+{
+    static const struct {
+        const char *state, *reason;
+        int status, signal, uid;
+        enum run_state end;
+        int exit_status;
+        const char *says;
+    } rows[] = {
+        {"COMPLETED", "None", 0, 0, -1, RUN_COMPLETED, 0, ""},
+        {"TIMEOUT", "TimeLimit", 0, 15, -1, RUN_FAILED, 143, "time limit reached"},
+        {"OUT_OF_MEMORY", "OutOfMemory", 0, 125, -1, RUN_FAILED, 137, "out of memory"},
+        {"NODE_FAIL", "NodeDown", 0, 0, -1, RUN_FAILED, 137, "a node of it failed (NODE_FAIL)"},
+        {"PREEMPTED", "None", 0, 15, -1, RUN_FAILED, 143, "preempted"},
+        {"BOOT_FAIL", "None", 0, 0, -1, RUN_FAILED, 1, "could not be started"},
+        {"FAILED", "JobLaunchFailure", 0, 53, -1, RUN_FAILED, 181, "set slurm.root"},
+        {"FAILED", "RaisedSignal:53(Real-time_signal_19)", 0, 53, -1, RUN_FAILED, 181, "set slurm.root"},
+        {"FAILED", "JobLaunchFailure", 0, 9, -1, RUN_FAILED, 137,
+         "its agent was killed by signal 9 (Killed)"},
+        {"FAILED", "NonZeroExitCode", 3, 0, -1, RUN_FAILED, 3, "ended with status 3"},
+        {"FAILED", "RaisedSignal:12(User_defined_signal_2)", 0, SIGUSR2, -1, RUN_CANCELED, 143, "aborted"},
+        {"CANCELLED", "None", 0, 15, 1000, RUN_CANCELED, 143, "cancelled in Slurm by uid 1000"},
+        {"CANCELLED", "None", 0, 15, 0, RUN_CANCELED, 143, "cancelled by an administrator"},
+        {"CANCELLED", "None", 0, 0, -1, RUN_CANCELED, 143, "cancelled in Slurm"},
+        {"WHATEVER", "None", 0, 0, -1, RUN_UNKNOWN, 0, "'WHATEVER'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct slurm_job job = make_job(rows[i].state, rows[i].reason);
+        struct run_status status;
+        job.exit_status = rows[i].status;
+        job.exit_signal = rows[i].signal;
+        job.uid = rows[i].uid;
+        slurm_status_of(&job, &status);
+        assert_int_equal(status.state, rows[i].end);
+        assert_int_equal(status.exit_status, rows[i].exit_status);
+        assert_contains(status.reason, rows[i].says);
+    }
+}
+
+static void test_waiting(void **state)
+{
+    static const struct {
+        const char *word, *says;
+    } rows[] = {
+        {"Resources", "waits for free nodes (Resources); Slurm expects to start it at 2026-11-21 14:05 UTC"},
+        {"Priority", "waits behind runs of higher priority (Priority)"},
+        {"PartitionNodeLimit", "will not start: the partition does not have"},
+        {"PartitionConfig", "will not start"},
+        {"PartitionTimeLimit", "will not start: slurm.time"},
+        {"DependencyNeverSatisfied", "will never start"},
+        {"Dependency", "waits for another job"},
+        {"BadConstraints", "slurm.constraint"},
+        {"JobHeldAdmin", "administrator holds it"},
+        {"JobHeldUser", "'scontrol release'"},
+        {"QOSMaxGRESPerUser", "waits: your runs in this QOS are at their limit (QOSMaxGRESPerUser)"},
+        {"QOSMaxNodePerJobLimit", "will not start"},
+        {"QOSMaxWallDurationPerJobLimit", "slurm.time"},
+        {"QOSGrpGRES", "waits: all runs of its QOS"},
+        {"AssocGrpCPUMinutesLimit", "used up its time"},
+        {"AssocGrpGRES", "waits: all runs of its account"},
+        {"AssocMaxJobsLimit", "waits: your runs in this account"},
+        {"ReqNodeNotAvail, UnavailableNodes:n[1-2]",
+         "down, drained or reserved (ReqNodeNotAvail, UnavailableNodes:n[1-2])"},
+        {"launch_failed_requeued_held", "'scontrol release'"},
+        {"NewInVersion99", "waits (NewInVersion99)"},
+        {"None", "waits to be looked at by the scheduler"},
+        {"", "waits"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct slurm_job job = make_job("PENDING", rows[i].word);
+        struct run_status status;
+        job.start_unix_s = i == 0 ? slurm_time("2026-11-21T14:05:44") : 0;
+        slurm_status_of(&job, &status);
+        assert_int_equal(status.state, RUN_QUEUED);
+        assert_int_equal(status.started_unix_s, 0);
+        assert_contains(status.reason, rows[i].says);
+    }
+}
+
+/* ---- the agent's record and Slurm's word ---- */
+
+enum { NOW = 1795300000 };
+#define RUN_ID "x_1795299000_0123abcd"
+
+static const struct merge_row {
+    const char *what;
+    /* the record: state, attempt, heartbeat's age in s (-1: never) */
+    enum run_state said;
+    int attempt;
+    int silent_s;
+    /* Slurm's queue and accounting: NULL is not known there; how long ago it ended; restarts */
+    const char *queue, *past;
+    int ended_s, restarts;
+    /* what follows */
+    enum run_state state;
+    int out_attempt;
+    bool kept;
+    const char *says;
+} merge_rows[] = {
+    {"ended", RUN_COMPLETED, 1, 5, NULL, NULL, 0, 0, RUN_COMPLETED, 1, false, ""},
+    {"ended, Slurm is still ending it", RUN_FAILED, 1, 5, "COMPLETING", NULL, 0, 0, RUN_FAILED, 1, false,
+     "said"},
+    {"ended, Slurm runs it still", RUN_FAILED, 1, 5, "RUNNING", NULL, 0, 0, RUN_FAILED, 1, false, "said"},
+    {"ended, Slurm has another opinion", RUN_FAILED, 1, 5, "CANCELLED", NULL, 0, 0, RUN_FAILED, 1, false,
+     "said"},
+    {"ended, and queued again", RUN_FAILED, 1, 5, "PENDING", NULL, 0, 1, RUN_QUEUED, 2, false, "waits"},
+    {"an earlier attempt ended, the next runs", RUN_FAILED, 1, 5, "RUNNING", NULL, 0, 1, RUN_RUNNING, 2,
+     false, ""},
+    {"waits", RUN_QUEUED, 1, -1, "PENDING", NULL, 0, 0, RUN_QUEUED, 1, false, "waits"},
+    {"preempted, queued again", RUN_QUEUED, 1, 30, "PENDING", NULL, 0, 1, RUN_QUEUED, 2, false, "waits"},
+    {"starting", RUN_QUEUED, 1, -1, "RUNNING", NULL, 0, 0, RUN_RUNNING, 1, false, ""},
+    {"runs", RUN_RUNNING, 1, 5, "RUNNING", NULL, 0, 0, RUN_RUNNING, 1, false, "said"},
+    {"suspended", RUN_RUNNING, 1, 500, "SUSPENDED", NULL, 0, 0, RUN_QUEUED, 1, false, "suspended"},
+    {"cancelled while it waited", RUN_QUEUED, 1, -1, "CANCELLED", NULL, 0, 0, RUN_CANCELED, 1, true,
+     "cancelled"},
+    {"not launched", RUN_QUEUED, 1, -1, "FAILED", NULL, 0, 0, RUN_FAILED, 1, true, ""},
+    {"ended a moment ago, the record is on its way", RUN_RUNNING, 1, 5, "FAILED", NULL, 2, 0, RUN_RUNNING, 1,
+     false, "awaited"},
+    {"ended, the agent will say no more", RUN_RUNNING, 1, 100, "NODE_FAIL", NULL, 30, 0, RUN_FAILED, 1, true,
+     "node"},
+    {"forgotten by the queue, in the accounting", RUN_RUNNING, 1, 4000, NULL, "TIMEOUT", 900, 0, RUN_FAILED,
+     1, true, "time limit reached"},
+    {"forgotten, and lives", RUN_RUNNING, 1, 20, NULL, NULL, 0, 0, RUN_RUNNING, 1, false, "said"},
+    {"forgotten, and lives whatever the accounting thinks", RUN_RUNNING, 1, 20, NULL, "RUNNING", 0, 0,
+     RUN_RUNNING, 1, false, "said"},
+    {"forgotten", RUN_RUNNING, 1, 90, NULL, NULL, 0, 0, RUN_FAILED, 1, false,
+     "lost: Slurm no longer knows job 7 and its "
+     "agent has not said how it ended"},
+    {"forgotten before it began", RUN_QUEUED, 1, -1, NULL, NULL, 0, 0, RUN_FAILED, 1, false,
+     "has never begun"},
+};
+
+static void test_merge(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(merge_rows); i++) {
+        const struct merge_row *r = &merge_rows[i];
+        struct run_status out, said = {.state = r->said, .attempt = r->attempt, .failed_rank = -1};
+        struct slurm_job queue = make_job(r->queue, "Priority"), past = make_job(r->past, "");
+        struct slurm_known known = {.id = RUN_ID, .job = 7, .said = &said, .now_unix_s = NOW};
+        snprintf(said.reason, sizeof(said.reason), "said");
+        said.heartbeat_unix_s = r->silent_s < 0 ? 0 : NOW - r->silent_s;
+        queue.restarts = r->restarts;
+        queue.end_unix_s = past.end_unix_s = NOW - r->ended_s;
+        known.queue = r->queue ? &queue : NULL;
+        known.past = r->past ? &past : NULL;
+        bool kept = slurm_merge(&known, &out);
+        if (out.state != r->state || out.attempt != r->out_attempt || kept != r->kept ||
+            !strstr(out.reason, r->says))
+            fail_msg("%s: %s, attempt %d, kept %d: %s", r->what, run_state_name(out.state), out.attempt, kept,
+                     out.reason);
+    }
+}
+
+static void test_merge_array(void **state)
+{
+    struct run_status out, said = {.state = RUN_COMPLETED, .attempt = 1, .heartbeat_unix_s = NOW - 5};
+    struct slurm_job queue = make_job("RUNNING", "None");
+    struct slurm_known known = {.id = RUN_ID, .job = 7, .said = &said, .queue = &queue, .now_unix_s = NOW};
+
+    (void)state;
+    queue.in_array = true; /* one task has written its end, another one runs */
+    assert_false(slurm_merge(&known, &out));
+    assert_int_equal(out.state, RUN_RUNNING);
+    queue.state = "FAILED"; /* the last one has failed */
+    queue.exit_status = 3;
+    slurm_merge(&known, &out);
+    assert_int_equal(out.state, RUN_FAILED);
+    said.state = RUN_CANCELED; /* which stays so when it was aborted */
+    assert_false(slurm_merge(&known, &out));
+    assert_int_equal(out.state, RUN_CANCELED);
+    said.state = RUN_COMPLETED;
+    queue.state = "COMPLETED";
+    assert_false(slurm_merge(&known, &out));
+    assert_int_equal(out.state, RUN_COMPLETED);
+}
+
+static void test_never_handed_over(void **state)
+{
+    struct run_status out, said = {.state = RUN_QUEUED, .attempt = 1};
+    struct slurm_known known = {.id = RUN_ID, .said = &said};
+
+    (void)state;
+    assert_int_equal(slurm_run_created(RUN_ID), 1795299000);
+    assert_int_equal(slurm_run_created("a_b-c_1795299001_0123abcd"), 1795299001);
+    assert_int_equal(slurm_run_created("nothing"), 0);
+    known.now_unix_s = 1795299000 + 5;
+    assert_false(slurm_merge(&known, &out));
+    assert_int_equal(out.state, RUN_QUEUED);
+    known.now_unix_s = 1795299000 + 3600;
+    assert_false(slurm_merge(&known, &out));
+    assert_int_equal(out.state, RUN_FAILED);
+    assert_contains(out.reason, "never handed to Slurm");
+}
+
+static void test_who_is_asked(void **state)
+{
+    struct run_status said = {.state = RUN_RUNNING, .attempt = 1};
+    struct slurm_job job = make_job("RUNNING", "None");
+    struct slurm_known known = {.id = RUN_ID, .job = 7, .said = &said, .now_unix_s = NOW};
+
+    (void)state;
+    assert_true(slurm_needs_past(&known)); /* the queue does not know it */
+    known.queue = &job;
+    assert_false(slurm_needs_past(&known));
+    assert_false(slurm_needs_record(&known));
+    job.state = "CANCELLED"; /* by whom? */
+    assert_true(slurm_needs_past(&known));
+    assert_true(slurm_needs_record(&known));
+    said.state = RUN_CANCELED;
+    assert_false(slurm_needs_past(&known));
+    assert_false(slurm_needs_record(&known));
+    known.queue = NULL;
+    assert_false(slurm_needs_past(&known));
+    said.state = RUN_QUEUED;
+    known.job = 0;
+    assert_false(slurm_needs_past(&known));
+}
+
+/* ---- submitting ---- */
+
+static struct slurm make_slurm(void)
+{
+    static char launcher[] = "mpirun";
+
+    return (struct slurm){.config = {.launcher = launcher, .warn_seconds = 120}, .gpu_per_node = -1};
+}
+
+static struct run_spec make_spec(void)
+{
+    static char id[] = RUN_ID, word[] = "true", *words[] = {word, NULL};
+
+    return (struct run_spec){
+        .id = id, .argv = {words, 1}, .nodes = 2, .procs_per_node = 4, .gpus_per_node = 4};
+}
+
+static char *sbatch_lines(const struct slurm *s, const struct run_spec *spec)
+{
+    struct act_strv words = {0};
+    struct act_buf all = {0};
+
+    slurm_sbatch_words(s, spec, "/home/me/50% a/runs/x", &words);
+    for (size_t i = 0; i < words.n; i++)
+        act_buf_addf(&all, "%s\n", words.v[i]);
+    act_strv_release(&words);
+    return act_buf_steal(&all);
+}
+
+static void test_words(void **state)
+{
+    struct slurm s = make_slurm();
+    struct run_spec spec = make_spec();
+
+    (void)state;
+    ACT_AUTOFREE char *plain = sbatch_lines(&s, &spec);
+    assert_string_equal(plain,
+                        "sbatch\n--parsable\n--job-name=" RUN_ID "\n--comment=act:" RUN_ID
+                        "\n--nodes=2\n--ntasks-per-node=4\n--gpus-per-node=4\n"
+                        "--output=/home/me/50%% a/runs/x/system_logs/slurm.txt\n--open-mode=append\n"
+                        "--signal=B:USR1@120\n--no-requeue\n--chdir=/home/me/50% a/runs/x\n/dev/stdin\n");
+    s.config = (struct config_slurm){.partition = (char[]){"gpu"},
+                                     .account = (char[]){"a"},
+                                     .qos = (char[]){"q"},
+                                     .time = (char[]){"1-0"},
+                                     .constraint = (char[]){"x&y"},
+                                     .gres = (char[]){"gpu:a100"},
+                                     .reservation = (char[]){"r"},
+                                     .exclude = (char[]){"n1"},
+                                     .nodelist = (char[]){"n[2-3]"},
+                                     .sbatch_options = {(char *[]){(char[]){"--mem=1 G"}, NULL}, 1}};
+    s.preemption_allowed = true;
+    ACT_AUTOFREE char *full = sbatch_lines(&s, &spec);
+    assert_contains(full, "\n--gres=gpu:a100:4\n");
+    assert_contains(
+        full,
+        "\n--requeue\n--chdir=/home/me/50% a/runs/x\n--partition=gpu\n--account=a\n--qos=q\n--time=1-0\n"
+        "--constraint=x&y\n--reservation=r\n--exclude=n1\n--nodelist=n[2-3]\n--mem=1 G\n/dev/stdin\n");
+    assert_null(strstr(full, "--signal"));
+    assert_null(strstr(full, "--gpus-per-node"));
+    s.config.gres = (char[]){"none"};
+    ACT_AUTOFREE char *without = sbatch_lines(&s, &spec);
+    assert_null(strstr(without, "--g"));
+    ACT_AUTOFREE char *script = slurm_job_script("/a b/act-node", "/it's/runs/x");
+    assert_string_equal(script,
+                        "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nexec '/a b/act-node' supervise --slurm "
+                        "'/it'\\''s/runs/x'\n");
+}
+
+static void test_checks(void **state)
+{
+    static const struct {
+        const char *image, *container, *launcher, *mpi, *option;
+        enum act_code code;
+        const char *says;
+    } rows[] = {
+        {NULL, NULL, "mpirun", NULL, NULL, ACT_OK, ""},
+        {"i:1", NULL, "mpirun", NULL, NULL, ACT_CONFIG,
+         "docker.image is 'i:1', and slurm.container does not say what runs it: set it to apptainer, pyxis or none"},
+        {"i:1", "none", "mpirun", NULL, NULL, ACT_OK, ""},
+        {"i:1", "apptainer", "mpirun", NULL, NULL, ACT_OK, ""},
+        {"i:1", "pyxis", "mpirun", NULL, NULL, ACT_CONFIG, "set slurm.launcher to srun"},
+        {"i:1", "pyxis", "srun", NULL, NULL, ACT_OK, ""},
+        {NULL, "apptainer", "mpirun", NULL, NULL, ACT_CONFIG, "no docker.image"},
+        {NULL, NULL, "mpirun", "pmix", NULL, ACT_CONFIG, "set slurm.launcher to srun"},
+        {NULL, NULL, "srun", "pmix", NULL, ACT_OK, ""},
+        {NULL, NULL, "mpirun", NULL, "--wrap=true", ACT_CONFIG, "'--wrap=true'"},
+        {NULL, NULL, "mpirun", NULL, "-Jname", ACT_CONFIG, "'-Jname'"},
+        {NULL, NULL, "mpirun", NULL, "--wait-all-nodes=1", ACT_OK, ""},
+        {NULL, NULL, "mpirun", NULL, "--exclusive", ACT_OK, ""},
+        {NULL, NULL, "mpirun", NULL, "--array=0-3", ACT_OK, ""},
+    };
+    struct run_spec spec = make_spec();
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct slurm s = make_slurm();
+        struct act_error err = {0};
+        char *option = (char *)(uintptr_t)rows[i].option;
+        s.image = (char *)(uintptr_t)rows[i].image;
+        s.config.container = (char *)(uintptr_t)rows[i].container;
+        s.config.launcher = (char *)(uintptr_t)rows[i].launcher;
+        s.config.mpi = (char *)(uintptr_t)rows[i].mpi;
+        s.config.sbatch_options = (struct act_strv){&option, option != NULL};
+        assert_int_equal(slurm_check(&s.base, &spec, &err), -(int)rows[i].code);
+        assert_contains(err.text, rows[i].says);
+    }
+}
+
+static void test_arrays(void **state)
+{
+    static const struct {
+        const char *first, *second, *text;
+    } rows[] = {
+        {NULL, NULL, "5"},    {"--array=0-3%2", NULL, "5_[0-3%2]"}, {"--array", "1,7", "5_[1,7]"},
+        {"-a", "1", "5_[1]"}, {"-a2-3", NULL, "5_[2-3]"},           {"--account=x", NULL, "5"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char *options[] = {(char *)(uintptr_t)rows[i].first, (char *)(uintptr_t)rows[i].second};
+        struct slurm s = make_slurm();
+        bool is_array;
+        s.config.sbatch_options = (struct act_strv){options, (options[0] != NULL) + (options[1] != NULL)};
+        ACT_AUTOFREE char *text = slurm_job_text(&s, 5);
+        assert_string_equal(text, rows[i].text);
+        assert_int_equal(slurm_job_number(text, &is_array), 5);
+        assert_int_equal(is_array, rows[i].text[1] != '\0');
+    }
+    assert_int_equal(slurm_job_number(NULL, NULL), 0);
+}
+
+/* ---- the cluster ---- */
+
+static void test_nodes(void **state)
+{
+    static const char text[] = "JobId=1 JobName=x NodeList=n9 y\n"
+                               "   UserId=root(0) GroupId=root(0) MCS_label=N/A\n"
+                               "   JobState=RUNNING Reason=None Dependency=(null)\n"
+                               "   ReqNodeList=(null) ExcNodeList=(null)\n"
+                               "   NodeList=n[1-3]\n"
+                               "   BatchHost=n1\n"
+                               "   JOB_GRES=gpu:7\n"
+                               "     Nodes=n[1-2] CPU_IDs=6-7 Mem=128 GRES=gpu:2(IDX:0-1)\n"
+                               "     Nodes=n3 CPU_IDs=6-7 Mem=128 GRES=gpu:a100:3(IDX:0,2-3)\n"
+                               "   MinCPUsNode=2 MinMemoryCPU=64M MinTmpDiskNode=0\n";
+    struct platform_nodes nodes = {0}, none = {0};
+
+    (void)state;
+    /* "JobName=x NodeList=n9 y" is a name that wants to be a key */
+    slurm_nodes_from_scontrol(strchr(text, '\n'), 4, &nodes);
+    assert_int_equal(nodes.n, 3);
+    assert_string_equal(nodes.v[1].name, "n2");
+    assert_int_equal(nodes.v[1].rank, 1);
+    assert_int_equal(nodes.v[1].first_rank, 4);
+    assert_int_equal(nodes.v[1].n_ranks, 4);
+    assert_int_equal(nodes.v[1].gpus, 2);
+    assert_string_equal(nodes.v[1].gpu_ids, "0,1");
+    assert_string_equal(nodes.v[2].gpu_ids, "0,2,3");
+    platform_nodes_release(&nodes);
+    slurm_nodes_from_scontrol("JobId=3 JobName=y\n   NodeList=\n   NumNodes=1\n", 1, &none);
+    assert_int_equal(none.n, 0);
+    slurm_nodes_from_scontrol("JobId=3 JobName=y\n   NodeList=(null)\n   NumNodes=1\n", 1, &none);
+    assert_int_equal(none.n, 0);
+}
+
+static void test_summary(void **state)
+{
+    static const char sinfo[] = "n1^mixed^2/6/0/8^gpu:4^gpu:2^main*^\n"
+                                "n1^mixed^2/6/0/8^gpu:4^gpu:2^low^\n"
+                                "n2^idle~^0/8/0/8^gpu:a100:4(S:0-1)^gpu:a100:0(IDX:N/A)^main*^\n"
+                                "n3^down*^0/0/8/8^gpu:4^gpu:0^main*^\n"
+                                "n4^draining^4/0/4/8^gpu:4^gpu:a:1(IDX:3)^low^\n"
+                                "n5^idle$^0/8/0/8^(null)^(null)^low^\n";
+    static const char squeue[] = "RUNNING^1^8^gres:gpu:2^N/A^cpu=1,mem=64M,node=1,billing=1^main^\n"
+                                 "PENDING^2^16^gres:gpu:4^N/A^cpu=1,node=2^main,low^\n"
+                                 "PENDING^1^1^N/A^gres:gpu:3^^low^\n"
+                                 "COMPLETING^1^1^N/A^N/A^cpu=1,gres/gpu=1^gone^\n";
+    ACT_AUTOFREE char *nodes = recorded(sinfo);
+    ACT_AUTOFREE char *jobs = recorded(squeue);
+    ACT_AUTOFREE char *again = recorded(sinfo);
+    struct platform_summary s = {0}, cpus = {0};
+
+    (void)state;
+    slurm_summary_from_sinfo(nodes, true, &s);
+    slurm_summary_add_queue(jobs, &s);
+    assert_int_equal(s.n_pools, 2);
+    const struct platform_pool *t = &s.total, *main_pool = &s.pools[0], *low = &s.pools[1];
+    assert_string_equal(main_pool->name, "main");
+    assert_true(main_pool->is_default && !low->is_default);
+    assert_int_equal(t->nodes, 5);
+    assert_int_equal(t->nodes_idle, 2);
+    assert_int_equal(t->nodes_busy, 1);
+    assert_int_equal(t->nodes_down, 2);
+    assert_int_equal(t->gpus, 16);
+    assert_int_equal(t->gpus_busy, 3);
+    assert_int_equal(t->gpus_idle, 6);
+    assert_int_equal(t->gpus_down, 7);
+    assert_int_equal(low->nodes, 3);
+    assert_int_equal(main_pool->nodes, 3);
+    assert_int_equal(t->jobs_running, 2);
+    assert_int_equal(t->jobs_queued, 2);
+    assert_int_equal(t->gpus_queued, 11);
+    assert_int_equal(main_pool->gpus_queued, 8);
+    assert_int_equal(low->gpus_queued, 11);
+    slurm_summary_from_sinfo(again, false, &cpus);
+    assert_int_equal(cpus.total.gpus, 40);
+    assert_int_equal(cpus.total.gpus_busy, 6);
+    assert_int_equal(cpus.total.gpus_idle, 22);
+    platform_summary_release(&s);
+    platform_summary_release(&cpus);
+}
+
+static void test_jobs_of_all(void **state)
+{
+    static const char squeue[] =
+        "1^root^n[1-2]^0:03^1:00:00^2^gres:gpu:2^N/A^cpu=4,mem=256M,node=2,billing=4^x^\n"
+        "5_0^eve^n2^1-00:00:03^UNLIMITED^1^N/A^gres:gpu:3^cpu=1^a \"b\" | c^\n"
+        "7^bob^n3^2:00:00^5-00:00:00^1^N/A^N/A^cpu=1,gres/gpu=8^odd\nname^\n";
+    ACT_AUTOFREE char *text = recorded(squeue);
+    struct platform_jobs jobs = {0};
+
+    (void)state;
+    slurm_jobs_of_all(text, &jobs);
+    assert_int_equal(jobs.n, 3);
+    assert_string_equal(jobs.v[0].id, "5_0");
+    assert_string_equal(jobs.v[0].name, "a \"b\" | c");
+    assert_int_equal(jobs.v[0].running_s, 86403);
+    assert_int_equal(jobs.v[0].limit_s, 0);
+    assert_int_equal(jobs.v[0].gpus, 3);
+    assert_string_equal(jobs.v[1].user, "bob");
+    assert_int_equal(jobs.v[1].gpus, 8);
+    assert_int_equal(jobs.v[1].limit_s, 432000);
+    assert_int_equal(jobs.v[2].gpus, 4);
+    assert_string_equal(jobs.v[2].nodes_text, "n[1-2]");
+    platform_jobs_release(&jobs);
+}
+
+/* ---- many */
+
+/* The states of 1,000 runs among 10,000 jobs. Prints what it took. */
+static void test_many(void **state)
+{
+    enum { JOBS = 10000, RUNS = 1000 };
+    static const char *const words[] = {"PENDING", "RUNNING", "COMPLETED", "CANCELLED"};
+    struct act_buf b = {0};
+    struct slurm_jobs jobs;
+    struct rusage before, after;
+
+    (void)state;
+    for (int i = 0; i < JOBS; i++)
+        act_buf_addf(
+            &b, "%d^%d^%s^Priority^2026-11-21T21:22:29^2026-11-21T22:22:29^0^0^n[1-2]^exp_1795290000_%08x^\n",
+            JOBS - i, JOBS - i, words[i % (int)COUNT(words)], i);
+    ACT_AUTOFREE char *plain = act_buf_steal(&b);
+    ACT_AUTOFREE char *text = recorded(plain);
+    getrusage(RUSAGE_SELF, &before);
+    clock_t start = clock();
+    slurm_jobs_from_squeue(text, &jobs);
+    slurm_jobs_combine(&jobs);
+    assert_int_equal(jobs.n, JOBS);
+    for (int i = 0; i < RUNS; i++) {
+        struct run_status out, said = {.state = RUN_QUEUED, .attempt = 1};
+        struct slurm_known known = {.id = RUN_ID, .job = 1 + i * 10, .said = &said, .now_unix_s = NOW};
+        known.queue = slurm_jobs_find(&jobs, known.job);
+        assert_non_null(known.queue);
+        slurm_merge(&known, &out);
+        assert_int_equal(out.state, slurm_state_of(known.queue->state));
+    }
+    clock_t end = clock();
+    getrusage(RUSAGE_SELF, &after);
+    print_message("%d runs among %d jobs: %.1f ms, %ld KiB more memory\n", RUNS, JOBS,
+                  (double)(end - start) * 1000 / CLOCKS_PER_SEC, after.ru_maxrss - before.ru_maxrss);
+    slurm_jobs_release(&jobs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_squeue),
+        cmocka_unit_test(test_sacct),
+        cmocka_unit_test(test_sbatch_answers),
+        cmocka_unit_test(test_complaints),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_merge_array),
+        cmocka_unit_test(test_never_handed_over),
+        cmocka_unit_test(test_who_is_asked),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_checks),
+        cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_jobs_of_all),
+        cmocka_unit_test(test_many),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,560 @@
+/* Watching runs, against a stand-in for the platform that goes away, forgets, and starts runs anew on command. It takes
+ * the place of the functions of platform.h, and of usleep(): nobody waits here. */
+#include "unit/test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "flow/flow_internal.h"
+
+enum { LOGS_MAX = 8, PAUSES_MAX = 64 };
+
+/* The stand-in. */
+static struct {
+    struct run_status status;
+    struct {
+        const char *name, *text; /* sorted by name */
+    } logs[LOGS_MAX];
+    size_t n_logs;
+    int fail_status, fail_logs; /* so many calls fail */
+    int fail_code, fail_submit;
+    void (*before_logs)(int call);                   /* called before each list of the logs, from 1 */
+    void (*before_read)(int call, const char *name); /* likewise */
+    int n_status, n_logs_calls, n_read, n_open, n_free;
+    size_t n_ids; /* of the last question for states */
+    useconds_t pauses[PAUSES_MAX];
+    size_t n_pauses;
+} stand;
+
+static char *scratch; /* a temporary folder: ACT_HOME and the projects are below it */
+static struct act_buf out;
+
+static int unreachable(int *left, struct act_error *err)
+{
+    (*left)--;
+    return act_error_set(err, stand.fail_code, "the controller does not answer");
+}
+
+int __wrap_platform_open(const struct config *config, struct platform **p, struct act_error *err);
+int __wrap_platform_open(const struct config *config, struct platform **p, struct act_error *err)
+{
+    static char identities[16];
+
+    (void)config;
+    (void)err;
+    *p = (struct platform *)(void *)&identities[stand.n_open++ % 16];
+    return 0;
+}
+
+void __wrap_platform_free(struct platform *p);
+void __wrap_platform_free(struct platform *p)
+{
+    (void)p;
+    stand.n_free++;
+}
+
+int __wrap_platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *status,
+                           struct act_error *err);
+int __wrap_platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *status,
+                           struct act_error *err)
+{
+    (void)p;
+    (void)ids;
+    stand.n_status++;
+    stand.n_ids = n;
+    if (stand.fail_status > 0)
+        return unreachable(&stand.fail_status, err);
+    for (size_t i = 0; i < n; i++)
+        status[i] = stand.status;
+    return 0;
+}
+
+int __wrap_platform_logs(struct platform *p, const char *id, struct platform_logs *logs,
+                         struct act_error *err);
+int __wrap_platform_logs(struct platform *p, const char *id, struct platform_logs *logs,
+                         struct act_error *err)
+{
+    (void)p;
+    (void)id;
+    *logs = (struct platform_logs){0};
+    stand.n_logs_calls++;
+    if (stand.before_logs)
+        stand.before_logs(stand.n_logs_calls);
+    if (stand.fail_logs > 0)
+        return unreachable(&stand.fail_logs, err);
+    logs->v = act_calloc(LOGS_MAX, sizeof(*logs->v));
+    for (; logs->n < stand.n_logs; logs->n++)
+        logs->v[logs->n] = (struct platform_log){.name = act_strdup(stand.logs[logs->n].name),
+                                                 .size = strlen(stand.logs[logs->n].text)};
+    return 0;
+}
+
+int __wrap_platform_read_log(struct platform *p, const char *id, const char *name, uint64_t offset,
+                             void *data, size_t len, size_t *got, struct act_error *err);
+int __wrap_platform_read_log(struct platform *p, const char *id, const char *name, uint64_t offset,
+                             void *data, size_t len, size_t *got, struct act_error *err)
+{
+    (void)p;
+    (void)id;
+    *got = 0;
+    stand.n_read++;
+    if (stand.before_read)
+        stand.before_read(stand.n_read, name);
+    for (size_t i = 0; i < stand.n_logs; i++) {
+        size_t size = strlen(stand.logs[i].text);
+        if (strcmp(stand.logs[i].name, name) != 0)
+            continue;
+        if (offset < size)
+            *got = size - offset < len ? size - offset : len;
+        memcpy(data, stand.logs[i].text + (offset < size ? offset : 0), *got);
+        return 0;
+    }
+    return act_error_set(err, ACT_NOT_FOUND, "no log '%s'", name);
+}
+
+int __wrap_platform_submit(struct platform *p, const struct platform_submission *submission,
+                           struct act_error *err);
+int __wrap_platform_submit(struct platform *p, const struct platform_submission *submission,
+                           struct act_error *err)
+{
+    (void)p;
+    (void)submission;
+    return stand.fail_submit ? act_error_set(err, stand.fail_submit, "no answer") : 0;
+}
+
+int __wrap_usleep(useconds_t us);
+int __wrap_usleep(useconds_t us)
+{
+    if (stand.n_pauses < PAUSES_MAX)
+        stand.pauses[stand.n_pauses++] = us;
+    return 0;
+}
+
+/* ---- helpers ---- */
+
+static void set_logs(size_t n, const char *const (*logs)[2])
+{
+    stand.n_logs = n;
+    for (size_t i = 0; i < n; i++) {
+        stand.logs[i].name = logs[i][0];
+        stand.logs[i].text = logs[i][1];
+    }
+}
+#define LOGS(...)                                                                                            \
+    set_logs(sizeof((const char *const[][2]){__VA_ARGS__}) / sizeof(const char *const[2]),                   \
+             (const char *const[][2]){__VA_ARGS__})
+
+#define USER0 "user_logs/std_log_process_0.txt"
+#define USER1 "user_logs/std_log_process_1.txt"
+
+static int collect(void *arg, const char *data, size_t len, struct act_error *err)
+{
+    (void)arg;
+    (void)err;
+    act_buf_add(&out, data, len);
+    return 0;
+}
+
+static int collect_line(void *arg, int rank, const char *text, size_t len, struct act_error *err)
+{
+    (void)arg;
+    (void)err;
+    act_buf_addf(&out, "%d:%.*s;", rank, (int)len, text);
+    return 0;
+}
+
+/* A run of a cluster of a project, with a cluster file that names this login. */
+static struct flow_run make_run(const char *project, const char *login)
+{
+    ACT_AUTOFREE char *root = act_path_join(scratch, project);
+    ACT_AUTOFREE char *file = act_path_join(root, "aux_data/aml/lab.yaml");
+    ACT_AUTOFREE char *yaml = act_sprintf("platform: slurm\nslurm:\n  login: %s\n", login);
+    struct act_error err;
+    struct flow_run run = {
+        .row = {.id = run_id_new("watched", 1700000000),
+                .cluster = act_strdup("lab"),
+                .platform = act_strdup("slurm"),
+                .experiment = act_strdup("watched"),
+                .project = act_strdup(root),
+                .spec = act_strdup("{}"),
+                .state = act_strdup("Queued"),
+                .created_unix_s = act_now_unix_s()},
+        .status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1},
+    };
+
+    assert_ok(act_file_write(file, yaml, strlen(yaml), 0600, &err), err);
+    return run;
+}
+
+/* What goes to stderr between these two. */
+static int saved_stderr;
+
+static void catch_stderr(void)
+{
+    ACT_AUTOFREE char *path = act_path_join(scratch, "stderr");
+    int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    fflush(stderr);
+    saved_stderr = dup(STDERR_FILENO);
+    assert_true(fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+    close(fd);
+}
+
+static char *caught_stderr(void)
+{
+    ACT_AUTOFREE char *path = act_path_join(scratch, "stderr");
+    struct act_error err;
+    char *text;
+
+    fflush(stderr);
+    dup2(saved_stderr, STDERR_FILENO);
+    close(saved_stderr);
+    assert_ok(act_file_read(path, 1 << 20, &text, NULL, &err), err);
+    return text;
+}
+
+static int count_of(const char *text, const char *piece)
+{
+    int n = 0;
+
+    for (; (text = strstr(text, piece)); text++)
+        n++;
+    return n;
+}
+
+static struct flow flow;
+static struct flow_run run;
+
+static int set_up(void **state)
+{
+    struct act_error err;
+    ACT_AUTOFREE char *home = act_path_join(scratch, "home");
+
+    (void)state;
+    memset(&stand, 0, sizeof(stand));
+    stand.status = (struct run_status){.state = RUN_RUNNING, .failed_rank = -1, .attempt = 1};
+    stand.fail_code = ACT_TEMPORARY;
+    assert_ok(act_remove_tree(home, &err), err);
+    setenv("ACT_HOME", home, 1);
+    flow_open_bare(&flow);
+    run = make_run("project", "me@here");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    flow_run_release(&run);
+    flow_close(&flow);
+    act_buf_release(&out);
+    assert_int_equal(stand.n_free, stand.n_open);
+    return 0;
+}
+
+static void end_run(int call, const char *name)
+{
+    (void)call;
+    (void)name;
+    stand.status.state = RUN_COMPLETED;
+}
+
+/* ---- the tests ---- */
+
+static void wait_survives_an_outage(void **state)
+{
+    static const useconds_t longer[] = {500000, 1000000, 2000000, 4000000, 8000000, 10000000, 10000000};
+    struct act_error err;
+    size_t at = 0;
+
+    (void)state;
+    stand.status.state = RUN_COMPLETED;
+    stand.fail_status = COUNT(longer);
+    catch_stderr();
+    int rc = flow_wait(&flow, &run, 0, &err);
+    ACT_AUTOFREE char *said = caught_stderr();
+    assert_ok(rc, err);
+    assert_int_equal(run.status.state, RUN_COMPLETED);
+    assert_int_equal(count_of(said, "the controller does not answer"), 1);
+    assert_int_equal(count_of(said, "answers again"), 1);
+    while (at < stand.n_pauses && stand.pauses[at] < longer[0])
+        at++;
+    assert_int_equal(stand.n_pauses - at, COUNT(longer));
+    assert_memory_equal(stand.pauses + at, longer, sizeof(longer));
+}
+
+static void wait_tells_what_does_not_pass(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    stand.fail_status = 1;
+    stand.fail_code = ACT_DENIED;
+    assert_int_equal(flow_wait(&flow, &run, 0, &err), -ACT_DENIED);
+    assert_int_equal(stand.fail_status, 0);
+}
+
+static void finish_later(int call)
+{
+    if (call == 6)
+        end_run(0, NULL);
+}
+
+static void follow_survives_an_outage(void **state)
+{
+    struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
+    struct act_error err;
+
+    (void)state;
+    LOGS({USER0, "one\ntwo\n"});
+    stand.fail_logs = 2;
+    stand.before_logs = finish_later;
+    catch_stderr();
+    int rc = flow_follow_log(&flow, &run, &what, &err);
+    ACT_AUTOFREE char *said = caught_stderr();
+    assert_ok(rc, err);
+    assert_string_equal(out.data, "one\ntwo\n");
+    assert_int_equal(count_of(said, "the controller does not answer"), 1);
+    assert_int_equal(count_of(said, "answers again"), 1);
+}
+
+static void reading_once_does_not_wait(void **state)
+{
+    struct flow_follow what = {.tail = -1, .sink = {.write = collect}};
+    struct act_error err;
+
+    (void)state;
+    LOGS({USER0, "one\n"});
+    stand.fail_logs = 1;
+    assert_int_equal(flow_follow_log(&flow, &run, &what, &err), -ACT_TEMPORARY);
+    assert_int_equal(stand.n_pauses, 0);
+}
+
+/* Two attempts end between two looks. */
+static void begin_anew(int call)
+{
+    if (call == 1)
+        LOGS({USER0, "1a\n1"}, {USER1, "x"});
+    if (call == 2)
+        LOGS({"attempts/1/status.json", "{}"}, {"attempts/1/" USER0, "1a\n1b"},
+             {"attempts/1/" USER1, "x\ny\n"}, {"attempts/2/status.json", "{}"},
+             {"attempts/2/" USER0, "2, which is quite long\n"}, {USER0, "3, even longer than that one\n3"});
+    if (call == 3)
+        end_run(0, NULL);
+}
+
+static void follow_goes_through_attempts(void **state)
+{
+    struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
+    struct act_error err;
+
+    (void)state;
+    stand.before_logs = begin_anew;
+    catch_stderr();
+    int rc = flow_follow_log(&flow, &run, &what, &err);
+    ACT_AUTOFREE char *said = caught_stderr();
+    assert_ok(rc, err);
+    assert_string_equal(out.data, "1a\n1b2, which is quite long\n3, even longer than that one\n3");
+    assert_string_equal(said, "attempt 2 begins\nattempt 3 begins\n");
+}
+
+static void all_ranks_go_through_attempts(void **state)
+{
+    struct flow_follow what = {
+        .all = true, .line = collect_line, .tail = -1, .follow = true, .sink = {.write = collect}};
+    struct act_error err;
+
+    (void)state;
+    stand.before_logs = begin_anew;
+    catch_stderr();
+    int rc = flow_follow_log(&flow, &run, &what, &err);
+    ACT_AUTOFREE char *said = caught_stderr();
+    assert_ok(rc, err);
+    assert_string_equal(out.data,
+                        "0:1a;1:x;1:y;0:1b;0:2, which is quite long;0:3, even longer than that one;0:3;");
+    assert_string_equal(said, "attempt 2 begins\nattempt 3 begins\n");
+}
+
+static void ranks_come_in_their_order(void **state)
+{
+    struct flow_follow what = {.all = true, .line = collect_line, .tail = -1, .sink = {.write = collect}};
+    struct act_error err;
+
+    (void)state;
+    LOGS({"system_logs/x.txt", "no\n"}, {USER0, "a\n"}, {USER0 ".old", "no\n"},
+         {"user_logs/std_log_process_007.txt", "no\n"}, {USER1, "b\n"},
+         {"user_logs/std_log_process_10.txt", "d\n"}, {"user_logs/std_log_process_2.txt", "c\n"},
+         {"user_logs/std_log_process_x.txt", "no\n"});
+    assert_ok(flow_follow_log(&flow, &run, &what, &err), err);
+    assert_string_equal(out.data, "0:a;1:b;2:c;10:d;");
+}
+
+/* While the first log is read, a new attempt moves everything away. */
+static void move_away(int call, const char *name)
+{
+    (void)name;
+    if (call == 1)
+        LOGS({"attempts/1/" USER0, "old rank 0\n"}, {"attempts/1/" USER1, "old rank 1\n"},
+             {USER0, "new rank 0\n"}, {USER1, "new rank 1, longer than before\n"});
+}
+
+static void assert_copy(const struct flow_logs *logs, const char *name, const char *content)
+{
+    ACT_AUTOFREE char *path = act_path_join(logs->folder, name);
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error err;
+
+    assert_ok(act_file_read(path, 1 << 20, &text, NULL, &err), err);
+    assert_string_equal(text, content);
+}
+
+static void copies_are_never_a_mixture(void **state)
+{
+    struct flow_logs logs;
+    struct act_error err;
+
+    (void)state;
+    LOGS({USER0, "old rank 0\n"}, {USER1, "old rank 1\n"});
+    stand.before_read = move_away;
+    assert_ok(flow_fetch_logs(&flow, &run, 0, &logs, &err), err);
+    assert_int_equal(logs.n, 4);
+    assert_copy(&logs, USER0, "new rank 0\n");
+    assert_copy(&logs, USER1, "new rank 1, longer than before\n");
+    assert_copy(&logs, "attempts/1/" USER1, "old rank 1\n");
+    flow_logs_release(&logs);
+
+    stand.n_read = 1; /* nothing moves now, and nothing is read twice */
+    assert_ok(flow_fetch_logs(&flow, &run, 0, &logs, &err), err);
+    assert_int_equal(stand.n_read, 1);
+    assert_copy(&logs, USER0, "new rank 0\n");
+    flow_logs_release(&logs);
+}
+
+static void add_run(const struct flow_run *what)
+{
+    struct ledger *ledger;
+    struct act_error err;
+
+    assert_ok(flow_ledger(&flow, &ledger, &err), err);
+    assert_ok(ledger_add(ledger, &what->row, &err), err);
+}
+
+static void one_question_for_each_place(void **state)
+{
+    /* two projects whose cluster is the same place, and one that is elsewhere */
+    static const struct {
+        const char *project, *login;
+        int runs;
+    } rows[] = {{"one", "me@here", 100}, {"two", "me@here", 50}, {"three", "me@there", 7}};
+    struct flow_table table = {0};
+    struct flow_runs runs;
+    struct act_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        for (int k = 0; k < rows[i].runs; k++) {
+            struct flow_run added = make_run(rows[i].project, rows[i].login);
+            add_run(&added);
+            flow_run_release(&added);
+        }
+    assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
+    assert_int_equal(runs.n, 157);
+    for (size_t i = 0; i < runs.n; i++)
+        assert_int_equal(runs.v[i].status.state, RUN_RUNNING);
+    assert_int_equal(stand.n_open, 2);
+    assert_int_equal(stand.n_status, 2);
+    flow_runs_release(&runs);
+
+    stand.fail_status = 1;
+    catch_stderr();
+    int rc = flow_list_runs(&flow, &table, &runs, &err);
+    ACT_AUTOFREE char *said = caught_stderr();
+    assert_ok(rc, err);
+    assert_int_equal(count_of(said, "may be old"), 1);
+    assert_int_equal(runs.n, 157);
+    flow_runs_release(&runs);
+
+    table.as_known = true;
+    stand.n_status = 0;
+    assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
+    assert_int_equal(stand.n_status, 0);
+    flow_runs_release(&runs);
+}
+
+/* What the ledger says of a run that was handed over with this outcome. */
+static char *state_after(int code)
+{
+    struct run_spec spec = {.experiment = act_strdup("watched"),
+                            .cluster = act_strdup("lab"),
+                            .platform = act_strdup("slurm"),
+                            .project_root = act_strdup(run.row.project),
+                            .nodes = 1,
+                            .procs_per_node = 1,
+                            .created_unix_s = act_now_unix_s()};
+    struct flow_table table = {.as_known = true};
+    struct platform *platform;
+    struct flow_runs runs;
+    struct act_error err;
+
+    spec.id = run_id_new("watched", spec.created_unix_s);
+    act_strv_push(&spec.argv, "true");
+    assert_ok(flow_platform_of(&flow, &run.row, &platform, &err), err);
+    stand.fail_submit = code;
+    assert_int_equal(flow_start_run(&flow, platform, &spec, NULL, &err), -code);
+    if (code)
+        assert_non_null(strstr(err.text, "no answer"));
+    assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
+    char *state = NULL;
+    for (size_t i = 0; i < runs.n; i++)
+        if (strcmp(runs.v[i].row.id, spec.id) == 0)
+            state = act_strdup(run_state_name(runs.v[i].status.state));
+    flow_runs_release(&runs);
+    run_spec_release(&spec);
+    return state;
+}
+
+static void unclear_submissions_stay_open(void **state)
+{
+    static const struct {
+        int code;
+        const char *state;
+    } rows[] = {{0, "Queued"},
+                {ACT_TEMPORARY, "Queued"},
+                {ACT_TIMEOUT, "Queued"},
+                {ACT_FAIL, "Failed"},
+                {ACT_NO_CAPACITY, "Failed"}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *found = state_after(rows[i].code);
+        assert_string_equal(found, rows[i].state);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(wait_survives_an_outage, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wait_tells_what_does_not_pass, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(follow_survives_an_outage, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(reading_once_does_not_wait, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(follow_goes_through_attempts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(all_ranks_go_through_attempts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ranks_come_in_their_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(copies_are_never_a_mixture, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_question_for_each_place, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(unclear_submissions_stay_open, set_up, tear_down),
+    };
+    char folder[] = "/tmp/act-watch-XXXXXX";
+    struct act_error err;
+
+    scratch = mkdtemp(folder);
+    if (!scratch)
+        return 1;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return act_remove_tree(scratch, &err) < 0 ? 1 : failed;
+}
