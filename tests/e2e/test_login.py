@@ -13,6 +13,7 @@ import urllib.request
 import pytest
 
 import azurite
+import slurm_bed
 from login_double import CLIENT, OTHER_TENANT, RESOURCE, TENANT
 
 
@@ -568,6 +569,30 @@ def test_anonymous_is_said(act, store, login):
                 auth="anonymous")
     act.fail("ls", "data", match="PublicAccessNotPermitted", env=login.principal(), status=None)
     assert login.asked() == []
+
+
+def test_the_nodes_of_a_cluster_get_a_url_that_the_login_signed(act, store, login):
+    if slurm_bed.missing():
+        pytest.skip(slurm_bed.missing())
+    act.env |= login.principal()
+    path = act.cluster("bed", folders=("data", "output"), extra={"platform": "slurm", "gpu_per_node": 2,
+                                                                 "slurm": {"root": str(act.scratch / "shared")}})
+    config = json.loads(path.read_text())
+    for folder, mode in (("data", "download"), ("output", "upload")):
+        config["config_param"][f"{folder}_folder"]["mode"] = mode
+    path.write_text(json.dumps(config))
+    put(act)
+    act.run("-c", "bed", "u", "data")
+    with slurm_bed.running(nodes=1, gpus=2) as bed:
+        act.env |= {"SLURM_CONF": str(bed.conf), "PATH": f"{act.env['PATH']}:/usr/sbin:/sbin"}
+        act.write("job.sh", "cat data/a.txt && echo $ACT_RUN_ID > output/id")
+        run = act.submit("bash", "job.sh", before=("-c", "bed", "-n", "1"))
+        act.run("wait", run)
+        assert store.get(f"{store.container}/files/output/id").decode().strip() == run
+    given = json.loads(next((act.scratch / "shared").rglob("stores.json")).read_text())["folders"]
+    rights = {name: dict(urllib.parse.parse_qsl(folder["sas_token"])) for name, folder in given.items()}
+    assert {name: (row["sp"], row["sr"]) for name, row in rights.items()} == {"data": ("rl", "c"), "output": ("rcwl", "c")}
+    assert all("skoid" in row for row in rights.values())
 
 
 # ---- the second judge
