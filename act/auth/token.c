@@ -73,6 +73,7 @@ struct tokens {
 
 void token_ask_release(struct token_ask *ask)
 {
+    token_wipe(&ask->call.body_text); /* it had the token */
     http_call_release(&ask->call);
     token_wipe(&ask->body);
     token_release(&ask->token);
@@ -309,15 +310,26 @@ static void kept(void *arg)
 
 static void ask_next(struct slot *slot);
 
+/* What was looked at, and what to do. */
+static void tell_absence(const struct slot *slot, struct act_error *err)
+{
+    if (!slot->absent.len) {
+        act_error_set(err, ACT_DENIED, "AZURE_TOKEN_CREDENTIALS is '%s', which leaves no source to ask",
+                      token_env("AZURE_TOKEN_CREDENTIALS"));
+    } else if (slot->want.use_cli) {
+        act_error_set(err, ACT_DENIED, "%s", slot->absent.data);
+    } else {
+        act_error_set(err, ACT_DENIED,
+                      "environment: no AZURE_CLIENT_SECRET, AZURE_FEDERATED_TOKEN_FILE, IDENTITY_ENDPOINT or "
+                      "MSI_ENDPOINT; %s; run 'az login' or 'a login --device-code'",
+                      slot->absent.data);
+    }
+}
+
 static void no_source(struct slot *slot)
 {
-    const char *why =
-        slot->absent.len ? slot->absent.data : "AZURE_TOKEN_CREDENTIALS leaves no source to ask";
-
     unlock(slot);
-    act_error_set(&slot->error, ACT_DENIED, "%s", why);
-    act_error_hint(&slot->error, "run %s",
-                   slot->want.use_cli ? "'az login'" : "'az login' or 'a login --device-code'");
+    tell_absence(slot, &slot->error);
     take_failure(slot);
 }
 

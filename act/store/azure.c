@@ -15,9 +15,10 @@
 
 #include "base/clock.h"
 
-#define VERSION "2023-11-03"
-#define MAX_PUT (64U << 20) /* bytes at once: 50,000 of them make 3.05 TiB */
-#define SKEW_S  60          /* a clock that is off by more explains a refused signature */
+#define VERSION     "2023-11-03"
+#define MAX_PUT     (64U << 20) /* bytes at once: 50,000 of them make 3.05 TiB */
+#define SKEW_S      60          /* a clock that is off by more explains a refused signature */
+#define MAX_ENDINGS 3           /* tokens that may end before their request has its turn */
 
 /* ---- requests */
 
@@ -114,7 +115,7 @@ static void http_ended(struct http_call *http)
 {
     struct azure_op *op = http->arg;
 
-    if (http->rc && op->token_ended) {
+    if (http->rc && op->token_ended && ++op->endings <= MAX_ENDINGS) {
         send_again(op);
     } else if (http->rc) {
         no_answer(op, &http->error);

@@ -39,6 +39,7 @@ struct azure_op {
     bool clock_checked;
     struct token_call token; /* while it waits for one */
     bool token_ended;        /* before the request could be sent */
+    int endings;             /* how often */
     bool login_renewed;
     void (*then)(struct azure_op *op); /* once there is a key to sign URLs with, */
     int64_t life_s;                    /* for so long */

@@ -115,6 +115,9 @@ int login_check(struct request *r, struct reply *reply, const char *token)
         return refuse(reply, more);
     if (header(r, "host") && (!version || strcmp(version, "2017-11-09") < 0))
         return reply_error(reply, 400, "UnsupportedHeader");
+    claim(claims, "parts", more); /* as if it had ended before the turn of the parts of a batch */
+    if (!header(r, "host") && !strcmp(more, "false"))
+        return refuse(reply, "");
     claim(claims, "rights", r->login_rights);
     claim(claims, "oid", r->login_object);
     claim(claims, "delegation", more);

@@ -131,7 +131,7 @@ def test_az_that_hangs(act, store, az):
 def test_no_az(act, store, az):
     text = act.fail("ls", "data", status=4, match="no credential for account 'actdouble'")
     for tried in ("device login: nobody has logged in", "managed identity: this machine has none",
-                  "Azure CLI: no such program", "run 'az login' or 'a login --device-code'"):
+                  "Azure CLI: no such program 'az'", "environment: no AZURE_CLIENT_SECRET", "run 'az login' or 'a login --device-code'"):
         assert tried in text, text
 
 
@@ -148,6 +148,8 @@ def test_the_environment_may_name_the_credential(act, store, login, az):
     assert act.run("login", "--json", env=env).json["source"] == "Azure CLI"
     env["AZURE_TOKEN_CREDENTIALS"] = "dev"
     assert act.run("login", "--json", env=env).json["source"] == "Azure CLI"
+    act.fail("login", status=4, match="AZURE_TOKEN_CREDENTIALS is 'Mine', which leaves no source to ask",
+             env=env | {"AZURE_TOKEN_CREDENTIALS": "Mine"})
     env["AZURE_TOKEN_CREDENTIALS"] = "prod"
     assert act.run("login", "--json", env=env).json["source"] == "client secret"
 
@@ -468,6 +470,20 @@ def test_all_verbs_with_a_login(act, store, login):
     act.run("init")
     assert len(login.asked("token")) == 1
     assert {row.status for row in store.log()} <= {200, 201, 202, 206, 404, 412}
+
+
+def test_parts_of_a_batch_whose_token_has_ended_go_alone(act, store, login):
+    token = login.token
+    login.token = lambda audience=RESOURCE, tenant=None, **more: token(audience, tenant, **more, parts="false")
+    act.env |= login.principal()
+    for i in range(20):
+        act.write(f"data/{i}", str(i))
+    act.run("u", "data")
+    store.forget()
+    act.run("rm", "-y", "data")
+    assert store.list(store.container, "files/data/") == {}
+    assert [r.status for r in store.log() if "comp=batch" in r.target] == [202]
+    assert [r.status for r in store.log() if r.method == "DELETE"] == [202] * 20
 
 
 def read(url):
