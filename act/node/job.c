@@ -121,6 +121,8 @@ enum job_end job_parse_end(const char *show_job, int attempt)
         return JOB_REQUEUED; /* it counts the next start already */
     if (strcmp(reason, "TimeLimit") == 0 || strcmp(state, "TIMEOUT") == 0)
         return JOB_TIME_LIMIT;
+    if (strcmp(reason, "NodeDown") == 0 || strcmp(state, "NODE_FAIL") == 0)
+        return JOB_NODE_FAILED;
     return strcmp(state, "PREEMPTED") == 0 ? JOB_PREEMPTED : JOB_CANCELLED;
 }
 
@@ -167,6 +169,7 @@ const char *job_end_text(const struct job *job)
     static const char *const texts[] = {[JOB_TIME_LIMIT] = "time limit reached",
                                         [JOB_PREEMPTED] = "preempted",
                                         [JOB_REQUEUED] = "requeued by Slurm or an administrator",
+                                        [JOB_NODE_FAILED] = "a node of it failed (NODE_FAIL)",
                                         [JOB_CANCELLED] = "cancelled by Slurm or an administrator"};
 
     return texts[job->preempted ? JOB_PREEMPTED : job->end];
@@ -174,43 +177,51 @@ const char *job_end_text(const struct job *job)
 
 /* ---- steps of the job ---- */
 
-bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, struct act_strv *out_blind)
+/* Runs a program once on each of the nodes (with commas between), beside what runs there. NULL when it fails anywhere; else
+ * what all have printed. New string. */
+static char *run_on_nodes(const char *nodes, int n_nodes, const char *const *argv)
 {
-    ACT_AUTOFREE char *spec = node_path(node, RUN_FILE_SPEC);
+    enum { WORDS_MAX = 24 };
     ACT_AUTOFREE char *list = act_sprintf("--nodelist=%s", nodes);
     ACT_AUTOFREE char *count = act_sprintf("--nodes=%d", n_nodes);
     ACT_AUTOFREE char *tasks = act_sprintf("--ntasks=%d", n_nodes);
-    ACT_AUTOFREE char *seen =
-        ask((const char *const[]){"srun", "--overlap", "--immediate=30", "--chdir=/", count, tasks,
-                                  "--ntasks-per-node=1", "--gres=none", "--mpi=none", list, "/bin/sh", "-c",
-                                  "test -r \"$1\" || echo \"$SLURMD_NODENAME\"", "sh", spec, NULL},
-            STEP_S);
+    const char *words[WORDS_MAX] = {"srun", "--overlap", "--immediate=30",      "--chdir=/",   list,
+                                    count,  tasks,       "--ntasks-per-node=1", "--gres=none", "--mpi=none"};
+    size_t n = 0;
 
-    if (!seen)
+    while (words[n])
+        n++;
+    for (size_t i = 0; argv[i] && n + 1 < WORDS_MAX; i++)
+        words[n++] = argv[i];
+    return ask(words, STEP_S);
+}
+
+bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, struct act_strv *out_blind)
+{
+    ACT_AUTOFREE char *spec = node_path(node, RUN_FILE_SPEC);
+    const char *const argv[] = {"/bin/sh", "-c", "test -r \"$1\" || echo \"$SLURMD_NODENAME\"",
+                                "sh",      spec, NULL};
+    ACT_AUTOFREE char *blind = run_on_nodes(nodes, n_nodes, argv);
+
+    if (!blind)
         return false;
-    add_lines(seen, out_blind);
+    add_lines(blind, out_blind);
     act_strv_sort(out_blind);
     return true;
 }
 
 void job_sweep(const struct node *node, const char *nodes, int n_nodes)
 {
-    ACT_AUTOFREE char *list = act_sprintf("--nodelist=%s", nodes);
-    ACT_AUTOFREE char *count = act_sprintf("--nodes=%d", n_nodes);
-    ACT_AUTOFREE char *tasks = act_sprintf("--ntasks=%d", n_nodes);
-    ACT_AUTOFREE char *said = NULL;
     char program[4096] = "";
+    const char *const argv[] = {program, "sweep", node->dir, NULL};
 
     if (readlink("/proc/self/exe", program, sizeof(program) - 1) < 0)
         return;
     node_say("what is left on %s is ended", nodes);
-    said = ask((const char *const[]){"srun", "--overlap", "--immediate=30", "--chdir=/", count, tasks,
-                                     "--ntasks-per-node=1", "--gres=none", "--mpi=none", list, program,
-                                     "sweep", node->dir, NULL},
-               STEP_S);
+    free(run_on_nodes(nodes, n_nodes, argv));
 }
 
 void job_cancel(const struct job *job)
 {
-    ACT_AUTOFREE char *said = ask((const char *const[]){"scancel", job->id, NULL}, STEP_S);
+    free(ask((const char *const[]){"scancel", job->id, NULL}, STEP_S));
 }

@@ -5,7 +5,7 @@
 
 #include "node/node.h"
 
-enum job_end { JOB_GOES_ON, JOB_TIME_LIMIT, JOB_PREEMPTED, JOB_REQUEUED, JOB_CANCELLED };
+enum job_end { JOB_GOES_ON, JOB_TIME_LIMIT, JOB_PREEMPTED, JOB_REQUEUED, JOB_NODE_FAILED, JOB_CANCELLED };
 
 struct job {
     char *id;              /* NULL: there is no job */

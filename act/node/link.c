@@ -52,7 +52,7 @@ bool link_fill(struct link *l)
 
 static void forget_taken(struct link *l)
 {
-    if (l->taken == 0)
+    if (l->taken == 0 || !l->in.data)
         return;
     l->in.len -= l->taken;
     memmove(l->in.data, l->in.data + l->taken, l->in.len + 1);

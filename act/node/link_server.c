@@ -321,8 +321,11 @@ void link_server_free(struct link_server *s)
             link_close(&s->ranks[rank]->link);
             free(s->ranks[rank]);
         }
-    while (s->strangers)
-        drop(s, s->strangers, 0);
+    for (struct peer *p = s->strangers, *next; p; p = next) {
+        next = p->next_stranger;
+        link_close(&p->link);
+        free(p);
+    }
     for (int i = 0; i < 2; i++)
         if (s->listen_fd[i] >= 0)
             close(s->listen_fd[i]);

@@ -13,10 +13,16 @@
 
 #define FILE_USERS "users"
 
+/* TMPDIR came from the first node, where it may have been made for this job alone. */
+static bool is_usable(const char *temp)
+{
+    return temp && *temp == '/' && access(temp, W_OK | X_OK) == 0;
+}
+
 static char *find_base(const struct node *node)
 {
     const char *temp = getenv("TMPDIR");
-    const char *disk = node->spec.scratch ? node->spec.scratch : temp && *temp == '/' ? temp : "/tmp";
+    const char *disk = node->spec.scratch ? node->spec.scratch : is_usable(temp) ? temp : "/tmp";
 
     return act_sprintf("%s/act-%u", disk, (unsigned)getuid());
 }
@@ -32,12 +38,13 @@ static char *find_code(const struct node *node)
 
 /* Everybody may write to /tmp: somebody else may have made the folder first, or a link of that name. Below a folder
  * that is ours alone nobody else can make anything. */
-static int own_base(const char *base, struct act_error *err)
+static int own_base(const struct node *node, const char *base, struct act_error *err)
 {
     struct stat st;
 
     if (mkdir(base, 0700) < 0 && errno != EEXIST)
-        return act_error_errno(err, errno, "cannot make the folder '%s'", base);
+        return act_error_errno(err, errno, "cannot make the folder '%s' on node '%s'%s", base, node->name,
+                               node->spec.scratch ? ", where 'slurm.scratch' wants the code" : "");
     if (lstat(base, &st) < 0)
         return act_error_errno(err, errno, "cannot look at '%s'", base);
     if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || (st.st_mode & 077))
@@ -78,7 +85,7 @@ static int hold(const char *dir, struct act_error *err)
 int place_open(struct node *node, const struct rank_place *place, int attempt, struct act_error *err)
 {
     ACT_AUTOFREE char *base = find_base(node);
-    int rc = own_base(base, err);
+    int rc = own_base(node, base, err);
 
     if (rc < 0)
         return rc;

@@ -72,12 +72,13 @@ static void send_record(struct rank *r)
     tell_supervisor(r, message);
 }
 
+/* Slurm, mpirun and the supervisor may all say it: a command is told once. */
 static void stop(struct rank *r, const char *who)
 {
     node_say("told to end by %s", who);
-    r->record.stopped = true;
-    if (r->child > 0)
+    if (r->child > 0 && !r->record.stopped)
         kill(r->child, SIGTERM);
+    r->record.stopped = true;
 }
 
 /* A warning is for those who know it: others would die of it. */

@@ -68,6 +68,10 @@ static void on_record(struct supervisor *s, struct rank_state *state, const json
         on_failure(s, r);
     if (r->kept)
         tell_kept(s, r);
+    if (r->stopped && !s->cut_at_ms) {
+        node_say("rank %d was told to end by somebody else: all are told", rank);
+        ranks_stop(s, ranks_abort_grace_ms());
+    }
 }
 
 static bool on_hello(void *arg, int rank, const json_t *message)
@@ -94,6 +98,15 @@ static void on_message(void *arg, int rank, const json_t *message)
         s->ranks[rank].said_bye = true;
 }
 
+/* It cannot say any more what its command said last. */
+static void read_last_lines(const struct supervisor *s, struct record *r)
+{
+    ACT_AUTOFREE char *name = run_rank_log(r->rank);
+    ACT_AUTOFREE char *log = node_path(&s->node, name);
+
+    record_tail(log, &r->lines);
+}
+
 static void on_gone(void *arg, int rank, int errnum)
 {
     struct supervisor *s = arg;
@@ -112,6 +125,7 @@ static void on_gone(void *arg, int rank, int errnum)
         snprintf(r->reason, sizeof(r->reason), "its node '%s' does not answer any more (%s)", r->node,
                  strerror(errnum));
     attempt_note(s, "lost", r);
+    read_last_lines(s, r);
     if (record_failed(r))
         on_failure(s, r);
 }
@@ -221,6 +235,7 @@ static void finish_by_slurm(struct supervisor *s)
     static const enum run_state states[] = {[JOB_TIME_LIMIT] = RUN_FAILED,
                                             [JOB_PREEMPTED] = RUN_FAILED,
                                             [JOB_REQUEUED] = RUN_QUEUED,
+                                            [JOB_NODE_FAILED] = RUN_FAILED,
                                             [JOB_CANCELLED] = RUN_CANCELED};
 
     s->status.failed_rank = -1;
@@ -280,17 +295,39 @@ static char *blind_reason(const struct supervisor *s)
     return act_buf_steal(&text);
 }
 
+/* What mpirun or srun said: mpirun's messages stand between lines of dashes, the first line of the last one tells most; else
+ * the last line. New string. */
+static char *launcher_words(const char *log)
+{
+    struct act_strv lines = {0};
+    size_t from = 0, dashes = 0;
+    char *words = NULL;
+
+    record_tail(log, &lines);
+    for (size_t i = lines.n; i > 0 && dashes < 2; i--)
+        if (act_starts_with(lines.v[i - 1], "-----") && ++dashes == 2)
+            from = i;
+    for (size_t i = from; dashes > 0 && !words && i < lines.n; i++)
+        if (*lines.v[i] && !act_starts_with(lines.v[i], "-----"))
+            words = act_strdup(lines.v[i]);
+    if (!words)
+        words = act_strdup(lines.n > 0 ? lines.v[lines.n - 1] : "");
+    act_strv_release(&lines);
+    return words;
+}
+
 static void finish_without_record(struct supervisor *s)
 {
     const char *name = launcher_name(&s->node);
     ACT_AUTOFREE char *log = act_sprintf("%s/" RUN_DIR_SYSTEM "/%s.txt", s->node.dir, name);
     ACT_AUTOFREE char *blind = blind_reason(s);
-    int exit_status = child_exit_status(s->main_status);
-    char last[200], reason[400];
+    ACT_AUTOFREE char *words = launcher_words(log);
+    int exit_status = s->main_killed ? ACT_WRAPPER : child_exit_status(s->main_status);
+    ACT_AUTOFREE char *how =
+        s->main_killed ? act_strdup("ended the ranks") : act_sprintf("ended with status %d", exit_status);
+    ACT_AUTOFREE char *reason = act_sprintf(
+        "%s %s%s%s", strcmp(name, "rank") == 0 ? "the rank's agent" : name, how, *words ? ": " : "", words);
 
-    node_last_line(log, last, sizeof(last));
-    snprintf(reason, sizeof(reason), "%s ended with status %d%s%s",
-             strcmp(name, "rank") == 0 ? "the rank's agent" : name, exit_status, last[0] ? ": " : "", last);
     attempt_finish(s, RUN_FAILED, exit_status ? exit_status : 128 + SIGKILL, *blind ? blind : reason);
     attempt_save_failure(s, NULL, s->status.reason);
 }

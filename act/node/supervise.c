@@ -263,14 +263,14 @@ static void wait_event(struct supervisor *s, int64_t timeout_ms)
         s->main_ended = true;
 }
 
+/* All that came; the others must come first, unless everything is being ended. */
 static bool all_ranks_are_gone(const struct supervisor *s)
 {
-    if (link_connected(s->link) > 0)
-        return false;
-    for (int rank = 0; rank < node_world_size(&s->node); rank++)
-        if (!s->ranks[rank].said_hello)
-            return false;
-    return true;
+    int came = 0, n = node_world_size(&s->node);
+
+    for (int rank = 0; rank < n; rank++)
+        came += s->ranks[rank].said_hello;
+    return link_connected(s->link) == 0 && (came == n || (s->cut_at_ms && came > 0));
 }
 
 /* Neither may outlive the other for long: what starts the ranks, and the ranks. */
@@ -279,8 +279,7 @@ static void end_the_rest(struct supervisor *s)
     if (s->main_ended && link_connected(s->link) > 0 && !s->cut_at_ms)
         ranks_stop(s, ranks_abort_grace_ms());
     if (!s->main_ended && !s->kill_main_at_ms && !s->main_killed && all_ranks_are_gone(s))
-        s->kill_main_at_ms =
-            act_now_monotonic_ms() + (s->first_failed < 0 ? LAUNCHER_END_MS : LAUNCHER_FAIL_MS);
+        s->kill_main_at_ms = act_now_monotonic_ms() + (s->cut_at_ms ? LAUNCHER_FAIL_MS : LAUNCHER_END_MS);
 }
 
 static void wait_for_ranks(struct supervisor *s)
@@ -455,7 +454,7 @@ int node_supervise(int argc, char **argv)
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (open_run(&s, &err) < 0) {
-        node_say("%s", err.text);
+        fprintf(stderr, "act-node: %s\n", err.text);
         return ACT_WRAPPER;
     }
     env_scrub();

@@ -319,21 +319,21 @@ static void *check_sha256(void *arg)
     return NULL;
 }
 
-/* Unpacks while the checksum is made: the zip is taken for hostile in any case. */
+/* Unpacks while the checksum is made: the zip is taken for hostile in any case. What is there already is not put at risk. */
 static int unpack_checked(struct checksum *c, const char *target, bool over, struct act_error *err)
 {
     struct act_error ignored;
-    bool apart = pthread_create(&c->thread, NULL, check_sha256, c) == 0;
+    bool apart = !over && pthread_create(&c->thread, NULL, check_sha256, c) == 0;
 
     if (!apart)
         check_sha256(c);
-    int rc = open_and_unpack(c->zip, target, over, err);
+    int rc = apart || c->rc == 0 ? open_and_unpack(c->zip, target, over, err) : 0;
     if (apart)
         pthread_join(c->thread, NULL);
     if (c->rc == 0)
         return rc;
     *err = c->err;
-    if (!over && act_remove_tree(target, &ignored) < 0)
+    if (apart && act_remove_tree(target, &ignored) < 0)
         return c->rc; /* it fails in any case */
     return c->rc;
 }

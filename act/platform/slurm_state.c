@@ -85,6 +85,7 @@ static const struct reason {
                        "another slurm.constraint, or fewer GPUs on each node"},
     {"NodeDown", "waits: a node it needs is down"},
     {"ReqNodeNotAvail*", "waits: nodes it needs are down, drained or reserved"},
+    {"Nodes required for job are *", "waits: nodes it needs are down, drained or reserved"},
     {"Reservation", "waits for its reservation to begin"},
     {"ReservationDeleted",
      "will not start: its reservation was deleted; " ABORT_AND "another slurm.reservation"},
@@ -201,7 +202,10 @@ static void explain_failure(const struct slurm_job *job, struct run_status *out)
             job->nodes);
         return;
     }
-    if (job->exit_signal)
+    if (job->in_array)
+        snprintf(out->reason, sizeof(out->reason),
+                 "a task of its array ended with status %d: see system_logs/slurm.txt", out->exit_status);
+    else if (job->exit_signal)
         snprintf(out->reason, sizeof(out->reason),
                  "its agent was killed by signal %d (%s) before it could say how the run ended",
                  job->exit_signal, strsignal(job->exit_signal));
@@ -385,6 +389,10 @@ static void say_ending(const struct slurm_known *k, const struct slurm_job *job,
 static void merge_active(const struct slurm_known *k, const struct slurm_job *job, struct run_status *out)
 {
     slurm_status_of(job, out);
+    if (strcmp(job->state, "COMPLETING") == 0 && k->said->attempt == job->restarts) {
+        out->attempt = k->said->attempt; /* Slurm counts the next one already */
+        snprintf(out->reason, sizeof(out->reason), "it is ending, and will be queued again");
+    }
     if (out->state != RUN_RUNNING || !is_current(k->said, job) || run_state_is_final(k->said->state))
         return;
     if (k->said->started_unix_s)

@@ -178,8 +178,7 @@ int here_write(struct site *site, const char *id, const char *name, const char *
 
     if (folder < 0)
         return folder;
-    ACT_AUTOFREE char *temp = act_sprintf(".%s.%d", last, (int)getpid());
-    unlinkat(folder, temp, 0); /* of a process of this number that was killed */
+    ACT_AUTOFREE char *temp = here_other_name("", last);
     if (write_new(folder, temp, text) < 0 || publish(folder, temp, last, out_existed) < 0)
         rc = file_error("write", id, name, err);
     unlinkat(folder, temp, 0);

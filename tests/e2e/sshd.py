@@ -1,4 +1,5 @@
 """A private sshd on the loopback, with keys, a home folder and a known_hosts of its own."""
+import contextlib
 import json
 import os
 import pathlib
@@ -28,6 +29,7 @@ class Sshd:
 
     def __init__(self, folder):
         self.folder, self.process = pathlib.Path(folder), None
+        self.extra = ""  # more lines for sshd_config, from the next start() on
         self.home, self.runtime = self.folder / "home", self.folder / "rt"
         for path in (self.home, self.runtime):
             path.mkdir(parents=True, mode=0o700)
@@ -78,7 +80,7 @@ class Sshd:
         config.write_text(
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nPidFile none\nUsePAM no\n"
             f"AuthorizedKeysFile {self.folder}/authorized\nStrictModes no\nPasswordAuthentication no\n"
-            f"SetEnv HOME={self.home}\nForceCommand {self.folder}/shell\nMaxStartups 100\n")
+            f"SetEnv HOME={self.home}\nForceCommand {self.folder}/shell\n{self.extra}\n")
         # In the foreground: its children are the connections.
         self.process = subprocess.Popen([SSHD, "-D", "-f", config, "-E", self.log], stdin=subprocess.DEVNULL,
                                         env={"PATH": "/usr/bin:/bin"})
@@ -106,11 +108,14 @@ class Sshd:
     def drop(self):
         """Every connection breaks."""
         for pid in self.connections() if self.process else ():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ends by itself just now
+                os.kill(pid, signal.SIGKILL)
 
     def end_shared(self):
         """Ends the clients that hold shared connections open."""
         for path in (self.runtime / "act").glob("*"):
+            if not path.is_socket():
+                continue
             subprocess.run(["ssh", "-F", self.folder / "ssh_config", "-o", f"ControlPath={path}", "-O", "exit", LOGIN],
                            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 

@@ -1,6 +1,10 @@
 """The site behind ssh: the agent is brought once, one connection serves all, and what goes wrong is told."""
+import concurrent.futures
+import contextlib
 import os
 import pathlib
+import pty
+import select
 import signal
 import subprocess
 import time
@@ -72,9 +76,35 @@ def test_one_connection_for_all(tool, server):
         with tool() as site:
             site.ask("list")
     assert server.logins() == 1
-    sockets = list((server.runtime / "act").iterdir())
+    sockets = [p for p in (server.runtime / "act").iterdir() if p.is_socket()]
     assert len(sockets) == 1
     assert (server.runtime / "act").stat().st_mode & 0o777 == 0o700
+
+
+def test_many_at_once(tool, server):
+    """More than the server takes at once, of new connections and of commands in one connection."""
+    server.stop()
+    server.extra = "MaxStartups 2\nMaxSessions 3"
+    server.start()
+    with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(12) as pool:
+        tools = [stack.enter_context(t) for t in pool.map(lambda _: tool(), range(12))]
+        assert [t.opened["rc"] for t in tools] == [0] * 12, [t.opened for t in tools]
+        for t in tools:
+            t.ask("list")
+    assert len(list((server.home / ".act/bin").iterdir())) == 1
+
+
+def test_busy_server(tool, server):
+    """Nothing is shared, and the server has room for few that are not known to it yet: they try again."""
+    server.stop()
+    server.extra = "MaxStartups 2"
+    server.start()
+    none = {"XDG_RUNTIME_DIR": "", "ACT_HOME": ""}
+    with tool(**none) as site:
+        assert site.opened["rc"] == 0
+    with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(3) as pool:
+        tools = [stack.enter_context(t) for t in pool.map(lambda _: tool(**none), range(3))]
+        assert [t.opened["rc"] for t in tools] == [0] * 3, [t.opened for t in tools]
 
 
 def test_no_room_for_sockets(tool, server, scratch):
@@ -223,6 +253,45 @@ def test_agent_for_a_machine_of_another_kind(tool, server, programs, scratch):
 def test_no_linux(tool, server):
     fake_machine(server, "Darwin", "arm64")
     refused(tool, CONFIG, "Darwin")
+
+
+# ---- on a terminal
+
+
+def on_terminal(program, env, typed):
+    """What sitetool shows on a terminal where somebody types when ssh asks."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(program, [program, LOGIN, "~/.act"], env)
+    shown = b""
+    try:
+        while b'"rc"' not in shown:
+            assert select.select([terminal], [], [], 60)[0], shown
+            shown += os.read(terminal, 4096)
+            if typed and b"(yes/no" in shown:
+                os.write(terminal, typed)
+                typed = b""
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+    return shown.decode()
+
+
+def test_questions_on_the_terminal(programs, server, scratch):
+    """ssh asks for what it needs, and what it has to say is seen."""
+    (server.folder / "banner").write_text("Choose your second factor\n")
+    server.stop()
+    server.extra = f"Banner {server.folder}/banner"
+    server.start()
+    server.trust("\n")
+    env = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(scratch), "ACT_HOME": str(scratch / "a"), **server.env}
+    tool = str(built_test(programs, "sitetool"))
+    shown = on_terminal(tool, env, b"no\n")
+    assert "not known" in shown and '"rc":-4' in shown
+    server.shell("sleep 0.3")  # it is shown while the answer is waited for
+    shown = on_terminal(tool, env, b"yes\n")
+    assert "Choose your second factor" in shown and '"rc":0' in shown
 
 
 # ---- what ssh cannot do

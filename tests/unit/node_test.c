@@ -112,6 +112,26 @@ static void test_base_of_others_is_refused(void **state)
     }
 }
 
+static void test_disks_that_are_not_there(void **state)
+{
+    struct rank_place place = {.local_size = 1};
+    struct act_error err;
+
+    (void)state;
+    ACT_AUTOFREE char *gone = below("gone");
+    setenv("TMPDIR", gone, 1);
+    struct node node = make_node(RUN_A, 1, NULL);
+    open_place(&node, &place, 1);
+    assert_true(act_path_is_within(node.local, "/tmp"));
+    place_close(&node, &place);
+    node_release(&node);
+
+    node = make_node(RUN_A, 1, gone);
+    assert_true(place_open(&node, &place, 1, &err) < 0);
+    assert_non_null(strstr(err.text, "on node 'n1', where 'slurm.scratch' wants the code"));
+    node_release(&node);
+}
+
 /* It goes with the last rank of the node, of this attempt. */
 static void test_last_rank_removes(void **state)
 {
@@ -338,6 +358,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_code_roots),
         cmocka_unit_test(test_base_of_others_is_refused),
+        cmocka_unit_test(test_disks_that_are_not_there),
         cmocka_unit_test(test_last_rank_removes),
         cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_apptainer),

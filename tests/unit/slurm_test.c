@@ -241,6 +241,8 @@ static void test_hosts(void **state)
         {"a-1,b_2", "a-1 b_2"},
         {"n[1-2", "n[1-2"},
         {"n[1]", "n1"},
+        {"a[1]b[1]c[1]d[1]e[1]f[1]g[1]h[1]i[1]", "a1b1c1d1e1f1g1h1i[1]"},
+        {"n[x,]", "n0"},
         {"", ""},
         {",,n1,", "n1"},
         {"n[008-011]", "n008 n009 n010 n011"},
@@ -256,6 +258,53 @@ static void test_hosts(void **state)
         ACT_AUTOFREE char *text = act_buf_steal(&all);
         assert_string_equal(text, rows[i].names);
         act_strv_release(&names);
+    }
+}
+
+/* Whatever is printed, no parser reads beyond it (the sanitizers look). */
+static void test_garbage(void **state)
+{
+    static const char alphabet[] = "^^^^\n:-,[]()0123456789gpu=_/ nIDX.NodeList";
+    unsigned seed = 1;
+
+    (void)state;
+    for (int round = 0; round < 3000; round++) {
+        enum { MAX = 160 };
+        char text[MAX + 1];
+        struct slurm_jobs jobs;
+        struct act_strv hosts = {0};
+        struct platform_nodes nodes = {0};
+        struct platform_summary summary = {0};
+        struct platform_jobs all = {0};
+        seed = seed * 1103515245 + 12345;
+        size_t len = (seed >> 16) % MAX;
+        for (size_t i = 0; i < len; i++) {
+            seed = seed * 1103515245 + 12345;
+            text[i] = alphabet[(seed >> 16) % (sizeof(alphabet) - 1)];
+        }
+        text[len] = '\0';
+        char *copies[] = {recorded(text), recorded(text), recorded(text), recorded(text), recorded(text)};
+        slurm_jobs_from_squeue(copies[0], &jobs);
+        slurm_jobs_combine(&jobs);
+        slurm_jobs_release(&jobs);
+        slurm_jobs_from_sacct(copies[1], &jobs);
+        slurm_jobs_release(&jobs);
+        slurm_summary_from_sinfo(copies[2], round % 2, &summary);
+        slurm_summary_add_queue(copies[3], &summary);
+        slurm_jobs_of_all(copies[4], &all);
+        slurm_nodes_from_scontrol(text, 2, &nodes);
+        if (!strchr(text, '-')) /* ranges may be long */
+            slurm_hosts(text, &hosts);
+        ACT_AUTOFREE char *ids = slurm_gpu_ids(text);
+        ACT_AUTOFREE char *complaint = slurm_complaint(text);
+        assert_true(slurm_gpus(text) >= 0);
+        assert_true(slurm_id_from_sbatch(text) >= 0);
+        platform_nodes_release(&nodes);
+        platform_summary_release(&summary);
+        platform_jobs_release(&all);
+        act_strv_release(&hosts);
+        for (size_t i = 0; i < COUNT(copies); i++)
+            free(copies[i]);
     }
 }
 
@@ -358,6 +407,8 @@ static void test_waiting(void **state)
         {"AssocMaxJobsLimit", "waits: your runs in this account"},
         {"ReqNodeNotAvail, UnavailableNodes:n[1-2]",
          "down, drained or reserved (ReqNodeNotAvail, UnavailableNodes:n[1-2])"},
+        {"Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions",
+         "waits: nodes"},
         {"launch_failed_requeued_held", "'scontrol release'"},
         {"NewInVersion99", "waits (NewInVersion99)"},
         {"None", "waits to be looked at by the scheduler"},
@@ -407,6 +458,8 @@ static const struct merge_row {
      false, ""},
     {"waits", RUN_QUEUED, 1, -1, "PENDING", NULL, 0, 0, RUN_QUEUED, 1, false, "waits"},
     {"preempted, queued again", RUN_QUEUED, 1, 30, "PENDING", NULL, 0, 1, RUN_QUEUED, 2, false, "waits"},
+    {"preempted, and not yet gone", RUN_QUEUED, 1, 5, "COMPLETING", NULL, 0, 1, RUN_RUNNING, 1, false,
+     "queued again"},
     {"starting", RUN_QUEUED, 1, -1, "RUNNING", NULL, 0, 0, RUN_RUNNING, 1, false, ""},
     {"runs", RUN_RUNNING, 1, 5, "RUNNING", NULL, 0, 0, RUN_RUNNING, 1, false, "said"},
     {"suspended", RUN_RUNNING, 1, 500, "SUSPENDED", NULL, 0, 0, RUN_QUEUED, 1, false, "suspended"},
@@ -465,6 +518,7 @@ static void test_merge_array(void **state)
     queue.exit_status = 3;
     slurm_merge(&known, &out);
     assert_int_equal(out.state, RUN_FAILED);
+    assert_contains(out.reason, "a task of its array ended with status 3");
     said.state = RUN_CANCELED; /* which stays so when it was aborted */
     assert_false(slurm_merge(&known, &out));
     assert_int_equal(out.state, RUN_CANCELED);
@@ -585,6 +639,15 @@ static void test_words(void **state)
                         "'/it'\\''s/runs/x'\n");
 }
 
+/* A copy that lives as long as keep; NULL stays NULL. */
+static char *kept(struct act_strv *keep, const char *text)
+{
+    if (!text)
+        return NULL;
+    act_strv_push(keep, text);
+    return keep->v[keep->n - 1];
+}
+
 static void test_checks(void **state)
 {
     static const struct {
@@ -614,14 +677,16 @@ static void test_checks(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct slurm s = make_slurm();
         struct act_error err = {0};
-        char *option = (char *)(uintptr_t)rows[i].option;
-        s.image = (char *)(uintptr_t)rows[i].image;
-        s.config.container = (char *)(uintptr_t)rows[i].container;
-        s.config.launcher = (char *)(uintptr_t)rows[i].launcher;
-        s.config.mpi = (char *)(uintptr_t)rows[i].mpi;
+        struct act_strv keep = {0};
+        char *option = kept(&keep, rows[i].option);
+        s.image = kept(&keep, rows[i].image);
+        s.config.container = kept(&keep, rows[i].container);
+        s.config.launcher = kept(&keep, rows[i].launcher);
+        s.config.mpi = kept(&keep, rows[i].mpi);
         s.config.sbatch_options = (struct act_strv){&option, option != NULL};
         assert_int_equal(slurm_check(&s.base, &spec, &err), -(int)rows[i].code);
         assert_contains(err.text, rows[i].says);
+        act_strv_release(&keep);
     }
 }
 
@@ -636,7 +701,8 @@ static void test_arrays(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        char *options[] = {(char *)(uintptr_t)rows[i].first, (char *)(uintptr_t)rows[i].second};
+        struct act_strv keep = {0};
+        char *options[] = {kept(&keep, rows[i].first), kept(&keep, rows[i].second)};
         struct slurm s = make_slurm();
         bool is_array;
         s.config.sbatch_options = (struct act_strv){options, (options[0] != NULL) + (options[1] != NULL)};
@@ -644,6 +710,7 @@ static void test_arrays(void **state)
         assert_string_equal(text, rows[i].text);
         assert_int_equal(slurm_job_number(text, &is_array), 5);
         assert_int_equal(is_array, rows[i].text[1] != '\0');
+        act_strv_release(&keep);
     }
     assert_int_equal(slurm_job_number(NULL, NULL), 0);
 }
@@ -795,27 +862,17 @@ static void test_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_squeue),
-        cmocka_unit_test(test_sacct),
-        cmocka_unit_test(test_sbatch_answers),
-        cmocka_unit_test(test_complaints),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_gpus),
-        cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_merge_array),
-        cmocka_unit_test(test_never_handed_over),
-        cmocka_unit_test(test_who_is_asked),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_checks),
-        cmocka_unit_test(test_arrays),
-        cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_jobs_of_all),
-        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_squeue),         cmocka_unit_test(test_sacct),
+        cmocka_unit_test(test_sbatch_answers), cmocka_unit_test(test_complaints),
+        cmocka_unit_test(test_times),          cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_hosts),          cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_states),         cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_waiting),        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_merge_array),    cmocka_unit_test(test_never_handed_over),
+        cmocka_unit_test(test_who_is_asked),   cmocka_unit_test(test_words),
+        cmocka_unit_test(test_checks),         cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_nodes),          cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_jobs_of_all),    cmocka_unit_test(test_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

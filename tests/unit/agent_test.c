@@ -1,0 +1,489 @@
+/* agent_test.c - what the agent reads out of other programs' words, and how it puts earlier attempts away. */
+#include "unit/test.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "node/child.h"
+#include "node/env.h"
+#include "node/job.h"
+#include "node/launcher.h"
+#include "node/record.h"
+#include "node/supervisor.h"
+#include "node/sweep.h"
+
+static char *dir;
+
+static char *below(const char *name)
+{
+    return act_path_join(dir, name);
+}
+
+static void write_file(const char *name, const char *text)
+{
+    ACT_AUTOFREE char *path = below(name);
+    struct act_error err;
+
+    assert_ok(act_file_write(path, text, strlen(text), 0600, &err), err);
+}
+
+static char *read_file(const char *name)
+{
+    ACT_AUTOFREE char *path = below(name);
+    struct act_error err;
+    char *text = NULL;
+
+    assert_ok(act_file_read(path, 1 << 20, &text, NULL, &err), err);
+    return text;
+}
+
+static bool is_there(const char *name)
+{
+    ACT_AUTOFREE char *path = below(name);
+
+    return access(path, F_OK) == 0;
+}
+
+/* ---- Slurm ---- */
+
+static void test_job_end(void **state)
+{
+    static const struct {
+        const char *text;
+        int attempt;
+        enum job_end end;
+    } rows[] = {
+        {"JobId=3 JobName=x\n   JobState=COMPLETING Reason=None Dependency=(null)\n   Requeue=1 Restarts=0 BatchFlag=1\n",
+         1, JOB_CANCELLED},
+        {"JobId=1 JobName=x\n   JobState=COMPLETING Reason=TimeLimit Dependency=(null)\n   Requeue=1 Restarts=0\n",
+         1, JOB_TIME_LIMIT},
+        {"   JobState=TIMEOUT Reason=None\n   Requeue=1 Restarts=2\n", 3, JOB_TIME_LIMIT},
+        {"   JobState=COMPLETING Reason=None\n   Requeue=1 Restarts=1 BatchFlag=1\n", 1, JOB_REQUEUED},
+        {"   JobState=COMPLETING Reason=None\n   Requeue=1 Restarts=1 BatchFlag=1\n", 2, JOB_CANCELLED},
+        {"   JobState=COMPLETING Reason=TimeLimit\n   Requeue=1 Restarts=1 BatchFlag=1\n", 2, JOB_TIME_LIMIT},
+        {"   JobState=PREEMPTED Reason=None\n   Requeue=0 Restarts=0\n", 1, JOB_PREEMPTED},
+        {"JobId=1 JobName=Reason=TimeLimit\n", 1, JOB_CANCELLED},
+        {"", 1, JOB_CANCELLED},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_int_equal(job_parse_end(rows[i].text, rows[i].attempt), rows[i].end);
+}
+
+static void test_job_end_in_words(void **state)
+{
+    static const struct {
+        enum job_end end;
+        bool preempted;
+        const char *text;
+    } rows[] = {
+        {JOB_TIME_LIMIT, false, "time limit reached"},
+        {JOB_PREEMPTED, true, "preempted"},
+        {JOB_REQUEUED, true, "preempted"},
+        {JOB_REQUEUED, false, "requeued by Slurm or an administrator"},
+        {JOB_CANCELLED, false, "cancelled by Slurm or an administrator"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_string_equal(job_end_text(&(struct job){.end = rows[i].end, .preempted = rows[i].preempted}),
+                            rows[i].text);
+    assert_null(job_end_text(&(struct job){.end = JOB_GOES_ON}));
+}
+
+static void test_kill_wait(void **state)
+{
+    (void)state;
+    assert_int_equal(job_parse_kill_wait("KillOnBadExit           = 0\nKillWait                = 30 sec\n"),
+                     30);
+    assert_int_equal(job_parse_kill_wait("KillWait = 5 sec"), 5);
+    assert_int_equal(job_parse_kill_wait("KillWait"), -1);
+    assert_int_equal(job_parse_kill_wait("KillWait = soon"), -1);
+    assert_int_equal(job_parse_kill_wait(""), -1);
+}
+
+/* ---- the environment of ranks ---- */
+
+static void test_place(void **state)
+{
+    struct node node = {.spec = {.nodes = 2, .procs_per_node = 2}};
+    struct rank_place place;
+    struct act_error err;
+
+    (void)state;
+    setenv("SLURM_PROCID", "1", 1); /* of mpirun's daemon */
+    setenv("SLURM_LOCALID", "0", 1);
+    setenv("SLURM_STEP_NUM_TASKS", "2", 1);
+    setenv("OMPI_COMM_WORLD_RANK", "3", 1);
+    setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+    setenv("OMPI_COMM_WORLD_LOCAL_RANK", "1", 1);
+    assert_ok(env_find_place(&node, &place, &err), err);
+    assert_int_equal(place.rank, 3);
+    assert_int_equal(place.local_rank, 1);
+    assert_int_equal(place.node_rank, 1);
+
+    node.spec.launcher = (char[]){"srun"};
+    assert_int_equal(env_find_place(&node, &place, &err), -ACT_FAIL);
+    assert_non_null(strstr(err.text, "the run has 4 processes, and 2 were started"));
+    setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+    setenv("SLURM_PROCID", "2", 1);
+    assert_ok(env_find_place(&node, &place, &err), err);
+    assert_int_equal(place.rank, 2);
+    assert_int_equal(place.local_rank, 0);
+    assert_int_equal(place.local_size, 2);
+    assert_int_equal(place.world_size, 4);
+    setenv("SLURM_PROCID", "4", 1);
+    assert_int_equal(env_find_place(&node, &place, &err), -ACT_FAIL);
+
+    node.spec = (struct run_spec){.nodes = 1, .procs_per_node = 1};
+    unsetenv("OMPI_COMM_WORLD_RANK");
+    assert_ok(env_find_place(&node, &place, &err), err); /* SLURM_PROCID of the batch step says nothing */
+    assert_int_equal(place.rank, 0);
+}
+
+static void test_launcher_name(void **state)
+{
+    struct node node = {.spec = {.nodes = 1, .procs_per_node = 1}};
+
+    (void)state;
+    assert_string_equal(launcher_name(&node), "rank");
+    node.spec.launcher = (char[]){"srun"};
+    assert_string_equal(launcher_name(&node), "srun");
+    node.spec.launcher = (char[]){"mpirun"};
+    assert_string_equal(launcher_name(&node), "rank");
+    node.spec.nodes = 2;
+    assert_string_equal(launcher_name(&node), "mpirun");
+}
+
+/* ---- signals ---- */
+
+static void test_masks(void **state)
+{
+    (void)state;
+    assert_true(child_mask_has("\t0000000000000200\n", SIGUSR1)); /* bit 9 is signal 10 */
+    assert_false(child_mask_has("\t0000000000000200\n", SIGUSR2));
+    assert_false(child_mask_has("\t0000000000000000\n", SIGUSR1));
+    assert_true(child_mask_has("\t8000000000000001\n", 64));
+    assert_true(child_mask_has("\t8000000000000001\n", 1));
+    assert_false(child_mask_has("\tffffffffffffffff\n", 0));
+    assert_false(child_mask_has("\tffffffffffffffff\n", 65));
+}
+
+/* Only those that handle a signal get it. */
+static void test_signal_catchers(void **state)
+{
+    static const char *const scripts[] = {"trap 'exit 3' USR1; echo >&3; while :; do sleep 0.01; done",
+                                          "echo >&3; exec sleep 1000"};
+    pid_t pids[COUNT(scripts)];
+    int ends[2], status;
+    char byte;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    for (size_t i = 0; i < COUNT(scripts); i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            dup2(ends[1], 3);
+            execl("/bin/sh", "sh", "-c", scripts[i], NULL);
+            _exit(1);
+        }
+        assert_int_equal(read(ends[0], &byte, 1), 1);
+    }
+    assert_int_equal(child_signal_catchers(SIGUSR1), 1);
+    assert_int_equal(waitpid(pids[0], &status, 0), pids[0]);
+    assert_int_equal(child_exit_status(status), 3);
+    assert_int_equal(waitpid(pids[1], &status, WNOHANG), 0);
+    kill(pids[1], SIGKILL);
+    assert_int_equal(waitpid(pids[1], &status, 0), pids[1]);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* Whatever belongs to the run ends, whatever it did; others stay. */
+static void test_sweep(void **state)
+{
+    static const char *const ids[] = {"exp_1700000000_0123abcd", "exp_1700000000_0123abce"};
+    static const char script[] =
+        "trap '' TERM; (setsid sh -c 'echo $$ >&3; exec sleep 1000' &) ; echo $$ >&3; exec sleep 1000";
+    pid_t pids[COUNT(ids)];
+    int ends[2], status;
+    char text[64] = "";
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    for (size_t i = 0; i < COUNT(ids); i++) {
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            dup2(ends[1], 3);
+            setenv("ACT_RUN_ID", ids[i], 1);
+            execl("/bin/sh", "sh", "-c", script, NULL);
+            _exit(1);
+        }
+        for (int lines = 0; lines < 2;) {
+            assert_int_equal(read(ends[0], text, 1), 1);
+            lines += text[0] == '\n';
+        }
+    }
+    assert_int_equal(sweep_processes(ids[0]), 2);
+    assert_int_equal(waitpid(pids[0], &status, 0), pids[0]);
+    assert_int_equal(child_exit_status(status), 128 + SIGKILL);
+    assert_int_equal(waitpid(pids[1], &status, WNOHANG), 0);
+    assert_int_equal(sweep_processes(ids[1]), 2);
+    assert_int_equal(waitpid(pids[1], &status, 0), pids[1]);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* ---- records ---- */
+
+static struct act_strv tail_of(const char *text, size_t len)
+{
+    ACT_AUTOFREE char *path = below("log");
+    struct act_strv lines = {0};
+    struct act_error err;
+
+    assert_ok(act_file_write(path, text, len, 0600, &err), err);
+    record_tail(path, &lines);
+    return lines;
+}
+
+static void test_tail(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t n;
+        const char *first, *last;
+    } rows[] = {
+        {"one\n", 1, "one", "one"},
+        {"one\ntwo", 2, "one", "two"},
+        {"one\n\nthree\r\n", 3, "one", "three"},
+        {"bad \xff\xc3 utf\n", 1, "bad ?? utf", "bad ?? utf"},
+        {"\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80\n", 1, "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", NULL},
+        {"\x1b[31mred\tx\n", 1, "?[31mred x", NULL},
+        {"cut \xe2\x82", 1, "cut ??", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct act_strv lines = tail_of(rows[i].text, strlen(rows[i].text));
+        assert_int_equal(lines.n, rows[i].n);
+        assert_string_equal(lines.v[0], rows[i].first);
+        if (rows[i].last)
+            assert_string_equal(lines.v[lines.n - 1], rows[i].last);
+        act_strv_release(&lines);
+    }
+    struct act_strv none = tail_of("", 0), nul = tail_of("a\0b\n", 4);
+    assert_int_equal(none.n, 0);
+    assert_string_equal(nul.v[0], "a?b");
+    act_strv_release(&nul);
+}
+
+static void test_tail_is_bounded(void **state)
+{
+    struct act_buf text = {0};
+
+    (void)state;
+    for (int i = 0; i < 1000; i++)
+        act_buf_addf(&text, "line %d\n", i);
+    struct act_strv lines = tail_of(text.data, text.len);
+    assert_int_equal(lines.n, RECORD_LINES);
+    assert_string_equal(lines.v[0], "line 980");
+    assert_string_equal(lines.v[lines.n - 1], "line 999");
+    act_strv_release(&lines);
+
+    text.len = 0; /* 10 lines of 3000 bytes: two are whole */
+    for (int i = 0; i < 10; i++)
+        act_buf_addf(&text, "%d%02998d\n", i, 0);
+    lines = tail_of(text.data, text.len);
+    assert_int_equal(lines.n, 2);
+    assert_int_equal(lines.v[0][0], '8');
+    act_strv_release(&lines);
+
+    text.len = 0; /* a line without end: what fits */
+    act_buf_addf(&text, "%020000d", 0);
+    lines = tail_of(text.data, text.len);
+    assert_int_equal(lines.n, 1);
+    assert_int_equal(strlen(lines.v[0]), RECORD_LINES_BYTES);
+    act_strv_release(&lines);
+    act_buf_release(&text);
+}
+
+static void test_record(void **state)
+{
+    struct record r = {.rank = 3,
+                       .node = "n2",
+                       .pid = 42,
+                       .started_unix_ns = 1700000000123456789,
+                       .ended_unix_ns = 1700000001123456789,
+                       .exit_status = 139,
+                       .signal = 11,
+                       .kept = true,
+                       .reason = "not \xff UTF-8"};
+    struct record back;
+    char text[200];
+
+    (void)state;
+    act_strv_push(&r.lines, "last");
+    CODEC_AUTOJSON json_t *json = record_to_json(&r);
+    record_from_json(json, &back);
+    assert_int_equal(back.rank, 3);
+    assert_string_equal(back.node, "n2");
+    assert_int_equal(back.pid, 42);
+    assert_true(back.started_unix_ns == r.started_unix_ns && back.ended_unix_ns == r.ended_unix_ns);
+    assert_int_equal(back.exit_status, 139);
+    assert_int_equal(back.signal, 11);
+    assert_true(back.kept && !back.stopped && record_failed(&back) && !record_succeeded(&back));
+    assert_string_equal(back.reason, r.reason);
+    assert_string_equal(back.lines.v[0], "last");
+    record_describe(&back, text, sizeof(text));
+    assert_string_equal(text, "rank 3: not \xff UTF-8");
+    back.reason[0] = '\0';
+    record_describe(&back, text, sizeof(text));
+    assert_string_equal(text, "rank 3 was killed by signal 11 (Segmentation fault)");
+    record_release(&r);
+    record_release(&back);
+
+    CODEC_AUTOJSON json_t *strange =
+        json_pack("{s:s, s:i, s:s, s:[i]}", "rank", "x", "exit_status", 7, "node", "n", "lines", 1);
+    record_from_json(strange, &back);
+    assert_int_equal(back.rank, 0);
+    assert_int_equal(back.exit_status, 7);
+    assert_int_equal(back.lines.n, 0);
+    record_release(&back);
+}
+
+/* ---- attempts ---- */
+
+static struct supervisor make_attempt(int attempt)
+{
+    static char id[] = "exp_1700000000_0123abcd";
+    struct supervisor s = {.first_failed = -1,
+                           .status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = attempt}};
+
+    s.node.dir = dir;
+    s.node.spec = (struct run_spec){.id = id, .nodes = 1, .procs_per_node = 1};
+    s.status_path = below(RUN_FILE_STATUS);
+    return s;
+}
+
+/* What an attempt left is moved, Slurm's open output stays, code and claim too; doing it again changes nothing. */
+static void test_attempts(void **state)
+{
+    struct supervisor first = make_attempt(1), second = make_attempt(2);
+    struct act_error err;
+
+    (void)state;
+    first.status.state = RUN_RUNNING;
+    attempt_save_status(&first);
+    write_file("user_logs/std_log_process_0.txt", "first\n");
+    write_file("system_logs/slurm.txt", "both\n");
+    write_file("system_logs/failure.json", "{}\n");
+    write_file("metrics/n1.jsonl", "{}\n");
+    write_file("code/checkpoint", "1\n");
+    for (int i = 0; i < 2; i++) {
+        assert_ok(attempt_begin(&second, &err), err);
+        assert_true(is_there("attempts/1/user_logs/std_log_process_0.txt"));
+        assert_true(is_there("attempts/1/system_logs/failure.json"));
+        assert_true(is_there("attempts/1/metrics/n1.jsonl"));
+        assert_true(is_there("system_logs/slurm.txt") && is_there("code/checkpoint") &&
+                    is_there("user_logs"));
+        assert_false(is_there("attempts/1/system_logs/slurm.txt"));
+        assert_false(is_there("user_logs/std_log_process_0.txt") || is_there("system_logs/failure.json"));
+        assert_true(is_there(RUN_FILE_STATUS)); /* there always is one */
+    }
+    ACT_AUTOFREE char *old = read_file("attempts/1/status.json");
+    assert_non_null(strstr(old, "\"attempt\":1"));
+    attempt_save_status(&second);
+    write_file("user_logs/std_log_process_0.txt", "second\n");
+    assert_ok(attempt_begin(&second, &err), err); /* of this attempt: nothing is moved */
+    assert_true(is_there("user_logs/std_log_process_0.txt"));
+    assert_true(is_there("reserve"));
+    attempt_end(&second);
+    assert_false(is_there("reserve"));
+    free(first.status_path);
+    free(second.status_path);
+}
+
+static void test_claim(void **state)
+{
+    struct supervisor s = make_attempt(1);
+    struct act_error err;
+
+    (void)state;
+    s.job.id = (char[]){"12"};
+    assert_ok(attempt_claim(&s, &err), err);
+    assert_ok(attempt_claim(&s, &err), err); /* requeued */
+    s.job.id = (char[]){"13"};
+    assert_int_equal(attempt_claim(&s, &err), -ACT_FAIL);
+    assert_string_equal(err.text, "run 'exp_1700000000_0123abcd' belongs to job 12: job 13 ends");
+    free(s.status_path);
+}
+
+static void test_failure_record(void **state)
+{
+    struct supervisor s = make_attempt(3);
+    struct record r = {.rank = 5, .node = "n2", .ended_unix_ns = 1, .exit_status = 9};
+
+    (void)state;
+    act_strv_push(&r.lines, "Traceback");
+    attempt_save_failure(&s, &r, "rank 5 exited with status 9");
+    ACT_AUTOFREE char *text = read_file(RUN_FILE_FAILURE);
+    CODEC_AUTOJSON json_t *json = NULL;
+    struct act_error err;
+    assert_ok(codec_json_parse(text, strlen(text), "failure", &json, &err), err);
+    assert_int_equal(codec_json_int(json, "attempt", 0), 3);
+    assert_int_equal(codec_json_int(json, "rank", 0), 5);
+    assert_int_equal(codec_json_int(json, "exit_status", 0), 9);
+    assert_string_equal(codec_json_str(json, "node", ""), "n2");
+    assert_string_equal(json_string_value(json_array_get(json_object_get(json, "lines"), 0)), "Traceback");
+    record_release(&r);
+    free(s.status_path);
+}
+
+/* ---- all of it ---- */
+
+static int make_dir(void **state)
+{
+    (void)state;
+    dir = act_strdup("/tmp/act-agent-test.XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    int rc = act_remove_tree(dir, &err);
+    free(dir);
+    return rc;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_job_end),
+        cmocka_unit_test(test_job_end_in_words),
+        cmocka_unit_test(test_kill_wait),
+        cmocka_unit_test(test_place),
+        cmocka_unit_test(test_launcher_name),
+        cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_signal_catchers),
+        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_tail),
+        cmocka_unit_test(test_tail_is_bounded),
+        cmocka_unit_test(test_record),
+        cmocka_unit_test(test_attempts),
+        cmocka_unit_test(test_claim),
+        cmocka_unit_test(test_failure_record),
+    };
+
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
