@@ -377,7 +377,9 @@ const struct cli_command cli_commands[] = {
                  "a login --device-code --tenant contoso.onmicrosoft.com\n",
      .details =
          "Accounts without a key or SAS use the login that the environment has: a service principal, a managed\n"
-         "identity, 'a login --device-code' or 'az login'. What --device-code gives is kept until 'a logout'.",
+         "identity, 'a login --device-code' or 'az login'. What --device-code gives is kept until 'a logout'.\n"
+         "--json: version (1), name of a user, app_id, object_id, tenant, source and expires; null is what the\n"
+         "token does not say.",
      .options = "device-code tenant json",
      .run = cmd_login},
     {.name = "logout",

@@ -411,6 +411,17 @@ def test_a_token_that_the_service_refuses_is_asked_for_again_once(act, store, lo
     assert len(refused) == 2 and len(login.asked("token")) == 3
 
 
+@pytest.mark.parametrize("source", ["app_service", "machine"])
+def test_a_refused_token_of_a_machine_is_asked_for_again(act, store, login, source):
+    env = getattr(login, source)()
+    put(act)
+    act.run("u", "data", env=env)
+    store.clock(4000)
+    login.life = 86400
+    act.run("ls", "data", env=env)
+    assert len([row for row in login.asked() if row.kind != "probe"]) == 2
+
+
 def test_a_claims_challenge_names_the_command(act, store, login):
     claims = "eyJhY2Nlc3NfdG9rZW4iOnsibmJmIjp7ImVzc2VudGlhbCI6dHJ1ZX19fQ=="
     login.claims = {}
