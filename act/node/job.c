@@ -185,8 +185,9 @@ static char *run_on_nodes(const char *nodes, int n_nodes, const char *const *arg
     ACT_AUTOFREE char *list = act_sprintf("--nodelist=%s", nodes);
     ACT_AUTOFREE char *count = act_sprintf("--nodes=%d", n_nodes);
     ACT_AUTOFREE char *tasks = act_sprintf("--ntasks=%d", n_nodes);
-    const char *words[WORDS_MAX] = {"srun", "--overlap", "--immediate=30",      "--chdir=/",   list,
-                                    count,  tasks,       "--ntasks-per-node=1", "--gres=none", "--mpi=none"};
+    const char *words[WORDS_MAX] = {"srun",      "--overlap", "--mem=0", "--immediate=30",      "--chdir=/",
+                                    list,        count,       tasks,     "--ntasks-per-node=1", "--gres=none",
+                                    "--mpi=none"};
     size_t n = 0;
 
     while (words[n])

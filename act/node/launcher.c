@@ -83,7 +83,8 @@ static int mpirun_words(const struct node *node, struct act_strv *out, struct ac
 
 /* ---- srun ---- */
 
-/* A rank that ends never ends the others: the supervisor does that, with time to save. */
+/* An agent ends with a status only when it could not join the run: then srun ends the others. What its command did it tells
+ * the supervisor, which ends the others with time to save. */
 static int srun_words(const struct node *node, const char *program, struct act_strv *out,
                       struct act_error *err)
 {
@@ -101,7 +102,7 @@ static int srun_words(const struct node *node, const char *program, struct act_s
         act_strv_pushf(out, "--cpus-per-task=%s", cpus);
     act_strv_push(out, "--distribution=block");
     act_strv_push(out, "--cpu-bind=none");
-    act_strv_push(out, "--kill-on-bad-exit=0");
+    act_strv_push(out, "--kill-on-bad-exit=1");
     act_strv_push(out, "--wait=0");
     act_strv_push(out, "--input=none");
     act_strv_push(out, "--chdir=/");

@@ -32,6 +32,7 @@ enum {
     HEARTBEAT_MS = 10 * 1000,
     LAUNCHER_END_MS = 10 * 1000, /* for mpirun or srun to end when all ranks are gone */
     LAUNCHER_FAIL_MS = 1000,     /* the same when it is busy with killing them */
+    LATE_MS = 5000,              /* when some ranks are done already, the others are late */
     SLURM_SIGNAL_MS = 2000,      /* between the first and the last process that Slurm signals */
 };
 
@@ -212,6 +213,14 @@ static void kill_main(struct supervisor *s)
     kill(s->main_pid, SIGKILL);
 }
 
+/* mpirun takes long to end what it could not start. */
+static void look_for_late_ranks(struct supervisor *s)
+{
+    s->look_at_ms = 0;
+    if (!s->cut_at_ms && ranks_are_blind(s))
+        ranks_stop(s, 0);
+}
+
 /* What is done when. */
 static const struct {
     size_t at_ms; /* in struct supervisor */
@@ -221,6 +230,7 @@ static const struct {
     {offsetof(struct supervisor, kill_main_at_ms), kill_main},
     {offsetof(struct supervisor, send_at_ms), start_sending},
     {offsetof(struct supervisor, heartbeat_at_ms), beat},
+    {offsetof(struct supervisor, look_at_ms), look_for_late_ranks},
 };
 
 static int64_t time_of(const struct supervisor *s, size_t row)
@@ -266,11 +276,16 @@ static void wait_event(struct supervisor *s, int64_t timeout_ms)
 /* All that came; the others must come first, unless everything is being ended. */
 static bool all_ranks_are_gone(const struct supervisor *s)
 {
-    int came = 0, n = node_world_size(&s->node);
+    int came = ranks_count_came(s);
 
-    for (int rank = 0; rank < n; rank++)
-        came += s->ranks[rank].said_hello;
-    return link_connected(s->link) == 0 && (came == n || (s->cut_at_ms && came > 0));
+    return link_connected(s->link) == 0 && (came == node_world_size(&s->node) || (s->cut_at_ms && came > 0));
+}
+
+static bool some_are_late(const struct supervisor *s)
+{
+    int came = ranks_count_came(s);
+
+    return s->options.slurm && link_connected(s->link) == 0 && came > 0 && came < node_world_size(&s->node);
 }
 
 /* Neither may outlive the other for long: what starts the ranks, and the ranks. */
@@ -284,12 +299,18 @@ static void end_the_rest(struct supervisor *s)
 
 static void wait_for_ranks(struct supervisor *s)
 {
+    bool was_late = false;
+
     while (!s->main_ended || link_connected(s->link) > 0) {
         wait_event(s, next_timeout_ms(s));
         act_in_time(s);
         end_the_rest(s);
+        if (!was_late && some_are_late(s)) {
+            was_late = true;
+            s->look_at_ms = act_now_monotonic_ms() + LATE_MS;
+        }
     }
-    s->cut_at_ms = s->kill_main_at_ms = 0;
+    s->cut_at_ms = s->kill_main_at_ms = s->look_at_ms = 0;
 }
 
 /* A rank that SIGTERM ended: perhaps Slurm sends it to everybody, and we are the last. */
@@ -297,8 +318,7 @@ static void wait_for_slurm(struct supervisor *s)
 {
     int64_t deadline = act_now_monotonic_ms() + SLURM_SIGNAL_MS, left = SLURM_SIGNAL_MS;
 
-    if (!s->options.slurm || s->aborted || s->first_failed < 0 ||
-        s->ranks[s->first_failed].record.exit_status != 128 + SIGTERM)
+    if (!ranks_only_terminated(s))
         return;
     for (; left > 0 && !s->aborted && s->job.end == JOB_GOES_ON; left = deadline - act_now_monotonic_ms())
         wait_event(s, left);
