@@ -89,6 +89,10 @@ static enum method choose(const struct slurm_view *view, int64_t waited_ms)
     return waited_ms > PENDING_MS ? AT_ONCE : WHILE_IT_WAITS;
 }
 
+/* What scancel says of a job that its node has not begun yet, though Slurm calls it running, and of one that has just
+ * ended: it is looked at again. */
+#define NOT_THERE "Invalid job id"
+
 static int end_job(struct slurm *s, const char *id, struct slurm_view *view, struct act_error *err)
 {
     enum { KILL_MS = 60000, STEP_MIN_MS = 20, STEP_MAX_MS = 1000 }; /* Slurm's KillWait is 30 s */
@@ -102,8 +106,13 @@ static int end_job(struct slurm *s, const char *id, struct slurm_view *view, str
         if (waited > grace_ms() + KILL_MS)
             return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet (job %lld)",
                                  id, (long long)view->job);
-        if (how > told)
-            rc = tell(s, view, told = how, err);
+        if (how > told) {
+            rc = tell(s, view, how, err);
+            if (rc == 0)
+                told = how;
+            else if (strstr(err->text, NOT_THERE))
+                rc = 0;
+        }
         if (rc < 0)
             break;
         nanosleep(&(struct timespec){.tv_sec = step_ms / 1000, .tv_nsec = step_ms % 1000 * 1000000}, NULL);
