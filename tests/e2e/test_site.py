@@ -107,12 +107,13 @@ def test_busy_server(tool, server):
         assert [t.opened["rc"] for t in tools] == [0] * 3, [t.opened for t in tools]
 
 
-def test_no_room_for_sockets(tool, server, scratch):
-    """A path that a socket cannot have: every ssh connects by itself."""
-    long = scratch / ("x" * 80)
-    long.mkdir()
+@pytest.mark.parametrize("name", ["x" * 80, "a blank", "100%", "$HOME"])
+def test_no_room_for_sockets(tool, server, scratch, name):
+    """A path that a socket cannot have, or that ssh would read in its own way: every ssh connects by itself."""
+    odd = scratch / name
+    odd.mkdir()
     for _ in range(2):
-        with tool(XDG_RUNTIME_DIR=str(long), ACT_HOME=str(long)) as site:
+        with tool(XDG_RUNTIME_DIR=str(odd), ACT_HOME=str(odd)) as site:
             site.ask("list")
     assert server.logins() == 4
 
