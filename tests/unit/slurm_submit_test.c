@@ -51,7 +51,12 @@ static const char stand_in[] =
     "  fi;;\n"
     "sacct) echo sacct >> $D/asked; [ -e $D/past ] && { cat $D/past; exit; }\n"
     "  echo 'Slurm accounting storage is disabled' >&2; exit 1;;\n"
-    "scancel) echo \"$*\" >> $D/scancel; echo CANCELLED > $D/state;;\n"
+    "scancel) echo \"$*\" >> $D/scancel; mode=$(cat $D/mode 2>/dev/null); rm -f $D/mode\n"
+    "  case $mode in\n"
+    "  moved*) echo ${mode#moved } > $D/state; refuse 'Kill job error on job id 1: Invalid job id specified';;\n"
+    "  denied) refuse 'Kill job error on job id 1: Access/permission denied';;\n"
+    "  esac\n"
+    "  echo CANCELLED > $D/state;;\n"
     "sinfo) case $* in *%R*) printf 'main\\nlow\\nmain\\n';; *%G*) printf 'gpu:2\\n(null)\\n';; esac;;\n"
     "esac\n";
 
@@ -372,6 +377,27 @@ static void test_abort_waiting(void **state)
 
 /* ---- afterwards */
 
+/* It starts between the look and the word; and a job of somebody else. */
+static void test_abort_moves(void **state)
+{
+    struct run_spec spec = make_spec();
+    struct act_error err;
+    bool was_final;
+
+    (void)state;
+    assert_ok(submit(&spec, &err), err);
+    write_file("mode", "denied", 0600);
+    assert_int_equal(platform_abort(platform, spec.id, &was_final, &err), -ACT_DENIED);
+    write_file("scancel", "", 0600);
+    write_file("mode", "moved RUNNING", 0600);
+    assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
+    assert_false(was_final);
+    ACT_AUTOFREE char *told = read_file("scancel");
+    assert_string_equal(told, "--state=PENDING 1\n--batch --signal=USR2 1\n");
+    assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
+    run_spec_release(&spec);
+}
+
 /* Slurm's queue has forgotten the job, its agent was killed: the accounting knows, and what it says is written down. */
 static void test_accounting(void **state)
 {
@@ -559,6 +585,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_slurm, begin, end),
         cmocka_unit_test_setup_teardown(test_controller_down, begin, end),
         cmocka_unit_test_setup_teardown(test_abort_waiting, begin, end),
+        cmocka_unit_test_setup_teardown(test_abort_moves, begin, end),
         cmocka_unit_test_setup_teardown(test_accounting, begin, end),
         cmocka_unit_test_setup_teardown(test_many, begin, end),
         cmocka_unit_test_setup_teardown(test_time, begin, end),
