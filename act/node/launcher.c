@@ -53,7 +53,7 @@ static int find_version(char *mpirun, int *out, struct act_error *err)
 
 static int mpirun_words(const struct node *node, struct act_strv *out, struct act_error *err)
 {
-    static const char *const passed_on[] = {LINK_ENV, "MASTER_ADDR", "MASTER_PORT"};
+    static const char *const passed_on[] = {LINK_ENV, NODE_ENV_ATTEMPT, "MASTER_ADDR", "MASTER_PORT"};
     ACT_AUTOFREE char *mpirun = proc_find_in_path("mpirun");
     ACT_AUTOFREE char *hosts = node_path(node, RUN_FILE_HOSTS);
     int version;

@@ -131,6 +131,8 @@ static int start(struct supervisor *s, struct act_error *err)
 
     if (rc < 0)
         return rc;
+    ACT_AUTOFREE char *attempt = act_sprintf("%d", s->status.attempt);
+    setenv(NODE_ENV_ATTEMPT, attempt, 1);
     launcher_set_environment(s->job.hosts.n ? s->job.hosts.v[0] : "127.0.0.1", ranks_abort_grace_ms());
     s->status.state = RUN_RUNNING;
     s->status.started_unix_s = act_now_unix_s();
@@ -462,9 +464,8 @@ static int open_run(struct supervisor *s, struct act_error *err)
 
 int node_supervise(int argc, char **argv)
 {
-    struct supervisor s = {.main_pid = -1,
-                           .first_failed = -1,
-                           .status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = node_attempt()}};
+    struct supervisor s = {
+        .main_pid = -1, .first_failed = -1, .status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1}};
     struct act_error err;
 
     if (parse_options(argc, argv, &s.options) < 0) {
@@ -478,7 +479,10 @@ int node_supervise(int argc, char **argv)
         return ACT_WRAPPER;
     }
     env_scrub();
-    supervise(&s);
+    if (attempt_find(&s))
+        supervise(&s);
+    else
+        node_say("there is nothing to do: the run is %s", run_state_name(s.status.state));
     if (s.aborted && s.job.id && s.status.state == RUN_CANCELED)
         job_cancel(&s.job); /* the last act: Slurm is to say the same */
     ranks_close(&s);

@@ -75,6 +75,9 @@ int64_t ranks_abort_grace_ms(void);
 
 /* One job only may run a run; a job that Slurm starts again is the same one. */
 int attempt_claim(const struct supervisor *s, struct act_error *err) ACT_NODISCARD;
+/* Which attempt this is: as Slurm counts, or one more than the last when its controller has lost count. Waits for a supervisor
+ * that is still at the same one. False: that attempt has ended already, s->status says how, and there is nothing to do. */
+bool attempt_find(struct supervisor *s);
 /* Puts away what an earlier attempt left and makes the folders of this one. */
 int attempt_begin(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
 void attempt_set_reason(struct supervisor *s, const char *reason);
