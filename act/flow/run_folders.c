@@ -39,12 +39,12 @@ static int sign_with_login(struct flow *flow, const struct config_folder *f, enu
     if (rc == 0)
         rc = store_url(store, NULL, mode == RUN_FOLDER_UPLOAD ? "rcwl" : "rl", LIFE_S, &url, err);
     store_free(store);
-    if (rc < 0)
-        return rc;
-    *out = act_strdup(url + strcspn(url, "?") + 1);
-    explicit_bzero(url, strlen(url));
+    const char *query = url ? strchr(url, '?') : NULL;
+    *out = query ? act_strdup(query + 1) : NULL;
+    if (url)
+        explicit_bzero(url, strlen(url));
     free(url);
-    return 0;
+    return rc;
 }
 
 static int find_sas(struct flow *flow, const struct config_folder *f, const struct config_account *a,

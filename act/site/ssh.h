@@ -34,7 +34,7 @@ int ssh_explain_loss(const struct ssh *ssh, struct act_error *err);
 char *ssh_find_program(const struct ssh *ssh, const char *name);
 
 /* ssh_words.c */
-bool ssh_has_terminal(void);
+bool ssh_has_terminal(void); /* whether somebody can be asked */
 /* Locked while a connection to this login is made. New string; NULL: there is no folder for it. */
 char *ssh_lock_path(const struct ssh *ssh);
 /* The words that run a script of sh there with the arguments root, hash of the agent, last. The script is one line without

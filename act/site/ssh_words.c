@@ -14,13 +14,14 @@
 bool ssh_has_terminal(void)
 {
     int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    bool ours = fd >= 0 && tcgetpgrp(fd) == getpgrp(); /* who asks in the background is stopped */
 
     if (fd >= 0)
         close(fd);
-    return fd >= 0;
+    return ours;
 }
 
-/* Whether sockets may be made in dir: ours alone, and a path that a socket address can hold. */
+/* Whether sockets may be made in dir: ours alone, and a path that a socket address can hold and that ssh takes as it is. */
 static bool is_private(const char *dir)
 {
     enum {
@@ -29,6 +30,8 @@ static bool is_private(const char *dir)
     struct stat st;
 
     if (strlen(dir) + NAME_MAX_LEN >= sizeof(((struct sockaddr_un *)0)->sun_path))
+        return false;
+    if (strpbrk(dir, "%$\"'\\ \t\n"))
         return false;
     if (mkdir(dir, 0700) < 0 && errno != EEXIST)
         return false;

@@ -119,6 +119,15 @@ class Sshd:
             subprocess.run(["ssh", "-F", self.folder / "ssh_config", "-o", f"ControlPath={path}", "-O", "exit", LOGIN],
                            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
 
+    def agents(self):
+        """The pids of the agents that were started from the home folder."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and os.readlink(entry / "exe").startswith(str(self.home)):
+                    found.append(int(entry.name))
+        return found
+
     def logins(self):
         return self.log.read_text().count("Accepted publickey")
 

@@ -25,6 +25,14 @@ def server(scratch):
     s = private_sshd.Sshd(scratch / "ssh")
     yield s
     s.stop()
+    until(lambda: not s.agents())  # the end of the connection is theirs
+
+
+def until(condition, timeout=60):
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
 
 
 def built_test(programs, name):
@@ -107,12 +115,13 @@ def test_busy_server(tool, server):
         assert [t.opened["rc"] for t in tools] == [0] * 3, [t.opened for t in tools]
 
 
-def test_no_room_for_sockets(tool, server, scratch):
-    """A path that a socket cannot have: every ssh connects by itself."""
-    long = scratch / ("x" * 80)
-    long.mkdir()
+@pytest.mark.parametrize("name", ["x" * 80, "a blank", "100%", "$HOME"])
+def test_no_room_for_sockets(tool, server, scratch, name):
+    """A path that a socket cannot have, or that ssh would read in its own way: every ssh connects by itself."""
+    odd = scratch / name
+    odd.mkdir()
     for _ in range(2):
-        with tool(XDG_RUNTIME_DIR=str(long), ACT_HOME=str(long)) as site:
+        with tool(XDG_RUNTIME_DIR=str(odd), ACT_HOME=str(odd)) as site:
             site.ask("list")
     assert server.logins() == 4
 
@@ -357,9 +366,7 @@ def test_connection_breaks_in_a_call(tool, server, scratch):
     mark = scratch / "mark"
     with tool() as site:
         site.tell(f"run echo $$ >{mark}.new; mv {mark}.new {mark}; exec sleep 1000")
-        while not mark.exists():
-            assert site.process.poll() is None
-            time.sleep(0.005)
+        until(mark.exists)
         server.drop()
         answer = site.answer()
         os.kill(int(mark.read_text()), signal.SIGKILL)  # what was begun there goes on
@@ -367,6 +374,26 @@ def test_connection_breaks_in_a_call(tool, server, scratch):
         assert LOGIN in answer["error"] and "lost" in answer["error"], answer
         assert site.ask("run echo again")["out"] == "again\n"
     assert server.logins() == 2
+
+
+def test_connection_breaks_while_a_package_is_brought(tool, server, scratch):
+    """Nothing of it is left, and the next time it goes over."""
+    slowly = "import os, time\nwhile d := os.read(0, 65536): os.write(1, d); time.sleep(.02)"
+    package, new = scratch / "package.zip", server.home / ".act/new"
+    package.write_bytes(os.urandom(20_000_000))
+    with tool() as site:
+        site.ask("list")
+    server.shell(f"/usr/bin/python3 -c '{slowly}' | bash -c \"$SSH_ORIGINAL_COMMAND\"; exit")
+    with tool() as site:
+        site.tell(f"create {package}")
+        until(lambda: new.exists() and any(p.stat().st_size > 100_000 for p in new.iterdir()))
+        server.drop()
+        assert site.answer()["rc"] == TEMPORARY
+        until(lambda: not list(new.iterdir()))
+        server.shell("")
+        run = site.ask(f"create {package}")["id"]
+    assert (server.home / f".act/runs/{run}/package.zip").read_bytes() == package.read_bytes()
+    assert len(list((server.home / ".act/runs").iterdir())) == 1
 
 
 def test_connection_breaks_between_calls(tool, server):

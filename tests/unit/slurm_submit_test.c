@@ -35,6 +35,7 @@ static const char stand_in[] =
     "  case $mode in\n"
     "  lost) refuse 'Batch job submission failed: Socket timed out on send/recv operation';;\n"
     "  silent) exit 0;;\n"
+    "  dead) exit 137;;\n"
     "  die_after) kill -9 $PPID; exit 1;;\n"
     "  slow) sleep 0.5;;\n"
     "  esac\n"
@@ -50,9 +51,23 @@ static const char stand_in[] =
     "  fi;;\n"
     "sacct) echo sacct >> $D/asked; [ -e $D/past ] && { cat $D/past; exit; }\n"
     "  echo 'Slurm accounting storage is disabled' >&2; exit 1;;\n"
-    "scancel) echo \"$*\" >> $D/scancel; echo CANCELLED > $D/state;;\n"
+    "scancel) echo \"$*\" >> $D/scancel; mode=$(cat $D/mode 2>/dev/null); rm -f $D/mode\n"
+    "  case $mode in\n"
+    "  moved*) echo ${mode#moved } > $D/state; refuse 'Kill job error on job id 1: Invalid job id specified';;\n"
+    "  denied) refuse 'Kill job error on job id 1: Access/permission denied';;\n"
+    "  esac\n"
+    "  echo CANCELLED > $D/state;;\n"
     "sinfo) case $* in *%R*) printf 'main\\nlow\\nmain\\n';; *%G*) printf 'gpu:2\\n(null)\\n';; esac;;\n"
     "esac\n";
+
+/* ssh without a network: what is to run there runs here. */
+static const char stand_in_ssh[] =
+    "#!/bin/sh\n"
+    "while [ $# -gt 0 ]; do\n"
+    "  case $1 in -o) shift 2;; --) shift; break;; -*) shift;; *) break;; esac\n"
+    "done\n"
+    "shift\n"
+    "exec sh -c \"$*\"\n";
 
 static char *home, *agent_folder;
 static struct platform *platform;
@@ -235,7 +250,7 @@ static void test_killed_and_looked_at(void **state)
 
 static void test_lost_answers(void **state)
 {
-    static const char *const modes[] = {"lost", "nothing", "silent"};
+    static const char *const modes[] = {"lost", "nothing", "silent", "dead"};
     struct act_error err;
 
     (void)state;
@@ -245,6 +260,24 @@ static void test_lost_answers(void **state)
         write_file("mode", modes[i], 0600);
         assert_ok(submit(&spec, &err), err);
         assert_jobs(&spec, "\"1\"");
+        run_spec_release(&spec);
+    }
+}
+
+/* The connection breaks, before and after Slurm had the job: what ends is the other side of it. */
+static void test_connection_lost(void **state)
+{
+    static const char *const modes[] = {"", "die_before", "die_after"};
+    struct act_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        struct run_spec spec = make_spec();
+        write_file("jobs", "", 0600);
+        write_file("mode", modes[i], 0600);
+        assert_ok(submit(&spec, &err), err);
+        assert_jobs(&spec, "\"1\"");
+        assert_int_equal(status_of(spec.id).state, RUN_QUEUED);
         run_spec_release(&spec);
     }
 }
@@ -343,6 +376,27 @@ static void test_abort_waiting(void **state)
 }
 
 /* ---- afterwards */
+
+/* It starts between the look and the word; and a job of somebody else. */
+static void test_abort_moves(void **state)
+{
+    struct run_spec spec = make_spec();
+    struct act_error err;
+    bool was_final;
+
+    (void)state;
+    assert_ok(submit(&spec, &err), err);
+    write_file("mode", "denied", 0600);
+    assert_int_equal(platform_abort(platform, spec.id, &was_final, &err), -ACT_DENIED);
+    write_file("scancel", "", 0600);
+    write_file("mode", "moved RUNNING", 0600);
+    assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
+    assert_false(was_final);
+    ACT_AUTOFREE char *told = read_file("scancel");
+    assert_string_equal(told, "--state=PENDING 1\n--batch --signal=USR2 1\n");
+    assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
+    run_spec_release(&spec);
+}
 
 /* Slurm's queue has forgotten the job, its agent was killed: the accounting knows, and what it says is written down. */
 static void test_accounting(void **state)
@@ -454,6 +508,9 @@ static int make_world(void **state)
         ACT_AUTOFREE char *name = act_sprintf("bin/%s", programs[i]);
         write_file(name, stand_in, 0755);
     }
+    ACT_AUTOFREE char *ssh = file("ssh");
+    write_file("ssh", stand_in_ssh, 0755);
+    setenv("ACT_SSH", ssh, 1);
     ACT_AUTOFREE char *dir = act_path_dirname(self);
     agent_folder = act_sprintf("%s/../act", dir);
     ACT_AUTOFREE char *path = act_sprintf("%s/bin:%s:%s", home, agent_folder, getenv("PATH"));
@@ -472,24 +529,40 @@ static int remove_world(void **state)
     return rc;
 }
 
+static int open_platform(char *login)
+{
+    ACT_AUTOFREE char *root = file("root");
+    struct config config = {.platform = (char[]){"slurm"},
+                            .gpu_per_node = -1,
+                            .num_gpu = -1,
+                            .slurm = {.login = login, .root = root, .launcher = (char[]){"mpirun"}}};
+    struct act_error err;
+
+    return platform_open(&config, &platform, &err);
+}
+
 /* Slurm without jobs, and a client that knows nothing yet. */
 static int begin(void **state)
 {
     static const char *const names[] = {"jobs",  "mode", "state", "scancel",
                                         "quick", "past", "queue", "asked"};
-    ACT_AUTOFREE char *root = file("root");
-    struct config config = {.platform = (char[]){"slurm"},
-                            .gpu_per_node = -1,
-                            .num_gpu = -1,
-                            .slurm = {.root = root, .launcher = (char[]){"mpirun"}}};
-    struct act_error err;
 
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
         ACT_AUTOFREE char *path = file(names[i]);
         unlink(path);
     }
-    return platform_open(&config, &platform, &err);
+    return open_platform(NULL);
+}
+
+/* The same behind a login node. */
+static int begin_far(void **state)
+{
+    char login[] = "me@there";
+
+    int rc = begin(state);
+    platform_free(platform);
+    return rc < 0 ? rc : open_platform(login);
 }
 
 static int end(void **state)
@@ -507,10 +580,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_killed, begin, end),
         cmocka_unit_test_setup_teardown(test_killed_and_looked_at, begin, end),
         cmocka_unit_test_setup_teardown(test_lost_answers, begin, end),
+        cmocka_unit_test_setup_teardown(test_connection_lost, begin_far, end),
         cmocka_unit_test_setup_teardown(test_refusals, begin, end),
         cmocka_unit_test_setup_teardown(test_no_slurm, begin, end),
         cmocka_unit_test_setup_teardown(test_controller_down, begin, end),
         cmocka_unit_test_setup_teardown(test_abort_waiting, begin, end),
+        cmocka_unit_test_setup_teardown(test_abort_moves, begin, end),
         cmocka_unit_test_setup_teardown(test_accounting, begin, end),
         cmocka_unit_test_setup_teardown(test_many, begin, end),
         cmocka_unit_test_setup_teardown(test_time, begin, end),
