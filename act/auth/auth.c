@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "auth/token_internal.h"
 #include "base/clock.h"
 #include "base/hash.h"
 
@@ -342,11 +343,25 @@ char *auth_bearer(const struct auth *auth)
     return token ? act_sprintf("Bearer %s", token) : NULL;
 }
 
+static bool is_of_tenant(const char *token, const char *tenant)
+{
+    struct token_identity who = {0};
+    bool same = token_read_identity(token, &who) && who.tenant && strcasecmp(who.tenant, tenant) == 0;
+
+    token_identity_release(&who);
+    return same;
+}
+
 void auth_refused(struct auth *auth, const char *authorization, const struct token_challenge *challenge)
 {
-    if (authorization && act_starts_with(authorization, "Bearer "))
-        token_refused(auth->tokens, &auth->want, authorization + strlen("Bearer "));
-    if (challenge->tenant && !auth->tenant && !getenv("AZURE_TENANT_ID"))
+    static const char scheme[] = "Bearer ";
+
+    if (!act_starts_with(authorization, scheme))
+        return;
+    const char *token = authorization + strlen(scheme);
+    token_refused(auth->tokens, &auth->want, token);
+    if (challenge->tenant && !auth->tenant && !token_env("AZURE_TENANT_ID") &&
+        !is_of_tenant(token, challenge->tenant))
         auth->want.tenant = auth->tenant = act_strdup(challenge->tenant);
 }
 

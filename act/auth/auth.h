@@ -34,7 +34,7 @@ void auth_get_ready(const struct auth *auth, struct token_call *call);
 /* "Bearer <token>" of a login that is ready, for the source of a copy. New string, secret; NULL: there is none. */
 char *auth_bearer(const struct auth *auth);
 /* What a service said (401) to a request that carried this value of Authorization: the token is forgotten, and if the
- * service named another tenant while none is set, that is asked from now on. */
+ * service named another tenant than the token's while none is set, that is asked from now on. */
 void auth_refused(struct auth *auth, const char *authorization, const struct token_challenge *challenge);
 const struct token_want *auth_want(const struct auth *auth);
 

@@ -45,7 +45,7 @@ static void run_az(void *arg)
     struct act_strv argv = {0};
 
     if (!az) {
-        ask->rc = act_error_set(&ask->error, ACT_NOT_FOUND, "no such program");
+        ask->rc = -ACT_NOT_FOUND;
         return;
     }
     const char *const words[] = {az,           "account", "get-access-token", "--output", "json",
@@ -95,7 +95,7 @@ static void tell_refusal(struct token_ask *ask)
                    says_not_found(ask->program.err);
 
     if (missing)
-        token_absent(ask, "no such program");
+        token_absent(ask, "no such program 'az'");
     else if (strstr(ask->program.err, "az login --scope"))
         token_denied(ask, "%s", line);
     else if (strstr(ask->program.err, "az login"))
@@ -110,7 +110,7 @@ static void az_ended(void *arg)
     CODEC_AUTOJSON json_t *answer = NULL;
 
     if (ask->rc == -ACT_NOT_FOUND)
-        token_absent(ask, "no such program");
+        token_absent(ask, "no such program 'az'");
     else if (ask->rc == -ACT_TIMEOUT)
         token_denied(ask, "'az account get-access-token' did not end within %d s", timeout_s());
     else if (ask->rc < 0)

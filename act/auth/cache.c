@@ -289,7 +289,7 @@ int token_cache_clear(bool *out_had, struct act_error *err)
 
 /* ---- the lock of a refresh ---- */
 
-int token_cache_lock(const char *key, struct act_error *err)
+int token_cache_lock(const char *what, struct act_error *err)
 {
     char hash[ACT_SHA256_HEX];
     struct act_sha256 h;
@@ -298,7 +298,7 @@ int token_cache_lock(const char *key, struct act_error *err)
     if (rc < 0)
         return rc;
     act_sha256_init(&h);
-    act_sha256_add(&h, key, strlen(key));
+    act_sha256_add(&h, what, strlen(what));
     act_sha256_done(&h, hash);
     ACT_AUTOFREE char *name = act_sprintf("tokens-%.16s.lock", hash);
     ACT_AUTOFREE char *path = file_name(name);

@@ -167,7 +167,8 @@ static bool goes_on(struct login *login, const struct act_error *err)
 
     if (slow_down && login->interval_s < MAX_INTERVAL_S)
         login->interval_s += SLOW_DOWN_S;
-    return slow_down || strcmp(err->service_code, "authorization_pending") == 0 || err->code == ACT_TEMPORARY;
+    return slow_down || strcmp(err->service_code, "authorization_pending") == 0 ||
+           err->code == ACT_TEMPORARY || err->code == ACT_TIMEOUT;
 }
 
 static void polled(struct http_call *call)

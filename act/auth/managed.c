@@ -136,16 +136,30 @@ static void send_to_imds(void *arg)
     http_start(ask->http, &ask->call);
 }
 
-/* Whatever answers a request without the header is the service; but Docker's desktop answers for it when it is not
- * there. */
+/* Azure's service refuses a request without the header, saying so in JSON. At its address other clouds have theirs, and
+ * Docker's desktop answers for it. */
+static bool is_azure(const struct http_call *call)
+{
+    const struct act_buf *body = &call->body_text;
+    CODEC_AUTOJSON json_t *answer = NULL;
+    bool is_busy = call->status == 408 || call->status == 410 || call->status == 429 || call->status >= 500;
+
+    if (is_busy || call->status == 200)
+        return true;
+    if (body->len == 0 || codec_json_parse(body->data, body->len, "answer", &answer, NULL) < 0)
+        return false;
+    return codec_json_str(answer, "error", NULL) != NULL;
+}
+
 static void probed(struct http_call *call)
 {
     struct token_ask *ask = call->arg;
-    bool is_docker =
-        call->status == 403 && call->body_text.len && strstr(call->body_text.data, "unreachable");
 
-    if (call->rc < 0 || is_docker)
+    if (call->rc < 0)
         token_absent(ask, "this machine has none, no metadata service answers");
+    else if (!is_azure(call))
+        token_absent(ask, "this machine has none, its metadata service is not Azure's (HTTP %d)",
+                     call->status);
     else
         send_to_imds(ask);
 }

@@ -27,6 +27,7 @@ void token_form_add(struct act_buf *form, const char *name, const char *value)
 void token_post(struct token_ask *ask, const char *tenant, const char *path,
                 void (*ended)(struct http_call *))
 {
+    token_wipe(&ask->call.body_text); /* of the answer before */
     http_call_release(&ask->call);
     ask->call = (struct http_call){.method = "POST",
                                    .url = act_sprintf("%s/%s/oauth2/v2.0/%s", ask->authority, tenant, path),

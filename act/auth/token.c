@@ -73,6 +73,7 @@ struct tokens {
 
 void token_ask_release(struct token_ask *ask)
 {
+    token_wipe(&ask->call.body_text); /* it had the token */
     http_call_release(&ask->call);
     token_wipe(&ask->body);
     token_release(&ask->token);
@@ -309,15 +310,26 @@ static void kept(void *arg)
 
 static void ask_next(struct slot *slot);
 
+/* What was looked at, and what to do. */
+static void tell_absence(const struct slot *slot, struct act_error *err)
+{
+    if (!slot->absent.len) {
+        act_error_set(err, ACT_DENIED, "AZURE_TOKEN_CREDENTIALS is '%s', which leaves no source to ask",
+                      token_env("AZURE_TOKEN_CREDENTIALS"));
+    } else if (slot->want.use_cli) {
+        act_error_set(err, ACT_DENIED, "%s", slot->absent.data);
+    } else {
+        act_error_set(err, ACT_DENIED,
+                      "environment: no AZURE_CLIENT_SECRET, AZURE_FEDERATED_TOKEN_FILE, IDENTITY_ENDPOINT or "
+                      "MSI_ENDPOINT; %s; run 'az login' or 'a login --device-code'",
+                      slot->absent.data);
+    }
+}
+
 static void no_source(struct slot *slot)
 {
-    const char *why =
-        slot->absent.len ? slot->absent.data : "AZURE_TOKEN_CREDENTIALS leaves no source to ask";
-
     unlock(slot);
-    act_error_set(&slot->error, ACT_DENIED, "%s", why);
-    act_error_hint(&slot->error, "run %s",
-                   slot->want.use_cli ? "'az login'" : "'az login' or 'a login --device-code'");
+    tell_absence(slot, &slot->error);
     take_failure(slot);
 }
 
@@ -365,6 +377,17 @@ static void ask_next(struct slot *slot)
 
 /* ---- looking (worker) ---- */
 
+/* Whether those behind this source are not to be looked at: it comes first, though its token has ended. */
+static bool is_logged_in(const struct slot *slot)
+{
+    struct token_grant grant = {0};
+    bool found =
+        slot->candidates[slot->at].source == &token_device && token_cache_get_grant(slot->authority, &grant);
+
+    token_grant_release(&grant);
+    return found;
+}
+
 static bool find_in_cache(struct slot *slot)
 {
     for (slot->at = 0; slot->at < slot->n_candidates; slot->at++) {
@@ -374,9 +397,21 @@ static bool find_in_cache(struct slot *slot)
         if (token_cache_get(key, &slot->found) && slot->found.refresh_s > act_now_unix_s() &&
             !act_streq(slot->found.text, slot->refused))
             return true;
+        if (is_logged_in(slot))
+            break;
     }
     token_release(&slot->found);
     return false;
+}
+
+/* One lock for all who ask the same sources for the same. */
+static int lock_refresh(const struct slot *slot, struct act_error *err)
+{
+    const struct token_want *want = &slot->want;
+    ACT_AUTOFREE char *name = act_sprintf("%s|%s|%s|%s", slot->candidates[0].source->name, slot->authority,
+                                          want->tenant ? want->tenant : "", want->scope);
+
+    return token_cache_lock(name, err);
 }
 
 /* Whoever has the lock looks once more: the one before may just have put it there. */
@@ -390,7 +425,7 @@ static void look(void *arg)
         slot->look = slot->n_candidates ? LOOK_FOUND : LOOK_OURS;
         return;
     }
-    slot->lock = token_cache_lock(slot->candidates[0].key, &err);
+    slot->lock = lock_refresh(slot, &err);
     if (slot->lock == -ACT_TEMPORARY && act_now_monotonic_ms() - slot->began_ms < MAX_BUSY_MS) {
         slot->look = LOOK_BUSY;
     } else if (slot->lock < 0) {
@@ -508,7 +543,11 @@ void token_refused(struct tokens *tokens, const struct token_want *want, const c
     struct slot *slot = find_slot(tokens, want);
 
     if (!slot || !act_streq(slot->token.text, text))
-        return; /* it was replaced meanwhile */
+        return;       /* it was replaced meanwhile */
+    if (slot->busy) { /* a worker may be reading what was refused, and another token is on its way */
+        token_release(&slot->token);
+        return;
+    }
     forget_refused(slot);
     slot->refused = slot->token.text;
     slot->token = (struct token){0};

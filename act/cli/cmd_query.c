@@ -30,7 +30,8 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
     if (cli->options.json)
         rc = print_table_json(&runs, err);
     else
-        cli_print_runs(&runs, act_streq(state, run_state_name(RUN_QUEUED)));
+        cli_print_runs(&runs, act_streq(state, run_state_name(RUN_QUEUED)) ||
+                                  act_streq(state, run_state_name(RUN_FAILED)));
     if (runs.n < runs.total)
         act_note("%zu of %zu runs; --max 0 shows all", runs.n, runs.total);
     flow_runs_release(&runs);

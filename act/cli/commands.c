@@ -81,7 +81,7 @@ const struct cli_command cli_commands[] = {
      .run = cmd_query_running},
     {.name = "qq",
      .synopsis = "",
-     .summary = "the runs that wait in a queue",
+     .summary = "the runs that wait in a queue, and for what",
      .examples = "a qq\na qq --json\n",
      .options = "json max",
      .bare = true,
@@ -89,7 +89,7 @@ const struct cli_command cli_commands[] = {
     {.name = "qf",
      .aliases = "f, failed",
      .synopsis = "",
-     .summary = "the runs that failed",
+     .summary = "the runs that failed, and of what",
      .examples = "a qf\na qf --max 5\n",
      .options = "json max",
      .bare = true,
@@ -377,7 +377,9 @@ const struct cli_command cli_commands[] = {
                  "a login --device-code --tenant contoso.onmicrosoft.com\n",
      .details =
          "Accounts without a key or SAS use the login that the environment has: a service principal, a managed\n"
-         "identity, 'a login --device-code' or 'az login'. What --device-code gives is kept until 'a logout'.",
+         "identity, 'a login --device-code' or 'az login'. What --device-code gives is kept until 'a logout'.\n"
+         "--json: version (1), name of a user, app_id, object_id, tenant, source and expires; null is what the\n"
+         "token does not say.",
      .options = "device-code tenant json",
      .run = cmd_login},
     {.name = "logout",

@@ -149,10 +149,10 @@ static int terminal_width(void)
     return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 0;
 }
 
-/* One printable line of at most room bytes (0: any), cut at a character. */
-static void print_command(const char *command, int room)
+/* One printable line of at most room bytes (0: any), cut at a character. New string. */
+static char *one_line(const char *of, int room)
 {
-    ACT_AUTOFREE char *text = act_strdup(command);
+    char *text = act_strdup(of);
     size_t len = strlen(text);
 
     bool utf8 = act_utf8_valid(text, len);
@@ -166,9 +166,15 @@ static void print_command(const char *command, int room)
         len = (size_t)room - 3;
         while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
             len--;
-        printf("%.*s...\n", (int)len, text);
-        return;
+        memcpy(text + len, "...", sizeof("..."));
     }
+    return text;
+}
+
+static void print_command(const char *command, int room)
+{
+    ACT_AUTOFREE char *text = one_line(command, room);
+
     puts(text);
 }
 
@@ -221,6 +227,7 @@ void cli_print_table(const char *const *head, const char *align, const struct ac
 /* As the table of the runs with what each waits for, or failed of. */
 static void print_runs_with_reason(const struct flow_runs *runs)
 {
+    enum { REASON_MAX = 80 };
     static const char *const head[] = {"ID", "STATUS", "CLUSTER", "GPUS", "CREATED", "REASON", "COMMAND"};
     struct act_strv cells = {0};
 
@@ -233,7 +240,7 @@ static void print_runs_with_reason(const struct flow_runs *runs)
         act_strv_push(&cells, run->row.cluster);
         act_strv_pushf(&cells, "%lld", (long long)run->row.num_gpu);
         act_strv_push(&cells, created);
-        act_strv_push(&cells, run->status.reason[0] ? run->status.reason : "-");
+        act_strv_take(&cells, one_line(run->status.reason[0] ? run->status.reason : "-", REASON_MAX));
         act_strv_push(&cells, run->row.command);
     }
     cli_print_table(head, "lllrlll", &cells);

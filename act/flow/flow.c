@@ -57,19 +57,22 @@ int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err)
     return rc;
 }
 
-/* With a login where nothing else is given. */
+bool flow_uses_login(const struct config_account *a)
+{
+    return act_streq(a->auth, "login") || (!a->auth && !a->account_key && !a->sas_token);
+}
+
 static int open_azure(struct flow *flow, const struct config_account *a, struct store **out,
                       struct act_error *err)
 {
-    bool nothing = !a->auth && !a->account_key && !a->sas_token;
-    bool login = nothing || act_streq(a->auth, "login"), anonymous = act_streq(a->auth, "anonymous");
+    bool anonymous = act_streq(a->auth, "anonymous");
     struct store_azure_options o = {.account = a->account_name,
                                     .container = a->container_name,
                                     .endpoint = a->endpoint,
                                     .key = anonymous ? NULL : a->account_key,
                                     .sas = anonymous ? NULL : a->sas_token,
                                     .prefer_sas = act_streq(a->auth, "sas"),
-                                    .tokens = login ? flow_tokens(flow) : NULL,
+                                    .tokens = flow_uses_login(a) ? flow_tokens(flow) : NULL,
                                     .use_cli = flow->config.use_cli_auth};
 
     return store_azure_open(flow_http(flow), &o, out, err);

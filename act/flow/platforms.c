@@ -2,6 +2,7 @@
  * a connection to a login node is worth keeping. */
 #include <string.h>
 
+#include "codec/json.h"
 #include "flow/flow_internal.h"
 
 struct flow_opened {
@@ -75,7 +76,7 @@ static void release_config(struct config *config)
     free(config);
 }
 
-/* Takes the configuration, which must live as long as the platform. */
+/* Takes the configuration, which lives as long as the platform. */
 static int open_loaded(struct flow *flow, const char *cluster, struct config *config, struct platform **out,
                        struct act_error *err)
 {
@@ -90,23 +91,61 @@ static int open_loaded(struct flow *flow, const char *cluster, struct config *co
     return rc;
 }
 
-int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out,
-                     struct act_error *err)
+/* A run on Slurm says itself where it is: the cluster file may say something else by now, or have been overridden. */
+static int open_slurm(struct flow *flow, const struct ledger_run *row, struct platform **out,
+                      struct act_error *err)
 {
-    ACT_AUTOFREE char *cluster = cluster_key(row->platform, row->cluster, row->project);
-    struct config_request request = {.cluster = row->cluster, .start_dir = row->project};
+    CODEC_AUTOJSON json_t *json = NULL;
+    int rc = codec_json_parse(row->slurm, strlen(row->slurm), row->id, &json, err);
+    ACT_AUTOFREE char *login = act_strdup(codec_json_str(json, "login", NULL));
+    ACT_AUTOFREE char *root = act_strdup(codec_json_str(json, "root", NULL));
+    ACT_AUTOFREE char *gres = act_strdup(codec_json_str(json, "gres", NULL));
+    struct config config = {.platform = row->platform,
+                            .cluster = row->cluster,
+                            .gpu_per_node = -1,
+                            .num_gpu = -1,
+                            .slurm = {.login = login, .root = root, .gres = gres}};
+
+    return rc < 0 ? rc : open_cluster(flow, row->slurm, &config, out, err);
+}
+
+/* This machine needs no cluster file, which may be gone. */
+static int open_local(struct flow *flow, const struct ledger_run *row, struct platform **out,
+                      struct act_error *err)
+{
     struct config config = {
         .platform = row->platform, .cluster = row->cluster, .gpu_per_node = -1, .num_gpu = -1};
 
-    if (find_opened(flow, cluster, out))
-        return 0;
-    if (strcmp(row->platform, "local") == 0) /* needs no cluster file, which may be gone */
-        return open_cluster(flow, cluster, &config, out, err);
+    return open_cluster(flow, row->platform, &config, out, err);
+}
+
+static int open_configured(struct flow *flow, const struct ledger_run *row, const char *cluster,
+                           struct platform **out, struct act_error *err)
+{
+    struct config_request request = {.cluster = row->cluster, .start_dir = row->project};
+    struct config config;
     int rc = config_load(&request, &config, err);
+
     if (rc < 0)
         return act_error_prefix(err, "run '%s' is on cluster '%s' of '%s'", row->id, row->cluster,
                                 row->project);
     return open_loaded(flow, cluster, &config, out, err);
+}
+
+int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out,
+                     struct act_error *err)
+{
+    bool is_slurm = strcmp(row->platform, "slurm") == 0 && row->slurm;
+    ACT_AUTOFREE char *cluster =
+        is_slurm ? act_strdup(row->slurm) : cluster_key(row->platform, row->cluster, row->project);
+
+    if (find_opened(flow, cluster, out))
+        return 0;
+    if (is_slurm)
+        return open_slurm(flow, row, out, err);
+    if (strcmp(row->platform, "local") == 0)
+        return open_local(flow, row, out, err);
+    return open_configured(flow, row, cluster, out, err);
 }
 
 static bool is_last_of_its_platform(const struct flow *flow, size_t at)

@@ -131,7 +131,7 @@ static void warn_old(size_t n, const struct act_error *err)
 static bool same_cluster(const struct ledger_run *a, const struct ledger_run *b)
 {
     return strcmp(a->platform, b->platform) == 0 && strcmp(a->cluster, b->cluster) == 0 &&
-           strcmp(a->project, b->project) == 0;
+           strcmp(a->project, b->project) == 0 && act_streq(a->slurm, b->slurm);
 }
 
 /* Takes the runs of the first one's cluster off the list of active ones. Returns how many there are. */

@@ -24,6 +24,7 @@ struct ledger_run {
     int64_t created_unix_s;
     int64_t num_gpu; /* nodes x GPUs, or processes without GPUs */
     char *command;   /* for people, one line */
+    char *slurm;     /* out: config.slurm of spec, JSON; NULL: none, or in a list a run that has ended */
 };
 void ledger_run_release(struct ledger_run *run);
 

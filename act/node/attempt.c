@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -46,6 +47,45 @@ int attempt_claim(const struct supervisor *s, struct act_error *err)
         rc = act_error_set(err, ACT_FAIL, "run '%s' belongs to job %s: job %s ends", s->node.spec.id, owner,
                            s->job.id);
     return rc;
+}
+
+/* ---- which one ---- */
+
+/* A controller that was killed may start a job again of which it has forgotten that it runs. Clocks of nodes differ: a
+ * supervisor lives whose heartbeat changes. */
+static bool wait_for_other(struct supervisor *s, struct run_status *other)
+{
+    enum { LOOK_MS = 1000, SILENT_MS = 35 * 1000 };
+    int64_t heartbeat = other->heartbeat_unix_s, silent_since_ms = act_now_monotonic_ms();
+    int sig = 0;
+
+    node_say("another supervisor may be at attempt %d: waits for its end", other->attempt);
+    while (other->state == RUN_RUNNING && act_now_monotonic_ms() - silent_since_ms < SILENT_MS) {
+        watch_wait(&s->watch, LOOK_MS, &sig);
+        if (sig == SIGTERM || run_status_read(s->status_path, other, NULL) < 0)
+            return false;
+        if (other->heartbeat_unix_s != heartbeat)
+            silent_since_ms = act_now_monotonic_ms();
+        heartbeat = other->heartbeat_unix_s;
+    }
+    return true;
+}
+
+bool attempt_find(struct supervisor *s)
+{
+    struct run_status last;
+
+    s->status.attempt = s->options.slurm ? s->job.starts : 1;
+    if (!s->options.slurm || run_status_read(s->status_path, &last, NULL) < 0 ||
+        last.attempt < s->status.attempt)
+        return true;
+    if (last.state == RUN_RUNNING && !wait_for_other(s, &last))
+        return false;
+    if (last.started_unix_s > 0 && !run_state_is_final(last.state)) /* lost, or to be started again */
+        s->status.attempt = last.attempt + 1;
+    if (run_state_is_final(last.state))
+        s->status = last;
+    return !run_state_is_final(last.state);
 }
 
 /* ---- the beginning ---- */

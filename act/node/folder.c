@@ -55,9 +55,29 @@ static int make_link(const char *to, const char *at, struct act_error *err)
     return symlink(to, at) == 0 ? 0 : act_error_errno(err, errno, "cannot link '%s'", at);
 }
 
-static int link_folder(const struct run_folder *folder, const char *at, struct act_error *err)
+/* A store that is missing is made on the machine of the user alone; on a node it would be another one than the user's, and
+ * what the run leaves there would be lost. */
+static int check_store(const struct node *node, const struct run_folder *folder, struct act_error *err)
 {
-    int rc = 0;
+    static const char kind[] = "folder:";
+    const char *place = act_starts_with(folder->store, kind) ? folder->store + strlen(kind) : folder->link;
+
+    if (strcmp(node->spec.platform, "local") == 0 || access(place, F_OK) == 0)
+        return 0;
+    return act_error_errno(
+        err, errno,
+        "the store '%s' cannot be seen on node '%s': it has to be on a file system that all "
+        "nodes share",
+        place, node->name);
+}
+
+static int link_folder(const struct node *node, const struct run_folder *folder, const char *at,
+                       struct act_error *err)
+{
+    int rc = check_store(node, folder, err);
+
+    if (rc < 0)
+        return rc;
 
     if (folder->mode == RUN_FOLDER_RO_MOUNT) {
         if (access(folder->link, R_OK | X_OK) < 0)
@@ -95,7 +115,7 @@ static int prepare_one(const struct node *node, const struct run_folder *folder,
     if (rc < 0)
         return rc;
     if (folder->link)
-        return link_folder(folder, at, err);
+        return link_folder(node, folder, at, err);
     switch (folder->mode) {
     case RUN_FOLDER_DOWNLOAD:
         rc = act_mkdir_all(at, 0777, err);

@@ -1,6 +1,7 @@
 #include "node/job.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -52,14 +53,16 @@ static void add_lines(const char *text, struct act_strv *out)
 
 int job_open(struct job *job, const struct node *node, struct act_error *err)
 {
-    const char *id = getenv("SLURM_JOB_ID");
+    const char *id = getenv("SLURM_JOB_ID"), *restarts = getenv("SLURM_RESTART_COUNT");
     ACT_AUTOFREE char *output = node_path(node, FILE_OUTPUT);
     struct stat st;
+    int64_t n;
 
     *job = (struct job){0};
     if (!id)
         return act_error_set(err, ACT_USAGE, "this is no Slurm job: SLURM_JOB_ID is not set");
     job->id = act_strdup(id);
+    job->starts = restarts && act_int_from_text(restarts, &n) && n > 0 && n < INT_MAX ? (int)n + 1 : 1;
     job->output_from = stat(output, &st) == 0 ? st.st_size : 0;
     return 0;
 }
@@ -109,7 +112,7 @@ static bool get_value(const char *text, const char *key, char *out, size_t size)
     return false;
 }
 
-enum job_end job_parse_end(const char *show_job, int attempt)
+enum job_end job_parse_end(const char *show_job, int starts)
 {
     char state[64] = "", reason[64] = "", restarts[32] = "";
     int64_t n = 0;
@@ -117,7 +120,7 @@ enum job_end job_parse_end(const char *show_job, int attempt)
     get_value(show_job, "JobState", state, sizeof(state));
     get_value(show_job, "Reason", reason, sizeof(reason));
     if (get_value(show_job, "Restarts", restarts, sizeof(restarts)) && act_int_from_text(restarts, &n) &&
-        n >= attempt)
+        n >= starts)
         return JOB_REQUEUED; /* it counts the next start already */
     if (strcmp(reason, "TimeLimit") == 0 || strcmp(state, "TIMEOUT") == 0)
         return JOB_TIME_LIMIT;
@@ -158,7 +161,7 @@ void job_find_end(struct job *job, const struct node *node)
     int64_t wait_s = config ? job_parse_kill_wait(config) : -1;
 
     job->kill_wait_ms = (wait_s < 0 ? KILL_WAIT_S : wait_s) * 1000;
-    job->end = show ? job_parse_end(show, node_attempt()) : JOB_CANCELLED;
+    job->end = show ? job_parse_end(show, job->starts) : JOB_CANCELLED;
     job->preempted = job->end == JOB_PREEMPTED || output_says(job, node, "DUE TO PREEMPTION");
     if (job->end == JOB_CANCELLED && job->preempted)
         job->end = JOB_PREEMPTED;
@@ -185,8 +188,9 @@ static char *run_on_nodes(const char *nodes, int n_nodes, const char *const *arg
     ACT_AUTOFREE char *list = act_sprintf("--nodelist=%s", nodes);
     ACT_AUTOFREE char *count = act_sprintf("--nodes=%d", n_nodes);
     ACT_AUTOFREE char *tasks = act_sprintf("--ntasks=%d", n_nodes);
-    const char *words[WORDS_MAX] = {"srun", "--overlap", "--immediate=30",      "--chdir=/",   list,
-                                    count,  tasks,       "--ntasks-per-node=1", "--gres=none", "--mpi=none"};
+    const char *words[WORDS_MAX] = {"srun",      "--overlap", "--mem=0", "--immediate=30",      "--chdir=/",
+                                    list,        count,       tasks,     "--ntasks-per-node=1", "--gres=none",
+                                    "--mpi=none"};
     size_t n = 0;
 
     while (words[n])

@@ -9,6 +9,7 @@ enum job_end { JOB_GOES_ON, JOB_TIME_LIMIT, JOB_PREEMPTED, JOB_REQUEUED, JOB_NOD
 
 struct job {
     char *id;              /* NULL: there is no job */
+    int starts;            /* how often Slurm has started it, from 1 */
     struct act_strv hosts; /* in the order of the node ranks */
     int64_t kill_wait_ms;  /* between SIGTERM and SIGKILL when Slurm ends a job */
     off_t output_from;     /* what this attempt's part of Slurm's output begins with */
@@ -24,8 +25,8 @@ void job_release(struct job *job);
 
 /* Slurm has sent SIGTERM: sets job->end. */
 void job_find_end(struct job *job, const struct node *node);
-/* From what "scontrol show job" printed while the attempt of this number (from 1) was being ended. */
-enum job_end job_parse_end(const char *show_job, int attempt);
+/* From what "scontrol show job" printed while the job, started so often (from 1), was being ended. */
+enum job_end job_parse_end(const char *show_job, int starts);
 /* KillWait from what "scontrol show config" printed, in seconds; -1: it is not there. */
 int64_t job_parse_kill_wait(const char *show_config);
 /* "time limit reached"; NULL when it goes on. */

@@ -53,7 +53,7 @@ static int find_version(char *mpirun, int *out, struct act_error *err)
 
 static int mpirun_words(const struct node *node, struct act_strv *out, struct act_error *err)
 {
-    static const char *const passed_on[] = {LINK_ENV, "MASTER_ADDR", "MASTER_PORT"};
+    static const char *const passed_on[] = {LINK_ENV, NODE_ENV_ATTEMPT, "MASTER_ADDR", "MASTER_PORT"};
     ACT_AUTOFREE char *mpirun = proc_find_in_path("mpirun");
     ACT_AUTOFREE char *hosts = node_path(node, RUN_FILE_HOSTS);
     int version;
@@ -83,7 +83,8 @@ static int mpirun_words(const struct node *node, struct act_strv *out, struct ac
 
 /* ---- srun ---- */
 
-/* A rank that ends never ends the others: the supervisor does that, with time to save. */
+/* An agent ends with a status only when it could not join the run: then srun ends the others. What its command did it tells
+ * the supervisor, which ends the others with time to save. */
 static int srun_words(const struct node *node, const char *program, struct act_strv *out,
                       struct act_error *err)
 {
@@ -101,7 +102,7 @@ static int srun_words(const struct node *node, const char *program, struct act_s
         act_strv_pushf(out, "--cpus-per-task=%s", cpus);
     act_strv_push(out, "--distribution=block");
     act_strv_push(out, "--cpu-bind=none");
-    act_strv_push(out, "--kill-on-bad-exit=0");
+    act_strv_push(out, "--kill-on-bad-exit=1");
     act_strv_push(out, "--wait=0");
     act_strv_push(out, "--input=none");
     act_strv_push(out, "--chdir=/");

@@ -183,11 +183,18 @@ static int open_file(const struct node *node)
     return fd;
 }
 
-static int run_sampler(void *node)
-{
-    int fd = open_file(node);
-    struct metrics *m = fd < 0 ? NULL : metrics_new(node);
+struct start {
+    const struct node *node;
+    int ready[2]; /* a pipe: closed when the sampler hears signals */
+};
 
+static int run_sampler(void *arg)
+{
+    const struct start *start = arg;
+    int fd = open_file(start->node);
+    struct metrics *m = fd < 0 ? NULL : metrics_new(start->node);
+
+    close(start->ready[1]);
     if (!m)
         return ACT_FAIL;
     sample(m, fd);
@@ -196,8 +203,28 @@ static int run_sampler(void *node)
     return 0;
 }
 
-void metrics_start(struct node *node)
+/* A signal to end that comes from now on is not lost: also the shortest run has two lines. */
+static void wait_until_ready(int fd)
 {
-    if (child_start(&(struct child){.run = run_sampler, .arg = node, .out_fd = -1}) < 0)
+    char nothing;
+
+    while (read(fd, &nothing, 1) < 0 && errno == EINTR)
+        continue;
+}
+
+void metrics_start(const struct node *node)
+{
+    struct start start = {.node = node};
+    struct child child = {.run = run_sampler, .arg = &start, .out_fd = -1};
+
+    bool started = pipe2(start.ready, O_CLOEXEC) == 0;
+    if (started) {
+        started = child_start(&child) > 0;
+        close(start.ready[1]);
+        if (started)
+            wait_until_ready(start.ready[0]);
+        close(start.ready[0]);
+    }
+    if (!started)
         node_say("no metrics: cannot start: %m");
 }

@@ -25,7 +25,7 @@
 /* Starts the sampler of this node as a child; one rank of each node does it. It writes its first line at once, and its
  * last one, without GPUs, when it is told to end (SIGTERM); it dies with this process. Where it cannot be started the log says why, and
  * the run goes on without. */
-void metrics_start(struct node *node);
+void metrics_start(const struct node *node);
 
 /* The same in pieces. A line ends with a newline; new string. Not for several at once in one process. */
 struct metrics;

@@ -66,10 +66,10 @@ char *node_path(const struct node *node, const char *name)
 
 int node_attempt(void)
 {
-    const char *restarts = getenv("SLURM_RESTART_COUNT");
+    const char *text = getenv(NODE_ENV_ATTEMPT);
     int64_t n;
 
-    return restarts && act_int_from_text(restarts, &n) && n > 0 && n < INT_MAX ? (int)n + 1 : 1;
+    return text && act_int_from_text(text, &n) && n > 0 && n < INT_MAX ? (int)n : 1;
 }
 
 int node_open_log(const struct node *node, const char *name)

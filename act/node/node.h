@@ -39,7 +39,9 @@ void node_own_log(const struct node *node);
 void node_release(struct node *node);
 /* A file of the run folder. New string. */
 char *node_path(const struct node *node, const char *name);
-/* How often the run was started, from 1: Slurm starts it anew when it was preempted or a node failed. */
+/* Set by the supervisor for the ranks: the number of the attempt. */
+#define NODE_ENV_ATTEMPT "ACT_ATTEMPT"
+/* How often the run was started, from 1, as the supervisor says. */
 int node_attempt(void);
 static inline int node_world_size(const struct node *node)
 {

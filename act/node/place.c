@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -56,7 +57,7 @@ static int own_base(const struct node *node, const char *base, struct act_error 
 }
 
 /* A sweeper may have taken the folder away between our making it and locking it: then there is another try. */
-static int hold(const char *dir, struct act_error *err)
+static int hold(const char *dir, const char *name, struct act_error *err)
 {
     enum { TRIES = 100 };
     ACT_AUTOFREE char *path = act_path_join(dir, FILE_USERS);
@@ -69,7 +70,8 @@ static int hold(const char *dir, struct act_error *err)
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (fd < 0 && errno == ENOENT)
             continue;
-        if (fd < 0 || flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0) {
+        if (fd < 0 || flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0 ||
+            act_pwrite_all(fd, name, strlen(name), 0) < 0) {
             rc = act_error_errno(err, errno, "cannot lock '%s'", path);
             if (fd >= 0)
                 close(fd);
@@ -95,7 +97,7 @@ int place_open(struct node *node, const struct rank_place *place, int attempt, s
     node->local = act_sprintf("%s/%s/%d", base, node->spec.id, place->node_rank);
     free(node->code);
     node->code = find_code(node);
-    node->users_fd = hold(node->local, err);
+    node->users_fd = hold(node->local, node->name, err);
     return node->users_fd < 0 ? node->users_fd : 0;
 }
 
@@ -136,19 +138,28 @@ void place_close(struct node *node, const struct rank_place *place)
 
 /* ---- what others left ---- */
 
-static void sweep_one(const char *dir)
+/* What another node made is left alone: on a disk that is shared after all, its locks may not be seen here. */
+static bool is_of_this_node(int fd, const char *name)
+{
+    char made_by[NODE_NAME_MAX + 1] = "";
+
+    return act_pread_all(fd, made_by, sizeof(made_by) - 1, 0) >= 0 && strcmp(made_by, name) == 0;
+}
+
+static void sweep_one(const char *dir, const struct node *node)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, FILE_USERS);
     int fd = open(path, O_RDWR | O_CLOEXEC);
 
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
+    if (fd >= 0 && is_of_this_node(fd, node->name) && flock(fd, LOCK_EX | LOCK_NB) == 0)
         remove_place(dir);
     if (fd >= 0)
         close(fd);
 }
 
 /* Calls visit with the path of every entry of dir. */
-static void for_entries(const char *dir, void (*visit)(const char *))
+static void for_entries(const char *dir, void (*visit)(const char *, const struct node *),
+                        const struct node *node)
 {
     DIR *d = opendir(dir);
     const struct dirent *e;
@@ -157,20 +168,20 @@ static void for_entries(const char *dir, void (*visit)(const char *))
         if (e->d_name[0] == '.')
             continue;
         ACT_AUTOFREE char *path = act_path_join(dir, e->d_name);
-        visit(path);
+        visit(path, node);
     }
     if (d)
         closedir(d);
 }
 
-static void sweep_run(const char *dir)
+static void sweep_run(const char *dir, const struct node *node)
 {
-    for_entries(dir, sweep_one);
+    for_entries(dir, sweep_one, node);
 }
 
 void place_sweep(const struct node *node)
 {
     ACT_AUTOFREE char *base = find_base(node);
 
-    for_entries(base, sweep_run); /* our own is locked */
+    for_entries(base, sweep_run, node); /* our own is locked */
 }

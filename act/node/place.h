@@ -1,7 +1,7 @@
 /* place.h - where a node of the run keeps things: the code root, and a private folder on the node's own disk.
  *
  *   <scratch, or $TMPDIR, or /tmp>/act-<uid>/<run id>/<node rank>/     0700
- *     users                    locked (shared) by every rank of the node while it lives
+ *     users                    the name of the node; locked (shared) by every rank of the node while it lives
  *     ended.<attempt>          a byte for every rank of the node that has ended
  *     prepare.lock, prepared.<attempt>.json   see prepare.h
  *     code/                    with scratch; else it is in the run folder
@@ -23,7 +23,7 @@ int place_open(struct node *node, const struct rank_place *place, int attempt,
 /* The rank has ended, and so have its processes. */
 void place_close(struct node *node, const struct rank_place *place);
 
-/* Removes the private folders that no living rank uses. */
+/* Removes the private folders that this node made and no living rank uses. */
 void place_sweep(const struct node *node);
 
 #endif

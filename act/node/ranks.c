@@ -222,12 +222,30 @@ void ranks_signal(struct supervisor *s, int sig)
 
 /* ---- the judgement ---- */
 
-/* Ended by SIGTERM: Slurm sends it to everything at once when it ends a job. */
+bool ranks_only_terminated(const struct supervisor *s)
+{
+    return s->options.slurm && s->first_failed >= 0 &&
+           s->ranks[s->first_failed].record.exit_status == 128 + SIGTERM;
+}
+
 static bool ended_by_slurm(const struct supervisor *s)
 {
-    if (s->job.end == JOB_GOES_ON)
-        return false;
-    return s->first_failed < 0 || s->ranks[s->first_failed].record.exit_status == 128 + SIGTERM;
+    return s->job.end != JOB_GOES_ON && (s->first_failed < 0 || ranks_only_terminated(s));
+}
+
+/* srun has ended them because others could not join the run. */
+static bool ended_by_launcher(const struct supervisor *s)
+{
+    return ranks_only_terminated(s) && ranks_count_came(s) < node_world_size(&s->node);
+}
+
+int ranks_count_came(const struct supervisor *s)
+{
+    int came = 0;
+
+    for (int rank = 0; rank < node_world_size(&s->node); rank++)
+        came += s->ranks[rank].said_hello;
+    return came;
 }
 
 static void finish_by_slurm(struct supervisor *s)
@@ -295,6 +313,13 @@ static char *blind_reason(const struct supervisor *s)
     return act_buf_steal(&text);
 }
 
+bool ranks_are_blind(const struct supervisor *s)
+{
+    ACT_AUTOFREE char *reason = blind_reason(s);
+
+    return *reason != '\0';
+}
+
 /* What mpirun or srun said: mpirun's messages stand between lines of dashes, the first line of the last one tells most; else
  * the last line. New string. */
 static char *launcher_words(const char *log)
@@ -339,7 +364,7 @@ void ranks_judge(struct supervisor *s)
 
     if (ended_by_slurm(s)) {
         finish_by_slurm(s);
-    } else if (s->first_failed >= 0) {
+    } else if (s->first_failed >= 0 && !ended_by_launcher(s)) {
         const struct record *r = &s->ranks[s->first_failed].record;
         record_describe(r, reason, sizeof(reason));
         s->status.failed_rank = r->rank;

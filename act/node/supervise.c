@@ -32,6 +32,7 @@ enum {
     HEARTBEAT_MS = 10 * 1000,
     LAUNCHER_END_MS = 10 * 1000, /* for mpirun or srun to end when all ranks are gone */
     LAUNCHER_FAIL_MS = 1000,     /* the same when it is busy with killing them */
+    LATE_MS = 5000,              /* when some ranks are done already, the others are late */
     SLURM_SIGNAL_MS = 2000,      /* between the first and the last process that Slurm signals */
 };
 
@@ -130,6 +131,8 @@ static int start(struct supervisor *s, struct act_error *err)
 
     if (rc < 0)
         return rc;
+    ACT_AUTOFREE char *attempt = act_sprintf("%d", s->status.attempt);
+    setenv(NODE_ENV_ATTEMPT, attempt, 1);
     launcher_set_environment(s->job.hosts.n ? s->job.hosts.v[0] : "127.0.0.1", ranks_abort_grace_ms());
     s->status.state = RUN_RUNNING;
     s->status.started_unix_s = act_now_unix_s();
@@ -212,6 +215,14 @@ static void kill_main(struct supervisor *s)
     kill(s->main_pid, SIGKILL);
 }
 
+/* mpirun takes long to end what it could not start. */
+static void look_for_late_ranks(struct supervisor *s)
+{
+    s->look_at_ms = 0;
+    if (!s->cut_at_ms && ranks_are_blind(s))
+        ranks_stop(s, 0);
+}
+
 /* What is done when. */
 static const struct {
     size_t at_ms; /* in struct supervisor */
@@ -221,6 +232,7 @@ static const struct {
     {offsetof(struct supervisor, kill_main_at_ms), kill_main},
     {offsetof(struct supervisor, send_at_ms), start_sending},
     {offsetof(struct supervisor, heartbeat_at_ms), beat},
+    {offsetof(struct supervisor, look_at_ms), look_for_late_ranks},
 };
 
 static int64_t time_of(const struct supervisor *s, size_t row)
@@ -266,11 +278,16 @@ static void wait_event(struct supervisor *s, int64_t timeout_ms)
 /* All that came; the others must come first, unless everything is being ended. */
 static bool all_ranks_are_gone(const struct supervisor *s)
 {
-    int came = 0, n = node_world_size(&s->node);
+    int came = ranks_count_came(s);
 
-    for (int rank = 0; rank < n; rank++)
-        came += s->ranks[rank].said_hello;
-    return link_connected(s->link) == 0 && (came == n || (s->cut_at_ms && came > 0));
+    return link_connected(s->link) == 0 && (came == node_world_size(&s->node) || (s->cut_at_ms && came > 0));
+}
+
+static bool some_are_late(const struct supervisor *s)
+{
+    int came = ranks_count_came(s);
+
+    return s->options.slurm && link_connected(s->link) == 0 && came > 0 && came < node_world_size(&s->node);
 }
 
 /* Neither may outlive the other for long: what starts the ranks, and the ranks. */
@@ -284,12 +301,18 @@ static void end_the_rest(struct supervisor *s)
 
 static void wait_for_ranks(struct supervisor *s)
 {
+    bool was_late = false;
+
     while (!s->main_ended || link_connected(s->link) > 0) {
         wait_event(s, next_timeout_ms(s));
         act_in_time(s);
         end_the_rest(s);
+        if (!was_late && some_are_late(s)) {
+            was_late = true;
+            s->look_at_ms = act_now_monotonic_ms() + LATE_MS;
+        }
     }
-    s->cut_at_ms = s->kill_main_at_ms = 0;
+    s->cut_at_ms = s->kill_main_at_ms = s->look_at_ms = 0;
 }
 
 /* A rank that SIGTERM ended: perhaps Slurm sends it to everybody, and we are the last. */
@@ -297,8 +320,7 @@ static void wait_for_slurm(struct supervisor *s)
 {
     int64_t deadline = act_now_monotonic_ms() + SLURM_SIGNAL_MS, left = SLURM_SIGNAL_MS;
 
-    if (!s->options.slurm || s->aborted || s->first_failed < 0 ||
-        s->ranks[s->first_failed].record.exit_status != 128 + SIGTERM)
+    if (!ranks_only_terminated(s))
         return;
     for (; left > 0 && !s->aborted && s->job.end == JOB_GOES_ON; left = deadline - act_now_monotonic_ms())
         wait_event(s, left);
@@ -442,9 +464,8 @@ static int open_run(struct supervisor *s, struct act_error *err)
 
 int node_supervise(int argc, char **argv)
 {
-    struct supervisor s = {.main_pid = -1,
-                           .first_failed = -1,
-                           .status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = node_attempt()}};
+    struct supervisor s = {
+        .main_pid = -1, .first_failed = -1, .status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1}};
     struct act_error err;
 
     if (parse_options(argc, argv, &s.options) < 0) {
@@ -458,7 +479,10 @@ int node_supervise(int argc, char **argv)
         return ACT_WRAPPER;
     }
     env_scrub();
-    supervise(&s);
+    if (attempt_find(&s))
+        supervise(&s);
+    else
+        node_say("there is nothing to do: the run is %s", run_state_name(s.status.state));
     if (s.aborted && s.job.id && s.status.state == RUN_CANCELED)
         job_cancel(&s.job); /* the last act: Slurm is to say the same */
     ranks_close(&s);

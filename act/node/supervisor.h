@@ -47,7 +47,7 @@ struct supervisor {
     bool main_ended, main_killed;
     bool aborted;
     /* when to do it, monotonic milliseconds; 0: never */
-    int64_t cut_at_ms, kill_main_at_ms, send_at_ms, heartbeat_at_ms;
+    int64_t cut_at_ms, kill_main_at_ms, send_at_ms, heartbeat_at_ms, look_at_ms;
 };
 
 /* ---- ranks.c ---- */
@@ -59,8 +59,14 @@ void ranks_close(struct supervisor *s);
 void ranks_stop(struct supervisor *s, int64_t grace_ms);
 /* A signal for those processes of the commands that catch it. */
 void ranks_signal(struct supervisor *s, int sig);
+/* How many have said hello. */
+int ranks_count_came(const struct supervisor *s);
+/* Whether the first failure is no more than a SIGTERM, which Slurm sends to everything at once when it ends a job or a step. */
+bool ranks_only_terminated(const struct supervisor *s);
 /* What is true now that all ranks are gone: sets the final status. */
 void ranks_judge(struct supervisor *s);
+/* Whether nodes whose ranks have not come do not see the run's folder. */
+bool ranks_are_blind(const struct supervisor *s);
 /* Ends what was left behind on nodes whose agents did not live to do it. */
 void ranks_sweep(struct supervisor *s);
 int64_t ranks_abort_grace_ms(void);
@@ -69,6 +75,9 @@ int64_t ranks_abort_grace_ms(void);
 
 /* One job only may run a run; a job that Slurm starts again is the same one. */
 int attempt_claim(const struct supervisor *s, struct act_error *err) ACT_NODISCARD;
+/* Which attempt this is: as Slurm counts, or one more than the last when its controller has lost count. Waits for a supervisor
+ * that is still at the same one. False: that attempt has ended already, s->status says how, and there is nothing to do. */
+bool attempt_find(struct supervisor *s);
 /* Puts away what an earlier attempt left and makes the folders of this one. */
 int attempt_begin(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
 void attempt_set_reason(struct supervisor *s, const char *reason);

@@ -155,7 +155,7 @@ struct platform_ops {
     void (*close)(struct platform *p);
 };
 
-/* The platform of a cluster; config must live as long as it. One that this version cannot drive is -ACT_CONFIG and says so. */
+/* The platform of a cluster. That of Azure Machine Learning reads config as long as it is open. One that this version cannot drive is -ACT_CONFIG and says so. */
 int platform_open(const struct config *config, struct platform **out, struct act_error *err) ACT_NODISCARD;
 void platform_free(struct platform *p);
 const char *platform_name(const struct platform *p);

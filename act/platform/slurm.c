@@ -53,7 +53,12 @@ static int slurm_status(struct platform *p, const char *const *ids, size_t n, st
 /* How a job is told to end. */
 enum method { NOT_YET, WHILE_IT_WAITS, GRACEFULLY, AT_ONCE };
 
-static int tell(struct slurm *s, const struct slurm_view *view, enum method how, struct act_error *err)
+/* What scancel says of a job that has started, ended or been queued again since it was looked at, and of one that its node
+ * has not begun yet, though Slurm calls it running. */
+static const char *const moved_on[] = {"Invalid job id", "already complet", "can not be altered now"};
+
+static int tell(struct slurm *s, const struct slurm_view *view, enum method how, enum method *told,
+                struct act_error *err)
 {
     ACT_AUTOFREE char *job = act_sprintf("%lld", (long long)view->job);
     ACT_AUTOFREE char *out = NULL;
@@ -63,7 +68,13 @@ static int tell(struct slurm *s, const struct slurm_view *view, enum method how,
         [AT_ONCE] = {"scancel", job, NULL},
     };
 
-    return slurm_run(s, words[how], &out, err);
+    int rc = slurm_run(s, words[how], &out, err);
+    if (rc == 0)
+        *told = how;
+    for (size_t i = 0; rc < 0 && i < sizeof(moved_on) / sizeof(moved_on[0]); i++)
+        if (strstr(err->text, moved_on[i]))
+            rc = 0; /* the next look says what is to be done */
+    return rc;
 }
 
 static int64_t grace_ms(void)
@@ -103,7 +114,7 @@ static int end_job(struct slurm *s, const char *id, struct slurm_view *view, str
             return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet (job %lld)",
                                  id, (long long)view->job);
         if (how > told)
-            rc = tell(s, view, told = how, err);
+            rc = tell(s, view, how, &told, err);
         if (rc < 0)
             break;
         nanosleep(&(struct timespec){.tv_sec = step_ms / 1000, .tv_nsec = step_ms % 1000 * 1000000}, NULL);

@@ -102,7 +102,7 @@ int slurm_feed(struct slurm *s, const char *const *argv, const char *input, char
     *out_unclear = rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT;
     if (rc == 0 && result.status != 0) {
         ACT_AUTOFREE char *complaint = slurm_complaint(result.err);
-        *out_unclear = is_unclear(complaint);
+        *out_unclear = !*complaint || is_unclear(complaint);
         rc = slurm_refuse(argv[0], complaint, err);
     }
     if (rc == 0) {

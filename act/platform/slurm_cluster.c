@@ -98,10 +98,12 @@ static int read_node_states(struct slurm *s, struct platform_nodes *nodes, struc
     return rc;
 }
 
-/* When Slurm has forgotten the job: the node list that it gave the agent. */
+/* When Slurm has forgotten the job, or, as it ends, those of its nodes that are free again: the node list that it gave the
+ * agent. */
 static void nodes_from_hostfile(struct slurm *s, const char *id, int procs_per_node,
                                 struct platform_nodes *out)
 {
+    struct platform_nodes all = {0};
     ACT_AUTOFREE char *text = NULL;
     struct act_error ignored;
 
@@ -109,8 +111,14 @@ static void nodes_from_hostfile(struct slurm *s, const char *id, int procs_per_n
         return; /* it never started */
     for (char *at = text, *line; (line = strsep(&at, "\n"));) {
         line[strcspn(line, " \t")] = '\0';
-        if (*line && !find_node(out, line))
-            add_node(out, line, procs_per_node);
+        if (*line && !find_node(&all, line))
+            add_node(&all, line, procs_per_node);
+    }
+    if (all.n > out->n) {
+        platform_nodes_release(out);
+        *out = all;
+    } else {
+        platform_nodes_release(&all);
     }
 }
 
@@ -130,7 +138,7 @@ static int nodes_of(struct slurm *s, const char *id, const struct run_spec *spec
         slurm_nodes_from_scontrol(text, spec->procs_per_node, out);
     if (out->n == 0 && view.nodes && strcmp(view.nodes, "None assigned") != 0)
         add_nodes(view.nodes, spec->procs_per_node, out);
-    if (out->n == 0 && view.status.state != RUN_QUEUED)
+    if (out->n < (size_t)spec->nodes && view.status.state != RUN_QUEUED)
         nodes_from_hostfile(s, id, spec->procs_per_node, out);
     for (size_t i = 0; i < out->n; i++)
         if (!out->v[i].gpus && slurm_has_gpus(s))

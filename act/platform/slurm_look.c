@@ -61,9 +61,10 @@ static void ask_past(struct slurm *s, const char *job_list, struct answer *out)
     if (s->no_accounting)
         return;
     int rc = slurm_run(s, argv, &out->text, &err);
-    s->no_accounting = rc < 0;
-    if (rc < 0)
+    if (rc < 0) {
+        s->no_accounting = strstr(err.text, "disabled"); /* else it may answer the next time */
         return;
+    }
     slurm_jobs_from_sacct(out->text, &out->jobs);
     slurm_jobs_combine(&out->jobs);
 }

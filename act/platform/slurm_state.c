@@ -202,7 +202,10 @@ static void explain_failure(const struct slurm_job *job, struct run_status *out)
             job->nodes);
         return;
     }
-    if (job->exit_signal)
+    if (job->in_array)
+        snprintf(out->reason, sizeof(out->reason),
+                 "a task of its array ended with status %d: see system_logs/slurm.txt", out->exit_status);
+    else if (job->exit_signal)
         snprintf(out->reason, sizeof(out->reason),
                  "its agent was killed by signal %d (%s) before it could say how the run ended",
                  job->exit_signal, strsignal(job->exit_signal));

@@ -9,7 +9,7 @@
 
 #include "base/units.h"
 
-enum { HOSTS_MAX = 1000000, DIGITS_MAX = 18 };
+enum { HOSTS_MAX = 1000000, BRACKETS_MAX = 8, DIGITS_MAX = 18 };
 
 /* ---- rows ---- */
 
@@ -318,35 +318,36 @@ char *slurm_node_state(const char *text)
     return act_strndup(text, strcspn(text, "*~#!%$@^-"));
 }
 
-static void add_hosts(const char *before, const char *pattern, size_t len, struct act_strv *out);
+static void add_hosts(const char *before, const char *pattern, size_t len, int depth, struct act_strv *out);
 
 /* One range of a bracket, "07-09" or "5"; what stands before and behind the bracket comes with every number. */
 static void add_range(const char *before, const char *range, size_t len, const char *rest, size_t rest_len,
-                      struct act_strv *out)
+                      int depth, struct act_strv *out)
 {
     const char *dash = memchr(range, '-', len);
-    int width = (int)(dash ? dash - range : (long)len);
+    size_t digits = dash ? (size_t)(dash - range) : len;
+    int width = digits < DIGITS_MAX ? (int)digits : DIGITS_MAX;
     int64_t first = leading_number(range), last = dash ? leading_number(dash + 1) : first;
 
     for (int64_t i = first; i <= last && out->n < HOSTS_MAX; i++) {
         ACT_AUTOFREE char *name = act_sprintf("%s%0*lld", before, width, (long long)i);
-        add_hosts(name, rest, rest_len, out);
+        add_hosts(name, rest, rest_len, depth + 1, out);
     }
 }
 
-static void add_hosts(const char *before, const char *pattern, size_t len, struct act_strv *out)
+static void add_hosts(const char *before, const char *pattern, size_t len, int depth, struct act_strv *out)
 {
     const char *open = memchr(pattern, '[', len);
     const char *close = open ? memchr(open, ']', len - (size_t)(open - pattern)) : NULL;
 
-    if (!close) {
+    if (!close || depth == BRACKETS_MAX) {
         act_strv_pushf(out, "%s%.*s", before, (int)len, pattern);
         return;
     }
     ACT_AUTOFREE char *prefix = act_sprintf("%s%.*s", before, (int)(open - pattern), pattern);
     for (const char *at = open + 1; at < close;) {
         size_t range = strcspn(at, ",]");
-        add_range(prefix, at, range, close + 1, len - (size_t)(close + 1 - pattern), out);
+        add_range(prefix, at, range, close + 1, len - (size_t)(close + 1 - pattern), depth, out);
         at += range + 1;
     }
 }
@@ -359,7 +360,7 @@ void slurm_hosts(const char *list, struct act_strv *out)
         for (; list[len] && (depth || list[len] != ','); len++)
             depth += (list[len] == '[') - (list[len] == ']');
         if (len)
-            add_hosts("", list, len, out);
+            add_hosts("", list, len, 0, out);
         list += len + (list[len] == ',');
     }
 }

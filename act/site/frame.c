@@ -45,6 +45,7 @@ static int fill(struct channel *c, struct act_error *err)
     do
         n = read(c->in_fd, c->buffer, sizeof(c->buffer));
     while (n < 0 && errno == EINTR);
+    c->ended = n <= 0;
     if (n <= 0)
         return lost(err, n == 0 ? "the other side ended" : strerror(errno));
     c->pos = 0;

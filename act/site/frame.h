@@ -7,6 +7,7 @@
 #define ACT_SITE_FRAME_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ enum { CHANNEL_BUFFER = 64 * 1024, FRAME_HEAD_MAX = 32 << 20, FRAME_PARTS = 2 };
 struct channel {
     int in_fd, out_fd;
     int64_t deadline_ms; /* for reading, by the monotonic clock; 0: none */
+    bool ended;          /* the other side will say no more */
     size_t pos, len;     /* what was read and not yet taken */
     char buffer[CHANNEL_BUFFER];
 };

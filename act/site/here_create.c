@@ -29,6 +29,16 @@ bool here_is_there(const char *path, int64_t size)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == size;
 }
 
+char *here_other_name(const char *dir, const char *name)
+{
+    uint8_t bytes[6];
+    char random[2 * sizeof(bytes) + 1];
+
+    act_random(bytes, sizeof(bytes)); /* several machines may work in this folder */
+    act_hex(bytes, sizeof(bytes), random);
+    return act_sprintf("%s%s.%s.%s", dir, *dir ? "/" : "", name, random);
+}
+
 int here_temp(const struct site *site, const char *path, char **out, struct act_error *err)
 {
     ACT_AUTOFREE char *fresh = below(site, "new");
@@ -36,8 +46,7 @@ int here_temp(const struct site *site, const char *path, char **out, struct act_
 
     if (rc < 0)
         return rc;
-    *out = act_sprintf("%s/%s.%d", fresh, act_path_basename(path), (int)getpid());
-    unlink(*out); /* of a process of this number that was killed */
+    *out = here_other_name(fresh, act_path_basename(path));
     return 0;
 }
 

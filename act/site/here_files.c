@@ -13,6 +13,7 @@
 #include "codec/json.h"
 #include "site/site_internal.h"
 
+enum { FILES_MAX = 200000 };
 enum { FOLDER_FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
 
 static int no_run(const struct site *site, const char *id, struct act_error *err)
@@ -178,8 +179,7 @@ int here_write(struct site *site, const char *id, const char *name, const char *
 
     if (folder < 0)
         return folder;
-    ACT_AUTOFREE char *temp = act_sprintf(".%s.%d", last, (int)getpid());
-    unlinkat(folder, temp, 0); /* of a process of this number that was killed */
+    ACT_AUTOFREE char *temp = here_other_name("", last);
     if (write_new(folder, temp, text) < 0 || publish(folder, temp, last, out_existed) < 0)
         rc = file_error("write", id, name, err);
     unlinkat(folder, temp, 0);
@@ -204,13 +204,13 @@ static int by_name(const void *a, const void *b)
 /* Adds what is below the folder fd, which it closes; name is its name in the run. */
 static void add_files(int fd, const char *name, int depth, struct site_files *out)
 {
-    enum { DEPTH_MAX = 16, FILES_MAX = 200000 };
+    enum { DEPTH_MAX = 16 };
     DIR *d = depth > DEPTH_MAX ? NULL : fdopendir(fd);
     struct stat st;
 
     if (!d)
         close(fd);
-    for (struct dirent *e; d && out->n < FILES_MAX && (e = readdir(d));) {
+    for (struct dirent *e; d && out->n <= FILES_MAX && (e = readdir(d));) {
         ACT_AUTOFREE char *below = act_path_join(name, e->d_name);
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
             fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -243,6 +243,10 @@ int here_files(struct site *site, const char *id, const char *const *folders, si
             close(parent);
     }
     close(run_fd);
+    if (out->n > FILES_MAX) {
+        site_files_release(out);
+        return act_error_set(err, ACT_FAIL, "run '%s' has more than %d files of logs", id, (int)FILES_MAX);
+    }
     if (out->n)
         qsort(out->v, out->n, sizeof(*out->v), by_name);
     return 0;

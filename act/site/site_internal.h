@@ -62,6 +62,8 @@ int here_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCA
 int here_size_of(const char *path, int64_t *out, struct act_error *err) ACT_NODISCARD;
 /* Whether path is a file of that size. */
 bool here_is_there(const char *path, int64_t size);
+/* A name in dir ("": none) that nobody else takes, for what will be called name. New string. */
+char *here_other_name(const char *dir, const char *name);
 /* A name in new/ for what will be path: free, and on the same file system. Its folders are made. New string. */
 int here_temp(const struct site *site, const char *path, char **out, struct act_error *err) ACT_NODISCARD;
 /* When rc is 0 renames temp (may be NULL) to path, making its folder; else removes it. Returns rc, or its own error. */

@@ -5,12 +5,12 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,149 +43,6 @@ void ssh_release(struct ssh *ssh)
     *ssh = (struct ssh){.err_fd = -1};
 }
 
-/* ---- the words of ssh ---- */
-
-static bool has_terminal(void)
-{
-    int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0;
-}
-
-/* Whether sockets may be made in dir: ours alone, and a path that a socket address can hold. */
-static bool is_private(const char *dir)
-{
-    enum {
-        NAME_MAX_LEN = 1 + 40 + 17
-    }; /* a slash, %C, and what ssh puts behind it while it makes the socket */
-    struct stat st;
-
-    if (strlen(dir) + NAME_MAX_LEN >= sizeof(((struct sockaddr_un *)0)->sun_path))
-        return false;
-    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-        return false;
-    return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
-}
-
-/* A folder for the sockets over which several ssh share one connection. NULL: none is fit. New string. */
-static char *control_dir(void)
-{
-    static const struct {
-        const char *variable, *below;
-    } places[] = {{"XDG_RUNTIME_DIR", "act"}, {"HOME", ".ssh/act"}, {"ACT_HOME", "ssh"}};
-
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        const char *parent = getenv(places[i].variable);
-        char *dir = parent && *parent == '/' ? act_path_join(parent, places[i].below) : NULL;
-        if (dir && is_private(dir))
-            return dir;
-        free(dir);
-    }
-    return NULL;
-}
-
-/* "ssh", or the words of $ACT_SSH. */
-static void push_program(struct act_strv *argv)
-{
-    const char *words = getenv("ACT_SSH");
-
-    for (words = words ? words : ""; *words;) {
-        size_t blank = strspn(words, " \t"), n = strcspn(words + blank, " \t");
-        if (n)
-            act_strv_pushf(argv, "%.*s", (int)n, words + blank);
-        words += blank + n;
-    }
-    if (argv->n == 0)
-        act_strv_push(argv, "ssh");
-}
-
-static void push_options(struct act_strv *argv)
-{
-    static const char *const options[] = {
-        "ServerAliveInterval=15", "ServerAliveCountMax=4",   "ConnectTimeout=15",
-        "RemoteCommand=none",     "ClearAllForwardings=yes", "LogLevel=INFO",
-    };
-    ACT_AUTOFREE char *dir = control_dir();
-
-    push_program(argv);
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-        act_strv_push(argv, "-o");
-        act_strv_push(argv, options[i]);
-    }
-    if (!dir)
-        return;
-    act_strv_push(argv, "-o");
-    act_strv_push(argv, "ControlMaster=auto");
-    act_strv_push(argv, "-o");
-    act_strv_pushf(argv, "ControlPath=%s/%%C", dir);
-    act_strv_push(argv, "-o");
-    act_strv_push(argv, "ControlPersist=600");
-}
-
-/* In single quotes, which every login shell knows; a backslash is no quote to all of them. */
-static void add_quoted(struct act_buf *line, const char *word)
-{
-    act_buf_addc(line, '\'');
-    for (; *word; word++)
-        if (*word == '\'')
-            act_buf_adds(line, "'\"'\"'");
-        else
-            act_buf_addc(line, *word);
-    act_buf_addc(line, '\'');
-}
-
-void ssh_shell_words(const char *login, bool in_login_shell, const struct act_strv *argv,
-                     struct act_strv *out)
-{
-    struct act_buf line = {0}, command = {0};
-
-    push_options(out);
-    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) /* else what is redirected would get its line ends */
-        act_strv_push(out, "-t");
-    act_strv_push(out, "--");
-    act_strv_push(out, login);
-    for (size_t i = 0; i < argv->n; i++) {
-        act_buf_adds(&line, i ? " " : "");
-        add_quoted(&line, argv->v[i]);
-    }
-    if (in_login_shell) {
-        act_buf_adds(&command, "exec \"$SHELL\" -lc ");
-        add_quoted(&command, line.data);
-        act_strv_push(out, command.data);
-    } else {
-        act_strv_push(out, line.data);
-    }
-    act_buf_release(&line);
-    act_buf_release(&command);
-}
-
-/* A script for sh, with its arguments: one line without single quotes, which is the same text to every login
- * shell. */
-static void make_argv(const struct ssh *ssh, const char *script, const char *last, struct act_strv *argv)
-{
-    ACT_AUTOFREE char *hash = act_strndup(ssh->agent_hash, SITE_AGENT_HEX);
-    const char *const words[] = {script, "act", ssh->root, hash, last, NULL};
-    struct act_buf line = {0};
-
-    push_options(argv);
-    if (!has_terminal()) {
-        act_strv_push(argv, "-o");
-        act_strv_push(argv, "BatchMode=yes");
-    }
-    act_strv_push(argv, "-T");
-    act_strv_push(argv, "--");
-    act_strv_push(argv, ssh->login);
-    act_buf_adds(&line, "exec sh -c");
-    for (const char *const *word = words; *word; word++) {
-        act_buf_addc(&line, ' ');
-        add_quoted(&line, *word);
-    }
-    act_strv_push(argv, line.data);
-    act_buf_release(&line);
-}
-
 /* ---- what ssh says ---- */
 
 /* The last line that says something, without its end. */
@@ -203,26 +60,36 @@ static void last_line(char *said, char *out, size_t size)
     }
 }
 
-static int explain(const char *login, char *said, struct act_error *err)
+static int explain(struct ssh *ssh, char *said, struct act_error *err)
 {
     static const struct {
         const char *said;
         enum act_code code;
         const char *advice;
+        bool busy; /* the same may work a moment later */
     } rows[] = {
         {"REMOTE HOST IDENTIFICATION HAS CHANGED", ACT_DENIED,
          "its host key has changed: it was set up anew, or somebody is in between; when you know why, remove the old "
-         "key (ssh-keygen -R HOST) and look at the new one"},
+         "key (ssh-keygen -R HOST) and look at the new one",
+         false},
         {"Host key verification failed", ACT_DENIED,
-         "its host key is not known here; connect once with ssh by hand and compare the key"},
-        {"Permission denied", ACT_DENIED, "check with ssh by hand that you can log in there"},
-        {"Too many authentication failures", ACT_DENIED, "check with ssh by hand that you can log in there"},
-        {"Could not resolve hostname", ACT_TEMPORARY, "check 'login' in the configuration, and the network"},
-        {"Connection refused", ACT_TEMPORARY, "check 'login' in the configuration, or try again later"},
-        {"timed out", ACT_TEMPORARY, "check the network (is a VPN needed?), or try again later"},
-        {"No route to host", ACT_TEMPORARY, "check the network (is a VPN needed?), or try again later"},
-        {"Network is unreachable", ACT_TEMPORARY, "check the network, or try again later"},
-        {"", ACT_TEMPORARY, "check with ssh by hand that you can log in there"},
+         "its host key is not known here; connect once with ssh by hand and compare the key", false},
+        {"Permission denied", ACT_DENIED, "check with ssh by hand that you can log in there", false},
+        {"Too many authentication failures", ACT_DENIED, "check with ssh by hand that you can log in there",
+         false},
+        {"Could not resolve hostname", ACT_TEMPORARY, "check 'login' in the configuration, and the network",
+         false},
+        {"Connection refused", ACT_TEMPORARY, "check 'login' in the configuration, or try again later",
+         false},
+        {"timed out", ACT_TEMPORARY, "check the network (is a VPN needed?), or try again later", false},
+        {"No route to host", ACT_TEMPORARY, "check the network (is a VPN needed?), or try again later",
+         false},
+        {"Network is unreachable", ACT_TEMPORARY, "check the network, or try again later", false},
+        {"Connection closed by", ACT_TEMPORARY, "it may have too many connections at once; try again later",
+         true},
+        {"Connection reset by", ACT_TEMPORARY, "it may have too many connections at once; try again later",
+         true},
+        {"", ACT_TEMPORARY, "check with ssh by hand that you can log in there", false},
     };
     size_t row = 0;
     char line[512];
@@ -230,7 +97,8 @@ static int explain(const char *login, char *said, struct act_error *err)
     while (!strstr(said, rows[row].said))
         row++;
     last_line(said, line, sizeof(line));
-    act_error_set(err, rows[row].code, "cannot connect to '%s': %s", login, *line ? line : "ssh ended");
+    ssh->busy = rows[row].busy;
+    act_error_set(err, rows[row].code, "cannot connect to '%s': %s", ssh->login, *line ? line : "ssh ended");
     return act_error_hint(err, "%s", rows[row].advice);
 }
 
@@ -373,7 +241,7 @@ static int copy_agent(const struct ssh *ssh, struct act_error *err)
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *size = act_sprintf("%zu", len);
-    make_argv(ssh, copy_script, size, &argv);
+    ssh_command_words(ssh, copy_script, size, &argv);
     rc = proc_call(&(struct proc_call){.argv = argv.v,
                                        .input = program,
                                        .input_len = len,
@@ -392,42 +260,74 @@ static int copy_agent(const struct ssh *ssh, struct act_error *err)
     return rc;
 }
 
+/* The end of ssh, whose other side has closed already. Returns its status as from waitpid(). */
+static int wait_for_ssh(struct ssh *ssh)
+{
+    enum { LINGER_MS = 5000 };
+    int status = 0, fd = pidfd_open(ssh->pid, 0);
+    struct pollfd end = {.fd = fd, .events = POLLIN};
+
+    if (poll(&end, 1, LINGER_MS) <= 0)
+        kill(ssh->pid, SIGTERM);
+    while (waitpid(ssh->pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (fd >= 0)
+        close(fd);
+    ssh->pid = 0;
+    return status;
+}
+
 /* Nothing came that could be understood: waits for what ssh has to say. */
 static int explain_start(struct ssh *ssh, struct channel *channel, struct act_error *err)
 {
-    ACT_AUTOFREE char *said = NULL;
-    int status = 0;
-    pid_t got;
-
-    if (!err->network || strstr(err->text, "in time"))
+    if (!err->network || !channel->ended)
         return act_error_prefix(err, "cannot start the agent on '%s'", ssh->login);
-    while ((got = waitpid(ssh->pid, &status, 0)) < 0 && errno == EINTR)
-        continue;
-    said = read_said(ssh->err_fd);
-    ssh->pid = 0;
-    ssh_disconnect(ssh, channel);
-    if (got > 0 && WIFEXITED(status) && WEXITSTATUS(status) != SSH_FAILED) {
+    int status = wait_for_ssh(ssh);
+    ACT_AUTOFREE char *said = read_said(ssh->err_fd);
+    if (WIFEXITED(status) && WEXITSTATUS(status) != SSH_FAILED) {
         char line[512];
         last_line(said, line, sizeof(line));
         return act_error_set(err, ACT_FAIL, "cannot start the agent on '%s' (exit status %d): %s", ssh->login,
                              WEXITSTATUS(status), *line ? line : "it said nothing");
     }
-    return explain(ssh->login, said, err);
+    return explain(ssh, said, err);
+}
+
+/* Until the other side says something. What ssh says meanwhile may be what somebody on the terminal is asked: the menu of a
+ * second factor, a warning. */
+static void wait_for_answer(const struct ssh *ssh, const struct channel *channel)
+{
+    enum { STEP_MS = 100, CHUNK = 4096 };
+    struct pollfd answer = {.fd = channel->in_fd, .events = POLLIN};
+    int terminal = open("/dev/tty", O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    char chunk[CHUNK];
+    off_t shown = 0;
+
+    while (terminal >= 0 && poll(&answer, 1, STEP_MS) == 0 && act_now_monotonic_ms() < channel->deadline_ms) {
+        ssize_t n = pread(ssh->err_fd, chunk, sizeof(chunk), shown);
+        if (n > 0 && act_write_all(terminal, chunk, (size_t)n) < 0)
+            break;
+        shown += n > 0 ? n : 0;
+    }
+    if (terminal >= 0)
+        close(terminal);
 }
 
 /* One try. *out_needs: what the other side is, when the agent is not there; else NULL. New string. */
 static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_needs, struct act_error *err)
 {
-    const int limit_s = has_terminal() ? HELLO_TERMINAL_S : HELLO_BATCH_S;
+    const int limit_s = ssh_has_terminal() ? HELLO_TERMINAL_S : HELLO_BATCH_S;
     struct act_strv argv = {0};
     struct act_buf line = {0};
 
-    make_argv(ssh, start_script, NULL, &argv);
+    ssh_command_words(ssh, start_script, NULL, &argv);
+    ssh->busy = false;
     int rc = start(ssh, &argv, channel, err);
     act_strv_release(&argv);
     if (rc < 0)
         return rc;
     channel->deadline_ms = act_now_monotonic_ms() + (int64_t)limit_s * 1000;
+    wait_for_answer(ssh, channel);
     rc = read_banner(channel, &line, err);
     if (rc < 0)
         rc = explain_start(ssh, channel, err);
@@ -461,7 +361,22 @@ static int look_at_machine(struct ssh *ssh, const char *needs, bool *out_fits, s
     return choose_agent(ssh, err);
 }
 
-int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err)
+/* Tries again where there were too many at once. */
+static int start_patiently(struct ssh *ssh, struct channel *channel, char **out_needs, struct act_error *err)
+{
+    static const int pauses_ms[] = {200, 600, 1800};
+    int rc = try_to_start(ssh, channel, out_needs, err);
+
+    for (size_t i = 0; i < sizeof(pauses_ms) / sizeof(pauses_ms[0]) && rc < 0 && ssh->busy; i++) {
+        uint8_t random;
+        act_random(&random, sizeof(random));
+        usleep((useconds_t)(pauses_ms[i] + random) * 1000);
+        rc = try_to_start(ssh, channel, out_needs, err);
+    }
+    return rc;
+}
+
+static int start_or_bring(struct ssh *ssh, struct channel *channel, struct act_error *err)
 {
     enum { TRIES = 4 }; /* not there; the other kind is not there; brought */
     int rc = ssh->agent ? 0 : choose_agent(ssh, err);
@@ -469,7 +384,7 @@ int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err)
     for (int i = 0; i < TRIES && rc == 0; i++) {
         ACT_AUTOFREE char *needs = NULL;
         bool fits = false;
-        rc = try_to_start(ssh, channel, &needs, err);
+        rc = start_patiently(ssh, channel, &needs, err);
         if (rc < 0 || !needs)
             return rc;
         rc = look_at_machine(ssh, needs, &fits, err);
@@ -480,4 +395,19 @@ int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err)
                   : act_error_set(err, ACT_FAIL,
                                   "cannot start the agent on '%s': it was brought to '%s', and is not there",
                                   ssh->login, ssh->root);
+}
+
+/* One after the other: the first asks for the password and makes the connection that the others share, and no server is
+ * met by more new connections than it takes. */
+int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = ssh_lock_path(ssh);
+    int lock = path ? act_lock(path, true, err) : -1;
+
+    if (path && lock < 0)
+        return lock;
+    int rc = start_or_bring(ssh, channel, err);
+    if (lock >= 0)
+        close(lock);
+    return rc;
 }

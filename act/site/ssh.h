@@ -17,6 +17,7 @@ struct ssh {
     char *machine; /* as "uname -m" says there, when it is another one than this; else NULL */
     pid_t pid;     /* of the ssh that holds the connection; 0: none */
     int err_fd;    /* what it says on stderr: a file in memory */
+    bool busy;     /* the last try failed because the other side was */
 };
 
 void ssh_init(struct ssh *ssh, const char *login, const char *root);
@@ -32,6 +33,13 @@ int ssh_explain_loss(const struct ssh *ssh, struct act_error *err);
 /* The program that belongs to the machine there: "act-node" or "act-node-<machine>". New string; NULL: there is none. */
 char *ssh_find_program(const struct ssh *ssh, const char *name);
 
+/* ssh_words.c */
+bool ssh_has_terminal(void); /* whether somebody can be asked */
+/* Locked while a connection to this login is made. New string; NULL: there is no folder for it. */
+char *ssh_lock_path(const struct ssh *ssh);
+/* The words that run a script of sh there with the arguments root, hash of the agent, last. The script is one line without
+ * single quotes: the same text to every login shell. */
+void ssh_command_words(const struct ssh *ssh, const char *script, const char *last, struct act_strv *argv);
 /* The words of ssh with a terminal that run argv there, in a login shell when programs are only found with one. */
 void ssh_shell_words(const char *login, bool in_login_shell, const struct act_strv *argv,
                      struct act_strv *out);

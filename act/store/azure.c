@@ -15,9 +15,10 @@
 
 #include "base/clock.h"
 
-#define VERSION "2023-11-03"
-#define MAX_PUT (64U << 20) /* bytes at once: 50,000 of them make 3.05 TiB */
-#define SKEW_S  60          /* a clock that is off by more explains a refused signature */
+#define VERSION     "2023-11-03"
+#define MAX_PUT     (64U << 20) /* bytes at once: 50,000 of them make 3.05 TiB */
+#define SKEW_S      60          /* a clock that is off by more explains a refused signature */
+#define MAX_ENDINGS 3           /* tokens that may end before their request has its turn */
 
 /* ---- requests */
 
@@ -44,11 +45,15 @@ void azure_request(struct azure_op *op, const char *method, const char *blob, co
     op->http.url = act_sprintf("%s%s%s", url, query ? "?" : "", query ? query : "");
 }
 
+/* A request may have waited for its turn, or between two tries, for longer than its token lived. */
 static int sign(struct http_call *http, struct act_error *err)
 {
-    const struct azure *azure = ((struct azure_op *)http->sign_arg)->azure;
+    struct azure_op *op = http->sign_arg;
+    const struct azure *azure = op->azure;
+    int rc = auth_sign(azure->auth, http, azure->clock_offset_s, err);
 
-    return auth_sign(azure->auth, http, azure->clock_offset_s, err);
+    op->token_ended = rc < 0 && auth_kind_of(azure->auth) == AUTH_LOGIN;
+    return rc;
 }
 
 const char *azure_what(struct azure_op *op)
@@ -99,14 +104,23 @@ static void no_answer(struct azure_op *op, const struct act_error *err)
         azure_finish(op, act_error_prefix(&op->call->error, "%s", azure_what(op)));
 }
 
+/* The same request with another credential. What its tries may have done is not forgotten. */
+static void send_again(struct azure_op *op)
+{
+    op->ambiguous |= op->http.ambiguous;
+    azure_send(op);
+}
+
 static void http_ended(struct http_call *http)
 {
     struct azure_op *op = http->arg;
 
-    if (http->rc) {
+    if (http->rc && op->token_ended && ++op->endings <= MAX_ENDINGS) {
+        send_again(op);
+    } else if (http->rc) {
         no_answer(op, &http->error);
     } else if (clock_was_wrong(op) || azure_renew_login(op)) {
-        azure_send(op);
+        send_again(op);
     } else {
         op->answer(op);
     }

@@ -38,6 +38,8 @@ struct azure_op {
     struct act_buf body;
     bool clock_checked;
     struct token_call token; /* while it waits for one */
+    bool token_ended;        /* before the request could be sent */
+    int endings;             /* how often */
     bool login_renewed;
     void (*then)(struct azure_op *op); /* once there is a key to sign URLs with, */
     int64_t life_s;                    /* for so long */
@@ -48,8 +50,9 @@ struct azure_op {
     char md5[ACT_MD5_BASE64];
     struct store_sums sums; /* the caller's with the body added, for when it has arrived */
     bool summed;
-    int damaged;    /* how often the body did not arrive as it was sent */
-    bool ambiguous; /* one of those times it may have arrived before all the same */
+    int damaged; /* how often the body did not arrive as it was sent */
+    bool
+        ambiguous; /* one of those times, or with another credential, it may have arrived before all the same */
 
     char upload[AZURE_UPLOAD_ID]; /* conditional writes: metadata that tells our object from another's */
     struct act_error refused;     /* while we find out whose it is: what the service said */

@@ -223,6 +223,18 @@ void azure_need_delegation(struct azure_op *op, int64_t life_s, void (*then)(str
 
 /* ---- URLs ---- */
 
+/* A SAS that lasts no longer than its key; NULL: there is no key. New string. */
+static char *sign_by_login(const struct azure *azure, const char *blob, const char *permissions,
+                           int64_t start_s, int64_t end_s, bool https)
+{
+    const struct azure_delegation *d = azure->delegation;
+
+    if (!d || !d->key.key)
+        return NULL;
+    return auth_delegation_sas(&d->key, auth_account(azure->auth), azure->container, blob, permissions,
+                               start_s, end_s < d->key.expiry_s ? end_s : d->key.expiry_s, https);
+}
+
 int azure_mint_url(const struct azure *azure, const char *blob, const char *permissions, int64_t life_s,
                    char **out, struct act_error *err)
 {
@@ -236,8 +248,7 @@ int azure_mint_url(const struct azure *azure, const char *blob, const char *perm
         rc = auth_service_sas(azure->auth, azure->container, blob, permissions, start_s, end_s, https,
                               &minted, err);
     else if (kind == AUTH_LOGIN)
-        minted = auth_delegation_sas(&azure->delegation->key, auth_account(azure->auth), azure->container,
-                                     blob, permissions, start_s, end_s, https);
+        minted = sign_by_login(azure, blob, permissions, start_s, end_s, https);
     if (rc < 0)
         return rc;
     const char *sas = minted ? minted : azure->sas;

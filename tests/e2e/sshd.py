@@ -29,6 +29,7 @@ class Sshd:
 
     def __init__(self, folder):
         self.folder, self.process = pathlib.Path(folder), None
+        self.extra = ""  # more lines for sshd_config, from the next start() on
         self.home, self.runtime = self.folder / "home", self.folder / "rt"
         for path in (self.home, self.runtime):
             path.mkdir(parents=True, mode=0o700)
@@ -79,7 +80,7 @@ class Sshd:
         config.write_text(
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nPidFile none\nUsePAM no\n"
             f"AuthorizedKeysFile {self.folder}/authorized\nStrictModes no\nPasswordAuthentication no\n"
-            f"SetEnv HOME={self.home}\nForceCommand {self.folder}/shell\nMaxStartups 100\n")
+            f"SetEnv HOME={self.home}\nForceCommand {self.folder}/shell\n{self.extra}\n")
         # In the foreground: its children are the connections.
         self.process = subprocess.Popen([SSHD, "-D", "-f", config, "-E", self.log], stdin=subprocess.DEVNULL,
                                         env={"PATH": "/usr/bin:/bin"})
@@ -113,8 +114,19 @@ class Sshd:
     def end_shared(self):
         """Ends the clients that hold shared connections open."""
         for path in (self.runtime / "act").glob("*"):
+            if not path.is_socket():
+                continue
             subprocess.run(["ssh", "-F", self.folder / "ssh_config", "-o", f"ControlPath={path}", "-O", "exit", LOGIN],
                            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+    def agents(self):
+        """The pids of the agents that were started from the home folder."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and os.readlink(entry / "exe").startswith(str(self.home)):
+                    found.append(int(entry.name))
+        return found
 
     def logins(self):
         return self.log.read_text().count("Accepted publickey")

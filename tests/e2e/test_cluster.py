@@ -326,6 +326,13 @@ def test_completion_asks_no_cluster(act):
     act.run("abort", blocker)
 
 
+def test_failed_runs_say_why(act):
+    run = act.finish("sh", "-c", "exit 3", before=("-n", "1"), status=3)
+    row, = table(act.run("qf"))
+    assert row["ID"] == run and "3" in row["REASON"] and len(row["REASON"]) <= 80
+    assert row["REASON"].removesuffix("...") in act.info(run)["reason"]
+
+
 # ---- doctor
 
 

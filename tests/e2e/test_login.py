@@ -111,6 +111,29 @@ def test_connection_breaks_while_a_run_is_watched(act, login, bed, scratch):
         watch.communicate()
 
 
+def test_answer_of_sbatch_is_lost(act, login, bed, scratch):
+    """The connection breaks when Slurm has the job and nobody has heard of it: it is found, and not submitted twice."""
+    mark, go = scratch / "mark", scratch / "go"
+    programs = login.folder / "programs"
+    programs.mkdir()
+    (programs / "sbatch").write_text(f"#!/bin/sh\nsbatch=/usr/bin/sbatch\n[ -e {mark} ] && exec $sbatch \"$@\"\n"
+                                     f"$sbatch \"$@\"; touch {mark}; while ! [ -e {go} ]; do sleep 0.02; done\n")
+    (programs / "sbatch").chmod(0o755)
+    login.shell(f"export SLURM_CONF={bed.conf} PATH={programs}:$PATH")
+    submitted = act.start("-c", "lab", "-n", 1, "submit", "sleep", "1000")
+    try:
+        bed.until(mark.exists, "Slurm has the job")
+        login.drop()
+        out, err = submitted.communicate(timeout=60)
+    finally:
+        go.touch()
+        submitted.kill()
+    assert submitted.returncode == 0, err
+    run = out.decode().strip()
+    assert len(bed.jobs(run)) == 1
+    lab(act, "abort", run)
+
+
 def test_login_node_is_gone(act, login):
     login.stop()
     assert "Connection refused" in act.fail("-c", "lab", "submit", "true", status=5)

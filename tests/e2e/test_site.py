@@ -1,6 +1,10 @@
 """The site behind ssh: the agent is brought once, one connection serves all, and what goes wrong is told."""
+import concurrent.futures
+import contextlib
 import os
 import pathlib
+import pty
+import select
 import signal
 import subprocess
 import time
@@ -21,6 +25,14 @@ def server(scratch):
     s = private_sshd.Sshd(scratch / "ssh")
     yield s
     s.stop()
+    until(lambda: not s.agents())  # the end of the connection is theirs
+
+
+def until(condition, timeout=60):
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
 
 
 def built_test(programs, name):
@@ -72,17 +84,44 @@ def test_one_connection_for_all(tool, server):
         with tool() as site:
             site.ask("list")
     assert server.logins() == 1
-    sockets = list((server.runtime / "act").iterdir())
+    sockets = [p for p in (server.runtime / "act").iterdir() if p.is_socket()]
     assert len(sockets) == 1
     assert (server.runtime / "act").stat().st_mode & 0o777 == 0o700
 
 
-def test_no_room_for_sockets(tool, server, scratch):
-    """A path that a socket cannot have: every ssh connects by itself."""
-    long = scratch / ("x" * 80)
-    long.mkdir()
+def test_many_at_once(tool, server):
+    """More than the server takes at once, of new connections and of commands in one connection."""
+    server.stop()
+    server.extra = "MaxStartups 2\nMaxSessions 3"
+    server.start()
+    with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(12) as pool:
+        tools = [stack.enter_context(t) for t in pool.map(lambda _: tool(), range(12))]
+        assert [t.opened["rc"] for t in tools] == [0] * 12, [t.opened for t in tools]
+        for t in tools:
+            t.ask("list")
+    assert len(list((server.home / ".act/bin").iterdir())) == 1
+
+
+def test_busy_server(tool, server):
+    """Nothing is shared, and the server has room for few that are not known to it yet: they try again."""
+    server.stop()
+    server.extra = "MaxStartups 2"
+    server.start()
+    none = {"XDG_RUNTIME_DIR": "", "ACT_HOME": ""}
+    with tool(**none) as site:
+        assert site.opened["rc"] == 0
+    with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(3) as pool:
+        tools = [stack.enter_context(t) for t in pool.map(lambda _: tool(**none), range(3))]
+        assert [t.opened["rc"] for t in tools] == [0] * 3, [t.opened for t in tools]
+
+
+@pytest.mark.parametrize("name", ["x" * 80, "a blank", "100%", "$HOME"])
+def test_no_room_for_sockets(tool, server, scratch, name):
+    """A path that a socket cannot have, or that ssh would read in its own way: every ssh connects by itself."""
+    odd = scratch / name
+    odd.mkdir()
     for _ in range(2):
-        with tool(XDG_RUNTIME_DIR=str(long), ACT_HOME=str(long)) as site:
+        with tool(XDG_RUNTIME_DIR=str(odd), ACT_HOME=str(odd)) as site:
             site.ask("list")
     assert server.logins() == 4
 
@@ -225,6 +264,45 @@ def test_no_linux(tool, server):
     refused(tool, CONFIG, "Darwin")
 
 
+# ---- on a terminal
+
+
+def on_terminal(program, env, typed):
+    """What sitetool shows on a terminal where somebody types when ssh asks."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(program, [program, LOGIN, "~/.act"], env)
+    shown = b""
+    try:
+        while b'"rc"' not in shown:
+            assert select.select([terminal], [], [], 60)[0], shown
+            shown += os.read(terminal, 4096)
+            if typed and b"(yes/no" in shown:
+                os.write(terminal, typed)
+                typed = b""
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+    return shown.decode()
+
+
+def test_questions_on_the_terminal(programs, server, scratch):
+    """ssh asks for what it needs, and what it has to say is seen."""
+    (server.folder / "banner").write_text("Choose your second factor\n")
+    server.stop()
+    server.extra = f"Banner {server.folder}/banner"
+    server.start()
+    server.trust("\n")
+    env = {"PATH": f"{programs}:/usr/bin:/bin", "HOME": str(scratch), "ACT_HOME": str(scratch / "a"), **server.env}
+    tool = str(built_test(programs, "sitetool"))
+    shown = on_terminal(tool, env, b"no\n")
+    assert "not known" in shown and '"rc":-4' in shown
+    server.shell("sleep 0.3")  # it is shown while the answer is waited for
+    shown = on_terminal(tool, env, b"yes\n")
+    assert "Choose your second factor" in shown and '"rc":0' in shown
+
+
 # ---- what ssh cannot do
 
 
@@ -288,9 +366,7 @@ def test_connection_breaks_in_a_call(tool, server, scratch):
     mark = scratch / "mark"
     with tool() as site:
         site.tell(f"run echo $$ >{mark}.new; mv {mark}.new {mark}; exec sleep 1000")
-        while not mark.exists():
-            assert site.process.poll() is None
-            time.sleep(0.005)
+        until(mark.exists)
         server.drop()
         answer = site.answer()
         os.kill(int(mark.read_text()), signal.SIGKILL)  # what was begun there goes on
@@ -298,6 +374,26 @@ def test_connection_breaks_in_a_call(tool, server, scratch):
         assert LOGIN in answer["error"] and "lost" in answer["error"], answer
         assert site.ask("run echo again")["out"] == "again\n"
     assert server.logins() == 2
+
+
+def test_connection_breaks_while_a_package_is_brought(tool, server, scratch):
+    """Nothing of it is left, and the next time it goes over."""
+    slowly = "import os, time\nwhile d := os.read(0, 65536): os.write(1, d); time.sleep(.02)"
+    package, new = scratch / "package.zip", server.home / ".act/new"
+    package.write_bytes(os.urandom(20_000_000))
+    with tool() as site:
+        site.ask("list")
+    server.shell(f"/usr/bin/python3 -c '{slowly}' | bash -c \"$SSH_ORIGINAL_COMMAND\"; exit")
+    with tool() as site:
+        site.tell(f"create {package}")
+        until(lambda: new.exists() and any(p.stat().st_size > 100_000 for p in new.iterdir()))
+        server.drop()
+        assert site.answer()["rc"] == TEMPORARY
+        until(lambda: not list(new.iterdir()))
+        server.shell("")
+        run = site.ask(f"create {package}")["id"]
+    assert (server.home / f".act/runs/{run}/package.zip").read_bytes() == package.read_bytes()
+    assert len(list((server.home / ".act/runs").iterdir())) == 1
 
 
 def test_connection_breaks_between_calls(tool, server):

@@ -411,6 +411,42 @@ static void test_attempts(void **state)
     free(second.status_path);
 }
 
+/* Slurm's count decides, except when its controller has lost count. */
+static void test_which_attempt(void **state)
+{
+    static const struct {
+        struct run_status last;
+        int starts;
+        bool goes_on;
+        int attempt;
+    } rows[] = {
+        {{.state = RUN_QUEUED, .attempt = 1}, 1, true, 1},
+        {{.state = RUN_RUNNING, .attempt = 1, .started_unix_s = 1}, 2, true, 2}, /* its node failed */
+        {{.state = RUN_QUEUED, .attempt = 1, .started_unix_s = 1}, 2, true, 2},  /* preempted */
+        {{.state = RUN_QUEUED, .attempt = 2, .started_unix_s = 1}, 2, true, 3},
+        {{.state = RUN_COMPLETED, .attempt = 1, .started_unix_s = 1},
+         2,
+         true,
+         2}, /* an administrator's wish */
+        {{.state = RUN_COMPLETED, .attempt = 1, .started_unix_s = 1}, 1, false, 1},
+        {{.state = RUN_FAILED, .attempt = 2, .started_unix_s = 1, .exit_status = 7}, 1, false, 2},
+    };
+    struct act_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct supervisor s = make_attempt(1);
+        s.options.slurm = true;
+        s.job.starts = rows[i].starts;
+        assert_ok(run_status_write(s.status_path, &rows[i].last, &err), err);
+        assert_int_equal(attempt_find(&s), rows[i].goes_on);
+        assert_int_equal(s.status.attempt, rows[i].attempt);
+        if (!rows[i].goes_on)
+            assert_int_equal(s.status.exit_status, rows[i].last.exit_status);
+        free(s.status_path);
+    }
+}
+
 static void test_claim(void **state)
 {
     struct supervisor s = make_attempt(1);
@@ -481,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_tail_is_bounded),
         cmocka_unit_test(test_record),
         cmocka_unit_test(test_attempts),
+        cmocka_unit_test(test_which_attempt),
         cmocka_unit_test(test_claim),
         cmocka_unit_test(test_failure_record),
     };

@@ -95,7 +95,7 @@ static void a_run_comes_back_as_it_went_in(void **state)
     char values[][24] = {"exp_1_0a",    "c",       "local",     "exp",   "/p \xc3\xa9'\"",
                          "{\"a\":[1]}", "Running", "{\"x\":0}", "echo ;"};
     struct ledger_run run = {values[0], values[1], values[2], values[3], values[4], values[5],
-                             values[6], values[7], INT64_MAX, -1,        values[8]};
+                             values[6], values[7], INT64_MAX, -1,        values[8], NULL};
     struct ledger_runs runs;
     struct act_error err = {0};
     struct ledger *ledger = open_ledger();
@@ -204,6 +204,41 @@ static void list_table(void **state)
     assert_int_equal(runs.n, 5);
     assert_null(runs.v[0].spec);
     assert_string_equal(runs.v[0].command, "exp");
+    ledger_runs_release(&runs);
+    ledger_close(ledger);
+}
+
+static void where_a_run_on_slurm_is(void **state)
+{
+    static const struct {
+        const char *id, *platform, *state, *spec, *in_list, *found;
+    } rows[] = {
+        {"r1", "slurm", "Queued", "{\"config\": {\"slurm\": {\"root\": \"/a b\"}}}", "{\"root\":\"/a b\"}",
+         "{\"root\":\"/a b\"}"},
+        {"r2", "slurm", "Failed", "{\"config\": {\"slurm\": {\"root\": 1}}}", NULL, "{\"root\":1}"},
+        {"r3", "slurm", "Running", "{\"config\": null}", NULL, NULL},
+        {"r4", "slurm", "Running", "no JSON", NULL, NULL},
+        {"r5", "local", "Running", "{}", NULL, NULL},
+    };
+    struct ledger_query query = {.without_spec = true};
+    struct ledger_runs runs;
+    struct act_error err = {0};
+    struct ledger *ledger = open_ledger();
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *id = act_strdup(rows[i].id), *platform = act_strdup(rows[i].platform);
+        ACT_AUTOFREE char *now = act_strdup(rows[i].state), *spec = act_strdup(rows[i].spec);
+        struct ledger_run run = {.id = id, .platform = platform, .state = now, .spec = spec};
+        assert_ok(ledger_add(ledger, &run, &err), err);
+        assert_ok(ledger_find(ledger, id, &runs, &err), err);
+        assert_true(act_streq(runs.v[0].slurm, rows[i].found));
+        ledger_runs_release(&runs);
+    }
+    assert_ok(ledger_list(ledger, &query, &runs, &err), err);
+    assert_int_equal(runs.n, COUNT(rows));
+    for (size_t i = 0; i < COUNT(rows); i++) /* newest first */
+        assert_true(act_streq(runs.v[COUNT(rows) - 1 - i].slurm, rows[i].in_list));
     ledger_runs_release(&runs);
     ledger_close(ledger);
 }
@@ -537,6 +572,7 @@ int main(void)
         TEST(adding_twice_changes_nothing),
         TEST(updates_store_state_and_status),
         TEST(list_table),
+        TEST(where_a_run_on_slurm_is),
         TEST(find_table),
         TEST(a_thousand_runs_are_listed),
         TEST(two_writers_make_the_file_and_lose_nothing),

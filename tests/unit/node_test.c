@@ -168,6 +168,10 @@ static void test_sweep(void **state)
     place_sweep(&alive);
     assert_true(is_there(dead.local) && is_there(alive.local));
     close(dead.users_fd); /* as when it is killed */
+    strcpy(alive.name, "n2");
+    place_sweep(&alive);
+    assert_true(is_there(dead.local)); /* not ours to judge */
+    strcpy(alive.name, "n1");
     place_sweep(&alive);
     assert_false(is_there(dead.local));
     assert_true(is_there(alive.local));

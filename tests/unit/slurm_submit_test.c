@@ -1,10 +1,11 @@
 /* slurm_submit_test.c - one run, one job, whatever happens: several clients at once, clients that are killed, answers that are
- * lost, refusals. Slurm's programs are stand-ins that do as the file "mode" says. */
+ * lost, refusals; and what Slurm is asked afterwards. Slurm's programs are stand-ins that do as the file "mode" says. */
 #include "unit/test.h"
 
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -34,11 +35,12 @@ static const char stand_in[] =
     "  case $mode in\n"
     "  lost) refuse 'Batch job submission failed: Socket timed out on send/recv operation';;\n"
     "  silent) exit 0;;\n"
+    "  dead) exit 137;;\n"
     "  die_after) kill -9 $PPID; exit 1;;\n"
     "  slow) sleep 0.5;;\n"
     "  esac\n"
     "  cat $D/answer.$$; rm $D/answer.$$;;\n"
-    "squeue)\n"
+    "squeue) echo squeue >> $D/asked; [ -e $D/queue ] && { cat $D/queue; exit; }\n"
     "  [ -e $D/down ] && { echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; "
     "exit 1; }\n"
     "  touch $D/jobs\n"
@@ -47,10 +49,25 @@ static const char stand_in[] =
     "    while read -r job; do n=$((n + 1))\n"
     "      echo \"$n^$n^$S^Resources^N/A^N/A^0^0^^$job^\" | tr ^ '\\037'; done < $D/jobs\n"
     "  fi;;\n"
-    "sacct) echo 'Slurm accounting storage is disabled' >&2; exit 1;;\n"
-    "scancel) echo \"$*\" >> $D/scancel; echo CANCELLED > $D/state;;\n"
+    "sacct) echo sacct >> $D/asked; [ -e $D/past ] && { cat $D/past; exit; }\n"
+    "  echo 'Slurm accounting storage is disabled' >&2; exit 1;;\n"
+    "scancel) echo \"$*\" >> $D/scancel; mode=$(cat $D/mode 2>/dev/null); rm -f $D/mode\n"
+    "  case $mode in\n"
+    "  moved*) echo ${mode#moved } > $D/state; refuse 'Kill job error on job id 1: Invalid job id specified';;\n"
+    "  denied) refuse 'Kill job error on job id 1: Access/permission denied';;\n"
+    "  esac\n"
+    "  echo CANCELLED > $D/state;;\n"
     "sinfo) case $* in *%R*) printf 'main\\nlow\\nmain\\n';; *%G*) printf 'gpu:2\\n(null)\\n';; esac;;\n"
     "esac\n";
+
+/* ssh without a network: what is to run there runs here. */
+static const char stand_in_ssh[] =
+    "#!/bin/sh\n"
+    "while [ $# -gt 0 ]; do\n"
+    "  case $1 in -o) shift 2;; --) shift; break;; -*) shift;; *) break;; esac\n"
+    "done\n"
+    "shift\n"
+    "exec sh -c \"$*\"\n";
 
 static char *home, *agent_folder;
 static struct platform *platform;
@@ -66,6 +83,14 @@ static void write_file(const char *name, const char *text, mode_t mode)
     struct act_error err;
 
     assert_ok(act_file_write(path, text, strlen(text), mode, &err), err);
+}
+
+/* '^' stands for the separator; text is changed. */
+static void write_rows(const char *name, char *text)
+{
+    for (char *c = text; *c; c++)
+        *c = *c == '^' ? '\x1f' : *c;
+    write_file(name, text, 0600);
 }
 
 static char *read_file(const char *name)
@@ -225,7 +250,7 @@ static void test_killed_and_looked_at(void **state)
 
 static void test_lost_answers(void **state)
 {
-    static const char *const modes[] = {"lost", "nothing", "silent"};
+    static const char *const modes[] = {"lost", "nothing", "silent", "dead"};
     struct act_error err;
 
     (void)state;
@@ -235,6 +260,24 @@ static void test_lost_answers(void **state)
         write_file("mode", modes[i], 0600);
         assert_ok(submit(&spec, &err), err);
         assert_jobs(&spec, "\"1\"");
+        run_spec_release(&spec);
+    }
+}
+
+/* The connection breaks, before and after Slurm had the job: what ends is the other side of it. */
+static void test_connection_lost(void **state)
+{
+    static const char *const modes[] = {"", "die_before", "die_after"};
+    struct act_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        struct run_spec spec = make_spec();
+        write_file("jobs", "", 0600);
+        write_file("mode", modes[i], 0600);
+        assert_ok(submit(&spec, &err), err);
+        assert_jobs(&spec, "\"1\"");
+        assert_int_equal(status_of(spec.id).state, RUN_QUEUED);
         run_spec_release(&spec);
     }
 }
@@ -332,6 +375,105 @@ static void test_abort_waiting(void **state)
     run_spec_release(&spec);
 }
 
+/* ---- afterwards */
+
+/* It starts between the look and the word; and a job of somebody else. */
+static void test_abort_moves(void **state)
+{
+    struct run_spec spec = make_spec();
+    struct act_error err;
+    bool was_final;
+
+    (void)state;
+    assert_ok(submit(&spec, &err), err);
+    write_file("mode", "denied", 0600);
+    assert_int_equal(platform_abort(platform, spec.id, &was_final, &err), -ACT_DENIED);
+    write_file("scancel", "", 0600);
+    write_file("mode", "moved RUNNING", 0600);
+    assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
+    assert_false(was_final);
+    ACT_AUTOFREE char *told = read_file("scancel");
+    assert_string_equal(told, "--state=PENDING 1\n--batch --signal=USR2 1\n");
+    assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
+    run_spec_release(&spec);
+}
+
+/* Slurm's queue has forgotten the job, its agent was killed: the accounting knows, and what it says is written down. */
+static void test_accounting(void **state)
+{
+    struct run_spec spec = make_spec();
+    struct act_error err;
+
+    (void)state;
+    assert_ok(submit(&spec, &err), err);
+    ACT_AUTOFREE char *past =
+        act_sprintf("1^CANCELLED by 0^0:15^2026-11-20T09:31:20^2026-11-20T09:32:20^n1^%s\n", spec.id);
+    write_rows("past", past);
+    write_file("jobs", "", 0600);
+    write_file("asked", "", 0600);
+    struct run_status status = status_of(spec.id);
+    assert_int_equal(status.state, RUN_CANCELED);
+    assert_string_equal(status.reason, "cancelled by an administrator (uid 0)");
+    assert_int_equal(status.ended_unix_s - status.started_unix_s, 60);
+    ACT_AUTOFREE char *asked = read_file("asked");
+    assert_string_equal(asked, "squeue\nsacct\n");
+    assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
+    ACT_AUTOFREE char *again = read_file("asked");
+    assert_string_equal(again, asked); /* nobody is asked about a run that has ended */
+    run_spec_release(&spec);
+}
+
+/* Quickly: nothing here has to survive a power cut. */
+static void put(const char *dir, const char *name, const char *text)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, name);
+    FILE *f = fopen(path, "we");
+
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
+/* 1,000 runs, 10,000 jobs: one call of squeue. Prints what it took. */
+static void test_many(void **state)
+{
+    enum { RUNS = 1000, JOBS = 10000 };
+    static char *ids[RUNS];
+    static struct run_status status[RUNS];
+    struct act_buf queue = {0};
+    struct act_error err;
+    struct rusage before, after;
+
+    (void)state;
+    for (int i = 0; i < JOBS; i++)
+        act_buf_addf(&queue, "%d^%d^PENDING^Priority^N/A^N/A^0^0^^job%d^\n", i + 1, i + 1, i);
+    write_rows("queue", queue.data);
+    act_buf_release(&queue);
+    for (int i = 0; i < RUNS; i++) {
+        ids[i] = act_sprintf("x_1795290000_%08x", i);
+        ACT_AUTOFREE char *dir = act_sprintf("%s/root/runs/%s", home, ids[i]);
+        ACT_AUTOFREE char *job = act_sprintf("{\"job\": \"%d\"}", 1 + i * (JOBS / RUNS));
+        assert_ok(act_mkdir_all(dir, 0700, &err), err);
+        put(dir, RUN_FILE_SPEC, "{}");
+        put(dir, RUN_FILE_STATUS, "{\"version\":1,\"state\":\"Queued\",\"attempt\":1}");
+        put(dir, RUN_FILE_JOB, job);
+    }
+    getrusage(RUSAGE_SELF, &before);
+    clock_t from = clock();
+    assert_ok(platform_status(platform, (const char *const *)ids, RUNS, status, &err), err);
+    clock_t to = clock();
+    getrusage(RUSAGE_SELF, &after);
+    print_message("%d runs among %d jobs: %.1f ms, %ld KiB more memory\n", RUNS, JOBS,
+                  (double)(to - from) * 1000 / CLOCKS_PER_SEC, after.ru_maxrss - before.ru_maxrss);
+    for (int i = 0; i < RUNS; i++) {
+        assert_int_equal(status[i].state, RUN_QUEUED);
+        assert_contains(status[i].reason, "(Priority)");
+        free(ids[i]);
+    }
+    ACT_AUTOFREE char *asked = read_file("asked");
+    assert_string_equal(asked, "squeue\n");
+}
+
 /* Prints how long a submission takes with a stand-in that answers at once. */
 static void test_time(void **state)
 {
@@ -366,17 +508,14 @@ static int make_world(void **state)
         ACT_AUTOFREE char *name = act_sprintf("bin/%s", programs[i]);
         write_file(name, stand_in, 0755);
     }
+    ACT_AUTOFREE char *ssh = file("ssh");
+    write_file("ssh", stand_in_ssh, 0755);
+    setenv("ACT_SSH", ssh, 1);
     ACT_AUTOFREE char *dir = act_path_dirname(self);
     agent_folder = act_sprintf("%s/../act", dir);
     ACT_AUTOFREE char *path = act_sprintf("%s/bin:%s:%s", home, agent_folder, getenv("PATH"));
-    ACT_AUTOFREE char *root = file("root");
     setenv("PATH", path, 1);
-    struct config config = {.platform = (char[]){"slurm"},
-                            .gpu_per_node = -1,
-                            .num_gpu = -1,
-                            .slurm = {.root = root, .launcher = (char[]){"mpirun"}}};
-    struct act_error err;
-    return platform_open(&config, &platform, &err);
+    return 0;
 }
 
 static int remove_world(void **state)
@@ -384,38 +523,72 @@ static int remove_world(void **state)
     struct act_error err;
 
     (void)state;
-    platform_free(platform);
     int rc = act_remove_tree(home, &err);
     free(home);
     free(agent_folder);
     return rc;
 }
 
-static int forget_jobs(void **state)
+static int open_platform(char *login)
 {
-    static const char *const names[] = {"jobs", "mode", "state", "scancel", "quick"};
+    ACT_AUTOFREE char *root = file("root");
+    struct config config = {.platform = (char[]){"slurm"},
+                            .gpu_per_node = -1,
+                            .num_gpu = -1,
+                            .slurm = {.login = login, .root = root, .launcher = (char[]){"mpirun"}}};
+    struct act_error err;
+
+    return platform_open(&config, &platform, &err);
+}
+
+/* Slurm without jobs, and a client that knows nothing yet. */
+static int begin(void **state)
+{
+    static const char *const names[] = {"jobs",  "mode", "state", "scancel",
+                                        "quick", "past", "queue", "asked"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
         ACT_AUTOFREE char *path = file(names[i]);
         unlink(path);
     }
+    return open_platform(NULL);
+}
+
+/* The same behind a login node. */
+static int begin_far(void **state)
+{
+    char login[] = "me@there";
+
+    int rc = begin(state);
+    platform_free(platform);
+    return rc < 0 ? rc : open_platform(login);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    platform_free(platform);
     return 0;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_one_job, forget_jobs),
-        cmocka_unit_test_setup(test_at_once, forget_jobs),
-        cmocka_unit_test_setup(test_killed, forget_jobs),
-        cmocka_unit_test_setup(test_killed_and_looked_at, forget_jobs),
-        cmocka_unit_test_setup(test_lost_answers, forget_jobs),
-        cmocka_unit_test_setup(test_refusals, forget_jobs),
-        cmocka_unit_test_setup(test_no_slurm, forget_jobs),
-        cmocka_unit_test_setup(test_controller_down, forget_jobs),
-        cmocka_unit_test_setup(test_abort_waiting, forget_jobs),
-        cmocka_unit_test_setup(test_time, forget_jobs),
+        cmocka_unit_test_setup_teardown(test_one_job, begin, end),
+        cmocka_unit_test_setup_teardown(test_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(test_killed, begin, end),
+        cmocka_unit_test_setup_teardown(test_killed_and_looked_at, begin, end),
+        cmocka_unit_test_setup_teardown(test_lost_answers, begin, end),
+        cmocka_unit_test_setup_teardown(test_connection_lost, begin_far, end),
+        cmocka_unit_test_setup_teardown(test_refusals, begin, end),
+        cmocka_unit_test_setup_teardown(test_no_slurm, begin, end),
+        cmocka_unit_test_setup_teardown(test_controller_down, begin, end),
+        cmocka_unit_test_setup_teardown(test_abort_waiting, begin, end),
+        cmocka_unit_test_setup_teardown(test_abort_moves, begin, end),
+        cmocka_unit_test_setup_teardown(test_accounting, begin, end),
+        cmocka_unit_test_setup_teardown(test_many, begin, end),
+        cmocka_unit_test_setup_teardown(test_time, begin, end),
     };
 
     return cmocka_run_group_tests(tests, make_world, remove_world);

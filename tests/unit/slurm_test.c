@@ -241,6 +241,8 @@ static void test_hosts(void **state)
         {"a-1,b_2", "a-1 b_2"},
         {"n[1-2", "n[1-2"},
         {"n[1]", "n1"},
+        {"a[1]b[1]c[1]d[1]e[1]f[1]g[1]h[1]i[1]", "a1b1c1d1e1f1g1h1i[1]"},
+        {"n[x,]", "n0"},
         {"", ""},
         {",,n1,", "n1"},
         {"n[008-011]", "n008 n009 n010 n011"},
@@ -256,6 +258,53 @@ static void test_hosts(void **state)
         ACT_AUTOFREE char *text = act_buf_steal(&all);
         assert_string_equal(text, rows[i].names);
         act_strv_release(&names);
+    }
+}
+
+/* Whatever is printed, no parser reads beyond it (the sanitizers look). */
+static void test_garbage(void **state)
+{
+    static const char alphabet[] = "^^^^\n:-,[]()0123456789gpu=_/ nIDX.NodeList";
+    unsigned seed = 1;
+
+    (void)state;
+    for (int round = 0; round < 3000; round++) {
+        enum { MAX = 160 };
+        char text[MAX + 1];
+        struct slurm_jobs jobs;
+        struct act_strv hosts = {0};
+        struct platform_nodes nodes = {0};
+        struct platform_summary summary = {0};
+        struct platform_jobs all = {0};
+        seed = seed * 1103515245 + 12345;
+        size_t len = (seed >> 16) % MAX;
+        for (size_t i = 0; i < len; i++) {
+            seed = seed * 1103515245 + 12345;
+            text[i] = alphabet[(seed >> 16) % (sizeof(alphabet) - 1)];
+        }
+        text[len] = '\0';
+        char *copies[] = {recorded(text), recorded(text), recorded(text), recorded(text), recorded(text)};
+        slurm_jobs_from_squeue(copies[0], &jobs);
+        slurm_jobs_combine(&jobs);
+        slurm_jobs_release(&jobs);
+        slurm_jobs_from_sacct(copies[1], &jobs);
+        slurm_jobs_release(&jobs);
+        slurm_summary_from_sinfo(copies[2], round % 2, &summary);
+        slurm_summary_add_queue(copies[3], &summary);
+        slurm_jobs_of_all(copies[4], &all);
+        slurm_nodes_from_scontrol(text, 2, &nodes);
+        if (!strchr(text, '-')) /* ranges may be long */
+            slurm_hosts(text, &hosts);
+        ACT_AUTOFREE char *ids = slurm_gpu_ids(text);
+        ACT_AUTOFREE char *complaint = slurm_complaint(text);
+        assert_true(slurm_gpus(text) >= 0);
+        assert_true(slurm_id_from_sbatch(text) >= 0);
+        platform_nodes_release(&nodes);
+        platform_summary_release(&summary);
+        platform_jobs_release(&all);
+        act_strv_release(&hosts);
+        for (size_t i = 0; i < COUNT(copies); i++)
+            free(copies[i]);
     }
 }
 
@@ -469,6 +518,7 @@ static void test_merge_array(void **state)
     queue.exit_status = 3;
     slurm_merge(&known, &out);
     assert_int_equal(out.state, RUN_FAILED);
+    assert_contains(out.reason, "a task of its array ended with status 3");
     said.state = RUN_CANCELED; /* which stays so when it was aborted */
     assert_false(slurm_merge(&known, &out));
     assert_int_equal(out.state, RUN_CANCELED);
@@ -812,27 +862,17 @@ static void test_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_squeue),
-        cmocka_unit_test(test_sacct),
-        cmocka_unit_test(test_sbatch_answers),
-        cmocka_unit_test(test_complaints),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_gpus),
-        cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_merge_array),
-        cmocka_unit_test(test_never_handed_over),
-        cmocka_unit_test(test_who_is_asked),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_checks),
-        cmocka_unit_test(test_arrays),
-        cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_jobs_of_all),
-        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_squeue),         cmocka_unit_test(test_sacct),
+        cmocka_unit_test(test_sbatch_answers), cmocka_unit_test(test_complaints),
+        cmocka_unit_test(test_times),          cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_hosts),          cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_states),         cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_waiting),        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_merge_array),    cmocka_unit_test(test_never_handed_over),
+        cmocka_unit_test(test_who_is_asked),   cmocka_unit_test(test_words),
+        cmocka_unit_test(test_checks),         cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_nodes),          cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_jobs_of_all),    cmocka_unit_test(test_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,8 @@ static struct {
     void (*before_logs)(int call);                   /* called before each list of the logs, from 1 */
     void (*before_read)(int call, const char *name); /* likewise */
     int n_status, n_logs_calls, n_read, n_open, n_free;
-    size_t n_ids; /* of the last question for states */
+    size_t n_ids;  /* of the last question for states */
+    char root[64]; /* of the cluster that was opened last */
     useconds_t pauses[PAUSES_MAX];
     size_t n_pauses;
 } stand;
@@ -45,10 +46,17 @@ int __wrap_platform_open(const struct config *config, struct platform **p, struc
 {
     static char identities[16];
 
-    (void)config;
     (void)err;
+    snprintf(stand.root, sizeof(stand.root), "%s", config->slurm.root ? config->slurm.root : "none");
     *p = (struct platform *)(void *)&identities[stand.n_open++ % 16];
     return 0;
+}
+
+bool __wrap_platform_uses_store(const struct platform *p);
+bool __wrap_platform_uses_store(const struct platform *p)
+{
+    (void)p;
+    return false;
 }
 
 void __wrap_platform_free(struct platform *p);
@@ -485,6 +493,31 @@ static void one_question_for_each_place(void **state)
     flow_runs_release(&runs);
 }
 
+/* A root that was given on the command line, or a cluster file that has changed. */
+static void runs_are_where_they_were_submitted(void **state)
+{
+    struct flow_table table = {0};
+    struct flow_runs runs;
+    struct act_error err;
+
+    (void)state;
+    free(run.row.spec);
+    run.row.spec = act_strdup("{\"config\": {\"slurm\": {\"login\": null, \"root\": \"/elsewhere\"}}}");
+    add_run(&run);
+    assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
+    assert_string_equal(stand.root, "/elsewhere");
+    assert_int_equal(runs.v[0].status.state, RUN_RUNNING);
+    flow_runs_release(&runs);
+
+    flow_close(&flow);
+    memset(stand.root, 0, sizeof(stand.root));
+    ACT_AUTOFREE char *file = act_path_join(run.row.project, "aux_data/aml/lab.yaml");
+    assert_int_equal(unlink(file), 0);
+    assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
+    assert_string_equal(stand.root, "/elsewhere");
+    flow_runs_release(&runs);
+}
+
 /* What the ledger says of a run that was handed over with this outcome. */
 static char *state_after(int code)
 {
@@ -547,6 +580,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(ranks_come_in_their_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(copies_are_never_a_mixture, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_question_for_each_place, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(runs_are_where_they_were_submitted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unclear_submissions_stay_open, set_up, tear_down),
     };
     char folder[] = "/tmp/act-watch-XXXXXX";

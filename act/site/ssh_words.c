@@ -1,0 +1,166 @@
+/* ssh_words.c - the words of ssh: its options, and commands that every login shell understands. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "site/site_internal.h"
+#include "site/ssh.h"
+
+bool ssh_has_terminal(void)
+{
+    int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    bool ours = fd >= 0 && tcgetpgrp(fd) == getpgrp(); /* who asks in the background is stopped */
+
+    if (fd >= 0)
+        close(fd);
+    return ours;
+}
+
+/* Whether sockets may be made in dir: ours alone, and a path that a socket address can hold and that ssh takes as it is. */
+static bool is_private(const char *dir)
+{
+    enum {
+        NAME_MAX_LEN = 1 + 40 + 17
+    }; /* a slash, %C, and what ssh puts behind it while it makes the socket */
+    struct stat st;
+
+    if (strlen(dir) + NAME_MAX_LEN >= sizeof(((struct sockaddr_un *)0)->sun_path))
+        return false;
+    if (strpbrk(dir, "%$\"'\\ \t\n"))
+        return false;
+    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+        return false;
+    return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+}
+
+/* A folder for the sockets over which several ssh share one connection. NULL: none is fit. New string. */
+static char *control_dir(void)
+{
+    static const struct {
+        const char *variable, *below;
+    } places[] = {{"XDG_RUNTIME_DIR", "act"}, {"HOME", ".ssh/act"}, {"ACT_HOME", "ssh"}};
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        const char *parent = getenv(places[i].variable);
+        char *dir = parent && *parent == '/' ? act_path_join(parent, places[i].below) : NULL;
+        if (dir && is_private(dir))
+            return dir;
+        free(dir);
+    }
+    return NULL;
+}
+
+char *ssh_lock_path(const struct ssh *ssh)
+{
+    ACT_AUTOFREE char *dir = control_dir();
+    struct act_sha256 hash;
+    char name[ACT_SHA256_HEX];
+
+    act_sha256_init(&hash);
+    act_sha256_add(&hash, ssh->login, strlen(ssh->login));
+    act_sha256_done(&hash, name);
+    return dir ? act_sprintf("%s/%.16s.lock", dir, name) : NULL;
+}
+
+/* "ssh", or the words of $ACT_SSH. */
+static void push_program(struct act_strv *argv)
+{
+    const char *words = getenv("ACT_SSH");
+
+    for (words = words ? words : ""; *words;) {
+        size_t blank = strspn(words, " \t"), n = strcspn(words + blank, " \t");
+        if (n)
+            act_strv_pushf(argv, "%.*s", (int)n, words + blank);
+        words += blank + n;
+    }
+    if (argv->n == 0)
+        act_strv_push(argv, "ssh");
+}
+
+static void push_options(struct act_strv *argv)
+{
+    static const char *const options[] = {
+        "ServerAliveInterval=15", "ServerAliveCountMax=4",   "ConnectTimeout=15",
+        "RemoteCommand=none",     "ClearAllForwardings=yes", "LogLevel=INFO",
+    };
+    ACT_AUTOFREE char *dir = control_dir();
+
+    push_program(argv);
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        act_strv_push(argv, "-o");
+        act_strv_push(argv, options[i]);
+    }
+    if (!dir)
+        return;
+    act_strv_push(argv, "-o");
+    act_strv_push(argv, "ControlMaster=auto");
+    act_strv_push(argv, "-o");
+    act_strv_pushf(argv, "ControlPath=%s/%%C", dir);
+    act_strv_push(argv, "-o");
+    act_strv_push(argv, "ControlPersist=600");
+}
+
+/* In single quotes, which every login shell knows; a backslash is no quote to all of them. */
+static void add_quoted(struct act_buf *line, const char *word)
+{
+    act_buf_addc(line, '\'');
+    for (; *word; word++)
+        if (*word == '\'')
+            act_buf_adds(line, "'\"'\"'");
+        else
+            act_buf_addc(line, *word);
+    act_buf_addc(line, '\'');
+}
+
+void ssh_shell_words(const char *login, bool in_login_shell, const struct act_strv *argv,
+                     struct act_strv *out)
+{
+    struct act_buf line = {0}, command = {0};
+
+    push_options(out);
+    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) /* else what is redirected would get its line ends */
+        act_strv_push(out, "-t");
+    act_strv_push(out, "--");
+    act_strv_push(out, login);
+    for (size_t i = 0; i < argv->n; i++) {
+        act_buf_adds(&line, i ? " " : "");
+        add_quoted(&line, argv->v[i]);
+    }
+    if (in_login_shell) {
+        act_buf_adds(&command, "exec \"$SHELL\" -lc ");
+        add_quoted(&command, line.data);
+        act_strv_push(out, command.data);
+    } else {
+        act_strv_push(out, line.data);
+    }
+    act_buf_release(&line);
+    act_buf_release(&command);
+}
+
+void ssh_command_words(const struct ssh *ssh, const char *script, const char *last, struct act_strv *argv)
+{
+    ACT_AUTOFREE char *hash = act_strndup(ssh->agent_hash, SITE_AGENT_HEX);
+    const char *const words[] = {script, "act", ssh->root, hash, last, NULL};
+    struct act_buf line = {0};
+
+    push_options(argv);
+    if (!ssh_has_terminal()) {
+        act_strv_push(argv, "-o");
+        act_strv_push(argv, "BatchMode=yes");
+    }
+    act_strv_push(argv, "-T");
+    act_strv_push(argv, "--");
+    act_strv_push(argv, ssh->login);
+    act_buf_adds(&line, "exec sh -c");
+    for (const char *const *word = words; *word; word++) {
+        act_buf_addc(&line, ' ');
+        add_quoted(&line, *word);
+    }
+    act_strv_push(argv, line.data);
+    act_buf_release(&line);
+}
