@@ -1,0 +1,108 @@
+// The side of the double that tests see: POST <admin>/<what> with JSON.
+//
+//   reset                    stops all jobs; everything is as at the beginning
+//   look                     {requests, violations} since the last reset or forget
+//   forget                   forgets those
+//   settings  {...}          changes settings (world.mjs); clock: what the clock is ahead, in milliseconds
+//   faults    [...]          what shall go wrong from now on (faults.mjs)
+//   hold      {status}       jobs stay in this state; release: they go on
+//   revoke                   the tokens that are out are no longer good
+//   job       {id, ...}      preempt; or set: {status, error, tags, properties, ended}
+//   log       {id, name, text or size}   replaces a log
+//   seed      {count, experiment, status, properties, ...}   adds jobs that have ended, and gives their names
+//   jobs                     what the jobs are, with everything that was sent
+//   objects                  {datastores, environments, connections, computes}, with secrets
+//   compute   {name, shown, idle}   what a cluster says about its nodes; operationError: how long operations end
+import { randomUUID } from "node:crypto";
+
+const ACTIONS = {
+    async reset(world) {
+        await world.stopJobs();
+        world.reset();
+    },
+    look: ({ requests, violations }) => ({ requests, violations }),
+    forget(world) {
+        Object.assign(world, { requests: [], violations: [] });
+    },
+    settings(world, { clock, lifetime, operationError, ...settings }) {
+        Object.assign(world.settings, settings);
+        world.offset = clock ?? world.offset;
+        world.login.lifetime = lifetime ?? world.login.lifetime;
+        world.operationError = operationError ?? world.operationError;
+    },
+    faults(world, faults) {
+        world.faults = faults;
+    },
+    hold(world, { status }) {
+        world.holds.add(status);
+    },
+    release(world) {
+        world.holds.clear();
+        world.changed();
+    },
+    revoke(world) {
+        world.login.revoke();
+    },
+    async job(world, { id, preempt, set }) {
+        const job = world.jobs.get(id);
+        if (preempt) {
+            await job.runner.interrupt(true);
+        }
+        const { error, properties, ...rest } = set ?? {};
+        Object.assign(job, rest);
+        Object.assign(job.properties, properties);
+        if (error) {
+            job.error = world.jobError(error.code, error.message, error.inner);
+        }
+        world.changed();
+    },
+    async log(world, { id, name, text, size }) {
+        const job = world.jobs.get(id);
+        const key = world.logs.key(job, name);
+        await world.logs.container.begin(key);
+        await world.logs.container.append(key, text === undefined ? filler(size) : Buffer.from(text));
+        job.logs.add(name);
+    },
+    seed(world, { count, experiment = "exp", status = "Completed", properties = {}, environmentVariables = {}, prefix = "seeded" }) {
+        const names = [];
+        for (let n = 0; n < count; n++) {
+            const created = world.now() - (count - n) * 60e3;
+            const name = `${prefix}_${Math.floor(created / 1000)}_${randomUUID().slice(0, 8)}`;
+            world.addJob(name, {
+                jobType: "Command", command: "true", experimentName: experiment, displayName: `seeded ${n}`, environmentVariables,
+                environmentId: `${world.base}/environments/e/versions/1`, computeId: `${world.base}/computes/gpu`,
+                resources: { instanceCount: 1 }, tags: { act: "1" }, properties: { "act.cmd": `echo ${n}`, ...properties },
+            }, { status, created, started: created + 10e3, ended: created + 40e3 });
+            names.push(name);
+        }
+        return names;
+    },
+    jobs: (world) => [...world.jobs.values()].map(({ name, status, properties, error, runner, logs }) =>
+        ({ name, status, properties, error, attempt: runner?.attempt ?? 0, logs: [...logs] })),
+    objects: ({ datastores, environments, connections, computes }) => Object.fromEntries(
+        Object.entries({ datastores, environments, connections, computes }).map(([k, map]) => [k, Object.fromEntries(map)])),
+    compute(world, { name, shown, idle }) {
+        const compute = world.computes.get(name);
+        compute.properties.properties.shown = shown;
+        compute.idle = idle;
+    },
+};
+
+// Lines that differ, so that a piece at a wrong place is seen.
+function filler(size) {
+    const line = (n) => `line ${String(n).padStart(10, "0")} of a long log ................................\n`;
+    const { length } = line(0);
+    const data = Buffer.alloc(size);
+    for (let n = 0; n * length < size; n++) {
+        data.write(line(n), n * length);
+    }
+    return data;
+}
+
+export async function administer(world, method, url, body) {
+    const action = ACTIONS[url.pathname.slice(1)];
+    if (method !== "POST" || !action) {
+        return { status: 404, body: { error: `no action ${url.pathname}` } };
+    }
+    return { status: 200, body: (await action(world, body)) ?? {} };
+}

@@ -1,0 +1,66 @@
+// Requests as a client that is right sends them.
+const SERVICES = "/providers/Microsoft.MachineLearningServices";
+export const BASE = `/subscriptions/00000000-0000-0000-0000-00000000000a/resourceGroups/rg${SERVICES}/workspaces/ws`;
+const VERSION = "api-version=2024-10-01";
+const LOCATION = `/subscriptions/00000000-0000-0000-0000-00000000000a${SERVICES}/locations/eastus`;
+
+export const ENVIRONMENT = { properties: { image: "debian:12", osType: "Linux", isAnonymous: true, tags: { act: "1" } } };
+
+export const DATASTORE = { properties: { datastoreType: "AzureBlob", description: "created by act", accountName: "myacct",
+    containerName: "data", endpoint: "core.windows.net", protocol: "https",
+    credentials: { credentialsType: "AccountKey", secrets: { secretsType: "AccountKey", key: "a2V5" } } } };
+
+export const SAS_DATASTORE = { properties: { ...DATASTORE.properties,
+    credentials: { credentialsType: "Sas", secrets: { secretsType: "Sas", sasToken: "sv=1&sig=x" } } } };
+
+export const JOB = { properties: {
+    jobType: "Command", command: "exec \"${{inputs.agent}}\" job", experimentName: "exp", displayName: "sleep",
+    environmentId: `${BASE}/environments/act-0123456789abcdef/versions/1`, computeId: `${BASE}/computes/gpu`,
+    distribution: { distributionType: "Mpi", processCountPerInstance: 2 },
+    resources: { instanceCount: 2, shmSize: "512g", dockerArgs: "--ulimit memlock=-1" },
+    limits: { jobLimitsType: "Command", timeout: "PT72H" }, identity: { identityType: "Managed" },
+    inputs: {
+        agent: { jobInputType: "uri_file", mode: "Download", uri: "azureml://datastores/act_ds/paths/agent" },
+        data: { jobInputType: "uri_folder", mode: "ReadOnlyMount", uri: "azureml://datastores/act_ds/paths/data" },
+        lr: { jobInputType: "literal", value: "0.01" } },
+    outputs: { out: { jobOutputType: "uri_folder", mode: "ReadWriteMount", uri: "azureml://datastores/act_ds/paths/out" } },
+    environmentVariables: { NCCL_IB_DISABLE: "0" }, tags: { act: "1" }, properties: { "act.cmd": "sleep 1" },
+    services: { ssh: { jobServiceType: "SSH", properties: { sshPublicKeys: "ssh-rsa AAAA" }, nodes: { nodesValueType: "All" } } },
+    queueSettings: { jobTier: "Spot" } } };
+
+export const CLUSTER = { location: "eastus", properties: { computeType: "AmlCompute", description: "act",
+    properties: { vmSize: "STANDARD_ND96ASR_V4", vmPriority: "LowPriority", osType: "Linux",
+        scaleSettings: { minNodeCount: 0, maxNodeCount: 4, nodeIdleTimeBeforeScaleDown: "PT2M" },
+        userAccountCredentials: { adminUserName: "act", adminUserSshPublicKey: "ssh-rsa AAAA" },
+        remoteLoginPortPublicAccess: "Enabled" } } };
+
+export const SCALE = { properties: { properties: { scaleSettings: { minNodeCount: 0, maxNodeCount: 8,
+    nodeIdleTimeBeforeScaleDown: "PT5M" } } } };
+
+export const CONNECTION = { properties: { authType: "UsernamePassword", category: "ContainerRegistry",
+    target: "https://myreg.azurecr.io", credentials: { username: "u", password: "p" } } };
+
+export const REQUESTS = [
+    ["GET", `${BASE}?${VERSION}`],
+    ["GET", `${BASE}/jobs?${VERSION}&tag=act&jobType=Command&listViewType=ActiveOnly&$skip=a%2Fb`],
+    ["GET", `${BASE}/jobs/run_1?${VERSION}`],
+    ["PUT", `${BASE}/jobs/run_1?${VERSION}`, JOB],
+    ["POST", `${BASE}/jobs/run_1/cancel?${VERSION}`],
+    ["DELETE", `${BASE}/jobs/run_1?${VERSION}`],
+    ["GET", `${BASE}/datastores/act_ds?${VERSION}`],
+    ["GET", `${BASE}/datastores?${VERSION}&isDefault=true`],
+    ["PUT", `${BASE}/datastores/act_ds?${VERSION}&skipValidation=true`, DATASTORE],
+    ["PUT", `${BASE}/datastores/act_ds?${VERSION}`, SAS_DATASTORE],
+    ["GET", `${BASE}/environments/act-0123456789abcdef/versions/1?${VERSION}`],
+    ["PUT", `${BASE}/environments/act-0123456789abcdef/versions/1?${VERSION}`, ENVIRONMENT],
+    ["PUT", `${BASE}/connections/act?${VERSION}`, CONNECTION],
+    ["GET", `${BASE}/computes?${VERSION}`],
+    ["GET", `${BASE}/computes/gpu?${VERSION}`],
+    ["PUT", `${BASE}/computes/gpu?${VERSION}`, CLUSTER],
+    ["PATCH", `${BASE}/computes/gpu?${VERSION}`, SCALE],
+    ["POST", `${BASE}/computes/gpu/listNodes?${VERSION}`],
+    ["DELETE", `${BASE}/computes/gpu?${VERSION}&underlyingResourceAction=Delete`],
+    ["GET", `${LOCATION}/usages?${VERSION}`],
+    ["GET", `${LOCATION}/quotas?${VERSION}`],
+    ["GET", `${LOCATION}/vmSizes?${VERSION}`],
+];

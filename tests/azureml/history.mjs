@@ -1,0 +1,184 @@
+// What the run history of a region answers: runs, their details with the URLs of their logs, queries.
+import { randomUUID } from "node:crypto";
+
+import { rootError } from "./errors.mjs";
+import { nodeAddress } from "./runner.mjs";
+
+const iso = (ms) => (ms === undefined ? null : new Date(ms).toISOString().replace("Z", "0000Z"));
+const ok = (body) => ({ status: 200, body });
+
+export class History {
+    constructor(world) {
+        this.world = world;
+    }
+
+    refusal(status, code, message, inner = []) {
+        return { status, body: rootError(code, message, this.world.now(), inner) };
+    }
+
+    /** Answers a request, once it was looked at whose it is. */
+    answer(method, url, body) {
+        const { base } = this.world;
+        const path = decodeURIComponent(url.pathname);
+        const prefix = `/history/v1.0${base}`;
+        if (!path.startsWith(prefix)) {
+            return this.refusal(404, "UserError", "Workspace not found.", ["NotFoundError", "WorkspaceNotFound"]);
+        }
+        const rest = path.slice(prefix.length);
+        const one = /^(?:\/experiments\/([^/]+))?\/runs\/([^/]+)(\/details|\/serviceinstances\/(\d+))?$/.exec(rest);
+        if (method === "GET" && one) {
+            return this.run(one[2], one[3], Number(one[4]));
+        }
+        const query = /^\/experiments\/([^/]+)\/runs:query$/.exec(rest);
+        if (method === "POST" && query) {
+            const token = url.searchParams.get("continuationToken");
+            return this.query(query[1], { ...(token && { continuationToken: token }), ...(body && JSON.parse(body)) });
+        }
+        const several = /^\/experiments\/([^/]+)\/runs\/runIds$/.exec(rest);
+        if (method === "POST" && several) {
+            return this.several(JSON.parse(body).runIds);
+        }
+        return undefined;
+    }
+
+    run(name, what, node) {
+        const job = this.world.jobs.get(name);
+        if (!job) {
+            return this.refusal(404, "UserError", `Run ${name} was not found.`, ["NotFoundError", "RunNotFound"]);
+        }
+        if (what === "/details") {
+            return ok(this.details(job));
+        }
+        return what ? this.services(job, node) : ok(this.summary(job));
+    }
+
+    /** Members that runs and their details have in common. */
+    common(job) {
+        const { properties: p, created, started, ended, number } = job;
+        const end = ended ?? (started && this.world.now());
+        return { runId: job.name, runUuid: randomUUID(), parentRunUuid: null, rootRunUuid: randomUUID(), parentRunId: null,
+            rootRunId: job.name, target: p.computeId?.split("/").pop() ?? "serverless", status: job.status,
+            createdTimeUtc: iso(created), createdUtc: iso(created), startTimeUtc: iso(started), endTimeUtc: iso(ended),
+            error: job.error ?? null, warnings: job.warnings.length ? job.warnings : null, tags: { ...p.tags, ...job.tags },
+            properties: { ...p.properties, "_azureml.ComputeTargetType": "amlctrain" }, parameters: {}, services: {},
+            inputDatasets: [], outputDatasets: [], revision: number, runNumber: number, runType: "azureml.scriptrun",
+            displayName: p.displayName ?? job.name, lastModifiedUtc: iso(job.modified), createdBy: { userName: "Jane" },
+            duration: started ? span(end - started) : null, computeDuration: started ? span(end - started) : null };
+    }
+
+    summary(job) {
+        return { ...this.common(job), experimentId: randomUUID(), dataContainerId: `dcid.${job.name}`, cancelationReason: null,
+            queueingInfo: null, scriptName: null, hidden: false };
+    }
+
+    details(job) {
+        const { logs } = this.world;
+        const logFiles = {};
+        for (const name of [...job.logs].sort()) {
+            logFiles[name] = logs.container.readUrl(logs.key(job, name), this.world.now());
+        }
+        return { ...this.common(job), runDefinition: { command: job.properties.command }, logFiles, jobCost: null };
+    }
+
+    services(job, node) {
+        const { services = {}, resources } = job.properties;
+        if (job.status !== "Running" || node >= (resources?.instanceCount ?? 1)) {
+            return this.refusal(404, "UserError", `Run ${job.name} has no service instances on node ${node}.`, ["NotFoundError"]);
+        }
+        const instances = Object.fromEntries(Object.entries(services).map(([name, { jobServiceType }]) =>
+            [name, { type: jobServiceType, port: 22, status: "Running", error: null, endpoint: `${nodeAddress(node)}:22`,
+                properties: { ProxyEndpoint: `wss://ssh-${job.name}.eastus.nodes.azureml.ms` } }]));
+        return ok({ instances });
+    }
+
+    several(names) {
+        const runs = {};
+        const errors = {};
+        for (const name of names) {
+            const job = this.world.jobs.get(name);
+            if (job) {
+                runs[name] = this.summary(job);
+            } else {
+                errors[name] = rootError("UserError", `Run ${name} was not found.`, this.world.now(), ["RunNotFound"]);
+            }
+        }
+        return ok({ runs, errors });
+    }
+
+    query(experiment, { filter, top = 10, continuationToken, orderBy }) {
+        const { settings, jobs, links, base } = this.world;
+        let all = [...jobs.values()].filter((job) => (job.properties.experimentName ?? "Default") === experiment);
+        if (!all.length) {
+            return this.refusal(404, "UserError", `Experiment ${experiment} was not found.`,
+                ["NotFoundError", "ExperimentNotFound"]);
+        }
+        all = all.map((job) => this.summary(job));
+        if (filter) {
+            try {
+                all = all.filter(parseFilter(filter));
+            } catch (error) {
+                return this.refusal(400, "UserError", error.message, ["BadArgument", "InvalidFilter"]);
+            }
+        }
+        const [field = "createdUtc", direction = "desc"] = (orderBy?.[0] ?? "").split(" ").filter(Boolean);
+        all.sort((a, b) => (a[field] < b[field] ? -1 : Number(a[field] > b[field])) * (direction === "desc" ? -1 : 1));
+        const start = continuationToken ? Number(Buffer.from(continuationToken, "base64url").toString().slice(5)) : 0;
+        const count = Math.min(top, settings.maxTop);
+        const answer = { value: all.slice(start, start + count), continuationToken: null, nextLink: null };
+        if (start + count < all.length) {
+            answer.continuationToken = Buffer.from(`from:${start + count}`).toString("base64url");
+            answer.nextLink = `${links.api}/history/v1.0${base}/experiments/${experiment}/runs:query?continuationToken=`
+                + answer.continuationToken;
+        }
+        return ok(answer);
+    }
+}
+
+function span(ms) {
+    const seconds = Math.max(0, Math.floor(ms / 1000));
+    return [seconds / 3600, (seconds / 60) % 60, seconds % 60].map((n) => String(Math.floor(n)).padStart(2, "0")).join(":");
+}
+
+// ---- filters: comparisons with eq, ne, gt, ge, lt, le, joined by and, or, not and parentheses
+
+const OPERATORS = {
+    eq: (a, b) => a === b, ne: (a, b) => a !== b, gt: (a, b) => a > b, ge: (a, b) => a >= b, lt: (a, b) => a < b,
+    le: (a, b) => a <= b,
+};
+
+/** A function that tells whether a run passes. Throws what is wrong with the text. */
+export function parseFilter(text) {
+    const tokens = text.match(/'(?:[^']|'')*'|[()]|[^\s()']+/g) ?? [];
+    const fail = () => { throw new Error(`The filter '${text}' cannot be understood.`); };
+    const either = () => joined("or", both, (a, b) => (run) => a(run) || b(run));
+    const both = () => joined("and", unary, (a, b) => (run) => a(run) && b(run));
+
+    function joined(word, part, join) {
+        let left = part();
+        while (tokens[0] === word) {
+            tokens.shift();
+            left = join(left, part());
+        }
+        return left;
+    }
+
+    function unary() {
+        const token = tokens.shift() ?? fail();
+        if (token === "not") {
+            const inner = unary();
+            return (run) => !inner(run);
+        }
+        if (token === "(") {
+            const inner = either();
+            return tokens.shift() === ")" ? inner : fail();
+        }
+        const operator = OPERATORS[tokens.shift()] ?? fail();
+        const value = tokens.shift() ?? fail();
+        const [field, ...path] = token.split("/");
+        const wanted = value.startsWith("'") ? value.slice(1, -1).replaceAll("''", "'") : value;
+        return (run) => operator(path.length ? run[field]?.[path.join("/")] : run[field], wanted);
+    }
+
+    const filter = either();
+    return tokens.length ? fail() : filter;
+}
