@@ -97,6 +97,8 @@ char *azureml_iso_duration(const char *text);
 
 /* ---- azureml_state.c */
 
+/* What a word of the service means; RUN_UNKNOWN: nothing known. */
+enum run_state azureml_state_of(const char *word);
 /* "<history>/history/v1.0<workspace><path>", once azureml_history() was asked. New string. */
 char *azureml_history_url(struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3);
 /* The details of a run, and the job; NULL when the service does not know it. New references. */

@@ -52,6 +52,14 @@ static void set_state(const char *word, struct run_status *out)
     snprintf(out->reason, sizeof(out->reason), "the service calls it '%.100s'", word);
 }
 
+enum run_state azureml_state_of(const char *word)
+{
+    struct run_status status = {0};
+
+    set_state(word, &status);
+    return status.state;
+}
+
 /* What attached Kubernetes clusters know better, in a tag of the run; as the original corrected it. */
 static void correct(const json_t *tags, struct run_status *out)
 {
