@@ -1,5 +1,9 @@
 """The verbs that ask a cluster, on Slurm: what they show, and what they do while its controller does not answer and when
 it starts a run anew."""
+import os
+import pathlib
+import signal
+
 import pytest
 
 import slurm_bed
@@ -76,6 +80,13 @@ def test_follow_through_a_requeue(act, lab):
     assert (copies / "attempts/1/user_logs/std_log_process_1.txt").read_text().startswith("try 1\n")
 
 
+def shut_down_controller(act, bed):
+    """In order, so that it knows afterwards what it knew."""
+    pid = bed.pid("slurmctld")
+    os.kill(pid, signal.SIGTERM)
+    act.until(lambda: not pathlib.Path(f"/proc/{pid}/exe").exists(), "the controller is down")
+
+
 def test_watches_while_the_controller_is_away(act, lab):
     gate = act.scratch / "gate"
     ended = f"{act.scratch}/ended"
@@ -84,7 +95,7 @@ def test_watches_while_the_controller_is_away(act, lab):
     says(act, run, "up")
     follow, wait = act.start("logs", "-f", "--all", run), act.start("wait", run)
     assert b"up" in follow.stdout.readline()
-    lab.kill("slurmctld")
+    shut_down_controller(act, lab)
     try:
         for words in (["-no-wl", "q", run], ["-c", "lab", "summary"]):
             act.fail(*words, status=5, match="controller")
