@@ -1,10 +1,11 @@
-/* auth.c - shared key and SAS on a request. */
+/* auth.c - shared key, SAS or the token of a login on a request. */
 #include "auth/auth.h"
 
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
+#include "auth/token_internal.h"
 #include "base/clock.h"
 #include "base/hash.h"
 
@@ -14,6 +15,9 @@ struct auth {
     uint8_t *key; /* decoded */
     size_t key_len;
     char *sas; /* without '?' */
+    struct tokens *tokens;
+    struct token_want want;
+    char *scope, *tenant; /* those of want */
 };
 
 /* --- credentials ---------------------------------------------------------------------------------------- */
@@ -84,6 +88,17 @@ int auth_new(const char *account, const char *key, const char *sas, enum auth_ki
     return 0;
 }
 
+struct auth *auth_new_login(const char *account, struct tokens *tokens, const struct token_want *want)
+{
+    struct auth *auth = act_calloc(1, sizeof(*auth));
+
+    *auth =
+        (struct auth){.kind = AUTH_LOGIN, .account = act_strdup(account), .tokens = tokens, .want = *want};
+    auth->want.scope = auth->scope = act_strdup(want->scope);
+    auth->want.tenant = auth->tenant = act_strdup(want->tenant);
+    return auth;
+}
+
 void auth_free(struct auth *auth)
 {
     if (!auth)
@@ -91,6 +106,8 @@ void auth_free(struct auth *auth)
     wipe_free(auth->key, auth->key_len);
     wipe_free(auth->sas, auth->sas ? strlen(auth->sas) : 0);
     free(auth->account);
+    free(auth->scope);
+    free(auth->tenant);
     free(auth);
 }
 
@@ -279,6 +296,20 @@ static void append_sas(const struct auth *auth, struct http_call *call)
     call->url = url;
 }
 
+static int sign_with_token(const struct auth *auth, struct http_call *call, int64_t clock_offset_s,
+                           struct act_error *err)
+{
+    const char *token = token_now(auth->tokens, &auth->want);
+    char date[ACT_TIME_TEXT];
+
+    if (!token)
+        return act_error_set(err, ACT_TEMPORARY, "the login ended meanwhile");
+    act_time_to_http(act_now_unix_s() + clock_offset_s, date);
+    http_header_set(&call->headers, "x-ms-date", date);
+    http_header_setf(&call->headers, "Authorization", "Bearer %s", token);
+    return 0;
+}
+
 int auth_sign(const struct auth *auth, struct http_call *call, int64_t clock_offset_s, struct act_error *err)
 {
     if (!call->url)
@@ -287,5 +318,54 @@ int auth_sign(const struct auth *auth, struct http_call *call, int64_t clock_off
         sign_with_key(auth, call, clock_offset_s);
     else if (auth->kind == AUTH_SAS)
         append_sas(auth, call);
+    else if (auth->kind == AUTH_LOGIN)
+        return sign_with_token(auth, call, clock_offset_s, err);
     return 0;
+}
+
+/* --- the token of a login ------------------------------------------------------------------------------- */
+
+bool auth_is_ready(const struct auth *auth)
+{
+    return auth->kind != AUTH_LOGIN || token_is_fresh(auth->tokens, &auth->want);
+}
+
+void auth_get_ready(const struct auth *auth, struct token_call *call)
+{
+    call->want = auth->want;
+    token_start(auth->tokens, call);
+}
+
+char *auth_bearer(const struct auth *auth)
+{
+    const char *token = auth->kind == AUTH_LOGIN ? token_now(auth->tokens, &auth->want) : NULL;
+
+    return token ? act_sprintf("Bearer %s", token) : NULL;
+}
+
+static bool is_of_tenant(const char *token, const char *tenant)
+{
+    struct token_identity who = {0};
+    bool same = token_read_identity(token, &who) && who.tenant && strcasecmp(who.tenant, tenant) == 0;
+
+    token_identity_release(&who);
+    return same;
+}
+
+void auth_refused(struct auth *auth, const char *authorization, const struct token_challenge *challenge)
+{
+    static const char scheme[] = "Bearer ";
+
+    if (!act_starts_with(authorization, scheme))
+        return;
+    const char *token = authorization + strlen(scheme);
+    token_refused(auth->tokens, &auth->want, token);
+    if (challenge->tenant && !auth->tenant && !token_env("AZURE_TENANT_ID") &&
+        !is_of_tenant(token, challenge->tenant))
+        auth->want.tenant = auth->tenant = act_strdup(challenge->tenant);
+}
+
+const struct token_want *auth_want(const struct auth *auth)
+{
+    return &auth->want;
 }

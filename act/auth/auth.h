@@ -1,6 +1,7 @@
-/* auth.h - credentials for Azure Blob Storage: shared key and shared access signatures.
+/* auth.h - credentials for Azure Blob Storage: shared key, shared access signatures, and the token of a login.
  *
- * Source: learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key, create-service-sas.
+ * Source: learn.microsoft.com/rest/api/storageservices/authorize-with-shared-key, create-service-sas,
+ * create-user-delegation-sas, authorize-with-azure-active-directory.
  */
 #ifndef ACT_AUTH_AUTH_H
 #define ACT_AUTH_AUTH_H
@@ -8,10 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "auth/token.h"
 #include "base/error.h"
 #include "http/http.h"
 
-enum auth_kind { AUTH_ANONYMOUS, AUTH_KEY, AUTH_SAS };
+enum auth_kind { AUTH_ANONYMOUS, AUTH_KEY, AUTH_SAS, AUTH_LOGIN };
 
 struct auth;
 
@@ -19,9 +21,22 @@ struct auth;
  * unless prefer is AUTH_SAS. A malformed key is -ACT_CONFIG. Secrets are wiped by auth_free(). */
 int auth_new(const char *account, const char *key, const char *sas, enum auth_kind prefer, struct auth **out,
              struct act_error *err) ACT_NODISCARD;
+/* Requests carry a token for want, which is copied but for the cloud. tokens must live longer. */
+struct auth *auth_new_login(const char *account, struct tokens *tokens, const struct token_want *want);
 void auth_free(struct auth *auth);
 enum auth_kind auth_kind_of(const struct auth *auth);
 const char *auth_account(const struct auth *auth);
+
+/* Whether requests can be signed now; if not, auth_get_ready() starts what is missing: a token. call is filled in but
+ * for done and arg. Always true but for a login. */
+bool auth_is_ready(const struct auth *auth);
+void auth_get_ready(const struct auth *auth, struct token_call *call);
+/* "Bearer <token>" of a login that is ready, for the source of a copy. New string, secret; NULL: there is none. */
+char *auth_bearer(const struct auth *auth);
+/* What a service said (401) to a request that carried this value of Authorization: the token is forgotten, and if the
+ * service named another tenant than the token's while none is set, that is asked from now on. */
+void auth_refused(struct auth *auth, const char *authorization, const struct token_challenge *challenge);
+const struct token_want *auth_want(const struct auth *auth);
 
 /* Puts the credential on a request that is about to be sent: x-ms-date and Authorization, or the SAS behind
  * the URL (once). clock_offset_s is added to the local time. As http_call.sign. */
@@ -38,5 +53,19 @@ char *auth_signature(const struct auth *auth, const char *string_to_sign);
 int auth_service_sas(const struct auth *auth, const char *container, const char *blob,
                      const char *permissions, int64_t start_s, int64_t expiry_s, bool https_only, char **out,
                      struct act_error *err) ACT_NODISCARD;
+
+/* What a service gives a login to sign with, of at most 7 days. Members as it sent them. */
+struct auth_delegation {
+    char *object_id, *tenant, *start, *expiry, *service, *version;
+    uint8_t *key; /* secret */
+    size_t key_len;
+    int64_t expiry_s;
+};
+void auth_delegation_release(struct auth_delegation *delegation);
+
+/* The same SAS for a login, signed with such a key; expiry_s lies before its end. New string. */
+char *auth_delegation_sas(const struct auth_delegation *delegation, const char *account,
+                          const char *container, const char *blob, const char *permissions, int64_t start_s,
+                          int64_t expiry_s, bool https_only);
 
 #endif

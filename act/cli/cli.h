@@ -34,6 +34,8 @@ struct cli_options {
     uint64_t memory, part_size, bwlimit; /* 0: not given */
     bool checksum, md5, delete_extra, deep;
     bool long_form, bytes, leftovers;
+    bool device_code;
+    char *tenant;
     int64_t depth;        /* -1: not given */
     uint64_t first, last; /* bytes; 0: not given */
     struct act_strv includes, excludes, filter_files;
@@ -250,6 +252,8 @@ int cmd_summary(struct cli *cli, struct act_error *err);
 int cmd_transfer_folder(struct cli *cli, struct act_error *err);
 int cmd_upload(struct cli *cli, struct act_error *err);
 int cmd_url(struct cli *cli, struct act_error *err);
+int cmd_login(struct cli *cli, struct act_error *err);
+int cmd_logout(struct cli *cli, struct act_error *err);
 int cmd_verify(struct cli *cli, struct act_error *err);
 int cmd_wait(struct cli *cli, struct act_error *err);
 int cmd_why(struct cli *cli, struct act_error *err);

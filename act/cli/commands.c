@@ -369,6 +369,25 @@ const struct cli_command cli_commands[] = {
      .max_words = ANY,
      .complete = CLI_PATHS,
      .run = cmd_url},
+    {.name = "login",
+     .synopsis = "[--device-code [--tenant TENANT]]",
+     .summary = "who you are to Azure; or log in with a code",
+     .examples = "a login                          who one is, and what says so\n"
+                 "a login --device-code            log in with a browser on any machine\n"
+                 "a login --device-code --tenant contoso.onmicrosoft.com\n",
+     .details =
+         "Accounts without a key or SAS use the login that the environment has: a service principal, a managed\n"
+         "identity, 'a login --device-code' or 'az login'. What --device-code gives is kept until 'a logout'.\n"
+         "--json: version (1), name of a user, app_id, object_id, tenant, source and expires; null is what the\n"
+         "token does not say.",
+     .options = "device-code tenant json",
+     .run = cmd_login},
+    {.name = "logout",
+     .synopsis = "",
+     .summary = "forget all logins and tokens that ACT keeps",
+     .examples = "a logout\n",
+     .bare = true,
+     .run = cmd_logout},
     {.name = "config",
      .synopsis = "show | check",
      .summary = "every value with its origin; or what is wrong",

@@ -28,6 +28,8 @@ const struct cli_option cli_option_table[] = {
     {"-l", "long", CLI_FLAG, AT(long_form), NULL, "mode, size and time too", false},
     {NULL, "bytes", CLI_FLAG, AT(bytes), NULL, "sizes as exact numbers", false},
     {NULL, "leftovers", CLI_FLAG, AT(leftovers), NULL, "what interrupted transfers left, instead", false},
+    {NULL, "device-code", CLI_FLAG, AT(device_code), NULL, "log in with a code typed into a browser", false},
+    {NULL, "tenant", CLI_STRING, AT(tenant), "TENANT", "log in to this tenant: its id or domain name", false},
     {"-d", "depth", CLI_INT, AT(depth), "N", "a line for each folder down to this depth", false},
     {NULL, "first", CLI_SIZE, AT(first), "SIZE", "only so many bytes from the start", false},
     {NULL, "last", CLI_SIZE, AT(last), "SIZE", "only so many bytes at the end", false},

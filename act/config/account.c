@@ -139,7 +139,10 @@ static void check_endpoint(struct config_account *a, const struct yaml *tree, st
     host += 3;
     for (size_t n = strlen(a->endpoint); a->endpoint[n - 1] == '/';)
         a->endpoint[--n] = '\0';
-    if (plain && !is_loopback(host, strcspn(host, ":/")) && (a->account_key || a->sas_token))
+    bool open = plain && !is_loopback(host, strcspn(host, ":/"));
+    if (open && act_streq(a->auth, "login"))
+        config_problem(f, at, "'auth: login' needs an 'endpoint' that is encrypted (https)");
+    else if (open && (a->account_key || a->sas_token))
         config_doubt(f, at,
                      "'endpoint' is not encrypted (http), everybody on the way can read the data; use "
                      "https");

@@ -26,7 +26,7 @@ struct config_account {
     char *container_name;
     char *endpoint; /* "https://host[:port]" (account in the host) or "http://ip:port/account"; never NULL
                        for a blob account: https://<account_name>.blob.core.windows.net by default */
-    char *auth;     /* "key", "sas", "login"; NULL: whatever is there */
+    char *auth;     /* "key", "sas", "login", "anonymous"; NULL: whatever is there, else a login */
     char *folder;   /* folder store: absolute path; NULL for a blob account */
 };
 

@@ -192,10 +192,12 @@ static int open_other(struct flow *flow, struct flow *other, const char *path, s
 
     other->engine = flow->engine;
     other->http = flow_http(flow);
+    other->tokens = flow_tokens(flow);
     if (rc == 0)
         rc = flow_store(other, theirs.folder, &out->store, err);
     other->engine = NULL;
     other->http = NULL;
+    other->tokens = NULL;
     if (rc == 0)
         rc = resolve(out->store, theirs.key, path, out, err);
     mapping_release(&theirs);

@@ -21,6 +21,7 @@ void flow_close(struct flow *flow)
 {
     flow_close_platforms(flow);
     ledger_close(flow->ledger);
+    tokens_free(flow->tokens);
     http_free(flow->http);
     engine_free(flow->engine);
     config_release(&flow->config);
@@ -36,6 +37,13 @@ struct http *flow_http(struct flow *flow)
     return flow->http;
 }
 
+struct tokens *flow_tokens(struct flow *flow)
+{
+    if (!flow->tokens)
+        flow->tokens = tokens_new(flow_http(flow));
+    return flow->tokens;
+}
+
 int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err)
 {
     int rc = 0;
@@ -49,6 +57,27 @@ int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err)
     return rc;
 }
 
+bool flow_uses_login(const struct config_account *a)
+{
+    return act_streq(a->auth, "login") || (!a->auth && !a->account_key && !a->sas_token);
+}
+
+static int open_azure(struct flow *flow, const struct config_account *a, struct store **out,
+                      struct act_error *err)
+{
+    bool anonymous = act_streq(a->auth, "anonymous");
+    struct store_azure_options o = {.account = a->account_name,
+                                    .container = a->container_name,
+                                    .endpoint = a->endpoint,
+                                    .key = anonymous ? NULL : a->account_key,
+                                    .sas = anonymous ? NULL : a->sas_token,
+                                    .prefer_sas = act_streq(a->auth, "sas"),
+                                    .tokens = flow_uses_login(a) ? flow_tokens(flow) : NULL,
+                                    .use_cli = flow->config.use_cli_auth};
+
+    return store_azure_open(flow_http(flow), &o, out, err);
+}
+
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
                struct act_error *err)
 {
@@ -57,21 +86,10 @@ int flow_store(struct flow *flow, const struct config_folder *folder, struct sto
 
     if (rc < 0)
         return rc;
-    if (a.folder) {
+    if (a.folder)
         rc = store_folder_open(flow_http(flow), a.folder, true, out, err);
-    } else if (act_streq(a.auth, "login")) {
-        rc = act_error_set(
-            err, ACT_CONFIG,
-            "'%s': 'auth: login' cannot be used by this version; give an account_key or a sas_token", a.file);
-    } else {
-        struct store_azure_options o = {.account = a.account_name,
-                                        .container = a.container_name,
-                                        .endpoint = a.endpoint,
-                                        .key = a.account_key,
-                                        .sas = a.sas_token,
-                                        .prefer_sas = act_streq(a.auth, "sas")};
-        rc = store_azure_open(flow_http(flow), &o, out, err);
-    }
+    else
+        rc = open_azure(flow, &a, out, err);
     config_account_release(&a);
     return rc;
 }

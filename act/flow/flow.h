@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "auth/token.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "config/config.h"
@@ -25,6 +26,7 @@ struct flow {
     struct http_options network; /* before the first use; {0}: the defaults */
     struct engine *engine;
     struct http *http;
+    struct tokens *tokens;
     struct ledger *ledger;
     struct flow_opened *opened; /* platforms */
     size_t n_opened;
@@ -282,6 +284,17 @@ void flow_path_release(struct flow_path *path);
 /* A URL that reads the file for life_s seconds. */
 int flow_url(struct flow *flow, const char *path, int64_t life_s, char **out,
              struct act_error *err) ACT_NODISCARD;
+
+/* ---- login */
+
+/* Who one is to Azure: the identity of a token for the storage of this cluster, from whatever issues one here. Asks when
+ * the cache has none. -ACT_DENIED: there is no credential, the text says what was tried. */
+int flow_identify(struct flow *flow, struct token_identity *out, struct act_error *err) ACT_NODISCARD;
+/* Logs in with a code that is typed into a browser; show() gets the message for the user. As token_device_login(). */
+int flow_login(struct flow *flow, const char *tenant, void (*show)(void *arg, const char *message), void *arg,
+               struct act_error *err) ACT_NODISCARD;
+/* Forgets all tokens and logins that ACT keeps. *out_had: there was something. */
+int flow_logout(bool *out_had, struct act_error *err) ACT_NODISCARD;
 
 /* Moves a mapped folder of a run between its store and dir on this machine: what the agent asks for where a folder is not
  * mounted. download true: from the store. Where the run's folder brings the access to its stores, that is used, else

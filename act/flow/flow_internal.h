@@ -6,11 +6,15 @@
 #include "http/http.h"
 
 struct http *flow_http(struct flow *flow);
+struct tokens *flow_tokens(struct flow *flow);
 int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) ACT_NODISCARD;
 
 /* The store of a mapped folder, or of the code. */
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
                struct act_error *err) ACT_NODISCARD;
+
+/* Whether requests to the account carry the token of a login: it says so, or there is nothing else. */
+bool flow_uses_login(const struct config_account *account);
 
 /* Small objects, whole. Reading a missing one is -ACT_NOT_FOUND. */
 int flow_get_text(struct store *store, const char *key, char **out, struct act_error *err) ACT_NODISCARD;

@@ -27,16 +27,33 @@ static int make_sas(const struct config_account *a, enum run_folder_mode mode, c
     return rc;
 }
 
-static int find_sas(const struct config_account *a, enum run_folder_mode mode, char **out,
-                    struct act_error *err)
+/* A login does not reach the nodes; a URL of the container that is signed with it does. */
+static int sign_with_login(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode,
+                           char **out, struct act_error *err)
+{
+    enum { LIFE_S = 7 * 24 * 3600 }; /* the longest that there is */
+    struct store *store = NULL;
+    char *url = NULL;
+    int rc = flow_store(flow, f, &store, err);
+
+    if (rc == 0)
+        rc = store_url(store, NULL, mode == RUN_FOLDER_UPLOAD ? "rcwl" : "rl", LIFE_S, &url, err);
+    store_free(store);
+    const char *query = url ? strchr(url, '?') : NULL;
+    *out = query ? act_strdup(query + 1) : NULL;
+    if (url)
+        explicit_bzero(url, strlen(url));
+    free(url);
+    return rc;
+}
+
+static int find_sas(struct flow *flow, const struct config_folder *f, const struct config_account *a,
+                    enum run_folder_mode mode, char **out, struct act_error *err)
 {
     bool prefer_sas = act_streq(a->auth, "sas") && a->sas_token;
 
-    if (act_streq(a->auth, "login"))
-        return act_error_set(
-            err, ACT_CONFIG,
-            "'%s': a login does not reach the nodes of a cluster; give an account_key or a sas_token",
-            a->file);
+    if (flow_uses_login(a))
+        return sign_with_login(flow, f, mode, out, err);
     if (a->account_key && !prefer_sas)
         return make_sas(a, mode, out, err);
     *out = a->sas_token ? act_strdup(a->sas_token) : NULL;
@@ -52,7 +69,7 @@ static int describe_store(struct flow *flow, const struct config_folder *f, enum
 
     if (rc < 0)
         return rc;
-    rc = find_sas(&a, mode, &sas, err);
+    rc = find_sas(flow, f, &a, mode, &sas, err);
     if (rc == 0)
         rc = json_object_set_new(folders, f->name,
                                  json_pack("{s:s, s:s, s:s, s:s, s:s?}", "path", f->path, "account_name",

@@ -117,7 +117,14 @@ int64_t http_retry_delay(int status, bool network_error, int tries, int max_retr
 char *http_encode(const char *text, bool keep_slash);
 char *http_decode(const char *text);
 
+/* Whether nobody on the way can read what is sent to this URL: https, or this machine itself. */
+bool http_is_private(const char *url);
+
 /* url with the values of secret query parameters ("sig", "code", ...) replaced by "REDACTED". New string. */
 char *http_redact_url(const char *url);
+
+/* Text from a service with what looks like a token (three parts of base64url, RFC 7519) replaced, as one may repeat
+ * what it was sent. New string. */
+char *http_redact_text(const char *text);
 
 #endif

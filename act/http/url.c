@@ -55,10 +55,11 @@ char *http_decode(const char *text)
 
 static bool is_secret_name(const char *name, size_t len)
 {
-    static const char *const secrets[] = {"sig",           "code",      "token",    "access_token",
-                                          "refresh_token", "password",  "key",      "client_secret",
-                                          "secret",        "signature", "id_token", "apikey",
-                                          "api-key",       "assertion", NULL};
+    static const char *const secrets[] = {
+        "sig",         "code",      "token",         "access_token", "refresh_token",
+        "password",    "key",       "client_secret", "secret",       "signature",
+        "id_token",    "apikey",    "api-key",       "assertion",    "client_assertion",
+        "device_code", "user_code", "refreshtoken",  "accesstoken",  NULL};
     ACT_AUTOFREE char *raw = act_strndup(name, len);
     ACT_AUTOFREE char *plain = http_decode(raw);
 
@@ -102,11 +103,45 @@ char *http_redact_url(const char *url)
     return act_buf_steal(&out);
 }
 
+/* How many bytes at text are one token: "eyJ" is how base64 of a JSON object begins. 0: none. */
+static size_t token_length(const char *text)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=";
+    size_t n = strncmp(text, "eyJ", 3) == 0 ? strspn(text, letters) : 0;
+
+    return n > 20 ? n : 0;
+}
+
+char *http_redact_text(const char *text)
+{
+    struct act_buf out = {0};
+
+    while (*text) {
+        size_t n = token_length(text);
+        if (n)
+            act_buf_adds(&out, "REDACTED");
+        else
+            act_buf_addc(&out, *text);
+        text += n ? n : 1;
+    }
+    return act_buf_steal(&out);
+}
+
+bool http_is_private(const char *url)
+{
+    bool local = false;
+    ACT_AUTOFREE char *peer = http_peer_name(url, &local);
+
+    return peer && (act_starts_with(url, "https://") || (local && !strstr(url, "://169.254.")));
+}
+
+/* Addresses 169.254.x.x are those of the link: the metadata service, and identities of hosted jobs. */
 static bool is_local(const char *host)
 {
     return strcasecmp(host, "localhost") == 0 || act_ends_with(host, ".localhost") ||
            (act_starts_with(host, "127.") && host[strspn(host, "0123456789.")] == '\0') ||
-           strcmp(host, "[::1]") == 0 || strcmp(host, "169.254.169.254") == 0;
+           strcmp(host, "[::1]") == 0 ||
+           (act_starts_with(host, "169.254.") && host[strspn(host, "0123456789.")] == '\0');
 }
 
 char *http_peer_name(const char *url, bool *out_local)

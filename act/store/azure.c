@@ -15,9 +15,10 @@
 
 #include "base/clock.h"
 
-#define VERSION "2023-11-03"
-#define MAX_PUT (64U << 20) /* bytes at once: 50,000 of them make 3.05 TiB */
-#define SKEW_S  60          /* a clock that is off by more explains a refused signature */
+#define VERSION     "2023-11-03"
+#define MAX_PUT     (64U << 20) /* bytes at once: 50,000 of them make 3.05 TiB */
+#define SKEW_S      60          /* a clock that is off by more explains a refused signature */
+#define MAX_ENDINGS 3           /* tokens that may end before their request has its turn */
 
 /* ---- requests */
 
@@ -44,11 +45,15 @@ void azure_request(struct azure_op *op, const char *method, const char *blob, co
     op->http.url = act_sprintf("%s%s%s", url, query ? "?" : "", query ? query : "");
 }
 
+/* A request may have waited for its turn, or between two tries, for longer than its token lived. */
 static int sign(struct http_call *http, struct act_error *err)
 {
-    const struct azure *azure = ((struct azure_op *)http->sign_arg)->azure;
+    struct azure_op *op = http->sign_arg;
+    const struct azure *azure = op->azure;
+    int rc = auth_sign(azure->auth, http, azure->clock_offset_s, err);
 
-    return auth_sign(azure->auth, http, azure->clock_offset_s, err);
+    op->token_ended = rc < 0 && auth_kind_of(azure->auth) == AUTH_LOGIN;
+    return rc;
 }
 
 const char *azure_what(struct azure_op *op)
@@ -90,18 +95,32 @@ static bool clock_was_wrong(struct azure_op *op)
     return true;
 }
 
+static void no_answer(struct azure_op *op, const struct act_error *err)
+{
+    op->call->error = *err;
+    if (op->failed)
+        op->failed(op);
+    else
+        azure_finish(op, act_error_prefix(&op->call->error, "%s", azure_what(op)));
+}
+
+/* The same request with another credential. What its tries may have done is not forgotten. */
+static void send_again(struct azure_op *op)
+{
+    op->ambiguous |= op->http.ambiguous;
+    azure_send(op);
+}
+
 static void http_ended(struct http_call *http)
 {
     struct azure_op *op = http->arg;
 
-    if (http->rc) {
-        op->call->error = http->error;
-        if (op->failed)
-            op->failed(op);
-        else
-            azure_finish(op, act_error_prefix(&op->call->error, "%s", azure_what(op)));
-    } else if (clock_was_wrong(op)) {
-        azure_send(op);
+    if (http->rc && op->token_ended && ++op->endings <= MAX_ENDINGS) {
+        send_again(op);
+    } else if (http->rc) {
+        no_answer(op, &http->error);
+    } else if (clock_was_wrong(op) || azure_renew_login(op)) {
+        send_again(op);
     } else {
         op->answer(op);
     }
@@ -117,7 +136,7 @@ static bool is_final(const struct http_call *http)
            (azure_has_code(http, "FeatureNotSupported") || (is_optional && azure_has_code(http, "")));
 }
 
-void azure_send(struct azure_op *op)
+static void send_now(struct azure_op *op)
 {
     http_call_release(&op->http);
     act_buf_release(&op->body);
@@ -127,6 +146,28 @@ void azure_send(struct azure_op *op)
     http_header_set(&op->http.headers, "x-ms-version", op->azure->version);
     set_request_id(&op->http.headers);
     http_start(op->azure->store.http, &op->http);
+}
+
+static void got_token(struct token_call *token)
+{
+    struct azure_op *op = token->arg;
+
+    if (token->rc < 0) {
+        act_error_prefix(&token->error, "no credential for account '%s'", auth_account(op->azure->auth));
+        no_answer(op, &token->error);
+    } else {
+        send_now(op);
+    }
+}
+
+void azure_send(struct azure_op *op)
+{
+    if (auth_is_ready(op->azure->auth)) {
+        send_now(op);
+        return;
+    }
+    op->token = (struct token_call){.done = got_token, .arg = op};
+    auth_get_ready(op->azure->auth, &op->token);
 }
 
 void azure_send_next(struct azure_op *op, void (*build)(struct azure_op *), void (*answer)(struct azure_op *))
@@ -207,9 +248,9 @@ static const struct {
 
 /* Those that begin otherwise. */
 static void (*const starts[STORE_OPS])(struct azure_op *op) = {
-    [STORE_PUT] = azure_put,           [STORE_BLOCK] = azure_block, [STORE_COMMIT] = azure_commit,
-    [STORE_DELETE_MANY] = azure_batch, [STORE_COPY] = azure_copy,   [STORE_LIST] = azure_list,
-    [STORE_CLEAR] = azure_clear,
+    [STORE_PUT] = azure_put,           [STORE_BLOCK] = azure_block,  [STORE_COMMIT] = azure_commit,
+    [STORE_DELETE_MANY] = azure_batch, [STORE_COPY] = azure_copy,    [STORE_LIST] = azure_list,
+    [STORE_CLEAR] = azure_clear,       [STORE_URL] = azure_make_url,
 };
 
 static bool is_folder_call(const struct store_call *call)
@@ -257,27 +298,6 @@ static int window(const struct store *store)
     return http_window(store->http, ((const struct azure *)store)->endpoint);
 }
 
-static int url(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
-               struct act_error *err)
-{
-    const struct azure *azure = (const struct azure *)store;
-    int64_t now = act_now_unix_s() + azure->clock_offset_s;
-    char *minted = NULL;
-    const char *sas = azure->sas;
-
-    if (!sas && auth_kind_of(azure->auth) == AUTH_KEY) {
-        int rc = auth_service_sas(azure->auth, azure->container, key, permissions, now - (int64_t)15 * 60,
-                                  now + life_s, act_starts_with(azure->endpoint, "https://"), &minted, err);
-        if (rc)
-            return rc;
-        sas = minted;
-    }
-    ACT_AUTOFREE char *plain = azure_url(azure, key);
-    *out = act_sprintf("%s%s%s", plain, sas ? "?" : "", sas ? sas : "");
-    azure_wipe_free(minted);
-    return 0;
-}
-
 static void close_azure(struct store *store)
 {
     struct azure *azure = (struct azure *)store;
@@ -286,6 +306,7 @@ static void close_azure(struct store *store)
     azure_free_ids(azure);
     auth_free(azure->auth);
     azure_wipe_free(azure->sas);
+    azure_delegation_free(azure->delegation);
     free(azure->endpoint);
     free(azure->container);
     free(azure->version);
@@ -306,9 +327,9 @@ static const struct store_ops ops = {
               [STORE_PUT_FROM] = start,
               [STORE_BLOCK_FROM] = start,
               [STORE_LIST] = start,
-              [STORE_CLEAR] = start},
+              [STORE_CLEAR] = start,
+              [STORE_URL] = start},
     .key_problem = azure_key_problem,
-    .url = url,
     .window = window,
     .close = close_azure,
     .max_put = MAX_PUT,
@@ -364,6 +385,21 @@ static char *endpoint_of(const struct store_azure_options *o)
     return endpoint;
 }
 
+static int new_login(const struct store_azure_options *o, struct auth **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *endpoint = endpoint_of(o);
+    struct token_want want = {.scope = AUTH_STORAGE_SCOPE, .use_cli = o->use_cli};
+    int rc = auth_cloud_find(endpoint, &want.cloud, err);
+
+    if (rc < 0)
+        return rc;
+    if (!http_is_private(endpoint))
+        return act_error_set(err, ACT_CONFIG,
+                             "a login cannot be used for '%s', which is not encrypted; use https", endpoint);
+    *out = auth_new_login(o->account, o->tokens, &want);
+    return 0;
+}
+
 int store_azure_open(struct http *http, const struct store_azure_options *options, struct store **out,
                      struct act_error *err)
 {
@@ -372,7 +408,9 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
     struct auth *auth = NULL;
     int rc = check_options(options, err);
 
-    if (rc == 0)
+    if (rc == 0 && options->tokens)
+        rc = new_login(options, &auth, err);
+    else if (rc == 0)
         rc = auth_new(options->account, options->key, sas, options->prefer_sas ? AUTH_SAS : AUTH_KEY, &auth,
                       err);
     if (rc)

@@ -15,12 +15,13 @@ struct azure {
     char *container;
     char *version; /* x-ms-version */
     struct auth *auth;
-    char *sas;                 /* secret; NULL when requests are not signed with a SAS */
-    int64_t clock_offset_s;    /* the service's clock minus ours, once it refused ours */
-    bool no_crc64;             /* the service turned out not to know x-ms-content-crc64 */
-    bool no_batch;             /* nor Blob Batch, or the credential does not permit it */
-    struct azure_ids *ids;     /* see azure_ids.c */
-    struct azure_ahead *ahead; /* see azure_ahead.c */
+    char *sas;                           /* secret; NULL when requests are not signed with a SAS */
+    int64_t clock_offset_s;              /* the service's clock minus ours, once it refused ours */
+    bool no_crc64;                       /* the service turned out not to know x-ms-content-crc64 */
+    bool no_batch;                       /* nor Blob Batch, or the credential does not permit it */
+    struct azure_ids *ids;               /* see azure_ids.c */
+    struct azure_ahead *ahead;           /* see azure_ahead.c */
+    struct azure_delegation *delegation; /* see azure_login.c */
 };
 
 #define AZURE_UPLOAD_ID 33 /* 32 hex digits and NUL */
@@ -36,6 +37,12 @@ struct azure_op {
     char *blob; /* the blob's name, where it is not the key: folder markers */
     struct act_buf body;
     bool clock_checked;
+    struct token_call token; /* while it waits for one */
+    bool token_ended;        /* before the request could be sent */
+    int endings;             /* how often */
+    bool login_renewed;
+    void (*then)(struct azure_op *op); /* once there is a key to sign URLs with, */
+    int64_t life_s;                    /* for so long */
 
     /* The checksum of the body, where it has one; the service verifies it. */
     enum { SUM_NONE, SUM_CRC64, SUM_MD5 } sum;
@@ -43,8 +50,9 @@ struct azure_op {
     char md5[ACT_MD5_BASE64];
     struct store_sums sums; /* the caller's with the body added, for when it has arrived */
     bool summed;
-    int damaged;    /* how often the body did not arrive as it was sent */
-    bool ambiguous; /* one of those times it may have arrived before all the same */
+    int damaged; /* how often the body did not arrive as it was sent */
+    bool
+        ambiguous; /* one of those times, or with another credential, it may have arrived before all the same */
 
     char upload[AZURE_UPLOAD_ID]; /* conditional writes: metadata that tells our object from another's */
     struct act_error refused;     /* while we find out whose it is: what the service said */
@@ -159,6 +167,20 @@ int azure_describe(const struct azure *azure, const char *what, const struct azu
 int azure_answer_error(struct azure_op *op);
 /* Whether the answer at hand carries this code of the service. */
 bool azure_has_code(const struct http_call *http, const char *code);
+
+/* ---- azure_login.c */
+
+/* Whether the token was refused and the request is to be sent again, with another one. */
+bool azure_renew_login(struct azure_op *op);
+/* What to do about a refusal of the login, where the op was refused. */
+void azure_hint_login(const struct azure_op *op, struct act_error *err);
+/* Goes on with then() when a login has a key that signs URLs for so long; otherwise the op ends. */
+void azure_need_delegation(struct azure_op *op, int64_t life_s, void (*then)(struct azure_op *));
+void azure_delegation_free(struct azure_delegation *delegation);
+/* A URL as for STORE_URL; blob NULL: of the container. A login must have its key. */
+int azure_mint_url(const struct azure *azure, const char *blob, const char *permissions, int64_t life_s,
+                   char **out, struct act_error *err) ACT_NODISCARD;
+void azure_make_url(struct azure_op *op);
 
 /* ---- azure_ids.c */
 

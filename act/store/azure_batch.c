@@ -272,7 +272,7 @@ static void settle(struct azure_op *op, size_t part, const struct azure_refusal 
     struct azure_batch *batch = op->batch;
     struct store_deletion *deletion = deletion_of(op, part);
     bool gone = strcmp(answer->code, "BlobNotFound") == 0;
-    bool by_us = op->http.ambiguous || batch->uncertain[batch->parts[part]];
+    bool by_us = op->http.ambiguous || op->ambiguous || batch->uncertain[batch->parts[part]];
 
     deletion->rc = 0;
     deletion->error = (struct act_error){0};
@@ -280,6 +280,12 @@ static void settle(struct azure_op *op, size_t part, const struct azure_refusal 
         return;
     ACT_AUTOFREE char *what = what_of(op, deletion);
     deletion->rc = azure_describe(op->azure, what, answer, &deletion->error);
+}
+
+/* Whether the token ended between signing the part and its turn: alone it gets another one. */
+static bool needs_token(const struct azure_op *op, int status)
+{
+    return status == 401 && auth_kind_of(op->azure->auth) == AUTH_LOGIN;
 }
 
 /* Settles every part; those that may pass are the parts of the next batch. Returns a status of theirs. */
@@ -291,7 +297,9 @@ static int settle_all(struct azure_op *op)
 
     for (size_t i = 0; i < batch->n_parts; i++) {
         settle(op, i, &batch->answers[i]);
-        if (may_pass(batch->answers[i].status)) {
+        if (needs_token(op, batch->answers[i].status)) {
+            batch->ones[batch->n_ones++] = batch->parts[i];
+        } else if (may_pass(batch->answers[i].status)) {
             status = batch->answers[i].status;
             batch->uncertain[batch->parts[i]] = true;
             batch->parts[left++] = batch->parts[i];

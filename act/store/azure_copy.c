@@ -26,24 +26,41 @@ static void set_source_condition(struct azure_op *op)
         http_header_set(&op->http.headers, "x-ms-source-if-match", op->call->source_match);
 }
 
-/* At once the service only reads what the URL itself permits it to. */
-static void build_sync_copy(struct azure_op *op)
+/* What permits the service to read a source of this store: the URL alone, or beside it the token of the login. */
+static void set_own_source(struct azure_op *op, bool with_token)
 {
+    char *bearer = with_token ? auth_bearer(op->azure->auth) : NULL;
     char *source = NULL;
 
-    azure_request(op, "PUT", op->call->key, NULL);
-    http_header_set(&op->http.headers, "x-ms-requires-sync", "true");
-    if (store_url(&op->azure->store, op->call->source, "r", SOURCE_LIFE_S, &source, NULL) == 0)
-        http_header_set(&op->http.headers, "x-ms-copy-source", source);
+    if (bearer) {
+        source = azure_url(op->azure, op->call->source);
+        http_header_set(&op->http.headers, "x-ms-copy-source-authorization", bearer);
+    } else if (azure_mint_url(op->azure, op->call->source, "r", SOURCE_LIFE_S, &source, NULL) < 0) {
+        source = azure_url(op->azure, op->call->source);
+    }
+    http_header_set(&op->http.headers, "x-ms-copy-source", source);
     set_source_condition(op);
     azure_wipe_free(source);
+    azure_wipe_free(bearer);
 }
 
+/* At once the service only reads what the request itself permits it to. */
+static void build_sync_copy(struct azure_op *op)
+{
+    azure_request(op, "PUT", op->call->key, NULL);
+    http_header_set(&op->http.headers, "x-ms-requires-sync", "true");
+    set_own_source(op, true);
+}
+
+/* With the key of the account, the account's own blobs need no permission of their own. */
 static void build_copy(struct azure_op *op)
 {
-    ACT_AUTOFREE char *source = azure_url(op->azure, op->call->source);
-
     azure_request(op, "PUT", op->call->key, NULL);
+    if (auth_kind_of(op->azure->auth) == AUTH_LOGIN) {
+        set_own_source(op, false);
+        return;
+    }
+    ACT_AUTOFREE char *source = azure_url(op->azure, op->call->source);
     http_header_setf(&op->http.headers, "x-ms-copy-source", "%s%s%s", source, op->azure->sas ? "?" : "",
                      op->azure->sas ? op->azure->sas : "");
     set_source_condition(op);
@@ -123,14 +140,22 @@ static void answer_copy(struct azure_op *op)
         take_status(op);
 }
 
-/* What is too large for it, or is not permitted that way, is copied the other way. */
+static void copy_the_other_way(struct azure_op *op)
+{
+    azure_send_next(op, build_copy, answer_copy);
+}
+
+/* What is too large for it, or is not permitted that way, is copied the other way, which takes no token for the
+ * source. */
 static void answer_sync_copy(struct azure_op *op)
 {
     if (azure_succeeded(op) || azure_has_code(&op->http, "BlobNotFound") || op->http.status == 412 ||
         op->http.status >= 502)
         take_status(op);
+    else if (auth_kind_of(op->azure->auth) == AUTH_LOGIN)
+        azure_need_delegation(op, SOURCE_LIFE_S, copy_the_other_way);
     else
-        azure_send_next(op, build_copy, answer_copy);
+        copy_the_other_way(op);
 }
 
 void azure_copy(struct azure_op *op)

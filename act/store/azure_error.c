@@ -73,12 +73,12 @@ static void keep_first_sentence(char *text)
         text[n - 1] = '\0';
 }
 
-/* A message may repeat the value of a header that it complains about, as the URL of a source. */
-static void hide_signatures(char message[AZURE_SENTENCE])
+/* A message may repeat the value of a header that it complains about, as the URL of a source or a token. */
+static void hide_secrets(char message[AZURE_SENTENCE])
 {
-    if (!strstr(message, "sig="))
-        return;
-    ACT_AUTOFREE char *shown = http_redact_url(message);
+    ACT_AUTOFREE char *plain = http_redact_text(message);
+    ACT_AUTOFREE char *shown = strstr(plain, "sig=") ? http_redact_url(plain) : act_strdup(plain);
+
     snprintf(message, AZURE_SENTENCE, "%s", shown);
 }
 
@@ -107,7 +107,7 @@ void azure_read_refusal(struct azure_refusal *out, int status, const struct http
         snprintf(out->code, sizeof(out->code), "%s", code);
     snprintf(out->request_id, sizeof(out->request_id), "%s", id ? id : "");
     keep_first_sentence(out->message);
-    hide_signatures(out->message);
+    hide_secrets(out->message);
     read_source(out, headers);
 }
 
@@ -214,8 +214,11 @@ int azure_answer_error(struct azure_op *op)
     struct azure_refusal refusal = azure_refusal_of(&op->http);
     struct act_error *err = &op->call->error;
 
-    if (!exists_already(op, refusal.code))
-        return azure_describe(op->azure, azure_what(op), &refusal, err);
+    if (!exists_already(op, refusal.code)) {
+        int rc = azure_describe(op->azure, azure_what(op), &refusal, err);
+        azure_hint_login(op, err);
+        return rc;
+    }
     set_facts(azure_what(op), &refusal, ACT_PARTIAL, err);
     return act_error_hint(err, "it exists already");
 }

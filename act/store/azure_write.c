@@ -327,7 +327,8 @@ void azure_build_delete(struct azure_op *op)
 
 void azure_answer_delete(struct azure_op *op)
 {
-    if (azure_succeeded(op) || (op->http.ambiguous && azure_has_code(&op->http, "BlobNotFound")))
+    if (azure_succeeded(op) ||
+        ((op->http.ambiguous || op->ambiguous) && azure_has_code(&op->http, "BlobNotFound")))
         azure_finish(op, 0); /* not found, as an earlier try deleted it */
     else
         azure_finish_failed(op);

@@ -23,6 +23,7 @@ const char *store_verb(enum store_op op)
         [STORE_PUT_FROM] = "copy to",
         [STORE_BLOCK_FROM] = "copy to",
         [STORE_CLEAR] = "clear",
+        [STORE_URL] = "make a URL of",
     };
 
     return verbs[op];
@@ -56,6 +57,10 @@ void store_call_release(struct store_call *call)
     store_entry_release(&call->entry);
     store_page_release(&call->page);
     free(call->found);
+    if (call->url)
+        explicit_bzero(call->url, strlen(call->url));
+    free(call->url);
+    call->url = NULL;
     call->found = NULL;
     call->n_found = 0;
     call->rc = 0;
@@ -106,7 +111,8 @@ static int check(const struct store *store, struct store_call *call)
     if (call->op == STORE_DELETE_MANY && call->n_deletions > STORE_MAX_DELETIONS)
         return act_error_set(err, ACT_USAGE, "cannot delete %zu objects from '%s' at once", call->n_deletions,
                              store->name);
-    if (call->op != STORE_LIST && call->op != STORE_DELETE_MANY && *call->key == '\0')
+    if (call->op != STORE_LIST && call->op != STORE_DELETE_MANY && call->op != STORE_URL &&
+        *call->key == '\0')
         return act_error_set(err, ACT_USAGE, "cannot %s an object without a name in '%s'", verb, store->name);
     if (problem)
         return act_error_set(err, ACT_FAIL, "cannot %s '%s' in '%s': the name %s", verb, call->key,
@@ -123,13 +129,27 @@ static int check(const struct store *store, struct store_call *call)
     return 0;
 }
 
+/* For stores that make a URL at once. */
+static void make_url(void *arg)
+{
+    struct store_call *call = arg;
+    struct store *store = call->internal;
+
+    store_finish(call, store->ops->url(store, *call->key ? call->key : NULL, call->permissions, call->life_s,
+                                       &call->url, &call->error));
+}
+
 void store_start(struct store *store, struct store_call *call)
 {
     store_call_release(call);
-    if (check(store, call))
+    if (check(store, call)) {
         engine_timer(http_engine(store->http), 0, finish_with_error, call);
-    else
+    } else if (store->ops->start[call->op]) {
         store->ops->start[call->op](store, call);
+    } else {
+        call->internal = store;
+        engine_timer(http_engine(store->http), 0, make_url, call);
+    }
 }
 
 static void set_flag(struct store_call *call)
@@ -166,7 +186,7 @@ uint64_t store_max_put(const struct store *store)
 
 bool store_can(const struct store *store, enum store_op op)
 {
-    return store->ops->start[op] != NULL;
+    return store->ops->start[op] != NULL || (op == STORE_URL && store->ops->url);
 }
 
 bool store_sums_are_free(const struct store *store)
@@ -220,7 +240,16 @@ const char *store_key_problem(const struct store *store, const char *key)
 int store_url(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
               struct act_error *err)
 {
-    return store->ops->url(store, key, permissions, life_s, out, err);
+    struct store_call call = {
+        .op = STORE_URL, .key = key ? key : "", .permissions = permissions, .life_s = life_s};
+    int rc = store_do(store, &call, err);
+
+    if (rc == 0) {
+        *out = call.url;
+        call.url = NULL;
+    }
+    store_call_release(&call);
+    return rc;
 }
 
 void store_free(struct store *store)

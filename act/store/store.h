@@ -87,6 +87,7 @@ enum store_op {
                    folder is an entry, but not the one whose key is the prefix. With leftovers: instead of the
                    objects what interrupted uploads left, size is what they hold */
     STORE_CLEAR, /* key of a leftover, as listed: removes it, and surely nothing else. -ACT_TEMPORARY: it is in use */
+    STORE_URL, /* key ("": of the container), permissions, life_s -> url, as store_url() */
     STORE_OPS
 };
 
@@ -165,6 +166,8 @@ struct store_call {
     const char *marker; /* NULL: from the start */
     bool delimiter;     /* list one level: STORE_PREFIX entries for what lies deeper */
     bool leftovers;
+    const char *permissions; /* of the URL */
+    int64_t life_s;
     bool ahead; /* the page after this one will be asked for next: it may be fetched meanwhile */
     int max;    /* about so many entries per page, maybe none; 0: 5000. The last has no next */
     void (*done)(struct store_call *call);
@@ -176,6 +179,7 @@ struct store_call {
     size_t got;
     struct store_entry entry;  /* owned by the call */
     struct store_page page;    /* owned by the call */
+    char *url;                 /* owned by the call; secret */
     struct store_block *found; /* STORE_BLOCKS; owned by the call */
     size_t n_found;
 
@@ -215,7 +219,7 @@ const char *store_key_problem(const struct store *store, const char *key);
 
 /* A URL that gives what permissions say ("r", "rl", "racwdl") on the object, or on the container when key is
  * NULL, for life_s seconds, without a further credential. A store that cannot says so (folder: file:// for
- * permissions "r"). New string, secret. */
+ * permissions "r"). Runs the engine; on the loop use STORE_URL. New string, secret. */
 int store_url(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
               struct act_error *err) ACT_NODISCARD;
 
@@ -234,8 +238,11 @@ struct store_azure_options {
         *endpoint; /* "https://acct.blob.core.windows.net", "http://127.0.0.1:10000/devstoreaccount1" */
     const char *key, *sas; /* as for auth_new() */
     bool prefer_sas;
+    struct tokens *tokens; /* requests carry the token of a login, instead of those; NULL: they do not */
+    bool use_cli;          /* that of the Azure CLI */
 };
-/* Nothing is sent. A malformed key or endpoint is -ACT_CONFIG. */
+/* Nothing is sent. A malformed key or endpoint is -ACT_CONFIG; so is a login for an endpoint that is not encrypted. Without
+ * a credential requests are anonymous. */
 int store_azure_open(struct http *http, const struct store_azure_options *options, struct store **out,
                      struct act_error *err) ACT_NODISCARD;
 

@@ -8,6 +8,7 @@ struct store_ops {
     /* One function for each operation (NULL: the store has none); each must lead to exactly one store_finish(), later, on the loop. */
     void (*start[STORE_OPS])(struct store *store, struct store_call *call);
     const char *(*key_problem)(const char *key);
+    /* STORE_URL at once, where start has none for it; key NULL: of the container. */
     int (*url)(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
                struct act_error *err);
     void (*close)(struct store *store); /* frees all but store->name */

@@ -323,26 +323,26 @@ static void set_attributes(const struct object *o, struct store_call *call)
     call->attr.mode = o->from.mode;
 }
 
-/* A URL that the service of the destination can read the source by; NULL: o has failed. */
-static char *mint_url(struct object *o)
+/* A call for a URL that the service of the destination can read the source by. */
+static struct store_call url_call(const struct object *o)
 {
-    struct act_error err;
-    char *url = NULL;
-
-    if (store_url(o->job->from, o->from.key, "r", SOURCE_URL_LIFE_S, &url, &err) == 0)
-        return url;
-    fail(o, &err);
-    return NULL;
+    return (struct store_call){
+        .op = STORE_URL, .key = o->from.key, .permissions = "r", .life_s = SOURCE_URL_LIFE_S};
 }
 
-static void commit(struct object *o)
+/* Takes it; NULL: there is none. */
+static char *take_url(struct store_call *call)
+{
+    char *url = call->url;
+
+    call->url = NULL;
+    return url;
+}
+
+static void send_commit(struct object *o)
 {
     bool whole = combine(o);
 
-    if (!o->by_service && !agrees(o, o->md5, whole, o->crc64)) {
-        abandon(o);
-        return;
-    }
     if (!whole && o->from.has_crc64)
         o->crc64 = o->from.crc64;
     o->call = (struct store_call){.op = STORE_COMMIT,
@@ -354,12 +354,38 @@ static void commit(struct object *o)
     set_attributes(o, &o->call);
     o->call.attr.md5 = o->md5[0] ? o->md5 : o->from.md5[0] ? o->from.md5 : NULL;
     o->call.attr.crc64 = whole || o->from.has_crc64 ? &o->crc64 : NULL;
-    if (o->by_service && !o->source_url && !(o->source_url = mint_url(o))) {
-        abandon(o);
-        return;
-    }
     o->call.source_url = o->source_url;
     call_store(o, o->job->to, commit_done);
+}
+
+static void commit_url_done(struct store_call *call)
+{
+    struct object *o = call->arg;
+    struct job *job = o->job;
+
+    if (call->rc < 0)
+        fail(o, &call->error);
+    o->source_url = take_url(call);
+    call_ended(o);
+    if (o->source_url)
+        send_commit(o);
+    else
+        abandon(o);
+    job_pump(job);
+}
+
+static void commit(struct object *o)
+{
+    bool whole = combine(o);
+
+    if (!o->by_service && !agrees(o, o->md5, whole, o->crc64)) {
+        abandon(o);
+    } else if (o->by_service && !o->source_url) {
+        o->call = url_call(o);
+        call_store(o, o->job->from, commit_url_done);
+    } else {
+        send_commit(o);
+    }
 }
 
 /* All its parts are where they belong. */
@@ -656,13 +682,22 @@ static void read_part(struct part *p)
     store_start(from_disk ? job->to : o->source, &p->call);
 }
 
-static void copy_by_service(struct part *p)
+/* Where no URL can be made that the other service could read by, the bytes go through here. */
+static void part_url_done(struct store_call *call)
 {
+    struct part *p = call->arg;
     struct object *o = p->object;
 
-    p->source_url = mint_url(o);
+    if (call->rc == -ACT_DENIED) {
+        o->job->by_service = false;
+        o->redo = true;
+    } else if (call->rc < 0) {
+        fail(o, &call->error);
+    }
+    p->source_url = take_url(call);
+    store_call_release(call);
     if (!p->source_url) {
-        part_free(p);
+        part_ended(p);
         return;
     }
     p->call = (struct store_call){.op = o->n_parts == 1 ? STORE_PUT_FROM : STORE_BLOCK_FROM,
@@ -676,6 +711,14 @@ static void copy_by_service(struct part *p)
                                   .done = write_done,
                                   .arg = p};
     store_start(o->job->to, &p->call);
+}
+
+static void copy_by_service(struct part *p)
+{
+    p->call = url_call(p->object);
+    p->call.done = part_url_done;
+    p->call.arg = p;
+    store_start(p->object->job->from, &p->call);
 }
 
 static void start_part(struct object *o, uint32_t index)

@@ -209,7 +209,8 @@ static int check_sas(struct request *r, struct reply *reply, const struct accoun
         text_of_account_sas(&t, r);
     else
         text_of_service_sas(&t, r);
-    if (end < blobs_now() || start > blobs_now() || !signature_fits(a, &t, param(r, "sig")))
+    bool fits = *param(r, "skoid") ? login_signed(r) : signature_fits(a, &t, param(r, "sig"));
+    if (end < blobs_now() || start > blobs_now() || !fits)
         return reply_error(reply, 403, "AuthenticationFailed");
     if (!strcmp(param(r, "spr"), "https"))
         return reply_error(reply, 403, "AuthorizationProtocolMismatch");
@@ -232,12 +233,8 @@ int auth_check(struct request *r, struct reply *reply)
         return check_sas(r, reply, a);
     if (!authorization)
         return reply_error(reply, 409, "PublicAccessNotPermitted");
-    if (!strncmp(authorization, "Bearer ", 7)) {
-        reply_header(reply, "WWW-Authenticate",
-                     "Bearer authorization_uri=https://login.microsoftonline.com/none/oauth2/authorize "
-                     "resource_id=https://storage.azure.com");
-        return reply_error(reply, 401, "InvalidAuthenticationInfo");
-    }
+    if (!strncmp(authorization, "Bearer ", 7))
+        return login_check(r, reply, authorization + 7);
     size_t n = strlen(a->name);
     if (strncmp(authorization, "SharedKey ", 10) != 0 || strncmp(authorization + 10, a->name, n) != 0 ||
         authorization[10 + n] != ':')

@@ -1,4 +1,4 @@
-/* auth.h - who may do what: shared keys and shared access signatures, as the service verifies them. */
+/* auth.h - who may do what: shared keys, shared access signatures and tokens, as the service verifies them. */
 #ifndef BLOBSERVER_AUTH_H
 #define BLOBSERVER_AUTH_H
 
@@ -15,5 +15,14 @@ void auth_off(void);
 int auth_check(struct request *r, struct reply *reply);
 /* Whether the credentials give one of these permission letters. */
 bool auth_allows(const struct request *r, const char *letters);
+
+/* ---- login.c */
+
+/* From now on tokens that are signed with this key (base64) and of this tenant are taken; false: it is no base64. */
+bool login_set(const char *key, const char *tenant);
+/* As auth_check(), for the value of a bearer token. */
+int login_check(struct request *r, struct reply *reply, const char *token);
+/* Whether the URL is signed with a key that a login was given. */
+bool login_signed(const struct request *r);
 
 #endif

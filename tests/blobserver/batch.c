@@ -41,6 +41,7 @@ static const char *parse_part(struct request *part, const struct request *outer,
     part->n_headers = 0;
     part->rights = NULL;
     part->by_key = false;
+    part->login_object[0] = '\0';
     while ((line = next_line(at)) && *line)
         if (!request_header(part, line))
             return NULL;

@@ -45,7 +45,13 @@ static int check_access(struct request *r, struct reply *reply, struct request *
 
     if (key_is_enough && r->by_key && !*param(source, "sig") && !strcmp(r->account, source->account))
         return 0;
+    const char *token = header(r, "x-ms-copy-source-authorization");
+    char name[] = "authorization", *value = token ? need(strdup(token)) : NULL;
+    if (value)
+        source->headers[source->n_headers++] = (struct pair){name, value};
     int status = auth_check(source, &answer);
+    source->n_headers = 0;
+    free(value);
     if (!status && !auth_allows(source, "r"))
         status = reply_error(&answer, 403, "AuthorizationPermissionMismatch");
     if (status)

@@ -31,6 +31,8 @@ struct request {
     /* What the credentials allow, filled in by auth. */
     const char *rights; /* permission letters; NULL: all */
     bool by_key;
+    char login_rights[256], login_object[256]; /* of a token: what rights points at, and whose it is */
+    bool may_delegate;
 
     int64_t pending_ms;   /* how long a copy is under way */
     enum page_fault page; /* what is wrong with a page of a listing */

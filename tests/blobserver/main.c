@@ -21,6 +21,7 @@ static const char usage[] =
     "usage: blobserver --account NAME --key BASE64 [--account NAME --key BASE64]...\n"
     "  --port N              0, the default, is any free one\n"
     "  --threads N           default: one for each processor, at most 4\n"
+    "  --login BASE64:TENANT  take tokens of this tenant that are signed with this key\n"
     "  --no-auth             take every request\n"
     "  --discard             swallow bodies of blobs and blocks above 64 KiB; they read as a pattern\n"
     "  --preload CONTAINER:PREFIX:COUNT:SIZE   blobs of the first account, before anything else\n"
@@ -43,14 +44,31 @@ static void limit_rate(const char *rate)
     text_free(&rule);
 }
 
+static void take_logins(char *value)
+{
+    char *colon = strchr(value, ':');
+
+    if (colon)
+        *colon = '\0';
+    if (!colon || !login_set(value, colon + 1))
+        fail("--login is BASE64:TENANT");
+}
+
 static void read_options(int argc, char **argv, struct server_options *o)
 {
+    enum { LOGIN = 256 };
     static const struct option names[] = {
-        {"port", 1, NULL, 'p'},     {"threads", 1, NULL, 't'},
-        {"account", 1, NULL, 'a'},  {"key", 1, NULL, 'k'},
-        {"no-auth", 0, NULL, 'n'},  {"discard", 0, NULL, 'd'},
-        {"preload", 1, NULL, 'l'},  {"latency-ms", 1, NULL, 'm'},
-        {"max-rate", 1, NULL, 'r'}, {0},
+        {"port", 1, NULL, 'p'},
+        {"threads", 1, NULL, 't'},
+        {"account", 1, NULL, 'a'},
+        {"key", 1, NULL, 'k'},
+        {"no-auth", 0, NULL, 'n'},
+        {"discard", 0, NULL, 'd'},
+        {"preload", 1, NULL, 'l'},
+        {"latency-ms", 1, NULL, 'm'},
+        {"max-rate", 1, NULL, 'r'},
+        {"login", 1, NULL, LOGIN},
+        {0},
     };
     const char *account = NULL;
     int option;
@@ -69,6 +87,9 @@ static void read_options(int argc, char **argv, struct server_options *o)
         case 'k':
             if (!account || !auth_add(account, optarg))
                 fail("--key is base64 and follows an --account");
+            break;
+        case LOGIN:
+            take_logins(optarg);
             break;
         case 'n':
             auth_off();

@@ -584,6 +584,7 @@ static const struct operation {
     {"POST", "batch", "container", CONTAINER, "d", delete_batch, false},
     {"POST", "batch", "", ACCOUNT, "d", delete_batch, false},
     {"GET", "list", "", ACCOUNT, "l", list_containers, true},
+    {"POST", "userdelegationkey", "service", ACCOUNT, "rlw", give_delegation_key, true},
 };
 
 static enum level level_of(const struct request *r)

@@ -44,6 +44,8 @@ int get_block_list(struct request *r, struct reply *reply);
 /* Copy Blob, Put Blob From URL */
 int copy_blob(struct request *r, struct reply *reply);
 int put_block_from_url(struct request *r, struct reply *reply);
+/* Get User Delegation Key */
+int give_delegation_key(struct request *r, struct reply *reply);
 
 /* The port that URLs of this server name; for the sources of copies. */
 void service_port(int port);

@@ -12,6 +12,7 @@ add_executable(
   blobserver/fault.c
   blobserver/http.c
   blobserver/list.c
+  blobserver/login.c
   blobserver/main.c
   blobserver/server.c
   blobserver/service.c

@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import socket
+import ssl
 import subprocess
 import time
 
@@ -18,15 +19,30 @@ def free_port():
         return s.getsockname()[1]
 
 
+def make_certificate(folder):
+    """A certificate for this machine that signs itself, and its key."""
+    files = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=azurite",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout", files[1]],
+                   check=True, stderr=subprocess.DEVNULL)
+    return files
+
+
 @contextlib.contextmanager
-def running(folder):
-    """Keeps its data and its log in a folder, which it makes."""
+def running(folder, with_logins=False):
+    """Keeps its data and its log in a folder, which it makes. With logins it speaks TLS, and its service has the file of
+    the certificate as `ca`."""
     folder.mkdir()
+    options, context = [], None
+    if with_logins:
+        certificate, private = make_certificate(folder)
+        options = ["--oauth", "basic", "--cert", certificate, "--key", private]
+        context = ssl.create_default_context(cafile=certificate)
     key, port = base64.b64encode(os.urandom(64)).decode(), free_port()
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(
             ["node", PROGRAM, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", folder / "data",
-             "--disableTelemetry", "--skipApiVersionCheck", "--silent"], stdin=subprocess.DEVNULL, stdout=log,
+             "--disableTelemetry", "--skipApiVersionCheck", "--silent", *options], stdin=subprocess.DEVNULL, stdout=log,
             stderr=log, cwd=folder, env={**os.environ, "AZURITE_ACCOUNTS": f"actaccount:{key}"})
     try:
         for _ in range(600):
@@ -38,7 +54,9 @@ def running(folder):
             time.sleep(0.1)
         else:
             raise RuntimeError("azurite did not start")
-        yield BlobService(port, "actaccount", key)
+        service = BlobService(port, "actaccount", key, context)
+        service.ca = folder / "cert.pem"
+        yield service
     finally:
         process.terminate()
         try:

@@ -13,11 +13,16 @@ VERSION = "2021-12-02"
 
 
 class BlobService:
-    """An account at host:port in path style, as emulators have it."""
+    """An account at host:port in path style, as emulators have it; with a context over TLS."""
 
-    def __init__(self, port, account, key):
-        self.port, self.account, self.key = port, account, key
-        self.endpoint = f"http://127.0.0.1:{port}/{account}"
+    def __init__(self, port, account, key, context=None):
+        self.port, self.account, self.key, self.context = port, account, key, context
+        self.endpoint = f"{'https' if context else 'http'}://127.0.0.1:{port}/{account}"
+
+    def connect(self):
+        if self.context:
+            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self.context)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
 
     def sign(self, text):
         mac = hmac.new(base64.b64decode(self.key), text.encode(), hashlib.sha256)
@@ -34,7 +39,7 @@ class BlobService:
         resource = f"/{self.account}{url}" + "".join(f"\n{k}:{v}" for k, v in sorted(query.items()))
         text = "\n".join([method, "", "", *standard, "", "", "", "", "", headers.get("range", "")]) + "\n"
         headers["authorization"] = f"SharedKey {self.account}:{self.sign(text + extra + resource)}"
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = self.connect()
         try:
             full = url + ("?" + urllib.parse.urlencode(query, quote_via=urllib.parse.quote) if query else "")
             connection.request(method, full, body, {**headers, "content-length": str(len(body))})

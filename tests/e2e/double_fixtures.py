@@ -1,10 +1,12 @@
 """Fixtures of the test double of the Blob service."""
+import base64
 import pathlib
 import uuid
 
 import pytest
 
 from blob_double import BlobDouble
+from login_double import KEY, TENANT, AzDouble, LoginDouble
 
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -21,7 +23,8 @@ def blobserver(programs):
 
 @pytest.fixture(scope="session")
 def double_server(blobserver):
-    server = BlobDouble(blobserver, accounts=("actdouble", "actsecond"))
+    server = BlobDouble(blobserver, "--login", f"{base64.b64encode(KEY).decode()}:{TENANT}",
+                        accounts=("actdouble", "actsecond"))
     yield server
     server.stop()
 
@@ -38,3 +41,17 @@ def double(double_server):
     double_server.no_faults()
     double_server.clock(0)
     double_server.request("DELETE", double_server.container, {"restype": "container"}, expect=None)
+
+
+@pytest.fixture
+def login():
+    """What issues tokens that the double of the Blob service takes."""
+    server = LoginDouble()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def az(scratch):
+    """The program az, as it should be; az.folder goes into PATH."""
+    return AzDouble(scratch)

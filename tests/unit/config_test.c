@@ -763,11 +763,14 @@ static void refuses_accounts(void **state)
         {GOOD "account_key: !hidden-secret x\n", "a.yaml:3:14: a tag"},
         {GOOD "auth: key\n", "a.yaml:3:1: 'auth: key' without 'account_key'"},
         {GOOD "auth: sas\n", "'auth: sas' without 'sas_token'"},
-        {GOOD "auth: kye\n", "'auth' must be one of key, sas, login, not 'kye'; did you mean 'key'?"},
+        {GOOD "auth: kye\n",
+         "'auth' must be one of key, sas, login, anonymous, not 'kye'; did you mean 'key'?"},
         {GOOD "endpoint: ftp://x\n", "a.yaml:3:1: 'endpoint' must be a URL"},
         {GOOD "endpoint: https://\n", "'endpoint' must be a URL"},
         {GOOD "endpoint: https://h/?sig=x\n", "'endpoint' must be a URL"},
         {GOOD "endpoint: https://user:pw@h/\n", "'endpoint' must be a URL"},
+        {GOOD "auth: login\nendpoint: http://h\n",
+         "a.yaml:4:1: 'auth: login' needs an 'endpoint' that is encrypted"},
         {GOOD "folder: /x\n", "a.yaml:1:1: 'account_name' beside 'folder'"},
     };
     struct config_account a;

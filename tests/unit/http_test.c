@@ -1302,6 +1302,8 @@ static void redaction_table(void **state)
         {"https://h/c?design=x&sig=1?2=3", "https://h/c?design=x&sig=REDACTED"},
         {"https://h/c?x=1#access_token=abc&y", "https://h/c?x=1#access_token=REDACTED&y"},
         {"https://h/c?code=abc&x=1", "https://h/c?code=REDACTED&x=1"},
+        {"https://h/c?device_code=abc&client_assertion=d&client_id=e",
+         "https://h/c?device_code=REDACTED&client_assertion=REDACTED&client_id=e"},
         {"https://user:pw@h/c@d", "https://REDACTED@h/c@d"},
         {"", ""},
     };
@@ -1312,6 +1314,40 @@ static void redaction_table(void **state)
         assert_string_equal(shown, rows[i].shown);
         free(shown);
     }
+}
+
+static void tokens_in_texts(void **state)
+{
+#define TOKEN "eyJhbGciOiJub25lIn0.eyJhdWQiOiJ4In0.c2ln"
+    static const struct {
+        const char *text, *shown;
+    } rows[] = {
+        {"", ""},
+        {"plain", "plain"},
+        {TOKEN, "REDACTED"},
+        {"Bearer " TOKEN ", and " TOKEN "'", "Bearer REDACTED, and REDACTED'"},
+        {"eyJust a word", "eyJust a word"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char *shown = http_redact_text(rows[i].text);
+        assert_string_equal(shown, rows[i].shown);
+        free(shown);
+    }
+}
+
+static void private_addresses(void **state)
+{
+    (void)state;
+    assert_true(http_is_private("https://login.example/x"));
+    assert_true(http_is_private("http://127.0.0.1:8080"));
+    assert_true(http_is_private("http://localhost/x"));
+    assert_false(http_is_private("http://login.example"));
+    assert_false(http_is_private("http://169.254.169.254"));
+    assert_false(http_is_private("http://127.0.0.1.evil.example/"));
+    assert_false(http_is_private("ftp://127.0.0.1/"));
+    assert_false(http_is_private(""));
 }
 
 static void peers_table(void **state)
@@ -1325,6 +1361,8 @@ static void peers_table(void **state)
         {"http://a.blob.localhost:1", "a.blob.localhost:1", true},
         {"http://[::1]:5/", "[::1]:5", true},
         {"http://169.254.169.254/metadata", "169.254.169.254:80", true},
+        {"http://169.254.129.2:8081/msi/token", "169.254.129.2:8081", true},
+        {"http://169.254.evil.example/", "169.254.evil.example:80", false},
         {"http://127.0.0.1.evil.example/", "127.0.0.1.evil.example:80", false},
         {"ftp://h/", NULL, false},
         {"h/x", NULL, false},
@@ -1379,6 +1417,8 @@ int main(void)
         cmocka_unit_test(retry_after_table),
         cmocka_unit_test(encoding_table),
         cmocka_unit_test(redaction_table),
+        cmocka_unit_test(tokens_in_texts),
+        cmocka_unit_test(private_addresses),
         cmocka_unit_test(peers_table),
     };
 

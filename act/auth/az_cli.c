@@ -1,0 +1,149 @@
+/* az_cli.c - the login of the Azure CLI: the program 'az', asked for a token.
+ *
+ * Source: learn.microsoft.com/cli/azure/account#az-account-get-access-token.
+ */
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "auth/token_internal.h"
+#include "base/clock.h"
+#include "base/dirs.h"
+#include "base/path.h"
+#include "base/units.h"
+#include "codec/json.h"
+#include "proc/proc.h"
+
+enum { TIMEOUT_S = 60, MAX_OUTPUT = 256 << 10, NOT_FOUND = 127 };
+
+/* ---- running it (worker) ---- */
+
+static int timeout_s(void)
+{
+    const char *text = token_env("ACT_AZ_TIMEOUT");
+    int64_t seconds = TIMEOUT_S;
+
+    if (text && (!act_int_from_text(text, &seconds) || seconds < 1 || seconds > 3600))
+        seconds = TIMEOUT_S;
+    return (int)seconds;
+}
+
+static const char *tenant_of(const struct token_want *want)
+{
+    const char *tenant = token_env("AZURE_TENANT_ID");
+
+    return tenant ? tenant : want->tenant;
+}
+
+/* In a folder where nobody can have put Python modules that it would load. */
+static void run_az(void *arg)
+{
+    struct token_ask *ask = arg;
+    const char *tenant = tenant_of(&ask->want);
+    ACT_AUTOFREE char *az = proc_find_in_path("az");
+    ACT_AUTOFREE char *resource = token_resource(ask->want.scope);
+    struct act_strv argv = {0};
+
+    if (!az) {
+        ask->rc = -ACT_NOT_FOUND;
+        return;
+    }
+    const char *const words[] = {az,           "account", "get-access-token", "--output", "json",
+                                 "--resource", resource};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        act_strv_push(&argv, words[i]);
+    if (tenant && token_tenant_is_valid(tenant)) {
+        act_strv_push(&argv, "--tenant");
+        act_strv_push(&argv, tenant);
+    }
+    struct proc_call call = {.argv = argv.v, .cwd = "/", .timeout_s = timeout_s(), .max_bytes = MAX_OUTPUT};
+    ask->rc = proc_call(&call, &ask->program, &ask->error);
+    act_strv_release(&argv);
+}
+
+/* ---- what it said ---- */
+
+/* The last line that says something, without what could be a token. New string. */
+static char *last_line(const char *text)
+{
+    ACT_AUTOFREE char *line = act_strdup("");
+
+    while (*text) {
+        size_t n = strcspn(text, "\r\n");
+        if (strspn(text, " \t") < n) {
+            free(line);
+            line = act_strndup(text, n);
+        }
+        text += n;
+        text += strspn(text, "\r\n");
+    }
+    return http_redact_text(line);
+}
+
+static bool says_not_found(const char *words)
+{
+    const char *az = strstr(words, "az:");
+
+    return az && strstr(az, "not found");
+}
+
+/* Its own words where they name the remedy. */
+static void tell_refusal(struct token_ask *ask)
+{
+    ACT_AUTOFREE char *line = last_line(ask->program.err);
+    bool missing = (WIFEXITED(ask->program.status) && WEXITSTATUS(ask->program.status) == NOT_FOUND) ||
+                   says_not_found(ask->program.err);
+
+    if (missing)
+        token_absent(ask, "no such program 'az'");
+    else if (strstr(ask->program.err, "az login --scope"))
+        token_denied(ask, "%s", line);
+    else if (strstr(ask->program.err, "az login"))
+        token_absent(ask, "not logged in, or no longer; run 'az login'");
+    else
+        token_denied(ask, "'az account get-access-token' failed: %s", *line ? line : "it did not say why");
+}
+
+static void az_ended(void *arg)
+{
+    struct token_ask *ask = arg;
+    CODEC_AUTOJSON json_t *answer = NULL;
+
+    if (ask->rc == -ACT_NOT_FOUND)
+        token_absent(ask, "no such program 'az'");
+    else if (ask->rc == -ACT_TIMEOUT)
+        token_denied(ask, "'az account get-access-token' did not end within %d s", timeout_s());
+    else if (ask->rc < 0)
+        token_failed(ask);
+    else if (!WIFEXITED(ask->program.status) || WEXITSTATUS(ask->program.status) != 0)
+        tell_refusal(ask);
+    else if (codec_json_parse(ask->program.out, ask->program.out_len, "az", &answer, NULL) < 0 ||
+             !token_take(answer, ask->source, act_now_unix_s(), &ask->token))
+        token_denied(ask, "'az account get-access-token' printed no token that is valid now");
+    else
+        token_found(ask);
+}
+
+static void ask_az(struct token_ask *ask)
+{
+    engine_work(http_engine(ask->http), run_az, az_ended, ask);
+}
+
+/* ---- the source ---- */
+
+/* Whose login it is follows from its folder, and is another one once 'az login' or 'az account set' rewrote the list of
+ * subscriptions there. */
+static char *az_identity(const struct token_want *want)
+{
+    const char *set = token_env("AZURE_CONFIG_DIR"), *tenant = tenant_of(want);
+    ACT_AUTOFREE char *home = act_home_dir();
+    ACT_AUTOFREE char *folder = set ? act_strdup(set) : act_path_join(home, ".azure");
+    ACT_AUTOFREE char *profile = act_path_join(folder, "azureProfile.json");
+    struct stat st = {0};
+    int64_t changed_ns = stat(profile, &st) == 0 ? act_timespec_ns(st.st_mtim) : 0;
+
+    return act_sprintf("%s|%s|%lld", tenant ? tenant : "", folder, (long long)changed_ns);
+}
+
+const struct token_source token_cli = {
+    .name = "Azure CLI", .credential = "AzureCliCredential", .identity = az_identity, .ask = ask_az};

@@ -1,0 +1,176 @@
+/* principal.c - an application that proves who it is: with a secret, or with a token that somebody else issued.
+ *
+ * Source: learn.microsoft.com/entra/identity-platform/v2-oauth2-client-creds-grant-flow.
+ */
+#include <string.h>
+
+#include "auth/token_internal.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "codec/json.h"
+
+enum { MAX_ANSWER = 1 << 20, MAX_ASSERTION = 64 << 10 };
+
+#define ASSERTION_TYPE "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+/* ---- the token endpoint ---- */
+
+void token_form_add(struct act_buf *form, const char *name, const char *value)
+{
+    char *encoded = http_encode(value, false);
+    struct act_buf wiped = {.data = encoded, .len = strlen(encoded)};
+
+    act_buf_addf(form, "%s%s=%s", form->len ? "&" : "", name, encoded);
+    token_wipe(&wiped);
+}
+
+void token_post(struct token_ask *ask, const char *tenant, const char *path,
+                void (*ended)(struct http_call *))
+{
+    token_wipe(&ask->call.body_text); /* of the answer before */
+    http_call_release(&ask->call);
+    ask->call = (struct http_call){.method = "POST",
+                                   .url = act_sprintf("%s/%s/oauth2/v2.0/%s", ask->authority, tenant, path),
+                                   .body = ask->body.data,
+                                   .body_len = ask->body.len,
+                                   .max_body = MAX_ANSWER,
+                                   .done = ended,
+                                   .arg = ask};
+    http_header_set(&ask->call.headers, "Content-Type", "application/x-www-form-urlencoded");
+    http_header_set(&ask->call.headers, "Accept", "application/json");
+    http_start(ask->http, &ask->call);
+}
+
+void token_settle(struct token_ask *ask)
+{
+    const struct act_buf *body = &ask->call.body_text;
+    CODEC_AUTOJSON json_t *answer = NULL;
+
+    if (ask->call.rc < 0) {
+        ask->error = ask->call.error;
+        token_failed(ask);
+    } else if (ask->call.status != 200) {
+        token_describe_answer(&ask->call, "no token", &ask->error);
+        token_failed(ask);
+    } else if (codec_json_parse(body->data, body->len, "answer", &answer, NULL) < 0 ||
+               !token_take(answer, ask->source, act_now_unix_s(), &ask->token)) {
+        act_error_set(&ask->error, ACT_FAIL, "the answer has no token that is valid now");
+        token_failed(ask);
+    } else {
+        token_found(ask);
+    }
+}
+
+static void answered(struct http_call *call)
+{
+    struct token_ask *ask = call->arg;
+
+    token_wipe(&ask->body);
+    token_settle(ask);
+}
+
+/* ---- the two proofs ---- */
+
+/* What both need. False: ask has failed. */
+static bool begin_form(struct token_ask *ask)
+{
+    static const char *const names[] = {"AZURE_TENANT_ID", "AZURE_CLIENT_ID"};
+
+    for (size_t i = 0; i < 2; i++)
+        if (!token_env(names[i])) {
+            token_denied(ask, "%s is not set", names[i]);
+            return false;
+        }
+    if (!token_tenant_is_valid(token_env(names[0]))) {
+        token_denied(ask, "AZURE_TENANT_ID is '%s', which is no tenant", token_env(names[0]));
+        return false;
+    }
+    token_form_add(&ask->body, "client_id", token_env(names[1]));
+    token_form_add(&ask->body, "scope", ask->want.scope);
+    token_form_add(&ask->body, "grant_type", "client_credentials");
+    return true;
+}
+
+/* An ask may only end on the loop's next turn. */
+static void ask_with_secret(void *arg)
+{
+    struct token_ask *ask = arg;
+
+    if (!begin_form(ask))
+        return;
+    token_form_add(&ask->body, "client_secret", token_env("AZURE_CLIENT_SECRET"));
+    token_post(ask, token_env("AZURE_TENANT_ID"), "token", answered);
+}
+
+static void start_secret(struct token_ask *ask)
+{
+    engine_timer(http_engine(ask->http), 0, ask_with_secret, ask);
+}
+
+/* Read each time: it is replaced every hour or so. */
+static void read_assertion(void *arg)
+{
+    struct token_ask *ask = arg;
+    size_t len = 0;
+
+    ask->rc =
+        act_file_read(token_env("AZURE_FEDERATED_TOKEN_FILE"), MAX_ASSERTION, &ask->text, &len, &ask->error);
+}
+
+static void ask_with_assertion(void *arg)
+{
+    struct token_ask *ask = arg;
+
+    if (ask->rc < 0) {
+        token_failed(ask);
+        return;
+    }
+    char *text = ask->text + strspn(ask->text, " \t\r\n");
+    text[strcspn(text, " \t\r\n")] = '\0';
+    if (!*text) {
+        token_denied(ask, "'%s' is empty", token_env("AZURE_FEDERATED_TOKEN_FILE"));
+    } else if (begin_form(ask)) {
+        token_form_add(&ask->body, "client_assertion_type", ASSERTION_TYPE);
+        token_form_add(&ask->body, "client_assertion", text);
+        token_post(ask, token_env("AZURE_TENANT_ID"), "token", answered);
+    }
+}
+
+static void start_federated(struct token_ask *ask)
+{
+    engine_work(http_engine(ask->http), read_assertion, ask_with_assertion, ask);
+}
+
+/* ---- the sources ---- */
+
+static bool has_secret(void)
+{
+    return token_env("AZURE_CLIENT_SECRET") != NULL;
+}
+
+static bool has_assertion(void)
+{
+    return token_env("AZURE_FEDERATED_TOKEN_FILE") != NULL;
+}
+
+static char *identity(const struct token_want *want)
+{
+    const char *tenant = token_env("AZURE_TENANT_ID"), *client = token_env("AZURE_CLIENT_ID");
+
+    (void)want;
+    return act_sprintf("%s|%s", tenant ? tenant : "", client ? client : "");
+}
+
+const struct token_source token_secret = {.name = "client secret",
+                                          .credential = "EnvironmentCredential",
+                                          .is_for_jobs = true,
+                                          .is_set = has_secret,
+                                          .identity = identity,
+                                          .ask = start_secret};
+
+const struct token_source token_federated = {.name = "federated token",
+                                             .credential = "WorkloadIdentityCredential",
+                                             .is_for_jobs = true,
+                                             .is_set = has_assertion,
+                                             .identity = identity,
+                                             .ask = start_federated};

@@ -1,0 +1,43 @@
+/* login.c - who one is to Azure, logging in and out. */
+#include "flow/flow_internal.h"
+
+/* A token for the storage of this cluster: in the cloud that its account lies in. */
+static int want_of(struct flow *flow, struct token_want *out, struct act_error *err)
+{
+    const struct config *config = &flow->config;
+    struct config_account account = {0};
+    int rc = config->code.path && config->code.account_file
+                 ? config_account(config, &config->code, &account, err)
+                 : 0;
+
+    *out = (struct token_want){.scope = AUTH_STORAGE_SCOPE, .use_cli = config->use_cli_auth};
+    if (rc == 0)
+        rc = auth_cloud_find(account.endpoint, &out->cloud, err);
+    config_account_release(&account);
+    return rc;
+}
+
+int flow_identify(struct flow *flow, struct token_identity *out, struct act_error *err)
+{
+    struct token_want want;
+    int rc = want_of(flow, &want, err);
+
+    *out = (struct token_identity){0};
+    if (rc == 0)
+        rc = token_identify(flow_tokens(flow), &want, out, err);
+    return rc;
+}
+
+int flow_login(struct flow *flow, const char *tenant, void (*show)(void *arg, const char *message), void *arg,
+               struct act_error *err)
+{
+    struct token_want want;
+    int rc = want_of(flow, &want, err);
+
+    return rc < 0 ? rc : token_device_login(flow_tokens(flow), &want, tenant, show, arg, err);
+}
+
+int flow_logout(bool *out_had, struct act_error *err)
+{
+    return token_forget_all(out_had, err);
+}

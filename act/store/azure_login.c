@@ -1,0 +1,285 @@
+/* azure_login.c - what differs when requests carry the token of a login: a token that is refused, and URLs.
+ *
+ * A URL that needs no further credential is signed with a key that the service gives to the login (Get User Delegation
+ * Key). One key serves all URLs of the store; those that need it at the same time wait for one request.
+ *
+ * Source: learn.microsoft.com/rest/api/storageservices/get-user-delegation-key, create-user-delegation-sas.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "codec/xml.h"
+#include "store/azure.h"
+
+enum {
+    EARLIER_S = 15 * 60, /* clocks differ */
+    DAY_S = 24 * 3600,
+    MAX_LIFE_S = 7 * DAY_S, /* of a key */
+};
+
+/* ---- a token that is refused ---- */
+
+static struct token_challenge challenge_of(const struct azure_op *op)
+{
+    struct token_challenge challenge;
+
+    token_read_challenge(http_header_get(&op->http.answer_headers, "WWW-Authenticate"), &challenge);
+    return challenge;
+}
+
+bool azure_renew_login(struct azure_op *op)
+{
+    struct auth *auth = op->azure->auth;
+    const char *authorization = http_header_get(&op->http.headers, "Authorization");
+
+    if (op->http.status != 401 || auth_kind_of(auth) != AUTH_LOGIN || op->login_renewed || !authorization)
+        return false;
+    struct token_challenge challenge = challenge_of(op);
+    op->login_renewed = true;
+    auth_refused(auth, authorization, &challenge);
+    bool again = !challenge.claims;
+    token_challenge_release(&challenge);
+    return again;
+}
+
+void azure_hint_login(const struct azure_op *op, struct act_error *err)
+{
+    const struct auth *auth = op->azure->auth;
+
+    if (auth_kind_of(auth) != AUTH_LOGIN)
+        return;
+    struct token_challenge challenge = challenge_of(op);
+    if (op->http.status == 401 && challenge.claims) {
+        ACT_AUTOFREE char *command = token_claims_command(&challenge, auth_want(auth));
+        act_error_hint(err, "a further proof is asked for; run '%s'", command);
+    } else if (op->http.status == 401) {
+        act_error_hint(err, "the service does not take the login%s%s; log in again there",
+                       challenge.tenant ? ", the account belongs to the tenant " : "",
+                       challenge.tenant ? challenge.tenant : "");
+    } else if (azure_has_code(&op->http, "AuthorizationPermissionMismatch")) {
+        act_error_hint(err, "the login needs a role there, as 'Storage Blob Data Contributor'");
+    }
+    token_challenge_release(&challenge);
+}
+
+/* ---- the key of URLs ---- */
+
+struct azure_delegation {
+    struct auth_delegation key;
+    bool busy;
+    struct azure_op *waiting;
+};
+
+void azure_delegation_free(struct azure_delegation *delegation)
+{
+    if (delegation)
+        auth_delegation_release(&delegation->key);
+    free(delegation);
+}
+
+static int64_t now_s(const struct azure *azure)
+{
+    return act_now_unix_s() + azure->clock_offset_s;
+}
+
+static bool lasts(const struct azure *azure, int64_t life_s)
+{
+    const struct auth_delegation *key = &azure->delegation->key;
+
+    return key->key && key->expiry_s >= now_s(azure) + life_s;
+}
+
+static void build_key(struct azure_op *op)
+{
+    char start[ACT_TIME_TEXT], expiry[ACT_TIME_TEXT];
+    int64_t now = now_s(op->azure), life_s = op->life_s + DAY_S;
+
+    act_time_to_iso(now - EARLIER_S, start);
+    act_time_to_iso(now + (life_s < MAX_LIFE_S ? life_s : MAX_LIFE_S), expiry);
+    act_buf_addf(
+        &op->body,
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?><KeyInfo><Start>%s</Start><Expiry>%s</Expiry></KeyInfo>",
+        start, expiry);
+    op->http.method = "POST";
+    op->http.url = act_sprintf("%s/?restype=service&comp=userdelegationkey", op->azure->endpoint);
+    http_header_set(&op->http.headers, "Content-Type", "application/xml");
+    op->http.body = op->body.data;
+    op->http.body_len = op->body.len;
+}
+
+static int take_member(void *arg, const char *path, const char *text, struct act_error *err)
+{
+    struct auth_delegation *key = arg;
+    const struct {
+        const char *path;
+        char **member;
+    } rows[] = {
+        {"/UserDelegationKey/SignedOid", &key->object_id},
+        {"/UserDelegationKey/SignedTid", &key->tenant},
+        {"/UserDelegationKey/SignedStart", &key->start},
+        {"/UserDelegationKey/SignedExpiry", &key->expiry},
+        {"/UserDelegationKey/SignedService", &key->service},
+        {"/UserDelegationKey/SignedVersion", &key->version},
+    };
+
+    (void)err;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(path, rows[i].path) == 0 && !*rows[i].member)
+            *rows[i].member = act_strdup(text);
+    if (strcmp(path, "/UserDelegationKey/Value") == 0 && !key->key)
+        key->key = act_base64_decode(text, &key->key_len);
+    return 0;
+}
+
+static bool take_key(struct azure_op *op)
+{
+    static const struct xml_handler handler = {.end = take_member};
+    const struct act_buf *body = &op->http.body_text;
+    struct auth_delegation key = {0};
+    int64_t ns = 0;
+
+    if (xml_parse(body->data, body->len, "key", &handler, &key, NULL) < 0 || !key.object_id || !key.tenant ||
+        !key.start || !key.expiry || !key.service || !key.version || !key.key || key.key_len == 0 ||
+        !act_time_from_iso_ns(key.expiry, &ns)) {
+        auth_delegation_release(&key);
+        return false;
+    }
+    key.expiry_s = ns / 1000000000;
+    auth_delegation_release(&op->azure->delegation->key);
+    op->azure->delegation->key = key;
+    return true;
+}
+
+/* Whoever waited goes on, or ends as this op does, which comes last. */
+static void go_on(struct azure_op *op, int rc)
+{
+    struct azure_delegation *delegation = op->azure->delegation;
+    struct azure_op *waiting = delegation->waiting, *next;
+
+    delegation->waiting = NULL;
+    delegation->busy = false;
+    op->failed = NULL;
+    op->next_waiting = NULL;
+    for (struct azure_op *o = waiting; o; o = next) {
+        next = o->next_waiting;
+        o->next_waiting = NULL;
+        if (rc < 0) {
+            o->call->error = op->call->error;
+            azure_finish(o, rc);
+        } else {
+            o->then(o);
+        }
+    }
+    if (rc < 0)
+        azure_finish(op, rc);
+    else
+        op->then(op);
+}
+
+static void answer_key(struct azure_op *op)
+{
+    struct act_error *err = &op->call->error;
+
+    if (!azure_succeeded(op)) {
+        int rc = azure_answer_error(op);
+        go_on(op, rc == -ACT_DENIED
+                      ? act_error_hint(err, "a URL needs a key of the account, or a login that may have "
+                                            "such keys made (a role on the whole account)")
+                      : rc);
+    } else if (!take_key(op)) {
+        go_on(op,
+              act_error_set(err, ACT_FAIL, "%s: the service gave no key to sign URLs with", azure_what(op)));
+    } else {
+        go_on(op, 0);
+    }
+}
+
+static void key_failed(struct azure_op *op)
+{
+    go_on(op, act_error_prefix(&op->call->error, "%s", azure_what(op)));
+}
+
+void azure_need_delegation(struct azure_op *op, int64_t life_s, void (*then)(struct azure_op *))
+{
+    struct azure *azure = op->azure;
+
+    if (!azure->delegation)
+        azure->delegation = act_calloc(1, sizeof(*azure->delegation));
+    op->then = then;
+    op->life_s = life_s;
+    if (lasts(azure, life_s)) {
+        then(op);
+    } else if (azure->delegation->busy) {
+        op->next_waiting = azure->delegation->waiting;
+        azure->delegation->waiting = op;
+    } else {
+        azure->delegation->busy = true;
+        op->failed = key_failed;
+        azure_send_next(op, build_key, answer_key);
+    }
+}
+
+/* ---- URLs ---- */
+
+/* A SAS that lasts no longer than its key; NULL: there is no key. New string. */
+static char *sign_by_login(const struct azure *azure, const char *blob, const char *permissions,
+                           int64_t start_s, int64_t end_s, bool https)
+{
+    const struct azure_delegation *d = azure->delegation;
+
+    if (!d || !d->key.key)
+        return NULL;
+    return auth_delegation_sas(&d->key, auth_account(azure->auth), azure->container, blob, permissions,
+                               start_s, end_s < d->key.expiry_s ? end_s : d->key.expiry_s, https);
+}
+
+int azure_mint_url(const struct azure *azure, const char *blob, const char *permissions, int64_t life_s,
+                   char **out, struct act_error *err)
+{
+    bool https = act_starts_with(azure->endpoint, "https://");
+    int64_t start_s = now_s(azure) - EARLIER_S, end_s = now_s(azure) + life_s;
+    enum auth_kind kind = auth_kind_of(azure->auth);
+    char *minted = NULL;
+    int rc = 0;
+
+    if (kind == AUTH_KEY)
+        rc = auth_service_sas(azure->auth, azure->container, blob, permissions, start_s, end_s, https,
+                              &minted, err);
+    else if (kind == AUTH_LOGIN)
+        minted = sign_by_login(azure, blob, permissions, start_s, end_s, https);
+    if (rc < 0)
+        return rc;
+    const char *sas = minted ? minted : azure->sas;
+    ACT_AUTOFREE char *plain = azure_url(azure, blob);
+    *out = act_sprintf("%s%s%s", plain, sas ? "?" : "", sas ? sas : "");
+    azure_wipe_free(minted);
+    return 0;
+}
+
+static void mint(struct azure_op *op)
+{
+    struct store_call *call = op->call;
+
+    azure_finish(op, azure_mint_url(op->azure, *call->key ? call->key : NULL, call->permissions, call->life_s,
+                                    &call->url, &call->error));
+}
+
+static void make_url(void *arg)
+{
+    struct azure_op *op = arg;
+
+    if (auth_kind_of(op->azure->auth) != AUTH_LOGIN)
+        mint(op);
+    else if (op->call->life_s > MAX_LIFE_S)
+        azure_finish(op, act_error_set(&op->call->error, ACT_USAGE,
+                                       "a URL that is made with a login lives for at most 7 days"));
+    else
+        azure_need_delegation(op, op->call->life_s, mint);
+}
+
+void azure_make_url(struct azure_op *op)
+{
+    engine_timer(http_engine(op->azure->store.http), 0, make_url, op);
+}
