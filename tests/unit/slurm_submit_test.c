@@ -395,6 +395,25 @@ static void test_abort_waiting(void **state)
 
 /* ---- afterwards */
 
+/* The file "abort" cannot be written: nobody waits for the agent. */
+static void test_abort_full(void **state)
+{
+    struct run_spec spec = make_spec();
+    struct act_error err;
+    bool was_final;
+
+    (void)state;
+    assert_ok(submit(&spec, &err), err);
+    write_file("state", "RUNNING", 0600);
+    ACT_AUTOFREE char *in_the_way = act_sprintf("%s/root/runs/%s/%s/x", home, spec.id, RUN_FILE_ABORT);
+    assert_ok(act_mkdir_all(in_the_way, 0700, &err), err);
+    assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
+    ACT_AUTOFREE char *told = read_file("scancel");
+    assert_string_equal(told, "1\n");
+    assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
+    run_spec_release(&spec);
+}
+
 /* It starts between the look and the word; and a job of somebody else. */
 static void test_abort_moves(void **state)
 {
@@ -604,6 +623,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_no_slurm, begin, end),
         cmocka_unit_test_setup_teardown(test_controller_down, begin, end),
         cmocka_unit_test_setup_teardown(test_abort_waiting, begin, end),
+        cmocka_unit_test_setup_teardown(test_abort_full, begin, end),
         cmocka_unit_test_setup_teardown(test_abort_moves, begin, end),
         cmocka_unit_test_setup_teardown(test_accounting, begin, end),
         cmocka_unit_test_setup_teardown(test_many, begin, end),
