@@ -7,15 +7,18 @@
  * that one; if another tool replaces a/code.zip, the ETag says so
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/dirs.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "codec/json.h"
@@ -313,10 +316,25 @@ static int forecast(struct work *w)
     return 0;
 }
 
+/* Of several that pack the same project at once, one packs and sends; the others then find that done. Where there are no
+ * locks, each does it by itself. The lock ends with the descriptor, or with this process. */
+static int lock_project(const struct flow *flow)
+{
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    ACT_AUTOFREE char *index = index_path(flow, packages);
+    ACT_AUTOFREE char *path = act_sprintf("%s.lock", index);
+    int fd = act_mkdir_all(packages, 0700, NULL) < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd >= 0 && flock(fd, LOCK_EX) < 0)
+        act_warn("cannot lock '%s': %s", path, strerror(errno));
+    return fd;
+}
+
 int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
 {
     struct act_strv out = {0};
     struct work w = {.flow = flow, .io = io};
+    int lock = io->dry_run ? -1 : lock_project(flow);
 
     kept_out(&flow->config, &out);
     w.options = (struct package_options){
@@ -331,5 +349,7 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
         rc = upload(&w, err);
     }
     act_strv_release(&out);
+    if (lock >= 0)
+        close(lock);
     return rc;
 }

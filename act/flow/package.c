@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
@@ -46,12 +47,22 @@ bool flow_file_is(const char *path, const char *sha256)
     return act_sha256_file(path, hex, &ignored) == 0 && strcmp(hex, sha256) == 0;
 }
 
+/* Used: kept in the cache for longer. Once a day, because whoever sends this file takes a new time for a change. */
+static void note_use(const char *file)
+{
+    enum { DAY_S = 24 * 3600 };
+    struct stat st;
+
+    if (stat(file, &st) == 0 && st.st_mtime < act_now_unix_s() - DAY_S)
+        utimensat(AT_FDCWD, file, NULL, 0);
+}
+
 static int fetch_verified(struct flow *flow, struct store *store, struct flow_package *p,
                           struct act_error *err)
 {
     p->file = flow_package_cache(p->sha256);
     if (flow_file_is(p->file, p->sha256)) {
-        utimensat(AT_FDCWD, p->file, NULL, 0); /* used: kept in the cache for longer */
+        note_use(p->file);
         return 0;
     }
     unlink(p->file); /* a damaged copy must not look like one that is the same */

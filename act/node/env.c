@@ -121,6 +121,10 @@ void env_scrub(void)
         "OMPI_COMM_WORLD_", "PMIX_",         "OMPI_UNIVERSE_",   "PRTE_LAUNCHED",   "OMPI_MCA_orte_",
         "OMPI_MCA_ess",     "OMPI_APP_CTX_", "OMPI_FIRST_RANKS", "OMPI_NUM_APP_CTX"};
 
+    unsetenv("ACT_RUN_ID"); /* of the run that has submitted this one */
+    if (!getenv("OMPI_COMM_WORLD_RANK") &&
+        !getenv("PMIX_RANK")) /* what is there was set by the site or the user */
+        return;
     for (size_t p = 0; p < sizeof(prefixes) / sizeof(prefixes[0]); p++)
         for (size_t i = 0; environ[i];) {
             if (!act_starts_with(environ[i], prefixes[p])) {

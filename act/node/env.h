@@ -14,7 +14,7 @@ int env_find_place(const struct node *node, struct rank_place *out, struct act_e
 /* Puts all of it into the environment of this process. */
 void env_set(const struct node *node, const struct rank_place *place);
 
-/* Removes what another mpirun or a caller's rank left. */
+/* In the environment of a rank of another run: removes what made it one, so that mpirun and srun start anew. */
 void env_scrub(void);
 
 #endif

@@ -181,16 +181,16 @@ const char *job_end_text(const struct job *job)
 /* ---- steps of the job ---- */
 
 /* Runs a program once on each of the nodes (with commas between), beside what runs there. NULL when it fails anywhere; else
- * what all have printed. New string. */
+ * what all have printed. It shares the GPUs of the job: srun takes --gpus-per-node from the environment of the job, and
+ * refuses --gres=none beside it. New string. */
 static char *run_on_nodes(const char *nodes, int n_nodes, const char *const *argv)
 {
     enum { WORDS_MAX = 24 };
     ACT_AUTOFREE char *list = act_sprintf("--nodelist=%s", nodes);
     ACT_AUTOFREE char *count = act_sprintf("--nodes=%d", n_nodes);
     ACT_AUTOFREE char *tasks = act_sprintf("--ntasks=%d", n_nodes);
-    const char *words[WORDS_MAX] = {"srun",      "--overlap", "--mem=0", "--immediate=30",      "--chdir=/",
-                                    list,        count,       tasks,     "--ntasks-per-node=1", "--gres=none",
-                                    "--mpi=none"};
+    const char *words[WORDS_MAX] = {"srun", "--overlap", "--mem=0", "--immediate=30",      "--chdir=/",
+                                    list,   count,       tasks,     "--ntasks-per-node=1", "--mpi=none"};
     size_t n = 0;
 
     while (words[n])

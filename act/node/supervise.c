@@ -89,11 +89,16 @@ static int start_ranks(struct supervisor *s, struct act_error *err)
     return rc;
 }
 
+/* Another machine may have written the file a moment ago: NFS looks at a folder anew when it is opened, not when something is
+ * looked for in it (nfs(5), "close-to-open"). */
 static bool abort_is_asked(const struct supervisor *s)
 {
-    ACT_AUTOFREE char *path = node_path(&s->node, RUN_FILE_ABORT);
+    int dir = open(s->node.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool asked = dir >= 0 && faccessat(dir, RUN_FILE_ABORT, F_OK, 0) == 0;
 
-    return access(path, F_OK) == 0;
+    if (dir >= 0)
+        close(dir);
+    return asked;
 }
 
 static void log_spec(const struct node *node)

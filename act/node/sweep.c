@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,16 @@ static bool is_ours(const char *pid)
     return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
+/* An agent may have been started from inside of another run. */
+static bool is_agent(const char *pid)
+{
+    ACT_AUTOFREE char *path = act_sprintf("/proc/%s/exe", pid);
+    char program[PATH_MAX] = "";
+
+    return readlink(path, program, sizeof(program) - 1) > 0 &&
+           strcmp(act_path_basename(program), "act-node") == 0;
+}
+
 static int kill_once(const char *variable)
 {
     DIR *proc = opendir("/proc");
@@ -46,7 +57,7 @@ static int kill_once(const char *variable)
 
     while (proc && (e = readdir(proc)))
         if (isdigit((unsigned char)e->d_name[0]) && atoi(e->d_name) != getpid() && is_ours(e->d_name) &&
-            began_with(e->d_name, variable) && kill(atoi(e->d_name), SIGKILL) == 0)
+            !is_agent(e->d_name) && began_with(e->d_name, variable) && kill(atoi(e->d_name), SIGKILL) == 0)
             killed++;
     if (proc)
         closedir(proc);

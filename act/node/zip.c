@@ -153,7 +153,7 @@ static bool read_wide(struct zip_entry *e, const uint8_t *extra, size_t len)
     size_t left = len >= 4 && get16(extra) == EXTRA_ZIP64 ? get16(extra + 2) : 0;
     if (left > 0 && left > len - 4)
         return false;
-    extra += 4;
+    extra += left > 0 ? 4 : 0;
     for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {
         if (*wide[i] != UINT32_MAX)
             continue;

@@ -89,18 +89,19 @@ static int64_t grace_ms(void)
 }
 
 /* What fits the run as it is now. */
-static enum method choose(const struct slurm_view *view, int64_t waited_ms)
+static enum method choose(const struct slurm_view *view, bool at_once, int64_t waited_ms)
 {
     enum { PENDING_MS = 2000 }; /* a job that Slurm prepares or has suspended waits too, but not as PENDING */
 
-    if (view->is_array || waited_ms > grace_ms())
+    if (at_once || view->is_array || waited_ms > grace_ms())
         return AT_ONCE;
     if (view->status.state == RUN_RUNNING)
         return GRACEFULLY;
     return waited_ms > PENDING_MS ? AT_ONCE : WHILE_IT_WAITS;
 }
 
-static int end_job(struct slurm *s, const char *id, struct slurm_view *view, struct act_error *err)
+static int end_job(struct slurm *s, const char *id, bool at_once, struct slurm_view *view,
+                   struct act_error *err)
 {
     enum { KILL_MS = 60000, STEP_MIN_MS = 20, STEP_MAX_MS = 1000 }; /* Slurm's KillWait is 30 s */
     int64_t start = act_now_monotonic_ms(), waited = 0;
@@ -109,7 +110,7 @@ static int end_job(struct slurm *s, const char *id, struct slurm_view *view, str
     int rc = 0;
 
     while (rc == 0 && !run_state_is_final(view->status.state)) {
-        enum method how = choose(view, waited);
+        enum method how = choose(view, at_once, waited);
         if (waited > grace_ms() + KILL_MS)
             return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet (job %lld)",
                                  id, (long long)view->job);
@@ -147,8 +148,9 @@ static int slurm_abort(struct platform *p, const char *id, bool *out_was_final, 
     *out_was_final = rc == 0 && run_state_is_final(view.status.state);
     if (rc == 0 && !*out_was_final) {
         rc = site_write(s->site, id, RUN_FILE_ABORT, "", NULL, err);
-        if (rc == 0 && view.job)
-            rc = end_job(s, id, &view, err);
+        bool no_file = rc < 0 && rc != -ACT_TEMPORARY; /* no room: Slurm can end the job all the same */
+        if (view.job && (rc == 0 || no_file))
+            rc = end_job(s, id, no_file, &view, err);
         if (rc == 0 && (view.by_slurm ||
                         !view.job)) /* without a job: whoever hands it over sees the file, or its agent */
             rc = note_abort(s, id, &view, err);

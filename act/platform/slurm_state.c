@@ -385,6 +385,18 @@ static void say_ending(const struct slurm_known *k, const struct slurm_job *job,
              job->state);
 }
 
+/* Slurm takes minutes to notice that a node is gone; the agent on it is silent at once. */
+static void note_silence(const struct slurm_known *k, struct run_status *out)
+{
+    char iso[ACT_TIME_TEXT];
+
+    if (*out->reason || !k->said->heartbeat_unix_s || k->now_unix_s - k->said->heartbeat_unix_s <= ALIVE_S)
+        return;
+    act_time_to_iso(k->said->heartbeat_unix_s, iso);
+    snprintf(out->reason, sizeof(out->reason), "its agent was last heard of at %.10s %.8s UTC", iso,
+             iso + 11);
+}
+
 /* Slurm runs it: what the agent says is more exact, if it speaks of this attempt. */
 static void merge_active(const struct slurm_known *k, const struct slurm_job *job, struct run_status *out)
 {
@@ -401,6 +413,7 @@ static void merge_active(const struct slurm_known *k, const struct slurm_job *jo
     if (!*out->reason)
         snprintf(out->reason, sizeof(out->reason), "%s",
                  k->said->state == RUN_RUNNING ? k->said->reason : "");
+    note_silence(k, out);
 }
 
 /* Nobody knows the job any more. */

@@ -20,8 +20,8 @@
 #include "platform/slurm_internal.h"
 
 enum {
-    CLAIM_S =
-        150, /* nobody holds a claim that long: two calls of sbatch and two looks, 60 s at most each, rarely */
+    CALL_S = 120,         /* after the claim no sbatch is begun any more, and one takes 60 s at most */
+    CLAIM_S = 200,        /* after that another client may go on */
     HANDOVER_S = 600,     /* all in all */
     WAIT_MS = 100,        /* between looks for another client's job */
     SIGNAL_MAX_S = 65535, /* sbatch(1), --signal */
@@ -215,6 +215,7 @@ struct handover {
     const struct run_spec *spec;
     char *agent, *claim; /* what this client writes into its claim */
     int number;          /* of the claim it holds, or waits for the end of */
+    int64_t claimed_ms;
 };
 
 /* Where a process id means something: this start of the machine, this namespace. */
@@ -418,6 +419,30 @@ static int remember_job(struct handover *h, int64_t job, struct act_error *err)
     return rc == -ACT_TEMPORARY ? site_write(h->site, h->spec->id, RUN_FILE_JOB, text, NULL, err) : rc;
 }
 
+/* A job that cannot be written down would run without anybody knowing. */
+static int keep_job(struct handover *h, int64_t job, struct act_error *err)
+{
+    ACT_AUTOFREE char *number = act_sprintf("%lld", (long long)job);
+    const char *const argv[] = {"scancel", number, NULL};
+    ACT_AUTOFREE char *out = NULL;
+    struct act_error ignored;
+
+    if (remember_job(h, job, err) == 0)
+        return 0;
+    if (slurm_run(h->s, argv, &out, &ignored) == 0)
+        act_error_hint(err, "its job %s was cancelled", number);
+    else
+        act_error_hint(err, "its job is there: 'scancel %s' ends it", number);
+    return give_up(h, err);
+}
+
+static int call_in_time(struct handover *h, int64_t *out, bool *out_unclear, struct act_error *err)
+{
+    if (act_now_monotonic_ms() - h->claimed_ms > CALL_S * 1000)
+        return act_error_set(err, ACT_TEMPORARY, "Slurm answers too slowly: try again later");
+    return call_sbatch(h, out, out_unclear, err);
+}
+
 /* This client holds the claim. */
 static int hand_over(struct handover *h, struct act_error *err)
 {
@@ -430,7 +455,7 @@ static int hand_over(struct handover *h, struct act_error *err)
         if (unclear)
             rc = find_job(h, &job, err);
         if (rc == 0 && !job)
-            rc = call_sbatch(h, &job, &unclear, err);
+            rc = call_in_time(h, &job, &unclear, err);
         if (rc < 0 && !unclear)
             break;
     }
@@ -439,7 +464,7 @@ static int hand_over(struct handover *h, struct act_error *err)
         if (find_job(h, &job, &ignored) < 0)
             job = 0;
     }
-    return job ? remember_job(h, job, err) : give_up(h, err);
+    return job ? keep_job(h, job, err) : give_up(h, err);
 }
 
 /* Whether somebody has handed the run over, or tried. */
@@ -470,6 +495,7 @@ static int submit_once(struct handover *h, bool is_new, struct act_error *err)
         if (rc < 0 || done)
             return rc;
         is_new = false;
+        h->claimed_ms = act_now_monotonic_ms();
         rc = claim(h, &mine, &dead, err);
         if (rc < 0)
             return rc;

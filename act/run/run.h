@@ -119,7 +119,8 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
  *
  * Written by the client: run.json, secrets.json, stores.json, package.zip, the first status.json, supervisor.lock, abort,
  * job.json.
- * Written by the agent: status.json, hostfile, temp/, code/ (of one node) or
+ * Written by the agent: claim (the id of the one job that may run it), reserve (room that is given up when the disk is full, so
+ * that the end can be written; gone afterwards), status.json, hostfile, temp/, code/ (of one node) or
  * nodes/<node rank>/code/ (of several), user_logs/std_log_process_<rank>.txt, metrics/<node>.jsonl, system_logs/,
  * folders/; what earlier attempts left of these: attempts/<n>/.
  */
@@ -137,7 +138,6 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_DIR_TEMP    "temp"
 #define RUN_DIR_USER    "user_logs"
 #define RUN_DIR_SYSTEM  "system_logs"
-#define RUN_DIR_RANKS   "ranks"
 #define RUN_DIR_NODES   "nodes"
 #define RUN_DIR_METRICS "metrics"
 #define RUN_DIR_FOLDERS "folders" /* <name>/: what will be sent from a mapped folder of mode upload */

@@ -7,6 +7,7 @@ average their gradients in every step, and rank 0 prints the loss after each epo
 import argparse
 import os
 import pathlib
+import traceback
 
 import numpy as np
 
@@ -123,4 +124,9 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Exception:
+        # With MPI a process that fails would wait at its end for the others, and they for its gradients.
+        traceback.print_exc()
+        os._exit(1)

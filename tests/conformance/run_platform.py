@@ -7,6 +7,7 @@ Exit status 77 means skipped: Slurm is not installed.
 """
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -22,6 +23,7 @@ def main():
     if why:
         print(f"skipped: {why}", file=sys.stderr)
         return SKIPPED
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the cluster as well
     with slurm_bed.running(nodes=2) as bed:
         env = dict(os.environ, ACT_TEST_PLATFORM="slurm", SLURM_CONF=str(bed.conf))
         return subprocess.run([sys.argv[1]], env=env).returncode

@@ -10,3 +10,7 @@ set_tests_properties(store_double PROPERTIES TIMEOUT 300)
 act_test(platform_test conformance/platform_test.c base codec proc run platform)
 add_dependencies(platform_test act-node)
 set_tests_properties(platform_test PROPERTIES TIMEOUT 600)
+add_test(NAME platform_slurm
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_platform.py
+                 $<TARGET_FILE:platform_test>)
+set_tests_properties(platform_slurm PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 LABELS slurm)

@@ -259,7 +259,7 @@ def test_examples_of_the_repository_are_valid(act):
             target = act.write(f"aux_data/{kind}/{path.name.replace('.example', '')}", path.read_text())
             target.chmod(0o600)
     act.account("folder_account", folder=str(act.store))
-    for cluster in ("local", "aml"):
+    for cluster in ("local", "aml", "slurm"):
         result = act.run("-c", cluster, "config", "check")
         assert "warning" not in result.err, result
     assert os.path.exists(examples / "example/train.py")

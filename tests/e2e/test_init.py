@@ -334,6 +334,15 @@ def test_names_that_cannot_be_packed(act, name):
     act.run("init")
 
 
+def test_many_at_once_pack_once(act):
+    act.write("big.bin", os.urandom(8 << 20))
+    inits = [act.start("init") for _ in range(8)]
+    done = [(init.communicate(timeout=120), init.returncode) for init in inits]
+    assert [status for _, status in done] == [0] * 8, done
+    assert len(packages(act)) == 1
+    check_zip(act.store / "files/code/project.zip")
+
+
 def test_a_package_that_cannot_be_stored(act):
     act.write("main.py", "x")
     act.store.write_text("a file where the store should be")

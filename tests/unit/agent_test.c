@@ -148,6 +148,30 @@ static void test_place(void **state)
     assert_int_equal(place.rank, 0);
 }
 
+/* What a rank has from its mpirun would confuse the next mpirun; what a site sets is what it needs. */
+static void test_scrub(void **state)
+{
+    static const char *const names[] = {"OMPI_MCA_orte_tmpdir_base", "PMIX_MCA_gds", "OMPI_COMM_WORLD_SIZE"};
+
+    (void)state;
+    for (int inside = 0; inside < 2; inside++) {
+        unsetenv("OMPI_COMM_WORLD_RANK");
+        unsetenv("PMIX_RANK");
+        for (size_t i = 0; i < COUNT(names); i++)
+            setenv(names[i], "x", 1);
+        setenv("OMPI_MCA_btl", "tcp,self", 1);
+        setenv("SLURM_JOB_ID", "12", 1);
+        if (inside)
+            setenv("PMIX_RANK", "0", 1);
+        env_scrub();
+        for (size_t i = 0; i < COUNT(names); i++)
+            assert_int_equal(getenv(names[i]) == NULL, inside);
+        assert_string_equal(getenv("OMPI_MCA_btl"), "tcp,self");
+        assert_string_equal(getenv("SLURM_JOB_ID"), "12");
+        assert_null(getenv("PMIX_RANK"));
+    }
+}
+
 static void test_launcher_name(void **state)
 {
     struct node node = {.spec = {.nodes = 1, .procs_per_node = 1}};
@@ -505,21 +529,14 @@ static int remove_dir(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_job_end),
-        cmocka_unit_test(test_job_end_in_words),
-        cmocka_unit_test(test_kill_wait),
-        cmocka_unit_test(test_place),
-        cmocka_unit_test(test_launcher_name),
-        cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_signal_catchers),
-        cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_tail),
-        cmocka_unit_test(test_tail_is_bounded),
-        cmocka_unit_test(test_record),
-        cmocka_unit_test(test_attempts),
-        cmocka_unit_test(test_which_attempt),
-        cmocka_unit_test(test_claim),
-        cmocka_unit_test(test_failure_record),
+        cmocka_unit_test(test_job_end),         cmocka_unit_test(test_job_end_in_words),
+        cmocka_unit_test(test_kill_wait),       cmocka_unit_test(test_place),
+        cmocka_unit_test(test_scrub),           cmocka_unit_test(test_launcher_name),
+        cmocka_unit_test(test_masks),           cmocka_unit_test(test_signal_catchers),
+        cmocka_unit_test(test_sweep),           cmocka_unit_test(test_tail),
+        cmocka_unit_test(test_tail_is_bounded), cmocka_unit_test(test_record),
+        cmocka_unit_test(test_attempts),        cmocka_unit_test(test_which_attempt),
+        cmocka_unit_test(test_claim),           cmocka_unit_test(test_failure_record),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -38,6 +38,7 @@ static const char stand_in[] =
     "  dead) exit 137;;\n"
     "  die_after) kill -9 $PPID; exit 1;;\n"
     "  slow) sleep 0.5;;\n"
+    "  full) mkdir $D/root/runs/$name/job.json;;\n"
     "  esac\n"
     "  cat $D/answer.$$; rm $D/answer.$$;;\n"
     "squeue) echo squeue >> $D/asked; [ -e $D/queue ] && { cat $D/queue; exit; }\n"
@@ -321,6 +322,23 @@ static void test_refusals(void **state)
     }
 }
 
+/* Slurm has the job, and its number cannot be written down. */
+static void test_not_written(void **state)
+{
+    struct run_spec spec = make_spec();
+    struct act_error err;
+
+    (void)state;
+    write_file("mode", "full", 0600);
+    assert_true(submit(&spec, &err) < 0);
+    assert_contains(err.text, "job.json");
+    assert_contains(err.text, "its job 1 was cancelled");
+    ACT_AUTOFREE char *told = read_file("scancel");
+    assert_string_equal(told, "1\n");
+    assert_int_equal(status_of(spec.id).state, RUN_FAILED);
+    run_spec_release(&spec);
+}
+
 static void test_no_slurm(void **state)
 {
     struct run_spec spec = make_spec();
@@ -376,6 +394,25 @@ static void test_abort_waiting(void **state)
 }
 
 /* ---- afterwards */
+
+/* The file "abort" cannot be written: nobody waits for the agent. */
+static void test_abort_full(void **state)
+{
+    struct run_spec spec = make_spec();
+    struct act_error err;
+    bool was_final;
+
+    (void)state;
+    assert_ok(submit(&spec, &err), err);
+    write_file("state", "RUNNING", 0600);
+    ACT_AUTOFREE char *in_the_way = act_sprintf("%s/root/runs/%s/%s/x", home, spec.id, RUN_FILE_ABORT);
+    assert_ok(act_mkdir_all(in_the_way, 0700, &err), err);
+    assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
+    ACT_AUTOFREE char *told = read_file("scancel");
+    assert_string_equal(told, "1\n");
+    assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
+    run_spec_release(&spec);
+}
 
 /* It starts between the look and the word; and a job of somebody else. */
 static void test_abort_moves(void **state)
@@ -582,9 +619,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lost_answers, begin, end),
         cmocka_unit_test_setup_teardown(test_connection_lost, begin_far, end),
         cmocka_unit_test_setup_teardown(test_refusals, begin, end),
+        cmocka_unit_test_setup_teardown(test_not_written, begin, end),
         cmocka_unit_test_setup_teardown(test_no_slurm, begin, end),
         cmocka_unit_test_setup_teardown(test_controller_down, begin, end),
         cmocka_unit_test_setup_teardown(test_abort_waiting, begin, end),
+        cmocka_unit_test_setup_teardown(test_abort_full, begin, end),
         cmocka_unit_test_setup_teardown(test_abort_moves, begin, end),
         cmocka_unit_test_setup_teardown(test_accounting, begin, end),
         cmocka_unit_test_setup_teardown(test_many, begin, end),

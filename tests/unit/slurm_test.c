@@ -528,6 +528,21 @@ static void test_merge_array(void **state)
     assert_int_equal(out.state, RUN_COMPLETED);
 }
 
+static void test_silence(void **state)
+{
+    struct run_status out, said = {.state = RUN_RUNNING, .attempt = 1, .heartbeat_unix_s = NOW - 20};
+    struct slurm_job queue = make_job("RUNNING", "None");
+    struct slurm_known known = {.id = RUN_ID, .job = 7, .said = &said, .queue = &queue, .now_unix_s = NOW};
+
+    (void)state;
+    assert_false(slurm_merge(&known, &out));
+    assert_string_equal(out.reason, "");
+    known.now_unix_s += 300;
+    assert_false(slurm_merge(&known, &out));
+    assert_int_equal(out.state, RUN_RUNNING);
+    assert_string_equal(out.reason, "its agent was last heard of at 2026-11-21 22:26:20 UTC");
+}
+
 static void test_never_handed_over(void **state)
 {
     struct run_status out, said = {.state = RUN_QUEUED, .attempt = 1};
@@ -862,17 +877,29 @@ static void test_many(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_squeue),         cmocka_unit_test(test_sacct),
-        cmocka_unit_test(test_sbatch_answers), cmocka_unit_test(test_complaints),
-        cmocka_unit_test(test_times),          cmocka_unit_test(test_gpus),
-        cmocka_unit_test(test_hosts),          cmocka_unit_test(test_garbage),
-        cmocka_unit_test(test_states),         cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_waiting),        cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_merge_array),    cmocka_unit_test(test_never_handed_over),
-        cmocka_unit_test(test_who_is_asked),   cmocka_unit_test(test_words),
-        cmocka_unit_test(test_checks),         cmocka_unit_test(test_arrays),
-        cmocka_unit_test(test_nodes),          cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_jobs_of_all),    cmocka_unit_test(test_many),
+        cmocka_unit_test(test_squeue),
+        cmocka_unit_test(test_sacct),
+        cmocka_unit_test(test_sbatch_answers),
+        cmocka_unit_test(test_complaints),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_gpus),
+        cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_waiting),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_merge_array),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_never_handed_over),
+        cmocka_unit_test(test_who_is_asked),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_checks),
+        cmocka_unit_test(test_arrays),
+        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_jobs_of_all),
+        cmocka_unit_test(test_many),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

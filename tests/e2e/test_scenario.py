@@ -1,0 +1,55 @@
+"""Any command, unchanged, on any cluster: scenario.yaml with the same outcome on each platform."""
+import pathlib
+
+import pytest
+import yaml
+
+STEPS = yaml.safe_load((pathlib.Path(__file__).parent / "scenario.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(params=["local", "slurm"])
+def cluster(request, act):
+    """The name of a cluster file: this machine as one node of four, or two nodes of two."""
+    if request.param == "local":
+        act.env["ACT_LOCAL_SLOTS"] = "4"
+        return "aml"
+    request.getfixturevalue("lab")
+    return "lab"
+
+
+def prepare(act, cluster, step):
+    for name, text in step.get("files", {}).items():
+        act.write(name, text)
+    for folder in step.get("upload", []):
+        act.run("-c", cluster, "upload", folder)
+
+
+def abort_when(act, run, text):
+    act.until(lambda: text in act.run("logs", run, status=None).out, f"{run} says {text!r}")
+    act.run("abort", run)
+
+
+def expected_logs(step, run):
+    """The lines of each rank that the step says something of."""
+    logs = step.get("logs", {})
+    if isinstance(logs, list):
+        logs = {rank: logs for rank in range(step["n"])}
+    return {rank: [line.replace("{rank}", str(rank)).replace("{id}", run) for line in lines]
+            for rank, lines in logs.items()}
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step["name"].replace(" ", "-"))
+def test_step(act, cluster, step):
+    prepare(act, cluster, step)
+    run = act.submit(*step["submit"], before=("-c", cluster, "-n", step["n"], *step.get("options", [])))
+    if "abort_when" in step:
+        abort_when(act, run, step["abort_when"])
+    act.run("wait", run, status=step["exit"])
+    info = act.info(run)
+    assert info["state"] == step["state"]
+    assert info["failed_rank"] == step.get("failed_rank", info["failed_rank"])
+    assert step.get("reason", "") in (info["reason"] or "")
+    for rank, lines in expected_logs(step, run).items():
+        assert act.lines(run, rank) == lines
+    for name, text in step.get("stored", {}).items():
+        assert (act.store / "files" / name).read_text() == text

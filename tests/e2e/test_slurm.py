@@ -1,0 +1,463 @@
+"""Runs on a real Slurm of several nodes: every verb, and the truth whatever is killed, cancelled or preempted."""
+import concurrent.futures
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+
+import pytest
+
+import slurm_bed
+from act_tool import Act
+from slurm_fixtures import in_lab, start
+
+EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "aux_data/example/train.py"
+
+
+@pytest.fixture(scope="module")
+def strict():
+    """A cluster that forgets ended jobs at once, has few GPUs, and takes nodes away for the partition `urgent`."""
+    extra = ["MinJobAge=2", "PreemptType=preempt/partition_prio", "PreemptMode=REQUEUE",
+             "PartitionName=urgent Nodes=ALL PriorityTier=100 State=UP"]
+    yield from start(nodes=2, gpus=2, extra=extra)
+
+
+@pytest.fixture
+def strict_lab(act, strict):
+    yield from in_lab(act, strict)
+
+
+@pytest.fixture
+def small_lab(act, scratch):
+    """A cluster whose shared folder is a disk with room for 4 MiB, once the agent is there."""
+    if not slurm_bed.has_namespaces():
+        pytest.skip("no permission for mounts")
+    root = scratch / "shared"
+    root.mkdir()
+    # Before the nodes start: each has the mounts of that moment.
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", root], check=True)
+    try:
+        for bed in start(nodes=1):
+            for lab in in_lab(act, bed):
+                lab.wait(lab.submit("true"), "Completed", status=0)
+                (root / "taken").write_bytes(bytes(shutil.disk_usage(root).free - (4 << 20)))
+                yield lab
+    finally:
+        subprocess.run(["umount", "--lazy", root], check=True)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def late(programs):
+    """Runs with a time limit of a minute, the shortest there is, submitted before everything else: by name."""
+    if slurm_bed.missing():
+        yield {}
+        return
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="act-"))
+    try:
+        for bed in start(nodes=1):
+            for lab in in_lab(Act(programs, scratch), bed):
+                lab.configure(slurm={"time": "1", "warn_seconds": 50})
+                scripts = {"saves": "trap 'echo saved; exit 0' USR1; echo up; while :; do sleep 0.1; done",
+                           "does not": "echo up; sleep 300"}
+                yield lab, {name: lab.shell(script) for name, script in scripts.items()}
+    finally:
+        shutil.rmtree(scratch)
+
+
+# ---- a run from its submission to its end
+
+
+@pytest.mark.smoke
+def test_run_on_two_nodes(lab):
+    run = lab.shell('echo "rank $RANK of $WORLD_SIZE on node $NODE_RANK: $1"', n=4)
+    # returns with the job accepted, found again by its name and by its comment
+    job = lab.bed.show(lab.bed.job(run))
+    assert job["JobName"] == run and job["Comment"] == f"act:{run}"
+    assert job["NumNodes"] in ("2", "2-2")
+    info = lab.wait(run, "Completed", status=0)
+    assert (info["cluster"], info["num_gpu"], info["exit_status"]) == ("lab", 4, 0)
+    for rank in range(4):
+        assert lab.act.lines(run, rank) == [f"rank {rank} of 4 on node {rank // 2}: "]
+
+
+def test_code_and_data_on_two_nodes(lab):
+    lab.act.write("main.py", "import os, sys; print(open('data/in.txt').read() + sys.argv[1]); "
+                             "open(f\"output/{os.environ['RANK']}\", 'w').write(os.uname().nodename)")
+    lab.act.write("data/in.txt", "from the store")
+    lab.act.run("-c", "lab", "upload", "data")
+    run = lab.submit("python3", "main.py", "an 'argument'", n=4)
+    lab.wait(run, "Completed", status=0)
+    for rank in range(4):
+        assert lab.act.lines(run, rank) == ["from the storean 'argument'"]
+    names = {(lab.act.store / f"files/output/{rank}").read_text() for rank in range(4)}
+    assert len(names) == (2 if lab.bed.has_namespaces else 1), "two nodes"
+
+
+def test_started_by_srun(lab):
+    lab.configure(slurm={"launcher": "srun", "mpi": "none"})
+    said = lab.act.scratch / "said"  # by all before one fails
+    run = lab.shell('echo "$RANK of $WORLD_SIZE, $LOCAL_RANK on $NODE_RANK: $1"; '
+                    f"echo $RANK >> {said}; until [ $(wc -l < {said}) = 4 ]; do sleep 0.05; done; "
+                    "[ $RANK = 3 ] && exit 7; sleep 300", n=4)
+    info = lab.wait(run, "Failed", status=7)
+    assert info["failed_rank"] == 3
+    for rank in range(4):
+        assert lab.act.lines(run, rank) == [f"{rank} of 4, {rank % 2} on {rank // 2}: "]
+
+
+def test_runs_share_a_node(lab):
+    """Each has GPUs of its own."""
+    gate = lab.act.scratch / "gate"
+    script = f"echo $CUDA_VISIBLE_DEVICES; until [ -e {gate} ]; do sleep 0.05; done"
+    runs = [lab.shell(script, n=2, before=("-p", "slurm: {nodelist: n1}")) for _ in range(2)]
+    for run in runs:
+        lab.until_text(run, "\n")
+    gate.touch()
+    for run in runs:
+        lab.wait(run, "Completed", status=0)
+    seen = [gpu for run in runs for gpu in lab.act.lines(run)[0].split(",")]
+    assert sorted(seen) == ["0", "1", "2", "3"]
+
+
+def test_logs_while_it_runs(lab):
+    gate = lab.act.scratch / "gate"
+    run = lab.shell(f"echo first $RANK; until [ -e {gate} ]; do sleep 0.05; done; echo second $RANK", n=4)
+    lab.until_text(run, "first 3", rank=3)
+    follower = lab.act.start("logs", "-f", "--rank", "3", run)
+    try:
+        assert follower.stdout.readline() == b"first 3\n", "before its end"
+        gate.touch()
+        assert follower.stdout.read() == b"second 3\n"
+        assert follower.wait(60) == 0
+    finally:
+        follower.kill()
+        follower.communicate()
+    lab.wait(run, "Completed", status=0)
+    lines = lab.act.run("logs", "--all", run).out.splitlines()
+    assert sorted(lines) == sorted(f"[{rank}] {word} {rank}" for rank in range(4) for word in ("first", "second"))
+
+
+def test_failing_training_is_explained(lab):
+    """Nine characters are three examples: the fourth rank has none."""
+    shutil.copy(EXAMPLE, lab.act.project / "train.py")
+    lab.act.write("data/text.txt", "123456789")
+    lab.act.run("-c", "lab", "upload", "data")
+    run = lab.submit("python3", "train.py", n=4)
+    info = lab.wait(run, "Failed", status=1)
+    assert info["failed_rank"] == 3
+    assert "rank 3 exited with status 1" in info["reason"]
+    why = lab.act.run("why", run).out
+    assert "rank 3" in why and "ValueError" in why
+    if lab.bed.has_namespaces:
+        assert "n2" in why, "the node"
+
+
+def test_resubmit_there_and_back(lab):
+    lab.act.env["ACT_LOCAL_SLOTS"] = "4"
+    lab.act.write("say.sh", "echo \"$ACT_RUN_ID: $WORLD_SIZE $1\"\n")
+    first = lab.act.finish("bash", "say.sh", "a  b", before=("-n", "2"))
+    there = lab.act.run("-rt", "lab", "resubmit", first).out.strip()
+    lab.wait(there, "Completed", status=0)
+    back = lab.act.run("-rt", "aml", "resubmit", there).out.strip()
+    lab.wait(back, "Completed", status=0)
+    for run in (first, there, back):
+        for rank in range(2):
+            assert lab.act.lines(run, rank) == [f"{run}: 2 a  b"]
+    assert [lab.act.info(run)["cluster"] for run in (first, there, back)] == ["aml", "lab", "aml"]
+
+
+def test_nodes_summary_blame(lab):
+    before = lab.act.run("-c", "lab", "summary", "--json").json["total"]
+    assert (before["nodes"]["total"], before["nodes"]["idle"], before["gpus"]["total"]) == (3, 3, 12)
+    run = lab.shell("echo up; sleep 300", n=4)
+    lab.until_text(run, "up", rank=3)
+    nodes = lab.act.run("nodes", "--json", run).json["nodes"]
+    assert [(n["name"], n["first_rank"], n["ranks"], n["gpus"]) for n in nodes] == [("n1", 0, 2, 2), ("n2", 2, 2, 2)]
+    now = lab.act.run("-c", "lab", "summary", "--json").json
+    assert (now["total"]["nodes"]["busy"], now["total"]["gpus"]["busy"], now["total"]["gpus"]["idle"]) == (2, 4, 8)
+    assert now["own_runs"] == {"running": 1, "queued": 0}
+    assert {p["name"] for p in now["partitions"]} == {"main", "low"}
+    assert [p["name"] for p in now["partitions"] if p["default"]] == ["main"]
+    job = lab.act.run("-c", "lab", "blame", "--json").json["jobs"][0]
+    assert (job["name"], job["nodes"], job["gpus"]) == (run, 2, 4)
+    lab.act.run("abort", run)
+
+
+def test_shell_on_a_node(lab):
+    run = lab.shell("echo up; sleep 300", n=4)
+    lab.until_text(run, "up", rank=3)
+    out = lab.act.run("ssh", run, "n2", "--", "sh", "-c", "hostname; ls -d ../code").out
+    assert "code" in out
+    assert not lab.bed.has_namespaces or out.startswith("n2")
+    lab.act.run("abort", run)
+
+
+# ---- waiting and ending
+
+
+def test_queued_says_why_and_is_aborted(lab):
+    lab.configure(gpu_per_node=4)
+    first = lab.shell("echo up; sleep 300", n=12)
+    lab.until_text(first, "up")
+    second = lab.shell("echo must not run", n=4)
+    info = lab.act.until(lambda: lab.act.info(second)["reason"] and lab.act.info(second), "there is a reason")
+    assert info["state"] == "Queued"
+    assert "waits" in info["reason"], info
+    lab.act.run("abort", second)
+    lab.wait(second, "Canceled", status=143)
+    assert lab.bed.show(lab.bed.job(second))["JobState"] == "CANCELLED"
+    assert lab.act.state(first) == "Running"
+    lab.act.run("abort", first)
+    lab.wait(first, "Canceled", status=143)
+
+
+def test_abort_running_is_graceful(lab):
+    saved = lab.act.scratch / "saved"
+    run = lab.shell(f"trap 'echo $RANK >> {saved}; exit 0' TERM; echo up; sleep 300 & wait", n=4)
+    for rank in range(4):
+        lab.until_text(run, "up", rank)
+    lab.act.run("abort", run)
+    lab.wait(run, "Canceled", status=143)
+    assert sorted(saved.read_text().split()) == ["0", "1", "2", "3"], "every rank could save"
+    lab.act.until(lambda: lab.bed.show(lab.bed.job(run))["JobState"] == "CANCELLED", "Slurm says the same")
+
+
+def test_cancelled_by_an_administrator(lab):
+    run = lab.shell("echo up; sleep 300", n=4)
+    lab.until_text(run, "up", rank=3)
+    lab.bed.run("scancel", lab.bed.job(run))
+    info = lab.wait(run, "Canceled", status=143)
+    assert "administrator" in info["reason"]
+    queued = lab.submit("true", before=("-p", "slurm: {sbatch_options: [--hold]}"))
+    lab.bed.run("scancel", lab.bed.job(queued))
+    lab.wait(queued, "Canceled", status=143)
+
+
+def test_many_at_once(lab):
+    def submit(i):
+        return lab.shell(f"sleep 0.2; exit {i % 2}" if i < 30 else "sleep 300")
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        runs = list(pool.map(submit, range(50)))
+    assert len(set(runs)) == 50 and len(lab.bed.jobs()) >= 50
+    lab.act.run("abort", *runs[30:], timeout=300)
+    for run in runs[:30]:
+        lab.act.run("wait", run, status=None)
+    states = {info["id"]: info["state"] for info in lab.act.run("q", "--json", "--max", "0").json["runs"]}
+    wanted = [("Completed", "Failed")[i % 2] if i < 30 else "Canceled" for i in range(50)]
+    assert [states[run] for run in runs] == wanted
+
+
+# ---- what goes wrong on the nodes
+
+
+def kill_and_end(lab, run, pid):
+    """kill -9 of one process of the run, which then fails, and nobody is left."""
+    os.kill(pid, signal.SIGKILL)
+    info = lab.wait(run, "Failed")
+    lab.act.until(lambda: not lab.bed.step_processes(str(lab.run_dir(run))), "nobody is left")
+    return info
+
+
+def start_ranks(lab):
+    """A run of two ranks on each of two nodes; each says its own and its agent's process id."""
+    run = lab.shell("echo $$ $PPID; exec sleep 300", n=4)
+    for rank in range(4):
+        lab.until_text(run, "\n", rank)
+    return run, [list(map(int, lab.rank_text(run, rank).split())) for rank in range(4)]
+
+
+def test_command_killed(lab):
+    run, pids = start_ranks(lab)
+    info = kill_and_end(lab, run, pids[3][0])
+    assert (info["failed_rank"], info["exit_status"]) == (3, 137)
+    assert "rank 3 was killed by signal 9 (Killed)" in info["reason"]
+
+
+def test_agent_of_a_rank_killed(lab):
+    run, pids = start_ranks(lab)
+    info = kill_and_end(lab, run, pids[2][1])
+    assert info["failed_rank"] == 2
+    assert "rank 2 is lost" in info["reason"]
+
+
+def test_supervisor_killed(lab):
+    run, _ = start_ranks(lab)
+    found = [pid for pid, words in lab.bed.step_processes(str(lab.run_dir(run))).items() if "supervise" in words]
+    info = kill_and_end(lab, run, found[0])
+    assert "lost" in info["reason"] or "killed" in info["reason"], info
+
+
+def test_slurmd_killed(lab):
+    """Slurm goes on without the daemon of a node; so does the run."""
+    gate = lab.act.scratch / "gate"
+    run = lab.shell(f"echo up; until [ -e {gate} ]; do sleep 0.05; done", n=4)
+    lab.until_text(run, "up", rank=3)
+    lab.bed.kill("slurmd.n2")
+    assert lab.act.state(run) == "Running"
+    gate.touch()
+    lab.act.until(lambda: lab.record(run, "status.json")["state"] == "Completed", "the agent says so")
+    lab.bed.start()
+    lab.wait(run, "Completed", status=0)
+
+
+def noted_state(lab, run):
+    """The state in the ledger, where whoever watches a run writes it."""
+    with contextlib.closing(sqlite3.connect(lab.act.home / "ledger.db")) as db:
+        return db.execute("select state from runs where id = ?", [run]).fetchone()[0]
+
+
+def test_controller_restarted_while_watched(lab):
+    gate = lab.act.scratch / "gate"
+    run = lab.shell(f"echo up; until [ -e {gate} ]; do sleep 0.05; done; exit 3", n=4)
+    lab.until_text(run, "up")
+    watcher = lab.act.start("wait", run)
+    try:
+        lab.act.until(lambda: noted_state(lab, run) == "Running", "it has asked once")
+        lab.bed.until(lambda: os.fsencode(run) in (lab.bed.dir / "ctld/job_state").read_bytes(), "the job is on disk")
+        lab.bed.kill("slurmctld")
+        with pytest.raises(subprocess.TimeoutExpired):
+            watcher.wait(2)
+        message = lab.fail("true", status=5)
+        assert "slurm" in message.lower()
+        lab.bed.start()
+        gate.touch()
+        words = watcher.communicate(timeout=120)
+        assert watcher.returncode == 3, words
+    finally:
+        watcher.kill()
+        watcher.communicate()
+    lab.wait(run, "Failed", status=3)
+
+
+def test_folder_not_shared(lab):
+    """The second node does not see the run's folder."""
+    if not lab.bed.has_namespaces:
+        pytest.skip("no permission for mounts: all nodes see the same")
+    lab.root.mkdir()
+    with lab.bed.hidden(lab.root, "n2"):
+        run = lab.submit("echo", "hi", n=4)
+        info = lab.wait(run, "Failed")
+    assert "n2" in info["reason"] and "shared" in info["reason"], info
+
+
+def test_disk_full(small_lab):
+    """Where the package does not fit, nothing half-done is left; where what is in it does not, the run says so."""
+    before = sorted((small_lab.root / "runs").iterdir()), small_lab.bed.jobs()
+    small_lab.act.write("big.bin", os.urandom(6 << 20))
+    small_lab.act.run("-c", "lab", "init")
+    message = small_lab.fail("true", status=None)
+    assert "No space left" in message
+    assert (sorted((small_lab.root / "runs").iterdir()), small_lab.bed.jobs()) == before
+    assert shutil.disk_usage(small_lab.root).free > 3 << 20
+    small_lab.act.write("big.bin", bytes(32 << 20))
+    small_lab.act.run("-c", "lab", "init")
+    run = small_lab.submit("echo", "must not run")
+    info = small_lab.wait(run, "Failed")
+    assert "preparation failed" in info["reason"], info
+    assert "No space left" in info["reason"] or "room" in info["reason"], info
+    why = small_lab.act.run("why", run).out
+    assert "disk" in why or "space" in why, why
+
+
+# ---- preempted, requeued, forgotten, too late
+
+
+def test_preempted_and_started_anew(strict_lab):
+    lab = strict_lab
+    lab.configure(preemption_allowed=True)
+    run = lab.shell("echo attempt $RANK; [ -e seen ] && exit 0; touch seen; sleep 300", n=2, before=())
+    lab.until_text(run, "attempt 1", rank=1)
+    urgent = lab.submit("true", n=4, before=("-p", "slurm: {partition: urgent}"))
+    lab.wait(urgent, "Completed", status=0)
+    info = lab.wait(run, "Completed", status=0)
+    assert info["attempt"] == 2
+    assert lab.text(run, "attempts/1/user_logs/std_log_process_1.txt") == "attempt 1\n"
+    assert lab.rank_text(run, 1) == "attempt 1\n"
+    assert lab.record(run, "attempts/1/status.json")["state"] == "Queued"
+
+
+def test_requeued_by_hand(strict_lab):
+    """With the first attempt's logs kept, and those of the second from their beginning."""
+    lab = strict_lab
+    lab.configure(preemption_allowed=True)
+    run = lab.shell("echo attempt; [ -e seen ] && exit 0; touch seen; sleep 300", n=2)
+    lab.until_text(run, "attempt")
+    lab.bed.run("scontrol", "requeue", lab.bed.job(run))
+    info = lab.wait(run, "Completed", status=0)
+    assert info["attempt"] == 2
+    assert lab.text(run, "attempts/1/user_logs/std_log_process_0.txt") == "attempt\n"
+    assert lab.rank_text(run) == "attempt\n"
+
+
+def test_not_requeued_unless_allowed(strict_lab):
+    lab = strict_lab
+    run = lab.shell("echo up; sleep 300", n=2)
+    lab.until_text(run, "up")
+    urgent = lab.submit("true", n=4, before=("-p", "slurm: {partition: urgent}"))
+    info = lab.wait(run, "Failed")
+    assert "preempted" in info["reason"], info
+    lab.wait(urgent, "Completed", status=0)
+
+
+def test_forgotten_by_slurm(strict_lab):
+    lab = strict_lab
+    runs = [lab.shell("exit 7"), lab.shell("exit 0")]
+    lab.act.until(lambda: all((lab.run_dir(r) / "status.json").exists() and not lab.bed.jobs(r) for r in runs),
+                  "Slurm has forgotten them")
+    assert lab.wait(runs[0], "Failed", status=7)["exit_status"] == 7
+    lab.wait(runs[1], "Completed", status=0)
+
+
+# ---- bad input
+
+
+def test_unknown_partition(lab):
+    message = lab.fail("true", before=("-p", "slurm: {partition: nosuch}"), status=None)
+    assert "nosuch" in message
+    assert lab.bed.jobs() == [] or all(lab.bed.show(j)["Partition"] != "nosuch" for j in lab.bed.jobs())
+
+
+def test_more_gpus_than_a_node_has(strict_lab):
+    strict_lab.configure(gpu_per_node=4)
+    message = strict_lab.fail("true", n=4, status=6)
+    assert "gpu_per_node" in message and "2" in message
+
+
+def test_refused_by_sbatch(lab):
+    message = lab.fail("true", before=("-p", "slurm: {sbatch_options: [--nodelist=n99]}"), status=None)
+    assert "n99" in message or "node" in message
+
+
+def test_no_slurm_here(lab):
+    bin_dir = lab.act.scratch / "bin"
+    bin_dir.mkdir()
+    for name in ("bash", "sh", "mpirun", "ssh"):
+        if shutil.which(name):
+            (bin_dir / name).symlink_to(shutil.which(name))
+    message = lab.fail("true", env={"PATH": f"{lab.act.programs}:{bin_dir}"}, status=None)
+    assert "slurm" in message.lower() and "login" in message
+
+
+def test_no_controller(lab):
+    conf = lab.act.scratch / "slurm.conf"
+    port = slurm_bed.free_base_port(1)
+    conf.write_text(lab.bed.conf.read_text().replace("SlurmctldPort=", f"SlurmctldPort={port}\n#"))
+    message = lab.fail("true", env={"SLURM_CONF": str(conf)}, status=5)
+    assert "Unable to contact slurm controller" in message
+
+
+# ---- last, because it takes a minute from the beginning
+
+
+def test_time_limit(late):
+    lab, runs = late
+    lab.wait(runs["saves"], "Completed", status=0)
+    assert "saved" in lab.rank_text(runs["saves"])
+    info = lab.wait(runs["does not"], "Failed")
+    assert "time limit" in info["reason"]
+    assert "time limit" in lab.act.run("why", runs["does not"]).out
