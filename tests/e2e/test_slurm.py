@@ -156,6 +156,16 @@ def test_failing_training_is_explained(lab):
         assert "n2" in why, "the node"
 
 
+def test_mpi_abort_names_the_rank_that_called(lab):
+    """The launcher then ends the others, and their agents."""
+    lab.act.write("main.py", "from mpi4py import MPI\nc = MPI.COMM_WORLD\nc.Barrier()\n"
+                             "if c.Get_rank() == 2:\n    print('out of ideas', flush=True)\n    c.Abort(9)\nc.Barrier()\n")
+    run = lab.submit("python3", "main.py", n=4)
+    info = lab.wait(run, "Failed", status=9)
+    assert info["failed_rank"] == 2, info
+    assert "out of ideas" in lab.act.run("why", run).out
+
+
 def test_resubmit_there_and_back(lab):
     lab.act.env["ACT_LOCAL_SLOTS"] = "4"
     lab.act.write("say.sh", "echo \"$ACT_RUN_ID: $WORLD_SIZE $1\"\n")
@@ -392,6 +402,21 @@ def test_requeued_by_hand(strict_lab):
     assert info["attempt"] == 2
     assert lab.text(run, "attempts/1/user_logs/std_log_process_0.txt") == "attempt\n"
     assert lab.rank_text(run) == "attempt\n"
+
+
+def test_node_failed_and_started_anew(strict_lab):
+    """One node goes away with all that runs on it: Slurm starts the run again."""
+    lab = strict_lab
+    lab.configure(preemption_allowed=True)
+    run = lab.shell("echo attempt; [ -e seen ] && exit 0; touch seen; sleep 300", n=4)
+    for rank in range(4):
+        lab.until_text(run, "attempt", rank)
+    lab.bed.run("scontrol", "update", "nodename=n2", "state=down", "reason=test")
+    lab.act.until(lambda: lab.act.info(run)["state"] == "Queued", "it waits again")
+    lab.bed.start()  # resumes it
+    info = lab.wait(run, "Completed", status=0)
+    assert info["attempt"] == 2
+    assert lab.text(run, "attempts/1/user_logs/std_log_process_3.txt") == "attempt\n"
 
 
 def test_not_requeued_unless_allowed(strict_lab):
