@@ -64,6 +64,7 @@ static int follow(struct cli *cli, struct flow_run *run, struct act_error *err)
                                .all = o->all,
                                .line = print_line,
                                .attempt = o->attempt > 0 ? (int)o->attempt : 0,
+                               .must_exist = true,
                                .tail = o->tail,
                                .follow = o->follow,
                                .sink = {.write = cli_write_stdout, .arg = &lines}};

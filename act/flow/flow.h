@@ -143,7 +143,8 @@ struct flow_follow {
     /* A whole line without its end, or a piece of one that is very long; arg is the sink's, which gets nothing (no
      * bytes) behind the lines that came together. */
     int (*line)(void *arg, int rank, const char *text, size_t len, struct act_error *err);
-    int attempt; /* 0: the last one */
+    int attempt;     /* 0: the last one */
+    bool must_exist; /* -ACT_NOT_FOUND when the run has ended without that log */
     int64_t tail;
     bool follow;
     const volatile sig_atomic_t *interrupted;

@@ -248,6 +248,7 @@ struct stream {
     int rank;   /* with flow_follow.all */
     char *name; /* in the last attempt */
     uint64_t offset;
+    bool seen;           /* it is, or was, there */
     struct act_buf line; /* with flow_follow.all: what there is of a line that has no end yet */
 };
 
@@ -372,6 +373,7 @@ static int drain_attempt(struct follower *f, int attempt, int last, bool from_ta
             f->logs.n ? bsearch(name, f->logs.v, f->logs.n, sizeof(*f->logs.v), by_name) : NULL;
         struct source source = {
             .platform = f->platform, .id = f->run->row.id, .name = name, .chunk = f->chunk};
+        s->seen = s->seen || log;
         if (log && from_tail)
             rc = find_tail(&source, f->what->tail, log->size, &s->offset, err);
         if (log && rc == 0)
@@ -461,6 +463,18 @@ static int follow(struct follower *f, struct act_error *err)
     }
 }
 
+/* A log that a run has ended without. */
+static int check_seen(const struct follower *f, struct act_error *err)
+{
+    const struct flow_run *run = f->run;
+
+    if (f->what->all || f->v[0].seen || !run_state_is_final(run->status.state))
+        return 0;
+    return act_error_set(err, ACT_NOT_FOUND,
+                         "run '%s' is %s and has no log '%s'; 'a q %s' lists those it has", run->row.id,
+                         run_state_name(run->status.state), f->v[0].name, run->row.id);
+}
+
 static void release_follower(struct follower *f)
 {
     for (size_t i = 0; i < f->n; i++) {
@@ -485,6 +499,8 @@ int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_f
         rc = follow(&f, err);
     if (rc == 0)
         rc = give_rest(&f, err);
+    if (rc == 0 && what->must_exist)
+        rc = check_seen(&f, err);
     release_follower(&f);
     return rc;
 }

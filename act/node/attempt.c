@@ -162,6 +162,18 @@ int attempt_begin(struct supervisor *s, struct act_error *err)
     return rc;
 }
 
+/* Another machine may have written the file a moment ago: NFS looks at a folder anew when it is opened, not when something is
+ * looked for in it (nfs(5), "close-to-open"). */
+bool attempt_abort_is_asked(const struct supervisor *s)
+{
+    int dir = open(s->node.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool asked = dir >= 0 && faccessat(dir, RUN_FILE_ABORT, F_OK, 0) == 0;
+
+    if (dir >= 0)
+        close(dir);
+    return asked;
+}
+
 /* ---- the status ---- */
 
 static void give_up_reserve(const struct supervisor *s)

@@ -110,6 +110,9 @@ void env_set(const struct node *node, const struct rank_place *place)
     set_path(node, "AZ_BATCHAI_MPI_HOST_FILE", RUN_FILE_HOSTS);
     set_path(node, "AZ_BATCHAI_JOB_TEMP", RUN_DIR_TEMP);
     set_path(node, "AZ_BATCHAI_STDOUTERR_DIR", RUN_DIR_USER);
+    unsetenv(
+        "OMPI_MCA_odls_base_sigkill_timeout"); /* they were for our mpirun, see launcher.h; not for the command's own */
+    unsetenv("PRTE_MCA_odls_base_sigkill_timeout");
     for (size_t i = 0; i < node->spec.n_env; i++)
         if (node->spec.env[i].value)
             setenv(node->spec.env[i].name, node->spec.env[i].value, 1);

@@ -36,117 +36,6 @@ enum {
     SLURM_SIGNAL_MS = 2000,      /* between the first and the last process that Slurm signals */
 };
 
-/* ---- slots ---- */
-
-static void tell_waiting(void *arg, int missing)
-{
-    struct supervisor *s = arg;
-    ACT_AUTOFREE char *reason = act_sprintf("waits for %d of %d %s", missing, s->node.spec.gpus_per_node,
-                                            s->options.gpus ? "GPUs" : "processors");
-
-    attempt_set_reason(s, reason);
-    node_say("%s", reason);
-    attempt_save_status(s);
-}
-
-static int take_slots(struct supervisor *s, struct act_error *err)
-{
-    int rc = slots_take(&s->slots, s->options.slots_dir, s->options.slots, s->node.spec.gpus_per_node,
-                        &s->watch, tell_waiting, s, err);
-
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *mine = slots_text(&s->slots);
-    if (s->options.gpus || s->slots.need == 0)
-        setenv("CUDA_VISIBLE_DEVICES", mine, 1);
-    node_say("%s: %s", s->options.gpus ? "GPUs" : "processors", *mine ? mine : "none");
-    return 0;
-}
-
-/* ---- start ---- */
-
-static int start_ranks(struct supervisor *s, struct act_error *err)
-{
-    const char *name = launcher_name(&s->node);
-    bool alone = strcmp(name, "rank") == 0;
-    ACT_AUTOFREE char *log = act_sprintf(RUN_DIR_SYSTEM "/%s.txt", name);
-    char self[PATH_MAX] = "";
-    struct act_strv argv = {0};
-
-    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
-        return act_error_errno(err, errno, "cannot find this program");
-    int rc = launcher_command(&s->node, self, &argv, err);
-    if (rc == 0) {
-        int fd = alone ? -1 : node_open_log(&s->node, log);
-        s->main_pid =
-            child_start(&(struct child){.argv = (const char *const *)argv.v, .out_fd = fd, .guarded = alone});
-        if (s->main_pid < 0)
-            rc = act_error_errno(err, errno, "cannot start '%s'", argv.v[0]);
-        if (fd >= 0)
-            close(fd);
-    }
-    act_strv_release(&argv);
-    return rc;
-}
-
-/* Another machine may have written the file a moment ago: NFS looks at a folder anew when it is opened, not when something is
- * looked for in it (nfs(5), "close-to-open"). */
-static bool abort_is_asked(const struct supervisor *s)
-{
-    int dir = open(s->node.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool asked = dir >= 0 && faccessat(dir, RUN_FILE_ABORT, F_OK, 0) == 0;
-
-    if (dir >= 0)
-        close(dir);
-    return asked;
-}
-
-static void log_spec(const struct node *node)
-{
-    const struct run_spec *spec = &node->spec;
-
-    node_say("run %s: %d node(s), %d process(es) on each, %d GPU(s) on each, act-node %s", spec->id,
-             spec->nodes, spec->procs_per_node, spec->gpus_per_node, ACT_VERSION);
-    for (size_t i = 0; i < spec->n_env; i++)
-        node_say("env %s=%s", spec->env[i].name, run_env_shown(spec->env[i].name, spec->env[i].value));
-}
-
-static int make_ready(struct supervisor *s, struct act_error *err)
-{
-    int rc = attempt_begin(s, err);
-
-    node_own_log(&s->node); /* that of an earlier attempt has been put away */
-    log_spec(&s->node);
-    if (rc == 0 && s->options.slurm)
-        rc = job_find_hosts(&s->job, &s->node, err);
-    if (rc == 0 && abort_is_asked(s))
-        rc = act_error_set(err, ACT_INTERRUPTED, "cancelled before it began");
-    if (rc == 0 && !s->options.slurm)
-        rc = take_slots(s, err);
-    if (rc == 0)
-        rc = launcher_write_hosts(&s->node, &s->job.hosts, err);
-    if (rc == 0)
-        rc = ranks_open(s, err);
-    return rc;
-}
-
-static int start(struct supervisor *s, struct act_error *err)
-{
-    int rc = make_ready(s, err);
-
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *attempt = act_sprintf("%d", s->status.attempt);
-    setenv(NODE_ENV_ATTEMPT, attempt, 1);
-    launcher_set_environment(s->job.hosts.n ? s->job.hosts.v[0] : "127.0.0.1", ranks_abort_grace_ms());
-    s->status.state = RUN_RUNNING;
-    s->status.started_unix_s = act_now_unix_s();
-    attempt_set_reason(s, "");
-    attempt_save_status(s); /* before the first line of the command can be seen */
-    s->heartbeat_at_ms = act_now_monotonic_ms() + HEARTBEAT_MS;
-    return start_ranks(s, err);
-}
-
 /* ---- signals ---- */
 
 static void abort_ranks(struct supervisor *s)
@@ -167,7 +56,7 @@ static void end_with_job(struct supervisor *s)
         return;
     job_find_end(&s->job, &s->node);
     node_say("Slurm ends the job: %s", job_end_text(&s->job));
-    ranks_judge(s);
+    judge_run(s);
     attempt_save_status(s);
     int64_t grace_ms = s->job.kill_wait_ms - OUR_MS;
     ranks_stop(s, grace_ms < LEAST_MS ? LEAST_MS : grace_ms);
@@ -177,7 +66,8 @@ static void on_signal(struct supervisor *s, int sig)
 {
     bool end = sig == SIGTERM || sig == SIGINT;
 
-    if ((end && (!s->options.slurm || abort_is_asked(s))) || (sig == SIGUSR2 && abort_is_asked(s)))
+    if ((end && (!s->options.slurm || attempt_abort_is_asked(s))) ||
+        (sig == SIGUSR2 && attempt_abort_is_asked(s)))
         abort_ranks(s);
     else if (end)
         end_with_job(s);
@@ -224,7 +114,7 @@ static void kill_main(struct supervisor *s)
 static void look_for_late_ranks(struct supervisor *s)
 {
     s->look_at_ms = 0;
-    if (!s->cut_at_ms && ranks_are_blind(s))
+    if (!s->cut_at_ms && judge_is_blind(s))
         ranks_stop(s, 0);
 }
 
@@ -283,14 +173,14 @@ static void wait_event(struct supervisor *s, int64_t timeout_ms)
 /* All that came; the others must come first, unless everything is being ended. */
 static bool all_ranks_are_gone(const struct supervisor *s)
 {
-    int came = ranks_count_came(s);
+    int came = judge_count_came(s);
 
     return link_connected(s->link) == 0 && (came == node_world_size(&s->node) || (s->cut_at_ms && came > 0));
 }
 
 static bool some_are_late(const struct supervisor *s)
 {
-    int came = ranks_count_came(s);
+    int came = judge_count_came(s);
 
     return s->options.slurm && link_connected(s->link) == 0 && came > 0 && came < node_world_size(&s->node);
 }
@@ -325,7 +215,7 @@ static void wait_for_slurm(struct supervisor *s)
 {
     int64_t deadline = act_now_monotonic_ms() + SLURM_SIGNAL_MS, left = SLURM_SIGNAL_MS;
 
-    if (!ranks_only_terminated(s))
+    if (!judge_only_terminated(s))
         return;
     for (; left > 0 && !s->aborted && s->job.end == JOB_GOES_ON; left = deadline - act_now_monotonic_ms())
         wait_event(s, left);
@@ -351,14 +241,15 @@ static bool send_folders(struct supervisor *s)
 
 static void run(struct supervisor *s)
 {
+    s->heartbeat_at_ms = act_now_monotonic_ms() + HEARTBEAT_MS;
     if (folder_any_to_send(&s->node))
         s->send_at_ms = act_now_monotonic_ms() + SEND_EVERY_MS;
     wait_for_ranks(s);
     child_end_all(&s->watch, s->aborted ? 0 : LEFTOVER_GRACE_MS);
     wait_for_slurm(s);
-    ranks_sweep(s);
+    judge_sweep(s);
     bool sent = send_folders(s);
-    ranks_judge(s);
+    judge_run(s);
     if (!sent && s->status.state == RUN_COMPLETED)
         attempt_finish(s, RUN_FAILED, ACT_WRAPPER,
                        "the command succeeded, but not all folders could be sent; see " RUN_DIR_SYSTEM
@@ -368,7 +259,7 @@ static void run(struct supervisor *s)
 static void supervise(struct supervisor *s)
 {
     struct act_error err;
-    int rc = start(s, &err);
+    int rc = start_run(s, &err);
 
     if (rc == 0) {
         run(s);

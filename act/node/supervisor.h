@@ -1,7 +1,9 @@
 /* supervisor.h - the parts of "act-node supervise".
  *
  *   supervise.c   the program and its loop
- *   ranks.c       what is known of the ranks, and the judgement
+ *   start.c       until the ranks run
+ *   ranks.c       what is known of the ranks
+ *   judge.c       what is true when they are gone
  *   attempt.c     what is written down: status, failure, what earlier attempts left
  *   launcher.c    how the ranks are started
  *   job.c         what Slurm says about the job that this is
@@ -50,6 +52,11 @@ struct supervisor {
     int64_t cut_at_ms, kill_main_at_ms, send_at_ms, heartbeat_at_ms, look_at_ms;
 };
 
+/* ---- start.c ---- */
+
+/* Starts the ranks, when the slots are ours and nobody has asked to abort (-ACT_INTERRUPTED). */
+int start_run(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
+
 /* ---- ranks.c ---- */
 
 /* Listens for them; what they say comes through s->watch. */
@@ -59,17 +66,20 @@ void ranks_close(struct supervisor *s);
 void ranks_stop(struct supervisor *s, int64_t grace_ms);
 /* A signal for those processes of the commands that catch it. */
 void ranks_signal(struct supervisor *s, int sig);
-/* How many have said hello. */
-int ranks_count_came(const struct supervisor *s);
-/* Whether the first failure is no more than a SIGTERM, which Slurm sends to everything at once when it ends a job or a step. */
-bool ranks_only_terminated(const struct supervisor *s);
-/* What is true now that all ranks are gone: sets the final status. */
-void ranks_judge(struct supervisor *s);
-/* Whether nodes whose ranks have not come do not see the run's folder. */
-bool ranks_are_blind(const struct supervisor *s);
-/* Ends what was left behind on nodes whose agents did not live to do it. */
-void ranks_sweep(struct supervisor *s);
 int64_t ranks_abort_grace_ms(void);
+
+/* ---- judge.c ---- */
+
+/* How many have said hello. */
+int judge_count_came(const struct supervisor *s);
+/* Whether the first failure is no more than a SIGTERM, which Slurm sends to everything at once when it ends a job or a step. */
+bool judge_only_terminated(const struct supervisor *s);
+/* What is true now that all ranks are gone: sets the final status. */
+void judge_run(struct supervisor *s);
+/* Whether nodes whose ranks have not come do not see the run's folder. */
+bool judge_is_blind(const struct supervisor *s);
+/* Ends what was left behind on nodes whose agents did not live to do it. */
+void judge_sweep(struct supervisor *s);
 
 /* ---- attempt.c ---- */
 
@@ -78,6 +88,8 @@ int attempt_claim(const struct supervisor *s, struct act_error *err) ACT_NODISCA
 /* Which attempt this is: as Slurm counts, or one more than the last when its controller has lost count. Waits for a supervisor
  * that is still at the same one. False: that attempt has ended already, s->status says how, and there is nothing to do. */
 bool attempt_find(struct supervisor *s);
+/* Whether the client has written its wish. */
+bool attempt_abort_is_asked(const struct supervisor *s);
 /* Puts away what an earlier attempt left and makes the folders of this one. */
 int attempt_begin(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
 void attempt_set_reason(struct supervisor *s, const char *reason);

@@ -516,6 +516,7 @@ static void test_environment(void **state)
 
 static void test_code_and_folders(void **state)
 {
+    ACT_AUTOFREE char *root = temp_file("store");
     ACT_AUTOFREE char *store = temp_file("store/data");
     struct run_spec spec = shell_spec(
         2, "cat sub/file.txt; readlink link; ls -l run.sh | cut -c1-10; ls -ld empty | cut -c1-10; ./run.sh; "
@@ -523,10 +524,11 @@ static void test_code_and_folders(void **state)
     struct act_error err;
 
     (void)state;
+    assert_ok(act_mkdir_all(root, 0755, &err), err);
     spec.folders = act_calloc(1, sizeof(*spec.folders));
     spec.n_folders = 1;
     spec.folders[0] = (struct run_folder){.name = act_strdup("data"),
-                                          .store = act_strdup("folder:/x"),
+                                          .store = act_sprintf("folder:%s", root),
                                           .path = act_strdup("data"),
                                           .link = act_strdup(store),
                                           .mode = RUN_FOLDER_RW_MOUNT};

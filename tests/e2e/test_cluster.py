@@ -224,6 +224,18 @@ def test_options_that_do_not_go_together(act):
     act.fail("logs", "--attempt", "2", run, status=3, match="1 attempt")
 
 
+def test_a_log_that_is_not_there(act):
+    run = act.finish("true", before=("-n", "1"))
+    act.fail("logs", "--name", "system_logs/nothing.txt", run, status=3, match="no log 'system_logs/nothing.txt'")
+    blocker = running(act, "sleep", "300", n="4")
+    queued = act.submit("true", before=("-n", "1"))
+    assert act.run("logs", queued).out == "", "it may come"
+    act.run("abort", queued)
+    act.fail("logs", "-f", queued, status=3, match="is Canceled and has no log")
+    assert act.run("logs", "--all", queued).out == ""
+    act.run("abort", blocker)
+
+
 def test_colour_of_all_ranks(act, two_ranks):
     act.write("talk.sh", 'echo "this is $RANK"')
     run = act.finish("sh", "talk.sh", before=("-n", "2"))

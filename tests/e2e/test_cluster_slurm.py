@@ -5,47 +5,7 @@ import os
 import pathlib
 import signal
 
-import pytest
-
-import slurm_bed
-
-NODES = 2
-
-
-@pytest.fixture(scope="module")
-def bed():
-    missing = slurm_bed.missing()
-    if missing:
-        pytest.skip(missing)
-    with slurm_bed.running(nodes=NODES) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def lab(act, bed):
-    """The cluster "lab" of the project: two GPUs on each node are one run's."""
-    act.env["SLURM_CONF"] = str(bed.conf)
-    configure(act)
-    yield bed
-    bed.cancel_all()
-
-
-def configure(act, **extra):
-    act.cluster("lab", extra={"platform": "slurm", "gpu_per_node": 2, "slurm": {"root": str(act.scratch / "shared")},
-                              **extra})
-
-
-def submit(act, script, *before, gpus=2 * NODES):
-    return act.submit("bash", "-c", script, before=("-c", "lab", "-n", gpus, *before))
-
-
-def says(act, run, text, rank=0):
-    path = act.scratch / f"shared/runs/{run}/user_logs/std_log_process_{rank}.txt"
-
-    def said():
-        assert act.state(run) in ("Queued", "Running"), (act.info(run), act.run("why", run, status=None))
-        return path.exists() and text in path.read_text()
-    act.until(said, f"rank {rank} says {text!r}")
+RANKS = 4  # on two nodes
 
 
 def of_rank(out, rank):
@@ -60,14 +20,15 @@ def end_watch(process):
 
 def test_follow_through_a_requeue(act, lab):
     """The words of both attempts, in their order, each once."""
-    configure(act, preemption_allowed=True)
-    run = submit(act, "echo try $RANK; if [ -e seen-$RANK ]; then echo again; exit; fi; touch seen-$RANK; exec sleep 300")
-    says(act, run, "try 3", rank=3)
+    lab.configure(preemption_allowed=True)
+    run = lab.shell("echo try $RANK; if [ -e seen-$RANK ]; then echo again; exit; fi; touch seen-$RANK; exec sleep 300",
+                    n=RANKS)
+    lab.until_text(run, "try 3", rank=3)
     watches = [act.start("logs", "-f", *words, run) for words in (["--all"], ["--rank", "3"])]
-    lab.run("scontrol", "requeue", lab.job(run))
+    lab.bed.run("scontrol", "requeue", lab.bed.job(run))
     out, err, status = end_watch(watches[0])
     assert (status, err) == (0, "attempt 2 begins\n")
-    for rank in range(2 * NODES):
+    for rank in range(RANKS):
         words = [line for line in of_rank(out, rank) if "Terminated" not in line]
         assert words == [f"try {rank}", f"try {rank}", "again"]
     out, err, status = end_watch(watches[1])
@@ -81,22 +42,22 @@ def test_follow_through_a_requeue(act, lab):
     assert (copies / "attempts/1/user_logs/std_log_process_1.txt").read_text().startswith("try 1\n")
 
 
-def shut_down_controller(act, bed):
+def shut_down_controller(bed):
     """In order, so that it knows afterwards what it knew."""
     pid = bed.pid("slurmctld")
     os.kill(pid, signal.SIGTERM)
-    act.until(lambda: not pathlib.Path(f"/proc/{pid}/exe").exists(), "the controller is down")
+    bed.until(lambda: not pathlib.Path(f"/proc/{pid}/exe").exists(), "the controller is down")
 
 
 def test_watches_while_the_controller_is_away(act, lab):
     gate = act.scratch / "gate"
     ended = f"{act.scratch}/ended"
-    run = submit(act, f"echo up; until [ -e {gate} ]; do sleep 0.05; done; echo down; touch {ended}-$RANK; "
-                      f"until [ $(ls -d {ended}-* | wc -l) = {2 * NODES} ]; do sleep 0.05; done; exit 3")
-    says(act, run, "up")
+    run = lab.shell(f"echo up; until [ -e {gate} ]; do sleep 0.05; done; echo down; touch {ended}-$RANK; "
+                    f"until [ $(ls -d {ended}-* | wc -l) = {RANKS} ]; do sleep 0.05; done; exit 3", n=RANKS)
+    lab.until_text(run, "up")
     follow, wait = act.start("logs", "-f", "--all", run), act.start("wait", run)
     assert b"up" in follow.stdout.readline()
-    shut_down_controller(act, lab)
+    shut_down_controller(lab.bed)
     try:
         # at once: Slurm's own programs take their time before they give up
         asked = [act.start(*words) for words in (["-no-wl", "q", run], ["-c", "lab", "summary"], ["-c", "lab", "blame"],
@@ -109,11 +70,11 @@ def test_watches_while_the_controller_is_away(act, lab):
         assert doctor[2] == 1 and not checks["controller"]["ok"] and checks["sbatch"]["ok"]
         gate.touch()
     finally:
-        lab.start()
+        lab.bed.start()
     out, err, status = end_watch(follow)
     assert status == 0
     assert err.count("controller") <= err.count("goes on until it answers") + err.count("it answers again")
-    for rank in range(2 * NODES):
+    for rank in range(RANKS):
         assert ["up", *of_rank(out, rank)][-2:] == ["up", "down"]
     _, err, status = end_watch(wait)
     assert status == 3, "the status of the run, not of the watch"
@@ -121,30 +82,30 @@ def test_watches_while_the_controller_is_away(act, lab):
 
 
 def test_summary_of_a_drained_node(act, lab):
-    run = submit(act, "echo up; exec sleep 300", gpus=2)
-    says(act, run, "up")
+    run = lab.shell("echo up; exec sleep 300", n=2)
+    lab.until_text(run, "up")
     busy = act.run("nodes", "--json", run).json["nodes"][0]["name"]
-    other, = {"n1", "n2"} - {busy}
-    lab.run("scontrol", "update", f"nodename={other}", "state=drain", "reason=test")
+    other = "n3" if busy != "n3" else "n1"
+    lab.bed.run("scontrol", "update", f"nodename={other}", "state=drain", "reason=test")
     try:
         whole = act.run("-c", "lab", "summary", "--json").json
-        assert whole["total"]["nodes"] == {"total": 2, "idle": 0, "busy": 1, "down": 1}
-        assert whole["total"]["gpus"] == {"total": 8, "idle": 2, "busy": 2, "down": 4}
+        assert whole["total"]["nodes"] == {"total": 3, "idle": 1, "busy": 1, "down": 1}
+        assert whole["total"]["gpus"] == {"total": 12, "idle": 6, "busy": 2, "down": 4}
         assert whole["own_runs"] == {"running": 1, "queued": 0}
-        queued = submit(act, "true")
+        queued = lab.submit("true", n=6)
         act.until(lambda: act.info(queued)["reason"], "it says what it waits for")
         assert "waits" in act.run("qq").out
         assert act.run("-c", "lab", "summary", "--json").json["total"]["jobs"]["queued"] == 1
         act.run("abort", queued)
     finally:
-        lab.run("scontrol", "update", f"nodename={other}", "state=resume")
+        lab.bed.run("scontrol", "update", f"nodename={other}", "state=resume")
     act.run("abort", run)
 
 
 def test_nodes_of_a_run_that_has_ended(act, lab):
     """Also while Slurm frees them one after the other, and when it has forgotten the job."""
-    run = submit(act, "echo up; exec sleep 300")
-    says(act, run, "up", rank=3)
+    run = lab.shell("echo up; exec sleep 300", n=RANKS)
+    lab.until_text(run, "up", rank=3)
     shape = [(n["name"], n["first_rank"], n["ranks"]) for n in act.run("nodes", "--json", run).json["nodes"]]
     assert shape == [("n1", 0, 2), ("n2", 2, 2)]
     act.run("abort", run)
@@ -153,9 +114,9 @@ def test_nodes_of_a_run_that_has_ended(act, lab):
 
 
 def test_command_on_each_node(act, lab):
-    run = submit(act, "echo up; exec sleep 300")
-    says(act, run, "up", rank=3)
-    for number in range(NODES):
+    run = lab.shell("echo up; exec sleep 300", n=RANKS)
+    lab.until_text(run, "up", rank=3)
+    for number in range(2):
         words = ("sh", "-c", 'pwd; echo "$ACT_RUN_ID"; printf "<%s>" "$@"; exit 7', "sh", "a b", "", "$HOME")
         result = act.run("ssh", run, str(number), "--", *words, status=7)
         code, name, arguments = result.out.splitlines()
@@ -167,7 +128,7 @@ def test_command_on_each_node(act, lab):
 def test_a_run_stays_where_it_was_submitted(act, lab):
     """Whatever the cluster file says afterwards."""
     elsewhere = act.scratch / "elsewhere"
-    run = submit(act, "echo here", "-p", f"slurm: {{root: {elsewhere}}}", gpus=1)
+    run = lab.shell("echo here", before=("-p", f"slurm: {{root: {elsewhere}}}"))
     act.run("wait", run)
     assert act.run("logs", run).out == "here\n" and (elsewhere / "runs" / run).is_dir()
     (act.project / "aux_data/aml/lab.yaml").unlink()
@@ -176,11 +137,11 @@ def test_a_run_stays_where_it_was_submitted(act, lab):
 
 def test_doctor_of_slurm(act, lab):
     act.run("-c", "lab", "doctor", "--json")
-    assert not (act.scratch / "shared/runs").exists()
-    configure(act, slurm={"root": str(act.scratch / "shared"), "partition": "nosuch"})
+    assert not (lab.root / "runs").exists()
+    lab.configure(slurm={"partition": "nosuch"})
     bad, = [c for c in act.run("-c", "lab", "doctor", "--json", status=1).json["checks"] if not c["ok"]]
     assert bad["what"] == "partition" and "'nosuch'" in bad["text"] and "main, low" in bad["text"]
     (act.scratch / "file").write_text("")
-    configure(act, slurm={"root": str(act.scratch / "file/below")})
+    lab.configure(slurm={"root": str(act.scratch / "file/below")})
     checks = act.run("-c", "lab", "doctor", "--json", status=1).json["checks"]
     assert any("file/below" in c["text"] for c in checks if not c["ok"])

@@ -1,0 +1,192 @@
+/* judge.c - what is true when all ranks are gone, and what they left behind. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/launcher.h"
+#include "node/supervisor.h"
+#include "node/sweep.h"
+
+bool judge_only_terminated(const struct supervisor *s)
+{
+    return s->options.slurm && s->first_failed >= 0 &&
+           s->ranks[s->first_failed].record.exit_status == 128 + SIGTERM;
+}
+
+static bool ended_by_slurm(const struct supervisor *s)
+{
+    return s->job.end != JOB_GOES_ON && (s->first_failed < 0 || judge_only_terminated(s));
+}
+
+/* srun has ended them because others could not join the run. */
+static bool ended_by_launcher(const struct supervisor *s)
+{
+    return judge_only_terminated(s) && judge_count_came(s) < node_world_size(&s->node);
+}
+
+int judge_count_came(const struct supervisor *s)
+{
+    int came = 0;
+
+    for (int rank = 0; rank < node_world_size(&s->node); rank++)
+        came += s->ranks[rank].said_hello;
+    return came;
+}
+
+static void finish_by_slurm(struct supervisor *s)
+{
+    static const enum run_state states[] = {[JOB_TIME_LIMIT] = RUN_FAILED,
+                                            [JOB_PREEMPTED] = RUN_FAILED,
+                                            [JOB_REQUEUED] = RUN_QUEUED,
+                                            [JOB_NODE_FAILED] = RUN_FAILED,
+                                            [JOB_CANCELLED] = RUN_CANCELED};
+
+    s->status.failed_rank = -1;
+    attempt_finish(s, states[s->job.end], 128 + SIGTERM, job_end_text(&s->job));
+    attempt_save_failure(s, NULL, s->status.reason);
+}
+
+static bool all_succeeded(const struct supervisor *s)
+{
+    for (int rank = 0; rank < node_world_size(&s->node); rank++)
+        if (!record_succeeded(&s->ranks[rank].record))
+            return false;
+    return true;
+}
+
+/* The nodes of those ranks for which test holds, each once, with commas. Their number is *out_n. New string. */
+static char *nodes_where(const struct supervisor *s, bool (*test)(const struct rank_state *), int *out_n)
+{
+    struct act_buf list = {0};
+    int last = -1;
+
+    *out_n = 0;
+    for (int rank = 0; rank < node_world_size(&s->node); rank++) {
+        int node_rank = rank / s->node.spec.procs_per_node;
+        if (!test(&s->ranks[rank]) || node_rank == last)
+            continue;
+        act_buf_addf(&list, "%s%s", list.len ? "," : "", s->job.hosts.v[node_rank]);
+        last = node_rank;
+        (*out_n)++;
+    }
+    return act_buf_steal(&list);
+}
+
+static bool never_came(const struct rank_state *state)
+{
+    return !state->said_hello;
+}
+
+/* The reason that the nodes' view of the run folder gives; empty when it gives none. New string. */
+static char *blind_reason(const struct supervisor *s)
+{
+    struct act_strv blind = {0};
+    struct act_buf text = {0};
+    int n = 0;
+    ACT_AUTOFREE char *nodes = s->job.id ? nodes_where(s, never_came, &n) : act_strdup("");
+
+    if (*nodes && job_find_blind(&s->node, nodes, n, &blind) && blind.n > 0) {
+        act_buf_addf(&text, "node '%s'", blind.v[0]);
+        if (blind.n > 1)
+            act_buf_addf(&text, " (and %zu more)", blind.n - 1);
+        act_buf_addf(
+            &text,
+            " does not see '%s': the folder must be on a file system that all nodes share (slurm.root)",
+            s->node.dir);
+    }
+    act_strv_release(&blind);
+    return act_buf_steal(&text);
+}
+
+bool judge_is_blind(const struct supervisor *s)
+{
+    ACT_AUTOFREE char *reason = blind_reason(s);
+
+    return *reason != '\0';
+}
+
+/* What mpirun or srun, or an agent below it, said: mpirun's messages stand between lines of dashes, the first line of the last one tells most; else
+ * the last line. New string. */
+static char *launcher_words(const char *log)
+{
+    static const char agent[] = "act-node: ";
+    struct act_strv lines = {0};
+    size_t from = 0, dashes = 0;
+    char *words = NULL;
+
+    record_tail(log, &lines);
+    for (size_t i = lines.n; i > 0 && dashes < 2; i--)
+        if (act_starts_with(lines.v[i - 1], "-----") && ++dashes == 2)
+            from = i;
+    for (size_t i = lines.n; i > 0 && !words; i--) /* an agent that could not join the run */
+        if (act_starts_with(lines.v[i - 1], agent))
+            words = act_strdup(lines.v[i - 1] + strlen(agent));
+    for (size_t i = from; dashes > 0 && !words && i < lines.n; i++)
+        if (*lines.v[i] && !act_starts_with(lines.v[i], "-----"))
+            words = act_strdup(lines.v[i]);
+    if (!words)
+        words = act_strdup(lines.n > 0 ? lines.v[lines.n - 1] : "");
+    act_strv_release(&lines);
+    return words;
+}
+
+static void finish_without_record(struct supervisor *s)
+{
+    const char *name = launcher_name(&s->node);
+    ACT_AUTOFREE char *log = act_sprintf("%s/" RUN_DIR_SYSTEM "/%s.txt", s->node.dir, name);
+    ACT_AUTOFREE char *blind = blind_reason(s);
+    ACT_AUTOFREE char *words = launcher_words(log);
+    int exit_status = s->main_killed ? ACT_WRAPPER : child_exit_status(s->main_status);
+    ACT_AUTOFREE char *how =
+        s->main_killed ? act_strdup("ended the ranks") : act_sprintf("ended with status %d", exit_status);
+    ACT_AUTOFREE char *reason = act_sprintf(
+        "%s %s%s%s", strcmp(name, "rank") == 0 ? "the rank's agent" : name, how, *words ? ": " : "", words);
+
+    attempt_finish(s, RUN_FAILED, exit_status ? exit_status : 128 + SIGKILL, *blind ? blind : reason);
+    attempt_save_failure(s, NULL, s->status.reason);
+}
+
+/* A failure before the abort stays a failure. */
+void judge_run(struct supervisor *s)
+{
+    char reason[440];
+
+    if (ended_by_slurm(s)) {
+        finish_by_slurm(s);
+    } else if (s->first_failed >= 0 && !ended_by_launcher(s)) {
+        const struct record *r = &s->ranks[s->first_failed].record;
+        record_describe(r, reason, sizeof(reason));
+        s->status.failed_rank = r->rank;
+        attempt_finish(s, RUN_FAILED, r->exit_status, reason);
+    } else if (all_succeeded(s) && (s->aborted || s->main_killed || child_exit_status(s->main_status) == 0)) {
+        attempt_finish(s, RUN_COMPLETED, 0, "");
+    } else if (s->aborted) {
+        attempt_finish(s, RUN_CANCELED, 128 + SIGTERM, "aborted");
+    } else {
+        finish_without_record(s);
+    }
+}
+
+/* ---- what is left ---- */
+
+static bool left_in_disorder(const struct rank_state *state)
+{
+    return state->said_hello && !state->said_bye;
+}
+
+void judge_sweep(struct supervisor *s)
+{
+    bool any = false;
+    int n = 0;
+
+    for (int rank = 0; rank < node_world_size(&s->node); rank++)
+        any = any || left_in_disorder(&s->ranks[rank]);
+    if (!any)
+        return;
+    if (!s->job.id) {
+        sweep_processes(s->node.spec.id);
+        return;
+    }
+    ACT_AUTOFREE char *nodes = nodes_where(s, left_in_disorder, &n);
+    job_sweep(&s->node, nodes, n);
+}

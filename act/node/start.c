@@ -1,0 +1,109 @@
+/* start.c - until the ranks run: slots, host file, what they find in their environment. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "node/launcher.h"
+#include "node/supervisor.h"
+
+/* ---- slots ---- */
+
+static void tell_waiting(void *arg, int missing)
+{
+    struct supervisor *s = arg;
+    ACT_AUTOFREE char *reason = act_sprintf("waits for %d of %d %s", missing, s->node.spec.gpus_per_node,
+                                            s->options.gpus ? "GPUs" : "processors");
+
+    attempt_set_reason(s, reason);
+    node_say("%s", reason);
+    attempt_save_status(s);
+}
+
+static int take_slots(struct supervisor *s, struct act_error *err)
+{
+    int rc = slots_take(&s->slots, s->options.slots_dir, s->options.slots, s->node.spec.gpus_per_node,
+                        &s->watch, tell_waiting, s, err);
+
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *mine = slots_text(&s->slots);
+    if (s->options.gpus || s->slots.need == 0)
+        setenv("CUDA_VISIBLE_DEVICES", mine, 1);
+    node_say("%s: %s", s->options.gpus ? "GPUs" : "processors", *mine ? mine : "none");
+    return 0;
+}
+
+/* ---- start ---- */
+
+static int start_ranks(struct supervisor *s, struct act_error *err)
+{
+    const char *name = launcher_name(&s->node);
+    bool alone = strcmp(name, "rank") == 0;
+    ACT_AUTOFREE char *log = act_sprintf(RUN_DIR_SYSTEM "/%s.txt", name);
+    char self[PATH_MAX] = "";
+    struct act_strv argv = {0};
+
+    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+        return act_error_errno(err, errno, "cannot find this program");
+    int rc = launcher_command(&s->node, self, &argv, err);
+    if (rc == 0) {
+        int fd = alone ? -1 : node_open_log(&s->node, log);
+        s->main_pid =
+            child_start(&(struct child){.argv = (const char *const *)argv.v, .out_fd = fd, .guarded = alone});
+        if (s->main_pid < 0)
+            rc = act_error_errno(err, errno, "cannot start '%s'", argv.v[0]);
+        if (fd >= 0)
+            close(fd);
+    }
+    act_strv_release(&argv);
+    return rc;
+}
+
+static void log_spec(const struct node *node)
+{
+    const struct run_spec *spec = &node->spec;
+
+    node_say("run %s: %d node(s), %d process(es) on each, %d GPU(s) on each, act-node %s", spec->id,
+             spec->nodes, spec->procs_per_node, spec->gpus_per_node, ACT_VERSION);
+    for (size_t i = 0; i < spec->n_env; i++)
+        node_say("env %s=%s", spec->env[i].name, run_env_shown(spec->env[i].name, spec->env[i].value));
+}
+
+static int make_ready(struct supervisor *s, struct act_error *err)
+{
+    int rc = attempt_begin(s, err);
+
+    node_own_log(&s->node); /* that of an earlier attempt has been put away */
+    log_spec(&s->node);
+    if (rc == 0 && s->options.slurm)
+        rc = job_find_hosts(&s->job, &s->node, err);
+    if (rc == 0 && attempt_abort_is_asked(s))
+        rc = act_error_set(err, ACT_INTERRUPTED, "cancelled before it began");
+    if (rc == 0 && !s->options.slurm)
+        rc = take_slots(s, err);
+    if (rc == 0)
+        rc = launcher_write_hosts(&s->node, &s->job.hosts, err);
+    if (rc == 0)
+        rc = ranks_open(s, err);
+    return rc;
+}
+
+int start_run(struct supervisor *s, struct act_error *err)
+{
+    int rc = make_ready(s, err);
+
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *attempt = act_sprintf("%d", s->status.attempt);
+    setenv(NODE_ENV_ATTEMPT, attempt, 1);
+    launcher_set_environment(s->job.hosts.n ? s->job.hosts.v[0] : "127.0.0.1", ranks_abort_grace_ms());
+    s->status.state = RUN_RUNNING;
+    s->status.started_unix_s = act_now_unix_s();
+    attempt_set_reason(s, "");
+    attempt_save_status(s); /* before the first line of the command can be seen */
+    return start_ranks(s, err);
+}
