@@ -62,7 +62,7 @@ static int run_command(struct cli *cli, struct act_error *err)
     int rc = 0;
 
     if (cli->command->bare) {
-        flow_open_bare(&cli->flow);
+        flow_open_bare(cli->options.cluster, &cli->flow);
         cli->flow_is_open = true;
     } else {
         rc = cli_open(cli, err);

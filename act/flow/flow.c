@@ -12,9 +12,9 @@ int flow_open(const struct config_request *request, struct flow *out, struct act
     return config_load(request, &out->config, err);
 }
 
-void flow_open_bare(struct flow *out)
+void flow_open_bare(const char *cluster, struct flow *out)
 {
-    *out = (struct flow){0};
+    *out = (struct flow){.cluster = cluster};
 }
 
 void flow_close(struct flow *flow)

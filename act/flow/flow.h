@@ -23,6 +23,7 @@
 /* What the use cases share; everything but the configuration is opened when it is first needed. */
 struct flow {
     struct config config;
+    const char *cluster;         /* of flow_open_bare() */
     struct http_options network; /* before the first use; {0}: the defaults */
     struct engine *engine;
     struct http *http;
@@ -33,8 +34,9 @@ struct flow {
 };
 
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err) ACT_NODISCARD;
-/* Without a configuration: for what only needs the ledger. */
-void flow_open_bare(struct flow *out);
+/* Without a configuration: for what only needs the ledger. cluster (may be NULL, not copied): where a run that the
+ * ledger does not know is looked for. */
+void flow_open_bare(const char *cluster, struct flow *out);
 void flow_close(struct flow *flow);
 
 /* ---- init */
@@ -100,8 +102,8 @@ struct flow_runs {
 void flow_run_release(struct flow_run *run);
 void flow_runs_release(struct flow_runs *runs);
 
-/* The one run that piece means, its status fresh from its platform. A run of this machine that the ledger does not
- * know, because the ledger was lost or never written, is taken into it. Ambiguous: -ACT_USAGE with the candidates. */
+/* The one run that piece means, its status fresh from its platform. A run that the ledger does not
+ * know, because it was lost, never written, or another machine's, is taken into it from this machine or the cluster. Ambiguous: -ACT_USAGE with the candidates. */
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out,
                   struct act_error *err) ACT_NODISCARD;
 

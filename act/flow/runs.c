@@ -331,40 +331,92 @@ static int take_row(struct flow *flow, struct ledger_run *row, struct flow_run *
     return rc;
 }
 
-/* Takes the runs of this machine whose id holds the piece into the ledger. */
-static int adopt_runs(struct flow *flow, const char *piece, struct act_error *err)
+/* Takes a run into the ledger, as its platform describes it. One that was submitted on another machine belongs to this
+ * project, where its own is not here. */
+static int adopt(struct flow *flow, struct platform *platform, const char *id, const char *project,
+                 struct act_error *err)
+{
+    struct run_spec spec = {0};
+    int rc = platform_spec(platform, id, &spec, err);
+
+    if (rc == 0 && project && (!spec.project_root || access(spec.project_root, F_OK) < 0)) {
+        free(spec.project_root);
+        spec.project_root = act_strdup(project);
+    }
+    if (rc == 0)
+        rc = flow_remember(flow, &spec, err);
+    run_spec_release(&spec);
+    return rc;
+}
+
+/* Takes the runs of a platform whose id holds the piece. */
+static int adopt_matching(struct flow *flow, struct platform *platform, const char *piece,
+                          const char *project, struct act_error *err)
+{
+    struct act_strv ids = {0};
+    int rc = 0;
+
+    if (run_id_valid(piece)) { /* need not be searched for */
+        rc = adopt(flow, platform, piece, project, err);
+        return rc == -ACT_NOT_FOUND ? 0 : rc;
+    }
+    rc = platform_list(platform, &ids, err);
+    for (size_t i = 0; i < ids.n && rc == 0; i++)
+        if (strstr(ids.v[i], piece))
+            rc = adopt(flow, platform, ids.v[i], project, err);
+    act_strv_release(&ids);
+    return rc;
+}
+
+static int adopt_here(struct flow *flow, const char *piece, struct act_error *err)
 {
     const struct ledger_run here = {.platform = (char[]){"local"}, .cluster = (char[]){"local"}};
     struct platform *platform = NULL;
-    struct act_strv ids = {0};
     int rc = flow_platform_of(flow, &here, &platform, err);
 
-    if (rc == 0)
-        rc = platform_list(platform, &ids, err);
-    for (size_t i = 0; i < ids.n && rc == 0; i++) {
-        struct run_spec spec = {0};
-        if (!strstr(ids.v[i], piece))
-            continue;
-        rc = platform_spec(platform, ids.v[i], &spec, err);
+    return rc < 0 ? rc : adopt_matching(flow, platform, piece, NULL, err);
+}
+
+/* Looks on the cluster of the command line, or of this project: another machine may have submitted it. */
+static int adopt_from_cluster(struct flow *flow, const char *piece, struct act_error *err)
+{
+    enum { PIECE_MIN = 4 }; /* less would take half of what is there */
+    struct config_request request = {.cluster = flow->cluster};
+    struct platform *platform = NULL;
+    struct config config;
+    int rc = config_load(&request, &config, err);
+
+    if (rc < 0)
+        return flow->cluster ? rc : 0; /* without a cluster there is none to look on */
+    struct ledger_run row = {
+        .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
+    if (strcmp(config.platform, "local") != 0 && strlen(piece) >= PIECE_MIN) {
+        rc = flow_platform_of(flow, &row, &platform, err);
         if (rc == 0)
-            rc = flow_remember(flow, &spec, err);
-        run_spec_release(&spec);
+            rc = adopt_matching(flow, platform, piece, config.project_root, err);
+        if (rc < 0)
+            act_error_prefix(err, "no run '%s' is known here, and cluster '%s' does not tell", piece,
+                             config.cluster);
     }
-    act_strv_release(&ids);
+    config_release(&config);
     return rc;
 }
 
 static int find_rows(struct flow *flow, const char *piece, struct ledger_runs *rows, struct act_error *err)
 {
+    static int (*const adopters[])(struct flow *, const char *, struct act_error *) = {adopt_here,
+                                                                                       adopt_from_cluster};
     struct ledger *ledger;
     int rc = flow_ledger(flow, &ledger, err);
 
     if (rc == 0)
         rc = ledger_find(ledger, piece, rows, err);
-    if (rc < 0 || rows->n > 0)
-        return rc;
-    rc = adopt_runs(flow, piece, err);
-    return rc < 0 ? rc : ledger_find(ledger, piece, rows, err);
+    for (size_t i = 0; rc == 0 && rows->n == 0 && i < sizeof(adopters) / sizeof(adopters[0]); i++) {
+        rc = adopters[i](flow, piece, err);
+        if (rc == 0)
+            rc = ledger_find(ledger, piece, rows, err);
+    }
+    return rc;
 }
 
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)

@@ -145,3 +145,16 @@ def test_doctor_of_slurm(act, lab):
     lab.configure(slurm={"root": str(act.scratch / "file/below")})
     checks = act.run("-c", "lab", "doctor", "--json", status=1).json["checks"]
     assert any("file/below" in c["text"] for c in checks if not c["ok"])
+
+
+def test_runs_of_another_machine_are_found_on_the_cluster(act, lab):
+    """A machine whose ledger knows nothing finds a run on the cluster that -c names, by its id or a piece of it."""
+    run = lab.shell("echo from there; exit 4")
+    act.run("wait", run, status=4)
+    elsewhere = {"ACT_HOME": str(act.scratch / "another-home")}
+    assert act.fail("q", run, status=3, env=elsewhere)
+    for words in (["-c", "lab", "logs", run], ["logs", run[-8:]]):
+        assert act.run(*words, env=elsewhere).out == "from there\n"
+    found = act.run("-c", "lab", "q", "--json", run[-8:], env={"ACT_HOME": str(act.scratch / "third-home")}).json
+    assert found["runs"][0]["state"] == "Failed" and found["runs"][0]["exit_status"] == 4
+    act.fail("-c", "lab", "q", "exp_1700000000_00000000", status=3, env=elsewhere)

@@ -242,7 +242,7 @@ static int set_up(void **state)
     stand.fail_code = ACT_TEMPORARY;
     assert_ok(act_remove_tree(home, &err), err);
     setenv("ACT_HOME", home, 1);
-    flow_open_bare(&flow);
+    flow_open_bare(NULL, &flow);
     run = make_run("project", "me@here");
     return 0;
 }
