@@ -16,7 +16,7 @@
 #include "base/units.h"
 #include "flow/flow_internal.h"
 
-enum { CHUNK = 1 << 20, ATTEMPT_MAX = 1 << 24 };
+enum { CHUNK = 8 << 20, ATTEMPT_MAX = 1 << 24 };
 
 static void forget_fetched(struct flow_logs *logs)
 {

@@ -59,24 +59,6 @@ void azureml_disconnect(struct azureml *a)
     a->engine = NULL;
 }
 
-static void set_flag(struct http_call *http)
-{
-    *(bool *)http->arg = true;
-}
-
-int azureml_fetch(struct azureml *a, struct http_call *http, struct act_error *err)
-{
-    bool finished = false;
-
-    http->done = set_flag;
-    http->arg = &finished;
-    http_start(a->http, http);
-    engine_run(a->engine, &finished);
-    if (http->rc < 0 && err)
-        *err = http->error;
-    return http->rc;
-}
-
 int azureml_workspace(struct azureml *a, const json_t **out, struct act_error *err)
 {
     struct arm *arm;

@@ -65,9 +65,6 @@ int azureml_history(struct azureml *a, const char **out, struct act_error *err) 
 /* "<workspace><path>" with the formatted path, whose parts the caller has escaped. New string. */
 char *azureml_url(const struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3);
 
-/* Sends a request that is not for the resource manager, without a token, and runs until it is answered. */
-int azureml_fetch(struct azureml *a, struct http_call *http, struct act_error *err) ACT_NODISCARD;
-
 /* ---- azureml_job.c */
 
 /* How a mapped folder, the package, run.json or the agent is known in the workspace. */

@@ -10,7 +10,7 @@
 #include "codec/json.h"
 #include "platform/azureml_internal.h"
 
-enum { KEEP_MS = 5 * 60 * 1000, LOGS_MAX = 10000 };
+enum { KEEP_MS = 5 * 60 * 1000, LOGS_MAX = 10000, SLICE = 1 << 20 };
 
 /* ---- what there is ---- */
 
@@ -61,14 +61,14 @@ static int find_logs(struct azureml *a, const char *id, bool fresh, struct act_e
 
 /* ---- sizes, all at once ---- */
 
-struct sizes {
+struct countdown {
     size_t left;
     bool done;
 };
 
 struct head {
     struct http_call http;
-    struct sizes *sizes;
+    struct countdown *countdown;
     const char *name;
     uint64_t size;
 };
@@ -82,21 +82,21 @@ static void got_size(struct http_call *http)
     int64_t size;
 
     h->size = length && act_int_from_text(length, &size) && size > 0 ? (uint64_t)size : 0;
-    h->sizes->done = --h->sizes->left == 0;
+    h->countdown->done = --h->countdown->left == 0;
 }
 
 static void ask_sizes(struct azureml *a, struct head *heads, size_t n)
 {
-    struct sizes sizes = {.left = n, .done = n == 0};
+    struct countdown countdown = {.left = n};
 
     for (size_t i = 0; i < n; i++) {
-        heads[i].sizes = &sizes;
+        heads[i].countdown = &countdown;
         heads[i].http.done = got_size;
         heads[i].http.arg = &heads[i];
         http_start(a->http, &heads[i].http);
     }
     if (n)
-        engine_run(a->engine, &sizes.done);
+        engine_run(a->engine, &countdown.done);
 }
 
 int azureml_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err)
@@ -131,28 +131,117 @@ int azureml_logs(struct platform *p, const char *id, struct platform_logs *out, 
 
 /* ---- bytes ---- */
 
-/* What the range gives; 403: the signature has ended. */
+/* A part of a range. */
+struct slice {
+    struct http_call http;
+    struct countdown *countdown;
+};
+
+static void got_slice(struct http_call *http)
+{
+    struct slice *s = http->arg;
+
+    s->countdown->done = --s->countdown->left == 0;
+}
+
+static void prepare_slice(struct slice *s, const char *url, const char *what, uint64_t offset, void *data,
+                          size_t len)
+{
+    *s = (struct slice){.http = {.method = "GET",
+                                 .what = what,
+                                 .url = act_strdup(url),
+                                 .sink = data,
+                                 .sink_cap = len,
+                                 .done = got_slice,
+                                 .arg = s}};
+    http_header_setf(&s->http.headers, "Range", "bytes=%llu-%llu", (unsigned long long)offset,
+                     (unsigned long long)(offset + len - 1));
+}
+
+static void run_slices(struct azureml *a, struct slice *slices, size_t n)
+{
+    struct countdown countdown = {.left = n};
+
+    for (size_t i = 0; i < n; i++) {
+        slices[i].countdown = &countdown;
+        http_start(a->http, &slices[i].http);
+    }
+    engine_run(a->engine, &countdown.done);
+}
+
+/* How many bytes a slice brought; those of an empty log and of a range behind its end are none. */
+static int judge_slice(const struct slice *s, size_t *out_got, struct act_error *err)
+{
+    const struct http_call *http = &s->http;
+
+    *out_got = 0;
+    if (http->rc < 0) {
+        *err = http->error;
+        return http->rc;
+    }
+    if (http->status == 206 || http->status == 200)
+        *out_got = http->sink_len;
+    else if (http->status != 416 && http->status != 403)
+        return act_error_set(err, http->status == 404 ? ACT_NOT_FOUND : ACT_FAIL, "cannot %s: HTTP %d",
+                             http->what, http->status);
+    return 0;
+}
+
+/* The size of the log, of "Content-Range: bytes 0-99/1000"; 0: it does not say. */
+static uint64_t whole_size(const struct slice *s)
+{
+    const char *range = http_header_get(&s->http.answer_headers, "Content-Range");
+    const char *total = range ? strchr(range, '/') : NULL;
+    int64_t size;
+
+    return total && act_int_from_text(total + 1, &size) && size > 0 ? (uint64_t)size : 0;
+}
+
+/* What is behind the first slice, all at once. Counts the bytes that follow it without a gap. */
+static int read_rest(struct azureml *a, const char *url, const char *what, uint64_t offset, char *data,
+                     size_t len, size_t *out_got, struct act_error *err)
+{
+    size_t n = (len + SLICE - 1) / SLICE;
+    struct slice *slices = act_calloc(n, sizeof(*slices));
+    bool gap = false;
+    int rc = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        size_t at = i * SLICE, most = len - at < SLICE ? len - at : SLICE;
+        prepare_slice(&slices[i], url, what, offset + at, data + at, most);
+    }
+    run_slices(a, slices, n);
+    for (size_t i = 0; i < n; i++) {
+        size_t got = 0;
+        if (rc == 0 && !gap)
+            rc = judge_slice(&slices[i], &got, err);
+        *out_got += got;
+        gap = gap || got < slices[i].http.sink_cap;
+        http_call_release(&slices[i].http);
+    }
+    free(slices);
+    return rc;
+}
+
+/* What the range gives. The first slice tells how long the log is, so that nothing is asked for that is not there. */
 static int read_range(struct azureml *a, const char *url, const char *what, uint64_t offset, void *data,
                       size_t len, size_t *out_got, int *out_status, struct act_error *err)
 {
-    struct http_call http = {
-        .method = "GET", .what = what, .url = act_strdup(url), .sink = data, .sink_cap = len};
-    int rc;
+    struct slice first;
+    size_t most = len < SLICE ? len : SLICE;
 
-    http_header_setf(&http.headers, "Range", "bytes=%llu-%llu", (unsigned long long)offset,
-                     (unsigned long long)(offset + len - 1));
-    rc = azureml_fetch(a, &http, err);
-    *out_status = http.status;
-    *out_got = 0;
-    if (rc == 0 && http.status == 206)
-        *out_got = http.sink_len;
-    else if (rc == 0 && http.status == 200 && offset == 0) /* it is empty, or has exactly so much */
-        *out_got = http.sink_len;
-    else if (rc == 0 && http.status != 416 && http.status != 403)
-        rc = act_error_set(err, http.status == 404 ? ACT_NOT_FOUND : ACT_FAIL, "cannot %s: HTTP %d", what,
-                           http.status);
-    http_call_release(&http);
-    return rc;
+    prepare_slice(&first, url, what, offset, data, most);
+    run_slices(a, &first, 1);
+    int rc = judge_slice(&first, out_got, err);
+    uint64_t size = whole_size(&first), end = offset + len;
+    *out_status = first.http.status;
+    http_call_release(&first.http);
+    if (size < end)
+        end = size;
+    if (rc < 0 || *out_got < SLICE || end <= offset + SLICE)
+        return rc;
+    return read_rest(a, url, what, offset + SLICE, (char *)data + SLICE, (size_t)(end - offset) - SLICE,
+                     out_got, err);
 }
 
 int azureml_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,

@@ -219,6 +219,48 @@ static int find_environment(struct azureml *a, struct azureml_job_places *out, s
     return rc;
 }
 
+/* ---- the registry ---- */
+
+/* What an environment cannot hold: the user and password of a private registry are a connection of the workspace. Named by
+ * its content, so that another password makes another. */
+static int connect_registry(struct azureml *a, struct act_error *err)
+{
+    enum { HASH_SHOWN = 16 };
+    const struct config_docker *d = &a->config->docker;
+    ACT_AUTOFREE char *all = d->username && d->password && d->address
+                                 ? act_sprintf("%s\n%s\n%s", d->address, d->username, d->password)
+                                 : NULL;
+    char hash[ACT_SHA256_HEX];
+
+    if (!all)
+        return 0;
+    hash_of(all, hash);
+    explicit_bzero(all, strlen(all));
+    ACT_AUTOFREE char *what = act_sprintf("connect the workspace to the registry '%s'", d->address);
+    ACT_AUTOFREE char *target =
+        strstr(d->address, "://") ? act_strdup(d->address) : act_sprintf("https://%s", d->address);
+    struct arm_call get = {.method = "GET",
+                           .what = what,
+                           .url = azureml_url(a, "/connections/act-%.*s", HASH_SHOWN, hash),
+                           .api_version = a->api_version,
+                           .missing_is_fine = true};
+    int rc = arm_do(a->arm, &get, err);
+    if (rc == 0 && get.status == 404) {
+        struct arm_call put = {.method = "PUT",
+                               .what = what,
+                               .url = act_strdup(get.url),
+                               .api_version = a->api_version,
+                               .body = json_pack("{s:{s:s, s:s, s:s, s:{s:s, s:s}}}", "properties",
+                                                 "authType", "UsernamePassword", "category",
+                                                 "ContainerRegistry", "target", target, "credentials",
+                                                 "username", d->username, "password", d->password)};
+        rc = arm_do(a->arm, &put, err);
+        arm_call_release(&put);
+    }
+    arm_call_release(&get);
+    return rc;
+}
+
 /* ---- the compute ---- */
 
 /* A name is a compute of the workspace; on singularity a virtual cluster of its resource group; an ARM id is itself. */
@@ -248,6 +290,8 @@ int azureml_prepare(struct azureml *a, const struct platform_submission *submiss
         rc = find_files(a, submission, out, err);
     if (rc == 0)
         rc = find_folders(a, submission->spec, out, err);
+    if (rc == 0)
+        rc = connect_registry(a, err);
     return rc < 0 ? rc : find_environment(a, out, err);
 }
 
