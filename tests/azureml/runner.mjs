@@ -374,7 +374,7 @@ export class Runner {
             if (!sent.has(name)) {
                 await logs.container.begin(key);
                 sent.set(name, 0);
-                this.job.logs.add(name);
+                this.job.logs.set(name, key);
             }
             const file = await open(join(this.folder, "logs", name));
             try {

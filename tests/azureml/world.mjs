@@ -102,7 +102,7 @@ export class World {
     addJob(name, properties, more = {}) {
         this.counter += 1;
         const job = { name, properties, status: "NotStarted", created: this.now() + this.counter / 1000, modified: this.now(),
-            warnings: [], tags: {}, logs: new Set(), number: this.counter, ...more };
+            warnings: [], tags: {}, logs: new Map(), number: this.counter, ...more };
         this.jobs.set(name, job);
         return job;
     }
