@@ -8,7 +8,7 @@
 //   hold      {status}       jobs stay in this state; release: they go on
 //   revoke                   the tokens that are out are no longer good
 //   job       {id, ...}      preempt; or set: {status, error, tags, properties, ended}
-//   log       {id, name, text or size}   replaces a log
+//   log       {id, name, text or size}   replaces a log; key: where it really is, for a name that cannot be
 //   seed      {count, experiment, status, properties, ...}   adds jobs that have ended, and gives their names
 //   jobs                     what the jobs are, with everything that was sent
 //   objects                  {datastores, environments, connections, computes}, with secrets
@@ -56,12 +56,12 @@ const ACTIONS = {
         }
         world.changed();
     },
-    async log(world, { id, name, text, size }) {
+    async log(world, { id, name, key, text, size }) {
         const job = world.jobs.get(id);
-        const key = world.logs.key(job, name);
-        await world.logs.container.begin(key);
-        await world.logs.container.append(key, text === undefined ? filler(size) : Buffer.from(text));
-        job.logs.add(name);
+        const blob = world.logs.key(job, key ?? name);
+        await world.logs.container.begin(blob);
+        await world.logs.container.append(blob, text === undefined ? filler(size) : Buffer.from(text));
+        job.logs.set(name, blob);
     },
     seed(world, { count, experiment = "exp", status = "Completed", properties = {}, environmentVariables = {}, prefix = "seeded" }) {
         const names = [];
@@ -78,7 +78,7 @@ const ACTIONS = {
         return names;
     },
     jobs: (world) => [...world.jobs.values()].map(({ name, status, properties, error, runner, logs }) =>
-        ({ name, status, properties, error, attempt: runner?.attempt ?? 0, logs: [...logs] })),
+        ({ name, status, properties, error, attempt: runner?.attempt ?? 0, logs: [...logs.keys()] })),
     objects: ({ datastores, environments, connections, computes }) => Object.fromEntries(
         Object.entries({ datastores, environments, connections, computes }).map(([k, map]) => [k, Object.fromEntries(map)])),
     compute(world, { name, shown, idle }) {

@@ -74,8 +74,8 @@ export class History {
     details(job) {
         const { logs } = this.world;
         const logFiles = {};
-        for (const name of [...job.logs].sort()) {
-            logFiles[name] = logs.container.readUrl(logs.key(job, name), this.world.now());
+        for (const [name, key] of [...job.logs].sort()) {
+            logFiles[name] = logs.container.readUrl(key, this.world.now());
         }
         return { ...this.common(job), runDefinition: { command: job.properties.command }, logFiles, jobCost: null };
     }

@@ -10,7 +10,6 @@ import { rootError } from "./errors.mjs";
 
 const RANK = fileURLToPath(new URL("rank.sh", import.meta.url));
 const FINAL = ["Completed", "Failed", "Canceled"];
-const GRACE_MS = 10000; // between being asked to end and being killed
 
 export const isFinal = (job) => FINAL.includes(job.status);
 
@@ -245,7 +244,7 @@ export class Runner {
         const { nodes } = this.processes;
         const hosts = Array.from({ length: nodes }, (_, node) => nodeAddress(node));
         const env = {
-            PATH: process.env.PATH, HOME: join(this.folder, "home"), LANG: "C.UTF-8",
+            PATH: "/usr/bin:/bin", HOME: join(this.folder, "home"), LANG: "C.UTF-8",
             OMPI_ALLOW_RUN_AS_ROOT: "1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: "1", OMPI_MCA_btl: "self,tcp,vader",
             AZ_BATCH_MASTER_NODE: `${hosts[0]}:6105`, AZ_BATCH_HOST_LIST: hosts.join(","), AZ_BATCH_NODE_LIST: hosts.join(";"),
             AZ_BATCHAI_JOB_MASTER_NODE_IP: hosts[0], AZ_BATCHAI_MPI_HOST_FILE: join(this.folder, "hosts"),
@@ -337,7 +336,7 @@ export class Runner {
             }
         };
         kill("SIGTERM");
-        await Promise.race([child.ended, this.world.pause(GRACE_MS)]);
+        await Promise.race([child.ended, this.world.pause(this.world.settings.graceMs)]);
         kill("SIGKILL");
         await child.ended;
     }
@@ -374,7 +373,7 @@ export class Runner {
             if (!sent.has(name)) {
                 await logs.container.begin(key);
                 sent.set(name, 0);
-                this.job.logs.add(name);
+                this.job.logs.set(name, key);
             }
             const file = await open(join(this.folder, "logs", name));
             try {

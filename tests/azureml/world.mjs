@@ -17,6 +17,7 @@ const DEFAULTS = {
     logs: undefined, // {account, key, container}: where the workspace keeps its logs
     folder: undefined, // where jobs work
     stateMs: 20, // how long a job is in each state
+    graceMs: 5000, // between being asked to end and being killed
     logMs: 100, // how often logs are brought to the container
     runtime: "new", // "old": the names of logs of the old one
     pageSize: 50, maxTop: 100,
@@ -102,7 +103,7 @@ export class World {
     addJob(name, properties, more = {}) {
         this.counter += 1;
         const job = { name, properties, status: "NotStarted", created: this.now() + this.counter / 1000, modified: this.now(),
-            warnings: [], tags: {}, logs: new Set(), number: this.counter, ...more };
+            warnings: [], tags: {}, logs: new Map(), number: this.counter, ...more };
         this.jobs.set(name, job);
         return job;
     }

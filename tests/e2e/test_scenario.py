@@ -7,21 +7,31 @@ import yaml
 STEPS = yaml.safe_load((pathlib.Path(__file__).parent / "scenario.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.fixture(params=["local", "slurm"])
+class Cluster:
+    """A cluster file by its name, and how what is stored there is read."""
+
+    def __init__(self, name, stored):
+        self.name, self.stored = name, stored
+
+
+@pytest.fixture(params=["local", "slurm", "azureml"])
 def cluster(request, act):
-    """The name of a cluster file: this machine as one node of four, or two nodes of two."""
-    if request.param == "local":
+    """This machine as one node of four, or two nodes of two."""
+    if request.param == "azureml":
+        service, container = request.getfixturevalue("azureml").service, request.getfixturevalue("container")
+        return Cluster("aml", lambda name: service.get(f"{container}/files/{name}").decode())
+    if request.param == "slurm":
+        request.getfixturevalue("lab")
+    else:
         act.env["ACT_LOCAL_SLOTS"] = "4"
-        return "aml"
-    request.getfixturevalue("lab")
-    return "lab"
+    return Cluster("lab" if request.param == "slurm" else "aml", lambda name: (act.store / "files" / name).read_text())
 
 
 def prepare(act, cluster, step):
     for name, text in step.get("files", {}).items():
         act.write(name, text)
     for folder in step.get("upload", []):
-        act.run("-c", cluster, "upload", folder)
+        act.run("-c", cluster.name, "upload", folder)
 
 
 def abort_when(act, run, text):
@@ -41,7 +51,7 @@ def expected_logs(step, run):
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step["name"].replace(" ", "-"))
 def test_step(act, cluster, step):
     prepare(act, cluster, step)
-    run = act.submit(*step["submit"], before=("-c", cluster, "-n", step["n"], *step.get("options", [])))
+    run = act.submit(*step["submit"], before=("-c", cluster.name, "-n", step["n"], *step.get("options", [])))
     if "abort_when" in step:
         abort_when(act, run, step["abort_when"])
     act.run("wait", run, status=step["exit"])
@@ -52,4 +62,4 @@ def test_step(act, cluster, step):
     for rank, lines in expected_logs(step, run).items():
         assert act.lines(run, rank) == lines
     for name, text in step.get("stored", {}).items():
-        assert (act.store / "files" / name).read_text() == text
+        assert cluster.stored(name) == text
