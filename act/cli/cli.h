@@ -36,6 +36,11 @@ struct cli_options {
     bool long_form, bytes, leftovers;
     bool device_code;
     char *tenant;
+    char *vm_size, *admin_user, *ssh_key, *location;
+    int64_t min, nodes; /* -1: not given */
+    int64_t idle_s;     /* 0: not given */
+    bool low_priority, no_wait;
+    char *job_file;
     int64_t depth;        /* -1: not given */
     uint64_t first, last; /* bytes; 0: not given */
     struct act_strv includes, excludes, filter_files;
@@ -227,6 +232,7 @@ int cli_explain_package(const struct cli *cli, const struct flow_init *io,
 int cmd_abort(struct cli *cli, struct act_error *err);
 int cmd_blame(struct cli *cli, struct act_error *err);
 int cmd_cat(struct cli *cli, struct act_error *err);
+int cmd_cluster(struct cli *cli, struct act_error *err);
 int cmd_complete(struct cli *cli, struct act_error *err);
 int cmd_completion(struct cli *cli, struct act_error *err);
 int cmd_config(struct cli *cli, struct act_error *err);

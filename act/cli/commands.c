@@ -222,6 +222,28 @@ const struct cli_command cli_commands[] = {
          "own_runs (running, queued: the runs of your ledger on this cluster).",
      .options = "json",
      .run = cmd_summary},
+    {.name = "cluster",
+     .synopsis = "list | show | create | resize | autoscale | delete | nodes [NAME]",
+     .summary = "the managed clusters of an Azure Machine Learning workspace",
+     .examples = "a cluster list\n"
+                 "a cluster show gpu\n"
+                 "a cluster create gpu --vm-size STANDARD_NC6 --max 4 --idle 5m --ssh-key ~/.ssh/id_rsa.pub\n"
+                 "a cluster resize gpu --nodes 2            exactly two nodes from now on\n"
+                 "a cluster autoscale gpu --min 0 --max 8   as many as there is work for\n"
+                 "a cluster nodes gpu                       with addresses, and whose run they have\n"
+                 "a cluster delete -y --no-wait gpu\n",
+     .details =
+         "Needs a cluster file of platform aml; NAME is its compute_target unless given (create and delete\n"
+         "must be told). --max N: at most N nodes. What is not given keeps its value; a new cluster begins\n"
+         "with none, is dedicated and lies where the workspace does. A change is followed until it has ended,\n"
+         "its status goes to stderr; interrupted, it goes on at the service. delete asks first.\n"
+         "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
+         "vm_priority, allocation, admin_user, min_nodes, max_nodes, nodes, target_nodes, idle_s and\n"
+         "node_states) or nodes (id, state, public_address, private_address, port, run); null: not said.",
+     .options = "vm-size min max nodes idle low-priority admin-user ssh-key location no-wait yes json",
+     .min_words = 1,
+     .max_words = 2,
+     .run = cmd_cluster},
     {.name = "blame",
      .synopsis = "[--max N]",
      .summary = "who runs longest on the cluster",

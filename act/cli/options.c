@@ -11,6 +11,8 @@
 #define AT(member) offsetof(struct cli_options, member)
 
 const struct cli_option cli_option_table[] = {
+    {"-f", "file", CLI_STRING, AT(job_file), "FILE", "what a Batch AI job file says, instead of a command",
+     false},
     {"-f", "follow", CLI_FLAG, AT(follow), NULL, "go on until the run ends", false},
     {NULL, "rank", CLI_INT, AT(rank), "N", "the log of this rank (default 0)", false},
     {NULL, "all", CLI_FLAG, AT(all), NULL, "the logs of all ranks, each line with its rank", false},
@@ -30,6 +32,17 @@ const struct cli_option cli_option_table[] = {
     {NULL, "leftovers", CLI_FLAG, AT(leftovers), NULL, "what interrupted transfers left, instead", false},
     {NULL, "device-code", CLI_FLAG, AT(device_code), NULL, "log in with a code typed into a browser", false},
     {NULL, "tenant", CLI_STRING, AT(tenant), "TENANT", "log in to this tenant: its id or domain name", false},
+    {NULL, "vm-size", CLI_STRING, AT(vm_size), "SIZE", "of a node: STANDARD_NC6, ...", false},
+    {NULL, "min", CLI_INT, AT(min), "N", "nodes that stay when there is nothing to do (default 0)", false},
+    {NULL, "nodes", CLI_INT, AT(nodes), "N", "exactly N nodes, whether there is work or not", false},
+    {NULL, "idle", CLI_DURATION, AT(idle_s), "TIME", "a node without work goes after this time: 120s, 5m",
+     false},
+    {NULL, "low-priority", CLI_FLAG, AT(low_priority), NULL, "cheaper nodes that may be taken away", false},
+    {NULL, "admin-user", CLI_STRING, AT(admin_user), "NAME",
+     "who may log in to the nodes (default azureuser)", false},
+    {NULL, "ssh-key", CLI_STRING, AT(ssh_key), "FILE", "a public key that may log in to the nodes", false},
+    {NULL, "location", CLI_STRING, AT(location), "REGION", "where (default: where the workspace is)", false},
+    {NULL, "no-wait", CLI_FLAG, AT(no_wait), NULL, "return when the service has accepted it", false},
     {"-d", "depth", CLI_INT, AT(depth), "N", "a line for each folder down to this depth", false},
     {NULL, "first", CLI_SIZE, AT(first), "SIZE", "only so many bytes from the start", false},
     {NULL, "last", CLI_SIZE, AT(last), "SIZE", "only so many bytes at the end", false},
@@ -85,6 +98,8 @@ void cli_options_init(struct cli_options *o)
 {
     *o = (struct cli_options){.num_gpu = -1,
                               .max = -1,
+                              .min = -1,
+                              .nodes = -1,
                               .rank = -1,
                               .tail = -1,
                               .attempt = -1,

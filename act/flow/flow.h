@@ -15,6 +15,7 @@
 #include "diagnose/diagnose.h"
 #include "ledger/ledger.h"
 #include "package/package.h"
+#include "platform/azureml.h"
 #include "platform/platform.h"
 #include "run/run.h"
 #include "store/store.h"
@@ -187,6 +188,23 @@ struct flow_summary {
 int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *err) ACT_NODISCARD;
 /* The running jobs of everybody on the cluster, those that run longest first. */
 int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
+
+/* The managed clusters of the workspace that flow's cluster is in; see platform/azureml.h. */
+
+/* The name, or with NULL the compute_target of flow's cluster; without one -ACT_USAGE. */
+int flow_cluster_name(const struct flow *flow, const char *name, const char **out,
+                      struct act_error *err) ACT_NODISCARD;
+int flow_list_clusters(struct flow *flow, struct azureml_clusters *out, struct act_error *err) ACT_NODISCARD;
+int flow_get_cluster(struct flow *flow, const char *name, struct azureml_cluster *out,
+                     struct act_error *err) ACT_NODISCARD;
+int flow_create_cluster(struct flow *flow, const struct azureml_new_cluster *cluster,
+                        const struct azureml_follow *follow, struct act_error *err) ACT_NODISCARD;
+int flow_scale_cluster(struct flow *flow, const char *name, const struct azureml_scale *scale,
+                       const struct azureml_follow *follow, struct act_error *err) ACT_NODISCARD;
+int flow_delete_cluster(struct flow *flow, const char *name, const struct azureml_follow *follow,
+                        struct act_error *err) ACT_NODISCARD;
+int flow_cluster_nodes(struct flow *flow, const char *name, struct azureml_node_list *out,
+                       struct act_error *err) ACT_NODISCARD;
 
 /* Whether all that runs of the cluster need is there. flow is a bare one, and has the configuration afterwards if there is
  * one. Release out. */

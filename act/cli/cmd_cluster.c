@@ -1,0 +1,368 @@
+/* cmd_cluster.c - the managed clusters of a workspace: looking at them and changing them. */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "cli/cli.h"
+
+/* ---- printing ---- */
+
+static json_t *number(int64_t n)
+{
+    return n < 0 ? json_null() : json_integer(n);
+}
+
+static json_t *states_json(const struct azureml_cluster *c)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "preparing", number(c->preparing), "running",
+                     number(c->running), "idle", number(c->idle), "unusable", number(c->unusable), "leaving",
+                     number(c->leaving), "preempted", number(c->preempted));
+}
+
+static json_t *cluster_json(const struct azureml_cluster *c)
+{
+    return json_pack("{s:s,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:o,s:o,s:o,s:o,s:o,s:o}", "name", c->name,
+                     "type", c->type, "location", c->location, "state", c->state, "error", c->error,
+                     "vm_size", c->vm_size, "vm_priority", c->vm_priority, "allocation", c->allocation,
+                     "admin_user", c->admin_user, "min_nodes", number(c->min_nodes), "max_nodes",
+                     number(c->max_nodes), "nodes", number(c->nodes), "target_nodes", number(c->target_nodes),
+                     "idle_s", number(c->idle_s), "node_states", states_json(c));
+}
+
+static void push_number(struct act_strv *cells, int64_t n)
+{
+    if (n < 0)
+        act_strv_push(cells, "-");
+    else
+        act_strv_pushf(cells, "%lld", (long long)n);
+}
+
+static void push_text(struct act_strv *cells, const char *text)
+{
+    act_strv_push(cells, text && *text ? text : "-");
+}
+
+static void print_clusters(const struct azureml_clusters *clusters)
+{
+    static const char *const head[] = {"NAME", "TYPE",  "STATE", "VM SIZE", "MIN",
+                                       "MAX",  "NODES", "BUSY",  "IDLE",    "DOWN"};
+    struct act_strv cells = {0};
+
+    for (size_t i = 0; i < clusters->n; i++) {
+        const struct azureml_cluster *c = &clusters->v[i];
+        bool counted = c->running >= 0;
+        act_strv_push(&cells, c->name);
+        push_text(&cells, c->type);
+        push_text(&cells, c->state);
+        push_text(&cells, c->vm_size);
+        push_number(&cells, c->min_nodes);
+        push_number(&cells, c->max_nodes);
+        push_number(&cells, c->nodes);
+        push_number(&cells, counted ? c->running + c->preparing : -1);
+        push_number(&cells, counted ? c->idle : -1);
+        push_number(&cells, counted ? c->unusable + c->leaving + c->preempted : -1);
+    }
+    cli_print_table(head, "llllrrrrrr", &cells);
+    act_strv_release(&cells);
+}
+
+static void print_line(const char *name, const char *value)
+{
+    if (!value || !*value)
+        return;
+    printf("%-12s ", name);
+    cli_put_name(value);
+    putchar('\n');
+}
+
+static void print_states(const struct azureml_cluster *c)
+{
+    const struct {
+        const char *name;
+        int64_t n;
+    } rows[] = {{"running", c->running},   {"preparing", c->preparing}, {"idle", c->idle},
+                {"unusable", c->unusable}, {"leaving", c->leaving},     {"preempted", c->preempted}};
+    struct act_buf line = {0};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].n >= 0)
+            act_buf_addf(&line, "%s%lld %s", line.len ? ", " : "", (long long)rows[i].n, rows[i].name);
+    print_line("states", line.data);
+    act_buf_release(&line);
+}
+
+static void print_cluster(const struct azureml_cluster *c)
+{
+    char idle[ACT_UNIT_TEXT];
+
+    print_line("name", c->name);
+    print_line("type", c->type);
+    print_line("location", c->location);
+    print_line("state", c->state);
+    print_line("error", c->error);
+    if (!azureml_cluster_is_managed(c))
+        return;
+    print_line("vm size", c->vm_size);
+    print_line("priority", c->vm_priority);
+    print_line("allocation", c->allocation);
+    printf("%-12s %lld, at least %lld, at most %lld\n", "nodes", (long long)(c->nodes < 0 ? 0 : c->nodes),
+           (long long)(c->min_nodes < 0 ? 0 : c->min_nodes), (long long)c->max_nodes);
+    print_states(c);
+    if (c->idle_s >= 0) {
+        act_duration_to_text(c->idle_s, idle);
+        print_line("idle time", idle);
+    }
+    print_line("admin user", c->admin_user);
+}
+
+static void print_nodes(const struct azureml_node_list *nodes)
+{
+    static const char *const head[] = {"NODE", "STATE", "PUBLIC", "PRIVATE", "PORT", "RUN"};
+    struct act_strv cells = {0};
+
+    for (size_t i = 0; i < nodes->n; i++) {
+        const struct azureml_node *n = &nodes->v[i];
+        push_text(&cells, n->id);
+        push_text(&cells, n->state);
+        push_text(&cells, n->public_address);
+        push_text(&cells, n->private_address);
+        push_number(&cells, n->port ? n->port : -1);
+        push_text(&cells, n->run);
+    }
+    cli_print_table(head, "llllrl", &cells);
+    act_strv_release(&cells);
+}
+
+/* ---- following a change ---- */
+
+struct told {
+    const char *name;
+    char last[96];
+};
+
+static void tell(void *arg, const char *status, int percent)
+{
+    struct told *told = arg;
+    char line[sizeof(told->last)];
+
+    if (percent >= 0)
+        snprintf(line, sizeof(line), "%.64s, %d %%", status, percent);
+    else
+        snprintf(line, sizeof(line), "%.64s", status);
+    if (strcmp(line, told->last) == 0)
+        return;
+    memcpy(told->last, line, sizeof(line));
+    act_note("cluster '%s': %s", told->name, line);
+}
+
+/* ---- the verbs ---- */
+
+struct verb {
+    const char *name;
+    int (*run)(struct cli *cli, const char *name, struct act_error *err);
+    bool needs_name, takes_no_name;
+};
+
+static int list(struct cli *cli, const char *name, struct act_error *err)
+{
+    struct azureml_clusters clusters;
+    int rc = flow_list_clusters(&cli->flow, &clusters, err);
+
+    (void)name;
+    if (rc == 0 && cli->options.json) {
+        json_t *all = json_array();
+        for (size_t i = 0; i < clusters.n; i++)
+            json_array_append_new(all, cluster_json(&clusters.v[i]));
+        rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "clusters", all), err);
+    } else if (rc == 0 && clusters.n == 0) {
+        act_note("the workspace has no clusters; 'a cluster create' makes one");
+    } else if (rc == 0) {
+        print_clusters(&clusters);
+    }
+    azureml_clusters_release(&clusters);
+    return rc;
+}
+
+static int show(struct cli *cli, const char *name, struct act_error *err)
+{
+    struct azureml_cluster cluster;
+    int rc = flow_get_cluster(&cli->flow, name, &cluster, err);
+
+    if (rc == 0 && cli->options.json)
+        rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "cluster", cluster_json(&cluster)), err);
+    else if (rc == 0)
+        print_cluster(&cluster);
+    azureml_cluster_release(&cluster);
+    return rc;
+}
+
+/* What came of a change. */
+static int finish(struct cli *cli, const char *name, const char *what, struct act_error *err)
+{
+    if (!cli->options.no_wait)
+        return show(cli, name, err);
+    act_note("%s of cluster '%s' is accepted; 'a cluster show %s' tells how it stands", what, name, name);
+    return cli->options.json ? show(cli, name, err) : 0;
+}
+
+/* A public key; what is private must not leave this machine. */
+static int read_key(const char *path, char **out, struct act_error *err)
+{
+    enum { KEY_MAX = 16 << 10 };
+    size_t len;
+    int rc = act_file_read(path, KEY_MAX, out, &len, err);
+
+    if (rc < 0)
+        return rc;
+    while (len && strchr(" \r\n", (*out)[len - 1]))
+        (*out)[--len] = '\0';
+    if (strlen(*out) == len && !strchr(*out, '\n') &&
+        (act_starts_with(*out, "ssh-") || act_starts_with(*out, "ecdsa-") || act_starts_with(*out, "sk-")))
+        return 0;
+    explicit_bzero(*out, len);
+    return act_error_set(err, ACT_USAGE, "'%s' is no public key; it is the file that ends with '.pub'", path);
+}
+
+static int create(struct cli *cli, const char *name, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+    struct told told = {.name = name};
+    struct azureml_follow follow = {.no_wait = o->no_wait, .progress = tell, .arg = &told};
+    ACT_AUTOFREE char *key = NULL;
+
+    if (!o->vm_size || o->max < 1)
+        return act_error_set(err, ACT_USAGE,
+                             "a new cluster needs --vm-size and --max, as in 'a cluster create %s --vm-size "
+                             "STANDARD_NC6 --max 4'",
+                             name);
+    if (o->admin_user && !o->ssh_key)
+        return act_error_set(err, ACT_USAGE, "--admin-user needs --ssh-key: nobody logs in with a password");
+    int rc = o->ssh_key ? read_key(o->ssh_key, &key, err) : 0;
+    if (rc < 0)
+        return rc;
+    struct azureml_new_cluster cluster = {
+        .name = name,
+        .vm_size = o->vm_size,
+        .location = o->location,
+        .low_priority = o->low_priority,
+        .scale = {.min_nodes = o->min, .max_nodes = o->max, .idle_s = o->idle_s},
+        .admin_user = o->admin_user ? o->admin_user : "azureuser",
+        .ssh_key = key,
+    };
+    rc = flow_create_cluster(&cli->flow, &cluster, &follow, err);
+    return rc < 0 ? rc : finish(cli, name, "the creation", err);
+}
+
+static int scale(struct cli *cli, const char *name, const struct azureml_scale *wanted, struct act_error *err)
+{
+    struct told told = {.name = name};
+    struct azureml_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
+    int rc = flow_scale_cluster(&cli->flow, name, wanted, &follow, err);
+
+    return rc < 0 ? rc : finish(cli, name, "the new size", err);
+}
+
+static int resize(struct cli *cli, const char *name, struct act_error *err)
+{
+    int64_t n = cli->options.nodes;
+
+    if (n < 0)
+        return act_error_set(err, ACT_USAGE, "how many nodes? try: a cluster resize %s --nodes 2", name);
+    return scale(cli, name, &(struct azureml_scale){.min_nodes = n, .max_nodes = n}, err);
+}
+
+static int autoscale(struct cli *cli, const char *name, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+
+    if (o->min < 0 && o->max < 0 && !o->idle_s)
+        return act_error_set(err, ACT_USAGE, "nothing to change; try: a cluster autoscale %s --min 0 --max 4",
+                             name);
+    return scale(cli, name,
+                 &(struct azureml_scale){.min_nodes = o->min, .max_nodes = o->max, .idle_s = o->idle_s}, err);
+}
+
+static int delete (struct cli *cli, const char *name, struct act_error *err)
+{
+    struct told told = {.name = name};
+    struct azureml_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
+    ACT_AUTOFREE char *question =
+        act_sprintf("Delete the cluster '%s' with all its nodes? Runs on it are lost.", name);
+    int rc = cli_confirm(cli, question, err);
+
+    if (rc == 0)
+        rc = flow_delete_cluster(&cli->flow, name, &follow, err);
+    if (rc == 0)
+        act_note(cli->options.no_wait ? "the deletion of cluster '%s' is accepted"
+                                      : "cluster '%s' is deleted",
+                 name);
+    if (rc == 0 && cli->options.json)
+        rc = cli_print_json(
+            json_pack("{s:i,s:s,s:b}", "version", 1, "name", name, "deleted", !cli->options.no_wait), err);
+    return rc;
+}
+
+static int nodes(struct cli *cli, const char *name, struct act_error *err)
+{
+    struct azureml_node_list found;
+    int rc = flow_cluster_nodes(&cli->flow, name, &found, err);
+
+    if (rc == 0 && cli->options.json) {
+        json_t *all = json_array();
+        for (size_t i = 0; i < found.n; i++) {
+            const struct azureml_node *n = &found.v[i];
+            json_array_append_new(all, json_pack("{s:s?,s:s?,s:s?,s:s?,s:o,s:s?}", "id", n->id, "state",
+                                                 n->state, "public_address", n->public_address,
+                                                 "private_address", n->private_address, "port",
+                                                 number(n->port ? n->port : -1), "run", n->run));
+        }
+        rc = cli_print_json(json_pack("{s:i,s:s,s:o}", "version", 1, "name", name, "nodes", all), err);
+    } else if (rc == 0 && found.n == 0) {
+        act_note("cluster '%s' has no nodes now", name);
+    } else if (rc == 0) {
+        print_nodes(&found);
+    }
+    azureml_node_list_release(&found);
+    return rc;
+}
+
+static const struct verb verbs[] = {
+    {.name = "list", .run = list, .takes_no_name = true},
+    {.name = "show", .run = show},
+    {.name = "create", .run = create, .needs_name = true},
+    {.name = "resize", .run = resize},
+    {.name = "autoscale", .run = autoscale},
+    {.name = "delete", .run = delete, .needs_name = true},
+    {.name = "nodes", .run = nodes},
+};
+
+static const struct verb *find_verb(const char *name, struct act_error *err)
+{
+    enum { N = sizeof(verbs) / sizeof(verbs[0]) };
+    const char *names[N + 1] = {0};
+
+    for (size_t i = 0; i < N; i++) {
+        names[i] = verbs[i].name;
+        if (strcmp(name, names[i]) == 0)
+            return &verbs[i];
+    }
+    const char *near = act_nearest(name, names);
+    act_error_set(err, ACT_USAGE, "'a cluster' cannot '%s'%s%s%s; see 'a cluster --help'", name,
+                  near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return NULL;
+}
+
+int cmd_cluster(struct cli *cli, struct act_error *err)
+{
+    const struct verb *verb = find_verb(cli->words.v[0], err);
+    const char *given = cli->words.n > 1 ? cli->words.v[1] : NULL, *name = NULL;
+
+    if (!verb)
+        return -ACT_USAGE;
+    if (verb->takes_no_name && given)
+        return act_error_set(err, ACT_USAGE, "'a cluster %s' takes no name, not '%s'", verb->name, given);
+    if (verb->needs_name && !given)
+        return act_error_set(err, ACT_USAGE, "which cluster? 'a cluster %s NAME'", verb->name);
+    int rc = verb->takes_no_name ? 0 : flow_cluster_name(&cli->flow, given, &name, err);
+    return rc < 0 ? rc : verb->run(cli, name, err);
+}

@@ -1,0 +1,166 @@
+"""The managed clusters of an Azure Machine Learning workspace: what there is, and changing it."""
+import json
+import re
+
+import pytest
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGexample ann@contoso"
+
+
+def show(act, name):
+    return act.run("cluster", "show", "--json", name).json["cluster"]
+
+
+def sent(azureml, method):
+    """The URLs and bodies of the requests for one cluster."""
+    return [(r["url"], r["body"] and json.loads(r["body"])) for r in azureml.requests("arm")
+            if r["method"] == method and "/computes/" in r["url"]]
+
+
+def create(act, name, *words, **options):
+    return act.run("cluster", "create", name, "--vm-size", "STANDARD_NC6", "--max", "3", *words, **options)
+
+
+def test_list_and_show(act, azureml):
+    rows = act.run("cluster", "list").out.splitlines()
+    assert re.split(r"\s{2,}", rows[0].strip()) == [
+        "NAME", "TYPE", "STATE", "VM SIZE", "MIN", "MAX", "NODES", "BUSY", "IDLE", "DOWN"]
+    assert [row.split() for row in rows[1:]] == [
+        ["gpu", "AmlCompute", "Succeeded", "STANDARD_ND96ASR_V4", "0", "4", "0", "0", "0", "0"],
+        ["itpgpu", "Kubernetes", "Succeeded", *"-------"]]
+
+    answer = act.run("cluster", "list", "--json").json
+    assert answer["version"] == 1
+    assert [c["name"] for c in answer["clusters"]] == ["gpu", "itpgpu"]
+    assert answer["clusters"][1]["max_nodes"] is None
+
+    text = act.run("cluster", "show").out  # of the cluster file
+    assert re.search(r"^name +gpu$", text, re.M)
+    assert re.search(r"^nodes +0, at least 0, at most 4$", text, re.M)
+    assert re.search(r"^idle time +2m00s$", text, re.M)
+
+
+def test_list_on_many_pages(act, azureml):
+    azureml.tell("settings", pageSize=1)
+    assert [c["name"] for c in act.run("cluster", "list", "--json").json["clusters"]] == ["gpu", "itpgpu"]
+
+
+def test_states_of_nodes(act, azureml):
+    azureml.tell("compute", name="gpu", shown={"currentNodeCount": 4, "allocationState": "Resizing", "nodeStateCounts": {
+        "preparingNodeCount": 1, "runningNodeCount": 1, "idleNodeCount": 0, "unusableNodeCount": 1,
+        "leavingNodeCount": 0, "preemptedNodeCount": 1}})
+    assert act.run("cluster", "list").out.splitlines()[1].split()[-4:] == ["4", "2", "0", "2"]
+    cluster = show(act, "gpu")
+    assert cluster["allocation"] == "Resizing"
+    assert cluster["node_states"] == {"preparing": 1, "running": 1, "idle": 0, "unusable": 1, "leaving": 0, "preempted": 1}
+
+
+def test_create(act, azureml):
+    key = act.write("id.pub", KEY + "\n")
+    done = create(act, "fresh", "--min", "1", "--idle", "5m", "--low-priority", "--ssh-key", key, "--admin-user", "ann")
+    assert re.search(r"^name +fresh$", done.out, re.M)
+    assert "cluster 'fresh': " in done.err and "Succeeded" in done.err
+    ((_, body),) = sent(azureml, "PUT")
+    assert body == {"location": "eastus", "properties": {
+        "computeType": "AmlCompute", "description": "created by act", "properties": {
+            "vmSize": "STANDARD_NC6", "vmPriority": "LowPriority", "osType": "Linux",
+            "scaleSettings": {"minNodeCount": 1, "maxNodeCount": 3, "nodeIdleTimeBeforeScaleDown": "PT300S"},
+            "userAccountCredentials": {"adminUserName": "ann", "adminUserSshPublicKey": KEY},
+            "remoteLoginPortPublicAccess": "Enabled"}}}
+    cluster = show(act, "fresh")
+    assert (cluster["state"], cluster["idle_s"], cluster["admin_user"]) == ("Succeeded", 300, "ann")
+
+
+def test_create_without_waiting(act, azureml):
+    done = create(act, "fresh", "--no-wait", "--location", "westus2")
+    assert done.out == "" and "accepted" in done.err
+    assert not [r for r in azureml.requests("arm") if "computeOperations" in r["url"]]
+    assert show(act, "fresh")["location"] == "westus2"
+
+
+@pytest.mark.parametrize("words, match", [
+    ((), "needs --vm-size and --max"),
+    (("--vm-size", "S"), "needs --vm-size and --max"),
+    (("--vm-size", "S", "--max", "2", "--min", "3"), "at least 3 and at most 2"),
+    (("--vm-size", "S", "--max", "2", "--admin-user", "ann"), "needs --ssh-key"),
+    (("--vm-size", "S", "--max", "2", "--ssh-key", "id"), "no public key"),
+])
+def test_create_with_bad_words(act, azureml, words, match):
+    act.write("id", "-----BEGIN OPENSSH PRIVATE KEY-----\nsecret\n-----END OPENSSH PRIVATE KEY-----\n")
+    act.fail("cluster", "create", "fresh", *words, status=2, match=match)
+    assert not sent(azureml, "PUT")
+
+
+def test_create_what_is_there(act, azureml):
+    act.fail("cluster", "create", "gpu", "--vm-size", "S", "--max", "2", match="'gpu' is there already")
+    assert not sent(azureml, "PUT")
+
+
+def test_create_that_fails(act, azureml):
+    azureml.tell("settings", operationError={"code": "ClusterCoreQuotaReached", "message": "No more cores."})
+    failed = act.fail("cluster", "create", "fresh", "--vm-size", "S", "--max", "2", status=None,
+                      match="cannot create the cluster 'fresh'.*ClusterCoreQuotaReached")
+    assert "No more cores" in failed
+
+
+def test_resize_and_autoscale(act, azureml):
+    act.run("cluster", "resize", "gpu", "--nodes", "2")
+    assert sent(azureml, "PATCH")[0][1] == {"properties": {"properties": {"scaleSettings": {
+        "minNodeCount": 2, "maxNodeCount": 2, "nodeIdleTimeBeforeScaleDown": "PT120S"}}}}
+    cluster = act.run("cluster", "autoscale", "--min", "0", "--max", "8", "--idle", "10m", "--json").json["cluster"]
+    assert (cluster["min_nodes"], cluster["max_nodes"], cluster["idle_s"]) == (0, 8, 600)
+    act.run("cluster", "autoscale", "gpu", "--max", "5")
+    cluster = show(act, "gpu")
+    assert (cluster["min_nodes"], cluster["max_nodes"], cluster["idle_s"]) == (0, 5, 600)
+
+
+def test_scale_with_bad_words(act, azureml):
+    act.fail("cluster", "resize", "gpu", status=2, match="--nodes")
+    act.fail("cluster", "autoscale", "gpu", status=2, match="nothing to change")
+    act.fail("cluster", "autoscale", "gpu", "--min", "5", status=2, match="at least 5 and at most 4")
+    act.fail("cluster", "resize", "itpgpu", "--nodes", "1", status=None, match="'Kubernetes', not a managed cluster")
+    act.fail("cluster", "resize", "missing", "--nodes", "1", status=None, match="'a cluster list' shows")
+    assert not sent(azureml, "PATCH")
+
+
+def test_delete(act, azureml):
+    act.fail("cluster", "delete", status=2, match="which cluster")
+    act.fail("cluster", "delete", "gpu", status=2, match="add -y")
+    assert not sent(azureml, "DELETE")
+    act.fail("cluster", "delete", "-y", "itpgpu", status=None, match="not a managed cluster")
+    assert "'gpu' is deleted" in act.run("cluster", "delete", "-y", "gpu").err
+    ((url, _),) = sent(azureml, "DELETE")
+    assert "underlyingResourceAction=Delete" in url
+    act.fail("cluster", "show", "gpu", status=None, match="cannot look at the cluster 'gpu'")
+
+
+def test_nodes(act, azureml):
+    assert "no nodes now" in act.run("cluster", "nodes", "gpu").err
+    azureml.tell("compute", name="gpu", idle=[
+        {"nodeId": "tvm-1", "privateIpAddress": "10.0.0.4", "publicIpAddress": "203.0.113.7", "port": 50000,
+         "nodeState": "running", "runId": "run-1"},
+        {"nodeId": "tvm-2", "privateIpAddress": "10.0.0.5", "nodeState": "idle"}])
+    rows = [row.split() for row in act.run("cluster", "nodes", "gpu").out.splitlines()]
+    assert rows == [["NODE", "STATE", "PUBLIC", "PRIVATE", "PORT", "RUN"],
+                    ["tvm-1", "running", "203.0.113.7", "10.0.0.4", "50000", "run-1"],
+                    ["tvm-2", "idle", "-", "10.0.0.5", "-", "-"]]
+    answer = act.run("cluster", "nodes", "--json").json
+    assert answer["version"] == 1 and answer["name"] == "gpu"
+    assert answer["nodes"][1] == {"id": "tvm-2", "state": "idle", "public_address": None,
+                                  "private_address": "10.0.0.5", "port": None, "run": None}
+
+
+def test_no_permission(act, azureml):
+    azureml.faults({"method": "PUT", "forbidden": "Microsoft.MachineLearningServices/workspaces/computes/write"})
+    act.fail("cluster", "create", "fresh", "--vm-size", "S", "--max", "2", status=None,
+             match="Microsoft.MachineLearningServices/workspaces/computes/write")
+
+
+def test_words(act, azureml):
+    act.fail("cluster", "lisst", status=2, match="did you mean 'list'")
+    act.fail("cluster", "list", "gpu", status=2, match="takes no name")
+    act.fail("cluster", status=2)
+
+
+def test_other_platforms(act):
+    act.fail("-c", "local", "cluster", "list", status=None, match="platform 'local' has no managed clusters")
