@@ -1,10 +1,12 @@
 #include "node/env.h"
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/units.h"
 #include "node/launcher.h"
 
@@ -31,6 +33,18 @@ static bool get_place(const struct names *names, struct rank_place *out)
            get_int(names->local_rank, &out->local_rank);
 }
 
+/* A launcher that goes from node to node with every rank gives other local ranks than one that fills node by node; then
+ * the service's number counts. So does one above 0: the first node's may reach all ranks with its environment. */
+static int node_rank_of(const struct node *node, const struct rank_place *place)
+{
+    int per_node = node->spec.procs_per_node, n;
+    bool by_node = place->rank % per_node != place->local_rank;
+
+    if (get_int("AZUREML_CR_NODE_RANK", &n) && n < node->spec.nodes && (n > 0 || by_node))
+        return n;
+    return place->rank / per_node;
+}
+
 int env_find_place(const struct node *node, struct rank_place *out, struct act_error *err)
 {
     static const struct names srun = {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
@@ -46,7 +60,7 @@ int env_find_place(const struct node *node, struct rank_place *out, struct act_e
     if (out->world_size != world || out->rank >= world)
         return act_error_set(err, ACT_FAIL, "the run has %d processes, and %d were started", world,
                              out->world_size);
-    out->node_rank = out->rank / per_node;
+    out->node_rank = node_rank_of(node, out);
     return 0;
 }
 
@@ -86,7 +100,7 @@ static char *host_list(const struct node *node)
     return act_buf_steal(&list);
 }
 
-void env_set(const struct node *node, const struct rank_place *place)
+static void set_numbers(const struct node *node, const struct rank_place *place)
 {
     const struct {
         const char *name;
@@ -99,12 +113,25 @@ void env_set(const struct node *node, const struct rank_place *place)
         {"NODE_RANK", place->node_rank},
         {"AZ_BATCHAI_NUM_GPUS", node->spec.gpus_per_node},
     };
-    const char *master = getenv("MASTER_ADDR");
-    ACT_AUTOFREE char *hosts = host_list(node);
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         set_int(numbers[i].name, numbers[i].value);
     setenv("ACT_RUN_ID", node->spec.id, 1);
+}
+
+static void set_users(const struct node *node)
+{
+    for (size_t i = 0; i < node->spec.n_env; i++)
+        if (node->spec.env[i].value)
+            setenv(node->spec.env[i].name, node->spec.env[i].value, 1);
+}
+
+void env_set(const struct node *node, const struct rank_place *place)
+{
+    const char *master = getenv("MASTER_ADDR");
+    ACT_AUTOFREE char *hosts = host_list(node);
+
+    set_numbers(node, place);
     setenv("AZ_BATCH_HOST_LIST", hosts, 1);
     setenv("AZ_BATCHAI_JOB_MASTER_NODE_IP", master ? master : "127.0.0.1", 1);
     set_path(node, "AZ_BATCHAI_MPI_HOST_FILE", RUN_FILE_HOSTS);
@@ -113,9 +140,133 @@ void env_set(const struct node *node, const struct rank_place *place)
     unsetenv(
         "OMPI_MCA_odls_base_sigkill_timeout"); /* they were for our mpirun, see launcher.h; not for the command's own */
     unsetenv("PRTE_MCA_odls_base_sigkill_timeout");
-    for (size_t i = 0; i < node->spec.n_env; i++)
-        if (node->spec.env[i].value)
-            setenv(node->spec.env[i].name, node->spec.env[i].value, 1);
+    set_users(node);
+}
+
+/* ---- in the job of a service ---- */
+
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value;
+}
+
+static void set_missing(const char *name, const char *value)
+{
+    if (!is_set(name))
+        setenv(name, value, 1);
+}
+
+/* "10.0.0.4:6105" */
+static const char *colon_of_master(void)
+{
+    const char *master = getenv("AZ_BATCH_MASTER_NODE");
+
+    return master ? strrchr(master, ':') : NULL;
+}
+
+/* New string; NULL: nobody says it. */
+static char *find_master(const struct node *node)
+{
+    const char *hosts = getenv("AZ_BATCH_HOST_LIST"), *master = getenv("AZ_BATCH_MASTER_NODE");
+
+    if (hosts && strcspn(hosts, ",;"))
+        return act_strndup(hosts, strcspn(hosts, ",;"));
+    if (is_set("AZ_BATCHAI_JOB_MASTER_NODE_IP"))
+        return act_strdup(getenv("AZ_BATCHAI_JOB_MASTER_NODE_IP"));
+    if (is_set("AZ_BATCH_MASTER_NODE"))
+        return act_strndup(master, colon_of_master() ? (size_t)(colon_of_master() - master) : strlen(master));
+    if (is_set("MASTER_ADDR"))
+        return act_strdup(getenv("MASTER_ADDR"));
+    return node->spec.nodes == 1 ? act_strdup("127.0.0.1") : NULL;
+}
+
+static bool is_port(const char *text)
+{
+    int64_t port;
+
+    return text && act_int_from_text(text, &port) && port > 0 && port < 65536;
+}
+
+/* All ranks agree without a word. Below the ports that the system hands out by itself. New string. */
+static char *find_port(const struct node *node)
+{
+    enum { LOW = 20000, HIGH = 32000 };
+    const char *colon = colon_of_master();
+    struct act_sha256 h;
+    uint32_t digest;
+
+    if (colon && is_port(colon + 1))
+        return act_strdup(colon + 1);
+    if (is_port(getenv("MASTER_PORT")))
+        return act_strdup(getenv("MASTER_PORT"));
+    act_sha256_init(&h);
+    act_sha256_add(&h, node->spec.id, strlen(node->spec.id));
+    act_sha256_bytes(&h, (uint8_t *)&digest, sizeof(digest));
+    return act_sprintf("%u", LOW + le32toh(digest) % (HIGH - LOW));
+}
+
+/* With commas; NULL: not known. New string. */
+static char *find_hosts(const struct node *node, const char *master)
+{
+    static const char *const lists[] = {"AZ_BATCH_HOST_LIST", "AZ_BATCH_NODE_LIST"};
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        if (!is_set(lists[i]))
+            continue;
+        char *list = act_strdup(getenv(lists[i]));
+        for (char *at = list; (at = strchr(at, ';'));)
+            *at = ',';
+        return list;
+    }
+    return node->spec.nodes == 1 ? act_strdup(master) : NULL;
+}
+
+static int set_host_file(const struct node *node, const char *hosts, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = node_path(node, RUN_FILE_HOSTS);
+    struct act_buf text = {0};
+
+    if (!hosts || is_set("AZ_BATCHAI_MPI_HOST_FILE"))
+        return 0;
+    for (const char *at = hosts; *at; at += *at == ',') {
+        size_t len = strcspn(at, ",");
+        if (len)
+            act_buf_addf(&text, "%.*s slots=%d\n", (int)len, at, node->spec.procs_per_node);
+        at += len;
+    }
+    int rc = act_file_write(path, text.data ? text.data : "", text.len, 0644, err);
+    act_buf_release(&text);
+    setenv("AZ_BATCHAI_MPI_HOST_FILE", path, 1);
+    return rc;
+}
+
+int env_set_of_service(const struct node *node, const struct rank_place *place, struct act_error *err)
+{
+    ACT_AUTOFREE char *master = find_master(node);
+    ACT_AUTOFREE char *port = find_port(node);
+    ACT_AUTOFREE char *hosts = find_hosts(node, master);
+    ACT_AUTOFREE char *temp = node_path(node, RUN_DIR_TEMP);
+    ACT_AUTOFREE char *user = node_path(node, RUN_DIR_USER);
+
+    if (!master)
+        return act_error_set(err, ACT_FAIL,
+                             "cannot find the address of the first of %d nodes: the service sets none of "
+                             "AZ_BATCH_HOST_LIST, AZ_BATCHAI_JOB_MASTER_NODE_IP, AZ_BATCH_MASTER_NODE and "
+                             "MASTER_ADDR",
+                             node->spec.nodes);
+    int rc = set_host_file(node, hosts, err);
+    set_numbers(node, place);
+    setenv("MASTER_ADDR", master, 1);
+    setenv("MASTER_PORT", port, 1);
+    if (hosts)
+        set_missing("AZ_BATCH_HOST_LIST", hosts);
+    set_missing("AZ_BATCHAI_JOB_MASTER_NODE_IP", master);
+    set_missing("AZ_BATCHAI_JOB_TEMP", temp);
+    set_missing("AZ_BATCHAI_STDOUTERR_DIR", user);
+    set_users(node);
+    return rc;
 }
 
 void env_scrub(void)

@@ -18,9 +18,7 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } verbs[] = {
-    {"supervise", node_supervise},
-    {"rank", node_rank},
-    {"serve", serve},
+    {"supervise", node_supervise}, {"rank", node_rank}, {"job", node_job}, {"serve", serve},
     {"sweep", node_sweep},
 };
 

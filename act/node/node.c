@@ -72,6 +72,16 @@ int node_attempt(void)
     return text && act_int_from_text(text, &n) && n > 0 && n < INT_MAX ? (int)n : 1;
 }
 
+int64_t node_abort_grace_ms(void)
+{
+    enum { GRACE_S = 10, LONGEST_S = 86400 };
+    int64_t seconds;
+    const char *text = getenv("ACT_ABORT_GRACE");
+
+    return text && act_int_from_text(text, &seconds) && seconds >= 0 && seconds < LONGEST_S ? seconds * 1000
+                                                                                            : GRACE_S * 1000;
+}
+
 int node_open_log(const struct node *node, const char *name)
 {
     ACT_AUTOFREE char *path = node_path(node, name);
@@ -91,6 +101,14 @@ void node_own_log(const struct node *node)
     log_fd = fd;
 }
 
+int node_read(struct node *node, const char *path, const char *who, struct act_error *err)
+{
+    *node = (struct node){0};
+    find_name(node->name);
+    log_who = who;
+    return run_spec_read(path, &node->spec, err);
+}
+
 int node_open(struct node *node, const char *dir, const char *who, struct act_error *err)
 {
     ACT_AUTOFREE char *spec = act_path_join(dir, RUN_FILE_SPEC);
@@ -99,15 +117,14 @@ int node_open(struct node *node, const char *dir, const char *who, struct act_er
     *node = (struct node){0};
     if (dir[0] != '/')
         return act_error_set(err, ACT_USAGE, "the run folder '%s' is not an absolute path", dir);
-    int rc = run_spec_read(spec, &node->spec, err);
+    int rc = node_read(node, spec, who, err);
     if (rc == 0)
         rc = run_secrets_read(&node->spec, secrets, err);
     if (rc < 0)
         return rc;
     node->dir = act_strdup(dir);
     node->code = act_path_join(dir, RUN_DIR_CODE);
-    find_name(node->name);
-    log_who = who;
+    node->package = act_path_join(dir, RUN_FILE_PACKAGE);
     node_own_log(node);
     return 0;
 }
@@ -116,6 +133,8 @@ void node_release(struct node *node)
 {
     run_spec_release(&node->spec);
     free(node->dir);
+    free(node->package);
+    free(node->launch);
     free(node->code);
     free(node->local);
     *node = (struct node){0};

@@ -5,6 +5,8 @@
  *       act-node rank    one for each rank: prepares the node (the first one), sets the environment, watches the
  *                        command
  *
+ *   act-node job         the same where a service starts the ranks by itself, and collects what they print (service.c)
+ *
  * Nobody outlives the one above him: a rank is connected with the supervisor (link.h) and ends when the connection
  * does, every other process that is started here dies with its parent, and both adopt and end whatever their commands
  * leave behind.
@@ -23,7 +25,9 @@
 enum { NODE_NAME_MAX = 64 };
 
 struct node {
-    char *dir;                    /* the run folder, absolute */
+    char *dir;     /* the run folder, absolute; of a service's job the node's private one */
+    char *package; /* the local path of the package */
+    char *launch;  /* which start of the run this is, fit for a file name; NULL: the attempt tells */
     char name[NODE_NAME_MAX + 1]; /* of this machine, fit for a file name */
     char *code;                   /* the code root; before place_open() that of a run on one node */
     int node_rank, attempt;       /* of this node in the run; from 1; both from place_open() */
@@ -34,6 +38,8 @@ struct node {
 
 /* Reads run.json in dir and opens the agent's own log; who ("supervisor", "rank 3") begins its lines. */
 int node_open(struct node *node, const char *dir, const char *who, struct act_error *err) ACT_NODISCARD;
+/* Only reads run.json at path and finds the node's name: for a run that has no run folder yet. */
+int node_read(struct node *node, const char *path, const char *who, struct act_error *err) ACT_NODISCARD;
 /* Opens the agent's own log (again: where it was may have been put away). */
 void node_own_log(const struct node *node);
 void node_release(struct node *node);
@@ -43,6 +49,8 @@ char *node_path(const struct node *node, const char *name);
 #define NODE_ENV_ATTEMPT "ACT_ATTEMPT"
 /* How often the run was started, from 1, as the supervisor says. */
 int node_attempt(void);
+/* How long a command that is told to end has for it. */
+int64_t node_abort_grace_ms(void);
 static inline int node_world_size(const struct node *node)
 {
     return node->spec.nodes * node->spec.procs_per_node;
@@ -59,6 +67,7 @@ void node_last_line(const char *path, char *out, size_t size);
 /* The programs (argc and argv behind the verb). They return an exit status. */
 int node_supervise(int argc, char **argv);
 int node_rank(int argc, char **argv);
+int node_job(int argc, char **argv);
 int node_sweep(int argc, char **argv);
 
 #endif

@@ -30,7 +30,7 @@ static char *find_base(const struct node *node)
 
 static char *find_code(const struct node *node)
 {
-    if (node->spec.scratch)
+    if (node->spec.scratch || !node->dir)
         return act_path_join(node->local, RUN_DIR_CODE);
     if (node->spec.nodes == 1)
         return act_path_join(node->dir, RUN_DIR_CODE);
@@ -49,10 +49,11 @@ static int own_base(const struct node *node, const char *base, struct act_error 
     if (lstat(base, &st) < 0)
         return act_error_errno(err, errno, "cannot look at '%s'", base);
     if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || (st.st_mode & 077))
-        return act_error_set(err, ACT_DENIED,
-                             "'%s' is not a folder that only this user can read and write; remove it, or set "
-                             "'slurm.scratch' to another disk",
-                             base);
+        return act_error_set(
+            err, ACT_DENIED,
+            "'%s' is not a folder that only this user can read and write; remove it, or set %s "
+            "to another disk",
+            base, node->dir ? "'slurm.scratch'" : "TMPDIR");
     return 0;
 }
 
@@ -94,7 +95,8 @@ int place_open(struct node *node, const struct rank_place *place, int attempt, s
     node->node_rank = place->node_rank;
     node->attempt = attempt;
     free(node->local);
-    node->local = act_sprintf("%s/%s/%d", base, node->spec.id, place->node_rank);
+    node->local = act_sprintf("%s/%s/%d%s%s", base, node->spec.id, place->node_rank, node->launch ? "-" : "",
+                              node->launch ? node->launch : "");
     free(node->code);
     node->code = find_code(node);
     node->users_fd = hold(node->local, node->name, err);

@@ -6,6 +6,9 @@
  *     prepare.lock, prepared.<attempt>.json   see prepare.h
  *     code/                    with scratch; else it is in the run folder
  *
+ * The job of a service has no run folder: this one, "<node rank>-<launch>", is in its place, so that what an earlier
+ * start of the same job left is never taken for this one's.
+ *
  * Locks are here because those of a shared file system may reach this node only, or nobody. The folder ends with
  * the last rank of its node; what a killed run left behind goes when the next run prepares the node.
  */

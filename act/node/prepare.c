@@ -61,7 +61,6 @@ static int write_result(const struct node *node, const struct outcome *o, struct
 
 static int unpack_code(const struct node *node, struct outcome *o, struct act_error *err)
 {
-    ACT_AUTOFREE char *zip = node_path(node, RUN_FILE_PACKAGE);
     bool has_code = node->spec.package_sha256[0], again = node->attempt > 1;
     int64_t start = act_now_monotonic_ms();
 
@@ -70,7 +69,7 @@ static int unpack_code(const struct node *node, struct outcome *o, struct act_er
     if (!again) /* of somebody who did not finish */
         rc = act_remove_tree(node->code, err);
     if (rc == 0)
-        rc = has_code ? node_unzip(zip, node->spec.package_sha256, node->code, again, err)
+        rc = has_code ? node_unzip(node->package, node->spec.package_sha256, node->code, again, err)
                       : act_mkdir_all(node->code, 0755, err);
     if (rc == 0)
         node_say("code %s in %lld ms", has_code ? "unpacked" : "folder made (the run has no package)",

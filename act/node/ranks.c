@@ -16,7 +16,7 @@
 #include "codec/json.h"
 #include "node/supervisor.h"
 
-enum { ABORT_GRACE_S = 10, CUT_AFTER_MS = 3000 };
+enum { CUT_AFTER_MS = 3000 };
 
 /* ---- what they say ---- */
 
@@ -33,7 +33,7 @@ static void on_failure(struct supervisor *s, const struct record *r)
     if (r->kept || s->cut_at_ms || node_world_size(&s->node) == 1)
         return;
     node_say("the other ranks are told to end");
-    ranks_stop(s, ranks_abort_grace_ms());
+    ranks_stop(s, node_abort_grace_ms());
 }
 
 static void tell_kept(struct supervisor *s, const struct record *r)
@@ -68,7 +68,7 @@ static void on_record(struct supervisor *s, struct rank_state *state, const json
         tell_kept(s, r);
     if (r->stopped && !s->cut_at_ms) {
         node_say("rank %d was told to end by somebody else: all are told", rank);
-        ranks_stop(s, ranks_abort_grace_ms());
+        ranks_stop(s, node_abort_grace_ms());
     }
 }
 
@@ -182,16 +182,6 @@ void ranks_close(struct supervisor *s)
 }
 
 /* ---- to them ---- */
-
-int64_t ranks_abort_grace_ms(void)
-{
-    int64_t seconds;
-    const char *text = getenv("ACT_ABORT_GRACE");
-
-    return text && act_int_from_text(text, &seconds) && seconds >= 0 && seconds < 86400
-               ? seconds * 1000
-               : ABORT_GRACE_S * 1000;
-}
 
 /* mpirun is left out: it would kill. A rank that it starts from now on is told when it says hello. */
 void ranks_stop(struct supervisor *s, int64_t grace_ms)

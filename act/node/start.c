@@ -100,7 +100,7 @@ int start_run(struct supervisor *s, struct act_error *err)
         return rc;
     ACT_AUTOFREE char *attempt = act_sprintf("%d", s->status.attempt);
     setenv(NODE_ENV_ATTEMPT, attempt, 1);
-    launcher_set_environment(s->job.hosts.n ? s->job.hosts.v[0] : "127.0.0.1", ranks_abort_grace_ms());
+    launcher_set_environment(s->job.hosts.n ? s->job.hosts.v[0] : "127.0.0.1", node_abort_grace_ms());
     s->status.state = RUN_RUNNING;
     s->status.started_unix_s = act_now_unix_s();
     attempt_set_reason(s, "");

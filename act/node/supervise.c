@@ -44,7 +44,7 @@ static void abort_ranks(struct supervisor *s)
         return;
     node_say("told to abort");
     s->aborted = true;
-    ranks_stop(s, ranks_abort_grace_ms());
+    ranks_stop(s, node_abort_grace_ms());
 }
 
 /* Everything in the job has the same signal, and little time: what is known is written at once. */
@@ -189,7 +189,7 @@ static bool some_are_late(const struct supervisor *s)
 static void end_the_rest(struct supervisor *s)
 {
     if (s->main_ended && link_connected(s->link) > 0 && !s->cut_at_ms)
-        ranks_stop(s, ranks_abort_grace_ms());
+        ranks_stop(s, node_abort_grace_ms());
     if (!s->main_ended && !s->kill_main_at_ms && !s->main_killed && all_ranks_are_gone(s))
         s->kill_main_at_ms = act_now_monotonic_ms() + (s->cut_at_ms ? LAUNCHER_FAIL_MS : LAUNCHER_END_MS);
 }

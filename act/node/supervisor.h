@@ -66,7 +66,6 @@ void ranks_close(struct supervisor *s);
 void ranks_stop(struct supervisor *s, int64_t grace_ms);
 /* A signal for those processes of the commands that catch it. */
 void ranks_signal(struct supervisor *s, int sig);
-int64_t ranks_abort_grace_ms(void);
 
 /* ---- judge.c ---- */
 

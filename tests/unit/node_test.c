@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "node/container.h"
+#include "node/env.h"
 #include "node/place.h"
 
 #define RUN_A "exp_1700000000_0123abcd"
@@ -178,6 +179,131 @@ static void test_sweep(void **state)
     close(alive.users_fd);
     node_release(&dead);
     node_release(&alive);
+}
+
+/* ---- in the job of a service */
+
+static const char *const service_names[] = {
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "AZUREML_CR_NODE_RANK",
+    "AZ_BATCH_HOST_LIST",
+    "AZ_BATCH_NODE_LIST",
+    "AZ_BATCH_MASTER_NODE",
+    "MASTER_ADDR",
+    "AZ_BATCHAI_JOB_MASTER_NODE_IP",
+    "MASTER_PORT",
+    "AZ_BATCHAI_MPI_HOST_FILE",
+    "AZ_BATCHAI_JOB_TEMP",
+};
+
+/* "NAME=value NAME=value": these and no others of them. */
+static void set_service(const char *text)
+{
+    struct act_strv words = words_of(text);
+
+    for (size_t i = 0; i < COUNT(service_names); i++)
+        unsetenv(service_names[i]);
+    for (size_t i = 0; i < words.n; i++) {
+        char *equals = strchr(words.v[i], '=');
+        *equals = '\0';
+        setenv(words.v[i], equals + 1, 1);
+    }
+    act_strv_release(&words);
+}
+
+static void assert_env(const char *name, const char *expected, const char *row)
+{
+    const char *value = getenv(name);
+
+    if (strcmp(value ? value : "-", expected) != 0)
+        fail_msg("%s is '%s', not '%s', with: %s", name, value ? value : "-", expected, row);
+}
+
+static void test_environment_of_a_service(void **state)
+{
+    static const struct {
+        int nodes;
+        const char *service, *master, *port, *hosts, *ip, *file;
+    } rows[] = {
+        {2, "AZ_BATCH_HOST_LIST=10.0.0.4,10.0.0.5 AZ_BATCHAI_JOB_MASTER_NODE_IP=10.0.0.9", "10.0.0.4",
+         "22389", "10.0.0.4,10.0.0.5", "10.0.0.9", "10.0.0.4 slots=2\n10.0.0.5 slots=2\n"},
+        {2, "AZ_BATCHAI_JOB_MASTER_NODE_IP=10.0.0.9 AZ_BATCH_MASTER_NODE=10.0.0.8:6105", "10.0.0.9", "6105",
+         "-", "10.0.0.9", NULL},
+        {2, "AZ_BATCH_MASTER_NODE=10.0.0.8:6105 MASTER_ADDR=10.0.0.7 MASTER_PORT=7000", "10.0.0.8", "6105",
+         "-", "10.0.0.8", NULL},
+        {2, "AZ_BATCH_MASTER_NODE=10.0.0.8 MASTER_PORT=7000", "10.0.0.8", "7000", "-", "10.0.0.8", NULL},
+        {2, "MASTER_ADDR=n1 MASTER_PORT=0 AZ_BATCH_NODE_LIST=n1;n2", "n1", "22389", "n1,n2", "n1",
+         "n1 slots=2\nn2 slots=2\n"},
+        {1, "AZ_BATCH_HOST_LIST=", "127.0.0.1", "22389", "127.0.0.1", "127.0.0.1", "127.0.0.1 slots=2\n"},
+    };
+    ACT_AUTOFREE char *file = below(RUN_FILE_HOSTS);
+    struct rank_place place = {.rank = 1, .world_size = 4, .local_rank = 1, .local_size = 2};
+    struct act_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct node node = make_node(RUN_A, rows[i].nodes, NULL);
+        free(node.dir);
+        node.dir = act_strdup(dir);
+        unlink(file);
+        set_service(rows[i].service);
+        assert_ok(env_set_of_service(&node, &place, &err), err);
+        assert_env("MASTER_ADDR", rows[i].master, rows[i].service);
+        assert_env("MASTER_PORT", rows[i].port, rows[i].service);
+        assert_env("AZ_BATCH_HOST_LIST", rows[i].hosts, rows[i].service);
+        assert_env("AZ_BATCHAI_JOB_MASTER_NODE_IP", rows[i].ip, rows[i].service);
+        assert_env("RANK", "1", rows[i].service);
+        ACT_AUTOFREE char *text = NULL;
+        if (rows[i].file) {
+            assert_ok(act_file_read(file, 1000, &text, NULL, &err), err);
+            assert_string_equal(text, rows[i].file);
+            assert_env("AZ_BATCHAI_MPI_HOST_FILE", file, rows[i].service);
+        } else {
+            assert_false(is_there(file));
+        }
+        node_release(&node);
+    }
+    struct node node = make_node(RUN_A, 2, NULL);
+    set_service("AZ_BATCHAI_MPI_HOST_FILE=/hosts");
+    assert_int_equal(env_set_of_service(&node, &place, &err), -ACT_FAIL);
+    assert_non_null(strstr(err.text, "AZ_BATCH_HOST_LIST"));
+    set_service("MASTER_ADDR=n1 AZ_BATCHAI_MPI_HOST_FILE=/hosts AZ_BATCHAI_JOB_TEMP=/temp");
+    assert_ok(env_set_of_service(&node, &place, &err), err);
+    assert_env("AZ_BATCHAI_MPI_HOST_FILE", "/hosts", "what is there");
+    assert_env("AZ_BATCHAI_JOB_TEMP", "/temp", "what is there");
+    set_service("");
+    node_release(&node);
+}
+
+/* Two nodes of two ranks. */
+static void test_node_ranks(void **state)
+{
+    static const struct {
+        const char *service;
+        int node_rank;
+    } rows[] = {
+        {"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_LOCAL_RANK=1", 0},
+        {"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_LOCAL_RANK=0", 1},
+        {"OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_LOCAL_RANK=1 AZUREML_CR_NODE_RANK=0", 1},
+        {"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_LOCAL_RANK=0 AZUREML_CR_NODE_RANK=1", 1},
+        {"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_LOCAL_RANK=1 AZUREML_CR_NODE_RANK=0", 0},
+        {"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_LOCAL_RANK=0 AZUREML_CR_NODE_RANK=7", 1},
+    };
+    struct rank_place place;
+    struct act_error err;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct node node = make_node(RUN_A, 2, NULL);
+        set_service(rows[i].service);
+        setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
+        assert_ok(env_find_place(&node, &place, &err), err);
+        assert_int_equal(place.node_rank, rows[i].node_rank);
+        node_release(&node);
+    }
+    set_service("");
 }
 
 /* ---- containers */
@@ -365,6 +491,8 @@ int main(void)
         cmocka_unit_test(test_disks_that_are_not_there),
         cmocka_unit_test(test_last_rank_removes),
         cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_environment_of_a_service),
+        cmocka_unit_test(test_node_ranks),
         cmocka_unit_test(test_apptainer),
         cmocka_unit_test(test_without_container),
         cmocka_unit_test(test_pyxis),

@@ -1,0 +1,39 @@
+/* rank.h - one process of a run on its node, whoever started it: prepares the node, starts the command with its arguments
+ * as they are, passes signals on. rank.c is the one that a supervisor hears of, service.c the one of a service's job.
+ */
+#ifndef ACT_NODE_RANK_H
+#define ACT_NODE_RANK_H
+
+#include "node/child.h"
+#include "node/env.h"
+#include "node/node.h"
+#include "node/place.h"
+#include "node/record.h"
+
+struct rank {
+    struct node node;
+    struct rank_place place;
+    struct watch watch;
+    struct record record;
+    pid_t child;        /* what runs at the moment, or 0 */
+    int64_t kill_at_ms; /* then it is killed (monotonic); 0: never */
+    int64_t grace_ms;   /* of a command that SIGTERM came for; -1: who sends it says when it is killed */
+    int log_fd;         /* for what the user is to read */
+    int out_fd;         /* of the command; -1: as ours */
+    void (*report)(struct rank *r); /* the record has changed */
+    void (*gone)(struct rank *r);   /* the watch says WATCH_GONE; does not return */
+};
+
+/* Prepares the node and runs the command, once node, place and environment are set. Returns the exit status. */
+int rank_work(struct rank *r);
+/* Leaves no process behind, and nothing on the node once all its ranks have ended. */
+void rank_end(struct rank *r);
+
+/* It cannot do its work: the record and the log say why. */
+void rank_fail(struct rank *r, int exit_status, const char *reason);
+/* Ends the command, now or before it starts. */
+void rank_stop(struct rank *r, const char *who);
+/* Passes a signal on to those who handle it. */
+void rank_warn(const struct rank *r, int sig);
+
+#endif

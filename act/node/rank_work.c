@@ -1,0 +1,215 @@
+#include "node/rank.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "node/container.h"
+#include "node/prepare.h"
+
+enum { LEFTOVER_GRACE_MS = 5000, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
+
+/* Slurm, mpirun and the supervisor may all say it: a command is told once. */
+void rank_stop(struct rank *r, const char *who)
+{
+    node_say("told to end by %s", who);
+    if (r->child > 0 && !r->record.stopped)
+        kill(r->child, SIGTERM);
+    if (!r->record.stopped && r->grace_ms >= 0)
+        r->kill_at_ms = act_now_monotonic_ms() + r->grace_ms;
+    r->record.stopped = true;
+}
+
+/* A warning is for those who know it: others would die of it. */
+void rank_warn(const struct rank *r, int sig)
+{
+    int told = child_signal_catchers(sig);
+
+    node_say("signal %d passed on to %d process(es)", sig, told);
+    dprintf(r->log_fd, "act: %s: SIG%s passed on to %d process(es) that handle it\n",
+            sig == SIGUSR1 ? "the time limit is near" : "a signal came", sigabbrev_np(sig), told);
+}
+
+/* ---- wait ---- */
+
+static void on_signal(struct rank *r, int sig)
+{
+    if (sig == SIGTERM || sig == SIGINT)
+        rank_stop(r, sig == SIGTERM ? "SIGTERM" : "SIGINT");
+    else if (sig == SIGUSR1 || sig == SIGUSR2)
+        rank_warn(r, sig);
+    else if (r->child > 0 && sig != SIGCHLD)
+        kill(r->child, sig);
+}
+
+/* Waits for one event; returns the signal that came, or 0. */
+static int wait_event(struct rank *r)
+{
+    int64_t left = r->kill_at_ms ? r->kill_at_ms - act_now_monotonic_ms() : -1;
+    int sig = 0;
+
+    if (r->kill_at_ms && left <= 0) {
+        node_say("time is up: all processes are killed");
+        r->kill_at_ms = 0;
+        child_signal_all(SIGKILL);
+        left = -1;
+    }
+    if (watch_wait(&r->watch, left, &sig) == WATCH_GONE)
+        r->gone(r);
+    on_signal(r, sig);
+    return sig;
+}
+
+/* Until the child has ended; returns its wait status. */
+static int wait_child(struct rank *r, pid_t pid)
+{
+    int status = 0;
+
+    r->child = pid;
+    while (wait_event(r) != SIGCHLD || !child_reap(pid, &status))
+        continue;
+    r->child = 0;
+    return status;
+}
+
+/* ---- preparation ---- */
+
+/* What the failing step said, where the user looks first. */
+static void show_preparation(const struct rank *r)
+{
+    enum { SHOWN_BYTES = 64 * 1024 };
+    ACT_AUTOFREE char *name = prepare_log(&r->node);
+    ACT_AUTOFREE char *path = node_path(&r->node, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return;
+    off_t end = lseek(fd, 0, SEEK_END), from = end > SHOWN_BYTES ? end - SHOWN_BYTES : 0;
+    char *text = act_alloc(SHOWN_BYTES);
+    ssize_t n = act_pread_all(fd, text, SHOWN_BYTES, from);
+    if (n > 0 && act_write_all(r->log_fd, text, (size_t)n) < 0)
+        node_say("cannot write the rank's log: %m");
+    free(text);
+    close(fd);
+}
+
+void rank_fail(struct rank *r, int exit_status, const char *reason)
+{
+    r->record.ended_unix_ns = act_now_unix_ns();
+    r->record.exit_status = exit_status;
+    snprintf(r->record.reason, sizeof(r->record.reason), "%.*s", (int)sizeof(r->record.reason) - 1, reason);
+    dprintf(r->log_fd, "act: %s\n", reason);
+    node_say("%s", reason);
+    r->report(r);
+}
+
+static int prepare(struct rank *r)
+{
+    char reason[320], text[400];
+    int exit_status = 0, status;
+    pid_t pid = child_start(&(struct child){.run = prepare_node, .arg = &r->node, .out_fd = -1});
+
+    if (pid < 0) {
+        snprintf(text, sizeof(text), "cannot start the preparation: %m");
+        rank_fail(r, ACT_WRAPPER, text);
+        return ACT_WRAPPER;
+    }
+    status = wait_child(r, pid);
+    if (status == 0 && !r->record.stopped)
+        return 0;
+    exit_status = child_exit_status(status);
+    if (exit_status == 0) /* done, but told to end */
+        exit_status = 128 + SIGTERM;
+    if (!prepare_result(&r->node, &status, reason, sizeof(reason)) || !reason[0])
+        snprintf(reason, sizeof(reason), "it ended with status %d", exit_status);
+    if (!r->record.stopped)
+        show_preparation(r);
+    snprintf(text, sizeof(text), "preparation failed: %s", reason);
+    rank_fail(r, exit_status, text);
+    return exit_status;
+}
+
+/* ---- the command ---- */
+
+static int fail_to_start(struct rank *r, int errnum)
+{
+    const char *name = r->node.spec.argv.v[0];
+    ACT_AUTOFREE char *in_code = act_path_join(r->node.code, name);
+    bool there = access(in_code, F_OK) == 0;
+    const char *hint = "";
+    char text[400];
+
+    if (errnum == ENOENT && there)
+        hint = strchr(name, '/') ? "; the file is there, but not the interpreter that its first line names"
+                                 : "; it is in the code, but not in PATH: write './' before it";
+    snprintf(text, sizeof(text), "cannot start '%.200s': %s%s", name, strerror(errnum), hint);
+    rank_fail(r, errnum == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE, text);
+    return r->record.exit_status;
+}
+
+/* sleep_if_fail, sleep_if_succeed: the node stays for a look until the run is aborted. */
+static void keep_node(struct rank *r)
+{
+    node_say("the node is kept for a look; abort the run to release it");
+    for (bool stopped = r->record.stopped; !stopped; stopped = r->record.stopped)
+        wait_event(r);
+}
+
+static int run_command(struct rank *r)
+{
+    const struct run_spec *spec = &r->node.spec;
+    struct act_strv words = {0};
+    struct act_error err;
+
+    if (container_wrap(&r->node, (const char *const *)spec->argv.v, &words, &err) < 0) {
+        rank_fail(r, ACT_WRAPPER, err.text);
+        act_strv_release(&words);
+        return ACT_WRAPPER;
+    }
+    pid_t pid = child_start(
+        &(struct child){.argv = (const char *const *)words.v, .cwd = r->node.code, .out_fd = r->out_fd});
+    int start_errno = errno;
+
+    act_strv_release(&words);
+    errno = start_errno;
+    if (pid < 0)
+        return fail_to_start(r, errno);
+    r->record.pid = pid;
+    r->record.started_unix_ns = act_now_unix_ns();
+    r->report(r);
+    node_say("command started, process %d", (int)pid);
+
+    int status = wait_child(r, pid);
+    r->record.ended_unix_ns = act_now_unix_ns();
+    r->record.exit_status = child_exit_status(status);
+    r->record.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    r->record.kept =
+        !r->record.stopped && (r->record.exit_status ? spec->sleep_if_fail : spec->sleep_if_succeed);
+    r->report(r);
+    node_say("command ended with status %d", r->record.exit_status);
+    if (r->record.kept)
+        keep_node(r);
+    return r->record.exit_status;
+}
+
+/* ---- all of it ---- */
+
+int rank_work(struct rank *r)
+{
+    int exit_status = prepare(r);
+
+    return exit_status ? exit_status : run_command(r);
+}
+
+void rank_end(struct rank *r)
+{
+    child_end_all(&r->watch, LEFTOVER_GRACE_MS);
+    place_close(&r->node, &r->place);
+}

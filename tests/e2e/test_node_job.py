@@ -1,0 +1,410 @@
+"""act-node job: one process of a run that a service starts, alone or by the service's own mpirun."""
+import base64
+import hashlib
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import zipfile
+
+import pytest
+
+from test_submit import AWKWARD
+
+FAILED = re.compile(r"^act: rank (\d+) on node \S+ (.*) at \S+Z$", re.M)
+PRINT_ARGV = "import json, os, sys\nprint(json.dumps([os.fsencode(a).hex() for a in sys.argv[1:]]))\n"
+PRINT_ENV = "import json, os\nprint(json.dumps(dict(os.environ, cwd=os.getcwd())))\n"
+# One process on the node that it would have, with an output of its own.
+RANK = """
+node=$((OMPI_COMM_WORLD_RANK / $1))
+export AZUREML_CR_NODE_RANK=$node OMPI_COMM_WORLD_LOCAL_RANK=$((OMPI_COMM_WORLD_RANK % $1)) TMPDIR=$2/node$node
+export OMPI_COMM_WORLD_LOCAL_SIZE=$1
+out=$2/rank$OMPI_COMM_WORLD_RANK
+shift 2
+exec "$@" >>$out.out 2>>$out.err
+"""
+
+
+class Job:
+    """What a service has of one run, and what its processes said."""
+
+    def __init__(self, act, command, number, nodes, procs, files, folders, env, **members):
+        self.act, self.nodes, self.procs = act, nodes, procs
+        self.id = f"exp_1700000000_{number:08x}"
+        self.folder = act.scratch / self.id
+        for node in range(nodes):
+            (self.folder / f"node{node}").mkdir(parents=True)
+        self.package = self.folder / "input.zip"
+        with zipfile.ZipFile(self.package, "w") as package:
+            for name, content in (files or {}).items():
+                info = zipfile.ZipInfo(name)
+                info.external_attr = 0o100644 << 16
+                package.writestr(info, content)
+        self.folders = {name: str(path) for name, (path, _) in folders.items()}
+        self.spec = self.folder / "spec.json"
+        self.spec.write_text(json.dumps({
+            "version": 1, "id": self.id, "experiment": "exp", "cluster": "aml", "platform": "aml", "project_root": "/p",
+            "created": 1700000000, "command": [as_json(word) for word in command],
+            "package_store": "blob:a/c", "package_key": "code/x.zip",
+            "package_sha256": hashlib.sha256(self.package.read_bytes()).hexdigest(),
+            "package_bytes": self.package.stat().st_size,
+            "folders": [{"name": name, "store": "blob:a/c", "path": name, "mode": mode}
+                        for name, (_, mode) in folders.items()],
+            "nodes": nodes, "processes_per_node": procs, "gpus_per_node": procs, "env": env,
+            "sleep_if_fail": False, "sleep_if_succeed": False, **members}))
+        self.env = {**act.env, "TMPDIR": str(self.folder / "node0"), "ACT_ABORT_GRACE": "2",
+                    "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                    "AZ_BATCH_HOST_LIST": ",".join(f"127.0.0.{1 + n}" for n in range(nodes)),
+                    "AZ_BATCH_MASTER_NODE": "127.0.0.1:6105", "AZUREML_CR_NODE_RANK": "0"}
+
+    def words(self):
+        words = [str(self.act.programs / "act-node"), "job", "--spec", str(self.spec), "--package", str(self.package)]
+        for i, path in enumerate(self.folders.values()):
+            words += ["--folder", f"{i}={path}"]
+        return words
+
+    def start(self):
+        """Alone its output goes to the same files as that of a rank."""
+        words, out, err = self.words(), subprocess.DEVNULL, subprocess.DEVNULL
+        if self.nodes * self.procs > 1:
+            words = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(self.nodes * self.procs), "bash", "-c",
+                     RANK, "rank", str(self.procs), str(self.folder), *words]
+        else:
+            out, err = (open(self.folder / f"rank0.{name}", "ab") for name in ("out", "err"))
+        return subprocess.Popen(words, env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.folder)
+
+    def run(self, status=0, timeout=60):
+        process = self.start()
+        try:
+            got = process.wait(timeout)
+        finally:
+            process.kill()
+        assert status is None or got == status, (got, [self.err(rank) for rank in range(self.nodes * self.procs)])
+        return got
+
+    def out(self, rank=0):
+        return (self.folder / f"rank{rank}.out").read_bytes().decode("utf-8", "surrogateescape")
+
+    def err(self, rank=0):
+        path = self.folder / f"rank{rank}.err"
+        return path.read_text() if path.exists() else ""
+
+    def left(self):
+        """What is left in the nodes' private folders."""
+        return [p for n in range(self.nodes) for p in (self.folder / f"node{n}").glob(f"act-{os.getuid()}/*")]
+
+    def gone(self):
+        self.act.until(lambda: not self.act.processes(), "no process is left")
+        assert self.left() == []
+
+
+def as_json(word):
+    word = os.fsencode(word)
+    try:
+        return word.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(word).decode()}
+
+
+@pytest.fixture
+def job(act):
+    made = []
+
+    def make(*command, nodes=1, procs=1, files=None, folders=None, env=(), **members):
+        if nodes * procs > (os.cpu_count() or 1) * 2:
+            pytest.skip("this machine has one processor")
+        made.append(Job(act, command, len(made), nodes, procs, files, folders or {}, list(env), **members))
+        return made[-1]
+    return make
+
+
+# ---- what the command finds
+
+
+@pytest.mark.smoke
+def test_arguments_and_output_alone(job):
+    run = job("python3", "argv.py", *AWKWARD, files={"argv.py": PRINT_ARGV})
+    run.run()
+    assert json.loads(run.out()) == [word.hex() for word in AWKWARD]
+    assert run.err() == "", "the agent has nothing to say"
+    run.gone()
+
+
+@pytest.mark.smoke
+def test_arguments_reach_every_rank_of_two_nodes(job):
+    run = job("python3", "argv.py", *AWKWARD, nodes=2, procs=2, files={"argv.py": PRINT_ARGV})
+    run.run()
+    for rank in range(4):
+        assert json.loads(run.out(rank)) == [word.hex() for word in AWKWARD]
+        assert run.err(rank) == ""
+    run.gone()
+
+
+def test_environment_of_every_rank(job):
+    run = job("python3", "env.py", nodes=2, procs=2, files={"env.py": PRINT_ENV},
+              env=[{"name": "PLAIN", "value": "a b"}, {"name": "MY_TOKEN"}])
+    run.env["MY_TOKEN"] = "from the service"
+    run.run()
+    for rank in range(4):
+        env = json.loads(run.out(rank))
+        assert {k: env[k] for k in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK")} == {
+            "RANK": str(rank), "LOCAL_RANK": str(rank % 2), "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2",
+            "NODE_RANK": str(rank // 2)}
+        assert (env["MASTER_ADDR"], env["MASTER_PORT"]) == ("127.0.0.1", "6105")
+        assert env["AZ_BATCH_HOST_LIST"] == "127.0.0.1,127.0.0.2"
+        assert env["AZ_BATCHAI_JOB_MASTER_NODE_IP"] == "127.0.0.1"
+        assert (env["ACT_RUN_ID"], env["AZ_BATCHAI_NUM_GPUS"]) == (run.id, "2")
+        assert (env["PLAIN"], env["MY_TOKEN"]) == ("a b", "from the service")
+        assert env["cwd"].startswith(f"{run.folder}/node{rank // 2}/act-{os.getuid()}/{run.id}/{rank // 2}-")
+
+
+def test_files_that_the_environment_names(job):
+    run = job("sh", "-c", "cat $AZ_BATCHAI_MPI_HOST_FILE; echo $MASTER_ADDR; touch $AZ_BATCHAI_JOB_TEMP/x "
+              "$AZ_BATCHAI_STDOUTERR_DIR/y")
+    for name in ("AZ_BATCH_HOST_LIST", "AZ_BATCH_MASTER_NODE"):
+        del run.env[name]
+    run.run()
+    assert run.out() == "127.0.0.1 slots=1\n127.0.0.1\n"
+
+
+def test_several_nodes_without_an_address_are_refused(job):
+    run = job("true", nodes=2)
+    for name in ("AZ_BATCH_HOST_LIST", "AZ_BATCH_MASTER_NODE"):
+        del run.env[name]
+    run.run(status=125)
+    assert "cannot find the address of the first of 2 nodes" in run.err(0) + run.err(1)
+    run.gone()
+
+
+def test_output_at_full_speed_is_complete(job):
+    run = job("python3", "-c", "import sys\nfor _ in range(1000): sys.stdout.write('x' * 99 + chr(10) + 'y' * 9900)")
+    run.run()
+    assert len(run.out()) == 10_000_000
+
+
+def test_output_comes_at_once(job, act):
+    run = job("sh", "-c", "printf hello; while [ ! -e go ]; do sleep 0.1; done")
+    process = run.start()
+    act.until(lambda: run.out() == "hello", "the output is there before the end")
+    (code,) = run.folder.glob("node0/act-*/*/0-*/code")
+    (code / "go").touch()
+    assert process.wait(20) == 0
+
+
+# ---- preparation
+
+
+def test_node_is_prepared_once(job):
+    compile = "#!/bin/sh\necho $1 >> compiled\ngrep -c . compiled >&2\n"
+    run = job("sh", "-c", "cat compiled a/b", nodes=2, procs=2, compile_args="'two words'",
+              files={"compile.aml.sh": compile, "a/b": "code\n"})
+    run.run()
+    assert [run.out(rank) for rank in range(4)] == ["two words\ncode\n"] * 4
+    run.gone()
+
+
+@pytest.mark.parametrize("procs", [1, 2])
+def test_failing_preparation(job, procs):
+    run = job("touch", "never", procs=procs,
+              files={"compile.aml.sh": "#!/bin/sh\necho compiling\necho no compiler here >&2\nexit 7\n"})
+    run.run(status=7)
+    said = run.err(0) or run.err(1)
+    assert "compiling\nno compiler here\n" in said
+    assert "act: preparation failed: compile.aml.sh ended with status 7: no compiler here\n" in said
+    assert FAILED.search(said).group(2) == "exited with status 7"
+    run.gone()
+
+
+def test_damaged_package(job):
+    run = job("true", files={"a": "b" * 1000})
+    data = bytearray(run.package.read_bytes())
+    data[100] ^= 1
+    run.package.write_bytes(data)
+    run.run(status=125)
+    assert re.search("act: preparation failed: .*SHA-256", run.err())
+    run.gone()
+
+
+def test_package_that_is_missing(job):
+    run = job("true")
+    run.package.unlink()
+    run.run(status=125)
+    assert "preparation failed" in run.err()
+    run.gone()
+
+
+def test_mapped_folders(job, act):
+    places = {name: act.scratch / f"mnt/{name}" for name in ("data", "output", "model", "result")}
+    for path in places.values():
+        path.mkdir(parents=True)
+    (places["data"] / "x").write_text("mounted\n")
+    run = job("sh", "-c", "cat data/x; echo $RANK > output/$RANK; echo > result/r; ls model; [ ! -e data/old ]",
+              procs=2, files={"data/old": "in the package"},
+              folders={"data": (places["data"], "ro_mount"), "output": (places["output"], "rw_mount"),
+                       "model": (places["model"], "download"), "result": (places["result"], "upload")})
+    run.run()
+    assert run.out(0) == run.out(1) == "mounted\n"
+    assert sorted(p.name for p in places["output"].iterdir()) == ["0", "1"]
+    assert (places["result"] / "r").exists()
+    run.gone()
+    assert (places["data"] / "x").exists(), "what is linked stays"
+
+
+def test_folder_that_the_job_does_not_bring(job, act):
+    run = job("true", folders={"data": (act.scratch, "ro_mount"), "output": (act.scratch, "rw_mount")})
+    del run.folders["output"]
+    run.run(status=125)
+    assert run.err() == "act: the job says nothing of folder 'output': '--folder 1=PATH' is missing\n"
+
+
+@pytest.mark.parametrize("words, status, says", [
+    ((), 2, "usage"), (("--spec",), 2, "usage"), (("--what", "x"), 2, "usage"),
+    (("--spec", "/nowhere/spec.json"), 125, "nowhere/spec.json"),
+])
+def test_bad_words(act, words, status, says):
+    done = subprocess.run([act.programs / "act-node", "job", *words], env=act.env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (status, "") and says in done.stderr
+
+
+def test_another_number_of_processes_is_refused(job):
+    run = job("true", nodes=2)
+    process = subprocess.run(run.words(), env=run.env, capture_output=True, text=True, check=False)
+    assert process.returncode == 125
+    assert process.stderr == "act: the run has 2 processes, and 1 were started\n"
+
+
+def test_folder_of_others_is_not_used(job, act):
+    run = job("true")
+    (run.folder / f"node0/act-{os.getuid()}").mkdir(mode=0o755)
+    run.run(status=125)
+    assert "is not a folder that only this user can read and write" in run.err()
+
+
+# ---- how it ends
+
+
+@pytest.mark.parametrize("script, status, says", [
+    ("exit 3", 3, "exited with status 3"),
+    ("kill -SEGV $$", 139, "was killed by signal 11 (Segmentation fault)"),
+])
+def test_status_alone(job, script, status, says):
+    run = job("sh", "-c", script)
+    run.run(status)
+    assert FAILED.fullmatch(run.err().strip()).groups() == ("0", says)
+    run.gone()
+
+
+def test_command_that_is_not_there(job):
+    run = job("./gone")
+    run.run(127)
+    assert run.err().startswith("act: cannot start './gone': No such file or directory\nact: rank 0 on node ")
+
+
+def test_failing_rank_ends_the_others(job):
+    """mpirun ends the others, and what they have started goes with them."""
+    run = job("sh", "-c", "[ $RANK = 3 ] && sleep 1 && exit 5; sleep 300 & sleep 300", nodes=2, procs=2)
+    assert run.run(status=5) == 5
+    assert FAILED.fullmatch(run.err(3).strip()).groups() == ("3", "exited with status 5")
+    assert not any(FAILED.search(run.err(rank)) for rank in range(3)), "they were told to end"
+    run.act.until(lambda: not run.act.processes(), "no process is left")
+
+
+def test_sigterm_gives_time(job, act):
+    run = job("sh", "-c", "trap 'echo saved; exit 9' TERM; echo ready; while :; do sleep 0.1; done")
+    process = run.start()
+    act.until(lambda: run.out() == "ready\n", "it runs")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 9
+    assert run.out() == "ready\nsaved\n" and run.err() == ""
+    run.gone()
+
+
+def test_sigterm_and_no_answer(job, act):
+    run = job("sh", "-c", "trap '' TERM; echo ready; sleep 300 & while :; do sleep 0.1; done")
+    process = run.start()
+    act.until(lambda: run.out() == "ready\n", "it runs")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == 137
+    run.gone()
+
+
+def test_kill_of_the_process_that_the_service_knows(job, act):
+    run = job("sh", "-c", "trap 'echo saved; exit 0' TERM; setsid sleep 300 & echo ready; while :; do sleep 0.1; done")
+    process = run.start()
+    act.until(lambda: run.out() == "ready\n", "it runs")
+    process.kill()
+    process.wait(20)
+    run.gone()
+    assert run.out() == "ready\nsaved\n"
+
+
+def test_kill_of_mpirun(job, act):
+    run = job("sh", "-c", "echo ready; sleep 300 & sleep 300", nodes=2, procs=2)
+    process = run.start()
+    act.until(lambda: all((run.folder / f"rank{r}.out").exists() and run.out(r) for r in range(4)), "all run")
+    process.terminate()
+    process.wait(20)
+    act.until(lambda: not act.processes(), "no process is left")
+
+
+def test_what_the_command_leaves_running_ends(job):
+    run = job("sh", "-c", "setsid sleep 300 & exit 0")
+    run.run()
+    assert not run.act.processes()
+    run.gone()
+
+
+@pytest.mark.parametrize("script, member", [("exit 4", "sleep_if_fail"), ("exit 0", "sleep_if_succeed")])
+def test_node_is_kept_until_the_end(job, act, script, member):
+    run = job("sh", "-c", f"echo over; {script}", **{member: True})
+    process = run.start()
+    act.until(lambda: "act: the node is kept for a look" in run.err(), "it says so")
+    assert process.poll() is None
+    process.terminate()
+    assert process.wait(20) == int(script.split()[1])
+    run.gone()
+
+
+# ---- several runs on one node
+
+
+def test_two_runs_at_once_on_one_node(job):
+    script = "echo start; echo $ACT_RUN_ID > mine; sleep 1; cat mine"
+    runs = [job("sh", "-c", script, procs=2), job("sh", "-c", script, procs=2)]
+    runs[1].env["TMPDIR"] = runs[0].env["TMPDIR"]
+    processes = [run.start() for run in runs]
+    assert [process.wait(60) for process in processes] == [0, 0]
+    for run in runs:
+        assert run.out(0) == run.out(1) == f"start\n{run.id}\n"
+        run.gone()
+
+
+def test_second_start_after_a_kill_begins_anew(job, act):
+    """The service starts the same job again on the same node: nothing of what was left is taken for its own."""
+    run = job("sh", "-c", "[ -e mark ] && echo old; touch mark; echo ready; while :; do sleep 0.1; done")
+    process = run.start()
+    act.until(lambda: run.out() == "ready\n", "it runs")
+    for pid in act.processes():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    process.wait(20)
+    assert len(run.left()) == 1
+    process = run.start()
+    act.until(lambda: run.out() == "ready\nready\n", "it runs again")
+    process.terminate()
+    process.wait(20)
+    run.gone()
+
+
+def test_secrets_are_not_said(job):
+    run = job("false", env=[{"name": "MY_TOKEN"}])
+    run.env["MY_TOKEN"] = "s3cr3t-value"
+    run.run(1)
+    assert "s3cr3t-value" not in run.err() + run.out()
+    for path in pathlib.Path(run.folder).rglob("*"):
+        if path.is_file():
+            assert b"s3cr3t-value" not in path.read_bytes()
