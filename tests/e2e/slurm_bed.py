@@ -14,6 +14,8 @@ import time
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent / "slurm"
 PROGRAMS = ("munged", "munge", "slurmctld", "slurmd", "sinfo", "mpirun")
 PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
+NOBODY = 65534
+AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 
 
 def missing():
@@ -42,12 +44,15 @@ def free_base_port(nodes):
 
 
 class SlurmBed:
-    """Real slurmctld and slurmds; nodes n1, n2, ... with the same number of pretended GPUs."""
+    """Real slurmctld and slurmds; nodes n1, n2, ... with the same number of pretended GPUs. With prefix AS_NOBODY it is
+    that user's."""
 
-    def __init__(self, nodes=3, gpus=4, extra=(), accounting=False):
-        self.nodes, self.gpus, self.extra = nodes, gpus, extra
-        self.has_namespaces = has_namespaces()
+    def __init__(self, nodes=3, gpus=4, extra=(), accounting=False, prefix=()):
+        self.nodes, self.gpus, self.extra, self.prefix = nodes, gpus, extra, prefix
+        self.has_namespaces = not prefix and has_namespaces()
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="tb-"))  # short: sockets are in it
+        if prefix:
+            os.chown(self.dir, NOBODY, NOBODY)
         self.options = ["-n", str(nodes), "-g", str(gpus), "-d", str(self.dir), "-p", str(free_base_port(nodes))]
         self.options += ["-u"] * self.has_namespaces + ["-a"] * accounting
         self.conf = self.dir / "etc/slurm.conf"
@@ -56,7 +61,7 @@ class SlurmBed:
     def start(self):
         """Starts it, or the daemons of it that have died."""
         env = {"PATH": PATH, "HOME": str(self.dir), "SLURM_TESTBED_EXTRA": "\n".join(self.extra)}
-        done = subprocess.run([SCRIPTS / "start.sh", *self.options], env=env, stdin=subprocess.DEVNULL,
+        done = subprocess.run([*self.prefix, SCRIPTS / "start.sh", *self.options], env=env, stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
 

@@ -97,6 +97,21 @@ def test_code_and_data_on_two_nodes(lab):
     assert len(names) == (2 if lab.bed.has_namespaces else 1), "two nodes"
 
 
+def test_as_an_ordinary_user(act):
+    """All of it: the cluster, the program and the run. The nodes have no names of their own then."""
+    if os.geteuid() != 0:
+        pytest.skip("every other test is one of an ordinary user already")
+    act.prefix = slurm_bed.AS_NOBODY
+    subprocess.run(["chown", "-R", str(slurm_bed.NOBODY), act.scratch], check=True)
+    for bed in start(nodes=2, prefix=act.prefix):
+        for lab in in_lab(act, bed):
+            run = lab.shell("id -u; (setsid sleep 300 &); [ $RANK = 3 ] && exit 4; sleep 300", n=4)
+            info = lab.wait(run, "Failed", status=4)
+            assert info["failed_rank"] == 3
+            assert lab.rank_text(run, 3) == f"{slurm_bed.NOBODY}\n"
+            assert (lab.run_dir(run) / "run.json").stat().st_uid == slurm_bed.NOBODY
+
+
 def test_started_by_srun(lab):
     lab.configure(slurm={"launcher": "srun", "mpi": "none"})
     said = lab.act.scratch / "said"  # by all before one fails

@@ -1,8 +1,12 @@
 /* agent_test.c - what the agent reads out of other programs' words, and how it puts earlier attempts away. */
 #include "unit/test.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -507,6 +511,56 @@ static void test_failure_record(void **state)
     free(s.status_path);
 }
 
+/* In a process of its own, whose mounts end with it. 77: not allowed to mount. */
+static int end_on_full_disk(const char *disk)
+{
+    static char bytes[2 << 20];
+    struct supervisor s = make_attempt(1);
+    struct record r = {.rank = 0, .node = "n1", .ended_unix_ns = 1, .exit_status = 9};
+    struct run_status back;
+    struct act_error err;
+
+    if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("none", disk, "tmpfs", 0, "size=1m") < 0)
+        return 77;
+    s.node.dir = act_strdup(disk);
+    s.status_path = act_path_join(disk, RUN_FILE_STATUS);
+    ACT_AUTOFREE char *big = act_path_join(disk, "big");
+    ACT_AUTOFREE char *failure = act_path_join(disk, RUN_FILE_FAILURE);
+    if (attempt_begin(&s, &err) < 0)
+        return 1;
+    int fd = open(big, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (act_write_all(fd, bytes, sizeof(bytes)) == 0 || errno != ENOSPC)
+        return 2;
+    attempt_save_failure(&s, &r, "rank 0 exited with status 9");
+    attempt_finish(&s, RUN_FAILED, 9, "rank 0 exited with status 9");
+    attempt_save_status(&s);
+    if (access(failure, F_OK) < 0)
+        return 3;
+    if (run_status_read(s.status_path, &back, &err) < 0 || back.state != RUN_FAILED || back.exit_status != 9)
+        return 4;
+    return 0;
+}
+
+/* The end is written also when the run has filled the disk. */
+static void test_full_disk(void **state)
+{
+    ACT_AUTOFREE char *disk = below("disk");
+    int status;
+
+    (void)state;
+    assert_int_equal(mkdir(disk, 0700), 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(end_on_full_disk(disk));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (child_exit_status(status) == 77) {
+        print_message("skipped: no permission to mount\n");
+        skip();
+    }
+    assert_int_equal(child_exit_status(status), 0);
+}
+
 /* ---- all of it ---- */
 
 static int make_dir(void **state)
@@ -537,6 +591,7 @@ int main(void)
         cmocka_unit_test(test_tail_is_bounded), cmocka_unit_test(test_record),
         cmocka_unit_test(test_attempts),        cmocka_unit_test(test_which_attempt),
         cmocka_unit_test(test_claim),           cmocka_unit_test(test_failure_record),
+        cmocka_unit_test(test_full_disk),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
