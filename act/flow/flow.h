@@ -61,10 +61,13 @@ void flow_init_release(struct flow_init *io);
 /* ---- submit, resubmit, local */
 
 struct flow_submit {
-    const struct act_strv *argv;
-    bool dry_run; /* only fill spec */
+    const struct act_strv *argv; /* empty with a job file */
+    const char *job_file;        /* a job file of Batch AI that says what to run and where; NULL: none */
+    bool own_size; /* nodes and processes are those of the configuration, whatever the job file says */
+    bool dry_run;  /* only fill spec */
     const char *resubmit_of;
-    struct run_spec spec; /* out; release with run_spec_release() */
+    struct run_spec spec;            /* out; release with run_spec_release() */
+    const struct flow_job_file *job; /* internal */
 };
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err) ACT_NODISCARD;
 
