@@ -244,6 +244,8 @@ static void send_it(struct arm_try *t)
     http_header_setf(&http->headers, "Authorization", "Bearer %s", token);
     http_header_set(&http->headers, "Accept", "application/json");
     http_header_set(&http->headers, "x-ms-client-request-id", id);
+    if (t->call->user_token)
+        http_header_set(&http->headers, "x-azureml-token", t->call->user_token);
     if (t->call->body) {
         if (!t->body)
             t->body = codec_json_line(t->call->body);
@@ -320,6 +322,9 @@ int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err)
 void arm_call_release(struct arm_call *call)
 {
     free(call->url);
+    if (call->user_token)
+        explicit_bzero(call->user_token, strlen(call->user_token));
+    free(call->user_token);
     json_decref(call->body);
     json_decref(call->answer);
     free(call->operation);

@@ -9,11 +9,12 @@
 
 static const struct auth_cloud clouds[] = {
     {"AzureCloud", "AzurePublicCloud", "https://login.microsoftonline.com",
-     "https://management.azure.com/.default", "core.windows.net"},
+     "https://management.azure.com/.default", "https://ml.azure.com/.default", "core.windows.net"},
     {"AzureUSGovernment", "AzureUSGovernmentCloud", "https://login.microsoftonline.us",
-     "https://management.usgovcloudapi.net/.default", "core.usgovcloudapi.net"},
+     "https://management.usgovcloudapi.net/.default", "https://ml.azure.us/.default",
+     "core.usgovcloudapi.net"},
     {"AzureChinaCloud", "AzureChinaCloud", "https://login.chinacloudapi.cn",
-     "https://management.chinacloudapi.cn/.default", "core.chinacloudapi.cn"},
+     "https://management.chinacloudapi.cn/.default", "https://ml.azure.cn/.default", "core.chinacloudapi.cn"},
 };
 
 enum { CLOUDS = sizeof(clouds) / sizeof(clouds[0]) };

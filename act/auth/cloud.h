@@ -9,11 +9,12 @@
 #include "base/error.h"
 
 struct auth_cloud {
-    const char *name;      /* as the Azure CLI has it */
-    const char *other;     /* as the SDKs have it */
-    const char *authority; /* issues the tokens: "https://login.microsoftonline.com" */
-    const char *arm_scope; /* of a token for the resource manager */
-    const char *suffix;    /* of the hosts of storage accounts: "core.windows.net" */
+    const char *name;          /* as the Azure CLI has it */
+    const char *other;         /* as the SDKs have it */
+    const char *authority;     /* issues the tokens: "https://login.microsoftonline.com" */
+    const char *arm_scope;     /* of a token for the resource manager */
+    const char *azureml_scope; /* of one by which a job of Azure Machine Learning is its user */
+    const char *suffix;        /* of the hosts of storage accounts: "core.windows.net" */
 };
 
 /* Of a token for Blob Storage, in every cloud. */

@@ -55,12 +55,12 @@ static int check_options(const struct cli_options *o, const struct flow_run *run
 static int follow(struct cli *cli, struct flow_run *run, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
-    ACT_AUTOFREE char *rank_log = run_rank_log(o->rank >= 0 ? (int)o->rank : 0);
     int world = run->spec.nodes * run->spec.procs_per_node;
     struct lines lines = {.width = snprintf(NULL, 0, "%d", world - 1),
                           .terminal = isatty(STDOUT_FILENO),
                           .colour = cli_colour(stdout)};
-    struct flow_follow what = {.name = o->log_name ? o->log_name : rank_log,
+    struct flow_follow what = {.name = o->log_name,
+                               .rank = o->rank >= 0 ? (int)o->rank : 0,
                                .all = o->all,
                                .line = print_line,
                                .attempt = o->attempt > 0 ? (int)o->attempt : 0,

@@ -3,7 +3,16 @@
 
 int cmd_submit(struct cli *cli, struct act_error *err)
 {
-    struct flow_submit io = {.argv = &cli->words, .dry_run = cli->options.dry_run};
+    const struct cli_options *o = &cli->options;
+    struct flow_submit io = {.argv = &cli->words,
+                             .job_file = o->job_file,
+                             .own_size = o->num_gpu >= 0 || o->single,
+                             .dry_run = o->dry_run};
+
+    if (o->job_file && cli->words.n)
+        return act_error_set(err, ACT_USAGE,
+                             "'%s' says what to run: there cannot be a command, '%s', as well", o->job_file,
+                             cli->words.v[0]);
     int rc = flow_submit(&cli->flow, &io, err);
 
     if (rc == 0 && io.dry_run) {

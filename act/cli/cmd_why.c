@@ -135,12 +135,14 @@ static void put_evidence(const struct flow_why *why)
 
 static void put_where_to_look(const struct flow_run *run, const struct flow_why *why)
 {
-    ACT_AUTOFREE char *log = run_rank_log(why->rank >= 0 ? why->rank : 0);
-
+    if (!why->rank_log) {
+        printf("%-9s a q %s; it has no log of that rank\n", "next", run->row.id);
+        return;
+    }
     printf("%-9s a logs --name ", "next");
     if (why->attempt != run->status.attempt)
         printf(RUN_DIR_ATTEMPTS "/%d/", why->attempt);
-    printf("%s %s; own rules can be added in aux_data/diagnosis.yaml\n", log, run->row.id);
+    printf("%s %s; own rules can be added in aux_data/diagnosis.yaml\n", why->rank_log, run->row.id);
 }
 
 static void put_diagnosis(const struct flow_run *run, const struct flow_why *why)

@@ -26,17 +26,21 @@ const struct cli_command cli_commands[] = {
      .options = "dry-run json",
      .run = cmd_init},
     {.name = "submit",
-     .synopsis = "[--] COMMAND [ARGUMENT...]",
+     .synopsis = "[--] COMMAND [ARGUMENT...] | -f FILE",
      .summary = "run a command on the cluster; prints the run id",
      .examples = "a submit python train.py --lr 0.1\n"
                  "a -n 8 submit python train.py     on 8 GPUs, one process each, under mpirun\n"
                  "a -n 2 submit -- hostname         everything behind -- is the command\n"
                  "a submit --dry-run nvidia-smi     print the run's specification, start nothing\n"
-                 "id=$(a submit ./job.sh) && a wait $id\n",
+                 "id=$(a submit ./job.sh) && a wait $id\n"
+                 "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n",
      .details =
          "The words from the first that is no option are the command; they reach every process exactly as\n"
-         "they are, without a shell. The code is the package of the last 'a init'.",
-     .options = "dry-run",
+         "they are, without a shell. The code is the package of the last 'a init'.\n"
+         "With -f the command, the environment, the nodes and processes (unless -n is given) and the image are\n"
+         "those of the file. Its volumes are mapped folders here: $AZ_BATCHAI_MOUNT_ROOT/data and\n"
+         "$AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is said.",
+     .options = "dry-run file",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "diagnose/diagnose_internal.h"
+#include "run/run.h"
 
 enum { CONTEXT_LINES = 100 };
 
@@ -42,12 +43,13 @@ unsigned diagnose_where_of(const char *log_name, int failed_rank)
         {"system_logs/prepare_", DIAGNOSE_PREPARE}, {"system_logs/mpirun", DIAGNOSE_MPIRUN},
         {"system_logs/slurm", DIAGNOSE_SLURM},      {"system_logs/supervisor", DIAGNOSE_AGENT},
         {"system_logs/node_", DIAGNOSE_AGENT},      {"system_logs/folders", DIAGNOSE_PREPARE},
+        {"user_logs/mpi_log", DIAGNOSE_MPIRUN},     {"azureml-logs/55_", DIAGNOSE_PREPARE},
+        {"azureml-logs/65_", DIAGNOSE_PREPARE},
     };
-    static const char rank_log[] = "user_logs/std_log_process_";
+    int rank = run_log_rank(log_name, NULL);
 
-    if (act_starts_with(log_name, rank_log))
-        return atoi(log_name + sizeof(rank_log) - 1) == failed_rank ? DIAGNOSE_FAILED_RANK
-                                                                    : DIAGNOSE_OTHER_RANK;
+    if (rank >= 0)
+        return rank == failed_rank ? DIAGNOSE_FAILED_RANK : DIAGNOSE_OTHER_RANK;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (act_starts_with(log_name, rows[i].prefix))
             return rows[i].where;

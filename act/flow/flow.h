@@ -61,10 +61,13 @@ void flow_init_release(struct flow_init *io);
 /* ---- submit, resubmit, local */
 
 struct flow_submit {
-    const struct act_strv *argv;
-    bool dry_run; /* only fill spec */
+    const struct act_strv *argv; /* empty with a job file */
+    const char *job_file;        /* a job file of Batch AI that says what to run and where; NULL: none */
+    bool own_size; /* nodes and processes are those of the configuration, whatever the job file says */
+    bool dry_run;  /* only fill spec */
     const char *resubmit_of;
-    struct run_spec spec; /* out; release with run_spec_release() */
+    struct run_spec spec;            /* out; release with run_spec_release() */
+    const struct flow_job_file *job; /* internal */
 };
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err) ACT_NODISCARD;
 
@@ -141,8 +144,9 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, uint64_t max_
  * ends, or *interrupted (may be NULL) becomes true. It goes on through the attempts that begin meanwhile, and while the
  * platform cannot be asked. */
 struct flow_follow {
-    const char *name; /* NULL: rank 0 */
-    bool all;         /* the logs of all ranks, by line() */
+    const char *name; /* NULL: the log of this rank, whatever the platform calls it */
+    int rank;
+    bool all; /* the logs of all ranks, by line() */
     /* A whole line without its end, or a piece of one that is very long; arg is the sink's, which gets nothing (no
      * bytes) behind the lines that came together. */
     int (*line)(void *arg, int rank, const char *text, size_t len, struct act_error *err);
@@ -231,6 +235,7 @@ struct flow_why {
     int cause_rank;                   /* whose log that is; -1: no rank's */
     struct act_strv notes;            /* what was nearly full at the end: "host memory 98% full on n2" */
 
+    char *rank_log;  /* of that rank, or of rank 0; NULL: not there */
     char *last_line; /* while it runs: what rank 0 said last; may be empty */
     struct diagnose *rules;
 };

@@ -96,6 +96,31 @@ int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct pla
                      struct act_error *err) ACT_NODISCARD;
 void flow_close_platforms(struct flow *flow);
 
+/* ---- log_files.c */
+
+/* Where the logs of a run are read. */
+struct flow_log_source {
+    struct platform *platform;
+    const char *id; /* the run's */
+    char *folder;   /* of the copies, when they are read instead of the platform; else NULL */
+    struct platform_logs copies;
+};
+int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
+                         struct act_error *err) ACT_NODISCARD;
+void flow_log_source_close(struct flow_log_source *source);
+/* As platform_logs() and platform_read_log(). */
+int flow_log_source_list(const struct flow_log_source *source, struct platform_logs *out,
+                         struct act_error *err) ACT_NODISCARD;
+int flow_log_source_read(const struct flow_log_source *source, const char *name, uint64_t offset, void *data,
+                         size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
+/* All of a run's logs were fetched as they are now: when it has ended, the platform is not asked again. */
+int flow_log_source_complete(const struct flow_log_source *source, const struct flow_run *run,
+                             const struct flow_logs *logs, struct act_error *err) ACT_NODISCARD;
+/* <project>/assets/<run id>. New string. */
+char *flow_assets(const struct flow_run *run);
+/* The log of a rank among those whose names begin with prefix, whatever the platform calls it; NULL: there is none. */
+const struct platform_log *flow_find_rank_log(const struct platform_logs *logs, const char *prefix, int rank);
+
 /* The rules for the logs of a run. */
 int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_error *err) ACT_NODISCARD;
 

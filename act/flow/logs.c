@@ -3,7 +3,6 @@
  * The logs of the last attempt have their plain names, those of earlier ones are below attempts/<n>/: so a list of the
  * logs tells which attempt it is that writes, whatever the scheduler says meanwhile.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -60,8 +59,8 @@ static int last_attempt(const struct platform_logs *logs)
 
 /* A log of one run at its platform. */
 struct source {
-    struct platform *platform;
-    const char *id, *name;
+    const struct flow_log_source *logs;
+    const char *name;
     char *chunk; /* CHUNK bytes */
 };
 
@@ -71,7 +70,7 @@ static int append_log(const struct source *s, int fd, const char *path, uint64_t
 {
     while (offset < end) {
         size_t want = end - offset < CHUNK ? end - offset : CHUNK, got;
-        int rc = platform_read_log(s->platform, s->id, s->name, offset, s->chunk, want, &got, err);
+        int rc = flow_log_source_read(s->logs, s->name, offset, s->chunk, want, &got, err);
         if (rc < 0 || got == 0)
             return rc;
         if (act_pwrite_all(fd, s->chunk, got, (off_t)offset) < 0)
@@ -104,10 +103,10 @@ static int fetch_log(const struct source *s, struct flow_log *log, uint64_t max_
     return rc;
 }
 
-static int fetch_all(struct platform *platform, const struct flow_run *run, const struct platform_logs *logs,
-                     uint64_t max_bytes, struct flow_logs *out, struct act_error *err)
+static int fetch_all(const struct flow_log_source *from, const struct platform_logs *logs, uint64_t max_bytes,
+                     struct flow_logs *out, struct act_error *err)
 {
-    struct source s = {.platform = platform, .id = run->row.id, .chunk = act_alloc(CHUNK)};
+    struct source s = {.logs = from, .chunk = act_alloc(CHUNK)};
     int rc = 0;
 
     out->v = act_calloc(logs->n + 1, sizeof(*out->v));
@@ -163,37 +162,37 @@ static int begin_anew(const char *folder, int attempt, struct act_error *err)
 }
 
 /* An attempt that begins meanwhile takes the logs away from under the names they had: then all is done again. */
-static int fetch_attempt(struct platform *platform, const struct flow_run *run, uint64_t max_bytes,
+static int fetch_attempt(const struct flow_log_source *from, const struct flow_run *run, uint64_t max_bytes,
                          struct flow_logs *out, struct act_error *err)
 {
     struct platform_logs logs = {0};
-    int rc = platform_logs(platform, run->row.id, &logs, err), attempt = 0;
+    int rc = flow_log_source_list(from, &logs, err), attempt = 0;
 
     while (rc == 0 && attempt != last_attempt(&logs)) {
         forget_fetched(out);
         attempt = last_attempt(&logs);
         rc = begin_anew(out->folder, attempt, err);
         if (rc == 0)
-            rc = fetch_all(platform, run, &logs, max_bytes, out, err);
+            rc = fetch_all(from, &logs, max_bytes, out, err);
         if (rc < 0 || run_state_is_final(run->status.state))
             break;
         platform_logs_release(&logs);
-        rc = platform_logs(platform, run->row.id, &logs, err);
+        rc = flow_log_source_list(from, &logs, err);
     }
     platform_logs_release(&logs);
-    return rc;
+    return rc < 0 ? rc : flow_log_source_complete(from, run, out, err);
 }
 
 int flow_fetch_logs(struct flow *flow, const struct flow_run *run, uint64_t max_bytes, struct flow_logs *out,
                     struct act_error *err)
 {
-    ACT_AUTOFREE char *assets = act_path_join(run->row.project, "assets");
-    struct platform *platform;
-    int rc = flow_platform_of(flow, &run->row, &platform, err);
+    struct flow_log_source from;
+    int rc = flow_log_source_open(flow, run, &from, err);
 
-    *out = (struct flow_logs){.folder = act_path_join(assets, run->row.id)};
+    *out = (struct flow_logs){.folder = flow_assets(run)};
     if (rc == 0)
-        rc = fetch_attempt(platform, run, max_bytes, out, err);
+        rc = fetch_attempt(&from, run, max_bytes, out, err);
+    flow_log_source_close(&from);
     if (rc < 0) {
         act_error_prefix(err, "cannot fetch the logs of '%s'", run->row.id);
         flow_logs_release(out);
@@ -223,14 +222,14 @@ static int find_tail(const struct source *s, int64_t n, uint64_t end, uint64_t *
     *out = 0;
     if (end == 0)
         return 0;
-    int rc = platform_read_log(s->platform, s->id, s->name, end - 1, &last, 1, &got, err);
+    int rc = flow_log_source_read(s->logs, s->name, end - 1, &last, 1, &got, err);
     if (rc < 0)
         return rc;
     if (last != '\n')
         found = 1; /* the line that has no end yet counts as one */
     while (end > 0) {
         uint64_t start = end > CHUNK ? end - CHUNK : 0;
-        rc = platform_read_log(s->platform, s->id, s->name, start, s->chunk, end - start, &got, err);
+        rc = flow_log_source_read(s->logs, s->name, start, s->chunk, end - start, &got, err);
         if (rc < 0)
             return rc;
         size_t at = tail_start(s->chunk, got, n, &found);
@@ -256,7 +255,7 @@ struct follower {
     struct flow *flow;
     struct flow_run *run;
     const struct flow_follow *what;
-    struct platform *platform;
+    struct flow_log_source from;
     char *chunk; /* CHUNK bytes */
     struct platform_logs logs;
     int attempt; /* the one that is read; 0: not known yet */
@@ -272,19 +271,6 @@ static void add_stream(struct follower *f, size_t at, int rank, const char *name
     f->v[at] = (struct stream){.rank = rank, .name = act_strdup(name)};
 }
 
-/* The rank whose log has this name; -1: it is another one. */
-static int rank_of(const char *name)
-{
-    ACT_AUTOFREE char *like = run_rank_log(0);
-    size_t before = strcspn(like, "0");
-
-    if (strncmp(name, like, before) != 0 || !isdigit((unsigned char)name[before]))
-        return -1;
-    int rank = atoi(name + before);
-    ACT_AUTOFREE char *log = run_rank_log(rank);
-    return strcmp(name, log) == 0 ? rank : -1;
-}
-
 /* Ranks come one after the other; their logs stay sorted. */
 static void find_ranks(struct follower *f, const char *prefix)
 {
@@ -292,7 +278,7 @@ static void find_ranks(struct follower *f, const char *prefix)
         const char *name = f->logs.v[i].name;
         if (!act_starts_with(name, prefix))
             continue;
-        int rank = rank_of(name + strlen(prefix));
+        int rank = run_log_rank(name + strlen(prefix), NULL);
         size_t at = f->n;
         while (at > 0 && f->v[at - 1].rank > rank)
             at--;
@@ -344,7 +330,7 @@ static int drain(struct follower *f, struct stream *s, const char *name, uint64_
 
     while (rc == 0 && s->offset < end) {
         size_t want = end - s->offset < CHUNK ? end - s->offset : CHUNK, got;
-        rc = platform_read_log(f->platform, f->run->row.id, name, s->offset, f->chunk, want, &got, err);
+        rc = flow_log_source_read(&f->from, name, s->offset, f->chunk, want, &got, err);
         if (rc == -ACT_NOT_FOUND || (rc == 0 && got == 0))
             return 0;
         if (rc < 0)
@@ -357,6 +343,18 @@ static int drain(struct follower *f, struct stream *s, const char *name, uint64_
     return rc;
 }
 
+/* The rank's log has the name that its platform gives it. */
+static void find_rank(struct follower *f, const char *prefix)
+{
+    struct stream *s = &f->v[0];
+    const struct platform_log *log = flow_find_rank_log(&f->logs, prefix, f->what->rank);
+
+    if (s->offset > 0 || !log)
+        return;
+    free(s->name);
+    s->name = act_strdup(log->name + strlen(prefix));
+}
+
 /* A round over all streams, as the logs of an attempt stand. */
 static int drain_attempt(struct follower *f, int attempt, int last, bool from_tail, struct act_error *err)
 {
@@ -366,13 +364,14 @@ static int drain_attempt(struct follower *f, int attempt, int last, bool from_ta
 
     if (f->what->all)
         find_ranks(f, prefix);
+    else if (!f->what->name)
+        find_rank(f, prefix);
     for (size_t i = 0; i < f->n && rc == 0; i++) {
         struct stream *s = &f->v[i];
         ACT_AUTOFREE char *name = act_sprintf("%s%s", prefix, s->name);
         const struct platform_log *log =
             f->logs.n ? bsearch(name, f->logs.v, f->logs.n, sizeof(*f->logs.v), by_name) : NULL;
-        struct source source = {
-            .platform = f->platform, .id = f->run->row.id, .name = name, .chunk = f->chunk};
+        struct source source = {.logs = &f->from, .name = name, .chunk = f->chunk};
         s->seen = s->seen || log;
         if (log && from_tail)
             rc = find_tail(&source, f->what->tail, log->size, &s->offset, err);
@@ -426,7 +425,7 @@ static int follow_round(struct follower *f, struct act_error *err)
 {
     platform_logs_release(&f->logs);
     f->moved = false;
-    int rc = platform_logs(f->platform, f->run->row.id, &f->logs, err), last = last_attempt(&f->logs);
+    int rc = flow_log_source_list(&f->from, &f->logs, err), last = last_attempt(&f->logs);
 
     if (rc == 0 && f->attempt == 0)
         return choose_attempt(f, last, err);
@@ -448,7 +447,7 @@ static int follow(struct follower *f, struct act_error *err)
 
     for (;;) {
         /* the state was asked for just before this began */
-        int rc = f->attempt ? flow_watch_look(&watch, f->flow, f->platform, f->run, err) : 0;
+        int rc = f->attempt ? flow_watch_look(&watch, f->flow, f->from.platform, f->run, err) : 0;
         bool ended = run_state_is_final(f->run->status.state);
         if (rc == 0)
             rc = follow_round(f, err);
@@ -463,13 +462,18 @@ static int follow(struct follower *f, struct act_error *err)
     }
 }
 
-/* A log that a run has ended without. */
+/* A log that is not there yet, or that a run has ended without. */
 static int check_seen(const struct follower *f, struct act_error *err)
 {
     const struct flow_run *run = f->run;
 
-    if (f->what->all || f->v[0].seen || !run_state_is_final(run->status.state))
+    if (f->what->all || f->v[0].seen)
         return 0;
+    if (!run_state_is_final(run->status.state)) {
+        act_note("run '%s' is %s and has no log '%s' yet", run->row.id, run_state_name(run->status.state),
+                 f->v[0].name);
+        return 0;
+    }
     return act_error_set(err, ACT_NOT_FOUND,
                          "run '%s' is %s and has no log '%s'; 'a q %s' lists those it has", run->row.id,
                          run_state_name(run->status.state), f->v[0].name, run->row.id);
@@ -484,17 +488,18 @@ static void release_follower(struct follower *f)
     free(f->v);
     free(f->chunk);
     platform_logs_release(&f->logs);
+    flow_log_source_close(&f->from);
 }
 
 int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_follow *what,
                     struct act_error *err)
 {
-    ACT_AUTOFREE char *rank0 = run_rank_log(0);
+    ACT_AUTOFREE char *rank_log = run_rank_log(what->rank);
     struct follower f = {.flow = flow, .run = run, .what = what, .chunk = act_alloc(CHUNK)};
-    int rc = flow_platform_of(flow, &run->row, &f.platform, err);
+    int rc = flow_log_source_open(flow, run, &f.from, err);
 
     if (!what->all)
-        add_stream(&f, 0, 0, what->name ? what->name : rank0);
+        add_stream(&f, 0, 0, what->name ? what->name : rank_log);
     if (rc == 0)
         rc = follow(&f, err);
     if (rc == 0)

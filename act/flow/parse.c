@@ -115,14 +115,14 @@ static int scan_all(struct parse *p, const struct act_strv *logs, struct act_err
 
 int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_error *err)
 {
-    ACT_AUTOFREE char *assets = act_path_join(run->row.project, "assets");
-    ACT_AUTOFREE char *folder = act_path_join(assets, run->row.id);
+    static const char *const folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, "azureml-logs"};
+    ACT_AUTOFREE char *folder = flow_assets(run);
     struct parse p = {.run = run, .folder = folder, .out = out};
     struct act_strv logs = {0};
 
     *out = (struct flow_codes){0};
-    list_logs(folder, RUN_DIR_USER, &logs);
-    list_logs(folder, RUN_DIR_SYSTEM, &logs);
+    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+        list_logs(folder, folders[i], &logs);
     act_strv_sort(&logs);
     int rc = logs.n > 0 ? flow_rules(run, &out->rules, err)
                         : act_error_set(err, ACT_NOT_FOUND, "no logs of '%s' in '%s'; 'a q %s' fetches them",

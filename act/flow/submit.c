@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
+#include "flow/job_file.h"
 
 /* Where a mapped folder is, without opening it. */
 static int describe_folder(struct flow *flow, const struct config_folder *f, struct run_folder *out,
@@ -72,6 +73,25 @@ static int shape(const struct config *c, struct platform *platform, struct run_s
     spec->procs_per_node = c->process_count_per_node > 0 ? (int)c->process_count_per_node : s.procs_per_node;
     spec->gpus_per_node = s.gpus_per_node;
     return rc;
+}
+
+/* The size that a job file names: all GPUs of each of its nodes. */
+static int shape_of_file(const struct config *c, struct platform *platform, const char *file,
+                         const struct flow_job_file *job, struct run_spec *spec, struct act_error *err)
+{
+    struct platform_limits limits;
+    int rc = platform_limits(platform, &limits, err);
+
+    if (rc < 0)
+        return rc;
+    if (limits.max_nodes && job->nodes > limits.max_nodes)
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "'%s' asks for %d nodes, but '%s' has %d; -n gives another size", file,
+                             job->nodes, c->cluster, limits.max_nodes);
+    spec->nodes = job->nodes;
+    spec->procs_per_node = job->procs_per_node;
+    spec->gpus_per_node = limits.has_gpus ? limits.gpu_per_node : job->procs_per_node;
+    return 0;
 }
 
 static void identify(const struct flow *flow, struct run_spec *spec)
@@ -236,6 +256,18 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     return unclear ? act_error_hint(err, "'a q %s' will tell whether it was submitted", spec->id) : rc;
 }
 
+static void describe_command(const struct flow_submit *io, struct run_spec *spec)
+{
+    if (!io->job) {
+        act_strv_copy(&spec->argv, io->argv->v, io->argv->n);
+        return;
+    }
+    act_strv_push(&spec->argv, "/bin/bash");
+    act_strv_push(&spec->argv, "-c");
+    act_strv_push(&spec->argv, io->job->line);
+    add_env(&io->job->env, spec);
+}
+
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
                       struct flow_package *package, struct act_error *err)
 {
@@ -243,8 +275,10 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
 
     identify(flow, &io->spec);
     io->spec.resubmit_of = act_strdup(io->resubmit_of);
-    act_strv_copy(&io->spec.argv, io->argv->v, io->argv->n);
-    rc = shape(&flow->config, platform, &io->spec, err);
+    describe_command(io, &io->spec);
+    rc = io->job && !io->own_size
+             ? shape_of_file(&flow->config, platform, io->job_file, io->job, &io->spec, err)
+             : shape(&flow->config, platform, &io->spec, err);
     describe_launch(&flow->config, platform, &io->spec);
     if (rc == 0)
         rc = describe_folders(flow, &io->spec, err);
@@ -257,20 +291,65 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
     return rc;
 }
 
+static void replace(char **text, const char *by)
+{
+    free(*text);
+    *text = act_strdup(by);
+}
+
+/* What a job file asks of the cluster, where the cluster can be told. */
+static void apply_job_file(struct config *config, const struct flow_job_file *job)
+{
+    bool is_azureml = strcmp(config->platform, "aml") == 0 || strcmp(config->platform, "itp") == 0 ||
+                      strcmp(config->platform, "singularity") == 0;
+    bool has_image = is_azureml || (strcmp(config->platform, "slurm") == 0 && config->slurm.container &&
+                                    strcmp(config->slurm.container, "none") != 0);
+
+    for (size_t i = 0; i < job->notes.n; i++)
+        act_note("%s", job->notes.v[i]);
+    if (job->image && has_image)
+        replace(&config->docker.image, job->image);
+    else if (job->image)
+        act_note("the image '%s' is not used: cluster '%s' runs commands without one", job->image,
+                 config->cluster);
+    if (job->timeout && is_azureml && *job->timeout == 'P')
+        replace(&config->azureml.timeout, job->timeout);
+    else if (job->timeout)
+        act_note("constraints.maxWallClockTime is not used: the cluster file says how long a run may take");
+}
+
+static int read_job_file(struct flow *flow, struct flow_submit *io, struct flow_job_file *job,
+                         struct act_error *err)
+{
+    int rc = flow_job_file_read(io->job_file, &flow->config, job, err);
+
+    if (rc == 0) {
+        apply_job_file(&flow->config, job);
+        io->job = job;
+    }
+    return rc;
+}
+
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err)
 {
     struct flow_package package = {0};
-    struct platform *platform;
+    struct flow_job_file job = {0};
+    struct platform *platform = NULL;
+    int rc = 0;
 
-    if (io->argv->n == 0)
-        return act_error_set(err, ACT_USAGE, "no command to submit; try: a submit python train.py");
-    int rc = platform_open(&flow->config, &platform, err);
-    if (rc < 0)
-        return rc;
-    rc = flow_describe_run(flow, platform, io, &package, err);
+    if (io->job_file)
+        rc = read_job_file(flow, io, &job, err);
+    else if (io->argv->n == 0)
+        rc = act_error_set(err, ACT_USAGE, "no command to submit; try: a submit python train.py");
+    if (rc == 0)
+        rc = platform_open(&flow->config, &platform, err);
+    if (rc == 0)
+        rc = flow_describe_run(flow, platform, io, &package, err);
     if (rc == 0 && !io->dry_run)
         rc = flow_start_run(flow, platform, &io->spec, package.file, err);
     flow_package_release(&package);
+    flow_job_file_release(&job);
+    io->job = NULL;
     platform_free(platform);
     return rc;
 }

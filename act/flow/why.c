@@ -4,8 +4,10 @@
  * then the order of the rules. The logs of other ranks are read only when the rank that failed first says nothing, or
  * only what a rank says whose peer has gone.
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
@@ -13,6 +15,7 @@
 enum {
     RANK_TAIL = 256 << 10,
     OTHER_TAIL = 64 << 10,
+    LAST_WORDS = 8 << 10,
     OTHER_RANKS = 64,
     SYSTEM_LOGS = 16, /* of each kind at most */
     METRICS_TAIL = 32 << 10,
@@ -37,7 +40,7 @@ enum quality {
 };
 
 struct asking {
-    struct platform *platform;
+    struct flow_log_source from;
     const struct flow_run *run;
     const char *prefix; /* "", or "attempts/<n>/" */
     struct platform_logs logs;
@@ -59,6 +62,17 @@ static const struct platform_log *find_log(const struct asking *a, const char *n
     return NULL;
 }
 
+static const struct platform_log *find_rank_log(const struct asking *a, int rank)
+{
+    return rank >= 0 ? flow_find_rank_log(&a->logs, a->prefix, rank) : NULL;
+}
+
+/* Without the prefix; NULL: there is no such log. */
+static const char *name_in_attempt(const struct asking *a, const struct platform_log *log)
+{
+    return log ? log->name + strlen(a->prefix) : NULL;
+}
+
 /* At most the last max bytes of a log, from the beginning of a line; empty when there is no such log. */
 static int read_tail(const struct asking *a, const struct platform_log *log, size_t max, struct act_buf *out,
                      struct act_error *err)
@@ -70,8 +84,7 @@ static int read_tail(const struct asking *a, const struct platform_log *log, siz
         return 0;
     ACT_AUTOFREE char *text = act_alloc(max);
     for (size_t len = 0; len < max && got > 0; len += got) {
-        int rc =
-            platform_read_log(a->platform, a->run->row.id, log->name, from + len, text, max - len, &got, err);
+        int rc = flow_log_source_read(&a->from, log->name, from + len, text, max - len, &got, err);
         if (rc == -ACT_NOT_FOUND)
             return 0;
         if (rc < 0)
@@ -226,6 +239,77 @@ static int read_json(const struct asking *a, const char *name, json_t **out, str
     return rc;
 }
 
+/* A rank that failed, in the words of its agent where there is no other record: what act/node/service.c prints. */
+struct last_words {
+    int exit_status, signal;
+    char node[65];
+    int64_t unix_ns;
+};
+
+/* "act: rank 3 on node n1 exited with status 1 at 2026-01-01T00:00:00.000000000Z", or "... was killed by signal 9 (Killed)
+ * at ..." */
+static bool read_last_words(const char *line, int rank, struct last_words *out)
+{
+    const char *at = strrchr(line, ' ');
+    int said, n = 0;
+
+    *out = (struct last_words){0};
+    if (sscanf(line, "act: rank %d on node %64s %n", &said, out->node, &n) != 2 || n == 0 || said != rank ||
+        !at || !act_time_from_iso_ns(at + 1, &out->unix_ns))
+        return false;
+    if (sscanf(line + n, "exited with status %d at ", &out->exit_status) == 1)
+        return out->exit_status > 0 && out->exit_status < 256;
+    if (sscanf(line + n, "was killed by signal %d ", &out->signal) != 1)
+        return false;
+    out->exit_status = 128 + out->signal;
+    return out->signal > 0 && out->signal < 128;
+}
+
+/* Takes it when it is of the rank that failed before all others that were looked at. What the agent said just before is the
+ * reason. */
+static void take_last_words(struct asking *a, int rank, const struct act_strv *lines, int64_t *first_unix_ns)
+{
+    static const char agent[] = "act: ";
+    struct flow_why *out = a->out;
+    struct last_words words;
+    size_t i = lines->n;
+
+    while (i > 0 && !read_last_words(lines->v[i - 1], rank, &words))
+        i--;
+    if (i == 0 || (*first_unix_ns && words.unix_ns >= *first_unix_ns))
+        return;
+    *first_unix_ns = words.unix_ns;
+    out->rank = rank;
+    out->exit_status = words.exit_status;
+    out->signal = words.signal;
+    out->failed_unix_s = words.unix_ns / 1000000000;
+    free(out->node);
+    out->node = act_strdup(words.node);
+    free(out->reason);
+    out->reason =
+        act_strdup(i > 1 && act_starts_with(lines->v[i - 2], agent) ? lines->v[i - 2] + strlen(agent)
+                                                                    : a->status.reason);
+}
+
+/* Clocks of nodes differ, but ranks that are told to end because another one has failed say nothing. */
+static int find_failed_rank(struct asking *a, struct act_error *err)
+{
+    int world = a->run->spec.nodes * a->run->spec.procs_per_node, rc = 0;
+    int64_t first_unix_ns = 0;
+
+    for (int rank = 0; rank < world && rank < OTHER_RANKS && rc == 0; rank++) {
+        struct act_buf text = {0};
+        struct act_strv lines = {0};
+        rc = read_tail(a, find_rank_log(a, rank), LAST_WORDS, &text, err);
+        if (text.len > 0)
+            last_lines(&text, SHOWN_LINES, &lines);
+        take_last_words(a, rank, &lines, &first_unix_ns);
+        act_strv_release(&lines);
+        act_buf_release(&text);
+    }
+    return rc;
+}
+
 /* The status of the attempt, and what the agent wrote down besides. A record of another attempt does not count. */
 static int read_record(struct asking *a, struct act_error *err)
 {
@@ -245,6 +329,8 @@ static int read_record(struct asking *a, struct act_error *err)
     a->has_record = record && codec_json_int(record, "attempt", 1) == out->attempt;
     if (a->has_record)
         take_record(out, record);
+    if (rc == 0 && !a->has_record && out->rank < 0 && a->status.state == RUN_FAILED)
+        rc = find_failed_rank(a, err);
     return rc;
 }
 
@@ -252,9 +338,12 @@ static int read_record(struct asking *a, struct act_error *err)
 
 static int ask_failed_rank(struct asking *a, struct act_error *err)
 {
-    ACT_AUTOFREE char *name = a->out->rank >= 0 ? run_rank_log(a->out->rank) : NULL;
+    const struct platform_log *log = find_rank_log(a, a->out->rank);
+    const char *name = name_in_attempt(a, log);
     struct act_buf text = {0};
-    int rc = name ? read_tail(a, find_log(a, name), RANK_TAIL, &text, err) : 0;
+    int rc = read_tail(a, log, RANK_TAIL, &text, err);
+
+    a->out->rank_log = act_strdup(name ? name : name_in_attempt(a, find_rank_log(a, 0)));
 
     if (rc == 0 && text.len > 0) {
         if (a->out->lines.n == 0)
@@ -314,12 +403,13 @@ static int ask_other_ranks(struct asking *a, struct act_error *err)
     int world = a->run->spec.nodes * a->run->spec.procs_per_node, asked = 0, rc = 0;
 
     for (int rank = 0; rank < world && asked < OTHER_RANKS && rc == 0; rank++) {
-        ACT_AUTOFREE char *name = run_rank_log(rank);
+        const struct platform_log *log = find_rank_log(a, rank);
+        const char *name = name_in_attempt(a, log);
         struct act_buf text = {0};
         if (rank == a->out->rank)
             continue;
         asked++;
-        rc = read_tail(a, find_log(a, name), OTHER_TAIL, &text, err);
+        rc = read_tail(a, log, OTHER_TAIL, &text, err);
         if (rc == 0 && text.len > 0)
             judge_other_rank(a, &text, name, rank);
         act_buf_release(&text);
@@ -486,10 +576,9 @@ static int explain(struct asking *a, struct act_error *err)
 
 static int ask_last_line(struct asking *a, struct act_error *err)
 {
-    ACT_AUTOFREE char *name = run_rank_log(0);
     struct act_buf text = {0};
     struct act_strv line = {0};
-    int rc = read_tail(a, find_log(a, name), 2 * DIAGNOSE_LINE, &text, err);
+    int rc = read_tail(a, find_rank_log(a, 0), 2 * DIAGNOSE_LINE, &text, err);
 
     if (text.len > 0)
         last_lines(&text, 1, &line);
@@ -520,7 +609,7 @@ static int ask(struct asking *a, struct act_error *err)
 {
     const struct run_status *status = &a->run->status;
     ACT_AUTOFREE char *earlier = act_sprintf(RUN_DIR_ATTEMPTS "/%d/", a->out->attempt);
-    int rc = platform_logs(a->platform, a->run->row.id, &a->logs, err);
+    int rc = flow_log_source_list(&a->from, &a->logs, err);
 
     if (rc == 0 && status->state == RUN_RUNNING)
         rc = ask_last_line(a, err);
@@ -549,9 +638,10 @@ int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out
     if (rc == 0 && !asks_platform)
         judge_text(&a, DIAGNOSE_AGENT, status->reason, strlen(status->reason), NULL);
     if (rc == 0 && asks_platform)
-        rc = flow_platform_of(flow, &run->row, &a.platform, err);
+        rc = flow_log_source_open(flow, run, &a.from, err);
     if (rc == 0 && asks_platform)
         rc = ask(&a, err);
+    flow_log_source_close(&a.from);
     if (rc == 0 && out->rule)
         out->advice = fill_in(out->rule->advice, run->row.id, out->node ? out->node : "NODE");
     if (rc < 0)
@@ -566,6 +656,7 @@ void flow_why_release(struct flow_why *why)
     free(why->advice);
     free(why->log);
     free(why->line);
+    free(why->rank_log);
     free(why->last_line);
     act_strv_release(&why->lines);
     act_strv_release(&why->notes);

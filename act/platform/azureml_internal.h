@@ -59,7 +59,12 @@ void azureml_disconnect(struct azureml *a);
 
 /* The workspace as the service describes it, asked for once; stays the platform's. */
 int azureml_workspace(struct azureml *a, const json_t **out, struct act_error *err) ACT_NODISCARD;
-/* The base URL of its run history; stays the platform's. */
+/* The base URL of the run history as the workspace says it. NULL: it does not. New string. */
+char *azureml_history_of(const json_t *workspace, const struct auth_cloud *cloud);
+/* The token by which a job may be its user to the storage; secret, valid until the loop goes on. */
+int azureml_user_token(struct azureml *a, const char **out, struct act_error *err) ACT_NODISCARD;
+/* The base URL of its run history: as it is set, as it was within the last day, or as the workspace says; stays the
+ * platform's. */
 int azureml_history(struct azureml *a, const char **out, struct act_error *err) ACT_NODISCARD;
 
 /* "<workspace><path>" with the formatted path, whose parts the caller has escaped. New string. */
@@ -80,7 +85,14 @@ struct azureml_job_places {
     struct azureml_place *folders; /* of spec->n_folders */
 };
 
-/* The body of PUT .../jobs/<run id>. A new reference; -ACT_CONFIG for what the configuration cannot mean. */
+/* Whether a job can be made of it. -ACT_CONFIG for what the configuration cannot mean, and for folders and environment
+ * variables that a job cannot have. */
+int azureml_job_check(const struct azureml *a, const struct run_spec *spec,
+                      struct act_error *err) ACT_NODISCARD;
+/* The job is to its storage who submits it: the service wants a second token for that. */
+bool azureml_runs_as_user(const struct azureml *a);
+
+/* The body of PUT .../jobs/<run id>. A new reference; else what azureml_job_check() says. */
 int azureml_job_body(const struct azureml *a, const struct run_spec *spec,
                      const struct azureml_job_places *places, json_t **out,
                      struct act_error *err) ACT_NODISCARD;
@@ -102,6 +114,12 @@ char *azureml_history_url(struct azureml *a, const char *fmt, ...) ACT_PRINTF(2,
 int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
 int azureml_job(struct azureml *a, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
 
+/* The status of a run, from its details, a line of a list, or the properties of its job. */
+void azureml_read_run(const json_t *run, struct run_status *out);
+/* The run that a job is. One of another tool is a run of a shell that gets its command. */
+int azureml_read_spec(const struct azureml *a, const char *id, const json_t *job, struct run_spec *out,
+                      struct act_error *err) ACT_NODISCARD;
+
 /* ---- azureml_logs.c */
 void azureml_close_logs(struct azureml *a);
 
@@ -112,6 +130,11 @@ void azureml_close_logs(struct azureml *a);
  * name, so that a new key makes a new one. */
 int azureml_prepare(struct azureml *a, const struct platform_submission *submission,
                     struct azureml_job_places *out, struct act_error *err) ACT_NODISCARD;
+/* Pure parts of it. New strings; a new reference. */
+char *azureml_datastore_name(const struct config_account *account);
+json_t *azureml_datastore_body(const struct config_account *account);
+char *azureml_image(const struct config_docker *docker); /* with the registry, as docker has it */
+char *azureml_compute_id(const struct azureml *a);       /* NULL: serverless */
 void azureml_places_release(struct azureml_job_places *places, size_t n_folders);
 
 /* The functions of platform.h: azureml_submit.c has check, submit, abort; azureml_state.c status, spec, list;

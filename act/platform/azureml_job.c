@@ -35,10 +35,11 @@ char *azureml_job_command(const struct run_spec *spec)
 
 /* ---- inputs and outputs ---- */
 
+/* What is no UTF-8 is left out: azureml_job_check() has refused it where it matters. */
 static void set(json_t *object, const char *key, const char *text)
 {
-    if (text)
-        json_object_set_new(object, key, codec_json_bytes_new(text));
+    if (text && act_utf8_valid(text, strlen(text)))
+        json_object_set_new(object, key, json_string(text));
 }
 
 static json_t *file_input(const struct azureml_place *place)
@@ -77,7 +78,53 @@ static void add_data(const struct run_spec *spec, const struct azureml_job_place
     json_decref(outputs);
 }
 
+/* A path that holds what the service would replace, or that JSON cannot have, is another path there. */
+static int check_folders(const struct run_spec *spec, struct act_error *err)
+{
+    for (size_t i = 0; i < spec->n_folders; i++) {
+        const struct run_folder *f = &spec->folders[i];
+        if (f->link)
+            return act_error_set(
+                err, ACT_CONFIG,
+                "folder '%s' is in a folder store, which no node of Azure can reach: put it into "
+                "Blob Storage",
+                f->name);
+        if (strstr(f->path, "${{"))
+            return act_error_set(err, ACT_CONFIG,
+                                 "folder '%s' has the path '%s': Azure Machine Learning takes '${{' for an "
+                                 "expression, choose another path",
+                                 f->name, f->path);
+        if (!act_utf8_valid(f->path, strlen(f->path)))
+            return act_error_set(
+                err, ACT_CONFIG,
+                "the path of folder '%s' is not UTF-8, which a job of Azure Machine Learning "
+                "cannot have",
+                f->name);
+    }
+    return 0;
+}
+
 /* ---- environment, tags, properties ---- */
+
+/* JSON has texts only: what is none would get lost. */
+static int check_environment(const struct run_spec *spec, struct act_error *err)
+{
+    for (size_t i = 0; i < spec->n_env; i++) {
+        const char *name = spec->env[i].name, *value = spec->env[i].value ? spec->env[i].value : "";
+        if (!act_utf8_valid(name, strlen(name)))
+            return act_error_set(err, ACT_CONFIG,
+                                 "the name of environment variable %zu is not UTF-8, which a job of Azure "
+                                 "Machine Learning cannot have",
+                                 i + 1);
+        if (!act_utf8_valid(value, strlen(value)))
+            return act_error_set(
+                err, ACT_CONFIG,
+                "the value of the environment variable '%s' is not UTF-8, which a job of Azure "
+                "Machine Learning cannot have; encode it, for example as base64",
+                name);
+    }
+    return 0;
+}
 
 static void add_environment(const struct azureml *a, const struct run_spec *spec, json_t *job)
 {
@@ -118,35 +165,112 @@ static void add_properties(const struct run_spec *spec, json_t *job)
 
 /* ---- where it runs ---- */
 
+static const struct {
+    int64_t least, most, usual; /* priority; most 0: there is none */
+} priorities[] = {
+    [AZUREML_MANAGED] = {0, 0, 0},
+    [AZUREML_ITP] = {100, 200, 200},
+    [AZUREML_SINGULARITY] = {1, 3, 2},
+};
+
+static int64_t priority_of(const struct azureml *a)
+{
+    return a->config->azureml.priority >= 0 ? a->config->azureml.priority : priorities[a->kind].usual;
+}
+
+static int check_priority(const struct azureml *a, struct act_error *err)
+{
+    int64_t given = a->config->azureml.priority, least = priorities[a->kind].least,
+            most = priorities[a->kind].most;
+
+    if (given < 0 || (given >= least && given <= most))
+        return 0;
+    if (!most)
+        return act_error_set(err, ACT_CONFIG, "azureml.priority is for the platforms itp and singularity");
+    return act_error_set(err, ACT_CONFIG, "azureml.priority is %lld: on the platform '%s' it is %lld to %lld",
+                         (long long)given, a->config->platform, (long long)least, (long long)most);
+}
+
+/* Elastic runs have whole nodes. */
+static int check_elastic(const struct azureml *a, const struct run_spec *spec, struct act_error *err)
+{
+    const struct act_strv *counts = &a->config->elastic_num_gpu;
+
+    if (!counts->n || a->kind != AZUREML_ITP)
+        return 0;
+    if (!a->config->preemption_allowed)
+        return act_error_set(err, ACT_CONFIG, "elastic_num_gpu needs 'preemption_allowed: true'");
+    for (size_t i = 0; i < counts->n; i++) {
+        int64_t gpus;
+        if (!act_int_from_text(counts->v[i], &gpus) || spec->gpus_per_node <= 0 ||
+            gpus < spec->gpus_per_node || gpus % spec->gpus_per_node)
+            return act_error_set(
+                err, ACT_CONFIG,
+                "elastic_num_gpu has '%s': it must be a multiple of the %d GPUs that the run "
+                "has on each node",
+                counts->v[i], spec->gpus_per_node);
+    }
+    return 0;
+}
+
+static json_t *node_counts(const struct azureml *a, const struct run_spec *spec)
+{
+    json_t *nodes = json_array();
+
+    for (size_t i = 0; i < a->config->elastic_num_gpu.n; i++) {
+        int64_t gpus;
+        if (act_int_from_text(a->config->elastic_num_gpu.v[i], &gpus))
+            json_array_append_new(nodes, json_integer(gpus / spec->gpus_per_node));
+    }
+    return nodes;
+}
+
 static json_t *itp_properties(const struct azureml *a, const struct run_spec *spec)
 {
-    const struct config *c = a->config;
-    json_t *priority = json_pack("{s:I, s:b}", "job_priority",
-                                 (json_int_t)(c->azureml.priority >= 0 ? c->azureml.priority : 200),
-                                 "is_preemptible", c->preemption_allowed);
+    json_t *priority = json_pack("{s:I, s:b}", "job_priority", (json_int_t)priority_of(a), "is_preemptible",
+                                 a->config->preemption_allowed);
 
-    if (c->preemption_allowed && c->elastic_num_gpu.n) {
-        json_t *nodes = json_array();
-        for (size_t i = 0; i < c->elastic_num_gpu.n; i++) {
-            int64_t gpus = 0;
-            if (act_int_from_text(c->elastic_num_gpu.v[i], &gpus) && spec->gpus_per_node > 0)
-                json_array_append_new(nodes, json_integer(gpus / spec->gpus_per_node));
-        }
-        json_object_set_new(priority, "node_count_set", nodes);
-    }
+    if (a->config->elastic_num_gpu.n)
+        json_object_set_new(priority, "node_count_set", node_counts(a, spec));
     return json_pack("{s:{s:{s:i}, s:o}}", "itp", "resource_configuration", "gpu_count", spec->gpus_per_node,
                      "priority_configuration", priority);
 }
 
 static json_t *singularity_properties(const struct azureml *a, const struct run_spec *spec)
 {
-    static const char *const priorities[] = {"Low", "Medium", "High"};
-    int64_t p = a->config->azureml.priority;
+    static const char *const words[] = {"Low", "Medium", "High"}; /* 1 to 3 */
 
     return json_pack("{s:{s:b, s:s, s:s, s:{s:i, s:i, s:i}}}", "AISuperComputer", "interactive", 0, "slaTier",
-                     a->config->singularity_sla_tier, "priority", priorities[p >= 1 && p <= 3 ? p - 1 : 1],
-                     "scalePolicy", "autoScaleIntervalInSec", 36000, "maxInstanceTypeCount", spec->nodes,
+                     a->config->singularity_sla_tier, "priority", words[priority_of(a) - 1], "scalePolicy",
+                     "autoScaleIntervalInSec", 36000, "maxInstanceTypeCount", spec->nodes,
                      "minInstanceTypeCount", spec->nodes);
+}
+
+/* Nodes of the service, which it takes back when they may be preempted; a cluster has its own word on that. */
+static bool is_serverless(const struct azureml *a)
+{
+    return a->kind == AZUREML_MANAGED && (!a->config->compute_target || !*a->config->compute_target);
+}
+
+/* "512g" */
+static int check_shm_size(const struct azureml *a, struct act_error *err)
+{
+    const char *text = a->config->azureml.shm_size;
+    size_t digits = text ? strspn(text, "0123456789") : 0;
+
+    if (!text || (digits && text[digits] && strchr("bBkKmMgG", text[digits]) && !text[digits + 1]))
+        return 0;
+    return act_error_set(err, ACT_CONFIG,
+                         "azureml.shm_size is '%s': it must be a number and b, k, m or g, such as 64g", text);
+}
+
+static int check_docker_args(const struct azureml *a, struct act_error *err)
+{
+    if (!a->config->azureml.docker_args || a->kind == AZUREML_MANAGED)
+        return 0;
+    return act_error_set(err, ACT_CONFIG,
+                         "azureml.docker_args is for managed clusters, not for the platform '%s'",
+                         a->config->platform);
 }
 
 static void add_resources(const struct azureml *a, const struct run_spec *spec, json_t *job)
@@ -155,8 +279,7 @@ static void add_resources(const struct azureml *a, const struct run_spec *spec, 
     json_t *r = json_pack("{s:i}", "instanceCount", spec->nodes);
 
     set(r, "shmSize", c->azureml.shm_size);
-    if (a->kind == AZUREML_MANAGED)
-        set(r, "dockerArgs", c->azureml.docker_args);
+    set(r, "dockerArgs", c->azureml.docker_args);
     set(r, "instanceType",
         a->kind == AZUREML_SINGULARITY ? c->singularity_instance_type : c->azureml.instance_type);
     if (a->kind == AZUREML_ITP)
@@ -168,6 +291,8 @@ static void add_resources(const struct azureml *a, const struct run_spec *spec, 
             json_object_set_new(queue, "priority", json_integer(c->azureml.priority));
         json_object_set_new(job, "queueSettings", queue);
     }
+    if (is_serverless(a) && c->preemption_allowed)
+        json_object_set_new(job, "queueSettings", json_pack("{s:s}", "jobTier", "Spot"));
     json_object_set_new(job, "resources", r);
 }
 
@@ -182,29 +307,74 @@ static void add_distribution(const struct run_spec *spec, json_t *job)
 
 /* ---- limits and identity ---- */
 
+/* Whether it is "P1DT2H3M4S" or a part of it (ISO 8601 in seconds). */
+static bool is_iso_duration(const char *text)
+{
+    const char *unit = "DTHMS";
+    bool any = false;
+
+    if (*text++ != 'P')
+        return false;
+    while (*text) {
+        size_t digits = strspn(text, "0123456789");
+        const char *found = text[digits] ? strchr(unit, text[digits]) : NULL;
+        if (!found || (digits > 0) == (*found == 'T') || (*found > 'D' && *found != 'T' && *unit == 'D'))
+            return false;
+        any = *found != 'T';
+        unit = found + 1;
+        text += digits + 1;
+    }
+    return any;
+}
+
 char *azureml_iso_duration(const char *text)
 {
     int64_t seconds;
 
-    if (text[0] == 'P' && strspn(text, "PT0123456789DHMS") == strlen(text))
+    if (is_iso_duration(text))
         return act_strdup(text);
     if (!act_int_from_text(text, &seconds) && !act_duration_from_text(text, &seconds))
         return NULL;
     return seconds > 0 ? act_sprintf("PT%lldS", (long long)seconds) : NULL;
 }
 
-static int add_limits(const struct azureml *a, json_t *job, struct act_error *err)
+static void add_limits(const struct azureml *a, json_t *job)
 {
     const char *text = a->config->azureml.timeout;
     ACT_AUTOFREE char *iso = text ? azureml_iso_duration(text) : NULL;
 
-    if (text && !iso)
-        return act_error_set(err, ACT_CONFIG,
-                             "azureml.timeout is '%s': it must be a time such as 90m, 24h or 7d", text);
     if (iso)
         json_object_set_new(job, "limits",
                             json_pack("{s:s, s:s}", "jobLimitsType", "Command", "timeout", iso));
-    return 0;
+}
+
+/* 8-4-4-4-12 hexadecimal digits */
+static bool is_uuid(const char *text)
+{
+    static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    size_t i = 0;
+
+    while (form[i] && (form[i] == '-' ? text[i] == '-' : isxdigit((unsigned char)text[i])))
+        i++;
+    return !form[i] && !text[i];
+}
+
+bool azureml_runs_as_user(const struct azureml *a)
+{
+    return act_streq(a->config->azureml.identity, "user");
+}
+
+static int check_identity(const struct azureml *a, struct act_error *err)
+{
+    const char *who = a->config->azureml.identity;
+
+    if (!who || azureml_runs_as_user(a) || strcmp(who, "managed") == 0 || is_uuid(who) || *who == '/')
+        return 0;
+    return act_error_set(
+        err, ACT_CONFIG,
+        "azureml.identity is '%s': it must be managed, user, or the client id (a UUID) or the "
+        "resource id (/subscriptions/...) of a managed identity",
+        who);
 }
 
 static void add_identity(const struct azureml *a, json_t *job)
@@ -214,18 +384,50 @@ static void add_identity(const struct azureml *a, json_t *job)
     if (!who)
         return;
     json_t *identity =
-        json_pack("{s:s}", "identityType", strcmp(who, "user") == 0 ? "UserIdentity" : "Managed");
-    if (strcmp(who, "user") != 0 && strcmp(who, "managed") != 0)
+        json_pack("{s:s}", "identityType", azureml_runs_as_user(a) ? "UserIdentity" : "Managed");
+    if (is_uuid(who))
         set(identity, "clientId", who);
+    else if (*who == '/')
+        set(identity, "resourceId", who);
     json_object_set_new(job, "identity", identity);
+}
+
+/* ---- all of it ---- */
+
+static int check_timeout(const struct azureml *a, struct act_error *err)
+{
+    const char *text = a->config->azureml.timeout;
+    ACT_AUTOFREE char *iso = text ? azureml_iso_duration(text) : NULL;
+
+    return !text || iso
+               ? 0
+               : act_error_set(err, ACT_CONFIG,
+                               "azureml.timeout is '%s': it must be a time such as 90m, 24h or 7d", text);
+}
+
+int azureml_job_check(const struct azureml *a, const struct run_spec *spec, struct act_error *err)
+{
+    static int (*const of_config[])(const struct azureml *, struct act_error *) = {
+        check_priority, check_shm_size, check_docker_args, check_timeout, check_identity};
+    int rc = check_folders(spec, err);
+
+    if (rc == 0)
+        rc = check_environment(spec, err);
+    for (size_t i = 0; rc == 0 && i < sizeof(of_config) / sizeof(of_config[0]); i++)
+        rc = of_config[i](a, err);
+    return rc < 0 ? rc : check_elastic(a, spec, err);
 }
 
 int azureml_job_body(const struct azureml *a, const struct run_spec *spec,
                      const struct azureml_job_places *places, json_t **out, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *job = json_object();
     ACT_AUTOFREE char *command = azureml_job_command(spec);
+    int rc = azureml_job_check(a, spec, err);
 
+    *out = NULL;
+    if (rc < 0)
+        return rc;
+    CODEC_AUTOJSON json_t *job = json_object();
     set(job, "jobType", "Command");
     set(job, "command", command);
     set(job, "environmentId", places->environment_id);
@@ -238,8 +440,7 @@ int azureml_job_body(const struct azureml *a, const struct run_spec *spec,
     add_distribution(spec, job);
     add_resources(a, spec, job);
     add_identity(a, job);
-    int rc = add_limits(a, job, err);
-    if (rc == 0)
-        *out = json_pack("{s:O}", "properties", job);
-    return rc;
+    add_limits(a, job);
+    *out = json_pack("{s:O}", "properties", job);
+    return 0;
 }

@@ -121,12 +121,18 @@ int azureml_logs(struct platform *p, const char *id, struct platform_logs *out, 
     }
     ask_sizes(a, heads, n);
     for (size_t i = 0; i < n; i++) {
+        if (rc == 0 && heads[i].http.rc < 0) {
+            *err = heads[i].http.error;
+            rc = heads[i].http.rc;
+        }
         platform_logs_add(out, heads[i].name, heads[i].size);
         http_call_release(&heads[i].http);
     }
     free(heads);
     platform_logs_sort(out);
-    return 0;
+    if (rc < 0)
+        platform_logs_release(out);
+    return rc;
 }
 
 /* ---- bytes ---- */
@@ -134,6 +140,7 @@ int azureml_logs(struct platform *p, const char *id, struct platform_logs *out, 
 /* A part of a range. */
 struct slice {
     struct http_call http;
+    uint64_t offset;
     struct countdown *countdown;
 };
 
@@ -153,7 +160,8 @@ static void prepare_slice(struct slice *s, const char *url, const char *what, ui
                                  .sink = data,
                                  .sink_cap = len,
                                  .done = got_slice,
-                                 .arg = s}};
+                                 .arg = s},
+                        .offset = offset};
     http_header_setf(&s->http.headers, "Range", "bytes=%llu-%llu", (unsigned long long)offset,
                      (unsigned long long)(offset + len - 1));
 }
@@ -179,8 +187,10 @@ static int judge_slice(const struct slice *s, size_t *out_got, struct act_error 
         *err = http->error;
         return http->rc;
     }
-    if (http->status == 206 || http->status == 200)
+    if (http->status == 206 || (http->status == 200 && s->offset == 0))
         *out_got = http->sink_len;
+    else if (http->status == 200)
+        return act_error_set(err, ACT_FAIL, "cannot %s: the service does not read parts of it", http->what);
     else if (http->status != 416 && http->status != 403)
         return act_error_set(err, http->status == 404 ? ACT_NOT_FOUND : ACT_FAIL, "cannot %s: HTTP %d",
                              http->what, http->status);

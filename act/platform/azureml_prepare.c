@@ -28,15 +28,36 @@ static void make_name(char *text)
             *c = '_';
 }
 
-/* As the original named it: a rotated key makes a new one. New string. */
-static char *datastore_name(const struct config_account *account)
+/* Which credential nodes get. With a login none: they have the identity of the job. */
+enum credential { CREDENTIAL_NONE, CREDENTIAL_KEY, CREDENTIAL_SAS };
+
+static enum credential credential_of(const struct config_account *account)
 {
-    enum { HASH_SHOWN = 16 };
-    const char *secret = account->account_key ? account->account_key : account->sas_token;
+    const char *auth = account->auth;
+
+    if (act_streq(auth, "login") || act_streq(auth, "anonymous"))
+        return CREDENTIAL_NONE;
+    if (account->sas_token && (!account->account_key || act_streq(auth, "sas")))
+        return CREDENTIAL_SAS;
+    return account->account_key ? CREDENTIAL_KEY : CREDENTIAL_NONE;
+}
+
+/* As the original named it: a rotated key makes a new one. The hash is of all that the service is told, as names that
+ * differ in '-' only become the same. */
+char *azureml_datastore_name(const struct config_account *account)
+{
+    enum { HASH_SHOWN = 16, PART_SHOWN = 100 };
+    const char *secrets[] = {[CREDENTIAL_NONE] = "",
+                             [CREDENTIAL_KEY] = account->account_key,
+                             [CREDENTIAL_SAS] = account->sas_token};
+    ACT_AUTOFREE char *all = act_sprintf("%s\n%s\n%s\n%s", account->endpoint, account->account_name,
+                                         account->container_name, secrets[credential_of(account)]);
     char hash[ACT_SHA256_HEX];
 
-    hash_of(secret ? secret : "", hash);
-    char *name = act_sprintf("%s_%s_%.*s", account->account_name, account->container_name, HASH_SHOWN, hash);
+    hash_of(all, hash);
+    explicit_bzero(all, strlen(all));
+    char *name = act_sprintf("%.*s_%.*s_%.*s", PART_SHOWN, account->account_name, PART_SHOWN,
+                             account->container_name, HASH_SHOWN, hash);
     make_name(name);
     return name;
 }
@@ -56,18 +77,19 @@ static void split_endpoint(const struct config_account *account, char **out_prot
 
 static json_t *credentials(const struct config_account *account)
 {
-    bool use_sas = account->sas_token && (!account->account_key || act_streq(account->auth, "sas"));
-
-    if (use_sas)
+    switch (credential_of(account)) {
+    case CREDENTIAL_SAS:
         return json_pack("{s:s, s:{s:s, s:s}}", "credentialsType", "Sas", "secrets", "secretsType", "Sas",
                          "sasToken", account->sas_token);
-    if (account->account_key)
+    case CREDENTIAL_KEY:
         return json_pack("{s:s, s:{s:s, s:s}}", "credentialsType", "AccountKey", "secrets", "secretsType",
                          "AccountKey", "key", account->account_key);
-    return json_pack("{s:s}", "credentialsType", "None"); /* the job's own identity */
+    default:
+        return json_pack("{s:s}", "credentialsType", "None");
+    }
 }
 
-static json_t *datastore_body(const struct config_account *account)
+json_t *azureml_datastore_body(const struct config_account *account)
 {
     ACT_AUTOFREE char *protocol = NULL;
     ACT_AUTOFREE char *suffix = NULL;
@@ -100,7 +122,7 @@ static int register_datastore(struct azureml *a, const struct config_account *ac
                                .what = what,
                                .url = azureml_url(a, "/datastores/%s?skipValidation=true", name),
                                .api_version = a->api_version,
-                               .body = datastore_body(account)};
+                               .body = azureml_datastore_body(account)};
         rc = arm_do(a->arm, &put, err);
         arm_call_release(&put);
     }
@@ -126,7 +148,7 @@ static int find_place(struct azureml *a, const struct config_folder *row, const 
             "'%s' is a folder store, which no node of Azure can reach: '%s' must be in Blob Storage",
             account.file, row->name);
     } else {
-        name = row->datastore_name ? act_strdup(row->datastore_name) : datastore_name(&account);
+        name = row->datastore_name ? act_strdup(row->datastore_name) : azureml_datastore_name(&account);
         if (!row->datastore_name)
             rc = register_datastore(a, &account, name, err);
         if (rc == 0)
@@ -175,20 +197,23 @@ static int find_files(struct azureml *a, const struct platform_submission *submi
 
 /* ---- the environment ---- */
 
-/* "registry/image" as docker has it. New string. */
-static char *image_of(const struct config *config)
+char *azureml_image(const struct config_docker *docker)
 {
-    const char *address = config->docker.address, *image = config->docker.image;
+    const char *address = docker->address ? docker->address : "", *scheme = strstr(address, "://");
+    const char *host = scheme ? scheme + 3 : address;
+    size_t n = strlen(host);
 
-    if (!address || !*address || act_starts_with(image, address))
-        return act_strdup(image);
-    return act_sprintf("%s/%s", address, image);
+    while (n && host[n - 1] == '/')
+        n--;
+    if (!n || (strncmp(docker->image, host, n) == 0 && docker->image[n] == '/'))
+        return act_strdup(docker->image);
+    return act_sprintf("%.*s/%s", (int)n, host, docker->image);
 }
 
 static int find_environment(struct azureml *a, struct azureml_job_places *out, struct act_error *err)
 {
     enum { HASH_SHOWN = 16 };
-    ACT_AUTOFREE char *image = image_of(a->config);
+    ACT_AUTOFREE char *image = azureml_image(&a->config->docker);
     char hash[ACT_SHA256_HEX];
     hash_of(image, hash);
     ACT_AUTOFREE char *id = azureml_url(a, "/environments/act-%.*s/versions/1", HASH_SHOWN, hash);
@@ -264,7 +289,7 @@ static int connect_registry(struct azureml *a, struct act_error *err)
 /* ---- the compute ---- */
 
 /* A name is a compute of the workspace; on singularity a virtual cluster of its resource group; an ARM id is itself. */
-static char *compute_id(const struct azureml *a)
+char *azureml_compute_id(const struct azureml *a)
 {
     const char *target = a->config->compute_target;
 
@@ -285,7 +310,7 @@ int azureml_prepare(struct azureml *a, const struct platform_submission *submiss
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
 
-    *out = (struct azureml_job_places){.compute_id = compute_id(a)};
+    *out = (struct azureml_job_places){.compute_id = azureml_compute_id(a)};
     if (rc == 0)
         rc = find_files(a, submission, out, err);
     if (rc == 0)

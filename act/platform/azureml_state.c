@@ -98,8 +98,21 @@ static int64_t time_of(const json_t *object, const char *key)
     return act_time_from_iso_ns(codec_json_str(object, key, ""), &ns) ? ns / 1000000000 : 0;
 }
 
-/* A run of the run history, or its details. */
-static void read_run(const json_t *run, struct run_status *out)
+/* "... exited with status code 7. ..." says it; else it only failed. */
+static int exit_status_of(const char *reason)
+{
+    static const char before[] = "exited with status code ";
+    const char *at = strstr(reason, before);
+    char digits[4] = "";
+    int64_t status;
+
+    if (at)
+        snprintf(digits, sizeof(digits), "%.*s", (int)strspn(at + strlen(before), "0123456789"),
+                 at + strlen(before));
+    return act_int_from_text(digits, &status) && status > 0 && status < 256 ? (int)status : ACT_FAIL;
+}
+
+void azureml_read_run(const json_t *run, struct run_status *out)
 {
     const json_t *tags = json_object_get(run, "tags"), *error = json_object_get(run, "error");
     char code[64];
@@ -112,10 +125,10 @@ static void read_run(const json_t *run, struct run_status *out)
     out->ended_unix_s = time_of(run, "endTimeUtc");
     if (out->state != RUN_FAILED)
         return;
-    out->exit_status = ACT_FAIL;
     ACT_AUTOFREE char *text = json_is_object(error) ? arm_error_text(error, code, sizeof(code)) : NULL;
     if (text)
         snprintf(out->reason, sizeof(out->reason), "%.500s", text);
+    out->exit_status = exit_status_of(out->reason);
 }
 
 /* ---- one run ---- */
@@ -182,12 +195,12 @@ static int status_of_one(struct azureml *a, const char *id, struct run_status *o
         return 0;
     int rc = azureml_details(a, id, &details, err);
     if (rc == 0 && details)
-        read_run(details, out);
+        azureml_read_run(details, out);
     if (rc < 0 || details)
         return rc;
     rc = azureml_job(a, id, &job, err); /* a job is a run of the history a moment later */
     if (rc == 0 && job)
-        read_run(json_object_get(job, "properties"), out);
+        azureml_read_run(json_object_get(job, "properties"), out);
     return rc;
 }
 
@@ -211,7 +224,7 @@ static void match(struct search *s, const json_t *run)
     s->past = s->past || (created && created < s->oldest_unix_s - 3600);
     for (size_t i = 0; i < s->n; i++)
         if (!s->found[i] && strcmp(s->ids[i], id) == 0) {
-            read_run(run, &s->out[i]);
+            azureml_read_run(run, &s->out[i]);
             s->found[i] = true;
             s->left--;
             return;
@@ -227,7 +240,8 @@ static json_t *query_body(const char *continuation)
     return body;
 }
 
-/* Follows the pages of the experiment until all are found. */
+/* Follows the pages of the experiment until all are found, or until asking for each that is left costs less than what
+ * the pages did. */
 static int search_experiment(struct azureml *a, struct search *s, struct act_error *err)
 {
     ACT_AUTOFREE char *experiment = http_encode(a->config->experiment_name, false);
@@ -235,7 +249,7 @@ static int search_experiment(struct azureml *a, struct search *s, struct act_err
     const char *history;
     int rc = azureml_history(a, &history, err);
 
-    while (rc == 0 && s->left > 0 && !s->past) {
+    for (size_t pages = 0; rc == 0 && s->left > 0 && !s->past && pages < s->left + FEW; pages++) {
         struct arm_call call = {.method = "POST",
                                 .what = "list the runs of the experiment",
                                 .url = azureml_history_url(a, "/experiments/%s/runs:query", experiment),
@@ -333,20 +347,22 @@ static void read_environment(const json_t *job, struct run_spec *out)
         run_spec_add_env(out, name, json_string_value(value));
 }
 
-int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
+static int gpus_of(const json_t *own, const struct run_spec *spec)
 {
-    struct azureml *a = azureml_of(p);
-    CODEC_AUTOJSON json_t *answer = NULL;
-    int rc = azureml_job(a, id, &answer, err);
+    int64_t gpus;
 
-    *out = (struct run_spec){0};
-    if (rc == 0 && !answer)
-        return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", id);
-    if (rc < 0)
-        return rc;
+    if (act_int_from_text(codec_json_str(own, "act.num_gpu", ""), &gpus) && gpus >= 0 &&
+        gpus <= GPU_RANKS_MAX)
+        return (int)gpus / spec->nodes;
+    return spec->procs_per_node; /* of another tool: as the original counted them */
+}
+
+int azureml_read_spec(const struct azureml *a, const char *id, const json_t *answer, struct run_spec *out,
+                      struct act_error *err)
+{
     const json_t *job = json_object_get(answer, "properties"), *own = json_object_get(job, "properties"),
                  *resources = json_object_get(job, "resources");
-    int64_t gpus = 0;
+    const char *old = codec_json_str(own, "act.resubmit_of", NULL);
     *out = (struct run_spec){
         .id = act_strdup(id),
         .experiment = act_strdup(codec_json_str(job, "experimentName", "")),
@@ -356,10 +372,9 @@ int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struc
         .created_unix_s = time_of(json_object_get(answer, "systemData"), "createdAt"),
         .nodes = count_in(resources, "instanceCount", 1),
         .procs_per_node = count_in(json_object_get(job, "distribution"), "processCountPerInstance", 1),
+        .resubmit_of = act_strdup(old),
     };
-    if (act_int_from_text(codec_json_str(own, "act.num_gpu", ""), &gpus) && gpus >= 0 &&
-        gpus <= GPU_RANKS_MAX)
-        out->gpus_per_node = (int)gpus / out->nodes;
+    out->gpus_per_node = gpus_of(own, out);
     const char *key = codec_json_str(own, "act.package_key", ""),
                *sha = codec_json_str(own, "act.package_sha256", "");
     if (*key && strlen(sha) == ACT_SHA256_HEX - 1) {
@@ -367,10 +382,22 @@ int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struc
         snprintf(out->package_sha256, sizeof(out->package_sha256), "%s", sha);
     }
     read_environment(job, out);
-    rc = read_command(job, out, err);
+    int rc = read_command(job, out, err);
     if (rc < 0)
         run_spec_release(out);
     return rc;
+}
+
+int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
+{
+    struct azureml *a = azureml_of(p);
+    CODEC_AUTOJSON json_t *answer = NULL;
+    int rc = azureml_job(a, id, &answer, err);
+
+    *out = (struct run_spec){0};
+    if (rc == 0 && !answer)
+        return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", id);
+    return rc < 0 ? rc : azureml_read_spec(a, id, answer, out, err);
 }
 
 static int take_id(void *arg, const json_t *item, struct act_error *err)

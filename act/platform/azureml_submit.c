@@ -6,16 +6,20 @@
 #include "codec/json.h"
 #include "platform/azureml_internal.h"
 
-static int check_folders(const struct run_spec *spec, struct act_error *err)
+/* A registry asks for all three. */
+static int check_registry(const struct config *c, struct act_error *err)
 {
-    for (size_t i = 0; i < spec->n_folders; i++)
-        if (spec->folders[i].link)
-            return act_error_set(
-                err, ACT_CONFIG,
-                "folder '%s' is in a folder store, which no node of Azure can reach: put it into "
-                "Blob Storage",
-                spec->folders[i].name);
-    return 0;
+    const struct config_docker *d = &c->docker;
+
+    if (!d->username && !d->password)
+        return 0;
+    if (d->username && d->password && d->address && *d->address)
+        return 0;
+    return act_error_set(err, ACT_CONFIG, "a private registry needs 'docker.%s' too in '%s'",
+                         !d->username   ? "username"
+                         : !d->password ? "password"
+                                        : "address",
+                         c->file);
 }
 
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
@@ -35,7 +39,8 @@ int azureml_check(struct platform *p, const struct run_spec *spec, struct act_er
         return act_error_set(
             err, ACT_CONFIG,
             "'%s' has no compute_target; without one, azureml.instance_type must name a VM size", c->file);
-    return check_folders(spec, err);
+    int rc = check_registry(c, err);
+    return rc < 0 ? rc : azureml_job_check(a, spec, err);
 }
 
 /* ---- submit ---- */
@@ -76,15 +81,18 @@ static int look_again(struct azureml *a, const char *id, const json_t *body, con
     return -(int)said->code;
 }
 
-static int put_job(struct azureml *a, const struct run_spec *spec, const json_t *body, struct act_error *err)
+static int put_job(struct azureml *a, const struct run_spec *spec, const json_t *body, const char *token,
+                   struct act_error *err)
 {
     ACT_AUTOFREE char *what =
-        act_sprintf("submit '%s' to '%s'", spec->id,
-                    a->config->compute_target ? a->config->compute_target : "serverless compute");
+        act_sprintf("submit '%s' to '%s' of the workspace '%s'", spec->id,
+                    a->config->compute_target ? a->config->compute_target : "serverless compute",
+                    a->config->workspace.workspace_name);
     struct arm_call put = {.method = "PUT",
                            .what = what,
                            .url = job_url(a, spec->id),
                            .api_version = a->api_version,
+                           .user_token = act_strdup(token),
                            .body = json_deep_copy(body)};
     struct act_error said;
     int rc = arm_do(a->arm, &put, &said);
@@ -104,6 +112,7 @@ int azureml_submit(struct platform *p, const struct platform_submission *submiss
     struct azureml *a = azureml_of(p);
     struct azureml_job_places places;
     CODEC_AUTOJSON json_t *body = NULL;
+    const char *token = NULL;
     int rc = azureml_check(p, submission->spec, err);
 
     if (rc < 0)
@@ -111,8 +120,10 @@ int azureml_submit(struct platform *p, const struct platform_submission *submiss
     rc = azureml_prepare(a, submission, &places, err);
     if (rc == 0)
         rc = azureml_job_body(a, submission->spec, &places, &body, err);
+    if (rc == 0 && azureml_runs_as_user(a))
+        rc = azureml_user_token(a, &token, err);
     if (rc == 0)
-        rc = put_job(a, submission->spec, body, err);
+        rc = put_job(a, submission->spec, body, token, err);
     azureml_places_release(&places, submission->spec->n_folders);
     return rc;
 }

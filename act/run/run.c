@@ -2,6 +2,7 @@
 #include "run/run.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const state_names[] = {
@@ -136,6 +137,56 @@ int run_shape_of(int64_t num_gpu, int gpu_per_node, bool multi_process, struct r
 char *run_rank_log(int rank)
 {
     return act_sprintf(RUN_DIR_USER "/std_log_process_%d.txt", rank);
+}
+
+/* The part before ".txt", and before the number if there is one. */
+struct log_name {
+    const char *stem;
+    bool numbered;
+    bool ends; /* the name only ends with it */
+};
+
+static const struct log_name log_names[] = {
+    {RUN_DIR_USER "/std_log", false, false},
+    {RUN_DIR_USER "/std_log_process_", true, false},
+    {"70_driver_log_", true, true},
+    {"70_driver_log_rank_", true, true},
+    {"70_driver_log", false, true},
+    {"00_stdout", false, true},
+    {"ps-0_stdout", false, true},
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* The rank that the first len bytes of name say, or -1. */
+static int match_log(const struct log_name *row, const char *name, size_t len)
+{
+    enum { DIGITS_MAX = 8 };
+    size_t stem = strlen(row->stem), digits = 0;
+
+    while (row->numbered && digits < len && is_digit(name[len - digits - 1]))
+        digits++;
+    size_t rest = len - digits;
+    if ((row->numbered && digits == 0) || digits > DIGITS_MAX || rest < stem || (rest > stem && !row->ends) ||
+        memcmp(name + rest - stem, row->stem, stem) != 0)
+        return -1;
+    return digits ? atoi(name + rest) : 0;
+}
+
+int run_log_rank(const char *name, int *out_choice)
+{
+    static const char extension[] = ".txt";
+    int rank = -1;
+
+    for (size_t i = 0; act_ends_with(name, extension) && i < COUNT_OF(log_names) && rank < 0; i++) {
+        rank = match_log(&log_names[i], name, strlen(name) - strlen(extension));
+        if (rank >= 0 && out_choice)
+            *out_choice = (int)i;
+    }
+    return rank;
 }
 
 const char *run_env_shown(const char *name, const char *value)

@@ -152,6 +152,10 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
  * "exit_status", "signal"} */
 #define RUN_FILE_RANKS "system_logs/ranks.jsonl"
 char *run_rank_log(int rank); /* "user_logs/std_log_process_<rank>.txt", new string */
+/* The rank whose log has this name, in the words of all platforms, those of Azure Machine Learning's runtimes included
+ * ("user_logs/std_log_process_03.txt", "azureml-logs/70_driver_log_3.txt"); -1: it is no rank's log. out_choice (may be
+ * NULL): where there are several of one rank, the one with the smallest is its log. */
+int run_log_rank(const char *name, int *out_choice);
 
 /* Masks the value of an environment variable whose name says that it is secret (KEY, TOKEN, SECRET, PASSWORD,
  * SAS, CREDENTIAL, CONNECTION_STRING): returns "***", else value itself. */

@@ -65,6 +65,48 @@ static void test_shape(void **state)
     assert_non_null(strstr(err.text, "use -n 4 or -n 8"));
 }
 
+static void test_names_of_logs(void **state)
+{
+    static const struct {
+        const char *name;
+        int rank;
+    } rows[] = {
+        {"user_logs/std_log.txt", 0},
+        {"user_logs/std_log_process_0.txt", 0},
+        {"user_logs/std_log_process_00.txt", 0},
+        {"user_logs/std_log_process_07.txt", 7},
+        {"user_logs/std_log_process_123.txt", 123},
+        {"user_logs/std_log_process_.txt", -1},
+        {"user_logs/std_log_process_1x.txt", -1},
+        {"user_logs/std_log_process_123456789.txt", -1},
+        {"user_logs/retry_001/std_log_process_0.txt", -1},
+        {"user_logs/std_log_process_0.txt.old", -1},
+        {"user_logs/mpi_log.txt", -1},
+        {"system_logs/std_log.txt", -1},
+        {"azureml-logs/70_driver_log_3.txt", 3},
+        {"azureml-logs/70_driver_log_rank_3.txt", 3},
+        {"azureml-logs/70_driver_log.txt", 0},
+        {"azureml-logs/75_job_post-tvmps_1_d.txt", -1},
+        {"x/00_stdout.txt", 0},
+        {"x/ps-0_stdout.txt", 0},
+        {".txt", -1},
+        {"", -1},
+    };
+    int first, second;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (run_log_rank(rows[i].name, NULL) != rows[i].rank)
+            fail_msg("'%s' is of rank %d", rows[i].name, run_log_rank(rows[i].name, NULL));
+    for (int rank = 0; rank < 1000; rank += 333) {
+        ACT_AUTOFREE char *name = run_rank_log(rank);
+        assert_int_equal(run_log_rank(name, NULL), rank);
+    }
+    assert_int_equal(run_log_rank("azureml-logs/70_driver_log_0.txt", &second), 0);
+    assert_int_equal(run_log_rank("user_logs/std_log_process_0.txt", &first), 0);
+    assert_true(first < second);
+}
+
 static void test_ids(void **state)
 {
     static const struct {
@@ -330,13 +372,10 @@ static void test_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_shape),
-        cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_spec_round_trip),
-        cmocka_unit_test(test_spec_refused),
-        cmocka_unit_test(test_secrets),
+        cmocka_unit_test(test_states),       cmocka_unit_test(test_shape),
+        cmocka_unit_test(test_ids),          cmocka_unit_test(test_names_of_logs),
+        cmocka_unit_test(test_masks),        cmocka_unit_test(test_spec_round_trip),
+        cmocka_unit_test(test_spec_refused), cmocka_unit_test(test_secrets),
         cmocka_unit_test(test_status),
     };
 

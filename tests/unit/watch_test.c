@@ -394,11 +394,11 @@ static void ranks_come_in_their_order(void **state)
 
     (void)state;
     LOGS({"system_logs/x.txt", "no\n"}, {USER0, "a\n"}, {USER0 ".old", "no\n"},
-         {"user_logs/std_log_process_007.txt", "no\n"}, {USER1, "b\n"},
+         {"user_logs/std_log_process_007.txt", "e\n"}, {USER1, "b\n"},
          {"user_logs/std_log_process_10.txt", "d\n"}, {"user_logs/std_log_process_2.txt", "c\n"},
          {"user_logs/std_log_process_x.txt", "no\n"});
     assert_ok(flow_follow_log(&flow, &run, &what, &err), err);
-    assert_string_equal(out.data, "0:a;1:b;2:c;10:d;");
+    assert_string_equal(out.data, "0:a;1:b;2:c;7:e;10:d;");
 }
 
 /* While the first log is read, a new attempt moves everything away. */

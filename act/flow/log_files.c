@@ -1,0 +1,149 @@
+/* log_files.c - where the logs of a run are read: at its platform, or in assets/<run id>/ once all of them are there.
+ *
+ * That a run has ended and its logs were fetched to their ends is written down beside the copies. Where every question is
+ * a request to a service, the copies answer from then on, until the run's state is another one or a copy is not what it
+ * was.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "flow/flow_internal.h"
+
+/* In assets/<run id>/: {"version": 1, "state": "Completed", "ended": Unix time, "logs": [{"name", "size"}, ...]} */
+#define COMPLETE_FILE ".complete"
+
+enum { COMPLETE_MAX = 16 << 20, COMPLETE_VERSION = 1 };
+
+char *flow_assets(const struct flow_run *run)
+{
+    return act_sprintf("%s/assets/%s", run->row.project, run->row.id);
+}
+
+static bool is_copy(const char *folder, const char *name, uint64_t size)
+{
+    ACT_AUTOFREE char *path = act_path_join(folder, name);
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size;
+}
+
+/* The names and sizes of the copies; false: they are not all there. */
+static bool read_complete(const struct flow_run *run, const char *folder, struct platform_logs *out)
+{
+    ACT_AUTOFREE char *path = act_path_join(folder, COMPLETE_FILE);
+    CODEC_AUTOJSON json_t *json = NULL;
+    const json_t *log, *logs;
+    size_t i;
+    bool good = true;
+
+    *out = (struct platform_logs){0};
+    if (codec_json_read(path, COMPLETE_MAX, &json, NULL) < 0 ||
+        codec_json_int(json, "version", 0) != COMPLETE_VERSION ||
+        strcmp(codec_json_str(json, "state", ""), run_state_name(run->status.state)) != 0 ||
+        codec_json_int(json, "ended", -1) != run->status.ended_unix_s)
+        return false;
+    logs = json_object_get(json, "logs");
+    out->v = act_calloc(json_array_size(logs) + 1, sizeof(*out->v));
+    json_array_foreach(logs, i, log)
+    {
+        const char *name = codec_json_str(log, "name", "");
+        int64_t size = codec_json_int(log, "size", -1);
+        good = good && act_path_is_safe(name, strlen(name)) && size >= 0 &&
+               is_copy(folder, name, (uint64_t)size);
+        out->v[out->n++] = (struct platform_log){.name = act_strdup(name), .size = (uint64_t)size};
+    }
+    if (!good)
+        platform_logs_release(out);
+    return good && out->n > 0;
+}
+
+int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
+                         struct act_error *err)
+{
+    *out = (struct flow_log_source){.id = run->row.id};
+    int rc = flow_platform_of(flow, &run->row, &out->platform, err);
+
+    if (rc < 0 || !platform_uses_store(out->platform) || !run_state_is_final(run->status.state))
+        return rc;
+    ACT_AUTOFREE char *folder = flow_assets(run);
+    if (read_complete(run, folder, &out->copies))
+        out->folder = act_strdup(folder);
+    return 0;
+}
+
+void flow_log_source_close(struct flow_log_source *s)
+{
+    platform_logs_release(&s->copies);
+    free(s->folder);
+    *s = (struct flow_log_source){0};
+}
+
+int flow_log_source_list(const struct flow_log_source *s, struct platform_logs *out, struct act_error *err)
+{
+    if (!s->folder)
+        return platform_logs(s->platform, s->id, out, err);
+    out->v = act_calloc(s->copies.n + 1, sizeof(*out->v));
+    for (out->n = 0; out->n < s->copies.n; out->n++)
+        out->v[out->n] = (struct platform_log){.name = act_strdup(s->copies.v[out->n].name),
+                                               .size = s->copies.v[out->n].size};
+    return 0;
+}
+
+int flow_log_source_read(const struct flow_log_source *s, const char *name, uint64_t offset, void *data,
+                         size_t len, size_t *out_got, struct act_error *err)
+{
+    if (!s->folder)
+        return platform_read_log(s->platform, s->id, name, offset, data, len, out_got, err);
+    ACT_AUTOFREE char *path = act_path_join(s->folder, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t n = fd < 0 ? -1 : act_pread_all(fd, data, len, (off_t)offset);
+    int errnum = errno;
+
+    if (fd >= 0)
+        close(fd);
+    *out_got = n > 0 ? (size_t)n : 0;
+    return n < 0 ? act_error_errno(err, errnum, "cannot read '%s'", path) : 0;
+}
+
+int flow_log_source_complete(const struct flow_log_source *s, const struct flow_run *run,
+                             const struct flow_logs *logs, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = act_path_join(logs->folder, COMPLETE_FILE);
+    json_t *list = json_array();
+    CODEC_AUTOJSON json_t *json = json_pack("{s:i, s:s, s:I, s:o}", "version", COMPLETE_VERSION, "state",
+                                            run_state_name(run->status.state), "ended",
+                                            (json_int_t)run->status.ended_unix_s, "logs", list);
+
+    if (s->folder || !platform_uses_store(s->platform) || !run_state_is_final(run->status.state))
+        return 0;
+    for (size_t i = 0; i < logs->n; i++) {
+        if (!is_copy(logs->folder, logs->v[i].name, logs->v[i].size))
+            return 0;
+        json_array_append_new(list, json_pack("{s:o, s:I}", "name", codec_json_bytes_new(logs->v[i].name),
+                                              "size", (json_int_t)logs->v[i].size));
+    }
+    return logs->n ? codec_json_write(path, json, 0666, err) : 0;
+}
+
+const struct platform_log *flow_find_rank_log(const struct platform_logs *logs, const char *prefix, int rank)
+{
+    const struct platform_log *found = NULL;
+    int best = 0, choice;
+
+    for (size_t i = 0; i < logs->n; i++) {
+        const char *name = logs->v[i].name;
+        if (!act_starts_with(name, prefix) || run_log_rank(name + strlen(prefix), &choice) != rank)
+            continue;
+        if (!found || choice < best) {
+            found = &logs->v[i];
+            best = choice;
+        }
+    }
+    return found;
+}

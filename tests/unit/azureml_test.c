@@ -1,0 +1,1034 @@
+/* azureml_test.c - runs as jobs of Azure Machine Learning and back, names and URLs, states; and the reading of logs, from a
+ * service of this process that answers as the emulator never does. */
+#include "unit/test.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "codec/json.h"
+#include "platform/azureml_internal.h"
+
+#define WORKSPACE                                                                                            \
+    "/subscriptions/s/resourceGroups/rg/providers/Microsoft.MachineLearningServices/workspaces/ws"
+/* A text that stays, for members that are not const. */
+#define FIXED(text)                                                                                          \
+    ({                                                                                                       \
+        static char text_[] = text;                                                                          \
+        text_;                                                                                               \
+    })
+
+#define RUN "exp_1795300000_0123abcd"
+
+/* ---- a configuration and a run ---- */
+
+static struct config config_of(const char *platform)
+{
+    return (struct config){.cluster = FIXED("c1"),
+                           .file = FIXED("c1.yaml"),
+                           .project_root = FIXED("/project"),
+                           .platform = act_strdup(platform),
+                           .workspace = {.subscription_id = FIXED("s"),
+                                         .resource_group = FIXED("rg"),
+                                         .workspace_name = FIXED("ws")},
+                           .compute_target = FIXED("gpu"),
+                           .docker = {.image = FIXED("debian:12")},
+                           .azureml = {.priority = -1},
+                           .singularity_sla_tier = FIXED("Premium"),
+                           .singularity_instance_type = FIXED("Singularity.ND40rs_v2"),
+                           .experiment_name = FIXED("exp"),
+                           .gpu_per_node = 4};
+}
+
+static struct azureml *open_it(const struct config *config)
+{
+    struct platform *p = NULL;
+    struct act_error err = {0};
+
+    assert_ok(platform_azureml_open(config, &p, &err), err);
+    return azureml_of(p);
+}
+
+static struct run_spec spec_of(int nodes, int procs, int gpus)
+{
+    struct run_spec spec = {.id = act_strdup(RUN),
+                            .experiment = act_strdup("exp"),
+                            .cluster = act_strdup("c1"),
+                            .project_root = act_strdup("/project"),
+                            .package_key = act_strdup("code/p.zip"),
+                            .nodes = nodes,
+                            .procs_per_node = procs,
+                            .gpus_per_node = gpus};
+
+    memset(spec.package_sha256, 'a', ACT_SHA256_HEX - 1);
+    act_strv_push(&spec.argv, "python");
+    act_strv_push(&spec.argv, "it's ${{inputs.x}}\xff");
+    return spec;
+}
+
+static void add_folder(struct run_spec *spec, const char *name, const char *path, enum run_folder_mode mode)
+{
+    spec->folders = act_realloc(spec->folders, (spec->n_folders + 1) * sizeof(*spec->folders));
+    spec->folders[spec->n_folders++] = (struct run_folder){
+        .name = act_strdup(name), .store = act_strdup("blob:a/c"), .path = act_strdup(path), .mode = mode};
+}
+
+static int make_body(const struct azureml *a, const struct run_spec *spec, json_t **out,
+                     struct act_error *err)
+{
+    char uri[] = "azureml://datastores/ds/paths/x";
+    struct azureml_place folders[] = {{uri}, {uri}, {uri}, {uri}};
+    ACT_AUTOFREE char *compute = azureml_compute_id(a);
+    struct azureml_job_places places = {.environment_id = FIXED("/env/1"),
+                                        .compute_id = compute,
+                                        .agent = {uri},
+                                        .package = {uri},
+                                        .spec = {uri},
+                                        .folders = folders};
+
+    return azureml_job_body(a, spec, &places, out, err);
+}
+
+/* The body of a run of so many nodes with a configuration, which may have been changed. A new reference. */
+static json_t *body_of(const struct config *config, struct run_spec *spec)
+{
+    struct azureml *a = open_it(config);
+    struct act_error err = {0};
+    json_t *body = NULL;
+
+    assert_ok(make_body(a, spec, &body, &err), err);
+    platform_free(&a->base);
+    run_spec_release(spec);
+    return body;
+}
+
+/* That there is no body, and that the error has this text. */
+static void refused(const struct config *config, struct run_spec *spec, const char *part)
+{
+    struct azureml *a = open_it(config);
+    struct act_error err = {0};
+    json_t *body = NULL;
+
+    assert_int_equal(make_body(a, spec, &body, &err), -ACT_CONFIG);
+    assert_null(body);
+    if (!strstr(err.text, part) || !act_utf8_valid(err.text, strlen(err.text)))
+        fail_msg("'%s' is not in '%s'", part, err.text);
+    platform_free(&a->base);
+    run_spec_release(spec);
+}
+
+/* That the member at "a/b/c" below properties is this JSON, with ' for ". NULL: it is not there. */
+static void expect(const json_t *body, const char *path, const char *wanted)
+{
+    const json_t *at = json_object_get(body, "properties");
+    ACT_AUTOFREE char *want = act_strdup(wanted);
+    ACT_AUTOFREE char *rest = act_strdup(path);
+
+    for (char *save, *name = strtok_r(rest, "/", &save); name; name = strtok_r(NULL, "/", &save))
+        at = json_object_get(at, name);
+    char *text = at ? json_dumps(at, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    for (char *c = want; c && *c; c++)
+        *c = *c == '\'' ? '"' : *c;
+    if (!act_streq(text, want))
+        fail_msg("%s is %s, not %s", path, text ? text : "not there", want ? want : "absent");
+    free(text);
+}
+
+/* ---- bodies ---- */
+
+static void one_process(void **state)
+{
+    struct config config = config_of("aml");
+    struct run_spec spec = spec_of(1, 1, 1);
+    config.azureml.shm_size = FIXED("64g");
+    config.azureml.docker_args = FIXED("--ulimit memlock=-1");
+    CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
+
+    (void)state;
+    expect(body, "jobType", "'Command'");
+    expect(body, "computeId", "'" WORKSPACE "/computes/gpu'");
+    expect(body, "environmentId", "'/env/1'");
+    expect(body, "experimentName", "'exp'");
+    expect(body, "displayName", "'" RUN "'");
+    expect(body, "distribution", NULL);
+    expect(body, "limits", NULL);
+    expect(body, "identity", NULL);
+    expect(body, "outputs", NULL);
+    expect(body, "queueSettings", NULL);
+    expect(body, "environmentVariables", NULL);
+    expect(body, "tags", "{'act':'1'}");
+    expect(body, "resources", "{'dockerArgs':'--ulimit memlock=-1','instanceCount':1,'shmSize':'64g'}");
+    expect(body, "properties/act.num_gpu", "'1'");
+    expect(body, "properties/act.package_key", "'code/p.zip'");
+    expect(body, "inputs/act_run",
+           "{'jobInputType':'uri_file','mode':'Download','uri':'azureml://datastores/ds/paths/x'}");
+    const char *command = json_string_value(json_object_get(json_object_get(body, "properties"), "command"));
+    assert_null(strstr(command, "inputs.x"));
+    assert_null(strstr(command, "it's"));
+    free(config.platform);
+}
+
+static void several_nodes(void **state)
+{
+    struct config config = config_of("aml");
+    struct run_spec spec = spec_of(3, 4, 4);
+    CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
+
+    (void)state;
+    expect(body, "distribution", "{'distributionType':'Mpi','processCountPerInstance':4}");
+    expect(body, "resources/instanceCount", "3");
+    expect(body, "properties/act.num_gpu", "'12'");
+    spec = spec_of(2, 1, 4); /* one process on each node */
+    CODEC_AUTOJSON json_t *single = body_of(&config, &spec);
+    expect(single, "distribution/processCountPerInstance", "1");
+    spec = spec_of(1, 1, 4); /* one process with all GPUs needs no MPI */
+    CODEC_AUTOJSON json_t *alone = body_of(&config, &spec);
+    expect(alone, "distribution", NULL);
+    free(config.platform);
+}
+
+static void folders_of_all_modes(void **state)
+{
+    static const char command[] =
+        "a=$(mktemp /tmp/act-node.XXXXXX) && cp \"${{inputs.act_agent}}\" \"$a\" && chmod 755 \"$a\" && exec "
+        "\"$a\" job --spec \"${{inputs.act_run}}\" --folder 0=\"${{inputs.act_folder_0}}\" --folder "
+        "1=\"${{outputs.act_folder_1}}\" --folder 2=\"${{inputs.act_folder_2}}\" --folder "
+        "3=\"${{outputs.act_folder_3}}\"";
+    struct config config = config_of("aml");
+    struct run_spec spec = spec_of(1, 1, 1);
+
+    (void)state;
+    spec.package_sha256[0] = '\0'; /* a run without code */
+    add_folder(&spec, "data", "d", RUN_FOLDER_RO_MOUNT);
+    add_folder(&spec, "out", "o", RUN_FOLDER_RW_MOUNT);
+    add_folder(&spec, "models", "m", RUN_FOLDER_DOWNLOAD);
+    add_folder(&spec, "results", "r", RUN_FOLDER_UPLOAD);
+    CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
+    assert_string_equal(json_string_value(json_object_get(json_object_get(body, "properties"), "command")),
+                        command);
+    expect(body, "inputs/act_code", NULL);
+    expect(body, "inputs/act_folder_0/mode", "'ReadOnlyMount'");
+    expect(body, "inputs/act_folder_0/jobInputType", "'uri_folder'");
+    expect(body, "outputs/act_folder_1/mode", "'ReadWriteMount'");
+    expect(body, "outputs/act_folder_1/jobOutputType", "'uri_folder'");
+    expect(body, "inputs/act_folder_2/mode", "'Download'");
+    expect(body, "outputs/act_folder_3/mode", "'Upload'");
+
+    spec = spec_of(1, 1, 1);
+    add_folder(&spec, "data", "a/${{name}}", RUN_FOLDER_RW_MOUNT);
+    refused(&config, &spec, "'data' has the path 'a/${{name}}'");
+    spec = spec_of(1, 1, 1);
+    add_folder(&spec, "data", "a\xff", RUN_FOLDER_RW_MOUNT);
+    refused(&config, &spec, "folder 'data' is not UTF-8");
+    spec = spec_of(1, 1, 1);
+    add_folder(&spec, "data", "a", RUN_FOLDER_RW_MOUNT);
+    spec.folders[0].link = act_strdup("/store/a");
+    refused(&config, &spec, "'data' is in a folder store");
+    free(config.platform);
+}
+
+static void environment(void **state)
+{
+    struct config config = config_of("aml");
+    struct run_spec spec = spec_of(1, 1, 1);
+
+    (void)state;
+    run_spec_add_env(&spec, "N", "1");
+    run_spec_add_env(&spec, "ODD", "${{inputs.x}} \"\\ \n\xc3\xbc $HOME");
+    run_spec_add_env(&spec, "EMPTY", "");
+    CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
+    expect(body, "environmentVariables/N", "'1'");
+    expect(body, "environmentVariables/EMPTY", "''");
+    assert_string_equal(
+        codec_json_str(json_object_get(json_object_get(body, "properties"), "environmentVariables"), "ODD",
+                       ""),
+        "${{inputs.x}} \"\\ \n\xc3\xbc $HOME");
+
+    spec = spec_of(1, 1, 1);
+    run_spec_add_env(&spec, "MY_TOKEN", "a\xff");
+    refused(&config, &spec, "'MY_TOKEN' is not UTF-8");
+    spec = spec_of(1, 1, 1);
+    run_spec_add_env(&spec, "A\xff", "a");
+    refused(&config, &spec, "the name of environment variable 1 is not UTF-8");
+    free(config.platform);
+}
+
+static void odd_project_is_left_out(void **state)
+{
+    struct config config = config_of("aml");
+    struct run_spec spec = spec_of(1, 1, 1);
+
+    (void)state;
+    free(spec.project_root);
+    spec.project_root = act_strdup("/p\xff");
+    CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
+    expect(body, "properties/act.project", NULL);
+    free(config.platform);
+}
+
+static void attached_kubernetes(void **state)
+{
+    struct config config = config_of("itp");
+    struct run_spec spec = spec_of(2, 4, 4);
+    config.azureml.instance_type = FIXED("gpu4");
+    CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
+
+    (void)state;
+    expect(body, "resources/instanceType", "'gpu4'");
+    expect(body, "resources/properties/itp",
+           "{'priority_configuration':{'is_preemptible':false,'job_priority':200},"
+           "'resource_configuration':{'gpu_count':4}}");
+    config.preemption_allowed = true;
+    config.azureml.priority = 150;
+    act_strv_push(&config.elastic_num_gpu, "4");
+    act_strv_push(&config.elastic_num_gpu, "8");
+    spec = spec_of(2, 4, 4);
+    CODEC_AUTOJSON json_t *elastic = body_of(&config, &spec);
+    expect(elastic, "resources/properties/itp/priority_configuration",
+           "{'is_preemptible':true,'job_priority':150,'node_count_set':[1,2]}");
+    act_strv_push(&config.elastic_num_gpu, "6");
+    spec = spec_of(2, 4, 4);
+    refused(&config, &spec, "has '6': it must be a multiple of the 4 GPUs");
+    spec = spec_of(1, 1, 0);
+    refused(&config, &spec, "multiple of the 0 GPUs");
+    config.preemption_allowed = false;
+    spec = spec_of(2, 4, 4);
+    refused(&config, &spec, "needs 'preemption_allowed: true'");
+    act_strv_release(&config.elastic_num_gpu);
+    config.azureml.priority = 3;
+    spec = spec_of(2, 4, 4);
+    refused(&config, &spec, "azureml.priority is 3: on the platform 'itp' it is 100 to 200");
+    config.azureml.priority = -1;
+    config.azureml.docker_args = FIXED("--rm");
+    spec = spec_of(2, 4, 4);
+    refused(&config, &spec, "docker_args is for managed clusters");
+    free(config.platform);
+}
+
+static void virtual_cluster(void **state)
+{
+    struct config config = config_of("singularity");
+    struct run_spec spec = spec_of(2, 8, 8);
+    run_spec_add_env(&spec, "JOB_EXECUTION_MODE", "Other"); /* the user's word */
+    CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
+
+    (void)state;
+    expect(
+        body, "computeId",
+        "'/subscriptions/s/resourceGroups/rg/providers/Microsoft.MachineLearningServices/virtualclusters/gpu'");
+    expect(body, "queueSettings", "{'jobTier':'Premium'}");
+    expect(body, "resources/instanceType", "'Singularity.ND40rs_v2'");
+    expect(body, "resources/properties/AISuperComputer",
+           "{'interactive':false,'priority':'Medium','scalePolicy':{'autoScaleIntervalInSec':36000,"
+           "'maxInstanceTypeCount':2,'minInstanceTypeCount':2},'slaTier':'Premium'}");
+    expect(body, "environmentVariables",
+           "{'AZUREML_COMPUTE_USE_COMMON_RUNTIME':'true','JOB_EXECUTION_MODE':'Other','WORLD_SIZE':'16'}");
+    config.azureml.priority = 3;
+    spec = spec_of(1, 1, 1);
+    CODEC_AUTOJSON json_t *high = body_of(&config, &spec);
+    expect(high, "queueSettings", "{'jobTier':'Premium','priority':3}");
+    expect(high, "resources/properties/AISuperComputer/priority", "'High'");
+    config.azureml.priority = 0;
+    spec = spec_of(1, 1, 1);
+    refused(&config, &spec, "it is 1 to 3");
+    free(config.platform);
+}
+
+static void serverless(void **state)
+{
+    struct config config = config_of("aml");
+    struct run_spec spec = spec_of(2, 1, 4);
+    config.compute_target = NULL;
+    config.azureml.instance_type = FIXED("Standard_NC24");
+    CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
+
+    (void)state;
+    expect(body, "computeId", NULL);
+    expect(body, "resources", "{'instanceCount':2,'instanceType':'Standard_NC24'}");
+    expect(body, "queueSettings", NULL);
+    config.preemption_allowed = true;
+    spec = spec_of(2, 1, 4);
+    CODEC_AUTOJSON json_t *spot = body_of(&config, &spec);
+    expect(spot, "queueSettings", "{'jobTier':'Spot'}");
+    config.azureml.priority = 1;
+    spec = spec_of(1, 1, 1);
+    refused(&config, &spec, "azureml.priority is for the platforms itp and singularity");
+    free(config.platform);
+}
+
+static void identity(void **state)
+{
+    static const char *const rows[][2] = {
+        {"managed", "{'identityType':'Managed'}"},
+        {"user", "{'identityType':'UserIdentity'}"},
+        {"22222222-0000-0000-0000-00000000000a",
+         "{'clientId':'22222222-0000-0000-0000-00000000000a','identityType':'Managed'}"},
+        {"/subscriptions/s/x", "{'identityType':'Managed','resourceId':'/subscriptions/s/x'}"}};
+    struct config config = config_of("aml");
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct run_spec spec = spec_of(1, 1, 1);
+        config.azureml.identity = act_strdup(rows[i][0]);
+        CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
+        expect(body, "identity", rows[i][1]);
+        free(config.azureml.identity);
+    }
+    struct run_spec spec = spec_of(1, 1, 1);
+    config.azureml.identity = FIXED("Managed");
+    refused(&config, &spec, "azureml.identity is 'Managed'");
+    free(config.platform);
+}
+
+static void durations(void **state)
+{
+    static const char *const rows[][2] = {{"90m", "PT5400S"},
+                                          {"7d", "PT604800S"},
+                                          {"5400", "PT5400S"},
+                                          {"30s", "PT30S"},
+                                          {"PT72H", "PT72H"},
+                                          {"P1DT2H", "P1DT2H"},
+                                          {"P2D", "P2D"},
+                                          {"PT1H2M3S", "PT1H2M3S"},
+                                          {"0", NULL},
+                                          {"-5m", NULL},
+                                          {"", NULL},
+                                          {"soon", NULL},
+                                          {"PT", NULL},
+                                          {"P", NULL},
+                                          {"PTH", NULL},
+                                          {"P1H", NULL},
+                                          {"PT1S2H", NULL},
+                                          {"P1DT", NULL},
+                                          {"PT1.5H", NULL},
+                                          {"1h30m", NULL},
+                                          {"999999999999999999d", NULL}};
+    struct config config = config_of("aml");
+    struct run_spec spec = spec_of(1, 1, 1);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *iso = azureml_iso_duration(rows[i][0]);
+        if (!act_streq(iso, rows[i][1]))
+            fail_msg("'%s' is '%s'", rows[i][0], iso ? iso : "nothing");
+    }
+    config.azureml.timeout = FIXED("24h");
+    CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
+    expect(body, "limits", "{'jobLimitsType':'Command','timeout':'PT86400S'}");
+    config.azureml.timeout = FIXED("tomorrow");
+    spec = spec_of(1, 1, 1);
+    refused(&config, &spec, "azureml.timeout is 'tomorrow'");
+    free(config.platform);
+}
+
+static void shared_memory(void **state)
+{
+    static const char *const wrong[] = {"64", "g", "64gb", "64 g", "1.5g", ""};
+    struct config config = config_of("aml");
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        struct run_spec spec = spec_of(1, 1, 1);
+        config.azureml.shm_size = act_strdup(wrong[i]);
+        refused(&config, &spec, "azureml.shm_size is '");
+        free(config.azureml.shm_size);
+    }
+    free(config.platform);
+}
+
+/* ---- a job is a run again ---- */
+
+static void run_comes_back(void **state)
+{
+    struct config config = config_of("aml");
+    struct run_spec spec = spec_of(2, 4, 4), back;
+    struct act_error err = {0};
+    spec.resubmit_of = act_strdup("exp_1_0123abcd");
+    run_spec_add_env(&spec, "N", "1");
+    CODEC_AUTOJSON json_t *job = body_of(&config, &spec);
+    struct azureml *a = open_it(&config);
+
+    (void)state;
+    json_object_set_new(job, "systemData", json_pack("{s:s}", "createdAt", "2026-05-01T12:34:56.999Z"));
+    assert_ok(azureml_read_spec(a, RUN, job, &back, &err), err);
+    assert_string_equal(back.id, RUN);
+    assert_string_equal(back.experiment, "exp");
+    assert_string_equal(back.cluster, "c1");
+    assert_string_equal(back.resubmit_of, "exp_1_0123abcd");
+    assert_string_equal(back.package_key, "code/p.zip");
+    assert_int_equal(back.package_sha256[63], 'a');
+    assert_true(back.nodes == 2 && back.procs_per_node == 4 && back.gpus_per_node == 4);
+    assert_int_equal(back.created_unix_s, 1777638896);
+    assert_int_equal(back.argv.n, 2);
+    assert_string_equal(back.argv.v[1], "it's ${{inputs.x}}\xff");
+    assert_int_equal(back.n_env, 1);
+    run_spec_release(&back);
+    platform_free(&a->base);
+    free(config.platform);
+}
+
+static void job_of_another_tool(void **state)
+{
+    struct config config = config_of("aml");
+    struct azureml *a = open_it(&config);
+    struct run_spec back;
+    struct act_error err = {0};
+    CODEC_AUTOJSON json_t *job = json_pack(
+        "{s:{s:s, s:s, s:n, s:{s:i}, s:{s:i}, s:n, s:{s:s}}}", "properties", "command", "python x.py | tee y",
+        "experimentName", "other", "properties", "resources", "instanceCount", 3, "distribution",
+        "processCountPerInstance", 2, "environmentVariables", "tags", "a", "b");
+
+    (void)state;
+    assert_ok(azureml_read_spec(a, RUN, job, &back, &err), err);
+    assert_int_equal(back.argv.n, 3);
+    assert_string_equal(back.argv.v[2], "python x.py | tee y");
+    assert_string_equal(back.cluster, "c1");
+    assert_true(back.nodes == 3 && back.procs_per_node == 2 && back.gpus_per_node == 2 && !back.package_key);
+    run_spec_release(&back);
+    CODEC_AUTOJSON json_t *empty =
+        json_pack("{s:{s:s, s:i}}", "properties", "jobType", "AutoML", "resources", 1);
+    assert_int_equal(azureml_read_spec(a, RUN, empty, &back, &err), -ACT_FAIL);
+    platform_free(&a->base);
+    free(config.platform);
+}
+
+/* ---- states ---- */
+
+static void states(void **state)
+{
+    static const struct {
+        const char *run; /* ' for " */
+        enum run_state state;
+        const char *part; /* of the reason */
+        int exit_status;
+    } rows[] = {
+        {"{'status':'NotStarted'}", RUN_QUEUED, "NotStarted", 0},
+        {"{'status':'Queued'}", RUN_QUEUED, "free nodes", 0},
+        {"{'status':'Running'}", RUN_RUNNING, "", 0},
+        {"{'status':'CancelRequested'}", RUN_RUNNING, "is being cancelled", 0},
+        {"{'status':'CANCELED'}", RUN_CANCELED, "", 0},
+        {"{'status':'Sleeping'}", RUN_UNKNOWN, "'Sleeping'", 0},
+        {"{'status':null}", RUN_UNKNOWN, "''", 0},
+        {"{}", RUN_UNKNOWN, "", 0},
+        {"{'status':'Queued','tags':{'amlk8s status':'RUNNING'}}", RUN_RUNNING, "", 0},
+        {"{'status':'Canceled','tags':{'amlk8s status':'Killing'}}", RUN_FAILED, "", ACT_FAIL},
+        {"{'status':'Canceled','tags':{'amlk8s status':'failed'}}", RUN_FAILED, "the cluster ended it",
+         ACT_FAIL},
+        {"{'status':'Completed','tags':{'amlk8s status':'failed'}}", RUN_COMPLETED, "", 0},
+        {"{'status':'Queued','tags':{'_aml_system_ComputeTargetStatus':'{\\'CurrentNodeCount\\':3,"
+         "\\'PreparingNodeCount\\':2}'}}",
+         RUN_QUEUED, "has 3 nodes, 0 of them running, 2 starting", 0},
+        {"{'status':'Queued','tags':{'_aml_system_ComputeTargetStatus':'{'}}", RUN_QUEUED, "free nodes", 0},
+        {"{'status':'Failed'}", RUN_FAILED, "", ACT_FAIL},
+        {"{'status':'Failed','error':null}", RUN_FAILED, "", ACT_FAIL},
+        {"{'status':'Failed','error':{'error':{'code':'UserError','message':'Execution failed. User process "
+         "python exited with status code 7. Please look.','innerError':{'code':'Inner'}}}}",
+         RUN_FAILED, "Inner: Execution failed", 7},
+        {"{'status':'Failed','error':{'error':{'message':'exited with status code 70000'}}}", RUN_FAILED, "",
+         ACT_FAIL},
+        {"{'status':'Failed','error':'text'}", RUN_FAILED, "", ACT_FAIL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *text = act_strdup(rows[i].run);
+        for (char *c = text; *c; c++)
+            *c = *c == '\'' ? '"' : *c;
+        CODEC_AUTOJSON json_t *run = json_loads(text, 0, NULL);
+        struct run_status status;
+        assert_non_null(run);
+        azureml_read_run(run, &status);
+        if (status.state != rows[i].state || !strstr(status.reason, rows[i].part) ||
+            status.exit_status != rows[i].exit_status)
+            fail_msg("%s is %s, '%s', %d", text, run_state_name(status.state), status.reason,
+                     status.exit_status);
+        assert_int_equal(azureml_state_of(codec_json_str(run, "status", "")) == RUN_UNKNOWN,
+                         rows[i].state == RUN_UNKNOWN);
+    }
+}
+
+static void times(void **state)
+{
+    CODEC_AUTOJSON json_t *run = json_pack("{s:s, s:s, s:s}", "status", "Running", "startTimeUtc",
+                                           "2026-04-07T19:01:34.968669Z", "endTimeUtc", "yesterday");
+    struct run_status status;
+
+    (void)state;
+    azureml_read_run(run, &status);
+    assert_int_equal(status.started_unix_s, 1775588494);
+    assert_int_equal(status.ended_unix_s, 0);
+}
+
+/* ---- datastores, images, URLs ---- */
+
+static void datastores(void **state)
+{
+    struct config_account account = {.account_name = FIXED("acct"),
+                                     .account_key = FIXED("a2V5"),
+                                     .container_name = FIXED("my-data"),
+                                     .endpoint = FIXED("https://acct.blob.core.windows.net")};
+    ACT_AUTOFREE char *name = azureml_datastore_name(&account);
+    CODEC_AUTOJSON json_t *body = azureml_datastore_body(&account);
+
+    (void)state;
+    assert_memory_equal(name, "acct_my_data_", 13);
+    assert_int_equal(strlen(name), 13 + 16);
+    expect(body, "endpoint", "'core.windows.net'");
+    expect(body, "protocol", "'https'");
+    expect(body, "containerName", "'my-data'");
+    expect(body, "credentials",
+           "{'credentialsType':'AccountKey','secrets':{'key':'a2V5','secretsType':'AccountKey'}}");
+    account.account_key = FIXED("b3RoZXI=");
+    ACT_AUTOFREE char *rotated = azureml_datastore_name(&account);
+    assert_string_not_equal(name, rotated);
+
+    account.sas_token = FIXED("sv=1&sig=x"); /* the key is preferred, unless auth says otherwise */
+    CODEC_AUTOJSON json_t *both = azureml_datastore_body(&account);
+    expect(both, "credentials/credentialsType", "'AccountKey'");
+    account.auth = FIXED("sas");
+    CODEC_AUTOJSON json_t *sas = azureml_datastore_body(&account);
+    ACT_AUTOFREE char *of_sas = azureml_datastore_name(&account);
+    expect(sas, "credentials",
+           "{'credentialsType':'Sas','secrets':{'sasToken':'sv=1&sig=x','secretsType':'Sas'}}");
+    assert_string_not_equal(of_sas, rotated);
+    account.sas_token = FIXED("sv=2&sig=y");
+    ACT_AUTOFREE char *renewed = azureml_datastore_name(&account);
+    assert_string_not_equal(of_sas, renewed);
+    account.auth = FIXED("login");
+    CODEC_AUTOJSON json_t *login = azureml_datastore_body(&account);
+    expect(login, "credentials", "{'credentialsType':'None'}");
+
+    account.endpoint = FIXED("http://127.0.0.1:10000/acct"); /* an emulator */
+    CODEC_AUTOJSON json_t *emulated = azureml_datastore_body(&account);
+    expect(emulated, "endpoint", "'127.0.0.1:10000'");
+    expect(emulated, "protocol", "'http'");
+    char far[600];
+    memset(far, 'x', sizeof(far) - 1);
+    far[sizeof(far) - 1] = '\0';
+    account.account_name = account.container_name = far;
+    ACT_AUTOFREE char *longest = azureml_datastore_name(&account);
+    assert_true(strlen(longest) <= 255);
+}
+
+static void images(void **state)
+{
+    static const char *const rows[][3] = {
+        {NULL, "debian:12", "debian:12"},        {"", "debian:12", "debian:12"},
+        {"reg.io", "a/b:1", "reg.io/a/b:1"},     {"reg.io", "reg.io/a/b:1", "reg.io/a/b:1"},
+        {"reg", "registry/a", "reg/registry/a"}, {"https://reg.io/", "a", "reg.io/a"}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct config_docker docker = {.address = act_strdup(rows[i][0]), .image = act_strdup(rows[i][1])};
+        ACT_AUTOFREE char *image = azureml_image(&docker);
+        assert_string_equal(image, rows[i][2]);
+        free(docker.address);
+        free(docker.image);
+    }
+}
+
+static void names_are_escaped(void **state)
+{
+    struct config config = config_of("aml");
+    config.workspace.workspace_name = FIXED("my ws/../x?");
+    config.workspace.resource_group = FIXED("r(g)\xc3\xbc");
+    config.compute_target = FIXED("a b");
+    struct azureml *a = open_it(&config);
+    ACT_AUTOFREE char *url = azureml_url(a, "/jobs/%s", "j");
+    ACT_AUTOFREE char *compute = azureml_compute_id(a);
+
+    (void)state;
+    assert_string_equal(url, "/subscriptions/s/resourceGroups/r%28g%29%C3%BC/providers/"
+                             "Microsoft.MachineLearningServices/workspaces/my%20ws%2F..%2Fx%3F/jobs/j");
+    assert_true(act_ends_with(compute, "/computes/a%20b"));
+    platform_free(&a->base);
+    config.compute_target = FIXED("/subscriptions/o/virtualclusters/vc"); /* an id is itself */
+    a = open_it(&config);
+    ACT_AUTOFREE char *id = azureml_compute_id(a);
+    assert_string_equal(id, config.compute_target);
+    platform_free(&a->base);
+    free(config.platform);
+}
+
+static void run_history(void **state)
+{
+    static const char *const rows[][4] = {
+        {"azureml://eastus.api.azureml.ms/mlflow/v1.0/x", "westus", "AzureCloud",
+         "https://eastus.api.azureml.ms"},
+        {"azureml://private.link:8443/x", "", "AzureCloud", "https://private.link:8443"},
+        {"azureml://evil@host/x", "East US", "AzureCloud", "https://eastus.api.azureml.ms"},
+        {"", "East US 2", "AzureCloud", "https://eastus2.api.azureml.ms"},
+        {"https://other", "usgovvirginia", "AzureUSGovernment", "https://usgovvirginia.api.ml.azure.us"},
+        {"", "chinaeast2", "AzureChinaCloud", "https://chinaeast2.api.ml.azure.cn"},
+        {"azureml:///x", "", "AzureCloud", NULL}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct auth_cloud cloud = {.name = rows[i][2]};
+        CODEC_AUTOJSON json_t *workspace = json_pack("{s:s, s:{s:s}}", "location", rows[i][1], "properties",
+                                                     "mlFlowTrackingUri", rows[i][0]);
+        ACT_AUTOFREE char *history = azureml_history_of(workspace, &cloud);
+        if (!act_streq(history, rows[i][3]))
+            fail_msg("'%s' and '%s' give '%s'", rows[i][0], rows[i][1], history ? history : "nothing");
+    }
+}
+
+/* ---- a service: one connection for each answer ---- */
+
+static struct {
+    int socket;
+    uint16_t port;
+    pthread_t thread;
+    size_t size;     /* of the log */
+    size_t short_at; /* the part that begins there brings one byte less; 0: none */
+    int valid_from;  /* the signatures of URLs before that are refused */
+    bool ignores_ranges;
+    int details, parts, workspaces; /* how often they were asked for */
+    size_t asked_behind;            /* parts that begin behind the end */
+} service;
+
+static char byte_at(size_t i)
+{
+    return (char)('a' + i * 7 / 5 % 26);
+}
+
+static void answer(int fd, int status, const char *headers, const char *body, size_t len)
+{
+    ACT_AUTOFREE char *head = act_sprintf(
+        "HTTP/1.1 %d X\r\nConnection: close\r\nContent-Length: %zu\r\n%s\r\n", status, len, headers);
+
+    if (send(fd, head, strlen(head), MSG_NOSIGNAL) < 0)
+        return;
+    for (size_t sent = 0; sent < len;) {
+        ssize_t n = send(fd, body + sent, len - sent, MSG_NOSIGNAL);
+        if (n <= 0)
+            return;
+        sent += (size_t)n;
+    }
+}
+
+static void answer_part(int fd, const char *request)
+{
+    const char *range = strstr(request, "bytes="), *sig = strstr(request, "sig=");
+    size_t from = 0, to = service.size;
+
+    service.parts++;
+    if (strstr(request,
+               "Authorization")) { /* a URL that is signed needs no more, and the token is not for it */
+        answer(fd, 400, "", "", 0);
+        return;
+    }
+    if (sig && atoi(sig + 4) < service.valid_from) {
+        answer(fd, 403, "", "", 0);
+        return;
+    }
+    if (range && !service.ignores_ranges && sscanf(range, "bytes=%zu-%zu", &from, &to) == 2)
+        to = to + 1 < service.size ? to + 1 : service.size;
+    if (from >= service.size) {
+        service.asked_behind++;
+        answer(fd, 416, "", "", 0);
+        return;
+    }
+    size_t len = to - from - (service.short_at && from == service.short_at ? 1 : 0);
+    char *body = act_alloc(len);
+    for (size_t i = 0; i < len; i++)
+        body[i] = byte_at(from + i);
+    ACT_AUTOFREE char *headers =
+        act_sprintf("Content-Range: bytes %zu-%zu/%zu\r\n", from, from + len - 1, service.size);
+    answer(fd, service.ignores_ranges ? 200 : 206, service.ignores_ranges ? "" : headers, body, len);
+    free(body);
+}
+
+static void answer_one(int fd, const char *request)
+{
+    ACT_AUTOFREE char *body = NULL;
+
+    if (strstr(request, "/log?sig=")) {
+        answer_part(fd, request);
+        return;
+    }
+    if (strstr(request, "/oauth2/"))
+        body = act_strdup("{\"token_type\":\"Bearer\",\"expires_in\":3599,\"access_token\":\"t\"}");
+    else if (strstr(request, "/details"))
+        body = act_sprintf("{\"status\":\"Running\",\"logFiles\":{\"user_logs/std_log.txt\":"
+                           "\"http://127.0.0.1:%d/log?sig=%d\"}}",
+                           service.port, ++service.details);
+    else
+        body = act_sprintf("{\"location\":\"x\",\"n\":%d}", ++service.workspaces);
+    answer(fd, 200, "Content-Type: application/json\r\n", body, strlen(body));
+}
+
+static void *serve(void *arg)
+{
+    enum { REQUEST_MAX = 16 << 10 };
+    ACT_AUTOFREE char *request = act_alloc(REQUEST_MAX);
+    int fd;
+
+    (void)arg;
+    while ((fd = accept(service.socket, NULL, NULL)) >= 0) {
+        size_t have = 0;
+        const char *end = NULL;
+        for (ssize_t n = 1; n > 0 && !end && have<REQUEST_MAX - 1; have += n> 0 ? (size_t)n : 0) {
+            n = recv(fd, request + have, REQUEST_MAX - 1 - have, 0);
+            request[have + (n > 0 ? (size_t)n : 0)] = '\0';
+            end = strstr(request, "\r\n\r\n");
+        }
+        if (end && !act_starts_with(request, "POST"))
+            answer_one(fd, request);
+        else if (end) { /* the body of the login, so that no reset follows */
+            const char *length = strcasestr(request, "content-length:");
+            size_t want = (size_t)(end + 4 - request) + (length ? strtoul(length + 15, NULL, 10) : 0);
+            while (have < want && recv(fd, request + have, REQUEST_MAX - 1 - have, 0) > 0)
+                break;
+            answer_one(fd, request);
+        }
+        close(fd);
+    }
+    return NULL;
+}
+
+static char home[] = "/tmp/act-azureml-test-XXXXXX";
+
+static int start(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof(address);
+
+    (void)state;
+    service.socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (bind(service.socket, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+        listen(service.socket, 64) < 0 ||
+        getsockname(service.socket, (struct sockaddr *)&address, &len) < 0 || !mkdtemp(home))
+        return -1;
+    service.port = ntohs(address.sin_port);
+    ACT_AUTOFREE char *url = act_sprintf("http://127.0.0.1:%d", service.port);
+    setenv("ACT_HOME", home, 1);
+    setenv("AZURE_AUTHORITY_HOST", url, 1);
+    setenv("AZURE_TENANT_ID", "t", 1);
+    setenv("AZURE_CLIENT_ID", "c", 1);
+    setenv("AZURE_CLIENT_SECRET", "s", 1);
+    setenv("NO_PROXY", "127.0.0.1", 1);
+    return pthread_create(&service.thread, NULL, serve, NULL);
+}
+
+static int stop(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    shutdown(service.socket, SHUT_RDWR);
+    pthread_join(service.thread, NULL);
+    close(service.socket);
+    return act_remove_tree(home, &err);
+}
+
+/* ---- logs ---- */
+
+enum { MIB = 1 << 20 };
+
+struct reader {
+    struct config config;
+    struct azureml *a;
+    char *url, *data;
+};
+
+static struct reader reader_of(size_t size)
+{
+    struct reader r = {.config = config_of("aml"), .url = act_sprintf("http://127.0.0.1:%d", service.port)};
+
+    r.config.azureml.endpoint = r.url;
+    r.config.azureml.history_endpoint = r.url;
+    service.size = size;
+    service.short_at = 0;
+    service.valid_from = 0;
+    service.ignores_ranges = false;
+    service.details = service.parts = 0;
+    service.asked_behind = 0;
+    r.data = act_calloc(8, MIB);
+    return r;
+}
+
+static int read_it(struct reader *r, uint64_t offset, size_t len, size_t *got, struct act_error *err)
+{
+    if (!r->a)
+        r->a = open_it(&r->config);
+    int rc = platform_read_log(&r->a->base, RUN, "user_logs/std_log.txt", offset, r->data, len, got, err);
+    for (size_t i = 0; rc == 0 && i < *got; i++)
+        if (r->data[i] != byte_at(offset + i))
+            fail_msg("byte %zu of the %zu from %llu is wrong", i, *got, (unsigned long long)offset);
+    return rc;
+}
+
+static void end_reader(struct reader *r)
+{
+    platform_free(&r->a->base);
+    free(r->config.platform);
+    free(r->url);
+    free(r->data);
+}
+
+static void log_in_parts(void **state)
+{
+    struct reader r = reader_of(3 * MIB + 17);
+    struct act_error err = {0};
+    size_t got;
+
+    (void)state;
+    assert_ok(read_it(&r, 0, 8 * MIB, &got, &err), err);
+    assert_int_equal(got, 3 * MIB + 17);
+    assert_int_equal(service.parts, 4);
+    assert_int_equal(service.asked_behind, 0);
+    assert_ok(read_it(&r, 5, 2 * MIB, &got, &err), err); /* not to the end */
+    assert_int_equal(got, 2 * MIB);
+    assert_int_equal(service.details, 1); /* the URLs are kept */
+    assert_ok(read_it(&r, 100, 10, &got, &err), err);
+    assert_int_equal(got, 10);
+    end_reader(&r);
+}
+
+static void log_with_a_gap(void **state)
+{
+    struct reader r = reader_of(4 * MIB);
+    struct act_error err = {0};
+    size_t got;
+
+    (void)state;
+    service.short_at = 2 * MIB; /* what follows it is not lost, and not taken as if nothing were missing */
+    assert_ok(read_it(&r, 0, 4 * MIB, &got, &err), err);
+    assert_int_equal(got, 3 * MIB - 1);
+    service.short_at = 0;
+    assert_ok(read_it(&r, got, 4 * MIB - got, &got, &err), err);
+    assert_int_equal(got, MIB + 1);
+    end_reader(&r);
+}
+
+static void log_ends_or_shrank(void **state)
+{
+    struct reader r = reader_of(MIB);
+    struct act_error err = {0};
+    size_t got;
+
+    (void)state;
+    assert_ok(read_it(&r, MIB, MIB, &got, &err), err);
+    assert_int_equal(got, 0);
+    assert_ok(read_it(&r, 0, MIB, &got, &err), err); /* exactly one part */
+    assert_int_equal(got, MIB);
+    service.size = 10;
+    assert_ok(read_it(&r, 100, MIB, &got, &err), err);
+    assert_int_equal(got, 0);
+    assert_ok(read_it(&r, 0, MIB, &got, &err), err);
+    assert_int_equal(got, 10);
+    end_reader(&r);
+}
+
+static void log_whose_signature_ended(void **state)
+{
+    struct reader r = reader_of(100);
+    struct act_error err = {0};
+    size_t got;
+
+    (void)state;
+    service.valid_from = 2;
+    assert_ok(read_it(&r, 0, 100, &got, &err), err);
+    assert_int_equal(got, 100);
+    assert_int_equal(service.details, 2);
+    service.valid_from = 99;
+    assert_int_equal(read_it(&r, 0, 100, &got, &err), -ACT_DENIED);
+    assert_null(strstr(err.text, "sig="));
+    assert_int_equal(service.details, 3);
+    end_reader(&r);
+}
+
+static void log_of_a_service_without_ranges(void **state)
+{
+    struct reader r = reader_of(100);
+    struct act_error err = {0};
+    size_t got;
+
+    (void)state;
+    service.ignores_ranges = true;
+    assert_ok(read_it(&r, 0, 100, &got, &err), err);
+    assert_int_equal(got, 100);
+    assert_int_equal(read_it(&r, 50, 100, &got, &err), -ACT_FAIL); /* else the first bytes would come twice */
+    end_reader(&r);
+}
+
+static void log_that_is_not_there(void **state)
+{
+    struct reader r = reader_of(100);
+    struct act_error err = {0};
+    size_t got;
+
+    (void)state;
+    r.a = open_it(&r.config);
+    assert_int_equal(platform_read_log(&r.a->base, RUN, "user_logs/other.txt", 0, r.data, 10, &got, &err),
+                     -ACT_NOT_FOUND);
+    assert_int_equal(service.details, 2);
+    end_reader(&r);
+}
+
+/* ---- where the history is, is known for a day ---- */
+
+static void history_is_remembered(void **state)
+{
+    struct reader r = reader_of(1);
+    struct act_error err = {0};
+    const char *history;
+
+    (void)state;
+    r.config.azureml.history_endpoint = NULL;
+    for (int i = 0; i < 2; i++) {
+        r.a = open_it(&r.config);
+        assert_ok(azureml_history(r.a, &history, &err), err);
+        assert_string_equal(history, "https://x.api.azureml.ms");
+        assert_int_equal(service.workspaces, 1);
+        if (i == 0)
+            platform_free(&r.a->base);
+    }
+    platform_free(&r.a->base);
+    r.config.workspace.workspace_name = FIXED("other"); /* another one is not mistaken for it */
+    r.a = open_it(&r.config);
+    assert_ok(azureml_history(r.a, &history, &err), err);
+    assert_int_equal(service.workspaces, 2);
+    end_reader(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_process),
+        cmocka_unit_test(several_nodes),
+        cmocka_unit_test(folders_of_all_modes),
+        cmocka_unit_test(environment),
+        cmocka_unit_test(odd_project_is_left_out),
+        cmocka_unit_test(attached_kubernetes),
+        cmocka_unit_test(virtual_cluster),
+        cmocka_unit_test(serverless),
+        cmocka_unit_test(identity),
+        cmocka_unit_test(durations),
+        cmocka_unit_test(shared_memory),
+        cmocka_unit_test(run_comes_back),
+        cmocka_unit_test(job_of_another_tool),
+        cmocka_unit_test(states),
+        cmocka_unit_test(times),
+        cmocka_unit_test(datastores),
+        cmocka_unit_test(images),
+        cmocka_unit_test(names_are_escaped),
+        cmocka_unit_test(run_history),
+        cmocka_unit_test(log_in_parts),
+        cmocka_unit_test(log_with_a_gap),
+        cmocka_unit_test(log_ends_or_shrank),
+        cmocka_unit_test(log_whose_signature_ended),
+        cmocka_unit_test(log_of_a_service_without_ranges),
+        cmocka_unit_test(log_that_is_not_there),
+        cmocka_unit_test(history_is_remembered),
+    };
+
+    return cmocka_run_group_tests(tests, start, stop);
+}
