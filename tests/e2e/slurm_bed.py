@@ -12,7 +12,7 @@ import tempfile
 import time
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent.parent / "slurm"
-PROGRAMS = ("munged", "munge", "slurmctld", "slurmd", "sinfo", "mpirun")
+PROGRAMS = ("munged", "munge", "slurmctld", "slurmd", "sinfo", "mpirun", "slurmdbd", "mariadbd", "mariadb")
 PATH = "/usr/bin:/bin:/usr/sbin:/sbin"
 NOBODY = 65534
 AS_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")

@@ -31,6 +31,17 @@ def strict_lab(act, strict):
     yield from in_lab(act, strict)
 
 
+@pytest.fixture(scope="module")
+def accounted():
+    """A cluster with a database of its jobs, which it itself forgets at once."""
+    yield from start(nodes=2, accounting=True, extra=["MinJobAge=2", "AccountingStorageEnforce=associations"])
+
+
+@pytest.fixture
+def accounted_lab(act, accounted):
+    yield from in_lab(act, accounted)
+
+
 @pytest.fixture
 def small_lab(act, scratch):
     """A cluster whose shared folder is a disk with room for 4 MiB, once the agent is there."""
@@ -453,7 +464,38 @@ def test_forgotten_by_slurm(strict_lab):
     lab.wait(runs[1], "Completed", status=0)
 
 
+def forgotten(lab, *runs):
+    """Waits until only the database knows the jobs of the runs."""
+    jobs = [lab.record(run, "job.json")["job"] for run in runs]
+    lab.act.until(lambda: not any(lab.bed.jobs(run) for run in runs), "Slurm has forgotten them")
+    ends = ("sacct", "-n", "-X", "-P", "-o", "End", "-j", ",".join(jobs))
+    lab.act.until(lambda: "Unknown" not in lab.bed.run(*ends), "the database knows their ends")
+
+
+def test_ends_from_the_database(accounted_lab):
+    """Of jobs whose agent could not tell: it never ran, or was killed."""
+    lab = accounted_lab
+    held = lab.submit("true", before=("-p", "slurm: {sbatch_options: [--hold], account: main}"))
+    lab.bed.run("scancel", lab.bed.job(held))
+    killed = lab.shell("echo up; sleep 300", n=4)
+    lab.until_text(killed, "up", rank=3)
+    for pid, words in lab.bed.step_processes(str(lab.run_dir(killed))).items():
+        if "supervise" in words:
+            os.kill(pid, signal.SIGKILL)
+    whole = lab.shell("exit 3", n=4)
+    lab.act.until(lambda: lab.record(whole, "status.json")["state"] == "Failed", "it has ended")
+    forgotten(lab, held, killed, whole)
+    lab.wait(held, "Canceled", status=143)
+    assert "killed by signal 9" in lab.wait(killed, "Failed")["reason"]
+    assert "rank" in lab.wait(whole, "Failed", status=3)["reason"]
+
+
 # ---- bad input
+
+
+def test_unknown_account(accounted_lab):
+    message = accounted_lab.fail("true", before=("-p", "slurm: {account: nosuch}"), status=None)
+    assert "Invalid account" in message
 
 
 def test_unknown_partition(lab):

@@ -48,8 +48,8 @@ die() {
 programs=(munged munge slurmctld slurmd sinfo scontrol flock)
 packages='slurm-wlm munge'
 if [[ $accounting ]]; then
-    programs+=(slurmdbd mariadbd mariadb-install-db sacctmgr)
-    packages+=' slurmdbd mariadb-server'
+    programs+=(slurmdbd mariadbd mariadb-install-db mariadb sacctmgr)
+    packages+=' slurmdbd mariadb-server-core mariadb-client-core'
 fi
 for program in "${programs[@]}"; do
     command -v "$program" >/dev/null || die "missing $program (Debian: apt-get install $packages)"
