@@ -2,6 +2,7 @@
 what the service can answer that is not what one hoped for."""
 import json
 import re
+import threading
 
 import pytest
 
@@ -102,12 +103,15 @@ def test_logs_are_followed(act, azureml, scratch):
     gate = scratch / "gate"
     run = submit(act, *waits_for(gate))
     follower = act.start("logs", "-f", run)
+    watchdog = threading.Timer(60, follower.kill)
+    watchdog.start()
     try:
         assert follower.stdout.readline() == b"begun\n"
         gate.touch()
         assert follower.stdout.read() == b"ended\n"
         assert follower.wait(timeout=60) == 0
     finally:
+        watchdog.cancel()
         follower.kill()
         follower.communicate()
 
