@@ -267,6 +267,7 @@ static int search_experiment(struct azureml *a, struct search *s, struct act_err
         struct arm_call call = {.method = "POST",
                                 .what = "list the runs of the experiment",
                                 .url = azureml_history_url(a, "/experiments/%s/runs:query", experiment),
+                                .missing_is_fine = true, /* an experiment without runs is none there */
                                 .body = query_body(continuation)};
         size_t i;
         json_t *run;
