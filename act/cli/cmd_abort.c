@@ -15,7 +15,9 @@ static int abort_run(struct cli *cli, const char *piece, struct act_error *err)
         rc = flow_abort(&cli->flow, &run, &was_final, err);
     if (rc == 0 && !cli->options.dry_run)
         act_note("%s  %s%s", run.row.id, run_state_name(run.status.state),
-                 was_final ? ": it had ended already" : "");
+                 was_final                               ? ": it had ended already"
+                 : !run_state_is_final(run.status.state) ? ": it is being cancelled"
+                                                         : "");
     flow_run_release(&run);
     return rc;
 }

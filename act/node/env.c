@@ -175,7 +175,7 @@ static char *find_master(const struct node *node)
         return act_strndup(hosts, strcspn(hosts, ",;"));
     if (is_set("AZ_BATCHAI_JOB_MASTER_NODE_IP"))
         return act_strdup(getenv("AZ_BATCHAI_JOB_MASTER_NODE_IP"));
-    if (is_set("AZ_BATCH_MASTER_NODE"))
+    if (master && *master)
         return act_strndup(master, colon_of_master() ? (size_t)(colon_of_master() - master) : strlen(master));
     if (is_set("MASTER_ADDR"))
         return act_strdup(getenv("MASTER_ADDR"));

@@ -99,6 +99,22 @@ static void ask_sizes(struct azureml *a, struct head *heads, size_t n)
         engine_run(a->engine, &countdown.done);
 }
 
+/* A size that nobody told is not 0. A blob that is not there (yet) is. */
+static int check_heads(const struct head *heads, size_t n, const char *id, struct act_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct http_call *http = &heads[i].http;
+        if (http->rc < 0) {
+            *err = http->error;
+            return http->rc;
+        }
+        if (http->status != 200 && http->status != 404)
+            return act_error_set(err, http->status >= 500 ? ACT_TEMPORARY : ACT_FAIL,
+                                 "cannot look at log '%s' of '%s': HTTP %d", heads[i].name, id, http->status);
+    }
+    return 0;
+}
+
 int azureml_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
@@ -120,11 +136,8 @@ int azureml_logs(struct platform *p, const char *id, struct platform_logs *out, 
             .http = {.method = "HEAD", .what = "look at a log", .url = act_strdup(json_string_value(url))}};
     }
     ask_sizes(a, heads, n);
+    rc = check_heads(heads, n, id, err);
     for (size_t i = 0; i < n; i++) {
-        if (rc == 0 && heads[i].http.rc < 0) {
-            *err = heads[i].http.error;
-            rc = heads[i].http.rc;
-        }
         platform_logs_add(out, heads[i].name, heads[i].size);
         http_call_release(&heads[i].http);
     }

@@ -71,7 +71,7 @@ const ACTIONS = {
             world.addJob(name, {
                 jobType: "Command", command: "true", experimentName: experiment, displayName: `seeded ${n}`, environmentVariables,
                 environmentId: `${world.base}/environments/e/versions/1`, computeId: `${world.base}/computes/gpu`,
-                resources: { instanceCount: 1 }, tags: { act: "1" }, properties: { "act.cmd": `echo ${n}`, ...properties },
+                resources: { instanceCount: 1 }, tags: { act: "1" }, properties: { "act.cmd": JSON.stringify(["echo", String(n)]), ...properties },
             }, { status, created, started: created + 10e3, ended: created + 40e3 });
             names.push(name);
         }

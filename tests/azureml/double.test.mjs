@@ -209,6 +209,15 @@ test("a wrong body is refused and kept", async () => {
     assert.equal((await violations()).length, 1);
 });
 
+test("a job that runs as its user", async () => {
+    await putEnvironment();
+    const body = plainJob("true", { identity: { identityType: "UserIdentity" } });
+    assert.equal((await call("PUT", `${BASE}/jobs/run_1${V}`, body)).status, 400);
+    assert.match((await violations())[0], /x-azureml-token/);
+    const { access_token } = (await login({ scope: "https://ml.azure.com/.default" })).body;
+    assert.equal((await call("PUT", `${BASE}/jobs/run_1${V}`, body, { "x-azureml-token": access_token })).status, 201);
+});
+
 test("what a job needs must be there", async () => {
     assert.match((await call("PUT", `${BASE}/jobs/run_1${V}`, plainJob("true"))).body.error.message, /environment/);
     await putEnvironment();

@@ -21,6 +21,7 @@ import { History } from "./history.mjs";
 import { World } from "./world.mjs";
 
 const AUDIENCE = "https://management.azure.com";
+const WORKSPACE_AUDIENCE = "https://ml.azure.com";
 const MAX_BODY = 16 * 1024 * 1024;
 
 export class Double {
@@ -157,6 +158,7 @@ export class Double {
             const query = Object.fromEntries(url.searchParams);
             if (call.body && body !== undefined) {
                 problems.push(...checkBody(call.body, body, query["api-version"] ?? ""));
+                problems.push(...this.checkUser(body, request.headers["x-azureml-token"]));
             }
             if (problems.length) {
                 throw this.violation(request, problems, 400);
@@ -169,6 +171,13 @@ export class Double {
             }
             throw error;
         }
+    }
+
+    /** A job that runs as its user needs a token of the user for the workspace. */
+    checkUser(body, token) {
+        const wanted = body?.properties?.identity?.identityType === "UserIdentity";
+        const why = wanted && this.world.login.refusal(token ?? "", WORKSPACE_AUDIENCE);
+        return why ? [`x-azureml-token: ${why.message}`] : [];
     }
 
     violation(request, problems, status) {

@@ -141,3 +141,28 @@ def test_running_run_is_asked_for(act, azureml, scratch):
     gate.touch()
     act.run("wait", run)
     assert act.run("q", run).out.startswith("begun\nended\n")
+
+
+def test_size_that_is_not_known_is_not_0(act, azureml):
+    """The store of the logs does not answer: that is no empty log, and nothing is taken for complete."""
+    run, = azureml.tell("seed", count=1)
+    azureml.tell("log", id=run, name="user_logs/std_log.txt", text="fine\n")
+    details = {"runId": run, "status": "Completed", "logFiles": {"user_logs/std_log.txt": "http://127.0.0.1:9/logs/x"}}
+    azureml.faults({"match": "/details", "times": 9, "answer": {"status": 200, "json": details}})
+    message = act.fail("q", run, status=None, env={"ACT_MAX_RETRIES": "0"})
+    assert "127.0.0.1:9" in message or "look at" in message
+    azureml.faults()
+    assert act.run("q", run).out.startswith("fine\n")
+
+
+@pytest.mark.parametrize("message, code", [
+    ("DataAccessError(PermissionDenied): cannot read the input", "DataAccess"),
+    ("AzureMLCompute job failed.\nFailedPullingImage: Unable to pull docker image\n\timagename: x", "daemon"),
+    ("The job was preempted", "Preempted"),
+])
+def test_words_of_the_service(act, azureml, message, code):
+    run, = azureml.tell("seed", count=1)
+    azureml.tell("job", id=run, set={"status": "Failed", "error": {"code": "UserError", "message": message}})
+    answer = why(act, run)
+    assert answer["diagnosis"]["code"] == code, answer
+    assert message.split("\n")[-1].strip() in answer["failure"]["reason"]

@@ -440,6 +440,11 @@ static void places_of_logs(void **state)
     assert_int_equal(diagnose_where_of("system_logs/mpirun.txt", 0), DIAGNOSE_MPIRUN);
     assert_int_equal(diagnose_where_of("system_logs/slurm.txt", 0), DIAGNOSE_SLURM);
     assert_int_equal(diagnose_where_of("metrics/n1.jsonl", 0), 0);
+    assert_int_equal(diagnose_where_of("user_logs/std_log.txt", 0), DIAGNOSE_FAILED_RANK);
+    assert_int_equal(diagnose_where_of("user_logs/std_log_process_03.txt", 3), DIAGNOSE_FAILED_RANK);
+    assert_int_equal(diagnose_where_of("azureml-logs/70_driver_log_1.txt", 0), DIAGNOSE_OTHER_RANK);
+    assert_int_equal(diagnose_where_of("azureml-logs/65_job_prep-x_d.txt", 0), DIAGNOSE_PREPARE);
+    assert_int_equal(diagnose_where_of("user_logs/mpi_log.txt", 0), DIAGNOSE_MPIRUN);
 }
 
 int main(void)

@@ -1,0 +1,189 @@
+"""Azure Machine Learning, played by its double: the other kinds of clusters, and what the cluster file can ask for. The double
+looks at every body with the mappers of the official package."""
+import hashlib
+import re
+
+import pytest
+
+import azureml_double
+from test_azureml import puts, requests_of, submit, waits_for
+
+
+def body(azureml, run):
+    return azureml.job(run)["properties"]
+
+
+# ---- kinds of clusters
+
+
+def test_attached_kubernetes(act, azureml):
+    azureml.cluster(platform="itp", compute_target="itpgpu", preemption_allowed=True, elastic_num_gpu=[2, 4],
+                    azureml={"instance_type": "gpu2", "priority": 120})
+    job = body(azureml, submit(act, "true", gpus=4))
+    assert job["computeId"].endswith("/computes/itpgpu")
+    assert job["resources"]["instanceType"] == "gpu2"
+    assert job["resources"]["properties"]["itp"] == {
+        "resource_configuration": {"gpu_count": 2},
+        "priority_configuration": {"job_priority": 120, "is_preemptible": True, "node_count_set": [1, 2]}}
+
+
+def test_elastic_counts_are_whole_nodes(act, azureml):
+    azureml.cluster(platform="itp", compute_target="itpgpu", preemption_allowed=True, elastic_num_gpu=[3])
+    act.fail("submit", "true", status=None, match="elastic_num_gpu.*'3'.*multiple of the 2")
+    assert azureml.requests() == [], "nothing is asked before that is clear"
+
+
+def test_virtual_cluster(act, azureml):
+    azureml.cluster(platform="singularity", compute_target="vc", singularity_sla_tier="Basic",
+                    singularity_instance_type="Singularity.ND40rs_v2", azureml={"priority": 1})
+    run = submit(act, "true", gpus=4)
+    job = body(azureml, run)
+    assert re.search(r"/resourceGroups/rg/providers/Microsoft.MachineLearningServices/virtualclusters/vc$", job["computeId"])
+    assert job["queueSettings"] == {"jobTier": "Basic", "priority": 1}
+    assert job["resources"]["instanceType"] == "Singularity.ND40rs_v2"
+    assert job["resources"]["properties"]["AISuperComputer"]["slaTier"] == "Basic"
+    assert job["environmentVariables"]["WORLD_SIZE"] == "4"
+    put = [r for r in azureml.requests("arm") if r["method"] == "PUT" and "/jobs/" in r["url"]]
+    assert "api-version=2023-04-01-preview" in put[0]["url"]
+
+
+def test_unknown_virtual_cluster(act, azureml):
+    azureml.cluster(platform="singularity", compute_target="nothing")
+    act.fail("submit", "true", status=None, match="to 'nothing' of the workspace 'ws'.*not found")
+
+
+@pytest.mark.parametrize("preemption", [False, True])
+def test_without_a_cluster(act, azureml, preemption):
+    azureml.cluster(compute_target=None, preemption_allowed=preemption, azureml={"instance_type": "Standard_NC24"})
+    job = body(azureml, submit(act, "true"))
+    assert "computeId" not in job
+    assert job["resources"]["instanceType"] == "Standard_NC24"
+    assert job.get("queueSettings") == ({"jobTier": "Spot"} if preemption else None)
+
+
+# ---- what the cluster file asks for
+
+
+def test_private_registry(act, azureml):
+    azureml.cluster(docker={"image": "team/image:1", "address": "reg.example.com", "username": "me", "password": "pssst-5678"})
+    run = submit(act, "true")
+    assert puts(azureml) == ["PUT datastores", "PUT connections", "PUT environments", "PUT jobs"]
+    connection, environment = ([r for r in azureml.requests("arm") if r["method"] == "PUT" and kind in r["url"]][0]
+                               for kind in ("/connections/", "/environments/"))
+    assert '"target":"https://reg.example.com"' in connection["body"] and "pssst-5678" in connection["body"]
+    assert '"image":"reg.example.com/team/image:1"' in environment["body"]
+    name = hashlib.sha256(b"reg.example.com/team/image:1").hexdigest()[:16]
+    assert body(azureml, run)["environmentId"].endswith(f"/environments/act-{name}/versions/1")
+    for request in azureml.requests("arm", "api", "login"):
+        assert "pssst-5678" not in request["url"]
+        assert "pssst-5678" not in request["body"] or "/connections/" in request["url"]
+    azureml.forget()
+    submit(act, "true")
+    assert puts(azureml) == ["PUT jobs"]
+
+
+@pytest.mark.parametrize("missing", ["address", "username", "password"])
+def test_registry_that_is_told_in_part(act, azureml, missing):
+    docker = {"address": "reg.example.com", "username": "me", "password": "pssst-5678", missing: None}
+    azureml.cluster(docker=docker)
+    if missing == "address":
+        act.fail("submit", "true", status=None, match="docker.address")
+    else:
+        act.fail("submit", "true", status=None, match=f"docker.{missing}")
+    assert azureml.requests() == []
+
+
+def test_time_limit_and_memory(act, azureml):
+    azureml.cluster(azureml={"timeout": "36h", "shm_size": "16g", "docker_args": "--ulimit memlock=-1"})
+    job = body(azureml, submit(act, "true"))
+    assert job["limits"] == {"jobLimitsType": "Command", "timeout": "PT129600S"}
+    assert job["resources"]["shmSize"] == "16g" and job["resources"]["dockerArgs"] == "--ulimit memlock=-1"
+
+
+@pytest.mark.parametrize("setting, match", [
+    ({"timeout": "soon"}, "azureml.timeout is 'soon'"), ({"shm_size": "much"}, "azureml.shm_size is 'much'"),
+    ({"identity": "me"}, "azureml.identity is 'me'"), ({"priority": 1}, "azureml.priority is for")])
+def test_settings_that_mean_nothing(act, azureml, setting, match):
+    azureml.cluster(azureml=setting)
+    act.fail("submit", "true", status=None, match=match)
+    assert azureml.requests() == []
+
+
+@pytest.mark.parametrize("who, identity", [
+    ("managed", {"identityType": "Managed"}),
+    (azureml_double.CLIENT, {"identityType": "Managed", "clientId": azureml_double.CLIENT})])
+def test_managed_identity(act, azureml, who, identity):
+    azureml.cluster(azureml={"identity": who})
+    assert body(azureml, submit(act, "true"))["identity"] == identity
+
+
+def test_identity_of_the_user(act, azureml):
+    """The job may be its user to the storage with a second token, which is for Azure Machine Learning."""
+    azureml.cluster(azureml={"identity": "user"})
+    run = submit(act, "true")
+    assert body(azureml, run)["identity"] == {"identityType": "UserIdentity"}
+    asked = [r["body"] for r in azureml.requests("login")]
+    assert sum("ml.azure.com%2F.default" in text for text in asked) == 1, asked
+
+
+def test_bytes_that_a_job_cannot_have(act, azureml):
+    """Words of the command may be any bytes."""
+    run = submit(act, "printf", "%s", b"a\xff")
+    act.run("wait", run)
+    _, asked = requests_of(azureml, act, "q", run)
+    assert len(asked) <= 2
+
+
+# ---- what is known, and what is asked
+
+
+def test_run_history_is_found_and_remembered(act, azureml):
+    azureml.cluster(azureml={"history_endpoint": None})
+    workspace = re.compile(r"/workspaces/ws\?")
+    run = submit(act, "true")
+    act.run("wait", run, status=None)
+    asked = [r["url"] for r in azureml.requests("arm") if workspace.search(r["url"])]
+    assert len(asked) <= 1
+    azureml.forget()
+    act.run("q", run, status=None)
+    assert not [r for r in azureml.requests("arm") if workspace.search(r["url"])]
+
+
+def test_abort_says_that_it_is_on_its_way(act, azureml, scratch):
+    run = submit(act, *waits_for(scratch / "never"))
+    act.until_state(run, "Running")
+    azureml.faults({"method": "POST", "match": "/cancel", "answer": {"status": 202, "body": ""}})
+    assert f"{run}  Running: it is being cancelled\n" in act.run("abort", run).err
+    act.run("abort", run)
+    act.until_state(run, "Canceled")
+    assert f"{run}  Canceled: it had ended already\n" in act.run("abort", run).err
+
+
+def test_old_runs_are_not_searched_for_in_all_pages(act, azureml):
+    """Three old runs of an experiment with thousands of newer ones cost three questions, not all pages."""
+    runs = [submit(act, "true") for _ in range(3)]
+    for run in runs:
+        azureml.tell("job", id=run, set={"status": "Running"})
+    azureml.tell("settings", maxTop=1, clock=24 * 3600 * 1000)
+    azureml.tell("seed", count=300)
+    azureml.tell("settings", clock=0)
+    _, asked = requests_of(azureml, act, "q", "--max", "3")
+    assert len(asked) <= 3 * 2 + 3, len(asked)
+
+
+def test_experiment_that_the_history_does_not_know(act, azureml):
+    """A list that is refused is no reason not to tell the states."""
+    runs = [submit(act, "true") for _ in range(3)]
+    for run in runs:
+        act.until(lambda run=run: azureml.job(run)["status"] == "Completed", "it ends")
+    azureml.faults({"method": "POST", "match": "runs:query", "times": 9, "answer": {"status": 404, "json": {"error": {
+        "code": "UserError", "message": "Experiment exp was not found."}}}})
+    assert [r["state"] for r in act.run("q", "--json").json["runs"]] == ["Completed"] * 3
+
+
+def test_why_an_image_was_not_pulled(act, azureml):
+    azureml.cluster(docker={"image": "unpullable/image:1"})
+    run = submit(act, "true")
+    act.run("wait", run, status=None)
+    why = act.run("why", run).out
+    assert "image could not be pulled" in why and "AcrPull" in why
