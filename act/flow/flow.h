@@ -97,6 +97,7 @@ struct flow_run {
     struct run_spec spec; /* only where it was asked for */
     struct run_status status;
     bool changed; /* internal: the ledger does not know this status yet */
+    bool fresh;   /* internal: its platform told it a moment ago */
 };
 struct flow_runs {
     struct flow_run *v;

@@ -73,6 +73,9 @@ int flow_send_run_folder(struct flow *flow, struct store *store, const char *pat
 int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out,
                     struct act_error *err) ACT_NODISCARD;
 
+/* A command as a person would read it, with quotes where they are needed. New string. */
+char *flow_command_line(const struct act_strv *argv);
+
 /* Puts a run into the ledger; one that is there already stays as it is. */
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 

@@ -55,7 +55,8 @@ static void take_status(struct flow_run *run, struct run_status *now)
 
     if (now->state == RUN_UNKNOWN && run_state_is_final(old->state))
         return;
-    if (now->state == RUN_UNKNOWN)
+    if (now->state == RUN_UNKNOWN &&
+        !now->reason[0]) /* it knows of none, not only of a state that has no name here */
         judge_unknown(run, now);
     run->changed = now->state != old->state || now->started_unix_s != old->started_unix_s ||
                    now->ended_unix_s != old->ended_unix_s || now->attempt != old->attempt ||
@@ -195,7 +196,7 @@ static int refresh_active(struct flow *flow, struct flow_runs *runs, struct act_
     size_t n_active = 0;
 
     for (size_t i = 0; i < runs->n; i++)
-        if (!run_state_is_final(runs->v[i].status.state))
+        if (!run_state_is_final(runs->v[i].status.state) && !runs->v[i].fresh)
             active[n_active++] = &runs->v[i];
     size_t n_groups = make_groups(flow, active, n_active, groups);
     for (size_t i = 0; i < n_groups; i++) {
@@ -232,6 +233,8 @@ static void filter(const struct flow_table *table, struct flow_runs *runs)
 
 static int load_spec(struct flow_run *run, struct act_error *err)
 {
+    if (!run->row.spec) /* one that only its platform knows */
+        return 0;
     CODEC_AUTOJSON json_t *json = NULL;
     int rc = codec_json_parse(run->row.spec, strlen(run->row.spec), run->row.id, &json, err);
 
@@ -262,6 +265,87 @@ static void take_rows(struct ledger_runs *rows, const char *platform, struct flo
     free(rows->v);
 }
 
+/* ---- runs that the ledger does not know */
+
+static void add_foreign(const struct platform_run *run, const struct config *config, struct flow_runs *out)
+{
+    out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
+    out->v[out->n++] = (struct flow_run){
+        .row = {.id = act_strdup(run->id),
+                .cluster = act_strdup(config->cluster),
+                .platform = act_strdup(config->platform),
+                .project = act_strdup(config->project_root),
+                .state = act_strdup(run_state_name(run->status.state)),
+                .command = run->argv.n ? flow_command_line(&run->argv) : act_strdup("(of another tool)"),
+                .created_unix_s = run->created_unix_s,
+                .num_gpu = run->num_gpu},
+        .status = run->status,
+        .fresh = true};
+    act_strv_copy(&out->v[out->n - 1].spec.argv, run->argv.v, run->argv.n);
+}
+
+static struct flow_run *find_run(struct flow_runs *runs, const char *id)
+{
+    for (size_t i = 0; i < runs->n; i++)
+        if (strcmp(runs->v[i].row.id, id) == 0)
+            return &runs->v[i];
+    return NULL;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct flow_run *x = a, *y = b;
+
+    return x->row.created_unix_s < y->row.created_unix_s   ? 1
+           : x->row.created_unix_s > y->row.created_unix_s ? -1
+                                                           : 0;
+}
+
+/* What the platform lists: fresh states of known runs, and those of other machines. */
+static void merge_recent(struct platform_runs *recent, const struct config *config, struct flow_runs *out)
+{
+    size_t known = out->n;
+
+    for (size_t i = 0; i < recent->n; i++) {
+        struct flow_runs ledger = {.v = out->v, .n = known};
+        struct flow_run *run = find_run(&ledger, recent->v[i].id);
+        if (!run) {
+            add_foreign(&recent->v[i], config, out);
+            continue;
+        }
+        take_status(run, &recent->v[i].status);
+        run->fresh = true;
+    }
+    if (out->n > known)
+        qsort(out->v, out->n, sizeof(*out->v), newest_first);
+}
+
+/* Asks the cluster of the command line, or of this project, for the runs that it has. */
+static void add_recent(struct flow *flow, const struct flow_table *table, struct flow_runs *out)
+{
+    struct config_request request = {.cluster = table->cluster};
+    struct platform_runs recent = {0};
+    struct platform *platform;
+    struct config config;
+    struct act_error err;
+
+    if (config_load(&request, &config, &err) < 0)
+        return; /* without a cluster there is none to ask; 'a config check' says what is wrong with one */
+    struct ledger_run row = {
+        .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
+    if (strcmp(config.platform, "local") != 0 &&
+        (!table->platform || act_streq(table->platform, config.platform))) {
+        int rc = flow_platform_of(flow, &row, &platform, &err);
+        if (rc == 0)
+            rc = platform_recent(platform, table->state ? 0 : (size_t)table->max, &recent, &err);
+        if (rc < 0)
+            act_warn("only runs of this machine are shown: %s", err.text);
+        merge_recent(&recent, &config, out);
+    }
+    platform_runs_release(&recent);
+    config_release(&config);
+}
+
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
                    struct act_error *err)
 {
@@ -276,6 +360,8 @@ int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flo
     if (rc < 0)
         return rc;
     take_rows(&rows, table->platform, out);
+    if (!table->as_known)
+        add_recent(flow, table, out);
     rc = table->as_known ? 0 : refresh_active(flow, out, err);
     if (rc == 0) {
         filter(table, out);

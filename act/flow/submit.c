@@ -155,8 +155,7 @@ static void set_package(const struct flow_package *p, struct run_spec *spec)
     memcpy(spec->package_sha256, p->sha256, sizeof(spec->package_sha256));
 }
 
-/* The command as a person would read it, with quotes where they are needed. */
-static char *command_line(const struct act_strv *argv)
+char *flow_command_line(const struct act_strv *argv)
 {
     struct act_buf b = {0};
 
@@ -199,7 +198,7 @@ int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_err
         return rc;
     row.state = state;
     row.spec = codec_json_line(json);
-    row.command = command_line(&spec->argv);
+    row.command = flow_command_line(&spec->argv);
     rc = ledger_add(ledger, &row, err);
     free(row.spec);
     free(row.command);

@@ -145,6 +145,7 @@ int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struc
 int azureml_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                    struct act_error *err);
 int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
+int azureml_recent(struct platform *p, size_t max, struct platform_runs *out, struct act_error *err);
 int azureml_list(struct platform *p, struct act_strv *out_ids, struct act_error *err);
 int azureml_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err);
 int azureml_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,

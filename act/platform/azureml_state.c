@@ -229,11 +229,18 @@ struct search {
     bool past;             /* the runs that come are older */
 };
 
-static void match(struct search *s, const json_t *run)
+static int64_t created_at(const json_t *run)
 {
+    int64_t created = time_of(run, "createdTimeUtc");
+
+    return created ? created : time_of(run, "createdUtc");
+}
+
+static void match(void *arg, const json_t *run)
+{
+    struct search *s = arg;
     const char *id = codec_json_str(run, "runId", "");
-    int64_t created =
-        time_of(run, "createdTimeUtc") ? time_of(run, "createdTimeUtc") : time_of(run, "createdUtc");
+    int64_t created = created_at(run);
 
     s->past = s->past || (created && created < s->oldest_unix_s - 3600);
     for (size_t i = 0; i < s->n; i++)
@@ -245,35 +252,43 @@ static void match(struct search *s, const json_t *run)
         }
 }
 
-static json_t *query_body(const char *continuation)
+/* Until all are found, or until asking for each that is left costs less than what the pages did. */
+static bool search_on(void *arg, size_t pages)
 {
-    json_t *body = json_pack("{s:[s], s:i}", "orderBy", "createdUtc desc", "top", PAGE);
+    const struct search *s = arg;
+
+    return s->left > 0 && !s->past && pages < s->left + FEW;
+}
+
+static json_t *query_body(size_t page, const char *continuation)
+{
+    json_t *body = json_pack("{s:[s], s:i}", "orderBy", "createdUtc desc", "top", (int)page);
 
     if (continuation && *continuation)
         json_object_set_new(body, "continuationToken", json_string(continuation));
     return body;
 }
 
-/* Follows the pages of the experiment until all are found, or until asking for each that is left costs less than what
- * the pages did. */
-static int search_experiment(struct azureml *a, struct search *s, struct act_error *err)
+/* The runs of the experiment, newest first, page after page as long as more() says so. */
+static int each_run(struct azureml *a, size_t page, bool (*more)(void *arg, size_t pages),
+                    void (*each)(void *arg, const json_t *run), void *arg, struct act_error *err)
 {
     ACT_AUTOFREE char *experiment = http_encode(a->config->experiment_name, false);
     ACT_AUTOFREE char *continuation = NULL;
     const char *history;
     int rc = azureml_history(a, &history, err);
 
-    for (size_t pages = 0; rc == 0 && s->left > 0 && !s->past && pages < s->left + FEW; pages++) {
+    for (size_t pages = 0; rc == 0 && more(arg, pages); pages++) {
         struct arm_call call = {.method = "POST",
                                 .what = "list the runs of the experiment",
                                 .url = azureml_history_url(a, "/experiments/%s/runs:query", experiment),
                                 .missing_is_fine = true, /* an experiment without runs is none there */
-                                .body = query_body(continuation)};
+                                .body = query_body(page, continuation)};
         size_t i;
         json_t *run;
         rc = arm_do(a->arm, &call, err);
         if (rc == 0) {
-            json_array_foreach(json_object_get(call.answer, "value"), i, run) match(s, run);
+            json_array_foreach(json_object_get(call.answer, "value"), i, run) each(arg, run);
         }
         free(continuation);
         continuation = act_strdup(codec_json_str(call.answer, "continuationToken", ""));
@@ -282,6 +297,51 @@ static int search_experiment(struct azureml *a, struct search *s, struct act_err
             break;
     }
     return rc;
+}
+
+/* ---- the newest runs of the experiment */
+
+struct recent {
+    struct platform_runs *out;
+    size_t max; /* 0: all */
+};
+
+static bool want_more(void *arg, size_t pages)
+{
+    const struct recent *r = arg;
+
+    (void)pages;
+    return r->max == 0 || r->out->n < r->max;
+}
+
+static void take_run(void *arg, const json_t *run)
+{
+    struct recent *r = arg;
+    struct platform_runs *out = r->out;
+    const json_t *own = json_object_get(run, "properties");
+    const char *text = codec_json_str(own, "act.cmd", "");
+    CODEC_AUTOJSON json_t *argv = NULL;
+    int64_t gpus = 0;
+
+    if (!run_id_valid(codec_json_str(run, "runId", "")) || (r->max && out->n == r->max))
+        return;
+    out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
+    struct platform_run *p = &out->v[out->n++];
+    *p = (struct platform_run){.id = act_strdup(codec_json_str(run, "runId", "")),
+                               .created_unix_s = created_at(run)};
+    if (*text && codec_json_parse(text, strlen(text), "act.cmd", &argv, NULL) == 0 &&
+        !codec_json_strv_get(argv, &p->argv))
+        act_strv_release(&p->argv);
+    if (act_int_from_text(codec_json_str(own, "act.num_gpu", ""), &gpus) && gpus > 0 && gpus <= GPU_RANKS_MAX)
+        p->num_gpu = (int)gpus;
+    azureml_read_run(run, &p->status);
+}
+
+int azureml_recent(struct platform *p, size_t max, struct platform_runs *out, struct act_error *err)
+{
+    struct recent r = {.out = out, .max = max};
+
+    return each_run(azureml_of(p), max && max < PAGE ? max : PAGE, want_more, take_run, &r, err);
 }
 
 /* "<experiment>_<unix time>_<8 hex>" */
@@ -305,7 +365,7 @@ static int status_of_many(struct azureml *a, const char *const *ids, size_t n, s
 
     for (size_t i = 0; i < n; i++)
         s.oldest_unix_s = created_of(ids[i]) < s.oldest_unix_s ? created_of(ids[i]) : s.oldest_unix_s;
-    int rc = search_experiment(a, &s, err);
+    int rc = each_run(a, PAGE, search_on, match, &s, err);
     for (size_t i = 0; rc == 0 && i < n; i++)
         if (!found[i])
             rc = status_of_one(a, ids[i], &out[i], err);

@@ -109,6 +109,12 @@ int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error
     return p->ops->list ? p->ops->list(p, out_ids, err) : cannot(p, "list its runs", err);
 }
 
+int platform_recent(struct platform *p, size_t max, struct platform_runs *out, struct act_error *err)
+{
+    *out = (struct platform_runs){0};
+    return p->ops->recent ? p->ops->recent(p, max, out, err) : 0;
+}
+
 int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
 {
     int rc = check_id(id, err);
@@ -197,6 +203,16 @@ void platform_nodes_release(struct platform_nodes *nodes)
     }
     free(nodes->v);
     *nodes = (struct platform_nodes){0};
+}
+
+void platform_runs_release(struct platform_runs *runs)
+{
+    for (size_t i = 0; i < runs->n; i++) {
+        free(runs->v[i].id);
+        act_strv_release(&runs->v[i].argv);
+    }
+    free(runs->v);
+    *runs = (struct platform_runs){0};
 }
 
 void platform_summary_release(struct platform_summary *summary)

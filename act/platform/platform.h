@@ -102,6 +102,20 @@ void platform_findings_add(struct platform_findings *findings, bool ok, const ch
                            ...) ACT_PRINTF(4, 5);
 void platform_findings_release(struct platform_findings *findings);
 
+/* A run as the platform itself lists it. */
+struct platform_run {
+    char *id;
+    struct act_strv argv; /* empty: not known, as of a run that another tool submitted */
+    int64_t created_unix_s;
+    int num_gpu;
+    struct run_status status;
+};
+struct platform_runs {
+    struct platform_run *v;
+    size_t n;
+};
+void platform_runs_release(struct platform_runs *runs);
+
 struct platform_submission {
     const struct run_spec *spec;
     const char *package; /* local path of the package, verified; NULL for a run without code */
@@ -139,6 +153,9 @@ struct platform_ops {
     int (*spec)(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
     /* The ids of all runs the platform knows. May be NULL. */
     int (*list)(struct platform *p, struct act_strv *out_ids, struct act_error *err);
+    /* The newest runs that the platform has, of whatever machine, at most max (0: all), newest first, with their
+     * status. May be NULL: the ledger is all there is. */
+    int (*recent)(struct platform *p, size_t max, struct platform_runs *out, struct act_error *err);
     /* The nodes of a run that is running or has run; none yet while it waits. May be NULL. */
     int (*nodes)(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
     /* The words of a program that runs command on a node of a running run, in its code root; command without words: an
@@ -177,6 +194,9 @@ int platform_read_log(struct platform *p, const char *id, const char *name, uint
 int platform_spec(struct platform *p, const char *id, struct run_spec *out,
                   struct act_error *err) ACT_NODISCARD;
 int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
+/* Empty for platforms that do not list theirs. */
+int platform_recent(struct platform *p, size_t max, struct platform_runs *out,
+                    struct act_error *err) ACT_NODISCARD;
 int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out,
                    struct act_error *err) ACT_NODISCARD;
 int platform_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
