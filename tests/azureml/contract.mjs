@@ -254,6 +254,7 @@ const CALLS = [
         (c, [, g, w, n], q) => c.computeOperations.beginDelete(g, w, n, q.underlyingResourceAction)],
     ["POST", `${WORKSPACE}/computes/([^/]+)/listNodes`, "compute nodes",
         (c, [, g, w, n]) => c.computeOperations.listNodes(g, w, n).next()],
+    ["GET", `${WORKSPACE}/computes/([^/]+)/listNodes`, "compute nodes"], // a next link is for GET
     ["GET", `${LOCATION}/usages`, "usage list", (c, [, l]) => c.usages.list(l).next()],
     ["GET", `${LOCATION}/quotas`, "quota list", (c, [, l]) => c.quotas.list(l).next()],
     ["GET", `${LOCATION}/vmSizes`, "size list", (c, [, l]) => c.virtualMachineSizes.list(l)],
