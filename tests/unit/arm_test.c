@@ -253,7 +253,7 @@ static void errors_table(void **state)
         {"HTTP/1.1 404 No\r\nx-ms-request-id: r1\r\n\r\n{\"error\": {\"code\": \"ResourceNotFound\", \"message\": "
          "\"No x.\\r\\nSee y\"}}",
          -ACT_NOT_FOUND, "ResourceNotFound",
-         "cannot look at 'x': HTTP 404: ResourceNotFound: No x (request id r1)", "r1"},
+         "cannot look at 'x': HTTP 404: ResourceNotFound: No x; See y (request id r1)", "r1"},
         {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"UserError\", \"message\": \"Bad.\", \"innerError\": {\"code\": "
          "\"BadArgument\", \"innerError\": {\"code\": \"ArgumentInvalid\", \"innerError\": null}}}, \"correlation\": "
          "{\"operation\": \"o1\", \"request\": \"r2\"}, \"componentName\": \"run-history\"}",
@@ -264,6 +264,9 @@ static void errors_table(void **state)
          -ACT_FAIL, "V", "cannot look at 'x': HTTP 400: V: Bad; The image is gone", ""},
         {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"ClusterCoreQuotaReached\", \"message\": \"No cores.\"}}",
          -ACT_NO_CAPACITY, "ClusterCoreQuotaReached", "ClusterCoreQuotaReached: No cores", ""},
+        {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"Pull\", \"message\": \"Pull: no image\\n\\tname: "
+         "a/b:1\\n\\n\\tmore.\"}}",
+         -ACT_FAIL, "Pull", "HTTP 400: Pull: no image; name: a/b:1; more", ""},
         {"HTTP/1.1 400 No\r\n\r\n{\"Message\": \"An App Service said it.\"}", -ACT_FAIL, "",
          "HTTP 400: An App Service said it", ""},
         {"HTTP/1.1 502 Bad Gateway\r\n\r\n<html>\r\n<h1>Bad gateway</h1></html>", -ACT_TEMPORARY, "",
