@@ -100,6 +100,11 @@ int arm_trust(struct arm *arm, const char *base_url, struct act_error *err)
     return 0;
 }
 
+int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *err)
+{
+    return token_identify(arm->tokens, &arm->want, out, err);
+}
+
 bool arm_is_trusted(const struct arm *arm, const char *url)
 {
     static const char default_port[] = ":443";

@@ -253,7 +253,8 @@ static const struct platform_ops operations[] = {
         .name = (platform_name), .uses_store = true, .limits = azureml_limits, .check = azureml_check,       \
         .submit = azureml_submit, .status = azureml_status, .abort = azureml_abort, .logs = azureml_logs,    \
         .read_log = azureml_read_log, .spec = azureml_spec, .list = azureml_list, .nodes = azureml_nodes,    \
-        .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs, .close = azureml_close,    \
+        .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,                            \
+        .examine = azureml_examine, .close = azureml_close,                                                  \
     }
     [AZUREML_MANAGED] = OPERATIONS("aml"),
     [AZUREML_ITP] = OPERATIONS("itp"),
