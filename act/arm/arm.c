@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "arm/arm_internal.h"
 #include "base/clock.h"
@@ -19,6 +20,7 @@ struct arm_try {
     struct arm_call *call;
     struct token_call token;
     struct http_call http;
+    char *what;              /* "cannot ..." */
     char *body, *sent_token; /* the token is secret */
     bool renewed;
 };
@@ -98,11 +100,23 @@ int arm_trust(struct arm *arm, const char *base_url, struct act_error *err)
     return 0;
 }
 
+int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *err)
+{
+    return token_identify(arm->tokens, &arm->want, out, err);
+}
+
 bool arm_is_trusted(const struct arm *arm, const char *url)
 {
+    static const char default_port[] = ":443";
+
     for (size_t i = 0; i < arm->trusted.n; i++) {
         size_t n = strlen(arm->trusted.v[i]);
-        if (strncmp(url, arm->trusted.v[i], n) == 0 && strchr("/?", url[n]))
+        if (strncasecmp(url, arm->trusted.v[i], n) != 0)
+            continue;
+        const char *rest = url + n; /* some services name the port in their links */
+        if (act_starts_with(url, "https://") && act_starts_with(rest, default_port))
+            rest += strlen(default_port);
+        if (strchr("/?", *rest))
             return true;
     }
     return false;
@@ -148,6 +162,7 @@ static void end(struct arm_try *t, int rc)
     http_call_release(&t->http);
     forget_token(t);
     free(t->body);
+    free(t->what);
     free(t);
     call->internal = NULL;
     call->rc = rc;
@@ -214,7 +229,6 @@ static void answered(struct http_call *http)
 
     if (http->rc < 0) {
         call->error = http->error;
-        act_error_prefix(&call->error, "cannot %s", call->what);
         end(t, http->rc);
     } else if (renew(t)) {
         t->arm->requests += (uint64_t)http->tries;
@@ -236,7 +250,7 @@ static void send_it(struct arm_try *t)
     *http = (struct http_call){.method = t->call->method,
                                .url = whole_url(t->arm, t->call),
                                .max_body = t->call->max_body ? t->call->max_body : ANSWER_MAX,
-                               .what = t->call->what,
+                               .what = t->what,
                                .done = answered,
                                .arg = t};
     make_uuid(id);
@@ -292,7 +306,7 @@ void arm_start(struct arm *arm, struct arm_call *call)
     struct arm_try *t = act_calloc(1, sizeof(*t));
     ACT_AUTOFREE char *url = whole_url(arm, call);
 
-    *t = (struct arm_try){.arm = arm, .call = call};
+    *t = (struct arm_try){.arm = arm, .call = call, .what = act_sprintf("cannot %s", call->what)};
     call->internal = t;
     call->retry_after_ms = -1;
     if (arm_is_trusted(arm, url))

@@ -43,6 +43,8 @@ const char *arm_endpoint(const struct arm *arm);
 /* Another base URL that the token may go to: the run history of a region. One that is neither https nor on this machine
  * is -ACT_CONFIG. */
 int arm_trust(struct arm *arm, const char *base_url, struct act_error *err) ACT_NODISCARD;
+/* Whose token the requests have. */
+int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *err) ACT_NODISCARD;
 /* How many requests were sent, retries included. */
 uint64_t arm_requests(const struct arm *arm);
 

@@ -7,7 +7,7 @@
 #include "arm/arm_internal.h"
 #include "codec/json.h"
 
-enum { DEPTH_MAX = 8, DETAILS_MAX = 4, BODY_SHOWN = 500 };
+enum { DEPTH_MAX = 8, DETAILS_MAX = 4, LINES_MAX = 4, BODY_SHOWN = 500 };
 
 /* The first row that fits decides; status 0: any, code NULL: any. */
 static const struct {
@@ -59,14 +59,19 @@ static const char *deepest_code(const json_t *error)
     return code;
 }
 
-/* Adds a message as one sentence without its final stop. */
+/* Adds a message as one line, without final stops. Of a trace only the beginning. */
 static void add_sentence(struct act_buf *out, const char *text)
 {
-    size_t n = strcspn(text, "\r\n");
-
-    while (n && (text[n - 1] == '.' || isspace((unsigned char)text[n - 1])))
-        n--;
-    act_buf_add(out, text, n);
+    for (int line = 0; *text && line < LINES_MAX; line++) {
+        text += strspn(text, " \t\r\n");
+        size_t len = strcspn(text, "\r\n"), n = len;
+        while (n && (text[n - 1] == '.' || isspace((unsigned char)text[n - 1])))
+            n--;
+        if (n && line)
+            act_buf_adds(out, "; ");
+        act_buf_add(out, text, n);
+        text += len;
+    }
 }
 
 /* Details that say more than the message does. */
@@ -104,7 +109,8 @@ char *arm_error_text(const json_t *body, char *code, size_t size)
     snprintf(code, size, "%s", error ? deepest_code(error) : "");
     if (!error || (!*message && !*code))
         return NULL;
-    act_buf_addf(&out, "%s%s", code, *code && *message ? ": " : "");
+    if (!act_starts_with(message, code)) /* many begin with it */
+        act_buf_addf(&out, "%s%s", code, *code && *message ? ": " : "");
     add_sentence(&out, message);
     add_details(&out, error);
     ACT_AUTOFREE char *plain = act_buf_steal(&out);

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "codec/json.h"
 
-enum { PAGES_MAX = 100000, POLL_MS = 2000, POLL_MAX_MS = 30000 };
+enum { PAGES_MAX = 10000, POLL_MS = 2000, POLL_MAX_MS = 30000 };
 
 /* ---- pages ---- */
 
@@ -30,11 +30,12 @@ int arm_each(struct arm *arm, const char *url, const char *api_version, bool pos
              const char *what, int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
              struct act_error *err)
 {
+    struct act_strv seen = {0};
     ACT_AUTOFREE char *next = act_strdup(url);
     int rc = 0;
 
     for (int page = 0; rc == 0 && next; page++) {
-        struct arm_call call = {.method = post ? "POST" : "GET",
+        struct arm_call call = {.method = post && page == 0 ? "POST" : "GET", /* a next link is for GET */
                                 .what = what,
                                 .url = act_strdup(next),
                                 .api_version =
@@ -43,12 +44,15 @@ int arm_each(struct arm *arm, const char *url, const char *api_version, bool pos
         if (rc == 0)
             rc = give_items(call.answer, member, what, each, arg, err);
         const char *link = codec_json_str(call.answer, "nextLink", "");
-        if (rc == 0 && *link && (strcmp(link, next) == 0 || page == PAGES_MAX))
+        if (rc == 0 && *link && (act_strv_has(&seen, link) || page == PAGES_MAX))
             rc = act_error_set(err, ACT_FAIL, "cannot %s: the list of the service has no end", what);
         free(next);
         next = *link ? act_strdup(link) : NULL;
+        if (next)
+            act_strv_push(&seen, next);
         arm_call_release(&call);
     }
+    act_strv_release(&seen);
     return rc > 0 ? 0 : rc;
 }
 
@@ -140,8 +144,11 @@ static int poll_url(const struct follow *f, const char *url, const char *api_ver
 /* Azure-AsyncOperation: {"status": ...}. */
 static int operation_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
-    const char *status = codec_json_str(call->answer, "status", "");
+    const char *status = codec_json_str(call->answer, "status", call->status == 202 ? "InProgress" : "");
 
+    if (!*status)
+        return act_error_set(err, ACT_FAIL, "cannot %s: the service does not say how it stands",
+                             f->first->what);
     tell(f, status, call->answer);
     if (has_failed(status))
         return fail(f, status, call->answer, err);

@@ -33,7 +33,8 @@ static void check_platform(const struct config *c, struct config_findings *f)
     need(c, "aml_config.subscription_id", c->workspace.subscription_id, f);
     need(c, "aml_config.resource_group", c->workspace.resource_group, f);
     need(c, "aml_config.workspace_name", c->workspace.workspace_name, f);
-    need(c, "compute_target", c->compute_target, f);
+    if (strcmp(c->platform, "aml") != 0 || !c->azureml.instance_type) /* else it is serverless */
+        need(c, "compute_target", c->compute_target, f);
     need(c, "docker.image", c->docker.image, f);
     need(c, "config_param.code_path", c->code.path, f);
 }

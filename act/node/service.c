@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -260,6 +261,16 @@ static int watch_inside(struct service *s, struct act_error *err)
     return child_exit_status(status);
 }
 
+/* The job copies the agent to where it may be executed (see azureml_job_command()); once it runs, the name is not needed. */
+static void remove_copy(void)
+{
+    static const char copies[] = "/tmp/act-node.";
+    char self[PATH_MAX] = "";
+
+    if (readlink("/proc/self/exe", self, sizeof(self) - 1) > 0 && act_starts_with(self, copies))
+        unlink(self);
+}
+
 int node_job(int argc, char **argv)
 {
     struct service s = {
@@ -270,6 +281,7 @@ int node_job(int argc, char **argv)
         fputs(usage, stderr);
         return ACT_USAGE;
     }
+    remove_copy();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     int rc = join_run(&s, &err);
     if (rc == 0)

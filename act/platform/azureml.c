@@ -73,7 +73,7 @@ int azureml_user_token(struct azureml *a, const char **out, struct act_error *er
     *out = NULL;
     if (rc == 0)
         rc = auth_cloud_find(NULL, &cloud, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     struct token_want want = {
         .cloud = cloud, .scope = cloud->azureml_scope, .use_cli = a->config->use_cli_auth};
@@ -190,7 +190,7 @@ static int ask_for_history(struct azureml *a, struct act_error *err)
 
     if (rc == 0)
         rc = auth_cloud_find(NULL, &cloud, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     a->history = azureml_history_of(workspace, cloud);
     if (!a->history)
@@ -250,11 +250,11 @@ static void azureml_close(struct platform *p)
 static const struct platform_ops operations[] = {
 #define OPERATIONS(platform_name)                                                                            \
     {                                                                                                        \
-        .name = platform_name, .uses_store = true, .limits = azureml_limits, .check = azureml_check,         \
+        .name = (platform_name), .uses_store = true, .limits = azureml_limits, .check = azureml_check,       \
         .submit = azureml_submit, .status = azureml_status, .abort = azureml_abort, .logs = azureml_logs,    \
         .read_log = azureml_read_log, .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent,  \
         .nodes = azureml_nodes, .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,    \
-        .close = azureml_close,                                                                              \
+        .examine = azureml_examine, .close = azureml_close,                                                  \
     }
     [AZUREML_MANAGED] = OPERATIONS("aml"),
     [AZUREML_ITP] = OPERATIONS("itp"),

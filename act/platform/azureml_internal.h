@@ -8,6 +8,8 @@
  *   azureml_state.c    status, by the job and the run history
  *   azureml_logs.c     logs
  *   azureml_cluster.c  nodes, shell, summary, jobs
+ *   azureml_compute.c  the managed clusters themselves, see azureml.h
+ *   azureml_examine.c  whether all is there that runs need
  *
  * Source: learn.microsoft.com/rest/api/azureml; the version of each request is in the table of azureml.c.
  */
@@ -154,6 +156,7 @@ int azureml_nodes(struct platform *p, const char *id, struct platform_nodes *out
 int azureml_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                   struct act_strv *out_argv, struct act_error *err);
 int azureml_summary(struct platform *p, struct platform_summary *out, struct act_error *err);
+void azureml_examine(struct platform *p, struct platform_findings *findings);
 int azureml_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err);
 
 #endif

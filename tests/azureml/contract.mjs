@@ -216,7 +216,8 @@ const DATASTORE = { properties: { datastoreType: "AzureBlob", credentials: { cre
 const CLUSTER = { location: "x", properties: { computeType: "AmlCompute" } };
 const CONNECTION = { properties: { authType: "None" } };
 
-// Each call: what it is, and how the official client is told to make it. body: the mapper of the body.
+// Each call: what it is, how the official client is told to make it, the mapper of the body, a parameter that must be
+// there.
 const CALLS = [
     ["GET", WORKSPACE, "workspace get", (c, [, g, w]) => c.workspaces.get(g, w)],
     ["GET", `${WORKSPACE}/jobs`, "job list",
@@ -254,6 +255,7 @@ const CALLS = [
         (c, [, g, w, n], q) => c.computeOperations.beginDelete(g, w, n, q.underlyingResourceAction)],
     ["POST", `${WORKSPACE}/computes/([^/]+)/listNodes`, "compute nodes",
         (c, [, g, w, n]) => c.computeOperations.listNodes(g, w, n).next()],
+    ["GET", `${WORKSPACE}/computes/([^/]+)/listNodes`, "compute nodes", undefined, undefined, "$skip"], // a next link
     ["GET", `${LOCATION}/usages`, "usage list", (c, [, l]) => c.usages.list(l).next()],
     ["GET", `${LOCATION}/quotas`, "quota list", (c, [, l]) => c.quotas.list(l).next()],
     ["GET", `${LOCATION}/vmSizes`, "size list", (c, [, l]) => c.virtualMachineSizes.list(l)],
@@ -264,7 +266,7 @@ const CALLS = [
     ["GET", `${LOCATION}/computeOperationsStatus/([^/]+)`, "operation get"],
     ["GET", `${LOCATION}/computeOperationsResults/([^/]+)`, "operation result"],
     ["GET", `${LOCATION}/mfeOperationResults/([^/]+)`, "cancel result"],
-].map(([method, path, name, send, body]) => ({ method, path: new RegExp(`^${path}$`), name, send, body }));
+].map(([method, path, name, send, body, needs]) => ({ method, path: new RegExp(`^${path}$`), name, send, body, needs }));
 
 const KNOWN_QUERY = {
     underlyingResourceAction: Object.values(official.KnownUnderlyingResourceAction),
@@ -309,7 +311,7 @@ export async function checkRequest(call, url, headers, hasBody) {
     const query = Object.fromEntries(url.searchParams);
     const version = query["api-version"];
     if (!call.send) {
-        return version === undefined ? ["the api-version is missing"] : [];
+        return ["api-version", call.needs].filter((name) => name && !(name in query)).map((name) => `the query has no ${name}`);
     }
     if (!STABLE.includes(version) && !PREVIEW.includes(version)) {
         problems.push(`api-version '${version}' does not exist`);

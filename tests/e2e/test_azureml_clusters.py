@@ -164,3 +164,10 @@ def test_words(act, azureml):
 
 def test_other_platforms(act):
     act.fail("-c", "local", "cluster", "list", status=None, match="platform 'local' has no managed clusters")
+
+
+def test_nodes_on_many_pages(act, azureml):
+    azureml.tell("settings", pageSize=1)
+    azureml.tell("compute", name="gpu", idle=[{"nodeId": f"tvm-{n}", "nodeState": "idle"} for n in range(3)])
+    answer = act.run("cluster", "nodes", "gpu", "--json").json
+    assert [n["id"] for n in answer["nodes"]] == ["tvm-0", "tvm-1", "tvm-2"]

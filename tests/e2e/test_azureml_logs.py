@@ -157,7 +157,7 @@ def test_size_that_is_not_known_is_not_0(act, azureml):
 
 @pytest.mark.parametrize("message, code", [
     ("DataAccessError(PermissionDenied): cannot read the input", "DataAccess"),
-    ("AzureMLCompute job failed.\nFailedPullingImage: Unable to pull docker image\n\timagename: x", "daemon"),
+    ("AzureMLCompute job failed.\nFailedPullingImage: Unable to pull docker image\n\timagename: x", "Image"),
     ("The job was preempted", "Preempted"),
 ])
 def test_words_of_the_service(act, azureml, message, code):

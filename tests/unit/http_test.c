@@ -1,12 +1,10 @@
 /* Requests against a scripted server of this process: every answer a peer may give, good and bad. */
-#include "unit/test.h"
+#include "unit/script_server.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,131 +14,6 @@
 #include "base/text.h"
 #include "http/http.h"
 #include "http/http_internal.h"
-
-/* --- the server ----------------------------------------------------------------------------------------- */
-
-enum then {
-    CLOSE,       /* answer, then close */
-    KEEP,        /* answer; the next step is on the same connection */
-    RESET,       /* no answer: the connection is reset */
-    CUT_SHORT,   /* as RESET, but with only the beginning of the request read */
-    STALL,       /* what there is of an answer, then nothing until the client goes away */
-    SPEAK_FIRST, /* answer before anything was asked, then close */
-};
-
-struct step {
-    const char *answer;
-    enum then then;
-};
-
-enum { MAX_STEPS = 64 };
-
-struct server {
-    const struct step *steps;
-    size_t steps_n;
-    struct act_buf requests[MAX_STEPS]; /* head and body, as they came */
-    size_t requests_n;
-    int listener, port;
-    pthread_t thread;
-};
-
-static size_t wanted_body(const char *head)
-{
-    const char *length = strcasestr(head, "\r\nContent-Length:");
-
-    return length ? strtoul(length + strlen("\r\nContent-Length:"), NULL, 10) : 0;
-}
-
-static void read_request(int fd, struct act_buf *request)
-{
-    char chunk[65536];
-    const char *end = NULL;
-    ssize_t n;
-
-    while (!end || request->len < (size_t)(end + 4 - request->data) + wanted_body(request->data)) {
-        if ((n = recv(fd, chunk, sizeof(chunk), 0)) <= 0)
-            return;
-        act_buf_add(request, chunk, (size_t)n);
-        end = strstr(request->data, "\r\n\r\n");
-    }
-}
-
-static void read_some(int fd)
-{
-    char chunk[1024];
-
-    if (recv(fd, chunk, sizeof(chunk), 0) <= 0)
-        return;
-}
-
-static void answer(int fd, const struct step *step)
-{
-    const struct linger reset = {.l_onoff = 1};
-    char rest[4096];
-    size_t len = step->answer ? strlen(step->answer) : 0;
-
-    if (len > 0 && send(fd, step->answer, len, MSG_NOSIGNAL) < 0)
-        return;
-    if (step->then == RESET || step->then == CUT_SHORT)
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-    if (step->then == CLOSE || step->then == SPEAK_FIRST)
-        shutdown(fd, SHUT_WR);
-    while ((step->then == STALL || step->then == SPEAK_FIRST) && recv(fd, rest, sizeof(rest), 0) > 0)
-        ;
-}
-
-static void *serve(void *arg)
-{
-    struct server *s = arg;
-    int fd = -1;
-
-    for (size_t i = 0; i < s->steps_n; i++) {
-        if (fd < 0 && (fd = accept(s->listener, NULL, NULL)) < 0)
-            break;
-        if (s->steps[i].then == CUT_SHORT)
-            read_some(fd);
-        else if (s->steps[i].then != SPEAK_FIRST)
-            read_request(fd, &s->requests[s->requests_n++]);
-        answer(fd, &s->steps[i]);
-        if (s->steps[i].then != KEEP) {
-            close(fd);
-            fd = -1;
-        }
-    }
-    if (fd >= 0)
-        close(fd);
-    return NULL;
-}
-
-static int listen_somewhere(int *out_port)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(at);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-    assert_int_equal(listen(fd, 64), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-    *out_port = ntohs(at.sin_port);
-    return fd;
-}
-
-static void server_start(struct server *s, const struct step *steps, size_t steps_n)
-{
-    *s = (struct server){.steps = steps, .steps_n = steps_n};
-    s->listener = listen_somewhere(&s->port);
-    assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
-}
-
-static void server_stop(struct server *s)
-{
-    shutdown(s->listener, SHUT_RDWR);
-    pthread_join(s->thread, NULL);
-    close(s->listener);
-    for (size_t i = 0; i < MAX_STEPS; i++)
-        act_buf_release(&s->requests[i]);
-}
 
 /* --- one call against it -------------------------------------------------------------------------------- */
 

@@ -1,0 +1,632 @@
+/* Requests to the resource manager, against a scripted server of this process that is the login service as well. */
+#include "unit/script_server.h"
+
+#include <stdio.h>
+
+#include "arm/arm.h"
+#include "base/file.h"
+#include "codec/json.h"
+
+#define OK    "HTTP/1.1 200 OK\r\n\r\n"
+#define AGAIN "Retry-After: 0\r\n"
+
+static const char first_token[] =
+    OK "{\"token_type\": \"Bearer\", \"expires_in\": 3599, \"access_token\": \"first\"}";
+static const char second_token[] =
+    OK "{\"token_type\": \"Bearer\", \"expires_in\": 3599, \"access_token\": \"second\"}";
+
+struct fixture {
+    struct server server;
+    struct engine *engine;
+    struct http *http;
+    struct tokens *tokens;
+    struct arm *arm;
+    struct step steps[MAX_STEPS];
+    struct act_error err;
+    char *home, *endpoint;
+};
+
+/* The answers in their order; the first token comes before them. */
+static void set_up(struct fixture *f, const char *const *answers, size_t n)
+{
+    char home[] = "/tmp/act-arm-XXXXXX";
+    const struct auth_cloud *cloud;
+
+    *f = (struct fixture){0};
+    assert_non_null(mkdtemp(home));
+    f->home = act_strdup(home);
+    setenv("ACT_HOME", home, 1);
+    f->steps[0] = (struct step){first_token, CLOSE};
+    for (size_t i = 0; i < n; i++)
+        f->steps[i + 1] = (struct step){answers[i], CLOSE};
+    server_start(&f->server, f->steps, n + 1);
+    f->endpoint = act_sprintf("http://127.0.0.1:%d", f->server.port);
+    setenv("AZURE_AUTHORITY_HOST", f->endpoint, 1);
+    setenv("AZURE_TENANT_ID", "11111111-0000-0000-0000-000000000001", 1);
+    setenv("AZURE_CLIENT_ID", "22222222-0000-0000-0000-000000000001", 1);
+    setenv("AZURE_CLIENT_SECRET", "the~secret", 1);
+
+    f->engine = engine_new(&(struct engine_options){0});
+    f->http = http_new(f->engine, &(struct http_options){.max_retries = -1});
+    f->tokens = tokens_new(f->http);
+    assert_ok(auth_cloud_find(NULL, &cloud, &f->err), f->err);
+    assert_ok(arm_new(
+                  &(struct arm_options){
+                      .http = f->http, .tokens = f->tokens, .endpoint = f->endpoint, .cloud = cloud},
+                  &f->arm, &f->err),
+              f->err);
+}
+
+static void tear_down(struct fixture *f)
+{
+    arm_free(f->arm);
+    tokens_free(f->tokens);
+    http_free(f->http);
+    engine_free(f->engine);
+    server_stop(&f->server);
+    assert_ok(act_remove_tree(f->home, &f->err), f->err);
+    free(f->home);
+    free(f->endpoint);
+}
+
+/* What the request after the token said; the first is 1. */
+static const char *asked(const struct fixture *f, size_t n)
+{
+    assert_true(n < f->server.requests_n);
+    return f->server.requests[n].data;
+}
+
+static bool has_header(const struct fixture *f, size_t n, const char *line)
+{
+    ACT_AUTOFREE char *whole = act_sprintf("\r\n%s\r\n", line);
+
+    return strcasestr(asked(f, n), whole) != NULL;
+}
+
+static int get(struct fixture *f, json_t **out)
+{
+    return arm_get(f->arm, "/x", "2024-10-01", "look at 'x'", out, &f->err);
+}
+
+/* ---- requests ---- */
+
+static void what_a_request_has(void **state)
+{
+    static const char *const answers[] = {OK "{\"a\": 1}", OK "", OK "{}"};
+    CODEC_AUTOJSON json_t *answer = NULL;
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, answers, COUNT(answers));
+    assert_ok(get(&f, &answer), f.err);
+    assert_int_equal(codec_json_int(answer, "a", 0), 1);
+    struct arm_call put = {.method = "PUT",
+                           .what = "make 'x'",
+                           .url = act_strdup("/x?b=1"),
+                           .api_version = "v",
+                           .body = json_pack("{s:i}", "c", 2)};
+    assert_ok(arm_do(f.arm, &put, &f.err), f.err);
+    assert_null(put.answer);
+    arm_call_release(&put);
+    struct arm_call post = {.method = "POST", .what = "end 'x'", .url = act_strdup("/x")};
+    assert_ok(arm_do(f.arm, &post, &f.err), f.err);
+    arm_call_release(&post);
+
+    assert_non_null(strstr(asked(&f, 0), "client_secret=the"));
+    assert_true(act_starts_with(asked(&f, 1), "GET /x?api-version=2024-10-01 HTTP/1.1\r\n"));
+    assert_true(has_header(&f, 1, "Authorization: Bearer first"));
+    assert_true(has_header(&f, 1, "Accept: application/json"));
+    assert_null(strcasestr(asked(&f, 1), "\r\nContent-Type:"));
+    assert_true(act_starts_with(asked(&f, 2), "PUT /x?b=1&api-version=v HTTP/1.1\r\n"));
+    assert_true(has_header(&f, 2, "Content-Type: application/json"));
+    assert_true(act_ends_with(asked(&f, 2), "\r\n\r\n{\"c\": 2}") ||
+                act_ends_with(asked(&f, 2), "\r\n\r\n{\"c\":2}"));
+    assert_true(act_starts_with(asked(&f, 3), "POST /x HTTP/1.1\r\n"));
+    assert_true(has_header(&f, 3, "Content-Length: 0"));
+    assert_int_equal(arm_requests(f.arm), 3);
+    tear_down(&f);
+}
+
+/* A version 4 UUID of its own for each request. */
+static void client_request_ids(void **state)
+{
+    static const char *const answers[] = {OK "{}", OK "{}"};
+    static const char name[] = "\r\nx-ms-client-request-id: ";
+    char ids[2][37];
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, answers, COUNT(answers));
+    for (size_t i = 0; i < 2; i++) {
+        CODEC_AUTOJSON json_t *answer = NULL;
+        assert_ok(get(&f, &answer), f.err);
+        const char *at = strcasestr(asked(&f, i + 1), name);
+        assert_non_null(at);
+        snprintf(ids[i], sizeof(ids[i]), "%.36s", at + strlen(name));
+        assert_int_equal(strspn(ids[i], "0123456789abcdef-"), 36);
+        assert_int_equal(ids[i][14], '4');
+        assert_non_null(strchr("89ab", ids[i][19]));
+    }
+    assert_string_not_equal(ids[0], ids[1]);
+    tear_down(&f);
+}
+
+static void a_token_that_is_refused_is_renewed_once(void **state)
+{
+    static const char refused[] =
+        "HTTP/1.1 401 No\r\n\r\n{\"error\": {\"code\": \"ExpiredAuthenticationToken\", "
+        "\"message\": \"It has ended.\"}}";
+    static const char *const good[] = {refused, second_token, OK "{\"a\": 1}"};
+    static const char *const bad[] = {refused, second_token, refused};
+    CODEC_AUTOJSON json_t *answer = NULL;
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, good, COUNT(good));
+    assert_ok(get(&f, &answer), f.err);
+    assert_true(has_header(&f, 1, "Authorization: Bearer first"));
+    assert_true(has_header(&f, 3, "Authorization: Bearer second"));
+    assert_int_equal(arm_requests(f.arm), 2);
+    tear_down(&f);
+
+    json_t *none = NULL;
+    set_up(&f, bad, COUNT(bad));
+    assert_int_equal(get(&f, &none), -ACT_DENIED);
+    assert_null(none);
+    assert_int_equal(f.err.http_status, 401);
+    assert_string_equal(f.err.service_code, "ExpiredAuthenticationToken");
+    assert_non_null(strstr(f.err.text, "log in again"));
+    assert_null(strstr(f.err.text, "second"));
+    assert_int_equal(f.server.requests_n, 4);
+    tear_down(&f);
+}
+
+/* No other token would help. */
+static void a_claims_challenge_names_the_command(void **state)
+{
+    static const char *const answers[] = {
+        "HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer realm=\"\", error=\"insufficient_claims\", "
+        "claims=\"eyJhIjoxfQ==\"\r\n\r\n{\"error\": {\"code\": \"InvalidAuthenticationToken\", \"message\": \"m\"}}"};
+    json_t *none = NULL;
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, answers, COUNT(answers));
+    assert_int_equal(get(&f, &none), -ACT_DENIED);
+    assert_non_null(strstr(f.err.text, "az login"));
+    assert_non_null(strstr(f.err.text, "eyJhIjoxfQ=="));
+    assert_int_equal(f.server.requests_n, 2);
+    tear_down(&f);
+}
+
+static void no_token_for_strangers(void **state)
+{
+    static const char *const urls[] = {"https://evil.example/x", "http://127.0.0.1:1/x",
+                                       "{endpoint}.evil.example/x", "{endpoint}@evil.example/x",
+                                       "{endpoint}1/x"};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, NULL, 0);
+    for (size_t i = 0; i < COUNT(urls); i++) {
+        const char *rest = strchr(urls[i], '}');
+        ACT_AUTOFREE char *url = rest ? act_sprintf("%s%s", f.endpoint, rest + 1) : act_strdup(urls[i]);
+        json_t *none = NULL;
+        assert_int_equal(arm_get(f.arm, url, NULL, "look at 'x'", &none, &f.err), -ACT_FAIL);
+        assert_non_null(strstr(f.err.text, "which is not at"));
+    }
+    assert_int_equal(arm_trust(f.arm, "http://history.example", &f.err), -ACT_CONFIG);
+    assert_int_equal(arm_requests(f.arm), 0);
+    tear_down(&f);
+}
+
+static void answers_are_bounded(void **state)
+{
+    static const char *const answers[] = {OK "{\"long\": \"0123456789012345678901234567890123456789\"}"};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, answers, COUNT(answers));
+    struct arm_call call = {.method = "GET", .what = "look at 'x'", .url = act_strdup("/x"), .max_body = 16};
+    assert_true(arm_do(f.arm, &call, &f.err) < 0);
+    assert_true(act_starts_with(f.err.text, "cannot look at 'x'"));
+    arm_call_release(&call);
+    tear_down(&f);
+}
+
+/* ---- errors ---- */
+
+static void errors_table(void **state)
+{
+    static const struct {
+        const char *answer;
+        int rc;
+        const char *code, *text, *id;
+    } rows[] = {
+        {"HTTP/1.1 403 No\r\nx-ms-request-id: r1\r\nx-ms-correlation-request-id: c1\r\n\r\n"
+         "{\"error\": {\"code\": \"AuthorizationFailed\", \"message\": \"The client may not perform action 'a/b/write' "
+         "over scope '/s'.\"}}",
+         -ACT_DENIED, "AuthorizationFailed",
+         "cannot look at 'x': HTTP 403: AuthorizationFailed: The client may not perform action 'a/b/write' over scope "
+         "'/s' (request id c1)",
+         "c1"},
+        {"HTTP/1.1 404 No\r\nx-ms-request-id: r1\r\n\r\n{\"error\": {\"code\": \"ResourceNotFound\", \"message\": "
+         "\"No x.\\r\\nSee y\"}}",
+         -ACT_NOT_FOUND, "ResourceNotFound",
+         "cannot look at 'x': HTTP 404: ResourceNotFound: No x; See y (request id r1)", "r1"},
+        {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"UserError\", \"message\": \"Bad.\", \"innerError\": {\"code\": "
+         "\"BadArgument\", \"innerError\": {\"code\": \"ArgumentInvalid\", \"innerError\": null}}}, \"correlation\": "
+         "{\"operation\": \"o1\", \"request\": \"r2\"}, \"componentName\": \"run-history\"}",
+         -ACT_FAIL, "ArgumentInvalid", "cannot look at 'x': HTTP 400: ArgumentInvalid: Bad (request id o1)",
+         "o1"},
+        {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"V\", \"message\": \"Bad.\", \"details\": [{\"code\": \"d\", "
+         "\"message\": \"The image is gone.\"}, {\"message\": \"Bad.\"}]}}",
+         -ACT_FAIL, "V", "cannot look at 'x': HTTP 400: V: Bad; The image is gone", ""},
+        {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"ClusterCoreQuotaReached\", \"message\": \"No cores.\"}}",
+         -ACT_NO_CAPACITY, "ClusterCoreQuotaReached", "ClusterCoreQuotaReached: No cores", ""},
+        {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"Pull\", \"message\": \"Pull: no image\\n\\tname: "
+         "a/b:1\\n\\n\\tmore.\"}}",
+         -ACT_FAIL, "Pull", "HTTP 400: Pull: no image; name: a/b:1; more", ""},
+        {"HTTP/1.1 400 No\r\n\r\n{\"Message\": \"An App Service said it.\"}", -ACT_FAIL, "",
+         "HTTP 400: An App Service said it", ""},
+        {"HTTP/1.1 502 Bad Gateway\r\n\r\n<html>\r\n<h1>Bad gateway</h1></html>", -ACT_TEMPORARY, "",
+         "HTTP 502: <html>  <h1>Bad gateway</h1></html>", ""},
+        {"HTTP/1.1 503 Busy\r\n\r\n", -ACT_TEMPORARY, "", "cannot look at 'x': HTTP 503", ""},
+        {"HTTP/1.1 400 No\r\n\r\n[1]", -ACT_FAIL, "", "HTTP 400: [1]", ""},
+        {"HTTP/1.1 400 No\r\n\r\n{\"error\": \"a text\"}", -ACT_FAIL, "", "HTTP 400: {\"error\": \"a text\"}",
+         ""},
+        {OK "<html>", -ACT_FAIL, "", "the answer is no JSON", ""},
+        {OK, -ACT_FAIL, "", "the answer is empty", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        json_t *none = NULL;
+        struct fixture f;
+        set_up(&f, &rows[i].answer, 1);
+        int rc = get(&f, &none);
+        if (rc != rows[i].rc || !strstr(f.err.text, rows[i].text))
+            fail_msg("row %zu: %d %s", i, rc, f.err.text);
+        assert_string_equal(f.err.service_code, rows[i].code);
+        assert_string_equal(f.err.request_id, rows[i].id);
+        assert_null(none);
+        tear_down(&f);
+    }
+}
+
+/* Of 600 bytes that are no JSON 500 are shown. */
+static void a_long_body_is_cut(void **state)
+{
+    enum { SENT = 600, SHOWN = 500 };
+    char body[SENT + 1] = "";
+    json_t *none = NULL;
+    struct fixture f;
+
+    (void)state;
+    memset(body, 'x', SENT);
+    ACT_AUTOFREE char *answer = act_sprintf("HTTP/1.1 400 No\r\n\r\n%s", body);
+    const char *const answers[] = {answer};
+    set_up(&f, answers, 1);
+    assert_int_equal(get(&f, &none), -ACT_FAIL);
+    const char *shown = strstr(f.err.text, "xxx");
+    assert_non_null(shown);
+    assert_true(strspn(shown, "x") <= SHOWN);
+    tear_down(&f);
+}
+
+static void what_is_missing_may_be_fine(void **state)
+{
+    static const char *const answers[] = {
+        "HTTP/1.1 404 No\r\n\r\n{\"error\": {\"code\": \"ResourceNotFound\", \"message\": \"m\"}}"};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, answers, COUNT(answers));
+    struct arm_call call = {
+        .method = "GET", .what = "look at 'x'", .url = act_strdup("/x"), .missing_is_fine = true};
+    assert_ok(arm_do(f.arm, &call, &f.err), f.err);
+    assert_int_equal(call.status, 404);
+    assert_null(call.answer);
+    arm_call_release(&call);
+    tear_down(&f);
+}
+
+static void how_long_to_wait(void **state)
+{
+    static const struct {
+        const char *header;
+        int64_t ms;
+    } rows[] = {{"Retry-After: 7", 7000},        {"retry-after-ms: 30", 30},
+                {"x-ms-retry-after-ms: 40", 40}, {"Retry-After: Thu, 01 Jan 1970 00:00:00 GMT", -1},
+                {"Retry-After: soon", -1},       {"X: y", -1}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *answer = act_sprintf("HTTP/1.1 202 Accepted\r\n%s\r\nLocation: /l\r\n"
+                                                "Operation-Location: /o\r\n\r\n",
+                                                rows[i].header);
+        const char *const answers[] = {answer};
+        struct fixture f;
+        set_up(&f, answers, 1);
+        struct arm_call call = {.method = "DELETE", .what = "delete 'x'", .url = act_strdup("/x")};
+        assert_ok(arm_do(f.arm, &call, &f.err), f.err);
+        assert_int_equal(call.retry_after_ms, rows[i].ms);
+        assert_string_equal(call.location, "/l");
+        assert_string_equal(call.operation, "/o");
+        arm_call_release(&call);
+        tear_down(&f);
+    }
+}
+
+/* ---- pages ---- */
+
+static int add_item(void *arg, const json_t *item, struct act_error *err)
+{
+    struct act_buf *out = arg;
+
+    (void)err;
+    act_buf_adds(out, codec_json_str(item, "n", "?"));
+    return strcmp(codec_json_str(item, "n", ""), "stop") == 0;
+}
+
+static int each(struct fixture *f, bool post, struct act_buf *out)
+{
+    return arm_each(f->arm, "/x", "v", post, post ? "nodes" : "value", "list 'x'", add_item, out, &f->err);
+}
+
+static void all_pages(void **state)
+{
+    static const char *const answers[] = {
+        OK "{\"nodes\": [{\"n\": \"a\"}], \"nextLink\": \"http://127.0.0.1:{port}/x?$skip=1&api-version=v\"}",
+        OK "{\"nodes\": [], \"nextLink\": \"http://127.0.0.1:{port}/x?$skip=2&api-version=v\"}",
+        OK "{\"nodes\": [{\"n\": \"b\"}], \"nextLink\": null}"};
+    struct act_buf out = {0};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, answers, COUNT(answers));
+    assert_ok(each(&f, true, &out), f.err);
+    assert_string_equal(out.data, "ab");
+    assert_true(act_starts_with(asked(&f, 1), "POST /x?api-version=v "));
+    assert_true(act_starts_with(asked(&f, 2), "GET /x?$skip=1&api-version=v "));
+    assert_true(act_starts_with(asked(&f, 3), "GET /x?$skip=2&api-version=v "));
+    act_buf_release(&out);
+    tear_down(&f);
+}
+
+static void pages_that_end_early(void **state)
+{
+    static const char *const answers[] = {
+        OK
+        "{\"value\": [{\"n\": \"stop\"}, {\"n\": \"b\"}], \"nextLink\": \"http://127.0.0.1:{port}/x?$skip=1\"}"};
+    struct act_buf out = {0};
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, answers, COUNT(answers));
+    assert_ok(each(&f, false, &out), f.err);
+    assert_string_equal(out.data, "stop");
+    act_buf_release(&out);
+    tear_down(&f);
+}
+
+static void pages_that_go_wrong(void **state)
+{
+#define A "http://127.0.0.1:{port}/x?a"
+#define B "http://127.0.0.1:{port}/x?b"
+    static const struct {
+        const char *answers[4];
+        const char *text;
+    } rows[] = {
+        {{OK "{\"value\": [], \"nextLink\": \"https://evil.example/x\"}"},
+         "'https://evil.example/x', which is not at"},
+        {{OK "{\"value\": [], \"nextLink\": \"" A "\"}", OK "{\"value\": [], \"nextLink\": \"" A "\"}"},
+         "has no end"},
+        {{OK "{\"value\": [], \"nextLink\": \"" A "\"}", OK "{\"value\": [], \"nextLink\": \"" B "\"}",
+          OK "{\"value\": [], \"nextLink\": \"" A "\"}"},
+         "has no end"},
+        {{OK "{\"value\": 1}"}, "'value' in the answer is no list"},
+    };
+#undef A
+#undef B
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct act_buf out = {0};
+        struct fixture f;
+        size_t n = 0;
+        while (rows[i].answers[n])
+            n++;
+        set_up(&f, rows[i].answers, n);
+        assert_int_equal(each(&f, false, &out), -ACT_FAIL);
+        assert_non_null(strstr(f.err.text, rows[i].text));
+        assert_int_equal(f.server.requests_n, n + 1);
+        act_buf_release(&out);
+        tear_down(&f);
+    }
+}
+
+/* ---- long operations ---- */
+
+static void note_progress(void *arg, const char *status, int percent)
+{
+    act_buf_addf(arg, "%s %d;", status, percent);
+}
+
+/* Sends a request and follows it; what was told is in told. */
+static int change(struct fixture *f, const char *method, int64_t timeout_s, struct act_buf *told,
+                  json_t **out)
+{
+    struct arm_call call = {
+        .method = method, .what = "change 'x'", .url = act_strdup("/x"), .api_version = "v"};
+    int rc = arm_do(f->arm, &call, &f->err);
+
+    *out = NULL;
+    if (rc == 0)
+        rc = arm_follow(f->arm, &call, timeout_s, note_progress, told, out, &f->err);
+    arm_call_release(&call);
+    return rc;
+}
+
+#define OPERATION "Azure-AsyncOperation: http://127.0.0.1:{port}/op?api-version=o\r\n"
+
+static void operations_table(void **state)
+{
+    static const struct {
+        const char *method;
+        const char *answers[5];
+        int rc;
+        const char *told; /* or what the error says */
+        const char *name; /* of what it gave */
+    } rows[] = {
+        {"PUT",
+         {"HTTP/1.1 201 Created\r\n" AGAIN OPERATION "\r\n{}",
+          "HTTP/1.1 200 OK\r\n" AGAIN "\r\n{\"status\": \"InProgress\", \"percentComplete\": 40.5}",
+          OK "{\"status\": \"Succeeded\"}", OK "{\"name\": \"x\"}"},
+         0,
+         "InProgress 40;Succeeded -1;",
+         "x"},
+        {"DELETE",
+         {"HTTP/1.1 202 Accepted\r\n" AGAIN OPERATION "Location: http://127.0.0.1:{port}/l\r\n\r\n",
+          OK "{\"status\": \"succeeded\"}"},
+         0,
+         "succeeded -1;",
+         NULL},
+        {"POST",
+         {"HTTP/1.1 202 Accepted\r\n" AGAIN "Location: http://127.0.0.1:{port}/l\r\n\r\n",
+          "HTTP/1.1 202 Accepted\r\n" AGAIN "\r\n", OK "{\"name\": \"l\"}"},
+         0,
+         "InProgress -1;Succeeded -1;",
+         "l"},
+        {"PUT",
+         {"HTTP/1.1 200 OK\r\n" AGAIN "\r\n{\"properties\": {\"provisioningState\": \"Creating\"}}",
+          "HTTP/1.1 200 OK\r\n" AGAIN "\r\n{\"properties\": {\"provisioningState\": \"Updating\"}}",
+          OK "{\"name\": \"x\", \"properties\": {\"provisioningState\": \"Succeeded\"}}"},
+         0,
+         "Creating -1;Updating -1;Succeeded -1;",
+         "x"},
+        {"PUT", {OK "{\"name\": \"x\"}"}, 0, "Succeeded -1;", "x"},
+        {"DELETE", {"HTTP/1.1 204 No Content\r\n\r\n"}, 0, "", NULL},
+        {"PATCH",
+         {"HTTP/1.1 200 OK\r\n" AGAIN OPERATION "\r\n{}", OK
+          "{\"status\": \"Failed\", \"error\": {\"code\": \"ClusterCoreQuotaReached\", \"message\": \"No cores.\"}}"},
+         -ACT_NO_CAPACITY,
+         "cannot change 'x': Failed: ClusterCoreQuotaReached: No cores",
+         NULL},
+        {"PATCH",
+         {"HTTP/1.1 200 OK\r\n" AGAIN OPERATION "\r\n{}", OK "{\"status\": \"Canceled\"}"},
+         -ACT_FAIL,
+         "cannot change 'x': Canceled",
+         NULL},
+        {"PUT",
+         {OK
+          "{\"properties\": {\"provisioningState\": \"Failed\", \"provisioningErrors\": [{\"error\": {\"code\": "
+          "\"C\", \"message\": \"Why.\"}}]}}"},
+         -ACT_FAIL,
+         "cannot change 'x': Failed: C: Why",
+         NULL},
+        {"POST",
+         {"HTTP/1.1 202 Accepted\r\n" AGAIN "Location: http://127.0.0.1:{port}/l\r\n\r\n",
+          "HTTP/1.1 409 Conflict\r\n\r\n{\"error\": {\"code\": \"Conflict\", \"message\": \"m\"}}"},
+         -ACT_FAIL,
+         "HTTP 409: Conflict: m",
+         NULL},
+        {"PUT",
+         {"HTTP/1.1 201 Created\r\n" AGAIN "Azure-AsyncOperation: https://evil.example/op\r\n\r\n{}"},
+         -ACT_FAIL,
+         "which is not at",
+         NULL},
+        {"PUT",
+         {"HTTP/1.1 201 Created\r\n" AGAIN OPERATION "\r\n{}", OK "{}"},
+         -ACT_FAIL,
+         "does not say how it stands",
+         NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct act_buf told = {0};
+        json_t *out;
+        struct fixture f;
+        size_t n = 0;
+        while (rows[i].answers[n])
+            n++;
+        set_up(&f, rows[i].answers, n);
+        int rc = change(&f, rows[i].method, 0, &told, &out);
+        const char *said = rc < 0 ? f.err.text : told.data ? told.data : "";
+        if (rc != rows[i].rc || !strstr(said, rows[i].told) || (rc == 0 && strcmp(said, rows[i].told) != 0))
+            fail_msg("row %zu: %d %s", i, rc, said);
+        if (rows[i].name)
+            assert_string_equal(codec_json_str(out, "name", ""), rows[i].name);
+        else if (rc < 0)
+            assert_null(out);
+        assert_int_equal(f.server.requests_n, n + 1);
+        json_decref(out);
+        act_buf_release(&told);
+        tear_down(&f);
+    }
+}
+
+/* Longer than one is ready to wait: it goes on without us. */
+static void an_operation_that_takes_too_long(void **state)
+{
+    static const char *const answers[] = {"HTTP/1.1 201 Created\r\nRetry-After: 20\r\n" OPERATION "\r\n{}"};
+    struct act_buf told = {0};
+    json_t *out;
+    struct fixture f;
+
+    (void)state;
+    set_up(&f, answers, COUNT(answers));
+    assert_int_equal(change(&f, "PUT", 10, &told, &out), -ACT_TIMEOUT);
+    assert_non_null(strstr(f.err.text, "it goes on at the service"));
+    assert_null(out);
+    act_buf_release(&told);
+    tear_down(&f);
+}
+
+/* ---- the client ---- */
+
+static void which_endpoints_get_a_token(void **state)
+{
+    static const struct {
+        const char *endpoint, *url;
+        bool works;
+    } rows[] = {{"https://arm.example/", "https://arm.example", true}, {"http://arm.example", NULL, false}};
+    const struct auth_cloud *cloud;
+    struct act_error err;
+
+    (void)state;
+    assert_ok(auth_cloud_find(NULL, &cloud, &err), err);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct arm *arm = NULL;
+        int rc = arm_new(&(struct arm_options){.endpoint = rows[i].endpoint, .cloud = cloud}, &arm, &err);
+        assert_int_equal(rc, rows[i].works ? 0 : -ACT_CONFIG);
+        if (rows[i].works)
+            assert_string_equal(arm_endpoint(arm), rows[i].url);
+        arm_free(arm);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(which_endpoints_get_a_token),
+        cmocka_unit_test(what_a_request_has),
+        cmocka_unit_test(client_request_ids),
+        cmocka_unit_test(a_token_that_is_refused_is_renewed_once),
+        cmocka_unit_test(a_claims_challenge_names_the_command),
+        cmocka_unit_test(no_token_for_strangers),
+        cmocka_unit_test(answers_are_bounded),
+        cmocka_unit_test(errors_table),
+        cmocka_unit_test(a_long_body_is_cut),
+        cmocka_unit_test(what_is_missing_may_be_fine),
+        cmocka_unit_test(how_long_to_wait),
+        cmocka_unit_test(all_pages),
+        cmocka_unit_test(pages_that_end_early),
+        cmocka_unit_test(pages_that_go_wrong),
+        cmocka_unit_test(operations_table),
+        cmocka_unit_test(an_operation_that_takes_too_long),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
