@@ -159,7 +159,9 @@ class Act:
     def log(self, run, rank=0):
         """The log of a rank, fetched by `a q`; bytes."""
         self.run("q", run)
-        return (self.project / f"assets/{run}/user_logs/std_log_process_{rank}.txt").read_bytes()
+        logs = self.project / f"assets/{run}/user_logs"
+        alone = logs / "std_log.txt"  # as Azure Machine Learning calls the log of a single process
+        return (alone if alone.exists() else logs / f"std_log_process_{rank}.txt").read_bytes()
 
     def lines(self, run, rank=0):
         return self.log(run, rank).decode("utf-8", "surrogateescape").splitlines()
