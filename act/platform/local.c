@@ -360,51 +360,22 @@ static int local_abort(struct platform *p, const char *id, bool *out_was_final, 
 
 /* ---- logs ---- */
 
-static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS, RUN_DIR_ATTEMPTS};
-enum { LOG_FOLDERS = sizeof(log_folders) / sizeof(log_folders[0]) };
-
 static int local_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err)
 {
-    struct site_files files;
-    int rc = site_files(local_of(p)->site, id, log_folders, LOG_FOLDERS, &files, err);
-
-    *out = (struct platform_logs){0};
-    for (size_t i = 0; i < files.n; i++)
-        platform_logs_add(out, files.v[i].name, files.v[i].size);
-    site_files_release(&files);
-    return rc;
-}
-
-static bool is_log_name(const char *name)
-{
-    for (size_t i = 0; i < LOG_FOLDERS; i++) {
-        size_t n = strlen(log_folders[i]);
-        if (strncmp(name, log_folders[i], n) == 0 && name[n] == '/')
-            return true;
-    }
-    return false;
+    return platform_site_logs(local_of(p)->site, id, out, err);
 }
 
 static int local_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
                           size_t len, size_t *out_got, struct act_error *err)
 {
-    *out_got = 0;
-    if (!is_log_name(name))
-        return act_error_set(err, ACT_NOT_FOUND, "run '%s' has no log '%s'", id, name);
-    return site_read(local_of(p)->site, id, name, offset, data, len, out_got, err);
+    return platform_site_read_log(local_of(p)->site, id, name, offset, data, len, out_got, err);
 }
 
 /* ---- the rest ---- */
 
 static int local_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
 {
-    ACT_AUTOFREE char *text = NULL;
-    CODEC_AUTOJSON json_t *json = NULL;
-    int rc = site_read_text(local_of(p)->site, id, RUN_FILE_SPEC, &text, err);
-
-    if (rc == 0)
-        rc = codec_json_parse(text, strlen(text), RUN_FILE_SPEC, &json, err);
-    return rc < 0 ? rc : run_spec_from_json(json, out, err);
+    return platform_site_spec(local_of(p)->site, id, out, err);
 }
 
 static int local_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)

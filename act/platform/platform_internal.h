@@ -3,6 +3,7 @@
 #define ACT_PLATFORM_PLATFORM_INTERNAL_H
 
 #include "platform/platform.h"
+#include "site/site.h"
 
 /* A platform begins with this. */
 struct platform {
@@ -23,6 +24,14 @@ int platform_check_mounts(const struct run_spec *spec, const char *where,
 /* aml, itp and singularity: Azure Machine Learning. */
 int platform_azureml_open(const struct config *config, struct platform **out,
                           struct act_error *err) ACT_NODISCARD;
+
+/* For platforms whose runs are folders of a site, as the operations of platform.h. */
+int platform_site_logs(struct site *site, const char *id, struct platform_logs *out,
+                       struct act_error *err) ACT_NODISCARD;
+int platform_site_read_log(struct site *site, const char *id, const char *name, uint64_t offset, void *data,
+                           size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
+int platform_site_spec(struct site *site, const char *id, struct run_spec *out,
+                       struct act_error *err) ACT_NODISCARD;
 
 /* Adds to logs. */
 void platform_logs_add(struct platform_logs *logs, const char *name, uint64_t size);

@@ -161,32 +161,12 @@ static int slurm_abort(struct platform *p, const char *id, bool *out_was_final, 
 
 /* ---- logs ---- */
 
-static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS, RUN_DIR_ATTEMPTS};
-enum { LOG_FOLDERS = sizeof(log_folders) / sizeof(log_folders[0]) };
-
 static int slurm_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err)
 {
-    struct site_files files = {0};
     struct site *site;
     int rc = slurm_site(slurm_of(p), &site, err);
 
-    *out = (struct platform_logs){0};
-    if (rc == 0)
-        rc = site_files(site, id, log_folders, LOG_FOLDERS, &files, err);
-    for (size_t i = 0; rc == 0 && i < files.n; i++)
-        platform_logs_add(out, files.v[i].name, files.v[i].size);
-    site_files_release(&files);
-    return rc;
-}
-
-static bool is_log_name(const char *name)
-{
-    for (size_t i = 0; i < LOG_FOLDERS; i++) {
-        size_t n = strlen(log_folders[i]);
-        if (strncmp(name, log_folders[i], n) == 0 && name[n] == '/')
-            return act_path_is_safe(name, strlen(name));
-    }
-    return false;
+    return rc < 0 ? rc : platform_site_logs(site, id, out, err);
 }
 
 static int slurm_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
@@ -196,27 +176,17 @@ static int slurm_read_log(struct platform *p, const char *id, const char *name, 
     int rc = slurm_site(slurm_of(p), &site, err);
 
     *out_got = 0;
-    if (rc == 0 && !is_log_name(name))
-        rc = act_error_set(err, ACT_NOT_FOUND, "run '%s' has no log '%s'", id, name);
-    return rc < 0 ? rc : site_read(site, id, name, offset, data, len, out_got, err);
+    return rc < 0 ? rc : platform_site_read_log(site, id, name, offset, data, len, out_got, err);
 }
 
 /* ---- the rest ---- */
 
 int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *json = NULL;
-    ACT_AUTOFREE char *text = NULL;
     struct site *site;
     int rc = slurm_site(slurm_of(p), &site, err);
 
-    if (rc == 0)
-        rc = site_read_text(site, id, RUN_FILE_SPEC, &text, err);
-    if (rc == -ACT_NOT_FOUND)
-        return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in '%s'", id, site_root(site));
-    if (rc == 0)
-        rc = codec_json_parse(text, strlen(text), RUN_FILE_SPEC, &json, err);
-    return rc < 0 ? rc : run_spec_from_json(json, out, err);
+    return rc < 0 ? rc : platform_site_spec(site, id, out, err);
 }
 
 static int slurm_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
