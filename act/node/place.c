@@ -57,12 +57,20 @@ static int own_base(const struct node *node, const char *base, struct act_error 
     return 0;
 }
 
+/* Whether the file that was opened is still the one of that name: what is locked may have been removed, and made anew. */
+static bool is_current(int fd, const char *path)
+{
+    struct stat held, there;
+
+    return fstat(fd, &held) == 0 && stat(path, &there) == 0 && held.st_dev == there.st_dev &&
+           held.st_ino == there.st_ino;
+}
+
 /* A sweeper may have taken the folder away between our making it and locking it: then there is another try. */
 static int hold(const char *dir, const char *name, struct act_error *err)
 {
     enum { TRIES = 100 };
     ACT_AUTOFREE char *path = act_path_join(dir, FILE_USERS);
-    struct stat st;
 
     for (int i = 0; i < TRIES; i++) {
         int rc = act_mkdir_all(dir, 0700, err);
@@ -71,14 +79,13 @@ static int hold(const char *dir, const char *name, struct act_error *err)
         int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (fd < 0 && errno == ENOENT)
             continue;
-        if (fd < 0 || flock(fd, LOCK_SH) < 0 || fstat(fd, &st) < 0 ||
-            act_pwrite_all(fd, name, strlen(name), 0) < 0) {
+        if (fd < 0 || flock(fd, LOCK_SH) < 0 || act_pwrite_all(fd, name, strlen(name), 0) < 0) {
             rc = act_error_errno(err, errno, "cannot lock '%s'", path);
             if (fd >= 0)
                 close(fd);
             return rc;
         }
-        if (st.st_nlink > 0)
+        if (is_current(fd, path))
             return fd;
         close(fd);
     }
@@ -148,13 +155,16 @@ static bool is_of_this_node(int fd, const char *name)
     return act_pread_all(fd, made_by, sizeof(made_by) - 1, 0) >= 0 && strcmp(made_by, name) == 0;
 }
 
+/* Under another name first: a rank that comes now makes a folder that nobody removes. */
 static void sweep_one(const char *dir, const struct node *node)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, FILE_USERS);
+    ACT_AUTOFREE char *gone = act_sprintf("%s.gone", dir);
     int fd = open(path, O_RDWR | O_CLOEXEC);
 
-    if (fd >= 0 && is_of_this_node(fd, node->name) && flock(fd, LOCK_EX | LOCK_NB) == 0)
-        remove_place(dir);
+    if (fd >= 0 && is_of_this_node(fd, node->name) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        is_current(fd, path) && rename(dir, gone) == 0)
+        remove_place(gone);
     if (fd >= 0)
         close(fd);
 }
