@@ -140,7 +140,7 @@ int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struc
     *out_was_final = rc == 0 && run_state_is_final(status.state);
     if (rc < 0 || *out_was_final)
         return rc;
-    if (status.state == RUN_UNKNOWN)
+    if (status.state == RUN_UNKNOWN && !status.reason[0])
         return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", id);
     rc = azureml_arm(a, &arm, err);
     if (rc < 0)

@@ -138,7 +138,8 @@ struct platform_ops {
     /* Starts a run, or queues it. The same id twice is one run: the second call succeeds and changes nothing.
      * Returns when the platform has it. */
     int (*submit)(struct platform *p, const struct platform_submission *submission, struct act_error *err);
-    /* The status of n runs at once, out[n]. An id the platform does not know is RUN_UNKNOWN and success. */
+    /* The status of n runs at once, out[n]. An id the platform does not know is RUN_UNKNOWN without a
+     * reason and success; with one it is a run whose state this version does not know. */
     int (*status)(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                   struct act_error *err);
     /* Cancels. A run that has ended already: success, *out_was_final true. Returns when the run has ended, or
