@@ -121,8 +121,30 @@ int flow_log_source_complete(const struct flow_log_source *source, const struct 
                              const struct flow_logs *logs, struct act_error *err) ACT_NODISCARD;
 /* <project>/assets/<run id>. New string. */
 char *flow_assets(const struct flow_run *run);
+/* At most the last max bytes of a log (NULL: nothing), from the beginning of a line; nothing when there is no such log. */
+int flow_log_tail(const struct flow_log_source *source, const struct platform_log *log, size_t max,
+                  struct act_buf *out, struct act_error *err) ACT_NODISCARD;
+/* The last n lines that say something, cleaned; appended to out. */
+void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out);
 /* The log of a rank among those whose names begin with prefix, whatever the platform calls it; NULL: there is none. */
 const struct platform_log *flow_find_rank_log(const struct platform_logs *logs, const char *prefix, int rank);
+
+/* ---- last_words.c */
+
+/* Which rank of a failed run failed first, as the ranks' agents say it at the ends of their logs where a service keeps no
+ * other record. */
+struct flow_last_words {
+    int rank; /* -1: nobody says it */
+    int exit_status, signal;
+    char node[65];
+    int64_t unix_ns;
+    char *reason; /* why the command could not do its work; NULL: it did. The caller's to free */
+};
+int flow_find_last_words(const struct flow_log_source *source, const struct flow_run *run,
+                         const struct platform_logs *logs, const char *prefix, struct flow_last_words *out,
+                         struct act_error *err) ACT_NODISCARD;
+/* Completes the status of a run that has just failed with what they say. What cannot be read changes nothing. */
+void flow_add_last_words(struct flow *flow, const struct flow_run *run, struct run_status *status);
 
 /* The rules for the logs of a run. */
 int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_error *err) ACT_NODISCARD;

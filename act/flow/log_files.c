@@ -147,3 +147,54 @@ const struct platform_log *flow_find_rank_log(const struct platform_logs *logs, 
     }
     return found;
 }
+
+/* ---- ends of logs */
+
+int flow_log_tail(const struct flow_log_source *s, const struct platform_log *log, size_t max,
+                  struct act_buf *out, struct act_error *err)
+{
+    uint64_t from = log && log->size > max ? log->size - max : 0;
+    size_t got = 1;
+
+    if (!log)
+        return 0;
+    ACT_AUTOFREE char *text = act_alloc(max);
+    for (size_t len = 0; len < max && got > 0; len += got) {
+        int rc = flow_log_source_read(s, log->name, from + len, text, max - len, &got, err);
+        if (rc == -ACT_NOT_FOUND)
+            return 0;
+        if (rc < 0)
+            return rc;
+        act_buf_add(out, text, got);
+    }
+    const char *first = from > 0 && out->len > 0 ? memchr(out->data, '\n', out->len) : NULL;
+    if (first) {
+        size_t cut = (size_t)(first - out->data) + 1;
+        memmove(out->data, out->data + cut, out->len - cut + 1);
+        out->len -= cut;
+    }
+    return 0;
+}
+
+void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out)
+{
+    struct act_strv found = {0};
+    size_t end = text->len;
+
+    while (end > 0 && found.n < n) {
+        const char *before = memrchr(text->data, '\n', end - 1);
+        size_t start = before ? (size_t)(before - text->data) + 1 : 0;
+        size_t len = end - start < DIAGNOSE_LINE ? end - start : DIAGNOSE_LINE;
+        char *line = act_alloc(len + 1);
+        memcpy(line, text->data + start, len);
+        line[diagnose_clean(line, len)] = '\0';
+        if (*line)
+            act_strv_take(&found, line);
+        else
+            free(line);
+        end = start;
+    }
+    for (size_t i = found.n; i > 0; i--)
+        act_strv_push(out, found.v[i - 1]);
+    act_strv_release(&found);
+}

@@ -4,10 +4,8 @@
  * then the order of the rules. The logs of other ranks are read only when the rank that failed first says nothing, or
  * only what a rank says whose peer has gone.
  */
-#include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/units.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
@@ -15,7 +13,6 @@
 enum {
     RANK_TAIL = 256 << 10,
     OTHER_TAIL = 64 << 10,
-    LAST_WORDS = 8 << 10,
     OTHER_RANKS = 64,
     SYSTEM_LOGS = 16, /* of each kind at most */
     METRICS_TAIL = 32 << 10,
@@ -73,55 +70,10 @@ static const char *name_in_attempt(const struct asking *a, const struct platform
     return log ? log->name + strlen(a->prefix) : NULL;
 }
 
-/* At most the last max bytes of a log, from the beginning of a line; empty when there is no such log. */
 static int read_tail(const struct asking *a, const struct platform_log *log, size_t max, struct act_buf *out,
                      struct act_error *err)
 {
-    uint64_t from = log && log->size > max ? log->size - max : 0;
-    size_t got = 1;
-
-    if (!log)
-        return 0;
-    ACT_AUTOFREE char *text = act_alloc(max);
-    for (size_t len = 0; len < max && got > 0; len += got) {
-        int rc = flow_log_source_read(&a->from, log->name, from + len, text, max - len, &got, err);
-        if (rc == -ACT_NOT_FOUND)
-            return 0;
-        if (rc < 0)
-            return rc;
-        act_buf_add(out, text, got);
-    }
-    const char *first = from > 0 && out->len > 0 ? memchr(out->data, '\n', out->len) : NULL;
-    if (first) {
-        size_t cut = (size_t)(first - out->data) + 1;
-        memmove(out->data, out->data + cut, out->len - cut + 1);
-        out->len -= cut;
-    }
-    return 0;
-}
-
-/* The last n lines that say something, cleaned; appended to out. */
-static void last_lines(const struct act_buf *text, size_t n, struct act_strv *out)
-{
-    struct act_strv found = {0};
-    size_t end = text->len;
-
-    while (end > 0 && found.n < n) {
-        const char *before = memrchr(text->data, '\n', end - 1);
-        size_t start = before ? (size_t)(before - text->data) + 1 : 0;
-        size_t len = end - start < DIAGNOSE_LINE ? end - start : DIAGNOSE_LINE;
-        char *line = act_alloc(len + 1);
-        memcpy(line, text->data + start, len);
-        line[diagnose_clean(line, len)] = '\0';
-        if (*line)
-            act_strv_take(&found, line);
-        else
-            free(line);
-        end = start;
-    }
-    for (size_t i = found.n; i > 0; i--)
-        act_strv_push(out, found.v[i - 1]);
-    act_strv_release(&found);
+    return flow_log_tail(&a->from, log, max, out, err);
 }
 
 /* ---- what is found */
@@ -239,75 +191,26 @@ static int read_json(const struct asking *a, const char *name, json_t **out, str
     return rc;
 }
 
-/* A rank that failed, in the words of its agent where there is no other record: what act/node/service.c prints. */
-struct last_words {
-    int exit_status, signal;
-    char node[65];
-    int64_t unix_ns;
-};
-
-/* "act: rank 3 on node n1 exited with status 1 at 2026-01-01T00:00:00.000000000Z", or "... was killed by signal 9 (Killed)
- * at ..." */
-static bool read_last_words(const char *line, int rank, struct last_words *out)
+/* Where there is no record, the agents of the ranks have said it. */
+static int find_failed_rank(struct asking *a, struct act_error *err)
 {
-    const char *at = strrchr(line, ' ');
-    int said, n = 0;
-
-    *out = (struct last_words){0};
-    if (sscanf(line, "act: rank %d on node %64s %n", &said, out->node, &n) != 2 || n == 0 || said != rank ||
-        !at || !act_time_from_iso_ns(at + 1, &out->unix_ns))
-        return false;
-    if (sscanf(line + n, "exited with status %d at ", &out->exit_status) == 1)
-        return out->exit_status > 0 && out->exit_status < 256;
-    if (sscanf(line + n, "was killed by signal %d ", &out->signal) != 1)
-        return false;
-    out->exit_status = 128 + out->signal;
-    return out->signal > 0 && out->signal < 128;
-}
-
-/* Takes it when it is of the rank that failed before all others that were looked at. What the agent said just before is the
- * reason. */
-static void take_last_words(struct asking *a, int rank, const struct act_strv *lines, int64_t *first_unix_ns)
-{
-    static const char agent[] = "act: ";
     struct flow_why *out = a->out;
-    struct last_words words;
-    size_t i = lines->n;
+    struct flow_last_words words;
+    int rc = flow_find_last_words(&a->from, a->run, &a->logs, a->prefix, &words, err);
 
-    while (i > 0 && !read_last_words(lines->v[i - 1], rank, &words))
-        i--;
-    if (i == 0 || (*first_unix_ns && words.unix_ns >= *first_unix_ns))
-        return;
-    *first_unix_ns = words.unix_ns;
-    out->rank = rank;
+    if (rc < 0 || words.rank < 0)
+        return rc;
+    out->rank = words.rank;
     out->exit_status = words.exit_status;
     out->signal = words.signal;
     out->failed_unix_s = words.unix_ns / 1000000000;
     free(out->node);
     out->node = act_strdup(words.node);
-    free(out->reason);
-    out->reason =
-        act_strdup(i > 1 && act_starts_with(lines->v[i - 2], agent) ? lines->v[i - 2] + strlen(agent)
-                                                                    : a->status.reason);
-}
-
-/* Clocks of nodes differ, but ranks that are told to end because another one has failed say nothing. */
-static int find_failed_rank(struct asking *a, struct act_error *err)
-{
-    int world = a->run->spec.nodes * a->run->spec.procs_per_node, rc = 0;
-    int64_t first_unix_ns = 0;
-
-    for (int rank = 0; rank < world && rank < OTHER_RANKS && rc == 0; rank++) {
-        struct act_buf text = {0};
-        struct act_strv lines = {0};
-        rc = read_tail(a, find_rank_log(a, rank), LAST_WORDS, &text, err);
-        if (text.len > 0)
-            last_lines(&text, SHOWN_LINES, &lines);
-        take_last_words(a, rank, &lines, &first_unix_ns);
-        act_strv_release(&lines);
-        act_buf_release(&text);
+    if (words.reason) {
+        free(out->reason);
+        out->reason = words.reason;
     }
-    return rc;
+    return 0;
 }
 
 /* The status of the attempt, and what the agent wrote down besides. A record of another attempt does not count. */
@@ -329,7 +232,8 @@ static int read_record(struct asking *a, struct act_error *err)
     a->has_record = record && codec_json_int(record, "attempt", 1) == out->attempt;
     if (a->has_record)
         take_record(out, record);
-    if (rc == 0 && !a->has_record && out->rank < 0 && a->status.state == RUN_FAILED)
+    if (rc == 0 && !a->has_record && !out->node && a->status.state == RUN_FAILED &&
+        platform_uses_store(a->from.platform))
         rc = find_failed_rank(a, err);
     return rc;
 }
@@ -347,7 +251,7 @@ static int ask_failed_rank(struct asking *a, struct act_error *err)
 
     if (rc == 0 && text.len > 0) {
         if (a->out->lines.n == 0)
-            last_lines(&text, SHOWN_LINES, &a->out->lines);
+            flow_last_lines(&text, SHOWN_LINES, &a->out->lines);
         judge_failed_rank(a, &text, name, a->out->rank);
     }
     act_buf_release(&text);
@@ -516,7 +420,7 @@ static int ask_metrics(struct asking *a, struct act_error *err)
     int rc = name ? read_tail(a, find_log(a, name), METRICS_TAIL, &text, err) : 0;
 
     if (text.len > 0)
-        last_lines(&text, METRICS_LINES, &lines);
+        flow_last_lines(&text, METRICS_LINES, &lines);
     for (size_t i = 0; i < lines.n; i++)
         take_metrics(lines.v[i], &full);
     note_fullness(&out->notes, &full, out->node ? out->node : "the node");
@@ -581,7 +485,7 @@ static int ask_last_line(struct asking *a, struct act_error *err)
     int rc = read_tail(a, find_rank_log(a, 0), 2 * DIAGNOSE_LINE, &text, err);
 
     if (text.len > 0)
-        last_lines(&text, 1, &line);
+        flow_last_lines(&text, 1, &line);
     a->out->last_line = act_strdup(line.n ? line.v[0] : "");
     act_strv_release(&line);
     act_buf_release(&text);

@@ -98,21 +98,6 @@ static int64_t time_of(const json_t *object, const char *key)
     return act_time_from_iso_ns(codec_json_str(object, key, ""), &ns) ? ns / 1000000000 : 0;
 }
 
-/* What the service says, all of it: what matters may stand in a later line. New string, or NULL. */
-static char *error_text(const json_t *error)
-{
-    char code[64];
-    ACT_AUTOFREE char *first = arm_error_text(error, code, sizeof(code));
-    const json_t *inner = json_object_get(error, "error");
-    const char *message = codec_json_str(inner ? inner : error, "message", "");
-    ACT_AUTOFREE char *all = first ? act_sprintf("%s%s", first, message + strcspn(message, "\r\n")) : NULL;
-
-    for (char *c = all; c && *c; c++)
-        if (strchr("\r\n\t", *c))
-            *c = ' ';
-    return all ? http_redact_text(all) : NULL;
-}
-
 /* "... exited with status code 7. ..." says it; else it only failed. */
 static int exit_status_of(const char *reason)
 {
@@ -139,7 +124,8 @@ void azureml_read_run(const json_t *run, struct run_status *out)
     out->ended_unix_s = time_of(run, "endTimeUtc");
     if (out->state != RUN_FAILED)
         return;
-    ACT_AUTOFREE char *text = json_is_object(error) ? error_text(error) : NULL;
+    char code[64];
+    ACT_AUTOFREE char *text = json_is_object(error) ? arm_error_text(error, code, sizeof(code)) : NULL;
     if (text)
         snprintf(out->reason, sizeof(out->reason), "%.500s", text);
     out->exit_status = exit_status_of(out->reason);
