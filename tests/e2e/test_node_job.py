@@ -7,6 +7,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import tempfile
 import zipfile
 
 import pytest
@@ -280,6 +281,17 @@ def test_folder_of_others_is_not_used(job, act):
     (run.folder / f"node0/act-{os.getuid()}").mkdir(mode=0o755)
     run.run(status=125)
     assert "is not a folder that only this user can read and write" in run.err()
+
+
+def test_copy_of_the_agent_goes(job):
+    """The command of a job makes one for each process."""
+    run = job("echo", "hello")
+    with tempfile.NamedTemporaryFile(prefix="act-node.", dir="/tmp", delete=False) as copy:
+        copy.write((run.act.programs / "act-node").read_bytes())
+    os.chmod(copy.name, 0o755)
+    done = subprocess.run([copy.name, *run.words()[1:]], env=run.env, capture_output=True, text=True, check=True)
+    assert done.stdout == "hello\n" and not os.path.exists(copy.name)
+    assert (run.act.programs / "act-node").exists()
 
 
 # ---- how it ends
