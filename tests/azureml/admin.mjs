@@ -63,15 +63,17 @@ const ACTIONS = {
         await world.logs.container.append(blob, text === undefined ? filler(size) : Buffer.from(text));
         job.logs.set(name, blob);
     },
-    seed(world, { count, experiment = "exp", status = "Completed", properties = {}, environmentVariables = {}, prefix = "seeded" }) {
+    seed(world, { count, experiment = "exp", status = "Completed", prefix = "seeded", properties = {},
+        environmentVariables = {} }) {
         const names = [];
         for (let n = 0; n < count; n++) {
             const created = world.now() - (count - n) * 60e3;
             const name = `${prefix}_${Math.floor(created / 1000)}_${randomUUID().slice(0, 8)}`;
             world.addJob(name, {
-                jobType: "Command", command: "true", experimentName: experiment, displayName: `seeded ${n}`, environmentVariables,
+                jobType: "Command", command: "true", experimentName: experiment, displayName: `seeded ${n}`,
+                environmentVariables, resources: { instanceCount: 1 }, tags: { act: "1" },
                 environmentId: `${world.base}/environments/e/versions/1`, computeId: `${world.base}/computes/gpu`,
-                resources: { instanceCount: 1 }, tags: { act: "1" }, properties: { "act.cmd": JSON.stringify(["echo", String(n)]), ...properties },
+                properties: { "act.cmd": JSON.stringify(["echo", String(n)]), ...properties },
             }, { status, created, started: created + 10e3, ended: created + 40e3 });
             names.push(name);
         }

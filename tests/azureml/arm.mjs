@@ -99,8 +99,8 @@ export class Arm {
         const service = (type, endpoint) => ({ jobServiceType: type, endpoint, port: null, status: null, errorMessage: null,
             properties: null });
         return this.resource("jobs", name, {
-            description: null, isArchived: false, codeId: null, distribution: null, limits: null, identity: null, computeId: null,
-            environmentVariables: {}, inputs: {}, parameters: {}, experimentName: "Default", ...p,
+            description: null, isArchived: false, codeId: null, distribution: null, limits: null, identity: null,
+            computeId: null, environmentVariables: {}, inputs: {}, parameters: {}, experimentName: "Default", ...p,
             status: job.status, tags: { ...p.tags, ...tags }, properties: { ...p.properties },
             resources: { instanceCount: 1, instanceType: null, dockerArgs: null, properties: {}, ...p.resources },
             outputs: { ...p.outputs, default: { jobOutputType: "uri_folder", mode: "ReadWriteMount",
@@ -207,7 +207,8 @@ export class Arm {
         const { properties } = this.find(this.world.datastores, "datastores", name);
         const { credentialsType } = properties.credentials;
         return this.resource("datastores", name, { isDefault: false, ...properties,
-            credentials: { credentialsType, ...(properties.credentials.secrets && { secrets: { secretsType: credentialsType } }) } });
+            credentials: { credentialsType,
+                ...(properties.credentials.secrets && { secrets: { secretsType: credentialsType } }) } });
     }
 
     putDatastore([name], query, body) {
@@ -249,7 +250,8 @@ export class Arm {
             const running = this.world.nodesOn(name).length;
             Object.assign(answer.properties, { allocationState: "Steady", allocationStateTransitionTime: iso(this.world.now()),
                 currentNodeCount: running, targetNodeCount: running, errors: null, nodeStateCounts: { preparingNodeCount: 0,
-                    runningNodeCount: running, idleNodeCount: 0, unusableNodeCount: 0, leavingNodeCount: 0, preemptedNodeCount: 0 },
+                    runningNodeCount: running, idleNodeCount: 0, unusableNodeCount: 0, leavingNodeCount: 0,
+                    preemptedNodeCount: 0 },
                 ...answer.properties.shown });
             delete answer.properties.shown;
         }

@@ -114,7 +114,8 @@ test("a token for a secret, and what is refused", async () => {
 
 test("a device code", async () => {
     const form = { client_id: "x", scope: "https://management.azure.com/.default offline_access" };
-    const started = await send("POST", `${links.login}/organizations/oauth2/v2.0/devicecode`, { body: new URLSearchParams(form) });
+    const started = await send("POST", `${links.login}/organizations/oauth2/v2.0/devicecode`,
+        { body: new URLSearchParams(form) });
     const poll = { grant_type: "urn:ietf:params:oauth:grant-type:device_code", device_code: started.body.device_code };
     assert.equal((await login(poll)).body.error, "authorization_pending");
     const { refresh_token } = (await login(poll)).body;
@@ -282,7 +283,8 @@ for (const [header, form] of [["Retry-After", /^1$/], ["retry-after-ms", /^300$/
 
 test("answers of other kinds", async () => {
     await admin("faults", [
-        { method: "GET", match: "ws[?]", skip: 1, answer: { status: 502, body: "<html>", headers: { "Content-Type": "text/html" } } },
+        { method: "GET", match: "ws[?]", skip: 1,
+            answer: { status: 502, body: "<html>", headers: { "Content-Type": "text/html" } } },
         { match: "/jobs", forbidden: "Microsoft.MachineLearningServices/workspaces/jobs/read" },
         { match: "/computes", claims: true }, { match: "/datastores", answer: { status: 503, body: "" } }]);
     assert.equal((await call("GET", `${BASE}${V}`)).status, 200);

@@ -346,7 +346,8 @@ export class Runner {
         for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
             try {
                 const words = readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
-                if (words.includes(`AZUREML_RUN_ID=${this.job.name}`) && words.includes(`AZUREML_WORKSPACE_ID=${this.world.id}`)) {
+                if (words.includes(`AZUREML_RUN_ID=${this.job.name}`)
+                    && words.includes(`AZUREML_WORKSPACE_ID=${this.world.id}`)) {
                     process.kill(Number(pid), "SIGKILL");
                 }
             } catch {

@@ -185,6 +185,14 @@ def test_preempted_run_begins_again(act, azureml, scratch):
     assert act.run("logs", run).out == "begun\nended\n"
 
 
+def test_runs_that_begin_at_once_on_the_same_nodes(act, azureml):
+    """Each sweeps what others left, and nobody what others use."""
+    act.write("copy.sh", "cat copy.sh >/dev/null; echo $RANK >output/$RANK.txt")
+    runs = [submit(act, "sh", "copy.sh", gpus=4) for _ in range(8)]
+    for run in runs:
+        act.run("wait", run)
+
+
 def test_logs_of_the_old_runtime(act, azureml):
     azureml.tell("settings", runtime="old")
     run = finish(act, "sh", "-c", "echo rank $RANK", gpus=2)
