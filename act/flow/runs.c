@@ -35,10 +35,9 @@ static void status_of_row(const struct ledger_run *row, struct run_status *out)
  * its 'a submit' was killed in between. */
 enum { SUBMIT_GRACE_S = 30 };
 
-/* A platform that gives a reason knows the run, and not what its state means. */
 static void judge_unknown(const struct flow_run *run, struct run_status *now)
 {
-    if (run->status.state != RUN_QUEUED || now->reason[0])
+    if (run->status.state != RUN_QUEUED)
         return;
     *now = run->status;
     if (run->row.created_unix_s + SUBMIT_GRACE_S > act_now_unix_s())
