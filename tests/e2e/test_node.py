@@ -36,7 +36,8 @@ def metrics(folder):
 def test_short_run_has_metrics(act, program):
     program("nvidia-smi", f"[ \"$1\" = --query-gpu=index,utilization.gpu,memory.used,memory.total,temperature.gpu,"
                           f"power.draw,ecc.errors.uncorrected.volatile.total ] || exit 1\ncat <<END\n{GPUS}END")
-    run = act.finish("sh", "-c", "until [ -s $AZ_BATCHAI_STDOUTERR_DIR/../metrics/*.jsonl ]; do sleep 0.1; done")
+    run = act.finish("sh", "-c", "until [ -s $AZ_BATCHAI_STDOUTERR_DIR/../metrics/*.jsonl ]; do sleep 0.1; done; "
+                     "sleep 0.5")  # some ticks of the clock go by
     (samples,) = metrics(act.run_dir(run)).values()
     assert len(samples) >= 2
     assert [gpu["busy"] for gpu in samples[0]["gpus"]] == [0.97, None]
