@@ -72,7 +72,7 @@ def test_upload_goes_on_after_kill(act, azure_double):
     settled(act.write("data/big", data))
     azure_double.put("data/big", b"the old one")
     double = azure_double.service
-    double.fault("stall", ms=20, times=0, method="PUT", path="comp=block&")
+    double.fault("stall", ms=200, times=0, method="PUT", path="comp=block&")
     chance = random.Random(1)
     for _ in range(3):
         kill_after(act, double, ["u", *OPTIONS, "data/big"], chance.randrange(1, 12), is_block)
@@ -93,7 +93,7 @@ def test_download_goes_on_after_kill(act, azure_double):
     azure_double.put("data/big", data)
     act.write("data/big", "the old one", mtime=1)
     double = azure_double.service
-    double.fault("stall", ms=20, times=0, method="GET", path="/data/big")
+    double.fault("stall", ms=200, times=0, method="GET", path="/data/big")
     chance = random.Random(2)
     for _ in range(3):
         kill_after(act, double, ["d", *OPTIONS, "data/big"], chance.randrange(12, 16), is_range)
@@ -118,7 +118,7 @@ def test_nothing_stale_is_taken_for_new(act, azure_double, direction):
         away(act, "data/big")
     else:
         settled(path)
-    double.fault("stall", ms=20, times=0, path="/data/big")
+    double.fault("stall", ms=200, times=0, path="/data/big")
     kill_after(act, double, [direction, *OPTIONS, "data/big"], 4, is_block if direction == "u" else is_range)
     double.no_faults()
     if direction == "u":
