@@ -127,7 +127,7 @@ static bool is_plain(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._:";
 
-    return *text && *text != '-' && strspn(text, letters) == strlen(text);
+    return text && *text && *text != '-' && strspn(text, letters) == strlen(text);
 }
 
 int azureml_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
