@@ -69,7 +69,7 @@ int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct f
     *out = (struct flow_log_source){.id = run->row.id};
     int rc = flow_platform_of(flow, &run->row, &out->platform, err);
 
-    if (rc < 0 || !platform_uses_store(out->platform) || !run_state_is_final(run->status.state))
+    if (rc < 0 || !platform_is_service(out->platform) || !run_state_is_final(run->status.state))
         return rc;
     ACT_AUTOFREE char *folder = flow_assets(run);
     if (read_complete(run, folder, &out->copies))
@@ -120,7 +120,7 @@ int flow_log_source_complete(const struct flow_log_source *s, const struct flow_
                                             run_state_name(run->status.state), "ended",
                                             (json_int_t)run->status.ended_unix_s, "logs", list);
 
-    if (s->folder || !platform_uses_store(s->platform) || !run_state_is_final(run->status.state))
+    if (s->folder || !platform_is_service(s->platform) || !run_state_is_final(run->status.state))
         return 0;
     for (size_t i = 0; i < logs->n; i++) {
         if (!is_copy(logs->folder, logs->v[i].name, logs->v[i].size))

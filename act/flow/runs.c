@@ -96,7 +96,7 @@ int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *
 
     if (rc < 0)
         return rc;
-    if (now.state == RUN_FAILED && now.failed_rank < 0 && platform_uses_store(platform))
+    if (now.state == RUN_FAILED && now.failed_rank < 0 && platform_is_service(platform))
         flow_add_last_words(flow, run, &now);
     take_status(run, &now);
     return store_changes(flow, run, 1, err);

@@ -224,8 +224,8 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     ACT_AUTOFREE char *stores = NULL;
     struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
     struct flow_job_files files = {0};
-    bool uses_store = platform_uses_store(platform);
-    int rc = uses_store ? flow_store_job(flow, spec, package, &files, err)
+    bool is_service = platform_is_service(platform);
+    int rc = is_service ? flow_store_job(flow, spec, package, &files, err)
                         : flow_run_stores(flow, spec, &stores, err);
 
     if (rc == 0)

@@ -233,7 +233,7 @@ static int read_record(struct asking *a, struct act_error *err)
     if (a->has_record)
         take_record(out, record);
     if (rc == 0 && !a->has_record && !out->node && a->status.state == RUN_FAILED &&
-        platform_uses_store(a->from.platform))
+        platform_is_service(a->from.platform))
         rc = find_failed_rank(a, err);
     return rc;
 }

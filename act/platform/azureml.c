@@ -250,7 +250,7 @@ static void azureml_close(struct platform *p)
 static const struct platform_ops operations[] = {
 #define OPERATIONS(platform_name)                                                                            \
     {                                                                                                        \
-        .name = (platform_name), .uses_store = true, .limits = azureml_limits, .check = azureml_check,       \
+        .name = (platform_name), .is_service = true, .limits = azureml_limits, .check = azureml_check,       \
         .submit = azureml_submit, .status = azureml_status, .abort = azureml_abort, .logs = azureml_logs,    \
         .read_log = azureml_read_log, .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent,  \
         .nodes = azureml_nodes, .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,    \

@@ -35,9 +35,9 @@ const char *platform_name(const struct platform *p)
     return p->ops->name;
 }
 
-bool platform_uses_store(const struct platform *p)
+bool platform_is_service(const struct platform *p)
 {
-    return p->ops->uses_store;
+    return p->ops->is_service;
 }
 
 static int cannot(const struct platform *p, const char *what, struct act_error *err)

@@ -121,14 +121,16 @@ struct platform_submission {
     const char *package; /* local path of the package, verified; NULL for a run without code */
     const char *
         stores; /* for RUN_FILE_STORES, secret; NULL: none. Where the nodes see the project it is not needed */
-    /* Where the agent and run.json (without secrets) are in the store of the package, for platforms that uses_store;
+    /* Where the agent and run.json (without secrets) are in the store of the package, for platforms that is_service;
      * else NULL. */
     const char *agent_key, *spec_key;
 };
 
 struct platform_ops {
     const char *name; /* as in the cluster file */
-    bool uses_store;  /* its nodes get package, agent and run.json from the store */
+    /* A service elsewhere: its nodes get package, agent and run.json from the store, every question is a request to it,
+     * and it does not tell which rank failed. */
+    bool is_service;
 
     /* What this platform's nodes offer, with config's word where the platform does not know better. */
     int (*limits)(struct platform *p, struct platform_limits *out, struct act_error *err);
@@ -177,7 +179,7 @@ struct platform_ops {
 int platform_open(const struct config *config, struct platform **out, struct act_error *err) ACT_NODISCARD;
 void platform_free(struct platform *p);
 const char *platform_name(const struct platform *p);
-bool platform_uses_store(const struct platform *p); /* see platform_ops */
+bool platform_is_service(const struct platform *p); /* see platform_ops */
 
 /* Wrappers: they supply the text for what a platform cannot do. */
 int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err) ACT_NODISCARD;

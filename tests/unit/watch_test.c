@@ -52,8 +52,8 @@ int __wrap_platform_open(const struct config *config, struct platform **p, struc
     return 0;
 }
 
-bool __wrap_platform_uses_store(const struct platform *p);
-bool __wrap_platform_uses_store(const struct platform *p)
+bool __wrap_platform_is_service(const struct platform *p);
+bool __wrap_platform_is_service(const struct platform *p)
 {
     (void)p;
     return false;
