@@ -1,4 +1,5 @@
 /* agent_test.c - what the agent reads out of other programs' words, and how it puts earlier attempts away. */
+#include "unit/temp_dir.h"
 #include "unit/test.h"
 
 #include <errno.h>
@@ -21,8 +22,6 @@
 #include "node/record.h"
 #include "node/supervisor.h"
 #include "node/sweep.h"
-
-static char *dir;
 
 static char *below(const char *name)
 {
@@ -562,23 +561,6 @@ static void test_full_disk(void **state)
 }
 
 /* ---- all of it ---- */
-
-static int make_dir(void **state)
-{
-    (void)state;
-    dir = act_strdup("/tmp/act-agent-test.XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-    struct act_error err;
-
-    (void)state;
-    int rc = act_remove_tree(dir, &err);
-    free(dir);
-    return rc;
-}
 
 int main(void)
 {

@@ -1,4 +1,5 @@
 /* Which paths are taken: tables, and git itself over random patterns. */
+#include "unit/temp_dir.h"
 #include "unit/test.h"
 
 #include <stdio.h>
@@ -10,23 +11,6 @@
 #include "base/text.h"
 #include "filter/filter.h"
 #include "filter/pattern.h"
-
-static char *dir;
-
-static int make_dir(void **state)
-{
-    (void)state;
-    dir = act_strdup("/tmp/act-filter-XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-    (void)state;
-    int rc = act_remove_tree(dir, NULL);
-    free(dir);
-    return rc;
-}
 
 /* Not act_file_write(): that waits for the disk, a thousand times here. */
 static void put(const char *file, const char *data, size_t len)

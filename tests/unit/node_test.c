@@ -1,4 +1,5 @@
 /* node_test.c - where a node of a run keeps its things, and the words that bring a command into the run's container. */
+#include "unit/temp_dir.h"
 #include "unit/test.h"
 
 #include <stdio.h>
@@ -15,8 +16,6 @@
 
 #define RUN_A "exp_1700000000_0123abcd"
 #define RUN_B "exp_1700000001_0123abcd"
-
-static char *dir;
 
 static char *below(const char *name)
 {
@@ -464,23 +463,6 @@ static void test_pyxis(void **state)
     assert_ok(container_srun_options(&node, "/shared/bin/1f/act-node", &words, &err), err);
     assert_int_equal(words.n, 0);
     node_release(&node);
-}
-
-static int make_dir(void **state)
-{
-    (void)state;
-    dir = act_strdup("/tmp/act-node-test.XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-    struct act_error err;
-
-    (void)state;
-    int rc = act_remove_tree(dir, &err);
-    free(dir);
-    return rc;
 }
 
 int main(void)

@@ -1,4 +1,5 @@
 /* proc_test.c - children: output, status, time limit, daemons. */
+#include "unit/temp_dir.h"
 #include "unit/test.h"
 
 #include <errno.h>
@@ -15,8 +16,6 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "proc/proc.h"
-
-static char *dir;
 
 static struct act_strv shell_words(const char *script)
 {
@@ -256,23 +255,6 @@ static void test_find(void **state)
     assert_int_equal(chmod(program, 0644), 0);
     assert_null(proc_find_in_path("only-here"));
     setenv("PATH", old, 1);
-}
-
-static int make_dir(void **state)
-{
-    (void)state;
-    dir = act_strdup("/tmp/act-proc-test.XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state)
-{
-    struct act_error err;
-
-    (void)state;
-    int rc = act_remove_tree(dir, &err);
-    free(dir);
-    return rc;
 }
 
 int main(void)
