@@ -98,28 +98,32 @@ void token_failed(struct token_ask *ask)
     ask->done(ask);
 }
 
+static void set_denied(struct token_ask *ask, const char *fmt, va_list args)
+{
+    char text[1024];
+
+    vsnprintf(text, sizeof(text), fmt, args);
+    act_error_set(&ask->error, ACT_DENIED, "%s", text);
+}
+
 void token_absent(struct token_ask *ask, const char *fmt, ...)
 {
-    char text[512];
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
+    set_denied(ask, fmt, args);
     va_end(args);
-    act_error_set(&ask->error, ACT_DENIED, "%s", text);
     ask->result = TOKEN_ABSENT;
     ask->done(ask);
 }
 
 void token_denied(struct token_ask *ask, const char *fmt, ...)
 {
-    char text[1024];
     va_list args;
 
     va_start(args, fmt);
-    vsnprintf(text, sizeof(text), fmt, args);
+    set_denied(ask, fmt, args);
     va_end(args);
-    act_error_set(&ask->error, ACT_DENIED, "%s", text);
     token_failed(ask);
 }
 

@@ -307,6 +307,15 @@ int azureml_create_cluster(struct platform *p, const struct azureml_new_cluster 
                   follow, err);
 }
 
+/* One that is there already, as it is. */
+static int open_cluster(struct platform *p, const char *name, struct azureml **a, struct arm **arm,
+                        struct azureml_cluster *cluster, struct act_error *err)
+{
+    int rc = open_managed(p, a, arm, err);
+
+    return rc < 0 ? rc : get_managed(*a, *arm, name, cluster, err);
+}
+
 int azureml_scale_cluster(struct platform *p, const char *name, const struct azureml_scale *wanted,
                           const struct azureml_follow *follow, struct act_error *err)
 {
@@ -314,10 +323,8 @@ int azureml_scale_cluster(struct platform *p, const char *name, const struct azu
     struct azureml_cluster cluster = {0};
     struct azureml *a;
     struct arm *arm;
-    int rc = open_managed(p, &a, &arm, err);
+    int rc = open_cluster(p, name, &a, &arm, &cluster, err);
 
-    if (rc == 0)
-        rc = get_managed(a, arm, name, &cluster, err);
     if (rc < 0)
         return rc;
     if (scale.min_nodes < 0)
@@ -342,10 +349,8 @@ int azureml_delete_cluster(struct platform *p, const char *name, const struct az
     struct azureml_cluster cluster = {0};
     struct azureml *a;
     struct arm *arm;
-    int rc = open_managed(p, &a, &arm, err);
+    int rc = open_cluster(p, name, &a, &arm, &cluster, err);
 
-    if (rc == 0)
-        rc = get_managed(a, arm, name, &cluster, err);
     if (rc < 0)
         return rc;
     azureml_cluster_release(&cluster);
