@@ -45,11 +45,6 @@ const char *site_root(const struct site *site)
     return site->root;
 }
 
-const char *site_login(const struct site *site)
-{
-    return site->login;
-}
-
 char *site_run_dir(const struct site *site, const char *id)
 {
     return act_sprintf("%s/runs/%s", site->root, id);

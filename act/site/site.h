@@ -35,8 +35,6 @@ void site_free(struct site *site);
 
 /* Absolute, on the site. Lives as long as the site. */
 const char *site_root(const struct site *site);
-/* "user@host", or NULL when it is this machine. */
-const char *site_login(const struct site *site);
 /* <root>/runs/<id>, absolute. New string. */
 char *site_run_dir(const struct site *site, const char *id);
 
