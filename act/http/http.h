@@ -113,7 +113,8 @@ int http_window(struct http *http, const char *url);
 int64_t http_retry_delay(int status, bool network_error, int tries, int max_retries, int64_t elapsed_ms,
                          int64_t give_up_ms, int64_t retry_after_ms, double random01);
 
-/* What the answer asks to wait: retry-after-ms, x-ms-retry-after-ms or Retry-After; -1: nothing (usable). */
+/* What the answer asks to wait: retry-after-ms, x-ms-retry-after-ms or Retry-After; -1: nothing (usable). A date there is
+ * one of the service's clock (the answer's Date); now_unix_s is for answers that do not tell theirs. */
 int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_s);
 
 /* Percent-encodes everything but A-Z a-z 0-9 - . _ ~ and, where keep_slash, '/'. New string. */

@@ -67,10 +67,11 @@ int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_
         if (text && act_int_from_text(text, &value) && value >= 0)
             return capped_ms(value, rows[i].unit_ms);
     }
-    const char *date = http_header_get(answer, "Retry-After");
-    if (date && act_time_from_http(date, &value))
-        return capped_ms(value - now_unix_s, 1000);
-    return -1;
+    const char *asked = http_header_get(answer, "Retry-After"), *date = http_header_get(answer, "Date");
+    int64_t theirs;
+    if (!asked || !act_time_from_http(asked, &value))
+        return -1;
+    return capped_ms(value - (date && act_time_from_http(date, &theirs) ? theirs : now_unix_s), 1000);
 }
 
 bool http_is_throttled(int status, const struct http_headers *answer)

@@ -1128,6 +1128,22 @@ static void retry_after_table(void **state)
     assert_int_equal(http_retry_after_ms(&none, 0), -1);
 }
 
+/* A clock that is a day off makes no difference: the service's own is in the answer. */
+static void retry_after_is_by_the_clock_of_the_service(void **state)
+{
+    const int64_t now_s = 1795165200 + 86400;
+    struct http_headers h = {0};
+
+    (void)state;
+    http_header_set(&h, "Retry-After", "Fri, 20 Nov 2026 09:00:10 GMT");
+    assert_int_equal(http_retry_after_ms(&h, now_s), -1);
+    http_header_set(&h, "Date", "Fri, 20 Nov 2026 09:00:03 GMT");
+    assert_int_equal(http_retry_after_ms(&h, now_s), 7000);
+    http_header_set(&h, "Date", "today");
+    assert_int_equal(http_retry_after_ms(&h, now_s - 86400), 10000);
+    http_headers_release(&h);
+}
+
 static void encoding_table(void **state)
 {
     static const struct {
@@ -1288,6 +1304,7 @@ int main(void)
         cmocka_unit_test(header_lists),
         cmocka_unit_test(retry_delay_table),
         cmocka_unit_test(retry_after_table),
+        cmocka_unit_test(retry_after_is_by_the_clock_of_the_service),
         cmocka_unit_test(encoding_table),
         cmocka_unit_test(redaction_table),
         cmocka_unit_test(tokens_in_texts),
