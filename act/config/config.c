@@ -132,9 +132,12 @@ static void read_row(const struct config *c, const struct yaml *row, struct conf
     config_read_keys(config_cluster_keys, ROW, row, folder, f);
     config_warn_unknown(config_cluster_keys, ROW, row, f);
     check_store_path(folder, row, f);
-    if (!folder->datastore_name)
-        folder->datastore_name = top_level_text(c, "datastore_name");
-    char *file = folder->account_file ? folder->account_file : top_level_text(c, "azure_blob_config_file");
+    char *file = folder->account_file;
+    if (!file) { /* the account and the datastore that stands for it belong together */
+        file = top_level_text(c, "azure_blob_config_file");
+        if (!folder->datastore_name)
+            folder->datastore_name = top_level_text(c, "datastore_name");
+    }
     if (!file || !*file)
         config_problem(f, row, "'%s' has no 'azure_blob_config_file', and there is none at the top level",
                        row->key);

@@ -26,7 +26,7 @@ const struct config_key config_cluster_keys[] = {
     {"azure_blob_config_file", CONFIG_TEXT, CONFIG_NOWHERE,
      .help = "the account file of the rows of config_param that name none"},
     {"datastore_name", CONFIG_TEXT, CONFIG_NOWHERE,
-     .help = "the datastore of the rows of config_param that name none"},
+     .help = "the datastore of the rows of config_param that name neither it nor an account file"},
     {"config_param", CONFIG_MAP, CONFIG_NOWHERE,
      .help = "where the code ('code_path') and the mapped folders ('<name>_folder') are stored"},
     {"config_param.*.azure_blob_config_file", CONFIG_TEXT, FOLDER(account_file),

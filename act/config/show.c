@@ -203,7 +203,7 @@ static void add_account(json_t *out, const struct config *config, const struct c
     config_findings_release(&f);
 }
 
-/* What stands at the top level serves the rows that name nothing themselves. */
+/* What stands at the top level serves the rows that name no account file themselves. */
 static void point_at_top_level(json_t *out, const struct config *config, const struct config_folder *folder)
 {
     static const char *const inherited[] = {"azure_blob_config_file", "datastore_name"};
@@ -211,6 +211,8 @@ static void point_at_top_level(json_t *out, const struct config *config, const s
     ACT_AUTOFREE char *key = row_key(config, folder);
     const struct yaml *row = yaml_get(yaml_get(tree, "config_param"), key);
 
+    if (!yaml_is_null(yaml_get(row, "azure_blob_config_file")))
+        return;
     for (size_t i = 0; i < sizeof(inherited) / sizeof(inherited[0]); i++) {
         const struct yaml *top = yaml_get(tree, inherited[i]);
         ACT_AUTOFREE char *path = act_sprintf("config_param.%s.%s", key, inherited[i]);

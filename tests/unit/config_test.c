@@ -210,6 +210,7 @@ static void reads_every_key(void **state)
     assert_string_equal(folder(&c, "models")->mode, "ro_mount");
     assert_string_equal(folder(&c, "in")->mode, "download");
     assert_string_equal(folder(&c, "in")->account_file, "built-in");
+    assert_null(folder(&c, "in")->datastore_name); /* that of the top level is of another account */
     assert_string_equal(folder(&c, "out")->mode, "upload");
     assert_string_equal(folder(&c, "out")->account_file, PROJECT "/aux_data/configs/sas_account.yaml");
     assert_int_equal(folder(&c, "rw")->blob_cache_timeout, 7);
