@@ -45,7 +45,7 @@ struct azureml {
     json_t *workspace_answer;
     char *history; /* base URL of the run history of this workspace */
     bool history_trusted;
-    struct act_strv datastores; /* that are known to be there */
+    struct act_strv datastores; /* that are known to be there: name and content */
     struct azureml_log_urls logs;
 };
 
@@ -127,13 +127,17 @@ void azureml_close_logs(struct azureml *a);
 
 /* ---- azureml_prepare.c */
 
+/* Whether what the configuration says of datastores can be, without asking anybody. -ACT_CONFIG. */
+int azureml_check_stores(const struct azureml *a, struct act_error *err) ACT_NODISCARD;
 /* Sees to it that the workspace has the datastores and the environment of a run, and says what they are called there. An
- * environment that is there is not made again; a datastore has the account, the container and a hash of its credential in its
- * name, so that a new key makes a new one. */
+ * environment that is there is not made again. A datastore has the account, the container and a hash of its credential in its
+ * name, so that a new key makes a new one. One that the user named is made where it is missing, written again where ACT
+ * made it with another credential, and used as it is where somebody else made it; one that leads elsewhere is
+ * -ACT_CONFIG. */
 int azureml_prepare(struct azureml *a, const struct platform_submission *submission,
                     struct azureml_job_places *out, struct act_error *err) ACT_NODISCARD;
 /* Pure parts of it. New strings; a new reference. */
-char *azureml_datastore_name(const struct config_account *account);
+char *azureml_datastore_name(const struct config_folder *row, const struct config_account *account);
 json_t *azureml_datastore_body(const struct config_account *account);
 char *azureml_image(const struct config_docker *docker); /* with the registry, as docker has it */
 char *azureml_compute_id(const struct azureml *a);       /* NULL: serverless */

@@ -9,13 +9,21 @@
 #include "codec/json.h"
 #include "platform/azureml_internal.h"
 
-static void hash_of(const char *text, char out[ACT_SHA256_HEX])
+/* The tag by which ACT knows what it wrote into a datastore of the user's name. */
+#define MARK_TAG "act.credential"
+
+enum { MARK_SHOWN = 16 };
+
+/* What tells one content from another, short: in names, and where it is known what ACT once wrote. */
+static void mark_of(const char *text, char out[MARK_SHOWN + 1])
 {
     struct act_sha256 h;
+    char hash[ACT_SHA256_HEX];
 
     act_sha256_init(&h);
     act_sha256_add(&h, text, strlen(text));
-    act_sha256_done(&h, out);
+    act_sha256_done(&h, hash);
+    snprintf(out, MARK_SHOWN + 1, "%.*s", MARK_SHOWN, hash);
 }
 
 /* ---- datastores ---- */
@@ -42,22 +50,30 @@ static enum credential credential_of(const struct config_account *account)
     return account->account_key ? CREDENTIAL_KEY : CREDENTIAL_NONE;
 }
 
-/* As the original named it: a rotated key makes a new one. The hash is of all that the service is told, as names that
- * differ in '-' only become the same. */
-char *azureml_datastore_name(const struct config_account *account)
+/* Of all that the service is told, the credential included. */
+static void datastore_mark(const struct config_account *account, char out[MARK_SHOWN + 1])
 {
-    enum { HASH_SHOWN = 16, PART_SHOWN = 100 };
     const char *secrets[] = {[CREDENTIAL_NONE] = "",
                              [CREDENTIAL_KEY] = account->account_key,
                              [CREDENTIAL_SAS] = account->sas_token};
     ACT_AUTOFREE char *all = act_sprintf("%s\n%s\n%s\n%s", account->endpoint, account->account_name,
                                          account->container_name, secrets[credential_of(account)]);
-    char hash[ACT_SHA256_HEX];
 
-    hash_of(all, hash);
+    mark_of(all, out);
     explicit_bzero(all, strlen(all));
-    char *name = act_sprintf("%.*s_%.*s_%.*s", PART_SHOWN, account->account_name, PART_SHOWN,
-                             account->container_name, HASH_SHOWN, hash);
+}
+
+/* As the original named it: a rotated key makes a new one. The mark also tells apart names that differ in '-' only. */
+char *azureml_datastore_name(const struct config_folder *row, const struct config_account *account)
+{
+    enum { PART_SHOWN = 100 };
+    char mark[MARK_SHOWN + 1];
+
+    if (row->datastore_name)
+        return act_strdup(row->datastore_name);
+    datastore_mark(account, mark);
+    char *name = act_sprintf("%.*s_%.*s_%s", PART_SHOWN, account->account_name, PART_SHOWN,
+                             account->container_name, mark);
     make_name(name);
     return name;
 }
@@ -93,42 +109,128 @@ json_t *azureml_datastore_body(const struct config_account *account)
 {
     ACT_AUTOFREE char *protocol = NULL;
     ACT_AUTOFREE char *suffix = NULL;
+    char mark[MARK_SHOWN + 1];
 
     split_endpoint(account, &protocol, &suffix);
-    return json_pack("{s:{s:s, s:s, s:s, s:s, s:s, s:s, s:o}}", "properties", "datastoreType", "AzureBlob",
-                     "description", "created by act", "accountName", account->account_name, "containerName",
-                     account->container_name, "endpoint", suffix, "protocol", protocol, "credentials",
-                     credentials(account));
+    datastore_mark(account, mark);
+    return json_pack("{s:{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:{s:s}}}", "properties", "datastoreType",
+                     "AzureBlob", "description", "created by act", "accountName", account->account_name,
+                     "containerName", account->container_name, "endpoint", suffix, "protocol", protocol,
+                     "credentials", credentials(account), "tags", MARK_TAG, mark);
 }
 
-static bool is_known(const struct azureml *a, const char *name)
+/* A row of the configuration as a datastore of the workspace. */
+struct datastore {
+    const struct config_folder *row;
+    const struct config_account *account;
+    const char *name;
+    const char *what; /* for errors */
+};
+
+static char *datastore_url(const struct azureml *a, const struct datastore *d, const char *query)
 {
-    return act_strv_has(&a->datastores, name);
+    ACT_AUTOFREE char *name = http_encode(d->name, false);
+
+    return azureml_url(a, "/datastores/%s%s", name, query);
 }
 
-static int register_datastore(struct azureml *a, const struct config_account *account, const char *name,
-                              struct act_error *err)
+/* Kinds of datastores, and what each calls the place in the account. */
+static const struct {
+    const char *type, *member, *word;
+} datastore_kinds[] = {
+    {"AzureBlob", "containerName", "container"},
+    {"AzureDataLakeGen2", "filesystem", "container"}, /* another view of the same */
+    {"AzureFile", "fileShareName", "share"},
+};
+
+/* "the container 'data' of the account 'acct'"; of a kind that ACT does not know: "of the type 'X'". New string. */
+static char *place_text(const json_t *properties)
 {
-    ACT_AUTOFREE char *what = act_sprintf("register the datastore '%s'", name);
+    const char *type = codec_json_str(properties, "datastoreType", "");
+
+    for (size_t i = 0; i < sizeof(datastore_kinds) / sizeof(datastore_kinds[0]); i++)
+        if (strcmp(type, datastore_kinds[i].type) == 0)
+            return act_sprintf("the %s '%s' of the account '%s'", datastore_kinds[i].word,
+                               codec_json_str(properties, datastore_kinds[i].member, ""),
+                               codec_json_str(properties, "accountName", ""));
+    return act_sprintf("of the type '%s'", type);
+}
+
+/* One that is there must lead to where the configuration says. *out_put: ACT made it, with another credential; what
+ * others made stays as it is. */
+static int judge_datastore(const struct datastore *d, const json_t *have, bool *out_put,
+                           struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *body = azureml_datastore_body(d->account);
+    const json_t *is = json_object_get(have, "properties"), *wanted = json_object_get(body, "properties");
+    ACT_AUTOFREE char *there = place_text(is);
+    ACT_AUTOFREE char *here = place_text(wanted);
+    const char *mark = codec_json_str(json_object_get(is, "tags"), MARK_TAG, NULL);
+    const char *own = codec_json_str(json_object_get(wanted, "tags"), MARK_TAG, "");
+
+    if (strcmp(there, here) != 0)
+        return act_error_set(
+            err, ACT_CONFIG,
+            "the datastore '%s' of the workspace is %s, but for '%s' '%s' has %s; give it another "
+            "datastore_name, or none",
+            d->name, there, d->row->name, d->account->file, here);
+    *out_put = mark && strcmp(mark, own) != 0;
+    return 0;
+}
+
+static int look_at_datastore(struct azureml *a, const struct datastore *d, bool *out_put,
+                             struct act_error *err)
+{
     struct arm_call get = {.method = "GET",
-                           .what = what,
-                           .url = azureml_url(a, "/datastores/%s", name),
+                           .what = d->what,
+                           .url = datastore_url(a, d, ""),
                            .api_version = a->api_version,
                            .missing_is_fine = true};
-    int rc = is_known(a, name) ? 0 : arm_do(a->arm, &get, err);
+    int rc = arm_do(a->arm, &get, err);
 
-    if (rc == 0 && !is_known(a, name) && get.status == 404) {
-        struct arm_call put = {.method = "PUT",
-                               .what = what,
-                               .url = azureml_url(a, "/datastores/%s?skipValidation=true", name),
-                               .api_version = a->api_version,
-                               .body = azureml_datastore_body(account)};
-        rc = arm_do(a->arm, &put, err);
-        arm_call_release(&put);
-    }
+    *out_put = rc == 0 && get.status == 404;
+    if (rc == 0 && !*out_put)
+        rc = judge_datastore(d, get.answer, out_put, err);
     arm_call_release(&get);
-    if (rc == 0 && !is_known(a, name))
-        act_strv_push(&a->datastores, name);
+    return rc;
+}
+
+static int put_datastore(struct azureml *a, const struct datastore *d, bool *out_conflict,
+                         struct act_error *err)
+{
+    struct arm_call put = {.method = "PUT",
+                           .what = d->what,
+                           .url = datastore_url(a, d, "?skipValidation=true"),
+                           .api_version = a->api_version,
+                           .body = azureml_datastore_body(d->account)};
+    int rc = arm_do(a->arm, &put, err);
+
+    *out_conflict = put.status == 409;
+    if (put.status == 403)
+        act_error_hint(err, "who may do that can register it for you: name it with datastore_name then");
+    arm_call_release(&put);
+    return rc;
+}
+
+/* Once for each content. Where somebody else makes it at this moment, what they made is judged. */
+static int register_datastore(struct azureml *a, const struct datastore *d, struct act_error *err)
+{
+    char mark[MARK_SHOWN + 1];
+    datastore_mark(d->account, mark);
+    ACT_AUTOFREE char *known = act_sprintf("%s %s", d->name, mark);
+    bool wanted = false, conflict = true;
+    int rc = 0;
+
+    if (act_strv_has(&a->datastores, known))
+        return 0;
+    for (int tries = 0; tries < 2 && conflict; tries++) {
+        conflict = false;
+        rc = look_at_datastore(a, d, &wanted, err);
+        if (rc == 0 && wanted)
+            rc = put_datastore(a, d, &conflict, err);
+    }
+    if (rc == 0)
+        act_strv_push(&a->datastores, known);
     return rc;
 }
 
@@ -137,7 +239,6 @@ static int find_place(struct azureml *a, const struct config_folder *row, const 
                       struct azureml_place *out, struct act_error *err)
 {
     struct config_account account;
-    ACT_AUTOFREE char *name = NULL;
     int rc = config_account(a->config, row, &account, err);
 
     if (rc < 0)
@@ -148,13 +249,40 @@ static int find_place(struct azureml *a, const struct config_folder *row, const 
             "'%s' is a folder store, which no node of Azure can reach: '%s' must be in Blob Storage",
             account.file, row->name);
     } else {
-        name = row->datastore_name ? act_strdup(row->datastore_name) : azureml_datastore_name(&account);
-        if (!row->datastore_name)
-            rc = register_datastore(a, &account, name, err);
+        ACT_AUTOFREE char *name = azureml_datastore_name(row, &account);
+        ACT_AUTOFREE char *what = act_sprintf("register the datastore '%s'", name);
+        struct datastore d = {.row = row, .account = &account, .name = name, .what = what};
+        rc = register_datastore(a, &d, err);
         if (rc == 0)
             out->uri = act_sprintf("azureml://datastores/%s/paths/%s", name, path);
     }
     config_account_release(&account);
+    return rc;
+}
+
+/* ---- checks, before anything is asked of the service ---- */
+
+static int check_datastore_name(const struct config_folder *row, struct act_error *err)
+{
+    enum { LONGEST = 255 };
+    const char *name = row->datastore_name;
+    size_t good = name ? strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") : 0;
+
+    if (!name || (good && !name[good] && good <= LONGEST && *name != '_' && *name != '-'))
+        return 0;
+    return act_error_set(
+        err, ACT_CONFIG,
+        "the datastore_name of '%s' is '%s': it must consist of letters, digits and '_', at most %d, "
+        "and begin with a letter or a digit",
+        row->name, name, LONGEST);
+}
+
+int azureml_check_stores(const struct azureml *a, struct act_error *err)
+{
+    int rc = check_datastore_name(&a->config->code, err);
+
+    for (size_t i = 0; rc == 0 && i < a->config->n_folders; i++)
+        rc = check_datastore_name(&a->config->folders[i], err);
     return rc;
 }
 
@@ -212,11 +340,10 @@ char *azureml_image(const struct config_docker *docker)
 
 static int find_environment(struct azureml *a, struct azureml_job_places *out, struct act_error *err)
 {
-    enum { HASH_SHOWN = 16 };
     ACT_AUTOFREE char *image = azureml_image(&a->config->docker);
-    char hash[ACT_SHA256_HEX];
-    hash_of(image, hash);
-    ACT_AUTOFREE char *id = azureml_url(a, "/environments/act-%.*s/versions/1", HASH_SHOWN, hash);
+    char mark[MARK_SHOWN + 1];
+    mark_of(image, mark);
+    ACT_AUTOFREE char *id = azureml_url(a, "/environments/act-%s/versions/1", mark);
     ACT_AUTOFREE char *what = act_sprintf("make the environment of the image '%s'", image);
     struct arm_call get = {.method = "GET",
                            .what = what,
@@ -250,23 +377,22 @@ static int find_environment(struct azureml *a, struct azureml_job_places *out, s
  * its content, so that another password makes another. */
 static int connect_registry(struct azureml *a, struct act_error *err)
 {
-    enum { HASH_SHOWN = 16 };
     const struct config_docker *d = &a->config->docker;
     ACT_AUTOFREE char *all = d->username && d->password && d->address
                                  ? act_sprintf("%s\n%s\n%s", d->address, d->username, d->password)
                                  : NULL;
-    char hash[ACT_SHA256_HEX];
+    char mark[MARK_SHOWN + 1];
 
     if (!all)
         return 0;
-    hash_of(all, hash);
+    mark_of(all, mark);
     explicit_bzero(all, strlen(all));
     ACT_AUTOFREE char *what = act_sprintf("connect the workspace to the registry '%s'", d->address);
     ACT_AUTOFREE char *target =
         strstr(d->address, "://") ? act_strdup(d->address) : act_sprintf("https://%s", d->address);
     struct arm_call get = {.method = "GET",
                            .what = what,
-                           .url = azureml_url(a, "/connections/act-%.*s", HASH_SHOWN, hash),
+                           .url = azureml_url(a, "/connections/act-%s", mark),
                            .api_version = a->api_version,
                            .missing_is_fine = true};
     int rc = arm_do(a->arm, &get, err);

@@ -40,6 +40,8 @@ int azureml_check(struct platform *p, const struct run_spec *spec, struct act_er
             err, ACT_CONFIG,
             "'%s' has no compute_target; without one, azureml.instance_type must name a VM size", c->file);
     int rc = check_registry(c, err);
+    if (rc == 0)
+        rc = azureml_check_stores(a, err);
     return rc < 0 ? rc : azureml_job_check(a, spec, err);
 }
 

@@ -12,6 +12,7 @@
 //   seed      {count, experiment, status, properties, ...}   adds jobs that have ended, and gives their names
 //   jobs                     what the jobs are, with everything that was sent
 //   objects                  {datastores, environments, connections, computes}, with secrets
+//   object                   {kind, name, properties}: one that somebody else made; kind as in objects
 //   compute   {name, shown, idle}   what a cluster says about its nodes; operationError: how long operations end
 import { randomUUID } from "node:crypto";
 
@@ -83,6 +84,9 @@ const ACTIONS = {
         ({ name, status, properties, error, attempt: runner?.attempt ?? 0, logs: [...logs.keys()] })),
     objects: ({ datastores, environments, connections, computes }) => Object.fromEntries(
         Object.entries({ datastores, environments, connections, computes }).map(([k, map]) => [k, Object.fromEntries(map)])),
+    object(world, { kind, name, properties }) {
+        world[kind].set(name, { properties });
+    },
     compute(world, { name, shown, idle }) {
         const compute = world.computes.get(name);
         compute.properties.properties.shown = shown;

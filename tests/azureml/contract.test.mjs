@@ -75,6 +75,7 @@ const WRONG = [
     ["Datastore", DATASTORE, "no credentials", remove(...p("credentials"))],
     ["Datastore", DATASTORE, "a key at the wrong place", set(...p("credentials", "key"))("a2V5")],
     ["Datastore", DATASTORE, "secrets of no kind", remove(...p("credentials", "secrets", "secretsType"))],
+    ["Datastore", DATASTORE, "a tag that is a number", set(...p("tags", "act.credential"))(1)],
     ["Datastore", DATASTORE, "an unknown kind", set(...p("datastoreType"))("Blob")],
     ["Datastore", DATASTORE, "a wrong name of the container", rename(...p("containerName"))("container")],
     ["EnvironmentVersion", ENVIRONMENT, "a registry", set(...p("dockerRegistry"))({})],

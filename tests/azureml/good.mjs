@@ -7,7 +7,7 @@ const LOCATION = `/subscriptions/00000000-0000-0000-0000-00000000000a${SERVICES}
 export const ENVIRONMENT = { properties: { image: "debian:12", osType: "Linux", isAnonymous: true, tags: { act: "1" } } };
 
 export const DATASTORE = { properties: { datastoreType: "AzureBlob", description: "created by act", accountName: "myacct",
-    containerName: "data", endpoint: "core.windows.net", protocol: "https",
+    containerName: "data", endpoint: "core.windows.net", protocol: "https", tags: { "act.credential": "0123456789abcdef" },
     credentials: { credentialsType: "AccountKey", secrets: { secretsType: "AccountKey", key: "a2V5" } } } };
 
 export const SAS_DATASTORE = { properties: { ...DATASTORE.properties,

@@ -569,11 +569,12 @@ static void times(void **state)
 
 static void datastores(void **state)
 {
+    struct config_folder row = {.name = FIXED("data")};
     struct config_account account = {.account_name = FIXED("acct"),
                                      .account_key = FIXED("a2V5"),
                                      .container_name = FIXED("my-data"),
                                      .endpoint = FIXED("https://acct.blob.core.windows.net")};
-    ACT_AUTOFREE char *name = azureml_datastore_name(&account);
+    ACT_AUTOFREE char *name = azureml_datastore_name(&row, &account);
     CODEC_AUTOJSON json_t *body = azureml_datastore_body(&account);
 
     (void)state;
@@ -582,10 +583,12 @@ static void datastores(void **state)
     expect(body, "endpoint", "'core.windows.net'");
     expect(body, "protocol", "'https'");
     expect(body, "containerName", "'my-data'");
+    ACT_AUTOFREE char *tags = act_sprintf("{'act.credential':'%s'}", name + 13);
+    expect(body, "tags", tags);
     expect(body, "credentials",
            "{'credentialsType':'AccountKey','secrets':{'key':'a2V5','secretsType':'AccountKey'}}");
     account.account_key = FIXED("b3RoZXI=");
-    ACT_AUTOFREE char *rotated = azureml_datastore_name(&account);
+    ACT_AUTOFREE char *rotated = azureml_datastore_name(&row, &account);
     assert_string_not_equal(name, rotated);
 
     account.sas_token = FIXED("sv=1&sig=x"); /* the key is preferred, unless auth says otherwise */
@@ -593,12 +596,12 @@ static void datastores(void **state)
     expect(both, "credentials/credentialsType", "'AccountKey'");
     account.auth = FIXED("sas");
     CODEC_AUTOJSON json_t *sas = azureml_datastore_body(&account);
-    ACT_AUTOFREE char *of_sas = azureml_datastore_name(&account);
+    ACT_AUTOFREE char *of_sas = azureml_datastore_name(&row, &account);
     expect(sas, "credentials",
            "{'credentialsType':'Sas','secrets':{'sasToken':'sv=1&sig=x','secretsType':'Sas'}}");
     assert_string_not_equal(of_sas, rotated);
     account.sas_token = FIXED("sv=2&sig=y");
-    ACT_AUTOFREE char *renewed = azureml_datastore_name(&account);
+    ACT_AUTOFREE char *renewed = azureml_datastore_name(&row, &account);
     assert_string_not_equal(of_sas, renewed);
     account.auth = FIXED("login");
     CODEC_AUTOJSON json_t *login = azureml_datastore_body(&account);
@@ -612,8 +615,11 @@ static void datastores(void **state)
     memset(far, 'x', sizeof(far) - 1);
     far[sizeof(far) - 1] = '\0';
     account.account_name = account.container_name = far;
-    ACT_AUTOFREE char *longest = azureml_datastore_name(&account);
+    ACT_AUTOFREE char *longest = azureml_datastore_name(&row, &account);
     assert_true(strlen(longest) <= 255);
+    row.datastore_name = FIXED("mine-1");
+    ACT_AUTOFREE char *named = azureml_datastore_name(&row, &account);
+    assert_string_equal(named, "mine-1");
 }
 
 static void images(void **state)

@@ -1,0 +1,134 @@
+"""What a job of Azure Machine Learning reads and writes: the datastores of the workspace that lead there."""
+import pytest
+
+ACCOUNT = "aux_data/configs/store.yaml"
+
+
+def rows(**folders):
+    """config_param with the code and these folders; a path alone is short for {"path": path}."""
+    params = {"code_path": {"azure_blob_config_file": ACCOUNT, "path": "files/code/project.zip"}}
+    for name, row in folders.items():
+        params[name if name == "code_path" else f"{name}_folder"] = {**params.get(name, {"azure_blob_config_file": ACCOUNT}),
+                                                                     **row}
+    return params
+
+
+def store(azureml, act, container, **keys):
+    """The account file again, with other keys."""
+    service = azureml.service
+    whole = {"account_name": service.account, "account_key": service.key, "container_name": container,
+             "endpoint": service.endpoint, **keys}
+    act.account("store", **{k: v for k, v in whole.items() if v is not None})
+
+
+def finish(act, *words):
+    return act.finish(*words, before=("-n", 1))
+
+
+def asked(azureml, kind="datastores"):
+    """The requests about datastores, as "<method> <name>"."""
+    return [f"{r['method']} {r['url'].split('?')[0].split('/')[-1]}" for r in azureml.requests("arm") if f"/{kind}/" in r["url"]]
+
+
+def datastore(azureml, name):
+    return azureml.tell("objects")["datastores"][name]["properties"]
+
+
+# ---- named by the user
+
+
+def test_named_datastore_is_registered(act, azureml, container):
+    azureml.service.put(f"{container}/files/data/a.txt", b"here")
+    azureml.cluster(config_param=rows(data={"path": "files/data", "datastore_name": "my_data"}))
+    run = finish(act, "cat", "data/a.txt")
+    assert act.run("logs", run).out == "here"
+    made = datastore(azureml, "my_data")
+    assert made["containerName"] == container and made["credentials"]["secrets"]["key"] == azureml.service.key
+    azureml.forget()
+    finish(act, "true")
+    assert [line for line in asked(azureml) if not line.startswith("GET")] == []
+
+
+def test_datastore_name_at_the_top_is_for_rows_of_the_account_there(act, azureml, container):
+    """A row that names its own account file has a datastore of its own, as in the original."""
+    azureml.cluster(azure_blob_config_file=ACCOUNT, datastore_name="my_store", config_param={
+        "code_path": "files/code/project.zip", "data_folder": {"path": "files/data"},
+        "output_folder": {"azure_blob_config_file": ACCOUNT, "path": "files/output"}})
+    run = finish(act, "sh", "-c", "echo done >output/x")
+    assert azureml.service.get(f"{container}/files/output/x") == b"done\n"
+    stores = set(azureml.tell("objects")["datastores"])
+    assert "my_store" in stores and len(stores) == 2
+    outputs = azureml.job(run)["properties"]["outputs"]
+    assert sorted("my_store" in o["uri"] for o in outputs.values()) == [False, True]
+    shown = act.run("config", "show").out
+    assert shown.count("my_store") >= 2
+
+
+def test_named_datastore_is_renewed_when_the_credential_changes(act, azureml, container):
+    azureml.cluster(config_param=rows(code_path={"datastore_name": "mine"}))
+    finish(act, "true")
+    sas = azureml.service.container_sas(container)
+    store(azureml, act, container, account_key=None, sas_token=sas)
+    azureml.forget()
+    finish(act, "true")
+    assert "PUT mine" in asked(azureml)
+    assert datastore(azureml, "mine")["credentials"] == {"credentialsType": "Sas",
+                                                         "secrets": {"secretsType": "Sas", "sasToken": sas}}
+    azureml.forget()
+    finish(act, "true")
+    assert "PUT mine" not in asked(azureml)
+
+
+OTHERS = {"description": "by hand", "credentials": {"credentialsType": "AccountKey",
+                                                    "secrets": {"secretsType": "AccountKey", "key": "b2xk"}}}
+
+
+@pytest.mark.parametrize("kind, place", [("AzureBlob", "containerName"), ("AzureDataLakeGen2", "filesystem")])
+def test_datastore_of_others_is_used_as_it_is(act, azureml, container, kind, place):
+    account = azureml.service.account
+    azureml.tell("object", kind="datastores", name="theirs",
+                 properties={**OTHERS, "datastoreType": kind, "accountName": account, place: container})
+    azureml.cluster(config_param=rows(data={"path": "files/data", "datastore_name": "theirs"}))
+    act.submit("true")
+    assert "PUT theirs" not in asked(azureml) and datastore(azureml, "theirs")["description"] == "by hand"
+
+
+@pytest.mark.parametrize("other, said", [
+    ({"accountName": "elsewhere"}, "the container '{0}' of the account 'elsewhere'"),
+    ({"containerName": "wrong"}, "the container 'wrong' of the account '{1}'"),
+    ({"datastoreType": "AzureFile", "fileShareName": "docs"}, "the share 'docs' of the account '{1}'"),
+    ({"datastoreType": "AzureDataLakeGen1", "storeName": "x"}, "of the type 'AzureDataLakeGen1'"),
+    ({"accountName": "elsewhere", "tags": {"act.credential": "0"}}, "the container '{0}' of the account 'elsewhere'")])
+def test_datastore_that_leads_elsewhere(act, azureml, container, other, said):
+    """It is nobody's to write over, even if an ACT made it once."""
+    account = azureml.service.account
+    azureml.tell("object", kind="datastores", name="theirs", properties={
+        **OTHERS, "datastoreType": "AzureBlob", "accountName": account, "containerName": container, **other})
+    azureml.cluster(config_param=rows(data={"path": "files/data", "datastore_name": "theirs"}))
+    before = azureml.tell("objects")["datastores"]["theirs"]
+    act.fail("submit", "true", status=7, match=f"'theirs' of the workspace is {said.format(container, account)}.*"
+             f"has the container '{container}' of the account '{account}'.*datastore_name")
+    assert azureml.tell("objects")["datastores"]["theirs"] == before and azureml.tell("jobs") == []
+
+
+@pytest.mark.parametrize("name", ["a b", "../x", "_mine", "", "x" * 256])
+def test_names_that_no_datastore_can_have(act, azureml, container, name):
+    azureml.cluster(config_param=rows(data={"path": "files/data", "datastore_name": name}))
+    act.fail("submit", "true", status=7, match="datastore_name of 'data'")
+    assert azureml.requests() == [] and not azureml.service.list(container)
+
+
+def test_datastore_that_somebody_makes_at_the_same_moment(act, azureml, container):
+    azureml.cluster(config_param=rows(code_path={"datastore_name": "mine"}))
+    conflict = {"status": 409, "json": {"error": {"code": "Conflict", "message": "It is being written."}}}
+    azureml.faults({"method": "PUT", "match": "/datastores/mine", "answer": conflict})
+    finish(act, "true")
+    azureml.tell("reset")
+    azureml.faults({"method": "PUT", "match": "/datastores/mine", "answer": conflict, "times": 2})
+    act.fail("submit", "true", status=None, match="Conflict: It is being written")
+
+
+def test_datastore_that_may_not_be_registered(act, azureml, container):
+    azureml.cluster(config_param=rows(code_path={"datastore_name": "mine"}))
+    azureml.faults({"method": "PUT", "match": "/datastores/", "forbidden": "Microsoft.MachineLearningServices/workspaces/datastores/write"})
+    act.fail("submit", "true", status=4, match="(?s)datastores/write.*datastore_name")
