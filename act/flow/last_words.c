@@ -70,8 +70,10 @@ int flow_find_last_words(const struct flow_log_source *source, const struct flow
 static void add_reason(const struct flow_last_words *words, struct run_status *status)
 {
     ACT_AUTOFREE char *service = act_strdup(status->reason);
+    const char *signal = words->signal ? sigdescr_np(words->signal) : NULL;
     ACT_AUTOFREE char *ending =
-        words->signal ? act_sprintf("rank %d was killed by signal %d", words->rank, words->signal)
+        words->signal ? act_sprintf("rank %d was killed by signal %d (%s)", words->rank, words->signal,
+                                    signal ? signal : "unknown")
                       : act_sprintf("rank %d exited with status %d", words->rank, words->exit_status);
 
     snprintf(status->reason, sizeof(status->reason), "%s%s%s", words->reason ? words->reason : ending,

@@ -112,7 +112,8 @@ char *azureml_iso_duration(const char *text);
 enum run_state azureml_state_of(const char *word);
 /* "<history>/history/v1.0<workspace><path>", once azureml_history() was asked. New string. */
 char *azureml_history_url(struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3);
-/* The details of a run, and the job; NULL when the service does not know it. New references. */
+/* The details of a run, and the job; NULL when the service does not know it, which it is not asked for what is no run id.
+ * New references. */
 int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
 int azureml_job(struct azureml *a, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
 

@@ -147,9 +147,11 @@ char *azureml_history_url(struct azureml *a, const char *fmt, ...)
 int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_error *err)
 {
     const char *history;
-    int rc = azureml_history(a, &history, err);
 
     *out = NULL;
+    if (!run_id_valid(id))
+        return 0;
+    int rc = azureml_history(a, &history, err);
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *what = act_sprintf("tell the state of '%s'", id);
@@ -167,9 +169,11 @@ int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_
 int azureml_job(struct azureml *a, const char *id, json_t **out, struct act_error *err)
 {
     struct arm *arm;
-    int rc = azureml_arm(a, &arm, err);
 
     *out = NULL;
+    if (!run_id_valid(id))
+        return 0;
+    int rc = azureml_arm(a, &arm, err);
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *what = act_sprintf("get the job '%s'", id);
@@ -191,8 +195,6 @@ static int status_of_one(struct azureml *a, const char *id, struct run_status *o
     CODEC_AUTOJSON json_t *job = NULL;
 
     *out = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1};
-    if (!run_id_valid(id))
-        return 0;
     int rc = azureml_details(a, id, &details, err);
     if (rc == 0 && details)
         azureml_read_run(details, out);

@@ -43,6 +43,7 @@ export class Runner {
                 await this.attemptOnce();
                 break;
             } catch (error) {
+                job.placed = false;
                 if (job.cancelled) {
                     this.end("Canceled");
                     break;
@@ -62,6 +63,7 @@ export class Runner {
         const { job } = this;
         await this.enter("NotStarted");
         await this.enter("Queued");
+        await this.waitForNodes();
         await this.enter("Preparing");
         this.checkImage();
         await this.prepare();
@@ -78,6 +80,7 @@ export class Runner {
     }
 
     end(status) {
+        this.job.placed = false;
         this.job.ended = this.world.now();
         this.job.status = status;
         this.world.changed();
@@ -100,6 +103,16 @@ export class Runner {
             await world.nextChange();
         }
         this.check();
+    }
+
+    /** Until its cluster has nodes for it, where the settings want a cluster to have an end. */
+    async waitForNodes() {
+        const { world, job } = this;
+        while (world.settings.limited && !world.hasRoom(job)) {
+            await world.nextChange();
+            this.check();
+        }
+        job.placed = true;
     }
 
     /** Ends what runs, and begins it again when again is set: a preemption. */

@@ -20,6 +20,7 @@ const DEFAULTS = {
     graceMs: 5000, // between being asked to end and being killed
     logMs: 100, // how often logs are brought to the container
     runtime: "new", // "old": the names of logs of the old one
+    limited: false, // jobs wait while the nodes of their cluster are taken
     pageSize: 50, maxTop: 100,
     operationPolls: 2, // how often a long operation says that it goes on
     nextLinkBase: undefined, // the base of nextLink, where it shall lead elsewhere
@@ -149,6 +150,15 @@ export class World {
                     { adminUserName: "azureuser" }, scaleSettings: { minNodeCount: 0,
                     maxNodeCount: properties.maxNodeCount, nodeIdleTimeBeforeScaleDown: "PT2M" } }
                 : { namespace: "default", defaultInstanceType: "gpu" } } });
+    }
+
+    /** Whether a cluster has nodes for a job beside those that it has given away. */
+    hasRoom(job) {
+        const { computeId } = job.properties;
+        const most = this.computes.get(computeId?.split("/").pop())?.properties.properties.scaleSettings?.maxNodeCount;
+        const taken = [...this.jobs.values()].filter((other) => other.placed && other.properties.computeId === computeId);
+        const count = [...taken, job].reduce((sum, { properties: p }) => sum + (p.resources?.instanceCount ?? 1), 0);
+        return most === undefined || count <= most;
     }
 
     nodesOn(name) {

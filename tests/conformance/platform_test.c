@@ -2,7 +2,9 @@
  * locks, killed agents, a machine that is too small. Commands are small scripts.
  *
  * ACT_TEST_PLATFORM names the platform, "local" without it. A cluster has at least two nodes with four GPUs each and
- * shares the temporary folder with this machine: run_platform.py starts one. */
+ * shares the temporary folder with this machine: run_platform.py starts one. A service is the cluster "aml" of the
+ * project around the current folder. What its nodes fetch is stored, and which rank failed is found out, by flow/, as it
+ * is for users. */
 #include "unit/test.h"
 
 #include <errno.h>
@@ -21,7 +23,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
-#include "platform/platform.h"
+#include "flow/flow_internal.h"
 #include "proc/proc.h"
 
 enum { GPUS = 4, MAX_NODES = 2 };
@@ -29,20 +31,40 @@ enum { GPUS = 4, MAX_NODES = 2 };
 static char *home;       /* a temporary folder: ACT_HOME is below it */
 static char *build_path; /* PATH with the agent in it */
 static struct platform *platform;
+static struct flow flow; /* of a service: the platform is its */
 static const struct world {
-    const char *platform;
-    const char *root;        /* of the run folders, below home */
+    const char *name;
+    const char *root;        /* of the run folders, below home; NULL: there are none */
     const char *master_addr; /* of a run on one node; NULL: that node's name */
     int nodes;
     long step_ms; /* between two looks at a state */
+    bool is_service;
 } worlds[] =
     {
-        {"local", "act", "127.0.0.1", 1, 3},
-        {"slurm", "shared", NULL, MAX_NODES, 50},
+        {"local", "act", "127.0.0.1", 1, 3, false},
+        {"slurm", "shared", NULL, MAX_NODES, 50, false},
+        {"azureml", NULL, "127.0.0.1", MAX_NODES, 20, true},
 },
   *world;
 
 /* ---- helpers ---- */
+
+static char *temp_file(const char *name)
+{
+    return act_path_join(home, name);
+}
+
+static int open_platform(struct platform **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *root = world->root ? temp_file(world->root) : NULL;
+    ACT_AUTOFREE char *name = act_strdup(world->name);
+    struct config config = {.platform = name,
+                            .gpu_per_node = -1,
+                            .num_gpu = -1,
+                            .slurm = {.root = root, .launcher = (char[]){"mpirun"}}};
+
+    return platform_open(world->is_service ? &flow.config : &config, out, err);
+}
 
 static void pause_ms(long ms)
 {
@@ -83,13 +105,47 @@ static struct run_spec shell_spec(int procs, const char *script)
     return wide_shell_spec(1, procs, script);
 }
 
-static void submit(const struct run_spec *spec, const char *package)
+/* What a platform needs from the client before it can start the run. */
+static void store_files(struct run_spec *spec, const char *package, struct flow_job_files *out)
 {
     struct act_error err;
 
-    assert_ok(
-        platform_submit(platform, &(struct platform_submission){.spec = spec, .package = package}, &err),
-        err);
+    *out = (struct flow_job_files){0};
+    if (world->is_service)
+        assert_ok(flow_store_job(&flow, spec, package, out, &err), err);
+}
+
+static int hand_over(struct platform *to, const struct run_spec *spec, const char *package,
+                     const struct flow_job_files *files, struct act_error *err)
+{
+    struct platform_submission submission = {
+        .spec = spec, .package = package, .agent_key = files->agent_key, .spec_key = files->spec_key};
+
+    return platform_submit(to, &submission, err);
+}
+
+static void submit(struct run_spec *spec, const char *package)
+{
+    struct flow_job_files files;
+    struct act_error err;
+
+    store_files(spec, package, &files);
+    assert_ok(hand_over(platform, spec, package, &files, &err), err);
+    flow_job_files_release(&files);
+}
+
+/* Which rank failed first is in the logs only, where a service started the ranks. */
+static void add_last_words(const char *id, struct run_status *status)
+{
+    struct flow_run run = {.row = {.id = act_strdup(id),
+                                   .platform = act_strdup(flow.config.platform),
+                                   .cluster = act_strdup(flow.config.cluster),
+                                   .project = act_strdup(flow.config.project_root)}};
+    struct act_error err;
+
+    assert_ok(platform_spec(platform, id, &run.spec, &err), err);
+    flow_add_last_words(&flow, &run, status);
+    flow_run_release(&run);
 }
 
 static struct run_status status_of(const char *id)
@@ -98,6 +154,8 @@ static struct run_status status_of(const char *id)
     struct act_error err;
 
     assert_ok(platform_status(platform, &id, 1, &status, &err), err);
+    if (world->is_service && status.state == RUN_FAILED)
+        add_last_words(id, &status);
     return status;
 }
 
@@ -147,11 +205,45 @@ static char *read_log(const char *id, const char *name)
     return text;
 }
 
+/* What the platform calls the log of a rank; NULL: it has none yet. New string. */
+static char *rank_log_name(const char *id, int rank)
+{
+    struct platform_logs logs;
+    struct act_error err;
+    int rc = platform_logs(platform, id, &logs, &err);
+
+    assert_true(rc == 0 || rc == -ACT_NOT_FOUND);
+    const struct platform_log *log = rc == 0 ? flow_find_rank_log(&logs, "", rank) : NULL;
+    char *name = log ? act_strdup(log->name) : NULL;
+    if (rc == 0)
+        platform_logs_release(&logs);
+    return name;
+}
+
 static char *rank_log(const char *id, int rank)
 {
-    ACT_AUTOFREE char *name = run_rank_log(rank);
+    ACT_AUTOFREE char *name = rank_log_name(id, rank);
 
+    if (!name)
+        fail_msg("run '%s' has no log of rank %d", id, rank);
     return read_log(id, name);
+}
+
+/* Waits until the rank's log holds the text; returns the log's name. */
+static char *wait_rank_log(const char *id, int rank, const char *part)
+{
+    enum { HANGS_MS = 120000 };
+
+    for (long ms = 0; ms < HANGS_MS; ms += world->step_ms) {
+        char *name = rank_log_name(id, rank);
+        ACT_AUTOFREE char *text = name ? read_log(id, name) : act_strdup("");
+        if (strstr(text, part))
+            return name;
+        free(name);
+        pause_ms(world->step_ms);
+    }
+    fail_msg("rank %d of '%s' does not say: %s", rank, id, part);
+    return NULL;
 }
 
 static void assert_contains(const char *text, const char *part)
@@ -176,11 +268,6 @@ static struct run_status run_to_end(struct run_spec *spec, const char *package, 
     assert_state(&status, state);
     assert_int_equal(status.exit_status, exit_status);
     return status;
-}
-
-static char *temp_file(const char *name)
-{
-    return act_path_join(home, name);
 }
 
 static char *run_file(const char *id, const char *name)
@@ -453,7 +540,7 @@ static void assert_masked(const char *id)
         assert_null(strstr(text, "hush-hush"));
         seen = seen || strstr(text, "MY_TOKEN=***");
     }
-    assert_true(seen);
+    assert_true(seen || world->is_service); /* whose logs are not the agent's */
     platform_logs_release(&logs);
 }
 
@@ -514,6 +601,40 @@ static void test_environment(void **state)
     }
 }
 
+/* A folder store, which the nodes see where it is; a service's are the cluster's own. */
+static void map_data(struct run_spec *spec, const char *root, const char *store)
+{
+    spec->folders = act_calloc(1, sizeof(*spec->folders));
+    spec->n_folders = 1;
+    spec->folders[0] = (struct run_folder){.name = act_strdup("data"), .mode = RUN_FOLDER_RW_MOUNT};
+    if (world->is_service) {
+        spec->folders[0].store = act_strdup("blob");
+        spec->folders[0].path = act_strdup(flow.config.folders[0].path);
+        return;
+    }
+    spec->folders[0].store = act_sprintf("folder:%s", root);
+    spec->folders[0].path = act_strdup("data");
+    spec->folders[0].link = act_strdup(store);
+}
+
+/* What is in the store of the mapped folder. New string. */
+static char *read_data(const char *folder, const char *name)
+{
+    ACT_AUTOFREE char *path = act_path_join(world->is_service ? flow.config.folders[0].path : folder, name);
+    struct store *store = NULL;
+    struct act_error err;
+    char *text = NULL;
+
+    if (!world->is_service) {
+        assert_ok(act_file_read(path, 100, &text, NULL, &err), err);
+        return text;
+    }
+    assert_ok(flow_store(&flow, &flow.config.folders[0], &store, &err), err);
+    assert_ok(flow_get_text(store, path, &text, &err), err);
+    store_free(store);
+    return text;
+}
+
 static void test_code_and_folders(void **state)
 {
     ACT_AUTOFREE char *root = temp_file("store");
@@ -525,13 +646,7 @@ static void test_code_and_folders(void **state)
 
     (void)state;
     assert_ok(act_mkdir_all(root, 0755, &err), err);
-    spec.folders = act_calloc(1, sizeof(*spec.folders));
-    spec.n_folders = 1;
-    spec.folders[0] = (struct run_folder){.name = act_strdup("data"),
-                                          .store = act_sprintf("folder:%s", root),
-                                          .path = act_strdup("data"),
-                                          .link = act_strdup(store),
-                                          .mode = RUN_FOLDER_RW_MOUNT};
+    map_data(&spec, root, store);
     spec.compile_args = act_strdup("one 'two three'");
     ACT_AUTOFREE char *zip =
         make_package(&spec, "add('sub/file.txt', 'content\\n')\n"
@@ -542,12 +657,11 @@ static void test_code_and_folders(void **state)
                             "add('compile.aml.sh', 'printf \"%s.\" \"$@\" >> compiled')");
     run_to_end(&spec, zip, RUN_COMPLETED, 0);
     ACT_AUTOFREE char *log = rank_log(spec.id, 0);
-    ACT_AUTOFREE char *expected = act_sprintf("one.two three.%s\n", store);
+    ACT_AUTOFREE char *expected = act_sprintf(
+        "one.two three.%s", world->is_service ? "/" : store); /* compiled once, not for each rank */
     assert_contains(log, "content\nsub/file.txt\n-rwxr-xr-x\ndrwxr-x---\nruns in /");
-    assert_contains(log, expected); /* compiled once, not once for each rank */
-    ACT_AUTOFREE char *made = act_path_join(store, "made");
-    ACT_AUTOFREE char *text = NULL;
-    assert_ok(act_file_read(made, 100, &text, NULL, &err), err);
+    assert_contains(log, expected);
+    ACT_AUTOFREE char *text = read_data(store, "made");
     assert_string_equal(text, "new\n");
     run_spec_release(&spec);
 }
@@ -618,18 +732,22 @@ static void test_same_id_twice(void **state)
     ACT_AUTOFREE char *count = temp_file("count");
     ACT_AUTOFREE char *script = act_sprintf("echo started >> %s", count);
     struct run_spec spec = shell_spec(1, script);
+    struct flow_job_files files;
     pid_t children[6];
 
     (void)state;
     unlink(count);
+    store_files(&spec, NULL, &files);
     for (size_t i = 0; i < COUNT(children); i++) {
         children[i] = fork();
         if (children[i] == 0) {
+            struct platform *own; /* connections cannot be shared */
             struct act_error err;
-            int rc = platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err);
-            _exit(rc == 0 ? 0 : 1);
+            int rc = open_platform(&own, &err);
+            _exit(rc == 0 && hand_over(own, &spec, NULL, &files, &err) == 0 ? 0 : 1);
         }
     }
+    flow_job_files_release(&files);
     for (size_t i = 0; i < COUNT(children); i++) {
         int status;
         waitpid(children[i], &status, 0);
@@ -667,11 +785,8 @@ static void test_abort(void **state)
         submit(&spec, NULL);
         struct run_status status = wait_state(spec.id, RUN_RUNNING);
         assert_state(&status, RUN_RUNNING);
-        for (int rank = 0; rank < rows[i].nodes * rows[i].procs; rank++) {
-            ACT_AUTOFREE char *log = run_rank_log(rank);
-            ACT_AUTOFREE char *path = run_file(spec.id, log);
-            free(wait_lines(path, 1));
-        }
+        for (int rank = 0; rank < rows[i].nodes * rows[i].procs; rank++)
+            free(wait_rank_log(spec.id, rank, "up\n"));
         assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
         assert_false(was_final);
         status = wait_end(spec.id);
@@ -750,12 +865,7 @@ static void test_logs_grow(void **state)
     (void)state;
     unlink(gate);
     submit(&spec, NULL);
-    ACT_AUTOFREE char *name = run_rank_log(world->nodes * 2 - 1);
-    while (got == 0) {
-        int rc = platform_read_log(platform, spec.id, name, 0, text, sizeof(text), &got, &err);
-        assert_true(rc == 0 || rc == -ACT_NOT_FOUND);
-    }
-    assert_memory_equal(text, "first\n", got);
+    ACT_AUTOFREE char *name = wait_rank_log(spec.id, world->nodes * 2 - 1, "first\n");
     assert_int_equal(status_of(spec.id).state, RUN_RUNNING);
     close(open(gate, O_CREAT | O_WRONLY, 0600));
     wait_end(spec.id);
@@ -829,12 +939,17 @@ static void test_kept_for_a_look(void **state)
         spec.sleep_if_fail = rows[i].if_fail;
         spec.sleep_if_succeed = !rows[i].if_fail;
         submit(&spec, NULL);
-        struct run_status status = wait_reason(spec.id, RUN_RUNNING);
+        if (world->is_service) { /* it only sees that its process goes on */
+            free(wait_rank_log(spec.id, 0, "kept for a look"));
+        } else {
+            struct run_status kept = wait_reason(spec.id, RUN_RUNNING);
+            assert_string_equal(kept.reason, rows[i].reason);
+        }
+        struct run_status status = status_of(spec.id);
         assert_state(&status, RUN_RUNNING);
-        assert_string_equal(status.reason, rows[i].reason);
         assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
         status = wait_end(spec.id);
-        assert_state(&status, rows[i].end);
+        assert_state(&status, world->is_service ? RUN_CANCELED : rows[i].end);
         run_spec_release(&spec);
     }
 }
@@ -1215,26 +1330,20 @@ static const struct world *find_world(void)
     const char *name = getenv("ACT_TEST_PLATFORM");
 
     for (size_t i = 0; i < COUNT(worlds); i++)
-        if (strcmp(worlds[i].platform, name ? name : "local") == 0)
+        if (strcmp(worlds[i].name, name ? name : "local") == 0)
             return &worlds[i];
     fprintf(stderr, "ACT_TEST_PLATFORM '%s': no such platform\n", name);
     exit(1);
 }
 
-static int open_platform(void)
+static int open_world(struct act_error *err)
 {
-    ACT_AUTOFREE char *root = temp_file(world->root);
-    ACT_AUTOFREE char *name = act_strdup(world->platform);
-    struct config config = {.platform = name,
-                            .gpu_per_node = -1,
-                            .num_gpu = -1,
-                            .slurm = {.root = root, .launcher = (char[]){"mpirun"}}};
-    struct act_error err;
-    int rc = platform_open(&config, &platform, &err);
+    struct config_request request = {.cluster = "aml"};
 
-    if (rc < 0)
-        fprintf(stderr, "%s\n", err.text);
-    return rc;
+    if (!world->is_service)
+        return open_platform(&platform, err);
+    int rc = flow_open(&request, &flow, err);
+    return rc < 0 ? rc : flow_platform(&flow, &platform, err);
 }
 
 /* The agent is built beside: ../act/act-node. */
@@ -1242,6 +1351,7 @@ static int make_world(void **state)
 {
     const char *tmp = getenv("TMPDIR");
     char self[PATH_MAX] = "";
+    struct act_error err;
 
     (void)state;
     home = act_sprintf("%s/act-platform-test.XXXXXX", tmp ? tmp : "/tmp");
@@ -1254,7 +1364,10 @@ static int make_world(void **state)
     setenv("PATH", path, 1);
     setenv("ACT_HOME", act_home, 1);
     setenv("ACT_LOCAL_SLOTS", "4", 1);
-    return open_platform();
+    int rc = open_world(&err);
+    if (rc < 0)
+        fprintf(stderr, "%s\n", err.text);
+    return rc;
 }
 
 static int remove_world(void **state)
@@ -1262,7 +1375,10 @@ static int remove_world(void **state)
     struct act_error err;
 
     (void)state;
-    platform_free(platform);
+    if (world->is_service)
+        flow_close(&flow);
+    else
+        platform_free(platform);
     int rc = act_remove_tree(home, &err);
     free(home);
     free(build_path);
@@ -1304,7 +1420,7 @@ int main(void)
         cmocka_unit_test(test_local_no_agent),
     };
     world = find_world();
-    printf("platform: %s\n", world->platform);
+    printf("platform: %s\n", world->name);
     int failed = cmocka_run_group_tests(every_platform, make_world, remove_world);
     if (world == &worlds[0])
         failed += cmocka_run_group_tests(local_only, make_world, remove_world);

@@ -1,32 +1,67 @@
 #!/usr/bin/env python3
-"""Runs the conformance suite of the platforms on a Slurm cluster of two nodes, which it starts.
+"""Runs the conformance suite of the platforms on a cluster of two nodes, which it starts.
 
-usage: run_platform.py PATH_OF_platform_test
+usage: run_platform.py PATH_OF_platform_test slurm|azureml
 
-Exit status 77 means skipped: Slurm is not installed.
+Exit status 77 means skipped: Slurm, or what the double of Azure Machine Learning needs, is not installed.
 """
+import contextlib
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
 
+import azureml_double  # noqa: E402
+import azurite  # noqa: E402
 import slurm_bed  # noqa: E402
+from act_tool import Act  # noqa: E402
 
 SKIPPED = 77
+CONTAINER = "conformance"
+
+
+@contextlib.contextmanager
+def slurm(programs):
+    """A cluster; gives the environment and the working directory of the suite."""
+    with slurm_bed.running(nodes=2) as bed:
+        yield {"SLURM_CONF": str(bed.conf)}, None
+
+
+@contextlib.contextmanager
+def azureml(programs):
+    """The double, and a project with a cluster of two nodes on it."""
+    with tempfile.TemporaryDirectory(prefix="act-platform-") as name:
+        folder = pathlib.Path(name)
+        project = Act(programs, folder)
+        (folder / "double").mkdir()
+        with azurite.running(folder / "azurite") as service:
+            service.create(CONTAINER)
+            double = azureml_double.AzureML(service, folder / "double", graceMs=1000, limited=True, computes={
+                "gpu": {"computeType": "AmlCompute", "vmSize": "STANDARD_ND96ASR_V4", "maxNodeCount": 2}})
+            try:
+                double.use(project, CONTAINER)
+                yield {k: v for k, v in project.env.items() if k.startswith("AZURE_")}, project.project
+                double.check()
+            finally:
+                double.stop()
+
+
+PLATFORMS = {"slurm": (slurm, slurm_bed.missing), "azureml": (azureml, azureml_double.missing)}
 
 
 def main():
-    why = slurm_bed.missing()
-    if why:
-        print(f"skipped: {why}", file=sys.stderr)
+    program, name = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+    platform, missing = PLATFORMS[name]
+    if missing():
+        print(f"skipped: {missing()}", file=sys.stderr)
         return SKIPPED
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # ends the cluster as well
-    with slurm_bed.running(nodes=2) as bed:
-        env = dict(os.environ, ACT_TEST_PLATFORM="slurm", SLURM_CONF=str(bed.conf))
-        return subprocess.run([sys.argv[1]], env=env).returncode
+    with platform(program.parent.parent / "act") as (env, folder):
+        return subprocess.run([program], env={**os.environ, **env, "ACT_TEST_PLATFORM": name}, cwd=folder).returncode
 
 
 if __name__ == "__main__":

@@ -7,10 +7,14 @@ add_test(NAME store_double
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_store.py $<TARGET_FILE:store_test>
                  $<TARGET_FILE:blobserver>)
 set_tests_properties(store_double PROPERTIES TIMEOUT 300)
-act_test(platform_test conformance/platform_test.c base codec proc run platform)
+act_test(platform_test conformance/platform_test.c proc flow)
 add_dependencies(platform_test act-node)
 set_tests_properties(platform_test PROPERTIES TIMEOUT 600)
 add_test(NAME platform_slurm
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_platform.py
-                 $<TARGET_FILE:platform_test>)
+                 $<TARGET_FILE:platform_test> slurm)
 set_tests_properties(platform_slurm PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 LABELS slurm)
+add_test(NAME platform_azureml
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_platform.py
+                 $<TARGET_FILE:platform_test> azureml)
+set_tests_properties(platform_azureml PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)

@@ -1,12 +1,10 @@
 """The double of Azure Machine Learning: tests/azureml/server.mjs, which runs the jobs that it is given on this machine."""
 import json
 import pathlib
-import shutil
 import subprocess
-import tempfile
 import urllib.request
 
-import pytest
+import azurite
 
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -19,16 +17,26 @@ SUBSCRIPTION = "00000000-0000-0000-0000-00000000000a"
 CLIENT, SECRET = "22222222-0000-0000-0000-000000000001", "the~secret.of_tests"
 
 
+def missing():
+    """Why it cannot be started; None: it can."""
+    for part in (PACKAGE, azurite.PROGRAM):
+        if not part.exists():
+            return "the packages of the double are not installed: scripts/install-deps --test"
+    return None
+
+
 class AzureML:
     """The double, and the cluster "aml" of a project that is on it."""
 
-    def __init__(self, service, folder):
+    def __init__(self, service, folder, **more):
+        """folder is an empty one; more: settings of the double, see tests/azureml/world.mjs."""
+        (folder / "work").mkdir()
         self.service = service
         self.errors = open(folder / "errors", "w+b")
         self.process = subprocess.Popen(["node", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=self.errors, cwd=folder)
         settings = {"accounts": {service.account: service.endpoint}, "folder": str(folder / "work"),
-                    "logs": {"account": service.account, "key": service.key, "container": LOGS}}
+                    "logs": {"account": service.account, "key": service.key, "container": LOGS}, **more}
         self.process.stdin.write(json.dumps(settings).encode() + b"\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
@@ -106,27 +114,3 @@ class AzureML:
         for key, value in extra.items():
             merged[key] = {**merged[key], **value} if isinstance(merged.get(key), dict) else value
         return self.act.cluster(name, extra=merged)
-
-
-@pytest.fixture(scope="session")
-def azureml_server(azurite):
-    if not PACKAGE.exists():
-        pytest.skip("the packages of the double are not installed: scripts/install-deps --test")
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="act-azureml-"))
-    (folder / "work").mkdir()
-    server = AzureML(azurite, folder)
-    yield server
-    server.stop()
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def azureml(act, container, azureml_server):
-    """The project on an empty workspace. A request that the official client would not send fails the test."""
-    azureml_server.tell("reset")
-    azureml_server.use(act, container)
-    yield azureml_server
-    try:
-        azureml_server.check()
-    finally:
-        azureml_server.tell("reset")
