@@ -75,7 +75,9 @@ static int follow(struct cli *cli, struct flow_run *run, struct act_error *err)
 int cmd_logs(struct cli *cli, struct act_error *err)
 {
     struct flow_run run;
-    int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
+    const char *piece = cli->words.v[0];
+    int rc = cli->options.follow ? flow_find_watched(&cli->flow, piece, &run, err)
+                                 : flow_find_run(&cli->flow, piece, &run, err);
 
     if (rc < 0)
         return rc;

@@ -4,16 +4,13 @@
 int cmd_wait(struct cli *cli, struct act_error *err)
 {
     struct flow_run run;
-    int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
+    int rc = flow_wait_for(&cli->flow, cli->words.v[0], cli->options.timeout_s, &run, err);
 
     if (rc < 0)
         return rc;
-    rc = flow_wait(&cli->flow, &run, cli->options.timeout_s, err);
-    if (rc == 0) {
-        rc = flow_exit_status(&run.status);
-        act_note("%s  %s%s%s", run.row.id, run_state_name(run.status.state), run.status.reason[0] ? ": " : "",
-                 run.status.reason);
-    }
+    rc = flow_exit_status(&run.status);
+    act_note("%s  %s%s%s", run.row.id, run_state_name(run.status.state), run.status.reason[0] ? ": " : "",
+             run.status.reason);
     flow_run_release(&run);
     return rc;
 }

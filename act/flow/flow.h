@@ -111,6 +111,9 @@ void flow_runs_release(struct flow_runs *runs);
  * know, because it was lost, never written, or another machine's, is taken into it from this machine or the cluster. Ambiguous: -ACT_USAGE with the candidates. */
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out,
                   struct act_error *err) ACT_NODISCARD;
+/* The same for who watches it: while the platform cannot be asked, this goes on, and the user is told. */
+int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out,
+                      struct act_error *err) ACT_NODISCARD;
 
 struct flow_table {
     const char *cluster;  /* NULL: all */
@@ -161,9 +164,11 @@ struct flow_follow {
 int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_follow *what,
                     struct act_error *err) ACT_NODISCARD;
 
-/* Waits until the run has ended; timeout_s 0: for ever, else -ACT_TIMEOUT. */
-int flow_wait(struct flow *flow, struct flow_run *run, int64_t timeout_s,
-              struct act_error *err) ACT_NODISCARD;
+/* Waits until the run has ended, also while the platform cannot be asked. */
+int flow_wait(struct flow *flow, struct flow_run *run, struct act_error *err) ACT_NODISCARD;
+/* The same for the one run that piece means, found first; timeout_s 0: for ever, else -ACT_TIMEOUT. */
+int flow_wait_for(struct flow *flow, const char *piece, int64_t timeout_s, struct flow_run *out,
+                  struct act_error *err) ACT_NODISCARD;
 
 /* Cancels. *out_was_final: it had ended before. */
 int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final,

@@ -101,7 +101,7 @@ static int attend(struct flow *flow, struct flow_local *io, struct act_error *er
     if (rc == 0 && *io->interrupted)
         rc = flow_abort(flow, &run, &was_final, err);
     if (rc == 0)
-        rc = flow_wait(flow, &run, 0, err);
+        rc = flow_wait(flow, &run, err);
     io->exit_status = flow_exit_status(&run.status);
     flow_run_release(&run);
     return rc;

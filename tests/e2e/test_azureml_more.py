@@ -187,3 +187,27 @@ def test_why_an_image_was_not_pulled(act, azureml):
     act.run("wait", run, status=None)
     why = act.run("why", run).out
     assert "image could not be pulled" in why and "AcrPull" in why
+
+
+# ---- a service that does not answer at first
+
+
+def test_wait_begins_while_the_service_is_away(act, azureml):
+    run = submit(act, "true")
+    azureml.faults({"match": "/details", "times": 3, "answer": {"status": 503, "body": ""}})
+    waited = act.run("wait", run, env={"ACT_MAX_RETRIES": "0"})
+    assert waited.err.count("this goes on until it answers") == 1 and "it answers again" in waited.err, waited
+    azureml.faults({"match": "/details", "times": 1, "answer": {"status": 503, "body": ""}})
+    run = submit(act, "echo", "heard")
+    followed = act.run("logs", "-f", run, env={"ACT_MAX_RETRIES": "0"})
+    assert followed.out == "heard\n" and "this goes on until it answers" in followed.err
+
+
+def test_waiting_for_a_service_that_stays_away(act, azureml):
+    run = submit(act, "true")
+    azureml.faults({"match": "/details", "times": 10000, "answer": {"status": 503, "body": ""}})
+    quick = {"ACT_MAX_RETRIES": "0"}
+    assert "503" in act.run("wait", "--timeout", "1", run, env=quick, status=125).err
+    act.fail("logs", run, env=quick, status=5, match="503")
+    azureml.faults({"match": "/details", "times": 10000, "forbidden": "Microsoft.MachineLearningServices/workspaces/read"})
+    act.fail("logs", "-f", run, env=quick, status=4, match="workspaces/read")

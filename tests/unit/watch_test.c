@@ -3,6 +3,7 @@
 #include "unit/test.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -293,7 +294,7 @@ static void wait_survives_an_outage(void **state)
     stand.status.state = RUN_COMPLETED;
     stand.fail_status = COUNT(longer);
     catch_stderr();
-    int rc = flow_wait(&flow, &run, 0, &err);
+    int rc = flow_wait(&flow, &run, &err);
     ACT_AUTOFREE char *said = caught_stderr();
     assert_ok(rc, err);
     assert_int_equal(run.status.state, RUN_COMPLETED);
@@ -312,8 +313,56 @@ static void wait_tells_what_does_not_pass(void **state)
     (void)state;
     stand.fail_status = 1;
     stand.fail_code = ACT_DENIED;
-    assert_int_equal(flow_wait(&flow, &run, 0, &err), -ACT_DENIED);
+    assert_int_equal(flow_wait(&flow, &run, &err), -ACT_DENIED);
     assert_int_equal(stand.fail_status, 0);
+}
+
+static struct run_spec start_run(int code);
+
+static void first_question_is_as_patient(void **state)
+{
+    static const useconds_t longer[] = {500000, 1000000, 2000000};
+    struct run_spec spec = start_run(0);
+    struct flow_run found;
+    struct act_error err;
+
+    (void)state;
+    stand.status.state = RUN_COMPLETED;
+    stand.fail_status = COUNT(longer);
+    catch_stderr();
+    int rc = flow_wait_for(&flow, spec.id, 0, &found, &err);
+    ACT_AUTOFREE char *said = caught_stderr();
+    assert_ok(rc, err);
+    assert_int_equal(found.status.state, RUN_COMPLETED);
+    assert_int_equal(count_of(said, "the controller does not answer (this goes on"), 1);
+    assert_int_equal(count_of(said, "answers again"), 1);
+    assert_int_equal(stand.n_pauses, COUNT(longer));
+    assert_memory_equal(stand.pauses, longer, sizeof(longer));
+    flow_run_release(&found);
+    run_spec_release(&spec);
+}
+
+static void first_question_has_an_end(void **state)
+{
+    struct run_spec spec = start_run(0);
+    struct flow_run found;
+    struct act_error err;
+
+    (void)state;
+    stand.fail_status = INT_MAX;
+    catch_stderr();
+    int rc = flow_wait_for(&flow, spec.id, 1, &found, &err);
+    free(caught_stderr());
+    assert_int_equal(rc, -ACT_TIMEOUT);
+    assert_non_null(strstr(err.text, "the controller does not answer"));
+
+    stand.fail_code = ACT_DENIED;
+    stand.n_status = 0;
+    assert_int_equal(flow_wait_for(&flow, spec.id, 0, &found, &err), -ACT_DENIED);
+    assert_int_equal(flow_find_watched(&flow, spec.id, &found, &err), -ACT_DENIED);
+    assert_int_equal(flow_wait_for(&flow, "no_such_run", 0, &found, &err), -ACT_NOT_FOUND);
+    assert_int_equal(stand.n_status, 2);
+    run_spec_release(&spec);
 }
 
 static void finish_later(int call)
@@ -528,8 +577,8 @@ static void runs_are_where_they_were_submitted(void **state)
     flow_runs_release(&runs);
 }
 
-/* What the ledger says of a run that was handed over with this outcome. */
-static char *state_after(int code)
+/* Hands a run over, with this outcome. */
+static struct run_spec start_run(int code)
 {
     struct run_spec spec = {.experiment = act_strdup("watched"),
                             .cluster = act_strdup("lab"),
@@ -538,9 +587,7 @@ static char *state_after(int code)
                             .nodes = 1,
                             .procs_per_node = 1,
                             .created_unix_s = act_now_unix_s()};
-    struct flow_table table = {.as_known = true};
     struct platform *platform;
-    struct flow_runs runs;
     struct act_error err;
 
     spec.id = run_id_new("watched", spec.created_unix_s);
@@ -550,6 +597,17 @@ static char *state_after(int code)
     assert_int_equal(flow_start_run(&flow, platform, &spec, NULL, &err), -code);
     if (code)
         assert_non_null(strstr(err.text, "no answer"));
+    return spec;
+}
+
+/* What the ledger says of a run that was handed over with this outcome. */
+static char *state_after(int code)
+{
+    struct run_spec spec = start_run(code);
+    struct flow_table table = {.as_known = true};
+    struct flow_runs runs;
+    struct act_error err;
+
     assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
     char *state = NULL;
     for (size_t i = 0; i < runs.n; i++)
@@ -583,6 +641,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(wait_survives_an_outage, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wait_tells_what_does_not_pass, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(first_question_is_as_patient, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(first_question_has_an_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(follow_survives_an_outage, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reading_once_does_not_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(follow_goes_through_attempts, set_up, tear_down),
