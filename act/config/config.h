@@ -66,7 +66,9 @@ struct config_azureml {
     char *endpoint, *history_endpoint;
     char *api_version;
     char *shm_size, *timeout, *docker_args, *instance_type, *identity;
-    int64_t priority; /* -1: not given */
+    int64_t priority;       /* -1: not given */
+    int64_t scale_interval; /* minutes */
+    bool ssh;
 };
 
 struct config {
@@ -90,6 +92,7 @@ struct config {
     int64_t num_gpu;                /* -1: not given (the platform knows) */
     int64_t process_count_per_node; /* -1: not given */
     struct act_strv elastic_num_gpu;
+    bool aks_compute_global_dispatch;
     char *singularity_sla_tier, *singularity_instance_type;
     char *interpreter_path;
     struct act_strv env; /* "NAME=value" */

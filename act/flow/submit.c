@@ -70,7 +70,9 @@ static int shape(const struct config *c, struct platform *platform, struct run_s
                            limits.has_gpus ? "GPUs are" : "processes are", c->cluster,
                            limits.gpu_per_node * limits.max_nodes);
     spec->nodes = s.nodes;
-    spec->procs_per_node = c->process_count_per_node > 0 ? (int)c->process_count_per_node : s.procs_per_node;
+    spec->procs_per_node = s.procs_per_node;
+    if (c->process_count_per_node > 0 && c->multi_process && s.gpus_per_node > 0)
+        spec->procs_per_node = (int)c->process_count_per_node;
     spec->gpus_per_node = s.gpus_per_node;
     return rc;
 }

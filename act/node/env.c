@@ -126,6 +126,13 @@ static void set_users(const struct node *node)
             setenv(node->spec.env[i].name, node->spec.env[i].value, 1);
 }
 
+/* They were for our mpirun (see launcher.h, azureml_job.c), not for the command's own. */
+static void forget_kill_timeout(void)
+{
+    unsetenv("OMPI_MCA_odls_base_sigkill_timeout");
+    unsetenv("PRTE_MCA_odls_base_sigkill_timeout");
+}
+
 void env_set(const struct node *node, const struct rank_place *place)
 {
     const char *master = getenv("MASTER_ADDR");
@@ -137,9 +144,7 @@ void env_set(const struct node *node, const struct rank_place *place)
     set_path(node, "AZ_BATCHAI_MPI_HOST_FILE", RUN_FILE_HOSTS);
     set_path(node, "AZ_BATCHAI_JOB_TEMP", RUN_DIR_TEMP);
     set_path(node, "AZ_BATCHAI_STDOUTERR_DIR", RUN_DIR_USER);
-    unsetenv(
-        "OMPI_MCA_odls_base_sigkill_timeout"); /* they were for our mpirun, see launcher.h; not for the command's own */
-    unsetenv("PRTE_MCA_odls_base_sigkill_timeout");
+    forget_kill_timeout();
     set_users(node);
 }
 
@@ -265,6 +270,7 @@ int env_set_of_service(const struct node *node, const struct rank_place *place, 
     set_missing("AZ_BATCHAI_JOB_MASTER_NODE_IP", master);
     set_missing("AZ_BATCHAI_JOB_TEMP", temp);
     set_missing("AZ_BATCHAI_STDOUTERR_DIR", user);
+    forget_kill_timeout();
     set_users(node);
     return rc;
 }

@@ -85,6 +85,7 @@ struct azureml_job_places {
     char *compute_id;     /* NULL: serverless */
     struct azureml_place agent, package, spec;
     struct azureml_place *folders; /* of spec->n_folders */
+    char *ssh_key;                 /* public; NULL: the nodes take no ssh */
 };
 
 /* Whether a job can be made of it. -ACT_CONFIG for what the configuration cannot mean, and for folders and environment
@@ -98,6 +99,9 @@ bool azureml_runs_as_user(const struct azureml *a);
 int azureml_job_body(const struct azureml *a, const struct run_spec *spec,
                      const struct azureml_job_places *places, json_t **out,
                      struct act_error *err) ACT_NODISCARD;
+
+/* The variables that a job gets without anybody asking for them. A new reference. */
+json_t *azureml_own_environment(const struct azureml *a, const struct run_spec *spec);
 
 /* The shell line that every process of the job begins with: it starts the agent, which reads the command from run.json.
  * New string. */

@@ -126,16 +126,57 @@ static int check_environment(const struct run_spec *spec, struct act_error *err)
     return 0;
 }
 
-static void add_environment(const struct azureml *a, const struct run_spec *spec, json_t *job)
+static bool has_mpirun(const struct run_spec *spec)
 {
+    return spec->nodes * spec->procs_per_node > 1;
+}
+
+static const char *variable_of(const struct run_spec *spec, const char *name)
+{
+    const char *value = NULL;
+
+    for (size_t i = 0; i < spec->n_env; i++)
+        if (strcmp(spec->env[i].name, name) == 0)
+            value = spec->env[i].value;
+    return value;
+}
+
+/* Open MPI waits as long between SIGCONT, which it sends first, and SIGTERM as between that and SIGKILL: a second by
+ * default, which is no time to save anything. Nobody says how long the service waits for mpirun, so both together have the
+ * ten seconds that a run has elsewhere. */
+static char *kill_timeout(const struct run_spec *spec)
+{
+    enum { GRACE_S = 10, LONGEST_S = 86400 };
+    const char *text = variable_of(spec, "ACT_ABORT_GRACE");
+    int64_t grace_s = GRACE_S;
+
+    if (text && (!act_int_from_text(text, &grace_s) || grace_s < 0 || grace_s >= LONGEST_S))
+        grace_s = GRACE_S;
+    return act_sprintf("%lld", (long long)(grace_s + 1) / 2);
+}
+
+json_t *azureml_own_environment(const struct azureml *a, const struct run_spec *spec)
+{
+    ACT_AUTOFREE char *timeout = kill_timeout(spec);
+    ACT_AUTOFREE char *world = act_sprintf("%d", spec->nodes * spec->procs_per_node);
     json_t *env = json_object();
 
-    if (a->kind == AZUREML_SINGULARITY) { /* as the official samples; WORLD_SIZE was wrong without */
-        ACT_AUTOFREE char *world = act_sprintf("%d", spec->nodes * spec->procs_per_node);
+    if (has_mpirun(spec)) { /* version 4 and 5 */
+        set(env, "OMPI_MCA_odls_base_sigkill_timeout", timeout);
+        set(env, "PRTE_MCA_odls_base_sigkill_timeout", timeout);
+    }
+    if (a->kind == AZUREML_SINGULARITY) { /* as the official samples; WORLD_SIZE was 1 there, sometimes */
         set(env, "JOB_EXECUTION_MODE", "Basic");
         set(env, "AZUREML_COMPUTE_USE_COMMON_RUNTIME", "true");
-        set(env, "WORLD_SIZE", world);
+        set(env, "WORLD_SIZE", a->config->multi_process ? world : NULL);
     }
+    return env;
+}
+
+static void add_environment(const struct azureml *a, const struct run_spec *spec, json_t *job)
+{
+    json_t *env = azureml_own_environment(a, spec);
+
     for (size_t i = 0; i < spec->n_env; i++)
         set(env, spec->env[i].name, spec->env[i].value);
     if (json_object_size(env))
@@ -170,7 +211,7 @@ static const struct {
 } priorities[] = {
     [AZUREML_MANAGED] = {0, 0, 0},
     [AZUREML_ITP] = {100, 200, 200},
-    [AZUREML_SINGULARITY] = {1, 3, 2},
+    [AZUREML_SINGULARITY] = {1, 3, 3},
 };
 
 static int64_t priority_of(const struct azureml *a)
@@ -209,6 +250,12 @@ static int check_elastic(const struct azureml *a, const struct run_spec *spec, s
                 "elastic_num_gpu has '%s': it must be a multiple of the %d GPUs that the run "
                 "has on each node",
                 counts->v[i], spec->gpus_per_node);
+        if (i == 0 && gpus != (int64_t)spec->nodes * spec->gpus_per_node)
+            return act_error_set(
+                err, ACT_CONFIG,
+                "elastic_num_gpu begins with %s, the number of GPUs that a run starts with, and this "
+                "run has %d",
+                counts->v[i], spec->nodes * spec->gpus_per_node);
     }
     return 0;
 }
@@ -225,15 +272,21 @@ static json_t *node_counts(const struct azureml *a, const struct run_spec *spec)
     return nodes;
 }
 
-static json_t *itp_properties(const struct azureml *a, const struct run_spec *spec)
+static json_t *itp_properties(const struct azureml *a, const struct run_spec *spec, const char *ssh_key)
 {
     json_t *priority = json_pack("{s:I, s:b}", "job_priority", (json_int_t)priority_of(a), "is_preemptible",
                                  a->config->preemption_allowed);
+    json_t *itp = json_pack("{s:{s:i}, s:o}", "resource_configuration", "gpu_count", spec->gpus_per_node,
+                            "priority_configuration", priority);
 
-    if (a->config->elastic_num_gpu.n)
+    if (a->config->elastic_num_gpu.n) {
         json_object_set_new(priority, "node_count_set", node_counts(a, spec));
-    return json_pack("{s:{s:{s:i}, s:o}}", "itp", "resource_configuration", "gpu_count", spec->gpus_per_node,
-                     "priority_configuration", priority);
+        json_object_set_new(priority, "scale_interval", json_integer(a->config->azureml.scale_interval));
+    }
+    if (ssh_key)
+        json_object_set_new(itp, "interactive_configuration",
+                            json_pack("{s:b, s:s}", "is_ssh_enabled", 1, "ssh_public_key", ssh_key));
+    return json_pack("{s:o}", "itp", itp);
 }
 
 static json_t *singularity_properties(const struct azureml *a, const struct run_spec *spec)
@@ -273,7 +326,19 @@ static int check_docker_args(const struct azureml *a, struct act_error *err)
                          a->config->platform);
 }
 
-static void add_resources(const struct azureml *a, const struct run_spec *spec, json_t *job)
+/* Versions that were asked for may not know of the priority, which is new in a preview: then only who asks for it too. */
+static json_t *singularity_queue(const struct azureml *a)
+{
+    const struct config *c = a->config;
+    json_t *queue = json_pack("{s:s}", "jobTier", c->singularity_sla_tier);
+
+    if (!c->azureml.api_version || c->azureml.priority >= 0)
+        json_object_set_new(queue, "priority", json_integer(priority_of(a)));
+    return queue;
+}
+
+static void add_resources(const struct azureml *a, const struct run_spec *spec, const char *ssh_key,
+                          json_t *job)
 {
     const struct config *c = a->config;
     json_t *r = json_pack("{s:i}", "instanceCount", spec->nodes);
@@ -283,23 +348,38 @@ static void add_resources(const struct azureml *a, const struct run_spec *spec, 
     set(r, "instanceType",
         a->kind == AZUREML_SINGULARITY ? c->singularity_instance_type : c->azureml.instance_type);
     if (a->kind == AZUREML_ITP)
-        json_object_set_new(r, "properties", itp_properties(a, spec));
+        json_object_set_new(r, "properties", itp_properties(a, spec, ssh_key));
     if (a->kind == AZUREML_SINGULARITY) {
         json_object_set_new(r, "properties", singularity_properties(a, spec));
-        json_t *queue = json_pack("{s:s}", "jobTier", c->singularity_sla_tier);
-        if (c->azureml.priority >= 0)
-            json_object_set_new(queue, "priority", json_integer(c->azureml.priority));
-        json_object_set_new(job, "queueSettings", queue);
+        json_object_set_new(job, "queueSettings", singularity_queue(a));
     }
     if (is_serverless(a) && c->preemption_allowed)
         json_object_set_new(job, "queueSettings", json_pack("{s:s}", "jobTier", "Spot"));
     json_object_set_new(job, "resources", r);
 }
 
+/* An entrance to every node of a managed cluster; attached Kubernetes has its own way, see itp_properties(). */
+static void add_services(const struct azureml *a, const char *ssh_key, json_t *job)
+{
+    if (ssh_key && a->kind == AZUREML_MANAGED)
+        json_object_set_new(job, "services",
+                            json_pack("{s:{s:s, s:{s:s}, s:{s:s}}}", "act_ssh", "jobServiceType", "SSH",
+                                      "properties", "sshPublicKeys", ssh_key, "nodes", "nodesValueType",
+                                      "All"));
+}
+
+static int check_ssh(const struct azureml *a, struct act_error *err)
+{
+    if (!a->config->azureml.ssh || a->kind != AZUREML_SINGULARITY)
+        return 0;
+    return act_error_set(err, ACT_CONFIG, "azureml.ssh is for the platforms aml and itp, not for '%s'",
+                         a->config->platform);
+}
+
 /* Nothing starts a single process but the service itself. */
 static void add_distribution(const struct run_spec *spec, json_t *job)
 {
-    if (spec->nodes * spec->procs_per_node > 1)
+    if (has_mpirun(spec))
         json_object_set_new(job, "distribution",
                             json_pack("{s:s, s:i}", "distributionType", "Mpi", "processCountPerInstance",
                                       spec->procs_per_node));
@@ -408,7 +488,7 @@ static int check_timeout(const struct azureml *a, struct act_error *err)
 int azureml_job_check(const struct azureml *a, const struct run_spec *spec, struct act_error *err)
 {
     static int (*const of_config[])(const struct azureml *, struct act_error *) = {
-        check_priority, check_shm_size, check_docker_args, check_timeout, check_identity};
+        check_priority, check_shm_size, check_docker_args, check_timeout, check_identity, check_ssh};
     int rc = check_folders(spec, err);
 
     if (rc == 0)
@@ -438,7 +518,8 @@ int azureml_job_body(const struct azureml *a, const struct run_spec *spec,
     add_environment(a, spec, job);
     add_data(spec, places, job);
     add_distribution(spec, job);
-    add_resources(a, spec, job);
+    add_resources(a, spec, places->ssh_key, job);
+    add_services(a, places->ssh_key, job);
     add_identity(a, job);
     add_limits(a, job);
     *out = json_pack("{s:O}", "properties", job);

@@ -401,13 +401,26 @@ static int read_command(const json_t *job, struct run_spec *out, struct act_erro
     return 0;
 }
 
-static void read_environment(const json_t *job, struct run_spec *out)
+/* Without what a job of such a run gets by itself. */
+static void read_environment(const struct azureml *a, const json_t *job, struct run_spec *out)
 {
     const char *name;
     json_t *value;
+    size_t n = 0;
 
     json_object_foreach(json_object_get(job, "environmentVariables"), name, value) if (json_is_string(value))
         run_spec_add_env(out, name, json_string_value(value));
+    CODEC_AUTOJSON json_t *own = azureml_own_environment(a, out);
+    for (size_t i = 0; i < out->n_env; i++) {
+        struct run_env env = out->env[i];
+        if (act_streq(env.value, codec_json_str(own, env.name, NULL))) {
+            free(env.name);
+            free(env.value);
+        } else {
+            out->env[n++] = env;
+        }
+    }
+    out->n_env = n;
 }
 
 static int gpus_of(const json_t *own, const struct run_spec *spec)
@@ -444,7 +457,7 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *ans
         out->package_key = act_strdup(key);
         snprintf(out->package_sha256, sizeof(out->package_sha256), "%s", sha);
     }
-    read_environment(job, out);
+    read_environment(a, job, out);
     int rc = read_command(job, out, err);
     if (rc < 0)
         run_spec_release(out);

@@ -3,6 +3,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/dirs.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/path.h"
 #include "codec/json.h"
 #include "platform/azureml_internal.h"
 
@@ -20,6 +24,43 @@ static int check_registry(const struct config *c, struct act_error *err)
                          : !d->password ? "password"
                                         : "address",
                          c->file);
+}
+
+/* The first line of the user's public key, where the nodes shall take it; else *out is NULL. New string. */
+static int find_ssh_key(const struct azureml *a, char **out, struct act_error *err)
+{
+    static const char *const names[] = {".ssh/id_rsa.pub", ".ssh/id_ed25519.pub", ".ssh/id_ecdsa.pub"};
+    enum { MAX = 64 << 10 };
+    ACT_AUTOFREE char *home = act_home_dir();
+
+    *out = NULL;
+    if (!a->config->azureml.ssh)
+        return 0;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        ACT_AUTOFREE char *path = act_path_join(home, names[i]);
+        ACT_AUTOFREE char *text = NULL;
+        size_t len = 0;
+        int rc = act_file_read(path, MAX, &text, &len, err);
+        if (rc == -ACT_NOT_FOUND)
+            continue;
+        size_t line = rc < 0 ? 0 : strcspn(text, "\r\n");
+        if (rc == 0 && (!line || !act_utf8_valid(text, line)))
+            rc = act_error_set(err, ACT_CONFIG, "'%s' is no public key", path);
+        if (rc == 0)
+            *out = act_strndup(text, line);
+        return rc;
+    }
+    return act_error_set(err, ACT_CONFIG,
+                         "azureml.ssh needs your public key, and '%s' has none of %s, %s and %s; "
+                         "'ssh-keygen' makes one",
+                         home, names[0], names[1], names[2]);
+}
+
+static int check_ssh_key(const struct azureml *a, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = NULL;
+
+    return find_ssh_key(a, &key, err);
 }
 
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
@@ -42,7 +83,9 @@ int azureml_check(struct platform *p, const struct run_spec *spec, struct act_er
     int rc = check_registry(c, err);
     if (rc == 0)
         rc = azureml_check_stores(a, err);
-    return rc < 0 ? rc : azureml_job_check(a, spec, err);
+    if (rc == 0)
+        rc = azureml_job_check(a, spec, err);
+    return rc < 0 ? rc : check_ssh_key(a, err);
 }
 
 /* ---- submit ---- */
@@ -109,17 +152,32 @@ static int put_job(struct azureml *a, const struct run_spec *spec, const json_t 
     return rc;
 }
 
+/* What there is no way to ask for. */
+static void say_what_is_not_used(const struct config *c)
+{
+    if (c->aks_compute_global_dispatch)
+        act_note(
+            "aks_compute_global_dispatch is not used, for jobs have no such member: the run waits for '%s' "
+            "alone",
+            c->compute_target);
+}
+
 int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
     struct azureml_job_places places;
     CODEC_AUTOJSON json_t *body = NULL;
+    ACT_AUTOFREE char *ssh_key = NULL;
     const char *token = NULL;
     int rc = azureml_check(p, submission->spec, err);
 
+    if (rc == 0)
+        rc = find_ssh_key(a, &ssh_key, err);
     if (rc < 0)
         return rc;
+    say_what_is_not_used(a->config);
     rc = azureml_prepare(a, submission, &places, err);
+    places.ssh_key = ssh_key;
     if (rc == 0)
         rc = azureml_job_body(a, submission->spec, &places, &body, err);
     if (rc == 0 && azureml_runs_as_user(a))

@@ -115,15 +115,15 @@ export class Runner {
         job.placed = true;
     }
 
-    /** Ends what runs, and begins it again when again is set: a preemption. */
-    async interrupt(again) {
+    /** Ends what runs, and begins it again when again is set: a preemption. atOnce: without time to end by itself. */
+    async interrupt(again, atOnce = false) {
         this.interrupted = true;
         if (!again) {
             this.job.cancelled = true;
             this.job.status = "CancelRequested";
         }
         this.world.changed();
-        await this.stop();
+        await this.stop(atOnce ? 0 : this.world.settings.graceMs);
     }
 
     // ---- before the command
@@ -332,11 +332,12 @@ export class Runner {
         const seconds = ((Number(d) * 24 + Number(h)) * 60 + Number(m)) * 60 + Number(s);
         return seconds > 0 && seconds < 1e6 ? setTimeout(() => {
             this.timedOut = true;
-            this.stop();
+            this.stop(this.world.settings.graceMs);
         }, seconds * 1000) : undefined;
     }
 
-    async stop() {
+    /** Asks mpirun, or the shell of a single process, to end; after graceMs nobody is asked any more. */
+    async stop(graceMs) {
         const { child } = this;
         if (!child) {
             return;
@@ -348,8 +349,10 @@ export class Runner {
                 // it has ended
             }
         };
-        kill("SIGTERM");
-        await Promise.race([child.ended, this.world.pause(this.world.settings.graceMs)]);
+        if (graceMs > 0) {
+            kill("SIGTERM");
+            await Promise.race([child.ended, this.world.pause(graceMs)]);
+        }
         kill("SIGKILL");
         await child.ended;
     }

@@ -17,7 +17,7 @@ const DEFAULTS = {
     logs: undefined, // {account, key, container}: where the workspace keeps its logs
     folder: undefined, // where jobs work
     stateMs: 20, // how long a job is in each state
-    graceMs: 5000, // between being asked to end and being killed
+    graceMs: 30000, // between being asked to end and being killed
     logMs: 100, // how often logs are brought to the container
     runtime: "new", // "old": the names of logs of the old one
     limited: false, // jobs wait while the nodes of their cluster are taken
@@ -119,7 +119,7 @@ export class World {
     async stopJobs() {
         this.holds.clear();
         await Promise.all([...this.jobs.values()].filter((job) => job.runner && !isFinal(job)).map(async (job) => {
-            await job.runner.interrupt(false);
+            await job.runner.interrupt(false, true);
             await job.life;
         }));
     }

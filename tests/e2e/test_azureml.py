@@ -135,6 +135,33 @@ def test_abort(act, azureml, scratch):
     assert puts(azureml) == [], "it has ended"
 
 
+def test_abort_leaves_the_ranks_time_to_save(act, azureml, scratch):
+    """Open MPI would kill them a second after it has asked them to end."""
+    act.write("save.sh", f"""
+        trap 'sleep 3; for i in 1 2 3; do echo $i; done >{scratch}/saved.$RANK; exit 0' TERM
+        echo begun >{scratch}/begun.$RANK
+        while :; do sleep 0.1; done
+    """)
+    run = submit(act, "bash", "save.sh", gpus=2)
+    act.until(lambda: len(list(scratch.glob("begun.*"))) == 2, "both ranks run")
+    act.run("abort", run)
+    act.until_state(run, "Canceled")
+    for rank in range(2):
+        assert (scratch / f"saved.{rank}").read_text() == "1\n2\n3\n"
+
+
+def test_time_to_save_is_for_the_service(act, azureml):
+    """The command's own mpirun has Open MPI's times, unless the user says so; who says so is believed."""
+    show = ("sh", "-c", "echo ${OMPI_MCA_odls_base_sigkill_timeout-none} ${PRTE_MCA_odls_base_sigkill_timeout-none}")
+    run = finish(act, *show, gpus=2)
+    assert act.run("logs", run).out == "none none\n"
+    assert azureml.job(run)["properties"]["environmentVariables"] == {
+        "OMPI_MCA_odls_base_sigkill_timeout": "5", "PRTE_MCA_odls_base_sigkill_timeout": "5"}
+    azureml.cluster(env={"OMPI_MCA_odls_base_sigkill_timeout": "2"})
+    run = finish(act, *show, gpus=2)
+    assert act.run("logs", run).out == "2 none\n"
+
+
 def test_abort_of_a_run_that_waits(act, azureml):
     azureml.tell("hold", status="Queued")
     run = submit(act, "true")

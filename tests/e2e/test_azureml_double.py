@@ -184,8 +184,8 @@ def test_preempted_job_begins_again(client, azureml):
     first = client.until(name, client.log)
     before = client.log(first)
     azureml.tell("job", id=name, preempt=True)
+    client.until(name, lambda d: azureml.job(name)["attempt"] == 2)
     client.until(name, lambda d: client.log(d) not in ({}, before) and d["status"] == "Running")
-    assert azureml.job(name)["attempt"] == 2
     assert client.details(name)["warnings"]
 
 

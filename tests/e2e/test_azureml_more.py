@@ -17,20 +17,98 @@ def body(azureml, run):
 
 
 def test_attached_kubernetes(act, azureml):
-    azureml.cluster(platform="itp", compute_target="itpgpu", preemption_allowed=True, elastic_num_gpu=[2, 4],
+    azureml.cluster(platform="itp", compute_target="itpgpu", preemption_allowed=True, elastic_num_gpu=[4, 2],
                     azureml={"instance_type": "gpu2", "priority": 120})
     job = body(azureml, submit(act, "true", gpus=4))
     assert job["computeId"].endswith("/computes/itpgpu")
     assert job["resources"]["instanceType"] == "gpu2"
     assert job["resources"]["properties"]["itp"] == {
         "resource_configuration": {"gpu_count": 2},
-        "priority_configuration": {"job_priority": 120, "is_preemptible": True, "node_count_set": [1, 2]}}
+        "priority_configuration": {"job_priority": 120, "is_preemptible": True, "node_count_set": [2, 1],
+                                   "scale_interval": 480}}
+    assert job["resources"]["shmSize"] == "1024g"
 
 
 def test_elastic_counts_are_whole_nodes(act, azureml):
     azureml.cluster(platform="itp", compute_target="itpgpu", preemption_allowed=True, elastic_num_gpu=[3])
     act.fail("submit", "true", status=None, match="elastic_num_gpu.*'3'.*multiple of the 2")
     assert azureml.requests() == [], "nothing is asked before that is clear"
+
+
+def test_elastic_run_begins_with_its_own_size(act, azureml):
+    azureml.cluster(platform="itp", compute_target="itpgpu", preemption_allowed=True, elastic_num_gpu=[2, 4])
+    act.fail("-n", "4", "submit", "true", status=7, match="elastic_num_gpu begins with 2.*this run has 4")
+    assert azureml.requests() == []
+
+
+def test_global_dispatch_is_not_used_and_that_is_said(act, azureml):
+    azureml.cluster(platform="itp", compute_target="itpgpu", aks_compute_global_dispatch=True,
+                    aks_compute_global_dispatch_arg={"vm_size": ["x"]})
+    result = act.run("-n", "1", "submit", "true")
+    assert result.err.count("aks_compute_global_dispatch is not used") == 1, result.err
+
+
+# ---- ssh to the nodes
+
+
+def ssh_key(act, name="id_rsa"):
+    folder = act.scratch / "user/.ssh"
+    folder.mkdir(parents=True, exist_ok=True)
+    act.env["HOME"] = str(folder.parent)
+    (folder / f"{name}.pub").write_text(f"ssh-{name} AAAA me@here\n")
+
+
+@pytest.mark.parametrize("name", ["id_rsa", "id_ed25519"])
+def test_ssh_to_a_managed_cluster(act, azureml, name):
+    ssh_key(act, name)
+    azureml.cluster(azureml={"ssh": True})
+    assert body(azureml, submit(act, "true"))["services"] == {"act_ssh": {
+        "jobServiceType": "SSH", "properties": {"sshPublicKeys": f"ssh-{name} AAAA me@here"},
+        "nodes": {"nodesValueType": "All"}}}
+
+
+def test_ssh_to_attached_kubernetes(act, azureml):
+    ssh_key(act)
+    azureml.cluster(platform="itp", compute_target="itpgpu", azureml={"ssh": True})
+    job = body(azureml, submit(act, "true"))
+    assert job["resources"]["properties"]["itp"]["interactive_configuration"] == {
+        "is_ssh_enabled": True, "ssh_public_key": "ssh-id_rsa AAAA me@here"}
+    assert "services" not in job
+
+
+def test_ssh_that_cannot_be(act, azureml):
+    act.env["HOME"] = str(act.scratch / "nobody")
+    azureml.cluster(azureml={"ssh": True})
+    act.fail("submit", "true", status=7, match="azureml.ssh needs your public key.*id_rsa.pub.*ssh-keygen")
+    ssh_key(act)
+    (act.scratch / "user/.ssh/id_rsa.pub").write_text("")
+    act.fail("submit", "true", status=7, match="id_rsa.pub' is no public key")
+    azureml.cluster(platform="singularity", compute_target="vc", azureml={"ssh": True})
+    act.fail("submit", "true", status=7, match="azureml.ssh is for the platforms aml and itp")
+    assert azureml.requests() == []
+
+
+def test_nobody_gets_in_unasked(act, azureml):
+    ssh_key(act)
+    assert "services" not in body(azureml, submit(act, "true"))
+
+
+# ---- virtual clusters
+
+
+def test_virtual_cluster_by_default(act, azureml):
+    azureml.cluster(platform="singularity", compute_target="vc")
+    job = body(azureml, submit(act, "true", gpus=2))
+    assert job["queueSettings"] == {"jobTier": "Premium", "priority": 3}
+    assert job["resources"]["properties"]["AISuperComputer"]["priority"] == "High"
+    azureml.cluster(platform="singularity", compute_target="vc", multi_process=False)
+    assert "WORLD_SIZE" not in body(azureml, submit(act, "true", gpus=2))["environmentVariables"]
+
+
+def test_virtual_cluster_of_another_version(act, azureml):
+    """Stable versions have no priority."""
+    azureml.cluster(platform="singularity", compute_target="vc", azureml={"api_version": "2024-10-01"})
+    assert body(azureml, submit(act, "true"))["queueSettings"] == {"jobTier": "Premium"}
 
 
 def test_virtual_cluster(act, azureml):
@@ -59,6 +137,23 @@ def test_without_a_cluster(act, azureml, preemption):
     assert "computeId" not in job
     assert job["resources"]["instanceType"] == "Standard_NC24"
     assert job.get("queueSettings") == ({"jobTier": "Spot"} if preemption else None)
+
+
+def test_gpus_are_nodes_and_processes(act, azureml):
+    """The arithmetic of the original, as the service is told it: (-n, multi_process, process_count_per_node) is so many nodes
+    with MPI and so many processes on each, or without MPI (0)."""
+    azureml.tell("hold", status="NotStarted")
+    for gpus, multi, per_node, nodes, processes in (
+            (0, True, None, 1, 0), (1, True, None, 1, 0), (3, True, None, 1, 3), (4, True, None, 1, 4), (8, True, None, 2, 4),
+            (0, False, None, 1, 0), (3, False, None, 1, 0), (4, False, None, 1, 0), (8, False, None, 2, 1),
+            (0, True, 2, 1, 0), (1, True, 2, 1, 2), (3, True, 2, 1, 2), (4, True, 2, 1, 2), (8, True, 2, 2, 2),
+            (4, True, 1, 1, 0), (4, False, 2, 1, 0), (8, False, 2, 2, 1)):
+        azureml.cluster(gpu_per_node=4, multi_process=multi, process_count_per_node=per_node)
+        job = body(azureml, submit(act, "true", gpus=gpus))
+        told = (job["resources"]["instanceCount"], job.get("distribution", {}).get("processCountPerInstance", 0))
+        assert told == (nodes, processes), (gpus, multi, per_node)
+        assert job.get("distribution", {"distributionType": "Mpi"})["distributionType"] == "Mpi"
+    act.fail("-n", "6", "submit", "true", status=2, match="6 GPUs with 4 on each node.*-n 4 or -n 8")
 
 
 # ---- what the cluster file asks for

@@ -39,10 +39,11 @@ static struct config config_of(const char *platform)
                                          .workspace_name = FIXED("ws")},
                            .compute_target = FIXED("gpu"),
                            .docker = {.image = FIXED("debian:12")},
-                           .azureml = {.priority = -1},
+                           .azureml = {.priority = -1, .scale_interval = 480},
                            .singularity_sla_tier = FIXED("Premium"),
                            .singularity_instance_type = FIXED("Singularity.ND40rs_v2"),
                            .experiment_name = FIXED("exp"),
+                           .multi_process = true,
                            .gpu_per_node = 4};
 }
 
@@ -259,6 +260,31 @@ static void environment(void **state)
     free(config.platform);
 }
 
+/* Open MPI waits twice as long as it is told, and only where it is there. */
+static void time_to_end(void **state)
+{
+    static const struct {
+        const char *grace, *own; /* ACT_ABORT_GRACE, and the user's own word */
+        const char *seconds;
+    } rows[] = {{NULL, NULL, "'5'"}, {"30", NULL, "'15'"},  {"0", NULL, "'0'"},        {"5", NULL, "'3'"},
+                {"-1", NULL, "'5'"}, {"long", NULL, "'5'"}, {"99999999", NULL, "'5'"}, {"30", "7", "'7'"}};
+    struct config config = config_of("aml");
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct run_spec spec = spec_of(1, 2, 2);
+        if (rows[i].grace)
+            run_spec_add_env(&spec, "ACT_ABORT_GRACE", rows[i].grace);
+        if (rows[i].own)
+            run_spec_add_env(&spec, "OMPI_MCA_odls_base_sigkill_timeout", rows[i].own);
+        CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
+        expect(body, "environmentVariables/OMPI_MCA_odls_base_sigkill_timeout", rows[i].seconds);
+        expect(body, "environmentVariables/PRTE_MCA_odls_base_sigkill_timeout",
+               rows[i].own ? "'15'" : rows[i].seconds);
+    }
+    free(config.platform);
+}
+
 static void odd_project_is_left_out(void **state)
 {
     struct config config = config_of("aml");
@@ -286,12 +312,14 @@ static void attached_kubernetes(void **state)
            "'resource_configuration':{'gpu_count':4}}");
     config.preemption_allowed = true;
     config.azureml.priority = 150;
-    act_strv_push(&config.elastic_num_gpu, "4");
     act_strv_push(&config.elastic_num_gpu, "8");
+    act_strv_push(&config.elastic_num_gpu, "4");
     spec = spec_of(2, 4, 4);
     CODEC_AUTOJSON json_t *elastic = body_of(&config, &spec);
     expect(elastic, "resources/properties/itp/priority_configuration",
-           "{'is_preemptible':true,'job_priority':150,'node_count_set':[1,2]}");
+           "{'is_preemptible':true,'job_priority':150,'node_count_set':[2,1],'scale_interval':480}");
+    spec = spec_of(1, 4, 4);
+    refused(&config, &spec, "elastic_num_gpu begins with 8");
     act_strv_push(&config.elastic_num_gpu, "6");
     spec = spec_of(2, 4, 4);
     refused(&config, &spec, "has '6': it must be a multiple of the 4 GPUs");
@@ -322,18 +350,27 @@ static void virtual_cluster(void **state)
     expect(
         body, "computeId",
         "'/subscriptions/s/resourceGroups/rg/providers/Microsoft.MachineLearningServices/virtualclusters/gpu'");
-    expect(body, "queueSettings", "{'jobTier':'Premium'}");
+    expect(body, "queueSettings", "{'jobTier':'Premium','priority':3}");
     expect(body, "resources/instanceType", "'Singularity.ND40rs_v2'");
     expect(body, "resources/properties/AISuperComputer",
-           "{'interactive':false,'priority':'Medium','scalePolicy':{'autoScaleIntervalInSec':36000,"
+           "{'interactive':false,'priority':'High','scalePolicy':{'autoScaleIntervalInSec':36000,"
            "'maxInstanceTypeCount':2,'minInstanceTypeCount':2},'slaTier':'Premium'}");
-    expect(body, "environmentVariables",
-           "{'AZUREML_COMPUTE_USE_COMMON_RUNTIME':'true','JOB_EXECUTION_MODE':'Other','WORLD_SIZE':'16'}");
-    config.azureml.priority = 3;
+    expect(
+        body, "environmentVariables",
+        "{'AZUREML_COMPUTE_USE_COMMON_RUNTIME':'true','JOB_EXECUTION_MODE':'Other',"
+        "'OMPI_MCA_odls_base_sigkill_timeout':'5','PRTE_MCA_odls_base_sigkill_timeout':'5','WORLD_SIZE':'16'}");
+    config.azureml.priority = 2;
+    config.multi_process = false;
     spec = spec_of(1, 1, 1);
-    CODEC_AUTOJSON json_t *high = body_of(&config, &spec);
-    expect(high, "queueSettings", "{'jobTier':'Premium','priority':3}");
-    expect(high, "resources/properties/AISuperComputer/priority", "'High'");
+    CODEC_AUTOJSON json_t *medium = body_of(&config, &spec);
+    expect(medium, "queueSettings", "{'jobTier':'Premium','priority':2}");
+    expect(medium, "resources/properties/AISuperComputer/priority", "'Medium'");
+    expect(medium, "environmentVariables/WORLD_SIZE", NULL);
+    config.azureml.priority = -1;
+    config.azureml.api_version = FIXED("2024-10-01"); /* which has no priority */
+    spec = spec_of(1, 1, 1);
+    CODEC_AUTOJSON json_t *stable = body_of(&config, &spec);
+    expect(stable, "queueSettings", "{'jobTier':'Premium'}");
     config.azureml.priority = 0;
     spec = spec_of(1, 1, 1);
     refused(&config, &spec, "it is 1 to 3");
@@ -1012,6 +1049,7 @@ int main(void)
         cmocka_unit_test(several_nodes),
         cmocka_unit_test(folders_of_all_modes),
         cmocka_unit_test(environment),
+        cmocka_unit_test(time_to_end),
         cmocka_unit_test(odd_project_is_left_out),
         cmocka_unit_test(attached_kubernetes),
         cmocka_unit_test(virtual_cluster),
