@@ -143,7 +143,7 @@ char *cli_path_of(const char *word, const struct transfer_path *what, const char
 void cli_print_table(const char *const *head, const char *align, const struct act_strv *cells);
 /* with_reason: why each waits, or failed, has a column. */
 void cli_print_runs(const struct flow_runs *runs, bool with_reason);
-void cli_print_run(const struct flow_run *run);
+void cli_print_run(const struct flow_run *run, const char *page); /* page NULL: it has none */
 /* A name from outside for a line of text: control characters become '?'. New string. */
 char *cli_name(const char *name);
 /* Asks on the terminal; without one an error that names -y. */

@@ -63,10 +63,12 @@ static int print_for_people(struct cli *cli, struct flow_run *run, const struct 
         puts("log files:");
     for (size_t i = 0; i < logs->n; i++)
         printf("  %s\n", logs->v[i].path);
-    if (cli->options.no_details)
+    if (cli->options.no_details) {
         printf("%s  %s\n", run->row.id, run_state_name(run->status.state));
-    else
-        cli_print_run(run);
+        return 0;
+    }
+    ACT_AUTOFREE char *page = flow_page(&cli->flow, run);
+    cli_print_run(run, page);
     return 0;
 }
 
@@ -84,6 +86,8 @@ static int query_run(struct cli *cli, const char *piece, json_t *list, struct ac
         for (size_t i = 0; i < logs.n; i++)
             json_array_append_new(paths, codec_json_bytes_new(logs.v[i].path));
         json_object_set_new(json, "logs", paths);
+        ACT_AUTOFREE char *page = flow_page(&cli->flow, &run);
+        json_object_set_new(json, "page", page ? json_string(page) : json_null());
         json_array_append_new(list, json);
     } else if (rc == 0) {
         rc = print_for_people(cli, &run, &logs, err);

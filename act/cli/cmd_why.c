@@ -209,6 +209,10 @@ static void put_state(const struct flow_run *run, const struct flow_why *why)
     case RUN_CANCELED:
         put_field(run_state_name(s->state), *s->reason ? s->reason : "nobody wrote down why");
         break;
+    case RUN_FAILED:
+        if (s->unsubmitted)
+            put_field(run_state_name(s->state), s->reason);
+        break;
     case RUN_QUEUED:
         put_field(run_state_name(s->state), *s->reason ? s->reason : "waits for its turn");
         break;
@@ -217,8 +221,6 @@ static void put_state(const struct flow_run *run, const struct flow_why *why)
         break;
     case RUN_UNKNOWN:
         printf("its platform '%s' does not know this run (any more)\n", run->row.platform);
-        break;
-    case RUN_FAILED:
         break;
     }
 }

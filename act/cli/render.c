@@ -295,7 +295,7 @@ static void print_time(const char *name, int64_t unix_s)
     print_field(name, text);
 }
 
-void cli_print_run(const struct flow_run *run)
+void cli_print_run(const struct flow_run *run, const char *page)
 {
     const struct run_status *s = &run->status;
     char elapsed[ACT_UNIT_TEXT], number[32];
@@ -326,6 +326,9 @@ void cli_print_run(const struct flow_run *run)
     }
     print_field("package", run->spec.package_sha256);
     print_field("repeats", run->spec.resubmit_of);
+    print_field("page", page);
+    if (s->state == RUN_FAILED)
+        printf("%-9s a why %s\n", "next", run->row.id);
 }
 
 void cli_print_json_line(json_t *value)

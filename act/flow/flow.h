@@ -164,6 +164,9 @@ struct flow_follow {
 int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_follow *what,
                     struct act_error *err) ACT_NODISCARD;
 
+/* The page where a run can be looked at with a browser. New string; NULL: there is none. */
+char *flow_page(struct flow *flow, const struct flow_run *run);
+
 /* Waits until the run has ended, also while the platform cannot be asked. */
 int flow_wait(struct flow *flow, struct flow_run *run, struct act_error *err) ACT_NODISCARD;
 /* The same for the one run that piece means, found first; timeout_s 0: for ever, else -ACT_TIMEOUT. */

@@ -103,9 +103,9 @@ void flow_close_platforms(struct flow *flow);
 
 /* Where the logs of a run are read. */
 struct flow_log_source {
-    struct platform *platform;
-    const char *id; /* the run's */
-    char *folder;   /* of the copies, when they are read instead of the platform; else NULL */
+    struct platform *platform; /* NULL: it never had the run, so there are none */
+    const char *id;            /* the run's */
+    char *folder;              /* of the copies, when they are read instead of the platform; else NULL */
     struct platform_logs copies;
 };
 int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,

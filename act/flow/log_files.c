@@ -67,9 +67,10 @@ int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct f
                          struct act_error *err)
 {
     *out = (struct flow_log_source){.id = run->row.id};
-    int rc = flow_platform_of(flow, &run->row, &out->platform, err);
+    int rc = run->status.unsubmitted ? 0 : flow_platform_of(flow, &run->row, &out->platform, err);
 
-    if (rc < 0 || !platform_is_service(out->platform) || !run_state_is_final(run->status.state))
+    if (rc < 0 || !out->platform || !platform_is_service(out->platform) ||
+        !run_state_is_final(run->status.state))
         return rc;
     ACT_AUTOFREE char *folder = flow_assets(run);
     if (read_complete(run, folder, &out->copies))
@@ -86,6 +87,9 @@ void flow_log_source_close(struct flow_log_source *s)
 
 int flow_log_source_list(const struct flow_log_source *s, struct platform_logs *out, struct act_error *err)
 {
+    *out = (struct platform_logs){0};
+    if (!s->platform)
+        return 0;
     if (!s->folder)
         return platform_logs(s->platform, s->id, out, err);
     out->v = act_calloc(s->copies.n + 1, sizeof(*out->v));
@@ -120,7 +124,8 @@ int flow_log_source_complete(const struct flow_log_source *s, const struct flow_
                                             run_state_name(run->status.state), "ended",
                                             (json_int_t)run->status.ended_unix_s, "logs", list);
 
-    if (s->folder || !platform_is_service(s->platform) || !run_state_is_final(run->status.state))
+    if (s->folder || !s->platform || !platform_is_service(s->platform) ||
+        !run_state_is_final(run->status.state))
         return 0;
     for (size_t i = 0; i < logs->n; i++) {
         if (!is_copy(logs->folder, logs->v[i].name, logs->v[i].size))

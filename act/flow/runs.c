@@ -44,6 +44,7 @@ static void judge_unknown(const struct flow_run *run, struct run_status *now)
         return;
     now->state = RUN_FAILED;
     now->exit_status = -1;
+    now->unsubmitted = true;
     snprintf(now->reason, sizeof(now->reason),
              "never submitted: 'a submit' was interrupted; submit it again");
 }
@@ -541,6 +542,16 @@ int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, str
     if (rc == 0)
         rc = flow_refresh(flow, platform, run, err);
     return rc < 0 ? act_error_prefix(err, "cannot abort '%s'", run->row.id) : 0;
+}
+
+char *flow_page(struct flow *flow, const struct flow_run *run)
+{
+    struct platform *platform;
+    struct act_error ignored;
+
+    if (run->status.unsubmitted || flow_platform_of(flow, &run->row, &platform, &ignored) < 0)
+        return NULL;
+    return platform_page(platform, run->row.id);
 }
 
 int flow_exit_status(const struct run_status *status)

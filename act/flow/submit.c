@@ -249,6 +249,7 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     if (rc < 0 && !unclear) {
         status.state = RUN_FAILED;
         status.exit_status = -1;
+        status.unsubmitted = true;
         snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s", err->text);
     }
     /* after so long somebody may have taken the run for one that was never submitted */

@@ -534,9 +534,10 @@ int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out
     struct asking a = {.run = run, .prefix = "", .out = out, .quality = NOTHING};
 
     a.status = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1};
-    *out = (struct flow_why){.attempt = failed_attempt(status), .rank = -1, .cause_rank = -1};
+    *out = (struct flow_why){
+        .attempt = status->unsubmitted ? 0 : failed_attempt(status), .rank = -1, .cause_rank = -1};
     bool asks_platform = status->state == RUN_RUNNING || out->attempt > 0;
-    if (!asks_platform && status->state != RUN_CANCELED)
+    if (!asks_platform && !status->unsubmitted && status->state != RUN_CANCELED)
         return 0; /* the status says all */
     int rc = flow_rules(run, &out->rules, err);
     if (rc == 0 && !asks_platform)

@@ -232,6 +232,24 @@ static int azureml_limits(struct platform *p, struct platform_limits *out, struc
     return 0;
 }
 
+/* ---- for people ---- */
+
+/* As services.Studio of the job has it. */
+static char *azureml_page(struct platform *p, const char *id)
+{
+    const struct azureml *a = azureml_of(p);
+    const struct auth_cloud *cloud;
+    struct act_error ignored;
+
+    if (auth_cloud_find(NULL, &cloud, &ignored) < 0)
+        return NULL;
+    ACT_AUTOFREE char *site = act_strdup(cloud->azureml_scope); /* "https://ml.azure.com/.default" */
+    *strrchr(site, '/') = '\0';
+    return act_sprintf("%s/runs/%s?wsid=/subscriptions/%s/resourcegroups/%s/workspaces/%s", site, id,
+                       a->config->workspace.subscription_id, a->config->workspace.resource_group,
+                       a->config->workspace.workspace_name);
+}
+
 /* ---- the table ---- */
 
 static void azureml_close(struct platform *p)
@@ -252,9 +270,10 @@ static const struct platform_ops operations[] = {
     {                                                                                                        \
         .name = (platform_name), .is_service = true, .limits = azureml_limits, .check = azureml_check,       \
         .submit = azureml_submit, .status = azureml_status, .abort = azureml_abort, .logs = azureml_logs,    \
-        .read_log = azureml_read_log, .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent,  \
-        .nodes = azureml_nodes, .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,    \
-        .examine = azureml_examine, .close = azureml_close,                                                  \
+        .read_log = azureml_read_log, .page = azureml_page, .spec = azureml_spec, .list = azureml_list,      \
+        .recent = azureml_recent, .nodes = azureml_nodes, .shell = azureml_shell,                            \
+        .summary = azureml_summary, .jobs = azureml_jobs, .examine = azureml_examine,                        \
+        .close = azureml_close,                                                                              \
     }
     [AZUREML_MANAGED] = OPERATIONS("aml"),
     [AZUREML_ITP] = OPERATIONS("itp"),

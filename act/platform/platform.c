@@ -95,6 +95,11 @@ int platform_read_log(struct platform *p, const char *id, const char *name, uint
     return rc < 0 ? rc : p->ops->read_log(p, id, name, offset, data, len, out_got, err);
 }
 
+char *platform_page(struct platform *p, const char *id)
+{
+    return p->ops->page ? p->ops->page(p, id) : NULL;
+}
+
 int platform_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
 {
     int rc = check_id(id, err);

@@ -152,6 +152,8 @@ struct platform_ops {
     int (*logs)(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err);
     int (*read_log)(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
                     size_t len, size_t *out_got, struct act_error *err);
+    /* The page where people can look at a run with a browser; asks nobody. New string. May be NULL. */
+    char *(*page)(struct platform *p, const char *id);
     /* run.json of a run, for a machine whose ledger does not know it. May be NULL. */
     int (*spec)(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
     /* The ids of all runs the platform knows. May be NULL. */
@@ -194,6 +196,7 @@ int platform_logs(struct platform *p, const char *id, struct platform_logs *out,
                   struct act_error *err) ACT_NODISCARD;
 int platform_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
                       size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
+char *platform_page(struct platform *p, const char *id); /* NULL: there is none */
 int platform_spec(struct platform *p, const char *id, struct run_spec *out,
                   struct act_error *err) ACT_NODISCARD;
 int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;

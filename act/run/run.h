@@ -103,6 +103,7 @@ struct run_status {
     int attempt;              /* from 1; Slurm starts a run anew when it was preempted or a node failed */
     int64_t heartbeat_unix_s; /* when its supervisor last said that it lives; 0: never */
     char reason[512];         /* one line: why it waits, why it failed, "lost"; may be empty */
+    bool unsubmitted;         /* it failed before its platform had it, which knows nothing of it */
 };
 json_t *run_status_to_json(const struct run_status *status);
 void run_status_from_json(const json_t *json, struct run_status *out);

@@ -52,6 +52,14 @@ def test_run_over_two_nodes(act, azureml, two_ranks):
     assert puts(azureml) == ["PUT datastores", "PUT environments", "PUT jobs"]
 
 
+def test_page_of_a_run(act, azureml):
+    run = finish(act, "true")
+    workspace = f"/subscriptions/{azureml_double.SUBSCRIPTION}/resourcegroups/rg/workspaces/ws"
+    page = f"https://ml.azure.com/runs/{run}?wsid={workspace}"
+    assert re.search(rf"^page +{re.escape(page)}$", act.run("q", run).out, re.M)
+    assert act.run("q", "--json", run).json["runs"][0]["page"] == page
+
+
 def test_one_process_needs_no_mpi(act, azureml):
     run = finish(act, "sh", "-c", "echo $RANK of $WORLD_SIZE")
     assert "distribution" not in azureml.job(run)["properties"]
@@ -324,6 +332,20 @@ def test_no_permission(act, azureml):
     action = "Microsoft.MachineLearningServices/workspaces/jobs/write"
     azureml.faults({"method": "PUT", "match": "/jobs/", "times": 100, "forbidden": action})
     act.fail("submit", "true", status=4, match=re.escape(action))
+
+
+def test_run_that_was_refused_says_why(act, azureml):
+    """What no platform has ever had is not looked for there: neither its state nor its logs."""
+    azureml.faults({"method": "PUT", "match": "/jobs/", "times": 100, "forbidden": "jobs/write"})
+    act.fail("submit", "true", status=4)
+    run = act.run("q", "--json").json["runs"][0]["id"]
+    for verb in ("q", "why"):
+        result, asked = requests_of(azureml, act, verb, run)
+        assert "not submitted: " in result.out and "jobs/write" in result.out, result.out
+        assert asked == []
+    assert "not submitted: " in act.run("qf").out
+    assert "jobs/write" in act.run("q", "--json", run).json["runs"][0]["reason"]
+    act.fail("logs", run, status=3, match=f"'{run}' is Failed and has no log")
 
 
 def test_unknown_workspace(act, azureml):

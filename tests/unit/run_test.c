@@ -336,7 +336,8 @@ static void test_status(void **state)
                                 .exit_status = 137,
                                 .failed_rank = 3,
                                 .attempt = 2,
-                                .reason = "said \xff"};
+                                .reason = "said \xff",
+                                .unsubmitted = true};
     struct run_status back;
     struct act_error err;
     char dir[] = "/tmp/act-run-test.XXXXXX";
@@ -356,6 +357,7 @@ static void test_status(void **state)
     assert_int_equal(back.failed_rank, 3);
     assert_int_equal(back.attempt, 2);
     assert_string_equal(back.reason, "said ?");
+    assert_true(back.unsubmitted);
     assert_ok(act_file_write(path, "{\"state\": \"Running\", \"exit_status\": 9999}", 40, 0600, &err), err);
     assert_true(run_status_read(path, &back, &err) < 0); /* torn: one byte short */
 
