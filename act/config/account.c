@@ -64,7 +64,8 @@ static bool consists_of(const char *text, const char *more)
     return true;
 }
 
-static void check_names(const struct config_account *a, const struct yaml *tree, struct config_findings *f)
+static void check_names(const struct config_account *a, const struct yaml *tree, bool is_share,
+                        struct config_findings *f)
 {
     const struct yaml *account = yaml_get(tree, "account_name"),
                       *container = yaml_get(tree, "container_name");
@@ -79,6 +80,8 @@ static void check_names(const struct config_account *a, const struct yaml *tree,
                        "'%s' cannot be the name of a storage account, which consists of lower-case "
                        "letters and digits",
                        a->account_name);
+    if (n == 0 && is_share)
+        return;
     if (n == 0)
         config_problem(f, container ? container : tree, "'container_name' is missing");
     else if (!consists_of(a->container_name + (*a->container_name == '$'), "-") || n < MIN_CONTAINER ||
@@ -212,10 +215,6 @@ static int check_asked(const struct config *config, const struct config_folder *
                              "%s: no 'code_path' in 'config_param', so there is no place for the code; add "
                              "'code_path: {azure_blob_config_file: ..., path: .../code.zip}'",
                              where);
-    if (strcmp(folder->storage_type, "blob") != 0)
-        return act_error_set(err, ACT_CONFIG,
-                             "%s: the storage_type '%s' of '%s' (Azure Files) is not supported; use 'blob'",
-                             where, folder->storage_type, folder->name);
     return 0;
 }
 
@@ -242,8 +241,13 @@ int config_account_read(const struct config *config, const struct config_folder 
     out->file = act_strdup(folder->account_file);
     if (out->folder) {
         check_folder_store(out, config, tree, f);
+        if (config_is_share(folder))
+            config_problem(f, yaml_get(tree, "folder"),
+                           "'folder' cannot be the store of '%s', which has the storage_type 'file': a share "
+                           "is in a storage account",
+                           folder->name);
     } else {
-        check_names(out, tree, f);
+        check_names(out, tree, config_is_share(folder), f);
         check_secrets(out, tree, f);
         check_endpoint(out, tree, f);
     }

@@ -10,9 +10,12 @@ static void check_account(const struct config *config, const struct config_folde
     struct yaml *tree = NULL;
     struct act_error err;
 
-    if (!folder->account_file || !folder->path || act_strv_has(seen, folder->account_file))
+    if (!folder->account_file || !folder->path)
         return;
-    act_strv_push(seen, folder->account_file);
+    ACT_AUTOFREE char *once = act_sprintf("%s %s", folder->account_file, folder->storage_type);
+    if (act_strv_has(seen, once))
+        return;
+    act_strv_push(seen, once);
     if (config_account_read(config, folder, &account, &tree, f, &err) < 0)
         act_strv_push(&f->problems, err.text);
     config_account_release(&account);

@@ -119,6 +119,21 @@ static void check_store_path(struct config_folder *folder, const struct yaml *ro
         config_problem(f, at, "the path of 'code_path' must be that of a zip file");
 }
 
+static void check_share(const struct config_folder *folder, const struct yaml *row, struct config_findings *f)
+{
+    enum { SHORTEST = 3, LONGEST = 63 };
+    const struct yaml *at = yaml_get(row, "file_share");
+    const char *name = folder->file_share ? folder->file_share : "";
+    size_t good = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+    if (config_is_share(folder) && (name[good] || good < SHORTEST || good > LONGEST))
+        config_problem(
+            f, at ? at : row,
+            "'%s' has the storage_type 'file', so 'file_share' must be the name of a share: %d to %d "
+            "lower-case letters, digits and '-'",
+            row->key, SHORTEST, LONGEST);
+}
+
 static char *top_level_text(const struct config *c, const char *key)
 {
     const struct yaml *value = yaml_get(c->values->tree, key);
@@ -132,6 +147,7 @@ static void read_row(const struct config *c, const struct yaml *row, struct conf
     config_read_keys(config_cluster_keys, ROW, row, folder, f);
     config_warn_unknown(config_cluster_keys, ROW, row, f);
     check_store_path(folder, row, f);
+    check_share(folder, row, f);
     char *file = folder->account_file;
     if (!file) { /* the account and the datastore that stands for it belong together */
         file = top_level_text(c, "azure_blob_config_file");

@@ -19,11 +19,11 @@
 
 /* An account file: where objects are stored. */
 struct config_account {
-    char *file;         /* path of the file, for messages; "built-in" for the embedded default */
-    char *account_name; /* Azure Blob Storage */
-    char *account_key;  /* secret; base64; may be NULL */
-    char *sas_token;    /* secret; without the leading '?'; may be NULL */
-    char *container_name;
+    char *file;           /* path of the file, for messages; "built-in" for the embedded default */
+    char *account_name;   /* Azure Blob Storage */
+    char *account_key;    /* secret; base64; may be NULL */
+    char *sas_token;      /* secret; without the leading '?'; may be NULL */
+    char *container_name; /* may be NULL for a row that is a share */
     char *endpoint; /* "https://host[:port]" (account in the host) or "http://ip:port/account"; never NULL
                        for a blob account: https://<account_name>.blob.core.windows.net by default */
     char *auth;     /* "key", "sas", "login", "anonymous"; NULL: whatever is there, else a login */
@@ -35,12 +35,19 @@ struct config_folder {
     char *name;                 /* "data" for data_folder; "code" for code_path */
     char *account_file;         /* azure_blob_config_file, absolute; or "built-in" */
     char *path;                 /* in the store, no leading or trailing slash; "" is the whole container */
-    char *storage_type;         /* "blob" */
+    char *storage_type;         /* "blob", "file" */
+    char *file_share;           /* of Azure Files, never NULL with storage_type "file" */
     char *datastore_name;       /* may be NULL */
     int64_t blob_cache_timeout; /* -1: not given */
     bool submit_with_url;
     char *mode; /* rw_mount, ro_mount, download, upload */
 };
+
+/* Whether the row is a share of Azure Files: no container, and nothing that ACT itself can read or write. */
+static inline bool config_is_share(const struct config_folder *folder)
+{
+    return act_streq(folder->storage_type, "file");
+}
 
 struct config_workspace { /* aml_config; members may be NULL */
     char *subscription_id, *resource_group, *workspace_name;

@@ -82,8 +82,13 @@ int flow_store(struct flow *flow, const struct config_folder *folder, struct sto
                struct act_error *err)
 {
     struct config_account a;
-    int rc = config_account(&flow->config, folder, &a, err);
 
+    if (config_is_share(folder))
+        return act_error_set(err, ACT_CONFIG,
+                             "'%s' is in the share '%s' of Azure Files, which only jobs of Azure Machine "
+                             "Learning reach: ACT itself reads and writes Blob Storage (storage_type: blob)",
+                             folder->name, folder->file_share);
+    int rc = config_account(&flow->config, folder, &a, err);
     if (rc < 0)
         return rc;
     if (a.folder)

@@ -21,6 +21,8 @@ static int describe_folder(struct flow *flow, const struct config_folder *f, str
     if (a.folder) {
         out->store = act_sprintf("folder:%s", a.folder);
         out->link = act_path_join(a.folder, f->path);
+    } else if (config_is_share(f)) {
+        out->store = act_sprintf(RUN_SHARE "%s/%s", a.account_name, f->file_share);
     } else {
         out->store = act_sprintf("blob:%s/%s", a.account_name, a.container_name);
     }

@@ -143,7 +143,7 @@ int azureml_prepare(struct azureml *a, const struct platform_submission *submiss
                     struct azureml_job_places *out, struct act_error *err) ACT_NODISCARD;
 /* Pure parts of it. New strings; a new reference. */
 char *azureml_datastore_name(const struct config_folder *row, const struct config_account *account);
-json_t *azureml_datastore_body(const struct config_account *account);
+json_t *azureml_datastore_body(const struct config_folder *row, const struct config_account *account);
 char *azureml_image(const struct config_docker *docker); /* with the registry, as docker has it */
 char *azureml_compute_id(const struct azureml *a);       /* NULL: serverless */
 void azureml_places_release(struct azureml_job_places *places, size_t n_folders);

@@ -50,14 +50,21 @@ static enum credential credential_of(const struct config_account *account)
     return account->account_key ? CREDENTIAL_KEY : CREDENTIAL_NONE;
 }
 
+/* The container, or the share. */
+static const char *place_of(const struct config_folder *row, const struct config_account *account)
+{
+    return config_is_share(row) ? row->file_share : account->container_name;
+}
+
 /* Of all that the service is told, the credential included. */
-static void datastore_mark(const struct config_account *account, char out[MARK_SHOWN + 1])
+static void datastore_mark(const struct config_folder *row, const struct config_account *account,
+                           char out[MARK_SHOWN + 1])
 {
     const char *secrets[] = {[CREDENTIAL_NONE] = "",
                              [CREDENTIAL_KEY] = account->account_key,
                              [CREDENTIAL_SAS] = account->sas_token};
     ACT_AUTOFREE char *all = act_sprintf("%s\n%s\n%s\n%s", account->endpoint, account->account_name,
-                                         account->container_name, secrets[credential_of(account)]);
+                                         place_of(row, account), secrets[credential_of(account)]);
 
     mark_of(all, out);
     explicit_bzero(all, strlen(all));
@@ -71,9 +78,9 @@ char *azureml_datastore_name(const struct config_folder *row, const struct confi
 
     if (row->datastore_name)
         return act_strdup(row->datastore_name);
-    datastore_mark(account, mark);
-    char *name = act_sprintf("%.*s_%.*s_%s", PART_SHOWN, account->account_name, PART_SHOWN,
-                             account->container_name, mark);
+    datastore_mark(row, account, mark);
+    char *name = act_sprintf("%s%.*s_%.*s_%s", config_is_share(row) ? "file_" : "", PART_SHOWN,
+                             account->account_name, PART_SHOWN, place_of(row, account), mark);
     make_name(name);
     return name;
 }
@@ -105,18 +112,20 @@ static json_t *credentials(const struct config_account *account)
     }
 }
 
-json_t *azureml_datastore_body(const struct config_account *account)
+json_t *azureml_datastore_body(const struct config_folder *row, const struct config_account *account)
 {
+    bool is_share = config_is_share(row);
     ACT_AUTOFREE char *protocol = NULL;
     ACT_AUTOFREE char *suffix = NULL;
     char mark[MARK_SHOWN + 1];
 
     split_endpoint(account, &protocol, &suffix);
-    datastore_mark(account, mark);
+    datastore_mark(row, account, mark);
     return json_pack("{s:{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:{s:s}}}", "properties", "datastoreType",
-                     "AzureBlob", "description", "created by act", "accountName", account->account_name,
-                     "containerName", account->container_name, "endpoint", suffix, "protocol", protocol,
-                     "credentials", credentials(account), "tags", MARK_TAG, mark);
+                     is_share ? "AzureFile" : "AzureBlob", "description", "created by act", "accountName",
+                     account->account_name, is_share ? "fileShareName" : "containerName",
+                     place_of(row, account), "endpoint", suffix, "protocol", protocol, "credentials",
+                     credentials(account), "tags", MARK_TAG, mark);
 }
 
 /* A row of the configuration as a datastore of the workspace. */
@@ -161,7 +170,7 @@ static char *place_text(const json_t *properties)
 static int judge_datastore(const struct datastore *d, const json_t *have, bool *out_put,
                            struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *body = azureml_datastore_body(d->account);
+    CODEC_AUTOJSON json_t *body = azureml_datastore_body(d->row, d->account);
     const json_t *is = json_object_get(have, "properties"), *wanted = json_object_get(body, "properties");
     ACT_AUTOFREE char *there = place_text(is);
     ACT_AUTOFREE char *here = place_text(wanted);
@@ -202,7 +211,7 @@ static int put_datastore(struct azureml *a, const struct datastore *d, bool *out
                            .what = d->what,
                            .url = datastore_url(a, d, "?skipValidation=true"),
                            .api_version = a->api_version,
-                           .body = azureml_datastore_body(d->account)};
+                           .body = azureml_datastore_body(d->row, d->account)};
     int rc = arm_do(a->arm, &put, err);
 
     *out_conflict = put.status == 409;
@@ -216,7 +225,7 @@ static int put_datastore(struct azureml *a, const struct datastore *d, bool *out
 static int register_datastore(struct azureml *a, const struct datastore *d, struct act_error *err)
 {
     char mark[MARK_SHOWN + 1];
-    datastore_mark(d->account, mark);
+    datastore_mark(d->row, d->account, mark);
     ACT_AUTOFREE char *known = act_sprintf("%s %s", d->name, mark);
     bool wanted = false, conflict = true;
     int rc = 0;
@@ -277,12 +286,34 @@ static int check_datastore_name(const struct config_folder *row, struct act_erro
         row->name, name, LONGEST);
 }
 
+/* A share is mounted by its key or a SAS; no identity does for it. */
+static int check_share(const struct config *config, const struct config_folder *row, struct act_error *err)
+{
+    struct config_account account;
+    int rc = config_account(config, row, &account, err);
+
+    if (rc < 0)
+        return rc;
+    if (credential_of(&account) == CREDENTIAL_NONE)
+        rc = act_error_set(
+            err, ACT_CONFIG,
+            "'%s' is in a share of Azure Files, which is mounted with 'account_key' or 'sas_token': "
+            "'%s' has neither",
+            row->name, account.file);
+    config_account_release(&account);
+    return rc;
+}
+
 int azureml_check_stores(const struct azureml *a, struct act_error *err)
 {
-    int rc = check_datastore_name(&a->config->code, err);
+    const struct config *c = a->config;
+    int rc = check_datastore_name(&c->code, err);
 
-    for (size_t i = 0; rc == 0 && i < a->config->n_folders; i++)
-        rc = check_datastore_name(&a->config->folders[i], err);
+    for (size_t i = 0; rc == 0 && i < c->n_folders; i++) {
+        rc = check_datastore_name(&c->folders[i], err);
+        if (rc == 0 && config_is_share(&c->folders[i]))
+            rc = check_share(c, &c->folders[i], err);
+    }
     return rc;
 }
 

@@ -157,6 +157,12 @@ int platform_check_mounts(const struct run_spec *spec, const char *where, struct
 {
     for (size_t i = 0; i < spec->n_folders; i++) {
         const struct run_folder *f = &spec->folders[i];
+        if (act_starts_with(f->store, RUN_SHARE))
+            return act_error_set(
+                err, ACT_CONFIG,
+                "folder '%s' is in a share of Azure Files (%s), which cannot be brought to %s: "
+                "only jobs of Azure Machine Learning reach it; put it into Blob Storage",
+                f->name, f->store, where);
         if (!f->link && (f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_RO_MOUNT))
             return act_error_set(err, ACT_CONFIG,
                                  "folder '%s' cannot be mounted on %s: it is in a blob store; set "

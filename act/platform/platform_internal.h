@@ -17,7 +17,8 @@ int platform_local_open(const struct config *config, struct platform **out,
 int platform_slurm_open(const struct config *config, struct platform **out,
                         struct act_error *err) ACT_NODISCARD;
 
-/* Folders of a blob store that are to be mounted: no platform does that. where: "this machine". */
+/* Folders of a blob store that are to be mounted, and shares of Azure Files: no platform but that of Azure Machine Learning
+ * has them. where: "this machine". */
 int platform_check_mounts(const struct run_spec *spec, const char *where,
                           struct act_error *err) ACT_NODISCARD;
 

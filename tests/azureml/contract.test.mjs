@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 
 import { checkBody, checkRequest, findCall } from "./contract.mjs";
-import { BASE, CLUSTER, DATASTORE, ENVIRONMENT, JOB, REQUESTS, SCALE } from "./good.mjs";
+import { BASE, CLUSTER, DATASTORE, ENVIRONMENT, JOB, REQUESTS, SCALE, SHARE } from "./good.mjs";
 
 const HEADERS = { accept: "application/json", "user-agent": "act", "content-type": "application/json",
     "x-ms-client-request-id": "01234567-89ab-cdef-0123-456789abcdef" };
@@ -78,6 +78,13 @@ const WRONG = [
     ["Datastore", DATASTORE, "a tag that is a number", set(...p("tags", "act.credential"))(1)],
     ["Datastore", DATASTORE, "an unknown kind", set(...p("datastoreType"))("Blob")],
     ["Datastore", DATASTORE, "a wrong name of the container", rename(...p("containerName"))("container")],
+    ["Datastore", SHARE, "no share", remove(...p("fileShareName"))],
+    ["Datastore", SHARE, "no account", remove(...p("accountName"))],
+    ["Datastore", SHARE, "a container", set(...p("containerName"))("data")],
+    ["Datastore", SHARE, "a wrong name of the share", rename(...p("fileShareName"))("file_share")],
+    ["Datastore", SHARE, "the kind of a container", set(...p("datastoreType"))("AzureBlob")],
+    ["Datastore", SHARE, "no credentials", remove(...p("credentials"))],
+    ["Datastore", SHARE, "a key that is a number", set(...p("credentials", "secrets", "key"))(1)],
     ["EnvironmentVersion", ENVIRONMENT, "a registry", set(...p("dockerRegistry"))({})],
     ["EnvironmentVersion", ENVIRONMENT, "an unknown system", set(...p("osType"))("linux")],
     ["ComputeResource", CLUSTER, "no kind", remove(...p("computeType"))],

@@ -13,6 +13,10 @@ export const DATASTORE = { properties: { datastoreType: "AzureBlob", description
 export const SAS_DATASTORE = { properties: { ...DATASTORE.properties,
     credentials: { credentialsType: "Sas", secrets: { secretsType: "Sas", sasToken: "sv=1&sig=x" } } } };
 
+export const SHARE = { properties: { datastoreType: "AzureFile", description: "created by act", accountName: "myacct",
+    fileShareName: "my-files", endpoint: "core.windows.net", protocol: "https",
+    tags: { "act.credential": "0123456789abcdef" }, credentials: DATASTORE.properties.credentials } };
+
 export const JOB = { properties: {
     jobType: "Command", command: "exec \"${{inputs.agent}}\" job", experimentName: "exp", displayName: "sleep",
     environmentId: `${BASE}/environments/act-0123456789abcdef/versions/1`, computeId: `${BASE}/computes/gpu`,
@@ -51,6 +55,7 @@ export const REQUESTS = [
     ["GET", `${BASE}/datastores?${VERSION}&isDefault=true`],
     ["PUT", `${BASE}/datastores/act_ds?${VERSION}&skipValidation=true`, DATASTORE],
     ["PUT", `${BASE}/datastores/act_ds?${VERSION}`, SAS_DATASTORE],
+    ["PUT", `${BASE}/datastores/file_ds?${VERSION}&skipValidation=true`, SHARE],
     ["GET", `${BASE}/environments/act-0123456789abcdef/versions/1?${VERSION}`],
     ["PUT", `${BASE}/environments/act-0123456789abcdef/versions/1?${VERSION}`, ENVIRONMENT],
     ["PUT", `${BASE}/connections/act?${VERSION}`, CONNECTION],

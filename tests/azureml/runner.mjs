@@ -167,8 +167,14 @@ export class Runner {
         const endpoint = this.world.settings.accounts[store.accountName]
             ?? `${store.protocol}://${store.accountName}.blob.${store.endpoint}`;
         const { secrets } = store.credentials;
+        if (store.datastoreType === "AzureFile" && !secrets) {
+            throw new JobError("UserError", `DataAccessError: no credentials to mount the share ${store.fileShareName}`,
+                ["AuthenticationError"]);
+        }
         const access = secrets?.key ? { key: secrets.key } : { sas: (secrets?.sasToken ?? "").replace(/^\?/, "") };
-        return { container: new Container(endpoint, store.accountName, store.containerName, access), key: found[2] };
+        // A container of the name of the share stands for it.
+        return { container: new Container(endpoint, store.accountName, store.containerName ?? store.fileShareName, access),
+            key: found[2] };
     }
 
     async prepare() {

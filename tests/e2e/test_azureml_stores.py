@@ -132,3 +132,72 @@ def test_datastore_that_may_not_be_registered(act, azureml, container):
     azureml.cluster(config_param=rows(code_path={"datastore_name": "mine"}))
     azureml.faults({"method": "PUT", "match": "/datastores/", "forbidden": "Microsoft.MachineLearningServices/workspaces/datastores/write"})
     act.fail("submit", "true", status=4, match="(?s)datastores/write.*datastore_name")
+
+
+# ---- Azure Files
+
+
+def share(**keys):
+    return {"path": "team/x", "storage_type": "file", "file_share": "my-files", **keys}
+
+
+def test_share_is_mounted(act, azureml, container):
+    """In the double a container of its name stands for the share."""
+    service = azureml.service
+    files = f"files-{container}"
+    service.create(files)
+    service.put(f"{files}/team/x/a.txt", b"shared")
+    azureml.cluster(config_param=rows(data=share(file_share=files, mode="ro_mount"), output=share(file_share=files),
+                                      models=share(file_share=files, mode="download")))
+    run = finish(act, "sh", "-c", "cat data/a.txt models/a.txt; echo new >output/b.txt")
+    assert act.run("logs", run).out == "sharedshared"
+    assert service.get(f"{files}/team/x/b.txt") == b"new\n"
+    stores = azureml.tell("objects")["datastores"]
+    name, = (name for name in stores if name.startswith(f"file_{service.account}_{files.replace('-', '_')}_"))
+    assert stores[name]["properties"]["datastoreType"] == "AzureFile" and len(stores) == 2
+    job = azureml.job(run)["properties"]
+    assert sorted(i["mode"] for i in job["inputs"].values() if name in i["uri"]) == ["Download", "ReadOnlyMount"]
+    assert [o["mode"] for o in job["outputs"].values()] == ["ReadWriteMount"]
+    azureml.forget()
+    finish(act, "true")
+    assert [line for line in asked(azureml) if line.startswith("PUT")] == []
+
+
+def test_share_by_sas_in_a_datastore_of_its_own_name(act, azureml, container):
+    sas = azureml.service.account_sas()
+    act.account("files", account_name=azureml.service.account, sas_token=sas, endpoint=azureml.service.endpoint)
+    row = share(azure_blob_config_file="aux_data/configs/files.yaml", datastore_name="team_files")
+    azureml.cluster(config_param=rows(data=row))
+    act.submit("true")
+    assert datastore(azureml, "team_files")["credentials"]["secrets"] == {"secretsType": "Sas", "sasToken": sas}
+
+
+def test_share_needs_a_key_or_a_signature(act, azureml, container):
+    act.account("files", account_name=azureml.service.account, endpoint=azureml.service.endpoint)
+    azureml.cluster(config_param=rows(data=share(azure_blob_config_file="aux_data/configs/files.yaml")))
+    act.fail("submit", "true", status=7, match="'data' is in a share of Azure Files.*files.yaml' has neither")
+    assert azureml.requests() == [] and not azureml.service.list(container)
+
+
+@pytest.mark.parametrize("words", [("u", "data"), ("d", "data"), ("ls", "data"), ("rm", "-y", "data/a"), ("url", "data/a"),
+                                   ("cat", "data/a")])
+def test_data_verbs_on_a_share(act, azureml, container, words):
+    act.write("data/a", "x")
+    azureml.cluster(config_param=rows(data=share()))
+    act.fail(*words, status=7, match="'data' is in the share 'my-files' of Azure Files.*storage_type: blob")
+    assert not azureml.service.list(container)
+
+
+def test_share_is_nothing_that_doctor_and_check_complain_of(act, azureml, container):
+    act.account("files", account_name=azureml.service.account, account_key=azureml.service.key,
+                endpoint=azureml.service.endpoint)
+    azureml.cluster(config_param=rows(data=share(azure_blob_config_file="aux_data/configs/files.yaml")))
+    act.run("config", "check")
+    act.run("doctor")
+
+
+@pytest.mark.parametrize("platform", ["local", "slurm"])
+def test_share_on_other_platforms(act, azureml, container, platform):
+    azureml.cluster(name="other", platform=platform, docker={"image": None}, config_param=rows(data=share(mode="download")))
+    act.fail("-c", "other", "submit", "true", status=7, match="'data' is in a share of Azure Files.*my-files.*Blob Storage")
+    assert not azureml.service.list(container)

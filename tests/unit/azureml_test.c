@@ -612,7 +612,7 @@ static void datastores(void **state)
                                      .container_name = FIXED("my-data"),
                                      .endpoint = FIXED("https://acct.blob.core.windows.net")};
     ACT_AUTOFREE char *name = azureml_datastore_name(&row, &account);
-    CODEC_AUTOJSON json_t *body = azureml_datastore_body(&account);
+    CODEC_AUTOJSON json_t *body = azureml_datastore_body(&row, &account);
 
     (void)state;
     assert_memory_equal(name, "acct_my_data_", 13);
@@ -629,10 +629,10 @@ static void datastores(void **state)
     assert_string_not_equal(name, rotated);
 
     account.sas_token = FIXED("sv=1&sig=x"); /* the key is preferred, unless auth says otherwise */
-    CODEC_AUTOJSON json_t *both = azureml_datastore_body(&account);
+    CODEC_AUTOJSON json_t *both = azureml_datastore_body(&row, &account);
     expect(both, "credentials/credentialsType", "'AccountKey'");
     account.auth = FIXED("sas");
-    CODEC_AUTOJSON json_t *sas = azureml_datastore_body(&account);
+    CODEC_AUTOJSON json_t *sas = azureml_datastore_body(&row, &account);
     ACT_AUTOFREE char *of_sas = azureml_datastore_name(&row, &account);
     expect(sas, "credentials",
            "{'credentialsType':'Sas','secrets':{'sasToken':'sv=1&sig=x','secretsType':'Sas'}}");
@@ -641,11 +641,11 @@ static void datastores(void **state)
     ACT_AUTOFREE char *renewed = azureml_datastore_name(&row, &account);
     assert_string_not_equal(of_sas, renewed);
     account.auth = FIXED("login");
-    CODEC_AUTOJSON json_t *login = azureml_datastore_body(&account);
+    CODEC_AUTOJSON json_t *login = azureml_datastore_body(&row, &account);
     expect(login, "credentials", "{'credentialsType':'None'}");
 
     account.endpoint = FIXED("http://127.0.0.1:10000/acct"); /* an emulator */
-    CODEC_AUTOJSON json_t *emulated = azureml_datastore_body(&account);
+    CODEC_AUTOJSON json_t *emulated = azureml_datastore_body(&row, &account);
     expect(emulated, "endpoint", "'127.0.0.1:10000'");
     expect(emulated, "protocol", "'http'");
     char far[600];
@@ -657,6 +657,31 @@ static void datastores(void **state)
     row.datastore_name = FIXED("mine-1");
     ACT_AUTOFREE char *named = azureml_datastore_name(&row, &account);
     assert_string_equal(named, "mine-1");
+}
+
+static void shares(void **state)
+{
+    struct config_folder row = {
+        .name = FIXED("data"), .storage_type = FIXED("file"), .file_share = FIXED("my-files")};
+    struct config_account account = {.account_name = FIXED("acct"),
+                                     .account_key = FIXED("a2V5"),
+                                     .endpoint = FIXED("https://acct.blob.core.chinacloudapi.cn")};
+    ACT_AUTOFREE char *name = azureml_datastore_name(&row, &account);
+    CODEC_AUTOJSON json_t *body = azureml_datastore_body(&row, &account);
+
+    (void)state;
+    assert_memory_equal(name, "file_acct_my_files_", 19);
+    assert_int_equal(strlen(name), 19 + 16);
+    expect(body, "datastoreType", "'AzureFile'");
+    expect(body, "accountName", "'acct'");
+    expect(body, "fileShareName", "'my-files'");
+    expect(body, "containerName", NULL);
+    expect(body, "endpoint", "'core.chinacloudapi.cn'");
+    expect(body, "credentials",
+           "{'credentialsType':'AccountKey','secrets':{'key':'a2V5','secretsType':'AccountKey'}}");
+    row.file_share = FIXED("my-other");
+    ACT_AUTOFREE char *other = azureml_datastore_name(&row, &account);
+    assert_string_not_equal(name + 19, strrchr(other, '_') + 1);
 }
 
 static void images(void **state)
@@ -1062,6 +1087,7 @@ int main(void)
         cmocka_unit_test(states),
         cmocka_unit_test(times),
         cmocka_unit_test(datastores),
+        cmocka_unit_test(shares),
         cmocka_unit_test(images),
         cmocka_unit_test(names_are_escaped),
         cmocka_unit_test(run_history),

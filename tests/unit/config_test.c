@@ -214,7 +214,8 @@ static void reads_every_key(void **state)
     assert_string_equal(folder(&c, "out")->mode, "upload");
     assert_string_equal(folder(&c, "out")->account_file, PROJECT "/aux_data/configs/sas_account.yaml");
     assert_int_equal(folder(&c, "rw")->blob_cache_timeout, 7);
-    assert_string_equal(folder(&c, "share")->storage_type, "file");
+    assert_true(config_is_share(folder(&c, "share")) && !config_is_share(folder(&c, "data")));
+    assert_string_equal(folder(&c, "share")->file_share, "files");
     assert_string_equal(c.compute_target, "gpu-cluster");
     assert_string_equal(c.docker.address, "registry.example.org");
     assert_string_equal(c.docker.username, "puller");
@@ -591,6 +592,10 @@ static void refuses_cluster_files(void **state)
          "aml.yaml:1:66: 'mode' must be one of rw_mount, ro_mount, download, upload, not 'ro_mout'; did you "
          "mean "
          "'ro_mount'?"},
+        {"config_param: {data_folder: {azure_blob_config_file: a, path: x, storage_type: file}}\n",
+         "'file_share' must be the name of a share"},
+        {"config_param: {data_folder: {azure_blob_config_file: a, path: x, storage_type: file, file_share: A_b}}\n",
+         "'file_share' must be the name of a share"},
         {"config_param: {data_folder: {azure_blob_config_file: a, path: x, storage_type: s3}}\n",
          "'storage_type' must be one of blob, file"},
         {"config_param: {data_folder: [a]}\n", "'data_folder' must be a map with 'azure_blob_config_file'"},
@@ -712,8 +717,9 @@ static void reads_accounts(void **state)
     assert_ok(config_account(&c, folder(&c, "models"), &a, &err), err);
     assert_string_equal(a.folder, PROJECT "/store");
     config_account_release(&a);
-    assert_int_equal(config_account(&c, folder(&c, "share"), &a, &err), -ACT_CONFIG);
-    assert_contains(err.text, "storage_type 'file' of 'share'");
+    assert_ok(config_account(&c, folder(&c, "share"), &a, &err), err);
+    assert_string_equal(a.account_name, "devstoreaccount1");
+    config_account_release(&a);
     config_release(&c);
     assert_ok(load(PROJECT, NULL, &c), err);
     capture_begin();
@@ -909,8 +915,9 @@ static void shows_values_and_origins(void **state)
     expect_row(all, "elastic_num_gpu", "[\"16\",\"8\",\"24\"]", "aux_data/aml/full.yaml:37");
     expect_row(all, "env.NUMBER", "\"017\"", "aux_data/aml/full.yaml:44");
     expect_row(all, "env.MY_API_TOKEN", "\"***\"", "aux_data/aml/full.yaml:50");
-    assert_contains(codec_json_str(json_object_get(all, "config_param.share_folder.account"), "error", ""),
-                    "not supported");
+    expect_row(all, "config_param.share_folder.file_share", "\"files\"", "aux_data/aml/full.yaml:23");
+    expect_row(all, "config_param.in_folder.datastore_name", "null", "default");
+    expect_row(all, "config_param.data_folder.datastore_name", "\"top_store\"", "aux_data/aml/full.yaml:8");
     config_release(&c);
     assert_ok(load(PROJECT, NULL, &c), err);
     CODEC_AUTOJSON json_t *sample = config_show(&c);
