@@ -4,12 +4,17 @@
 
 enum { DEFAULT_MAX = 20 };
 
+static json_t *number(int64_t n)
+{
+    return n < 0 ? json_null() : json_integer(n);
+}
+
 static json_t *job_json(const struct platform_job *j)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:i,s:i,s:I,s:o}", "job", codec_json_bytes_new(j->id), "user",
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "job", codec_json_bytes_new(j->id), "user",
                      codec_json_bytes_new(j->user), "name", codec_json_bytes_new(j->name), "node_names",
-                     codec_json_bytes_new(j->nodes_text), "nodes", j->nodes, "gpus", j->gpus, "running_s",
-                     (json_int_t)j->running_s, "limit_s",
+                     codec_json_bytes_new(j->nodes_text), "nodes", number(j->nodes), "gpus", number(j->gpus),
+                     "running_s", number(j->running_s), "limit_s",
                      j->limit_s > 0 ? json_integer(j->limit_s) : json_null());
 }
 
@@ -25,6 +30,23 @@ static int print_json(const struct config *config, const struct platform_jobs *j
                           err);
 }
 
+static void push_duration(struct act_strv *cells, int64_t seconds)
+{
+    char text[ACT_UNIT_TEXT] = "-";
+
+    if (seconds >= 0)
+        act_duration_to_text(seconds, text);
+    act_strv_push(cells, text);
+}
+
+static void push_count(struct act_strv *cells, int n)
+{
+    if (n < 0)
+        act_strv_push(cells, "-");
+    else
+        act_strv_pushf(cells, "%d", n);
+}
+
 static void print_table(const struct platform_jobs *jobs, size_t n)
 {
     static const char *const head[] = {"RUNNING", "LIMIT", "USER", "JOB", "NODES", "GPUS", "ON", "NAME"};
@@ -32,16 +54,12 @@ static void print_table(const struct platform_jobs *jobs, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         const struct platform_job *j = &jobs->v[i];
-        char running[ACT_UNIT_TEXT], limit[ACT_UNIT_TEXT] = "-";
-        act_duration_to_text(j->running_s, running);
-        if (j->limit_s > 0)
-            act_duration_to_text(j->limit_s, limit);
-        act_strv_push(&cells, running);
-        act_strv_push(&cells, limit);
+        push_duration(&cells, j->running_s);
+        push_duration(&cells, j->limit_s > 0 ? j->limit_s : -1);
         act_strv_push(&cells, j->user);
         act_strv_push(&cells, j->id);
-        act_strv_pushf(&cells, "%d", j->nodes);
-        act_strv_pushf(&cells, "%d", j->gpus);
+        push_count(&cells, j->nodes);
+        push_count(&cells, j->gpus);
         act_strv_push(&cells, j->nodes_text);
         act_strv_push(&cells, j->name);
     }

@@ -2,7 +2,7 @@
 
 static json_t *node_json(const struct platform_node *n)
 {
-    return json_pack("{s:i,s:s,s:s,s:i,s:i,s:i,s:s?}", "node", n->rank, "name", n->name, "state", n->state,
+    return json_pack("{s:i,s:s,s:s?,s:i,s:i,s:i,s:s?}", "node", n->rank, "name", n->name, "state", n->state,
                      "first_rank", n->first_rank, "ranks", n->n_ranks, "gpus", n->gpus, "gpu_ids",
                      n->gpu_ids);
 }

@@ -1,10 +1,22 @@
+#include <arpa/inet.h>
 #include <errno.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 
+/* No run id has points. */
+static bool is_address(const char *word)
+{
+    struct in_addr address;
+
+    return inet_pton(AF_INET, word, &address) == 1;
+}
+
 static int check_words(const struct cli *cli, struct act_error *err)
 {
+    if (cli->words_before == 2 && is_address(cli->words.v[0]))
+        return act_error_set(err, ACT_USAGE, "'%s' is one node: '%s' is too much", cli->words.v[0],
+                             cli->words.v[1]);
     if (cli->words_before >= 1 && cli->words_before <= 2)
         return 0;
     if (cli->words_before == 0)
@@ -13,19 +25,38 @@ static int check_words(const struct cli *cli, struct act_error *err)
                          cli->words.v[2], cli->command->synopsis);
 }
 
-static int find_shell(struct cli *cli, struct act_strv *argv, struct act_error *err)
+static int find_shell_of_run(struct cli *cli, const struct act_strv *command, struct act_strv *argv,
+                             struct act_error *err)
 {
     const char *node = cli->words_before == 2 ? cli->words.v[1] : NULL;
-    struct act_strv command = {0};
     struct flow_run run;
     int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
 
     if (rc < 0)
         return rc;
-    act_strv_copy(&command, cli->words.v + cli->words_before, cli->words.n - cli->words_before);
-    rc = flow_shell(&cli->flow, &run, node, &command, argv, err);
-    act_strv_release(&command);
+    rc = flow_shell(&cli->flow, &run, node, command, argv, err);
     flow_run_release(&run);
+    return rc;
+}
+
+/* A node belongs to no run, but to the cluster of -c. */
+static int find_shell_at(struct cli *cli, const struct act_strv *command, struct act_strv *argv,
+                         struct act_error *err)
+{
+    flow_close(&cli->flow);
+    int rc = cli_open(cli, err);
+
+    return rc < 0 ? rc : flow_shell_at(&cli->flow, cli->words.v[0], command, argv, err);
+}
+
+static int find_shell(struct cli *cli, struct act_strv *argv, struct act_error *err)
+{
+    struct act_strv command = {0};
+
+    act_strv_copy(&command, cli->words.v + cli->words_before, cli->words.n - cli->words_before);
+    int rc = is_address(cli->words.v[0]) ? find_shell_at(cli, &command, argv, err)
+                                         : find_shell_of_run(cli, &command, argv, err);
+    act_strv_release(&command);
     return rc;
 }
 

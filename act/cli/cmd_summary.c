@@ -7,14 +7,29 @@ static json_t *count_json(int n)
     return n < 0 ? json_null() : json_integer(n);
 }
 
+static json_t *counts_json(int total, int idle, int busy, int down)
+{
+    return json_pack("{s:o,s:o,s:o,s:o}", "total", count_json(total), "idle", count_json(idle), "busy",
+                     count_json(busy), "down", count_json(down));
+}
+
+static json_t *node_states_json(const struct platform_summary *s)
+{
+    json_t *states = s->n_node_states ? json_object() : json_null();
+
+    for (size_t i = 0; i < s->n_node_states; i++)
+        json_object_set_new(states, s->node_states[i].state, json_integer(s->node_states[i].n));
+    return states;
+}
+
 static json_t *pool_json(const struct platform_pool *p)
 {
-    return json_pack("{s:s?, s:b, s:{s:i,s:i,s:i,s:i}, s:{s:i,s:i,s:i,s:i}, s:{s:o,s:o,s:o}}", "name",
-                     p->name, "default", p->is_default, "nodes", "total", p->nodes, "idle", p->nodes_idle,
-                     "busy", p->nodes_busy, "down", p->nodes_down, "gpus", "total", p->gpus, "idle",
-                     p->gpus_idle, "busy", p->gpus_busy, "down", p->gpus_down, "jobs", "running",
-                     count_json(p->jobs_running), "queued", count_json(p->jobs_queued), "queued_gpus",
-                     count_json(p->gpus_queued));
+    json_t *nodes = counts_json(p->nodes, p->nodes_idle, p->nodes_busy, p->nodes_down);
+    json_t *gpus = counts_json(p->gpus, p->gpus_idle, p->gpus_busy, p->gpus_down);
+
+    return json_pack("{s:s?, s:b, s:o, s:o, s:{s:o,s:o,s:o}}", "name", p->name, "default", p->is_default,
+                     "nodes", nodes, "gpus", gpus, "jobs", "running", count_json(p->jobs_running), "queued",
+                     count_json(p->jobs_queued), "queued_gpus", count_json(p->gpus_queued));
 }
 
 static int print_json(const struct config *config, const struct flow_summary *s, struct act_error *err)
@@ -23,11 +38,12 @@ static int print_json(const struct config *config, const struct flow_summary *s,
 
     for (size_t i = 0; i < s->cluster.n_pools; i++)
         json_array_append_new(pools, pool_json(&s->cluster.pools[i]));
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:o,s:o,s:o,s:{s:I,s:I}}", "version", 1, "cluster",
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:o,s:o,s:o,s:o,s:{s:I,s:I}}", "version", 1, "cluster",
                                     config->cluster, "platform", config->platform, "has_gpus",
                                     s->cluster.has_gpus, "load",
                                     s->cluster.has_load ? json_real(s->cluster.load) : json_null(), "total",
-                                    pool_json(&s->cluster.total), "partitions", pools, "own_runs", "running",
+                                    pool_json(&s->cluster.total), "partitions", pools, "node_states",
+                                    node_states_json(&s->cluster), "own_runs", "running",
                                     (json_int_t)s->running, "queued", (json_int_t)s->queued),
                           err);
 }
@@ -78,6 +94,14 @@ static void print_table(const struct platform_summary *s)
     act_strv_release(&cells);
 }
 
+static void print_node_states(const struct platform_summary *s)
+{
+    for (size_t i = 0; i < s->n_node_states; i++)
+        printf("%s%d %s", i ? ", " : "nodes: ", s->node_states[i].n, s->node_states[i].state);
+    if (s->n_node_states)
+        putchar('\n');
+}
+
 int cmd_summary(struct cli *cli, struct act_error *err)
 {
     const struct config *config = &cli->flow.config;
@@ -91,6 +115,7 @@ int cmd_summary(struct cli *cli, struct act_error *err)
     } else {
         printf("cluster %s (%s)\n", config->cluster, config->platform);
         print_table(&s.cluster);
+        print_node_states(&s.cluster);
         if (s.cluster.has_load)
             printf("load: %.2f\n", s.cluster.load);
         printf("your runs: %zu running, %zu queued\n", s.running, s.queued);

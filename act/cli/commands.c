@@ -193,7 +193,7 @@ const struct cli_command cli_commands[] = {
      .examples = "a nodes 60ce2fc7\na nodes --json 60ce2fc7 | jq -r '.nodes[].name'\n",
      .details =
          "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
-         "ranks, gpus, gpu_ids (null: not known).",
+         "ranks, gpus, gpu_ids; state and gpu_ids are null where they are not known.",
      .options = "json",
      .min_words = 1,
      .max_words = 1,
@@ -201,15 +201,18 @@ const struct cli_command cli_commands[] = {
      .bare = true,
      .run = cmd_nodes},
     {.name = "ssh",
-     .synopsis = "RUN [NODE] [-- COMMAND [ARGUMENT...]]",
+     .synopsis = "RUN|ADDRESS [NODE] [-- COMMAND [ARGUMENT...]]",
      .summary = "a shell, or a command, on a node of a running run",
      .examples = "a ssh 60ce2fc7                       a shell on its first node\n"
                  "a ssh 60ce2fc7 1                     on the second one; 'a nodes RUN' lists them\n"
                  "a ssh 60ce2fc7 n2 -- nvidia-smi\n"
+                 "a -c eu ssh 10.0.0.4                 on the node of the cluster that has this address\n"
                  "a ssh 60ce2fc7 -- py-spy dump --pid 4711\n",
      .details =
          "It starts in the folder of the code and ends with the run at the latest. The exit status is that\n"
-         "of the shell or the command.",
+         "of the shell or the command. On Azure Machine Learning ssh may lead to the machine around the\n"
+         "container of the run: then it starts in the home there. ADDRESS: only there, as 'a cluster nodes'\n"
+         "shows it.",
      .max_words = ANY,
      .complete = CLI_RUNS,
      .bare = true,
@@ -221,8 +224,11 @@ const struct cli_command cli_commands[] = {
      .examples = "a summary\na -c eu s\na s --json | jq .total.gpus.idle\n",
      .details =
          "In use: at least a part of it is. Down: also what is drained or reserved. * is where your runs go.\n"
+         "-: not known. On Azure Machine Learning also what would be started is idle; a virtual cluster shows\n"
+         "its quota: GPUS is the limit, IN USE what is used of it.\n"
          "--json: version (1), cluster, platform, has_gpus (false: gpus are processors), load (of one\n"
          "machine), total and partitions (name, default, and nodes, gpus, jobs with counts; null: not known),\n"
+         "node_states (how many nodes are in each state of the service; null: it does not say),\n"
          "own_runs (running, queued: the runs of your ledger on this cluster).",
      .options = "json",
      .run = cmd_summary},
@@ -256,7 +262,7 @@ const struct cli_command cli_commands[] = {
                  "a blame --json | jq -r '.jobs[] | [.user, .gpus] | @tsv'\n",
      .details =
          "--json: version (1), cluster, platform, total and jobs, each with job, user, name, node_names,\n"
-         "nodes, gpus, running_s, limit_s (null: none).",
+         "nodes, gpus, running_s, limit_s (null: not known, or none).",
      .options = "json max",
      .run = cmd_blame},
     {.name = "upload",

@@ -70,6 +70,15 @@ int flow_shell(struct flow *flow, const struct flow_run *run, const char *node,
     return rc < 0 ? rc : platform_shell(platform, run->row.id, name, command, out_argv, err);
 }
 
+int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command,
+                  struct act_strv *out_argv, struct act_error *err)
+{
+    struct platform *platform;
+    int rc = flow_platform(flow, &platform, err);
+
+    return rc < 0 ? rc : platform_shell(platform, NULL, address, command, out_argv, err);
+}
+
 /* ---- what the cluster is doing */
 
 static int count_own(struct flow *flow, struct flow_summary *out, struct act_error *err)

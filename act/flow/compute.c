@@ -1,9 +1,12 @@
 /* compute.c - the managed clusters of an Azure Machine Learning workspace. */
+#include "base/path.h"
 #include "flow/flow_internal.h"
 
 int flow_cluster_name(const struct flow *flow, const char *name, const char **out, struct act_error *err)
 {
-    *out = name ? name : flow->config.compute_target;
+    const char *target = flow->config.compute_target;
+
+    *out = name ? name : target ? act_path_basename(target) : NULL; /* the file may have its whole id */
     if (*out && **out)
         return 0;
     return act_error_set(err, ACT_USAGE,

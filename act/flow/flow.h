@@ -193,6 +193,9 @@ int flow_nodes(struct flow *flow, const struct flow_run *run, struct platform_no
 int flow_shell(struct flow *flow, const struct flow_run *run, const char *node,
                const struct act_strv *command, struct act_strv *out_argv,
                struct act_error *err) ACT_NODISCARD;
+/* The same on the node of this cluster that has an address, "10.0.0.4", whatever runs there. */
+int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command,
+                  struct act_strv *out_argv, struct act_error *err) ACT_NODISCARD;
 
 struct flow_summary {
     struct platform_summary cluster;

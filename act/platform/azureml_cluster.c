@@ -1,230 +1,199 @@
-/* azureml_cluster.c - the nodes of a run, a shell on one of them, what the compute is doing, who runs longest on it.
+/* azureml_cluster.c - what the compute is doing, and the jobs of everybody on it.
  *
- * Source: learn.microsoft.com/rest/api/azureml/compute (Get, List Nodes); of virtual clusters only the original's requests
- * are known.
+ * Source: learn.microsoft.com/rest/api/azureml/compute (Get); the run history as azure-ai-ml and azureml-core speak to it
+ * (runs by compute, filters on the status); of virtual clusters only the original's requests are known.
  */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/path.h"
+#include "base/units.h"
 #include "codec/json.h"
 #include "platform/azureml_internal.h"
 
+enum { PAGE = 100, PAGES_MAX = 20, JOBS_MAX = PAGE * PAGES_MAX, COUNT_MAX = 1 << 24 };
+
 /* ---- the compute ---- */
 
-/* properties.properties of a managed cluster; NULL for what has none. */
-static int get_compute(struct azureml *a, json_t **out, struct act_error *err)
+int azureml_compute(struct azureml *a, json_t **out, struct act_error *err)
 {
-    const char *target = a->config->compute_target;
+    ACT_AUTOFREE char *url = azureml_compute_id(a);
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
 
     *out = NULL;
-    if (rc == 0 && !target)
+    if (rc == 0 && !url)
         rc = act_error_set(err, ACT_CONFIG,
                            "the cluster '%s' has no compute_target: serverless compute has no nodes",
                            a->config->cluster);
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *name = http_encode(target, false);
-    ACT_AUTOFREE char *url = azureml_url(a, "/computes/%s", name);
-    ACT_AUTOFREE char *what = act_sprintf("look at the compute '%s'", target);
+    ACT_AUTOFREE char *what =
+        act_sprintf("look at the compute '%s'", act_path_basename(a->config->compute_target));
     return arm_get(arm, url, a->api_version, what, out, err);
 }
 
-/* ---- nodes of a run ---- */
-
-struct node_list {
-    const struct azureml *a;
-    const char *id;
-    struct platform_nodes *out;
-    int procs_per_node, gpus_per_node;
-};
-
-static int take_node(void *arg, const json_t *item, struct act_error *err)
-{
-    struct node_list *l = arg;
-    struct platform_nodes *out = l->out;
-
-    (void)err;
-    if (strcmp(codec_json_str(item, "runId", ""), l->id) != 0)
-        return 0;
-    out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
-    out->v[out->n] = (struct platform_node){.name = act_strdup(codec_json_str(item, "nodeId", "?")),
-                                            .state = act_strdup(codec_json_str(item, "nodeState", "unknown")),
-                                            .rank = (int)out->n,
-                                            .first_rank = (int)out->n * l->procs_per_node,
-                                            .n_ranks = l->procs_per_node,
-                                            .gpus = l->gpus_per_node};
-    out->n++;
-    return 0;
-}
-
-static int each_node(struct azureml *a, int (*each)(void *arg, const json_t *item, struct act_error *err),
-                     void *arg, struct act_error *err)
-{
-    struct arm *arm;
-    int rc = azureml_arm(a, &arm, err);
-
-    if (rc == 0 && (a->kind != AZUREML_MANAGED || !a->config->compute_target))
-        rc = act_error_set(err, ACT_FAIL, "platform '%s' does not tell its nodes", a->base.ops->name);
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *name = http_encode(a->config->compute_target, false);
-    ACT_AUTOFREE char *url = azureml_url(a, "/computes/%s/listNodes", name);
-    return arm_each(arm, url, a->api_version, true, "nodes", "list the nodes", each, arg, err);
-}
-
-int azureml_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
-{
-    struct azureml *a = azureml_of(p);
-    struct run_spec spec;
-    int rc = azureml_spec(p, id, &spec, err);
-
-    if (rc < 0)
-        return rc;
-    struct node_list list = {.a = a,
-                             .id = id,
-                             .out = out,
-                             .procs_per_node = spec.procs_per_node,
-                             .gpus_per_node = spec.gpus_per_node};
-    rc = each_node(a, take_node, &list, err);
-    run_spec_release(&spec);
-    return rc;
-}
-
-/* ---- a shell ---- */
-
-struct address {
-    const char *id, *node;
-    int at;
-    char *host;
-    int64_t port;
-};
-
-static int take_address(void *arg, const json_t *item, struct act_error *err)
-{
-    struct address *w = arg;
-    const char *name = codec_json_str(item, "nodeId", "");
-    char number[16];
-
-    (void)err;
-    if (strcmp(codec_json_str(item, "runId", ""), w->id) != 0)
-        return 0;
-    snprintf(number, sizeof(number), "%d", w->at++);
-    if (w->node && strcmp(w->node, name) != 0 && strcmp(w->node, number) != 0)
-        return 0;
-    w->host =
-        act_strdup(codec_json_str(item, "publicIpAddress", codec_json_str(item, "privateIpAddress", "")));
-    w->port = codec_json_int(item, "port", 22);
-    return 1;
-}
-
-/* What may stand in an address or a user name: they become arguments of ssh. */
-static bool is_plain(const char *text)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._:";
-
-    return text && *text && *text != '-' && strspn(text, letters) == strlen(text);
-}
-
-int azureml_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
-                  struct act_strv *out_argv, struct act_error *err)
-{
-    struct azureml *a = azureml_of(p);
-    struct address where = {.id = id, .node = node};
-    CODEC_AUTOJSON json_t *compute = NULL;
-    int rc = each_node(a, take_address, &where, err);
-    ACT_AUTOFREE char *host = where.host;
-
-    if (rc == 0 && !host)
-        rc = act_error_set(err, ACT_NOT_FOUND, "run '%s' has no %s%s now; 'a nodes' lists them", id,
-                           node ? "node " : "node", node ? node : "");
-    if (rc == 0)
-        rc = get_compute(a, &compute, err);
-    if (rc < 0)
-        return rc;
-    const json_t *cluster = json_object_get(json_object_get(compute, "properties"), "properties");
-    const char *user =
-        codec_json_str(json_object_get(cluster, "userAccountCredentials"), "adminUserName", "azureuser");
-    if (!is_plain(host) || !is_plain(user))
-        return act_error_set(err, ACT_FAIL, "the node has no address that ssh can use: '%s@%s'", user, host);
-    act_strv_push(out_argv, "ssh");
-    act_strv_push(out_argv, "-p");
-    act_strv_pushf(out_argv, "%lld", (long long)where.port);
-    act_strv_pushf(out_argv, "%s@%s", user, host);
-    for (size_t i = 0; command && i < command->n; i++)
-        act_strv_push(out_argv, command->v[i]);
-    return 0;
-}
-
-/* ---- summary ---- */
-
+/* -1: not said. */
 static int count(const json_t *counts, const char *key)
 {
-    int64_t n = codec_json_int(counts, key, 0);
+    int64_t n = codec_json_int(counts, key, -1);
 
-    return n > 0 && n < 1 << 24 ? (int)n : 0;
+    return n >= 0 && n < COUNT_MAX ? (int)n : -1;
 }
 
-/* As the original counted: what could be used is the maximum less what is in use or broken. */
-static void summarize_managed(const struct azureml *a, const json_t *cluster, struct platform_pool *out)
+static int or_none(int n)
+{
+    return n < 0 ? 0 : n;
+}
+
+static void read_node_states(const json_t *counts, struct platform_summary *out)
+{
+    static const struct {
+        const char *state, *key;
+    } rows[] = {{"running", "runningNodeCount"}, {"preparing", "preparingNodeCount"},
+                {"idle", "idleNodeCount"},       {"unusable", "unusableNodeCount"},
+                {"leaving", "leavingNodeCount"}, {"preempted", "preemptedNodeCount"}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (count(counts, rows[i].key) >= 0)
+            out->node_states[out->n_node_states++] =
+                (struct platform_node_count){.state = rows[i].state, .n = count(counts, rows[i].key)};
+}
+
+/* As the original counted: what is free is the maximum less what is unusable or in use, whether it is there or would be
+ * started. */
+static void count_nodes(const json_t *cluster, int per_node, struct platform_pool *out)
 {
     const json_t *counts = json_object_get(cluster, "nodeStateCounts");
-    int per_node = a->config->gpu_per_node > 0 ? (int)a->config->gpu_per_node : 1;
-    int most = count(json_object_get(cluster, "scaleSettings"), "maxNodeCount");
 
-    out->nodes_down = count(counts, "unusableNodeCount") + count(counts, "leavingNodeCount") +
-                      count(counts, "preemptedNodeCount");
-    out->nodes_busy = count(counts, "runningNodeCount") + count(counts, "preparingNodeCount");
-    out->nodes = most;
-    out->nodes_idle =
-        most - out->nodes_down - out->nodes_busy > 0 ? most - out->nodes_down - out->nodes_busy : 0;
+    out->nodes = or_none(count(json_object_get(cluster, "scaleSettings"), "maxNodeCount"));
+    out->nodes_down = or_none(count(counts, "unusableNodeCount"));
+    out->nodes_busy =
+        or_none(count(counts, "runningNodeCount")) + or_none(count(counts, "preparingNodeCount"));
+    int idle = out->nodes - out->nodes_down - out->nodes_busy;
+    out->nodes_idle = or_none(idle); /* a cluster that was made smaller has more than its maximum */
     out->gpus = out->nodes * per_node;
     out->gpus_idle = out->nodes_idle * per_node;
     out->gpus_busy = out->nodes_busy * per_node;
     out->gpus_down = out->nodes_down * per_node;
 }
 
-static int summarize_virtual(struct azureml *a, struct platform_pool *out, struct act_error *err)
+static void forget_nodes(struct platform_pool *out)
 {
-    static const char version[] = "2021-03-01-preview";
-    const char *end = strstr(a->workspace, "/workspaces/"), *tier = a->config->singularity_sla_tier;
-    CODEC_AUTOJSON json_t *answer = NULL;
-    size_t i;
-    json_t *limit;
-    struct arm *arm;
-    int rc = azureml_arm(a, &arm, err);
+    out->nodes = out->nodes_idle = out->nodes_busy = out->nodes_down = -1;
+    out->gpus = out->gpus_idle = out->gpus_busy = out->gpus_down = -1;
+}
+
+static int summarize_compute(struct azureml *a, struct platform_summary *out, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *compute = NULL;
+    int per_node = a->config->gpu_per_node > 0 ? (int)a->config->gpu_per_node : 1;
+    int rc = azureml_compute(a, &compute, err);
 
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *name = http_encode(a->config->compute_target ? a->config->compute_target : "", false);
-    ACT_AUTOFREE char *url =
-        a->config->compute_target && a->config->compute_target[0] == '/'
-            ? act_strdup(a->config->compute_target)
-            : act_sprintf("%.*s/virtualclusters/%s", (int)(end - a->workspace), a->workspace, name);
-    rc = arm_get(arm, url, version, "look at the virtual cluster", &answer, err);
-    if (rc < 0)
-        return rc;
-    const json_t *managed = json_object_get(json_object_get(answer, "properties"), "managed"),
-                 *quota = json_array_get(json_object_get(managed, "quotas"), 0);
-    json_array_foreach(json_object_get(quota, "limits"), i, limit)
-    {
-        if (strcasecmp(codec_json_str(limit, "slaTier", ""), tier) != 0)
-            continue;
-        out->gpus = count(limit, "limit");
-        out->gpus_busy = count(limit, "used");
-        out->gpus_idle = out->gpus - out->gpus_busy > 0 ? out->gpus - out->gpus_busy : 0;
-    }
+    const json_t *cluster = json_object_get(json_object_get(compute, "properties"), "properties");
+    forget_nodes(&out->total);
+    if (!json_object_get(cluster, "scaleSettings"))
+        return 0; /* attached Kubernetes does not say */
+    read_node_states(json_object_get(cluster, "nodeStateCounts"), out);
+    count_nodes(cluster, per_node, &out->total);
     return 0;
 }
 
+/* ---- quota of a virtual cluster ---- */
+
+static const json_t *find_tier(const json_t *quota, const char *tier)
+{
+    const json_t *limits = json_object_get(quota, "limits");
+    size_t i;
+    json_t *limit;
+
+    json_array_foreach(limits, i,
+                       limit) if (strcasecmp(codec_json_str(limit, "slaTier", ""), tier) == 0) return limit;
+    return NULL;
+}
+
+static struct platform_pool quota_pool(const char *name, const json_t *limit)
+{
+    struct platform_pool pool = {
+        .name = act_strdup(name), .jobs_running = -1, .jobs_queued = -1, .gpus_queued = -1};
+
+    forget_nodes(&pool);
+    pool.gpus = or_none(count(limit, "limit"));
+    pool.gpus_busy = or_none(count(limit, "used"));
+    pool.gpus_idle = or_none(pool.gpus - pool.gpus_busy);
+    pool.gpus_down = 0;
+    return pool;
+}
+
+/* A pool for each kind of machine that has a quota of this tier. */
+static void add_quotas(json_t *quotas, const char *tier, struct platform_summary *out)
+{
+    const char *name;
+    json_t *quota;
+
+    json_object_foreach(quotas, name, quota)
+    {
+        const json_t *limit = find_tier(quota, tier);
+        if (!limit)
+            continue;
+        out->pools = act_realloc(out->pools, (out->n_pools + 1) * sizeof(*out->pools));
+        out->pools[out->n_pools++] = quota_pool(name, limit);
+    }
+}
+
+static void add_up(struct platform_summary *out)
+{
+    struct platform_pool *total = &out->total;
+
+    total->gpus = total->gpus_busy = total->gpus_idle = total->gpus_down = 0;
+    for (size_t i = 0; i < out->n_pools; i++) {
+        total->gpus += out->pools[i].gpus;
+        total->gpus_busy += out->pools[i].gpus_busy;
+        total->gpus_idle += out->pools[i].gpus_idle;
+    }
+}
+
+static int summarize_virtual(struct azureml *a, struct platform_summary *out, struct act_error *err)
+{
+    static const char version[] = "2021-03-01-preview";
+    const char *tier = a->config->singularity_sla_tier;
+    ACT_AUTOFREE char *url = azureml_compute_id(a);
+    CODEC_AUTOJSON json_t *answer = NULL;
+    struct arm *arm;
+    int rc = azureml_arm(a, &arm, err);
+
+    if (rc == 0 && !url)
+        rc = act_error_set(err, ACT_CONFIG,
+                           "the cluster '%s' has no compute_target: the name of a virtual cluster",
+                           a->config->cluster);
+    if (rc == 0)
+        rc = arm_get(arm, url, version, "look at the virtual cluster", &answer, err);
+    if (rc < 0)
+        return rc;
+    const json_t *managed = json_object_get(json_object_get(answer, "properties"), "managed");
+    forget_nodes(&out->total);
+    add_quotas(json_object_get(managed, "quotas"), tier, out);
+    if (out->n_pools)
+        add_up(out);
+    else
+        act_warn("the virtual cluster '%s' tells no quota of the SLA tier '%s'; see singularity_sla_tier",
+                 act_path_basename(a->config->compute_target), tier);
+    return 0;
+}
+
+/* ---- the queue ---- */
+
 struct queue {
-    const char *compute;
+    const char *compute; /* the name; "": serverless */
     struct platform_pool *pool;
     struct platform_jobs *jobs; /* those that run; NULL: only counted */
+    size_t n;                   /* that were looked at */
+    bool cut;                   /* there may be more */
 };
 
 static int64_t unix_of(const json_t *object, const char *key)
@@ -234,75 +203,168 @@ static int64_t unix_of(const json_t *object, const char *key)
     return act_time_from_iso_ns(codec_json_str(object, key, ""), &ns) ? ns / 1000000000 : 0;
 }
 
-static void add_job(struct queue *q, const json_t *job, const json_t *properties)
+static bool count_job(struct queue *q, const char *status)
 {
-    const json_t *data = json_object_get(job, "systemData"),
-                 *resources = json_object_get(properties, "resources");
-    int64_t since = unix_of(data, "createdAt");
-    int nodes = count(resources, "instanceCount");
+    enum run_state state = azureml_state_of(status);
 
-    q->jobs->v = act_realloc(q->jobs->v, (q->jobs->n + 1) * sizeof(*q->jobs->v));
-    q->jobs->v[q->jobs->n++] = (struct platform_job){
-        .id = act_strdup(codec_json_str(job, "name", "")),
-        .user = act_strdup(codec_json_str(data, "createdBy", "")),
-        .name = act_strdup(codec_json_str(properties, "displayName", "")),
-        .nodes_text = act_strdup(""),
-        .running_s = since ? act_now_unix_s() - since : 0,
-        .nodes = nodes ? nodes : 1,
-        .gpus = (nodes ? nodes : 1) *
-                count(json_object_get(properties, "distribution"), "processCountPerInstance"),
-    };
+    q->pool->jobs_running += state == RUN_RUNNING;
+    q->pool->jobs_queued += state == RUN_QUEUED;
+    return q->jobs && state == RUN_RUNNING;
 }
+
+static struct platform_job *new_job(struct queue *q, const char *id, const char *user, const char *name,
+                                    int64_t since)
+{
+    struct platform_jobs *jobs = q->jobs;
+    int64_t now = act_now_unix_s();
+
+    jobs->v = act_realloc(jobs->v, (jobs->n + 1) * sizeof(*jobs->v));
+    struct platform_job *job = &jobs->v[jobs->n++];
+    *job = (struct platform_job){.id = act_strdup(id),
+                                 .user = act_strdup(user),
+                                 .name = act_strdup(name),
+                                 .nodes_text = act_strdup(""),
+                                 .running_s = !since        ? -1
+                                              : now > since ? now - since
+                                                            : 0,
+                                 .nodes = -1,
+                                 .gpus = -1};
+    return job;
+}
+
+/* ---- by the run history: the active runs of the compute, with the time that each began */
+
+static void take_run(struct queue *q, const json_t *run)
+{
+    const json_t *given = json_object_get(run, "compute");
+    int64_t gpus;
+
+    q->n++;
+    if (!count_job(q, codec_json_str(run, "status", "")))
+        return;
+    struct platform_job *job = new_job(q, codec_json_str(run, "runId", ""),
+                                       codec_json_str(json_object_get(run, "createdBy"), "userName", ""),
+                                       codec_json_str(run, "displayName", ""), unix_of(run, "startTimeUtc"));
+    job->nodes = count(given, "instanceCount");
+    job->gpus = count(given, "gpuCount");
+    if (act_int_from_text(codec_json_str(json_object_get(run, "properties"), "act.num_gpu", ""), &gpus) &&
+        gpus >= 0 && gpus < COUNT_MAX)
+        job->gpus = (int)gpus;
+}
+
+static char *runs_url(struct azureml *a, const char *compute, const char *continuation)
+{
+    static const char *const words[] = {"Running",    "Finalizing", "CancelRequested", "NotResponding",
+                                        "NotStarted", "Starting",   "Provisioning",    "Preparing",
+                                        "Queued",     "Paused"};
+    ACT_AUTOFREE char *name = http_encode(compute, false);
+    ACT_AUTOFREE char *from = http_encode(continuation, false);
+    struct act_buf filter = {0};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        act_buf_addf(&filter, "%s(Status eq %s)", i ? " or " : "", words[i]);
+    ACT_AUTOFREE char *escaped = http_encode(filter.data, false);
+    act_buf_release(&filter);
+    return azureml_history_url(a, "/computes/%s/runs?$filter=%s&$top=%d%s%s", name, escaped, PAGE,
+                               *from ? "&$continuationtoken=" : "", from);
+}
+
+static int read_runs(struct azureml *a, struct queue *q, struct act_error *err)
+{
+    ACT_AUTOFREE char *continuation = act_strdup("");
+    const char *history;
+    int rc = azureml_history(a, &history, err);
+
+    for (int page = 0; rc == 0 && (page == 0 || *continuation); page++) {
+        q->cut = page == PAGES_MAX;
+        if (q->cut)
+            break;
+        struct arm_call call = {.method = "GET",
+                                .what = "list the runs on the compute",
+                                .url = runs_url(a, q->compute, continuation)};
+        size_t i;
+        json_t *run;
+        rc = arm_do(a->arm, &call, err);
+        json_array_foreach(json_object_get(call.answer, "value"), i, run) take_run(q, run);
+        free(continuation);
+        continuation = act_strdup(codec_json_str(call.answer, "continuationToken", ""));
+        arm_call_release(&call);
+    }
+    return rc;
+}
+
+/* ---- by the list of jobs, newest first, which knows only when they were submitted, and not what has ended from what has
+ * not */
 
 static int take_job(void *arg, const json_t *job, struct act_error *err)
 {
     struct queue *q = arg;
-    const json_t *properties = json_object_get(job, "properties");
-    const char *compute = codec_json_str(properties, "computeId", ""),
-               *status = codec_json_str(properties, "status", "");
+    const json_t *properties = json_object_get(job, "properties"), *data = json_object_get(job, "systemData"),
+                 *resources = json_object_get(properties, "resources");
+    const char *compute = codec_json_str(properties, "computeId", "");
 
     (void)err;
-    if (strcasecmp(act_path_basename(compute), q->compute) != 0)
+    q->cut = q->n == JOBS_MAX;
+    if (q->cut)
+        return 1;
+    q->n++;
+    if (strcasecmp(act_path_basename(compute), q->compute) != 0 ||
+        !count_job(q, codec_json_str(properties, "status", "")))
         return 0;
-    enum run_state state = azureml_state_of(status);
-    q->pool->jobs_running += state == RUN_RUNNING;
-    q->pool->jobs_queued += state == RUN_QUEUED;
-    if (q->jobs && state == RUN_RUNNING)
-        add_job(q, job, properties);
+    struct platform_job *one =
+        new_job(q, codec_json_str(job, "name", ""), codec_json_str(data, "createdBy", ""),
+                codec_json_str(properties, "displayName", ""), unix_of(data, "createdAt"));
+    one->nodes = count(resources, "instanceCount");
+    int ranks = count(json_object_get(properties, "distribution"), "processCountPerInstance");
+    one->gpus = one->nodes >= 0 && ranks >= 0 ? one->nodes * ranks : -1;
     return 0;
 }
 
-static int read_queue(struct azureml *a, struct platform_pool *pool, struct platform_jobs *jobs,
-                      struct act_error *err)
+static int read_jobs(struct azureml *a, struct queue *q, struct act_error *err)
 {
-    struct queue q = {.compute =
-                          a->config->compute_target ? act_path_basename(a->config->compute_target) : "",
-                      .pool = pool,
-                      .jobs = jobs};
     ACT_AUTOFREE char *url = azureml_url(a, "/jobs?jobType=Command&listViewType=ActiveOnly");
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
 
     return rc < 0 ? rc
-                  : arm_each(arm, url, a->api_version, false, "value", "list the jobs", take_job, &q, err);
+                  : arm_each(arm, url, a->api_version, false, "value", "list the jobs", take_job, q, err);
 }
+
+/* A virtual cluster and serverless compute are no computes of the workspace: the history has no list for them. */
+static bool has_runs(const struct azureml *a)
+{
+    return a->kind != AZUREML_SINGULARITY && a->config->compute_target;
+}
+
+static int read_queue(struct azureml *a, struct platform_pool *pool, struct platform_jobs *jobs,
+                      struct act_error *err)
+{
+    const char *target = a->config->compute_target;
+    struct queue q = {.compute = target ? act_path_basename(target) : "", .pool = pool, .jobs = jobs};
+    bool by_runs = has_runs(a);
+    int rc = by_runs ? read_runs(a, &q, err) : read_jobs(a, &q, err);
+
+    if (by_runs && rc < 0 && rc != -ACT_TEMPORARY && q.n == 0) {
+        act_trace("azureml", "no list of the runs on the compute: %s", err ? err->text : "");
+        by_runs = false;
+        rc = read_jobs(a, &q, err);
+    }
+    if (rc == 0 && jobs && jobs->n && !by_runs)
+        act_warn("the service does not tell here when a job began: the times are since it was submitted");
+    if (rc == 0 && q.cut)
+        act_warn("only %zu jobs were looked at: there are more, which are not counted", q.n);
+    return rc;
+}
+
+/* ---- the questions ---- */
 
 int azureml_summary(struct platform *p, struct platform_summary *out, struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
-    CODEC_AUTOJSON json_t *compute = NULL;
-    int rc;
+    int rc = a->kind == AZUREML_SINGULARITY ? summarize_virtual(a, out, err) : summarize_compute(a, out, err);
 
-    *out = (struct platform_summary){.has_gpus = true};
+    out->has_gpus = true;
     out->total.gpus_queued = -1;
-    if (a->kind == AZUREML_SINGULARITY) {
-        rc = summarize_virtual(a, &out->total, err);
-    } else {
-        rc = get_compute(a, &compute, err);
-        if (rc == 0)
-            summarize_managed(a, json_object_get(json_object_get(compute, "properties"), "properties"),
-                              &out->total);
-    }
     return rc < 0 ? rc : read_queue(a, &out->total, NULL, err);
 }
 

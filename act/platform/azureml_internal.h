@@ -7,7 +7,8 @@
  *   azureml_submit.c   submit, abort
  *   azureml_state.c    status, by the job and the run history
  *   azureml_logs.c     logs
- *   azureml_cluster.c  nodes, shell, summary, jobs
+ *   azureml_nodes.c    nodes, shell
+ *   azureml_cluster.c  summary, jobs
  *   azureml_compute.c  the managed clusters themselves, see azureml.h
  *   azureml_examine.c  whether all is there that runs need
  *
@@ -127,6 +128,11 @@ void azureml_read_run(const json_t *run, struct run_status *out);
 int azureml_read_spec(const struct azureml *a, const char *id, const json_t *job, struct run_spec *out,
                       struct act_error *err) ACT_NODISCARD;
 
+/* ---- azureml_cluster.c */
+
+/* The compute of the cluster, as the service describes it. A new reference. */
+int azureml_compute(struct azureml *a, json_t **out, struct act_error *err) ACT_NODISCARD;
+
 /* ---- azureml_logs.c */
 void azureml_close_logs(struct azureml *a);
 
@@ -149,7 +155,7 @@ char *azureml_compute_id(const struct azureml *a);       /* NULL: serverless */
 void azureml_places_release(struct azureml_job_places *places, size_t n_folders);
 
 /* The functions of platform.h: azureml_submit.c has check, submit, abort; azureml_state.c status, spec, list;
- * azureml_logs.c logs, read_log; azureml_cluster.c nodes, shell, summary, jobs. */
+ * azureml_logs.c logs, read_log; azureml_nodes.c nodes, shell; azureml_cluster.c summary, jobs. */
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);

@@ -133,8 +133,12 @@ int platform_nodes(struct platform *p, const char *id, struct platform_nodes *ou
 int platform_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                    struct act_strv *out_argv, struct act_error *err)
 {
-    int rc = check_id(id, err);
+    int rc = id ? check_id(id, err) : 0;
 
+    if (rc == 0 && !id && !p->ops->is_service)
+        rc = act_error_set(err, ACT_NOT_FOUND,
+                           "no node has an address of its own on platform '%s': name a run, and a node of it",
+                           p->ops->name);
     if (rc < 0)
         return rc;
     return p->ops->shell ? p->ops->shell(p, id, node, command, out_argv, err)

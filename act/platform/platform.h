@@ -57,13 +57,20 @@ void platform_nodes_release(struct platform_nodes *nodes);
 struct platform_pool {
     char *name;
     bool is_default;                               /* where runs of this configuration go */
-    int nodes, nodes_idle, nodes_busy, nodes_down; /* busy: at least a part of it is in use */
-    int gpus, gpus_idle, gpus_busy, gpus_down;
-    int jobs_running, jobs_queued; /* of everybody; -1: not known */
-    int gpus_queued;               /* that queued jobs ask for; -1: not known */
+    int nodes, nodes_idle, nodes_busy, nodes_down; /* busy: at least a part of it is in use; -1: not known */
+    int gpus, gpus_idle, gpus_busy, gpus_down;     /* -1: not known */
+    int jobs_running, jobs_queued;                 /* of everybody; -1: not known */
+    int gpus_queued;                               /* that queued jobs ask for; -1: not known */
+};
+/* How many nodes are in a state, by the platform's own word. */
+struct platform_node_count {
+    const char *state; /* not owned */
+    int n;
 };
 struct platform_summary {
     struct platform_pool total; /* each node once */
+    struct platform_node_count node_states[8];
+    size_t n_node_states; /* 0: it counts no more than the pools say */
     struct platform_pool *pools;
     size_t n_pools;
     bool has_gpus; /* else what counts as GPU is a processor */
@@ -77,10 +84,10 @@ struct platform_job {
     char *id; /* the platform's */
     char *user;
     char *name;
-    char *nodes_text; /* "n[1-2]" */
-    int64_t running_s;
-    int64_t limit_s; /* 0: none, or not known */
-    int nodes, gpus;
+    char *nodes_text;  /* "n[1-2]" */
+    int64_t running_s; /* -1: not known */
+    int64_t limit_s;   /* 0: none, or not known */
+    int nodes, gpus;   /* -1: not known */
 };
 struct platform_jobs {
     struct platform_job *v;
@@ -165,7 +172,9 @@ struct platform_ops {
     int (*nodes)(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
     /* The words of a program that runs command on a node of a running run, in its code root; command without words: an
      * interactive shell. node NULL: the first. Where the caller has no terminal, the command gets none either. The
-     * caller executes it. May be NULL. */
+     * caller executes it. May be NULL. Of a service: where ssh leads to the machine instead of the container of the run,
+     * there is no code root, and the command runs in the home; id NULL: on the node that has the address that node is,
+     * whatever runs there. */
     int (*shell)(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                  struct act_strv *out_argv, struct act_error *err);
     /* May be NULL. */

@@ -149,7 +149,12 @@ int site_list(struct site *site, struct act_strv *out_ids, struct act_error *err
 void site_shell_words(const struct site *site, const struct act_strv *argv, struct act_strv *out)
 {
     if (site->wire)
-        ssh_shell_words(site->login, wire_needs_login_shell(site->wire), argv, out);
+        ssh_shell_words(site->login, 0, wire_needs_login_shell(site->wire), argv, out);
     else
         act_strv_copy(out, argv->v, argv->n);
+}
+
+void site_ssh_words(const char *login, int port, const struct act_strv *argv, struct act_strv *out)
+{
+    ssh_shell_words(login, port, false, argv, out);
 }

@@ -114,6 +114,9 @@ int site_list(struct site *site, struct act_strv *out_ids, struct act_error *err
 /* The words that run argv on the site, with a terminal where there is one: as they are here, through ssh elsewhere. */
 void site_shell_words(const struct site *site, const struct act_strv *argv, struct act_strv *out);
 
+/* The same for a machine that is no site: login is "user@host" or "host", port 0 the one that ssh is configured for. */
+void site_ssh_words(const char *login, int port, const struct act_strv *argv, struct act_strv *out);
+
 /* The other side: answers requests from in_fd on out_fd until its end. Called by act-node. */
 int site_serve(int in_fd, int out_fd);
 

@@ -117,12 +117,14 @@ static void add_quoted(struct act_buf *line, const char *word)
     act_buf_addc(line, '\'');
 }
 
-void ssh_shell_words(const char *login, bool in_login_shell, const struct act_strv *argv,
+void ssh_shell_words(const char *login, int port, bool in_login_shell, const struct act_strv *argv,
                      struct act_strv *out)
 {
     struct act_buf line = {0}, command = {0};
 
     push_options(out);
+    if (port)
+        act_strv_pushf(out, "-p%d", port);
     if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) /* else what is redirected would get its line ends */
         act_strv_push(out, "-t");
     act_strv_push(out, "--");

@@ -7,14 +7,16 @@
 //   faults    [...]          what shall go wrong from now on (faults.mjs)
 //   hold      {status}       jobs stay in this state; release: they go on
 //   revoke                   the tokens that are out are no longer good
-//   job       {id, ...}      preempt; or set: {status, error, tags, properties, ended}
+//   job       {id, ...}      preempt; or set: {status, error, tags, properties, started, ended, instances}
 //   log       {id, name, text or size}   replaces a log; key: where it really is, for a name that cannot be
-//   seed      {count, experiment, status, properties, ...}   adds jobs that have ended, and gives their names
+//   seed      {count, experiment, status, properties, ...}   adds jobs that nobody runs, and gives their names
 //   jobs                     what the jobs are, with everything that was sent
 //   objects                  {datastores, environments, connections, computes}, with secrets
 //   object                   {kind, name, properties}: one that somebody else made; kind as in objects
 //   compute   {name, shown, idle}   what a cluster says about its nodes; operationError: how long operations end
 import { randomUUID } from "node:crypto";
+
+import { isFinal } from "./runner.mjs";
 
 const ACTIONS = {
     async reset(world) {
@@ -75,7 +77,7 @@ const ACTIONS = {
                 environmentVariables, resources: { instanceCount: 1 }, tags: { act: "1" },
                 environmentId: `${world.base}/environments/e/versions/1`, computeId: `${world.base}/computes/gpu`,
                 properties: { "act.cmd": JSON.stringify(["echo", String(n)]), ...properties },
-            }, { status, created, started: created + 10e3, ended: created + 40e3 });
+            }, { status, created, started: created + 10e3, ...(isFinal({ status }) && { ended: created + 40e3 }) });
             names.push(name);
         }
         return names;

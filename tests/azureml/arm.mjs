@@ -359,13 +359,13 @@ export class Arm {
     }
 
     virtualCluster([name], query, body, call) {
-        const limits = this.world.settings.virtualClusters[call.values[2]];
-        if (!limits) {
+        const found = this.world.settings.virtualClusters[call.values[2]];
+        if (!found) {
             throw notFound("virtualclusters", call.values[2], this.world.settings.group);
         }
         return ok({ id: this.virtualClusterId(call.values[2]), name: call.values[2], location: this.world.settings.location,
             type: "Microsoft.MachineLearningServices/virtualclusters",
-            properties: { managed: { quotas: { [this.world.settings.location]: { limits } } } } });
+            properties: { managed: { quotas: Array.isArray(found) ? { [this.world.settings.location]: { limits: found } } : found } } });
     }
 
     graph() {

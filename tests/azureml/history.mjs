@@ -34,6 +34,10 @@ export class History {
             const token = url.searchParams.get("continuationToken");
             return this.query(query[1], { ...(token && { continuationToken: token }), ...(body && JSON.parse(body)) });
         }
+        const onCompute = /^\/computes\/([^/]+)\/runs$/.exec(rest);
+        if (method === "GET" && onCompute) {
+            return this.onCompute(onCompute[1], Object.fromEntries(url.searchParams));
+        }
         const several = /^\/experiments\/([^/]+)\/runs\/runIds$/.exec(rest);
         if (method === "POST" && several) {
             return this.several(JSON.parse(body).runIds);
@@ -68,7 +72,7 @@ export class History {
 
     summary(job) {
         return { ...this.common(job), experimentId: randomUUID(), dataContainerId: `dcid.${job.name}`, cancelationReason: null,
-            queueingInfo: null, scriptName: null, hidden: false };
+            compute: this.compute(job), queueingInfo: null, scriptName: null, hidden: false };
     }
 
     details(job) {
@@ -80,8 +84,17 @@ export class History {
         return { ...this.common(job), runDefinition: { command: job.properties.command }, logFiles, jobCost: null };
     }
 
+    /** Nodes and GPUs that a run was given. */
+    compute({ properties: { resources, computeId } }) {
+        return { target: computeId?.split("/").pop() ?? null, targetType: "amlctrain", vmSize: null, instanceType: null,
+            instanceCount: resources?.instanceCount ?? 1, gpuCount: null, priority: null, region: null };
+    }
+
     services(job, node) {
         const { services = {}, resources } = job.properties;
+        if (job.instances) {
+            return ok({ instances: job.instances[node] ?? {} });
+        }
         if (job.status !== "Running" || node >= (resources?.instanceCount ?? 1)) {
             return this.refusal(404, "UserError", `Run ${job.name} has no service instances on node ${node}.`, ["NotFoundError"]);
         }
@@ -103,6 +116,30 @@ export class History {
             }
         }
         return ok({ runs, errors });
+    }
+
+    /** The runs on a compute. The names of the parameters are those of azure-ai-ml, so is the form of a filter on the
+     * status: "(Status eq Running)". */
+    onCompute(name, query) {
+        const { settings, jobs, computes, violations } = this.world;
+        const known = ["$filter", "$continuationtoken", "$orderby", "$sortorder", "$top", "$count"];
+        violations.push(...Object.keys(query).filter((key) => !known.includes(key)).map((key) => `runs of a compute have no ${key}`));
+        if (!computes.has(name)) {
+            return this.refusal(404, "UserError", `Compute ${name} was not found.`, ["NotFoundError", "ComputeNotFound"]);
+        }
+        let all = [...jobs.values()].filter((job) => job.properties.computeId?.split("/").pop() === name)
+            .map((job) => this.summary(job));
+        if (query.$filter) {
+            try {
+                all = all.filter(parseFilter(query.$filter));
+            } catch (error) {
+                return this.refusal(400, "UserError", error.message, ["BadArgument", "InvalidFilter"]);
+            }
+        }
+        const start = query.$continuationtoken ? Number(Buffer.from(query.$continuationtoken, "base64url").toString().slice(5)) : 0;
+        const end = start + Math.min(Number(query.$top ?? settings.maxTop), settings.maxTop);
+        return ok({ value: all.slice(start, end), nextLink: null,
+            continuationToken: end < all.length ? Buffer.from(`from:${end}`).toString("base64url") : null });
     }
 
     query(experiment, { filter, top = 10, continuationToken, orderBy }) {
@@ -174,7 +211,8 @@ export function parseFilter(text) {
         }
         const operator = OPERATORS[tokens.shift()] ?? fail();
         const value = tokens.shift() ?? fail();
-        const [field, ...path] = token.split("/");
+        const [given, ...path] = token.split("/");
+        const field = given[0].toLowerCase() + given.slice(1); // the service does not mind
         const wanted = value.startsWith("'") ? value.slice(1, -1).replaceAll("''", "'") : value;
         return (run) => operator(path.length ? run[field]?.[path.join("/")] : run[field], wanted);
     }

@@ -28,6 +28,8 @@ const DEFAULTS = {
         gpu: { computeType: "AmlCompute", vmSize: "STANDARD_ND96ASR_V4", maxNodeCount: 4 },
         itpgpu: { computeType: "Kubernetes" },
     },
+    privateNodes: false, // nodes have no public addresses
+    // limits, or whole quotas by family
     virtualClusters: { vc: [{ slaTier: "Premium", used: 8, limit: 32 }, { slaTier: "Basic", used: 0, limit: 8 }] },
 };
 
@@ -133,7 +135,7 @@ export class World {
     nodesOf(job) {
         const count = ["Running", "Finalizing"].includes(job.status) ? job.properties.resources?.instanceCount ?? 1 : 0;
         return Array.from({ length: count }, (_, n) => ({ nodeId: `tvm-${job.number}_${n}`, privateIpAddress: nodeAddress(n),
-            publicIpAddress: nodeAddress(n), port: this.settings.sshPort ?? 50000 + n, nodeState: "running", runId: job.name }));
+            ...(!this.settings.privateNodes && { publicIpAddress: nodeAddress(n) }), port: this.settings.sshPort ?? 50000 + n, nodeState: "running", runId: job.name }));
     }
 
     jobError(code, message, innerCodes) {
