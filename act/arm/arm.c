@@ -57,6 +57,10 @@ int arm_new(const struct arm_options *options, struct arm **out, struct act_erro
         free(endpoint);
         return rc;
     }
+    if (auth_cloud_check(options->cloud, endpoint, err) < 0) {
+        free(endpoint);
+        return -ACT_CONFIG;
+    }
     struct arm *arm = act_calloc(1, sizeof(*arm));
     *arm = (struct arm){.http = options->http,
                         .tokens = options->tokens,
@@ -96,6 +100,9 @@ int arm_trust(struct arm *arm, const char *base_url, struct act_error *err)
     if (!http_is_private(base_url))
         return act_error_set(err, ACT_CONFIG, "'%s' cannot get a token: it must begin with 'https://'",
                              base_url);
+    int rc = auth_cloud_check(arm->want.cloud, base_url, err);
+    if (rc < 0)
+        return rc;
     act_strv_take(&arm->trusted, without_slash(base_url));
     return 0;
 }

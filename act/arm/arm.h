@@ -40,8 +40,8 @@ struct arm_options {
 int arm_new(const struct arm_options *options, struct arm **out, struct act_error *err) ACT_NODISCARD;
 void arm_free(struct arm *arm);
 const char *arm_endpoint(const struct arm *arm);
-/* Another base URL that the token may go to: the run history of a region. One that is neither https nor on this machine
- * is -ACT_CONFIG. */
+/* Another base URL that the token may go to: the run history of a region. One that is neither https nor on this machine,
+ * or lies in another cloud, is -ACT_CONFIG. */
 int arm_trust(struct arm *arm, const char *base_url, struct act_error *err) ACT_NODISCARD;
 /* Whose token the requests have. */
 int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *err) ACT_NODISCARD;

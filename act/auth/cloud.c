@@ -9,12 +9,14 @@
 
 static const struct auth_cloud clouds[] = {
     {"AzureCloud", "AzurePublicCloud", "https://login.microsoftonline.com",
-     "https://management.azure.com/.default", "https://ml.azure.com/.default", "core.windows.net"},
+     "https://management.azure.com/.default", "https://ml.azure.com/.default", "core.windows.net",
+     "management.azure.com", "api.azureml.ms"},
     {"AzureUSGovernment", "AzureUSGovernmentCloud", "https://login.microsoftonline.us",
      "https://management.usgovcloudapi.net/.default", "https://ml.azure.us/.default",
-     "core.usgovcloudapi.net"},
+     "core.usgovcloudapi.net", "management.usgovcloudapi.net", "api.ml.azure.us"},
     {"AzureChinaCloud", "AzureChinaCloud", "https://login.chinacloudapi.cn",
-     "https://management.chinacloudapi.cn/.default", "https://ml.azure.cn/.default", "core.chinacloudapi.cn"},
+     "https://management.chinacloudapi.cn/.default", "https://ml.azure.cn/.default", "core.chinacloudapi.cn",
+     "management.chinacloudapi.cn", "api.ml.azure.cn"},
 };
 
 enum { CLOUDS = sizeof(clouds) / sizeof(clouds[0]) };
@@ -26,18 +28,25 @@ static const char *setting(const char *name)
     return value && *value ? value : NULL;
 }
 
+/* Whether a host is this domain, or lies in it. */
+static bool is_in(const char *host, const char *domain)
+{
+    size_t n = strlen(domain), len = strlen(host);
+
+    return len >= n && strcasecmp(host + len - n, domain) == 0 && (len == n || host[len - n - 1] == '.');
+}
+
 static const struct auth_cloud *by_endpoint(const char *endpoint)
 {
     const char *host = endpoint ? strstr(endpoint, "://") : NULL;
 
     if (!host)
         return NULL;
-    ACT_AUTOFREE char *name = act_strndup(host + 3, strcspn(host + 3, ":/"));
-    for (size_t i = 0; i < CLOUDS; i++) {
-        size_t n = strlen(clouds[i].suffix), len = strlen(name);
-        if (len > n && name[len - n - 1] == '.' && strcasecmp(name + len - n, clouds[i].suffix) == 0)
+    ACT_AUTOFREE char *name = act_strndup(host + 3, strcspn(host + 3, ":/?#"));
+    for (size_t i = 0; i < CLOUDS; i++)
+        if (is_in(name, clouds[i].suffix) || is_in(name, clouds[i].arm_domain) ||
+            is_in(name, clouds[i].azureml_domain))
             return &clouds[i];
-    }
     return NULL;
 }
 
@@ -73,30 +82,46 @@ static const struct auth_cloud *by_authority(const char *text)
 int auth_cloud_find(const char *endpoint, const struct auth_cloud **out, struct act_error *err)
 {
     const char *name = setting("AZURE_CLOUD"), *authority = setting("AZURE_AUTHORITY_HOST");
+    const struct auth_cloud *named = name ? by_name(name) : NULL;
 
-    *out = by_endpoint(endpoint);
-    if (!*out && name && !(*out = by_name(name)))
+    if (name && !named)
         return act_error_set(err, ACT_CONFIG, "AZURE_CLOUD is '%s'; it can be %s, %s or %s", name,
                              clouds[0].name, clouds[1].name, clouds[2].name);
+    *out = named ? named : by_endpoint(endpoint);
     if (!*out && authority)
         *out = by_authority(authority);
     if (!*out)
         *out = &clouds[0];
+    if (auth_cloud_check(*out, endpoint, err) < 0)
+        return act_error_hint(err, "AZURE_CLOUD names that one");
     return 0;
+}
+
+int auth_cloud_check(const struct auth_cloud *cloud, const char *url, struct act_error *err)
+{
+    const struct auth_cloud *other = by_endpoint(url);
+
+    if (!other || other == cloud)
+        return 0;
+    ACT_AUTOFREE char *shown = http_redact_url(url);
+    return act_error_set(err, ACT_CONFIG, "'%s' is in %s, but the login is for %s, whose tokens stay there",
+                         shown, other->name, cloud->name);
 }
 
 int auth_cloud_authority(const struct auth_cloud *cloud, char **out, struct act_error *err)
 {
     const char *given = setting("AZURE_AUTHORITY_HOST");
-    char *url = normal_authority(given ? given : cloud->authority);
+    ACT_AUTOFREE char *url = normal_authority(given ? given : cloud->authority);
+    const struct auth_cloud *other = by_authority(url);
 
-    if (!http_is_private(url)) {
-        int rc = act_error_set(
+    if (!http_is_private(url))
+        return act_error_set(
             err, ACT_CONFIG,
             "AZURE_AUTHORITY_HOST is '%s': secrets go there, so it must begin with 'https://'", url);
-        free(url);
-        return rc;
-    }
-    *out = url;
+    if (other && other != cloud)
+        return act_error_set(err, ACT_CONFIG,
+                             "AZURE_AUTHORITY_HOST is '%s', that of %s; a login for %s is asked of '%s'", url,
+                             other->name, cloud->name, cloud->authority);
+    *out = act_strdup(url);
     return 0;
 }

@@ -9,23 +9,29 @@
 #include "base/error.h"
 
 struct auth_cloud {
-    const char *name;          /* as the Azure CLI has it */
-    const char *other;         /* as the SDKs have it */
-    const char *authority;     /* issues the tokens: "https://login.microsoftonline.com" */
-    const char *arm_scope;     /* of a token for the resource manager */
-    const char *azureml_scope; /* of one by which a job of Azure Machine Learning is its user */
-    const char *suffix;        /* of the hosts of storage accounts: "core.windows.net" */
+    const char *name;           /* as the Azure CLI has it */
+    const char *other;          /* as the SDKs have it */
+    const char *authority;      /* issues the tokens: "https://login.microsoftonline.com" */
+    const char *arm_scope;      /* of a token for the resource manager */
+    const char *azureml_scope;  /* of one by which a job of Azure Machine Learning is its user */
+    const char *suffix;         /* of the hosts of storage accounts: "core.windows.net" */
+    const char *arm_domain;     /* the resource manager's host, and in it those of its regions */
+    const char *azureml_domain; /* of the run histories of the regions: "api.azureml.ms" */
 };
 
 /* Of a token for Blob Storage, in every cloud. */
 #define AUTH_STORAGE_SCOPE "https://storage.azure.com/.default"
 
-/* The cloud that the host of an account's endpoint (may be NULL) lies in; else the one that AZURE_CLOUD names or whose
- * authority AZURE_AUTHORITY_HOST is; else the public one. An unknown AZURE_CLOUD is -ACT_CONFIG. */
+/* The cloud that AZURE_CLOUD names; else the one that the host of the endpoint (may be NULL) is known to lie in, whether
+ * of a storage account, the resource manager or a run history; else the one whose authority AZURE_AUTHORITY_HOST is; else
+ * the public one. An unknown AZURE_CLOUD, or one that the endpoint does not lie in, is -ACT_CONFIG. */
 int auth_cloud_find(const char *endpoint, const struct auth_cloud **out, struct act_error *err) ACT_NODISCARD;
 
+/* -ACT_CONFIG when the host of a URL (may be NULL) is known to lie in another cloud: a token must not go there. */
+int auth_cloud_check(const struct auth_cloud *cloud, const char *url, struct act_error *err) ACT_NODISCARD;
+
 /* The authority to ask, without a final slash: AZURE_AUTHORITY_HOST, else the cloud's. One that is neither https nor on
- * this machine is -ACT_CONFIG. New string. */
+ * this machine, or is that of another cloud, is -ACT_CONFIG. New string. */
 int auth_cloud_authority(const struct auth_cloud *cloud, char **out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -1,7 +1,7 @@
 /* login.c - who one is to Azure, logging in and out. */
 #include "flow/flow_internal.h"
 
-/* A token for the storage of this cluster: in the cloud that its account lies in. */
+/* A token for the storage of this cluster: in the cloud that its account lies in, or else its workspace. */
 static int want_of(struct flow *flow, struct token_want *out, struct act_error *err)
 {
     const struct config *config = &flow->config;
@@ -12,7 +12,8 @@ static int want_of(struct flow *flow, struct token_want *out, struct act_error *
 
     *out = (struct token_want){.scope = AUTH_STORAGE_SCOPE, .use_cli = config->use_cli_auth};
     if (rc == 0)
-        rc = auth_cloud_find(account.endpoint, &out->cloud, err);
+        rc =
+            auth_cloud_find(account.endpoint ? account.endpoint : config->azureml.endpoint, &out->cloud, err);
     config_account_release(&account);
     return rc;
 }

@@ -32,8 +32,7 @@ char *azureml_url(const struct azureml *a, const char *fmt, ...)
 
 int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err)
 {
-    const struct auth_cloud *cloud;
-    int rc = a->arm ? 0 : auth_cloud_find(NULL, &cloud, err);
+    int rc = a->arm ? 0 : auth_cloud_find(a->config->azureml.endpoint, &a->cloud, err);
 
     if (rc == 0 && !a->arm) {
         a->engine = engine_new(&(struct engine_options){0});
@@ -42,7 +41,7 @@ int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err)
         rc = arm_new(&(struct arm_options){.http = a->http,
                                            .tokens = a->tokens,
                                            .endpoint = a->config->azureml.endpoint,
-                                           .cloud = cloud,
+                                           .cloud = a->cloud,
                                            .use_cli = a->config->use_cli_auth},
                      &a->arm, err);
         if (rc < 0)
@@ -66,17 +65,14 @@ void azureml_disconnect(struct azureml *a)
 
 int azureml_user_token(struct azureml *a, const char **out, struct act_error *err)
 {
-    const struct auth_cloud *cloud;
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
 
     *out = NULL;
-    if (rc == 0)
-        rc = auth_cloud_find(NULL, &cloud, err);
     if (rc != 0)
         return rc;
     struct token_want want = {
-        .cloud = cloud, .scope = cloud->azureml_scope, .use_cli = a->config->use_cli_auth};
+        .cloud = a->cloud, .scope = a->cloud->azureml_scope, .use_cli = a->config->use_cli_auth};
     rc = token_wait(a->tokens, &want, err);
     if (rc == 0)
         *out = token_now(a->tokens, &want);
@@ -113,20 +109,13 @@ static char *history_of_tracking(const char *uri)
 /* A last resort: by region, as the clouds name it. */
 static char *history_of_location(const struct auth_cloud *cloud, const char *location)
 {
-    static const struct {
-        const char *cloud, *domain;
-    } rows[] = {{"AzureUSGovernment", "api.ml.azure.us"}, {"AzureChinaCloud", "api.ml.azure.cn"}};
-    const char *domain = "api.azureml.ms";
     ACT_AUTOFREE char *region = act_calloc(1, strlen(location) + 1);
     size_t n = 0;
 
     for (const char *c = location; *c; c++)
         if (*c != ' ')
             region[n++] = *c >= 'A' && *c <= 'Z' ? (char)(*c + 'a' - 'A') : *c;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (strcmp(cloud->name, rows[i].cloud) == 0)
-            domain = rows[i].domain;
-    return act_sprintf("https://%s.%s", region, domain);
+    return act_sprintf("https://%s.%s", region, cloud->azureml_domain);
 }
 
 char *azureml_history_of(const json_t *workspace, const struct auth_cloud *cloud)
@@ -184,15 +173,12 @@ static void remember_history(const struct azureml *a)
 
 static int ask_for_history(struct azureml *a, struct act_error *err)
 {
-    const struct auth_cloud *cloud;
     const json_t *workspace;
     int rc = azureml_workspace(a, &workspace, err);
 
-    if (rc == 0)
-        rc = auth_cloud_find(NULL, &cloud, err);
     if (rc != 0)
         return rc;
-    a->history = azureml_history_of(workspace, cloud);
+    a->history = azureml_history_of(workspace, a->cloud);
     if (!a->history)
         return act_error_set(err, ACT_FAIL,
                              "the workspace '%s' does not say where its run history is; set "

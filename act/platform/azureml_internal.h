@@ -37,6 +37,7 @@ struct azureml {
     const char *api_version;
 
     /* opened by azureml_arm() */
+    const struct auth_cloud *cloud;
     struct engine *engine;
     struct http *http;
     struct tokens *tokens;

@@ -216,6 +216,7 @@ static void no_token_for_strangers(void **state)
         assert_non_null(strstr(f.err.text, "which is not at"));
     }
     assert_int_equal(arm_trust(f.arm, "http://history.example", &f.err), -ACT_CONFIG);
+    assert_int_equal(arm_trust(f.arm, "https://chinaeast.api.ml.azure.cn", &f.err), -ACT_CONFIG);
     assert_int_equal(arm_requests(f.arm), 0);
     tear_down(&f);
 }
@@ -591,7 +592,10 @@ static void which_endpoints_get_a_token(void **state)
     static const struct {
         const char *endpoint, *url;
         bool works;
-    } rows[] = {{"https://arm.example/", "https://arm.example", true}, {"http://arm.example", NULL, false}};
+    } rows[] = {{"https://arm.example/", "https://arm.example", true},
+                {"http://arm.example", NULL, false},
+                {"https://management.azure.com", "https://management.azure.com", true},
+                {"https://management.chinacloudapi.cn", NULL, false}};
     const struct auth_cloud *cloud;
     struct act_error err;
 

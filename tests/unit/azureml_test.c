@@ -738,13 +738,17 @@ static void run_history(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct auth_cloud cloud = {.name = rows[i][2]};
+        const struct auth_cloud *cloud;
+        struct act_error err;
+        setenv("AZURE_CLOUD", rows[i][2], 1);
+        assert_ok(auth_cloud_find(NULL, &cloud, &err), err);
         CODEC_AUTOJSON json_t *workspace = json_pack("{s:s, s:{s:s}}", "location", rows[i][1], "properties",
                                                      "mlFlowTrackingUri", rows[i][0]);
-        ACT_AUTOFREE char *history = azureml_history_of(workspace, &cloud);
+        ACT_AUTOFREE char *history = azureml_history_of(workspace, cloud);
         if (!act_streq(history, rows[i][3]))
             fail_msg("'%s' and '%s' give '%s'", rows[i][0], rows[i][1], history ? history : "nothing");
     }
+    unsetenv("AZURE_CLOUD");
 }
 
 /* ---- a service: one connection for each answer ---- */

@@ -292,7 +292,21 @@ static void clouds(void **state)
         {"https://a.blob.core.windows.net", NULL, NULL, "AzureCloud"},
         {"https://a.blob.core.usgovcloudapi.net", NULL, NULL, "AzureUSGovernment"},
         {"https://a.blob.core.chinacloudapi.cn:443/x", NULL, NULL, "AzureChinaCloud"},
-        {"https://a.blob.core.chinacloudapi.cn", "AzureUSGovernment", NULL, "AzureChinaCloud"},
+        {"https://a.blob.core.chinacloudapi.cn", "AzureUSGovernment", NULL, NULL},
+        {"https://a.blob.core.chinacloudapi.cn", "AzureChinaCloud", NULL, "AzureChinaCloud"},
+        {"https://management.azure.com", NULL, NULL, "AzureCloud"},
+        {"https://management.usgovcloudapi.net/", NULL, NULL, "AzureUSGovernment"},
+        {"https://management.chinacloudapi.cn", NULL, NULL, "AzureChinaCloud"},
+        {"https://MANAGEMENT.ChinaCloudAPI.cn:443", NULL, NULL, "AzureChinaCloud"},
+        {"https://management.chinacloudapi.cn", NULL, "https://login.microsoftonline.com", "AzureChinaCloud"},
+        {"https://management.chinacloudapi.cn", "AzureCloud", NULL, NULL},
+        {"https://management.azure.com", "AzureChinaCloud", NULL, NULL},
+        {"https://chinaeast.api.ml.azure.cn", NULL, NULL, "AzureChinaCloud"},
+        {"https://usgovvirginia.api.ml.azure.us", NULL, NULL, "AzureUSGovernment"},
+        {"https://eastus.api.azureml.ms", "AzureUSGovernment", NULL, NULL},
+        {"https://management.chinacloudapi.cn.evil.example", NULL, NULL, "AzureCloud"},
+        {"https://evil.example/?management.chinacloudapi.cn", NULL, NULL, "AzureCloud"},
+        {"https://arm.stack.example", "AzureChinaCloud", NULL, "AzureChinaCloud"},
         {"https://evilcore.chinacloudapi.cn", NULL, NULL, "AzureCloud"},
         {"http://127.0.0.1:10000/a", "azureusgovernmentcloud", NULL, "AzureUSGovernment"},
         {NULL, NULL, "login.chinacloudapi.cn/", "AzureChinaCloud"},
@@ -307,6 +321,8 @@ static void clouds(void **state)
         {"http://127.0.0.1:80//", "http://127.0.0.1:80"},
         {"http://login.example", NULL},
         {"http://169.254.169.254", NULL},
+        {"https://login.microsoftonline.us/", "https://login.microsoftonline.us"},
+        {"login.microsoftonline.com", NULL},
     };
     const struct auth_cloud *cloud = NULL;
 
@@ -316,7 +332,8 @@ static void clouds(void **state)
         rows[i].authority ? setenv("AZURE_AUTHORITY_HOST", rows[i].authority, 1)
                           : unsetenv("AZURE_AUTHORITY_HOST");
         int rc = auth_cloud_find(rows[i].endpoint, &cloud, &err);
-        assert_int_equal(rc, rows[i].wanted ? 0 : -ACT_CONFIG);
+        if (rc != (rows[i].wanted ? 0 : -ACT_CONFIG))
+            fail_msg("row %zu: %d", i, rc);
         if (rc == 0)
             assert_string_equal(cloud->name, rows[i].wanted);
     }
@@ -334,6 +351,28 @@ static void clouds(void **state)
         free(authority);
     }
     unsetenv("AZURE_AUTHORITY_HOST");
+}
+
+static void urls_of_a_cloud(void **state)
+{
+    static const struct {
+        const char *url;
+        int rc;
+    } rows[] = {{NULL, 0},
+                {"https://usgovvirginia.api.ml.azure.us", 0},
+                {"https://history.private.example", 0},
+                {"http://127.0.0.1:80", 0},
+                {"https://eastus.api.azureml.ms/history", -ACT_CONFIG},
+                {"https://management.azure.com", -ACT_CONFIG}};
+    const struct auth_cloud *cloud;
+
+    (void)state;
+    assert_ok(auth_cloud_find("https://management.usgovcloudapi.net", &cloud, &err), err);
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_int_equal(auth_cloud_check(cloud, rows[i].url, &err), rows[i].rc);
+    assert_string_equal(
+        err.text, "'https://management.azure.com' is in AzureCloud, but the login is for AzureUSGovernment, "
+                  "whose tokens stay there");
 }
 
 /* ---- the SAS of a login: the value is HMAC-SHA-256 of the 24 lines, computed with Python's hmac ---- */
@@ -460,6 +499,7 @@ int main(void)
         cmocka_unit_test(challenges),
         cmocka_unit_test(tenants),
         cmocka_unit_test(clouds),
+        cmocka_unit_test(urls_of_a_cloud),
         cmocka_unit_test(delegation_sas),
         cmocka_unit_test(cached_tokens),
         cmocka_unit_test(cached_logins),
