@@ -39,7 +39,7 @@ const struct config_key config_cluster_keys[] = {
     {"config_param.*.blob_cache_timeout", CONFIG_INT, FOLDER(blob_cache_timeout), .min = 0,
      .help = "seconds for which a mount caches"},
     {"config_param.*.submit_with_url", CONFIG_BOOL, FOLDER(submit_with_url), "false",
-     .help = "give the job a URL instead of a mount"},
+     .help = "of code_path: give the job URLs of the files, without a datastore"},
     {"config_param.*.mode", CONFIG_CHOICE, FOLDER(mode), "rw_mount",
      .choices = "rw_mount|ro_mount|download|upload", .help = "how the job gets at the folder"},
     {"config_param.*.file_share", CONFIG_TEXT, FOLDER(file_share), .help = "with storage_type file: the name of the share"},

@@ -83,6 +83,9 @@ int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_err
  * where it is there. */
 struct flow_job_files {
     char *agent_key, *spec_key;
+    /* With submit_with_url: how each of them is read without the store, secret. Else NULL, as package_url of a run
+     * without code */
+    char *agent_url, *spec_url, *package_url;
 };
 int flow_store_job(struct flow *flow, struct run_spec *spec, const char *package, struct flow_job_files *out,
                    struct act_error *err) ACT_NODISCARD;

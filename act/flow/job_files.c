@@ -3,6 +3,7 @@
  *   a/code/<sha256>.zip           the package
  *   a/code/bin/<16 hex>/act-node  the agent, by its content
  *   a/code/runs/<id>.json         run.json, without secrets
+ * With submit_with_url the nodes get URLs that read just these files, for a week: a job cannot get others later.
  */
 #include <string.h>
 
@@ -55,9 +56,21 @@ static int put_spec(struct flow *flow, struct store *store, const struct run_spe
     CODEC_AUTOJSON json_t *json = run_spec_to_json(spec);
     ACT_AUTOFREE char *text = codec_json_line(json);
 
-    (void)flow;
     *out_key = flow_code_key(flow, "runs/%s.json", spec->id);
     return flow_put_text(store, *out_key, text, err);
+}
+
+static int make_urls(struct store *store, const struct run_spec *spec, struct flow_job_files *files,
+                     struct act_error *err)
+{
+    enum { LIFE_S = 7 * 24 * 3600 }; /* the longest that a login can sign for */
+    int rc = store_url(store, files->agent_key, "r", LIFE_S, &files->agent_url, err);
+
+    if (rc == 0)
+        rc = store_url(store, files->spec_key, "r", LIFE_S, &files->spec_url, err);
+    if (rc == 0 && spec->package_key)
+        rc = store_url(store, spec->package_key, "r", LIFE_S, &files->package_url, err);
+    return rc;
 }
 
 int flow_store_job(struct flow *flow, struct run_spec *spec, const char *package, struct flow_job_files *out,
@@ -76,6 +89,8 @@ int flow_store_job(struct flow *flow, struct run_spec *spec, const char *package
         rc = put_agent(flow, store, &out->agent_key, err);
     if (rc == 0)
         rc = put_spec(flow, store, spec, &out->spec_key, err);
+    if (rc == 0 && flow->config.code.submit_with_url)
+        rc = make_urls(store, spec, out, err);
     store_free(store);
     return rc < 0 ? act_error_prefix(err, "cannot store what the nodes need") : 0;
 }
@@ -84,5 +99,8 @@ void flow_job_files_release(struct flow_job_files *files)
 {
     free(files->agent_key);
     free(files->spec_key);
+    free(files->agent_url);
+    free(files->spec_url);
+    free(files->package_url);
     *files = (struct flow_job_files){0};
 }

@@ -242,7 +242,10 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
                                              .package = package,
                                              .stores = stores,
                                              .agent_key = files.agent_key,
-                                             .spec_key = files.spec_key};
+                                             .spec_key = files.spec_key,
+                                             .agent_url = files.agent_url,
+                                             .spec_url = files.spec_url,
+                                             .package_url = files.package_url};
     rc = platform_submit(platform, &submission, err);
     flow_job_files_release(&files);
     if (stores)

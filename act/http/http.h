@@ -127,8 +127,8 @@ bool http_is_private(const char *url);
 /* url with the values of secret query parameters ("sig", "code", ...) replaced by "REDACTED". New string. */
 char *http_redact_url(const char *url);
 
-/* Text from a service with what looks like a token (three parts of base64url, RFC 7519) replaced, as one may repeat
- * what it was sent. New string. */
+/* Text from a service with what looks like a token (three parts of base64url, RFC 7519) or like the signature of a SAS
+ * replaced, as one may repeat what it was sent. New string. */
 char *http_redact_text(const char *text);
 
 #endif

@@ -112,16 +112,34 @@ static size_t token_length(const char *text)
     return n > 20 ? n : 0;
 }
 
+/* Whether text begins with the name and value of a SAS's signature, also where a whole URL was encoded; *out_name is the
+ * length of the name. 0, or how many bytes all of it is. */
+static size_t signature_length(const char *text, size_t *out_name)
+{
+    enum { SHORTEST = 20 }; /* of 32 bytes in base64 it is 44 at least */
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/%=_-";
+
+    *out_name = act_starts_with(text, "sig=") ? strlen("sig=") : strlen("sig%3D");
+    if (!act_starts_with(text, "sig=") && strncasecmp(text, "sig%3D", *out_name) != 0)
+        return 0;
+    size_t n = strspn(text + *out_name, letters);
+    return n >= SHORTEST ? *out_name + n : 0;
+}
+
 char *http_redact_text(const char *text)
 {
     struct act_buf out = {0};
 
     while (*text) {
-        size_t n = token_length(text);
-        if (n)
+        size_t name = 0, n = token_length(text);
+        if (!n)
+            n = signature_length(text, &name);
+        if (n) {
+            act_buf_add(&out, text, name);
             act_buf_adds(&out, "REDACTED");
-        else
+        } else {
             act_buf_addc(&out, *text);
+        }
         text += n ? n : 1;
     }
     return act_buf_steal(&out);

@@ -78,7 +78,7 @@ char *azureml_url(const struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3
 
 /* How a mapped folder, the package, run.json or the agent is known in the workspace. */
 struct azureml_place {
-    char *uri; /* "azureml://datastores/<name>/paths/<path>" */
+    char *uri; /* "azureml://datastores/<name>/paths/<path>", or "https://..." with a signature */
 };
 
 /* What the body of a job says beyond the run itself. */

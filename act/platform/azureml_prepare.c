@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "codec/json.h"
 #include "platform/azureml_internal.h"
 
@@ -252,19 +253,12 @@ static int find_place(struct azureml *a, const struct config_folder *row, const 
 
     if (rc < 0)
         return rc;
-    if (account.folder) {
-        rc = act_error_set(
-            err, ACT_CONFIG,
-            "'%s' is a folder store, which no node of Azure can reach: '%s' must be in Blob Storage",
-            account.file, row->name);
-    } else {
-        ACT_AUTOFREE char *name = azureml_datastore_name(row, &account);
-        ACT_AUTOFREE char *what = act_sprintf("register the datastore '%s'", name);
-        struct datastore d = {.row = row, .account = &account, .name = name, .what = what};
-        rc = register_datastore(a, &d, err);
-        if (rc == 0)
-            out->uri = act_sprintf("azureml://datastores/%s/paths/%s", name, path);
-    }
+    ACT_AUTOFREE char *name = azureml_datastore_name(row, &account);
+    ACT_AUTOFREE char *what = act_sprintf("register the datastore '%s'", name);
+    struct datastore d = {.row = row, .account = &account, .name = name, .what = what};
+    rc = register_datastore(a, &d, err);
+    if (rc == 0)
+        out->uri = act_sprintf("azureml://datastores/%s/paths/%s", name, path);
     config_account_release(&account);
     return rc;
 }
@@ -304,10 +298,38 @@ static int check_share(const struct config *config, const struct config_folder *
     return rc;
 }
 
+/* A URL that ACT signs reads one file; one with the user's own SAS would give whoever sees the job all of it. */
+static int check_code(const struct config *config, struct act_error *err)
+{
+    const struct config_folder *code = &config->code;
+    struct config_account account;
+    int rc = config_account(config, code, &account, err);
+
+    if (rc < 0)
+        return rc;
+    if (account.folder)
+        rc = act_error_set(
+            err, ACT_CONFIG,
+            "'%s' is a folder store, which no node of Azure can reach: '%s' must be in Blob Storage",
+            account.file, code->name);
+    else if (code->submit_with_url &&
+             (credential_of(&account) == CREDENTIAL_SAS || act_streq(account.auth, "anonymous")))
+        rc = act_error_set(
+            err, ACT_CONFIG,
+            "'submit_with_url' of 'code_path' needs an 'account_key' in '%s', or a login, to sign URLs "
+            "that read one file; without 'submit_with_url' a sas_token will do",
+            account.file);
+    config_account_release(&account);
+    return rc;
+}
+
 int azureml_check_stores(const struct azureml *a, struct act_error *err)
 {
     const struct config *c = a->config;
     int rc = check_datastore_name(&c->code, err);
+
+    if (rc == 0)
+        rc = check_code(c, err);
 
     for (size_t i = 0; rc == 0 && i < c->n_folders; i++) {
         rc = check_datastore_name(&c->folders[i], err);
@@ -325,11 +347,22 @@ static const struct config_folder *row_of(const struct config *config, const cha
     return NULL;
 }
 
+/* The original linked to the URL, which is no folder. One of a folder would have to open the whole container. */
+static void warn_of_urls(const struct config *config)
+{
+    for (size_t i = 0; i < config->n_folders; i++)
+        if (config->folders[i].submit_with_url) {
+            act_warn("'submit_with_url' is for 'code_path' only: '%s' is mounted", config->folders[i].name);
+            return;
+        }
+}
+
 static int find_folders(struct azureml *a, const struct run_spec *spec, struct azureml_job_places *out,
                         struct act_error *err)
 {
     int rc = 0;
 
+    warn_of_urls(a->config);
     out->folders = act_calloc(spec->n_folders, sizeof(*out->folders));
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++) {
         const struct config_folder *row = row_of(a->config, spec->folders[i].name);
@@ -341,16 +374,25 @@ static int find_folders(struct azureml *a, const struct run_spec *spec, struct a
     return rc;
 }
 
-static int find_files(struct azureml *a, const struct platform_submission *submission,
-                      struct azureml_job_places *out, struct act_error *err)
+/* By its URL where there is one, else from the store of the code. */
+static int find_file(struct azureml *a, const char *key, const char *url, struct azureml_place *out,
+                     struct act_error *err)
 {
-    const struct config_folder *code = &a->config->code;
-    int rc = find_place(a, code, submission->agent_key, &out->agent, err);
+    if (!url)
+        return find_place(a, &a->config->code, key, out, err);
+    out->uri = act_strdup(url);
+    return 0;
+}
+
+static int find_files(struct azureml *a, const struct platform_submission *s, struct azureml_job_places *out,
+                      struct act_error *err)
+{
+    int rc = find_file(a, s->agent_key, s->agent_url, &out->agent, err);
 
     if (rc == 0)
-        rc = find_place(a, code, submission->spec_key, &out->spec, err);
-    if (rc == 0 && submission->spec->package_key)
-        rc = find_place(a, code, submission->spec->package_key, &out->package, err);
+        rc = find_file(a, s->spec_key, s->spec_url, &out->spec, err);
+    if (rc == 0 && s->spec->package_key)
+        rc = find_file(a, s->spec->package_key, s->package_url, &out->package, err);
     return rc;
 }
 

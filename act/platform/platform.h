@@ -131,6 +131,8 @@ struct platform_submission {
     /* Where the agent and run.json (without secrets) are in the store of the package, for platforms that is_service;
      * else NULL. */
     const char *agent_key, *spec_key;
+    /* URLs that read them and the package without any credential, secret; NULL: the nodes get them from the store. */
+    const char *agent_url, *spec_url, *package_url;
 };
 
 struct platform_ops {

@@ -101,6 +101,16 @@ export class Container {
     }
 }
 
+/** What a URL gives, without any credential but its own. */
+export async function downloadUrl(url, file) {
+    const answer = await fetch(url);
+    if (!answer.ok) {
+        throw new Error(`GET ${url}: ${answer.status} ${answer.headers.get("x-ms-error-code")}`);
+    }
+    await mkdir(dirname(file), { recursive: true });
+    await pipeline(answer.body ? Readable.fromWeb(answer.body) : Readable.from([]), createWriteStream(file));
+}
+
 function unescape(text) {
     const named = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
     return text.replace(/&(?:#x([0-9a-f]+)|#(\d+)|(\w+));/gi, (all, hex, decimal, name) =>

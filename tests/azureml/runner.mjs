@@ -5,7 +5,7 @@ import { mkdir, open, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { Container } from "./blobs.mjs";
+import { Container, downloadUrl } from "./blobs.mjs";
 import { rootError } from "./errors.mjs";
 
 const RANK = fileURLToPath(new URL("rank.sh", import.meta.url));
@@ -205,6 +205,11 @@ export class Runner {
             return input.value;
         }
         const folder = join(this.folder, "inputs", name);
+        if (input.jobInputType === "uri_file" && /^https?:/.test(input.uri)) {
+            const file = join(folder, basename(new URL(input.uri).pathname));
+            await this.access(() => downloadUrl(input.uri, file));
+            return file;
+        }
         const { container, key } = this.resolve(input.uri);
         return this.access(async () => {
             if (input.jobInputType === "uri_file") {

@@ -1,4 +1,9 @@
 """What a job of Azure Machine Learning reads and writes: the datastores of the workspace that lead there."""
+import datetime
+import urllib.error
+import urllib.parse
+import urllib.request
+
 import pytest
 
 ACCOUNT = "aux_data/configs/store.yaml"
@@ -201,3 +206,85 @@ def test_share_on_other_platforms(act, azureml, container, platform):
     azureml.cluster(name="other", platform=platform, docker={"image": None}, config_param=rows(data=share(mode="download")))
     act.fail("-c", "other", "submit", "true", status=7, match="'data' is in a share of Azure Files.*my-files.*Blob Storage")
     assert not azureml.service.list(container)
+
+
+# ---- URLs instead of a datastore
+
+
+def with_url(**folders):
+    return rows(code_path={"submit_with_url": True}, **folders)
+
+
+def files_of(job):
+    """The URLs of the inputs that are files, taken apart."""
+    return {name: urllib.parse.urlsplit(i["uri"]) for name, i in job["inputs"].items() if i["jobInputType"] == "uri_file"}
+
+
+def test_code_by_url(act, azureml, container):
+    """Each URL reads one file for a week, and nothing else."""
+    act.write("code.txt", "the code")
+    azureml.cluster(config_param=with_url())
+    result = act.run("-n", 1, "submit", "cat", "code.txt", env={"ACT_TRACE": "all"})
+    run = result.out.split()[-1]
+    act.run("wait", run)
+    assert act.run("logs", run).out == "the code"
+    assert asked(azureml) == []
+    urls = files_of(azureml.job(run)["properties"])
+    assert sorted(urls) == ["act_agent", "act_code", "act_run"]
+    for url in urls.values():
+        query = dict(urllib.parse.parse_qsl(url.query))
+        assert query["sp"] == "r" and query["sr"] == "b"
+        end = datetime.datetime.fromisoformat(query["se"].replace("Z", "+00:00"))
+        assert datetime.timedelta(days=6) < end - datetime.datetime.now(datetime.timezone.utc) < datetime.timedelta(days=8)
+        assert query["sig"][:8] not in result.err and url.query.split("sig=")[1][:8] not in result.err
+    other = urls["act_run"]._replace(query=urls["act_agent"].query)
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(other.geturl(), timeout=60)
+    for words in (("q", run, "--json"), ("config", "show")):
+        assert "sig=" not in act.run(*words).out
+    for file in act.home.rglob("*"):
+        assert not file.is_file() or b"sig=" not in file.read_bytes(), file
+
+
+def test_run_that_is_repeated_has_urls_too(act, azureml, container):
+    azureml.cluster(config_param=with_url())
+    run = finish(act, "true")
+    again = act.run("resubmit", run).out.split()[-1]
+    act.run("wait", again)
+    old, new = (files_of(azureml.job(r)["properties"])["act_code"] for r in (run, again))
+    assert old.path == new.path
+
+
+def test_signature_in_an_error_is_masked(act, azureml, container):
+    azureml.cluster(config_param=with_url())
+    azureml.tell("hold", status="Preparing")
+    run = act.submit("true")
+    job = azureml.job(run)["properties"]
+    azureml.service.delete(urllib.parse.unquote(files_of(job)["act_run"].path.split(azureml.service.account + "/")[-1]))
+    azureml.tell("release")
+    act.run("wait", run, status=None)
+    assert "sig=" in azureml.job(run)["error"]["error"]["message"]
+    for words in (("q", run), ("q", run, "--json"), ("why", run)):
+        shown = act.run(*words, status=None)
+        assert "404" in shown.out and "sig=REDACTED" in shown.out, words
+        assert job["inputs"]["act_run"]["uri"].split("sig=")[1][:8] not in shown.out + shown.err, words
+
+
+def test_folders_are_mounted_all_the_same(act, azureml, container):
+    azureml.service.put(f"{container}/files/data/a.txt", b"here")
+    azureml.cluster(config_param=with_url(data={"path": "files/data", "submit_with_url": True},
+                                          output={"path": "files/output", "submit_with_url": True}))
+    result = act.run("-n", 1, "submit", "cat", "data/a.txt")
+    assert result.err.count("'submit_with_url' is for 'code_path' only: 'data' is mounted") == 1
+    run = result.out.split()[-1]
+    act.run("wait", run)
+    assert act.run("logs", run).out == "here"
+
+
+@pytest.mark.parametrize("auth", ["sas", "anonymous"])
+def test_url_that_would_give_more_than_a_file(act, azureml, container, auth):
+    sas = {"sas_token": azureml.service.container_sas(container)} if auth == "sas" else {}
+    store(azureml, act, container, account_key=None, auth=auth, **sas)
+    azureml.cluster(config_param=with_url())
+    act.fail("submit", "true", status=7, match="'submit_with_url' of 'code_path' needs an 'account_key'.*or a login")
+    assert azureml.requests() == [] and not azureml.service.list(container)

@@ -1207,6 +1207,7 @@ static void redaction_table(void **state)
 
 static void tokens_in_texts(void **state)
 {
+#define SIG   "Zm9vYmFyYmF6/3F1dXhxdXV4%2Bcm9kMTIzNDU2Nzg5MDA="
 #define TOKEN "eyJhbGciOiJub25lIn0.eyJhdWQiOiJ4In0.c2ln"
     static const struct {
         const char *text, *shown;
@@ -1216,6 +1217,9 @@ static void tokens_in_texts(void **state)
         {TOKEN, "REDACTED"},
         {"Bearer " TOKEN ", and " TOKEN "'", "Bearer REDACTED, and REDACTED'"},
         {"eyJust a word", "eyJust a word"},
+        {"no https://a.b/c?sv=1&sig=" SIG "&sp=r at 'x'", "no https://a.b/c?sv=1&sig=REDACTED&sp=r at 'x'"},
+        {"https%3A%2F%2Fa%3Fsig%3D" SIG " " SIG, "https%3A%2F%2Fa%3Fsig%3DREDACTED " SIG},
+        {"sig=short, sig", "sig=short, sig"},
     };
 
     (void)state;
