@@ -11,6 +11,7 @@
 #include "arm/arm_internal.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "codec/json.h"
 
 enum { ANSWER_MAX = 16 << 20 };
@@ -23,6 +24,7 @@ struct arm_try {
     char *what;              /* "cannot ..." */
     char *body, *sent_token; /* the token is secret */
     bool renewed;
+    int64_t told_ms; /* when the user was told of a wait; 0: never */
 };
 
 /* ---- the client ---- */
@@ -248,6 +250,25 @@ static void answered(struct http_call *http)
     }
 }
 
+/* Nobody should wonder why nothing happens; and nobody needs to be told every second. */
+static void tell_wait(const struct http_call *http, int64_t ms, bool throttled)
+{
+    enum { SHORT_MS = 900, REST_MS = 10000 };
+    struct arm_try *t = http->arg;
+    int64_t now_ms = act_now_monotonic_ms();
+
+    if (ms < SHORT_MS || (t->told_ms && now_ms - t->told_ms < REST_MS))
+        return;
+    t->told_ms = now_ms;
+    long long seconds = (ms + 999) / 1000;
+    if (throttled)
+        act_note("the service asks to wait %lld s (throttled)", seconds);
+    else if (http->status)
+        act_note("the service answers HTTP %d; the next try is in %lld s", http->status, seconds);
+    else
+        act_note("the service does not answer; the next try is in %lld s", seconds);
+}
+
 static void send_it(struct arm_try *t)
 {
     struct http_call *http = &t->http;
@@ -258,6 +279,8 @@ static void send_it(struct arm_try *t)
                                .url = whole_url(t->arm, t->call),
                                .max_body = t->call->max_body ? t->call->max_body : ANSWER_MAX,
                                .what = t->what,
+                               .bounded = true,
+                               .waits = tell_wait,
                                .done = answered,
                                .arg = t};
     make_uuid(id);

@@ -91,6 +91,17 @@ int flow_store_job(struct flow *flow, struct run_spec *spec, const char *package
                    struct act_error *err) ACT_NODISCARD;
 void flow_job_files_release(struct flow_job_files *files);
 
+/* ---- again.c */
+
+/* A submission to a service while it is under way. */
+struct flow_again {
+    int fd; /* -1: none is kept */
+    char *path;
+};
+/* The same submission may have been begun before, and nobody knows what became of it: then spec gets the id of that. */
+void flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out);
+void flow_again_end(struct flow_again *again, bool known);
+
 /* Hands a finished specification to the platform and puts it into the ledger first, so that nothing that runs
  * is unknown. */
 int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,

@@ -221,36 +221,13 @@ static void note_outcome(struct flow *flow, const char *id, const struct run_sta
         act_warn("%s", err.text);
 }
 
-int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                   struct act_error *err)
+/* The platform's word on it goes into the ledger. */
+static int note_submission(struct flow *flow, const struct run_spec *spec, int rc, struct act_error *err)
 {
     enum { LONG_S = 10 };
-    ACT_AUTOFREE char *stores = NULL;
     struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
-    struct flow_job_files files = {0};
-    bool is_service = platform_is_service(platform);
-    int rc = is_service ? flow_store_job(flow, spec, package, &files, err)
-                        : flow_run_stores(flow, spec, &stores, err);
-
-    if (rc == 0)
-        rc = flow_remember(flow, spec, err);
-    if (rc < 0) {
-        flow_job_files_release(&files);
-        return rc;
-    }
-    struct platform_submission submission = {.spec = spec,
-                                             .package = package,
-                                             .stores = stores,
-                                             .agent_key = files.agent_key,
-                                             .spec_key = files.spec_key,
-                                             .agent_url = files.agent_url,
-                                             .spec_url = files.spec_url,
-                                             .package_url = files.package_url};
-    rc = platform_submit(platform, &submission, err);
-    flow_job_files_release(&files);
-    if (stores)
-        explicit_bzero(stores, strlen(stores));
     bool unclear = flow_may_pass(rc); /* the platform may have it: it stays Queued until somebody asks */
+
     if (rc < 0 && !unclear) {
         status.state = RUN_FAILED;
         status.exit_status = -1;
@@ -261,6 +238,47 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     if (status.state == RUN_FAILED || act_now_unix_s() - spec->created_unix_s >= LONG_S)
         note_outcome(flow, spec->id, &status);
     return unclear ? act_error_hint(err, "'a q %s' will tell whether it was submitted", spec->id) : rc;
+}
+
+static int hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
+                     struct act_error *err)
+{
+    ACT_AUTOFREE char *stores = NULL;
+    struct flow_job_files files = {0};
+    int rc = platform_is_service(platform) ? flow_store_job(flow, spec, package, &files, err)
+                                           : flow_run_stores(flow, spec, &stores, err);
+
+    if (rc == 0)
+        rc = flow_remember(flow, spec, err);
+    if (rc == 0) {
+        struct platform_submission submission = {.spec = spec,
+                                                 .package = package,
+                                                 .stores = stores,
+                                                 .agent_key = files.agent_key,
+                                                 .spec_key = files.spec_key,
+                                                 .agent_url = files.agent_url,
+                                                 .spec_url = files.spec_url,
+                                                 .package_url = files.package_url};
+        rc = platform_submit(platform, &submission, err);
+        rc = note_submission(flow, spec, rc, err);
+    }
+    flow_job_files_release(&files);
+    if (stores)
+        explicit_bzero(stores, strlen(stores));
+    return rc;
+}
+
+int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
+                   struct act_error *err)
+{
+    struct flow_again again;
+
+    if (!platform_is_service(platform))
+        return hand_over(flow, platform, spec, package, err);
+    flow_again_begin(flow, spec, &again);
+    int rc = hand_over(flow, platform, spec, package, err);
+    flow_again_end(&again, !flow_may_pass(rc));
+    return flow_may_pass(rc) ? act_error_hint(err, "the same command again is the same run") : rc;
 }
 
 static void describe_command(const struct flow_submit *io, struct run_spec *spec)

@@ -54,7 +54,7 @@ static void complete_options(struct http_options *o)
     if (o->max_transfers > MAX_TRANSFERS)
         o->max_transfers = MAX_TRANSFERS;
     if (o->give_up_ms <= 0)
-        o->give_up_ms = 120000;
+        o->give_up_ms = env_number("ACT_GIVE_UP", 1, 86400, 120) * 1000;
     if (!o->ca_file)
         o->ca_file = getenv("ACT_CA_FILE");
     if (o->ca_file && !*o->ca_file)
@@ -182,6 +182,22 @@ static bool is_free(const struct http_try *t, bool throttled)
            act_now_monotonic_ms() - well_ms < RECENT_MS;
 }
 
+/* Whether the pause that a throttled peer wants is longer than anybody waits. The clock starts with the first one. */
+static bool is_too_long(struct http_try *t, int64_t pause_ms)
+{
+    int64_t now_ms = act_now_monotonic_ms();
+
+    if (t->failed_ms == 0)
+        t->failed_ms = now_ms;
+    return now_ms - t->failed_ms + pause_ms > t->http->options.give_up_ms;
+}
+
+static void tell_wait(const struct http_try *t, int64_t ms, bool throttled)
+{
+    if (t->call->waits && ms > 0)
+        t->call->waits(t->call, ms, throttled);
+}
+
 /* A connection that had been kept and died before anything was answered tells nothing about the peer. libcurl
  * repeats most of these by itself, but not when it notices by sending before by receiving. */
 static bool was_dead(const struct http_try *t, CURLcode code)
@@ -253,7 +269,9 @@ static void try_ended(void *arg, CURLcode code)
         return;
     }
     bool is_final = call->rc ? !may_pass : call->is_final && call->is_final(call);
-    if (!is_final && is_free(t, throttled)) {
+    int64_t pause_ms = pace_hold_ms(&t->peer->pace, act_now_monotonic_ms());
+    if (!is_final && is_free(t, throttled) && !(call->bounded && is_too_long(t, pause_ms))) {
+        tell_wait(t, pause_ms, true);
         try_for_free(t);
         return;
     }
@@ -262,6 +280,7 @@ static void try_ended(void *arg, CURLcode code)
         finish(t, call->rc);
         return;
     }
+    tell_wait(t, delay_ms > pause_ms ? delay_ms : pause_ms, throttled);
     end_try(t);
     engine_timer(t->http->engine, delay_ms, wait_again, t);
 }

@@ -35,7 +35,7 @@ struct http_options {
     const char *ca_file;   /* NULL: the system's */
 };
 
-/* Where an option is 0 the environment may set it: ACT_CONNECT_TIMEOUT, ACT_STALL_TIMEOUT (seconds),
+/* Where an option is 0 the environment may set it: ACT_CONNECT_TIMEOUT, ACT_STALL_TIMEOUT, ACT_GIVE_UP (seconds),
  * ACT_MAX_RETRIES, ACT_MAX_TRANSFERS and ACT_CA_FILE. A peer that never answered gets only two retries when it cannot be
  * reached. The clock of give_up_ms starts with the first failure. Free it before its engine, with no call
  * under way. */
@@ -81,6 +81,9 @@ struct http_call {
     /* Whether an answer that would be retried is the last word: another try would bring the same. NULL: none. */
     bool (*is_final)(const struct http_call *call);
     bool no_retry;
+    bool bounded; /* a throttled request gives up after give_up_ms as well: somebody waits for it */
+    /* Called before a wait for the next try, of a status (0: there was no answer). May be NULL. */
+    void (*waits)(const struct http_call *call, int64_t ms, bool throttled);
     void (*done)(struct http_call *call);
     void *arg;
 

@@ -397,6 +397,62 @@ def test_service_is_down_in_the_middle_of_a_submission(act, azureml):
     assert [job["name"] for job in azureml.tell("jobs")] == [run]
 
 
+THROTTLED = {"method": "PUT", "match": "/jobs/", "times": 1000, "throttle": {"header": "Retry-After", "ms": 1000}}
+
+
+def job_puts(azureml):
+    return [r for r in azureml.requests("arm") if r["method"] == "PUT" and "/jobs/" in r["url"]]
+
+
+def test_throttling_without_end(act, azureml):
+    """It is waited for, that is said, and it has an end; the same command again is the same run."""
+    azureml.faults(THROTTLED)
+    result = act.run("submit", "echo", "once", status=5, env={"ACT_GIVE_UP": "3"})
+    assert "the service asks to wait 1 s (throttled)\n" in result.err
+    assert "HTTP 429" in result.err and "the same command again is the same run" in result.err
+    asked = {r["url"] for r in job_puts(azureml)}
+    assert len(asked) == 1 and len(job_puts(azureml)) > 1
+    azureml.faults()
+    run = act.finish("echo", "once")
+    assert {r["url"] for r in job_puts(azureml)} == asked
+    assert [job["name"] for job in azureml.tell("jobs")] == [run]
+    assert act.finish("echo", "once") != run, "that one is done: this is another"
+
+
+def test_answer_is_lost_and_the_service_too(act, azureml):
+    """The job was made, and nobody can tell: the same command finds it."""
+    down = {"status": 503, "body": ""}
+    azureml.faults({"method": "PUT", "match": "/jobs/", "cut": "after"}, {"match": "/jobs/", "times": 1000, "answer": down})
+    act.fail("submit", "echo", "once", status=5, env={"ACT_MAX_RETRIES": "1"}, match="the same command again is the same run")
+    made, = azureml.tell("jobs")
+    azureml.faults()
+    assert act.finish("echo", "once") == made["name"]
+    assert len(azureml.tell("jobs")) == 1
+
+
+def test_submission_that_is_killed(act, azureml):
+    azureml.faults(THROTTLED)
+    process = act.start("submit", "echo", "once")
+    act.until(lambda: job_puts(azureml), "it asks for the job")
+    process.kill()
+    process.communicate()
+    azureml.faults()
+    run = act.finish("echo", "once")
+    assert len({r["url"] for r in job_puts(azureml)}) == 1, "it has the id of the first"
+    assert [job["name"] for job in azureml.tell("jobs")] == [run]
+
+
+def test_same_command_twice_at_once_is_two_runs(act, azureml):
+    azureml.faults({**THROTTLED, "times": 1, "throttle": {"header": "Retry-After", "ms": 3000}})
+    first = act.start("submit", "echo", "twice")
+    act.until(lambda: job_puts(azureml), "it asks for the job")
+    azureml.faults()
+    second = act.submit("echo", "twice")
+    out, _ = first.communicate(timeout=60)
+    assert first.returncode == 0 and out.decode().strip() != second
+    assert len(azureml.tell("jobs")) == 2
+
+
 def test_job_name_is_taken(act, azureml):
     """The run of a lost answer was not made by the service, but by somebody else under its name."""
     azureml.faults({"method": "PUT", "match": "/jobs/", "answer": {"status": 409, "json": {"error": {
