@@ -39,7 +39,8 @@ static void take(int rank, const struct act_strv *lines, struct flow_last_words 
         i--;
     if (i == 0 || (first->rank >= 0 && words.unix_ns >= first->unix_ns))
         return;
-    if (i > 1 && act_starts_with(lines->v[i - 2], agent))
+    if (i > 1 && act_starts_with(lines->v[i - 2], agent) &&
+        !act_starts_with(lines->v[i - 2], RUN_LOG_METRICS))
         words.reason = act_strdup(lines->v[i - 2] + strlen(agent));
     free(first->reason);
     *first = words;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/units.h"
 #include "codec/json.h"
 #include "node/child.h"
 #include "node/counters.h"
@@ -80,7 +81,8 @@ static json_t *make_network(uint64_t received, uint64_t received_before, uint64_
                      rate(sent, sent_before, seconds));
 }
 
-char *metrics_line(struct metrics *m)
+/* A new reference. */
+static json_t *take_sample(struct metrics *m)
 {
     struct counters now;
     const struct counters *before = &m->last;
@@ -88,22 +90,91 @@ char *metrics_line(struct metrics *m)
     double seconds = m->last_ns ? (double)(now_ns - m->last_ns) / 1e9 : 0;
 
     counters_read(m->node->dir, &now);
-    CODEC_AUTOJSON json_t *line = json_pack(
+    json_t *sample = json_pack(
         "{s:o, s:s, s:o, s:o, s:o, s:o}", "time", rounded((double)now_ns / 1e9), "node", m->node->name, "cpu",
         make_cpu(&now, before, seconds), "memory", make_memory(&now), "disk", make_disk(m, &now, seconds),
         "network",
         make_network(now.net_received, before->net_received, now.net_sent, before->net_sent, seconds));
     if (now.has_infiniband)
         json_object_set_new(
-            line, "infiniband",
+            sample, "infiniband",
             make_network(now.ib_received, before->ib_received, now.ib_sent, before->ib_sent, seconds));
     m->last = now;
     m->last_ns = now_ns;
     json_t *gpus = gpu_ask(&m->gpu);
     if (gpus)
-        json_object_set_new(line, "gpus", gpus);
-    ACT_AUTOFREE char *text = json_dumps(line, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
+        json_object_set_new(sample, "gpus", gpus);
+    return sample;
+}
+
+char *metrics_line(struct metrics *m)
+{
+    CODEC_AUTOJSON json_t *sample = take_sample(m);
+    ACT_AUTOFREE char *text = json_dumps(sample, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
+
     return act_sprintf("%s\n", text);
+}
+
+/* ---- for people ---- */
+
+static void add_share(struct act_buf *text, const json_t *share)
+{
+    if (json_is_number(share))
+        act_buf_addf(text, " %.0f %%", json_number_value(share) * 100);
+    else
+        act_buf_adds(text, " -");
+}
+
+static void add_size(struct act_buf *text, const json_t *used, const json_t *total)
+{
+    static const double gib = 1 << 30;
+
+    if (json_is_number(used) && json_is_number(total))
+        act_buf_addf(text, " %.1f/%.1f GiB", json_number_value(used) / gib, json_number_value(total) / gib);
+    else
+        act_buf_adds(text, " -");
+}
+
+/* What is used of something of which the free part is known. */
+static void add_rest(struct act_buf *text, const char *name, const json_t *room, const char *free_key)
+{
+    const json_t *total = json_object_get(room, "total"), *rest = json_object_get(room, free_key);
+    CODEC_AUTOJSON json_t *used = json_is_integer(total) && json_is_integer(rest)
+                                      ? json_integer(json_integer_value(total) - json_integer_value(rest))
+                                      : json_null();
+
+    act_buf_addf(text, ", %s", name);
+    add_size(text, used, total);
+}
+
+static void add_gpus(struct act_buf *text, const json_t *gpus)
+{
+    const json_t *gpu;
+    size_t i;
+
+    if (json_is_null(gpus))
+        act_buf_adds(text, ", gpu -: nvidia-smi does not answer");
+    json_array_foreach(gpus, i, gpu)
+    {
+        act_buf_addf(text, ", gpu %lld", (long long)codec_json_int(gpu, "index", 0));
+        add_share(text, json_object_get(gpu, "busy"));
+        add_size(text, json_object_get(gpu, "memory_used"), json_object_get(gpu, "memory_total"));
+    }
+}
+
+char *metrics_text(struct metrics *m)
+{
+    CODEC_AUTOJSON json_t *sample = take_sample(m);
+    const json_t *disk = json_object_get(sample, "disk"), *code = json_object_get(disk, "code");
+    struct act_buf text = {0};
+
+    act_buf_addf(&text, RUN_LOG_METRICS "node %s, cpu", m->node->name);
+    add_share(&text, json_object_get(json_object_get(sample, "cpu"), "busy"));
+    add_rest(&text, "memory", json_object_get(sample, "memory"), "available");
+    add_rest(&text, "disk", json_is_object(code) ? code : json_object_get(disk, "run"), "free");
+    add_gpus(&text, json_object_get(sample, "gpus"));
+    act_buf_addc(&text, '\n');
+    return text.data;
 }
 
 struct metrics *metrics_new(const struct node *node)
@@ -185,7 +256,9 @@ static int open_file(const struct node *node)
 
 struct start {
     const struct node *node;
-    int ready[2]; /* a pipe: closed when the sampler hears signals */
+    int fd;           /* of the rank's log */
+    int64_t every_ms; /* between two lines there */
+    int ready[2];     /* a pipe: closed when the child hears signals */
 };
 
 static int run_sampler(void *arg)
@@ -212,19 +285,64 @@ static void wait_until_ready(int fd)
         continue;
 }
 
-void metrics_start(const struct node *node)
+static void start_child(struct start *start, int (*run)(void *))
 {
-    struct start start = {.node = node};
-    struct child child = {.run = run_sampler, .arg = &start, .out_fd = -1};
+    struct child child = {.run = run, .arg = start, .out_fd = -1};
+    bool started = pipe2(start->ready, O_CLOEXEC) == 0;
 
-    bool started = pipe2(start.ready, O_CLOEXEC) == 0;
     if (started) {
         started = child_start(&child) > 0;
-        close(start.ready[1]);
+        close(start->ready[1]);
         if (started)
-            wait_until_ready(start.ready[0]);
-        close(start.ready[0]);
+            wait_until_ready(start->ready[0]);
+        close(start->ready[0]);
     }
     if (!started)
         node_say("no metrics: cannot start: %m");
+}
+
+void metrics_start(const struct node *node)
+{
+    start_child(&(struct start){.node = node}, run_sampler);
+}
+
+/* ---- the reporter ---- */
+
+static void report(struct metrics *m, int fd, int64_t every_ms)
+{
+    enum { FIRST_MS = 60 * 1000 };
+    int64_t next_ms = act_now_monotonic_ms() + (every_ms < FIRST_MS ? every_ms : FIRST_MS);
+
+    json_decref(take_sample(m)); /* shares are those since here */
+    while (!m->gpu.told_to_end && wait_for_next(m, next_ms)) {
+        ACT_AUTOFREE char *text = metrics_text(m);
+        if (act_write_all(fd, text, strlen(text)) < 0)
+            return;
+        next_ms += every_ms;
+    }
+}
+
+static int run_reporter(void *arg)
+{
+    const struct start *start = arg;
+    struct metrics *m = metrics_new(start->node);
+
+    close(start->ready[1]);
+    if (!m)
+        return ACT_FAIL;
+    report(m, start->fd, start->every_ms);
+    metrics_free(m);
+    return 0;
+}
+
+void metrics_report(const struct node *node, int log_fd)
+{
+    enum { EVERY_S = 1800, LONGEST_S = 7 * 86400 };
+    const char *text = getenv("ACT_METRICS_EVERY");
+    int64_t seconds;
+
+    if (!text || !act_int_from_text(text, &seconds) || seconds < 0 || seconds > LONGEST_S)
+        seconds = EVERY_S;
+    if (seconds > 0)
+        start_child(&(struct start){.node = node, .fd = log_fd, .every_ms = seconds * 1000}, run_reporter);
 }

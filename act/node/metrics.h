@@ -14,6 +14,13 @@
  * Sizes are bytes. What is not known is null: rates in the first line, numbers that a GPU does not have. Shares and
  * rates are those since the line before. Members may be added. Every line is one write of less than 4 KiB.
  *
+ * A job of a service has no folder that comes back: there the same is a line for people in the log of local rank 0, a
+ * minute after it began and every half hour (ACT_METRICS_EVERY: seconds, 0: never):
+ *
+ *   act: metrics: node n1, cpu 35 %, memory 12.1/251.0 GiB, disk 100.0/1024.0 GiB, gpu 0 97 % 29.3/40.0 GiB, gpu 1 - 0.0/40.0 GiB
+ *
+ * Sizes are used/total, the disk is that of the code root, "-" is what is not known. Members may be added at the end.
+ *
  * Sources: proc(5); kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband (data counters count 4 bytes);
  * nvidia-smi --help-query-gpu.
  */
@@ -27,10 +34,15 @@
  * the run goes on without. */
 void metrics_start(const struct node *node);
 
-/* The same in pieces. A line ends with a newline; new string. Not for several at once in one process. */
+/* Starts one that writes the lines for people to the log of this rank, on the same terms. */
+void metrics_report(const struct node *node, int log_fd);
+
+/* The same in pieces. A line, and a text for people, end with a newline; new strings. Not for several at once in one
+ * process. */
 struct metrics;
 struct metrics *metrics_new(const struct node *node);
 char *metrics_line(struct metrics *m);
+char *metrics_text(struct metrics *m);
 void metrics_free(struct metrics *m);
 
 #endif

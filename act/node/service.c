@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "node/metrics.h"
 #include "node/rank.h"
 
 enum { GONE_GRACE_MS = 5000 };
@@ -219,6 +220,8 @@ static int work(struct service *s)
         rc = open_place(r, &err);
     if (rc == 0)
         rc = env_set_of_service(&r->node, &r->place, &err);
+    if (rc == 0 && r->place.local_rank == 0)
+        metrics_report(&r->node, r->log_fd);
     if (rc == 0)
         return rank_work(r);
     rank_fail(r, ACT_WRAPPER, err.text);

@@ -54,6 +54,19 @@ def test_signal_that_killed(act, azureml):
     assert answer["diagnosis"], answer
 
 
+def test_metrics_are_no_reason(act, azureml):
+    """The last that the agent said before, when it said nothing of the end."""
+    answer = why(act, fail(act, "sh", "-c", "echo 'act: metrics: node n1, cpu 3 %' >&2; exit 4"))
+    assert answer["failure"]["exit_status"] == 4 and "metrics" not in (answer["failure"]["reason"] or "")
+
+
+def test_metrics_in_the_log(act, azureml):
+    azureml.cluster(env={"ACT_METRICS_EVERY": "1"})
+    run = submit(act, "sh", "-c", "while :; do sleep 1; done")
+    act.until(lambda: "act: metrics: node " in act.run("logs", run).out, "the numbers of the node")
+    act.run("abort", run)
+
+
 def test_preparation_that_failed(act, azureml, two_ranks):
     act.write("compile.aml.sh", "#!/bin/sh\necho no compiler here >&2\nexit 7\n")
     run = fail(act, "true", gpus=2)

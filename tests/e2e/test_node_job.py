@@ -194,6 +194,41 @@ def test_output_comes_at_once(job, act):
     assert process.wait(20) == 0
 
 
+# ---- metrics
+
+
+def smi(act, job, script):
+    """nvidia-smi is this script."""
+    path = act.scratch / "smi/nvidia-smi"
+    path.parent.mkdir()
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    job.env.update(PATH=f"{path.parent}:{job.env['PATH']}", ACT_METRICS_EVERY="1")
+
+
+def test_metrics_are_lines_of_local_rank_0(job, act):
+    run = job("sh", "-c", "while [ ! -e go ]; do sleep 0.1; done", procs=2)
+    smi(act, run, "echo 0, 97, 30000, 40960, 61, 312.55, 0")
+    line = re.compile(r"^act: metrics: node \S+, cpu \d+ %, memory [\d.]+/[\d.]+ GiB, disk [\d.]+/[\d.]+ GiB, "
+                      r"gpu 0 97 % 29\.3/40\.0 GiB$", re.M)
+    process = run.start()
+    act.until(lambda: len(line.findall(run.err(0))) >= 2, "two lines")
+    (code,) = run.folder.glob("node0/act-*/*/0-*/code")
+    (code / "go").touch()
+    assert process.wait(20) == 0
+    assert line.sub("", run.err(0)).strip() == run.err(1) == "", "nothing else, and nothing of the other rank"
+    run.gone()
+
+
+@pytest.mark.parametrize("script", ["trap '' TERM; while :; do sleep 1000; done", "exit 9"], ids=["hangs", "fails"])
+def test_bad_nvidia_smi_holds_no_job_up(job, act, script):
+    run = job("echo", "hello")
+    smi(act, run, script)
+    run.run()
+    assert run.out() == "hello\n"
+    run.gone()
+
+
 # ---- preparation
 
 

@@ -108,6 +108,28 @@ static void test_line(void **state)
     metrics_free(m);
 }
 
+/* Used of total; what is not known is a dash. */
+static void test_text(void **state)
+{
+    struct node node = make_node();
+
+    (void)state;
+    make_smi("printf '0, 97, 30000, 40960, 61, 312.55, 0\\n1, [N/A], 12, 40960, 30, [N/A], [N/A]\\n'");
+    struct metrics *m = metrics_new(&node);
+    ACT_AUTOFREE char *text = metrics_text(m);
+    double memory[2], disk[2];
+    assert_int_equal(sscanf(text, "act: metrics: node n1, cpu -, memory %lf/%lf GiB, disk %lf/%lf GiB",
+                            &memory[0], &memory[1], &disk[0], &disk[1]),
+                     4);
+    assert_true(memory[0] > 0 && memory[0] < memory[1] && disk[0] >= 0 && disk[0] <= disk[1]);
+    assert_non_null(strstr(text, " GiB, gpu 0 97 % 29.3/40.0 GiB, gpu 1 - 0.0/40.0 GiB\n"));
+    make_smi("exit 9");
+    ACT_AUTOFREE char *second = metrics_text(m);
+    assert_non_null(strstr(second, ", gpu -: nvidia-smi does not answer\n"));
+    assert_null(strstr(second, "cpu -,"));
+    metrics_free(m);
+}
+
 static void test_gpu_output(void **state)
 {
     static const char *const bad[] = {
@@ -230,8 +252,11 @@ static int remove_dir(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_line),        cmocka_unit_test(test_gpu_output),
-        cmocka_unit_test(test_many_gpus),   cmocka_unit_test(test_bad_smi_is_given_up),
+        cmocka_unit_test(test_line),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_gpu_output),
+        cmocka_unit_test(test_many_gpus),
+        cmocka_unit_test(test_bad_smi_is_given_up),
         cmocka_unit_test(test_hanging_smi),
     };
 
