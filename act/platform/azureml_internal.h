@@ -3,7 +3,9 @@
  *
  *   azureml.c          what the platform can do; opening
  *   azureml_job.c      pure: a run to the body of a job, and a job back to a run
- *   azureml_prepare.c  what a job needs in the workspace: datastores, the environment of the image
+ *   azureml_prepare.c  what a job needs in the workspace, all of it
+ *   azureml_stores.c   of that the datastores, and the URLs of files
+ *   azureml_image.c    of that the environment of the image, and the connection to its registry
  *   azureml_submit.c   submit, abort
  *   azureml_state.c    status, by the job and the run history
  *   azureml_logs.c     logs
@@ -139,21 +141,46 @@ void azureml_close_logs(struct azureml *a);
 
 /* ---- azureml_prepare.c */
 
-/* Whether what the configuration says of datastores can be, without asking anybody. -ACT_CONFIG. */
-int azureml_check_stores(const struct azureml *a, struct act_error *err) ACT_NODISCARD;
-/* Sees to it that the workspace has the datastores and the environment of a run, and says what they are called there. An
- * environment that is there is not made again. A datastore has the account, the container and a hash of its credential in its
- * name, so that a new key makes a new one. One that the user named is made where it is missing, written again where ACT
- * made it with another credential, and used as it is where somebody else made it; one that leads elsewhere is
- * -ACT_CONFIG. */
+/* Sees to it that the workspace has what a run needs, and says what it is called there. */
 int azureml_prepare(struct azureml *a, const struct platform_submission *submission,
                     struct azureml_job_places *out, struct act_error *err) ACT_NODISCARD;
-/* Pure parts of it. New strings; a new reference. */
+char *azureml_compute_id(const struct azureml *a); /* NULL: serverless. New string */
+void azureml_places_release(struct azureml_job_places *places, size_t n_folders);
+
+/* ---- azureml_stores.c */
+
+/* Whether what the configuration says of stores can be, without asking anybody. -ACT_CONFIG. */
+int azureml_check_stores(const struct azureml *a, struct act_error *err) ACT_NODISCARD;
+/* Where the mapped folders are, and the files of the run. A datastore has the account, the container and a hash of its
+ * credential in its name, so that a new key makes a new one. One that the user named is made where it is missing, written
+ * again where ACT made it with another credential, and used as it is where somebody else made it; one that leads
+ * elsewhere is -ACT_CONFIG. */
+int azureml_find_folders(struct azureml *a, const struct run_spec *spec, struct azureml_job_places *out,
+                         struct act_error *err) ACT_NODISCARD;
+int azureml_find_files(struct azureml *a, const struct platform_submission *s, struct azureml_job_places *out,
+                       struct act_error *err) ACT_NODISCARD;
+/* Pure parts of it. A new string; a new reference. */
 char *azureml_datastore_name(const struct config_folder *row, const struct config_account *account);
 json_t *azureml_datastore_body(const struct config_folder *row, const struct config_account *account);
-char *azureml_image(const struct config_docker *docker); /* with the registry, as docker has it */
-char *azureml_compute_id(const struct azureml *a);       /* NULL: serverless */
-void azureml_places_release(struct azureml_job_places *places, size_t n_folders);
+
+/* ---- azureml_image.c */
+
+/* Whether what the configuration says of the image and its registry can be, without asking anybody. -ACT_CONFIG. */
+int azureml_check_image(const struct azureml *a, struct act_error *err) ACT_NODISCARD;
+/* The connection to the registry, where there is a user for it; the environment of the image. Each is named by its
+ * content and made once. */
+int azureml_connect_registry(struct azureml *a, struct act_error *err) ACT_NODISCARD;
+int azureml_find_environment(struct azureml *a, struct azureml_job_places *out,
+                             struct act_error *err) ACT_NODISCARD;
+/* Pure parts of it. The id of an environment that docker.image names instead of an image, else NULL; -ACT_CONFIG: it
+ * would be one, but is none. The image with its registry, as docker has it; the URL of the registry. New strings. */
+int azureml_environment_id(const struct azureml *a, char **out, struct act_error *err) ACT_NODISCARD;
+char *azureml_image(const struct config_docker *docker);
+char *azureml_registry_target(const struct config_docker *docker);
+
+/* What tells one content from another, short: in names, and where it is known what ACT once wrote. */
+enum { AZUREML_MARK = 17 };
+void azureml_mark(const char *text, char out[AZUREML_MARK]);
 
 /* The functions of platform.h: azureml_submit.c has check, submit, abort; azureml_state.c status, spec, list;
  * azureml_logs.c logs, read_log; azureml_nodes.c nodes, shell; azureml_cluster.c summary, jobs. */

@@ -10,22 +10,6 @@
 #include "codec/json.h"
 #include "platform/azureml_internal.h"
 
-/* A registry asks for all three. */
-static int check_registry(const struct config *c, struct act_error *err)
-{
-    const struct config_docker *d = &c->docker;
-
-    if (!d->username && !d->password)
-        return 0;
-    if (d->username && d->password && d->address && *d->address)
-        return 0;
-    return act_error_set(err, ACT_CONFIG, "a private registry needs 'docker.%s' too in '%s'",
-                         !d->username   ? "username"
-                         : !d->password ? "password"
-                                        : "address",
-                         c->file);
-}
-
 /* The first line of the user's public key, where the nodes shall take it; else *out is NULL. New string. */
 static int find_ssh_key(const struct azureml *a, char **out, struct act_error *err)
 {
@@ -80,7 +64,7 @@ int azureml_check(struct platform *p, const struct run_spec *spec, struct act_er
         return act_error_set(
             err, ACT_CONFIG,
             "'%s' has no compute_target; without one, azureml.instance_type must name a VM size", c->file);
-    int rc = check_registry(c, err);
+    int rc = azureml_check_image(a, err);
     if (rc == 0)
         rc = azureml_check_stores(a, err);
     if (rc == 0)

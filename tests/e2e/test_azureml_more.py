@@ -177,14 +177,124 @@ def test_private_registry(act, azureml):
     assert puts(azureml) == ["PUT jobs"]
 
 
-@pytest.mark.parametrize("missing", ["address", "username", "password"])
+@pytest.mark.parametrize("missing", ["username", "password"])
 def test_registry_that_is_told_in_part(act, azureml, missing):
     docker = {"address": "reg.example.com", "username": "me", "password": "pssst-5678", missing: None}
     azureml.cluster(docker=docker)
-    if missing == "address":
-        act.fail("submit", "true", status=None, match="docker.address")
-    else:
-        act.fail("submit", "true", status=None, match=f"docker.{missing}")
+    act.fail("submit", "true", status=7, match=f"docker.{missing}")
+    azureml.cluster(docker={**docker, missing: ""})
+    act.fail("submit", "true", status=7, match=f"docker.{missing}")
+    assert azureml.requests() == []
+
+
+def connections(azureml):
+    return [c["properties"]["target"] for c in azureml.tell("objects")["connections"].values()]
+
+
+@pytest.mark.parametrize("image, address, target, pulled", [
+    ("me/image:1", None, "https://index.docker.io/v1/", "me/image:1"),
+    ("reg.example.com:5000/image@sha256:" + "0" * 64, "", "https://reg.example.com:5000",
+     "reg.example.com:5000/image@sha256:" + "0" * 64),
+    ("image", "https://reg.example.com:5000/", "https://reg.example.com:5000", "reg.example.com:5000/image")])
+def test_registry_of_an_image(act, azureml, image, address, target, pulled):
+    """Without an address it is the one that docker would ask."""
+    azureml.cluster(docker={"image": image, "address": address, "username": "me", "password": "pssst-5678"})
+    submit(act, "true")
+    assert connections(azureml) == [target]
+    assert [e["properties"]["image"] for e in azureml.tell("objects")["environments"].values()] == [pulled]
+
+
+def test_singularity_has_the_registry_in_the_image(act, azureml):
+    azureml.cluster(platform="singularity", compute_target="vc", docker={"image": "team/image:1", "address": "reg.example.com"})
+    run = submit(act, "true")
+    environment, = azureml.tell("objects")["environments"].values()
+    assert environment["properties"]["image"] == "reg.example.com/team/image:1"
+    assert "/environments/act-" in body(azureml, run)["environmentId"]
+
+
+PRIVATE = {"image": "team/image:1", "address": "reg.example.com", "username": "me", "password": "pssst-5678"}
+
+
+@pytest.mark.parametrize("method, action", [("GET", "read"), ("PUT", "write")])
+@pytest.mark.parametrize("told", [True, False])
+def test_connection_that_may_not_be_made(act, azureml, method, action, told):
+    whole = f"Microsoft.MachineLearningServices/workspaces/connections/{action}"
+    azureml.cluster(docker=PRIVATE)
+    azureml.faults({"method": method, "match": "/connections/",
+                    **({"forbidden": whole} if told else {"answer": {"status": 403, "body": ""}})})
+    act.fail("submit", "true", status=4, match=f"{whole}.*AcrPull")
+    assert azureml.tell("jobs") == []
+
+
+@pytest.mark.parametrize("other", [{"target": "https://other.example.com"}, {"category": "PythonFeed"},
+                                   {"target": "https://reg.example.com.elsewhere"}])
+def test_connection_that_leads_elsewhere(act, azureml, other):
+    azureml.cluster(docker=PRIVATE)
+    submit(act, "true")
+    (name, had), = azureml.tell("objects")["connections"].items()
+    azureml.tell("object", kind="connections", name=name, properties={**had["properties"], **other})
+    act.fail("submit", "true", status=7, match=f"connection '{name}'.*delete it")
+
+
+@pytest.mark.parametrize("same", [{"target": "REG.example.com"}, {"target": "https://reg.example.com/"}, {"target": None}])
+def test_connection_that_is_told_in_another_form(act, azureml, same):
+    azureml.cluster(docker=PRIVATE)
+    submit(act, "true")
+    (name, had), = azureml.tell("objects")["connections"].items()
+    azureml.tell("object", kind="connections", name=name, properties={**had["properties"], **same})
+    submit(act, "true")
+
+
+def test_connection_and_environment_that_others_make_at_the_same_moment(act, azureml):
+    azureml.cluster(docker=PRIVATE)
+    azureml.faults({"method": "PUT", "match": "/connections/", "cut": "after"},
+                   {"method": "PUT", "match": "/environments/", "cut": "after"},
+                   *({"method": "PUT", "match": kind, "answer": {"status": 409, "json": {"error": {"code": "Conflict"}}}}
+                     for kind in ("/connections/", "/environments/")))
+    submit(act, "true")
+
+
+# ---- environments
+
+
+def environment_puts(azureml):
+    return [r["url"] for r in azureml.requests("arm") if r["method"] == "PUT" and "/environments/" in r["url"]]
+
+
+def test_environment_that_is_archived_is_used(act, azureml):
+    submit(act, "true")
+    (name, had), = azureml.tell("objects")["environments"].items()
+    azureml.tell("object", kind="environments", name=name, properties={**had["properties"], "isArchived": True})
+    azureml.forget()
+    act.run("wait", submit(act, "true"))
+    assert environment_puts(azureml) == []
+
+
+def test_environment_that_is_there(act, azureml):
+    azureml.tell("object", kind="environments", name="theirs/3.1", properties={"image": "debian:12", "osType": "Linux"})
+    azureml.cluster(docker={"image": "azureml:theirs:3.1"})
+    run = submit(act, "true")
+    act.run("wait", run)
+    assert body(azureml, run)["environmentId"].endswith("/workspaces/ws/environments/theirs/versions/3.1")
+    again = act.run("resubmit", run).out.split()[-1]
+    assert body(azureml, again)["environmentId"] == body(azureml, run)["environmentId"]
+    assert environment_puts(azureml) == []
+    azureml.cluster(docker={"image": "azureml:theirs:4"})
+    act.fail("submit", "true", status=3, match="workspace 'ws' has no environment 'azureml:theirs:4'")
+
+
+def test_environment_of_a_registry(act, azureml):
+    image = "azureml://registries/azureml/environments/acpt/versions/7"
+    azureml.cluster(docker={"image": image})
+    assert body(azureml, submit(act, "true"))["environmentId"] == image
+    assert not [r for r in azureml.requests("arm") if "/environments/" in r["url"]]
+
+
+def test_environment_that_cannot_be_meant(act, azureml):
+    azureml.cluster(docker={"image": "azureml:theirs@latest"})
+    act.fail("submit", "true", status=7, match="docker.image is 'azureml:theirs@latest'.*azureml:NAME:VERSION")
+    azureml.cluster(docker={"image": "azureml:theirs:3", "username": "me", "password": "pssst-5678"})
+    act.fail("submit", "true", status=7, match="docker.address")
     assert azureml.requests() == []
 
 

@@ -686,10 +686,17 @@ static void shares(void **state)
 
 static void images(void **state)
 {
-    static const char *const rows[][3] = {
-        {NULL, "debian:12", "debian:12"},        {"", "debian:12", "debian:12"},
-        {"reg.io", "a/b:1", "reg.io/a/b:1"},     {"reg.io", "reg.io/a/b:1", "reg.io/a/b:1"},
-        {"reg", "registry/a", "reg/registry/a"}, {"https://reg.io/", "a", "reg.io/a"}};
+    static const char *const rows[][3] = {{NULL, "debian:12", "debian:12"},
+                                          {"", "debian:12", "debian:12"},
+                                          {"reg.io", "a/b:1", "reg.io/a/b:1"},
+                                          {"reg.io", "reg.io/a/b:1", "reg.io/a/b:1"},
+                                          {"reg", "registry/a", "reg/registry/a"},
+                                          {"https://reg.io/", "a", "reg.io/a"},
+                                          {"reg.io:5000", "a@sha256:0", "reg.io:5000/a@sha256:0"},
+                                          {"http://reg.io:5000//", "reg.io:5000/a", "reg.io:5000/a"},
+                                          {"docker.io", "me/a", "me/a"},
+                                          {"https://index.docker.io/v1/", "me/a", "me/a"},
+                                          {"docker.io.example", "me/a", "docker.io.example/me/a"}};
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -699,6 +706,78 @@ static void images(void **state)
         free(docker.address);
         free(docker.image);
     }
+}
+
+static void registries(void **state)
+{
+    static const char hub[] = "https://index.docker.io/v1/";
+    static const char *const rows[][3] = {
+        {"reg.io", "a", "https://reg.io"},
+        {"https://reg.io:5000/", "a", "https://reg.io:5000"},
+        {"http://reg.io/", "a", "http://reg.io"},
+        {"reg.io/team", "a", "https://reg.io/team"},
+        {NULL, "reg.io/a:1", "https://reg.io"},
+        {NULL, "reg:5000/a:1", "https://reg:5000"},
+        {"", "localhost/a", "https://localhost"},
+        {NULL, "me/a:1.2", hub},
+        {NULL, "debian:12.1", hub},
+        {NULL, "localhosts/a", hub},
+        {"docker.io", "me/a", hub},
+        {"https://index.docker.io/v1/", "me/a", hub},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct config_docker docker = {.address = act_strdup(rows[i][0]), .image = act_strdup(rows[i][1])};
+        ACT_AUTOFREE char *target = azureml_registry_target(&docker);
+        assert_string_equal(target, rows[i][2]);
+        free(docker.address);
+        free(docker.image);
+    }
+}
+
+static void environments_that_are_there(void **state)
+{
+    static const char bad[] = "";
+    static const char *const rows[][2] = {
+        {"debian:12", NULL},
+        {"azureml/image:1", NULL},
+        {"azureml:mine:3", WORKSPACE "/environments/mine/versions/3"},
+        {"azureml:AzureML-x_y.z:12.1", WORKSPACE "/environments/AzureML-x_y.z/versions/12.1"},
+        {"azureml://registries/azureml/environments/e/versions/5",
+         "azureml://registries/azureml/environments/e/versions/5"},
+        {"azureml:" WORKSPACE "/environments/e/versions/1", WORKSPACE "/environments/e/versions/1"},
+        {WORKSPACE "/environments/e/versions/1", WORKSPACE "/environments/e/versions/1"},
+        {"azureml:mine", bad},
+        {"azureml:mine@latest", bad},
+        {"azureml::3", bad},
+        {"azureml:mine:", bad},
+        {"azureml:mine/x:3", bad},
+        {"azureml:mine:3?x", bad},
+        {"azureml://registries/azureml/models/e/versions/5", bad},
+        {"azureml://datastores/d/paths/environments/x/versions/1", bad},
+        {WORKSPACE "/environments/e", bad},
+        {WORKSPACE "/environments/../versions/1", bad},
+        {WORKSPACE "/environments/e/versions/1?x=y", bad},
+        {"/images/a", bad},
+    };
+    struct config config = config_of("aml");
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct act_error err = {0};
+        ACT_AUTOFREE char *id = NULL;
+        config.docker.image = act_strdup(rows[i][0]);
+        struct azureml *a = open_it(&config);
+        int rc = azureml_environment_id(a, &id, &err);
+        if (rc != (rows[i][1] == bad ? -ACT_CONFIG : 0) ||
+            (rc == 0 && !act_streq(id, rows[i][1]) && rows[i][1]))
+            fail_msg("'%s' is '%s' (%s)", rows[i][0], id ? id : "none", err.text);
+        assert_true(rc < 0 || !rows[i][1] == !id);
+        platform_free(&a->base);
+        free(config.docker.image);
+    }
+    free(config.platform);
 }
 
 static void names_are_escaped(void **state)
@@ -1093,6 +1172,8 @@ int main(void)
         cmocka_unit_test(datastores),
         cmocka_unit_test(shares),
         cmocka_unit_test(images),
+        cmocka_unit_test(registries),
+        cmocka_unit_test(environments_that_are_there),
         cmocka_unit_test(names_are_escaped),
         cmocka_unit_test(run_history),
         cmocka_unit_test(log_in_parts),
