@@ -33,13 +33,14 @@ const struct cli_command cli_commands[] = {
                  "a -n 2 submit -- hostname         everything behind -- is the command\n"
                  "a submit --dry-run nvidia-smi     print the run's specification, start nothing\n"
                  "id=$(a submit ./job.sh) && a wait $id\n"
-                 "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n",
+                 "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n"
+                 "a submit --dry-run -f job.json    what that becomes, and what has no counterpart\n",
      .details =
          "The words from the first that is no option are the command; they reach every process exactly as\n"
          "they are, without a shell. The code is the package of the last 'a init'.\n"
-         "With -f the command, the environment, the nodes and processes (unless -n is given) and the image are\n"
-         "those of the file. Its volumes are mapped folders here: $AZ_BATCHAI_MOUNT_ROOT/data and\n"
-         "$AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is said.",
+         "With -f the command, the environment, the nodes and processes (unless -n is given), the image and\n"
+         "the time limit are those of the file. Its volumes are mapped folders: $AZ_BATCHAI_MOUNT_ROOT/data\n"
+         "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is said.",
      .options = "dry-run file",
      .max_words = ANY,
      .complete = CLI_COMMAND,

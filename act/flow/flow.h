@@ -68,6 +68,7 @@ struct flow_submit {
     const char *resubmit_of;
     struct run_spec spec;            /* out; release with run_spec_release() */
     const struct flow_job_file *job; /* internal */
+    int64_t limit_s;                 /* internal: after which the command is ended; 0: never */
 };
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err) ACT_NODISCARD;
 

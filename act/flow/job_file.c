@@ -1,29 +1,20 @@
-/* job_file.c - what a job file of Azure Batch AI comes to: a command, an environment, a size. */
+/* job_file.c - what a job file of Azure Batch AI comes to: folders, an environment, a command, an image. */
 #include "flow/job_file.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
+#include "base/path.h"
 #include "codec/json.h"
-#include "run/run.h"
+#include "flow/job_build.h"
 
 enum { FILE_MAX = 1 << 20 };
 
-/* ---- what it comes to ---- */
-
-struct build {
-    const char *file;
-    const struct config *config;
-    const json_t *job;
-    struct flow_job_file *out;
-    struct act_buf line;
-    struct act_error *err;
-};
-
-static void note(struct build *b, const char *fmt, ...) ACT_PRINTF(2, 3);
-static void note(struct build *b, const char *fmt, ...)
+void job_note(struct job_build *b, const char *fmt, ...)
 {
     char *text = NULL;
     va_list ap;
@@ -34,13 +25,12 @@ static void note(struct build *b, const char *fmt, ...)
     va_end(ap);
 }
 
-static const char *text_of(const json_t *object, const char *key)
+const char *job_text(const json_t *object, const char *member)
 {
-    return codec_json_str(object, key, NULL);
+    return codec_json_str(object, member, NULL);
 }
 
-/* In double quotes, in which variables still stand for their values. */
-static void add_quoted(struct act_buf *line, const char *text)
+void job_add_quoted(struct act_buf *line, const char *text)
 {
     act_buf_addc(line, '"');
     for (; *text; text++) {
@@ -51,7 +41,7 @@ static void add_quoted(struct act_buf *line, const char *text)
     act_buf_addc(line, '"');
 }
 
-/* ---- paths ---- */
+/* ---- folders ---- */
 
 /* What stands behind the place where volumes are mounted, or the text itself when that is relative; NULL: neither. */
 static const char *mounted_part(const char *path)
@@ -76,7 +66,14 @@ static bool is_mapped(const struct config *config, const char *rel)
     return false;
 }
 
-static int check_id(const struct build *b, const char *list, const char *id)
+static bool is_in_code(const struct config *config, const char *rel)
+{
+    ACT_AUTOFREE char *path = config->project_root ? act_path_join(config->project_root, rel) : NULL;
+
+    return path && access(path, F_OK) == 0;
+}
+
+static int check_id(const struct job_build *b, const char *list, const char *id)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
 
@@ -88,18 +85,18 @@ static int check_id(const struct build *b, const char *list, const char *id)
 }
 
 /* Sets a variable to a path; one that is relative begins at the code root. */
-static void export_path(struct build *b, const char *prefix, const char *id, const char *path)
+static void export_path(struct job_build *b, const char *prefix, const char *id, const char *path)
 {
     const char *rel = mounted_part(path);
 
     act_buf_addf(&b->line, "export %s_%s=", prefix, id);
     if (rel)
         act_buf_adds(&b->line, "\"$AZ_BATCHAI_MOUNT_ROOT\"/");
-    add_quoted(&b->line, rel ? rel : path);
+    job_add_quoted(&b->line, rel ? rel : path);
     act_buf_addc(&b->line, '\n');
 }
 
-static int add_inputs(struct build *b)
+static int add_inputs(struct job_build *b)
 {
     static const char list[] = "inputDirectories";
     size_t i;
@@ -107,20 +104,31 @@ static int add_inputs(struct build *b)
 
     json_array_foreach(json_object_get(b->job, list), i, item)
     {
-        const char *id = text_of(item, "id"), *path = text_of(item, "path"), *rel = mounted_part(path);
+        const char *id = job_text(item, "id"), *path = job_text(item, "path"), *rel = mounted_part(path);
         int rc = check_id(b, list, id);
         if (rc < 0)
             return rc;
         export_path(b, "AZ_BATCHAI_INPUT", id, path);
-        if (!rel || !is_mapped(b->config, rel))
-            note(b, "input '%s': '%s' is in no mapped folder; it must be %s", id, path,
-                 rel ? "in the code" : "on the nodes");
+        if (!rel || (!is_mapped(b->config, rel) && !is_in_code(b->config, rel)))
+            job_note(b, "input '%s': '%s' is in no mapped folder; it must be %s", id, path,
+                     rel ? "in the code" : "on the nodes");
     }
     return 0;
 }
 
-/* A folder of its own for each run, as there. */
-static int add_outputs(struct build *b)
+/* A folder of its own for each run, as there, unless it says 'createNew': false. New string. */
+static char *output_path(const json_t *item, bool is_new)
+{
+    const char *prefix = job_text(item, "pathPrefix"), *suffix = job_text(item, "pathSuffix");
+    size_t n = strlen(prefix);
+
+    while (n > 1 && prefix[n - 1] == '/')
+        n--;
+    return act_sprintf("%.*s%s%s%s", (int)n, prefix, is_new ? "/$ACT_RUN_ID" : "", suffix ? "/" : "",
+                       suffix ? suffix : "");
+}
+
+static int add_outputs(struct job_build *b)
 {
     static const char list[] = "outputDirectories";
     size_t i;
@@ -128,103 +136,255 @@ static int add_outputs(struct build *b)
 
     json_array_foreach(json_object_get(b->job, list), i, item)
     {
-        const char *id = text_of(item, "id"), *prefix = text_of(item, "pathPrefix"),
-                   *suffix = text_of(item, "pathSuffix"), *rel = mounted_part(prefix);
-        size_t n = strlen(prefix);
+        const char *id = job_text(item, "id"), *prefix = job_text(item, "pathPrefix"),
+                   *rel = mounted_part(prefix);
+        bool is_new = !json_is_false(json_object_get(item, "createNew"));
+        ACT_AUTOFREE char *path = output_path(item, is_new);
         int rc = check_id(b, list, id);
         if (rc < 0)
             return rc;
-        while (n > 1 && prefix[n - 1] == '/')
-            n--;
-        ACT_AUTOFREE char *path =
-            act_sprintf("%.*s/$ACT_RUN_ID%s%s", (int)n, prefix, suffix ? "/" : "", suffix ? suffix : "");
         export_path(b, "AZ_BATCHAI_OUTPUT", id, path);
-        act_buf_addf(&b->line, "mkdir -p \"$AZ_BATCHAI_OUTPUT_%s\" || exit\n", id);
+        if (is_new)
+            act_buf_addf(&b->line, "mkdir -p \"$AZ_BATCHAI_OUTPUT_%s\" || exit\n", id);
         if (!rel || !is_mapped(b->config, rel))
-            note(b, "output '%s': '%s' is in no mapped folder: what is written there stays on the node", id,
-                 prefix);
+            job_note(b, "output '%s': '%s' is in no mapped folder: what is written there stays on the node",
+                     id, prefix);
     }
     return 0;
 }
 
-/* ---- the rest that is no command ---- */
+/* What a volume of that kind needs, so that it is there. */
+static const struct {
+    const char *kind, *instead;
+} volumes[] = {
+    {"azureFileShares",
+     "map the share in the cluster file, as a folder of that name, or put what is there into the "
+     "code"},
+    {"azureBlobFileSystems", "map the container in the cluster file, as a folder of that name"},
+    {"fileServers",
+     "file servers of Batch AI are no more: put what was there into the code, or into a mapped "
+     "folder of that name"},
+    {"unmanagedFileSystems",
+     "the mount command is not run: the nodes must have it mounted, or a mapped folder "
+     "of that name stand for it"},
+};
 
-static void note_volumes(struct build *b)
+static void note_volume(struct job_build *b, const char *kind, const char *path, const char *instead)
 {
-    static const char *const kinds[] = {"azureFileShares", "azureBlobFileSystems", "fileServers",
-                                        "unmanagedFileSystems"};
-    const json_t *volumes = json_object_get(b->job, "mountVolumes");
+    if (is_mapped(b->config, path))
+        job_note(b, "mountVolumes.%s: the mapped folder stands for the volume at '%s'", kind, path);
+    else if (is_in_code(b->config, path))
+        job_note(b, "mountVolumes.%s: the code's '%s' stands for the volume", kind, path);
+    else
+        job_note(b, "mountVolumes.%s: the volume at '%s' is not mounted; %s", kind, path, instead);
+}
+
+static void note_volumes(struct job_build *b)
+{
+    const json_t *all = json_object_get(b->job, "mountVolumes");
     size_t i;
     json_t *item;
 
-    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
-        json_array_foreach(json_object_get(volumes, kinds[k]), i, item)
+    for (size_t k = 0; k < sizeof(volumes) / sizeof(volumes[0]); k++)
+        json_array_foreach(json_object_get(all, volumes[k].kind), i, item)
         {
-            const char *path = text_of(item, "relativeMountPath");
-            note(b,
-                 is_mapped(b->config, path)
-                     ? "mountVolumes.%s: the mapped folder stands for the volume at '%s'"
-                     : "mountVolumes.%s: the volume at '%s' is not mounted; map a folder of that name in the "
-                       "cluster file",
-                 kinds[k], path);
+            note_volume(b, volumes[k].kind, job_text(item, "relativeMountPath"), volumes[k].instead);
+            b->out->has_secrets |= job_text(json_object_get(item, "credentials"), "accountKey") != NULL;
         }
 }
 
-static void add_pairs(struct build *b, const char *list, bool secret)
+/* ---- the environment ---- */
+
+static int check_name(const struct job_build *b, const char *list, size_t i, const char *name)
 {
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+
+    if (*name && strspn(name, letters) == strlen(name) && (*name < '0' || *name > '9'))
+        return 0;
+    return act_error_set(b->err, ACT_CONFIG, "%s: 'properties.%s[%zu].name' is '%s', no name of a variable",
+                         b->file, list, i, name);
+}
+
+/* NULL, with a note: it is in a key vault. */
+static int value_of(struct job_build *b, const char *list, size_t i, const json_t *item, const char **out)
+{
+    const char *name = job_text(item, "name");
+    int rc = check_name(b, list, i, name);
+
+    *out = job_text(item, "value");
+    if (rc < 0 || *out)
+        return rc;
+    if (!json_is_object(json_object_get(item, "valueSecretReference")))
+        return act_error_set(b->err, ACT_CONFIG, "%s: 'properties.%s[%zu].value' is missing", b->file, list,
+                             i);
+    job_note(b, "%s: '%s' is in a key vault, which is not asked: the variable is not set", list, name);
+    return 0;
+}
+
+/* Adds the variables of a list to out, and to expanded the names of those whose values refer to variables of Batch AI. */
+static int add_variables(struct job_build *b, const char *list, struct act_strv *out,
+                         struct act_strv *expanded)
+{
+    const char *value;
     size_t i;
     json_t *item;
 
     json_array_foreach(json_object_get(b->job, list), i, item)
     {
-        const char *name = text_of(item, "name"), *value = text_of(item, "value");
-        if (!value) {
-            note(b, "secrets: '%s' is in a key vault, which is not asked: the variable is not set", name);
+        int rc = value_of(b, list, i, item, &value);
+        if (rc < 0)
+            return rc;
+        if (!value)
             continue;
-        }
-        act_strv_pushf(&b->out->env, "%s=%s", name, value);
-        if (secret && !run_env_is_secret(name, value))
-            note(b, "secrets: nothing in the name '%s' says that it is secret; it will be shown", name);
-    }
-}
-
-static int check_names(const struct build *b, const char *list)
-{
-    size_t i;
-    json_t *item;
-
-    json_array_foreach(json_object_get(b->job, list), i, item)
-    {
-        const char *name = text_of(item, "name");
-        if (!*name || strchr(name, '='))
-            return act_error_set(b->err, ACT_CONFIG,
-                                 "%s: 'properties.%s[%zu].name' is '%s', no name of a variable", b->file,
-                                 list, i, name);
+        act_strv_pushf(out, "%s=%s", job_text(item, "name"), value);
+        b->out->has_secrets |= out == &b->out->secrets;
+        if (job_has_variable(value))
+            act_strv_push(expanded, job_text(item, "name"));
     }
     return 0;
 }
 
-static void take_container(struct build *b)
+/* On the node, since the values may be secret and are no part of the line. The last reference in a value first. */
+static const char expansion[] =
+    "do\nact_value=${!act_name}\n"
+    "while [[ $act_value =~ ^(.*)\\$(AZ_BATCHAI_[A-Za-z0-9_]+|\\{AZ_BATCHAI_[A-Za-z0-9_]+\\})(.*)$ ]]; do\n"
+    "act_variable=${BASH_REMATCH[2]//[\\{\\}]/}\n"
+    "act_value=${BASH_REMATCH[1]}${!act_variable}${BASH_REMATCH[3]}\n"
+    "done\nexport \"$act_name=$act_value\"\ndone\n";
+
+static int add_environment(struct job_build *b)
+{
+    struct act_strv expanded = {0};
+    int rc = add_variables(b, "environmentVariables", &b->out->env, &expanded);
+
+    if (rc == 0)
+        rc = add_variables(b, "secrets", &b->out->secrets, &expanded);
+    if (rc == 0 && expanded.n) {
+        act_buf_adds(&b->line, "for act_name in");
+        for (size_t i = 0; i < expanded.n; i++)
+            act_buf_addf(&b->line, " %s", expanded.v[i]);
+        act_buf_addf(&b->line, "; %s", expansion);
+    }
+    act_strv_release(&expanded);
+    return rc;
+}
+
+/* ---- the preparation ---- */
+
+/* Once on each node, before any of its processes goes on. */
+static void add_preparation(struct job_build *b)
+{
+    const char *command = job_text(json_object_get(b->job, "jobPreparation"), "commandLine");
+
+    if (!command)
+        return;
+    act_buf_adds(&b->line, "act_prepared=\"$AZ_BATCHAI_JOB_TEMP/prepared-${ACT_ATTEMPT:-1}\"\n"
+                           "if [ \"${LOCAL_RANK:-0}\" = 0 ]; then\n(\n");
+    act_buf_adds(&b->line, command);
+    act_buf_adds(&b->line, "\n) || exit\n: >\"$act_prepared\" || exit\n"
+                           "else\nwhile [ ! -e \"$act_prepared\" ]; do sleep 0.2; done\nfi\n");
+}
+
+/* ---- the image, and how long ---- */
+
+/* The host of an image's registry, as docker finds it in the name; NULL: Docker's own. New string. */
+static char *registry_of(const char *image)
+{
+    size_t n = strcspn(image, "/");
+    ACT_AUTOFREE char *first = act_strndup(image, n);
+    bool is_host = image[n] && (strpbrk(first, ".:") || strcmp(first, "localhost") == 0);
+
+    return is_host ? act_strdup(first) : NULL;
+}
+
+/* The image may or may not begin with the server. */
+static void take_image(struct flow_job_file *out, const char *server, const char *image)
+{
+    const char *scheme = server ? strstr(server, "://") : NULL;
+    const char *host = scheme ? scheme + strlen("://") : server;
+    int n = host ? (int)strcspn(host, "/") : 0;
+
+    if (n == 0 || (strncmp(image, host, (size_t)n) == 0 && image[n] == '/'))
+        out->image = act_strdup(image);
+    else
+        out->image = act_sprintf("%.*s/%s", n, host, image);
+    out->registry = n > 0 ? act_strndup(host, (size_t)n) : registry_of(image);
+}
+
+static int take_credentials(struct job_build *b, const json_t *credentials)
+{
+    const char *username = job_text(credentials, "username"), *password = job_text(credentials, "password");
+    static const char place[] = "containerSettings.imageSourceRegistry.credentials";
+
+    if (!credentials || (!username && !password))
+        return 0;
+    if (username && !password && json_is_object(json_object_get(credentials, "passwordSecretReference"))) {
+        job_note(
+            b,
+            "%s: the password is in a key vault, which is not asked; docker.username and docker.password "
+            "of the cluster file are used when they are for the same registry",
+            place);
+        return 0;
+    }
+    if (!username || !password || !b->out->registry)
+        return act_error_set(b->err, ACT_CONFIG, "%s: 'properties.%s' needs '%s' too", b->file,
+                             !username || !password ? place : "containerSettings.imageSourceRegistry",
+                             !username   ? "username"
+                             : !password ? "password"
+                                         : "serverUrl");
+    b->out->username = act_strdup(username);
+    b->out->password = act_strdup(password);
+    b->out->has_secrets = true;
+    return 0;
+}
+
+static int take_shm_size(struct job_build *b, const char *text)
+{
+    static const char units[] = {'b', 'k', 'm', 'g'};
+    uint64_t bytes;
+    size_t unit = 0;
+
+    if (!text)
+        return 0;
+    if (!job_bytes(text, &bytes))
+        return act_error_set(
+            b->err, ACT_CONFIG,
+            "%s: 'properties.containerSettings.shmSize' is '%s': it must be a size such as 16g", b->file,
+            text);
+    for (; unit + 1 < sizeof(units) && bytes % 1024 == 0; unit++)
+        bytes /= 1024;
+    b->out->shm_size = act_sprintf("%llu%c", (unsigned long long)bytes, units[unit]);
+    return 0;
+}
+
+static int take_container(struct job_build *b)
 {
     const json_t *settings = json_object_get(b->job, "containerSettings"),
                  *registry = json_object_get(settings, "imageSourceRegistry");
-    const char *server = text_of(registry, "serverUrl"), *image = text_of(registry, "image");
-    const char *scheme = server ? strstr(server, "://") : NULL;
+    const char *image = job_text(registry, "image");
 
     if (!image)
-        return;
-    server = scheme ? scheme + strlen("://") : server;
-    b->out->image = server && *server ? act_sprintf("%.*s/%s", (int)strcspn(server, "/"), server, image)
-                                      : act_strdup(image);
-    if (json_is_object(json_object_get(registry, "credentials")))
-        note(
-            b,
-            "containerSettings: the credentials are not used; those of the registry are in the cluster file");
-    if (text_of(settings, "shmSize"))
-        note(b, "containerSettings.shmSize is not used; azureml.shm_size of the cluster file says it");
+        return 0;
+    take_image(b->out, job_text(registry, "serverUrl"), image);
+    int rc = take_credentials(b, json_object_get(registry, "credentials"));
+    return rc < 0 ? rc : take_shm_size(b, job_text(settings, "shmSize"));
 }
 
-static void note_unused(struct build *b)
+static int take_limit(struct job_build *b)
+{
+    const char *text = job_text(json_object_get(b->job, "constraints"), "maxWallClockTime");
+
+    if (!text || job_seconds(text, &b->out->limit_s))
+        return 0;
+    return act_error_set(b->err, ACT_CONFIG,
+                         "%s: 'properties.constraints.maxWallClockTime' is '%s': it must be a time such as "
+                         "PT12H, P7D or 7.00:00:00",
+                         b->file, text);
+}
+
+/* ---- all of it ---- */
+
+static void note_unused(struct job_build *b)
 {
     static const struct {
         const char *member, *instead;
@@ -237,221 +397,43 @@ static void note_unused(struct build *b)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const json_t *value = json_object_get(b->job, rows[i].member);
         if (value && !json_is_null(value))
-            note(b, "%s is not used: %s", rows[i].member, rows[i].instead);
+            job_note(b, "%s is not used: %s", rows[i].member, rows[i].instead);
     }
 }
 
-/* ---- the command ---- */
+/* The temporary folder of a run may be one for all nodes; Batch AI's was one of each node, and another for all. */
+static const char variables[] =
+    "export AZ_BATCHAI_MOUNT_ROOT=\"$PWD\" AZ_BATCHAI_JOB_MOUNT_ROOT=\"$PWD\" "
+    "AZ_BATCHAI_TASK_INDEX=\"${RANK:-0}\" AZ_BATCHAI_NUM_GPUS_PER_NODE=\"$AZ_BATCHAI_NUM_GPUS\" "
+    "AZ_BATCHAI_SHARED_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP\" AZ_BATCHAI_JOB_TEMP_DIR=\"$AZ_BATCHAI_JOB_TEMP\" "
+    "AZ_BATCHAI_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP/node-${NODE_RANK:-0}\"\n"
+    "mkdir -p \"$AZ_BATCHAI_JOB_TEMP\" || exit\n";
 
-/* What the settings of a toolkit come to: a line for the shell. */
-typedef int toolkit_fn(struct build *b, const json_t *settings, struct act_buf *command);
-
-static int python(struct build *b, const json_t *settings, const char *arguments, struct act_buf *command)
+static int build(struct job_build *b)
 {
-    const char *interpreter = text_of(settings, "pythonInterpreterPath"),
-               *script = text_of(settings, "pythonScriptFilePath");
+    static int (*const steps[])(struct job_build *) = {add_inputs, add_outputs, add_environment,
+                                                       take_container, take_limit};
+    int rc = 0;
 
-    (void)b;
-    if (interpreter)
-        add_quoted(command, interpreter);
-    else
-        act_buf_adds(command, "python");
-    act_buf_addc(command, ' ');
-    add_quoted(command, script);
-    if (arguments)
-        act_buf_addf(command, " %s", arguments);
-    return 0;
-}
-
-static int run_python(struct build *b, const json_t *settings, struct act_buf *command)
-{
-    return python(b, settings, text_of(settings, "commandLineArgs"), command);
-}
-
-/* Only the first node had it; the others were there for what it starts itself. */
-static int run_custom(struct build *b, const json_t *settings, struct act_buf *command)
-{
-    if (b->out->nodes > 1) {
-        act_buf_adds(command, "[ \"${RANK:-0}\" = 0 ] || exit 0\n");
-        note(
-            b,
-            "customToolkitSettings: the command runs on the first node only; customMpiSettings runs it on all");
-    }
-    act_buf_adds(command, text_of(settings, "commandLine"));
-    return 0;
-}
-
-static int run_mpi(struct build *b, const json_t *settings, struct act_buf *command)
-{
-    (void)b;
-    act_buf_adds(command, text_of(settings, "commandLine"));
-    return 0;
-}
-
-static int run_pytorch(struct build *b, const json_t *settings, struct act_buf *command)
-{
-    const char *backend = text_of(settings, "communicationBackend");
-
-    if (backend) {
-        act_buf_adds(command, "export AZ_BATCHAI_PYTORCH_BACKEND=\"");
-        for (const char *c = backend; *c; c++)
-            if (isalnum((unsigned char)*c))
-                act_buf_addc(command, (char)tolower((unsigned char)*c));
-        act_buf_adds(command, "\"\nexport AZ_BATCHAI_PYTORCH_INIT_METHOD="
-                              "\"tcp://${MASTER_ADDR:-127.0.0.1}:${MASTER_PORT:-23456}\"\n");
-    }
-    return run_python(b, settings, command);
-}
-
-static int run_tensorflow(struct build *b, const json_t *settings, struct act_buf *command)
-{
-    if (b->out->nodes > 1 || codec_json_int(settings, "workerCount", 1) > 1)
-        return act_error_set(
-            b->err, ACT_CONFIG,
-            "%s: 'properties.tensorFlowSettings' asks for workers and parameter servers, which "
-            "nothing starts; make it a job of one node, or start the script with "
-            "'customMpiSettings'",
-            b->file);
-    if (text_of(settings, "workerCommandLineArgs") || text_of(settings, "parameterServerCommandLineArgs"))
-        note(b, "tensorFlowSettings: only the master is started, with masterCommandLineArgs");
-    return python(b, settings, text_of(settings, "masterCommandLineArgs"), command);
-}
-
-/* A program that reads a configuration file, or a script. */
-static int run_configured(struct build *b, const json_t *settings, const char *toolkit, const char *program,
-                          struct act_buf *command)
-{
-    const char *config = text_of(settings, "configFilePath"),
-               *arguments = text_of(settings, "commandLineArgs");
-
-    if (!config == !text_of(settings, "pythonScriptFilePath"))
-        return act_error_set(b->err, ACT_CONFIG,
-                             "%s: 'properties.%s' needs either 'configFilePath' or 'pythonScriptFilePath'",
-                             b->file, toolkit);
-    if (!config)
-        return run_python(b, settings, command);
-    act_buf_adds(command, program);
-    add_quoted(command, config);
-    if (arguments)
-        act_buf_addf(command, " %s", arguments);
-    return 0;
-}
-
-static int run_cntk(struct build *b, const json_t *settings, struct act_buf *command)
-{
-    return run_configured(b, settings, "cntkSettings", "cntk configFile=", command);
-}
-
-static int run_caffe(struct build *b, const json_t *settings, struct act_buf *command)
-{
-    return run_configured(b, settings, "caffeSettings", "caffe train --solver=", command);
-}
-
-static const struct {
-    const char *name;
-    toolkit_fn *run;
-} toolkits[] = {
-    {"customToolkitSettings", run_custom},  {"customMpiSettings", run_mpi},  {"pyTorchSettings", run_pytorch},
-    {"tensorFlowSettings", run_tensorflow}, {"horovodSettings", run_python}, {"cntkSettings", run_cntk},
-    {"chainerSettings", run_python},        {"caffeSettings", run_caffe},    {"caffe2Settings", run_python},
-};
-
-/* Once on each node, before any of its processes goes on. */
-static void add_preparation(struct build *b)
-{
-    const char *command = text_of(json_object_get(b->job, "jobPreparation"), "commandLine");
-
-    if (!command)
-        return;
-    act_buf_adds(&b->line,
-                 "prepared=\"${AZ_BATCHAI_JOB_TEMP:-.}/prepared-${NODE_RANK:-0}-${ACT_ATTEMPT:-1}\"\n"
-                 "if [ \"${LOCAL_RANK:-0}\" = 0 ]; then\n"
-                 "mkdir -p \"${AZ_BATCHAI_JOB_TEMP:-.}\" && (\n");
-    act_buf_adds(&b->line, command);
-    act_buf_adds(&b->line, "\n) || exit\n: >\"$prepared\" || exit\n"
-                           "else\nwhile [ ! -e \"$prepared\" ]; do sleep 0.2; done\nfi\n");
-}
-
-/* processCount is that of all nodes together. */
-static int take_size(struct build *b, const char *toolkit, const json_t *settings)
-{
-    int64_t nodes = codec_json_int(b->job, "nodeCount", 1),
-            n = codec_json_int(settings, "processCount", nodes);
-
-    if (n % nodes != 0)
-        return act_error_set(b->err, ACT_CONFIG,
-                             "%s: 'properties.%s.processCount' is %lld, which %lld nodes cannot share evenly",
-                             b->file, toolkit, (long long)n, (long long)nodes);
-    b->out->nodes = (int)nodes;
-    b->out->procs_per_node = (int)(n / nodes);
-    return 0;
-}
-
-static int find_toolkit(struct build *b, size_t *out)
-{
-    enum { N = sizeof(toolkits) / sizeof(toolkits[0]) };
-    size_t found = N;
-
-    for (size_t i = 0; i < N; i++) {
-        if (!json_is_object(json_object_get(b->job, toolkits[i].name)))
-            continue;
-        if (found < N)
-            return act_error_set(b->err, ACT_CONFIG,
-                                 "%s: 'properties' has both '%s' and '%s': a job has one of them", b->file,
-                                 toolkits[found].name, toolkits[i].name);
-        found = i;
-    }
-    *out = found;
-    return found < N
-               ? 0
-               : act_error_set(b->err, ACT_CONFIG,
-                               "%s: 'properties' says nothing to run, such as 'customToolkitSettings' or "
-                               "'pyTorchSettings'",
-                               b->file);
-}
-
-static int add_command(struct build *b)
-{
-    size_t kit = 0;
-    int rc = find_toolkit(b, &kit);
-
+    act_buf_adds(&b->line, variables);
+    for (size_t i = 0; rc == 0 && i < sizeof(steps) / sizeof(steps[0]); i++)
+        rc = steps[i](b);
     if (rc < 0)
         return rc;
-    const json_t *settings = json_object_get(b->job, toolkits[kit].name);
-    rc = take_size(b, toolkits[kit].name, settings);
-    return rc < 0 ? rc : toolkits[kit].run(b, settings, &b->line);
-}
-
-static int build(struct build *b)
-{
-    int rc = check_names(b, "environmentVariables");
-
-    if (rc == 0)
-        rc = check_names(b, "secrets");
-    act_buf_adds(&b->line, "export AZ_BATCHAI_MOUNT_ROOT=\"$PWD\" AZ_BATCHAI_JOB_MOUNT_ROOT=\"$PWD\" "
-                           "AZ_BATCHAI_TASK_INDEX=\"${RANK:-0}\"\n");
-    if (rc == 0)
-        rc = add_inputs(b);
-    if (rc == 0)
-        rc = add_outputs(b);
     add_preparation(b);
-    if (rc == 0)
-        rc = add_command(b);
+    rc = job_add_command(b);
     if (rc < 0)
         return rc;
-    add_pairs(b, "environmentVariables", false);
-    add_pairs(b, "secrets", true);
-    take_container(b);
-    b->out->timeout = act_strdup(text_of(json_object_get(b->job, "constraints"), "maxWallClockTime"));
     note_volumes(b);
     note_unused(b);
+    job_note_variables(b);
     return 0;
 }
 
 int flow_job_file_parse(json_t *json, const char *name, const struct config *config,
                         struct flow_job_file *out, struct act_error *err)
 {
-    struct build b = {
+    struct job_build b = {
         .file = name, .config = config, .job = json_object_get(json, "properties"), .out = out, .err = err};
 
     *out = (struct flow_job_file){0};
@@ -464,22 +446,57 @@ int flow_job_file_parse(json_t *json, const char *name, const struct config *con
     return rc;
 }
 
+/* Such a file is easily packed with the code. */
+static void note_secrets(const char *path, const struct config *config, struct flow_job_file *job)
+{
+    static const char apart[] = "aux_data/configs/";
+    ACT_AUTOFREE char *real = realpath(path, NULL);
+    ACT_AUTOFREE char *root = config->project_root ? realpath(config->project_root, NULL) : NULL;
+    const char *rel = real && root && act_starts_with(real, root) ? real + strlen(root) : "";
+
+    if (job->has_secrets && *rel == '/' && !act_starts_with(rel + 1, apart))
+        act_strv_pushf(&job->notes, "'%s' holds secrets and lies in the project: in '%s' no package has it",
+                       path, apart);
+}
+
 int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out,
                        struct act_error *err)
 {
     CODEC_AUTOJSON json_t *json = NULL;
-    int rc = codec_json_read(path, FILE_MAX, &json, err);
+    ACT_AUTOFREE char *text = NULL;
+    size_t len;
+    int rc = act_file_read(path, FILE_MAX, &text, &len, err);
 
     *out = (struct flow_job_file){0};
-    return rc < 0 ? rc : flow_job_file_parse(json, path, config, out, err);
+    if (rc < 0)
+        return rc;
+    if (codec_json_parse(text, len, path, &json, err) < 0) {
+        err->code = ACT_CONFIG;
+        return -ACT_CONFIG;
+    }
+    rc = flow_job_file_parse(json, path, config, out, err);
+    if (rc == 0)
+        note_secrets(path, config, out);
+    return rc;
+}
+
+static void wipe(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
 }
 
 void flow_job_file_release(struct flow_job_file *job)
 {
     free(job->line);
     free(job->image);
-    free(job->timeout);
+    free(job->registry);
+    free(job->username);
+    wipe(job->password);
+    free(job->shm_size);
     act_strv_release(&job->env);
+    act_strv_release(&job->secrets);
     act_strv_release(&job->notes);
     *job = (struct flow_job_file){0};
 }

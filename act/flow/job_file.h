@@ -3,7 +3,8 @@
  * Where Batch AI mounted volumes is the code root here, in which mapped folders are: $AZ_BATCHAI_MOUNT_ROOT/data is the
  * mapped folder data.
  *
- * Source: github.com/Azure/azure-rest-api-specs, specification/batchai (2018-05-01, JobCreateParameters).
+ * Source: github.com/Azure/azure-rest-api-specs, specification/batchai (2018-05-01, JobCreateParameters), and
+ * github.com/Azure/BatchAI, documentation and schemas.
  */
 #ifndef ACT_FLOW_JOB_FILE_H
 #define ACT_FLOW_JOB_FILE_H
@@ -15,16 +16,21 @@
 #include "config/config.h"
 
 struct flow_job_file {
-    char *line;    /* for bash -c, on every process */
-    char *image;   /* NULL: none is asked for */
-    char *timeout; /* as it is written there: "P7D", "7.00:00:00"; NULL: none */
+    char *line;                /* for bash -c, on every process */
+    char *image;               /* with its registry; NULL: none is asked for */
+    char *registry;            /* the host of the image's registry; NULL: Docker's own */
+    char *username, *password; /* at the registry; NULL: none are given */
+    char *shm_size;            /* "16g", "1023b"; NULL: none is asked for */
+    int64_t limit_s;           /* when the run is ended; 0: never */
     int nodes, procs_per_node;
-    struct act_strv env;   /* "NAME=value" */
-    struct act_strv notes; /* what has no counterpart, or another one, a line each */
+    bool fixed_size;              /* the line is right for that size only */
+    bool has_secrets;             /* of any kind: the file must not be seen */
+    struct act_strv env, secrets; /* "NAME=value" */
+    struct act_strv notes;        /* what has no counterpart, or another one, a line each */
 };
 
 /* Reads one. What is not JSON, has members that the format has not, or lacks what it needs: -ACT_CONFIG with file and
- * place. Of config only the mapped folders are looked at. Release out. */
+ * place. Of config the mapped folders, the project and the platform are looked at. Release out. */
 int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out,
                        struct act_error *err) ACT_NODISCARD;
 /* The same of JSON that is read already; name is for messages. */
@@ -32,6 +38,10 @@ int flow_job_file_parse(json_t *json, const char *name, const struct config *con
                         struct flow_job_file *out, struct act_error *err) ACT_NODISCARD;
 /* Whether it has the form of one: job_format.c. */
 int flow_job_file_check(json_t *json, const char *name, struct act_error *err) ACT_NODISCARD;
+/* Tells config the image, the shared memory and the time that the job asks for, where its platform has them, and adds to the
+ * notes of the job what it has not. Returns how many seconds the command itself has to be limited to, because the platform
+ * limits nothing; 0: no need. */
+int64_t flow_job_file_apply(struct flow_job_file *job, struct config *config);
 void flow_job_file_release(struct flow_job_file *job);
 
 #endif

@@ -11,6 +11,7 @@ enum kind {
     ANYTHING, /* nothing is taken from it */
     TEXT,
     COUNT, /* a whole number from 1 */
+    YES_NO,
     OBJECT,
     LIST, /* of objects */
 };
@@ -30,11 +31,15 @@ static const struct member secret_members[] = {{"name", TEXT, true, NULL},
                                                {0}};
 static const struct member input_members[] = {{"id", TEXT, true, NULL}, {"path", TEXT, true, NULL}, {0}};
 static const struct member output_members[] = {
-    {"id", TEXT, true, NULL},        {"pathPrefix", TEXT, true, NULL},     {"pathSuffix", TEXT, false, NULL},
-    {"type", ANYTHING, false, NULL}, {"createNew", ANYTHING, false, NULL}, {0}};
+    {"id", TEXT, true, NULL},        {"pathPrefix", TEXT, true, NULL},   {"pathSuffix", TEXT, false, NULL},
+    {"type", ANYTHING, false, NULL}, {"createNew", YES_NO, false, NULL}, {0}};
+static const struct member login_members[] = {{"username", TEXT, false, NULL},
+                                              {"password", TEXT, false, NULL},
+                                              {"passwordSecretReference", ANYTHING, false, NULL},
+                                              {0}};
 static const struct member registry_members[] = {{"serverUrl", TEXT, false, NULL},
                                                  {"image", TEXT, true, NULL},
-                                                 {"credentials", ANYTHING, false, NULL},
+                                                 {"credentials", OBJECT, false, login_members},
                                                  {0}};
 static const struct member container_members[] = {
     {"imageSourceRegistry", OBJECT, true, registry_members}, {"shmSize", TEXT, false, NULL}, {0}};
@@ -68,19 +73,26 @@ static const struct member volume_members[] = {{"azureFileShares", LIST, false, 
 static const struct member toolkit_members[] = {{"commandLine", TEXT, true, NULL}, {0}};
 static const struct member mpi_members[] = {
     {"commandLine", TEXT, true, NULL}, {"processCount", COUNT, false, NULL}, {0}};
-#define PYTHON_MEMBERS(required)                                                                             \
+#define SCRIPT_MEMBERS(required)                                                                             \
     {"pythonScriptFilePath", TEXT, required, NULL}, {"pythonInterpreterPath", TEXT, false, NULL},            \
-        {"commandLineArgs", TEXT, false, NULL},                                                              \
+    {                                                                                                        \
+        "commandLineArgs", TEXT, false, NULL                                                                 \
+    }
+#define PROCESSES                                                                                            \
     {                                                                                                        \
         "processCount", COUNT, false, NULL                                                                   \
     }
-static const struct member python_members[] = {PYTHON_MEMBERS(true), {0}};
+static const struct member script_members[] = {SCRIPT_MEMBERS(true), {0}};
+static const struct member python_members[] = {SCRIPT_MEMBERS(true), PROCESSES, {0}};
 static const struct member pytorch_members[] = {
-    PYTHON_MEMBERS(true), {"communicationBackend", TEXT, false, NULL}, {0}};
+    SCRIPT_MEMBERS(true), PROCESSES, {"communicationBackend", TEXT, false, NULL}, {0}};
 static const struct member caffe_members[] = {
-    PYTHON_MEMBERS(false), {"configFilePath", TEXT, false, NULL}, {0}};
-static const struct member cntk_members[] = {
-    PYTHON_MEMBERS(false), {"configFilePath", TEXT, false, NULL}, {"languageType", TEXT, false, NULL}, {0}};
+    SCRIPT_MEMBERS(false), PROCESSES, {"configFilePath", TEXT, false, NULL}, {0}};
+static const struct member cntk_members[] = {SCRIPT_MEMBERS(false),
+                                             PROCESSES,
+                                             {"configFilePath", TEXT, false, NULL},
+                                             {"languageType", TEXT, false, NULL},
+                                             {0}};
 static const struct member tensorflow_members[] = {{"pythonScriptFilePath", TEXT, true, NULL},
                                                    {"pythonInterpreterPath", TEXT, false, NULL},
                                                    {"masterCommandLineArgs", TEXT, false, NULL},
@@ -110,7 +122,7 @@ static const struct member job_members[] = {
     {"cntkSettings", OBJECT, false, cntk_members},
     {"chainerSettings", OBJECT, false, python_members},
     {"caffeSettings", OBJECT, false, caffe_members},
-    {"caffe2Settings", OBJECT, false, python_members},
+    {"caffe2Settings", OBJECT, false, script_members},
     {"schedulingPriority", TEXT, false, NULL},
     {"priority", ANYTHING, false, NULL},
     {"experimentName", TEXT, false, NULL},
@@ -143,6 +155,13 @@ static int wrong(const struct check *c, const char *place, const char *must)
     return act_error_set(c->err, ACT_CONFIG, "%s: '%s' must be %s", c->file, place, must);
 }
 
+static const struct member *find_member(const struct member *members, const char *name)
+{
+    while (members->name && strcmp(members->name, name) != 0)
+        members++;
+    return members->name ? members : NULL;
+}
+
 static int unknown(const struct check *c, const char *place, const char *name, const struct member *members)
 {
     enum { MEMBERS_MAX = 64 };
@@ -150,6 +169,8 @@ static int unknown(const struct check *c, const char *place, const char *name, c
 
     for (size_t i = 0; members[i].name; i++)
         names[i] = members[i].name;
+    if (members == file_members && find_member(job_members, name))
+        return act_error_set(c->err, ACT_CONFIG, "%s: '%s' must be a member of 'properties'", c->file, name);
     const char *near = act_nearest(name, names);
     return act_error_set(c->err, ACT_CONFIG, "%s: '%s%s%s' is nothing that a job file has%s%s%s", c->file,
                          place, *place ? "." : "", name, near ? "; did you mean '" : "", near ? near : "",
@@ -188,19 +209,14 @@ static int check_value(const struct check *c, const char *place, json_t *value, 
             json_integer_value(value) <= COUNT_MAX)
             return 0;
         return wrong(c, place, "a whole number from 1 to 65536");
+    case YES_NO:
+        return json_is_boolean(value) ? 0 : wrong(c, place, "true or false");
     case OBJECT:
         return json_is_object(value) ? check_object(c, place, value, m->of) : wrong(c, place, "an object");
     case LIST:
         return json_is_array(value) ? check_list(c, place, value, m->of) : wrong(c, place, "a list");
     }
     return 0;
-}
-
-static const struct member *find_member(const struct member *members, const char *name)
-{
-    while (members->name && strcmp(members->name, name) != 0)
-        members++;
-    return members->name ? members : NULL;
 }
 
 /* A member that is null is none: so the service's tools write what was not given. */

@@ -55,6 +55,15 @@ static void add_env(const struct act_strv *pairs, struct run_spec *spec)
     }
 }
 
+static void add_secrets(const struct act_strv *pairs, struct run_spec *spec)
+{
+    size_t first = spec->n_env;
+
+    add_env(pairs, spec);
+    for (size_t i = first; i < spec->n_env; i++)
+        spec->env[i].secret = true;
+}
+
 /* Nodes and processes, from what the configuration says and the platform has. */
 static int shape(const struct config *c, struct platform *platform, struct run_spec *spec,
                  struct act_error *err)
@@ -287,10 +296,17 @@ static void describe_command(const struct flow_submit *io, struct run_spec *spec
         act_strv_copy(&spec->argv, io->argv->v, io->argv->n);
         return;
     }
+    if (io->limit_s) {
+        act_strv_push(&spec->argv, "timeout");
+        act_strv_push(&spec->argv, "--verbose");
+        act_strv_push(&spec->argv, "--kill-after=10s");
+        act_strv_pushf(&spec->argv, "%lld", (long long)io->limit_s);
+    }
     act_strv_push(&spec->argv, "/bin/bash");
     act_strv_push(&spec->argv, "-c");
     act_strv_push(&spec->argv, io->job->line);
     add_env(&io->job->env, spec);
+    add_secrets(&io->job->secrets, spec);
 }
 
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
@@ -316,43 +332,23 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
     return rc;
 }
 
-static void replace(char **text, const char *by)
-{
-    free(*text);
-    *text = act_strdup(by);
-}
-
-/* What a job file asks of the cluster, where the cluster can be told. */
-static void apply_job_file(struct config *config, const struct flow_job_file *job)
-{
-    bool is_azureml = strcmp(config->platform, "aml") == 0 || strcmp(config->platform, "itp") == 0 ||
-                      strcmp(config->platform, "singularity") == 0;
-    bool has_image = is_azureml || (strcmp(config->platform, "slurm") == 0 && config->slurm.container &&
-                                    strcmp(config->slurm.container, "none") != 0);
-
-    for (size_t i = 0; i < job->notes.n; i++)
-        act_note("%s", job->notes.v[i]);
-    if (job->image && has_image)
-        replace(&config->docker.image, job->image);
-    else if (job->image)
-        act_note("the image '%s' is not used: cluster '%s' runs commands without one", job->image,
-                 config->cluster);
-    if (job->timeout && is_azureml && *job->timeout == 'P')
-        replace(&config->azureml.timeout, job->timeout);
-    else if (job->timeout)
-        act_note("constraints.maxWallClockTime is not used: the cluster file says how long a run may take");
-}
-
 static int read_job_file(struct flow *flow, struct flow_submit *io, struct flow_job_file *job,
                          struct act_error *err)
 {
     int rc = flow_job_file_read(io->job_file, &flow->config, job, err);
 
-    if (rc == 0) {
-        apply_job_file(&flow->config, job);
-        io->job = job;
-    }
-    return rc;
+    if (rc < 0)
+        return rc;
+    if (job->fixed_size && io->own_size)
+        return act_error_set(err, ACT_USAGE,
+                             "'%s' says how many workers and parameter servers there are: there cannot be "
+                             "another size as well",
+                             io->job_file);
+    io->limit_s = flow_job_file_apply(job, &flow->config);
+    for (size_t i = 0; i < job->notes.n; i++)
+        act_note("%s", job->notes.v[i]);
+    io->job = job;
+    return 0;
 }
 
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err)

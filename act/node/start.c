@@ -70,7 +70,8 @@ static void log_spec(const struct node *node)
     node_say("run %s: %d node(s), %d process(es) on each, %d GPU(s) on each, act-node %s", spec->id,
              spec->nodes, spec->procs_per_node, spec->gpus_per_node, ACT_VERSION);
     for (size_t i = 0; i < spec->n_env; i++)
-        node_say("env %s=%s", spec->env[i].name, run_env_shown(spec->env[i].name, spec->env[i].value));
+        node_say("env %s=%s", spec->env[i].name,
+                 run_env_is_secret(&spec->env[i]) ? "***" : spec->env[i].value);
 }
 
 static int make_ready(struct supervisor *s, struct act_error *err)

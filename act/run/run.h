@@ -43,6 +43,7 @@ struct run_folder {
 struct run_env {
     char *name;
     char *value; /* NULL: a secret that is not in run.json, see run_secrets_read() */
+    bool secret; /* whatever its name says */
 };
 
 struct run_spec {
@@ -165,7 +166,8 @@ int run_log_rank(const char *name, int *out_choice);
 /* Masks the value of an environment variable whose name says that it is secret (KEY, TOKEN, SECRET, PASSWORD,
  * SAS, CREDENTIAL, CONNECTION_STRING): returns "***", else value itself. */
 const char *run_env_shown(const char *name, const char *value);
-bool run_env_is_secret(const char *name, const char *value);
+/* Whether the value must not be seen: somebody said so, or the name does. */
+bool run_env_is_secret(const struct run_env *env);
 
 /* run.json only names the variables that are secret. Their values are in a file of their own (0600), which is written only when
  * there are any. Reading completes a specification that came from run.json; a file that is not there changes nothing. */

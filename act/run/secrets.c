@@ -8,9 +8,9 @@
 
 enum { MAX_BYTES = 1 << 20 };
 
-bool run_env_is_secret(const char *name, const char *value)
+bool run_env_is_secret(const struct run_env *env)
 {
-    return run_env_shown(name, value) != value;
+    return env->secret || !env->value || run_env_shown(env->name, env->value) != env->value;
 }
 
 json_t *run_secrets_to_json(const struct run_spec *spec)
@@ -18,7 +18,7 @@ json_t *run_secrets_to_json(const struct run_spec *spec)
     json_t *values = json_object();
 
     for (size_t i = 0; i < spec->n_env; i++)
-        if (spec->env[i].value && run_env_is_secret(spec->env[i].name, spec->env[i].value))
+        if (spec->env[i].value && run_env_is_secret(&spec->env[i]))
             json_object_set_new(values, spec->env[i].name, codec_json_bytes_new(spec->env[i].value));
     return values;
 }
@@ -26,8 +26,10 @@ json_t *run_secrets_to_json(const struct run_spec *spec)
 void run_secrets_from_json(struct run_spec *spec, const json_t *values)
 {
     for (size_t i = 0; i < spec->n_env; i++)
-        if (!spec->env[i].value)
+        if (!spec->env[i].value) {
             spec->env[i].value = codec_json_bytes_get(json_object_get(values, spec->env[i].name));
+            spec->env[i].secret = true;
+        }
 }
 
 int run_secrets_write(const struct run_spec *spec, const char *path, struct act_error *err)

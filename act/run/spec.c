@@ -111,7 +111,7 @@ static json_t *env_to_json(const struct run_spec *spec)
 
     for (size_t i = 0; i < spec->n_env; i++) {
         const struct run_env *e = &spec->env[i];
-        bool secret = !e->value || run_env_is_secret(e->name, e->value);
+        bool secret = run_env_is_secret(e);
         json_t *json = json_object();
         add_texts(json, e, env_texts, secret ? 1 : COUNT_OF(env_texts)); /* a secret has only its name */
         json_array_append_new(array, json);

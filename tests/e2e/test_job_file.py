@@ -54,10 +54,90 @@ def test_python_toolkits(act):
     run, _ = finish(act, job_file(act, pyTorchSettings={**script, "communicationBackend": "Gloo"}))
     assert act.lines(run) == ["['--word', 'a  b'] gloo"]
     tensorflow = {k: v for k, v in script.items() if k != "commandLineArgs"}
-    run, said = finish(act, job_file(act, tensorFlowSettings={
+    run, _ = finish(act, job_file(act, tensorFlowSettings={
         **tensorflow, "masterCommandLineArgs": "--master", "workerCommandLineArgs": "--worker"}))
     assert act.lines(run) == ["['--master'] None"]
-    assert "only the master is started" in said
+
+
+# As a server of TensorFlow is: it has the address that its list says, and one of a parameter server never ends by itself.
+TASK = """
+import json, os, socket, sys, time
+config = json.loads(os.environ["TF_CONFIG"])
+role, index = config["task"]["type"], config["task"]["index"]
+lists = {kind: os.environ[f"AZ_BATCHAI_{kind.upper()}_HOSTS"].split(",") for kind in ("ps", "worker")}
+assert config["cluster"] == lists and config["environment"] == "cloud", config
+print(role, index, *sys.argv[1:], flush=True)
+server = socket.socket()
+server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+server.bind(("", int(lists["ps" if role == "ps" else "worker"][index].rsplit(":", 1)[1])))
+server.listen()
+if os.environ.get("FAILING") == role:
+    sys.exit(3)
+if role == "ps":
+    peers = [server.accept()[0] for _ in lists["worker"]]
+    for peer in peers:
+        peer.sendall(b"from ps %d" % index)
+    while True:
+        time.sleep(60)
+for address in lists["ps"]:
+    host, port = address.rsplit(":", 1)
+    while True:
+        try:
+            peer = socket.create_connection((host, int(port)))
+            break
+        except OSError:
+            time.sleep(0.1)
+    print(peer.recv(100).decode())
+"""
+
+
+def distributed(act, nodes, workers, servers, **properties):
+    """A job file of workers and parameter servers, all of which show their arguments."""
+    act.write("task.py", TASK)
+    words = "$AZ_BATCHAI_TASK_INDEX '$AZ'"
+    return job_file(act, nodeCount=nodes, tensorFlowSettings={
+        "pythonScriptFilePath": "$AZ_BATCHAI_JOB_MOUNT_ROOT/task.py", "pythonInterpreterPath": "python3",
+        "workerCount": workers, "parameterServerCount": servers, "masterCommandLineArgs": f"--master {words}",
+        "workerCommandLineArgs": f"--worker {words}", "parameterServerCommandLineArgs": f"--server {words}"},
+                    **properties)
+
+
+def test_parameter_servers(act):
+    run, _ = finish(act, distributed(act, 1, 2, 1))
+    assert act.lines(run, 0) == ["master 0 --master 0 $AZ", "from ps 0"]
+    assert act.lines(run, 1) == ["worker 1 --worker 1 $AZ", "from ps 0"]
+    assert act.lines(run, 2) == ["ps 0 --server 0 $AZ"]
+
+
+@pytest.mark.parametrize("role, rank", [("master", 0), ("worker", 1), ("ps", 2)])
+def test_a_task_that_fails(act, role, rank):
+    run, _ = finish(act, distributed(act, 1, 2, 1, environmentVariables=[{"name": "FAILING", "value": role}]), status=3)
+    assert act.info(run)["failed_rank"] == rank
+
+
+def test_the_size_of_workers_and_servers_is_the_file_s(act):
+    act.fail("-n", "4", "submit", "-f", distributed(act, 1, 2, 1), status=2, match="says how many workers")
+
+
+def test_parameter_servers_on_two_nodes_of_slurm(lab):
+    file = distributed(lab.act, 2, 2, 2)
+    run, _ = finish(lab.act, file, before=("-c", "lab"))
+    assert lab.act.lines(run, 0) == ["master 0 --master 0 $AZ", "from ps 0", "from ps 1"]
+    assert lab.act.lines(run, 1) == ["ps 0 --server 0 $AZ"]
+    assert lab.act.lines(run, 2) == ["worker 1 --worker 1 $AZ", "from ps 0", "from ps 1"]
+    assert lab.act.lines(run, 3) == ["ps 1 --server 1 $AZ"]
+    run, _ = finish(lab.act, distributed(lab.act, 2, 2, 1), before=("-c", "lab"))
+    assert lab.act.lines(run, 3) == [], "nothing is left to do"
+
+
+def test_parameter_servers_on_two_nodes_of_azure(act, azureml):
+    act.write("task.py", TASK)
+    act.run("init")
+    run, _ = finish(act, distributed(act, 2, 2, 1))
+    assert azureml.job(run)["properties"]["distribution"]["processCountPerInstance"] == 2
+    said = {rank: act.run("logs", "--rank", rank, run).out.splitlines() for rank in range(4)}
+    assert said[0] == ["master 0 --master 0 $AZ", "from ps 0"] and said[1] == ["ps 0 --server 0 $AZ"]
+    assert said[2] == ["worker 1 --worker 1 $AZ", "from ps 0"] and said[3] == []
 
 
 def test_folders(act):
@@ -81,6 +161,42 @@ def test_folders(act):
     act.run("-c", "local", "download", "output")
     assert (act.project / "output" / run / "models/m").read_text() == "model\n"
 
+RECIPE = dict(
+    jobPreparation={"commandLine": "echo prepared by $0 >$AZ_BATCHAI_JOB_TEMP/made"},
+    customMpiSettings={"commandLine": "cat $AZ_BATCHAI_JOB_TEMP/made $AZ_BATCHAI_INPUT_SET/a; "
+                                      "echo model of $USER_WORD >$AZ_BATCHAI_OUTPUT_MODEL/m$AZ_BATCHAI_TASK_INDEX"},
+    environmentVariables=[{"name": "USER_WORD", "value": "us"}],
+    inputDirectories=[{"id": "SET", "path": "$AZ_BATCHAI_JOB_MOUNT_ROOT/data/voc"}],
+    outputDirectories=[{"id": "MODEL", "pathPrefix": "$AZ_BATCHAI_JOB_MOUNT_ROOT/output", "pathSuffix": "models"}],
+    mountVolumes={"azureBlobFileSystems": [
+        {"accountName": "a", "containerName": "c", "relativeMountPath": name} for name in ("data", "output")]})
+
+
+def carry_out(act, cluster, nodes):
+    """As the recipes have it: a preparation, an input, an output, which is brought back."""
+    act.write("data/voc/a", "from the folder")
+    act.run("-c", cluster, "upload", "data")
+    run, said = finish(act, job_file(act, nodeCount=nodes, **RECIPE), before=("-c", cluster))
+    for rank in range(nodes):
+        assert act.run("logs", "--rank", rank, run).out == "prepared by /bin/bash\nfrom the folder"
+    assert said.count("the mapped folder stands for the volume") == 2
+    act.run("-c", cluster, "download", "output")
+    for rank in range(nodes):
+        assert (act.project / "output" / run / f"models/m{rank}").read_text() == "model of us\n"
+
+
+def test_recipe_on_this_machine(act):
+    act.cluster("local", extra={"platform": "local"})
+    carry_out(act, "local", 1)
+
+
+def test_recipe_on_slurm(lab):
+    carry_out(lab.act, "lab", 2)
+
+
+def test_recipe_on_azure(act, azureml):
+    carry_out(act, "aml", 2)
+
 
 def test_preparation_runs_once(act):
     run, _ = finish(act, job_file(
@@ -98,36 +214,96 @@ def test_exit_status(act):
 
 
 def test_secrets(act):
+    file = "aux_data/configs/job.json"
     run, said = finish(act, job_file(
-        act, **custom("echo $THE_TOKEN $PLAIN_WORD ${VAULT-unset}"),
-        secrets=[{"name": "THE_TOKEN", "value": "t0k"}, {"name": "PLAIN_WORD", "value": "w"},
+        act, file, **custom("echo $THE_TOKEN $PLAIN_WORD ${VAULT-unset}"),
+        secrets=[{"name": "THE_TOKEN", "value": "t0k"}, {"name": "PLAIN_WORD", "value": "pl41n"},
                  {"name": "VAULT", "valueSecretReference": {"secretUrl": "https://v"}}]))
-    assert act.lines(run) == ["t0k w unset"]
-    assert "'PLAIN_WORD'" in said and "'VAULT' is in a key vault" in said and "'THE_TOKEN'" not in said
-    assert "t0k" not in json.dumps(act.run("submit", "--dry-run", "-f", "job.json").json)
+    assert act.lines(run) == ["t0k pl41n unset"]
+    assert "'VAULT' is in a key vault" in said and "'THE_TOKEN'" not in said and "'PLAIN_WORD'" not in said
+    spec = json.dumps(act.run("submit", "--dry-run", "-f", file).json)
+    assert "t0k" not in spec and "pl41n" not in spec and "PLAIN_WORD" in spec
+    for path in (act.home / "runs" / run).rglob("*"):
+        if path.is_file() and path.name != "secrets.json" and "user_logs" not in path.parts:
+            assert b"pl41n" not in path.read_bytes(), path
+    assert "holds secrets" not in said
+    assert "'job.json' holds secrets" in act.run("submit", "--dry-run", "-f", job_file(
+        act, **custom("true"), secrets=[{"name": "A", "value": "x"}])).err
+    assert "pl41n" not in act.run("q", "--json").out
+
+
+def test_variables_of_batch_ai_in_values(act):
+    run, said = finish(act, job_file(
+        act, **custom('echo "$WHERE|$BOTH|$NONE|$SECRET_PLACE"; [ -d "$AZ_BATCHAI_JOB_TEMP" ] && echo temp; '
+                      'echo "$AZ_BATCHAI_NUM_GPUS_PER_NODE"'),
+        inputDirectories=[{"id": "SET", "path": "$AZ_BATCHAI_MOUNT_ROOT/data"}],
+        environmentVariables=[{"name": "WHERE", "value": "$AZ_BATCHAI_INPUT_SET/x"},
+                              {"name": "BOTH", "value": "${AZ_BATCHAI_TASK_INDEX}-$AZ_BATCHAI_TASK_INDEX $HOME"},
+                              {"name": "NONE", "value": "($AZ_BATCHAI_INPUT_NONE)"}],
+        secrets=[{"name": "SECRET_PLACE", "value": "v4lue$AZ_BATCHAI_TASK_INDEX"}]))
+    where, temp, gpus = act.lines(run)
+    assert where.endswith("/data/x|0-0 $HOME|()|v4lue0") and where.startswith("/")
+    assert temp == "temp" and gpus.isdigit()
+    assert "environmentVariables[2].value: nothing sets '$AZ_BATCHAI_INPUT_NONE'" in said
+    assert "v4lue" not in json.dumps(act.run("submit", "--dry-run", "-f", "job.json").json)
+
+
+def test_time_limit(act):
+    run, _ = finish(act, job_file(act, **custom("echo begun; sleep 300"), constraints={"maxWallClockTime": "00:00:01"}),
+                    status=124)
+    assert act.lines(run)[0] == "begun" and "timeout: sending signal TERM" in act.log(run).decode()
+    assert not any("MaxWall" in word for word in act.run("submit", "--dry-run", "-f", "job.json").json["command"])
+
+
+def test_time_limit_on_slurm(lab):
+    file = job_file(lab.act, **custom("true"), constraints={"maxWallClockTime": "1.02:00:00"})
+    spec = lab.act.run("-c", "lab", "submit", "--dry-run", "-f", file).json
+    assert spec["command"][0] == "/bin/bash" and spec["config"]["slurm"]["time"] == "1-02:00:00"
+    run, _ = finish(lab.act, file, before=("-c", "lab"))
+    assert lab.bed.show(lab.bed.job(run))["TimeLimit"] == "1-02:00:00"
 
 
 def test_what_has_no_counterpart(act):
     said = act.run("submit", "--dry-run", "-f", job_file(
         act, **custom("true"), cluster={"id": "/subscriptions/s/clusters/nc6"}, schedulingPriority="low",
-        constraints={"maxWallClockTime": "P1D"},
         containerSettings={"imageSourceRegistry": {"image": "tf:1", "serverUrl": "https://reg.io"}, "shmSize": "1g"},
         customMpiSettings=None)).err
-    for piece in ("cluster is not used", "schedulingPriority", "maxWallClockTime", "image 'reg.io/tf:1' is not used", "shmSize"):
+    for piece in ("cluster is not used", "schedulingPriority", "image 'reg.io/tf:1' is not used", "shmSize"):
         assert piece in said, piece
 
 
-def test_image_and_time_on_azure(act, azureml):
+def test_what_azure_is_told(act, azureml):
     act.run("init")
-    file = job_file(act, nodeCount=2, constraints={"maxWallClockTime": "P1D"},
+    file = job_file(act, nodeCount=2, constraints={"maxWallClockTime": "1.00:00:00"},
                     horovodSettings={"pythonScriptFilePath": "t.py", "processCount": 4},
-                    containerSettings={"imageSourceRegistry": {"image": "horovod/horovod:0.20"}})
+                    containerSettings={"imageSourceRegistry": {"image": "horovod/horovod:0.20"}, "shmSize": "16gb"})
+    spec = act.run("submit", "--dry-run", "-f", file).json
+    assert spec["config"]["docker"]["image"] == "horovod/horovod:0.20"
+    assert spec["config"]["azureml"]["timeout"] == "PT86400S"
     run = act.run("submit", "-f", file).out.strip()
     sent = azureml.job(run)["properties"]
     assert sent["resources"]["instanceCount"] == 2
+    assert sent["resources"]["shmSize"] == "16g"
     assert sent["distribution"]["processCountPerInstance"] == 2
-    assert sent["limits"]["timeout"] == "P1D"
+    assert sent["limits"]["timeout"] == "PT86400S"
     assert "horovod/horovod:0.20" in json.dumps(azureml.tell("objects")["environments"])
+
+
+def test_registry_on_azure(act, azureml):
+    act.run("init")
+    registry = {"serverUrl": "demo.azurecr.io", "image": "demo.azurecr.io/team/tf",
+                "credentials": {"username": "puller", "password": "p4ssw0rd"}}
+    file = job_file(act, **custom("true"), containerSettings={"imageSourceRegistry": registry})
+    run = act.run("submit", "-f", file).out.strip()
+    objects = azureml.tell("objects")
+    connection, = objects["connections"].values()
+    assert connection["properties"]["target"] == "https://demo.azurecr.io"
+    assert connection["properties"]["credentials"] == {"username": "puller", "password": "p4ssw0rd"}
+    assert "demo.azurecr.io/team/tf" in json.dumps(objects["environments"])
+    assert "p4ssw0rd" not in json.dumps(azureml.job(run))
+    for path in act.home.rglob("*"):
+        assert not path.is_file() or b"p4ssw0rd" not in path.read_bytes(), path
+    assert "p4ssw0rd" not in json.dumps(act.run("submit", "--dry-run", "-f", file).json)
 
 
 @pytest.mark.parametrize("properties, match", [
@@ -138,15 +314,26 @@ def test_image_and_time_on_azure(act, azureml):
     ({"inputDirectories": [{"id": "A", "path": "x"}, {"id": "B"}]}, r"'properties\.inputDirectories\[1\]\.path' is missing"),
     ({"inputDirectories": {"id": "A"}}, r"'properties\.inputDirectories' must be a list"),
     ({"inputDirectories": [{"id": "A B", "path": "x"}]}, "cannot be part of a variable"),
-    ({"environmentVariables": [{"name": "A=B", "value": "x"}]}, "no name of a variable"),
+    ({"environmentVariables": [{"name": "A=B", "value": "x"}]}, r"environmentVariables\[0\]\.name' is 'A=B', no name of a variable"),
     ({"customToolkitSettings": None}, "says nothing to run"),
     ({"horovodSettings": {"pythonScriptFilePath": "x"}}, "has both 'customToolkitSettings' and 'horovodSettings'"),
     ({"customToolkitSettings": {"commandLine": 1}}, r"'properties\.customToolkitSettings\.commandLine' must be a text"),
     ({"customToolkitSettings": None, "nodeCount": 2, "customMpiSettings": {"commandLine": "x", "processCount": 3}},
      "cannot share evenly"),
-    ({"customToolkitSettings": None, "nodeCount": 2, "tensorFlowSettings": {"pythonScriptFilePath": "x"}},
-     "workers and parameter servers"),
+    ({"customToolkitSettings": None, "tensorFlowSettings": {"pythonScriptFilePath": "x", "parameterServerCount": 2}},
+     "a node has at most one"),
     ({"customToolkitSettings": None, "cntkSettings": {"languageType": "Python"}}, "needs either"),
+    ({"nodeCount": 1.5}, r"'properties\.nodeCount' must be a whole number"),
+    ({"outputDirectories": [{"id": "A", "pathPrefix": "x", "createNew": "no"}]}, r"createNew' must be true or false"),
+    ({"constraints": {"maxWallClockTime": "7 days"}}, r"'properties\.constraints\.maxWallClockTime' is '7 days'"),
+    ({"containerSettings": {"imageSourceRegistry": {"image": "a"}, "shmSize": "much"}}, r"shmSize' is 'much'"),
+    ({"containerSettings": {"imageSourceRegistry": {"image": "r.io/a", "credentials": {"username": "u"}}}},
+     r"imageSourceRegistry\.credentials' needs 'password' too"),
+    ({"containerSettings": {"imageSourceRegistry": {"image": "a", "credentials": {"username": "u", "password": "p"}}}},
+     r"imageSourceRegistry' needs 'serverUrl' too"),
+    ({"secrets": [{"name": "A"}]}, r"'properties\.secrets\[0\]\.value' is missing"),
+    ({"customToolkitSettings": None, "caffe2Settings": {"pythonScriptFilePath": "x", "processCount": 2}},
+     r"'properties\.caffe2Settings\.processCount' is nothing"),
     ({"nodeCount": 2}, "asks for 2 nodes, but .* has 1"),
 ])
 def test_bad_files(act, properties, match):
@@ -157,5 +344,14 @@ def test_bad_files(act, properties, match):
 def test_bad_words(act):
     act.fail("submit", "-f", "missing.json", status=None, match="missing.json")
     act.write("broken.json", '{"properties": {')
-    act.fail("submit", "-f", "broken.json", status=None, match=r"broken\.json:1:\d+")
+    act.fail("submit", "-f", "broken.json", status=7, match=r"broken\.json:1:\d+")
+    act.write("list.json", "[]")
+    act.fail("submit", "-f", "list.json", status=7, match="a job file is a JSON object")
+    act.write("flat.json", json.dumps({"nodeCount": 1, **custom("true")}))
+    act.fail("submit", "-f", "flat.json", status=7, match=r"flat\.json: 'nodeCount' must be a member of 'properties'")
+    act.write("large.json", '{"properties": "' + "x" * (1 << 20) + '"}')
+    act.fail("submit", "-f", "large.json", status=None, match=r"large\.json': larger than 1048576 bytes")
+    act.write("empty.json", "")
+    act.fail("submit", "-f", "empty.json", status=7, match=r"empty\.json")
+    act.fail("submit", "-f", ".", status=None, match=r"'\.'|: Is a directory")
     act.fail("submit", "-f", job_file(act, **custom("true")), "echo", "x", status=2, match="says what to run")

@@ -1,12 +1,18 @@
 /* Job files of Azure Batch AI: the shell line, the size and the words that they come to. */
 #include "unit/test.h"
 
+#include <string.h>
+
 #include "codec/json.h"
-#include "flow/job_file.h"
+#include "flow/job_build.h"
 
 #define HEAD                                                                                                 \
     "export AZ_BATCHAI_MOUNT_ROOT=\"$PWD\" AZ_BATCHAI_JOB_MOUNT_ROOT=\"$PWD\" "                              \
-    "AZ_BATCHAI_TASK_INDEX=\"${RANK:-0}\"\n"
+    "AZ_BATCHAI_TASK_INDEX=\"${RANK:-0}\" AZ_BATCHAI_NUM_GPUS_PER_NODE=\"$AZ_BATCHAI_NUM_GPUS\" "            \
+    "AZ_BATCHAI_SHARED_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP\" AZ_BATCHAI_JOB_TEMP_DIR=\"$AZ_BATCHAI_JOB_TEMP\" "  \
+    "AZ_BATCHAI_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP/node-${NODE_RANK:-0}\"\n"                                    \
+    "mkdir -p \"$AZ_BATCHAI_JOB_TEMP\" || exit\n"
+#define FIRST "[ \"${RANK:-0}\" = 0 ] || exit 0\n"
 
 static int parse(const char *text, struct flow_job_file *out, struct act_error *err)
 {
@@ -25,10 +31,10 @@ static void lines_table(void **state)
         const char *line;       /* behind HEAD */
         size_t notes;
     } rows[] = {
-        {"'customToolkitSettings': {'commandLine': 'a | b'}", "a | b", 0},
+        {"'customToolkitSettings': {'commandLine': 'a | b'}", FIRST "a | b", 0},
         {"'customMpiSettings': {'commandLine': 'a \\\"$B\\\"'}", "a \"$B\"", 0},
         {"'horovodSettings': {'pythonScriptFilePath': '$AZ_BATCHAI_INPUT_S/a b.py', 'commandLineArgs': '-x 1'}",
-         "python \"$AZ_BATCHAI_INPUT_S/a b.py\" -x 1", 0},
+         "python \"$AZ_BATCHAI_INPUT_S/a b.py\" -x 1", 1},
         {"'chainerSettings': {'pythonScriptFilePath': 'a`b.py', 'pythonInterpreterPath': '/opt/py 3'}",
          "\"/opt/py 3\" \"a\\`b.py\"", 0},
         {"'cntkSettings': {'configFilePath': 'c.cntk', 'languageType': 'BrainScript', 'commandLineArgs': 'x=1'}",
@@ -46,14 +52,16 @@ static void lines_table(void **state)
          "export AZ_BATCHAI_INPUT_A=\"$AZ_BATCHAI_MOUNT_ROOT\"/\"data/x\"\n"
          "export AZ_BATCHAI_INPUT_B=\"$AZ_BATCHAI_MOUNT_ROOT\"/\"output\"\n"
          "export AZ_BATCHAI_INPUT_C=\"/mnt/nfs\"\n"
-         "export AZ_BATCHAI_INPUT_D=\"$AZ_BATCHAI_MOUNT_ROOT\"/\"database\"\n"
-         "a",
+         "export AZ_BATCHAI_INPUT_D=\"$AZ_BATCHAI_MOUNT_ROOT\"/\"database\"\n" FIRST "a",
          2},
         {"'outputDirectories': [{'id': 'M', 'pathPrefix': '$AZ_BATCHAI_MOUNT_ROOT/output/', 'pathSuffix': 'm'}],"
          "'customToolkitSettings': {'commandLine': 'a'}",
          "export AZ_BATCHAI_OUTPUT_M=\"$AZ_BATCHAI_MOUNT_ROOT\"/\"output/$ACT_RUN_ID/m\"\n"
-         "mkdir -p \"$AZ_BATCHAI_OUTPUT_M\" || exit\na",
+         "mkdir -p \"$AZ_BATCHAI_OUTPUT_M\" || exit\n" FIRST "a",
          0},
+        {"'outputDirectories': [{'id': 'M', 'pathPrefix': 'output', 'createNew': false}],"
+         "'customMpiSettings': {'commandLine': 'a'}",
+         "export AZ_BATCHAI_OUTPUT_M=\"$AZ_BATCHAI_MOUNT_ROOT\"/\"output\"\na", 0},
     };
 
     (void)state;
@@ -106,9 +114,20 @@ static void a_custom_command_is_for_the_first_node(void **state)
         parse("{\"properties\": {\"nodeCount\": 2, \"customToolkitSettings\": {\"commandLine\": \"a\"}}}",
               &job, &err),
         0);
-    assert_string_equal(job.line, HEAD "[ \"${RANK:-0}\" = 0 ] || exit 0\na");
+    assert_string_equal(job.line, HEAD FIRST "a");
     assert_int_equal(job.notes.n, 1);
     flow_job_file_release(&job);
+}
+
+/* A job of one command with these further members, in single quotes. */
+static int parse_with(const char *members, struct flow_job_file *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *text = act_sprintf(
+        "{'properties': {'nodeCount': 1, 'customMpiSettings': {'commandLine': 'a'}, %s}}", members);
+
+    for (char *c = text; *c; c++)
+        *c = *c == '\'' ? '"' : *c;
+    return parse(text, out, err);
 }
 
 static void environment_and_image(void **state)
@@ -117,22 +136,245 @@ static void environment_and_image(void **state)
     struct act_error err;
 
     (void)state;
-    assert_int_equal(
-        parse("{\"properties\": {\"nodeCount\": 1, \"customToolkitSettings\": {\"commandLine\": \"a\"},"
-              "\"environmentVariables\": [{\"name\": \"A\", \"value\": \"1=2 $B\"}],"
-              "\"secrets\": [{\"name\": \"MY_KEY\", \"value\": \"s\"}],"
-              "\"constraints\": {\"maxWallClockTime\": \"P7D\"},"
-              "\"containerSettings\": {\"imageSourceRegistry\": "
-              "{\"serverUrl\": \"https://r.io/\", \"image\": \"i:1\"}}}}",
-              &job, &err),
-        0);
-    assert_int_equal(job.env.n, 2);
+    assert_int_equal(parse_with("'environmentVariables': [{'name': 'A', 'value': '1=2 $B'}],"
+                                "'secrets': [{'name': 'MINE', 'value': 's'}],"
+                                "'constraints': {'maxWallClockTime': 'P7D'},"
+                                "'containerSettings': {'shmSize': '16gb', 'imageSourceRegistry': "
+                                "{'serverUrl': 'https://r.io/', 'image': 'i:1',"
+                                " 'credentials': {'username': 'u', 'password': 'p'}}}",
+                                &job, &err),
+                     0);
+    assert_int_equal(job.env.n, 1);
     assert_string_equal(job.env.v[0], "A=1=2 $B");
-    assert_string_equal(job.env.v[1], "MY_KEY=s");
+    assert_int_equal(job.secrets.n, 1);
+    assert_string_equal(job.secrets.v[0], "MINE=s");
     assert_string_equal(job.image, "r.io/i:1");
-    assert_string_equal(job.timeout, "P7D");
+    assert_string_equal(job.registry, "r.io");
+    assert_string_equal(job.username, "u");
+    assert_string_equal(job.password, "p");
+    assert_string_equal(job.shm_size, "16g");
+    assert_int_equal(job.limit_s, 7 * 86400);
     assert_int_equal(job.notes.n, 0);
     flow_job_file_release(&job);
+}
+
+static void images_table(void **state)
+{
+    static const struct {
+        const char *server, *image, *whole, *registry;
+    } rows[] = {
+        {"null", "tf:1", "tf:1", NULL},
+        {"null", "library/tf:1", "library/tf:1", NULL},
+        {"null", "r.io/tf", "r.io/tf", "r.io"},
+        {"null", "localhost/tf", "localhost/tf", "localhost"},
+        {"'demo.azurecr.io'", "demo.azurecr.io/tf", "demo.azurecr.io/tf", "demo.azurecr.io"},
+        {"'https://demo.azurecr.io/'", "team/tf", "demo.azurecr.io/team/tf", "demo.azurecr.io"},
+        {"''", "tf", "tf", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ACT_AUTOFREE char *members =
+            act_sprintf("'containerSettings': {'imageSourceRegistry': {'serverUrl': %s, 'image': '%s'}}",
+                        rows[i].server, rows[i].image);
+        struct flow_job_file job;
+        struct act_error err;
+        assert_int_equal(parse_with(members, &job, &err), 0);
+        assert_string_equal(job.image, rows[i].whole);
+        assert_true(act_streq(job.registry, rows[i].registry));
+        flow_job_file_release(&job);
+    }
+}
+
+static void times_table(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t seconds; /* 0: none */
+    } rows[] = {
+        {"P7D", 604800},
+        {"PT1H", 3600},
+        {"P1DT2H3M4S", 93784},
+        {"PT90M", 5400},
+        {"P1W", 604800},
+        {"PT1.5S", 1},
+        {"7.00:00:00", 604800},
+        {"01:30:00", 5400},
+        {"00:00:30.5000000", 30},
+        {"1.02:03:04", 93784},
+        {"10:30", 37800},
+        {"P", 0},
+        {"PT", 0},
+        {"P1DT", 0},
+        {"P1Y", 0},
+        {"P1M", 0},
+        {"PT1M1H", 0},
+        {"PT0S", 0},
+        {"7d", 0},
+        {"7", 0},
+        {"", 0},
+        {"24:00:00", 0},
+        {"00:60:00", 0},
+        {"1.00:00:00x", 0},
+        {"-1.00:00:00", 0},
+        {"PT99999999999S", 0},
+        {"1..00:00:00", 0},
+        {"00:00:00", 0},
+    };
+    int64_t seconds;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (job_seconds(rows[i].text, &seconds) != (rows[i].seconds > 0))
+            fail_msg("'%s'", rows[i].text);
+        if (rows[i].seconds)
+            assert_int_equal(seconds, rows[i].seconds);
+    }
+}
+
+static void sizes_of_memory_table(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t bytes; /* 0: none */
+    } rows[] = {{"16gb", 16ULL << 30},
+                {"16g", 16ULL << 30},
+                {"16GiB", 16ULL << 30},
+                {"1.5G", 3ULL << 29},
+                {"512M", 512 << 20},
+                {"1024", 1024},
+                {"64b", 64},
+                {"0", 0},
+                {"g", 0},
+                {"16 cows", 0},
+                {"", 0},
+                {"b", 0}};
+    uint64_t bytes;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (job_bytes(rows[i].text, &bytes) != (rows[i].bytes > 0))
+            fail_msg("'%s'", rows[i].text);
+        if (rows[i].bytes)
+            assert_int_equal(bytes, rows[i].bytes);
+    }
+}
+
+/* Workers fill the nodes, one more process on each is for a parameter server. */
+static void tasks_table(void **state)
+{
+    static const struct {
+        const char *nodes, *workers, *servers;
+        int procs_per_node; /* 0: an error */
+        bool distributed;
+    } rows[] = {
+        {"1", "null", "null", 1, false}, {"1", "1", "null", 1, false},   {"1", "2", "1", 3, true},
+        {"1", "1", "1", 2, true},        {"2", "null", "null", 2, true}, {"2", "3", "2", 3, true},
+        {"2", "2", "3", 0, true},        {"2", "60000", "1", 0, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ACT_AUTOFREE char *text = act_sprintf(
+            "{\"properties\": {\"nodeCount\": %s, \"tensorFlowSettings\": {\"pythonScriptFilePath\": \"a\", "
+            "\"workerCount\": %s, \"parameterServerCount\": %s}}}",
+            rows[i].nodes, rows[i].workers, rows[i].servers);
+        struct flow_job_file job;
+        struct act_error err;
+        assert_int_equal(parse(text, &job, &err), rows[i].procs_per_node ? 0 : -ACT_CONFIG);
+        assert_int_equal(job.procs_per_node, rows[i].procs_per_node);
+        assert_true(job.fixed_size == (rows[i].distributed && rows[i].procs_per_node));
+        flow_job_file_release(&job);
+    }
+}
+
+static void assert_notes(const char *members, const char *const *pieces)
+{
+    struct flow_job_file job;
+    struct act_error err;
+
+    assert_int_equal(parse_with(members, &job, &err), 0);
+    for (size_t i = 0; pieces[i]; i++) {
+        assert_true(i < job.notes.n);
+        if (!strstr(job.notes.v[i], pieces[i]))
+            fail_msg("'%s' is not in '%s'", pieces[i], job.notes.v[i]);
+        assert_true(i + 1 < job.notes.n || !pieces[i + 1]);
+    }
+    flow_job_file_release(&job);
+}
+
+static void variables_that_nothing_sets_are_named_once(void **state)
+{
+    (void)state;
+    assert_notes(
+        "'environmentVariables': [{'name': 'A', 'value': '$AZ_BATCHAI_INPUT_SET ${AZ_BATCHAI_JOB_TEMP}'},"
+        "{'name': 'B', 'value': 'AZ_BATCHAI_NO $AZ_BATCHAI_A'}, {'name': 'AZ_BATCHAI_A', 'value': ''}],"
+        "'jobPreparation': {'commandLine': 'ls ${AZ_BATCHAI_INPUT_SET} $AZ_BATCHAI_PS_HOSTS'}",
+        (const char *const[]){"environmentVariables[0].value: nothing sets '$AZ_BATCHAI_INPUT_SET'",
+                              "jobPreparation.commandLine: nothing sets '$AZ_BATCHAI_PS_HOSTS'", NULL});
+}
+
+static void a_volume_has_a_counterpart_or_a_note(void **state)
+{
+    (void)state;
+    assert_notes("'mountVolumes': {'azureFileShares': [{'relativeMountPath': 'logs'}],"
+                 "'azureBlobFileSystems': [{'relativeMountPath': 'data'}],"
+                 "'fileServers': [{'relativeMountPath': 'nfs'}],"
+                 "'unmanagedFileSystems': [{'relativeMountPath': 'own', 'mountCommand': 'mount'}]}",
+                 (const char *const[]){"'logs' is not mounted; map the share",
+                                       "mapped folder stands for the volume "
+                                       "at 'data'",
+                                       "'nfs' is not mounted; file servers",
+                                       "'own' is not mounted; "
+                                       "the mount command",
+                                       NULL});
+}
+
+/* What is told to the cluster, and what is left for the command. */
+static void a_cluster_is_told_what_it_can_do(void **state)
+{
+    struct flow_job_file job;
+    struct act_error err;
+    struct config config = {.platform = (char[]){"aml"},
+                            .cluster = (char[]){"eu"},
+                            .docker = {.image = act_strdup("old"),
+                                       .address = act_strdup("https://r.io"),
+                                       .username = act_strdup("me"),
+                                       .password = act_strdup("mine")}};
+
+    (void)state;
+    assert_int_equal(parse_with("'constraints': {'maxWallClockTime': '01:00:00'}, 'containerSettings': "
+                                "{'shmSize': '1g', 'imageSourceRegistry': {'image': 'r.io/i:1'}}",
+                                &job, &err),
+                     0);
+    assert_int_equal(flow_job_file_apply(&job, &config), 0);
+    assert_string_equal(config.docker.image, "r.io/i:1");
+    assert_string_equal(config.docker.username, "me"); /* the same registry */
+    assert_string_equal(config.azureml.shm_size, "1g");
+    assert_string_equal(config.azureml.timeout, "PT3600S");
+    assert_int_equal(job.notes.n, 0);
+
+    config.platform = (char[]){"slurm"};
+    assert_int_equal(flow_job_file_apply(&job, &config), 0);
+    assert_string_equal(config.slurm.time, "0-01:00:00");
+    assert_int_equal(job.notes.n, 2); /* no image, no shared memory */
+
+    config.platform = (char[]){"local"};
+    assert_int_equal(flow_job_file_apply(&job, &config), 3600);
+    flow_job_file_release(&job);
+
+    config.platform = (char[]){"aml"};
+    assert_int_equal(
+        parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:1'}}", &job, &err), 0);
+    assert_int_equal(flow_job_file_apply(&job, &config), 0);
+    assert_string_equal(config.docker.image, "tf:1");
+    assert_null(config.docker.address); /* the image is not there */
+    assert_null(config.docker.password);
+    flow_job_file_release(&job);
+    free(config.docker.image);
+    free(config.azureml.shm_size);
+    free(config.azureml.timeout);
+    free(config.slurm.time);
 }
 
 int main(void)
@@ -142,6 +384,13 @@ int main(void)
         cmocka_unit_test(sizes_table),
         cmocka_unit_test(a_custom_command_is_for_the_first_node),
         cmocka_unit_test(environment_and_image),
+        cmocka_unit_test(images_table),
+        cmocka_unit_test(times_table),
+        cmocka_unit_test(sizes_of_memory_table),
+        cmocka_unit_test(tasks_table),
+        cmocka_unit_test(variables_that_nothing_sets_are_named_once),
+        cmocka_unit_test(a_volume_has_a_counterpart_or_a_note),
+        cmocka_unit_test(a_cluster_is_told_what_it_can_do),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

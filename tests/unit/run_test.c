@@ -307,6 +307,8 @@ static void test_secrets(void **state)
     assert_int_equal(access(secrets, F_OK), -1); /* there are none */
 
     run_spec_add_env(&spec, "WANDB_API_KEY", "hush \xff");
+    run_spec_add_env(&spec, "PLAIN", "whisper");
+    spec.env[3].secret = true;
     assert_ok(run_spec_write(&spec, json, &err), err);
     assert_ok(run_secrets_write(&spec, secrets, &err), err);
     assert_int_equal(stat(secrets, &st), 0);
@@ -315,6 +317,7 @@ static void test_secrets(void **state)
     assert_ok(act_file_read(json, 1 << 20, &text, NULL, &err), err);
     assert_non_null(strstr(text, "WANDB_API_KEY"));
     assert_null(strstr(text, "hush"));
+    assert_null(strstr(text, "whisper"));
 
     assert_ok(run_spec_read(json, &back, &err), err);
     assert_null(back.env[2].value);
@@ -322,6 +325,8 @@ static void test_secrets(void **state)
     assert_null(back.env[2].value);
     assert_ok(run_secrets_read(&back, secrets, &err), err);
     assert_string_equal(back.env[2].value, "hush \xff");
+    assert_string_equal(back.env[3].value, "whisper");
+    assert_true(run_env_is_secret(&back.env[3])); /* for whoever shows it there */
     assert_string_equal(back.env[0].value, "1 2");
     run_spec_release(&back);
     run_spec_release(&spec);
