@@ -109,6 +109,11 @@ int arm_trust(struct arm *arm, const char *base_url, struct act_error *err)
     return 0;
 }
 
+const struct token_want *arm_want(const struct arm *arm)
+{
+    return &arm->want;
+}
+
 int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *err)
 {
     return token_identify(arm->tokens, &arm->want, out, err);
@@ -180,6 +185,18 @@ static void end(struct arm_try *t, int rc)
 
 static void ask_for_token(struct arm_try *t);
 
+/* A token of another tenant than the service names is no bad one: it stays for what is in that tenant. */
+static bool follow_tenant(struct arm_try *t, const struct token_challenge *challenge)
+{
+    struct arm *arm = t->arm;
+
+    if (!token_follows(challenge, &t->token.want, t->sent_token))
+        return false;
+    if (!arm->tenant)
+        arm->want.tenant = arm->tenant = act_strdup(challenge->tenant);
+    return true;
+}
+
 /* Whether a refused token is dropped and a new one tried. A claims challenge is not: no other token helps. */
 static bool renew(struct arm_try *t)
 {
@@ -189,9 +206,10 @@ static bool renew(struct arm_try *t)
         return false;
     token_read_challenge(http_header_get(&t->http.answer_headers, "WWW-Authenticate"), &challenge);
     bool again = !challenge.claims;
-    token_challenge_release(&challenge);
     t->renewed = true;
-    token_refused(t->arm->tokens, &t->arm->want, t->sent_token);
+    if (!again || !follow_tenant(t, &challenge))
+        token_refused(t->arm->tokens, &t->token.want, t->sent_token);
+    token_challenge_release(&challenge);
     return again;
 }
 
@@ -222,7 +240,7 @@ static int judge(struct arm_try *t)
     if (call->status == 404 && call->missing_is_fine)
         return 0;
     if (call->status < 200 || call->status > 299)
-        return arm_describe(call, &t->http, json, &t->arm->want);
+        return arm_describe(call, &t->http, json, &t->token.want, t->sent_token);
     if (rc < 0) {
         act_error_prefix(&call->error, "cannot %s: the answer is no JSON", call->what);
         return act_error_hint(&call->error, "is '%s' the right address?", t->arm->endpoint);
@@ -272,7 +290,7 @@ static void tell_wait(const struct http_call *http, int64_t ms, bool throttled)
 static void send_it(struct arm_try *t)
 {
     struct http_call *http = &t->http;
-    const char *token = token_now(t->arm->tokens, &t->arm->want);
+    const char *token = token_now(t->arm->tokens, &t->token.want);
     char id[37];
 
     *http = (struct http_call){.method = t->call->method,
@@ -307,6 +325,8 @@ static void have_token(struct token_call *token)
     if (token->rc < 0) {
         t->call->error = token->error;
         act_error_prefix(&t->call->error, "cannot %s", t->call->what);
+        if (token->want.tenant && !strstr(t->call->error.text, "az login"))
+            arm_hint_tenant(&t->call->error, token->want.tenant);
         end(t, token->rc);
     } else {
         send_it(t);

@@ -2,8 +2,8 @@
  * token, errors of all shapes, pages, long-running operations.
  *
  * A request carries "Authorization: Bearer", x-ms-client-request-id (a fresh uuid), Accept and, with a body, Content-Type.
- * It is sent again as http.h says. A 401 drops the token and tries once more with a new one; a claims challenge is not
- * tried again but names the command that answers it. The token goes only to the hosts that were given to arm_new(): a
+ * It is sent again as http.h says. A 401 drops the token and tries once more with a new one, of the tenant that the answer
+ * names where none is set; a claims challenge is not tried again but names the command that answers it. The token goes only to the hosts that were given to arm_new(): a
  * link that leads elsewhere is an error. Answers are bounded.
  *
  * Errors: "cannot <what>: <code>: <message>" with the deepest inner code, the details that say more, and the ids that
@@ -40,6 +40,8 @@ struct arm_options {
 int arm_new(const struct arm_options *options, struct arm **out, struct act_error *err) ACT_NODISCARD;
 void arm_free(struct arm *arm);
 const char *arm_endpoint(const struct arm *arm);
+/* What its requests' tokens are for; the tenant may become known with the first answer. */
+const struct token_want *arm_want(const struct arm *arm);
 /* Another base URL that the token may go to: the run history of a region. One that is neither https nor on this machine,
  * or lies in another cloud, is -ACT_CONFIG. */
 int arm_trust(struct arm *arm, const char *base_url, struct act_error *err) ACT_NODISCARD;

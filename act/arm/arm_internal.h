@@ -8,7 +8,8 @@ struct arm {
     struct http *http;
     struct tokens *tokens;
     struct token_want want;
-    char *endpoint, *tenant;
+    char *endpoint;
+    char *tenant;            /* that of want: as given, or as the service named it */
     struct act_strv trusted; /* base URLs without a final slash; the endpoint is the first */
     uint64_t requests;
 };
@@ -16,8 +17,11 @@ struct arm {
 /* Whether the token may go to a URL: it begins with a trusted base URL, at a boundary. */
 bool arm_is_trusted(const struct arm *arm, const char *url);
 
-/* error.c: sets call->error to what an answer that is no success means; returns its negative code. */
+/* error.c: sets call->error to what an answer that is no success means; returns its negative code. token: that the
+ * request carried, for want. */
 int arm_describe(struct arm_call *call, const struct http_call *http, const json_t *body,
-                 const struct token_want *want);
+                 const struct token_want *want, const char *token);
+/* Says which tenant to log in to. */
+void arm_hint_tenant(struct act_error *err, const char *tenant);
 
 #endif

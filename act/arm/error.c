@@ -143,7 +143,18 @@ static char *raw_text(const struct http_call *http)
     return http_redact_text(text);
 }
 
-static void hint_login(struct arm_call *call, const struct http_call *http, const struct token_want *want)
+void arm_hint_tenant(struct act_error *err, const char *tenant)
+{
+    const char *set = getenv("AZURE_TENANT_ID");
+
+    if (set && *set)
+        act_error_hint(err, "it belongs to the tenant %s, AZURE_TENANT_ID is '%s'", tenant, set);
+    else
+        act_error_hint(err, "it belongs to the tenant %s; run 'az login --tenant %s'", tenant, tenant);
+}
+
+static void hint_login(struct arm_call *call, const struct http_call *http, const struct token_want *want,
+                       const char *token)
 {
     struct token_challenge challenge;
 
@@ -153,6 +164,8 @@ static void hint_login(struct arm_call *call, const struct http_call *http, cons
     if (challenge.claims) {
         ACT_AUTOFREE char *command = token_claims_command(&challenge, want);
         act_error_hint(&call->error, "a further proof is asked for; run '%s'", command);
+    } else if (challenge.tenant && !token_is_of_tenant(token, challenge.tenant)) {
+        arm_hint_tenant(&call->error, challenge.tenant);
     } else {
         act_error_hint(&call->error,
                        "the service does not take the login; log in again ('a doctor' says who one is)");
@@ -161,7 +174,7 @@ static void hint_login(struct arm_call *call, const struct http_call *http, cons
 }
 
 int arm_describe(struct arm_call *call, const struct http_call *http, const json_t *body,
-                 const struct token_want *want)
+                 const struct token_want *want, const char *token)
 {
     char code[sizeof(call->error.service_code)];
     ACT_AUTOFREE char *text = arm_error_text(body, code, sizeof(code));
@@ -173,6 +186,6 @@ int arm_describe(struct arm_call *call, const struct http_call *http, const json
     call->error.http_status = call->status;
     snprintf(call->error.service_code, sizeof(call->error.service_code), "%s", code);
     snprintf(call->error.request_id, sizeof(call->error.request_id), "%s", id);
-    hint_login(call, http, want);
+    hint_login(call, http, want, token);
     return -(int)call->error.code;
 }

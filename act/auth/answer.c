@@ -268,16 +268,20 @@ static char *parameter(const char *header, const char *name)
     return NULL;
 }
 
-/* The first segment of the path: https://login.microsoftonline.com/<tenant>/oauth2/authorize. */
+/* The first segment of the path: https://login.microsoftonline.com/<tenant>/oauth2/authorize. Some names stand for any. */
 static char *tenant_in(const char *url)
 {
+    static const char *const any[] = {"common", "organizations", "consumers"};
     const char *host = strstr(url, "://");
     const char *path = host ? strchr(host + 3, '/') : NULL;
 
     if (!path)
         return NULL;
     char *tenant = act_strndup(path + 1, strcspn(path + 1, "/"));
-    if (token_tenant_is_valid(tenant))
+    bool is_one = token_tenant_is_valid(tenant);
+    for (size_t i = 0; i < sizeof(any) / sizeof(any[0]); i++)
+        is_one = is_one && strcasecmp(tenant, any[i]) != 0;
+    if (is_one)
         return tenant;
     free(tenant);
     return NULL;
@@ -305,6 +309,21 @@ void token_read_challenge(const char *header, struct token_challenge *out)
     }
     if (uri)
         out->tenant = tenant_in(uri);
+}
+
+bool token_is_of_tenant(const char *text, const char *tenant)
+{
+    struct token_identity who = {0};
+    bool same = token_read_identity(text, &who) && who.tenant && strcasecmp(who.tenant, tenant) == 0;
+
+    token_identity_release(&who);
+    return same;
+}
+
+bool token_follows(const struct token_challenge *challenge, const struct token_want *want, const char *text)
+{
+    return challenge->tenant && !want->tenant && !token_env("AZURE_TENANT_ID") &&
+           !token_is_of_tenant(text, challenge->tenant);
 }
 
 void token_challenge_release(struct token_challenge *challenge)

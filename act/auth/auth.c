@@ -343,15 +343,6 @@ char *auth_bearer(const struct auth *auth)
     return token ? act_sprintf("Bearer %s", token) : NULL;
 }
 
-static bool is_of_tenant(const char *token, const char *tenant)
-{
-    struct token_identity who = {0};
-    bool same = token_read_identity(token, &who) && who.tenant && strcasecmp(who.tenant, tenant) == 0;
-
-    token_identity_release(&who);
-    return same;
-}
-
 void auth_refused(struct auth *auth, const char *authorization, const struct token_challenge *challenge)
 {
     static const char scheme[] = "Bearer ";
@@ -360,8 +351,7 @@ void auth_refused(struct auth *auth, const char *authorization, const struct tok
         return;
     const char *token = authorization + strlen(scheme);
     token_refused(auth->tokens, &auth->want, token);
-    if (challenge->tenant && !auth->tenant && !token_env("AZURE_TENANT_ID") &&
-        !is_of_tenant(token, challenge->tenant))
+    if (token_follows(challenge, &auth->want, token))
         auth->want.tenant = auth->tenant = act_strdup(challenge->tenant);
 }
 

@@ -63,21 +63,41 @@ static void run_az(void *arg)
 
 /* ---- what it said ---- */
 
-/* The last line that says something, without what could be a token. New string. */
-static char *last_line(const char *text)
+/* The last line that says something, or the first with a word in it (NULL: any), without white space around it and
+ * without what could be a token. New string; empty: there is none. */
+static char *line_with(const char *text, const char *word)
 {
     ACT_AUTOFREE char *line = act_strdup("");
 
     while (*text) {
+        text += strspn(text, " \t\r\n");
         size_t n = strcspn(text, "\r\n");
-        if (strspn(text, " \t") < n) {
+        ACT_AUTOFREE char *next = act_strndup(text, n);
+        if (n && (!word || strstr(next, word))) {
             free(line);
-            line = act_strndup(text, n);
+            line = act_strdup(next);
+            if (word)
+                break;
         }
         text += n;
-        text += strspn(text, "\r\n");
     }
     return http_redact_text(line);
+}
+
+/* What Microsoft Entra said, without the ids behind it. New string; empty: az does not tell. */
+static char *entra_reason(const char *text)
+{
+    static const char code[] = "AADSTS";
+    enum { SHOWN = 300 };
+    ACT_AUTOFREE char *line = line_with(text, code);
+    const char *at = strstr(line, code), *ids = at ? strstr(at, " Trace ID:") : NULL;
+    size_t n = ids ? (size_t)(ids - at) : at ? strlen(at) : 0;
+
+    if (n > SHOWN)
+        n = SHOWN;
+    while (n && strchr(". \t", at[n - 1]))
+        n--;
+    return act_strndup(n ? at : "", n);
 }
 
 static bool says_not_found(const char *words)
@@ -87,21 +107,30 @@ static bool says_not_found(const char *words)
     return az && strstr(az, "not found");
 }
 
-/* Its own words where they name the remedy. */
+/* Its own words: why, and the command that it recommends where that has arguments. */
 static void tell_refusal(struct token_ask *ask)
 {
-    ACT_AUTOFREE char *line = last_line(ask->program.err);
+    static const char command[] = "az login";
+    const char *said = ask->program.err;
+    ACT_AUTOFREE char *line = line_with(said, NULL);
+    ACT_AUTOFREE char *advice = line_with(said, "az login --");
+    const char *remedy = strstr(advice, command);
+    ACT_AUTOFREE char *reason = entra_reason(said);
     bool missing = (WIFEXITED(ask->program.status) && WEXITSTATUS(ask->program.status) == NOT_FOUND) ||
-                   says_not_found(ask->program.err);
+                   says_not_found(said);
 
     if (missing)
         token_absent(ask, "no such program 'az'");
-    else if (strstr(ask->program.err, "az login --scope"))
-        token_denied(ask, "%s", line);
-    else if (strstr(ask->program.err, "az login"))
-        token_absent(ask, "not logged in, or no longer; run 'az login'");
+    else if (remedy)
+        token_denied(ask, "%s; run '%.*s'", *reason ? reason : "not logged in for this",
+                     (int)strcspn(remedy, "'`"), remedy);
+    else if (strstr(said, command))
+        token_absent(ask, "%s", *reason ? reason : "not logged in, or no longer");
     else
-        token_denied(ask, "'az account get-access-token' failed: %s", *line ? line : "it did not say why");
+        token_denied(ask, "'az account get-access-token' failed: %s",
+                     *reason ? reason
+                     : *line ? line
+                             : "it did not say why");
 }
 
 static void az_ended(void *arg)

@@ -103,7 +103,7 @@ static void grant_read(void *arg)
     ACT_AUTOFREE char *scope = act_sprintf("%s %s", ask->want.scope, MORE_SCOPES);
 
     if (ask->rc < 0) {
-        token_absent(ask, "nobody has logged in with 'a login --device-code'");
+        token_absent(ask, "none");
         return;
     }
     token_form_add(&ask->body, "client_id", ask->grant.client);

@@ -314,20 +314,41 @@ static void kept(void *arg)
 
 static void ask_next(struct slot *slot);
 
+static bool is_candidate(const struct slot *slot, const struct token_source *source)
+{
+    for (size_t i = 0; i < slot->n_candidates; i++)
+        if (slot->candidates[i].source == source)
+            return true;
+    return false;
+}
+
+/* Where the tenant is known, a login elsewhere would not help. */
+static void hint_login(const struct slot *slot, struct act_error *err)
+{
+    bool cli = is_candidate(slot, &token_cli), device = is_candidate(slot, &token_device);
+    const char *option = slot->tenant ? " --tenant " : "", *tenant = slot->tenant ? slot->tenant : "";
+    ACT_AUTOFREE char *by_cli = act_sprintf("'az login%s%s'", option, tenant);
+    ACT_AUTOFREE char *by_device = act_sprintf("'a login --device-code%s%s'", option, tenant);
+
+    if (cli || device)
+        act_error_hint(err, "run %s%s%s", cli ? by_cli : "", cli && device ? " or " : "",
+                       device ? by_device : "");
+}
+
 /* What was looked at, and what to do. */
 static void tell_absence(const struct slot *slot, struct act_error *err)
 {
+    static const char environment[] =
+        "no AZURE_CLIENT_SECRET, AZURE_FEDERATED_TOKEN_FILE, IDENTITY_ENDPOINT or MSI_ENDPOINT is set; ";
+
     if (!slot->absent.len) {
         act_error_set(err, ACT_DENIED, "AZURE_TOKEN_CREDENTIALS is '%s', which leaves no source to ask",
                       token_env("AZURE_TOKEN_CREDENTIALS"));
-    } else if (slot->want.use_cli) {
-        act_error_set(err, ACT_DENIED, "%s", slot->absent.data);
-    } else {
-        act_error_set(err, ACT_DENIED,
-                      "environment: no AZURE_CLIENT_SECRET, AZURE_FEDERATED_TOKEN_FILE, IDENTITY_ENDPOINT or "
-                      "MSI_ENDPOINT; %s; run 'az login' or 'a login --device-code'",
-                      slot->absent.data);
+        return;
     }
+    act_error_set(err, ACT_DENIED, "you are not logged in to Azure: %s%s",
+                  slot->want.use_cli ? "" : environment, slot->absent.data);
+    hint_login(slot, err);
 }
 
 static void no_source(struct slot *slot)

@@ -97,6 +97,11 @@ struct token_challenge {
         claims; /* base64: a further proof is asked for (conditional access), which only a new login gives; NULL: none */
 };
 void token_read_challenge(const char *header, struct token_challenge *out);
+/* Whether the token that the challenge answers is of another tenant than the service names, while none is set: that one is
+ * to be asked. */
+bool token_follows(const struct token_challenge *challenge, const struct token_want *want, const char *text);
+/* By its claims, which are not verified. */
+bool token_is_of_tenant(const char *text, const char *tenant);
 void token_challenge_release(struct token_challenge *challenge);
 /* The command that gives the proof: "az login --claims-challenge ... --scope ...". New string. */
 char *token_claims_command(const struct token_challenge *challenge, const struct token_want *want);

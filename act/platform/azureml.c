@@ -71,8 +71,8 @@ int azureml_user_token(struct azureml *a, const char **out, struct act_error *er
     *out = NULL;
     if (rc != 0)
         return rc;
-    struct token_want want = {
-        .cloud = a->cloud, .scope = a->cloud->azureml_scope, .use_cli = a->config->use_cli_auth};
+    struct token_want want = *arm_want(arm);
+    want.scope = a->cloud->azureml_scope;
     rc = token_wait(a->tokens, &want, err);
     if (rc == 0)
         *out = token_now(a->tokens, &want);

@@ -47,9 +47,18 @@ static int check_ssh_key(const struct azureml *a, struct act_error *err)
     return find_ssh_key(a, &key, err);
 }
 
+/* Who is not logged in learns it before the code is packed. A token that is kept costs no request. */
+static int check_login(struct azureml *a, struct act_error *err)
+{
+    struct arm *arm;
+    int rc = azureml_arm(a, &arm, err);
+
+    return rc < 0 ? rc : token_wait(a->tokens, arm_want(arm), err);
+}
+
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
-    const struct azureml *a = azureml_of(p);
+    struct azureml *a = azureml_of(p);
     const struct config *c = a->config;
 
     if (spec->argv.n == 0)
@@ -69,7 +78,9 @@ int azureml_check(struct platform *p, const struct run_spec *spec, struct act_er
         rc = azureml_check_stores(a, err);
     if (rc == 0)
         rc = azureml_job_check(a, spec, err);
-    return rc < 0 ? rc : check_ssh_key(a, err);
+    if (rc == 0)
+        rc = check_ssh_key(a, err);
+    return rc < 0 ? rc : check_login(a, err);
 }
 
 /* ---- submit ---- */

@@ -7,6 +7,7 @@
 //   faults    [...]          what shall go wrong from now on (faults.mjs)
 //   hold      {status}       jobs stay in this state; release: they go on
 //   revoke                   the tokens that are out are no longer good
+//   token     {audience, tenant}   gives one that the service takes, as {token}
 //   job       {id, ...}      preempt; or set: {status, error, tags, properties, started, ended, instances}
 //   log       {id, name, text or size}   replaces a log; key: where it really is, for a name that cannot be
 //   seed      {count, experiment, status, properties, ...}   adds jobs that nobody runs, and gives their names
@@ -46,6 +47,7 @@ const ACTIONS = {
     revoke(world) {
         world.login.revoke();
     },
+    token: (world, { audience, tenant }) => ({ token: world.login.issue(audience, tenant ?? world.settings.tenant) }),
     async job(world, { id, preempt, set }) {
         const job = world.jobs.get(id);
         if (preempt) {

@@ -104,7 +104,13 @@ def test_a_new_az_login_is_noticed(act, store, login, az):
 @pytest.mark.parametrize("err, status, message", [
     ("ERROR: Please run 'az login' to setup account.", 1, "run 'az login'"),
     ("AADSTS50076: x\nTo re-authenticate, run:\naz login --scope https://storage.azure.com/.default", 1,
-     "az login --scope https://storage"),
+     "AADSTS50076: x; run 'az login --scope https://storage.azure.com/.default'"),
+    ("ERROR: AADSTS700082: The refresh token has expired due to inactivity. Trace ID: 1 Correlation ID: 2\n"
+     "Interactive authentication is needed. Please run:\naz login\n", 1,
+     "Azure CLI: AADSTS700082: The refresh token has expired due to inactivity; run 'az login' or"),
+    ("Interactive authentication is needed. Please run 'az login --tenant \"t\" --scope \"s\"' now.", 1,
+     "Azure CLI: not logged in for this; run 'az login --tenant \"t\" --scope \"s\"'"),
+    ("ERROR: AADSTS90002: Tenant 'x' not found. Trace ID: 1", 1, "failed: AADSTS90002: Tenant 'x' not found"),
     ("/bin/sh: 1: az: not found", 127, "no such program"),
     ("Something broke", 3, "failed: Something broke"),
     ("", 1, "it did not say why"),
@@ -113,7 +119,7 @@ def test_a_new_az_login_is_noticed(act, store, login, az):
 def test_what_az_says_when_it_fails(act, store, az, err, status, message):
     az.says(err=err, status=status)
     text = act.fail("ls", "data", status=4, match="no credential for account 'actdouble'")
-    assert "Azure CLI: " in text and message in text
+    assert "Azure CLI: " in text and message in text and text.count("az login") <= 1
 
 
 @pytest.mark.parametrize("out", ["", "garbage", "{}", '{"accessToken": 7}', '{"accessToken": "x", "expires_on": 5}',
@@ -130,9 +136,13 @@ def test_az_that_hangs(act, store, az):
 
 def test_no_az(act, store, az):
     text = act.fail("ls", "data", status=4, match="no credential for account 'actdouble'")
-    for tried in ("device login: nobody has logged in", "managed identity: this machine has none",
-                  "Azure CLI: no such program 'az'", "environment: no AZURE_CLIENT_SECRET", "run 'az login' or 'a login --device-code'"):
+    for tried in ("you are not logged in to Azure: no AZURE_CLIENT_SECRET, ", "device login: none; ",
+                  "managed identity: this machine has none", "Azure CLI: no such program 'az'; "):
         assert tried in text, text
+    assert text.endswith("; run 'az login' or 'a login --device-code'") and text.count("az login") == 1
+    for only, remedy in (("AzureCliCredential", "; run 'az login'"), ("DeviceCodeCredential", "; run 'a login --device-code'"),
+                         ("ManagedIdentityCredential", "no metadata service answers")):
+        assert act.fail("ls", "data", status=4, env={"AZURE_TOKEN_CREDENTIALS": only}).endswith(remedy)
 
 
 def test_use_cli_auth_asks_nothing_else(act, store, login, az):

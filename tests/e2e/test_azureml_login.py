@@ -1,10 +1,43 @@
 """Who one is to Azure Machine Learning, played by its double: which cloud and which tenant are asked for the token, and what
 becomes of a submission of somebody who is not logged in."""
+import json
+import time
+
 import pytest
+
+import azureml_double
+from azureml_double import OTHER_TENANT, TENANT
+from test_azureml import submit
 
 CLOUDS = {"AzureCloud": "https://management.azure.com", "AzureUSGovernment": "https://management.usgovcloudapi.net",
           "AzureChinaCloud": "https://management.chinacloudapi.cn"}
 NOBODY_THERE = {"HTTPS_PROXY": "http://127.0.0.1:9", "ACT_MAX_RETRIES": "0"}
+
+
+@pytest.fixture
+def by_az(act, azureml, az):
+    """The login is that of az alone."""
+    for name in ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET"):
+        del act.env[name]
+    act.env["PATH"] = f"{az.folder}:{act.env['PATH']}"
+    return az
+
+
+def token(azureml, tenant, audience="https://management.azure.com"):
+    return azureml.tell("token", audience=audience, tenant=tenant)["token"]
+
+
+def at_home(azureml, az, there, status=0):
+    """az has a home tenant; for the workspace's tenant it says what is given."""
+    az.gives(token(azureml, OTHER_TENANT))
+    script = az.folder / "az"
+    (az.folder / "there").write_text(there)
+    script.write_text(script.read_text().replace(
+        "cat '", f"case \"$*\" in *'--tenant {TENANT}') cat '{az.folder}/there' >&{1 + bool(status)}; exit {status};; esac\ncat '", 1))
+
+
+def printed(text):
+    return json.dumps({"accessToken": text, "expires_on": int(time.time()) + 3600})
 
 
 def scopes(azureml):
@@ -34,3 +67,65 @@ def test_run_history_of_another_cloud_gets_no_token(act, azureml):
     azureml.cluster(azureml={"history_endpoint": "https://chinaeast.api.ml.azure.cn"})
     result = act.run("q", "--max", "1", env=NOBODY_THERE)
     assert "'https://chinaeast.api.ml.azure.cn' is in AzureChinaCloud, but the login is for AzureCloud" in result.err
+
+
+# ---- nobody
+
+
+def test_who_is_not_logged_in_packs_nothing(act, azureml, by_az, container):
+    by_az.says(err="ERROR: Please run 'az login' to setup account.", status=1)
+    act.write("code.txt", "the code")
+    text = act.fail("submit", "cat", "code.txt", status=4, match="^act: you are not logged in to Azure: ")
+    assert text.count("az login") == 1 and "cannot" not in text
+    assert azureml.service.list(container) == {} and azureml.requests("arm", "api") == []
+    assert not (act.home / "cache").exists() or not list((act.home / "cache").rglob("*.zip"))
+    assert act.run("q", "--json").json["runs"] == []
+
+
+def test_what_entra_said_to_az_is_shown(act, azureml, by_az):
+    by_az.says(err="ERROR: AADSTS50173: The provided grant has expired due to it being revoked. Trace ID: 0\n"
+               "Interactive authentication is needed. Please run:\naz login\n", status=1)
+    act.fail("submit", "true", status=4, match="Azure CLI: AADSTS50173: The provided grant has expired due to it being revoked; "
+             "run 'az login' or 'a login --device-code'$")
+
+
+def test_a_login_that_is_kept_costs_a_submission_nothing(act, azureml):
+    submit(act, "true")
+    azureml.forget()
+    submit(act, "true")
+    assert azureml.requests("login") == []
+
+
+# ---- tenants
+
+
+def test_the_tenant_that_the_service_names_is_asked_where_none_is_set(act, azureml, by_az):
+    """'az login' in a home tenant, the workspace in another one."""
+    at_home(azureml, by_az, printed(token(azureml, TENANT)))
+    submit(act, "true")
+    assert [line.partition("management.azure.com")[2].strip() for line in by_az.asked()] == ["", f"--tenant {TENANT}"]
+    assert [r["status"] for r in azureml.requests("arm")].count(401) == 1
+    azureml.forget()
+    act.run("summary")
+    assert len(by_az.asked()) == 2, "both tokens are kept"
+    assert [r["status"] for r in azureml.requests()].count(401) == 1
+
+
+def test_a_tenant_that_az_is_not_logged_in_to(act, azureml, by_az):
+    at_home(azureml, by_az, "AADSTS50020: User account 'ann@contoso.com' does not exist in tenant 'T'.\n"
+            "Interactive authentication is needed. Please run:\naz login\n", status=1)
+    text = act.fail("summary", status=4, match=f"run 'az login --tenant {TENANT}' or 'a login --device-code --tenant {TENANT}'$")
+    assert text.count("az login") == 1 and "AADSTS50020" in text
+    assert [r["status"] for r in azureml.requests("arm")] == [401]
+
+
+def test_a_login_that_knows_one_tenant_only(act, azureml, by_az):
+    by_az.gives(token(azureml, OTHER_TENANT))
+    act.fail("summary", status=4, match=f"InvalidAuthenticationTokenTenant.*run 'az login --tenant {TENANT}'")
+    assert [r["status"] for r in azureml.requests("arm")] == [401, 401]
+
+
+def test_a_tenant_that_is_set_is_not_left(act, azureml):
+    act.env["AZURE_TENANT_ID"] = OTHER_TENANT
+    act.fail("summary", status=4, match=f"it belongs to the tenant {TENANT}, AZURE_TENANT_ID is '{OTHER_TENANT}'")
+    assert len(azureml.requests("login")) == 2 and all(f"/{OTHER_TENANT}/" in r["url"] for r in azureml.requests("login"))
