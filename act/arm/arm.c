@@ -230,12 +230,22 @@ static void take_headers(struct arm_try *t)
     call->retry_after_ms = http_retry_after_ms(&t->http.answer_headers, act_now_unix_s());
 }
 
+/* An empty body, or "null", which is what the service says to a cancel. */
+static bool says_nothing(const struct act_buf *body)
+{
+    ACT_AUTOFREE char *text = act_strndup(body->len ? body->data : "", body->len);
+    const char *start = text + strspn(text, " \t\r\n");
+    size_t n = strcspn(start, " \t\r\n");
+
+    return !start[n + strspn(start + n, " \t\r\n")] && (n == 0 || (n == 4 && strncmp(start, "null", n) == 0));
+}
+
 static int judge(struct arm_try *t)
 {
     struct arm_call *call = t->call;
     const struct act_buf *body = &t->http.body_text;
     CODEC_AUTOJSON json_t *json = NULL;
-    int rc = body->len ? codec_json_parse(body->data, body->len, "answer", &json, &call->error) : 0;
+    int rc = says_nothing(body) ? 0 : codec_json_parse(body->data, body->len, "answer", &json, &call->error);
 
     if (call->status == 404 && call->missing_is_fine)
         return 0;

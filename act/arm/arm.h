@@ -13,7 +13,9 @@
  * status and its first 500 bytes.
  *
  * Source: learn.microsoft.com/azure/azure-resource-manager/management/async-operations, request-limits-and-throttling;
- * github.com/microsoft/api-guidelines (nextLink, error).
+ * github.com/microsoft/api-guidelines (nextLink, error); the recorded traffic of the tests of azure-ai-ml
+ * (github.com/Azure/azure-sdk-for-python, sdk/ml/azure-ai-ml/tests/recordings): a body "null", 404 without a body, the
+ * inner error in additionalInfo, operations that answer "status" and "percentComplete" alone.
  */
 #ifndef ACT_ARM_ARM_H
 #define ACT_ARM_ARM_H

@@ -41,15 +41,39 @@ static enum act_code meaning_of(int status, const char *code)
     return meanings[i].result;
 }
 
+/* What the list "additionalInfo" of an error says of a type. NULL: nothing. */
+static const json_t *info_of(const json_t *error, const char *type)
+{
+    const json_t *list = json_object_get(error, "additionalInfo");
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *info = json_array_get(list, i);
+        if (strcmp(codec_json_str(info, "type", ""), type) == 0)
+            return json_object_get(json_object_get(info, "info"), "value");
+    }
+    return NULL;
+}
+
+/* The error within an error; of jobs and what they need, it is in the list. */
+static const json_t *inner_of(const json_t *error)
+{
+    static const char *const names[] = {"innerError", "innererror"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const json_t *inner = json_object_get(error, names[i]);
+        if (json_is_object(inner))
+            return inner;
+    }
+    return info_of(error, "InnerError");
+}
+
 /* The innermost code says most: UserError -> NotFoundError. */
 static const char *deepest_code(const json_t *error)
 {
     const char *code = codec_json_str(error, "code", "");
 
     for (int depth = 0; depth < DEPTH_MAX; depth++) {
-        const json_t *inner = json_object_get(error, "innerError");
-        if (!json_is_object(inner))
-            inner = json_object_get(error, "innererror");
+        const json_t *inner = inner_of(error);
         if (!json_is_object(inner))
             break;
         error = inner;
@@ -128,6 +152,8 @@ static const char *id_of(const struct http_call *http, const json_t *body)
             return id;
     }
     const json_t *correlation = json_object_get(body, "correlation");
+    if (!correlation)
+        correlation = info_of(error_of(body), "Correlation");
     return codec_json_str(correlation, "operation", codec_json_str(correlation, "request", ""));
 }
 
@@ -179,7 +205,8 @@ int arm_describe(struct arm_call *call, const struct http_call *http, const json
     char code[sizeof(call->error.service_code)];
     ACT_AUTOFREE char *text = arm_error_text(body, code, sizeof(code));
     ACT_AUTOFREE char *raw = text ? NULL : raw_text(http);
-    const char *said = text ? text : raw, *id = id_of(http, body);
+    const char *said = text ? text : *raw || call->status != 404 ? raw : "there is none";
+    const char *id = id_of(http, body);
 
     act_error_set(&call->error, meaning_of(call->status, code), "cannot %s: HTTP %d%s%s%s%s%s", call->what,
                   call->status, *said ? ": " : "", said, *id ? " (request id " : "", id, *id ? ")" : "");

@@ -260,6 +260,22 @@ static void errors_table(void **state)
          "{\"operation\": \"o1\", \"request\": \"r2\"}, \"componentName\": \"run-history\"}",
          -ACT_FAIL, "ArgumentInvalid", "cannot look at 'x': HTTP 400: ArgumentInvalid: Bad (request id o1)",
          "o1"},
+        {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"UserError\", \"message\": \"It has ended.\", \"details\": [], "
+         "\"additionalInfo\": [{\"type\": \"ComponentName\", \"info\": {\"value\": \"managementfrontend\"}}, "
+         "{\"type\": \"Correlation\", \"info\": {\"value\": {\"operation\": \"o2\", \"request\": \"r3\"}}}, "
+         "{\"type\": \"InnerError\", \"info\": {\"value\": {\"code\": \"BadArgument\", \"innerError\": {\"code\": "
+         "\"TerminalStatus\", \"innerError\": null}}}}]}}",
+         -ACT_FAIL, "TerminalStatus",
+         "cannot look at 'x': HTTP 400: TerminalStatus: It has ended (request id o2)", "o2"},
+        {"HTTP/1.1 404 No\r\n\r\n{\"error\": {\"code\": \"UserError\", \"severity\": null, \"message\": \"No run.\", "
+         "\"messageFormat\": \"No {what}.\", \"messageParameters\": {\"what\": \"run\"}, \"referenceCode\": null, "
+         "\"detailsUri\": null, \"target\": null, \"details\": [], \"innerError\": {\"code\": \"NotFoundError\", "
+         "\"innerError\": null}, \"debugInfo\": null, \"additionalInfo\": null}, \"correlation\": {\"operation\": \"o3\", "
+         "\"request\": \"r4\"}, \"environment\": \"eastus\", \"location\": \"eastus\", \"time\": "
+         "\"2026-11-22T09:03:44.6763704+00:00\", \"componentName\": \"run-history\", \"statusCode\": 404}",
+         -ACT_NOT_FOUND, "NotFoundError", "HTTP 404: NotFoundError: No run (request id o3)", "o3"},
+        {"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nx-ms-correlation-request-id: c2\r\n\r\n",
+         -ACT_NOT_FOUND, "", "cannot look at 'x': HTTP 404: there is none (request id c2)", "c2"},
         {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"V\", \"message\": \"Bad.\", \"details\": [{\"code\": \"d\", "
          "\"message\": \"The image is gone.\"}, {\"message\": \"Bad.\"}]}}",
          -ACT_FAIL, "V", "cannot look at 'x': HTTP 400: V: Bad; The image is gone", ""},
@@ -278,6 +294,8 @@ static void errors_table(void **state)
          ""},
         {OK "<html>", -ACT_FAIL, "", "the answer is no JSON", ""},
         {OK, -ACT_FAIL, "", "the answer is empty", ""},
+        {OK "null", -ACT_FAIL, "", "the answer is empty", ""},
+        {OK "nil", -ACT_FAIL, "", "the answer is no JSON", ""},
     };
 
     (void)state;
@@ -499,6 +517,23 @@ static void operations_table(void **state)
          0,
          "InProgress -1;Succeeded -1;",
          "l"},
+        /* as a cancel is answered, and a cluster that is made */
+        {"POST",
+         {"HTTP/1.1 202 Accepted\r\n" AGAIN
+          "Location: http://127.0.0.1:{port}/l/jc:w:x?api-version=v\r\n\r\nnull",
+          "HTTP/1.1 202 Accepted\r\n" AGAIN
+          "Location: http://127.0.0.1:{port}/l/jc:w:x?api-version=v\r\n\r\n{}",
+          OK},
+         0,
+         "InProgress -1;Succeeded -1;",
+         NULL},
+        {"PUT",
+         {"HTTP/1.1 201 Created\r\n" AGAIN OPERATION
+          "\r\n{\"properties\": {\"provisioningState\": \"Creating\"}}",
+          OK "{\"status\": \"Succeeded\", \"percentComplete\": 100.0}", OK "{\"name\": \"x\"}"},
+         0,
+         "Succeeded 100;",
+         "x"},
         {"PUT",
          {"HTTP/1.1 200 OK\r\n" AGAIN "\r\n{\"properties\": {\"provisioningState\": \"Creating\"}}",
           "HTTP/1.1 200 OK\r\n" AGAIN "\r\n{\"properties\": {\"provisioningState\": \"Updating\"}}",
