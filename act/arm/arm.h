@@ -92,7 +92,7 @@ int arm_each(struct arm *arm, const char *url, const char *api_version, bool pos
 
 /* Follows the long-running operation that call (answered, still unreleased) began, until it ended: by its operation URL,
  * else its location, else, of a PUT, by the provisioning state of the resource. progress (may be NULL) is called with
- * every status. Succeeded: *out (may be NULL) is the resource, or what the operation gave, or NULL. timeout_s 0: none. */
+ * every status. A resource that is in a failed state then is an error too. Succeeded: *out (may be NULL) is the resource, or what the operation gave, or NULL. timeout_s 0: none. */
 int arm_follow(struct arm *arm, struct arm_call *call, int64_t timeout_s,
                void (*progress)(void *arg, const char *status, int percent /* -1: not said */), void *arg,
                json_t **out, struct act_error *err) ACT_NODISCARD;

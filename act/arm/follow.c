@@ -163,17 +163,25 @@ static int location_ended(const struct follow *f, const struct arm_call *call, s
     return call->status != 202;
 }
 
+static const char *state_of(const json_t *resource)
+{
+    return codec_json_str(json_object_get(resource, "properties"), "provisioningState", "Succeeded");
+}
+
+static int check_resource(const struct follow *f, const json_t *resource, struct act_error *err)
+{
+    const json_t *properties = json_object_get(resource, "properties"),
+                 *first = json_array_get(json_object_get(properties, "provisioningErrors"), 0);
+
+    return has_failed(state_of(resource)) ? fail(f, state_of(resource), first ? first : properties, err) : 0;
+}
+
 /* A resource: properties.provisioningState; without one it is there. */
 static int resource_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
-    const json_t *properties = json_object_get(call->answer, "properties");
-    const char *state = codec_json_str(properties, "provisioningState", "Succeeded");
-    const json_t *errors = json_object_get(properties, "provisioningErrors");
-
-    tell(f, state, call->answer);
-    if (has_failed(state))
-        return fail(f, state, json_array_get(errors, 0) ? json_array_get(errors, 0) : properties, err);
-    return is(state, "Succeeded");
+    tell(f, state_of(call->answer), call->answer);
+    int rc = check_resource(f, call->answer, err);
+    return rc < 0 ? rc : is(state_of(call->answer), "Succeeded");
 }
 
 static bool changes_resource(const struct arm_call *call)
@@ -207,6 +215,8 @@ int arm_follow(struct arm *arm, struct arm_call *call, int64_t timeout_s,
     }
     if (rc == 0 && !last && changes_resource(call))
         rc = arm_get(arm, call->url, call->api_version, call->what, &last, err);
+    if (rc == 0 && changes_resource(call))
+        rc = check_resource(&f, last, err);
     if (rc == 0 && out)
         *out = json_incref(last);
     json_decref(last);

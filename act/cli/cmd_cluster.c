@@ -1,5 +1,7 @@
 /* cmd_cluster.c - the managed clusters of a workspace: looking at them and changing them. */
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -91,6 +93,21 @@ static void print_states(const struct azureml_cluster *c)
     act_buf_release(&line);
 }
 
+static void print_sizes(const struct azureml_cluster *c)
+{
+    const struct {
+        const char *name;
+        int64_t n;
+    } rows[] = {{"", c->nodes}, {"at least ", c->min_nodes}, {"at most ", c->max_nodes}};
+    struct act_buf line = {0};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].n >= 0)
+            act_buf_addf(&line, "%s%s%lld", line.len ? ", " : "", rows[i].name, (long long)rows[i].n);
+    print_line("nodes", line.data);
+    act_buf_release(&line);
+}
+
 static void print_cluster(const struct azureml_cluster *c)
 {
     char idle[ACT_UNIT_TEXT];
@@ -105,8 +122,7 @@ static void print_cluster(const struct azureml_cluster *c)
     print_line("vm size", c->vm_size);
     print_line("priority", c->vm_priority);
     print_line("allocation", c->allocation);
-    printf("%-12s %lld, at least %lld, at most %lld\n", "nodes", (long long)(c->nodes < 0 ? 0 : c->nodes),
-           (long long)(c->min_nodes < 0 ? 0 : c->min_nodes), (long long)c->max_nodes);
+    print_sizes(c);
     print_states(c);
     if (c->idle_s >= 0) {
         act_duration_to_text(c->idle_s, idle);
@@ -140,6 +156,18 @@ struct told {
     char last[96];
 };
 
+/* Who is interrupted must not think that the change is. */
+static void say_that_it_goes_on(int sig)
+{
+    static const char text[] =
+        "\nact: the change goes on at the service; 'a cluster show' tells how it stands\n";
+    ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+    (void)ignored;
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
 static void tell(void *arg, const char *status, int percent)
 {
     struct told *told = arg;
@@ -151,6 +179,10 @@ static void tell(void *arg, const char *status, int percent)
         snprintf(line, sizeof(line), "%.64s", status);
     if (strcmp(line, told->last) == 0)
         return;
+    if (!*told->last) {
+        signal(SIGINT, say_that_it_goes_on);
+        signal(SIGTERM, say_that_it_goes_on);
+    }
     memcpy(told->last, line, sizeof(line));
     act_note("cluster '%s': %s", told->name, line);
 }
@@ -160,6 +192,7 @@ static void tell(void *arg, const char *status, int percent)
 struct verb {
     const char *name;
     int (*run)(struct cli *cli, const char *name, struct act_error *err);
+    const char *options; /* it takes, between blanks, beside --json and -y */
     bool needs_name, takes_no_name;
 };
 
@@ -223,6 +256,13 @@ static int read_key(const char *path, char **out, struct act_error *err)
     return act_error_set(err, ACT_USAGE, "'%s' is no public key; it is the file that ends with '.pub'", path);
 }
 
+static bool is_name(const char *name)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
+
+    return *name && strchr("0123456789-", *name) == NULL && strspn(name, letters) == strlen(name);
+}
+
 static int create(struct cli *cli, const char *name, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
@@ -230,6 +270,11 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
     struct azureml_follow follow = {.no_wait = o->no_wait, .progress = tell, .arg = &told};
     ACT_AUTOFREE char *key = NULL;
 
+    if (!is_name(name))
+        return act_error_set(
+            err, ACT_USAGE,
+            "'%s' cannot be the name of a cluster: it has letters, digits and '-', and begins with a letter",
+            name);
     if (!o->vm_size || o->max < 1)
         return act_error_set(err, ACT_USAGE,
                              "a new cluster needs --vm-size and --max, as in 'a cluster create %s --vm-size "
@@ -327,14 +372,35 @@ static int nodes(struct cli *cli, const char *name, struct act_error *err)
 }
 
 static const struct verb verbs[] = {
-    {.name = "list", .run = list, .takes_no_name = true},
-    {.name = "show", .run = show},
-    {.name = "create", .run = create, .needs_name = true},
-    {.name = "resize", .run = resize},
-    {.name = "autoscale", .run = autoscale},
-    {.name = "delete", .run = delete, .needs_name = true},
-    {.name = "nodes", .run = nodes},
+    {.name = "list", .run = list, .options = "", .takes_no_name = true},
+    {.name = "show", .run = show, .options = ""},
+    {.name = "create",
+     .run = create,
+     .options = " vm-size min max idle low-priority admin-user ssh-key location no-wait ",
+     .needs_name = true},
+    {.name = "resize", .run = resize, .options = " nodes no-wait "},
+    {.name = "autoscale", .run = autoscale, .options = " min max idle no-wait "},
+    {.name = "delete", .run = delete, .options = " no-wait ", .needs_name = true},
+    {.name = "nodes", .run = nodes, .options = ""},
 };
+
+static int check_options(const struct verb *verb, const struct cli_options *o, struct act_error *err)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } all[] = {{"vm-size", o->vm_size},  {"min", o->min >= 0},          {"max", o->max >= 0},
+               {"nodes", o->nodes >= 0}, {"idle", o->idle_s},           {"low-priority", o->low_priority},
+               {"ssh-key", o->ssh_key},  {"admin-user", o->admin_user}, {"location", o->location},
+               {"no-wait", o->no_wait}};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        ACT_AUTOFREE char *word = act_sprintf(" %s ", all[i].name);
+        if (all[i].given && !strstr(verb->options, word))
+            return act_error_set(err, ACT_USAGE, "'a cluster %s' takes no --%s", verb->name, all[i].name);
+    }
+    return 0;
+}
 
 static const struct verb *find_verb(const char *name, struct act_error *err)
 {
@@ -363,6 +429,8 @@ int cmd_cluster(struct cli *cli, struct act_error *err)
         return act_error_set(err, ACT_USAGE, "'a cluster %s' takes no name, not '%s'", verb->name, given);
     if (verb->needs_name && !given)
         return act_error_set(err, ACT_USAGE, "which cluster? 'a cluster %s NAME'", verb->name);
-    int rc = verb->takes_no_name ? 0 : flow_cluster_name(&cli->flow, given, &name, err);
+    int rc = check_options(verb, &cli->options, err);
+    if (rc == 0 && !verb->takes_no_name)
+        rc = flow_cluster_name(&cli->flow, given, &name, err);
     return rc < 0 ? rc : verb->run(cli, name, err);
 }

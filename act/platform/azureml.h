@@ -39,7 +39,8 @@ int azureml_list_clusters(struct platform *p, struct azureml_clusters *out,
 int azureml_get_cluster(struct platform *p, const char *name, struct azureml_cluster *out,
                         struct act_error *err) ACT_NODISCARD;
 
-/* How a change that takes long is followed; its status is told each time it is asked for. */
+/* How a change that takes long is followed; its status is told each time it is asked for, and before that "Accepted":
+ * from then on it goes on, whatever becomes of this process. */
 struct azureml_follow {
     bool no_wait; /* return when the service has accepted it */
     void (*progress)(void *arg, const char *status, int percent /* -1: not said */); /* may be NULL */

@@ -226,6 +226,8 @@ static int change(const struct azureml *a, struct arm *arm, const char *method, 
         .method = method, .what = what, .url = url, .api_version = a->api_version, .body = body};
     int rc = arm_do(arm, &call, err);
 
+    if (rc == 0 && !follow->no_wait && follow->progress)
+        follow->progress(follow->arg, "Accepted", -1);
     if (rc == 0 && !follow->no_wait)
         rc = arm_follow(arm, &call, 0, follow->progress, follow->arg, NULL, err);
     arm_call_release(&call);
@@ -275,11 +277,17 @@ static int check_free(const struct azureml *a, struct arm *arm, const char *name
     CODEC_AUTOJSON json_t *there = NULL;
     int rc = get_resource(a, arm, name, true, &there, err);
 
-    if (rc == 0 && there)
-        rc = act_error_set(err, ACT_FAIL,
-                           "cluster '%s' is there already; 'a cluster autoscale %s' changes its size", name,
-                           name);
-    return rc;
+    if (rc < 0 || !there)
+        return rc;
+    const char *state =
+        codec_json_str(json_object_get(there, "properties"), "provisioningState", "Succeeded");
+    if (strcmp(state, "Failed") == 0)
+        return act_error_set(err, ACT_FAIL,
+                             "cluster '%s' is there already, and '%s'; 'a cluster delete %s' removes it",
+                             name, state, name);
+    return act_error_set(err, ACT_FAIL,
+                         "cluster '%s' is there already; 'a cluster autoscale %s' changes its size", name,
+                         name);
 }
 
 int azureml_create_cluster(struct platform *p, const struct azureml_new_cluster *c,

@@ -273,9 +273,10 @@ static int ask_services(struct azureml *a, const struct wanted *w, struct login 
 
     if (rc < 0)
         return rc;
+    ACT_AUTOFREE char *run = http_encode(w->run, false);
     struct arm_call call = {.method = "GET",
                             .what = "ask for the services of the run",
-                            .url = azureml_history_url(a, "/runs/%s/serviceinstances/%d", w->run, w->number),
+                            .url = azureml_history_url(a, "/runs/%s/serviceinstances/%d", run, w->number),
                             .missing_is_fine = true};
     rc = arm_do(a->arm, &call, err);
     json_object_foreach(json_object_get(call.answer, "instances"), name, service)

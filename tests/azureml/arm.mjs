@@ -268,7 +268,9 @@ export class Arm {
         compute.properties.provisioningState = "Creating";
         delete compute.properties.properties?.userAccountCredentials?.adminUserPassword;
         this.world.computes.set(name, compute);
-        return this.operation(status, this.compute(name), () => { compute.properties.provisioningState = "Succeeded"; }, query);
+        const { provisioned } = this.world.settings;
+        return this.operation(status, this.compute(name),
+            () => Object.assign(compute.properties, { provisioningState: "Succeeded", ...provisioned }), query);
     }
 
     patchCompute([name], query, body) {

@@ -22,6 +22,7 @@ const DEFAULTS = {
     runtime: "new", // "old": the names of logs of the old one
     limited: false, // jobs wait while the nodes of their cluster are taken
     pageSize: 50, maxTop: 100,
+    provisioned: {}, // what a new cluster says of itself in the end: {provisioningState, provisioningErrors}
     operationPolls: 2, // how often a long operation says that it goes on
     nextLinkBase: undefined, // the base of nextLink, where it shall lead elsewhere
     computes: {

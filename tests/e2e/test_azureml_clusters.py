@@ -1,6 +1,9 @@
 """The managed clusters of an Azure Machine Learning workspace: what there is, and changing it."""
 import json
 import re
+import signal
+import shutil
+import subprocess
 
 import pytest
 
@@ -98,9 +101,51 @@ def test_create_what_is_there(act, azureml):
 
 def test_create_that_fails(act, azureml):
     azureml.tell("settings", operationError={"code": "ClusterCoreQuotaReached", "message": "No more cores."})
-    failed = act.fail("cluster", "create", "fresh", "--vm-size", "S", "--max", "2", status=None,
+    failed = act.fail("cluster", "create", "fresh", "--vm-size", "S", "--max", "2", status=6,
                       match="cannot create the cluster 'fresh'.*ClusterCoreQuotaReached")
     assert "No more cores" in failed
+
+
+def test_create_beyond_the_quota(act, azureml):
+    act.fail("cluster", "create", "fresh", "--vm-size", "S", "--max", "101", status=6,
+             match="cannot create the cluster 'fresh'.*ClusterCoreQuotaReached.*total vCPU quota of 9600")
+
+
+def test_create_that_ends_in_a_failed_state(act, azureml):
+    """The operation went well, the cluster did not."""
+    azureml.tell("settings", provisioned={"provisioningState": "Failed", "provisioningErrors": [
+        {"error": {"code": "SubnetFull", "message": "No address is left."}}]})
+    act.fail("cluster", "create", "fresh", "--vm-size", "S", "--max", "2",
+             match="cannot create the cluster 'fresh': Failed: SubnetFull: No address is left$")
+    assert (show(act, "fresh")["state"], show(act, "fresh")["error"]) == ("Failed", "SubnetFull: No address is left")
+    assert re.search(r"^error +SubnetFull: No address is left$", act.run("cluster", "show", "fresh").out, re.M)
+    act.fail("cluster", "create", "fresh", "--vm-size", "S", "--max", "2", match="is there already, and 'Failed'.*delete fresh")
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_while_it_waits(act, azureml, sig):
+    azureml.tell("settings", operationPolls=10**6)
+    process = act.start("cluster", "create", "fresh", "--vm-size", "S", "--max", "2")
+    assert process.stderr.readline() == b"cluster 'fresh': Accepted\n"
+    process.send_signal(sig)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == -sig and b"the change goes on at the service" in err
+    assert show(act, "fresh")["state"] == "Creating"
+
+
+@pytest.mark.parametrize("name", ["my cluster", "a/b", "../gpu", "1st", "-x-", "under_score"])
+def test_names_that_cannot_be(act, azureml, name):
+    act.fail("cluster", "create", "--vm-size", "S", "--max", "2", "--", name, status=2, match="cannot be the name")
+    assert azureml.requests() == []
+
+
+@pytest.mark.parametrize("words, match", [
+    (("list", "--max", "3"), "'a cluster list' takes no --max"), (("delete", "gpu", "-y", "--nodes", "0"), "takes no --nodes"),
+    (("resize", "gpu", "--nodes", "2", "--max", "4"), "takes no --max"),
+    (("autoscale", "gpu", "--min", "0", "--vm-size", "S"), "takes no --vm-size")])
+def test_options_of_another_verb(act, azureml, words, match):
+    act.fail("cluster", *words, status=2, match=match)
+    assert azureml.requests() == []
 
 
 def test_resize_and_autoscale(act, azureml):
@@ -132,6 +177,21 @@ def test_delete(act, azureml):
     ((url, _),) = sent(azureml, "DELETE")
     assert "underlyingResourceAction=Delete" in url
     act.fail("cluster", "show", "gpu", status=None, match="cannot look at the cluster 'gpu'")
+
+
+@pytest.mark.parametrize("answer, status", [("n", 1), ("", 1), ("y", 0)])
+def test_delete_asks(act, azureml, answer, status):
+    if not shutil.which("script"):
+        pytest.skip("no terminal without script(1)")
+    done = subprocess.run(["script", "-qec", f"{act.programs / 'a'} cluster delete gpu", "/dev/null"], env=act.env,
+                          cwd=act.project, input=f"{answer}\n".encode(), stdout=subprocess.PIPE, timeout=60)
+    assert done.returncode == status and b"Delete the cluster 'gpu' with all its nodes?" in done.stdout
+    assert len(sent(azureml, "DELETE")) == (status == 0)
+
+
+def test_delete_what_is_not_there(act, azureml):
+    act.fail("cluster", "delete", "-y", "missing", status=3, match="'a cluster list' shows")
+    assert not sent(azureml, "DELETE")
 
 
 def test_nodes(act, azureml):
