@@ -287,12 +287,16 @@ static void add_foreign(const struct platform_run *run, const struct config *con
     act_strv_copy(&out->v[out->n - 1].spec.argv, run->argv.v, run->argv.n);
 }
 
-static struct flow_run *find_run(struct flow_runs *runs, const char *id)
+static int by_id(const void *a, const void *b)
 {
-    for (size_t i = 0; i < runs->n; i++)
-        if (strcmp(runs->v[i].row.id, id) == 0)
-            return &runs->v[i];
-    return NULL;
+    struct flow_run *const *x = a, *const *y = b;
+
+    return strcmp((*x)->row.id, (*y)->row.id);
+}
+
+static int compare_id(const void *id, const void *run)
+{
+    return strcmp(id, (*(struct flow_run *const *)run)->row.id);
 }
 
 static int newest_first(const void *a, const void *b)
@@ -304,22 +308,40 @@ static int newest_first(const void *a, const void *b)
                                                            : 0;
 }
 
+/* Notes the fresh states of known runs, and which runs are of other machines. Returns how many those are; they come first
+ * then. */
+static size_t take_known(struct platform_runs *recent, struct flow_runs *out)
+{
+    struct flow_run **known = act_calloc(out->n + 1, sizeof(struct flow_run *));
+    size_t foreign = 0;
+
+    for (size_t i = 0; i < out->n; i++)
+        known[i] = &out->v[i];
+    qsort(known, out->n, sizeof(struct flow_run *), by_id);
+    for (size_t i = 0; i < recent->n; i++) {
+        struct platform_run *run = &recent->v[i];
+        struct flow_run **found = bsearch(run->id, known, out->n, sizeof(struct flow_run *), compare_id);
+        if (found && !run->is_partial) {
+            take_status(*found, &run->status);
+            (*found)->fresh = true;
+        } else if (!found) {
+            struct platform_run swapped = recent->v[foreign];
+            recent->v[foreign++] = *run;
+            *run = swapped;
+        }
+    }
+    free(known);
+    return foreign;
+}
+
 /* What the platform lists: fresh states of known runs, and those of other machines. */
 static void merge_recent(struct platform_runs *recent, const struct config *config, struct flow_runs *out)
 {
-    size_t known = out->n;
+    size_t foreign = take_known(recent, out);
 
-    for (size_t i = 0; i < recent->n; i++) {
-        struct flow_runs ledger = {.v = out->v, .n = known};
-        struct flow_run *run = find_run(&ledger, recent->v[i].id);
-        if (!run) {
-            add_foreign(&recent->v[i], config, out);
-            continue;
-        }
-        take_status(run, &recent->v[i].status);
-        run->fresh = true;
-    }
-    if (out->n > known)
+    for (size_t i = 0; i < foreign; i++)
+        add_foreign(&recent->v[i], config, out);
+    if (foreign > 0)
         qsort(out->v, out->n, sizeof(*out->v), newest_first);
 }
 
@@ -327,6 +349,7 @@ static void merge_recent(struct platform_runs *recent, const struct config *conf
 static void add_recent(struct flow *flow, const struct flow_table *table, struct flow_runs *out)
 {
     struct config_request request = {.cluster = table->cluster};
+    enum run_state state = run_state_from_name(table->state);
     struct platform_runs recent = {0};
     struct platform *platform;
     struct config config;
@@ -340,7 +363,7 @@ static void add_recent(struct flow *flow, const struct flow_table *table, struct
         (!table->platform || act_streq(table->platform, config.platform))) {
         int rc = flow_platform_of(flow, &row, &platform, &err);
         if (rc == 0)
-            rc = platform_recent(platform, table->state ? 0 : (size_t)table->max, &recent, &err);
+            rc = platform_recent(platform, table->state ? &state : NULL, (size_t)table->max, &recent, &err);
         if (rc < 0)
             act_warn("only runs of this machine are shown: %s", err.text);
         merge_recent(&recent, &config, out);

@@ -7,7 +7,8 @@
  *   azureml_stores.c   of that the datastores, and the URLs of files
  *   azureml_image.c    of that the environment of the image, and the connection to its registry
  *   azureml_submit.c   submit, abort
- *   azureml_state.c    status, by the job and the run history
+ *   azureml_state.c    what the job and the run history say of a run
+ *   azureml_runs.c     status of many runs, which runs there are
  *   azureml_logs.c     logs
  *   azureml_nodes.c    nodes, shell
  *   azureml_cluster.c  summary, jobs
@@ -127,6 +128,13 @@ int azureml_job(struct azureml *a, const char *id, json_t **out, struct act_erro
 
 /* The status of a run, from its details, a line of a list, or the properties of its job. */
 void azureml_read_run(const json_t *run, struct run_status *out);
+/* Of a run as the history tells it, else as its job does. */
+int azureml_status_of_one(struct azureml *a, const char *id, struct run_status *out,
+                          struct act_error *err) ACT_NODISCARD;
+/* The words of the service that are a state, as a filter for runs: "(Status eq Running) or ...". New string. */
+char *azureml_state_filter(const struct azureml *a, enum run_state state);
+/* Unix time of a member in ISO 8601; 0: it has none. */
+int64_t azureml_time(const json_t *object, const char *key);
 /* The run that a job is. One of another tool is a run of a shell that gets its command. */
 int azureml_read_spec(const struct azureml *a, const char *id, const json_t *job, struct run_spec *out,
                       struct act_error *err) ACT_NODISCARD;
@@ -182,15 +190,16 @@ char *azureml_registry_target(const struct config_docker *docker);
 enum { AZUREML_MARK = 17 };
 void azureml_mark(const char *text, char out[AZUREML_MARK]);
 
-/* The functions of platform.h: azureml_submit.c has check, submit, abort; azureml_state.c status, spec, list;
- * azureml_logs.c logs, read_log; azureml_nodes.c nodes, shell; azureml_cluster.c summary, jobs. */
+/* The functions of platform.h: azureml_submit.c has check, submit, abort; azureml_state.c spec; azureml_runs.c status,
+ * recent, list; azureml_logs.c logs, read_log; azureml_nodes.c nodes, shell; azureml_cluster.c summary, jobs. */
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
 int azureml_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                    struct act_error *err);
 int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
-int azureml_recent(struct platform *p, size_t max, struct platform_runs *out, struct act_error *err);
+int azureml_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
+                   struct act_error *err);
 int azureml_list(struct platform *p, struct act_strv *out_ids, struct act_error *err);
 int azureml_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err);
 int azureml_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,

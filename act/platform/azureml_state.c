@@ -13,7 +13,7 @@
 #include "codec/json.h"
 #include "platform/azureml_internal.h"
 
-enum { PAGE = 100, FEW = 2, GPU_RANKS_MAX = 1 << 16 };
+enum { GPU_RANKS_MAX = 1 << 16 };
 
 /* ---- the words of the service ---- */
 
@@ -49,7 +49,29 @@ static void set_state(const char *word, struct run_status *out)
             return;
         }
     out->state = RUN_UNKNOWN;
-    snprintf(out->reason, sizeof(out->reason), "the service calls it '%.100s'", word);
+    if (*word)
+        snprintf(out->reason, sizeof(out->reason), "the service calls it '%.100s'", word);
+    else
+        snprintf(out->reason, sizeof(out->reason), "the service does not say its state");
+}
+
+/* Attached Kubernetes clusters correct some words later, see correct(). */
+static bool may_be(const struct azureml *a, enum run_state told, enum run_state state)
+{
+    bool corrected =
+        (told == RUN_QUEUED && state == RUN_RUNNING) || (told == RUN_CANCELED && state == RUN_FAILED);
+
+    return told == state || (a->kind == AZUREML_ITP && corrected);
+}
+
+char *azureml_state_filter(const struct azureml *a, enum run_state state)
+{
+    struct act_buf b = {0};
+
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+        if (may_be(a, states[i].state, state))
+            act_buf_addf(&b, "%s(Status eq %s)", b.len ? " or " : "", states[i].word);
+    return act_buf_steal(&b);
 }
 
 enum run_state azureml_state_of(const char *word)
@@ -75,27 +97,69 @@ static void correct(const json_t *tags, struct run_status *out)
     }
 }
 
-/* Why a run waits: how many nodes the cluster has and starts. */
-static void add_allocation(const json_t *tags, struct run_status *out)
+static void ACT_PRINTF(2, 3) add_reason(struct run_status *out, const char *fmt, ...)
 {
-    const char *text = codec_json_str(tags, "_aml_system_ComputeTargetStatus", "");
-    CODEC_AUTOJSON json_t *json = NULL;
     size_t n = strlen(out->reason);
+    va_list ap;
 
-    if (out->state != RUN_QUEUED || !*text || codec_json_parse(text, strlen(text), "tag", &json, NULL) < 0)
-        return;
-    snprintf(out->reason + n, sizeof(out->reason) - n,
-             "; the cluster has %lld nodes, %lld of them running, %lld starting",
-             (long long)codec_json_int(json, "CurrentNodeCount", 0),
-             (long long)codec_json_int(json, "RunningNodeCount", 0),
-             (long long)codec_json_int(json, "PreparingNodeCount", 0));
+    va_start(ap, fmt);
+    vsnprintf(out->reason + n, sizeof(out->reason) - n, fmt, ap);
+    va_end(ap);
 }
 
-static int64_t time_of(const json_t *object, const char *key)
+/* A number, or the text of one. */
+static bool number_of(const json_t *object, const char *key, int64_t *out)
 {
+    const json_t *member = json_object_get(object, key);
+
+    *out = json_is_integer(member) ? json_integer_value(member) : 0;
+    return json_is_integer(member) || act_int_from_text(codec_json_str(object, key, ""), out);
+}
+
+/* Why a run waits: how many nodes its cluster has, as far as a tag says it. */
+static void add_allocation(const json_t *tags, struct run_status *out)
+{
+    static const struct {
+        const char *key, *text;
+    } rows[] = {{"CurrentNodeCount", "in the cluster"},
+                {"RunningNodeCount", "running"},
+                {"PreparingNodeCount", "starting"}};
+    const char *text = codec_json_str(tags, "_aml_system_ComputeTargetStatus", "");
+    const char *between = "; nodes: ";
+    CODEC_AUTOJSON json_t *json = NULL;
+
+    if (!*text || codec_json_parse(text, strlen(text), "tag", &json, NULL) < 0)
+        return;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int64_t n;
+        if (!number_of(json, rows[i].key, &n))
+            continue;
+        add_reason(out, "%s%lld %s", between, (long long)n, rows[i].text);
+        between = ", ";
+    }
+}
+
+/* What the service says beside the state. */
+static void add_words(const json_t *run, struct run_status *out)
+{
+    const char *queueing = codec_json_str(json_object_get(run, "queueingInfo"), "message", "");
+    const char *why = codec_json_str(run, "cancelationReason", "");
+
+    if (out->state == RUN_QUEUED)
+        add_allocation(json_object_get(run, "tags"), out);
+    if (out->state == RUN_QUEUED && *queueing)
+        add_reason(out, "; %.200s", queueing);
+    if (out->state == RUN_CANCELED && *why)
+        add_reason(out, "%.200s", why);
+}
+
+int64_t azureml_time(const json_t *object, const char *key)
+{
+    const char *text = codec_json_str(object, key, "");
+    ACT_AUTOFREE char *utc = act_sprintf("%sZ", text); /* some services leave it out */
     int64_t ns = 0;
 
-    return act_time_from_iso_ns(codec_json_str(object, key, ""), &ns) ? ns / 1000000000 : 0;
+    return act_time_from_iso_ns(text, &ns) || act_time_from_iso_ns(utc, &ns) ? ns / 1000000000 : 0;
 }
 
 /* "... exited with status code 7. ..." says it; else it only failed. */
@@ -114,18 +178,19 @@ static int exit_status_of(const char *reason)
 
 void azureml_read_run(const json_t *run, struct run_status *out)
 {
-    const json_t *tags = json_object_get(run, "tags"), *error = json_object_get(run, "error");
+    const json_t *error = json_object_get(run, "error");
 
     *out = (struct run_status){.failed_rank = -1, .attempt = 1};
     set_state(codec_json_str(run, "status", ""), out);
-    correct(tags, out);
-    add_allocation(tags, out);
-    out->started_unix_s = time_of(run, "startTimeUtc");
-    out->ended_unix_s = time_of(run, "endTimeUtc");
+    correct(json_object_get(run, "tags"), out);
+    add_words(run, out);
+    out->started_unix_s = azureml_time(run, "startTimeUtc");
+    out->ended_unix_s = azureml_time(run, "endTimeUtc");
     if (out->state != RUN_FAILED)
         return;
     char code[64];
-    ACT_AUTOFREE char *text = json_is_object(error) ? arm_error_text(error, code, sizeof(code)) : NULL;
+    ACT_AUTOFREE char *text = json_is_object(error) ? arm_error_text(error, code, sizeof(code))
+                                                    : act_strdup(codec_json_str(run, "error", NULL));
     if (text)
         snprintf(out->reason, sizeof(out->reason), "%.500s", text);
     out->exit_status = exit_status_of(out->reason);
@@ -189,7 +254,7 @@ int azureml_job(struct azureml *a, const char *id, json_t **out, struct act_erro
     return rc;
 }
 
-static int status_of_one(struct azureml *a, const char *id, struct run_status *out, struct act_error *err)
+int azureml_status_of_one(struct azureml *a, const char *id, struct run_status *out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *details = NULL;
     CODEC_AUTOJSON json_t *job = NULL;
@@ -203,174 +268,6 @@ static int status_of_one(struct azureml *a, const char *id, struct run_status *o
     rc = azureml_job(a, id, &job, err); /* a job is a run of the history a moment later */
     if (rc == 0 && job)
         azureml_read_run(json_object_get(job, "properties"), out);
-    return rc;
-}
-
-/* ---- many runs: pages of the experiment, newest first ---- */
-
-struct search {
-    const char *const *ids;
-    size_t n, left;
-    struct run_status *out;
-    bool *found;
-    int64_t oldest_unix_s; /* of those that are searched */
-    bool past;             /* the runs that come are older */
-};
-
-static int64_t created_at(const json_t *run)
-{
-    int64_t created = time_of(run, "createdTimeUtc");
-
-    return created ? created : time_of(run, "createdUtc");
-}
-
-static void match(void *arg, const json_t *run)
-{
-    struct search *s = arg;
-    const char *id = codec_json_str(run, "runId", "");
-    int64_t created = created_at(run);
-
-    s->past = s->past || (created && created < s->oldest_unix_s - 3600);
-    for (size_t i = 0; i < s->n; i++)
-        if (!s->found[i] && strcmp(s->ids[i], id) == 0) {
-            azureml_read_run(run, &s->out[i]);
-            s->found[i] = true;
-            s->left--;
-            return;
-        }
-}
-
-/* Until all are found, or until asking for each that is left costs less than what the pages did. */
-static bool search_on(void *arg, size_t pages)
-{
-    const struct search *s = arg;
-
-    return s->left > 0 && !s->past && pages < s->left + FEW;
-}
-
-static json_t *query_body(size_t page, const char *continuation)
-{
-    json_t *body = json_pack("{s:[s], s:i}", "orderBy", "createdUtc desc", "top", (int)page);
-
-    if (continuation && *continuation)
-        json_object_set_new(body, "continuationToken", json_string(continuation));
-    return body;
-}
-
-/* The runs of the experiment, newest first, page after page as long as more() says so. */
-static int each_run(struct azureml *a, size_t page, bool (*more)(void *arg, size_t pages),
-                    void (*each)(void *arg, const json_t *run), void *arg, struct act_error *err)
-{
-    ACT_AUTOFREE char *experiment = http_encode(a->config->experiment_name, false);
-    ACT_AUTOFREE char *continuation = NULL;
-    const char *history;
-    int rc = azureml_history(a, &history, err);
-
-    for (size_t pages = 0; rc == 0 && more(arg, pages); pages++) {
-        struct arm_call call = {.method = "POST",
-                                .what = "list the runs of the experiment",
-                                .url = azureml_history_url(a, "/experiments/%s/runs:query", experiment),
-                                .missing_is_fine = true, /* an experiment without runs is none there */
-                                .body = query_body(page, continuation)};
-        size_t i;
-        json_t *run;
-        rc = arm_do(a->arm, &call, err);
-        if (rc == 0) {
-            json_array_foreach(json_object_get(call.answer, "value"), i, run) each(arg, run);
-        }
-        free(continuation);
-        continuation = act_strdup(codec_json_str(call.answer, "continuationToken", ""));
-        arm_call_release(&call);
-        if (!*continuation)
-            break;
-    }
-    return rc;
-}
-
-/* ---- the newest runs of the experiment */
-
-struct recent {
-    struct platform_runs *out;
-    size_t max; /* 0: all */
-};
-
-static bool want_more(void *arg, size_t pages)
-{
-    const struct recent *r = arg;
-
-    (void)pages;
-    return r->max == 0 || r->out->n < r->max;
-}
-
-static void take_run(void *arg, const json_t *run)
-{
-    struct recent *r = arg;
-    struct platform_runs *out = r->out;
-    const json_t *own = json_object_get(run, "properties");
-    const char *text = codec_json_str(own, "act.cmd", "");
-    CODEC_AUTOJSON json_t *argv = NULL;
-    int64_t gpus = 0;
-
-    if (!run_id_valid(codec_json_str(run, "runId", "")) || (r->max && out->n == r->max))
-        return;
-    out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
-    struct platform_run *p = &out->v[out->n++];
-    *p = (struct platform_run){.id = act_strdup(codec_json_str(run, "runId", "")),
-                               .created_unix_s = created_at(run)};
-    if (*text && codec_json_parse(text, strlen(text), "act.cmd", &argv, NULL) == 0 &&
-        !codec_json_strv_get(argv, &p->argv))
-        act_strv_release(&p->argv);
-    if (act_int_from_text(codec_json_str(own, "act.num_gpu", ""), &gpus) && gpus > 0 && gpus <= GPU_RANKS_MAX)
-        p->num_gpu = (int)gpus;
-    azureml_read_run(run, &p->status);
-}
-
-int azureml_recent(struct platform *p, size_t max, struct platform_runs *out, struct act_error *err)
-{
-    struct recent r = {.out = out, .max = max};
-
-    return each_run(azureml_of(p), max && max < PAGE ? max : PAGE, want_more, take_run, &r, err);
-}
-
-/* "<experiment>_<unix time>_<8 hex>" */
-static int64_t created_of(const char *id)
-{
-    const char *end = strrchr(id, '_');
-    const char *start = end;
-    int64_t seconds = 0;
-
-    while (start && start > id && start[-1] != '_')
-        start--;
-    ACT_AUTOFREE char *text = start ? act_strndup(start, (size_t)(end - start)) : act_strdup("");
-    return act_int_from_text(text, &seconds) ? seconds : 0;
-}
-
-static int status_of_many(struct azureml *a, const char *const *ids, size_t n, struct run_status *out,
-                          struct act_error *err)
-{
-    bool *found = act_calloc(n, sizeof(*found));
-    struct search s = {.ids = ids, .n = n, .left = n, .out = out, .found = found, .oldest_unix_s = INT64_MAX};
-
-    for (size_t i = 0; i < n; i++)
-        s.oldest_unix_s = created_of(ids[i]) < s.oldest_unix_s ? created_of(ids[i]) : s.oldest_unix_s;
-    int rc = each_run(a, PAGE, search_on, match, &s, err);
-    for (size_t i = 0; rc == 0 && i < n; i++)
-        if (!found[i])
-            rc = status_of_one(a, ids[i], &out[i], err);
-    free(found);
-    return rc;
-}
-
-int azureml_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
-                   struct act_error *err)
-{
-    struct azureml *a = azureml_of(p);
-    int rc = 0;
-
-    if (n > FEW)
-        return status_of_many(a, ids, n, out, err);
-    for (size_t i = 0; rc == 0 && i < n; i++)
-        rc = status_of_one(a, ids[i], &out[i], err);
     return rc;
 }
 
@@ -445,7 +342,7 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *ans
         .cluster = act_strdup(codec_json_str(own, "act.cluster", a->config->cluster)),
         .platform = act_strdup(a->config->platform),
         .project_root = act_strdup(a->config->project_root),
-        .created_unix_s = time_of(json_object_get(answer, "systemData"), "createdAt"),
+        .created_unix_s = azureml_time(json_object_get(answer, "systemData"), "createdAt"),
         .nodes = count_in(resources, "instanceCount", 1),
         .procs_per_node = count_in(json_object_get(job, "distribution"), "processCountPerInstance", 1),
         .resubmit_of = act_strdup(old),
@@ -474,29 +371,4 @@ int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struc
     if (rc == 0 && !answer)
         return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", id);
     return rc < 0 ? rc : azureml_read_spec(a, id, answer, out, err);
-}
-
-static int take_id(void *arg, const json_t *item, struct act_error *err)
-{
-    const char *name = codec_json_str(item, "name", "");
-
-    (void)err;
-    if (run_id_valid(name))
-        act_strv_push(arg, name);
-    return 0;
-}
-
-int azureml_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
-{
-    struct azureml *a = azureml_of(p);
-    struct arm *arm;
-    int rc = azureml_arm(a, &arm, err);
-
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *url = azureml_url(a, "/jobs?jobType=Command&tag=act");
-    rc = arm_each(arm, url, a->api_version, false, "value", "list the jobs of the workspace", take_id,
-                  out_ids, err);
-    act_strv_sort(out_ids);
-    return rc;
 }

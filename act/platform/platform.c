@@ -114,10 +114,11 @@ int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error
     return p->ops->list ? p->ops->list(p, out_ids, err) : cannot(p, "list its runs", err);
 }
 
-int platform_recent(struct platform *p, size_t max, struct platform_runs *out, struct act_error *err)
+int platform_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
+                    struct act_error *err)
 {
     *out = (struct platform_runs){0};
-    return p->ops->recent ? p->ops->recent(p, max, out, err) : 0;
+    return p->ops->recent ? p->ops->recent(p, only, max, out, err) : 0;
 }
 
 int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)

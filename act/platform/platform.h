@@ -116,6 +116,7 @@ struct platform_run {
     int64_t created_unix_s;
     int num_gpu;
     struct run_status status;
+    bool is_partial; /* the status lacks its times and reasons: status() has them */
 };
 struct platform_runs {
     struct platform_run *v;
@@ -167,9 +168,10 @@ struct platform_ops {
     int (*spec)(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
     /* The ids of all runs the platform knows. May be NULL. */
     int (*list)(struct platform *p, struct act_strv *out_ids, struct act_error *err);
-    /* The newest runs that the platform has, of whatever machine, at most max (0: all), newest first, with their
-     * status. May be NULL: the ledger is all there is. */
-    int (*recent)(struct platform *p, size_t max, struct platform_runs *out, struct act_error *err);
+    /* The newest runs that the platform has, of whatever machine, in that state (NULL: in any), at most max (0: all),
+     * newest first, with their status. May be NULL: the ledger is all there is. */
+    int (*recent)(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
+                  struct act_error *err);
     /* The nodes of a run that is running or has run; none yet while it waits. May be NULL. */
     int (*nodes)(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
     /* The words of a program that runs command on a node of a running run, in its code root; command without words: an
@@ -212,7 +214,7 @@ int platform_spec(struct platform *p, const char *id, struct run_spec *out,
                   struct act_error *err) ACT_NODISCARD;
 int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
 /* Empty for platforms that do not list theirs. */
-int platform_recent(struct platform *p, size_t max, struct platform_runs *out,
+int platform_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
                     struct act_error *err) ACT_NODISCARD;
 int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out,
                    struct act_error *err) ACT_NODISCARD;

@@ -241,7 +241,7 @@ test("runs of an experiment", async () => {
     await admin("seed", { count: 5, properties: { "act.cluster": "a" } });
     await admin("seed", { count: 2, status: "Failed" });
     const query = async (body, experiment = "exp") => call("POST", `${HISTORY()}/experiments/${experiment}/runs:query`, body);
-    const first = (await query({ top: 4, orderBy: ["createdUtc desc"] })).body;
+    const first = (await query({ top: 4, orderBy: "createdUtc desc" })).body;
     const second = (await query({ top: 4, continuationToken: first.continuationToken })).body;
     assert.deepEqual([first.value.length, second.value.length, second.continuationToken], [4, 3, null]);
     const found = (await query({ filter: "(status eq 'Failed' or status eq 'Running') and not properties/act.cluster eq 'a'" }));

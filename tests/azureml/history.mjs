@@ -38,6 +38,9 @@ export class History {
         if (method === "GET" && onCompute) {
             return this.onCompute(onCompute[1], Object.fromEntries(url.searchParams));
         }
+        if (method === "POST" && rest === "/batchrundata") {
+            return this.batch(JSON.parse(body).requests);
+        }
         const several = /^\/experiments\/([^/]+)\/runs\/runIds$/.exec(rest);
         if (method === "POST" && several) {
             return this.several(JSON.parse(body).runIds);
@@ -142,26 +145,58 @@ export class History {
             continuationToken: end < all.length ? Buffer.from(`from:${end}`).toString("base64url") : null });
     }
 
-    query(experiment, { filter, top = 10, continuationToken, orderBy }) {
+    /** BatchRequest1 and BatchResult1 of the official client. */
+    batch(requests) {
+        const successfulResults = {};
+        const failedResults = {};
+        for (const [key, { runId, selectRunMetadata }] of Object.entries(requests)) {
+            const job = this.world.jobs.get(runId);
+            if (job) {
+                successfulResults[key] = { runMetadata: selectRunMetadata ? this.summary(job) : null, runDefinition: null,
+                    jobSpecification: null };
+            } else {
+                failedResults[key] = rootError("UserError", `Run ${runId} was not found.`, this.world.now(), ["RunNotFound"]);
+            }
+        }
+        return ok({ successfulResults, failedResults });
+    }
+
+    /** Members of QueryParams of the official client, with their types. */
+    checkQuery(query) {
+        const types = { filter: "string", continuationToken: "string", orderBy: "string", top: "number" };
+        const wrong = Object.entries(query).filter(([name, value]) => value !== null && typeof value !== types[name]);
+        this.world.violations.push(...wrong.map(([name]) => `runs:query has ${name}: ${JSON.stringify(query[name])}`));
+        return wrong.length === 0;
+    }
+
+    query(experiment, query) {
+        const { filter, top = 10, continuationToken, orderBy } = query;
         const { settings, jobs, links, base } = this.world;
+        if (!this.checkQuery(query)) {
+            return this.refusal(400, "UserError", "The query cannot be read.", ["BadArgument"]);
+        }
         let all = [...jobs.values()].filter((job) => (job.properties.experimentName ?? "Default") === experiment);
         if (!all.length) {
             return this.refusal(404, "UserError", `Experiment ${experiment} was not found.`,
                 ["NotFoundError", "ExperimentNotFound"]);
         }
-        all = all.map((job) => this.summary(job));
-        if (filter) {
+        if (filter && !settings.ignoreFilters) {
             try {
-                all = all.filter(parseFilter(filter));
+                const passes = parseFilter(filter);
+                all = all.filter((job) => passes(this.summary(job)));
             } catch (error) {
                 return this.refusal(400, "UserError", error.message, ["BadArgument", "InvalidFilter"]);
             }
         }
-        const [field = "createdUtc", direction = "desc"] = (orderBy?.[0] ?? "").split(" ").filter(Boolean);
-        all.sort((a, b) => (a[field] < b[field] ? -1 : Number(a[field] > b[field])) * (direction === "desc" ? -1 : 1));
+        if (!/^createdUtc( (asc|desc))?$/.test(orderBy ?? "createdUtc desc")) {
+            return this.refusal(400, "UserError", `The order '${orderBy}' is not known here.`, ["BadArgument"]);
+        }
+        const direction = (orderBy ?? "desc").endsWith("desc") ? -1 : 1;
+        all.sort((a, b) => direction * (a.created - b.created));
         const start = continuationToken ? Number(Buffer.from(continuationToken, "base64url").toString().slice(5)) : 0;
         const count = Math.min(top, settings.maxTop);
-        const answer = { value: all.slice(start, start + count), continuationToken: null, nextLink: null };
+        const value = all.slice(start, start + count).map((job) => this.summary(job));
+        const answer = { value, continuationToken: null, nextLink: null };
         if (start + count < all.length) {
             answer.continuationToken = Buffer.from(`from:${start + count}`).toString("base64url");
             answer.nextLink = `${links.api}/history/v1.0${base}/experiments/${experiment}/runs:query?continuationToken=`

@@ -20,6 +20,7 @@ const DEFAULTS = {
     graceMs: 30000, // between being asked to end and being killed
     logMs: 100, // how often logs are brought to the container
     runtime: "new", // "old": the names of logs of the old one
+    ignoreFilters: false, // queries for runs get all of them
     limited: false, // jobs wait while the nodes of their cluster are taken
     pageSize: 50, maxTop: 100,
     provisioned: {}, // what a new cluster says of itself in the end: {provisioningState, provisioningErrors}

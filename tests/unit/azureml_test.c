@@ -551,8 +551,6 @@ static void states(void **state)
         {"{'status':'CancelRequested'}", RUN_RUNNING, "is being cancelled", 0},
         {"{'status':'CANCELED'}", RUN_CANCELED, "", 0},
         {"{'status':'Sleeping'}", RUN_UNKNOWN, "'Sleeping'", 0},
-        {"{'status':null}", RUN_UNKNOWN, "''", 0},
-        {"{}", RUN_UNKNOWN, "", 0},
         {"{'status':'Queued','tags':{'amlk8s status':'RUNNING'}}", RUN_RUNNING, "", 0},
         {"{'status':'Canceled','tags':{'amlk8s status':'Killing'}}", RUN_FAILED, "", ACT_FAIL},
         {"{'status':'Canceled','tags':{'amlk8s status':'failed'}}", RUN_FAILED, "the cluster ended it",
@@ -560,8 +558,21 @@ static void states(void **state)
         {"{'status':'Completed','tags':{'amlk8s status':'failed'}}", RUN_COMPLETED, "", 0},
         {"{'status':'Queued','tags':{'_aml_system_ComputeTargetStatus':'{\\'CurrentNodeCount\\':3,"
          "\\'PreparingNodeCount\\':2}'}}",
-         RUN_QUEUED, "has 3 nodes, 0 of them running, 2 starting", 0},
+         RUN_QUEUED, "(Queued); nodes: 3 in the cluster, 2 starting", 0},
+        {"{'status':'Queued','tags':{'_aml_system_ComputeTargetStatus':'{\\'RunningNodeCount\\':\\'4\\'}'}}",
+         RUN_QUEUED, "(Queued); nodes: 4 running", 0},
+        {"{'status':'Queued','tags':{'_aml_system_ComputeTargetStatus':'{\\'RunningNodeCount\\':null}'}}",
+         RUN_QUEUED, "(Queued)", 0},
         {"{'status':'Queued','tags':{'_aml_system_ComputeTargetStatus':'{'}}", RUN_QUEUED, "free nodes", 0},
+        {"{'status':'Queued','tags':{'_aml_system_ComputeTargetStatus':'[1]'}}", RUN_QUEUED, "free nodes", 0},
+        {"{'status':'Queued','tags':null,'queueingInfo':null}", RUN_QUEUED, "free nodes", 0},
+        {"{'status':'Queued','tags':[],'queueingInfo':{'code':null,'message':'2 jobs are before it'}}",
+         RUN_QUEUED, "(Queued); 2 jobs are before it", 0},
+        {"{'status':'Running','queueingInfo':{'message':'of old'}}", RUN_RUNNING, "", 0},
+        {"{'status':'Canceled','cancelationReason':'by Jane'}", RUN_CANCELED, "by Jane", 0},
+        {"{'status':null}", RUN_UNKNOWN, "does not say its state", 0},
+        {"{'status':7}", RUN_UNKNOWN, "does not say its state", 0},
+        {"{}", RUN_UNKNOWN, "does not say its state", 0},
         {"{'status':'Failed'}", RUN_FAILED, "", ACT_FAIL},
         {"{'status':'Failed','error':null}", RUN_FAILED, "", ACT_FAIL},
         {"{'status':'Failed','error':{'error':{'code':'UserError','message':'Execution failed. User process "
@@ -569,7 +580,9 @@ static void states(void **state)
          RUN_FAILED, "Inner: Execution failed", 7},
         {"{'status':'Failed','error':{'error':{'message':'exited with status code 70000'}}}", RUN_FAILED, "",
          ACT_FAIL},
-        {"{'status':'Failed','error':'text'}", RUN_FAILED, "", ACT_FAIL},
+        {"{'status':'Failed','error':'text'}", RUN_FAILED, "text", ACT_FAIL},
+        {"{'status':'Failed','error':'exited with status code 3'}", RUN_FAILED, "status code 3", 3},
+        {"{'status':'Failed','error':[7],'startTimeUtc':7,'endTimeUtc':null}", RUN_FAILED, "", ACT_FAIL},
     };
 
     (void)state;
@@ -592,14 +605,50 @@ static void states(void **state)
 
 static void times(void **state)
 {
-    CODEC_AUTOJSON json_t *run = json_pack("{s:s, s:s, s:s}", "status", "Running", "startTimeUtc",
-                                           "2026-04-07T19:01:34.968669Z", "endTimeUtc", "yesterday");
-    struct run_status status;
+    static const struct {
+        const char *text;
+        int64_t unix_s;
+    } rows[] = {{"2026-04-07T19:01:34.968669Z", 1775588494},
+                {"2026-04-07T19:01:34.9686691Z", 1775588494},
+                {"2026-04-07T19:01:34.9686691", 1775588494},
+                {"2026-04-07T19:01:34", 1775588494},
+                {"2026-04-07T21:01:34+02:00", 1775588494},
+                {"yesterday", 0},
+                {"", 0}};
 
     (void)state;
-    azureml_read_run(run, &status);
-    assert_int_equal(status.started_unix_s, 1775588494);
-    assert_int_equal(status.ended_unix_s, 0);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CODEC_AUTOJSON json_t *run =
+            json_pack("{s:s, s:s}", "status", "Running", "startTimeUtc", rows[i].text);
+        struct run_status status;
+        azureml_read_run(run, &status);
+        assert_int_equal(status.started_unix_s, rows[i].unix_s);
+        assert_int_equal(status.ended_unix_s, 0);
+    }
+}
+
+/* The words of a state, which the clusters of itp correct later. */
+static void filters(void **state)
+{
+    static const struct {
+        enum azureml_kind kind;
+        enum run_state state;
+        const char *filter;
+    } rows[] = {
+        {AZUREML_MANAGED, RUN_FAILED, "(Status eq Failed)"},
+        {AZUREML_ITP, RUN_FAILED, "(Status eq Failed) or (Status eq Canceled)"},
+        {AZUREML_ITP, RUN_CANCELED, "(Status eq Canceled)"},
+        {AZUREML_SINGULARITY, RUN_RUNNING,
+         "(Status eq Running) or (Status eq Finalizing) or (Status eq CancelRequested) or (Status eq "
+         "NotResponding)"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct azureml a = {.kind = rows[i].kind};
+        ACT_AUTOFREE char *filter = azureml_state_filter(&a, rows[i].state);
+        assert_string_equal(filter, rows[i].filter);
+    }
 }
 
 /* ---- datastores, images, URLs ---- */
@@ -1169,6 +1218,7 @@ int main(void)
         cmocka_unit_test(job_of_another_tool),
         cmocka_unit_test(states),
         cmocka_unit_test(times),
+        cmocka_unit_test(filters),
         cmocka_unit_test(datastores),
         cmocka_unit_test(shares),
         cmocka_unit_test(images),

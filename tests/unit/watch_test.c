@@ -60,10 +60,13 @@ bool __wrap_platform_is_service(const struct platform *p)
     return false;
 }
 
-int __wrap_platform_recent(struct platform *p, size_t max, struct platform_runs *runs, struct act_error *err);
-int __wrap_platform_recent(struct platform *p, size_t max, struct platform_runs *runs, struct act_error *err)
+int __wrap_platform_recent(struct platform *p, const enum run_state *only, size_t max,
+                           struct platform_runs *runs, struct act_error *err);
+int __wrap_platform_recent(struct platform *p, const enum run_state *only, size_t max,
+                           struct platform_runs *runs, struct act_error *err)
 {
     (void)p;
+    (void)only;
     (void)max;
     (void)err;
     *runs = (struct platform_runs){0};
