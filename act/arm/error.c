@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "arm/arm_internal.h"
+#include "base/clock.h"
+#include "base/units.h"
 #include "codec/json.h"
 
 enum { DEPTH_MAX = 8, DETAILS_MAX = 4, LINES_MAX = 4, BODY_SHOWN = 500 };
@@ -179,6 +181,20 @@ void arm_hint_tenant(struct act_error *err, const char *tenant)
         act_error_hint(err, "it belongs to the tenant %s; run 'az login --tenant %s'", tenant, tenant);
 }
 
+/* A clock that is wrong makes 'az' give out tokens that have ended. */
+static void hint_clock(struct act_error *err, const struct http_call *http)
+{
+    enum { SKEW_S = 300 };
+    int64_t ahead_s = http_clock_ahead_s(&http->answer_headers, act_now_unix_s());
+    char text[ACT_UNIT_TEXT];
+
+    if (ahead_s >= -SKEW_S && ahead_s <= SKEW_S)
+        return;
+    act_duration_to_text(ahead_s < 0 ? -ahead_s : ahead_s, text);
+    act_error_hint(err, "the clock of this machine is %s %s that of the service", text,
+                   ahead_s < 0 ? "ahead of" : "behind");
+}
+
 static void hint_login(struct arm_call *call, const struct http_call *http, const struct token_want *want,
                        const char *token)
 {
@@ -195,6 +211,7 @@ static void hint_login(struct arm_call *call, const struct http_call *http, cons
     } else {
         act_error_hint(&call->error,
                        "the service does not take the login; log in again ('a doctor' says who one is)");
+        hint_clock(&call->error, http);
     }
     token_challenge_release(&challenge);
 }

@@ -183,11 +183,15 @@ void token_identity_release(struct token_identity *identity)
 
 /* ---- answers ---- */
 
-static int64_t claimed_expiry(const char *text)
+/* When a token ends by its own claims, and how long it lasts in all; -1: it does not say. */
+static int64_t claimed_times(const char *text, int64_t *out_life_s)
 {
     CODEC_AUTOJSON json_t *claims = claims_of(text);
+    int64_t end_s = token_number(json_object_get(claims, "exp"));
+    int64_t begin_s = token_number(json_object_get(claims, "iat"));
 
-    return claims ? token_number(json_object_get(claims, "exp")) : -1;
+    *out_life_s = begin_s >= 0 && end_s > begin_s ? end_s - begin_s : -1;
+    return end_s;
 }
 
 /* A token goes into a header line. */
@@ -199,28 +203,48 @@ static bool is_header_value(const char *text)
     return *text != '\0';
 }
 
-bool token_take(const json_t *answer, const struct token_source *source, int64_t now_s, struct token *out)
+/* By the clock of this machine; -1: nothing says it. What is absolute is of the clock of who answered, but a local time is
+ * of ours. IMDS hands out tokens that it keeps, with the expires_in of their first day: what is absolute comes first. */
+static int64_t end_of_token(const json_t *answer, const char *text, int64_t now_s, int64_t ahead_s)
 {
-    const char *text = codec_json_str(answer, "access_token", codec_json_str(answer, "accessToken", NULL));
     const char *local = codec_json_str(answer, "expiresOn", NULL);
     int64_t on = token_number(json_object_get(answer, "expires_on"));
     int64_t in = token_number(json_object_get(answer, "expires_in"));
+    int64_t life_s, claimed = claimed_times(text, &life_s), end_s = -1;
 
-    if (!text || !is_header_value(text))
-        return false;
-    if (on < 0 && in >= 0 && in < INT32_MAX)
-        on = now_s + in;
-    if (on < 0 && local)
-        on = token_local_time(local);
-    if (on < 0)
-        on = claimed_expiry(text);
-    if (on <= now_s)
-        return false;
+    if (on >= 0)
+        end_s = on - ahead_s;
+    else if (in >= 0 && in < INT32_MAX)
+        end_s = now_s + in;
+    else if (local)
+        end_s = token_local_time(local);
+    if (end_s < 0 && claimed >= 0)
+        end_s = claimed - ahead_s;
+    return life_s > 0 && end_s > now_s + life_s ? now_s + life_s : end_s;
+}
+
+int token_take(const json_t *answer, const struct token_source *source, int64_t now_s, int64_t ahead_s,
+               struct token *out, struct act_error *err)
+{
+    const char *text = codec_json_str(answer, "access_token", codec_json_str(answer, "accessToken", NULL));
+    int64_t end_s = text && is_header_value(text) ? end_of_token(answer, text, now_s, ahead_s) : -1;
+    char then[ACT_TIME_TEXT], now[ACT_TIME_TEXT];
+
+    if (end_s < 0)
+        return act_error_set(err, ACT_FAIL, "the answer has no token that can be used");
+    if (end_s <= now_s) {
+        act_time_to_iso(end_s, then);
+        act_time_to_iso(now_s, now);
+        return act_error_set(err, ACT_FAIL,
+                             "the token in the answer ended at %s, but the clock of this machine says %s; is "
+                             "that clock right?",
+                             then, now);
+    }
     token_release(out);
     *out = (struct token){.text = act_strdup(text),
-                          .expires_s = on,
-                          .refresh_s = token_refresh_time(now_s, on, source->has_half_life)};
-    return true;
+                          .expires_s = end_s,
+                          .refresh_s = token_refresh_time(now_s, end_s, source->has_half_life)};
+    return 0;
 }
 
 /* The first line, without what could be a token. New string. */

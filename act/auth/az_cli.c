@@ -133,10 +133,24 @@ static void tell_refusal(struct token_ask *ask)
                              : "it did not say why");
 }
 
+static void take_output(struct token_ask *ask)
+{
+    CODEC_AUTOJSON json_t *answer = NULL;
+    struct act_error why;
+
+    if (codec_json_parse(ask->program.out, ask->program.out_len, "az", &answer, NULL) < 0)
+        act_error_set(&why, ACT_FAIL, "the answer is no JSON");
+    else if (token_take(answer, ask->source, act_now_unix_s(), 0, &ask->token, &why) == 0)
+        why.code = ACT_OK;
+    if (why.code)
+        token_denied(ask, "'az account get-access-token': %s", why.text);
+    else
+        token_found(ask);
+}
+
 static void az_ended(void *arg)
 {
     struct token_ask *ask = arg;
-    CODEC_AUTOJSON json_t *answer = NULL;
 
     if (ask->rc == -ACT_NOT_FOUND)
         token_absent(ask, "no such program 'az'");
@@ -146,11 +160,8 @@ static void az_ended(void *arg)
         token_failed(ask);
     else if (!WIFEXITED(ask->program.status) || WEXITSTATUS(ask->program.status) != 0)
         tell_refusal(ask);
-    else if (codec_json_parse(ask->program.out, ask->program.out_len, "az", &answer, NULL) < 0 ||
-             !token_take(answer, ask->source, act_now_unix_s(), &ask->token))
-        token_denied(ask, "'az account get-access-token' printed no token that is valid now");
     else
-        token_found(ask);
+        take_output(ask);
 }
 
 static void ask_az(struct token_ask *ask)

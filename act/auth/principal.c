@@ -41,24 +41,35 @@ void token_post(struct token_ask *ask, const char *tenant, const char *path,
     http_start(ask->http, &ask->call);
 }
 
-void token_settle(struct token_ask *ask)
+/* The token of an answer that came. */
+static int take_answer(struct token_ask *ask)
 {
     const struct act_buf *body = &ask->call.body_text;
     CODEC_AUTOJSON json_t *answer = NULL;
+    int64_t now_s = act_now_unix_s();
 
-    if (ask->call.rc < 0) {
-        ask->error = ask->call.error;
-        token_failed(ask);
-    } else if (ask->call.status != 200) {
+    if (ask->call.status != 200) {
         token_describe_answer(&ask->call, "no token", &ask->error);
-        token_failed(ask);
-    } else if (codec_json_parse(body->data, body->len, "answer", &answer, NULL) < 0 ||
-               !token_take(answer, ask->source, act_now_unix_s(), &ask->token)) {
-        act_error_set(&ask->error, ACT_FAIL, "the answer has no token that is valid now");
-        token_failed(ask);
-    } else {
-        token_found(ask);
+        return -(int)ask->error.code;
     }
+    if (body->len == 0 || codec_json_parse(body->data, body->len, "answer", &answer, NULL) < 0)
+        return act_error_set(&ask->error, ACT_FAIL, "the answer has no token that can be used");
+    return token_take(answer, ask->source, now_s, http_clock_ahead_s(&ask->call.answer_headers, now_s),
+                      &ask->token, &ask->error);
+}
+
+void token_settle(struct token_ask *ask)
+{
+    int rc = ask->call.rc;
+
+    if (rc < 0)
+        ask->error = ask->call.error;
+    else
+        rc = take_answer(ask);
+    if (rc < 0)
+        token_failed(ask);
+    else
+        token_found(ask);
 }
 
 static void answered(struct http_call *call)

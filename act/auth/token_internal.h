@@ -72,9 +72,11 @@ const char *token_env(const char *name); /* NULL when it is not set, or empty */
 bool token_tenant_is_valid(const char *tenant);
 /* A number, also one that is written as a string; -1: it is neither. */
 int64_t token_number(const json_t *value);
-/* From the JSON of any source: access_token with expires_on, expires_in or its own claim. now_s: of the answer. False:
- * there is none in it. */
-bool token_take(const json_t *answer, const struct token_source *source, int64_t now_s, struct token *out);
+/* From the JSON of any source: access_token with expires_on, expires_in or its own claim. now_s: of the answer, by the
+ * clock of this machine, which all times of a token are of; ahead_s: how far that of who answered is ahead of it. A token
+ * is never taken to last longer than it does in all by its own claims. -ACT_FAIL: there is none in it, or it has ended. */
+int token_take(const json_t *answer, const struct token_source *source, int64_t now_s, int64_t ahead_s,
+               struct token *out, struct act_error *err) ACT_NODISCARD;
 /* "2026-05-01 14:34:56.000000", in the time zone of this machine; -1: malformed. */
 int64_t token_local_time(const char *text);
 int64_t token_refresh_time(int64_t now_s, int64_t expires_s, bool half_life);

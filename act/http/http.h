@@ -120,6 +120,10 @@ int64_t http_retry_delay(int status, bool network_error, int tries, int max_retr
  * one of the service's clock (the answer's Date); now_unix_s is for answers that do not tell theirs. */
 int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_s);
 
+/* How many seconds the clock of who answered (its Date) is ahead of now_unix_s, that of this machine; 0: it does not
+ * tell. An answer takes time, so small differences mean nothing. */
+int64_t http_clock_ahead_s(const struct http_headers *answer, int64_t now_unix_s);
+
 /* Percent-encodes everything but A-Z a-z 0-9 - . _ ~ and, where keep_slash, '/'. New string. */
 char *http_encode(const char *text, bool keep_slash);
 char *http_decode(const char *text);

@@ -54,6 +54,14 @@ static int64_t capped_ms(int64_t value, int64_t unit_ms)
     return value > MAX_ASKED_MS / unit_ms ? MAX_ASKED_MS : value * unit_ms;
 }
 
+int64_t http_clock_ahead_s(const struct http_headers *answer, int64_t now_unix_s)
+{
+    const char *date = http_header_get(answer, "Date");
+    int64_t theirs;
+
+    return date && act_time_from_http(date, &theirs) ? theirs - now_unix_s : 0;
+}
+
 int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_s)
 {
     static const struct {
@@ -67,11 +75,10 @@ int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_
         if (text && act_int_from_text(text, &value) && value >= 0)
             return capped_ms(value, rows[i].unit_ms);
     }
-    const char *asked = http_header_get(answer, "Retry-After"), *date = http_header_get(answer, "Date");
-    int64_t theirs;
+    const char *asked = http_header_get(answer, "Retry-After");
     if (!asked || !act_time_from_http(asked, &value))
         return -1;
-    return capped_ms(value - (date && act_time_from_http(date, &theirs) ? theirs : now_unix_s), 1000);
+    return capped_ms(value - now_unix_s - http_clock_ahead_s(answer, now_unix_s), 1000);
 }
 
 bool http_is_throttled(int status, const struct http_headers *answer)

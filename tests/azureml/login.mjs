@@ -143,9 +143,10 @@ export class Login {
             return { status: 400, body: { error: "invalid_request", error_description: "Required metadata header not "
                 + "specified" } };
         }
-        const expiry = Math.floor(this.now() / 1000) + 86400;
+        const begin = Math.floor(this.now() / 1000);
         return { status: 200, body: { access_token: this.issue(url.searchParams.get("resource").replace(/\/$/, ""),
-            this.settings.tenant), refresh_token: "", expires_in: "86400", expires_on: String(expiry),
-        not_before: String(expiry - 86400), resource: url.searchParams.get("resource"), token_type: "Bearer" } };
+            this.settings.tenant), refresh_token: "", expires_in: String(this.lifetime),
+        expires_on: String(begin + this.lifetime), not_before: String(begin),
+        resource: url.searchParams.get("resource"), token_type: "Bearer" } };
     }
 }

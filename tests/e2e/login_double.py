@@ -34,6 +34,7 @@ class LoginDouble:
     def __init__(self):
         self.log, self.secrets, self.lock = [], set(), threading.Lock()
         self.life = 3600            # seconds of new tokens
+        self.clock = 0              # what its clock is ahead of that of this machine, in seconds
         self.tenant = TENANT        # that tokens are of, unless the request names one
         self.claims = {}            # more claims of new tokens
         self.delay = 0              # seconds before a token comes
@@ -57,6 +58,9 @@ class LoginDouble:
             def log_message(self, *_):
                 pass
 
+            def date_time_string(self, timestamp=None):
+                return super().date_time_string(double.now() if timestamp is None else timestamp)
+
             def do_GET(self):
                 double.identity(self)
 
@@ -75,10 +79,13 @@ class LoginDouble:
         self.server.server_close()
         self.thread.join()
 
+    def now(self):
+        return int(time.time()) + self.clock
+
     # ---- tokens
 
     def token(self, audience=RESOURCE, tenant=None, **claims):
-        now = int(time.time())
+        now = self.now()
         body = {"aud": audience, "iss": f"https://sts.windows.net/{tenant or self.tenant}/",
                 "tid": tenant or self.tenant, "oid": str(uuid.uuid4()), "nbf": now - 5, "iat": now,
                 "exp": now + self.life, **self.claims, **claims}
@@ -188,7 +195,7 @@ class LoginDouble:
                                        "not specified or not correct"})
             return
         time.sleep(self.delay)
-        until, text = int(time.time()) + self.life, str if self.numbers_as_text else int
+        until, text = self.now() + self.life, str if self.numbers_as_text else int
         self.answer(request, 200, {
             "access_token": self.token(appid=form.get("client_id") or form.get("clientid") or CLIENT),
             "refresh_token": "", "expires_in": text(self.life), "expires_on": text(until),
@@ -238,6 +245,7 @@ class AzDouble:
         return self
 
     def gives(self, token, life=3600, form="new", tenant=TENANT):
+        """life: seconds from now on, by the clock of this machine."""
         until = int(time.time()) + life
         answer = {"accessToken": token, "subscription": str(uuid.UUID(int=0)), "tenant": tenant, "tokenType": "Bearer",
                   "expiresOn": time.strftime("%Y-%m-%d %H:%M:%S.000000", time.localtime(until))}

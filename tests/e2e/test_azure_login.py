@@ -122,11 +122,14 @@ def test_what_az_says_when_it_fails(act, store, az, err, status, message):
     assert "Azure CLI: " in text and message in text and text.count("az login") <= 1
 
 
-@pytest.mark.parametrize("out", ["", "garbage", "{}", '{"accessToken": 7}', '{"accessToken": "x", "expires_on": 5}',
-                                 '{"accessToken": "a\\nb", "expires_on": 99999999999}'])
-def test_az_that_prints_no_token(act, store, az, out):
+@pytest.mark.parametrize("out, message", [
+    ("", "the answer is no JSON"), ("garbage", "the answer is no JSON"), ("{}", "no token that can be used"),
+    ('{"accessToken": 7}', "no token that can be used"),
+    ('{"accessToken": "x", "expires_on": 5}', "ended at 1970-01-01T00:00:05Z, but the clock of this machine says 20"),
+    ('{"accessToken": "a\\nb", "expires_on": 99999999999}', "no token that can be used")])
+def test_az_that_prints_no_token(act, store, az, out, message):
     az.says(out=out)
-    act.fail("ls", "data", status=4, match="printed no token that is valid now")
+    act.fail("ls", "data", status=4, match=f"'az account get-access-token': .*{message}")
 
 
 def test_az_that_hangs(act, store, az):
@@ -215,9 +218,9 @@ def test_the_login_host_breaks(act, store, login):
     assert len(login.asked("token")) == 4
     login.errors = [(200, b"garbage")]
     act.run("logout")
-    act.fail("login", match="the answer has no token that is valid now", env=login.principal())
+    act.fail("login", match="the answer has no token that can be used", env=login.principal())
     login.errors = [(200, {"access_token": "x", "expires_in": -1})]
-    act.fail("login", match="the answer has no token that is valid now", env=login.principal())
+    act.fail("login", match="the answer has no token that can be used", env=login.principal())
     act.fail("login", status=5, match="cannot reach 127.0.0.1:9",
              env=login.principal() | {"AZURE_AUTHORITY_HOST": "http://127.0.0.1:9"})
     act.fail("login", status=7, match="must begin with 'https://'",
@@ -239,6 +242,45 @@ def test_a_proxy_is_for_others_than_this_machine(act, store, login):
     assert act.run("login", "--json", env=login.machine() | proxy).json["source"] == "managed identity"
     text = act.fail("login", status=5, env=login.principal() | proxy | {"AZURE_AUTHORITY_HOST": "https://login.invalid"})
     assert "login.invalid" in text and "127.0.0.1 port 9" in text
+
+
+# ---- clocks
+
+HOURS = 3 * 3600
+
+
+@pytest.mark.parametrize("ahead", [HOURS, -HOURS])
+@pytest.mark.parametrize("source", ["principal", "app_service", "azureml", "machine"])
+def test_a_clock_that_differs_from_that_of_the_services(act, store, login, source, ahead):
+    """The token is as good as with the right clock, and is kept for as long as it lasts, not longer."""
+    login.clock = ahead
+    store.clock(ahead)
+    act.env |= getattr(login, source)()
+    put(act)
+    act.run("u", "data")
+    left = next(iter(kept(act)["tokens"].values()))
+    assert abs(left["expires_on"] - time.time() - login.life) < 120
+    before = len(login.asked())
+    assert act.run("cat", "data/a.txt").out == "hello"
+    assert [row.kind for row in login.asked()[before:] if row.kind != "probe"] == []
+
+
+def test_a_clock_that_is_behind_that_of_az(act, store, login, az):
+    login.clock = HOURS
+    store.clock(HOURS)
+    az.gives(login.token(upn="ann@contoso.com"), life=HOURS + login.life)
+    put(act)
+    act.run("u", "data")
+    left = next(iter(kept(act)["tokens"].values()))
+    assert abs(left["expires_on"] - time.time() - login.life) < 120, "no token lasts longer than it does in all"
+
+
+@pytest.mark.parametrize("form", ["new", "old"])
+def test_a_clock_that_is_ahead_of_that_of_az_is_named(act, store, login, az, form):
+    login.clock = -HOURS
+    az.gives(login.token(upn="ann@contoso.com"), life=login.life - HOURS, form=form)
+    act.fail("ls", "data", status=4, match=r"Azure CLI: .* ended at 20[-0-9T:]+Z, but the clock of this machine says "
+             r"20[-0-9T:]+Z; is that clock right\?$")
 
 
 # ---- virtual machines

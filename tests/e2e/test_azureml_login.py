@@ -69,6 +69,28 @@ def test_run_history_of_another_cloud_gets_no_token(act, azureml):
     assert "'https://chinaeast.api.ml.azure.cn' is in AzureChinaCloud, but the login is for AzureCloud" in result.err
 
 
+# ---- clocks
+
+
+@pytest.mark.parametrize("who", ["secret", "identity"])
+@pytest.mark.parametrize("hours", [3, -3])
+def test_clock_of_the_service_differs(act, azureml, hours, who):
+    azureml.tell("settings", clock=hours * 3600 * 1000)
+    if who == "identity":
+        del act.env["AZURE_CLIENT_SECRET"]
+        act.env |= {"IDENTITY_ENDPOINT": azureml.links["login"] + "/msi/token", "IDENTITY_HEADER": "msi-header"}
+    submit(act, "true")
+    act.run("summary")
+    assert len(azureml.requests("login")) == 1 and 401 not in [r["status"] for r in azureml.requests()]
+
+
+def test_clock_of_the_service_is_named_when_it_refuses_the_login(act, azureml, by_az):
+    """az takes what it keeps for valid, by a clock that is behind."""
+    by_az.gives(token(azureml, TENANT))
+    azureml.tell("settings", clock=3 * 3600 * 1000)
+    act.fail("summary", status=4, match="ExpiredAuthenticationToken.*; the clock of this machine is 3h00m behind that of the service$")
+
+
 # ---- nobody
 
 

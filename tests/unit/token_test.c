@@ -111,33 +111,45 @@ static void tokens_in_answers(void **state)
 {
     ACT_AUTOFREE char *with_claim = token_with("{\"exp\":1777639896}");
     ACT_AUTOFREE char *own = act_sprintf("{\"access_token\":\"%s\"}", with_claim);
+    ACT_AUTOFREE char *hour = token_with("{\"iat\":1777642496,\"exp\":1777646096}"); /* begins in an hour */
+    ACT_AUTOFREE char *early = act_sprintf("{\"accessToken\":\"%s\",\"expires_on\":1777646096}", hour);
+    enum { THREE_HOURS = 3 * 3600 };
     const struct {
         const char *json;
         int64_t expires_s; /* 0: there is none */
+        int64_t ahead_s;
     } rows[] = {
-        {"{\"access_token\":\"t\",\"expires_in\":3599}", NOW + 3599},
-        {"{\"access_token\":\"t\",\"expires_in\":\"3599\"}", NOW + 3599},
-        {"{\"access_token\":\"t\",\"expires_on\":\"1777642496\",\"expires_in\":\"5\"}", NOW + 3600},
+        {early, NOW + 3600, 0},
+        {own, NOW + 1000 + THREE_HOURS, -THREE_HOURS},
+        {own, 0, THREE_HOURS},
+        {"{\"access_token\":\"t\",\"expires_on\":1777653296,\"expires_in\":1}", NOW + 3600, THREE_HOURS},
+        {"{\"access_token\":\"t\",\"expires_on\":1777631696}", NOW + 3600, -THREE_HOURS},
+        {"{\"access_token\":\"t\",\"expires_in\":3600}", NOW + 3600, -THREE_HOURS},
         {"{\"access_token\":\"t\",\"expires_on\":\"5/1/2026 1:34:56 PM +00:00\",\"expires_in\":\"3600\"}",
-         NOW + 3600},
+         NOW + 3600, THREE_HOURS},
+        {"{\"access_token\":\"t\",\"expires_in\":3599}", NOW + 3599, 0},
+        {"{\"access_token\":\"t\",\"expires_in\":\"3599\"}", NOW + 3599, 0},
+        {"{\"access_token\":\"t\",\"expires_on\":\"1777642496\",\"expires_in\":\"5\"}", NOW + 3600, 0},
+        {"{\"access_token\":\"t\",\"expires_on\":\"5/1/2026 1:34:56 PM +00:00\",\"expires_in\":\"3600\"}",
+         NOW + 3600, 0},
         {"{\"accessToken\":\"t\",\"expires_on\":1777642496,\"expiresOn\":\"1999-01-01 00:00:00.0\"}",
-         NOW + 3600},
-        {own, NOW + 1000},
-        {"{\"access_token\":\"t\",\"expires_in\":0}", 0},
-        {"{\"access_token\":\"t\",\"expires_on\":5}", 0},
-        {"{\"access_token\":\"t\"}", 0},
-        {"{\"access_token\":\"\",\"expires_in\":3599}", 0},
-        {"{\"access_token\":\"a\\r\\nHost: x\",\"expires_in\":3599}", 0},
-        {"{\"access_token\":7,\"expires_in\":3599}", 0},
-        {"{\"error\":\"x\"}", 0},
-        {"[]", 0},
+         NOW + 3600, 0},
+        {own, NOW + 1000, 0},
+        {"{\"access_token\":\"t\",\"expires_in\":0}", 0, 0},
+        {"{\"access_token\":\"t\",\"expires_on\":5}", 0, 0},
+        {"{\"access_token\":\"t\"}", 0, 0},
+        {"{\"access_token\":\"\",\"expires_in\":3599}", 0, 0},
+        {"{\"access_token\":\"a\\r\\nHost: x\",\"expires_in\":3599}", 0, 0},
+        {"{\"access_token\":7,\"expires_in\":3599}", 0, 0},
+        {"{\"error\":\"x\"}", 0, 0},
+        {"[]", 0, 0},
     };
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         CODEC_AUTOJSON json_t *answer = parse(rows[i].json);
         struct token token = {0};
-        bool found = token_take(answer, &token_secret, NOW, &token);
+        bool found = token_take(answer, &token_secret, NOW, rows[i].ahead_s, &token, &err) == 0;
         if (found != (rows[i].expires_s != 0) || token.expires_s != rows[i].expires_s)
             fail_msg("%s gives %d, %lld", rows[i].json, found, (long long)token.expires_s);
         token_release(&token);
