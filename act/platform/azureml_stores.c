@@ -148,8 +148,8 @@ static char *place_text(const json_t *properties)
     return act_sprintf("of the type '%s'", type);
 }
 
-/* One that is there must lead to where the configuration says. *out_put: ACT made it, with another credential; what
- * others made stays as it is. */
+/* One that is there must lead to where the configuration says. *out_put: ACT made it, with another credential than the one
+ * of now; what others made stays as it is, and a login takes nobody's credential away. */
 static int judge_datastore(const struct datastore *d, const json_t *have, bool *out_put,
                            struct act_error *err)
 {
@@ -166,7 +166,7 @@ static int judge_datastore(const struct datastore *d, const json_t *have, bool *
             "the datastore '%s' of the workspace is %s, but for '%s' '%s' has %s; give it another "
             "datastore_name, or none",
             d->name, there, d->row->name, d->account->file, here);
-    *out_put = mark && strcmp(mark, own) != 0;
+    *out_put = mark && strcmp(mark, own) != 0 && credential_of(d->account) != CREDENTIAL_NONE;
     return 0;
 }
 
@@ -329,14 +329,23 @@ static const struct config_folder *row_of(const struct config *config, const cha
     return NULL;
 }
 
-/* The original linked to the URL, which is no folder. One of a folder would have to open the whole container. */
-static void warn_of_urls(const struct config *config)
+/* What has no effect on folders, once. With submit_with_url the original linked to a URL, which is no folder; one of a
+ * folder would have to open the whole container. How long a mount caches was a member of datastores that is gone. */
+static void warn_of_settings(const struct config *config)
 {
-    for (size_t i = 0; i < config->n_folders; i++)
-        if (config->folders[i].submit_with_url) {
-            act_warn("'submit_with_url' is for 'code_path' only: '%s' is mounted", config->folders[i].name);
-            return;
-        }
+    const char *with_url = NULL, *cached = NULL;
+
+    for (size_t i = config->n_folders; i-- > 0;) {
+        if (config->folders[i].submit_with_url)
+            with_url = config->folders[i].name;
+        if (config->folders[i].blob_cache_timeout >= 0)
+            cached = config->folders[i].name;
+    }
+    if (with_url)
+        act_warn("'submit_with_url' is for 'code_path' only: '%s' is mounted", with_url);
+    if (cached)
+        act_warn("'blob_cache_timeout' of '%s' has no effect: datastores have no such setting any more",
+                 cached);
 }
 
 int azureml_find_folders(struct azureml *a, const struct run_spec *spec, struct azureml_job_places *out,
@@ -344,7 +353,7 @@ int azureml_find_folders(struct azureml *a, const struct run_spec *spec, struct 
 {
     int rc = 0;
 
-    warn_of_urls(a->config);
+    warn_of_settings(a->config);
     out->folders = act_calloc(spec->n_folders, sizeof(*out->folders));
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++) {
         const struct config_folder *row = row_of(a->config, spec->folders[i].name);

@@ -84,6 +84,20 @@ def test_named_datastore_is_renewed_when_the_credential_changes(act, azureml, co
     assert "PUT mine" not in asked(azureml)
 
 
+def test_login_leaves_the_credential_of_a_named_datastore(act, azureml, container):
+    """The jobs of others may depend on it."""
+    service = azureml.service
+    row = {"path": "files/data", "datastore_name": "mine", "azure_blob_config_file": "aux_data/configs/data.yaml"}
+    place = {"account_name": service.account, "container_name": container, "endpoint": service.endpoint}
+    azureml.cluster(config_param=rows(data=row))
+    act.account("data", **place, account_key=service.key)
+    act.submit("true")
+    act.account("data", **place)
+    azureml.forget()
+    act.submit("true")
+    assert "GET mine" in asked(azureml) and "PUT mine" not in asked(azureml)
+
+
 OTHERS = {"description": "by hand", "credentials": {"credentialsType": "AccountKey",
                                                     "secrets": {"secretsType": "AccountKey", "key": "b2xk"}}}
 
@@ -275,10 +289,17 @@ def test_folders_are_mounted_all_the_same(act, azureml, container):
     azureml.cluster(config_param=with_url(data={"path": "files/data", "submit_with_url": True},
                                           output={"path": "files/output", "submit_with_url": True}))
     result = act.run("-n", 1, "submit", "cat", "data/a.txt")
+    assert "blob_cache_timeout" not in result.err
     assert result.err.count("'submit_with_url' is for 'code_path' only: 'data' is mounted") == 1
     run = result.out.split()[-1]
     act.run("wait", run)
     assert act.run("logs", run).out == "here"
+
+
+def test_setting_of_mounts_that_is_gone(act, azureml, container):
+    azureml.cluster(config_param=rows(**{name: {"path": name, "blob_cache_timeout": 60} for name in ("data", "output")}))
+    result = act.run("-n", 1, "submit", "true")
+    assert result.err.count("'blob_cache_timeout' of 'data' has no effect") == 1 and "'output' has" not in result.err
 
 
 @pytest.mark.parametrize("auth", ["sas", "anonymous"])
@@ -288,3 +309,40 @@ def test_url_that_would_give_more_than_a_file(act, azureml, container, auth):
     azureml.cluster(config_param=with_url())
     act.fail("submit", "true", status=7, match="'submit_with_url' of 'code_path' needs an 'account_key'.*or a login")
     assert azureml.requests() == [] and not azureml.service.list(container)
+
+
+# ---- the files of a run
+
+
+def stored(azureml, container):
+    """Keys and ETags of what the code's store has."""
+    return {key: azureml.service.head(f"{container}/{key}")["etag"] for key in azureml.service.list(container, "files/code")}
+
+
+def test_second_submit_stores_nothing_but_its_run(act, azureml, container):
+    act.submit("true")
+    before = stored(azureml, container)
+    result = act.run("-n", 1, "submit", "true", env={"ACT_TRACE": "http"})
+    after = stored(azureml, container)
+    assert set(after) - set(before) == {f"files/code/project/runs/{result.out.split()[-1]}.json"}
+    assert {key: after[key] for key in before} == before
+    asks = [line.split()[2] for line in result.err.splitlines() if f"/{container}/" in line and " http: " in line]
+    assert asks.count("PUT") == 1 and len(asks) <= 5, result.err
+
+
+def test_submits_at_the_same_time(act, azureml, container):
+    """Nobody has packed or stored anything before: each finds or makes what all of them need, once."""
+    act.write("code.txt", "the code")
+    started = [act.start("-n", "1", "submit", "cat", "code.txt")
+               for _ in range(4)]
+    said = [process.communicate(timeout=120) for process in started]
+    assert [process.returncode for process in started] == [0] * 4, said
+    runs = [out.decode().split()[-1] for out, _ in said]
+    assert len(set(runs)) == 4
+    for run in runs:
+        act.run("wait", run)
+        assert act.run("logs", run).out == "the code"
+    keys = list(stored(azureml, container))
+    assert len([key for key in keys if "/bin/" in key]) == 1
+    assert len([key for key in keys if key.endswith(".zip") and "/project/" in key]) == 1
+    assert sorted(key.split("/")[-1] for key in keys if "/runs/" in key) == sorted(f"{run}.json" for run in runs)
