@@ -269,6 +269,17 @@ def test_run_that_is_repeated_has_urls_too(act, azureml, container):
     assert old.path == new.path
 
 
+def test_lost_job_is_found_with_the_urls_of_before(act, azureml, container):
+    """The same command again signs other URLs for the job that is there already."""
+    azureml.cluster(config_param=with_url())
+    down = {"status": 503, "body": ""}
+    azureml.faults({"method": "PUT", "match": "/jobs/", "cut": "after"}, {"match": "/jobs/", "times": 1000, "answer": down})
+    act.fail("-n", 1, "submit", "echo", "once", status=5, env={"ACT_MAX_RETRIES": "1"}, match="the same command again")
+    made, = azureml.tell("jobs")
+    azureml.faults()
+    assert finish(act, "echo", "once") == made["name"] and len(azureml.tell("jobs")) == 1
+
+
 def test_signature_in_an_error_is_masked(act, azureml, container):
     azureml.cluster(config_param=with_url())
     azureml.tell("hold", status="Preparing")
