@@ -34,6 +34,9 @@ bool job_seconds(const char *text, int64_t *out);
 /* "16gb", "512M", "1.5g", "1024": powers of 1024, as docker takes them. */
 bool job_bytes(const char *text, uint64_t *out);
 
+/* The host of an image's registry, as docker finds it in the name; NULL: Docker Hub. New string. */
+char *job_registry(const char *image);
+
 /* Adds the command to the line and says how many processes there are. */
 int job_add_command(struct job_build *b) ACT_NODISCARD;
 /* The settings of TensorFlow, when they are those of several processes. */

@@ -36,19 +36,22 @@ static void note(struct flow_job_file *job, const char *text)
     act_strv_push(&job->notes, text);
 }
 
-/* Whether address is that host, with "https://" and a path or without. */
-static bool is_host(const char *address, const char *host)
+/* As job_registry(), with an address that says it more clearly. New string. */
+static char *registry_of(const struct config_docker *docker)
 {
-    const char *scheme = address ? strstr(address, "://") : NULL;
-    const char *at = scheme ? scheme + strlen("://") : address;
+    const char *scheme = docker->address ? strstr(docker->address, "://") : NULL;
+    const char *host = scheme ? scheme + strlen("://") : docker->address;
 
-    return at && host && strcspn(at, "/") == strlen(host) && strncmp(at, host, strlen(host)) == 0;
+    if (host && *host)
+        return act_strndup(host, strcspn(host, "/"));
+    return docker->image ? job_registry(docker->image) : NULL;
 }
 
 /* The cluster's registry is none for an image from elsewhere; what it says of the same registry holds. */
 static void apply_registry(struct flow_job_file *job, struct config *config)
 {
     struct config_docker *docker = &config->docker;
+    ACT_AUTOFREE char *registry = registry_of(docker);
 
     if (kind_of(config) != ON_AZUREML) {
         if (job->password)
@@ -57,7 +60,7 @@ static void apply_registry(struct flow_job_file *job, struct config *config)
                  "registry as their own set-up says");
         return;
     }
-    if (job->password || !is_host(docker->address, job->registry)) {
+    if (job->password || !act_streq(registry, job->registry)) {
         replace(&docker->address, job->registry);
         replace(&docker->username, job->username);
         replace(&docker->password, job->password);

@@ -287,8 +287,7 @@ static void add_preparation(struct job_build *b)
 
 /* ---- the image, and how long ---- */
 
-/* The host of an image's registry, as docker finds it in the name; NULL: Docker's own. New string. */
-static char *registry_of(const char *image)
+char *job_registry(const char *image)
 {
     size_t n = strcspn(image, "/");
     ACT_AUTOFREE char *first = act_strndup(image, n);
@@ -308,7 +307,7 @@ static void take_image(struct flow_job_file *out, const char *server, const char
         out->image = act_strdup(image);
     else
         out->image = act_sprintf("%.*s/%s", n, host, image);
-    out->registry = n > 0 ? act_strndup(host, (size_t)n) : registry_of(image);
+    out->registry = n > 0 ? act_strndup(host, (size_t)n) : job_registry(image);
 }
 
 static int take_credentials(struct job_build *b, const json_t *credentials)
@@ -326,12 +325,9 @@ static int take_credentials(struct job_build *b, const json_t *credentials)
             place);
         return 0;
     }
-    if (!username || !password || !b->out->registry)
-        return act_error_set(b->err, ACT_CONFIG, "%s: 'properties.%s' needs '%s' too", b->file,
-                             !username || !password ? place : "containerSettings.imageSourceRegistry",
-                             !username   ? "username"
-                             : !password ? "password"
-                                         : "serverUrl");
+    if (!username || !password)
+        return act_error_set(b->err, ACT_CONFIG, "%s: 'properties.%s.%s' is missing", b->file, place,
+                             username ? "password" : "username");
     b->out->username = act_strdup(username);
     b->out->password = act_strdup(password);
     b->out->has_secrets = true;

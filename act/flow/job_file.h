@@ -18,7 +18,7 @@
 struct flow_job_file {
     char *line;                /* for bash -c, on every process */
     char *image;               /* with its registry; NULL: none is asked for */
-    char *registry;            /* the host of the image's registry; NULL: Docker's own */
+    char *registry;            /* the host of the image's registry; NULL: Docker Hub */
     char *username, *password; /* at the registry; NULL: none are given */
     char *shm_size;            /* "16g", "1023b"; NULL: none is asked for */
     int64_t limit_s;           /* when the run is ended; 0: never */

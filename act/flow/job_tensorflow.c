@@ -131,6 +131,16 @@ static void add_server(struct act_buf *line, const char *program, const json_t *
     act_buf_addf(line, " &\n%sfi\n", attend);
 }
 
+/* The run may be repeated with another size, by somebody who knows nothing of tasks. */
+static void add_guard(struct act_buf *line, const struct tasks *t)
+{
+    act_buf_addf(line,
+                 "[ $WORLD_SIZE/$LOCAL_WORLD_SIZE = %d/%d ] || {\n"
+                 "echo 'these workers and parameter servers need %d node(s) with %d processes each' >&2\n"
+                 "exit 2\n}\n",
+                 t->nodes * (t->slots + 1), t->slots + 1, t->nodes, t->slots + 1);
+}
+
 int job_add_distributed(struct job_build *b, const json_t *settings)
 {
     ACT_AUTOFREE char *program = job_python(settings);
@@ -144,6 +154,7 @@ int job_add_distributed(struct job_build *b, const json_t *settings)
     b->out->procs_per_node = t.slots + 1;
     b->out->fixed_size = true;
     act_buf_addf(line, "tf_workers=%d tf_servers=%d tf_slots=%d\n", t.workers, t.servers, t.slots);
+    add_guard(line, &t);
     act_buf_adds(line, t.nodes == 1
                            ? "tf_hosts=(127.0.0.1)\n"
                            : "IFS=, read -r -a tf_hosts <<<\"${AZ_BATCH_HOST_LIST:?says no addresses "

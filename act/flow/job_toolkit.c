@@ -41,8 +41,9 @@ static int run_custom(struct job_build *b, const json_t *settings)
 {
     act_buf_adds(&b->line, "[ \"${RANK:-0}\" = 0 ] || exit 0\n");
     if (b->out->nodes > 1)
-        job_note(b, "customToolkitSettings: the command runs on the first node only, as it did there; "
-                    "customMpiSettings runs it on all");
+        job_note(b,
+                 "customToolkitSettings: the command runs on the first node only, as it did there, and under "
+                 "mpirun, so that it cannot start an mpirun of its own; customMpiSettings runs it on all");
     act_buf_adds(&b->line, job_text(settings, "commandLine"));
     return 0;
 }

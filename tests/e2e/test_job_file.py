@@ -73,6 +73,8 @@ server.bind(("", int(lists["ps" if role == "ps" else "worker"][index].rsplit(":"
 server.listen()
 if os.environ.get("FAILING") == role:
     sys.exit(3)
+if os.environ.get("WAITING") == role:
+    time.sleep(300)
 if role == "ps":
     peers = [server.accept()[0] for _ in lists["worker"]]
     for peer in peers:
@@ -115,8 +117,29 @@ def test_a_task_that_fails(act, role, rank):
     assert act.info(run)["failed_rank"] == rank
 
 
+def test_abort_of_workers_and_servers(act):
+    run = act.run("submit", "-f", distributed(
+        act, 1, 2, 1, environmentVariables=[{"name": "WAITING", "value": "worker"}])).out.strip()
+    act.until(lambda: "from ps" in act.run("logs", run, status=None).out or
+              "worker" in act.run("logs", "--rank", "1", run, status=None).out, "the worker waits")
+    act.run("abort", run)
+    act.run("wait", run, status=None)
+    assert act.info(run)["state"] == "Canceled"
+
+
 def test_the_size_of_workers_and_servers_is_the_file_s(act):
-    act.fail("-n", "4", "submit", "-f", distributed(act, 1, 2, 1), status=2, match="says how many workers")
+    file = distributed(act, 1, 2, 1)
+    act.fail("-n", "4", "submit", "-f", file, status=2, match="says how many workers")
+    run, _ = finish(act, file)
+    again = act.run("-n", "4", "resubmit", run).out.strip()
+    act.run("wait", again, status=2)
+    assert "need 1 node(s) with 3 processes each" in act.log(again).decode()
+
+
+def test_custom_command_runs_on_the_first_node(lab):
+    run, said = finish(lab.act, job_file(lab.act, nodeCount=2, **custom("echo here $RANK")), before=("-c", "lab"))
+    assert lab.act.lines(run, 0) == ["here 0"] and lab.act.lines(run, 1) == []
+    assert "the command runs on the first node only" in said
 
 
 def test_parameter_servers_on_two_nodes_of_slurm(lab):
@@ -328,9 +351,7 @@ def test_registry_on_azure(act, azureml):
     ({"constraints": {"maxWallClockTime": "7 days"}}, r"'properties\.constraints\.maxWallClockTime' is '7 days'"),
     ({"containerSettings": {"imageSourceRegistry": {"image": "a"}, "shmSize": "much"}}, r"shmSize' is 'much'"),
     ({"containerSettings": {"imageSourceRegistry": {"image": "r.io/a", "credentials": {"username": "u"}}}},
-     r"imageSourceRegistry\.credentials' needs 'password' too"),
-    ({"containerSettings": {"imageSourceRegistry": {"image": "a", "credentials": {"username": "u", "password": "p"}}}},
-     r"imageSourceRegistry' needs 'serverUrl' too"),
+     r"imageSourceRegistry\.credentials\.password' is missing"),
     ({"secrets": [{"name": "A"}]}, r"'properties\.secrets\[0\]\.value' is missing"),
     ({"customToolkitSettings": None, "caffe2Settings": {"pythonScriptFilePath": "x", "processCount": 2}},
      r"'properties\.caffe2Settings\.processCount' is nothing"),

@@ -371,6 +371,26 @@ static void a_cluster_is_told_what_it_can_do(void **state)
     assert_null(config.docker.address); /* the image is not there */
     assert_null(config.docker.password);
     flow_job_file_release(&job);
+
+    config.docker.username = act_strdup("me"); /* at Docker Hub, since the image is there */
+    config.docker.password = act_strdup("mine");
+    assert_int_equal(
+        parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:2'}}", &job, &err), 0);
+    assert_int_equal(flow_job_file_apply(&job, &config), 0);
+    assert_string_equal(config.docker.image, "tf:2");
+    assert_string_equal(config.docker.password, "mine");
+    flow_job_file_release(&job);
+    assert_int_equal(
+        parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:3', 'credentials': "
+                   "{'username': 'u', 'password': 'p'}}}",
+                   &job, &err),
+        0);
+    assert_int_equal(flow_job_file_apply(&job, &config), 0);
+    assert_null(config.docker.address);
+    assert_string_equal(config.docker.password, "p");
+    flow_job_file_release(&job);
+    free(config.docker.username);
+    free(config.docker.password);
     free(config.docker.image);
     free(config.azureml.shm_size);
     free(config.azureml.timeout);
