@@ -27,7 +27,7 @@ int azureml_compute(struct azureml *a, json_t **out, struct act_error *err)
     *out = NULL;
     if (rc == 0 && !url)
         rc = act_error_set(err, ACT_CONFIG,
-                           "the cluster '%s' has no compute_target: serverless compute has no nodes",
+                           "the cluster '%s' has no compute_target: the name of a compute of the workspace",
                            a->config->cluster);
     if (rc < 0)
         return rc;
@@ -91,12 +91,13 @@ static int summarize_compute(struct azureml *a, struct platform_summary *out, st
 {
     CODEC_AUTOJSON json_t *compute = NULL;
     int per_node = a->config->gpu_per_node > 0 ? (int)a->config->gpu_per_node : 1;
-    int rc = azureml_compute(a, &compute, err);
+    bool is_serverless = a->kind == AZUREML_MANAGED && !a->config->compute_target;
+    int rc = is_serverless ? 0 : azureml_compute(a, &compute, err);
 
     if (rc < 0)
         return rc;
     const json_t *cluster = json_object_get(json_object_get(compute, "properties"), "properties");
-    forget_nodes(&out->total);
+    forget_nodes(&out->total); /* which serverless compute has not */
     if (!json_object_get(cluster, "scaleSettings"))
         return 0; /* attached Kubernetes does not say */
     read_node_states(json_object_get(cluster, "nodeStateCounts"), out);

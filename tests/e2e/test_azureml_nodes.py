@@ -113,6 +113,15 @@ def test_the_code_root_of_a_container(act, azureml, ssh_server):
     assert act.run("ssh", run, "--", "pwd").out == f"{code}\n"
 
 
+def test_the_code_of_a_run_that_runs(act, azureml, nodes_here):
+    """The double's nodes are no containers: what the agent has made is found."""
+    act.write("here.txt", "the code")
+    run = submit(act, "sleep", "300")
+    act.until_state(run, "Running")
+    act.until(lambda: act.run("ssh", run, "--", "cat", "here.txt", status=None).out == "the code", "the code is there")
+    act.run("abort", run)
+
+
 @pytest.mark.parametrize("before", ["user and scheme", "scheme", "nothing"])
 def test_ssh_by_the_tag_of_the_cluster(act, azureml, ssh_server, before):
     azureml.cluster(platform="itp", compute_target="itpgpu")
@@ -194,6 +203,7 @@ def test_summary_counts_as_the_original(act, azureml):
     assert total["jobs"] == {"running": 2, "queued": 2, "queued_gpus": None}
     assert found.json["node_states"] == {"running": 1, "preparing": 1, "idle": 0, "unusable": 1, "leaving": 1, "preempted": 2}
     assert len([r for r in asked if "/computes/" in r["url"]]) == 2 and not [r for r in asked if "/jobs?" in r["url"]], asked
+    assert len(asked) <= 3, "and one for the runs of the experiment"
     assert "nodes: 1 running, 1 preparing, 0 idle, 1 unusable, 1 leaving, 2 preempted\n" in act.run("summary").out
 
 
@@ -278,6 +288,18 @@ def test_blame_of_a_virtual_cluster(act, azureml):
     seed(azureml, status="Running")
     done = act.run("blame", "--json")
     assert [j["job"] for j in done.json["jobs"]] == [run] and "since it was submitted" in done.err
+
+
+def test_serverless_compute(act, azureml):
+    azureml.cluster(compute_target=None)
+    run = seed(azureml, status="Running")
+    azureml.tell("job", id=run, set={"properties": {"computeId": None}})
+    seed(azureml, status="Running")
+    assert [j["job"] for j in blame(act)] == [run]
+    total = summary(act)["total"]
+    assert total["jobs"]["running"] == 1 and set(total["nodes"].values()) == {None}
+    azureml.cluster(platform="itp", compute_target=None)
+    act.fail("summary", match="has no compute_target", status=7)
 
 
 @pytest.mark.parametrize("refused", [False, True])
