@@ -161,7 +161,6 @@ static void add_up(struct platform_summary *out)
 
 static int summarize_virtual(struct azureml *a, struct platform_summary *out, struct act_error *err)
 {
-    static const char version[] = "2021-03-01-preview";
     const char *tier = a->config->singularity_sla_tier;
     ACT_AUTOFREE char *url = azureml_compute_id(a);
     CODEC_AUTOJSON json_t *answer = NULL;
@@ -173,7 +172,7 @@ static int summarize_virtual(struct azureml *a, struct platform_summary *out, st
                            "the cluster '%s' has no compute_target: the name of a virtual cluster",
                            a->config->cluster);
     if (rc == 0)
-        rc = arm_get(arm, url, version, "look at the virtual cluster", &answer, err);
+        rc = arm_get(arm, url, AZUREML_VIRTUAL_CLUSTER_VERSION, "look at the virtual cluster", &answer, err);
     if (rc < 0)
         return rc;
     const json_t *managed = json_object_get(json_object_get(answer, "properties"), "managed");

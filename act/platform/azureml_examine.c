@@ -7,8 +7,6 @@
 #include "codec/json.h"
 #include "platform/azureml_internal.h"
 
-#define VIRTUAL_CLUSTER_VERSION "2021-03-01-preview"
-
 static bool examine_login(struct azureml *a, struct platform_findings *findings)
 {
     static const char what[] = "login";
@@ -106,8 +104,8 @@ static void examine_compute(struct azureml *a, struct platform_findings *finding
         return;
     }
     ACT_AUTOFREE char *doing = act_sprintf("look at the compute '%s'", act_path_basename(target));
-    int rc =
-        arm_get(a->arm, id, is_virtual ? VIRTUAL_CLUSTER_VERSION : a->api_version, doing, &compute, &err);
+    int rc = arm_get(a->arm, id, is_virtual ? AZUREML_VIRTUAL_CLUSTER_VERSION : a->api_version, doing,
+                     &compute, &err);
     if (rc < 0)
         platform_findings_add(findings, false, what, "%s", err.text);
     else if (is_virtual)

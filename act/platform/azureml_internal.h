@@ -23,6 +23,9 @@
 #include "arm/arm.h"
 #include "platform/platform_internal.h"
 
+/* The version in which virtual clusters are asked for; that of the configuration is for all else. */
+#define AZUREML_VIRTUAL_CLUSTER_VERSION "2021-03-01-preview"
+
 enum azureml_kind { AZUREML_MANAGED, AZUREML_ITP, AZUREML_SINGULARITY };
 
 /* Where the logs of one run can be read for a while; the URLs hold a signature. */
