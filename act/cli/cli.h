@@ -24,7 +24,7 @@ struct cli_options {
     bool single;
     bool no_logs, no_details, no_full_logs;
     int64_t max; /* -1: not given */
-    bool dry_run, json, yes, quiet;
+    bool dry_run, json, yes, quiet, refresh;
     bool help, version;
     bool follow, all, no_container, recursive;
     int64_t rank, tail, attempt; /* -1: not given */
@@ -222,6 +222,10 @@ int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *
 void cli_warn_idle_patterns(const struct cli *cli);
 /* Adds the report of one path to that of all of them, and releases it. */
 void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part);
+
+/* Fetches the logs of a run as the options say, with progress. Release out. */
+int cli_fetch_logs(struct cli *cli, const struct flow_run *run, struct flow_logs *out,
+                   struct act_error *err) ACT_NODISCARD;
 
 /* ---- explain.c */
 

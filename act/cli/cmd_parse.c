@@ -2,8 +2,6 @@
 #include "cli/cli.h"
 #include "codec/json.h"
 
-enum { PART_OF_A_LOG = 10 << 20 };
-
 static int print_json(const struct flow_run *run, const struct flow_codes *codes, struct act_error *err)
 {
     json_t *list = json_array();
@@ -22,10 +20,8 @@ static int parse(struct cli *cli, const struct flow_run *run, struct act_error *
 {
     struct flow_logs logs = {0};
     struct flow_codes codes = {0};
-    int rc = 0;
+    int rc = cli_fetch_logs(cli, run, &logs, err);
 
-    if (!cli->options.no_logs)
-        rc = flow_fetch_logs(&cli->flow, run, cli->options.no_full_logs ? PART_OF_A_LOG : 0, &logs, err);
     flow_logs_release(&logs);
     if (rc == 0)
         rc = flow_parse(run, &codes, err);

@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 #include "codec/json.h"
 
-enum { DEFAULT_MAX = 30, SHOWN_LINES = 100, PART_OF_A_LOG = 10 << 20 };
+enum { DEFAULT_MAX = 30, SHOWN_LINES = 100 };
 
 static int print_table_json(const struct flow_runs *runs, struct act_error *err)
 {
@@ -45,13 +45,6 @@ static int print_tail(struct cli *cli, struct flow_run *run, struct act_error *e
     return flow_follow_log(&cli->flow, run, &tail, err);
 }
 
-static int fetch(struct cli *cli, const struct flow_run *run, struct flow_logs *logs, struct act_error *err)
-{
-    if (cli->options.no_logs)
-        return 0;
-    return flow_fetch_logs(&cli->flow, run, cli->options.no_full_logs ? PART_OF_A_LOG : 0, logs, err);
-}
-
 static int print_for_people(struct cli *cli, struct flow_run *run, const struct flow_logs *logs,
                             struct act_error *err)
 {
@@ -80,7 +73,7 @@ static int query_run(struct cli *cli, const char *piece, json_t *list, struct ac
 
     if (rc < 0)
         return rc;
-    rc = fetch(cli, &run, &logs, err);
+    rc = cli_fetch_logs(cli, &run, &logs, err);
     if (rc == 0 && list) {
         json_t *json = cli_run_json(&run), *paths = json_array();
         for (size_t i = 0; i < logs.n; i++)
@@ -102,6 +95,8 @@ int cmd_query(struct cli *cli, struct act_error *err)
     json_t *list = cli->options.json && cli->words.n ? json_array() : NULL;
     int rc = 0;
 
+    if (cli->words.n == 0 && cli->options.refresh)
+        return act_error_set(err, ACT_USAGE, "--refresh is about the logs of a run: which one?");
     if (cli->words.n == 0)
         return print_table(cli, NULL, err);
     for (size_t i = 0; i < cli->words.n && rc == 0; i++)

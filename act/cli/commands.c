@@ -68,11 +68,14 @@ const struct cli_command cli_commands[] = {
      .examples = "a q                          the runs, newest first\n"
                  "a q 60ce2fc7                 any unique piece of the id\n"
                  "a -no-wl q 60ce2fc7          without fetching logs\n"
+                 "a q --refresh 60ce2fc7       look whether a run that ended has more logs now\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
      .details =
          "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
-         "rank 0, the paths of the logs and what is known about the run.",
-     .options = "json max",
+         "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
+         "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
+         "azureml.settle_seconds) nothing was added to them.",
+     .options = "json max refresh",
      .max_words = ANY,
      .complete = CLI_RUNS,
      .bare = true,

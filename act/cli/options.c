@@ -19,6 +19,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "attempt", CLI_INT, AT(attempt), "N", "of an earlier attempt, from 1 (default: the last)", false},
     {NULL, "tail", CLI_INT, AT(tail), "N", "only the last N lines", false},
     {NULL, "name", CLI_STRING, AT(log_name), "LOG", "this log, as 'a q RUN' names it", false},
+    {NULL, "refresh", CLI_FLAG, AT(refresh), NULL, "ask the service again, though all logs are here", false},
     {NULL, "timeout", CLI_DURATION, AT(timeout_s), "TIME", "give up after this time: 90s, 15m, 24h, 7d",
      false},
     {NULL, "expires", CLI_DURATION, AT(expires_s), "TIME", "valid for this time: 90s, 15m, 24h, 7d", false},

@@ -85,3 +85,21 @@ int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *
     }
     return rc;
 }
+
+int cli_fetch_logs(struct cli *cli, const struct flow_run *run, struct flow_logs *out, struct act_error *err)
+{
+    enum { PART_OF_A_LOG = 10 << 20 };
+    struct transfer_options shown = {0};
+    struct cli_progress progress;
+
+    if (cli->options.no_logs)
+        return 0;
+    cli_progress_start(&progress, "fetching logs", cli->options.quiet, &shown);
+    struct flow_fetch what = {.max_bytes = cli->options.no_full_logs ? PART_OF_A_LOG : 0,
+                              .refresh = cli->options.refresh,
+                              .progress = shown.progress,
+                              .arg = shown.arg};
+    int rc = flow_fetch_logs(&cli->flow, run, &what, out, err);
+    cli_progress_clear(&progress);
+    return rc;
+}

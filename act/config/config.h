@@ -76,6 +76,7 @@ struct config_azureml {
     int64_t priority;       /* -1: not given */
     int64_t scale_interval; /* minutes */
     bool ssh;
+    int64_t settle_seconds; /* after a run's end */
 };
 
 struct config {

@@ -104,6 +104,8 @@ const struct config_key config_cluster_keys[] = {
      .help = "minutes between changes of the size of an elastic run (elastic_num_gpu) on itp"},
     {"azureml.ssh", CONFIG_BOOL, CLUSTER(azureml.ssh), "false",
      .help = "the nodes of a run take ssh with the user's public key, on aml and itp"},
+    {"azureml.settle_seconds", CONFIG_INT, CLUSTER(azureml.settle_seconds), "300", .min = 0,
+     .help = "how long after its end, and the last change of a log, the logs of a run are taken for complete"},
     {"experiment_name", CONFIG_TEXT, CLUSTER(experiment_name),
      .help = "the experiment of the runs; by default the name of the user"},
     {"use_cli_auth", CONFIG_BOOL, CLUSTER(use_cli_auth), "false", .help = "only use the login of the Azure CLI (az login)"},

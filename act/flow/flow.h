@@ -132,7 +132,7 @@ int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flo
 struct flow_log {
     char *name; /* at the platform */
     char *path; /* of the fetched copy */
-    uint64_t size, fetched;
+    uint64_t size;
 };
 struct flow_logs {
     char *folder; /* <project>/assets/<run id> */
@@ -140,10 +140,16 @@ struct flow_logs {
     size_t n;
 };
 void flow_logs_release(struct flow_logs *logs);
-/* Fetches what is new of every log into assets/<run id>/ of the run's project; max_bytes of each log at most
- * (0: all). */
-int flow_fetch_logs(struct flow *flow, const struct flow_run *run, uint64_t max_bytes, struct flow_logs *out,
-                    struct act_error *err) ACT_NODISCARD;
+/* Fetches what is new of every log into assets/<run id>/ of the run's project. A copy is the beginning of its log at every
+ * moment, whatever happens. */
+struct flow_fetch {
+    uint64_t max_bytes; /* of each log at most; 0: all */
+    bool refresh;       /* ask the platform, although all logs of a run that ended are here */
+    void (*progress)(void *arg, const struct transfer_progress *now); /* a few times a second; may be NULL */
+    void *arg;
+};
+int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct flow_fetch *what,
+                    struct flow_logs *out, struct act_error *err) ACT_NODISCARD;
 
 /* Gives a log to the sink, from its last tail lines (negative: from the start); with follow until the run
  * ends, or *interrupted (may be NULL) becomes true. It goes on through the attempts that begin meanwhile, and while the

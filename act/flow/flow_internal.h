@@ -125,14 +125,19 @@ struct flow_log_source {
 int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
                          struct act_error *err) ACT_NODISCARD;
 void flow_log_source_close(struct flow_log_source *source);
-/* As platform_logs() and platform_read_log(). */
+/* As platform_logs(), platform_read_log() and platform_fetch_logs(). */
 int flow_log_source_list(const struct flow_log_source *source, struct platform_logs *out,
                          struct act_error *err) ACT_NODISCARD;
 int flow_log_source_read(const struct flow_log_source *source, const char *name, uint64_t offset, void *data,
                          size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
-/* All of a run's logs were fetched as they are now: when it has ended, the platform is not asked again. */
+int flow_log_source_fetch(const struct flow_log_source *source, const struct platform_fetch *fetch,
+                          struct act_error *err) ACT_NODISCARD;
+/* The copies are the logs that were listed. When the run has ended and nothing will be added to them, the platform is not asked
+ * again, until flow_forget_complete(). */
 int flow_log_source_complete(const struct flow_log_source *source, const struct flow_run *run,
-                             const struct flow_logs *logs, struct act_error *err) ACT_NODISCARD;
+                             const struct platform_logs *listed, const struct flow_logs *copies,
+                             struct act_error *err) ACT_NODISCARD;
+int flow_forget_complete(const struct flow_run *run, struct act_error *err) ACT_NODISCARD;
 /* <project>/assets/<run id>. New string. */
 char *flow_assets(const struct flow_run *run);
 /* At most the last max bytes of a log (NULL: nothing), from the beginning of a line; nothing when there is no such log. */

@@ -1,8 +1,8 @@
 /* log_files.c - where the logs of a run are read: at its platform, or in assets/<run id>/ once all of them are there.
  *
- * That a run has ended and its logs were fetched to their ends is written down beside the copies. Where every question is
- * a request to a service, the copies answer from then on, until the run's state is another one or a copy is not what it
- * was.
+ * That a run has ended and its logs were fetched to their ends is written down beside the copies, as soon as nothing more is
+ * added to them (platform_logs.settled). Where every question is a request to a service, the copies answer from then on,
+ * until the run's state is another one, a copy is not what it was, or somebody wants to look again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +15,10 @@
 #include "codec/json.h"
 #include "flow/flow_internal.h"
 
-/* In assets/<run id>/: {"version": 1, "state": "Completed", "ended": Unix time, "logs": [{"name", "size"}, ...]} */
+/* In assets/<run id>/: {"version": 2, "state": "Completed", "ended": Unix time, "logs": [{"name", "size"}, ...]} */
 #define COMPLETE_FILE ".complete"
 
-enum { COMPLETE_MAX = 16 << 20, COMPLETE_VERSION = 1 };
+enum { COMPLETE_MAX = 16 << 20, COMPLETE_VERSION = 2 };
 
 char *flow_assets(const struct flow_run *run)
 {
@@ -115,8 +115,22 @@ int flow_log_source_read(const struct flow_log_source *s, const char *name, uint
     return n < 0 ? act_error_errno(err, errnum, "cannot read '%s'", path) : 0;
 }
 
+int flow_log_source_fetch(const struct flow_log_source *s, const struct platform_fetch *fetch,
+                          struct act_error *err)
+{
+    return s->folder ? 0 : platform_fetch_logs(s->platform, s->id, fetch, err);
+}
+
+int flow_forget_complete(const struct flow_run *run, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = act_sprintf("%s/assets/%s/" COMPLETE_FILE, run->row.project, run->row.id);
+
+    return unlink(path) < 0 && errno != ENOENT ? act_error_errno(err, errno, "cannot remove '%s'", path) : 0;
+}
+
 int flow_log_source_complete(const struct flow_log_source *s, const struct flow_run *run,
-                             const struct flow_logs *logs, struct act_error *err)
+                             const struct platform_logs *listed, const struct flow_logs *logs,
+                             struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(logs->folder, COMPLETE_FILE);
     json_t *list = json_array();
@@ -124,7 +138,7 @@ int flow_log_source_complete(const struct flow_log_source *s, const struct flow_
                                             run_state_name(run->status.state), "ended",
                                             (json_int_t)run->status.ended_unix_s, "logs", list);
 
-    if (s->folder || !s->platform || !platform_is_service(s->platform) ||
+    if (s->folder || !s->platform || !listed->settled || !platform_is_service(s->platform) ||
         !run_state_is_final(run->status.state))
         return 0;
     for (size_t i = 0; i < logs->n; i++) {

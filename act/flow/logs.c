@@ -9,13 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/units.h"
 #include "flow/flow_internal.h"
 
-enum { CHUNK = 8 << 20, ATTEMPT_MAX = 1 << 24 };
+enum { CHUNK = 8 << 20, ATTEMPT_MAX = 1 << 24, REPLACED_TRIES = 3 };
 
 static void forget_fetched(struct flow_logs *logs)
 {
@@ -57,74 +58,101 @@ static int last_attempt(const struct platform_logs *logs)
     return last + 1;
 }
 
-/* A log of one run at its platform. */
-struct source {
-    const struct flow_log_source *logs;
-    const char *name;
-    char *chunk; /* CHUNK bytes */
-};
-
-/* Appends the bytes of the log from offset up to end to fd. */
-static int append_log(const struct source *s, int fd, const char *path, uint64_t offset, uint64_t end,
-                      struct act_error *err)
-{
-    while (offset < end) {
-        size_t want = end - offset < CHUNK ? end - offset : CHUNK, got;
-        int rc = flow_log_source_read(s->logs, s->name, offset, s->chunk, want, &got, err);
-        if (rc < 0 || got == 0)
-            return rc;
-        if (act_pwrite_all(fd, s->chunk, got, (off_t)offset) < 0)
-            return act_error_errno(err, errno, "cannot write '%s'", path);
-        offset += got;
-    }
-    return 0;
-}
-
-/* Brings the local copy up to date. A log that is shorter than the copy began anew: so does the copy. */
-static int fetch_log(const struct source *s, struct flow_log *log, uint64_t max_bytes, struct act_error *err)
+/* Makes the local copy ready for what is new of the log. One that is longer than the log is of another log, which began anew:
+ * so does the copy. */
+static int prepare_copy(const struct flow_log *log, uint64_t *out_have, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(log->path);
-    struct stat st;
-    int rc = act_mkdir_all(dir, 0777, err);
+    struct stat st = {0};
+    int rc = act_mkdir_all(dir, 0777, err), fd = -1;
 
     if (rc < 0)
         return rc;
-    int fd = open(log->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return act_error_errno(err, errno, "cannot write '%s'", log->path);
-    if ((uint64_t)st.st_size > log->size && ftruncate(fd, 0) == 0)
-        st.st_size = 0;
-    uint64_t have = (uint64_t)st.st_size, end = log->size;
-    if (max_bytes && end - have > max_bytes)
-        end = have + max_bytes;
-    rc = append_log(s, fd, log->path, have, end, err);
-    log->fetched = end - have;
-    close(fd);
+    fd = open(log->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    if (fd < 0 || fstat(fd, &st) < 0 || ((uint64_t)st.st_size > log->size && ftruncate(fd, 0) < 0))
+        rc = act_error_errno(err, errno, "cannot write '%s'", log->path);
+    *out_have = (uint64_t)st.st_size > log->size ? 0 : (uint64_t)st.st_size;
+    if (fd >= 0)
+        close(fd);
     return rc;
 }
 
-static int fetch_all(const struct flow_log_source *from, const struct platform_logs *logs, uint64_t max_bytes,
-                     struct flow_logs *out, struct act_error *err)
+/* Tells how far it is, now and then. */
+struct teller {
+    const struct flow_fetch *what;
+    struct transfer_progress now;
+    int64_t next_ms;
+};
+
+static void tell(void *arg, const struct platform_part *part, uint64_t bytes)
 {
-    struct source s = {.logs = from, .chunk = act_alloc(CHUNK)};
+    enum { EVERY_MS = 200 };
+    struct teller *t = arg;
+    int64_t ms = act_now_monotonic_ms();
+
+    t->now.done_bytes += bytes;
+    t->now.done_objects += part->offset + part->got == part->end;
+    if (t->what->progress && ms >= t->next_ms) {
+        t->what->progress(t->what->arg, &t->now);
+        t->next_ms = ms + EVERY_MS;
+    }
+}
+
+static int fetch_parts(const struct flow_log_source *from, const struct flow_fetch *what,
+                       struct platform_part *parts, size_t n, struct act_error *err)
+{
+    struct teller teller = {.what = what, .now = {.found_objects = n, .listing_done = true}};
+    struct platform_fetch fetch = {.parts = parts, .n = n, .moved = tell, .arg = &teller};
+
+    for (size_t i = 0; i < n; i++)
+        teller.now.found_bytes += parts[i].end - parts[i].offset;
+    return flow_log_source_fetch(from, &fetch, err);
+}
+
+/* Copies of logs whose place another one has taken meanwhile. Returns how many. */
+static int forget_replaced(const struct platform_part *parts, size_t n, struct act_error *err)
+{
+    int replaced = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!parts[i].shrank)
+            continue;
+        if (truncate(parts[i].path, 0) < 0)
+            return act_error_errno(err, errno, "cannot write '%s'", parts[i].path);
+        replaced++;
+    }
+    return replaced;
+}
+
+/* Brings the copies up to date with the logs as they were listed. Returns how many logs were replaced meanwhile. */
+static int fetch_all(const struct flow_log_source *from, const struct platform_logs *logs,
+                     const struct flow_fetch *what, struct flow_logs *out, struct act_error *err)
+{
+    struct platform_part *parts = act_calloc(logs->n + 1, sizeof(*parts));
+    size_t n = 0;
     int rc = 0;
 
     out->v = act_calloc(logs->n + 1, sizeof(*out->v));
-    for (size_t i = 0; i < logs->n && rc == 0; i++) {
-        s.name = logs->v[i].name;
-        if (!act_path_is_safe(s.name, strlen(s.name))) {
-            rc = act_error_set(err, ACT_FAIL, "'%s' is not a safe name for a log", s.name);
-            break;
-        }
-        out->v[i] = (struct flow_log){
-            .name = act_strdup(s.name), .path = act_path_join(out->folder, s.name), .size = logs->v[i].size};
-        out->n = i + 1;
-        rc = fetch_log(&s, &out->v[i], max_bytes, err);
-        if (rc == -ACT_NOT_FOUND) /* it was moved away meanwhile: a new attempt begins */
-            rc = 0;
+    for (; out->n < logs->n && rc == 0; out->n++) {
+        const char *name = logs->v[out->n].name;
+        struct flow_log *log = &out->v[out->n];
+        uint64_t have = 0;
+        *log = (struct flow_log){
+            .name = act_strdup(name), .path = act_path_join(out->folder, name), .size = logs->v[out->n].size};
+        rc = act_path_is_safe(name, strlen(name))
+                 ? prepare_copy(log, &have, err)
+                 : act_error_set(err, ACT_FAIL, "'%s' is not a safe name for a log", name);
+        uint64_t end =
+            what->max_bytes && log->size - have > what->max_bytes ? have + what->max_bytes : log->size;
+        if (rc == 0 && have < end)
+            parts[n++] =
+                (struct platform_part){.name = log->name, .path = log->path, .offset = have, .end = end};
     }
-    free(s.chunk);
-    return rc;
+    if (rc == 0)
+        rc = fetch_parts(from, what, parts, n, err);
+    int replaced = forget_replaced(parts, n, rc < 0 ? NULL : err); /* whatever became of the others */
+    free(parts);
+    return rc < 0 ? rc : replaced;
 }
 
 /* The file in assets/<run id>/ that says of which attempt the copies are, where that is not the first. */
@@ -161,37 +189,42 @@ static int begin_anew(const char *folder, int attempt, struct act_error *err)
     return rc < 0 ? rc : act_file_write(path, text, strlen(text), 0666, err);
 }
 
-/* An attempt that begins meanwhile takes the logs away from under the names they had: then all is done again. */
-static int fetch_attempt(const struct flow_log_source *from, const struct flow_run *run, uint64_t max_bytes,
-                         struct flow_logs *out, struct act_error *err)
+/* An attempt that begins meanwhile takes the logs away from under the names they had: then all is done again. So it is when
+ * another log has taken the place of one; where that happens again and again, it is left to the next time. */
+static int fetch_attempt(const struct flow_log_source *from, const struct flow_run *run,
+                         const struct flow_fetch *what, struct flow_logs *out, struct act_error *err)
 {
     struct platform_logs logs = {0};
-    int rc = flow_log_source_list(from, &logs, err), attempt = 0;
+    int rc = flow_log_source_list(from, &logs, err), attempt = 0, replaced = 0, tries = 0;
 
-    while (rc == 0 && attempt != last_attempt(&logs)) {
+    while (rc == 0 && (attempt != last_attempt(&logs) || (replaced > 0 && tries++ < REPLACED_TRIES))) {
         forget_fetched(out);
         attempt = last_attempt(&logs);
         rc = begin_anew(out->folder, attempt, err);
         if (rc == 0)
-            rc = fetch_all(from, &logs, max_bytes, out, err);
-        if (rc < 0 || run_state_is_final(run->status.state))
+            rc = replaced = fetch_all(from, &logs, what, out, err);
+        if (rc < 0 || (replaced == 0 && run_state_is_final(run->status.state)))
             break;
         platform_logs_release(&logs);
         rc = flow_log_source_list(from, &logs, err);
     }
+    if (rc == 0)
+        rc = flow_log_source_complete(from, run, &logs, out, err);
     platform_logs_release(&logs);
-    return rc < 0 ? rc : flow_log_source_complete(from, run, out, err);
+    return rc;
 }
 
-int flow_fetch_logs(struct flow *flow, const struct flow_run *run, uint64_t max_bytes, struct flow_logs *out,
-                    struct act_error *err)
+int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct flow_fetch *what,
+                    struct flow_logs *out, struct act_error *err)
 {
-    struct flow_log_source from;
-    int rc = flow_log_source_open(flow, run, &from, err);
+    struct flow_log_source from = {0};
 
     *out = (struct flow_logs){.folder = flow_assets(run)};
+    int rc = what->refresh ? flow_forget_complete(run, err) : 0;
     if (rc == 0)
-        rc = fetch_attempt(&from, run, max_bytes, out, err);
+        rc = flow_log_source_open(flow, run, &from, err);
+    if (rc == 0)
+        rc = fetch_attempt(&from, run, what, out, err);
     flow_log_source_close(&from);
     if (rc < 0) {
         act_error_prefix(err, "cannot fetch the logs of '%s'", run->row.id);
@@ -201,6 +234,13 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, uint64_t max_
 }
 
 /* ---- follow */
+
+/* A log of one run at its platform. */
+struct source {
+    const struct flow_log_source *logs;
+    const char *name;
+    char *chunk; /* CHUNK bytes */
+};
 
 /* The offset of the last n lines among the len bytes at text; len when there are fewer. found: how many there
  * were. */

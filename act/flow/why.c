@@ -232,8 +232,8 @@ static int read_record(struct asking *a, struct act_error *err)
     a->has_record = record && codec_json_int(record, "attempt", 1) == out->attempt;
     if (a->has_record)
         take_record(out, record);
-    if (rc == 0 && !a->has_record && !out->node && a->status.state == RUN_FAILED &&
-        platform_is_service(a->from.platform))
+    bool failed = a->status.state == RUN_FAILED || *a->prefix;
+    if (rc == 0 && !a->has_record && !out->node && failed && platform_is_service(a->from.platform))
         rc = find_failed_rank(a, err);
     return rc;
 }

@@ -9,7 +9,8 @@
  *   azureml_submit.c   submit, abort
  *   azureml_state.c    what the job and the run history say of a run
  *   azureml_runs.c     status of many runs, which runs there are
- *   azureml_logs.c     logs
+ *   azureml_logs.c     logs: which there are, and bytes of one
+ *   azureml_fetch.c    many logs at once into files
  *   azureml_nodes.c    nodes, shell
  *   azureml_cluster.c  summary, jobs
  *   azureml_compute.c  the managed clusters themselves, see azureml.h
@@ -33,6 +34,7 @@ struct azureml_log_urls {
     char *id;
     json_t *files; /* name -> URL */
     int64_t read_ms;
+    int64_t ended_unix_s; /* when the run ended; 0: it has not, or the service does not say */
 };
 
 struct azureml {
@@ -149,6 +151,25 @@ int azureml_compute(struct azureml *a, json_t **out, struct act_error *err) ACT_
 
 /* ---- azureml_logs.c */
 void azureml_close_logs(struct azureml *a);
+/* The number of the last "user_logs/retry_<n>/" among the logs of a run; 0: it was not started again. */
+int azureml_last_retry(const json_t *details);
+/* The logs of a run, name -> URL, under the names that attempts have everywhere: those of the last one plain, earlier ones below
+ * attempts/<n>/. Without names that would leave a folder. A new reference. */
+json_t *azureml_log_files(const json_t *details);
+/* Sees to it that the URLs of a run's logs are known; fresh: that they are new. */
+int azureml_find_logs(struct azureml *a, const char *id, bool fresh, struct act_error *err) ACT_NODISCARD;
+/* The URL of one of them, secret, valid until they are asked for again; NULL: there is no such log. */
+const char *azureml_log_url(const struct azureml *a, const char *name);
+/* Prepares the request for len bytes of a log, to data. */
+void azureml_log_request(struct http_call *http, const char *url, const char *what, uint64_t offset,
+                         void *data, size_t len);
+/* How many bytes its answer brought: none of an empty log, of a range behind its end, and of one whose URL is no longer good
+ * (403). */
+int azureml_log_answer(const struct http_call *http, uint64_t offset, size_t *out_got,
+                       struct act_error *err) ACT_NODISCARD;
+/* The size of the log, as an answer says it; 0: it does not. */
+uint64_t azureml_log_size(const struct http_call *http);
+int azureml_log_denied(const char *what, struct act_error *err);
 
 /* ---- azureml_prepare.c */
 
@@ -194,7 +215,8 @@ enum { AZUREML_MARK = 17 };
 void azureml_mark(const char *text, char out[AZUREML_MARK]);
 
 /* The functions of platform.h: azureml_submit.c has check, submit, abort; azureml_state.c spec; azureml_runs.c status,
- * recent, list; azureml_logs.c logs, read_log; azureml_nodes.c nodes, shell; azureml_cluster.c summary, jobs. */
+ * recent, list; azureml_logs.c logs, read_log; azureml_fetch.c fetch_logs; azureml_nodes.c nodes, shell; azureml_cluster.c
+ * summary, jobs. */
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
@@ -205,6 +227,8 @@ int azureml_recent(struct platform *p, const enum run_state *only, size_t max, s
                    struct act_error *err);
 int azureml_list(struct platform *p, struct act_strv *out_ids, struct act_error *err);
 int azureml_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err);
+int azureml_fetch_logs(struct platform *p, const char *id, const struct platform_fetch *fetch,
+                       struct act_error *err);
 int azureml_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
                      size_t len, size_t *out_got, struct act_error *err);
 int azureml_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);

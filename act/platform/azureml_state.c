@@ -261,8 +261,10 @@ int azureml_status_of_one(struct azureml *a, const char *id, struct run_status *
 
     *out = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1};
     int rc = azureml_details(a, id, &details, err);
-    if (rc == 0 && details)
+    if (rc == 0 && details) {
         azureml_read_run(details, out);
+        out->attempt = 1 + azureml_last_retry(details);
+    }
     if (rc < 0 || details)
         return rc;
     rc = azureml_job(a, id, &job, err); /* a job is a run of the history a moment later */

@@ -1,8 +1,13 @@
 /* platform.c - the table of platforms, and the wrappers that callers use. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "platform/platform_internal.h"
 
 static const struct {
@@ -98,6 +103,62 @@ int platform_read_log(struct platform *p, const char *id, const char *name, uint
 char *platform_page(struct platform *p, const char *id)
 {
     return p->ops->page ? p->ops->page(p, id) : NULL;
+}
+
+int platform_part_write(const struct platform_part *part, const void *data, size_t len, struct act_error *err)
+{
+    uint64_t at = part->offset + part->got;
+    int fd = open(part->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW), rc = 0;
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        rc = act_error_errno(err, errno, "cannot write '%s'", part->path);
+    else if ((uint64_t)st.st_size < at)
+        rc = act_error_set(err, ACT_TEMPORARY, "cannot write '%s': something else made it shorter meanwhile",
+                           part->path);
+    else if (act_pwrite_all(fd, data, len, (off_t)at) < 0)
+        rc = act_error_errno(err, errno, "cannot write '%s'", part->path);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* One part, piece by piece. */
+static int fetch_part(struct platform *p, const char *id, const struct platform_fetch *fetch,
+                      struct platform_part *part, char *piece, size_t most, struct act_error *err)
+{
+    uint64_t left;
+
+    while ((left = part->end - part->offset - part->got) > 0) {
+        size_t want = left < most ? (size_t)left : most, got;
+        int rc = p->ops->read_log(p, id, part->name, part->offset + part->got, piece, want, &got, err);
+        if (rc == -ACT_NOT_FOUND || (rc == 0 && got == 0))
+            return 0;
+        if (rc == 0)
+            rc = platform_part_write(part, piece, got, err);
+        if (rc < 0)
+            return rc;
+        part->got += got;
+        if (fetch->moved)
+            fetch->moved(fetch->arg, part, got);
+    }
+    return 0;
+}
+
+int platform_fetch_logs(struct platform *p, const char *id, const struct platform_fetch *fetch,
+                        struct act_error *err)
+{
+    enum { PIECE = 8 << 20 };
+    int rc = check_id(id, err);
+
+    if (rc < 0 || fetch->n == 0)
+        return rc;
+    if (p->ops->fetch_logs)
+        return p->ops->fetch_logs(p, id, fetch, err);
+    ACT_AUTOFREE char *piece = act_alloc(PIECE);
+    for (size_t i = 0; i < fetch->n && rc == 0; i++)
+        rc = fetch_part(p, id, fetch, &fetch->parts[i], piece, PIECE, err);
+    return rc;
 }
 
 int platform_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)

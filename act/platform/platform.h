@@ -27,8 +27,24 @@ struct platform_log {
 struct platform_logs {
     struct platform_log *v;
     size_t n;
+    bool settled; /* the run ended a while ago, and its logs have not changed since */
 };
 void platform_logs_release(struct platform_logs *logs);
+
+/* The bytes from offset to end of a log, which belong at the same place of a file that has those before them. */
+struct platform_part {
+    const char *name, *path;
+    uint64_t offset, end;
+    uint64_t got; /* out: so many of them are in the file, without a gap */
+    bool shrank;  /* out: the log has not so many bytes any more: another one has taken its place */
+};
+struct platform_fetch {
+    struct platform_part *parts;
+    size_t n;
+    void (*moved)(void *arg, const struct platform_part *part,
+                  uint64_t bytes); /* got has grown; may be NULL */
+    void *arg;
+};
 
 /* What one node can take. */
 struct platform_limits {
@@ -162,6 +178,9 @@ struct platform_ops {
     int (*logs)(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err);
     int (*read_log)(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
                     size_t len, size_t *out_got, struct act_error *err);
+    /* Many logs of a run at once. May be NULL: read_log does it, one after the other. */
+    int (*fetch_logs)(struct platform *p, const char *id, const struct platform_fetch *fetch,
+                      struct act_error *err);
     /* The page where people can look at a run with a browser; asks nobody. New string. May be NULL. */
     char *(*page)(struct platform *p, const char *id);
     /* run.json of a run, for a machine whose ledger does not know it. May be NULL. */
@@ -209,6 +228,10 @@ int platform_logs(struct platform *p, const char *id, struct platform_logs *out,
                   struct act_error *err) ACT_NODISCARD;
 int platform_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
                       size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
+/* Brings parts of logs into files. A log that ends earlier or is not there (any more) is no failure. The first failure ends
+ * it; what the files have then is right, as after the end of this process at any moment. */
+int platform_fetch_logs(struct platform *p, const char *id, const struct platform_fetch *fetch,
+                        struct act_error *err) ACT_NODISCARD;
 char *platform_page(struct platform *p, const char *id); /* NULL: there is none */
 int platform_spec(struct platform *p, const char *id, struct run_spec *out,
                   struct act_error *err) ACT_NODISCARD;

@@ -34,6 +34,11 @@ int platform_site_read_log(struct site *site, const char *id, const char *name, 
 int platform_site_spec(struct site *site, const char *id, struct run_spec *out,
                        struct act_error *err) ACT_NODISCARD;
 
+/* Writes data behind what the part's file has got of it. Blocks; touches nothing but the file. A file that does not have what
+ * comes before it is left alone: there is never a hole. */
+int platform_part_write(const struct platform_part *part, const void *data, size_t len,
+                        struct act_error *err) ACT_NODISCARD;
+
 /* Adds to logs. */
 void platform_logs_add(struct platform_logs *logs, const char *name, uint64_t size);
 void platform_logs_sort(struct platform_logs *logs);

@@ -9,7 +9,7 @@
 //   revoke                   the tokens that are out are no longer good
 //   token     {audience, tenant}   gives one that the service takes, as {token}
 //   job       {id, ...}      preempt; or set: {status, error, tags, properties, started, ended, instances}
-//   log       {id, name, text or size}   replaces a log; key: where it really is, for a name that cannot be
+//   log       {id, name, text or size}   replaces a log; key: where it really is, for a name that cannot be; more: adds to it
 //   seed      {count, experiment, status, properties, ...}   adds jobs that nobody runs, and gives their names
 //   jobs                     what the jobs are, with everything that was sent
 //   objects                  {datastores, environments, connections, computes}, with secrets
@@ -61,10 +61,12 @@ const ACTIONS = {
         }
         world.changed();
     },
-    async log(world, { id, name, key, text, size }) {
+    async log(world, { id, name, key, text, size, more }) {
         const job = world.jobs.get(id);
         const blob = world.logs.key(job, key ?? name);
-        await world.logs.container.begin(blob);
+        if (!more) {
+            await world.logs.container.begin(blob);
+        }
         await world.logs.container.append(blob, text === undefined ? filler(size) : Buffer.from(text));
         job.logs.set(name, blob);
     },

@@ -145,13 +145,19 @@ export class Runner {
         return { nodes, perNode, all: nodes * perNode, mpi: distribution?.distributionType === "Mpi" };
     }
 
+    /** Where the logs of this attempt are. */
+    get logFolder() {
+        const retry = this.world.settings.retryFolders ? this.attempt - 1 : 0;
+        return retry ? `user_logs/retry_${String(retry).padStart(3, "0")}` : "user_logs";
+    }
+
     logName(rank) {
         const { all, mpi } = this.processes;
         const number = String(rank).padStart(String(all - 1).length, "0");
         if (this.world.settings.runtime === "old") {
             return mpi ? `azureml-logs/70_driver_log_${rank}.txt` : "azureml-logs/70_driver_log.txt";
         }
-        return mpi ? `user_logs/std_log_process_${number}.txt` : "user_logs/std_log.txt";
+        return `${this.logFolder}/${mpi ? `std_log_process_${number}` : "std_log"}.txt`;
     }
 
     /** Container and key that a URI leads to, with the credentials of its datastore. */

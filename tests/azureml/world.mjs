@@ -22,6 +22,7 @@ const DEFAULTS = {
     runtime: "new", // "old": the names of logs of the old one
     ignoreFilters: false, // queries for runs get all of them
     limited: false, // jobs wait while the nodes of their cluster are taken
+    retryFolders: false, // an attempt that is not the first has its logs in a folder of its own
     pageSize: 50, maxTop: 100,
     provisioned: {}, // what a new cluster says of itself in the end: {provisioningState, provisioningErrors}
     operationPolls: 2, // how often a long operation says that it goes on

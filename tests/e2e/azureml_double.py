@@ -98,11 +98,19 @@ class AzureML:
     def use(self, act, container):
         """The project's data is in a container, its cluster "aml" in the workspace; it logs in with a secret."""
         self.act = act
-        act.env.update(AZURE_TENANT_ID=TENANT, AZURE_CLIENT_ID=CLIENT, AZURE_CLIENT_SECRET=SECRET,
-                       AZURE_AUTHORITY_HOST=self.links["login"])
+        act.env.update(self.login_env())
         act.account("store", account_name=self.service.account, account_key=self.service.key,
                     container_name=container, endpoint=self.service.endpoint)
         self.cluster()
+
+    def login_env(self):
+        """The login with a secret."""
+        return {"AZURE_TENANT_ID": TENANT, "AZURE_CLIENT_ID": CLIENT, "AZURE_CLIENT_SECRET": SECRET,
+                "AZURE_AUTHORITY_HOST": self.links["login"]}
+
+    def log_key(self, run, name):
+        """Where the service keeps a log."""
+        return f"{LOGS}/ExperimentRun/dcid.{run}/{name}"
 
     def cluster(self, name="aml", **extra):
         """A cluster file; extra is merged into its top level, its own parts are merged into what is there."""

@@ -20,6 +20,20 @@ def azureml_server(azurite):
 
 
 @pytest.fixture
+def azureml_on_double(act, double, tmp_path):
+    """A workspace whose project and logs are in the double of the Blob service, which can be told to go wrong."""
+    if azureml_double.missing():
+        pytest.skip(azureml_double.missing())
+    server = azureml_double.AzureML(double, tmp_path)
+    try:
+        server.use(act, double.container)
+        yield server
+        server.check()
+    finally:
+        server.stop()
+
+
+@pytest.fixture
 def azureml(act, container, azureml_server):
     """The project on an empty workspace. A request that the official client would not send fails the test."""
     azureml_server.tell("reset")

@@ -21,7 +21,7 @@ sys.path.insert(0, str(HERE))
 
 import azurite as azurite_server  # noqa: E402
 from act_tool import Act  # noqa: E402
-from azureml_fixtures import azureml, azureml_server  # noqa: E402,F401
+from azureml_fixtures import azureml, azureml_on_double, azureml_server  # noqa: E402,F401
 from double_fixtures import az, blobserver, double, double_server, login  # noqa: E402,F401
 from fault_proxy import FaultProxy  # noqa: E402
 from slurm_fixtures import lab, slurm  # noqa: E402,F401

@@ -1,8 +1,12 @@
 """Logs of runs on Azure Machine Learning: whose they are, why a run failed when there is nothing but them, and that nobody
 asks for what is here already."""
+import hashlib
 import json
 import os
+import re
+import resource
 import shutil
+import signal
 
 import pytest
 
@@ -113,7 +117,13 @@ def test_names_with_zeros(act, azureml):
 # ---- what is here is not asked for
 
 
+def complete_at_once(azureml):
+    """Nothing will be added to the logs of a run that has ended."""
+    azureml.cluster(azureml={"settle_seconds": 0})
+
+
 def test_finished_run_is_not_asked_for_again(act, azureml):
+    complete_at_once(azureml)
     run = submit(act, "echo", "done")
     act.run("wait", run)
     first = act.run("q", run).out
@@ -125,6 +135,7 @@ def test_finished_run_is_not_asked_for_again(act, azureml):
 
 @pytest.mark.parametrize("damage", ["copy", "size", "marker", "garbage", "all"])
 def test_copies_that_are_not_whole_are_fetched(act, azureml, damage):
+    complete_at_once(azureml)
     run = submit(act, "echo", "done")
     act.run("wait", run)
     act.run("q", run)
@@ -179,3 +190,224 @@ def test_words_of_the_service(act, azureml, message, code):
     answer = why(act, run)
     assert answer["diagnosis"]["code"] == code, answer
     assert message.split("\n")[-1].strip() in answer["failure"]["reason"]
+
+
+# ---- what comes after the end
+
+
+def test_what_is_added_after_the_end_is_seen(act, azureml):
+    run = submit(act, "echo", "done")
+    act.run("wait", run)
+    assert act.run("q", run).out.startswith("done\n")
+    azureml.tell("log", id=run, name="user_logs/std_log.txt", text="and more\n", more=True)
+    assert act.run("q", run).out.startswith("done\nand more\n")
+    assert (act.project / f"assets/{run}/user_logs/std_log.txt").read_text() == "done\nand more\n"
+    azureml.tell("log", id=run, name="system_logs/late.txt", text="late\n")
+    assert "system_logs/late.txt" in act.run("q", run).out
+    assert len(asked(azureml, act, "q", run)) <= 2, "without asking for the state"
+
+
+def test_another_look_on_request(act, azureml):
+    complete_at_once(azureml)
+    run = submit(act, "echo", "done")
+    act.run("wait", run)
+    act.run("q", run)
+    azureml.tell("log", id=run, name="user_logs/std_log.txt", text="and more\n", more=True)
+    assert asked(azureml, act, "q", run) == []
+    assert act.run("q", "--refresh", run).out.startswith("done\nand more\n")
+    assert asked(azureml, act, "q", run) == []
+    assert act.run("q", run).out.startswith("done\nand more\n")
+    act.fail("q", "--refresh", status=2, match="which one")
+
+
+# ---- attempts
+
+
+def test_logs_of_a_run_that_was_started_again(act, azureml):
+    """The service keeps those of a later attempt in a folder of its own."""
+    run, = azureml.tell("seed", count=1, status="Failed", properties={"act.num_gpu": "2"})
+    azureml.tell("log", id=run, name="system_logs/lifecycler/x.log", text="all of them\n")
+    for rank in range(2):
+        for folder, attempt in (("", 1), ("retry_001/", 2), ("retry_002/", 3)):
+            text = f"{attempt} of {rank}\n" + (GPU + "\n" if (attempt, rank) == (3, 0) else "")
+            azureml.tell("log", id=run, name=f"user_logs/{folder}std_log_process_{rank}.txt", text=text)
+    assert act.run("q", run).out.startswith(f"3 of 0\n{GPU}\n")
+    assets = act.project / f"assets/{run}"
+    assert (assets / "user_logs/std_log_process_1.txt").read_text() == "3 of 1\n"
+    assert (assets / "attempts/2/user_logs/std_log_process_1.txt").read_text() == "2 of 1\n"
+    assert (assets / "system_logs/lifecycler/x.log").read_text() == "all of them\n"
+    for attempt in (1, 2):
+        assert act.run("logs", "--attempt", attempt, run).out == f"{attempt} of 0\n"
+    assert act.run("logs", "--all", run).out.splitlines() == ["[0] 3 of 0", f"[0] {GPU}", "[1] 3 of 1"]
+    assert act.run("logs", "--name", "attempts/1/user_logs/std_log_process_1.txt", run).out == "1 of 1\n"
+    assert "3 attempts" in act.fail("logs", "--attempt", 4, run, status=None)
+    assert why(act, run)["diagnosis"]["code"] == "OOM"
+
+
+def test_why_an_earlier_attempt_failed(act, azureml):
+    run, = azureml.tell("seed", count=1, status="Running")
+    words = f"{GPU}\nact: rank 0 on node n1 exited with status 9 at 2026-01-01T00:00:00.000000000Z\n"
+    azureml.tell("log", id=run, name="user_logs/std_log.txt", text=words)
+    azureml.tell("log", id=run, name="user_logs/retry_001/std_log.txt", text="step 5\n")
+    answer = why(act, run)
+    assert (answer["attempt"], answer["last_line"]) == (2, "step 5"), answer
+    failure = answer["failure"]
+    assert (failure["attempt"], failure["rank"], failure["exit_status"], failure["node"]) == (1, 0, 9, "n1"), answer
+    assert answer["diagnosis"]["code"] == "OOM" and answer["diagnosis"]["log"] == "attempts/1/user_logs/std_log.txt"
+    assert "attempt   2\n" in act.run("q", run).out
+
+
+def test_retry_is_followed(act, azureml, scratch):
+    azureml.tell("settings", retryFolders=True)
+    gate = scratch / "gate"
+    run = submit(act, "sh", "-c", f"echo begun; while ! [ -e {gate} ]; do sleep 0.05; done; echo ended")
+    follower = act.start("logs", "-f", run)
+    assert follower.stdout.readline() == b"begun\n"
+    act.run("q", run)
+    assert (act.project / f"assets/{run}/user_logs/std_log.txt").read_text() == "begun\n"
+    azureml.tell("job", id=run, preempt=True)
+    assert follower.stdout.readline() == b"begun\n", "by the second attempt"
+    act.run("q", run)
+    assert (act.project / f"assets/{run}/attempts/1/user_logs/std_log.txt").read_text() == "begun\n"
+    assert act.info(run)["state"] == "Running"
+    gate.touch()
+    out, err = follower.communicate(timeout=60)
+    assert out == b"ended\n" and b"attempt 2 begins" in err and follower.returncode == 0
+    act.run("wait", run)
+    assert act.run("q", run).out.startswith("begun\nended\n")
+    assert act.run("logs", "--attempt", 1, run).out == "begun\n"
+    assert (act.project / f"assets/{run}/user_logs/std_log.txt").read_text() == "begun\nended\n"
+
+
+# ---- many logs, long logs
+
+
+MIB = 1 << 20
+
+
+def digests(service, azureml, run):
+    """What the service has: name -> MD5."""
+    return {name: hashlib.md5(service.get(azureml.log_key(run, name))).hexdigest() for name in azureml.job(run)["logs"]}
+
+
+def copies(act, run):
+    folder = act.project / f"assets/{run}"
+    return {str(f.relative_to(folder)): hashlib.md5(f.read_bytes()).hexdigest()
+            for f in folder.rglob("*") if f.is_file() and not f.name.startswith(".")}
+
+
+def seed_long(azureml, *sizes):
+    run, = azureml.tell("seed", count=1)
+    for i, size in enumerate(sizes):
+        azureml.tell("log", id=run, name=f"user_logs/std_log_process_{i}.txt", size=size)
+    return run
+
+
+@pytest.mark.smoke
+def test_long_logs(act, azureml_on_double, double):
+    run = seed_long(azureml_on_double, 30 * MIB + 7, 0, 1, 4 * MIB, 9 * MIB)
+    act.run("q", run)
+    assert copies(act, run) == digests(double, azureml_on_double, run)
+    double.forget()
+    azureml_on_double.tell("log", id=run, name="user_logs/std_log_process_3.txt", text="more\n", more=True)
+    act.run("q", run)
+    assert sum(r.sent for r in double.log()) < 20 * MIB, "only what is new, and the end of rank 0's for its last lines"
+    assert copies(act, run) == digests(double, azureml_on_double, run)
+
+
+def test_many_logs(act, azureml_on_double):
+    run, = azureml_on_double.tell("seed", count=1)
+    for i in range(1000):
+        azureml_on_double.tell("log", id=run, name=f"user_logs/std_log_process_{i:03}.txt", text=f"rank {i}\n")
+    shown = act.run("q", run).out
+    assert shown.startswith("rank 0\n")
+    found = copies(act, run)
+    assert len(found) == 1000
+    assert found["user_logs/std_log_process_999.txt"] == hashlib.md5(b"rank 999\n").hexdigest()
+
+
+def beginnings(act, run, service):
+    """The length of each copy, which must be how its log begins."""
+    service.no_faults()
+    lengths = {}
+    for file in (act.project / f"assets/{run}").rglob("std_log*"):
+        name, data = file.name, file.read_bytes()
+        assert service.get(f"azureml/ExperimentRun/dcid.{run}/user_logs/{name}").startswith(data), name
+        lengths[name] = len(data)
+    return lengths
+
+
+def test_killed_while_it_fetches(act, azureml_on_double, double):
+    """A part that does not come keeps those behind it out of the file."""
+    run = seed_long(azureml_on_double, 30 * MIB, 10 * MIB)
+    double.fault("stall", where="answer", method="GET", path="std_log_process_0", skip=2, times=1, ms=30000)
+    fetcher = act.start("q", run)
+    other = act.project / f"assets/{run}/user_logs/std_log_process_1.txt"
+    act.until(lambda: other.exists() and other.stat().st_size == 10 * MIB, "the other log is here")
+    fetcher.kill()
+    fetcher.communicate()
+    assert 0 < beginnings(act, run, double)["std_log_process_0.txt"] < 30 * MIB
+    act.run("q", run)
+    assert copies(act, run) == digests(double, azureml_on_double, run)
+
+
+@pytest.mark.parametrize("fault, values", [
+    ("answer", {"status": 500}), ("answer", {"status": 404, "code": "BlobNotFound"}), ("truncate", {}), ("reset", {"where": "body"}),
+    ("range", {}),
+])
+def test_faults_leave_beginnings(act, azureml_on_double, double, fault, values):
+    run = seed_long(azureml_on_double, 21 * MIB, 13 * MIB)
+    double.fault(fault, method="GET", path="std_log_process_0", skip=2, times=0, **values)
+    act.run("q", run, status=None, env={"ACT_MAX_RETRIES": "1"})
+    assert beginnings(act, run, double)["std_log_process_0.txt"] < 21 * MIB
+    double.fault(fault, method="GET", path="std_log_process", skip=1, times=2, **values)
+    act.run("q", run, status=None)
+    act.run("q", run)
+    assert copies(act, run) == digests(double, azureml_on_double, run)
+
+
+def test_disk_that_is_full(act, azureml_on_double, double):
+    run = seed_long(azureml_on_double, 21 * MIB)
+    limit = {"preexec_fn": lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+                                    resource.setrlimit(resource.RLIMIT_FSIZE, (9 * MIB, 9 * MIB)))}
+    assert "cannot write" in act.fail("q", run, status=None, match="std_log_process_0.txt", **limit)
+    assert 0 < beginnings(act, run, double)["std_log_process_0.txt"] <= 9 * MIB
+    act.run("q", run)
+    assert copies(act, run) == digests(double, azureml_on_double, run)
+
+
+def test_no_signature_is_ever_shown(act, azureml_on_double, double):
+    run = seed_long(azureml_on_double, 5 * MIB)
+    double.fault("answer", status=403, code="AuthenticationFailed", method="GET", path="std_log_process", times=0)
+    result = act.run("q", run, status=None, env={"ACT_TRACE": "all"})
+    assert result.status and "does not let it be read" in result.err
+    double.no_faults()
+    result = act.run("q", run, env={"ACT_TRACE": "all"})
+    for text in (result.err, result.out, act.run("logs", run, env={"ACT_TRACE": "all"}).err):
+        assert not re.search("sig=(?!REDACTED)", text)
+    for file in [*act.project.rglob("*"), *act.home.rglob("*")]:
+        assert not file.is_file() or b"sig=" not in file.read_bytes(), file
+
+
+# ---- names
+
+
+@pytest.mark.parametrize("name", ["../../../escaped.txt", "/escaped.txt", "user_logs/../../../escaped.txt",
+                                  "user_logs/retry_001/../../../../escaped.txt", "user_logs//escaped.txt", "."])
+def test_names_that_leave_the_folder(act, azureml, name):
+    run, = azureml.tell("seed", count=1)
+    azureml.tell("log", id=run, name="user_logs/std_log.txt", text="fine\n")
+    azureml.tell("log", id=run, name=name, key="escaped", text="bad\n")
+    assert "fine" in act.run("q", run).out
+    assert not list(act.scratch.rglob("escaped.txt")) and not os.path.exists("/escaped.txt")
+
+
+@pytest.mark.parametrize("name", ["user_logs/a b+c%20&?#=.txt", "user_logs/größe 日本.txt", "user_logs/'\"`$(x).txt",
+                                  "user_logs/retry_001.txt", "user_logs/retry_/x.txt", "user_logs/retry_1x/x.txt"])
+def test_names_with_odd_characters(act, azureml, name):
+    run, = azureml.tell("seed", count=1)
+    azureml.tell("log", id=run, name="user_logs/std_log.txt", text="fine\n")
+    azureml.tell("log", id=run, name=name, text="odd\n")
+    act.run("q", run)
+    assert (act.project / f"assets/{run}" / name).read_text() == "odd\n"
+    assert act.run("logs", "--name", name, run).out == "odd\n"

@@ -3,6 +3,7 @@
 #include "unit/test.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "codec/json.h"
 #include "platform/azureml_internal.h"
 
@@ -885,12 +887,13 @@ static struct {
     int socket;
     uint16_t port;
     pthread_t thread;
-    size_t size;     /* of the log */
-    size_t short_at; /* the part that begins there brings one byte less; 0: none */
-    int valid_from;  /* the signatures of URLs before that are refused */
-    bool ignores_ranges;
-    int details, parts, workspaces; /* how often they were asked for */
-    size_t asked_behind;            /* parts that begin behind the end */
+    size_t size;                       /* of the log */
+    size_t short_at;                   /* the part that begins there brings one byte less; 0: none */
+    int valid_from;                    /* the signatures of URLs before that are refused */
+    bool ignores_ranges, sends_others; /* others: the bytes behind those that were asked for */
+    int64_t ended, changed, now;       /* of the run, the log, the store's clock; 0: not said */
+    int details, parts, workspaces;    /* how often they were asked for */
+    size_t asked_behind;               /* parts that begin behind the end */
 } service;
 
 static char byte_at(size_t i)
@@ -911,6 +914,28 @@ static void answer(int fd, int status, const char *headers, const char *body, si
             return;
         sent += (size_t)n;
     }
+}
+
+/* "" without a time. New string. */
+static char *time_header(const char *name, int64_t unix_s)
+{
+    char text[ACT_TIME_TEXT];
+
+    if (!unix_s)
+        return act_strdup("");
+    act_time_to_http(unix_s, text);
+    return act_sprintf("%s: %s\r\n", name, text);
+}
+
+static void answer_head(int fd)
+{
+    ACT_AUTOFREE char *date = time_header("Date", service.now);
+    ACT_AUTOFREE char *changed = time_header("Last-Modified", service.changed);
+    ACT_AUTOFREE char *head =
+        act_sprintf("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %zu\r\n%s%s\r\n", service.size,
+                    date, changed);
+
+    assert_int_equal(send(fd, head, strlen(head), MSG_NOSIGNAL), strlen(head));
 }
 
 static void answer_part(int fd, const char *request)
@@ -935,6 +960,7 @@ static void answer_part(int fd, const char *request)
         answer(fd, 416, "", "", 0);
         return;
     }
+    from += service.sends_others;
     size_t len = to - from - (service.short_at && from == service.short_at ? 1 : 0);
     char *body = act_alloc(len);
     for (size_t i = 0; i < len; i++)
@@ -949,17 +975,24 @@ static void answer_one(int fd, const char *request)
 {
     ACT_AUTOFREE char *body = NULL;
 
+    if (act_starts_with(request, "HEAD")) {
+        answer_head(fd);
+        return;
+    }
     if (strstr(request, "/log?sig=")) {
         answer_part(fd, request);
         return;
     }
     if (strstr(request, "/oauth2/"))
         body = act_strdup("{\"token_type\":\"Bearer\",\"expires_in\":3599,\"access_token\":\"t\"}");
-    else if (strstr(request, "/details"))
-        body = act_sprintf("{\"status\":\"Running\",\"logFiles\":{\"user_logs/std_log.txt\":"
+    else if (strstr(request, "/details")) {
+        char ended[ACT_TIME_TEXT];
+        act_time_to_iso(service.ended, ended);
+        body = act_sprintf("{\"status\":\"%s\",\"endTimeUtc\":\"%s\",\"logFiles\":{\"user_logs/std_log.txt\":"
                            "\"http://127.0.0.1:%d/log?sig=%d\"}}",
-                           service.port, ++service.details);
-    else
+                           service.ended ? "Completed" : "Running", service.ended ? ended : "", service.port,
+                           ++service.details);
+    } else
         body = act_sprintf("{\"location\":\"x\",\"n\":%d}", ++service.workspaces);
     answer(fd, 200, "Content-Type: application/json\r\n", body, strlen(body));
 }
@@ -1047,7 +1080,8 @@ static struct reader reader_of(size_t size)
     service.size = size;
     service.short_at = 0;
     service.valid_from = 0;
-    service.ignores_ranges = false;
+    service.ignores_ranges = service.sends_others = false;
+    service.ended = service.changed = service.now = 0;
     service.details = service.parts = 0;
     service.asked_behind = 0;
     r.data = act_calloc(8, MIB);
@@ -1173,6 +1207,257 @@ static void log_that_is_not_there(void **state)
     end_reader(&r);
 }
 
+static void log_of_which_other_bytes_come(void **state)
+{
+    struct reader r = reader_of(100);
+    struct act_error err = {0};
+    size_t got;
+
+    (void)state;
+    service.sends_others = true;
+    assert_int_equal(read_it(&r, 10, 20, &got, &err), -ACT_FAIL);
+    assert_non_null(strstr(err.text, "another part"));
+    end_reader(&r);
+}
+
+/* ---- many logs into files ---- */
+
+#define LOG "user_logs/std_log.txt"
+
+/* A part from offset to end; its file has what comes before. */
+static struct platform_part part_of(const char *name, uint64_t offset, uint64_t end)
+{
+    static char paths[32][64];
+    static size_t n;
+    assert_true(n < COUNT(paths));
+    snprintf(paths[n], sizeof(paths[n]), "%s/copy%zu", home, n);
+    struct platform_part part = {.name = name, .path = paths[n++], .offset = offset, .end = end};
+    ACT_AUTOFREE char *before = act_calloc(1, offset + 1);
+    struct act_error err;
+
+    for (size_t i = 0; i < offset; i++)
+        before[i] = byte_at(i);
+    assert_ok(act_file_write(part.path, before, offset, 0600, &err), err);
+    return part;
+}
+
+/* The file is the beginning of the log, so long. */
+static void assert_beginning(const struct platform_part *part, uint64_t size)
+{
+    enum { FILE_MAX = 64 * MIB };
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error err;
+    size_t len;
+
+    assert_ok(act_file_read(part->path, FILE_MAX, &text, &len, &err), err);
+    assert_int_equal(len, size);
+    for (size_t i = 0; i < len; i++)
+        if (text[i] != byte_at(i))
+            fail_msg("byte %zu is wrong", i);
+}
+
+static void add_moved(void *arg, const struct platform_part *part, uint64_t bytes)
+{
+    assert_true(part->got >= bytes);
+    *(uint64_t *)arg += bytes;
+}
+
+static int fetch_them(struct reader *r, struct platform_part *parts, size_t n, uint64_t *moved,
+                      struct act_error *err)
+{
+    struct platform_fetch fetch = {.parts = parts, .n = n, .moved = add_moved, .arg = moved};
+
+    *moved = 0;
+    if (!r->a)
+        r->a = open_it(&r->config);
+    return platform_fetch_logs(&r->a->base, RUN, &fetch, err);
+}
+
+static void logs_into_files(void **state)
+{
+    const uint64_t size = 9 * MIB + 5;
+    struct reader r = reader_of(size);
+    struct platform_part parts[] = {part_of(LOG, 0, size), part_of("user_logs/other.txt", 0, 10),
+                                    part_of(LOG, 5 * MIB + 1, size), part_of(LOG, 7, 8),
+                                    part_of(LOG, 0, MIB)};
+    struct act_error err = {0};
+    uint64_t moved;
+
+    (void)state;
+    assert_ok(fetch_them(&r, parts, COUNT(parts), &moved, &err), err);
+    assert_beginning(&parts[0], size);
+    assert_beginning(&parts[1], 0); /* it is not there */
+    assert_beginning(&parts[2], size);
+    assert_beginning(&parts[3], 8);
+    assert_beginning(&parts[4], MIB);
+    assert_int_equal(parts[2].got, size - 5 * MIB - 1);
+    assert_int_equal(moved, parts[0].got + parts[2].got + parts[3].got + parts[4].got);
+    assert_int_equal(service.details, 1);
+    assert_int_equal(service.asked_behind, 0);
+    assert_ok(fetch_them(&r, NULL, 0, &moved, &err), err);
+    end_reader(&r);
+}
+
+static void files_have_no_holes(void **state)
+{
+    struct reader r = reader_of(20 * MIB);
+    struct platform_part parts[] = {part_of(LOG, 0, 20 * MIB), part_of(LOG, 8 * MIB, 20 * MIB)};
+    struct act_error err = {0};
+    uint64_t moved;
+
+    (void)state;
+    service.short_at = 4 * MIB; /* what comes behind it has come too, and is left out */
+    assert_ok(fetch_them(&r, parts, COUNT(parts), &moved, &err), err);
+    assert_beginning(&parts[0], 8 * MIB - 1);
+    assert_beginning(&parts[1], 20 * MIB);
+    assert_false(parts[0].shrank);
+    end_reader(&r);
+}
+
+static void files_of_logs_whose_signature_ended(void **state)
+{
+    struct reader r = reader_of(9 * MIB);
+    struct platform_part parts[] = {part_of(LOG, 0, 9 * MIB), part_of(LOG, 1, 9 * MIB)};
+    struct act_error err = {0};
+    uint64_t moved;
+
+    (void)state;
+    service.valid_from = 2;
+    assert_ok(fetch_them(&r, parts, COUNT(parts), &moved, &err), err);
+    assert_beginning(&parts[0], 9 * MIB);
+    assert_beginning(&parts[1], 9 * MIB);
+    assert_int_equal(service.details, 2);
+    service.valid_from = 99;
+    parts[0].offset = parts[0].got = 0;
+    assert_int_equal(fetch_them(&r, parts, 1, &moved, &err), -ACT_DENIED);
+    assert_null(strstr(err.text, "sig="));
+    assert_non_null(strstr(err.text, LOG));
+    assert_int_equal(service.details, 3);
+    end_reader(&r);
+}
+
+static void logs_that_shrank(void **state)
+{
+    static const uint64_t sizes[] = {9 * MIB, 3 * MIB, 0}; /* within a slice, before it, empty */
+    struct act_error err = {0};
+    uint64_t moved;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        struct reader r = reader_of(sizes[i]);
+        struct platform_part part = part_of(LOG, 4 * MIB, 20 * MIB);
+        assert_ok(fetch_them(&r, &part, 1, &moved, &err), err);
+        assert_true(part.shrank);
+        end_reader(&r);
+    }
+}
+
+static void files_that_cannot_be_written(void **state)
+{
+    struct reader r = reader_of(MIB);
+    struct platform_part part = part_of(LOG, 10, MIB);
+    struct act_error err = {0};
+    uint64_t moved;
+
+    (void)state;
+    assert_int_equal(truncate(part.path, 5), 0); /* it would have a hole */
+    assert_int_equal(fetch_them(&r, &part, 1, &moved, &err), -ACT_TEMPORARY);
+    assert_beginning(&part, 5);
+    assert_int_equal(unlink(part.path), 0);
+    assert_int_equal(fetch_them(&r, &part, 1, &moved, &err), -ACT_NOT_FOUND);
+    assert_non_null(strstr(err.text, part.path));
+    assert_int_equal(symlink("/dev/full", part.path), 0);
+    assert_true(fetch_them(&r, &part, 1, &moved, &err) < 0);
+    assert_int_equal(part.got, 0);
+    end_reader(&r);
+}
+
+/* ---- when logs are complete ---- */
+
+static void logs_are_settled(void **state)
+{
+    static const struct {
+        int64_t ended, changed, now;
+        bool settled;
+    } rows[] = {
+        {1000, 900, 1300, true},   {1000, 900, 1299, false}, /* the run has just ended */
+        {1000, 1200, 1499, false}, {1000, 1200, 1500, true}, /* something was added */
+        {0, 900, 5000, false},                               /* it still runs */
+        {1000, 900, 0, false},                               /* nobody knows what time it is there */
+        {1000, 0, 1300, true},
+    };
+    struct act_error err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct reader r = reader_of(10);
+        struct platform_logs logs;
+        r.config.azureml.settle_seconds = 300;
+        service.ended = rows[i].ended;
+        service.changed = rows[i].changed;
+        service.now = rows[i].now;
+        r.a = open_it(&r.config);
+        assert_ok(platform_logs(&r.a->base, RUN, &logs, &err), err);
+        assert_int_equal(logs.n, 1);
+        assert_int_equal(logs.v[0].size, 10);
+        if (logs.settled != rows[i].settled)
+            fail_msg("row %zu: %ssettled", i, logs.settled ? "" : "not ");
+        platform_logs_release(&logs);
+        end_reader(&r);
+    }
+}
+
+/* ---- attempts ---- */
+
+static void names_of_attempts(void **state)
+{
+    static const struct {
+        const char *listed, *shown;
+    } rows[] = {
+        {"user_logs/std_log_process_0.txt", "attempts/1/user_logs/std_log_process_0.txt"},
+        {"user_logs/retry_001/std_log_process_0.txt", "attempts/2/user_logs/std_log_process_0.txt"},
+        {"user_logs/retry_012/std_log_process_0.txt", "user_logs/std_log_process_0.txt"},
+        {"user_logs/retry_012/a/b.txt", "user_logs/a/b.txt"},
+        {"user_logs/retry_x/a.txt", "attempts/1/user_logs/retry_x/a.txt"},
+        {"user_logs/retry_99999999999999999999/a.txt",
+         "attempts/1/user_logs/retry_99999999999999999999/a.txt"},
+        {"system_logs/lifecycler.log", "system_logs/lifecycler.log"},
+        {"azureml-logs/retry_003/x.txt", "azureml-logs/retry_003/x.txt"},
+        {"user_logs/retry_013/../../x.txt", NULL},
+        {"/etc/passwd", NULL},
+    };
+    json_t *listed = json_object();
+    size_t shown = 0;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        json_object_set_new(listed, rows[i].listed, json_string(rows[i].listed));
+    json_object_set_new(listed, "no URL", json_integer(5));
+    CODEC_AUTOJSON json_t *details = json_pack("{s:o}", "logFiles", listed);
+    CODEC_AUTOJSON json_t *files = azureml_log_files(details);
+    assert_int_equal(azureml_last_retry(details), 12);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        if (rows[i].shown)
+            assert_string_equal(codec_json_str(files, rows[i].shown, ""), rows[i].listed);
+        shown += rows[i].shown != NULL;
+    }
+    assert_int_equal(json_object_size(files), shown);
+}
+
+static void names_of_a_run_with_one_attempt(void **state)
+{
+    CODEC_AUTOJSON json_t *details = json_pack("{s:[{s:s, s:s}, {s:s}]}", "logFiles", "name",
+                                               "user_logs/std_log.txt", "url", "x", "name", "y");
+    CODEC_AUTOJSON json_t *files = azureml_log_files(details);
+    CODEC_AUTOJSON json_t *none = azureml_log_files(NULL);
+
+    (void)state;
+    assert_int_equal(azureml_last_retry(details), 0);
+    assert_int_equal(json_object_size(files), 1);
+    assert_string_equal(codec_json_str(files, "user_logs/std_log.txt", ""), "x");
+    assert_int_equal(json_object_size(none), 0);
+}
+
 /* ---- where the history is, is known for a day ---- */
 
 static void history_is_remembered(void **state)
@@ -1232,6 +1517,15 @@ int main(void)
         cmocka_unit_test(log_whose_signature_ended),
         cmocka_unit_test(log_of_a_service_without_ranges),
         cmocka_unit_test(log_that_is_not_there),
+        cmocka_unit_test(log_of_which_other_bytes_come),
+        cmocka_unit_test(logs_into_files),
+        cmocka_unit_test(files_have_no_holes),
+        cmocka_unit_test(files_of_logs_whose_signature_ended),
+        cmocka_unit_test(logs_that_shrank),
+        cmocka_unit_test(files_that_cannot_be_written),
+        cmocka_unit_test(logs_are_settled),
+        cmocka_unit_test(names_of_attempts),
+        cmocka_unit_test(names_of_a_run_with_one_attempt),
         cmocka_unit_test(history_is_remembered),
     };
 

@@ -24,7 +24,8 @@ static struct {
     size_t n_logs;
     int fail_status, fail_logs; /* so many calls fail */
     int fail_code, fail_submit;
-    void (*before_logs)(int call);                   /* called before each list of the logs, from 1 */
+    int shrinks;                   /* so many parts that are fetched find a log that is shorter than it was */
+    void (*before_logs)(int call); /* called before each list of the logs, from 1 */
     void (*before_read)(int call, const char *name); /* likewise */
     int n_status, n_logs_calls, n_read, n_open, n_free;
     size_t n_ids;  /* of the last question for states */
@@ -137,6 +138,31 @@ int __wrap_platform_read_log(struct platform *p, const char *id, const char *nam
         return 0;
     }
     return act_error_set(err, ACT_NOT_FOUND, "no log '%s'", name);
+}
+
+int __wrap_platform_fetch_logs(struct platform *p, const char *id, const struct platform_fetch *fetch,
+                               struct act_error *err);
+int __wrap_platform_fetch_logs(struct platform *p, const char *id, const struct platform_fetch *fetch,
+                               struct act_error *err)
+{
+    enum { LOG_MAX = 256 };
+    char text[LOG_MAX];
+
+    for (size_t i = 0; i < fetch->n; i++) {
+        struct platform_part *part = &fetch->parts[i];
+        int fd = open(part->path, O_WRONLY | O_CLOEXEC), rc;
+        assert_true(part->end - part->offset <= LOG_MAX);
+        rc = __wrap_platform_read_log(p, id, part->name, part->offset, text, part->end - part->offset,
+                                      &part->got, err);
+        assert_int_equal(pwrite(fd, text, part->got, (off_t)part->offset), part->got);
+        part->shrank = stand.shrinks > 0 && stand.shrinks--;
+        if (part->got > 0)
+            fetch->moved(fetch->arg, part, part->got);
+        close(fd);
+        if (rc < 0 && rc != -ACT_NOT_FOUND)
+            return rc;
+    }
+    return 0;
 }
 
 int __wrap_platform_submit(struct platform *p, const struct platform_submission *submission,
@@ -489,7 +515,7 @@ static void copies_are_never_a_mixture(void **state)
     (void)state;
     LOGS({USER0, "old rank 0\n"}, {USER1, "old rank 1\n"});
     stand.before_read = move_away;
-    assert_ok(flow_fetch_logs(&flow, &run, 0, &logs, &err), err);
+    assert_ok(flow_fetch_logs(&flow, &run, &(struct flow_fetch){0}, &logs, &err), err);
     assert_int_equal(logs.n, 4);
     assert_copy(&logs, USER0, "new rank 0\n");
     assert_copy(&logs, USER1, "new rank 1, longer than before\n");
@@ -497,9 +523,54 @@ static void copies_are_never_a_mixture(void **state)
     flow_logs_release(&logs);
 
     stand.n_read = 1; /* nothing moves now, and nothing is read twice */
-    assert_ok(flow_fetch_logs(&flow, &run, 0, &logs, &err), err);
+    assert_ok(flow_fetch_logs(&flow, &run, &(struct flow_fetch){0}, &logs, &err), err);
     assert_int_equal(stand.n_read, 1);
     assert_copy(&logs, USER0, "new rank 0\n");
+    flow_logs_release(&logs);
+}
+
+/* A log that another one replaces while it is fetched is fetched again from its beginning; not for ever. */
+static void replaced_logs_begin_anew(void **state)
+{
+    struct flow_logs logs;
+    struct act_error err;
+
+    (void)state;
+    stand.status.state = run.status.state = RUN_COMPLETED;
+    LOGS({USER0, "rank 0\n"});
+    stand.shrinks = 1;
+    assert_ok(flow_fetch_logs(&flow, &run, &(struct flow_fetch){0}, &logs, &err), err);
+    assert_copy(&logs, USER0, "rank 0\n");
+    assert_int_equal(stand.n_read, 2);
+    flow_logs_release(&logs);
+
+    LOGS({USER0, "rank 0\nand more\n"});
+    stand.shrinks = 100;
+    assert_ok(flow_fetch_logs(&flow, &run, &(struct flow_fetch){0}, &logs, &err), err);
+    assert_copy(&logs, USER0, ""); /* of one log or the other it would be a mixture */
+    assert_true(stand.n_read < 10);
+    flow_logs_release(&logs);
+}
+
+static void count_bytes(void *arg, const struct transfer_progress *now)
+{
+    *(uint64_t *)arg = now->done_bytes;
+    assert_int_equal(now->found_objects, 2);
+    assert_int_equal(now->found_bytes, 9);
+}
+
+static void fetching_tells_how_far_it_is(void **state)
+{
+    uint64_t bytes = 0;
+    struct flow_fetch what = {.progress = count_bytes, .arg = &bytes, .max_bytes = 5};
+    struct flow_logs logs;
+    struct act_error err;
+
+    (void)state;
+    LOGS({USER0, "rank 0 is long\n"}, {USER1, "two\n"});
+    assert_ok(flow_fetch_logs(&flow, &run, &what, &logs, &err), err);
+    assert_copy(&logs, USER0, "rank ");
+    assert_in_range(bytes, 1, 9);
     flow_logs_release(&logs);
 }
 
@@ -651,6 +722,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(all_ranks_go_through_attempts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(ranks_come_in_their_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(copies_are_never_a_mixture, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(replaced_logs_begin_anew, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(fetching_tells_how_far_it_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(one_question_for_each_place, set_up, tear_down),
         cmocka_unit_test_setup_teardown(runs_are_where_they_were_submitted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unclear_submissions_stay_open, set_up, tear_down),
