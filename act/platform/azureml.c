@@ -257,10 +257,9 @@ static const struct platform_ops operations[] = {
         .name = (platform_name), .is_service = true, .limits = azureml_limits, .check = azureml_check,       \
         .submit = azureml_submit, .status = azureml_status, .abort = azureml_abort, .logs = azureml_logs,    \
         .read_log = azureml_read_log, .fetch_logs = azureml_fetch_logs, .page = azureml_page,                \
-        .spec = azureml_spec, .list = azureml_list,                                                          \
-        .recent = azureml_recent, .nodes = azureml_nodes, .shell = azureml_shell,                            \
-        .summary = azureml_summary, .jobs = azureml_jobs, .examine = azureml_examine,                        \
-        .close = azureml_close,                                                                              \
+        .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent, .nodes = azureml_nodes,        \
+        .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,                            \
+        .examine = azureml_examine, .close = azureml_close,                                                  \
     }
     [AZUREML_MANAGED] = OPERATIONS("aml"),
     [AZUREML_ITP] = OPERATIONS("itp"),

@@ -126,6 +126,11 @@ class ActTool(Tool):
         return self.a("-c", "to", "-f", "from", "u", f"data/{name}")
 
 
+class Download(ActTool):
+    """ACT as the peer of itself: what the engine for data does with the same bytes."""
+    name = "download"
+
+
 class Azcopy(Tool):
     """azcopy with its defaults."""
     name = "azcopy"

@@ -7,7 +7,7 @@ import re
 import shutil
 import zipfile
 
-from tools import ActTool, Azcopy, Rclone, add
+from tools import ActTool, Azcopy, Download, Rclone, add
 
 MIB = 1 << 20
 PATTERN = bytes((i * 7 + (i >> 8)) & 0xff for i in range(65536))  # what the double reads where it swallowed
@@ -39,6 +39,14 @@ def make_small(folder, count):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(rng.randbytes(rng.randint(200, 20 << 10)))
         os.utime(path, (1700000000 + i, 1700000000 + i))  # before any upload: azcopy compares with its date
+
+
+def make_logs(folder, count, size):
+    folder.mkdir(parents=True)
+    for i in range(count):
+        line = f"rank {i}: step %08d loss 0.123 ................................................\n"
+        text = "".join(line % step for step in range(size // len(line % 0) + 1))
+        (folder / f"std_log_process_{i}.txt").write_text(text[:size])
 
 
 def make_code(folder, count, size):
@@ -297,4 +305,50 @@ class InitAgain(Init):
         return self.pack(tool, "-quyr")
 
 
-TOOLS = {"act": ActTool, "azcopy": Azcopy, "rclone": Rclone}
+class Logs(Line):
+    """The logs of a run on Azure Machine Learning that are not here yet, by `a q`; the peer is `a d` of files that are the
+    same, from the same server."""
+    tuned = False
+
+    def prepare(self):
+        self.tree = self.bench.make("logs", make_logs, self.count, self.size)
+        self.units = (self.count * self.size, "bytes")
+        self.runs = {}
+
+    def run_of(self, tool):
+        """A run that ACT knows, on the double of the service."""
+        service = self.bench.azureml(tool.service)
+        if service not in self.runs:
+            tool.env.update(service.login_env())
+            service.act = tool.act
+            service.cluster("service")
+            run, = service.tell("seed", count=1)
+            for file in sorted(self.tree.iterdir()):
+                service.tell("log", id=run, name=f"user_logs/{file.name}", size=0)
+                tool.service.put(service.log_key(run, f"user_logs/{file.name}"), file.read_bytes())
+            tool.a("-c", "service", "-no-wl", "q", run)
+            self.runs[service] = run
+        return self.runs[service]
+
+    def fetch(self, tool):
+        run = self.run_of(tool)
+        got = tool.project / f"assets/{run}"
+        shutil.rmtree(got, ignore_errors=True)
+        figures = tool.a("-c", "service", "q", run)
+        check_files(got / "user_logs", self.tree)
+        return figures
+
+    def download(self, tool):
+        if len(tool.service.list(tool.container, f"{tool.root}logs/")) != self.count:
+            tool.up(self.tree, "logs")
+        got = self.bench.scratch / "got"
+        shutil.rmtree(got, ignore_errors=True)
+        figures = tool.down("logs", got)
+        check_files(got, self.tree)
+        return figures
+
+    def run(self, tool):
+        return self.fetch(tool) if tool.name == "act" else self.download(tool)
+
+
+TOOLS = {"act": ActTool, "download": Download, "azcopy": Azcopy, "rclone": Rclone}
