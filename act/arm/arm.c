@@ -247,8 +247,10 @@ static int judge(struct arm_try *t)
     CODEC_AUTOJSON json_t *json = NULL;
     int rc = says_nothing(body) ? 0 : codec_json_parse(body->data, body->len, "answer", &json, &call->error);
 
-    if (call->status == 404 && call->missing_is_fine)
+    if (call->status == 404 && call->missing_is_fine) {
+        free(arm_error_text(json, call->error.service_code, sizeof(call->error.service_code)));
         return 0;
+    }
     if (call->status < 200 || call->status > 299)
         return arm_describe(call, &t->http, json, &t->token.want, t->sent_token);
     if (rc < 0) {

@@ -60,8 +60,8 @@ struct arm_call {
     const char *api_version; /* added as a query parameter; NULL: none */
     json_t *body;            /* NULL: none; the reference is the call's */
     char *user_token;        /* secret, for x-azureml-token; NULL: none; owned by the call */
-    bool missing_is_fine;    /* a 404 is rc 0 with status 404 and no answer */
-    size_t max_body;         /* of the answer; 0: 16 MiB */
+    bool missing_is_fine; /* a 404 is rc 0 with status 404, no answer, and its code in error.service_code */
+    size_t max_body;      /* of the answer; 0: 16 MiB */
     void (*done)(struct arm_call *call); /* on the loop, exactly once */
     void *arg;
 

@@ -3,12 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/dirs.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/log.h"
-#include "codec/json.h"
 #include "platform/azureml_internal.h"
 
 enum { GPU_PER_NODE = 4 };
@@ -92,120 +86,6 @@ int azureml_workspace(struct azureml *a, const json_t **out, struct act_error *e
     return rc;
 }
 
-/* ---- where its run history is ---- */
-
-/* "https://<host>" of "azureml://<host>/mlflow/...". NULL: it is not of that form. New string. */
-static char *history_of_tracking(const char *uri)
-{
-    static const char scheme[] = "azureml://";
-
-    if (!act_starts_with(uri, scheme))
-        return NULL;
-    const char *host = uri + strlen(scheme);
-    size_t n = strspn(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:");
-    return n && (host[n] == '/' || !host[n]) ? act_sprintf("https://%.*s", (int)n, host) : NULL;
-}
-
-/* A last resort: by region, as the clouds name it. */
-static char *history_of_location(const struct auth_cloud *cloud, const char *location)
-{
-    ACT_AUTOFREE char *region = act_calloc(1, strlen(location) + 1);
-    size_t n = 0;
-
-    for (const char *c = location; *c; c++)
-        if (*c != ' ')
-            region[n++] = *c >= 'A' && *c <= 'Z' ? (char)(*c + 'a' - 'A') : *c;
-    return act_sprintf("https://%s.%s", region, cloud->azureml_domain);
-}
-
-char *azureml_history_of(const json_t *workspace, const struct auth_cloud *cloud)
-{
-    const json_t *p = json_object_get(workspace, "properties");
-    char *history = history_of_tracking(codec_json_str(p, "mlFlowTrackingUri", ""));
-    const char *location = codec_json_str(workspace, "location", "");
-
-    return history || !*location ? history : history_of_location(cloud, location);
-}
-
-/* <act_cache_dir()>/azureml-<hash of the workspace>.json: {"workspace", "history", "read" (Unix time)}. It saves a
- * request for each command; what cannot be kept only costs that. */
-static char *memory_path(const struct azureml *a)
-{
-    enum { HASH_SHOWN = 16 };
-    ACT_AUTOFREE char *dir = act_cache_dir();
-    char hash[ACT_SHA256_HEX];
-    struct act_sha256 h;
-
-    act_sha256_init(&h);
-    act_sha256_add(&h, arm_endpoint(a->arm), strlen(arm_endpoint(a->arm)));
-    act_sha256_add(&h, a->workspace, strlen(a->workspace));
-    act_sha256_done(&h, hash);
-    return act_sprintf("%s/azureml-%.*s.json", dir, HASH_SHOWN, hash);
-}
-
-static char *remembered_history(const struct azureml *a)
-{
-    enum { MEMORY_MAX = 64 << 10, KEEP_S = 24 * 3600 };
-    ACT_AUTOFREE char *path = memory_path(a);
-    CODEC_AUTOJSON json_t *memory = NULL;
-    struct act_error ignored;
-    int64_t now = act_now_unix_s();
-
-    if (codec_json_read(path, MEMORY_MAX, &memory, &ignored) < 0 ||
-        strcmp(codec_json_str(memory, "workspace", ""), a->workspace) != 0)
-        return NULL;
-    int64_t read = codec_json_int(memory, "read", 0);
-    const char *history = codec_json_str(memory, "history", "");
-    return *history && read <= now && now - read < KEEP_S ? act_strdup(history) : NULL;
-}
-
-static void remember_history(const struct azureml *a)
-{
-    ACT_AUTOFREE char *path = memory_path(a);
-    ACT_AUTOFREE char *dir = act_cache_dir();
-    CODEC_AUTOJSON json_t *memory = json_pack("{s:s, s:s, s:I}", "workspace", a->workspace, "history",
-                                              a->history, "read", (json_int_t)act_now_unix_s());
-    struct act_error err;
-
-    if (act_mkdir_all(dir, 0700, &err) < 0 || codec_json_write(path, memory, 0600, &err) < 0)
-        act_trace("azureml", "%s", err.text);
-}
-
-static int ask_for_history(struct azureml *a, struct act_error *err)
-{
-    const json_t *workspace;
-    int rc = azureml_workspace(a, &workspace, err);
-
-    if (rc != 0)
-        return rc;
-    a->history = azureml_history_of(workspace, a->cloud);
-    if (!a->history)
-        return act_error_set(err, ACT_FAIL,
-                             "the workspace '%s' does not say where its run history is; set "
-                             "'azureml.history_endpoint'",
-                             a->config->workspace.workspace_name);
-    remember_history(a);
-    return 0;
-}
-
-int azureml_history(struct azureml *a, const char **out, struct act_error *err)
-{
-    struct arm *arm;
-    int rc = a->history ? 0 : azureml_arm(a, &arm, err);
-
-    if (rc == 0 && !a->history)
-        a->history = a->config->azureml.history_endpoint ? act_strdup(a->config->azureml.history_endpoint)
-                                                         : remembered_history(a);
-    if (rc == 0 && !a->history)
-        rc = ask_for_history(a, err);
-    if (rc == 0 && !a->history_trusted) {
-        rc = arm_trust(a->arm, a->history, err);
-        a->history_trusted = rc == 0;
-    }
-    *out = a->history;
-    return rc;
-}
-
 /* ---- limits ---- */
 
 static int azureml_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
@@ -245,6 +125,7 @@ static void azureml_close(struct platform *p)
     azureml_close_logs(a);
     azureml_disconnect(a);
     json_decref(a->workspace_answer);
+    act_strv_release(&a->history_failed);
     act_strv_release(&a->datastores);
     free(a->history);
     free(a->workspace);

@@ -284,7 +284,7 @@ static int read_runs(struct azureml *a, struct queue *q, struct act_error *err)
                                 .url = runs_url(a, q->compute, continuation)};
         size_t i;
         json_t *run;
-        rc = arm_do(a->arm, &call, err);
+        rc = azureml_ask_history(a, &call, err);
         json_array_foreach(json_object_get(call.answer, "value"), i, run) take_run(q, run);
         free(continuation);
         continuation = act_strdup(codec_json_str(call.answer, "continuationToken", ""));

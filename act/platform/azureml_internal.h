@@ -7,6 +7,7 @@
  *   azureml_stores.c   of that the datastores, and the URLs of files
  *   azureml_image.c    of that the environment of the image, and the connection to its registry
  *   azureml_submit.c   submit, abort
+ *   azureml_history.c  where the run history is, and asking it
  *   azureml_state.c    what the job and the run history say of a run
  *   azureml_runs.c     status of many runs, which runs there are
  *   azureml_logs.c     logs: which there are, and bytes of one
@@ -54,8 +55,9 @@ struct azureml {
     /* once somebody has asked for it */
     json_t *workspace_answer;
     char *history; /* base URL of the run history of this workspace */
-    bool history_trusted;
-    struct act_strv datastores; /* that are known to be there: name and content */
+    bool history_trusted, history_answered;
+    struct act_strv history_failed; /* base URLs that were not it */
+    struct act_strv datastores;     /* that are known to be there: name and content */
     struct azureml_log_urls logs;
 };
 
@@ -71,13 +73,19 @@ void azureml_disconnect(struct azureml *a);
 
 /* The workspace as the service describes it, asked for once; stays the platform's. */
 int azureml_workspace(struct azureml *a, const json_t **out, struct act_error *err) ACT_NODISCARD;
-/* The base URL of the run history as the workspace says it. NULL: it does not. New string. */
-char *azureml_history_of(const json_t *workspace, const struct auth_cloud *cloud);
 /* The token by which a job may be its user to the storage; secret, valid until the loop goes on. */
 int azureml_user_token(struct azureml *a, const char **out, struct act_error *err) ACT_NODISCARD;
 /* The base URL of its run history: as it is set, as it was within the last day, or as the workspace says; stays the
  * platform's. */
 int azureml_history(struct azureml *a, const char **out, struct act_error *err) ACT_NODISCARD;
+/* arm_do() for a request to it, after azureml_history(). Where the host cannot be reached, or does not know the workspace,
+ * it is asked of the next one that the workspace names, and so is everything later. */
+int azureml_ask_history(struct azureml *a, struct arm_call *call, struct act_error *err) ACT_NODISCARD;
+/* Pure parts of it: the base URL by the workspace's mlFlowTrackingUri ("azureml://<host>/mlflow/..."), by what its
+ * discoveryUrl answers, by its region as the clouds name it. NULL: it is not said. New strings. */
+char *azureml_tracking_history(const json_t *workspace);
+char *azureml_discovered_history(const json_t *answer);
+char *azureml_region_history(const json_t *workspace, const struct auth_cloud *cloud);
 
 /* "<workspace><path>" with the formatted path, whose parts the caller has escaped. New string. */
 char *azureml_url(const struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3);

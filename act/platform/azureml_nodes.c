@@ -278,7 +278,7 @@ static int ask_services(struct azureml *a, const struct wanted *w, struct login 
                             .what = "ask for the services of the run",
                             .url = azureml_history_url(a, "/runs/%s/serviceinstances/%d", run, w->number),
                             .missing_is_fine = true};
-    rc = arm_do(a->arm, &call, err);
+    rc = azureml_ask_history(a, &call, err);
     json_object_foreach(json_object_get(call.answer, "instances"), name, service)
     {
         if (rc == 0 && !out->host && strcasecmp(codec_json_str(service, "type", ""), "SSH") == 0)

@@ -98,7 +98,7 @@ static int each_run(struct azureml *a, const struct pages *p, struct act_error *
                                 .body = query_body(p->filter, p->page, next)};
         free(next);
         next = act_strdup("");
-        rc = arm_do(a->arm, &call, err);
+        rc = azureml_ask_history(a, &call, err);
         if (rc == 0) {
             free(next);
             rc = next_page(call.answer, &next, err);
@@ -192,7 +192,7 @@ static int ask_batch(struct azureml *a, struct lookup *l, size_t begin, size_t e
                             .what = "tell the states of the runs",
                             .url = azureml_history_url(a, "/batchrundata"),
                             .body = batch_body(l, begin, end)};
-    int rc = arm_do(a->arm, &call, err);
+    int rc = azureml_ask_history(a, &call, err);
     json_t *results = json_object_get(call.answer, "successfulResults"), *result;
     const char *key;
 

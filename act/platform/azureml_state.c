@@ -224,7 +224,7 @@ int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_
                             .what = what,
                             .url = azureml_history_url(a, "/runs/%s/details", id),
                             .missing_is_fine = true};
-    rc = arm_do(a->arm, &call, err);
+    rc = azureml_ask_history(a, &call, err);
     if (rc == 0 && call.status != 404)
         *out = json_incref(call.answer);
     arm_call_release(&call);

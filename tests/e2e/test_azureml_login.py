@@ -151,3 +151,68 @@ def test_a_tenant_that_is_set_is_not_left(act, azureml):
     act.env["AZURE_TENANT_ID"] = OTHER_TENANT
     act.fail("summary", status=4, match=f"it belongs to the tenant {TENANT}, AZURE_TENANT_ID is '{OTHER_TENANT}'")
     assert len(azureml.requests("login")) == 2 and all(f"/{OTHER_TENANT}/" in r["url"] for r in azureml.requests("login"))
+
+
+# ---- the host of the run history
+
+
+@pytest.fixture
+def unknown(act, azureml):
+    """A running run of a workspace whose run history only the workspace itself can tell; what is kept of that."""
+    azureml.cluster(azureml={"history_endpoint": None})
+    act.env["ACT_MAX_RETRIES"] = "0"
+    run, = azureml.tell("seed", count=1, status="Running")
+    act.run("q", run)
+    azureml.forget()
+
+    def memory(**changed):
+        path, = (act.home / "cache").glob("azureml-*.json")
+        kept = json.loads(path.read_text()) | changed
+        if changed:
+            path.write_text(json.dumps(kept))
+        return kept["history"]
+    memory.run = run
+    return memory
+
+
+def workspace_asked(azureml):
+    return len([r for r in azureml.requests("arm") if "/workspaces/ws?" in r["url"]])
+
+
+def test_a_host_that_the_tracking_address_does_not_lead_to_is_discovered(act, azureml, unknown):
+    """As at private links. The tracking address of the double is one of https, where it does not answer."""
+    assert unknown() == azureml.links["api"]
+    assert "Running" in act.run("q", unknown.run).out
+    assert workspace_asked(azureml) == 0
+    assert not [r for r in azureml.requests("api") if r["url"] == "/discovery" and r["authorized"]]
+
+
+@pytest.mark.parametrize("gone", ["http://127.0.0.1:9", "https://nowhere.invalid"])
+def test_a_remembered_host_that_is_gone_is_forgotten(act, azureml, unknown, gone):
+    unknown(history=gone)
+    assert "Running" in act.run("q", unknown.run, env={"HTTPS_PROXY": "http://127.0.0.1:9"}).out
+    assert unknown() == azureml.links["api"] and workspace_asked(azureml) == 1
+
+
+def test_a_remembered_host_that_no_longer_knows_the_workspace_is_forgotten(act, azureml, unknown):
+    unknown(history=azureml.links["api"].replace("127.0.0.1", "localhost"))
+    azureml.faults({"match": "^api /history", "answer": {"status": 404, "json": {"error": {
+        "code": "UserError", "message": "Workspace not found.", "innerError": {"code": "WorkspaceNotFound"}}}}})
+    assert "Running" in act.run("q", unknown.run).out
+    assert unknown() == azureml.links["api"] and workspace_asked(azureml) == 1
+
+
+def test_a_host_that_fails_in_between_is_not_forgotten(act, azureml, unknown):
+    azureml.faults({"match": "^api /history", "times": 9, "answer": {"status": 503, "body": ""}})
+    act.fail("q", unknown.run, status=None)
+    assert unknown() == azureml.links["api"] and workspace_asked(azureml) == 0
+
+
+@pytest.mark.parametrize("answer", [{"status": 200, "json": []}, {"status": 200, "body": "<html>"}, {"status": 404, "body": ""},
+                                    {"status": 200, "json": {"api": "http://open.example"}}])
+def test_a_discovery_that_says_nothing(act, azureml, unknown, answer):
+    """The last resort is the region's host."""
+    unknown(history="http://127.0.0.1:9")
+    azureml.faults({"match": "^api /discovery", "times": 9, "answer": answer})
+    act.fail("q", unknown.run, status=5, match="eastus.api.azureml.ms", env={"HTTPS_PROXY": "http://127.0.0.1:9"})
+    assert not list((act.home / "cache").glob("azureml-*.json")), "no host is remembered that did not answer"

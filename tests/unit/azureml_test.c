@@ -874,11 +874,38 @@ static void run_history(void **state)
         assert_ok(auth_cloud_find(NULL, &cloud, &err), err);
         CODEC_AUTOJSON json_t *workspace = json_pack("{s:s, s:{s:s}}", "location", rows[i][1], "properties",
                                                      "mlFlowTrackingUri", rows[i][0]);
-        ACT_AUTOFREE char *history = azureml_history_of(workspace, cloud);
+        char *tracking = azureml_tracking_history(workspace);
+        ACT_AUTOFREE char *history = tracking ? tracking : azureml_region_history(workspace, cloud);
         if (!act_streq(history, rows[i][3]))
             fail_msg("'%s' and '%s' give '%s'", rows[i][0], rows[i][1], history ? history : "nothing");
     }
     unsetenv("AZURE_CLOUD");
+}
+
+static void discovered_run_history(void **state)
+{
+    static const char *const rows[][2] = {
+        {"{\"api\": \"https://eastus.api.azureml.ms\", \"history\": \"https://h.example\"}",
+         "https://eastus.api.azureml.ms"},
+        {"{\"api\": \"https://a.example/\"}", "https://a.example"},
+        {"{\"history\": \"https://h.example:8443/x//\"}", "https://h.example:8443/x"},
+        {"{\"api\": 7, \"history\": \"https://h.example\"}", "https://h.example"},
+        {"{\"api\": \"http://open.example\"}", NULL},
+        {"{\"api\": \"https://a.example?x\"}", NULL},
+        {"{\"api\": \"https://me@a.example\"}", NULL},
+        {"{\"api\": {\"url\": \"https://a.example\"}}", NULL},
+        {"{}", NULL},
+        {"[\"https://a.example\"]", NULL},
+        {"null", NULL}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CODEC_AUTOJSON json_t *answer = json_loads(rows[i][0], JSON_DECODE_ANY, NULL);
+        ACT_AUTOFREE char *history = azureml_discovered_history(answer);
+        if (!act_streq(history, rows[i][1]))
+            fail_msg("%s gives '%s'", rows[i][0], history ? history : "nothing");
+    }
+    assert_null(azureml_discovered_history(NULL));
 }
 
 /* ---- a service: one connection for each answer ---- */
@@ -1511,6 +1538,7 @@ int main(void)
         cmocka_unit_test(environments_that_are_there),
         cmocka_unit_test(names_are_escaped),
         cmocka_unit_test(run_history),
+        cmocka_unit_test(discovered_run_history),
         cmocka_unit_test(log_in_parts),
         cmocka_unit_test(log_with_a_gap),
         cmocka_unit_test(log_ends_or_shrank),
