@@ -102,7 +102,6 @@ struct config {
     struct act_strv elastic_num_gpu;
     bool aks_compute_global_dispatch;
     char *singularity_sla_tier, *singularity_instance_type;
-    char *interpreter_path;
     struct act_strv env; /* "NAME=value" */
     struct act_strv zip_options;
     char *compile_args; /* may be NULL */

@@ -196,7 +196,6 @@ static void add_properties(const struct run_spec *spec, json_t *job)
     set(p, "act.cmd", line);
     set(p, "act.num_gpu", gpus);
     set(p, "act.cluster", spec->cluster);
-    set(p, "act.project", spec->project_root);
     set(p, "act.package_key", spec->package_key);
     set(p, "act.package_sha256", spec->package_sha256);
     set(p, "act.resubmit_of", spec->resubmit_of);

@@ -287,19 +287,6 @@ static void time_to_end(void **state)
     free(config.platform);
 }
 
-static void odd_project_is_left_out(void **state)
-{
-    struct config config = config_of("aml");
-    struct run_spec spec = spec_of(1, 1, 1);
-
-    (void)state;
-    free(spec.project_root);
-    spec.project_root = act_strdup("/p\xff");
-    CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
-    expect(body, "properties/act.project", NULL);
-    free(config.platform);
-}
-
 static void attached_kubernetes(void **state)
 {
     struct config config = config_of("itp");
@@ -1519,7 +1506,6 @@ int main(void)
         cmocka_unit_test(folders_of_all_modes),
         cmocka_unit_test(environment),
         cmocka_unit_test(time_to_end),
-        cmocka_unit_test(odd_project_is_left_out),
         cmocka_unit_test(attached_kubernetes),
         cmocka_unit_test(virtual_cluster),
         cmocka_unit_test(serverless),

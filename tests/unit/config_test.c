@@ -173,7 +173,6 @@ static void reads_the_sample(void **state)
     assert_int_equal(c.gpu_per_node, 4);
     assert_int_equal(c.num_gpu, -1);
     assert_int_equal(c.process_count_per_node, -1);
-    assert_string_equal(c.interpreter_path, "python");
     assert_int_equal(c.env.n, 1);
     assert_string_equal(c.env.v[0], "NCCL_IB_DISABLE=0");
     assert_int_equal(c.zip_options.n, 4);
@@ -229,7 +228,6 @@ static void reads_every_key(void **state)
     assert_int_equal(c.elastic_num_gpu.n, 3);
     assert_string_equal(c.elastic_num_gpu.v[1], "8");
     assert_string_equal(c.singularity_sla_tier, "Basic");
-    assert_string_equal(c.interpreter_path, "/opt/conda/bin/python");
     assert_int_equal(c.env.n, COUNT(env));
     for (size_t i = 0; i < COUNT(env); i++)
         assert_string_equal(c.env.v[i], env[i]);
