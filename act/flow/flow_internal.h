@@ -181,6 +181,7 @@ struct flow_watch {
     int64_t due_ms, look_ms; /* when the state is asked for next (monotonic), and how long that was put off */
     int64_t pause_ms;        /* between two rounds */
     int64_t trial_ms;        /* the same while the platform cannot be asked; 0: it can */
+    int64_t round_ms;        /* what a round takes, where it is many requests to a service; else 0 */
 };
 /* flow_refresh() when it is time for it, else nothing. */
 int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *platform, struct flow_run *run,

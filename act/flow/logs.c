@@ -395,6 +395,17 @@ static void find_rank(struct follower *f, const char *prefix)
     s->name = act_strdup(log->name + strlen(prefix));
 }
 
+/* A service that starts a run anew under the same names lets the log begin anew. A size of 0 may be one that is not known. */
+static int notice_restart(const struct follower *f, struct stream *s, const struct platform_log *log,
+                          struct act_error *err)
+{
+    if (!log || log->size == 0 || log->size >= s->offset)
+        return 0;
+    act_note("log '%s' begins anew", log->name);
+    s->offset = 0;
+    return s->line.len > 0 ? give_line(f, s, err) : 0;
+}
+
 /* A round over all streams, as the logs of an attempt stand. */
 static int drain_attempt(struct follower *f, int attempt, int last, bool from_tail, struct act_error *err)
 {
@@ -413,7 +424,8 @@ static int drain_attempt(struct follower *f, int attempt, int last, bool from_ta
             f->logs.n ? bsearch(name, f->logs.v, f->logs.n, sizeof(*f->logs.v), by_name) : NULL;
         struct source source = {.logs = &f->from, .name = name, .chunk = f->chunk};
         s->seen = s->seen || log;
-        if (log && from_tail)
+        rc = notice_restart(f, s, log, err);
+        if (rc == 0 && log && from_tail)
             rc = find_tail(&source, f->what->tail, log->size, &s->offset, err);
         if (log && rc == 0)
             rc = drain(f, s, name, log->size, err);
@@ -480,6 +492,17 @@ static int end_round(const struct follower *f, struct act_error *err)
     return f->what->all && f->moved ? f->what->sink.write(f->what->sink.arg, "", 0, err) : 0;
 }
 
+/* A service is asked about every log in every round. */
+static int timed_round(struct follower *f, struct flow_watch *watch, struct act_error *err)
+{
+    int64_t start = act_now_monotonic_ms();
+    int rc = follow_round(f, err);
+
+    watch->round_ms =
+        f->from.platform && platform_is_service(f->from.platform) ? act_now_monotonic_ms() - start : 0;
+    return rc;
+}
+
 static int follow(struct follower *f, struct act_error *err)
 {
     const struct flow_follow *what = f->what;
@@ -490,7 +513,7 @@ static int follow(struct follower *f, struct act_error *err)
         int rc = f->attempt ? flow_watch_look(&watch, f->flow, f->from.platform, f->run, err) : 0;
         bool ended = run_state_is_final(f->run->status.state);
         if (rc == 0)
-            rc = follow_round(f, err);
+            rc = timed_round(f, &watch, err);
         if (rc == 0)
             rc = end_round(f, err);
         if (what->follow)

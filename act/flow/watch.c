@@ -15,6 +15,7 @@ enum {
      * on for minutes less and less. */
     PARTS_FIRST = 50,
     PARTS_LAST = 300,
+    PARTS_MOVED = 10, /* of a round that brought something: there may be more */
 };
 
 static int64_t at_most(int64_t value, int64_t most)
@@ -64,9 +65,10 @@ int flow_watch_took(struct flow_watch *w, int rc, const struct act_error *err)
 void flow_watch_pause(struct flow_watch *w, bool moved, int64_t until_ms)
 {
     int64_t now = act_now_monotonic_ms(), pause;
+    int64_t by_cost = at_most(w->round_ms * (moved ? PARTS_MOVED : PARTS_FIRST), LONGEST_TRIAL_MS);
 
     w->pause_ms = moved || !w->pause_ms ? SHORTEST_MS : at_most(w->pause_ms * 3 / 2, LONGEST_MS);
-    pause = w->trial_ms ? w->trial_ms : w->pause_ms;
+    pause = w->trial_ms ? w->trial_ms : w->pause_ms > by_cost ? w->pause_ms : by_cost;
     if (until_ms && until_ms - now < pause)
         pause = until_ms > now ? until_ms - now : 0;
     usleep((useconds_t)pause * 1000);

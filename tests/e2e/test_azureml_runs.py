@@ -1,10 +1,11 @@
 """Many runs on Azure Machine Learning: how few requests tell of them, and what a run history can answer that is not what one
 hoped for: then the jobs of the workspace tell."""
+import threading
 import time
 
 import pytest
 
-from test_azureml import requests_of
+from test_azureml import requests_of, submit
 
 NO_RETRY = {"ACT_MAX_RETRIES": "0"}
 QUERY, BATCH = "runs:query", "/batchrundata"
@@ -170,3 +171,34 @@ def test_cluster_that_cannot_be_asked(act, azureml):
     azureml.faults({"match": "^(api|arm) ", "times": 10000, "forbidden": "Microsoft.MachineLearningServices/workspaces/read"})
     runs, asked, said = table(act, azureml)
     assert set(runs) == set(names) and "workspaces/read" in said and len(asked) == 2
+
+
+# ---- a run that begins again
+
+
+def test_following_a_preempted_run(act, azureml, scratch):
+    """The service begins it anew under the same names: the log that is shorter then is read from its start."""
+    gate, marker = scratch / "gate", scratch / "marker"
+    run = submit(act, "sh", "-c", f"[ -e {marker} ] && echo second || echo the first attempt says more; touch {marker}; "
+                 f"while ! [ -e {gate} ]; do sleep 0.05; done; echo ended")
+    follower = act.start("logs", "-f", run)
+    watchdog = threading.Timer(100, follower.kill)
+    watchdog.start()
+    waiting = act.start("wait", run)
+    try:
+        assert follower.stdout.readline() == b"the first attempt says more\n"
+        azureml.tell("hold", status="Queued")
+        azureml.tell("job", id=run, preempt=True)
+        act.until_state(run, "Queued")
+        azureml.tell("release")
+        assert follower.stdout.readline() == b"second\n"
+        gate.touch()
+        assert follower.stdout.read() == b"ended\n" and follower.wait(timeout=60) == 0
+        assert waiting.wait(timeout=60) == 0
+        assert b"begins anew" in follower.stderr.read()
+    finally:
+        watchdog.cancel()
+        follower.kill()
+        follower.communicate()
+        waiting.kill()
+        waiting.communicate()

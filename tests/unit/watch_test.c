@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -22,6 +23,8 @@ static struct {
         const char *name, *text; /* sorted by name */
     } logs[LOGS_MAX];
     size_t n_logs;
+    bool is_service;
+    int logs_take_ms;           /* a list of the logs */
     int fail_status, fail_logs; /* so many calls fail */
     int fail_code, fail_submit;
     int shrinks;                   /* so many parts that are fetched find a log that is shorter than it was */
@@ -58,7 +61,7 @@ bool __wrap_platform_is_service(const struct platform *p);
 bool __wrap_platform_is_service(const struct platform *p)
 {
     (void)p;
-    return false;
+    return stand.is_service;
 }
 
 int __wrap_platform_recent(struct platform *p, const enum run_state *only, size_t max,
@@ -106,6 +109,7 @@ int __wrap_platform_logs(struct platform *p, const char *id, struct platform_log
     (void)id;
     *logs = (struct platform_logs){0};
     stand.n_logs_calls++;
+    nanosleep(&(struct timespec){.tv_nsec = stand.logs_take_ms * 1000000L}, NULL);
     if (stand.before_logs)
         stand.before_logs(stand.n_logs_calls);
     if (stand.fail_logs > 0)
@@ -417,6 +421,65 @@ static void follow_survives_an_outage(void **state)
     assert_int_equal(count_of(said, "answers again"), 1);
 }
 
+/* Every round asks a service about every log: the longer that takes, the fewer rounds there are. */
+static void following_leaves_a_service_alone(void **state)
+{
+    enum {
+        COST_MS = 20,
+        MOVED_US = 10 * COST_MS * 1000,
+        QUIET_US = 50 * COST_MS * 1000,
+        MOST_US = 10000000,
+        USUAL_US = 500000
+    };
+    struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
+    struct act_error err;
+
+    (void)state;
+    for (int service = 0; service < 2; service++) {
+        stand.status.state = run.status.state = RUN_RUNNING;
+        stand.n_pauses = 0;
+        stand.n_logs_calls = 0;
+        stand.is_service = service;
+        stand.logs_take_ms = COST_MS;
+        stand.before_logs = finish_later;
+        LOGS({USER0, "one\n"});
+        assert_ok(flow_follow_log(&flow, &run, &what, &err), err);
+        assert_true(stand.n_pauses >= 3);
+        for (size_t i = 1; i < stand.n_pauses; i++)
+            assert_true(service ? stand.pauses[i] >= QUIET_US && stand.pauses[i] <= MOST_US
+                                : stand.pauses[i] <= USUAL_US);
+        assert_true(!service || (stand.pauses[0] >= MOVED_US && stand.pauses[0] <= MOST_US));
+    }
+}
+
+static void begin_log_anew(int call)
+{
+    if (call == 3)
+        LOGS({USER0, "2\n"});
+    if (call == 4)
+        LOGS({USER0, ""});
+    if (call == 5)
+        LOGS({USER0, "2\n3\n"});
+    if (call == 6)
+        end_run(0, NULL);
+}
+
+static void log_that_begins_anew_is_followed(void **state)
+{
+    struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
+    struct act_error err;
+
+    (void)state;
+    LOGS({USER0, "a long first line\n"});
+    stand.before_logs = begin_log_anew;
+    catch_stderr();
+    int rc = flow_follow_log(&flow, &run, &what, &err);
+    ACT_AUTOFREE char *said = caught_stderr();
+    assert_ok(rc, err);
+    assert_string_equal(out.data, "a long first line\n2\n3\n");
+    assert_string_equal(said, "log '" USER0 "' begins anew\n");
+}
+
 static void reading_once_does_not_wait(void **state)
 {
     struct flow_follow what = {.tail = -1, .sink = {.write = collect}};
@@ -717,6 +780,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(first_question_is_as_patient, set_up, tear_down),
         cmocka_unit_test_setup_teardown(first_question_has_an_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(follow_survives_an_outage, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(following_leaves_a_service_alone, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(log_that_begins_anew_is_followed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reading_once_does_not_wait, set_up, tear_down),
         cmocka_unit_test_setup_teardown(follow_goes_through_attempts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(all_ranks_go_through_attempts, set_up, tear_down),
