@@ -13,6 +13,7 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "codec/json.h"
@@ -24,6 +25,7 @@ enum {
     FEW = 2,
     GPUS_MAX = 1 << 16,
     CLOCKS_DIFFER_S = 3600,
+    LAG_S = 600, /* a job is a run of the history after moments */
 };
 
 /* Whether another way may lead further: not where the caller may not ask, or where nobody answers. */
@@ -186,6 +188,32 @@ static json_t *batch_body(const struct lookup *l, size_t begin, size_t end)
     return json_pack("{s:o}", "requests", requests);
 }
 
+/* "<experiment>_<unix time>_<8 hex>" */
+static int64_t created_of(const char *id)
+{
+    const char *end = strrchr(id, '_');
+    const char *start = end;
+    int64_t seconds = 0;
+
+    while (start && start > id && start[-1] != '_')
+        start--;
+    ACT_AUTOFREE char *text = start ? act_strndup(start, (size_t)(end - start)) : act_strdup("");
+    return act_int_from_text(text, &seconds) ? seconds : 0;
+}
+
+/* A run that the history says it does not have is gone, or never was: unless its job is so new that it may not have it yet,
+ * there is nobody else to ask. */
+static void take_missing(struct lookup *l, size_t i, const json_t *error)
+{
+    char code[64];
+    ACT_AUTOFREE char *text = arm_error_text(error, code, sizeof(code));
+
+    if (!text || !strstr(code, "NotFound") || created_of(l->ids[i]) > act_now_unix_s() - LAG_S)
+        return;
+    l->found[i] = true;
+    l->left--;
+}
+
 static int ask_batch(struct azureml *a, struct lookup *l, size_t begin, size_t end, struct act_error *err)
 {
     struct arm_call call = {.method = "POST",
@@ -193,7 +221,8 @@ static int ask_batch(struct azureml *a, struct lookup *l, size_t begin, size_t e
                             .url = azureml_history_url(a, "/batchrundata"),
                             .body = batch_body(l, begin, end)};
     int rc = azureml_ask_history(a, &call, err);
-    json_t *results = json_object_get(call.answer, "successfulResults"), *result;
+    json_t *results = json_object_get(call.answer, "successfulResults"),
+           *failures = json_object_get(call.answer, "failedResults"), *result;
     const char *key;
 
     if (rc == 0 && !json_is_object(results))
@@ -204,6 +233,12 @@ static int ask_batch(struct azureml *a, struct lookup *l, size_t begin, size_t e
         size_t i = find_id(l, begin, end, codec_json_str(run, "runId", key));
         if (json_is_object(run) && i < end)
             take_status(l, i, run);
+    }
+    json_object_foreach(rc == 0 ? failures : NULL, key, result)
+    {
+        size_t i = find_id(l, begin, end, key);
+        if (i < end)
+            take_missing(l, i, result);
     }
     arm_call_release(&call);
     return rc;
@@ -243,19 +278,6 @@ static bool search_on(void *arg, size_t pages)
     const struct lookup *l = arg;
 
     return l->left > 0 && !l->past && pages < l->left + FEW;
-}
-
-/* "<experiment>_<unix time>_<8 hex>" */
-static int64_t created_of(const char *id)
-{
-    const char *end = strrchr(id, '_');
-    const char *start = end;
-    int64_t seconds = 0;
-
-    while (start && start > id && start[-1] != '_')
-        start--;
-    ACT_AUTOFREE char *text = start ? act_strndup(start, (size_t)(end - start)) : act_strdup("");
-    return act_int_from_text(text, &seconds) ? seconds : 0;
 }
 
 static int search_experiment(struct azureml *a, struct lookup *l, struct act_error *err)

@@ -55,6 +55,16 @@ def test_active_runs(act, azureml):
     assert len(asked) == 1 + 3, asked
 
 
+def test_runs_that_are_gone(act, azureml):
+    """What the history does not have is not asked for one by one, but for what is so new that it may not have it yet."""
+    names = known(act, azureml, 60)
+    azureml.tell("reset")
+    runs, asked, _ = table(act, azureml)
+    assert not {runs[n]["state"] for n in names} & {"Running", "Completed"}
+    assert asked.count("POST batchrundata") == 1
+    assert asked.count("GET details") <= 10 and len(asked) <= 3 + 2 * 10, asked  # 3: the token is no longer good
+
+
 def test_filters_are_the_services(act, azureml):
     """Only what is wanted is asked for, and a maximum ends the pages."""
     azureml.tell("seed", count=500)
