@@ -42,8 +42,12 @@ static void get(struct token_ask *ask, const char *base, const char *client_name
     add_parameter(&url, "resource", resource);
     add_parameter(&url, client_name, client);
     http_call_release(&ask->call);
-    ask->call = (struct http_call){
-        .method = "GET", .url = act_buf_steal(&url), .max_body = MAX_ANSWER, .done = ended, .arg = ask};
+    ask->call = (struct http_call){.method = "GET",
+                                   .url = act_buf_steal(&url),
+                                   .max_body = MAX_ANSWER,
+                                   .direct = true,
+                                   .done = ended,
+                                   .arg = ask};
 }
 
 static void answered(struct http_call *call)
@@ -172,6 +176,7 @@ static void ask_imds(struct token_ask *ask)
     ask->call = (struct http_call){.method = "GET",
                                    .url = act_sprintf("%s" IMDS_PATH, imds_host()),
                                    .no_retry = true,
+                                   .direct = true,
                                    .max_body = MAX_ANSWER,
                                    .done = probed,
                                    .arg = ask};

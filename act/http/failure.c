@@ -1,4 +1,5 @@
 /* failure.c - what libcurl's results mean to the user, and whether they may pass. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "http/http_internal.h"
@@ -12,7 +13,6 @@ static const struct {
     const char *reason; /* NULL: libcurl's own words */
 } kinds[] = {
     {CURLE_COULDNT_RESOLVE_HOST, UNREACHABLE, "its name cannot be resolved"},
-    {CURLE_COULDNT_RESOLVE_PROXY, UNREACHABLE, "the name of the proxy cannot be resolved"},
     {CURLE_COULDNT_CONNECT, UNREACHABLE, NULL},
     {CURLE_SSL_CONNECT_ERROR, UNREACHABLE, NULL},
     {CURLE_OPERATION_TIMEDOUT, SLOW, NULL},
@@ -27,17 +27,83 @@ static const struct {
     {CURLE_WRITE_ERROR, REFUSED, NULL},
 };
 
-/* The system's words for a failed connection, unless it was one to a proxy: those are libcurl's, which name
- * the proxy. */
-static const char *connect_reason(const struct http_try *t, char *text, size_t size)
+/* ---- proxies ---- */
+
+/* As libcurl chooses it from the environment, without user and password. New string; NULL: none. */
+static char *proxy_of(const char *url)
+{
+    static const char *const secure[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
+    static const char *const open[] = {"http_proxy", "all_proxy", "ALL_PROXY"};
+    bool is_secure = act_starts_with(url, "https://");
+    size_t n = is_secure ? sizeof(secure) / sizeof(secure[0]) : sizeof(open) / sizeof(open[0]);
+
+    for (size_t i = 0; i < n; i++) {
+        const char *value = getenv(is_secure ? secure[i] : open[i]);
+        if (value && *value)
+            return http_redact_url(value);
+    }
+    return NULL;
+}
+
+/* Whether it was the proxy that could not be reached: libcurl names the host that it failed at. */
+static bool is_failure_of_proxy(const struct http_try *t, CURLcode code)
 {
     ACT_AUTOFREE char *host = act_strndup(t->peer->name, strcspn(t->peer->name, ":["));
+
+    if (t->peer->local || t->call->direct)
+        return false;
+    return code == CURLE_COULDNT_RESOLVE_PROXY ||
+           (code == CURLE_COULDNT_CONNECT && t->handle->why[0] && !strstr(t->handle->why, host));
+}
+
+/* The proxy that was asked for a tunnel refused. Whether that may pass. */
+static bool describe_refusal(struct http_try *t, const char *proxy, int status)
+{
+    struct act_error *err = &t->call->error;
+    bool may_pass = http_may_pass(status);
+
+    act_error_set(err, may_pass ? ACT_TEMPORARY : ACT_DENIED,
+                  "cannot reach %s: the proxy '%s' refuses: HTTP %d", t->peer->name, proxy, status);
+    if (status == 407)
+        act_error_hint(err, "it wants a user and a password: http://USER:PASSWORD@HOST:PORT");
+    err->network = true;
+    return may_pass;
+}
+
+/* False: it has nothing to do with a proxy. libcurl's own words may have the password in them. */
+static bool describe_proxy(struct http_try *t, CURLcode code, bool *out_may_pass)
+{
+    ACT_AUTOFREE char *proxy = proxy_of(t->call->url);
+    long status = 0, errnum = 0;
+    char text[128];
+
+    curl_easy_getinfo(t->handle->easy, CURLINFO_HTTP_CONNECTCODE, &status);
+    if (proxy && status >= 300) {
+        *out_may_pass = describe_refusal(t, proxy, (int)status);
+        return true;
+    }
+    if (!proxy || !is_failure_of_proxy(t, code))
+        return false;
+    curl_easy_getinfo(t->handle->easy, CURLINFO_OS_ERRNO, &errnum);
+    act_error_set(&t->call->error, ACT_TEMPORARY, "cannot reach %s: the proxy '%s' cannot be used: %s",
+                  t->peer->name, proxy,
+                  code == CURLE_COULDNT_RESOLVE_PROXY ? "its name cannot be resolved"
+                  : errnum                            ? strerror_r((int)errnum, text, sizeof(text))
+                                                      : "no connection");
+    t->call->error.network = true;
+    *out_may_pass = true;
+    return true;
+}
+
+/* ---- peers ---- */
+
+/* The system's words for a failed connection. */
+static const char *connect_reason(const struct http_try *t, char *text, size_t size)
+{
     long errnum = 0;
 
     curl_easy_getinfo(t->handle->easy, CURLINFO_OS_ERRNO, &errnum);
-    if (errnum == 0 || !strstr(t->handle->why, host))
-        return NULL;
-    return strerror_r((int)errnum, text, size);
+    return errnum ? strerror_r((int)errnum, text, size) : NULL;
 }
 
 bool http_describe_failure(struct http_try *t, CURLcode code)
@@ -45,8 +111,11 @@ bool http_describe_failure(struct http_try *t, CURLcode code)
     struct act_error *err = &t->call->error;
     const char *reason = NULL;
     enum kind kind = OTHER;
+    bool may_pass;
     char text[128];
 
+    if (describe_proxy(t, code, &may_pass))
+        return may_pass;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
         if (kinds[i].code == code) {
             kind = kinds[i].kind;

@@ -289,9 +289,11 @@ static void set_buffers(struct http_handle *h, const struct http_call *call)
 
 static void set_way(struct http_handle *h, const struct http_try *t)
 {
-    if (h->no_proxy != t->peer->local)
-        curl_easy_setopt(h->easy, CURLOPT_PROXY, t->peer->local ? "" : NULL);
-    h->no_proxy = t->peer->local;
+    bool no_proxy = t->peer->local || t->call->direct;
+
+    if (h->no_proxy != no_proxy)
+        curl_easy_setopt(h->easy, CURLOPT_PROXY, no_proxy ? "" : NULL);
+    h->no_proxy = no_proxy;
     if (h->fresh != t->fresh)
         curl_easy_setopt(h->easy, CURLOPT_FRESH_CONNECT, (long)t->fresh);
     h->fresh = t->fresh;

@@ -81,6 +81,7 @@ struct http_call {
     /* Whether an answer that would be retried is the last word: another try would bring the same. NULL: none. */
     bool (*is_final)(const struct http_call *call);
     bool no_retry;
+    bool direct;  /* never through a proxy, wherever it leads; to this machine nothing goes through one */
     bool bounded; /* a throttled request gives up after give_up_ms as well: somebody waits for it */
     /* Called before a wait for the next try, of a status (0: there was no answer). May be NULL. */
     void (*waits)(const struct http_call *call, int64_t ms, bool throttled);

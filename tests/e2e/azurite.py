@@ -19,11 +19,11 @@ def free_port():
         return s.getsockname()[1]
 
 
-def make_certificate(folder):
-    """A certificate for this machine that signs itself, and its key."""
+def make_certificate(folder, *names):
+    """A certificate for this machine, and hosts, that signs itself, and its key."""
     files = folder / "cert.pem", folder / "key.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=azurite",
-                    "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout", files[1]],
+                    "-addext", ",".join(["subjectAltName=IP:127.0.0.1", *(f"DNS:{n}" for n in names)]), "-out", files[0], "-keyout", files[1]],
                    check=True, stderr=subprocess.DEVNULL)
     return files
 

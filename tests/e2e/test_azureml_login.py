@@ -1,12 +1,16 @@
 """Who one is to Azure Machine Learning, played by its double: which cloud and which tenant are asked for the token, and what
 becomes of a submission of somebody who is not logged in."""
 import json
+import ssl
 import time
+import urllib.parse
 
 import pytest
 
-import azureml_double
-from azureml_double import OTHER_TENANT, TENANT
+import azurite
+from azureml_double import OTHER_TENANT, SECRET, TENANT
+from connect_proxy import ConnectProxy
+from fault_proxy import FaultProxy
 from test_azureml import submit
 
 CLOUDS = {"AzureCloud": "https://management.azure.com", "AzureUSGovernment": "https://management.usgovcloudapi.net",
@@ -216,3 +220,73 @@ def test_a_discovery_that_says_nothing(act, azureml, unknown, answer):
     azureml.faults({"match": "^api /discovery", "times": 9, "answer": answer})
     act.fail("q", unknown.run, status=5, match="eastus.api.azureml.ms", env={"HTTPS_PROXY": "http://127.0.0.1:9"})
     assert not list((act.home / "cache").glob("azureml-*.json")), "no host is remembered that did not answer"
+
+
+# ---- proxies
+
+
+@pytest.fixture
+def proxy(act, azureml, scratch):
+    """The service has names that only a proxy knows, and speaks TLS."""
+    names = {name: f"{name}.invalid" for name in ("arm", "login", "api")}
+    certificate, private = azurite.make_certificate(scratch, *names.values())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, private)
+    ports = {name: urllib.parse.urlsplit(azureml.links[name]).port for name in names}
+    fronts = {name: FaultProxy(("127.0.0.1", ports[name]), tls=context) for name in names}
+    server = ConnectProxy({f"{names[name]}:443": ("127.0.0.1", front.port) for name, front in fronts.items()})
+    azureml.cluster(azureml={"endpoint": f"https://{names['arm']}", "history_endpoint": f"https://{names['api']}"})
+    act.env |= {"AZURE_AUTHORITY_HOST": f"https://{names['login']}", "ACT_CA_FILE": str(certificate), "ACT_MAX_RETRIES": "0",
+                "HTTPS_PROXY": f"http://127.0.0.1:{server.port}"}
+    yield server
+    server.close()
+    for front in fronts.values():
+        front.close()
+
+
+def test_the_way_through_a_proxy(act, azureml, proxy):
+    """It opens tunnels, and sees nothing of what goes through them. Blob Storage is on this machine here."""
+    run = submit(act, "true")
+    act.run("q", run)
+    assert set(proxy.seen) == {("CONNECT", f"{name}.invalid:443") for name in ("arm", "login", "api")}
+    assert not [secret for secret in (b"Bearer", SECRET.encode(), b"eyJ", b"/subscriptions/") if secret in proxy.bytes]
+
+
+@pytest.mark.parametrize("variable", ["NO_PROXY", "no_proxy"])
+@pytest.mark.parametrize("hosts, asked", [("arm.invalid", ["login.invalid:443"]), (".invalid", []), ("*", []),
+                                          ("other.invalid,login.invalid", [])])
+def test_hosts_that_are_not_for_the_proxy(act, azureml, proxy, variable, hosts, asked):
+    act.fail("summary", status=5, match=r"cannot reach \w+.invalid:443: its name cannot be resolved", env={variable: hosts})
+    assert [target for _, target in proxy.seen] == asked
+
+
+def test_a_proxy_with_a_password(act, azureml, proxy):
+    proxy.login = "zoe:pssst-1234"
+    act.run("summary", env={"HTTPS_PROXY": f"http://zoe:pssst-1234@127.0.0.1:{proxy.port}"})
+    act.run("logout")
+    for given in ("", "zoe:wrong-5678@"):
+        text = act.fail("summary", status=4, env={"HTTPS_PROXY": f"http://{given}127.0.0.1:{proxy.port}", "ACT_MAX_RETRIES": "3"},
+                        match=f"cannot reach login.invalid:443: the proxy 'http://.*127.0.0.1:{proxy.port}' refuses: HTTP 407; "
+                        "it wants a user and a password")
+        assert "wrong" not in text and "zoe" not in text and "tried" not in text
+
+
+@pytest.mark.parametrize("answer, status", [("403 Forbidden", 4), ("503 Busy", 5)])
+def test_a_proxy_that_refuses(act, azureml, proxy, answer, status):
+    proxy.status = answer
+    act.fail("summary", status=status, match=f"cannot reach login.invalid:443: the proxy 'http://127.0.0.1:{proxy.port}' refuses: "
+             f"HTTP {answer[:3]}$")
+
+
+@pytest.mark.parametrize("address", ["http://zoe:pssst@127.0.0.1:9", "http://zoe:pssst@nowhere.invalid:80",
+                                     "gopher://zoe:pssst@127.0.0.1:9", "http://zoe:pssst@[:9"])
+def test_a_proxy_that_cannot_be_used(act, azureml, proxy, address):
+    result = act.run("summary", status=None, env={"HTTPS_PROXY": address, "ACT_TRACE": "all"})
+    assert result.status != 0 and "proxy" in result.err and "pssst" not in result.err and "zoe" not in result.err
+
+
+def test_no_machine_asks_for_its_identity_through_a_proxy(act, azureml, proxy, by_az):
+    by_az.gives(token(azureml, TENANT))
+    http_proxy = f"http://127.0.0.1:{proxy.port}"
+    act.run("summary", env={"http_proxy": http_proxy, "AZURE_POD_IDENTITY_AUTHORITY_HOST": "http://imds.invalid"})
+    assert {target for _, target in proxy.seen} == {"arm.invalid:443", "api.invalid:443"}

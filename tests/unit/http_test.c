@@ -985,7 +985,18 @@ static void proxies_are_used_but_not_for_this_machine(void **state)
     f.call.url = act_strdup("http://other.example/c/b");
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
     assert_non_null(strstr(f.err.text, "cannot reach other.example:80: "));
-    assert_non_null(strstr(f.err.text, "127.0.0.1 port 1")); /* it is the proxy that is missing */
+    assert_non_null(strstr(f.err.text, "the proxy 'http://127.0.0.1:1' cannot be used: Connection refused"));
+    setenv("http_proxy", "http://me:pssst@nowhere.invalid:1", 1);
+    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
+    assert_non_null(
+        strstr(f.err.text, "the proxy 'http://REDACTED@nowhere.invalid:1' cannot be used: its name"));
+    setenv("http_proxy", "gopher://me:pssst@127.0.0.1:1", 1);
+    assert_true(http_do(f.http, &f.call, &f.err) < 0);
+    assert_non_null(strstr(f.err.text, "127.0.0.1:1"));
+    assert_null(strstr(f.err.text, "pssst"));
+    f.call.direct = true;
+    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
+    assert_non_null(strstr(f.err.text, "cannot reach other.example:80: its name cannot be resolved"));
     unsetenv("http_proxy");
     free(proxy);
     tear_down(&f);
