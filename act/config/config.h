@@ -158,6 +158,9 @@ json_t *config_show(const struct config *config);
 /* The configuration as nested JSON, for run.json; secrets masked as "***". A new reference. */
 json_t *config_resolved(const struct config *config);
 
+/* Whether the value of a key ("docker.image") is of this command alone: of a flag, of -p, of the environment. */
+bool config_is_said(const struct config *config, const char *key);
+
 /* Everything that is wrong with this cluster's files, one line each ("file:line:column: ..."), accounts
  * included. Returns 0 with an empty list when all is well. Never contacts a service. */
 int config_check(const struct config_request *request, struct act_strv *out_problems,

@@ -153,6 +153,16 @@ static char *origin_of(const struct yaml *value)
                        : act_strdup(value->file);
 }
 
+bool config_is_said(const struct config *config, const char *key)
+{
+    const struct yaml *at = config->values->tree;
+    ACT_AUTOFREE char *rest = act_strdup(key);
+
+    for (char *save, *name = strtok_r(rest, ".", &save); name && at; name = strtok_r(NULL, ".", &save))
+        at = yaml_get(at, name);
+    return !yaml_is_null(at) && (at->file[0] == '-' || at->file[0] == '$');
+}
+
 /* {"value": value, "origin": where}; takes the reference to value. */
 static void add_row(json_t *out, const char *path, json_t *value, const char *origin)
 {

@@ -91,6 +91,16 @@ int flow_store_job(struct flow *flow, struct run_spec *spec, const char *package
                    struct act_error *err) ACT_NODISCARD;
 void flow_job_files_release(struct flow_job_files *files);
 
+/* ---- repeat.c */
+
+/* Gives a run what the run has that it repeats, beyond command and size: on the same cluster image, environment, folders and
+ * what prepares the code, unless this command itself says otherwise; elsewhere (moved) what no cluster file had said. The
+ * image, and what else platforms read from there, goes into the configuration.
+ * -ACT_CONFIG: a folder is no longer mapped, or the value of a secret is not known any more. */
+void flow_repeat_config(struct config *config, const struct run_spec *old, bool moved);
+int flow_repeat_settings(const struct config *config, const struct run_spec *old, bool moved,
+                         struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+
 /* ---- again.c */
 
 /* A submission to a service while it is under way. */

@@ -124,11 +124,13 @@ static void identify(const struct flow *flow, struct run_spec *spec)
     add_env(&c->env, spec);
 }
 
-/* How Slurm's nodes start the processes. */
+/* The image, and how Slurm's nodes start the processes. */
 static void describe_launch(const struct config *c, struct platform *platform, struct run_spec *spec)
 {
     const struct config_slurm *slurm = &c->slurm;
 
+    if (platform_is_service(platform) && c->docker.image)
+        spec->image = azureml_image(&c->docker);
     if (strcmp(platform_name(platform), "slurm") != 0)
         return;
     spec->launcher = act_strdup(slurm->launcher);
@@ -138,6 +140,17 @@ static void describe_launch(const struct config *c, struct platform *platform, s
         spec->container = act_strdup(slurm->container);
         spec->image = act_strdup(c->docker.image);
     }
+}
+
+/* What only its job file says of a run. */
+static void describe_job_file(const struct config *c, struct platform *platform,
+                              const struct flow_job_file *job, struct run_spec *spec)
+{
+    spec->own_image = job && job->image && spec->image;
+    if (!job || !platform_is_service(platform))
+        return;
+    spec->timeout = job->limit_s ? act_strdup(c->azureml.timeout) : NULL;
+    spec->shm_size = job->shm_size ? act_strdup(c->azureml.shm_size) : NULL;
 }
 
 /* The package that the run is pinned to; packs the code when that was never done. */
@@ -254,8 +267,9 @@ static int hand_over(struct flow *flow, struct platform *platform, struct run_sp
 {
     ACT_AUTOFREE char *stores = NULL;
     struct flow_job_files files = {0};
-    int rc = platform_is_service(platform) ? flow_store_job(flow, spec, package, &files, err)
-                                           : flow_run_stores(flow, spec, &stores, err);
+    int rc = spec->foreign                   ? 0
+             : platform_is_service(platform) ? flow_store_job(flow, spec, package, &files, err)
+                                             : flow_run_stores(flow, spec, &stores, err);
 
     if (rc == 0)
         rc = flow_remember(flow, spec, err);
@@ -321,6 +335,7 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
              ? shape_of_file(&flow->config, platform, io->job_file, io->job, &io->spec, err)
              : shape(&flow->config, platform, &io->spec, err);
     describe_launch(&flow->config, platform, &io->spec);
+    describe_job_file(&flow->config, platform, io->job, &io->spec);
     if (rc == 0)
         rc = describe_folders(flow, &io->spec, err);
     if (rc == 0)
@@ -377,28 +392,41 @@ int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err
 
 /* ---- resubmit */
 
+/* The size of the first run, unless this command gives another; on another cluster as many GPUs. */
+static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved, struct platform *platform,
+                        struct run_spec *spec, struct act_error *err)
+{
+    bool said = config_is_said(&to->config, "num_gpu");
+
+    if (moved || said || config_is_said(&to->config, "multi_process")) {
+        if (!said)
+            to->config.num_gpu = gpus_of(old);
+        return shape(&to->config, platform, spec, err);
+    }
+    spec->nodes = old->nodes;
+    spec->procs_per_node = old->procs_per_node;
+    spec->gpus_per_node = old->gpus_per_node;
+    return 0;
+}
+
 /* What the first run says, and where it will run, to a new specification. */
 static int repeat_spec(struct flow *to, const struct run_spec *old, struct platform *platform,
                        struct run_spec *spec, struct act_error *err)
 {
     bool moved = strcmp(old->cluster, to->config.cluster) != 0;
 
+    flow_repeat_config(&to->config, old, moved);
     identify(to, spec);
     describe_launch(&to->config, platform, spec);
+    spec->timeout = act_strdup(old->timeout);
+    spec->shm_size = act_strdup(old->shm_size);
+    spec->own_image = old->own_image && act_streq(spec->image, old->image);
     spec->resubmit_of = act_strdup(old->id);
     act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
-    if (moved || to->config.num_gpu >= 0) {
-        if (to->config.num_gpu < 0)
-            to->config.num_gpu = gpus_of(old);
-        int rc = shape(&to->config, platform, spec, err);
-        if (rc < 0)
-            return rc;
-    } else {
-        spec->nodes = old->nodes;
-        spec->procs_per_node = old->procs_per_node;
-        spec->gpus_per_node = old->gpus_per_node;
-    }
-    return describe_folders(to, spec, err);
+    int rc = repeat_shape(to, old, moved, platform, spec, err);
+    if (rc == 0)
+        rc = describe_folders(to, spec, err);
+    return rc < 0 ? rc : flow_repeat_settings(&to->config, old, moved, spec, err);
 }
 
 /* The old run's package, which the new cluster's store may not have: the local copy serves both. */
@@ -419,6 +447,56 @@ static int end_old_run(struct flow *flow, struct flow_run *old, struct act_error
     return run_state_is_final(old->status.state) ? 0 : flow_abort(flow, old, &was_final, err);
 }
 
+/* The values of the secrets, which run.json does not have: the platform may. */
+static void find_secrets(struct flow *flow, struct flow_run *old)
+{
+    struct run_spec there = {0};
+    struct platform *platform;
+    struct act_error ignored;
+    bool missing = false;
+
+    for (size_t i = 0; i < old->spec.n_env; i++)
+        missing = missing || !old->spec.env[i].value;
+    if (!missing || flow_platform_of(flow, &old->row, &platform, &ignored) < 0 ||
+        platform_spec(platform, old->row.id, &there, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < old->spec.n_env; i++)
+        for (size_t j = 0; j < there.n_env; j++)
+            if (!old->spec.env[i].value && strcmp(old->spec.env[i].name, there.env[j].name) == 0)
+                old->spec.env[i] = (struct run_env){
+                    .name = old->spec.env[i].name, .value = act_strdup(there.env[j].value), .secret = true};
+    run_spec_release(&there);
+}
+
+/* Of another tool's job the service alone knows all: where it was it becomes the same again, elsewhere its command runs. */
+static int repeat_foreign(const struct flow *to, const struct run_spec *old, struct run_spec *spec,
+                          struct act_error *err)
+{
+    spec->foreign = old->foreign && strcmp(old->cluster, to->config.cluster) == 0;
+    if (old->foreign && !spec->foreign && strstr(old->argv.v[old->argv.n - 1], "${{"))
+        return act_error_set(err, ACT_FAIL,
+                             "another tool made it, and its command names inputs of its job ('${{'), which "
+                             "cluster '%s' does not have",
+                             to->config.cluster);
+    return 0;
+}
+
+/* A service gets the new run first, as the first one is lost when that fails. */
+static int replace_run(struct flow *flow, struct flow_run *old, struct flow *to, struct platform *platform,
+                       struct run_spec *spec, const char *package, struct act_error *err)
+{
+    int rc;
+
+    if (!platform_is_service(platform)) {
+        rc = end_old_run(flow, old, err);
+        return rc < 0 ? rc : flow_start_run(to, platform, spec, package, err);
+    }
+    rc = flow_start_run(to, platform, spec, package, err);
+    if (rc == 0 && end_old_run(flow, old, err) < 0)
+        act_warn("'%s' goes on beside '%s': %s", old->row.id, spec->id, err->text);
+    return rc;
+}
+
 int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
                   struct run_spec *out_spec, struct act_error *err)
 {
@@ -429,15 +507,18 @@ int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, st
     *out_spec = (struct run_spec){0};
     if (rc < 0)
         return rc;
+    find_secrets(flow, old);
     rc = repeat_spec(to, &old->spec, platform, out_spec, err);
+    if (rc == 0)
+        rc = repeat_foreign(to, &old->spec, out_spec, err);
+    if (rc == 0 && !out_spec->foreign)
+        rc = platform_check(platform, out_spec, err);
     if (rc == 0)
         rc = repeat_package(home, &old->spec, &package, err);
     if (rc == 0)
         set_package(&package, out_spec);
     if (rc == 0 && !dry_run)
-        rc = end_old_run(flow, old, err);
-    if (rc == 0 && !dry_run)
-        rc = flow_start_run(to, platform, out_spec, package.file, err);
+        rc = replace_run(flow, old, to, platform, out_spec, package.file, err);
     flow_package_release(&package);
     platform_free(platform);
     return rc < 0 ? act_error_prefix(err, "cannot resubmit '%s'", old->row.id) : 0;

@@ -10,6 +10,9 @@
 
 #include "platform/platform.h"
 
+/* The image of runs, with the registry, as docker has it. New string. */
+char *azureml_image(const struct config_docker *docker);
+
 /* Members may be NULL, counts -1: not said. Only a managed cluster has the second half. */
 struct azureml_cluster {
     char *name;

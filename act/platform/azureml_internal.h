@@ -6,6 +6,7 @@
  *   azureml_prepare.c  what a job needs in the workspace, all of it
  *   azureml_stores.c   of that the datastores, and the URLs of files
  *   azureml_image.c    of that the environment of the image, and the connection to its registry
+ *   azureml_repeat.c   pure: the body of another tool's job as one of a new job
  *   azureml_submit.c   submit, abort
  *   azureml_history.c  where the run history is, and asking it
  *   azureml_state.c    what the job and the run history say of a run
@@ -23,6 +24,7 @@
 #define ACT_PLATFORM_AZUREML_INTERNAL_H
 
 #include "arm/arm.h"
+#include "platform/azureml.h"
 #include "platform/platform_internal.h"
 
 /* The version in which virtual clusters are asked for; that of the configuration is for all else. */
@@ -110,8 +112,6 @@ struct azureml_job_places {
  * variables that a job cannot have. */
 int azureml_job_check(const struct azureml *a, const struct run_spec *spec,
                       struct act_error *err) ACT_NODISCARD;
-/* The job is to its storage who submits it: the service wants a second token for that. */
-bool azureml_runs_as_user(const struct azureml *a);
 
 /* The body of PUT .../jobs/<run id>. A new reference; else what azureml_job_check() says. */
 int azureml_job_body(const struct azureml *a, const struct run_spec *spec,
@@ -127,6 +127,12 @@ char *azureml_job_command(const struct run_spec *spec);
 
 /* "PT72H" from "72h", "7d", "90m", "5400" (seconds), or as it is when it is ISO 8601 already. NULL: it is neither. */
 char *azureml_iso_duration(const char *text);
+
+/* ---- azureml_repeat.c */
+
+/* The body that makes the job of another tool again, spec->resubmit_of, as spec; from the answer that describes it. A new
+ * reference. */
+json_t *azureml_repeated_body(const json_t *answer, const struct run_spec *spec);
 
 /* ---- azureml_state.c */
 
@@ -213,9 +219,8 @@ int azureml_connect_registry(struct azureml *a, struct act_error *err) ACT_NODIS
 int azureml_find_environment(struct azureml *a, struct azureml_job_places *out,
                              struct act_error *err) ACT_NODISCARD;
 /* Pure parts of it. The id of an environment that docker.image names instead of an image, else NULL; -ACT_CONFIG: it
- * would be one, but is none. The image with its registry, as docker has it; the URL of the registry. New strings. */
+ * would be one, but is none. The URL of the registry. New strings. */
 int azureml_environment_id(const struct azureml *a, char **out, struct act_error *err) ACT_NODISCARD;
-char *azureml_image(const struct config_docker *docker);
 char *azureml_registry_target(const struct config_docker *docker);
 
 /* What tells one content from another, short: in names, and where it is known what ACT once wrote. */

@@ -199,6 +199,12 @@ static void add_properties(const struct run_spec *spec, json_t *job)
     set(p, "act.package_key", spec->package_key);
     set(p, "act.package_sha256", spec->package_sha256);
     set(p, "act.resubmit_of", spec->resubmit_of);
+    set(p, "act.image", spec->image);
+    set(p, "act.timeout", spec->timeout);
+    set(p, "act.shm_size", spec->shm_size);
+    set(p, "act.compile_args", spec->compile_args);
+    set(p, "act.sleep_if_fail", spec->sleep_if_fail ? "true" : NULL);
+    set(p, "act.sleep_if_succeed", spec->sleep_if_succeed ? "true" : NULL);
     json_object_set_new(job, "properties", p);
     json_object_set_new(job, "tags", json_pack("{s:s}", "act", "1"));
 }
@@ -438,7 +444,8 @@ static bool is_uuid(const char *text)
     return !form[i] && !text[i];
 }
 
-bool azureml_runs_as_user(const struct azureml *a)
+/* The job is to its storage who submits it: the service wants a second token for that. */
+static bool runs_as_user(const struct azureml *a)
 {
     return act_streq(a->config->azureml.identity, "user");
 }
@@ -447,7 +454,7 @@ static int check_identity(const struct azureml *a, struct act_error *err)
 {
     const char *who = a->config->azureml.identity;
 
-    if (!who || azureml_runs_as_user(a) || strcmp(who, "managed") == 0 || is_uuid(who) || *who == '/')
+    if (!who || runs_as_user(a) || strcmp(who, "managed") == 0 || is_uuid(who) || *who == '/')
         return 0;
     return act_error_set(
         err, ACT_CONFIG,
@@ -462,8 +469,7 @@ static void add_identity(const struct azureml *a, json_t *job)
 
     if (!who)
         return;
-    json_t *identity =
-        json_pack("{s:s}", "identityType", azureml_runs_as_user(a) ? "UserIdentity" : "Managed");
+    json_t *identity = json_pack("{s:s}", "identityType", runs_as_user(a) ? "UserIdentity" : "Managed");
     if (is_uuid(who))
         set(identity, "clientId", who);
     else if (*who == '/')

@@ -348,6 +348,13 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *ans
         .nodes = count_in(resources, "instanceCount", 1),
         .procs_per_node = count_in(json_object_get(job, "distribution"), "processCountPerInstance", 1),
         .resubmit_of = act_strdup(old),
+        .image = act_strdup(codec_json_str(own, "act.image", NULL)),
+        .timeout = act_strdup(codec_json_str(own, "act.timeout", NULL)),
+        .shm_size = act_strdup(codec_json_str(own, "act.shm_size", NULL)),
+        .compile_args = act_strdup(codec_json_str(own, "act.compile_args", NULL)),
+        .sleep_if_fail = act_streq(codec_json_str(own, "act.sleep_if_fail", NULL), "true"),
+        .sleep_if_succeed = act_streq(codec_json_str(own, "act.sleep_if_succeed", NULL), "true"),
+        .foreign = !json_object_get(own, "act.cmd"),
     };
     out->gpus_per_node = gpus_of(own, out);
     const char *key = codec_json_str(own, "act.package_key", ""),

@@ -85,13 +85,14 @@ int azureml_check(struct platform *p, const struct run_spec *spec, struct act_er
 
 /* ---- submit ---- */
 
-/* Whether a job of that name is this run. */
+/* Whether a job of that name is this run: it has the same command; of another tool's job, it repeats the same one. */
 static bool is_same_run(const json_t *job, const json_t *body)
 {
     const json_t *have = json_object_get(json_object_get(job, "properties"), "properties");
     const json_t *want = json_object_get(json_object_get(body, "properties"), "properties");
+    const char *key = json_object_get(want, "act.cmd") ? "act.cmd" : "act.resubmit_of";
 
-    return strcmp(codec_json_str(have, "act.cmd", ""), codec_json_str(want, "act.cmd", "?")) == 0;
+    return strcmp(codec_json_str(have, key, ""), codec_json_str(want, key, "?")) == 0;
 }
 
 static char *job_url(const struct azureml *a, const char *id)
@@ -157,15 +158,43 @@ static void say_what_is_not_used(const struct config *c)
             c->compute_target);
 }
 
+/* The token that a job needs to be its user, and the job itself. */
+static int put_body(struct azureml *a, const struct run_spec *spec, const json_t *body, struct act_error *err)
+{
+    const json_t *identity = json_object_get(json_object_get(body, "properties"), "identity");
+    const char *token = NULL;
+    int rc = strcmp(codec_json_str(identity, "identityType", ""), "UserIdentity") == 0
+                 ? azureml_user_token(a, &token, err)
+                 : 0;
+
+    return rc < 0 ? rc : put_job(a, spec, body, token, err);
+}
+
+static int submit_foreign(struct azureml *a, const struct run_spec *spec, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *answer = NULL;
+    CODEC_AUTOJSON json_t *body = NULL;
+    int rc = azureml_job(a, spec->resubmit_of, &answer, err);
+
+    if (rc < 0)
+        return rc;
+    if (!answer)
+        return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace any more",
+                             spec->resubmit_of);
+    body = azureml_repeated_body(answer, spec);
+    return put_body(a, spec, body, err);
+}
+
 int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
     struct azureml_job_places places;
     CODEC_AUTOJSON json_t *body = NULL;
     ACT_AUTOFREE char *ssh_key = NULL;
-    const char *token = NULL;
-    int rc = azureml_check(p, submission->spec, err);
 
+    if (submission->spec->foreign)
+        return submit_foreign(a, submission->spec, err);
+    int rc = azureml_check(p, submission->spec, err);
     if (rc == 0)
         rc = find_ssh_key(a, &ssh_key, err);
     if (rc < 0)
@@ -175,10 +204,8 @@ int azureml_submit(struct platform *p, const struct platform_submission *submiss
     places.ssh_key = ssh_key;
     if (rc == 0)
         rc = azureml_job_body(a, submission->spec, &places, &body, err);
-    if (rc == 0 && azureml_runs_as_user(a))
-        rc = azureml_user_token(a, &token, err);
     if (rc == 0)
-        rc = put_job(a, submission->spec, body, token, err);
+        rc = put_body(a, submission->spec, body, err);
     azureml_places_release(&places, submission->spec->n_folders);
     return rc;
 }

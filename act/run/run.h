@@ -66,12 +66,16 @@ struct run_spec {
     size_t n_env;
     char *compile_args; /* may be NULL */
     bool sleep_if_fail, sleep_if_succeed;
-    char *launcher;          /* what starts the ranks: "mpirun" (also when NULL) or "srun" */
-    char *mpi;               /* srun's --mpi; may be NULL */
-    char *container, *image; /* "apptainer" or "pyxis", and what it runs; both may be NULL */
-    char *scratch;           /* a folder on each node's disk, for the code; may be NULL */
-    char *resubmit_of;       /* the id of the run this one repeats; may be NULL */
-    json_t *config;          /* the resolved configuration without secrets; may be NULL */
+    char *launcher;           /* what starts the ranks: "mpirun" (also when NULL) or "srun" */
+    char *mpi;                /* srun's --mpi; may be NULL */
+    char *container;          /* "apptainer" or "pyxis"; may be NULL */
+    char *image;              /* what it runs in: in container, or as a service has it; may be NULL */
+    char *timeout, *shm_size; /* what its job file tells a service of these: "PT5H", "16g"; may be NULL */
+    char *scratch;            /* a folder on each node's disk, for the code; may be NULL */
+    char *resubmit_of;        /* the id of the run this one repeats; may be NULL */
+    bool own_image;           /* image is of its job file, not of the cluster file */
+    bool foreign;             /* another tool's job, or the same again: only its service knows all of it */
+    json_t *config;           /* the resolved configuration without secrets; may be NULL */
 };
 
 void run_spec_release(struct run_spec *spec);

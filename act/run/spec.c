@@ -29,6 +29,8 @@ static const struct text_row spec_texts[] = {
     {"mpi", offsetof(struct run_spec, mpi), false},
     {"container", offsetof(struct run_spec, container), false},
     {"image", offsetof(struct run_spec, image), false},
+    {"timeout", offsetof(struct run_spec, timeout), false},
+    {"shm_size", offsetof(struct run_spec, shm_size), false},
     {"scratch", offsetof(struct run_spec, scratch), false},
     {"resubmit_of", offsetof(struct run_spec, resubmit_of), false},
 };
@@ -136,6 +138,10 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     json_object_set_new(json, "env", env_to_json(spec));
     json_object_set_new(json, "sleep_if_fail", json_boolean(spec->sleep_if_fail));
     json_object_set_new(json, "sleep_if_succeed", json_boolean(spec->sleep_if_succeed));
+    if (spec->own_image)
+        json_object_set_new(json, "own_image", json_true());
+    if (spec->foreign)
+        json_object_set_new(json, "foreign", json_true());
     if (spec->config)
         json_object_set(json, "config", spec->config);
     return json;
@@ -315,6 +321,10 @@ static int get_all(const json_t *json, struct run_spec *spec, struct act_error *
         rc = get_flag(json, "sleep_if_fail", &spec->sleep_if_fail, err);
     if (rc == 0)
         rc = get_flag(json, "sleep_if_succeed", &spec->sleep_if_succeed, err);
+    if (rc == 0 && json_object_get(json, "own_image"))
+        rc = get_flag(json, "own_image", &spec->own_image, err);
+    if (rc == 0 && json_object_get(json, "foreign"))
+        rc = get_flag(json, "foreign", &spec->foreign, err);
     return rc;
 }
 

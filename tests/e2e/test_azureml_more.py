@@ -1,6 +1,7 @@
 """Azure Machine Learning, played by its double: the other kinds of clusters, and what the cluster file can ask for. The double
 looks at every body with the mappers of the official package."""
 import hashlib
+import json
 import re
 
 import pytest
@@ -416,3 +417,148 @@ def test_waiting_for_a_service_that_stays_away(act, azureml):
     act.fail("logs", run, env=quick, status=5, match="503")
     azureml.faults({"match": "/details", "times": 10000, "forbidden": "Microsoft.MachineLearningServices/workspaces/read"})
     act.fail("logs", "-f", run, env=quick, status=4, match="workspaces/read")
+
+
+# ---- the same run again
+
+
+def image_of(azureml, run):
+    name, version = re.search(r"/environments/([^/]+)/versions/([^/]+)$", body(azureml, run)["environmentId"]).groups()
+    return azureml.tell("objects")["environments"][f"{name}/{version}"]["properties"]["image"]
+
+
+def resubmit(act, run, *before, **options):
+    return act.run(*before, "resubmit", run, **options).out.strip()
+
+
+def job_file(act, image="team/job:1"):
+    act.write("job.json", json.dumps({"properties": {
+        "nodeCount": 2, "customMpiSettings": {"commandLine": "true", "processCount": 2},
+        "containerSettings": {"imageSourceRegistry": {"image": image}}, "constraints": {"maxWallClockTime": "PT5H"},
+        "environmentVariables": [{"name": "COLOUR", "value": "blue"}],
+        "secrets": [{"name": "JOB_TOKEN", "value": "pssst-9"}]}}))
+    return act.run("submit", "-f", "job.json").out.strip()
+
+
+def told(azureml, run):
+    job = body(azureml, run)
+    env = job["environmentVariables"]
+    return (image_of(azureml, run), env.get("COLOUR"), env.get("JOB_TOKEN"), env.get("SHARED"),
+            job.get("distribution"), job["resources"]["instanceCount"], job.get("limits"))
+
+
+def test_resubmit_keeps_what_a_job_file_said(act, azureml, scratch):
+    azureml.cluster(env={"SHARED": "first"})
+    run = job_file(act)
+    first = told(azureml, run)
+    assert first[:4] == ("team/job:1", "blue", "pssst-9", "first") and first[5] == 2
+    assert first[6] == {"jobLimitsType": "Command", "timeout": "PT18000S"}
+    azureml.cluster(env={"SHARED": "second"}, docker={"image": "other:2"}, num_gpu=1)
+    assert told(azureml, resubmit(act, run)) == first
+    assert told(azureml, resubmit(act, run, env={"ACT_HOME": str(scratch / "other")})) == first, "by the job alone"
+
+
+def test_resubmit_takes_what_this_command_says(act, azureml):
+    azureml.cluster(env={"SHARED": "first"})
+    run = job_file(act)
+    again = resubmit(act, run, "-n", "1", "-p", "{docker: {image: 'said:3'}, env: {COLOUR: red}}")
+    image, colour, token, shared, mpi, nodes, _ = told(azureml, again)
+    assert (image, colour, token, shared, mpi, nodes) == ("said:3", "red", "pssst-9", "first", None, 1)
+
+
+def test_resubmit_elsewhere_takes_what_only_the_job_file_said(act, azureml):
+    azureml.cluster(env={"SHARED": "first"})
+    azureml.cluster("other", env={"SHARED": "other", "MORE": "1"}, docker={"image": "other:2"})
+    run = job_file(act)
+    again = resubmit(act, run, "-rt", "other")
+    image, colour, token, shared, _, nodes, limits = told(azureml, again)
+    assert (image, colour, token, shared, nodes) == ("team/job:1", "blue", "pssst-9", "other", 2)
+    assert limits == {"jobLimitsType": "Command", "timeout": "PT18000S"} and body(azureml, again)["environmentVariables"]["MORE"] == "1"
+    plain = submit(act, "true")
+    assert told(azureml, resubmit(act, plain, "-rt", "other"))[:4] == ("other:2", None, None, "other")
+
+
+def test_resubmit_keeps_hooks_and_folders(act, azureml, container):
+    account = "aux_data/configs/store.yaml"
+
+    def cluster(path, mode, **extra):
+        azureml.cluster(config_param={
+            "code_path": {"azure_blob_config_file": account, "path": "files/code/project.zip"},
+            "data_folder": {"azure_blob_config_file": account, "path": path, "mode": mode}}, **extra)
+
+    azureml.service.put(f"{container}/files/one/x.txt", b"one")
+    cluster("files/one", "download", compile_args="--fast")
+    run = submit(act, "true")
+    cluster("files/two", "rw_mount", compile_args="--slow")
+    again = resubmit(act, run)
+    assert body(azureml, again)["inputs"]["act_folder_0"] == body(azureml, run)["inputs"]["act_folder_0"]
+    assert body(azureml, again)["properties"]["act.compile_args"] == "--fast"
+    azureml.cluster(config_param={"code_path": {"azure_blob_config_file": account, "path": "files/code/project.zip"},
+                                  "data_folder": None})
+    act.fail("resubmit", run, status=7, match="cluster 'aml' has no folder 'data' any more")
+
+
+def test_secret_that_nobody_knows_any_more(act, azureml, scratch):
+    """It is not in run.json; the job has it, and where that is gone the cluster file may."""
+    azureml.cluster(env={"MY_TOKEN": "pssst-1"})
+    run = submit(act, "true")
+    azureml.cluster(env={"MY_TOKEN": None})
+    assert body(azureml, resubmit(act, run))["environmentVariables"]["MY_TOKEN"] == "pssst-1"
+    azureml.tell("job", id=run, set={"properties": {"environmentVariables": {}}})
+    act.fail("resubmit", run, status=7, match="'MY_TOKEN' is a secret and not known any more")
+    azureml.cluster(env={"MY_TOKEN": "pssst-2"})
+    assert body(azureml, resubmit(act, run))["environmentVariables"]["MY_TOKEN"] == "pssst-2"
+
+
+def test_run_goes_on_when_it_cannot_be_submitted_again(act, azureml, scratch):
+    run = submit(act, *waits_for(scratch / "never"))
+    act.until_state(run, "Running")
+    azureml.faults({"method": "PUT", "match": "/jobs/", "times": 9, "forbidden": "x/jobs/write"})
+    act.fail("resubmit", run, status=4, match="x/jobs/write")
+    assert act.state(run) == "Running"
+    azureml.faults()
+    again = resubmit(act, run)
+    act.until_state(run, "Canceled")
+    act.run("abort", again)
+
+
+FOREIGN = {
+    "jobType": "Command", "command": "ls ${{inputs.words}} && echo ${{inputs.lr}}", "displayName": "theirs",
+    "environmentId": "azureml://registries/azureml/environments/curated/versions/7",
+    "distribution": {"distributionType": "PyTorch", "processCountPerInstance": 4},
+    "resources": {"instanceCount": 2, "instanceType": "big", "shmSize": "17g", "dockerArgs": "--ulimit memlock=-1"},
+    "limits": {"jobLimitsType": "Command", "timeout": "PT7H"}, "identity": {"identityType": "Managed"},
+    "environmentVariables": {"THEIRS": "1"}, "tags": {"team": "a", "_aml_system_x": "y"}, "properties": {"mlflow.x": "y"},
+    "inputs": {"lr": {"jobInputType": "literal", "value": "0.1"}},
+    "outputs": {"out": {"jobOutputType": "uri_folder", "mode": "Upload", "uri": "azureml://datastores/theirs/paths/x"}},
+    "services": {"tb": {"jobServiceType": "TensorBoard", "properties": {"logDir": "x"}, "status": "Running",
+                        "endpoint": "https://x"}}}
+
+
+def test_job_of_another_tool_again(act, azureml):
+    run, = azureml.tell("seed", count=1)
+    azureml.tell("hold", status="NotStarted")
+    azureml.tell("job", id=run, set={"properties": FOREIGN})
+    again = resubmit(act, run)
+    job = body(azureml, again)
+    kept = ("jobType", "command", "displayName", "environmentId", "distribution", "resources", "limits", "identity",
+            "environmentVariables", "inputs", "outputs", "computeId", "experimentName")
+    assert {k: job.get(k) for k in kept} == {**{k: body(azureml, run).get(k) for k in kept}}
+    assert job["tags"] == {"team": "a", "act": "1"} and job["properties"] == {"act.resubmit_of": run}
+    assert job["services"] == {"tb": {"jobServiceType": "TensorBoard", "properties": {"logDir": "x"}}}
+    assert puts(azureml) == ["PUT jobs"]
+    third = resubmit(act, again, "-n", "4")
+    assert body(azureml, third)["resources"]["instanceCount"] == 2 and body(azureml, third)["properties"] == {"act.resubmit_of": again}
+
+
+def test_job_of_another_tool_elsewhere(act, azureml):
+    azureml.cluster("other")
+    run, = azureml.tell("seed", count=1)
+    azureml.tell("job", id=run, set={"properties": FOREIGN})
+    act.fail("-rt", "other", "resubmit", run, match="another tool made it.*inputs of its job")
+    azureml.tell("job", id=run, set={"properties": {"command": "echo plain | tr a-z A-Z", "distribution": None,
+                                                    "resources": None}})
+    act.run("q", run, env={"ACT_HOME": str(act.scratch / "anew")})
+    again = resubmit(act, run, "-rt", "other", "-n", "1", env={"ACT_HOME": str(act.scratch / "anew2")})
+    act.run("wait", again, env={"ACT_HOME": str(act.scratch / "anew2")})
+    assert act.run("logs", again, env={"ACT_HOME": str(act.scratch / "anew2")}).out == "PLAIN\n"
