@@ -115,7 +115,7 @@ static int forget_replaced(const struct platform_part *parts, size_t n, struct a
     int replaced = 0;
 
     for (size_t i = 0; i < n; i++) {
-        if (!parts[i].shrank)
+        if (!parts[i].replaced)
             continue;
         if (truncate(parts[i].path, 0) < 0)
             return act_error_errno(err, errno, "cannot write '%s'", parts[i].path);

@@ -7,10 +7,19 @@
  *
  * So a file is the beginning of its log at every moment, whatever fails and whoever is killed: there is nothing to mend, and
  * its length says where to go on. The price is that a slice may wait in memory for the one before it.
+ *
+ * A job that is started again may write another log under the same name. It is known by being shorter; or, where a file is gone
+ * on with, by other bytes before those that are new: a few of them are asked for too, and compared.
  */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
 #include "platform/azureml_internal.h"
 
-enum { SLICE = 4 << 20, MEMORY = 64 << 20, SPARES = MEMORY / SLICE };
+enum { SLICE = 4 << 20, MEMORY = 64 << 20, SPARES = MEMORY / SLICE, COMPARED = 256 };
 
 struct fetching;
 
@@ -19,8 +28,9 @@ struct slice {
     struct copying *log;
     struct slice *next; /* of the same log */
     char *buffer;
-    size_t len, got;
-    bool arrived;
+    size_t before;   /* bytes at its beginning that the file has already */
+    size_t len, got; /* with them */
+    bool arrived, differs;
     struct act_error error; /* of writing it */
     int rc;
 };
@@ -97,23 +107,41 @@ static void drop_first(struct copying *log)
 /* What came of the slice behind those that are in the file. */
 static void judge(struct copying *log, struct slice *s)
 {
-    uint64_t offset = log->part->offset + log->part->got, size = azureml_log_size(&s->http);
+    uint64_t offset = log->part->offset + log->part->got - s->before, size = azureml_log_size(&s->http);
     struct act_error error;
     int rc = azureml_log_answer(&s->http, offset, &s->got, &error);
 
     log->denied = rc == 0 && s->http.status == 403;
     if (rc == 0 && (s->http.status == 416 || (size > 0 && size < log->part->end)))
-        log->part->shrank = true;
+        log->part->replaced = true;
     if (rc < 0 && rc != -ACT_NOT_FOUND)
         fail(log->f, rc, &error);
-    log->over = s->got < s->len || log->part->shrank;
+    log->over = s->got < s->len || log->part->replaced;
+}
+
+/* Whether what came before the new bytes is what the file has there. */
+static int compare(struct slice *s, struct act_error *err)
+{
+    const struct platform_part *part = s->log->part;
+    char have[COMPARED];
+    int fd = open(part->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), rc = 0;
+    ssize_t n = fd < 0 ? -1 : act_pread_all(fd, have, s->before, (off_t)(part->offset - s->before));
+
+    if (n < 0)
+        rc = act_error_errno(err, errno, "cannot read '%s'", part->path);
+    s->differs = n == (ssize_t)s->before && memcmp(have, s->buffer, s->before) != 0;
+    if (fd >= 0)
+        close(fd);
+    return rc;
 }
 
 static void write_work(void *arg)
 {
     struct slice *s = arg;
 
-    s->rc = platform_part_write(s->log->part, s->buffer, s->got, &s->error);
+    s->rc = s->before > 0 ? compare(s, &s->error) : 0;
+    if (s->rc == 0 && !s->differs)
+        s->rc = platform_part_write(s->log->part, s->buffer + s->before, s->got - s->before, &s->error);
 }
 
 static void write_next(struct copying *log);
@@ -128,10 +156,12 @@ static void write_done(void *arg)
     if (s->rc < 0) {
         fail(f, s->rc, &s->error);
         log->over = true;
+    } else if (s->differs) {
+        log->over = log->part->replaced = true;
     } else {
-        log->part->got += s->got;
+        log->part->got += s->got - s->before;
         if (f->io->moved)
-            f->io->moved(f->io->arg, log->part, s->got);
+            f->io->moved(f->io->arg, log->part, s->got - s->before);
     }
     drop_first(log);
     write_next(log);
@@ -144,7 +174,7 @@ static void write_next(struct copying *log)
         struct slice *s = log->first;
         if (!log->over)
             judge(log, s);
-        if (s->got > 0 && !log->part->shrank) {
+        if (s->got > s->before && !log->part->replaced) {
             log->writing = true;
             engine_work(log->f->a->engine, write_work, write_done, s);
         } else {
@@ -166,11 +196,24 @@ static void slice_done(struct http_call *http)
 
 /* ---- what is started when ---- */
 
+/* How many bytes before the next slice are asked for too. */
+static size_t next_before(const struct copying *log)
+{
+    uint64_t offset = log->part->offset;
+
+    if (log->started > 0)
+        return 0;
+    return offset < COMPARED ? (size_t)offset : COMPARED;
+}
+
+/* The bytes of the next slice; 0: there is none. */
 static size_t next_len(const struct copying *log)
 {
-    uint64_t left = log->part->end - log->part->offset - log->started;
+    uint64_t left = log->part->end - log->part->offset - log->started, len = left + next_before(log);
 
-    return left < SLICE ? (size_t)left : SLICE;
+    if (left == 0)
+        return 0;
+    return len < SLICE ? (size_t)len : SLICE;
 }
 
 static void start_slice(struct copying *log)
@@ -180,13 +223,15 @@ static void start_slice(struct copying *log)
 
     s->log = log;
     s->len = next_len(log);
+    s->before = next_before(log);
     s->buffer = take_buffer(f, s->len);
-    azureml_log_request(&s->http, log->url, log->what, log->part->offset + log->started, s->buffer, s->len);
+    azureml_log_request(&s->http, log->url, log->what, log->part->offset + log->started - s->before,
+                        s->buffer, s->len);
     s->http.done = slice_done;
     s->http.arg = s;
     *log->last = s;
     log->last = &s->next;
-    log->started += s->len;
+    log->started += s->len - s->before;
     f->n_slices++;
     f->under_way++;
     http_start(f->a->http, &s->http);

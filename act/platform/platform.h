@@ -35,8 +35,8 @@ void platform_logs_release(struct platform_logs *logs);
 struct platform_part {
     const char *name, *path;
     uint64_t offset, end;
-    uint64_t got; /* out: so many of them are in the file, without a gap */
-    bool shrank;  /* out: the log has not so many bytes any more: another one has taken its place */
+    uint64_t got;  /* out: so many of them are in the file, without a gap */
+    bool replaced; /* out: another log has taken its place: the file is the beginning of the old one */
 };
 struct platform_fetch {
     struct platform_part *parts;

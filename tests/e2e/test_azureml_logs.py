@@ -220,6 +220,27 @@ def test_another_look_on_request(act, azureml):
     act.fail("q", "--refresh", status=2, match="which one")
 
 
+def test_log_that_another_one_replaces(act, azureml):
+    """What is there of it is longer than the copy of the old one."""
+    run, = azureml.tell("seed", count=1, status="Running")
+    log = act.project / f"assets/{run}/user_logs/std_log.txt"
+    for text in ("the first attempt\n", "another one which has said more\n", "and\n"):
+        azureml.tell("log", id=run, name="user_logs/std_log.txt", text=text)
+        act.run("q", run)
+        assert log.read_text() == text
+
+
+def test_log_whose_blob_is_not_there_yet(act, azureml):
+    run, = azureml.tell("seed", count=1, status="Running")
+    azureml.tell("log", id=run, name="user_logs/std_log.txt", text="x")
+    azureml.service.request("DELETE", azureml.log_key(run, "user_logs/std_log.txt"), expect=(202,))
+    act.run("q", run)
+    assert (act.project / f"assets/{run}/user_logs/std_log.txt").read_text() == ""
+    azureml.tell("log", id=run, name="user_logs/std_log.txt", text="late\n")
+    assert act.run("q", run).out.startswith("late\n")
+    assert (act.project / f"assets/{run}/user_logs/std_log.txt").read_text() == "late\n"
+
+
 # ---- attempts
 
 

@@ -1324,7 +1324,7 @@ static void files_have_no_holes(void **state)
     assert_ok(fetch_them(&r, parts, COUNT(parts), &moved, &err), err);
     assert_beginning(&parts[0], 8 * MIB - 1);
     assert_beginning(&parts[1], 20 * MIB);
-    assert_false(parts[0].shrank);
+    assert_false(parts[0].replaced);
     end_reader(&r);
 }
 
@@ -1361,9 +1361,34 @@ static void logs_that_shrank(void **state)
         struct reader r = reader_of(sizes[i]);
         struct platform_part part = part_of(LOG, 4 * MIB, 20 * MIB);
         assert_ok(fetch_them(&r, &part, 1, &moved, &err), err);
-        assert_true(part.shrank);
+        assert_true(part.replaced);
         end_reader(&r);
     }
+}
+
+/* Another log under the same name, which is longer than the copy. */
+static void logs_that_are_others(void **state)
+{
+    struct reader r = reader_of(9 * MIB);
+    struct platform_part parts[] = {part_of(LOG, 6, 9 * MIB), part_of(LOG, 3 * MIB, 9 * MIB),
+                                    part_of(LOG, 3 * MIB, 9 * MIB)};
+    const struct {
+        size_t i, at;
+    } changes[] = {{0, 0}, {1, 3 * MIB - 1}};
+    struct act_error err = {0};
+    uint64_t moved;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        int fd = open(parts[changes[i].i].path, O_WRONLY | O_CLOEXEC);
+        assert_int_equal(pwrite(fd, "#", 1, (off_t)changes[i].at), 1);
+        close(fd);
+    }
+    assert_ok(fetch_them(&r, parts, COUNT(parts), &moved, &err), err);
+    assert_true(parts[0].replaced && parts[1].replaced && !parts[2].replaced);
+    assert_int_equal(parts[0].got + parts[1].got, 0);
+    assert_beginning(&parts[2], 9 * MIB);
+    end_reader(&r);
 }
 
 static void files_that_cannot_be_written(void **state)
@@ -1536,6 +1561,7 @@ int main(void)
         cmocka_unit_test(files_have_no_holes),
         cmocka_unit_test(files_of_logs_whose_signature_ended),
         cmocka_unit_test(logs_that_shrank),
+        cmocka_unit_test(logs_that_are_others),
         cmocka_unit_test(files_that_cannot_be_written),
         cmocka_unit_test(logs_are_settled),
         cmocka_unit_test(names_of_attempts),

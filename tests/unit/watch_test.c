@@ -159,7 +159,7 @@ int __wrap_platform_fetch_logs(struct platform *p, const char *id, const struct 
         rc = __wrap_platform_read_log(p, id, part->name, part->offset, text, part->end - part->offset,
                                       &part->got, err);
         assert_int_equal(pwrite(fd, text, part->got, (off_t)part->offset), part->got);
-        part->shrank = stand.shrinks > 0 && stand.shrinks--;
+        part->replaced = stand.shrinks > 0 && stand.shrinks--;
         if (part->got > 0)
             fetch->moved(fetch->arg, part, part->got);
         close(fd);
