@@ -9,6 +9,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -138,6 +139,20 @@ static void finish(struct http_try *t, int rc)
     call->done(call);
 }
 
+/* How much more the service will take before it throttles, as it says it: " <header> <value>". New string. */
+static char *limits_of(const struct http_call *call)
+{
+    static const char prefix[] = "x-ms-ratelimit-remaining-";
+    struct act_buf out = {0};
+
+    for (size_t i = 0; i < call->answer_headers.n; i++) {
+        const struct http_header *header = &call->answer_headers.v[i];
+        if (strncasecmp(header->name, prefix, strlen(prefix)) == 0)
+            act_buf_addf(&out, " %s %s", header->name, header->value);
+    }
+    return act_buf_steal(&out);
+}
+
 static void trace_try(const struct http_try *t)
 {
     const struct http_call *call = t->call;
@@ -146,13 +161,14 @@ static void trace_try(const struct http_try *t)
     if (!act_trace_on("http"))
         return;
     ACT_AUTOFREE char *url = http_redact_url(call->url);
+    ACT_AUTOFREE char *limits = limits_of(call);
     const char *id = http_header_get(&call->answer_headers, "x-ms-request-id");
     curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_UPLOAD_T, &out);
     curl_easy_getinfo(t->handle->easy, CURLINFO_SIZE_DOWNLOAD_T, &in);
     curl_easy_getinfo(t->handle->easy, CURLINFO_TOTAL_TIME_T, &us);
-    act_trace("http", "%s %s %d out %lld in %lld %lld ms try %d id %s%s%s", call->method, url, call->status,
+    act_trace("http", "%s %s %d out %lld in %lld %lld ms try %d id %s%s%s%s", call->method, url, call->status,
               (long long)out, (long long)in, (long long)us / 1000, call->tries, id ? id : "-",
-              call->rc ? ": " : "", call->rc ? call->error.text : "");
+              limits ? limits : "", call->rc ? ": " : "", call->rc ? call->error.text : "");
 }
 
 /* libcurl takes an answer that was cut within its headers, or behind an interim one, as whole. */

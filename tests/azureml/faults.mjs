@@ -3,6 +3,7 @@
 //   skip, times     how many of them go well before, and how many it is for (1)
 // and one of
 //   answer          {status, headers, body (text) or json}
+//   size            200 with JSON of so many bytes
 //   cut             "before": the connection is cut before the request is looked at; "after": it is carried out first;
 //                   "within": in the middle of its answer
 //   throttle        {header, ms}: 429 with that header; a request before that time is a violation
@@ -48,6 +49,9 @@ export class Faults {
             return { status: 401, body: { error: { code: "InvalidAuthenticationToken", message: "Continuous access evaluation "
                 + "resulted in a challenge." } }, headers: { "WWW-Authenticate": "Bearer realm=\"\", authorization_uri=\""
                 + `${this.world.links.login}/common/oauth2/authorize", error="insufficient_claims", claims="${claims}"` } };
+        }
+        if (fault.size) {
+            return { status: 200, text: JSON.stringify({ value: [], filler: "x".repeat(fault.size - 24) }) };
         }
         const { status, headers, body, json } = fault.answer;
         return { status, headers, text: body, body: json };

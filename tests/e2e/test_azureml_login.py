@@ -290,3 +290,58 @@ def test_no_machine_asks_for_its_identity_through_a_proxy(act, azureml, proxy, b
     http_proxy = f"http://127.0.0.1:{proxy.port}"
     act.run("summary", env={"http_proxy": http_proxy, "AZURE_POD_IDENTITY_AUTHORITY_HOST": "http://imds.invalid"})
     assert {target for _, target in proxy.seen} == {"arm.invalid:443", "api.invalid:443"}
+
+
+# ---- answers
+
+
+COMPUTE = {"method": "GET", "match": "/computes/gpu", "times": 100}
+
+
+@pytest.mark.parametrize("size, fits", [(16 << 20, True), ((16 << 20) + 1, False), (64 << 20, False)])
+def test_answers_are_bounded(act, azureml, size, fits):
+    azureml.faults(COMPUTE | {"size": size})
+    result = act.run("summary", status=None)
+    assert ("it has more than 16777216 bytes" in result.err) != fits, result
+
+
+@pytest.mark.parametrize("answer, message", [
+    ({"status": 200, "body": "<html><h1>Sign in</h1></html>", "headers": {"Content-Type": "text/html"}},
+     "the answer is no JSON.*is 'http://127.0.0.1:[0-9]+' the right address"),
+    ({"status": 200, "body": ""}, "the answer is empty"),
+    ({"status": 200, "body": "\u001f\u008b\b\u0000\u0000\u001b[31m", "headers": {"Content-Encoding": "gzip"}}, "the answer is no JSON"),
+    ({"status": 301, "body": "", "headers": {"Location": "https://elsewhere.invalid/"}}, "HTTP 301")])
+def test_answers_that_are_none(act, azureml, answer, message):
+    azureml.faults(COMPUTE | {"answer": answer})
+    text = act.fail("summary", status=1, match=f"cannot look at the compute 'gpu': .*{message}")
+    assert text.isprintable()
+
+
+@pytest.mark.parametrize("header", ["Retry-After", "retry-after-ms", "x-ms-retry-after-ms", "date"])
+def test_throttling_of_a_question(act, azureml, header):
+    azureml.faults(COMPUTE | {"times": 1, "throttle": {"header": header, "ms": 300}})
+    act.run("summary")
+    assert [r["status"] for r in azureml.requests("arm") if "/computes/gpu" in r["url"]][:2] == [429, 200]
+
+
+def test_where_a_cancel_leads_is_not_followed(act, azureml):
+    azureml.tell("hold", status="Queued")
+    run = submit(act, "true")
+    act.until(lambda: azureml.job(run)["status"] == "Queued", "it waits")
+    azureml.faults({"method": "POST", "match": "/cancel", "answer": {
+        "status": 202, "body": "", "headers": {"Location": azureml.links["elsewhere"] + "/x", "Retry-After": "3600"}}})
+    assert "it is being cancelled" in act.run("abort", run).err
+    assert azureml.requests("elsewhere") == []
+    act.run("abort", run)
+
+
+def test_the_id_that_support_asks_for_is_shown(act, azureml):
+    azureml.faults(COMPUTE | {"answer": {"status": 400, "json": {"error": {"code": "BadRequest", "message": "No."}}, "headers": {
+        "x-ms-correlation-request-id": "c0ffee-1", "x-ms-request-id": "r-2"}}})
+    act.fail("summary", match=r"HTTP 400: BadRequest: No \(request id c0ffee-1\)$")
+
+
+def test_what_the_service_has_left_is_shown_in_the_trace_alone(act, azureml):
+    left = "x-ms-ratelimit-remaining-subscription-reads 11999"
+    assert left in act.run("summary", env={"ACT_TRACE": "http"}).err
+    assert "ratelimit" not in act.run("summary").err
