@@ -46,8 +46,9 @@ static void datastore_mark(const struct config_folder *row, const struct config_
     const char *secrets[] = {[CREDENTIAL_NONE] = "",
                              [CREDENTIAL_KEY] = account->account_key,
                              [CREDENTIAL_SAS] = account->sas_token};
-    ACT_AUTOFREE char *all = act_sprintf("%s\n%s\n%s\n%s", account->endpoint, account->account_name,
-                                         place_of(row, account), secrets[credential_of(account)]);
+    ACT_AUTOFREE char *all = act_sprintf("%s\n%s\n%s%s\n%s", account->endpoint, account->account_name,
+                                         config_is_share(row) ? "share:" : "", place_of(row, account),
+                                         secrets[credential_of(account)]);
 
     azureml_mark(all, out);
     explicit_bzero(all, strlen(all));

@@ -720,6 +720,10 @@ static void shares(void **state)
     row.file_share = FIXED("my-other");
     ACT_AUTOFREE char *other = azureml_datastore_name(&row, &account);
     assert_string_not_equal(name + 19, strrchr(other, '_') + 1);
+    row.storage_type = FIXED("blob"); /* a container of the name of the share is another place */
+    account.container_name = FIXED("my-other");
+    ACT_AUTOFREE char *container = azureml_datastore_name(&row, &account);
+    assert_string_not_equal(strrchr(container, '_'), strrchr(other, '_'));
 }
 
 static void images(void **state)
