@@ -100,5 +100,7 @@ int arm_follow(struct arm *arm, struct arm_call *call, int64_t timeout_s,
 /* The text of an error body of any shape, and its deepest code into code (of size). New string; NULL: it is none. For
  * the error of a run as well. */
 char *arm_error_text(const json_t *body, char *code, size_t size);
+/* What such a code means where there is no HTTP status beside it: ACT_NO_CAPACITY, else ACT_FAIL. */
+enum act_code arm_meaning(const char *code);
 
 #endif

@@ -43,6 +43,11 @@ static enum act_code meaning_of(int status, const char *code)
     return meanings[i].result;
 }
 
+enum act_code arm_meaning(const char *code)
+{
+    return meaning_of(0, code);
+}
+
 /* What the list "additionalInfo" of an error says of a type. NULL: nothing. */
 static const json_t *info_of(const json_t *error, const char *type)
 {

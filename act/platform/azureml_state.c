@@ -162,8 +162,8 @@ int64_t azureml_time(const json_t *object, const char *key)
     return act_time_from_iso_ns(text, &ns) || act_time_from_iso_ns(utc, &ns) ? ns / 1000000000 : 0;
 }
 
-/* "... exited with status code 7. ..." says it; else it only failed. */
-static int exit_status_of(const char *reason)
+/* "... exited with status code 7. ..." says it; else the code of the error, as of a run for which there is no room. */
+static int exit_status_of(const char *reason, const char *code)
 {
     static const char before[] = "exited with status code ";
     const char *at = strstr(reason, before);
@@ -173,7 +173,8 @@ static int exit_status_of(const char *reason)
     if (at)
         snprintf(digits, sizeof(digits), "%.*s", (int)strspn(at + strlen(before), "0123456789"),
                  at + strlen(before));
-    return act_int_from_text(digits, &status) && status > 0 && status < 256 ? (int)status : ACT_FAIL;
+    return act_int_from_text(digits, &status) && status > 0 && status < 256 ? (int)status
+                                                                            : (int)arm_meaning(code);
 }
 
 void azureml_read_run(const json_t *run, struct run_status *out)
@@ -188,12 +189,12 @@ void azureml_read_run(const json_t *run, struct run_status *out)
     out->ended_unix_s = azureml_time(run, "endTimeUtc");
     if (out->state != RUN_FAILED)
         return;
-    char code[64];
+    char code[64] = "";
     ACT_AUTOFREE char *text = json_is_object(error) ? arm_error_text(error, code, sizeof(code))
                                                     : act_strdup(codec_json_str(run, "error", NULL));
     if (text)
         snprintf(out->reason, sizeof(out->reason), "%.500s", text);
-    out->exit_status = exit_status_of(out->reason);
+    out->exit_status = exit_status_of(out->reason, code);
 }
 
 /* ---- one run ---- */

@@ -107,6 +107,22 @@ def test_environment_and_secrets(act, azureml, container):
         assert not file.is_file() or b"pssst-1234" not in file.read_bytes(), file
 
 
+def test_secrets_are_not_shown(act, azureml, scratch):
+    """The job has them, whoever may read the workspace too; what ACT prints has not."""
+    azureml.cluster(env={"MY_TOKEN": "pssst-4321"})
+    submitted = act.run("submit", "true", env={"ACT_TRACE": "all"})
+    run = submitted.out.strip()
+    assert azureml.job(run)["properties"]["environmentVariables"]["MY_TOKEN"] == "pssst-4321"
+    other = {"ACT_HOME": str(scratch / "other")}  # which reads them back from the job
+    shown = [submitted, act.run("config", "show"), act.run("q", run, "--json", env={"ACT_TRACE": "all"}),
+             act.run("q", run, "--json", env={**other, "ACT_TRACE": "all"}), act.run("resubmit", "--dry-run", run, env=other)]
+    for result in shown:
+        for secret in ("pssst-4321", azureml_double.SECRET, azureml.service.key):
+            assert secret not in result.out + result.err, result
+    for file in (scratch / "other").rglob("*"):
+        assert not file.is_file() or b"pssst-4321" not in file.read_bytes(), file
+
+
 def test_logs_are_followed(act, azureml, scratch):
     gate = scratch / "gate"
     run = submit(act, *waits_for(gate))
@@ -357,7 +373,7 @@ def test_unknown_workspace(act, azureml):
 
 def test_unknown_compute(act, azureml):
     azureml.cluster(compute_target="nothing")
-    act.fail("submit", "true", status=None, match="nothing not found")
+    act.fail("submit", "true", status=3, match="nothing not found")
 
 
 def test_unknown_experiment(act, azureml):
@@ -368,7 +384,7 @@ def test_unknown_experiment(act, azureml):
 def test_image_that_cannot_be_pulled(act, azureml):
     azureml.cluster(docker={"image": "unpullable/image:1"})
     run = submit(act, "true")
-    act.run("wait", run, status=None)
+    act.run("wait", run, status=1)
     assert "unpullable/image:1" in act.run("why", run).out
 
 
@@ -376,9 +392,17 @@ def test_quota_is_exceeded(act, azureml):
     azureml.faults({"method": "PUT", "match": "/jobs/", "times": 100, "answer": {"status": 400, "json": {"error": {
         "code": "UserError", "message": "Request is not valid.", "innerError": {"code": "QuotaExceeded"}, "details": [
             {"code": "QuotaExceeded", "message": "The requested 192 cores exceed the quota of 96 of the family."}]}}}})
-    act.fail("submit", "true", status=None, match="quota of 96")
+    act.fail("submit", "true", status=6, match="quota of 96")
     azureml.faults()
-    act.fail("-n", "100", "submit", "true", status=None, match="maximum node count 4")
+    act.fail("-n", "100", "submit", "true", status=1, match="maximum node count 4")
+
+
+def test_run_ends_for_want_of_quota(act, azureml):
+    run, = azureml.tell("seed", count=1, status="Failed")
+    azureml.tell("job", id=run, set={"error": {"code": "UserError", "message": "The family has no cores left.",
+                                               "inner": ["QuotaExceeded"]}})
+    act.run("wait", run, status=6)
+    assert "no cores left" in act.run("why", run).out
 
 
 def test_more_in_the_second_try_of_the_same_name(act, azureml):
@@ -391,7 +415,7 @@ def test_more_in_the_second_try_of_the_same_name(act, azureml):
 
 def test_service_is_down_in_the_middle_of_a_submission(act, azureml):
     azureml.faults({"method": "PUT", "match": "/jobs/", "times": 1000, "answer": {"status": 503, "body": ""}})
-    act.fail("submit", "echo", "once", status=None, env={"ACT_MAX_RETRIES": "1"})
+    act.fail("submit", "echo", "once", status=5, env={"ACT_MAX_RETRIES": "1"}, match="HTTP 503")
     azureml.faults()
     run = finish(act, "echo", "once")
     assert [job["name"] for job in azureml.tell("jobs")] == [run]
@@ -457,15 +481,15 @@ def test_job_name_is_taken(act, azureml):
     """The run of a lost answer was not made by the service, but by somebody else under its name."""
     azureml.faults({"method": "PUT", "match": "/jobs/", "answer": {"status": 409, "json": {"error": {
         "code": "UserError", "message": "A job of that name exists already."}}}})
-    act.fail("submit", "true", status=None, match="exists already|another job")
+    act.fail("submit", "true", status=1, match="exists already|another job")
 
 
 def test_logs_that_are_not_there_yet(act, azureml):
     azureml.tell("hold", status="Queued")
     run = submit(act, "echo", "late")
     act.until(lambda: azureml.job(run)["status"] == "Queued", "it waits")
-    shown = act.run("logs", run, status=None)
-    assert shown.out == "" and "log" in shown.err
+    shown = act.run("logs", run)
+    assert shown.out == "" and f"run '{run}' is Queued and has no log" in shown.err
     azureml.tell("release")
     act.run("wait", run)
     assert act.run("logs", run).out == "late\n"

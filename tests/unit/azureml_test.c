@@ -569,6 +569,9 @@ static void states(void **state)
          RUN_FAILED, "Inner: Execution failed", 7},
         {"{'status':'Failed','error':{'error':{'message':'exited with status code 70000'}}}", RUN_FAILED, "",
          ACT_FAIL},
+        {"{'status':'Failed','error':{'error':{'code':'UserError','message':'No cores.','innerError':{'code':"
+         "'QuotaExceeded'}}}}",
+         RUN_FAILED, "QuotaExceeded: No cores", ACT_NO_CAPACITY},
         {"{'status':'Failed','error':'text'}", RUN_FAILED, "text", ACT_FAIL},
         {"{'status':'Failed','error':'exited with status code 3'}", RUN_FAILED, "status code 3", 3},
         {"{'status':'Failed','error':[7],'startTimeUtc':7,'endTimeUtc':null}", RUN_FAILED, "", ACT_FAIL},
