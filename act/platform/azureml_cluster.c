@@ -107,21 +107,20 @@ static int summarize_compute(struct azureml *a, struct platform_summary *out, st
 
 /* ---- quota of a virtual cluster ---- */
 
-static const json_t *find_tier(const json_t *quota, const char *tier)
+/* Processors have quotas as well, and only the name of a quota tells what it counts: "... Family vCPUs". */
+static bool is_quota_of(const json_t *limit, const char *tier)
 {
-    const json_t *limits = json_object_get(quota, "limits");
-    size_t i;
-    json_t *limit;
-
-    json_array_foreach(limits, i,
-                       limit) if (strcasecmp(codec_json_str(limit, "slaTier", ""), tier) == 0) return limit;
-    return NULL;
+    return strcasecmp(codec_json_str(limit, "slaTier", ""), tier) == 0 &&
+           !strcasestr(codec_json_str(limit, "name", ""), "vCPU");
 }
 
-static struct platform_pool quota_pool(const char *name, const json_t *limit)
+static struct platform_pool quota_pool(const char *region, const json_t *limit)
 {
-    struct platform_pool pool = {
-        .name = act_strdup(name), .jobs_running = -1, .jobs_queued = -1, .gpus_queued = -1};
+    const char *family = codec_json_str(limit, "id", NULL);
+    struct platform_pool pool = {.name = family ? act_sprintf("%s/%s", region, family) : act_strdup(region),
+                                 .jobs_running = -1,
+                                 .jobs_queued = -1,
+                                 .gpus_queued = -1};
 
     forget_nodes(&pool);
     pool.gpus = or_none(count(limit, "limit"));
@@ -131,19 +130,22 @@ static struct platform_pool quota_pool(const char *name, const json_t *limit)
     return pool;
 }
 
-/* A pool for each kind of machine that has a quota of this tier. */
+/* A pool for each family of machines with GPUs that has a quota of this tier in a region. */
 static void add_quotas(json_t *quotas, const char *tier, struct platform_summary *out)
 {
-    const char *name;
+    const char *region;
     json_t *quota;
 
-    json_object_foreach(quotas, name, quota)
+    json_object_foreach(quotas, region, quota)
     {
-        const json_t *limit = find_tier(quota, tier);
-        if (!limit)
-            continue;
-        out->pools = act_realloc(out->pools, (out->n_pools + 1) * sizeof(*out->pools));
-        out->pools[out->n_pools++] = quota_pool(name, limit);
+        const json_t *limits = json_object_get(quota, "limits");
+        for (size_t i = 0; i < json_array_size(limits); i++) {
+            const json_t *limit = json_array_get(limits, i);
+            if (!is_quota_of(limit, tier))
+                continue;
+            out->pools = act_realloc(out->pools, (out->n_pools + 1) * sizeof(*out->pools));
+            out->pools[out->n_pools++] = quota_pool(region, limit);
+        }
     }
 }
 

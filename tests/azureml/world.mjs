@@ -33,7 +33,10 @@ const DEFAULTS = {
     },
     privateNodes: false, // nodes have no public addresses
     // limits, or whole quotas by family
-    virtualClusters: { vc: [{ slaTier: "Premium", used: 8, limit: 32 }, { slaTier: "Basic", used: 0, limit: 8 }] },
+    virtualClusters: { vc: { eastus: { limits: [
+        { id: "Dv3", slaTier: "Premium", name: "Singularity Dv3 Family vCPUs", limit: 320, used: 64 },
+        { id: "NCv3", slaTier: "Basic", name: "Singularity NCv3 Series NVIDIA V100 16GB GPUs", limit: 8, used: 0 },
+        { id: "NDv2", slaTier: "Premium", name: "Singularity NDv2 Series NVIDIA V100 32GB GPUs", limit: 32, used: 8 }] } } },
 };
 
 export class World {

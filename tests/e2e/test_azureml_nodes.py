@@ -230,13 +230,14 @@ def test_summary_of_attached_kubernetes(act, azureml):
 def test_quota_of_a_virtual_cluster(act, azureml):
     azureml.cluster(platform="singularity", compute_target="vc", singularity_sla_tier="premium")
     assert summary(act)["total"]["gpus"] == {"total": 32, "idle": 24, "busy": 8, "down": 0}
+    rows = [("Dv3", "Premium", "Family vCPUs", 320, 0), ("NDv4", "Premium", "GPUs", 16, 8), ("NCv3", "Basic", "GPUs", 2, 1)]
     azureml.tell("settings", virtualClusters={"vc": {
-        "NDv4": {"limits": [{"slaTier": "Premium", "used": 8, "limit": 16}]},
-        "NCv3": {"limits": [{"slaTier": "Basic", "used": 1, "limit": 2}]},
-        "NDH100": {"limits": [{"slaTier": "Premium", "used": 40, "limit": 32}]}}})
+        "eastus": {"limits": [{"id": family, "slaTier": tier, "name": f"Singularity {family} {unit}", "limit": limit,
+                               "used": used} for family, tier, unit, limit, used in rows]},
+        "westus2": {"limits": [{"slaTier": "Premium", "used": 40, "limit": 32}]}}})
     found = summary(act)
     assert [(p["name"], p["gpus"]["total"], p["gpus"]["busy"], p["gpus"]["idle"]) for p in found["partitions"]] == [
-        ("NDv4", 16, 8, 8), ("NDH100", 32, 40, 0)]
+        ("eastus/NDv4", 16, 8, 8), ("westus2", 32, 40, 0)]
     assert found["total"]["gpus"] == {"total": 48, "idle": 8, "busy": 48, "down": 0}
 
 
