@@ -212,19 +212,11 @@ int azureml_submit(struct platform *p, const struct platform_submission *submiss
 
 /* ---- abort ---- */
 
-int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+static int cancel_job(struct azureml *a, const char *id, struct act_error *err)
 {
-    struct azureml *a = azureml_of(p);
-    struct run_status status;
     struct arm *arm;
-    int rc = platform_status(p, &id, 1, &status, err);
+    int rc = azureml_arm(a, &arm, err);
 
-    *out_was_final = rc == 0 && run_state_is_final(status.state);
-    if (rc < 0 || *out_was_final)
-        return rc;
-    if (status.state == RUN_UNKNOWN && !status.reason[0])
-        return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", id);
-    rc = azureml_arm(a, &arm, err);
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *what = act_sprintf("cancel '%s'", id);
@@ -235,4 +227,22 @@ int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struc
     rc = arm_do(arm, &cancel, err);
     arm_call_release(&cancel);
     return rc;
+}
+
+int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+{
+    struct run_status status;
+    struct act_error ignored;
+    int rc = platform_status(p, &id, 1, &status, err);
+
+    *out_was_final = rc == 0 && run_state_is_final(status.state);
+    if (rc < 0 || *out_was_final)
+        return rc;
+    if (status.state == RUN_UNKNOWN && !status.reason[0])
+        return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", id);
+    rc = cancel_job(azureml_of(p), id, err);
+    /* what has ended meanwhile is no longer cancelled: the service says 400 */
+    *out_was_final = rc == -ACT_FAIL && platform_status(p, &id, 1, &status, &ignored) == 0 &&
+                     run_state_is_final(status.state);
+    return *out_was_final ? 0 : rc;
 }

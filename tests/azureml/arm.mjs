@@ -2,14 +2,17 @@
 import { randomUUID } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 
-import { notFound, Refusal } from "./errors.mjs";
+import { iso, notFound, Refusal, rootError } from "./errors.mjs";
 import { isFinal } from "./runner.mjs";
 
+/** The virtual cluster of a job; undefined: it has another compute. */
+const clusterOf = ({ computeId = "" }) => (/\/virtualclusters\/([^/]+)$/i.exec(computeId) ?? [])[1];
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9\-_]{0,254}$/;
 const TYPE = "Microsoft.MachineLearningServices/workspaces";
 
-const iso = (ms) => new Date(ms).toISOString();
 const ok = (body, status = 200, headers = {}) => ({ status, body, headers });
+// The service does not say when to ask again; the double does, so that tests need not wait.
+const NOW = { "Retry-After": "0" };
 
 export class Arm {
     constructor(world) {
@@ -47,7 +50,7 @@ export class Arm {
     }
 
     missing(type, name) {
-        return notFound(`workspaces/${this.world.settings.workspace}/${type}`, name, this.world.settings.group);
+        return new Refusal(404, "UserError", `Could not find ${type}: ${name}.`, { inner: ["NotFoundError"] });
     }
 
     find(map, type, name) {
@@ -65,7 +68,7 @@ export class Arm {
         if (!(start >= 0)) {
             throw new Refusal(400, "UserError", "The continuation token is not valid.");
         }
-        const answer = { [member]: all.slice(start, start + pageSize), nextLink: null };
+        const answer = { [member]: all.slice(start, start + pageSize) };
         if (start + pageSize < all.length) {
             const token = Buffer.from(`from:${start + pageSize}`).toString("base64url");
             const rest = new URLSearchParams({ ...query, $skip: token });
@@ -74,14 +77,17 @@ export class Arm {
         return ok(answer);
     }
 
+    /** The answer to a PUT that made an object, or changed one that was there. */
+    made(body, query, had = false) {
+        return had ? ok(body) : ok(body, 201, { Location: `${this.world.links.arm}${body.id}?${new URLSearchParams(query)}` });
+    }
+
     /** The answer that begins a long operation; apply is done when it succeeds. */
     operation(status, body, apply, query) {
         const id = randomUUID();
         const { operationPolls } = this.world.settings;
-        this.world.operations.set(id, { left: operationPolls, polls: operationPolls, apply, started: this.world.now(),
-            error: this.world.operationError });
-        return ok(body, status, { "Retry-After": "0", "Azure-AsyncOperation": this.link(`computeOperationsStatus/${id}`, query),
-            ...(status === 202 && { Location: this.link(`computeOperationsResults/${id}`, query) }) });
+        this.world.operations.set(id, { left: operationPolls, polls: operationPolls, apply, error: this.world.operationError });
+        return ok(body, status, { ...NOW, "Azure-AsyncOperation": this.link(`computeOperationsStatus/${id}`, query) });
     }
 
     /** Where a long operation is asked for. */
@@ -94,23 +100,27 @@ export class Arm {
     // ---- jobs
 
     job(job) {
-        const { properties: p, created, modified, name, tags } = job;
+        const { properties: p, created, name, tags } = job;
         const { base, settings, links } = this.world;
         const service = (type, endpoint) => ({ jobServiceType: type, endpoint, port: null, status: null, errorMessage: null,
-            properties: null });
+            properties: null, nodes: null });
+        const described = (map = {}) => Object.fromEntries(Object.entries(map).map(([k, v]) => [k, { description: null, ...v }]));
         return this.resource("jobs", name, {
             description: null, isArchived: false, codeId: null, distribution: null, limits: null, identity: null,
-            computeId: null, environmentVariables: {}, inputs: {}, parameters: {}, experimentName: "Default", ...p,
-            status: job.status, tags: { ...p.tags, ...tags }, properties: { ...p.properties },
-            resources: { instanceCount: 1, instanceType: null, dockerArgs: null, properties: {}, ...p.resources },
-            outputs: { ...p.outputs, default: { jobOutputType: "uri_folder", mode: "ReadWriteMount",
+            computeId: null, componentId: null, notificationSetting: null, autologgerSettings: null, queueSettings: null,
+            environmentVariables: {}, parameters: {}, experimentName: "Default", ...p,
+            status: job.status, tags: { ...p.tags, ...tags },
+            properties: { ...p.properties, "_azureml.ComputeTargetType": clusterOf(p) ? "singularity" : "amlctrain" },
+            resources: { instanceCount: 1, instanceType: null, dockerArgs: null, shmSize: "2g", properties: null, ...p.resources },
+            inputs: described(p.inputs),
+            outputs: { ...described(p.outputs), default: { description: null, assetName: null, assetVersion: null,
+                jobOutputType: "uri_folder", mode: "ReadWriteMount",
                 uri: `azureml://datastores/workspaceartifactstore/ExperimentRun/dcid.${name}` } },
             services: { ...p.services,
-                Tracking: service("Tracking", `azureml://${new URL(links.api).host}/mlflow/v1.0${base}`),
+                Tracking: service("Tracking", `azureml://${new URL(links.api).host}/mlflow/v1.0${base}?`),
                 Studio: service("Studio", `https://ml.azure.com/runs/${name}?wsid=/subscriptions/${settings.subscription}`
                     + `/resourcegroups/${settings.group}/workspaces/${settings.workspace}`) },
-        }, { systemData: { createdAt: iso(created), createdBy: "Jane", createdByType: "User",
-            lastModifiedAt: iso(modified), lastModifiedBy: "Jane", lastModifiedByType: "User" } });
+        }, { systemData: { createdAt: iso(created), createdBy: "Jane", createdByType: "User" } });
     }
 
     putJob([name], query, body) {
@@ -124,7 +134,7 @@ export class Arm {
         }
         this.checkEnvironment(sent.environmentId);
         this.checkCompute(sent);
-        return ok(this.job(this.world.startJob(name, sent)), 201);
+        return this.made(this.job(this.world.startJob(name, sent)), query);
     }
 
     updateJob(job, sent) {
@@ -151,7 +161,7 @@ export class Arm {
         if (computeId === undefined) {
             return;
         }
-        const [, cluster] = /\/virtualclusters\/([^/]+)$/.exec(computeId) ?? [];
+        const cluster = clusterOf({ computeId });
         if (cluster && this.world.settings.virtualClusters[cluster]) {
             return;
         }
@@ -183,14 +193,24 @@ export class Arm {
     cancelJob([name], query) {
         const job = this.find(this.world.jobs, "jobs", name);
         if (isFinal(job)) {
-            return ok(undefined);
+            throw new Refusal(400, "UserError", `The run ${name} is in terminal status, it can't be canceled.`,
+                { inner: ["BadArgument", "ArgumentInvalid", "CancelRunInTerminalStatus"] });
         }
         if (job.runner) {
             job.runner.interrupt(false);
         } else {
             job.status = "Canceled";
         }
-        return ok(undefined, 202, { "Retry-After": "0", Location: this.link(`mfeOperationResults/${name}`, query) });
+        return ok(null, 202, { ...this.cancelLink(name, query), "x-ms-async-operation-timeout": "PT1H" });
+    }
+
+    cancelLink(name, query) {
+        return { ...NOW, Location: this.link(`mfeOperationResults/jc:${this.world.id}:${name}`, query) };
+    }
+
+    cancelResult([id], query) {
+        const name = id.split(":").pop();
+        return isFinal(this.find(this.world.jobs, "jobs", name)) ? ok(undefined) : ok({}, 202, this.cancelLink(name, query));
     }
 
     deleteJob([name]) {
@@ -206,18 +226,17 @@ export class Arm {
     datastore(name) {
         const { properties } = this.find(this.world.datastores, "datastores", name);
         const { credentialsType } = properties.credentials;
-        return this.resource("datastores", name, { isDefault: false, ...properties,
-            credentials: { credentialsType,
-                ...(properties.credentials.secrets && { secrets: { secretsType: credentialsType } }) } });
+        return this.resource("datastores", name, { description: null, tags: null, properties: null, isDefault: false,
+            serviceDataAccessAuthIdentity: "None", ...properties, credentials: { credentialsType } });
     }
 
     putDatastore([name], query, body) {
         if (!/^\w+$/.test(name)) {
             throw new Refusal(400, "UserError", `The datastore name '${name}' may only have letters, digits and underscores.`);
         }
-        const status = this.world.datastores.has(name) ? 200 : 201;
+        const had = this.world.datastores.has(name);
         this.world.datastores.set(name, body);
-        return ok(this.datastore(name), status);
+        return this.made(this.datastore(name), query, had);
     }
 
     listDatastores(names, query, body, call) {
@@ -228,7 +247,9 @@ export class Arm {
 
     environment([name, version]) {
         const found = this.find(this.world.environments, `environments/${name}/versions`, `${name}/${version}`);
-        return ok(this.resource(`environments/${name}/versions`, version, { isArchived: false, ...found.properties }));
+        return ok(this.resource(`environments/${name}/versions`, version, { description: null, tags: {}, properties: {},
+            isArchived: false, isAnonymous: false, environmentType: "UserCreated", condaFile: "", osType: "Linux",
+            ...found.properties }));
     }
 
     putEnvironment([name, version], query, body) {
@@ -238,15 +259,30 @@ export class Arm {
             throw new Refusal(409, "UserError", `The environment version '${key}' exists already with another image.`);
         }
         this.world.environments.set(key, body);
-        return ok(this.environment([name, version]).body, had ? 200 : 201);
+        return this.made(this.environment([name, version]).body, query, had);
+    }
+
+    /** Connections are told of by another part of the service, which refuses as the run history does. */
+    connection([name]) {
+        const found = this.world.connections.get(name);
+        if (!found) {
+            return ok(rootError("UserError", `Connection ${name} can't be found in this workspace`, this.world.now(),
+                ["NotFoundError"]), 404);
+        }
+        return ok(this.resource("connections", name, { metadata: null, ...found.properties, credentials: null }));
     }
 
     // ---- computes
 
     compute(name) {
-        const { location, properties } = this.find(this.world.computes, "computes", name);
-        const answer = structuredClone(properties);
-        if (properties.computeType === "AmlCompute") {
+        const { location, properties } = this.findCompute(name);
+        const answer = { description: null, provisioningErrors: null, resourceId: null, isAttachedCompute: false,
+            ...structuredClone(properties) };
+        if (properties.provisioningState === "Creating") {
+            delete answer.properties.userAccountCredentials;
+            Object.assign(answer.properties, { allocationState: null, currentNodeCount: null, targetNodeCount: null, errors: null,
+                nodeStateCounts: null });
+        } else if (properties.computeType === "AmlCompute") {
             const running = this.world.nodesOn(name).length;
             Object.assign(answer.properties, { allocationState: "Steady", allocationStateTransitionTime: iso(this.world.now()),
                 currentNodeCount: running, targetNodeCount: running, errors: null, nodeStateCounts: { preparingNodeCount: 0,
@@ -258,23 +294,32 @@ export class Arm {
         return this.resource("computes", name, answer, { location });
     }
 
+    /** One that is not there is told by the status alone. */
+    findCompute(name) {
+        const found = this.world.computes.get(name);
+        if (!found) {
+            throw new Refusal(404);
+        }
+        return found;
+    }
+
     putCompute([name], query, body) {
         if (body.properties.properties?.scaleSettings?.maxNodeCount > 100) {
             throw new Refusal(400, "ClusterCoreQuotaReached", "The specified subscription has a total vCPU quota of 9600 and is "
                 + "less than the requested vCPUs.");
         }
-        const status = this.world.computes.has(name) ? 200 : 201;
         const compute = structuredClone(body);
+        compute.properties.properties.vmSize = compute.properties.properties.vmSize?.toUpperCase();
         compute.properties.provisioningState = "Creating";
         delete compute.properties.properties?.userAccountCredentials?.adminUserPassword;
         this.world.computes.set(name, compute);
         const { provisioned } = this.world.settings;
-        return this.operation(status, this.compute(name),
+        return this.operation(201, this.compute(name),
             () => Object.assign(compute.properties, { provisioningState: "Succeeded", ...provisioned }), query);
     }
 
     patchCompute([name], query, body) {
-        const compute = this.find(this.world.computes, "computes", name);
+        const compute = this.findCompute(name);
         const { scaleSettings } = body.properties.properties;
         compute.properties.provisioningState = "Updating";
         return this.operation(200, this.compute(name), () => {
@@ -293,7 +338,7 @@ export class Arm {
     }
 
     listNodes([name], query, body, call) {
-        const compute = this.find(this.world.computes, "computes", name);
+        const compute = this.findCompute(name);
         if (compute.properties.computeType !== "AmlCompute") {
             throw new Refusal(400, "UserError", `The operation is not supported for a compute of the type `
                 + `${compute.properties.computeType}.`);
@@ -306,22 +351,16 @@ export class Arm {
         if (!operation) {
             throw new Refusal(404, "OperationNotFound", `The operation '${id}' was not found.`);
         }
-        const { left, polls, apply, error, started } = operation;
+        const { left, polls, apply, error } = operation;
         operation.left -= 1;
-        const base = { id: `/operations/${id}`, name: id, startTime: iso(started) };
         if (left > 0) {
-            return ok({ ...base, status: "InProgress", percentComplete: Math.floor(100 * (polls - left) / polls) }, 200,
-                { "Retry-After": "0" });
+            return ok({ status: "InProgress", percentComplete: Math.floor(100 * (polls - left) / polls) }, 200, NOW);
         }
         if (error) {
-            return ok({ ...base, status: "Failed", error, endTime: iso(this.world.now()) });
+            return ok({ status: "Failed", error });
         }
         apply();
-        return ok({ ...base, status: "Succeeded", percentComplete: 100, endTime: iso(this.world.now()) });
-    }
-
-    operationResult([id]) {
-        return this.world.operations.get(id)?.left >= 0 ? ok(undefined, 202, { "Retry-After": "0" }) : ok(undefined);
+        return ok({ status: "Succeeded", percentComplete: 100 });
     }
 
     // ---- the workspace, quotas, virtual clusters
@@ -357,7 +396,7 @@ export class Arm {
     virtualClusterId(name) {
         const { subscription, group } = this.world.settings;
         return `/subscriptions/${subscription}/resourceGroups/${group}/providers/Microsoft.MachineLearningServices`
-            + `/virtualclusters/${name}`;
+            + `/virtualClusters/${name}`;
     }
 
     virtualCluster([name], query, body, call) {
@@ -365,9 +404,10 @@ export class Arm {
         if (!found) {
             throw notFound("virtualclusters", call.values[2], this.world.settings.group);
         }
-        return ok({ id: this.virtualClusterId(call.values[2]), name: call.values[2], location: this.world.settings.location,
-            type: "Microsoft.MachineLearningServices/virtualclusters",
-            properties: { managed: { quotas: Array.isArray(found) ? { [this.world.settings.location]: { limits: found } } : found } } });
+        return ok({ tags: {}, location: this.world.settings.location, id: this.virtualClusterId(call.values[2]),
+            name: call.values[2], type: "Microsoft.MachineLearningServices/virtualClusters", properties: { amlK8s: null,
+                amlCompute: null, amlComputeCluster: null, managed: { provider: "Managed_V1", locations: Object.keys(found),
+                    idleResourcesHandlingPolicy: null, quotas: found, managedStorage: [] } }, systemData: null });
     }
 
     graph() {
@@ -392,13 +432,10 @@ const HANDLERS = {
     "datastore delete"([name]) { return ok(undefined, this.world.datastores.delete(name) ? 200 : 204); },
     "environment get": Arm.prototype.environment,
     "environment put": Arm.prototype.putEnvironment,
-    "connection get"([name]) {
-        const { properties } = this.find(this.world.connections, "connections", name);
-        return ok(this.resource("connections", name, { ...properties, credentials: null }));
-    },
+    "connection get": Arm.prototype.connection,
     "connection put"([name], query, body) {
         this.world.connections.set(name, body);
-        return ok(this.resource("connections", name, { ...body.properties, credentials: null }));
+        return this.connection([name]);
     },
     "compute list"(names, query, body, call) {
         return this.page([...this.world.computes.keys()].map((name) => this.compute(name)), query, call);
@@ -414,9 +451,5 @@ const HANDLERS = {
     "virtual cluster get": Arm.prototype.virtualCluster,
     "graph query": Arm.prototype.graph,
     "operation get": Arm.prototype.getOperation,
-    "operation result": Arm.prototype.operationResult,
-    "cancel result"([name]) {
-        const job = this.find(this.world.jobs, "jobs", name);
-        return ok(undefined, isFinal(job) ? 200 : 202, { "Retry-After": "0" });
-    },
+    "cancel result": Arm.prototype.cancelResult,
 };

@@ -264,7 +264,6 @@ const CALLS = [
         + "/virtualclusters/([^/]+)", "virtual cluster get"],
     ["POST", "/providers/Microsoft.ResourceGraph/resources", "graph query"],
     ["GET", `${LOCATION}/computeOperationsStatus/([^/]+)`, "operation get"],
-    ["GET", `${LOCATION}/computeOperationsResults/([^/]+)`, "operation result"],
     ["GET", `${LOCATION}/mfeOperationResults/([^/]+)`, "cancel result"],
 ].map(([method, path, name, send, body, needs]) => ({ method, path: new RegExp(`^${path}$`), name, send, body, needs }));
 

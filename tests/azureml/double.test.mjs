@@ -150,8 +150,8 @@ test("the official client: workspace, datastores, environments", async () => {
     await client.datastores.createOrUpdate("rg", "ws", "act_ds", DATASTORE);
     const { properties } = await client.datastores.get("rg", "ws", "act_ds");
     assert.equal(properties.accountName, "myacct");
-    assert.equal(properties.credentials.secrets.key, undefined);
-    await assert.rejects(client.environmentVersions.get("rg", "ws", "e", "1"), { statusCode: 404, code: "ResourceNotFound" });
+    assert.equal(properties.credentials.secrets, undefined);
+    await assert.rejects(client.environmentVersions.get("rg", "ws", "e", "1"), { statusCode: 404, code: "UserError" });
     await client.environmentVersions.createOrUpdate("rg", "ws", "e", "1", ENVIRONMENT);
     assert.equal((await client.environmentVersions.get("rg", "ws", "e", "1")).properties.image, "debian:12");
     assert.deepEqual(await violations(), []);
@@ -173,6 +173,22 @@ test("the official client: a job is cancelled", async () => {
     assert.equal(job.properties.tags.act, undefined);
     await client.jobs.beginCancel("rg", "ws", "run_1");
     assert.equal((await ended("run_1")).status, "Canceled");
+    assert.deepEqual(await violations(), []);
+});
+
+test("a cancel as the service answers it: 'null', a link that says 202 until it is done, a refusal of what has ended", async () => {
+    await putEnvironment();
+    await admin("hold", { status: "Queued" });
+    await call("PUT", `${BASE}/jobs/run_1${V}`, plainJob("true"));
+    const cancelled = await call("POST", `${BASE}/jobs/run_1/cancel${V}`);
+    assert.deepEqual([cancelled.status, cancelled.text], [202, "null"]);
+    await ended("run_1");
+    const done = await call("GET", cancelled.headers.get("location"));
+    assert.deepEqual([done.status, done.text], [200, ""]);
+    const again = await call("POST", `${BASE}/jobs/run_1/cancel${V}`);
+    assert.equal(again.status, 400);
+    assert.deepEqual(again.body.error.additionalInfo.map(({ type }) => type),
+        ["ComponentName", "Correlation", "Environment", "Location", "Time", "InnerError"]);
     assert.deepEqual(await violations(), []);
 });
 

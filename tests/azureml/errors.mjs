@@ -2,17 +2,31 @@
 import { randomBytes } from "node:crypto";
 
 const hex = (bytes) => randomBytes(bytes).toString("hex");
+const chain = (codes) => codes.reduceRight((inner, code) => ({ code, innerError: inner }), null);
 
-/** A refusal of the resource manager. */
+/** A time as the service writes it. */
+export const iso = (ms) => new Date(ms).toISOString().replace("Z", "0000+00:00");
+
+/** A refusal of what is behind the resource manager, with UserError, or of itself, with another code; without a code it is
+ *  told by the status alone. */
 export class Refusal extends Error {
-    constructor(status, code, message, { details = [], headers = {} } = {}) {
+    constructor(status, code, message, { details = [], headers = {}, inner = [] } = {}) {
         super(message);
-        Object.assign(this, { status, code, details, headers });
+        Object.assign(this, { status, code, details, headers, inner });
     }
 
     get body() {
-        return { error: { code: this.code, message: this.message, target: null, details: this.details,
-            additionalInfo: [{ type: "Correlation", info: { value: { operation: hex(16), request: hex(8) } } }] } };
+        const { code, message, details, inner } = this;
+        if (code === undefined) {
+            return undefined;
+        }
+        if (code !== "UserError") {
+            return { error: { code, message } };
+        }
+        const info = { ComponentName: "managementfrontend", Correlation: { operation: hex(16), request: hex(8) },
+            Environment: "eastus", Location: "eastus", Time: iso(Date.now()), InnerError: chain(inner) };
+        return { error: { code, message, details, additionalInfo: Object.entries(info).filter(([, value]) => value)
+            .map(([type, value]) => ({ type, info: { value } })) } };
     }
 }
 
@@ -25,13 +39,13 @@ export const forbidden = (action, scope) => new Refusal(403, "AuthorizationFaile
     + `action '${action}' over scope '${scope}' or the scope is invalid. If access was recently granted, please refresh `
     + "your credentials.");
 
-/** What a run's error and a refusal of the run history look like. */
-export function rootError(code, message, time, innerCodes = []) {
-    const innerError = innerCodes.reduceRight((inner, name) => ({ code: name, innerError: inner }), null);
+/** What a run's error looks like, and a refusal of the run history, which has the status as well. */
+export function rootError(code, message, time, innerCodes = [], statusCode = undefined) {
     return {
         error: { code, severity: null, message, messageFormat: null, messageParameters: {}, referenceCode: null,
-            detailsUri: null, target: null, details: [], innerError, additionalInfo: null },
+            detailsUri: null, target: null, details: [], innerError: chain(innerCodes), debugInfo: null, additionalInfo: null },
         correlation: { operation: hex(16), request: hex(8) },
-        environment: "eastus", location: "eastus", time: new Date(time).toISOString(), componentName: "run-history",
+        environment: "eastus", location: "eastus", time: iso(time), componentName: "run-history",
+        ...(statusCode && { statusCode }),
     };
 }

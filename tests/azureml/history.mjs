@@ -1,10 +1,10 @@
 // What the run history of a region answers: runs, their details with the URLs of their logs, queries.
 import { randomUUID } from "node:crypto";
 
-import { rootError } from "./errors.mjs";
+import { iso, rootError } from "./errors.mjs";
 import { nodeAddress } from "./runner.mjs";
 
-const iso = (ms) => (ms === undefined ? null : new Date(ms).toISOString().replace("Z", "0000Z"));
+const when = (ms) => (ms === undefined ? null : iso(ms));
 const ok = (body) => ({ status: 200, body });
 
 export class History {
@@ -13,7 +13,7 @@ export class History {
     }
 
     refusal(status, code, message, inner = []) {
-        return { status, body: rootError(code, message, this.world.now(), inner) };
+        return { status, body: rootError(code, message, this.world.now(), inner, status) };
     }
 
     /** Answers a request, once it was looked at whose it is. */
@@ -61,11 +61,11 @@ export class History {
 
     /** Members that runs and their details have in common. */
     common(job) {
-        const { properties: p, created, started, ended, number } = job;
+        const { properties: p, started, ended, number } = job;
         const end = ended ?? (started && this.world.now());
         return { runId: job.name, runUuid: randomUUID(), parentRunUuid: null, rootRunUuid: randomUUID(), parentRunId: null,
             rootRunId: job.name, target: p.computeId?.split("/").pop() ?? "serverless", status: job.status,
-            createdTimeUtc: iso(created), createdUtc: iso(created), startTimeUtc: iso(started), endTimeUtc: iso(ended),
+            startTimeUtc: when(started), endTimeUtc: when(ended),
             error: job.error ?? null, warnings: job.warnings.length ? job.warnings : null, tags: { ...p.tags, ...job.tags },
             properties: { ...p.properties, "_azureml.ComputeTargetType": "amlctrain" }, parameters: {}, services: {},
             inputDatasets: [], outputDatasets: [], revision: number, runNumber: number, runType: "azureml.scriptrun",
@@ -74,7 +74,8 @@ export class History {
     }
 
     summary(job) {
-        return { ...this.common(job), experimentId: randomUUID(), dataContainerId: `dcid.${job.name}`, cancelationReason: null,
+        return { ...this.common(job), createdUtc: iso(job.created), experimentId: randomUUID(),
+            dataContainerId: `dcid.${job.name}`, cancelationReason: null,
             compute: this.compute(job), queueingInfo: null, scriptName: null, hidden: false };
     }
 
@@ -84,7 +85,8 @@ export class History {
         for (const [name, key] of [...job.logs].sort()) {
             logFiles[name] = logs.container.readUrl(key, this.world.now());
         }
-        return { ...this.common(job), runDefinition: { command: job.properties.command }, logFiles, jobCost: null };
+        return { ...this.common(job), createdTimeUtc: iso(job.created), runDefinition: { command: job.properties.command },
+            logFiles, jobCost: null };
     }
 
     /** Nodes and GPUs that a run was given. */

@@ -365,6 +365,18 @@ def test_abort_says_that_it_is_on_its_way(act, azureml, scratch):
     assert f"{run}  Canceled: it had ended already\n" in act.run("abort", run).err
 
 
+def test_abort_of_what_ends_meanwhile(act, azureml):
+    """The service refuses to cancel a job that has ended."""
+    run, = azureml.tell("seed", count=1, status="Completed")
+    running = {"method": "GET", "match": f"runs/{run}/details", "answer": {
+        "status": 200, "json": {"runId": run, "status": "Running"}}}
+    azureml.faults({**running, "times": 2})
+    done = act.run("abort", run)
+    assert f"{run}  Completed: it had ended already\n" in done.err
+    cancels = [r for r in azureml.requests() if r["url"].split("?")[0].endswith("/cancel")]
+    assert [r["status"] for r in cancels] == [400]
+
+
 def test_old_runs_are_not_searched_for_in_all_pages(act, azureml):
     """Three old runs of an experiment with thousands of newer ones cost a few questions, not its hundreds of pages of one run each."""
     runs = [submit(act, "true") for _ in range(3)]
