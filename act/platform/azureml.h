@@ -3,7 +3,8 @@
  *
  * What the workspace has besides (attached Kubernetes, a machine of one user) is listed, but not changed.
  *
- * Source: learn.microsoft.com/rest/api/azureml/compute.
+ * Source: learn.microsoft.com/rest/api/azureml/compute; making, changing and deleting one as it was recorded
+ * (test_aml_compute_create_and_delete; arm.h names where): 201, 201 and 202 with Azure-AsyncOperation, no Retry-After.
  */
 #ifndef ACT_PLATFORM_AZUREML_H
 #define ACT_PLATFORM_AZUREML_H

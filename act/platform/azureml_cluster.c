@@ -1,7 +1,7 @@
 /* azureml_cluster.c - what the compute is doing, and the jobs of everybody on it.
  *
  * Source: learn.microsoft.com/rest/api/azureml/compute (Get); the run history as azure-ai-ml and azureml-core speak to it
- * (runs by compute, filters on the status); of virtual clusters only the original's requests are known.
+ * (runs by compute, filters on the status); virtual clusters as they were recorded (test_vc; arm.h names where).
  */
 #include <stdio.h>
 #include <string.h>

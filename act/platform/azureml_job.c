@@ -1,7 +1,9 @@
 /* azureml_job.c - a run as the body of a command job.
  *
- * Source: learn.microsoft.com/rest/api/azureml/jobs/create-or-update (CommandJob). What is for itp and singularity is
- * known from the source of azure-ai-ml only.
+ * Source: learn.microsoft.com/rest/api/azureml/jobs/create-or-update (CommandJob). What is for singularity, by a job of
+ * azure-ai-ml that was recorded when the service took it (test_command_job_with_singularity; arm.h names where): the
+ * virtual cluster as computeId, queueSettings, locations, camelCase in AISuperComputer. slaTier and priority in there,
+ * and all that is for itp, are known from the source of azure-ai-ml only.
  */
 #include <ctype.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* azureml_state.c - what became of jobs, by the run history, which tells times and errors; a job that it does not know
  * yet, by the job itself.
  *
- * Source: learn.microsoft.com/rest/api/azureml/jobs (JobStatus); the run history as azure-ai-ml speaks to it.
+ * Source: learn.microsoft.com/rest/api/azureml/jobs (JobStatus); the run history as azure-ai-ml speaks to it, and
+ * answers of both as they were recorded (arm.h names where).
  */
 #include <stdarg.h>
 #include <stdio.h>

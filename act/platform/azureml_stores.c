@@ -1,6 +1,7 @@
 /* azureml_stores.c - where a job reads and writes: datastores of the workspace, and URLs.
  *
- * Source: learn.microsoft.com/rest/api/azureml/datastores/create-or-update.
+ * Source: learn.microsoft.com/rest/api/azureml/datastores/create-or-update; learn.microsoft.com/azure/machine-learning/
+ * reference-yaml-datastore-blob (the form of a SAS); what a datastore answers, by the recorded traffic that arm.h names.
  */
 #include <string.h>
 
@@ -86,8 +87,8 @@ static json_t *credentials(const struct config_account *account)
 {
     switch (credential_of(account)) {
     case CREDENTIAL_SAS:
-        return json_pack("{s:s, s:{s:s, s:s}}", "credentialsType", "Sas", "secrets", "secretsType", "Sas",
-                         "sasToken", account->sas_token);
+        return json_pack("{s:s, s:{s:s, s:s+}}", "credentialsType", "Sas", "secrets", "secretsType", "Sas",
+                         "sasToken", "?", account->sas_token); /* with '?', as all examples have it */
     case CREDENTIAL_KEY:
         return json_pack("{s:s, s:{s:s, s:s}}", "credentialsType", "AccountKey", "secrets", "secretsType",
                          "AccountKey", "key", account->account_key);

@@ -1,5 +1,9 @@
 /* azureml_submit.c - a run becomes a job of its own name: what was answered to nobody is there all the same, and the same
- * request again changes nothing. */
+ * request again changes nothing.
+ *
+ * Source: learn.microsoft.com/rest/api/azureml/jobs (Create Or Update, Cancel); what both answer, as it was recorded
+ * (arm.h names where): 201, and 202 with the body "null" or 400 for what has ended.
+ */
 #include <string.h>
 
 #include "base/clock.h"

@@ -11,7 +11,7 @@ export const DATASTORE = { properties: { datastoreType: "AzureBlob", description
     credentials: { credentialsType: "AccountKey", secrets: { secretsType: "AccountKey", key: "a2V5" } } } };
 
 export const SAS_DATASTORE = { properties: { ...DATASTORE.properties,
-    credentials: { credentialsType: "Sas", secrets: { secretsType: "Sas", sasToken: "sv=1&sig=x" } } } };
+    credentials: { credentialsType: "Sas", secrets: { secretsType: "Sas", sasToken: "?sv=1&sig=x" } } } };
 
 export const SHARE = { properties: { datastoreType: "AzureFile", description: "created by act", accountName: "myacct",
     fileShareName: "my-files", endpoint: "core.windows.net", protocol: "https",

@@ -78,7 +78,7 @@ def test_named_datastore_is_renewed_when_the_credential_changes(act, azureml, co
     finish(act, "true")
     assert "PUT mine" in asked(azureml)
     assert datastore(azureml, "mine")["credentials"] == {"credentialsType": "Sas",
-                                                         "secrets": {"secretsType": "Sas", "sasToken": sas}}
+                                                         "secrets": {"secretsType": "Sas", "sasToken": f"?{sas}"}}
     azureml.forget()
     finish(act, "true")
     assert "PUT mine" not in asked(azureml)
@@ -188,7 +188,7 @@ def test_share_by_sas_in_a_datastore_of_its_own_name(act, azureml, container):
     row = share(azure_blob_config_file="aux_data/configs/files.yaml", datastore_name="team_files")
     azureml.cluster(config_param=rows(data=row))
     act.submit("true")
-    assert datastore(azureml, "team_files")["credentials"]["secrets"] == {"secretsType": "Sas", "sasToken": sas}
+    assert datastore(azureml, "team_files")["credentials"]["secrets"] == {"secretsType": "Sas", "sasToken": f"?{sas}"}
 
 
 def test_share_needs_a_key_or_a_signature(act, azureml, container):
