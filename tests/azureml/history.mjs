@@ -51,7 +51,7 @@ export class History {
     run(name, what, node) {
         const job = this.world.jobs.get(name);
         if (!job) {
-            return this.refusal(404, "UserError", `Run ${name} was not found.`, ["NotFoundError", "RunNotFound"]);
+            return this.refusal(404, "UserError", `Run runId=${name} was not found`, ["NotFoundError"]);
         }
         if (what === "/details") {
             return ok(this.details(job));
@@ -117,7 +117,7 @@ export class History {
             if (job) {
                 runs[name] = this.summary(job);
             } else {
-                errors[name] = rootError("UserError", `Run ${name} was not found.`, this.world.now(), ["RunNotFound"]);
+                errors[name] = rootError("UserError", `Run ${name} was not found.`, this.world.now(), ["NotFoundError"]);
             }
         }
         return ok({ runs, errors });
@@ -157,7 +157,7 @@ export class History {
                 successfulResults[key] = { runMetadata: selectRunMetadata ? this.summary(job) : null, runDefinition: null,
                     jobSpecification: null };
             } else {
-                failedResults[key] = rootError("UserError", `Run ${runId} was not found.`, this.world.now(), ["RunNotFound"]);
+                failedResults[key] = rootError("UserError", `Run ${runId} was not found.`, this.world.now(), ["NotFoundError"]);
             }
         }
         return ok({ successfulResults, failedResults });
