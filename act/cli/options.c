@@ -289,9 +289,10 @@ static int check_count(const struct cli *cli, struct act_error *err)
     if (cli->options.help || (n >= c->min_words && (c->max_words < 0 || n <= c->max_words)))
         return 0;
     if (n < c->min_words)
-        return act_error_set(err, ACT_USAGE, "'a %s' needs more: a %s %s", c->name, c->name, c->synopsis);
-    return act_error_set(err, ACT_USAGE, "'a %s' does not take '%s': a %s %s", c->name,
-                         cli->words.v[c->max_words], c->name, c->synopsis);
+        return act_error_set(err, ACT_USAGE, "'a %s' needs more: a %s %s; 'a %s --help' has examples",
+                             c->name, c->name, c->synopsis, c->name);
+    return act_error_set(err, ACT_USAGE, "'a %s' does not take '%s': a %s %s; 'a %s --help' has examples",
+                         c->name, cli->words.v[c->max_words], c->name, c->synopsis, c->name);
 }
 
 int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err)

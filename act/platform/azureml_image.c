@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "codec/json.h"
 #include "platform/azureml_internal.h"
 
@@ -88,11 +89,13 @@ int azureml_check_image(const struct azureml *a, struct act_error *err)
 
     if (rc < 0)
         return rc;
-    const char *missing = is_given(d->username) == is_given(d->password) ? NULL
-                          : is_given(d->username)                        ? "password"
-                                                                         : "username";
-    if (!missing && is_given(d->username) && id && !is_given(d->address))
+    const char *missing = NULL;
+    if (is_given(d->username) && !is_given(d->password))
+        missing = "password";
+    else if (is_given(d->username) && id && !is_given(d->address))
         missing = "address"; /* the environment says which image it has, and nobody here knows it */
+    if (!is_given(d->username) && is_given(d->password)) /* as in the original */
+        act_warn("'docker.password' is not used without a 'docker.username'");
     return missing ? act_error_set(err, ACT_CONFIG, "a private registry needs 'docker.%s' too in '%s'",
                                    missing, a->config->file)
                    : 0;
