@@ -505,6 +505,14 @@ int azureml_job_check(const struct azureml *a, const struct run_spec *spec, stru
     return rc < 0 ? rc : check_elastic(a, spec, err);
 }
 
+/* In a body an id is text, not a part of a URL. */
+static void set_id(json_t *job, const char *key, const char *url)
+{
+    ACT_AUTOFREE char *id = url ? http_decode(url) : NULL;
+
+    set(job, key, id);
+}
+
 int azureml_job_body(const struct azureml *a, const struct run_spec *spec,
                      const struct azureml_job_places *places, json_t **out, struct act_error *err)
 {
@@ -517,8 +525,8 @@ int azureml_job_body(const struct azureml *a, const struct run_spec *spec,
     CODEC_AUTOJSON json_t *job = json_object();
     set(job, "jobType", "Command");
     set(job, "command", command);
-    set(job, "environmentId", places->environment_id);
-    set(job, "computeId", places->compute_id);
+    set_id(job, "environmentId", places->environment_id);
+    set_id(job, "computeId", places->compute_id);
     set(job, "experimentName", spec->experiment);
     set(job, "displayName", spec->id);
     add_properties(spec, job);

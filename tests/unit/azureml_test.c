@@ -836,10 +836,15 @@ static void names_are_escaped(void **state)
     ACT_AUTOFREE char *compute = azureml_compute_id(a);
 
     (void)state;
-    assert_string_equal(url, "/subscriptions/s/resourceGroups/r%28g%29%C3%BC/providers/"
+    assert_string_equal(url, "/subscriptions/s/resourceGroups/r(g)%C3%BC/providers/"
                              "Microsoft.MachineLearningServices/workspaces/my%20ws%2F..%2Fx%3F/jobs/j");
     assert_true(act_ends_with(compute, "/computes/a%20b"));
     platform_free(&a->base);
+    struct run_spec spec = spec_of(1, 1, 1);
+    CODEC_AUTOJSON json_t *body = body_of(&config, &spec); /* ids in it are texts */
+    expect(body, "computeId",
+           "'/subscriptions/s/resourceGroups/r(g)\xc3\xbc/providers/Microsoft.MachineLearningServices/"
+           "workspaces/my ws/../x?/computes/a b'");
     config.compute_target = FIXED("/subscriptions/o/virtualclusters/vc"); /* an id is itself */
     a = open_it(&config);
     ACT_AUTOFREE char *id = azureml_compute_id(a);
