@@ -100,20 +100,22 @@ static int azureml_limits(struct platform *p, struct platform_limits *out, struc
 
 /* ---- for people ---- */
 
-/* As services.Studio of the job has it. */
+/* As services.Studio of the job has it, and with the tenant, which who is a guest there needs. */
 static char *azureml_page(struct platform *p, const char *id)
 {
-    const struct azureml *a = azureml_of(p);
-    const struct auth_cloud *cloud;
+    struct azureml *a = azureml_of(p);
+    struct arm *arm;
     struct act_error ignored;
 
-    if (auth_cloud_find(NULL, &cloud, &ignored) < 0)
+    if (azureml_arm(a, &arm, &ignored) < 0)
         return NULL;
-    ACT_AUTOFREE char *site = act_strdup(cloud->azureml_scope); /* "https://ml.azure.com/.default" */
+    ACT_AUTOFREE char *tenant = azureml_tenant(a);
+    ACT_AUTOFREE char *tid = tenant ? http_encode(tenant, false) : NULL;
+    ACT_AUTOFREE char *site = act_strdup(a->cloud->azureml_scope); /* "https://ml.azure.com/.default" */
     *strrchr(site, '/') = '\0';
-    return act_sprintf("%s/runs/%s?wsid=/subscriptions/%s/resourcegroups/%s/workspaces/%s", site, id,
+    return act_sprintf("%s/runs/%s?wsid=/subscriptions/%s/resourcegroups/%s/workspaces/%s%s%s", site, id,
                        a->config->workspace.subscription_id, a->config->workspace.resource_group,
-                       a->config->workspace.workspace_name);
+                       a->config->workspace.workspace_name, tid ? "&tid=" : "", tid ? tid : "");
 }
 
 /* ---- the table ---- */

@@ -100,8 +100,8 @@ static char *by_region(const struct azureml *a)
 
 /* ---- what is remembered ---- */
 
-/* <act_cache_dir()>/azureml-<hash of the workspace>.json: {"workspace", "history", "read" (Unix time)}. It saves a
- * request for each command; what cannot be kept only costs that. */
+/* <act_cache_dir()>/azureml-<hash of the workspace>.json: {"workspace", "history", "read" (Unix time), "tenant"}. It saves
+ * a request for each command; what cannot be kept only costs that. */
 static char *memory_path(const struct azureml *a)
 {
     enum { HASH_SHOWN = 16 };
@@ -116,18 +116,27 @@ static char *memory_path(const struct azureml *a)
     return act_sprintf("%s/azureml-%.*s.json", dir, HASH_SHOWN, hash);
 }
 
+/* A new reference; NULL: nothing is known of this workspace. */
+static json_t *read_memory(const struct azureml *a)
+{
+    enum { MEMORY_MAX = 64 << 10 };
+    ACT_AUTOFREE char *path = memory_path(a);
+    json_t *memory = NULL;
+    struct act_error ignored;
+
+    if (codec_json_read(path, MEMORY_MAX, &memory, &ignored) < 0)
+        return NULL;
+    if (strcmp(codec_json_str(memory, "workspace", ""), a->workspace) == 0)
+        return memory;
+    json_decref(memory);
+    return NULL;
+}
+
 static char *remembered_history(const struct azureml *a)
 {
-    enum { MEMORY_MAX = 64 << 10, KEEP_S = 24 * 3600 };
-    ACT_AUTOFREE char *path = memory_path(a);
-    CODEC_AUTOJSON json_t *memory = NULL;
-    struct act_error ignored;
-    int64_t now = act_now_unix_s();
-
-    if (codec_json_read(path, MEMORY_MAX, &memory, &ignored) < 0 ||
-        strcmp(codec_json_str(memory, "workspace", ""), a->workspace) != 0)
-        return NULL;
-    int64_t read = codec_json_int(memory, "read", 0);
+    enum { KEEP_S = 24 * 3600 };
+    CODEC_AUTOJSON json_t *memory = read_memory(a);
+    int64_t now = act_now_unix_s(), read = codec_json_int(memory, "read", 0);
     const char *history = codec_json_str(memory, "history", "");
     return *history && read <= now && now - read < KEEP_S ? act_strdup(history) : NULL;
 }
@@ -136,8 +145,10 @@ static void remember_history(const struct azureml *a)
 {
     ACT_AUTOFREE char *path = memory_path(a);
     ACT_AUTOFREE char *dir = act_cache_dir();
-    CODEC_AUTOJSON json_t *memory = json_pack("{s:s, s:s, s:I}", "workspace", a->workspace, "history",
-                                              a->history, "read", (json_int_t)act_now_unix_s());
+    const char *tenant = codec_json_str(json_object_get(a->workspace_answer, "properties"), "tenantId", NULL);
+    CODEC_AUTOJSON json_t *memory =
+        json_pack("{s:s, s:s, s:I, s:s*}", "workspace", a->workspace, "history", a->history, "read",
+                  (json_int_t)act_now_unix_s(), "tenant", tenant);
     struct act_error err;
 
     if (act_mkdir_all(dir, 0700, &err) < 0 || codec_json_write(path, memory, 0600, &err) < 0)
@@ -150,6 +161,13 @@ static void forget_history(const struct azureml *a)
 
     if (unlink(path) == 0)
         act_trace("azureml", "'%s' is no longer taken for the run history", a->history);
+}
+
+char *azureml_tenant(const struct azureml *a)
+{
+    CODEC_AUTOJSON json_t *memory = read_memory(a);
+
+    return act_strdup(codec_json_str(memory, "tenant", NULL));
 }
 
 /* ---- which it is ---- */

@@ -80,6 +80,8 @@ int azureml_user_token(struct azureml *a, const char **out, struct act_error *er
 /* The base URL of its run history: as it is set, as it was within the last day, or as the workspace says; stays the
  * platform's. */
 int azureml_history(struct azureml *a, const char **out, struct act_error *err) ACT_NODISCARD;
+/* The tenant of the workspace, as it was remembered with that, after azureml_arm(). New string; NULL: not known. */
+char *azureml_tenant(const struct azureml *a);
 /* arm_do() for a request to it, after azureml_history(). Where the host cannot be reached, or does not know the workspace,
  * it is asked of the next one that the workspace names, and so is everything later. */
 int azureml_ask_history(struct azureml *a, struct arm_call *call, struct act_error *err) ACT_NODISCARD;
@@ -140,8 +142,8 @@ json_t *azureml_repeated_body(const json_t *answer, const struct run_spec *spec)
 enum run_state azureml_state_of(const char *word);
 /* "<history>/history/v1.0<workspace><path>", once azureml_history() was asked. New string. */
 char *azureml_history_url(struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3);
-/* The details of a run, and the job; NULL when the service does not know it, which it is not asked for what is no run id.
- * New references. */
+/* The details of a run, and the job; NULL when the service does not know it. It is not asked for what is no run id. New
+ * references. */
 int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
 int azureml_job(struct azureml *a, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
 

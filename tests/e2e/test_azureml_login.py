@@ -191,6 +191,12 @@ def test_a_host_that_the_tracking_address_does_not_lead_to_is_discovered(act, az
     assert not [r for r in azureml.requests("api") if r["url"] == "/discovery" and r["authorized"]]
 
 
+def test_the_page_of_a_run_names_the_tenant_of_the_workspace(act, unknown):
+    """Who is a guest there would be led to a workspace of the home tenant, which there is not."""
+    page = act.run("q", "--json", unknown.run).json["runs"][0]["page"]
+    assert page.endswith(f"/workspaces/ws&tid={TENANT}")
+
+
 @pytest.mark.parametrize("gone", ["http://127.0.0.1:9", "https://nowhere.invalid"])
 def test_a_remembered_host_that_is_gone_is_forgotten(act, azureml, unknown, gone):
     unknown(history=gone)
