@@ -151,6 +151,7 @@ static const struct log_name log_names[] = {
     {RUN_DIR_USER "/std_log_process_", true, false},
     {"70_driver_log_", true, true},
     {"70_driver_log_rank_", true, true},
+    {"70_driver_log-worker-", true, true},
     {"70_driver_log", false, true},
     {"00_stdout", false, true},
     {"ps-0_stdout", false, true},

@@ -85,6 +85,8 @@ static void test_names_of_logs(void **state)
         {"system_logs/std_log.txt", -1},
         {"azureml-logs/70_driver_log_3.txt", 3},
         {"azureml-logs/70_driver_log_rank_3.txt", 3},
+        {"azureml-logs/70_driver_log-worker-2.txt", 2},
+        {"azureml-logs/70_driver_log-ps-0.txt", -1},
         {"azureml-logs/70_driver_log.txt", 0},
         {"azureml-logs/75_job_post-tvmps_1_d.txt", -1},
         {"x/00_stdout.txt", 0},
