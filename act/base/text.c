@@ -34,6 +34,14 @@ char *act_strdup(const char *s)
     return s ? checked(strdup(s)) : NULL;
 }
 
+void act_str_replace(char **text, const char *by)
+{
+    char *old = *text;
+
+    *text = act_strdup(by);
+    free(old);
+}
+
 char *act_strndup(const char *s, size_t len)
 {
     return checked(strndup(s, len));

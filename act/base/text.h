@@ -28,6 +28,9 @@ char *act_strdup(const char *s);
 char *act_strndup(const char *s, size_t len);
 char *act_sprintf(const char *fmt, ...) ACT_PRINTF(1, 2);
 
+/* Frees what *text points to (NULL: nothing) and puts a copy of by (NULL: NULL) in its place. */
+void act_str_replace(char **text, const char *by);
+
 /* Whether s begins / ends with the other string. */
 bool act_starts_with(const char *s, const char *prefix);
 bool act_ends_with(const char *s, const char *suffix);

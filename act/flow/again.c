@@ -2,7 +2,8 @@
  * id of the run that may be there already, so that there is never a second one.
  *
  * <state folder>/submitting/<hash of the run without its id> holds the id while the platform is asked, and stays when what
- * became of it is not known. It is locked for as long as: who meets it locked submits another run at the same time.
+ * became of it is not known. It is locked while the platform is asked: who finds it locked is another process that submits
+ * the same at the same time, as a run of its own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -84,8 +85,7 @@ static void take_id(struct flow *flow, int fd, struct run_spec *spec)
     if (!run_id_valid(id) || created + AGAIN_S < act_now_unix_s() || !is_open(flow, id))
         return;
     act_note("going on with '%s', of which it is not known whether it was submitted", id);
-    free(spec->id);
-    spec->id = act_strdup(id);
+    act_str_replace(&spec->id, id);
     spec->created_unix_s = created;
 }
 

@@ -34,16 +34,14 @@ bool job_seconds(const char *text, int64_t *out);
 /* "16gb", "512M", "1.5g", "1024": powers of 1024, as docker takes them. */
 bool job_bytes(const char *text, uint64_t *out);
 
-/* The host of an image's registry, as docker finds it in the name; NULL: Docker Hub. New string. */
-char *job_registry(const char *image);
-
 /* Adds the command to the line and says how many processes there are. */
 int job_add_command(struct job_build *b) ACT_NODISCARD;
 /* The settings of TensorFlow, when they are those of several processes. */
 bool job_is_distributed(const struct job_build *b, const json_t *settings);
 int job_add_distributed(struct job_build *b, const json_t *settings) ACT_NODISCARD;
-/* "python "script"", new string. */
-char *job_python(const json_t *settings);
+/* The Python of the settings; that with their script, and with the arguments that a member of theirs has. */
+void job_add_interpreter(struct act_buf *line, const json_t *settings);
+void job_add_script(struct act_buf *line, const json_t *settings, const char *arguments);
 
 /* Notes for all variables "$AZ_BATCHAI_..." that nothing sets. */
 void job_note_variables(struct job_build *b);

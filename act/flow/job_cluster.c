@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "flow/job_build.h"
+#include "platform/azureml.h"
 
 enum kind { ON_AZUREML, ON_SLURM, ON_MACHINE };
 
@@ -23,20 +24,12 @@ static bool runs_images(const struct config *config)
            (kind_of(config) == ON_SLURM && container && strcmp(container, "none") != 0);
 }
 
-static void replace(char **text, const char *by)
-{
-    char *old = *text;
-
-    *text = act_strdup(by);
-    free(old);
-}
-
 static void note(struct flow_job_file *job, const char *text)
 {
     act_strv_push(&job->notes, text);
 }
 
-/* As job_registry(), with an address that says it more clearly. New string. */
+/* The host of docker.address, else what the name of the image says. New string; NULL: Docker Hub. */
 static char *registry_of(const struct config_docker *docker)
 {
     const char *scheme = docker->address ? strstr(docker->address, "://") : NULL;
@@ -44,7 +37,7 @@ static char *registry_of(const struct config_docker *docker)
 
     if (host && *host)
         return act_strndup(host, strcspn(host, "/"));
-    return docker->image ? job_registry(docker->image) : NULL;
+    return docker->image ? azureml_registry_of(docker->image) : NULL;
 }
 
 /* The cluster's registry is none for an image from elsewhere; what it says of the same registry holds. */
@@ -61,9 +54,9 @@ static void apply_registry(struct flow_job_file *job, struct config *config)
         return;
     }
     if (job->password || !act_streq(registry, job->registry)) {
-        replace(&docker->address, job->registry);
-        replace(&docker->username, job->username);
-        replace(&docker->password, job->password);
+        act_str_replace(&docker->address, job->registry);
+        act_str_replace(&docker->username, job->username);
+        act_str_replace(&docker->password, job->password);
     }
 }
 
@@ -77,7 +70,7 @@ static void apply_image(struct flow_job_file *job, struct config *config)
         return;
     }
     apply_registry(job, config);
-    replace(&config->docker.image, job->image);
+    act_str_replace(&config->docker.image, job->image);
 }
 
 static void apply_shm_size(struct flow_job_file *job, struct config *config)
@@ -85,7 +78,7 @@ static void apply_shm_size(struct flow_job_file *job, struct config *config)
     if (!job->shm_size)
         return;
     if (kind_of(config) == ON_AZUREML)
-        replace(&config->azureml.shm_size, job->shm_size);
+        act_str_replace(&config->azureml.shm_size, job->shm_size);
     else
         note(job, "containerSettings.shmSize is not used: processes have the /dev/shm of their node");
 }
@@ -107,8 +100,8 @@ int64_t flow_job_file_apply(struct flow_job_file *job, struct config *config)
     if (!job->limit_s || kind_of(config) == ON_MACHINE)
         return job->limit_s;
     if (kind_of(config) == ON_AZUREML)
-        replace(&config->azureml.timeout, iso);
+        act_str_replace(&config->azureml.timeout, iso);
     else
-        replace(&config->slurm.time, slurm);
+        act_str_replace(&config->slurm.time, slurm);
     return 0;
 }

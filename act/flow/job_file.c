@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "codec/json.h"
 #include "flow/job_build.h"
+#include "platform/azureml.h"
 
 enum { FILE_MAX = 1 << 20 };
 
@@ -287,15 +288,6 @@ static void add_preparation(struct job_build *b)
 
 /* ---- the image, and how long ---- */
 
-char *job_registry(const char *image)
-{
-    size_t n = strcspn(image, "/");
-    ACT_AUTOFREE char *first = act_strndup(image, n);
-    bool is_host = image[n] && (strpbrk(first, ".:") || strcmp(first, "localhost") == 0);
-
-    return is_host ? act_strdup(first) : NULL;
-}
-
 /* The image may or may not begin with the server. */
 static void take_image(struct flow_job_file *out, const char *server, const char *image)
 {
@@ -307,7 +299,7 @@ static void take_image(struct flow_job_file *out, const char *server, const char
         out->image = act_strdup(image);
     else
         out->image = act_sprintf("%.*s/%s", n, host, image);
-    out->registry = n > 0 ? act_strndup(host, (size_t)n) : job_registry(image);
+    out->registry = n > 0 ? act_strndup(host, (size_t)n) : azureml_registry_of(image);
 }
 
 static int take_credentials(struct job_build *b, const json_t *credentials)

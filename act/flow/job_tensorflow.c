@@ -110,24 +110,14 @@ static const char attend[] = "tf_server=$!\n"
                              "kill \"$tf_keeper\" \"$tf_server\" 2>/dev/null\n"
                              "exit $tf_status\n";
 
-static void add_program(struct act_buf *line, const char *program, const json_t *settings,
-                        const char *arguments)
+static void add_server(struct act_buf *line, const json_t *settings)
 {
-    const char *text = job_text(settings, arguments);
-
-    act_buf_addf(line, "%s%s%s", program, text ? " " : "", text ? text : "");
-}
-
-static void add_server(struct act_buf *line, const char *program, const json_t *settings)
-{
-    const char *interpreter = job_text(settings, "pythonInterpreterPath");
-
     act_buf_adds(line, "if [ $tf_role = ps ]; then\n");
-    job_add_quoted(line, interpreter ? interpreter : "python");
+    job_add_interpreter(line, settings);
     act_buf_addf(line, " -c '%s' $((tf_keepers + AZ_BATCHAI_TASK_INDEX)) $tf_workers \"$ACT_RUN_ID\" &\n",
                  keeper);
     act_buf_adds(line, "tf_keeper=$!\n");
-    add_program(line, program, settings, "parameterServerCommandLineArgs");
+    job_add_script(line, settings, "parameterServerCommandLineArgs");
     act_buf_addf(line, " &\n%sfi\n", attend);
 }
 
@@ -143,7 +133,6 @@ static void add_guard(struct act_buf *line, const struct tasks *t)
 
 int job_add_distributed(struct job_build *b, const json_t *settings)
 {
-    ACT_AUTOFREE char *program = job_python(settings);
     struct act_buf *line = &b->line;
     struct tasks t = {0};
     int rc = count_tasks(b, settings, &t);
@@ -161,12 +150,12 @@ int job_add_distributed(struct job_build *b, const json_t *settings)
                              "of the nodes}\"\n");
     act_buf_adds(line, addresses);
     act_buf_adds(line, role);
-    add_server(line, program, settings);
+    add_server(line, settings);
     act_buf_adds(line, hold);
     act_buf_adds(line, "if [ $tf_role = master ]; then\n");
-    add_program(line, program, settings, "masterCommandLineArgs");
+    job_add_script(line, settings, "masterCommandLineArgs");
     act_buf_adds(line, "\nelse\n");
-    add_program(line, program, settings, "workerCommandLineArgs");
+    job_add_script(line, settings, "workerCommandLineArgs");
     act_buf_adds(line, "\nfi");
     return 0;
 }

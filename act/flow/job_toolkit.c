@@ -8,32 +8,31 @@
 /* What the settings of a toolkit come to: a line for the shell. */
 typedef int toolkit_fn(struct job_build *b, const json_t *settings);
 
-char *job_python(const json_t *settings)
+void job_add_interpreter(struct act_buf *line, const json_t *settings)
 {
     const char *interpreter = job_text(settings, "pythonInterpreterPath");
-    struct act_buf words = {0};
 
     if (interpreter)
-        job_add_quoted(&words, interpreter);
+        job_add_quoted(line, interpreter);
     else
-        act_buf_adds(&words, "python");
-    act_buf_addc(&words, ' ');
-    job_add_quoted(&words, job_text(settings, "pythonScriptFilePath"));
-    return act_buf_steal(&words);
+        act_buf_adds(line, "python");
 }
 
-static int add_python(struct job_build *b, const json_t *settings, const char *arguments)
+void job_add_script(struct act_buf *line, const json_t *settings, const char *arguments)
 {
-    ACT_AUTOFREE char *python = job_python(settings);
     const char *text = job_text(settings, arguments);
 
-    act_buf_addf(&b->line, "%s%s%s", python, text ? " " : "", text ? text : "");
-    return 0;
+    job_add_interpreter(line, settings);
+    act_buf_addc(line, ' ');
+    job_add_quoted(line, job_text(settings, "pythonScriptFilePath"));
+    if (text)
+        act_buf_addf(line, " %s", text);
 }
 
 static int run_python(struct job_build *b, const json_t *settings)
 {
-    return add_python(b, settings, "commandLineArgs");
+    job_add_script(&b->line, settings, "commandLineArgs");
+    return 0;
 }
 
 /* Only the first node had it; the others were there for what it starts itself. */
@@ -71,8 +70,10 @@ static int run_pytorch(struct job_build *b, const json_t *settings)
 
 static int run_tensorflow(struct job_build *b, const json_t *settings)
 {
-    return job_is_distributed(b, settings) ? job_add_distributed(b, settings)
-                                           : add_python(b, settings, "masterCommandLineArgs");
+    if (job_is_distributed(b, settings))
+        return job_add_distributed(b, settings);
+    job_add_script(&b->line, settings, "masterCommandLineArgs");
+    return 0;
 }
 
 /* A program that reads a configuration file, or a script. */

@@ -5,12 +5,6 @@
 #include "base/path.h"
 #include "flow/flow_internal.h"
 
-static void replace(char **text, const char *by)
-{
-    free(*text);
-    *text = act_strdup(by);
-}
-
 /* ---- the environment */
 
 static struct run_env *find_variable(struct run_env *env, size_t n, const char *name)
@@ -33,7 +27,7 @@ static void set_variable(struct run_spec *spec, const char *name, const char *va
     struct run_env *have = find_variable(spec->env, spec->n_env, name);
 
     if (have)
-        replace(&have->value, value);
+        act_str_replace(&have->value, value);
     else
         run_spec_add_env(spec, name, value);
 }
@@ -121,22 +115,22 @@ static void repeat_image(struct config *config, const struct run_spec *old, bool
     act_note(
         "the image is that of the first run, '%s', and not '%s'; -p 'docker: {image: ...}' names another",
         old->image, docker->image ? docker->image : "none");
-    replace(&docker->image, old->image);
+    act_str_replace(&docker->image, old->image);
     ACT_AUTOFREE char *with_registry = azureml_image(docker);
     if (strcmp(with_registry, old->image) == 0)
         return;
-    replace(&docker->address, NULL);
-    replace(&docker->username, NULL);
-    replace(&docker->password, NULL);
+    act_str_replace(&docker->address, NULL);
+    act_str_replace(&docker->username, NULL);
+    act_str_replace(&docker->password, NULL);
 }
 
 void flow_repeat_config(struct config *config, const struct run_spec *old, bool moved)
 {
     repeat_image(config, old, moved);
     if (old->timeout && !config_is_said(config, "azureml.timeout"))
-        replace(&config->azureml.timeout, old->timeout);
+        act_str_replace(&config->azureml.timeout, old->timeout);
     if (old->shm_size && !config_is_said(config, "azureml.shm_size"))
-        replace(&config->azureml.shm_size, old->shm_size);
+        act_str_replace(&config->azureml.shm_size, old->shm_size);
 }
 
 /* ---- what prepares the code */
@@ -144,7 +138,7 @@ void flow_repeat_config(struct config *config, const struct run_spec *old, bool 
 static void repeat_hooks(const struct config *config, const struct run_spec *old, struct run_spec *spec)
 {
     if (!config_is_said(config, "compile_args"))
-        replace(&spec->compile_args, old->compile_args);
+        act_str_replace(&spec->compile_args, old->compile_args);
     if (!config_is_said(config, "sleep_if_fail"))
         spec->sleep_if_fail = old->sleep_if_fail;
     if (!config_is_said(config, "sleep_if_succeed"))
@@ -185,7 +179,7 @@ static void repeat_folder(const struct config *config, const struct run_folder *
         f->mode = old->mode;
     if (config_is_said(config, path))
         return;
-    replace(&f->path, old->path);
+    act_str_replace(&f->path, old->path);
     if (f->link) {
         free(f->link);
         f->link = act_path_join(f->store + strlen(in_folder), f->path);

@@ -13,6 +13,8 @@
 
 /* The image of runs, with the registry, as docker has it. New string. */
 char *azureml_image(const struct config_docker *docker);
+/* The host of an image's registry, as docker finds it in the name. New string; NULL: Docker Hub. */
+char *azureml_registry_of(const char *image);
 
 /* Members may be NULL, counts -1: not said. Only a managed cluster has the second half. */
 struct azureml_cluster {

@@ -39,22 +39,30 @@ static bool is_hub(const char *host)
     return false;
 }
 
-/* docker.address without scheme and final slashes; what the image begins with, if that is a registry as docker has it;
- * else Docker Hub. New string. */
+char *azureml_registry_of(const char *image)
+{
+    size_t n = strcspn(image, "/");
+    char *host = act_strndup(image, n);
+
+    if (image[n] && (strpbrk(host, ".:") || strcmp(host, "localhost") == 0))
+        return host;
+    free(host);
+    return NULL;
+}
+
+/* docker.address without scheme and final slashes, else the registry in the name of the image. New string. */
 static char *registry_of(const struct config_docker *d)
 {
     const char *address = d->address ? d->address : "", *scheme = strstr(address, "://");
-    const char *host = scheme ? scheme + 3 : address, *slash = strchr(d->image, '/');
-    size_t n = strlen(host), first = slash ? (size_t)(slash - d->image) : 0;
+    const char *host = scheme ? scheme + 3 : address;
+    size_t n = strlen(host);
 
     while (n && host[n - 1] == '/')
         n--;
     if (n)
         return act_strndup(host, n);
-    if (memchr(d->image, '.', first) || memchr(d->image, ':', first) ||
-        (first == strlen("localhost") && act_starts_with(d->image, "localhost")))
-        return act_strndup(d->image, first);
-    return act_strdup("docker.io");
+    char *named = azureml_registry_of(d->image);
+    return named ? named : act_strdup("docker.io");
 }
 
 char *azureml_image(const struct config_docker *docker)
