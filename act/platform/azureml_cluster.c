@@ -198,13 +198,6 @@ struct queue {
     bool cut;                   /* there may be more */
 };
 
-static int64_t unix_of(const json_t *object, const char *key)
-{
-    int64_t ns = 0;
-
-    return act_time_from_iso_ns(codec_json_str(object, key, ""), &ns) ? ns / 1000000000 : 0;
-}
-
 static bool count_job(struct queue *q, const char *status)
 {
     enum run_state state = azureml_state_of(status);
@@ -244,9 +237,10 @@ static void take_run(struct queue *q, const json_t *run)
     q->n++;
     if (!count_job(q, codec_json_str(run, "status", "")))
         return;
-    struct platform_job *job = new_job(q, codec_json_str(run, "runId", ""),
-                                       codec_json_str(json_object_get(run, "createdBy"), "userName", ""),
-                                       codec_json_str(run, "displayName", ""), unix_of(run, "startTimeUtc"));
+    struct platform_job *job =
+        new_job(q, codec_json_str(run, "runId", ""),
+                codec_json_str(json_object_get(run, "createdBy"), "userName", ""),
+                codec_json_str(run, "displayName", ""), azureml_time(run, "startTimeUtc"));
     job->nodes = count(given, "instanceCount");
     job->gpus = count(given, "gpuCount");
     if (act_int_from_text(codec_json_str(json_object_get(run, "properties"), "act.num_gpu", ""), &gpus) &&
@@ -315,10 +309,11 @@ static int take_job(void *arg, const json_t *job, struct act_error *err)
         return 0;
     struct platform_job *one =
         new_job(q, codec_json_str(job, "name", ""), codec_json_str(data, "createdBy", ""),
-                codec_json_str(properties, "displayName", ""), unix_of(data, "createdAt"));
+                codec_json_str(properties, "displayName", ""), azureml_time(data, "createdAt"));
     one->nodes = count(resources, "instanceCount");
     int ranks = count(json_object_get(properties, "distribution"), "processCountPerInstance");
-    one->gpus = one->nodes >= 0 && ranks >= 0 ? one->nodes * ranks : -1;
+    int64_t gpus = (int64_t)one->nodes * ranks;
+    one->gpus = one->nodes >= 0 && ranks >= 0 && gpus < COUNT_MAX ? (int)gpus : -1;
     return 0;
 }
 

@@ -289,6 +289,9 @@ def test_blame_of_a_virtual_cluster(act, azureml):
     seed(azureml, status="Running")
     done = act.run("blame", "--json")
     assert [j["job"] for j in done.json["jobs"]] == [run] and "since it was submitted" in done.err
+    huge = {"resources": {"instanceCount": 1 << 23}, "distribution": {"processCountPerInstance": 1 << 23}}
+    azureml.tell("job", id=run, set={"properties": {"computeId": f"{base}/vc", **huge}})
+    assert [j["gpus"] for j in blame(act)] == [None]
 
 
 def test_serverless_compute(act, azureml):
