@@ -209,6 +209,8 @@ static bool are_settled(const struct azureml *a, const struct head *heads, size_
     for (size_t i = 0; i < n; i++)
         if (!heads[i].asked_unix_s || heads[i].asked_unix_s - last < settle_s)
             return false;
+    if (n == 0 && act_now_unix_s() - last < settle_s) /* none is there yet, so no store tells its clock */
+        return false;
     return a->logs.ended_unix_s > 0;
 }
 

@@ -917,9 +917,10 @@ static struct {
     size_t short_at;                   /* the part that begins there brings one byte less; 0: none */
     int valid_from;                    /* the signatures of URLs before that are refused */
     bool ignores_ranges, sends_others; /* others: the bytes behind those that were asked for */
-    int64_t ended, changed, now;       /* of the run, the log, the store's clock; 0: not said */
-    int details, parts, workspaces;    /* how often they were asked for */
-    size_t asked_behind;               /* parts that begin behind the end */
+    bool has_no_log;
+    int64_t ended, changed, now;    /* of the run, the log, the store's clock; 0: not said */
+    int details, parts, workspaces; /* how often they were asked for */
+    size_t asked_behind;            /* parts that begin behind the end */
 } service;
 
 static char byte_at(size_t i)
@@ -1014,10 +1015,11 @@ static void answer_one(int fd, const char *request)
     else if (strstr(request, "/details")) {
         char ended[ACT_TIME_TEXT];
         act_time_to_iso(service.ended, ended);
-        body = act_sprintf("{\"status\":\"%s\",\"endTimeUtc\":\"%s\",\"logFiles\":{\"user_logs/std_log.txt\":"
-                           "\"http://127.0.0.1:%d/log?sig=%d\"}}",
-                           service.ended ? "Completed" : "Running", service.ended ? ended : "", service.port,
-                           ++service.details);
+        ACT_AUTOFREE char *log = act_sprintf("\"user_logs/std_log.txt\":\"http://127.0.0.1:%d/log?sig=%d\"",
+                                             service.port, ++service.details);
+        body = act_sprintf("{\"status\":\"%s\",\"endTimeUtc\":\"%s\",\"logFiles\":{%s}}",
+                           service.ended ? "Completed" : "Running", service.ended ? ended : "",
+                           service.has_no_log ? "" : log);
     } else
         body = act_sprintf("{\"location\":\"x\",\"n\":%d}", ++service.workspaces);
     answer(fd, 200, "Content-Type: application/json\r\n", body, strlen(body));
@@ -1106,7 +1108,7 @@ static struct reader reader_of(size_t size)
     service.size = size;
     service.short_at = 0;
     service.valid_from = 0;
-    service.ignores_ranges = service.sends_others = false;
+    service.ignores_ranges = service.sends_others = service.has_no_log = false;
     service.ended = service.changed = service.now = 0;
     service.details = service.parts = 0;
     service.asked_behind = 0;
@@ -1458,6 +1460,27 @@ static void logs_are_settled(void **state)
     }
 }
 
+/* A log may come for so long after the end of its run as bytes may. */
+static void no_logs_are_settled_later(void **state)
+{
+    struct act_error err = {0};
+
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct reader r = reader_of(0);
+        struct platform_logs logs;
+        r.config.azureml.settle_seconds = 300;
+        service.has_no_log = true;
+        service.ended = act_now_unix_s() - (late ? 1000000 : 0);
+        r.a = open_it(&r.config);
+        assert_ok(platform_logs(&r.a->base, RUN, &logs, &err), err);
+        assert_int_equal(logs.n, 0);
+        assert_int_equal(logs.settled, late);
+        platform_logs_release(&logs);
+        end_reader(&r);
+    }
+}
+
 /* ---- attempts ---- */
 
 static void names_of_attempts(void **state)
@@ -1576,6 +1599,7 @@ int main(void)
         cmocka_unit_test(logs_that_are_others),
         cmocka_unit_test(files_that_cannot_be_written),
         cmocka_unit_test(logs_are_settled),
+        cmocka_unit_test(no_logs_are_settled_later),
         cmocka_unit_test(names_of_attempts),
         cmocka_unit_test(names_of_a_run_with_one_attempt),
         cmocka_unit_test(history_is_remembered),
