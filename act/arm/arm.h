@@ -3,8 +3,9 @@
  *
  * A request carries "Authorization: Bearer", x-ms-client-request-id (a fresh uuid), Accept and, with a body, Content-Type.
  * It is sent again as http.h says. A 401 drops the token and tries once more with a new one, of the tenant that the answer
- * names where none is set; a claims challenge is not tried again but names the command that answers it. The token goes only to the hosts that were given to arm_new(): a
- * link that leads elsewhere is an error. Answers are bounded.
+ * names where none is set; a claims challenge is not tried again but names the command that answers it. The token goes
+ * only to the hosts that were given to arm_new() and arm_trust(): a link that leads elsewhere is an error. Answers are
+ * bounded.
  *
  * Errors: "cannot <what>: <code>: <message>" with the deepest inner code, the details that say more, and the ids that
  * support asks for (x-ms-correlation-request-id, else x-ms-request-id, else the body's correlation). 401 and 403 are
@@ -92,7 +93,8 @@ int arm_each(struct arm *arm, const char *url, const char *api_version, bool pos
 
 /* Follows the long-running operation that call (answered, still unreleased) began, until it ended: by its operation URL,
  * else its location, else, of a PUT, by the provisioning state of the resource. progress (may be NULL) is called with
- * every status. A resource that is in a failed state then is an error too. Succeeded: *out (may be NULL) is the resource, or what the operation gave, or NULL. timeout_s 0: none. */
+ * every status. A resource that is in a failed state then is an error too. Succeeded: *out (may be NULL) is the resource,
+ * or what the operation gave, or NULL. timeout_s 0: none. */
 int arm_follow(struct arm *arm, struct arm_call *call, int64_t timeout_s,
                void (*progress)(void *arg, const char *status, int percent /* -1: not said */), void *arg,
                json_t **out, struct act_error *err) ACT_NODISCARD;

@@ -192,7 +192,7 @@ static void tell(void *arg, const char *status, int percent)
 struct verb {
     const char *name;
     int (*run)(struct cli *cli, const char *name, struct act_error *err);
-    const char *options; /* it takes, between blanks, beside --json and -y */
+    const char *options; /* the long ones it takes, each between blanks; --json and -y go with all */
     bool needs_name, takes_no_name;
 };
 

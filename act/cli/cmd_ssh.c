@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 
-/* No run id has points. */
+/* No run id has dots. */
 static bool is_address(const char *word)
 {
     struct in_addr address;

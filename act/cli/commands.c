@@ -215,8 +215,8 @@ const struct cli_command cli_commands[] = {
      .details =
          "It starts in the folder of the code and ends with the run at the latest. The exit status is that\n"
          "of the shell or the command. On Azure Machine Learning ssh may lead to the machine around the\n"
-         "container of the run: then it starts in the home there. ADDRESS: only there, as 'a cluster nodes'\n"
-         "shows it.",
+         "container of the run: then it starts in the home there.\n"
+         "ADDRESS, as 'a cluster nodes' shows it, is for managed clusters of Azure Machine Learning only.",
      .max_words = ANY,
      .complete = CLI_RUNS,
      .bare = true,

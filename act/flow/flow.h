@@ -184,10 +184,10 @@ int flow_wait_for(struct flow *flow, const char *piece, int64_t timeout_s, struc
 int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final,
                struct act_error *err) ACT_NODISCARD;
 
-/* Aborts the run when it is still active and submits it again: command, package and size as they were. home is
- * the configuration of its cluster, to the one it goes to now (they may be the same; then image, environment and folders are
- * as they were too, see flow_repeat_settings()). A service gets the new run before the old one is aborted. With dry_run nothing is aborted and
- * nothing submitted. Release *out_spec in every case. */
+/* Submits a run again: command, package and size as they were, on the same cluster also image, environment and folders
+ * (see flow_repeat_settings()). One that is still active is aborted first; where a service runs it, afterwards, so that
+ * nothing is lost when the new one is refused. home is the configuration of its cluster, to the one it goes to now; they
+ * may be the same. With dry_run nothing is aborted and nothing submitted. Release *out_spec in every case. */
 int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
                   struct run_spec *out_spec, struct act_error *err) ACT_NODISCARD;
 

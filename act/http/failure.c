@@ -106,6 +106,22 @@ static const char *connect_reason(const struct http_try *t, char *text, size_t s
     return errnum ? strerror_r((int)errnum, text, size) : NULL;
 }
 
+static void describe_delay(struct http_try *t, CURLcode code)
+{
+    struct act_error *err = &t->call->error;
+
+    if (t->handle->sends == 0)
+        act_error_set(err, ACT_TEMPORARY, "cannot reach %s: no connection within %d s", t->peer->name,
+                      t->http->options.connect_timeout_s);
+    else if (code == CURLE_ABORTED_BY_CALLBACK)
+        act_error_set(err, ACT_TIMEOUT, "%s sent and took nothing for %d s", t->peer->name,
+                      t->http->options.stall_timeout_s);
+    else
+        act_error_set(err, ACT_TIMEOUT, "%s sent or took less than 1 KiB/s for %d s", t->peer->name,
+                      t->http->options.stall_timeout_s);
+    err->network = true;
+}
+
 bool http_describe_failure(struct http_try *t, CURLcode code)
 {
     struct act_error *err = &t->call->error;
@@ -136,16 +152,7 @@ bool http_describe_failure(struct http_try *t, CURLcode code)
         err->network = true;
         return true;
     case SLOW:
-        if (t->handle->sends == 0)
-            act_error_set(err, ACT_TEMPORARY, "cannot reach %s: no connection within %d s", t->peer->name,
-                          t->http->options.connect_timeout_s);
-        else if (code == CURLE_ABORTED_BY_CALLBACK)
-            act_error_set(err, ACT_TIMEOUT, "%s sent and took nothing for %d s", t->peer->name,
-                          t->http->options.stall_timeout_s);
-        else
-            act_error_set(err, ACT_TIMEOUT, "%s sent or took less than 1 KiB/s for %d s", t->peer->name,
-                          t->http->options.stall_timeout_s);
-        err->network = true;
+        describe_delay(t, code);
         return true;
     case UNTRUSTED:
         act_error_set(err, ACT_DENIED, "cannot trust %s: %s", t->peer->name, reason);

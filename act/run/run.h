@@ -32,11 +32,10 @@ bool run_folder_mode_from_name(const char *name, enum run_folder_mode *out);
 #define RUN_SHARE "file:" /* begins the store of a folder that is in a share of Azure Files */
 
 struct run_folder {
-    char *name; /* "data": the link in the code root */
-    char *
-        store; /* what it is, without secrets: "folder:/path", "blob:account/container" or "file:account/share" */
-    char *path; /* path in the store */
-    char *link; /* folder store: the absolute local path to link to; else NULL */
+    char *name;  /* "data": the link in the code root */
+    char *store; /* without secrets: "folder:/path", "blob:account/container" or "file:account/share" */
+    char *path;  /* path in the store */
+    char *link;  /* folder store: the absolute local path to link to; else NULL */
     enum run_folder_mode mode;
 };
 
