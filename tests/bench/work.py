@@ -345,6 +345,7 @@ class Logs(Line):
         shutil.rmtree(got, ignore_errors=True)
         figures = tool.down("logs", got)
         check_files(got, self.tree)
+        shutil.rmtree(got)  # the next line has a file of this name
         return figures
 
     def run(self, tool):
