@@ -1,10 +1,11 @@
 # shellcheck shell=bash
-# Shared by the scripts: source it first. Sets strict mode, $root (the repository) and $jobs, and goes to $root.
+# Shared by the scripts: source it first. Sets strict mode, $root (the repository) and $jobs (ACT_JOBS, or the number of
+# processors), and goes to $root.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
-jobs=$(nproc)
+jobs=${ACT_JOBS:-$(nproc)}
 
 if [[ -t 1 && -z ${NO_COLOR:-} ]]; then
     bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'
