@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -20,12 +21,12 @@ static bool is_usable(const char *temp)
     return temp && *temp == '/' && access(temp, W_OK | X_OK) == 0;
 }
 
-static char *find_base(const struct node *node)
+/* The folder in which the bases are. */
+static const char *find_disk(const struct node *node)
 {
     const char *temp = getenv("TMPDIR");
-    const char *disk = node->spec.scratch ? node->spec.scratch : is_usable(temp) ? temp : "/tmp";
 
-    return act_sprintf("%s/act-%u", disk, (unsigned)getuid());
+    return node->spec.scratch ? node->spec.scratch : is_usable(temp) ? temp : "/tmp";
 }
 
 static char *find_code(const struct node *node)
@@ -37,24 +38,89 @@ static char *find_code(const struct node *node)
     return act_sprintf("%s/" RUN_DIR_NODES "/%d/" RUN_DIR_CODE, node->dir, node->node_rank);
 }
 
-/* Everybody may write to /tmp: somebody else may have made the folder first, or a link of that name. Below a folder
- * that is ours alone nobody else can make anything. */
-static int own_base(const struct node *node, const char *base, struct act_error *err)
+/* ---- the base ---- */
+
+/* Everybody may write to /tmp: somebody else may have made the folder first, or a link of that name. Below a folder that
+ * is ours, and in which nobody else can have made anything, nobody can from now on. */
+static bool is_private(const char *base)
 {
     struct stat st;
 
-    if (mkdir(base, 0700) < 0 && errno != EEXIST)
-        return act_error_errno(err, errno, "cannot make the folder '%s' on node '%s'%s", base, node->name,
-                               node->spec.scratch ? ", where 'slurm.scratch' wants the code" : "");
-    if (lstat(base, &st) < 0)
-        return act_error_errno(err, errno, "cannot look at '%s'", base);
-    if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || (st.st_mode & 077))
-        return act_error_set(
-            err, ACT_DENIED,
-            "'%s' is not a folder that only this user can read and write; remove it, or set %s "
-            "to another disk",
-            base, node->dir ? "'slurm.scratch'" : "TMPDIR");
-    return 0;
+    return lstat(base, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid() && !(st.st_mode & 022) &&
+           ((st.st_mode & 0777) == 0700 || chmod(base, 0700) == 0);
+}
+
+/* Bases with a random end, the first by name. New string; NULL: none. */
+static char *find_other_base(const char *disk)
+{
+    ACT_AUTOFREE char *start = act_sprintf("act-%u.", (unsigned)getuid());
+    DIR *d = opendir(disk);
+    const struct dirent *e;
+    char *found = NULL;
+
+    while (d && (e = readdir(d))) {
+        if (!act_starts_with(e->d_name, start))
+            continue;
+        char *path = act_path_join(disk, e->d_name);
+        if (is_private(path) && (!found || strcmp(path, found) < 0)) {
+            free(found);
+            found = path;
+        } else {
+            free(path);
+        }
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
+/* All ranks of a node have to find the same base: only one at a time looks and makes. Others may lock that folder, too, and are
+ * not waited for longer than this. Returns a descriptor to close, or -1. */
+static int lock_disk(const char *disk)
+{
+    enum { TRIES = 100, PAUSE_MS = 20 };
+    int fd = open(disk, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    for (int i = 0; fd >= 0 && i < TRIES && flock(fd, LOCK_EX | LOCK_NB) < 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+    return fd;
+}
+
+/* A name that nobody could foresee. New string; NULL with errno. */
+static char *make_other_base(const char *disk)
+{
+    int lock = lock_disk(disk);
+    char *base = find_other_base(disk);
+
+    if (!base) {
+        base = act_sprintf("%s/act-%u.XXXXXX", disk, (unsigned)getuid());
+        if (!mkdtemp(base)) {
+            int saved = errno;
+            free(base);
+            base = NULL;
+            errno = saved;
+        }
+    }
+    if (lock >= 0)
+        close(lock);
+    return base;
+}
+
+/* New string; NULL with err. */
+static char *open_base(const struct node *node, struct act_error *err)
+{
+    const char *disk = find_disk(node);
+    char *base = act_sprintf("%s/act-%u", disk, (unsigned)getuid());
+    bool made = mkdir(base, 0700) == 0 || errno == EEXIST;
+
+    if (made && is_private(base))
+        return base;
+    char *other = made ? make_other_base(disk) : NULL;
+    if (!other)
+        act_error_errno(err, errno, "cannot make the folder '%s' on node '%s'%s", base, node->name,
+                        node->spec.scratch ? ", where 'slurm.scratch' wants the code" : "");
+    free(base);
+    return other;
 }
 
 /* Whether the file that was opened is still the one of that name: what is locked may have been removed, and made anew. */
@@ -94,11 +160,10 @@ static int hold(const char *dir, const char *name, struct act_error *err)
 
 int place_open(struct node *node, const struct rank_place *place, int attempt, struct act_error *err)
 {
-    ACT_AUTOFREE char *base = find_base(node);
-    int rc = own_base(node, base, err);
+    ACT_AUTOFREE char *base = open_base(node, err);
 
-    if (rc < 0)
-        return rc;
+    if (!base)
+        return -err->code;
     node->node_rank = place->node_rank;
     node->attempt = attempt;
     free(node->local);
@@ -155,9 +220,21 @@ static bool is_of_this_node(int fd, const char *name)
     return act_pread_all(fd, made_by, sizeof(made_by) - 1, 0) >= 0 && strcmp(made_by, name) == 0;
 }
 
+/* Another node of the same launch may be on this machine, as far as we can tell. Nothing is locked there between a rank
+ * that has ended and one that is still to come. */
+static bool is_of_launch(const char *dir, const struct node *node)
+{
+    ACT_AUTOFREE char *run = act_path_dirname(dir);
+    ACT_AUTOFREE char *end = act_sprintf("-%s", node->launch ? node->launch : "");
+
+    return node->launch && strcmp(act_path_basename(run), node->spec.id) == 0 && act_ends_with(dir, end);
+}
+
 /* Under another name first: a rank that comes now makes a folder that nobody removes. */
 static void sweep_one(const char *dir, const struct node *node)
 {
+    if (is_of_launch(dir, node))
+        return;
     ACT_AUTOFREE char *path = act_path_join(dir, FILE_USERS);
     ACT_AUTOFREE char *gone = act_sprintf("%s.gone", dir);
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -193,7 +270,8 @@ static void sweep_run(const char *dir, const struct node *node)
 
 void place_sweep(const struct node *node)
 {
-    ACT_AUTOFREE char *base = find_base(node);
+    ACT_AUTOFREE char *run = act_path_dirname(node->local);
+    ACT_AUTOFREE char *base = act_path_dirname(run);
 
     for_entries(base, sweep_run, node); /* our own is locked */
 }

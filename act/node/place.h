@@ -18,15 +18,15 @@
 #include "node/env.h"
 #include "node/node.h"
 
-/* Sets the node's rank, attempt (from 1), code root and private folder, and makes that folder. Refuses to use one
- * that is not ours alone. */
+/* Sets the node's rank, attempt (from 1), code root and private folder, and makes that folder. Where "act-<uid>" is not
+ * ours alone, a folder "act-<uid>.<random>" beside it takes its place, the same for all ranks of the node. */
 int place_open(struct node *node, const struct rank_place *place, int attempt,
                struct act_error *err) ACT_NODISCARD;
 
 /* The rank has ended, and so have its processes. */
 void place_close(struct node *node, const struct rank_place *place);
 
-/* Removes the private folders that this node made and no living rank uses. */
+/* Removes the private folders that this node made and no living rank uses, but for those of the own launch. */
 void place_sweep(const struct node *node);
 
 #endif

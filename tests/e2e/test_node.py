@@ -83,14 +83,13 @@ def test_nothing_is_left_on_the_nodes_disk(act, two_ranks):
     assert list(base.iterdir()) == []
 
 
-def test_folder_of_others_is_not_used(act):
+def test_folder_of_others_is_not_used(act, two_ranks):
     temp = act.scratch / "tmp"
-    (temp / f"act-{os.getuid()}").mkdir(parents=True, mode=0o755)
+    taken = temp / f"act-{os.getuid()}"
+    taken.mkdir(parents=True)
+    taken.chmod(0o777)
     act.env["TMPDIR"] = str(temp)
-    run = act.submit("true")
-    act.run("wait", run, status=None)
-    info = act.info(run)
-    assert info["state"] == "Failed" and info["exit_status"] == 125, info
-    logs = "".join(p.read_text() for p in (act.run_dir(run) / "system_logs").iterdir())
-    assert "is not a folder that only this user can read and write" in logs
-
+    act.finish("sh", "-c", "ls -d $TMPDIR/act-*/$ACT_RUN_ID/0", before=("-n", "2"))
+    assert list(taken.iterdir()) == [] and taken.stat().st_mode & 0o777 == 0o777
+    (other,) = temp.glob(f"{taken.name}.*")
+    assert list(other.iterdir()) == [] and other.stat().st_mode & 0o777 == 0o700

@@ -88,28 +88,88 @@ static void test_code_roots(void **state)
     node_release(&node);
 }
 
-static void test_base_of_others_is_refused(void **state)
+static void take_by_link(const char *base)
+{
+    assert_int_equal(symlink("/tmp", base), 0);
+}
+
+static void take_by_file(const char *base)
+{
+    struct act_error err;
+
+    assert_ok(act_file_write(base, "", 0, 0600, &err), err);
+}
+
+/* Somebody else may have put things there. */
+static void take_by_open_folder(const char *base)
+{
+    assert_int_equal(mkdir(base, 0755), 0);
+    assert_int_equal(chmod(base, 0770), 0);
+}
+
+static void take_by_other_user(const char *base)
+{
+    enum { NOBODY = 65534 };
+
+    assert_int_equal(mkdir(base, 0700), 0);
+    assert_int_equal(chown(base, NOBODY, NOBODY), 0);
+}
+
+/* Another private folder takes its place, the same for all ranks of the node and for the next run. */
+static void test_base_of_others(void **state)
+{
+    static void (*const takes[])(const char *) = {take_by_link, take_by_file, take_by_open_folder,
+                                                  take_by_other_user};
+    ACT_AUTOFREE char *base = base_dir();
+    ACT_AUTOFREE char *other = act_sprintf("%s.", base);
+    struct rank_place first = {.rank = 0, .local_size = 2}, second = {.rank = 1, .local_size = 2};
+    struct act_error err;
+    struct stat st;
+
+    (void)state;
+    setenv("TMPDIR", dir, 1);
+    for (size_t i = 0; i < COUNT(takes); i++) {
+        if (takes[i] == take_by_other_user && getuid() != 0)
+            continue;
+        struct node a = make_node(RUN_A, 1, NULL), b = make_node(RUN_A, 1, NULL);
+        assert_ok(act_remove_tree(base, &err), err);
+        takes[i](base);
+        open_place(&a, &first, 1);
+        open_place(&b, &second, 1);
+        assert_string_equal(a.local, b.local);
+        assert_true(act_starts_with(a.local, other));
+        ACT_AUTOFREE char *run = act_path_dirname(a.local);
+        ACT_AUTOFREE char *used = act_path_dirname(run);
+        assert_int_equal(stat(used, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0700);
+        place_close(&a, &first);
+        place_close(&b, &second);
+        assert_false(is_there(run));
+        node_release(&a);
+        node_release(&b);
+        assert_int_equal(remove(base), 0);
+    }
+}
+
+/* Others could look, and put nothing there. */
+static void test_readable_base_is_closed(void **state)
 {
     ACT_AUTOFREE char *base = base_dir();
+    struct node node = make_node(RUN_A, 1, NULL);
     struct rank_place place = {.local_size = 1};
     struct act_error err;
+    struct stat st;
 
     (void)state;
     setenv("TMPDIR", dir, 1);
     assert_ok(act_remove_tree(base, &err), err);
-    for (int i = 0; i < 2; i++) {
-        struct node node = make_node(RUN_A, 1, NULL);
-        if (i == 0) {
-            assert_int_equal(symlink("/tmp", base), 0);
-        } else {
-            assert_int_equal(mkdir(base, 0755), 0);
-            assert_int_equal(chmod(base, 0777), 0);
-        }
-        assert_int_equal(place_open(&node, &place, 1, &err), -ACT_DENIED);
-        assert_non_null(strstr(err.text, "is not a folder that only this user can read and write"));
-        assert_int_equal(remove(base), 0);
-        node_release(&node);
-    }
+    assert_int_equal(mkdir(base, 0755), 0);
+    open_place(&node, &place, 1);
+    assert_true(act_path_is_within(node.local, base));
+    assert_int_equal(stat(base, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    place_close(&node, &place);
+    node_release(&node);
 }
 
 static void test_disks_that_are_not_there(void **state)
@@ -178,6 +238,42 @@ static void test_sweep(void **state)
     close(alive.users_fd);
     node_release(&dead);
     node_release(&alive);
+}
+
+/* Two nodes of a service's job may be on one machine: between a rank that has ended and one that is still to come nothing
+ * is locked, and the other node prepares itself meanwhile. */
+static void test_sweep_in_one_launch(void **state)
+{
+    static const struct {
+        const char *id, *launch;
+        bool stays;
+    } rows[] = {
+        {RUN_A, "0123456789ab", true},
+        {RUN_A, "ba9876543210", false}, /* an earlier start of the same job */
+        {RUN_B, "0123456789ab", false},
+    };
+    struct rank_place first = {.rank = 0, .local_size = 2, .node_rank = 0},
+                      other = {.rank = 2, .local_size = 2, .node_rank = 1};
+    struct act_error err;
+
+    (void)state;
+    setenv("TMPDIR", dir, 1);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct node ended = make_node(rows[i].id, 2, NULL), sweeps = make_node(RUN_A, 2, NULL);
+        ended.launch = act_strdup(rows[i].launch);
+        sweeps.launch = act_strdup(rows[0].launch);
+        open_place(&ended, &first, 1);
+        open_place(&sweeps, &other, 1);
+        place_close(&ended, &first); /* its second rank is still to come */
+        place_sweep(&sweeps);
+        assert_int_equal(is_there(ended.local), rows[i].stays);
+        assert_true(is_there(sweeps.local));
+        close(sweeps.users_fd);
+        assert_ok(act_remove_tree(ended.local, &err), err);
+        assert_ok(act_remove_tree(sweeps.local, &err), err);
+        node_release(&ended);
+        node_release(&sweeps);
+    }
 }
 
 /* ---- in the job of a service */
@@ -469,10 +565,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_code_roots),
-        cmocka_unit_test(test_base_of_others_is_refused),
+        cmocka_unit_test(test_base_of_others),
+        cmocka_unit_test(test_readable_base_is_closed),
         cmocka_unit_test(test_disks_that_are_not_there),
         cmocka_unit_test(test_last_rank_removes),
         cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_sweep_in_one_launch),
         cmocka_unit_test(test_environment_of_a_service),
         cmocka_unit_test(test_node_ranks),
         cmocka_unit_test(test_apptainer),
