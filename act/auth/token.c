@@ -98,6 +98,7 @@ void token_failed(struct token_ask *ask)
     ask->done(ask);
 }
 
+ACT_PRINTF(2, 0)
 static void set_denied(struct token_ask *ask, const char *fmt, va_list args)
 {
     char text[1024];

@@ -20,6 +20,7 @@ static void mark_cut(char *text)
     memcpy(text + sizeof(((struct act_error *)0)->text) - sizeof(mark), mark, sizeof(mark));
 }
 
+ACT_PRINTF(2, 0)
 static void set_text(struct act_error *err, const char *fmt, va_list ap)
 {
     int n = vsnprintf(err->text, sizeof(err->text), fmt, ap);
@@ -41,6 +42,7 @@ static void join_text(struct act_error *err, const char *a, const char *sep, con
     memcpy(err->text, joined, sizeof(err->text));
 }
 
+ACT_PRINTF(3, 0)
 static int set_code(struct act_error *err, enum act_code code, const char *fmt, va_list ap)
 {
     int saved = errno;

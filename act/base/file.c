@@ -15,15 +15,14 @@
 #include "base/path.h"
 #include "base/text.h"
 
-int act_file_read(const char *path, size_t max, char **out, size_t *out_len, struct act_error *err)
+/* Reads all of fd, and closes it. */
+static int read_and_close(int fd, const char *path, size_t max, char **out, size_t *out_len,
+                          struct act_error *err)
 {
     struct act_buf b = {0};
     char chunk[65536];
     ssize_t n;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
-    if (fd < 0)
-        return act_error_errno(err, errno, "cannot read '%s'", path);
     while ((n = read(fd, chunk, sizeof(chunk))) > 0 && b.len <= max)
         act_buf_add(&b, chunk, (size_t)n);
     int saved = errno;
@@ -37,6 +36,33 @@ int act_file_read(const char *path, size_t max, char **out, size_t *out_len, str
         *out_len = b.len;
     *out = act_buf_steal(&b);
     return 0;
+}
+
+int act_file_read(const char *path, size_t max, char **out, size_t *out_len, struct act_error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot read '%s'", path);
+    return read_and_close(fd, path, max, out, out_len, err);
+}
+
+int act_file_read_regular(const char *path, size_t max, char **out, size_t *out_len, struct act_error *err)
+{
+    struct stat st = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* the open of a FIFO waits, too */
+
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        int rc = act_error_errno(err, errno, "cannot read '%s'", path);
+        if (fd >= 0)
+            close(fd);
+        return rc;
+    }
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) { /* of a folder read() says it */
+        close(fd);
+        return act_error_set(err, ACT_FAIL, "cannot read '%s': it is not a regular file", path);
+    }
+    return read_and_close(fd, path, max, out, out_len, err);
 }
 
 int act_write_all(int fd, const void *data, size_t len)

@@ -12,6 +12,11 @@
 int act_file_read(const char *path, size_t max, char **out, size_t *out_len,
                   struct act_error *err) ACT_NODISCARD;
 
+/* The same, but only of a regular file. What a project's files name may be a FIFO or a terminal, for which a reader
+ * would wait for ever. */
+int act_file_read_regular(const char *path, size_t max, char **out, size_t *out_len,
+                          struct act_error *err) ACT_NODISCARD;
+
 /* Replaces path by the data: readers see the old or the new content, never a part, also after a power cut.
  * The file gets exactly this mode; missing folders are made. */
 int act_file_write(const char *path, const void *data, size_t len, mode_t mode,

@@ -17,6 +17,7 @@ void act_log_quiet(bool quiet)
 }
 
 /* One write per line, so that lines of several threads or processes do not mix. */
+ACT_PRINTF(2, 0)
 static void print_line(const char *prefix, const char *fmt, va_list ap)
 {
     ACT_AUTOFREE char *text = NULL;

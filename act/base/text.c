@@ -47,6 +47,7 @@ char *act_strndup(const char *s, size_t len)
     return checked(strndup(s, len));
 }
 
+ACT_PRINTF(1, 0)
 static char *format(const char *fmt, va_list ap)
 {
     char *s = NULL;

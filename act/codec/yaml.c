@@ -7,6 +7,7 @@
 #include "codec/yaml.h"
 
 #include <errno.h>
+#include <search.h>
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>
@@ -20,6 +21,7 @@ enum {
     MAX_VALUES = 100000,
     MAX_KEYS = 4096,
     MAX_DEPTH = 64,
+    MAX_TAGS = 16,
 };
 
 struct name {
@@ -27,6 +29,7 @@ struct name {
     char text[];
 };
 
+/* The last definition of its name, as in YAML 1.1. */
 struct anchor {
     char *name;
     const struct yaml *value; /* in the tree under construction */
@@ -38,9 +41,8 @@ struct reader {
     yaml_event_t event; /* the one at hand; type YAML_NO_EVENT when consumed */
     const char *text;
     size_t len;
-    char *name; /* shared name of the document */
-    struct anchor *anchors;
-    size_t n_anchors;
+    char *name;          /* shared name of the document */
+    void *anchors;       /* tsearch(3), of struct anchor */
     struct yaml *merged; /* a list of what stood behind "<<" */
     size_t values_left, bytes_left;
     struct act_error *err;
@@ -287,29 +289,46 @@ static struct yaml *value_at_event(struct reader *r, enum yaml_kind kind)
 
 /* -- anchors and aliases -- */
 
-/* Remembers a value under its anchor, if it has one. Returns its index + 1, or 0. */
-static size_t anchor_open(struct reader *r, const yaml_char_t *name, const struct yaml *value)
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct anchor *)a)->name, ((const struct anchor *)b)->name);
+}
+
+static void anchor_free(void *anchor)
+{
+    free(((struct anchor *)anchor)->name);
+    free(anchor);
+}
+
+/* Remembers a value under its anchor, if it has one; NULL: it has none. */
+static struct anchor *anchor_open(struct reader *r, const yaml_char_t *name, const struct yaml *value)
 {
     if (!name)
-        return 0;
-    r->anchors = act_realloc(r->anchors, (r->n_anchors + 1) * sizeof(*r->anchors));
-    r->anchors[r->n_anchors++] = (struct anchor){act_strdup((const char *)name), value, true};
-    return r->n_anchors;
+        return NULL;
+    struct anchor *anchor = act_calloc(1, sizeof(*anchor));
+    anchor->name = act_strdup((const char *)name);
+    struct anchor **slot = tsearch(anchor, &r->anchors, by_name);
+    if (slot && *slot != anchor) /* there is one of that name */
+        anchor_free(anchor);
+    if (!slot)
+        abort(); /* no memory for a node of the tree */
+    (*slot)->value = value;
+    (*slot)->open = true;
+    return *slot;
 }
 
-static void anchor_close(struct reader *r, size_t handle)
+/* The end of the value was read; inside of it the name may have been given to another one. */
+static void anchor_close(struct anchor *anchor, const struct yaml *value)
 {
-    if (handle)
-        r->anchors[handle - 1].open = false;
+    if (anchor && anchor->value == value)
+        anchor->open = false;
 }
 
-/* The last definition wins, as in YAML 1.1. */
-static const struct anchor *anchor_find(const struct reader *r, const char *name)
+static const struct anchor *anchor_find(const struct reader *r, char *name)
 {
-    for (size_t i = r->n_anchors; i-- > 0;)
-        if (strcmp(r->anchors[i].name, name) == 0)
-            return &r->anchors[i];
-    return NULL;
+    struct anchor **slot = tfind(&(struct anchor){.name = name}, &r->anchors, by_name);
+
+    return slot ? *slot : NULL;
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
@@ -344,7 +363,7 @@ static int copy(struct reader *r, const struct yaml *from, int depth, struct yam
 
 static int read_alias(struct reader *r, int depth, struct yaml **out)
 {
-    const struct anchor *anchor = anchor_find(r, (const char *)r->event.data.alias.anchor);
+    const struct anchor *anchor = anchor_find(r, (char *)r->event.data.alias.anchor);
 
     if (!anchor)
         return refuse(r, "an alias (*...) to something that was not defined before; quote text that starts "
@@ -397,7 +416,7 @@ static int read_scalar(struct reader *r, struct yaml **out)
     struct yaml *value = value_at_event(r, YAML_SCALAR);
     value->text = act_strndup(text, len);
     value->quoted = meaning ? meaning > 0 : r->event.data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
-    anchor_close(r, anchor_open(r, r->event.data.scalar.anchor, value));
+    anchor_close(anchor_open(r, r->event.data.scalar.anchor, value), value);
     *out = value;
     return 0;
 }
@@ -525,10 +544,10 @@ static int read_collection(struct reader *r, int depth, struct yaml **out)
     if (rc < 0)
         return rc;
     struct yaml *value = value_at_event(r, is_map ? YAML_MAP : YAML_LIST);
-    size_t anchor = anchor_open(
+    struct anchor *anchor = anchor_open(
         r, is_map ? r->event.data.mapping_start.anchor : r->event.data.sequence_start.anchor, value);
     rc = is_map ? read_map(r, depth, value) : read_list(r, depth, value);
-    anchor_close(r, anchor);
+    anchor_close(anchor, value);
     if (rc < 0)
         yaml_tree_free(value);
     else
@@ -577,6 +596,18 @@ static int read_root(struct reader *r, struct yaml **out)
     return rc;
 }
 
+/* libyaml compares each directive "%TAG" with all before it. */
+static int check_tags(struct reader *r)
+{
+    static const char word[] = "%TAG";
+    const char *at = r->text, *end = r->text + r->len;
+
+    for (int n = 0; (at = memmem(at, (size_t)(end - at), word, strlen(word))); at += strlen(word))
+        if (++n > MAX_TAGS)
+            return refuse_at(r, mark_of(r, (size_t)(at - r->text)), "too many '%TAG' (limit: 16)");
+    return 0;
+}
+
 static int read_document(struct reader *r, struct yaml **out)
 {
     if (r->len > MAX_TEXT_BYTES)
@@ -587,6 +618,8 @@ static int read_document(struct reader *r, struct yaml **out)
         if (!act_utf8_valid(r->text + at, n))
             return refuse_at(r, mark_of(r, at), "the line is not UTF-8 text");
     }
+    if (check_tags(r) < 0)
+        return -ACT_CONFIG;
     if (!yaml_parser_initialize(&r->parser))
         return act_error_set(r->err, ACT_FAIL, "%s: not enough memory", r->name);
     yaml_parser_set_encoding(&r->parser, YAML_UTF8_ENCODING);
@@ -616,9 +649,7 @@ int yaml_parse(const char *text, size_t len, const char *name, struct yaml **out
         yaml_tree_free(*out);
         *out = NULL;
     }
-    for (size_t i = 0; i < r.n_anchors; i++)
-        free(r.anchors[i].name);
-    free(r.anchors);
+    tdestroy(r.anchors, anchor_free);
     yaml_tree_free(r.merged);
     name_unref(r.name);
     return rc;
@@ -628,7 +659,7 @@ int yaml_read(const char *path, const char *name, struct yaml **out, struct act_
 {
     char *text = NULL;
     size_t len = 0;
-    int rc = act_file_read(path, MAX_TEXT_BYTES, &text, &len, err);
+    int rc = act_file_read_regular(path, MAX_TEXT_BYTES, &text, &len, err);
 
     *out = NULL;
     if (rc < 0)

@@ -1,6 +1,6 @@
 /* yaml.h - YAML (and so JSON) documents as a tree that remembers where every value stands.
  *
- * Bounded: 1 MiB of text, 64 levels, 100,000 values, 4,096 keys in one map. Aliases and merge keys ("<<") are
+ * Bounded: 1 MiB of text, 64 levels, 100,000 values, 4,096 keys in one map, 16 "%TAG". Aliases and merge keys ("<<") are
  * resolved by copying within those bounds (and 8 MiB of text). Only one document per file. Scalars keep their
  * text; what type it is, is the reader's question (yaml_as_*), answered by the YAML 1.1 words that PyYAML
  * takes (true/yes/on, ~, null, 0x10, 1_000; not the sexagesimal 1:30), unless the scalar was quoted.
@@ -31,6 +31,7 @@ struct yaml {
  * All errors are ACT_CONFIG, except that a file cannot be read; none quotes a value, which may be secret. */
 int yaml_parse(const char *text, size_t len, const char *name, struct yaml **out,
                struct act_error *err) ACT_NODISCARD;
+/* Only of a regular file. */
 int yaml_read(const char *path, const char *name, struct yaml **out, struct act_error *err) ACT_NODISCARD;
 /* Wipes what it frees. (The plain name yaml_free belongs to libyaml.) */
 void yaml_tree_free(struct yaml *value);

@@ -30,7 +30,7 @@ static int read_workspace(const char *path, const char *name, struct yaml *into,
     ACT_AUTOFREE char *text = NULL;
     CODEC_AUTOJSON json_t *json = NULL;
     size_t len = 0;
-    int rc = act_file_read(path, MAX_WORKSPACE_BYTES, &text, &len, err);
+    int rc = act_file_read_regular(path, MAX_WORKSPACE_BYTES, &text, &len, err);
 
     if (rc == 0)
         rc = codec_json_parse(text, len, name, &json, err);

@@ -7,6 +7,7 @@
 
 enum { MAX_INT = 1000000000 };
 
+ACT_PRINTF(3, 0)
 static void add_finding(struct act_strv *list, const struct yaml *at, const char *fmt, va_list ap)
 {
     struct act_error err;
@@ -269,11 +270,11 @@ static void wipe_and_free(char *text)
 void config_release_keys(const struct config_key *keys, const char *prefix, void *base)
 {
     for (; keys->path; keys++) {
-        void *at = (char *)base + keys->offset;
         if (!act_starts_with(keys->path, prefix) || keys->offset == CONFIG_NOWHERE)
             continue;
         if (!*prefix && strchr(keys->path, '*'))
             continue;
+        void *at = (char *)base + keys->offset;
         if (keys->type == CONFIG_TEXT || keys->type == CONFIG_CHOICE)
             wipe_and_free(*(char **)at);
         else if (keys->type == CONFIG_TEXTS || keys->type == CONFIG_INTS || keys->type == CONFIG_ENV)

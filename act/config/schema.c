@@ -147,7 +147,7 @@ const struct config_key config_cluster_keys[] = {
     {"aks_compute_global_dispatch_arg", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy"},
     {"unique_gjd_cluster", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy"},
     {"inject_collection", CONFIG_ANY, CONFIG_NOWHERE, .help = "legacy"},
-    {NULL},
+    {0},
 };
 
 const struct config_key config_account_keys[] = {
@@ -162,7 +162,7 @@ const struct config_key config_account_keys[] = {
     {"auth", CONFIG_CHOICE, ACCOUNT(auth), .choices = "key|sas|login|anonymous",
      .help = "which of them to use; by default what is there, else a login"},
     {"folder", CONFIG_TEXT, ACCOUNT(folder), .help = "a folder that serves as the store, instead of an account"},
-    {NULL},
+    {0},
 };
 // clang-format on
 

@@ -20,6 +20,7 @@
 static int log_fd = STDERR_FILENO;
 static const char *log_who = "agent";
 
+ACT_PRINTF(1, 0)
 static void say(const char *fmt, va_list ap)
 {
     char now[ACT_TIME_TEXT], text[4096], line[sizeof(text) + ACT_TIME_TEXT + 64];

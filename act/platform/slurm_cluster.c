@@ -47,8 +47,10 @@ static void read_resources(const char *line, const struct platform_nodes *nodes)
     ACT_AUTOFREE char *gres = slurm_job_value(line, "GRES");
     struct act_strv names = {0};
 
+    if (!list || !gres)
+        return;
     slurm_hosts(list, &names);
-    for (size_t i = 0; gres && i < names.n; i++) {
+    for (size_t i = 0; i < names.n; i++) {
         struct platform_node *node = find_node(nodes, names.v[i]);
         if (!node)
             continue;

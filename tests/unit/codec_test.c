@@ -2,6 +2,7 @@
 #include "unit/test.h"
 
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -287,6 +288,47 @@ static void yaml_bounds(void **state)
     expect_refused(&text, "too many keys");
 }
 
+/* The last definition before an alias counts, and one inside of another of the same name. */
+static void yaml_anchors(void **state)
+{
+    struct yaml *root = parse("a: &x 1\nb: *x\nc: &x 2\nd: *x\ne: &x [&x 3, *x]\nf: *x\n");
+
+    (void)state;
+    assert_string_equal(yaml_get(root, "b")->text, "1");
+    assert_string_equal(yaml_get(root, "d")->text, "2");
+    assert_string_equal(yaml_get(root, "e")->items[1]->text, "3");
+    assert_string_equal(yaml_get(root, "f")->text, "3");
+    yaml_tree_free(root);
+}
+
+/* A text of many names costs what its length costs: in time of the processor, which other programs do not change. */
+static void expect_quick(struct act_buf *text, int expected)
+{
+    struct yaml *root = NULL;
+    clock_t before = clock();
+
+    assert_int_equal(yaml_parse(text->data, text->len, "t", &root, &err), expected);
+    assert_true((clock() - before) / CLOCKS_PER_SEC < 8);
+    yaml_tree_free(root);
+    act_buf_release(text);
+}
+
+static void yaml_many_names(void **state)
+{
+    struct act_buf text = {0};
+
+    (void)state;
+    for (int i = 0; i < 49000; i++)
+        act_buf_addf(&text, "- &n%d x\n", i);
+    for (int i = 0; i < 49000; i++)
+        act_buf_addf(&text, "- *n%d\n", i % 10);
+    expect_quick(&text, 0);
+    for (int i = 0; i < 60000; i++)
+        act_buf_addf(&text, "%%TAG !%x! b\n", i);
+    expect_quick(&text, -ACT_CONFIG);
+    assert_non_null(strstr(err.text, "t:17:1: too many '%TAG'"));
+}
+
 static void yaml_alias_bombs(void **state)
 {
     struct act_buf text = {0};
@@ -552,6 +594,8 @@ int main(void)
         cmocka_unit_test(yaml_refuses),
         cmocka_unit_test(yaml_places),
         cmocka_unit_test(yaml_bounds),
+        cmocka_unit_test(yaml_anchors),
+        cmocka_unit_test(yaml_many_names),
         cmocka_unit_test(yaml_alias_bombs),
         cmocka_unit_test(yaml_words),
         cmocka_unit_test(yaml_merges),

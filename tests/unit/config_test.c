@@ -618,6 +618,23 @@ static void refuses_cluster_files(void **state)
     }
 }
 
+/* A FIFO that nobody writes to would be waited for. */
+static void refuses_what_is_no_file(void **state)
+{
+    struct config c;
+    ACT_AUTOFREE char *fifo = act_path_join(project, "fifo");
+
+    (void)state;
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    put_cluster("_base_: ../../fifo\n");
+    assert_true(load(project, NULL, &c) < 0);
+    assert_contains(err.text, "it is not a regular file");
+    put_cluster("platform: aml\naml_config: fifo\n");
+    assert_true(load(project, NULL, &c) < 0);
+    assert_contains(err.text, "it is not a regular file");
+    assert_int_equal(unlink(fifo), 0);
+}
+
 static void refuses_workspace_files(void **state)
 {
     static const struct {
@@ -1213,6 +1230,7 @@ int main(void)
         TEST(environment_keys),
         TEST(bad_flags),
         TEST(refuses_cluster_files),
+        TEST(refuses_what_is_no_file),
         TEST(refuses_workspace_files),
         TEST(unreadable_files),
         TEST(unknown_keys_warn),

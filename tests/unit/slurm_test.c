@@ -742,6 +742,7 @@ static void test_nodes(void **state)
                                "   BatchHost=n1\n"
                                "   JOB_GRES=gpu:7\n"
                                "     Nodes=n[1-2] CPU_IDs=6-7 Mem=128 GRES=gpu:2(IDX:0-1)\n"
+                               "     Nodes=(null) CPU_IDs=0 Mem=0 GRES=gpu:1(IDX:0)\n"
                                "     Nodes=n3 CPU_IDs=6-7 Mem=128 GRES=gpu:a100:3(IDX:0,2-3)\n"
                                "   MinCPUsNode=2 MinMemoryCPU=64M MinTmpDiskNode=0\n";
     struct platform_nodes nodes = {0}, none = {0};
