@@ -20,12 +20,28 @@ target_compile_options(
             -Wvla
             -fno-common
             -ffunction-sections
-            -fdata-sections
-            -fstack-protector-strong)
+            -fdata-sections)
 target_link_options(act_flags INTERFACE -Wl,--gc-sections -Wl,--as-needed)
 if(ACT_WERROR)
   target_compile_options(act_flags INTERFACE -Werror)
 endif()
+
+# What makes a mistake in memory end in a crash and not in somebody else's hands; tests/e2e/test_programs.py looks for it in
+# the finished programs. _FORTIFY_SOURCE takes an optimiser, and hides from the sanitizers what they look for.
+target_compile_options(
+  act_flags
+  INTERFACE -fPIE
+            -fstack-protector-strong
+            -fstack-clash-protection)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
+  target_compile_options(act_flags INTERFACE -fcf-protection=full)
+elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  target_compile_options(act_flags INTERFACE -mbranch-protection=standard)
+endif()
+if(NOT ACT_SANITIZE)
+  target_compile_options(act_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3>)
+endif()
+target_link_options(act_flags INTERFACE -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 
 add_library(act_sanitize INTERFACE)
 if(ACT_SANITIZE)
