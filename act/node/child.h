@@ -42,6 +42,9 @@ struct child {
  */
 pid_t child_start(const struct child *child);
 
+/* Waits for the end of this child, and signals stay as they are: for a process without a watch. Its wait status. */
+int child_wait(pid_t pid);
+
 /* Takes the status of every child that has ended. True when pid is among them, with its status. */
 bool child_reap(pid_t pid, int *out_status);
 

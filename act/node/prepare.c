@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -69,7 +68,7 @@ static int unpack_code(const struct node *node, struct outcome *o, struct act_er
     if (!again) /* of somebody who did not finish */
         rc = act_remove_tree(node->code, err);
     if (rc == 0)
-        rc = has_code ? node_unzip(node->package, node->spec.package_sha256, node->code, again, err)
+        rc = has_code ? node_unzip_apart(node->package, node->spec.package_sha256, node->code, again, err)
                       : act_mkdir_all(node->code, 0755, err);
     if (rc == 0)
         node_say("code %s in %lld ms", has_code ? "unpacked" : "folder made (the run has no package)",
@@ -90,7 +89,7 @@ static int run_words(const struct node *node, const char *name, const char *cons
     ACT_AUTOFREE char *log = prepare_log(node);
     ACT_AUTOFREE char *log_path = node_path(node, log);
     char last[200];
-    int status = 0, fd = node_open_log(node, log);
+    int fd = node_open_log(node, log);
 
     if (fd < 0)
         return act_error_errno(err, errno, "cannot open '%s'", log);
@@ -100,10 +99,7 @@ static int run_words(const struct node *node, const char *name, const char *cons
     close(fd);
     if (pid < 0)
         return act_error_errno(err, start_errno, "cannot start '%s' for %s", argv[0], name);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-
-    o->exit_status = child_exit_status(status);
+    o->exit_status = child_exit_status(child_wait(pid));
     node_say("%s ended with status %d", name, o->exit_status);
     if (o->exit_status == 0)
         return 0;

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "node/child.h"
+#include "node/confine.h"
 #include "node/zip.h"
 
 enum { THREADS_MAX = 16, ENTRIES_AT_ONCE = 32 };
@@ -344,4 +347,60 @@ int node_unzip(const char *zip, const char *sha256, const char *target, bool ove
     int rc = sha256 ? unpack_checked(&c, target, over, err) : open_and_unpack(zip, target, over, err);
 
     return rc < 0 ? act_error_prefix(err, "cannot unpack '%s'", act_path_basename(zip)) : 0;
+}
+
+/* ---- in a process of its own ---- */
+
+struct apart {
+    const char *zip, *sha256, *target;
+    bool over;
+    struct outcome { /* in memory that both processes have */
+        int rc;
+        struct act_error err;
+    } * outcome;
+};
+
+static int unzip_confined(void *arg)
+{
+    const struct apart *a = arg;
+    bool held = confine_to(a->target, a->zip);
+
+    (void)held; /* a kernel that cannot do it is no reason not to run */
+    a->outcome->rc = node_unzip(a->zip, a->sha256, a->target, a->over, &a->outcome->err);
+    return 0;
+}
+
+static int run_apart(struct apart *a, struct act_error *err)
+{
+    pid_t pid = child_start(&(struct child){.run = unzip_confined, .arg = a, .out_fd = -1});
+
+    if (pid < 0)
+        return act_error_errno(err, errno, "cannot start a process to unpack '%s'",
+                               act_path_basename(a->zip));
+    int status = child_wait(pid);
+    if (status != 0)
+        return act_error_set(err, ACT_FAIL,
+                             "cannot unpack '%s': the process that does it ended with status %d",
+                             act_path_basename(a->zip), child_exit_status(status));
+    if (a->outcome->rc < 0)
+        *err = a->outcome->err;
+    return a->outcome->rc;
+}
+
+int node_unzip_apart(const char *zip, const char *sha256, const char *target, bool over,
+                     struct act_error *err)
+{
+    struct apart a = {.zip = zip, .sha256 = sha256, .target = target, .over = over};
+    int rc = act_mkdir_all(target, 0755, err);
+
+    if (rc < 0)
+        return rc;
+    a.outcome = mmap(NULL, sizeof(*a.outcome), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (a.outcome == MAP_FAILED)
+        return act_error_errno(err, errno, "cannot start a process to unpack '%s'", act_path_basename(zip));
+    rc = run_apart(&a, err);
+    munmap(a.outcome, sizeof(*a.outcome));
+    if (rc < 0 && !over)
+        (void)rmdir(target); /* the process could empty it, but not remove it from its folder */
+    return rc;
 }

@@ -16,4 +16,9 @@
 int node_unzip(const char *zip, const char *sha256, const char *target, bool over,
                struct act_error *err) ACT_NODISCARD;
 
+/* The same in a process of its own, which can do nothing else (see confine.h). For a process without threads, like all
+ * children of the agent. */
+int node_unzip_apart(const char *zip, const char *sha256, const char *target, bool over,
+                     struct act_error *err) ACT_NODISCARD;
+
 #endif

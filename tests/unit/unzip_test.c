@@ -2,15 +2,21 @@
 #include "unit/test.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "node/child.h"
+#include "node/confine.h"
 #include "node/launcher.h"
 #include "node/unzip.h"
 #include "proc/proc.h"
@@ -403,6 +409,129 @@ static void test_checksum(void **state)
     assert_int_equal(node_unzip(zip, wrong, target, false, &err), -ACT_NOT_FOUND);
 }
 
+/* ---- in a process of its own ---- */
+
+static int use_file(const char *in, const char *name, int flags)
+{
+    ACT_AUTOFREE char *path = act_path_join(in, name);
+    int fd = open(path, flags | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return errno;
+    close(fd);
+    return 0;
+}
+
+/* In a process of its own; the exit status names the first line that is not as it should be. */
+static int live_confined(void *arg)
+{
+    bool held = confine_to(target, zip);
+
+    (void)arg;
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+        return 1;
+    if (use_file(target, "in", O_WRONLY | O_CREAT) != 0 || use_file(target, "in", O_WRONLY | O_TRUNC) != 0)
+        return 2;
+    if (use_file(dir, "p.zip", O_RDONLY) != 0)
+        return 3;
+    if (!held)
+        return 77; /* the kernel cannot: what follows does not hold */
+    if (use_file(dir, "out", O_WRONLY | O_CREAT) != EACCES)
+        return 4;
+    return use_file(dir, "p.zip", O_WRONLY) == EACCES && use_file("/etc", "passwd", O_RDONLY) == EACCES ? 0
+                                                                                                        : 5;
+}
+
+static void test_confined(void **state)
+{
+    struct act_error err;
+
+    (void)state;
+    make_zip("add('a', 'x')");
+    assert_ok(act_mkdir_all(target, 0755, &err), err);
+    int got = child_exit_status(child_wait(child_start(&(struct child){.run = live_confined, .out_fd = -1})));
+    assert_int_equal(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 0); /* it is that process only */
+    assert_int_equal(use_file(dir, "out", O_WRONLY | O_CREAT), 0);
+    if (got == 77)
+        print_message("not tested: this kernel has no Landlock\n");
+    else
+        assert_int_equal(got, 0);
+}
+
+static void test_apart(void **state)
+{
+    char sha256[ACT_SHA256_HEX];
+    struct act_error err;
+
+    (void)state;
+    make_zip("for i in range(99): add(f'd{i % 7}/f{i}', str(i) * i, 0o100640)\n"
+             "link('d1/l', '../d2/f2')\n"
+             "add('ro/', '', 0o40555)");
+    assert_ok(act_sha256_file(zip, sha256, &err), err);
+    assert_ok(node_unzip_apart(zip, sha256, target, false, &err), err);
+    assert_file("d1/l", "22");
+    assert_ok(node_unzip_apart(zip, sha256, target, true, &err), err); /* over what is there */
+    assert_file("d6/f6", "666666");
+    assert_int_equal(mode_of("d6/f6"), S_IFREG | 0640);
+
+    assert_ok(act_remove_tree(target, &err), err);
+    sha256[0] = sha256[0] == '0' ? '1' : '0';
+    assert_true(node_unzip_apart(zip, sha256, target, false, &err) < 0);
+    assert_non_null(strstr(err.text, "cannot unpack 'p.zip': its SHA-256 is "));
+    assert_int_equal(access(target, F_OK), -1); /* nothing stays */
+    make_zip("add('../evil', 'x')");
+    assert_true(node_unzip_apart(zip, NULL, target, false, &err) < 0);
+    assert_non_null(strstr(err.text, "leads out of the target"));
+    unlink(zip);
+    assert_int_equal(node_unzip_apart(zip, NULL, target, false, &err), -ACT_NOT_FOUND);
+}
+
+static int wait_at_pipe(void *arg)
+{
+    struct act_error err;
+
+    (void)arg;
+    return node_unzip_apart(zip, "?", target, true, &err) < 0 ? 0 : 1;
+}
+
+static pid_t child_of(pid_t parent)
+{
+    ACT_AUTOFREE char *path = act_sprintf("/proc/%d/task/%d/children", (int)parent, (int)parent);
+    char text[32] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+    if (fd >= 0)
+        close(fd);
+    return n > 0 ? (pid_t)strtol(text, NULL, 10) : 0;
+}
+
+/* The process that unpacks is caught while it reads a zip that is a pipe. */
+static void test_apart_is_confined(void **state)
+{
+    enum { TRIES = 20000 };
+    int writer = -1;
+
+    (void)state;
+    unlink(zip);
+    assert_int_equal(mkfifo(zip, 0600), 0);
+    pid_t parent = child_start(&(struct child){.run = wait_at_pipe, .out_fd = -1});
+    for (int i = 0; i < TRIES && writer < 0; i++) {
+        writer = open(zip, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        if (writer < 0)
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    assert_true(writer >= 0);
+    ACT_AUTOFREE char *path = act_sprintf("/proc/%d/status", (int)child_of(parent));
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error err;
+    assert_ok(act_file_read(path, 1 << 16, &text, NULL, &err), err);
+    close(writer);
+    assert_int_equal(child_exit_status(child_wait(parent)), 0);
+    assert_non_null(strstr(text, "\nNoNewPrivs:\t1\n"));
+    unlink(zip);
+}
+
 static void test_mpirun_version(void **state)
 {
     static const struct {
@@ -457,6 +586,9 @@ int main(void)
         cmocka_unit_test(test_over),
         cmocka_unit_test(test_changed_bytes),
         cmocka_unit_test(test_checksum),
+        cmocka_unit_test(test_confined),
+        cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_apart_is_confined),
         cmocka_unit_test(test_mpirun_version),
     };
 
