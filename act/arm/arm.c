@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "arm/arm_internal.h"
+#include "auth/trusted.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -48,20 +49,29 @@ static char *endpoint_of(const struct arm_options *options)
     return without_slash(options->endpoint ? options->endpoint : scope);
 }
 
+/* Whether a token for this cloud may go to a base URL. */
+static int check_base(const struct auth_cloud *cloud, const char *url, const char *said_by,
+                      struct act_error *err)
+{
+    struct auth_address address = {.url = url, .cloud = cloud, .said_by = said_by, .owner = AUTH_OF_USER};
+
+    if (!http_is_private(url))
+        return act_error_set(err, ACT_CONFIG,
+                             "%s is '%s': a token goes there, so it must begin with 'https://'", said_by,
+                             url);
+    int rc = auth_cloud_check(cloud, url, err);
+    return rc < 0 ? rc : auth_check_address(&address, err);
+}
+
 int arm_new(const struct arm_options *options, struct arm **out, struct act_error *err)
 {
     char *endpoint = endpoint_of(options);
+    int rc = check_base(options->cloud, endpoint,
+                        options->said_by ? options->said_by : "the resource manager", err);
 
-    if (!http_is_private(endpoint)) {
-        int rc = act_error_set(
-            err, ACT_CONFIG,
-            "the resource manager is '%s': a token goes there, so it must begin with 'https://'", endpoint);
+    if (rc < 0) {
         free(endpoint);
         return rc;
-    }
-    if (auth_cloud_check(options->cloud, endpoint, err) < 0) {
-        free(endpoint);
-        return -ACT_CONFIG;
     }
     struct arm *arm = act_calloc(1, sizeof(*arm));
     *arm = (struct arm){.http = options->http,
@@ -97,16 +107,13 @@ uint64_t arm_requests(const struct arm *arm)
     return arm->requests;
 }
 
-int arm_trust(struct arm *arm, const char *base_url, struct act_error *err)
+int arm_trust(struct arm *arm, const char *base_url, const char *said_by, struct act_error *err)
 {
-    if (!http_is_private(base_url))
-        return act_error_set(err, ACT_CONFIG, "'%s' cannot get a token: it must begin with 'https://'",
-                             base_url);
-    int rc = auth_cloud_check(arm->want.cloud, base_url, err);
-    if (rc < 0)
-        return rc;
-    act_strv_take(&arm->trusted, without_slash(base_url));
-    return 0;
+    int rc = check_base(arm->want.cloud, base_url, said_by, err);
+
+    if (rc == 0)
+        act_strv_take(&arm->trusted, without_slash(base_url));
+    return rc;
 }
 
 const struct token_want *arm_want(const struct arm *arm)

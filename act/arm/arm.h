@@ -37,8 +37,9 @@ struct arm_options {
     struct tokens *tokens;
     const char *endpoint; /* "https://management.azure.com"; NULL: the cloud's */
     const struct auth_cloud *cloud;
-    const char *tenant; /* may be NULL */
-    bool use_cli;       /* only the Azure CLI is asked for tokens */
+    const char *tenant;  /* may be NULL */
+    bool use_cli;        /* only the Azure CLI is asked for tokens */
+    const char *said_by; /* who names the endpoint, for messages: "'azureml.endpoint' in ..." */
 };
 int arm_new(const struct arm_options *options, struct arm **out, struct act_error *err) ACT_NODISCARD;
 void arm_free(struct arm *arm);
@@ -46,8 +47,10 @@ const char *arm_endpoint(const struct arm *arm);
 /* What its requests' tokens are for; the tenant may become known with the first answer. */
 const struct token_want *arm_want(const struct arm *arm);
 /* Another base URL that the token may go to: the run history of a region. One that is neither https nor on this machine,
- * or lies in another cloud, is -ACT_CONFIG. */
-int arm_trust(struct arm *arm, const char *base_url, struct act_error *err) ACT_NODISCARD;
+ * or lies in another cloud, is -ACT_CONFIG; one that is neither Azure's nor trusted by the user (auth/trusted.h) -ACT_DENIED,
+ * as in arm_new(). said_by: who names it. */
+int arm_trust(struct arm *arm, const char *base_url, const char *said_by,
+              struct act_error *err) ACT_NODISCARD;
 /* Whose token the requests have. */
 int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *err) ACT_NODISCARD;
 /* How many requests were sent, retries included. */

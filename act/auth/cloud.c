@@ -10,13 +10,13 @@
 static const struct auth_cloud clouds[] = {
     {"AzureCloud", "AzurePublicCloud", "https://login.microsoftonline.com",
      "https://management.azure.com/.default", "https://ml.azure.com/.default", "core.windows.net",
-     "management.azure.com", "api.azureml.ms"},
+     "management.azure.com", "api.azureml.ms", "storage.azure.net"},
     {"AzureUSGovernment", "AzureUSGovernmentCloud", "https://login.microsoftonline.us",
      "https://management.usgovcloudapi.net/.default", "https://ml.azure.us/.default",
-     "core.usgovcloudapi.net", "management.usgovcloudapi.net", "api.ml.azure.us"},
+     "core.usgovcloudapi.net", "management.usgovcloudapi.net", "api.ml.azure.us", NULL},
     {"AzureChinaCloud", "AzureChinaCloud", "https://login.chinacloudapi.cn",
      "https://management.chinacloudapi.cn/.default", "https://ml.azure.cn/.default", "core.chinacloudapi.cn",
-     "management.chinacloudapi.cn", "api.ml.azure.cn"},
+     "management.chinacloudapi.cn", "api.ml.azure.cn", NULL},
 };
 
 enum { CLOUDS = sizeof(clouds) / sizeof(clouds[0]) };
@@ -36,18 +36,35 @@ static bool is_in(const char *host, const char *domain)
     return len >= n && strcasecmp(host + len - n, domain) == 0 && (len == n || host[len - n - 1] == '.');
 }
 
-static const struct auth_cloud *by_endpoint(const char *endpoint)
+static bool has(const struct auth_cloud *cloud, const char *host)
 {
-    const char *host = endpoint ? strstr(endpoint, "://") : NULL;
+    const char *const domains[] = {cloud->suffix, cloud->zone_suffix, cloud->arm_domain,
+                                   cloud->azureml_domain};
 
-    if (!host)
-        return NULL;
-    ACT_AUTOFREE char *name = act_strndup(host + 3, strcspn(host + 3, ":/?#"));
-    for (size_t i = 0; i < CLOUDS; i++)
-        if (is_in(name, clouds[i].suffix) || is_in(name, clouds[i].arm_domain) ||
-            is_in(name, clouds[i].azureml_domain))
+    for (size_t i = 0; i < sizeof(domains) / sizeof(domains[0]); i++)
+        if (domains[i] && is_in(host, domains[i]))
+            return true;
+    return false;
+}
+
+static const struct auth_cloud *by_host(const char *host)
+{
+    for (size_t i = 0; host && i < CLOUDS; i++)
+        if (has(&clouds[i], host))
             return &clouds[i];
     return NULL;
+}
+
+static const struct auth_cloud *by_endpoint(const char *endpoint)
+{
+    ACT_AUTOFREE char *host = endpoint ? http_host(endpoint) : NULL;
+
+    return by_host(host);
+}
+
+bool auth_cloud_has(const struct auth_cloud *cloud, const char *host)
+{
+    return cloud ? has(cloud, host) : by_host(host) != NULL;
 }
 
 static const struct auth_cloud *by_name(const char *name)

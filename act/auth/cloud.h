@@ -1,10 +1,12 @@
 /* cloud.h - the clouds of Azure: who issues tokens there, and for whom.
  *
  * Source: learn.microsoft.com/azure/azure-government/compare-azure-government-global-azure, the tables of the Azure
- * CLI ("az cloud list").
+ * CLI ("az cloud list"); for DNS zones azcopy's --trusted-microsoft-suffixes.
  */
 #ifndef ACT_AUTH_CLOUD_H
 #define ACT_AUTH_CLOUD_H
+
+#include <stdbool.h>
 
 #include "base/error.h"
 
@@ -17,6 +19,7 @@ struct auth_cloud {
     const char *suffix;         /* of the hosts of storage accounts: "core.windows.net" */
     const char *arm_domain;     /* the resource manager's host, and in it those of its regions */
     const char *azureml_domain; /* of the run histories of the regions: "api.azureml.ms" */
+    const char *zone_suffix; /* of storage accounts in DNS zones: "storage.azure.net"; NULL: there are none */
 };
 
 /* Of a token for Blob Storage, in every cloud. */
@@ -26,6 +29,9 @@ struct auth_cloud {
  * of a storage account, the resource manager or a run history; else the one whose authority AZURE_AUTHORITY_HOST is; else
  * the public one. An unknown AZURE_CLOUD, or one that the endpoint does not lie in, is -ACT_CONFIG. */
 int auth_cloud_find(const char *endpoint, const struct auth_cloud **out, struct act_error *err) ACT_NODISCARD;
+
+/* Whether a host, as http_host() gives it, is one of the cloud's (NULL: of any cloud's). */
+bool auth_cloud_has(const struct auth_cloud *cloud, const char *host);
 
 /* -ACT_CONFIG when the host of a URL (may be NULL) is known to lie in another cloud: a token must not go there. */
 int auth_cloud_check(const struct auth_cloud *cloud, const char *url, struct act_error *err) ACT_NODISCARD;

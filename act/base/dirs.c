@@ -39,3 +39,8 @@ char *act_cache_dir(void)
 {
     return act_dir("/cache", "XDG_CACHE_HOME", ".cache");
 }
+
+char *act_config_dir(void)
+{
+    return act_dir("/config", "XDG_CONFIG_HOME", ".config");
+}

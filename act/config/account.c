@@ -54,6 +54,14 @@ static void add_environment(struct yaml *tree)
     }
 }
 
+/* Whether what is used comes from the environment. */
+static bool is_lent(const struct yaml *tree)
+{
+    const struct yaml *key = yaml_get(tree, "account_key"), *sas = yaml_get(tree, "sas_token");
+
+    return (!yaml_is_null(key) && *key->file == '$') || (!yaml_is_null(sas) && *sas->file == '$');
+}
+
 /* -- checks -- */
 
 static bool consists_of(const char *text, const char *more)
@@ -239,6 +247,7 @@ int config_account_read(const struct config *config, const struct config_folder 
     config_read_keys(config_account_keys, "", tree, out, f);
     config_warn_unknown(config_account_keys, "", tree, f);
     out->file = act_strdup(folder->account_file);
+    out->secret_is_lent = is_lent(tree);
     if (out->folder) {
         check_folder_store(out, config, tree, f);
         if (config_is_share(folder))

@@ -28,6 +28,7 @@ struct config_account {
                        for a blob account: https://<account_name>.blob.core.windows.net by default */
     char *auth;     /* "key", "sas", "login", "anonymous"; NULL: whatever is there, else a login */
     char *folder;   /* folder store: absolute path; NULL for a blob account */
+    bool secret_is_lent; /* key or SAS are those of the environment, not of the file */
 };
 
 /* One row of config_param: the code, or a mapped folder. */
@@ -165,6 +166,20 @@ bool config_is_said(const struct config *config, const char *key);
  * included. Returns 0 with an empty list when all is well. Never contacts a service. */
 int config_check(const struct config_request *request, struct act_strv *out_problems,
                  struct act_error *err) ACT_NODISCARD;
+
+/* What the user sets for all projects, in the file <act_config_dir()>/config.yaml. */
+struct config_user {
+    struct act_strv trusted_hosts; /* what an entry means is in auth/trusted.h */
+};
+/* Without the file everything is empty. One that others own or can write is -ACT_DENIED. */
+int config_user_read(struct config_user *out, struct act_error *err) ACT_NODISCARD;
+void config_user_release(struct config_user *user);
+char *config_user_file(void); /* new string */
+/* Whether a file lies in the folder of that one, where links lead: it is the user's, and no project's. */
+bool config_is_users(const char *path);
+
+/* Who gave the value of a key ("azureml.endpoint"): "aux_data/aml/aml.yaml:12", "-p", "default". New string. */
+char *config_origin(const struct config *config, const char *key);
 
 /* The names of the clusters of this project ("local" last), for messages and completion. */
 void config_clusters(const char *start_dir, struct act_strv *out);

@@ -6,7 +6,7 @@
  *   schema.c  the tables of keys
  *   read.c    the tree to the struct, by the tables
  *   config.c  the steps above in a row; the rows of config_param; paths of the project
- *   account.c account files; show.c, check.c: the same data printed and judged
+ *   account.c account files; user.c the user's own file; show.c, check.c: the same data printed and judged
  */
 #ifndef ACT_CONFIG_CONFIG_INTERNAL_H
 #define ACT_CONFIG_CONFIG_INTERNAL_H
@@ -45,9 +45,10 @@ struct config_key {
     const char *help;
 };
 
-/* Both end with a row whose path is NULL. */
+/* All end with a row whose path is NULL. */
 extern const struct config_key config_cluster_keys[];
 extern const struct config_key config_account_keys[];
+extern const struct config_key config_user_keys[];
 
 /* The row of prefix + key, or NULL. */
 const struct config_key *config_key_find(const struct config_key *keys, const char *prefix, const char *key);

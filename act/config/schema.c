@@ -7,6 +7,7 @@
 #define CLUSTER(member) offsetof(struct config, member)
 #define FOLDER(member)  offsetof(struct config_folder, member)
 #define ACCOUNT(member) offsetof(struct config_account, member)
+#define USER(member)    offsetof(struct config_user, member)
 #define PLATFORMS       "aml|itp|singularity|slurm|k8s|local"
 
 // clang-format off
@@ -163,6 +164,12 @@ const struct config_key config_account_keys[] = {
      .help = "which of them to use; by default what is there, else a login"},
     {"folder", CONFIG_TEXT, ACCOUNT(folder), .help = "a folder that serves as the store, instead of an account"},
     {0},
+};
+
+const struct config_key config_user_keys[] = {
+    {"trusted_hosts", CONFIG_TEXTS, USER(trusted_hosts),
+     .help = "hosts besides Azure's that logins, and the keys of the environment, may go to"},
+    {NULL},
 };
 // clang-format on
 

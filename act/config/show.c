@@ -153,14 +153,27 @@ static char *origin_of(const struct yaml *value)
                        : act_strdup(value->file);
 }
 
-bool config_is_said(const struct config *config, const char *key)
+/* The value of "docker.image", or NULL. */
+static const struct yaml *value_of(const struct config *config, const char *key)
 {
-    const struct yaml *at = config->values->tree;
+    const struct yaml *at = config->values ? config->values->tree : NULL;
     ACT_AUTOFREE char *rest = act_strdup(key);
 
     for (char *save, *name = strtok_r(rest, ".", &save); name && at; name = strtok_r(NULL, ".", &save))
         at = yaml_get(at, name);
+    return at;
+}
+
+bool config_is_said(const struct config *config, const char *key)
+{
+    const struct yaml *at = value_of(config, key);
+
     return !yaml_is_null(at) && (at->file[0] == '-' || at->file[0] == '$');
+}
+
+char *config_origin(const struct config *config, const char *key)
+{
+    return origin_of(value_of(config, key));
 }
 
 /* {"value": value, "origin": where}; takes the reference to value. */

@@ -73,7 +73,9 @@ static int open_azure(struct flow *flow, const struct config_account *a, struct 
                                     .sas = anonymous ? NULL : a->sas_token,
                                     .prefer_sas = act_streq(a->auth, "sas"),
                                     .tokens = flow_uses_login(a) ? flow_tokens(flow) : NULL,
-                                    .use_cli = flow->config.use_cli_auth};
+                                    .use_cli = flow->config.use_cli_auth,
+                                    .file = a->file,
+                                    .secret_is_lent = a->secret_is_lent};
 
     return store_azure_open(flow_http(flow), &o, out, err);
 }

@@ -60,6 +60,16 @@ static int find_sas(struct flow *flow, const struct config_folder *f, const stru
     return 0;
 }
 
+/* The nodes send the credential to the endpoint, so it must be one that it may go to. */
+static int check_store(struct flow *flow, const struct config_folder *f, struct act_error *err)
+{
+    struct store *store = NULL;
+    int rc = flow_store(flow, f, &store, err);
+
+    store_free(store);
+    return rc;
+}
+
 static int describe_store(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode,
                           json_t *folders, struct act_error *err)
 {
@@ -69,7 +79,9 @@ static int describe_store(struct flow *flow, const struct config_folder *f, enum
 
     if (rc < 0)
         return rc;
-    rc = find_sas(flow, f, &a, mode, &sas, err);
+    rc = check_store(flow, f, err);
+    if (rc == 0)
+        rc = find_sas(flow, f, &a, mode, &sas, err);
     if (rc == 0)
         rc = json_object_set_new(folders, f->name,
                                  json_pack("{s:s, s:s, s:s, s:s, s:s?}", "path", f->path, "account_name",
@@ -138,7 +150,8 @@ static int open_given(const char *file, const char *name, struct place *p, struc
     struct store_azure_options o = {.account = codec_json_str(f, "account_name", ""),
                                     .container = codec_json_str(f, "container_name", ""),
                                     .endpoint = codec_json_str(f, "endpoint", ""),
-                                    .sas = codec_json_str(f, "sas_token", NULL)};
+                                    .sas = codec_json_str(f, "sas_token", NULL),
+                                    .is_checked = true};
     p->path = act_strdup(codec_json_str(f, "path", ""));
     return store_azure_open(flow_http(&p->flow), &o, &p->store, err);
 }

@@ -131,6 +131,11 @@ char *http_decode(const char *text);
 
 /* Whether nobody on the way can read what is sent to this URL: https, or this machine itself. */
 bool http_is_private(const char *url);
+/* Whether it leads to this machine and nowhere else: localhost, 127.x.x.x, [::1]. */
+bool http_is_here(const char *url);
+/* The host of an http or https URL, as libcurl would connect to it: in lower case, an IPv6 address in brackets, without a
+ * final dot. NULL: it has none that is plain, or a user before it. New string. */
+char *http_host(const char *url);
 
 /* url with the values of secret query parameters ("sig", "code", ...) replaced by "REDACTED". New string. */
 char *http_redact_url(const char *url);

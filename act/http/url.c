@@ -145,39 +145,103 @@ char *http_redact_text(const char *text)
     return act_buf_steal(&out);
 }
 
+/* The parts of an http or https URL that say whom it leads to, as libcurl takes it when it connects. */
+struct peer {
+    char *scheme, *host, *port;
+};
+
+static bool take_apart(const char *url, struct peer *out)
+{
+    CURLU *u = curl_url();
+    bool ok = u && curl_url_set(u, CURLUPART_URL, url, CURLU_PATH_AS_IS | CURLU_DISALLOW_USER) == CURLUE_OK &&
+              curl_url_get(u, CURLUPART_SCHEME, &out->scheme, 0) == CURLUE_OK &&
+              (strcmp(out->scheme, "http") == 0 || strcmp(out->scheme, "https") == 0) &&
+              curl_url_get(u, CURLUPART_HOST, &out->host, 0) == CURLUE_OK &&
+              curl_url_get(u, CURLUPART_PORT, &out->port, CURLU_DEFAULT_PORT) == CURLUE_OK;
+
+    curl_url_cleanup(u);
+    return ok;
+}
+
+static void peer_release(struct peer *peer)
+{
+    curl_free(peer->scheme);
+    curl_free(peer->host);
+    curl_free(peer->port);
+}
+
+/* A name of ASCII letters, digits, '-' and '_' between dots, or an address: what is written otherwise may be another name
+ * for whoever looks it up. */
+static bool is_plain_host(const char *host)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
+    size_t n = strlen(host);
+
+    if (*host == '[')
+        return host[1 + strspn(host + 1, "0123456789abcdef:.")] == ']';
+    return n > 0 && *host != '.' && host[strspn(host, letters)] == '\0' && !strstr(host, "..");
+}
+
+char *http_host(const char *url)
+{
+    struct peer peer = {0};
+    char *host = take_apart(url, &peer) ? act_strdup(peer.host) : NULL;
+    size_t n = host ? strlen(host) : 0;
+
+    peer_release(&peer);
+    if (n > 1 && host[n - 1] == '.') /* the same name, said absolutely */
+        host[--n] = '\0';
+    for (size_t i = 0; i < n; i++)
+        if (host[i] >= 'A' && host[i] <= 'Z')
+            host[i] = (char)(host[i] + 'a' - 'A');
+    if (host && !is_plain_host(host)) {
+        free(host);
+        host = NULL;
+    }
+    return host;
+}
+
+static bool is_address_below(const char *host, const char *start)
+{
+    return act_starts_with(host, start) && host[strspn(host, "0123456789.")] == '\0';
+}
+
+static bool is_loopback(const char *host)
+{
+    return strcasecmp(host, "localhost") == 0 ||
+           (strlen(host) > strlen(".localhost") &&
+            strcasecmp(host + strlen(host) - strlen(".localhost"), ".localhost") == 0) ||
+           is_address_below(host, "127.") || strcmp(host, "[::1]") == 0;
+}
+
+bool http_is_here(const char *url)
+{
+    struct peer peer = {0};
+    bool here = take_apart(url, &peer) && is_loopback(peer.host);
+
+    peer_release(&peer);
+    return here;
+}
+
 bool http_is_private(const char *url)
 {
-    bool local = false;
-    ACT_AUTOFREE char *peer = http_peer_name(url, &local);
+    struct peer peer = {0};
+    bool private = take_apart(url, &peer) && (strcmp(peer.scheme, "https") == 0 || is_loopback(peer.host));
 
-    return peer && (act_starts_with(url, "https://") || (local && !strstr(url, "://169.254.")));
+    peer_release(&peer);
+    return private;
 }
 
 /* Addresses 169.254.x.x are those of the link: the metadata service, and identities of hosted jobs. */
-static bool is_local(const char *host)
-{
-    return strcasecmp(host, "localhost") == 0 || act_ends_with(host, ".localhost") ||
-           (act_starts_with(host, "127.") && host[strspn(host, "0123456789.")] == '\0') ||
-           strcmp(host, "[::1]") == 0 ||
-           (act_starts_with(host, "169.254.") && host[strspn(host, "0123456789.")] == '\0');
-}
-
 char *http_peer_name(const char *url, bool *out_local)
 {
-    char *scheme = NULL, *host = NULL, *port = NULL, *peer = NULL;
-    CURLU *u = curl_url();
+    struct peer peer = {0};
+    char *name = NULL;
 
-    if (u && curl_url_set(u, CURLUPART_URL, url, CURLU_PATH_AS_IS | CURLU_DISALLOW_USER) == CURLUE_OK &&
-        curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
-        (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0) &&
-        curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
-        curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK) {
-        peer = act_sprintf("%s:%s", host, port);
-        *out_local = is_local(host);
+    if (take_apart(url, &peer)) {
+        name = act_sprintf("%s:%s", peer.host, peer.port);
+        *out_local = is_loopback(peer.host) || is_address_below(peer.host, "169.254.");
     }
-    curl_free(scheme);
-    curl_free(host);
-    curl_free(port);
-    curl_url_cleanup(u);
-    return peer;
+    peer_release(&peer);
+    return name;
 }

@@ -26,6 +26,8 @@ char *azureml_url(const struct azureml *a, const char *fmt, ...)
 
 int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err)
 {
+    ACT_AUTOFREE char *origin = config_origin(a->config, "azureml.endpoint");
+    ACT_AUTOFREE char *said_by = act_sprintf("'azureml.endpoint' of '%s'", origin);
     int rc = a->arm ? 0 : auth_cloud_find(a->config->azureml.endpoint, &a->cloud, err);
 
     if (rc == 0 && !a->arm) {
@@ -36,7 +38,8 @@ int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err)
                                            .tokens = a->tokens,
                                            .endpoint = a->config->azureml.endpoint,
                                            .cloud = a->cloud,
-                                           .use_cli = a->config->use_cli_auth},
+                                           .use_cli = a->config->use_cli_auth,
+                                           .said_by = said_by},
                      &a->arm, err);
         if (rc < 0)
             azureml_disconnect(a);

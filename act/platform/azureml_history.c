@@ -198,7 +198,11 @@ static int find_history(struct azureml *a, struct act_error *err)
 
 static int trust_history(struct azureml *a, struct act_error *err)
 {
-    int rc = a->history_trusted ? 0 : arm_trust(a->arm, a->history, err);
+    ACT_AUTOFREE char *origin = config_origin(a->config, "azureml.history_endpoint");
+    ACT_AUTOFREE char *said_by = a->config->azureml.history_endpoint
+                                     ? act_sprintf("'azureml.history_endpoint' of '%s'", origin)
+                                     : act_strdup("the run history that the workspace names");
+    int rc = a->history_trusted ? 0 : arm_trust(a->arm, a->history, said_by, err);
 
     a->history_trusted = rc == 0;
     return rc;

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "auth/trusted.h"
 #include "base/log.h"
 #include "codec/json.h"
 #include "platform/azureml_internal.h"
@@ -228,6 +229,19 @@ static int register_datastore(struct azureml *a, const struct datastore *d, stru
     return rc;
 }
 
+/* The service and the nodes send the credential to the endpoint, so it must be one that it may go to. */
+static int check_address(const struct config_account *account, struct act_error *err)
+{
+    ACT_AUTOFREE char *said_by = act_sprintf("'endpoint' of '%s'", account->file);
+    struct auth_address address = {.url = account->endpoint,
+                                   .said_by = said_by,
+                                   .owner = credential_of(account) == CREDENTIAL_NONE ? AUTH_OF_NOBODY
+                                            : account->secret_is_lent                 ? AUTH_OF_USER
+                                                                                      : AUTH_OF_FILE};
+
+    return auth_check_address(&address, err);
+}
+
 /* The URI of a path in the store of a row of the configuration, registered where the workspace does not know it. */
 static int find_place(struct azureml *a, const struct config_folder *row, const char *path,
                       struct azureml_place *out, struct act_error *err)
@@ -240,7 +254,9 @@ static int find_place(struct azureml *a, const struct config_folder *row, const 
     ACT_AUTOFREE char *name = azureml_datastore_name(row, &account);
     ACT_AUTOFREE char *what = act_sprintf("register the datastore '%s'", name);
     struct datastore d = {.row = row, .account = &account, .name = name, .what = what};
-    rc = register_datastore(a, &d, err);
+    rc = check_address(&account, err);
+    if (rc == 0)
+        rc = register_datastore(a, &d, err);
     if (rc == 0)
         out->uri = act_sprintf("azureml://datastores/%s/paths/%s", name, path);
     config_account_release(&account);

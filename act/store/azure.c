@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "auth/trusted.h"
 #include "base/clock.h"
 
 #define VERSION     "2023-11-03"
@@ -385,6 +386,27 @@ static char *endpoint_of(const struct store_azure_options *o)
     return endpoint;
 }
 
+/* Whether what the requests would carry may go there. *out_foreign: the host is not one that is trusted. */
+static int check_address(const struct store_azure_options *o, bool *out_foreign, struct act_error *err)
+{
+    ACT_AUTOFREE char *endpoint = endpoint_of(o);
+    ACT_AUTOFREE char *said_by = act_sprintf("'endpoint' of '%s'", o->file ? o->file : o->account);
+    bool has_secret = (o->key && *o->key) || (o->sas && *o->sas);
+    struct auth_address address = {.url = endpoint,
+                                   .said_by = said_by,
+                                   .owner = o->tokens || (has_secret && o->secret_is_lent) ? AUTH_OF_USER
+                                            : has_secret                                   ? AUTH_OF_FILE
+                                                                                           : AUTH_OF_NOBODY};
+    if (o->tokens && !http_is_private(endpoint))
+        return act_error_set(err, ACT_CONFIG,
+                             "a login cannot be used for '%s', which is not encrypted; use https", endpoint);
+    int rc = auth_check_address(&address, err);
+    if (rc == 0)
+        rc = auth_trusts(NULL, endpoint, err);
+    *out_foreign = rc == 0;
+    return rc < 0 ? rc : 0;
+}
+
 static int new_login(const struct store_azure_options *o, struct auth **out, struct act_error *err)
 {
     ACT_AUTOFREE char *endpoint = endpoint_of(o);
@@ -393,9 +415,6 @@ static int new_login(const struct store_azure_options *o, struct auth **out, str
 
     if (rc < 0)
         return rc;
-    if (!http_is_private(endpoint))
-        return act_error_set(err, ACT_CONFIG,
-                             "a login cannot be used for '%s', which is not encrypted; use https", endpoint);
     *out = auth_new_login(o->account, o->tokens, &want);
     return 0;
 }
@@ -406,8 +425,11 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
     const char *version = getenv("ACT_AZURE_API_VERSION");
     const char *sas = options->sas && *options->sas == '?' ? options->sas + 1 : options->sas;
     struct auth *auth = NULL;
+    bool foreign = false;
     int rc = check_options(options, err);
 
+    if (rc == 0 && !options->is_checked)
+        rc = check_address(options, &foreign, err);
     if (rc == 0 && options->tokens)
         rc = new_login(options, &auth, err);
     else if (rc == 0)
@@ -417,8 +439,12 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
         return rc;
 
     struct azure *azure = act_calloc(1, sizeof(*azure));
-    azure->store = (struct store){
-        .ops = &ops, .http = http, .name = act_sprintf("blob:%s/%s", options->account, options->container)};
+    azure->ops = ops;
+    if (foreign) /* a stranger gets no URL of another store, which would open it */
+        azure->ops.start[STORE_PUT_FROM] = azure->ops.start[STORE_BLOCK_FROM] = NULL;
+    azure->store = (struct store){.ops = &azure->ops,
+                                  .http = http,
+                                  .name = act_sprintf("blob:%s/%s", options->account, options->container)};
     azure->endpoint = endpoint_of(options);
     azure->container = act_strdup(options->container);
     azure->version = act_strdup(version && *version ? version : VERSION);

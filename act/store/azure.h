@@ -11,7 +11,8 @@
 
 struct azure {
     struct store store;
-    char *endpoint; /* without a final slash */
+    struct store_ops ops; /* those of this one */
+    char *endpoint;       /* without a final slash */
     char *container;
     char *version; /* x-ms-version */
     struct auth *auth;

@@ -240,9 +240,13 @@ struct store_azure_options {
     bool prefer_sas;
     struct tokens *tokens; /* requests carry the token of a login, instead of those; NULL: they do not */
     bool use_cli;          /* that of the Azure CLI */
+    const char *file;      /* that names the endpoint, for messages */
+    bool secret_is_lent;   /* key or SAS do not stand in that file, but are those of the environment */
+    bool is_checked;       /* who made these options knows that the credential may go to the endpoint */
 };
-/* Nothing is sent. A malformed key or endpoint is -ACT_CONFIG; so is a login for an endpoint that is not encrypted. Without
- * a credential requests are anonymous. */
+/* Nothing is sent. A malformed key or endpoint is -ACT_CONFIG; so is a login for an endpoint that is not encrypted; one that
+ * the credential must not go to (auth/trusted.h) is -ACT_DENIED. Without a credential requests are anonymous. A service on a
+ * host that is not trusted gets no URLs of other stores to copy from: it has no PUT_FROM and BLOCK_FROM. */
 int store_azure_open(struct http *http, const struct store_azure_options *options, struct store **out,
                      struct act_error *err) ACT_NODISCARD;
 

@@ -197,7 +197,7 @@ def test_the_page_of_a_run_names_the_tenant_of_the_workspace(act, unknown):
     assert page.endswith(f"/workspaces/ws&tid={TENANT}")
 
 
-@pytest.mark.parametrize("gone", ["http://127.0.0.1:9", "https://nowhere.invalid"])
+@pytest.mark.parametrize("gone", ["http://127.0.0.1:9", "https://nowhere.api.azureml.ms"])
 def test_a_remembered_host_that_is_gone_is_forgotten(act, azureml, unknown, gone):
     unknown(history=gone)
     assert "Running" in act.run("q", unknown.run, env={"HTTPS_PROXY": "http://127.0.0.1:9"}).out
@@ -243,6 +243,7 @@ def proxy(act, azureml, scratch):
     server = ConnectProxy({f"{names[name]}:443": ("127.0.0.1", front.port) for name, front in fronts.items()})
     azureml.cluster(azureml={"endpoint": f"https://{names['arm']}", "history_endpoint": f"https://{names['api']}"})
     act.env |= {"AZURE_AUTHORITY_HOST": f"https://{names['login']}", "ACT_CA_FILE": str(certificate), "ACT_MAX_RETRIES": "0",
+                "ACT_TRUSTED_HOSTS": f"{names['arm']}, {names['api']}",
                 "HTTPS_PROXY": f"http://127.0.0.1:{server.port}"}
     yield server
     server.close()

@@ -215,8 +215,10 @@ static void no_token_for_strangers(void **state)
         assert_int_equal(arm_get(f.arm, url, NULL, "look at 'x'", &none, &f.err), -ACT_FAIL);
         assert_non_null(strstr(f.err.text, "which is not at"));
     }
-    assert_int_equal(arm_trust(f.arm, "http://history.example", &f.err), -ACT_CONFIG);
-    assert_int_equal(arm_trust(f.arm, "https://chinaeast.api.ml.azure.cn", &f.err), -ACT_CONFIG);
+    assert_int_equal(arm_trust(f.arm, "http://history.example", "the test", &f.err), -ACT_CONFIG);
+    assert_int_equal(arm_trust(f.arm, "https://chinaeast.api.ml.azure.cn", "the test", &f.err), -ACT_CONFIG);
+    assert_int_equal(arm_trust(f.arm, "https://history.example", "the test", &f.err), -ACT_DENIED);
+    assert_non_null(strstr(f.err.text, "the test is 'https://history.example'"));
     assert_int_equal(arm_requests(f.arm), 0);
     tear_down(&f);
 }
@@ -626,24 +628,28 @@ static void which_endpoints_get_a_token(void **state)
 {
     static const struct {
         const char *endpoint, *url;
-        bool works;
-    } rows[] = {{"https://arm.example/", "https://arm.example", true},
-                {"http://arm.example", NULL, false},
-                {"https://management.azure.com", "https://management.azure.com", true},
-                {"https://management.chinacloudapi.cn", NULL, false}};
+        int rc;
+    } rows[] = {{"https://arm.trusted.example/", "https://arm.trusted.example", 0},
+                {"https://arm.example/", NULL, -ACT_DENIED},
+                {"https://management.azure.com@arm.example", NULL, -ACT_CONFIG},
+                {"http://arm.trusted.example", NULL, -ACT_CONFIG},
+                {"https://management.azure.com", "https://management.azure.com", 0},
+                {"https://management.chinacloudapi.cn", NULL, -ACT_CONFIG}};
     const struct auth_cloud *cloud;
     struct act_error err;
 
     (void)state;
+    setenv("ACT_TRUSTED_HOSTS", "arm.trusted.example", 1);
     assert_ok(auth_cloud_find(NULL, &cloud, &err), err);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct arm *arm = NULL;
         int rc = arm_new(&(struct arm_options){.endpoint = rows[i].endpoint, .cloud = cloud}, &arm, &err);
-        assert_int_equal(rc, rows[i].works ? 0 : -ACT_CONFIG);
-        if (rows[i].works)
+        assert_int_equal(rc, rows[i].rc);
+        if (rc == 0)
             assert_string_equal(arm_endpoint(arm), rows[i].url);
         arm_free(arm);
     }
+    unsetenv("ACT_TRUSTED_HOSTS");
 }
 
 int main(void)

@@ -2,6 +2,7 @@
 #include "unit/test.h"
 
 #include "auth/auth.h"
+#include "auth/trusted.h"
 #include "base/clock.h"
 #include "base/text.h"
 
@@ -306,6 +307,175 @@ static void service_sas_needs_a_key(void **state)
     auth_free(auth);
 }
 
+/* ---- where a credential may go */
+
+static void hosts_table(void **state)
+{
+    static const struct {
+        const char *url;
+        const char *cloud; /* that the credential is for; NULL: any */
+        int trusted;
+    } rows[] = {
+        {"https://acct.blob.core.windows.net", NULL, 1},
+        {"https://acct.blob.core.windows.net/", "AzureCloud", 1},
+        {"https://acct.privatelink.blob.core.windows.net:443/x", NULL, 1},
+        {"https://acct.z01.blob.storage.azure.net", NULL, 1},
+        {"https://ACCT.Blob.Core.Windows.NET", NULL, 1},
+        {"https://acct.blob.core.windows.net./", NULL, 1},
+        {"https://management.azure.com", NULL, 1},
+        {"https://westeurope.api.azureml.ms/history", NULL, 1},
+        {"https://acct.blob.core.chinacloudapi.cn", NULL, 1},
+        {"https://acct.blob.core.chinacloudapi.cn", "AzureCloud", 0},
+        {"https://acct.blob.core.chinacloudapi.cn", "AzureChinaCloud", 1},
+        /* names that only look like it */
+        {"https://evilcore.windows.net", NULL, 0},
+        {"https://evil-core.windows.net", NULL, 0},
+        {"https://windows.net", NULL, 0},
+        {"https://vm.westeurope.cloudapp.azure.com", NULL, 0},
+        {"https://evilmanagement.azure.com", NULL, 0},
+        {"https://acct.blob.core.windows.net.evil.example", NULL, 0},
+        {"https://evil.example/acct.blob.core.windows.net", NULL, 0},
+        {"https://evil.example?acct.blob.core.windows.net", NULL, 0},
+        {"https://evil.example#.blob.core.windows.net", NULL, 0},
+        {"https://evil.example:443#@acct.blob.core.windows.net", NULL, 0},
+        {"https://acct.blob.core.windows.net@evil.example", NULL, 0},
+        {"https://acct.blob.core.windows.net:443@evil.example", NULL, 0},
+        {"https://user@acct.blob.core.windows.net", NULL, 0},
+        {"https://evil.example\\.core.windows.net", NULL, 0},
+        {"https://evil.example\\@acct.core.windows.net", NULL, 0},
+        {"https://evil.example%2f.core.windows.net", NULL, 0},
+        {"https://evil.example%23.core.windows.net", NULL, 0},
+        {"https://evil.example%00.core.windows.net", NULL, 0},
+        {"https://evil.example%E3%80%82core.windows.net", NULL, 0},
+        {"https://evil.example\xe3\x80\x82"
+         "core.windows.net",
+         NULL, 0},
+        {"https://evil.example\xef\xbc\x8f.core.windows.net", NULL, 0},
+        {"https://acct.blob.\xd1\x81ore.windows.net", NULL, 0},
+        {"https://acct..core.windows.net", NULL, 0},
+        {"https://.core.windows.net", NULL, 0},
+        {"https://evil.example .core.windows.net", NULL, 0},
+        {"https://evil.example\t.core.windows.net", NULL, 0},
+        {"https://evil.example\r\n.core.windows.net", NULL, 0},
+        {"ftp://acct.blob.core.windows.net", NULL, 0},
+        {"file:///acct.blob.core.windows.net", NULL, 0},
+        {"acct.blob.core.windows.net", NULL, 0},
+        {"//acct.blob.core.windows.net", NULL, 0},
+        {"", NULL, 0},
+        /* this machine */
+        {"http://localhost:8080/x", NULL, 1},
+        {"http://LOCALHOST", NULL, 1},
+        {"http://acct.localhost", NULL, 1},
+        {"http://127.0.0.1:10000/devstoreaccount1", NULL, 1},
+        {"http://127.1", NULL, 1},
+        {"http://2130706433", NULL, 1},
+        {"http://0x7f.1", NULL, 1},
+        {"http://[::1]:9", NULL, 1},
+        {"http://localhost.evil.example", NULL, 0},
+        {"http://evillocalhost", NULL, 0},
+        {"http://127.0.0.1.evil.example", NULL, 0},
+        {"http://127.evil.example", NULL, 0},
+        {"http://0.0.0.0", NULL, 0},
+        {"http://0", NULL, 0},
+        {"http://[::]", NULL, 0},
+        {"http://[::ffff:8.8.8.8]", NULL, 0},
+        {"http://[::2]", NULL, 0},
+        {"http://169.254.169.254", NULL, 0},
+        {"http://10.0.0.1", NULL, 0},
+        /* what the user trusts */
+        {"https://storage.example.com", NULL, 1},
+        {"https://Storage.Example.COM.:9000/x", NULL, 1},
+        {"http://storage.example.com", NULL, 1},
+        {"https://a.lab.example", NULL, 1},
+        {"https://b.a.lab.example", NULL, 1},
+        {"https://10.1.2.3", NULL, 1},
+        {"https://[fd00::1]", NULL, 1},
+        {"https://lab.example", NULL, 0},
+        {"https://evillab.example", NULL, 0},
+        {"https://.lab.example", NULL, 0},
+        {"https://evilstorage.example.com", NULL, 0},
+        {"https://a.storage.example.com", NULL, 0},
+        {"https://storage.example.com.evil.example", NULL, 0},
+        {"https://10.1.2.34", NULL, 0},
+    };
+    struct act_error err;
+
+    (void)state;
+    setenv("ACT_TRUSTED_HOSTS", " storage.example.com,*.LAB.example; 10.1.2.3 [fd00::1]", 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct auth_cloud *cloud = NULL;
+        if (rows[i].cloud) {
+            setenv("AZURE_CLOUD", rows[i].cloud, 1);
+            assert_ok(auth_cloud_find(NULL, &cloud, &err), err);
+            unsetenv("AZURE_CLOUD");
+        }
+        if (auth_trusts(cloud, rows[i].url, &err) != rows[i].trusted)
+            fail_msg("row %zu: %s", i, rows[i].url);
+    }
+    unsetenv("ACT_TRUSTED_HOSTS");
+}
+
+static void entries_that_are_no_hosts(void **state)
+{
+    static const char *const entries[] = {"*",           "*.",         "*com",           "https://h.example",
+                                          "h.example:9", "h.example/", "user@h.example", "h.exa*mple",
+                                          "h..example",  "."};
+    struct act_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+        setenv("ACT_TRUSTED_HOSTS", entries[i], 1);
+        if (auth_trusts(NULL, "https://h.example", &err) != -ACT_CONFIG)
+            fail_msg("'%s' is taken", entries[i]);
+        assert_non_null(strstr(err.text, entries[i]));
+    }
+    assert_int_equal(auth_trusts(NULL, "https://acct.blob.core.windows.net", &err), 1); /* nobody looks */
+    unsetenv("ACT_TRUSTED_HOSTS");
+}
+
+static void what_may_go_where(void **state)
+{
+    static const struct {
+        const char *url;
+        enum auth_owner owner;
+        bool fine;
+    } rows[] = {
+        {"https://acct.blob.core.windows.net", AUTH_OF_USER, true},
+        {"https://h.example", AUTH_OF_USER, false},
+        {"https://h.example", AUTH_OF_FILE, true},
+        {"http://h.example", AUTH_OF_FILE, false},
+        {"http://127.0.0.1:1", AUTH_OF_FILE, true},
+        {"http://127.0.0.1:1", AUTH_OF_USER, true},
+        {"http://h.example", AUTH_OF_NOBODY, true},
+        {"https://user:secret@h.example", AUTH_OF_USER, false},
+    };
+    struct act_error err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct auth_address a = {
+            .url = rows[i].url, .said_by = "'endpoint' of 'a.yaml'", .owner = rows[i].owner};
+        int rc = auth_check_address(&a, &err);
+        if (rc != (rows[i].fine ? 0 : -ACT_DENIED))
+            fail_msg("row %zu: %d", i, rc);
+        if (rc < 0)
+            assert_non_null(strstr(err.text, "'endpoint' of 'a.yaml' is"));
+    }
+    assert_null(strstr(err.text, "secret"));
+    struct auth_address a = {.url = "https://h.example", .said_by = "it", .owner = AUTH_OF_USER};
+    assert_int_equal(auth_check_address(&a, &err), -ACT_DENIED);
+    assert_non_null(strstr(err.text, "add 'trusted_hosts: [\"h.example\"]' to '"));
+    assert_non_null(strstr(err.text, "/config.yaml'"));
+}
+
+static int no_files(void **state)
+{
+    (void)state;
+    unsetenv("AZURE_CLOUD");
+    unsetenv("ACT_TRUSTED_HOSTS");
+    return setenv("ACT_HOME", "/nonexistent/act", 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,7 +488,10 @@ int main(void)
         cmocka_unit_test(sas_vector_strings),
         cmocka_unit_test(service_sas_table),
         cmocka_unit_test(service_sas_needs_a_key),
+        cmocka_unit_test(hosts_table),
+        cmocka_unit_test(entries_that_are_no_hosts),
+        cmocka_unit_test(what_may_go_where),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, no_files, NULL);
 }

@@ -1383,6 +1383,50 @@ static void test_open(void **state)
     }
 }
 
+/* Whose a credential is decides where it may go; a stranger never gets a URL to copy from. */
+static void where_credentials_go(void **state)
+{
+    static const struct {
+        const char *endpoint, *key;
+        bool lent;
+        int rc;
+        bool copies; /* the service may be told to fetch from another one */
+    } rows[] = {
+        {NULL, KEY, true, 0, true},
+        {"http://127.0.0.1:10000/acct", KEY, true, 0, true},
+        {"https://trusted.example", KEY, true, 0, true},
+        {"https://elsewhere.example", KEY, true, -ACT_DENIED, false},
+        {"https://elsewhere.example", KEY, false, 0, false},
+        {"https://elsewhere.example", NULL, false, 0, false},
+        {"http://elsewhere.example", KEY, true, -ACT_DENIED, false},
+        {"http://elsewhere.example", KEY, false, -ACT_DENIED, false},
+        {"http://0.0.0.0:10000/acct", KEY, false, -ACT_DENIED, false},
+        {"http://trusted.example", KEY, false, 0, true},
+        {"http://elsewhere.example", NULL, false, 0, false},
+    };
+
+    (void)state;
+    setenv("ACT_TRUSTED_HOSTS", "trusted.example", 1);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_azure_options options = {.account = "acct",
+                                              .container = "cont",
+                                              .endpoint = rows[i].endpoint,
+                                              .key = rows[i].key,
+                                              .secret_is_lent = rows[i].lent,
+                                              .file = "a.yaml"};
+        struct store *store = NULL;
+        int rc = store_azure_open(http, &options, &store, &err);
+        if (rc != rows[i].rc)
+            fail_msg("row %zu: %d", i, rc);
+        if (rc == -ACT_DENIED)
+            assert_has(err.text, "'endpoint' of 'a.yaml'");
+        if (rc == 0 && store_can(store, STORE_PUT_FROM) != rows[i].copies)
+            fail_msg("row %zu: copies", i);
+        store_free(store);
+    }
+    unsetenv("ACT_TRUSTED_HOSTS");
+}
+
 static void test_keys(void **state)
 {
     static const char *const good[] = {"a",   "a/b",  "a//b", "a b", "tab\t", "folder/", "\xf0\x9f\x8e\x89",
@@ -1485,6 +1529,7 @@ int main(void)
         cmocka_unit_test(test_fit_ids),
         cmocka_unit_test(test_clear),
         cmocka_unit_test(test_open),
+        cmocka_unit_test(where_credentials_go),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_url),
     };
