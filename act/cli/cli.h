@@ -39,7 +39,7 @@ struct cli_options {
     char *vm_size, *admin_user, *ssh_key, *location;
     int64_t min, nodes; /* -1: not given */
     int64_t idle_s;     /* 0: not given */
-    bool low_priority, no_wait;
+    bool low_priority, no_wait, share_sas;
     char *job_file;
     int64_t depth;        /* -1: not given */
     uint64_t first, last; /* bytes; 0: not given */
@@ -119,10 +119,12 @@ void cli_print_help(const struct cli_command *command, FILE *out);
 /* render.c */
 bool cli_colour(FILE *out);
 void cli_print_state(FILE *out, enum run_state state, int width);
-/* Text from outside for a terminal: control characters but for line ends, tabs and colours become '?'. */
-void cli_sanitize(char *text, size_t len);
-/* Writes to stdout, sanitized when that is a terminal. As flow_sink.write. */
+/* ACT's own words; colour ("31") is not used where there are none. */
+void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...) ACT_PRINTF(3, 4);
+/* Writes a piece of a log or a file to stdout; on a terminal of all that could do something there only colours stay. As
+ * flow_sink.write. At its end: cli_end_text(). */
 int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *err);
+void cli_end_text(void);
 int cli_print_json(json_t *value, struct act_error *err) ACT_NODISCARD; /* takes the reference */
 void cli_print_json_line(json_t *value);                                /* likewise; compact, on one line */
 const char *cli_kind(enum store_kind kind);                             /* "file", "symlink", "folder" */

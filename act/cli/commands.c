@@ -396,11 +396,15 @@ const struct cli_command cli_commands[] = {
      .complete = CLI_PATHS,
      .run = cmd_verify},
     {.name = "url",
-     .synopsis = "[--expires TIME] PATH...",
+     .synopsis = "[--expires TIME] [--share-sas] PATH...",
      .summary = "a URL that reads a file of the store without further credentials",
      .examples = "a url output/model.npz\ncurl -O \"$(a url --expires 1h output/model.npz)\"\n",
-     .details = "It is valid for 24 hours unless --expires says otherwise. Whoever has it can read the file.",
-     .options = "expires",
+     .details =
+         "It is valid for 24 hours unless --expires says otherwise. Whoever has it can read the file. It is\n"
+         "signed with an account_key or a login. Where the account file has only a sas_token, --share-sas puts\n"
+         "that into the URL, with all that it permits and until it ends; --expires is refused then, as it is\n"
+         "for a file in a folder store.",
+     .options = "expires share-sas",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,

@@ -23,6 +23,8 @@ const struct cli_option cli_option_table[] = {
     {NULL, "timeout", CLI_DURATION, AT(timeout_s), "TIME", "give up after this time: 90s, 15m, 24h, 7d",
      false},
     {NULL, "expires", CLI_DURATION, AT(expires_s), "TIME", "valid for this time: 90s, 15m, 24h, 7d", false},
+    {NULL, "share-sas", CLI_FLAG, AT(share_sas), NULL,
+     "if there is only a sas_token, give it away in the URL", false},
     {NULL, "no-container", CLI_FLAG, AT(no_container), NULL, "run directly, not in the cluster's image",
      false},
     {"-r", "recursive", CLI_FLAG, AT(recursive), NULL, "everything below, not one level", false},

@@ -398,7 +398,41 @@ void flow_path_release(struct flow_path *path)
     *path = (struct flow_path){0};
 }
 
-int flow_url(struct flow *flow, const char *path, int64_t life_s, char **out, struct act_error *err)
+/* What was said of the URL's end must be true. */
+static int check_end(const struct store_call *call, const char *path, const struct flow_url *io,
+                     struct act_error *err)
+{
+    if (call->url_ends || !io->life_s)
+        return 0;
+    return act_error_set(
+        err, ACT_USAGE, "'--expires' has no effect on the URL of '%s', which ACT does not sign; leave it out",
+        path);
+}
+
+static int make_url(struct store *store, const char *key, const char *path, struct flow_url *io,
+                    struct act_error *err)
+{
+    enum { DAY_S = 24 * 3600 };
+    struct store_call call = {.op = STORE_URL,
+                              .key = key,
+                              .permissions = "r",
+                              .life_s = io->life_s ? io->life_s : DAY_S,
+                              .share_sas = io->share_sas};
+    int rc = store_do(store, &call, err);
+
+    if (call.only_sas)
+        act_error_hint(err, "--share-sas gives it away on purpose");
+    if (rc == 0)
+        rc = check_end(&call, path, io, err);
+    if (rc == 0) {
+        io->url = call.url;
+        call.url = NULL;
+    }
+    store_call_release(&call);
+    return rc;
+}
+
+int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct act_error *err)
 {
     struct flow_path p;
     int rc = flow_open_path(flow, path, &p, err);
@@ -408,7 +442,7 @@ int flow_url(struct flow *flow, const char *path, int64_t life_s, char **out, st
     if (p.path.is_folder)
         rc = act_error_set(err, ACT_USAGE, "'%s' is a folder; a URL is for one file", path);
     else
-        rc = store_url(p.store, p.path.path, "r", life_s, out, err);
+        rc = make_url(p.store, p.path.path, path, io, err);
     flow_path_release(&p);
     return rc;
 }

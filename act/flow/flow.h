@@ -327,9 +327,14 @@ int flow_open_place(struct flow *flow, const char *path, enum flow_place place, 
                     struct act_error *err) ACT_NODISCARD;
 void flow_path_release(struct flow_path *path);
 
-/* A URL that reads the file for life_s seconds. */
-int flow_url(struct flow *flow, const char *path, int64_t life_s, char **out,
-             struct act_error *err) ACT_NODISCARD;
+/* A URL that reads the file. */
+struct flow_url {
+    int64_t life_s; /* 0: a day. Where it would have no effect on a sas_token that is shared: -ACT_USAGE */
+    bool
+        share_sas; /* where nothing signs one for the file alone, it may hold the account's whole sas_token */
+    char *url;     /* out: a new string, secret */
+};
+int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct act_error *err) ACT_NODISCARD;
 
 /* ---- login */
 

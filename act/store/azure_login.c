@@ -261,16 +261,31 @@ int azure_mint_url(const struct azure *azure, const char *blob, const char *perm
 static void mint(struct azure_op *op)
 {
     struct store_call *call = op->call;
+    enum auth_kind kind = auth_kind_of(op->azure->auth);
 
+    call->url_ends = kind == AUTH_KEY || kind == AUTH_LOGIN;
     azure_finish(op, azure_mint_url(op->azure, *call->key ? call->key : NULL, call->permissions, call->life_s,
                                     &call->url, &call->error));
+}
+
+/* It may give more than the URL is for, to more than one file, and for longer. */
+static int refuse_sas(struct store_call *call)
+{
+    call->only_sas = true;
+    return act_error_set(
+        &call->error, ACT_DENIED,
+        "the account has only a sas_token, which would be in the URL whole; an account_key, or a "
+        "login (neither of them), signs a URL that does just this");
 }
 
 static void make_url(void *arg)
 {
     struct azure_op *op = arg;
+    enum auth_kind kind = auth_kind_of(op->azure->auth);
 
-    if (auth_kind_of(op->azure->auth) != AUTH_LOGIN)
+    if (kind == AUTH_SAS && !op->call->share_sas)
+        azure_finish(op, refuse_sas(op->call));
+    else if (kind != AUTH_LOGIN)
         mint(op);
     else if (op->call->life_s > MAX_LIFE_S)
         azure_finish(op, act_error_set(&op->call->error, ACT_USAGE,

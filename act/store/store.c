@@ -61,6 +61,7 @@ void store_call_release(struct store_call *call)
         explicit_bzero(call->url, strlen(call->url));
     free(call->url);
     call->url = NULL;
+    call->url_ends = call->only_sas = false;
     call->found = NULL;
     call->n_found = 0;
     call->rc = 0;

@@ -168,8 +168,10 @@ struct store_call {
     bool leftovers;
     const char *permissions; /* of the URL */
     int64_t life_s;
-    bool ahead; /* the page after this one will be asked for next: it may be fetched meanwhile */
-    int max;    /* about so many entries per page, maybe none; 0: 5000. The last has no next */
+    bool
+        share_sas; /* where nothing can sign, the URL may hold the user's own shared access signature, whole */
+    bool ahead;    /* the page after this one will be asked for next: it may be fetched meanwhile */
+    int max;       /* about so many entries per page, maybe none; 0: 5000. The last has no next */
     void (*done)(struct store_call *call);
     void *arg;
 
@@ -180,6 +182,8 @@ struct store_call {
     struct store_entry entry;  /* owned by the call */
     struct store_page page;    /* owned by the call */
     char *url;                 /* owned by the call; secret */
+    bool url_ends;             /* it ends after life_s; false: there is no signature of ours in it */
+    bool only_sas;             /* it was refused because share_sas is not set */
     struct store_block *found; /* STORE_BLOCKS; owned by the call */
     size_t n_found;
 
@@ -219,7 +223,8 @@ const char *store_key_problem(const struct store *store, const char *key);
 
 /* A URL that gives what permissions say ("r", "rl", "racwdl") on the object, or on the container when key is
  * NULL, for life_s seconds, without a further credential. A store that cannot says so (folder: file:// for
- * permissions "r"). Runs the engine; on the loop use STORE_URL. New string, secret. */
+ * permissions "r"). An account with nothing but a shared access signature cannot sign: -ACT_DENIED, unless the call of
+ * STORE_URL has share_sas. Runs the engine; on the loop use STORE_URL. New string, secret. */
 int store_url(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
               struct act_error *err) ACT_NODISCARD;
 

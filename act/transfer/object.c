@@ -323,11 +323,14 @@ static void set_attributes(const struct object *o, struct store_call *call)
     call->attr.mode = o->from.mode;
 }
 
-/* A call for a URL that the service of the destination can read the source by. */
+/* A call for a URL that the service of the destination can read the source by; nobody else sees it. */
 static struct store_call url_call(const struct object *o)
 {
-    return (struct store_call){
-        .op = STORE_URL, .key = o->from.key, .permissions = "r", .life_s = SOURCE_URL_LIFE_S};
+    return (struct store_call){.op = STORE_URL,
+                               .key = o->from.key,
+                               .permissions = "r",
+                               .life_s = SOURCE_URL_LIFE_S,
+                               .share_sas = true};
 }
 
 /* Takes it; NULL: there is none. */

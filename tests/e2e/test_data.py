@@ -355,6 +355,39 @@ def test_url_reads_the_file(act, stored):
             urllib.request.urlopen(request, timeout=20)
 
 
+def test_url_with_nothing_but_a_sas(act, azure):
+    sas = azure.service.container_sas(azure.container)
+    act.account("store", account_name=azure.service.account, container_name=azure.container,
+                endpoint=azure.service.endpoint, sas_token=sas)
+    act.write("data/a.txt", "by url")
+    act.run("u", "data")
+    for words in (("url", "data/a.txt"), ("url", "--expires", "1h", "data/a.txt")):
+        message = act.fail(*words, status=4, match="account_key, or a login.*--share-sas")
+        assert "sig=" not in message
+    url = act.run("url", "--share-sas", "data/a.txt").out.strip()
+    assert url.endswith("?" + sas)
+    with urllib.request.urlopen(url, timeout=20) as f:
+        assert f.read() == b"by url"
+    act.fail("url", "--share-sas", "--expires", "1h", "data/a.txt", status=2, match="'--expires' has no effect")
+
+
+def test_url_of_a_key_is_signed_whatever_is_shared(act, azure):
+    sas = azure.service.container_sas(azure.container)
+    act.account("store", account_name=azure.service.account, container_name=azure.container,
+                endpoint=azure.service.endpoint, account_key=azure.service.key, sas_token=sas)
+    act.write("data/a.txt", "by url")
+    act.run("u", "data")
+    urls = act.run("url", "--share-sas", "--expires", "1h", "data/a.txt").out.split()
+    assert len(urls) == 1 and "sr=b" in urls[0] and sas not in urls[0]
+
+
+def test_url_of_a_folder_store_does_not_end(act):
+    act.write("data/a.txt", "x")
+    act.run("u", "data")
+    assert act.run("url", "data/a.txt").out.startswith("file://")
+    act.fail("url", "--expires", "1h", "data/a.txt", status=2, match="'--expires' has no effect")
+
+
 # ---- from one store to another
 
 

@@ -1477,9 +1477,15 @@ static void test_url(void **state)
 
     options = (struct store_azure_options){.account = "acct", .container = "cont", .sas = "?sv=1&sig=x"};
     assert_ok(store_azure_open(http, &options, &store, &err), err);
-    assert_ok(store_url(store, NULL, "rl", 3600, &url, &err), err);
-    assert_string_equal(url, "https://acct.blob.core.windows.net/cont?sv=1&sig=x");
-    free(url);
+    assert_int_equal(store_url(store, NULL, "rl", 3600, &url, &err), -ACT_DENIED);
+    assert_has(err.text, "account_key");
+    assert_has(err.text, "login");
+    struct store_call call = {
+        .op = STORE_URL, .key = "", .permissions = "rl", .life_s = 3600, .share_sas = true};
+    assert_ok(store_do(store, &call, &err), err);
+    assert_string_equal(call.url, "https://acct.blob.core.windows.net/cont?sv=1&sig=x");
+    assert_false(call.url_ends);
+    store_call_release(&call);
     store_free(store);
 }
 
