@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/terminal.h"
 #include "base/text.h"
 
 static bool quiet_notes;
@@ -29,7 +30,7 @@ static void print_line(const char *prefix, const char *fmt, va_list ap)
         if (((unsigned char)*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7f)
             *c = '?';
     act_buf_addf(&line, "%s%s\n", prefix, text);
-    if (write(STDERR_FILENO, line.data, line.len) < 0)
+    if (act_terminal_write(STDERR_FILENO, line.data, line.len) < 0)
         (void)0; /* nowhere left to say so */
     act_buf_release(&line);
 }

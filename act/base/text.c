@@ -106,10 +106,15 @@ static size_t utf8_sequence(const unsigned char *s, size_t len)
     return 0;
 }
 
+size_t act_utf8_char(const char *s, size_t len)
+{
+    return utf8_sequence((const unsigned char *)s, len);
+}
+
 bool act_utf8_valid(const char *s, size_t len)
 {
     while (len > 0) {
-        size_t n = utf8_sequence((const unsigned char *)s, len);
+        size_t n = act_utf8_char(s, len);
         if (n == 0)
             return false;
         s += n;

@@ -39,6 +39,9 @@ static inline bool act_streq(const char *a, const char *b)
     return a == b || (a && b && __builtin_strcmp(a, b) == 0);
 }
 
+/* The length of the UTF-8 character that len (not 0) bytes begin with, 0 when they begin with none. As act_utf8_valid(). */
+size_t act_utf8_char(const char *s, size_t len);
+
 /* Whether the len bytes are well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms). */
 bool act_utf8_valid(const char *s, size_t len);
 

@@ -20,6 +20,7 @@ static int cat(struct cli *cli, const char *word, struct act_error *err)
         rc = act_error_set(err, ACT_USAGE, "'%s' is a folder; 'a ls' lists it, 'a d' downloads it", word);
     else
         rc = transfer_read(cli->flow.engine, &p.path, &range, o->memory, print, NULL, err);
+    cli_end_text();
     flow_path_release(&p);
     return rc;
 }

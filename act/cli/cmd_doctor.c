@@ -15,15 +15,10 @@ static int print_json(const struct platform_findings *findings, size_t n_bad, st
 
 static void print_findings(const struct platform_findings *findings)
 {
-    bool colour = cli_colour(stdout);
-
     for (size_t i = 0; i < findings->n; i++) {
         const struct platform_finding *f = &findings->v[i];
-        const char *word = f->ok ? "ok" : "fail";
-        if (colour)
-            printf("\033[%sm%-4s\033[0m  ", f->ok ? "32" : "31", word);
-        else
-            printf("%-4s  ", word);
+        cli_print_coloured(stdout, f->ok ? "32" : "31", "%-4s", f->ok ? "ok" : "fail");
+        fputs("  ", stdout);
         cli_put_name(f->what);
         fputs(": ", stdout);
         cli_put_name(f->text);

@@ -1,12 +1,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/terminal.h"
 #include "cli/cli.h"
 
 /* How the lines of all ranks are shown: "[ 3] ...". */
 struct lines {
     int width; /* of the largest rank */
-    bool terminal, colour;
+    bool terminal;
 };
 
 static void print_prefix(const struct lines *lines, int rank)
@@ -14,10 +15,22 @@ static void print_prefix(const struct lines *lines, int rank)
     static const char *const colours[] = {"36", "33", "32", "35", "34", "31"};
     size_t n = sizeof(colours) / sizeof(colours[0]);
 
-    if (lines->colour)
-        printf("\033[%sm[%*d]\033[0m ", colours[(size_t)rank % n], lines->width, rank);
-    else
-        printf("[%*d] ", lines->width, rank);
+    cli_print_coloured(stdout, colours[(size_t)rank % n], "[%*d]", lines->width, rank);
+    putchar(' ');
+}
+
+/* On a terminal: "\r" would make a line without the number of its rank. */
+static int print_shown(const char *text, size_t len, struct act_error *err)
+{
+    struct act_harmless line = {.allow = ACT_SHOW_COLOURS};
+    struct act_buf shown = {0};
+
+    act_harmless_add(&line, text, len - (len > 0 && text[len - 1] == '\r'), &shown);
+    act_harmless_end(&line, &shown);
+    act_buf_addc(&shown, '\n');
+    int rc = cli_write_stdout(NULL, shown.data, shown.len, err);
+    act_buf_release(&shown);
+    return rc;
 }
 
 static int print_line(void *arg, int rank, const char *text, size_t len, struct act_error *err)
@@ -25,14 +38,9 @@ static int print_line(void *arg, int rank, const char *text, size_t len, struct 
     const struct lines *lines = arg;
 
     print_prefix(lines, rank);
-    if (lines->terminal) {
-        ACT_AUTOFREE char *shown = act_alloc(len + 1);
-        memcpy(shown, text, len);
-        cli_sanitize(shown, len);
-        fwrite(shown, 1, len, stdout);
-    } else {
-        fwrite(text, 1, len, stdout);
-    }
+    if (lines->terminal)
+        return print_shown(text, len, err);
+    fwrite(text, 1, len, stdout);
     putchar('\n');
     return cli_check_stdout(err);
 }
@@ -56,9 +64,7 @@ static int follow(struct cli *cli, struct flow_run *run, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     int world = run->spec.nodes * run->spec.procs_per_node;
-    struct lines lines = {.width = snprintf(NULL, 0, "%d", world - 1),
-                          .terminal = isatty(STDOUT_FILENO),
-                          .colour = cli_colour(stdout)};
+    struct lines lines = {.width = snprintf(NULL, 0, "%d", world - 1), .terminal = isatty(STDOUT_FILENO)};
     struct flow_follow what = {.name = o->log_name,
                                .rank = o->rank >= 0 ? (int)o->rank : 0,
                                .all = o->all,
@@ -69,7 +75,9 @@ static int follow(struct cli *cli, struct flow_run *run, struct act_error *err)
                                .follow = o->follow,
                                .sink = {.write = cli_write_stdout, .arg = &lines}};
 
-    return flow_follow_log(&cli->flow, run, &what, err);
+    int rc = flow_follow_log(&cli->flow, run, &what, err);
+    cli_end_text();
+    return rc;
 }
 
 int cmd_logs(struct cli *cli, struct act_error *err)

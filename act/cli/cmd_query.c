@@ -38,11 +38,20 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
     return rc;
 }
 
+static void put_line(const char *before, const char *name)
+{
+    fputs(before, stdout);
+    cli_put_name(name);
+    putchar('\n');
+}
+
 static int print_tail(struct cli *cli, struct flow_run *run, struct act_error *err)
 {
     struct flow_follow tail = {.tail = SHOWN_LINES, .sink = {.write = cli_write_stdout}};
 
-    return flow_follow_log(&cli->flow, run, &tail, err);
+    int rc = flow_follow_log(&cli->flow, run, &tail, err);
+    cli_end_text();
+    return rc;
 }
 
 static int print_for_people(struct cli *cli, struct flow_run *run, const struct flow_logs *logs,
@@ -55,7 +64,7 @@ static int print_for_people(struct cli *cli, struct flow_run *run, const struct 
     if (logs->n > 0)
         puts("log files:");
     for (size_t i = 0; i < logs->n; i++)
-        printf("  %s\n", logs->v[i].path);
+        put_line("  ", logs->v[i].path);
     if (cli->options.no_details) {
         printf("%s  %s\n", run->row.id, run_state_name(run->status.state));
         return 0;

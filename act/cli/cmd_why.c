@@ -142,7 +142,8 @@ static void put_where_to_look(const struct flow_run *run, const struct flow_why 
     printf("%-9s a logs --name ", "next");
     if (why->attempt != run->status.attempt)
         printf(RUN_DIR_ATTEMPTS "/%d/", why->attempt);
-    printf("%s %s; own rules can be added in aux_data/diagnosis.yaml\n", why->rank_log, run->row.id);
+    cli_put_name(why->rank_log);
+    printf(" %s; own rules can be added in aux_data/diagnosis.yaml\n", run->row.id);
 }
 
 static void put_diagnosis(const struct flow_run *run, const struct flow_why *why)

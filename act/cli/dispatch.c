@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/terminal.h"
 #include "cli/cli.h"
 
 static void push_override(struct config_override *list, size_t *n, const char *key, const char *value,
@@ -131,6 +132,7 @@ int cli_main(int argc, char **argv)
     struct act_error err = {0};
 
     setlocale(LC_CTYPE, "");
+    act_terminal_guard();
     cli_options_init(&cli.options);
     int rc = dispatch(argc, argv, &cli, &err);
     int status = rc < 0 ? -rc : rc;

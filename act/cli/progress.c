@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/cli.h"
 
@@ -124,6 +125,14 @@ static size_t terminal_width(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1U : WIDTH - 1;
 }
 
+/* Instead of what stands on the terminal's line. text is ACT's own. */
+static void put_in_place(const char *text)
+{
+    act_terminal_show(stderr, ACT_SHOW_ALL);
+    fprintf(stderr, "\r%s\033[K", text);
+    act_terminal_show(stderr, ACT_SHOW_LINES);
+}
+
 static void show(void *arg, const struct transfer_progress *of_path)
 {
     struct cli_progress *p = arg;
@@ -137,7 +146,7 @@ static void show(void *arg, const struct transfer_progress *of_path)
     p->last_plain_ms = ms;
     cli_progress_line(p->verb, &p->rate, &now, p->terminal ? terminal_width() : 0, &line);
     if (p->terminal)
-        fprintf(stderr, "\r%s\033[K", line.data);
+        put_in_place(line.data);
     else
         act_note("%s", line.data);
     p->shown = true;
@@ -174,7 +183,7 @@ void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet,
 void cli_progress_clear(struct cli_progress *p)
 {
     if (p->terminal && p->shown)
-        fputs("\r\033[K", stderr);
+        put_in_place("");
     p->shown = false;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/path.h"
+#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/cli.h"
 #include "codec/json.h"
@@ -32,7 +33,26 @@ bool cli_colour(FILE *out)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
-    return isatty(fileno(out)) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+    return isatty(out == stdout ? STDOUT_FILENO : STDERR_FILENO) && !(no && *no) && term &&
+           strcmp(term, "dumb") != 0;
+}
+
+void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...)
+{
+    bool coloured = cli_colour(out);
+    va_list ap;
+
+    if (coloured) {
+        act_terminal_show(out, ACT_SHOW_ALL);
+        fprintf(out, "\033[%sm", colour);
+    }
+    va_start(ap, fmt);
+    vfprintf(out, fmt, ap);
+    va_end(ap);
+    if (coloured) {
+        fputs("\033[0m", out);
+        act_terminal_show(out, ACT_SHOW_LINES);
+    }
 }
 
 void cli_print_state(FILE *out, enum run_state state, int width)
@@ -40,49 +60,21 @@ void cli_print_state(FILE *out, enum run_state state, int width)
     static const char *const colours[] = {[RUN_QUEUED] = "33", [RUN_RUNNING] = "36",  [RUN_COMPLETED] = "32",
                                           [RUN_FAILED] = "31", [RUN_CANCELED] = "35", [RUN_UNKNOWN] = "37"};
 
-    if (cli_colour(out))
-        fprintf(out, "\033[%sm%-*s\033[0m", colours[state], width, run_state_name(state));
-    else
-        fprintf(out, "%-*s", width, run_state_name(state));
-}
-
-/* The length of a colour sequence ("ESC [ digits and ; m") at text, 0 when it is none. */
-static size_t colour_sequence(const char *text, size_t len)
-{
-    size_t i = 2;
-
-    if (len < 3 || text[0] != '\033' || text[1] != '[')
-        return 0;
-    while (i < len && ((text[i] >= '0' && text[i] <= '9') || text[i] == ';'))
-        i++;
-    return i < len && text[i] == 'm' ? i + 1 : 0;
-}
-
-void cli_sanitize(char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-        size_t n = colour_sequence(text + i, len - i);
-        if (n > 0)
-            i += n - 1;
-        else if ((c < 0x20 && !strchr("\n\t\r\b", c)) || c == 0x7f)
-            text[i] = '?';
-    }
+    cli_print_coloured(out, colours[state], "%-*s", width, run_state_name(state));
 }
 
 int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *err)
 {
     (void)arg;
-    if (isatty(STDOUT_FILENO)) {
-        ACT_AUTOFREE char *shown = act_alloc(len);
-        memcpy(shown, data, len);
-        cli_sanitize(shown, len);
-        fwrite(shown, 1, len, stdout);
-    } else {
-        fwrite(data, 1, len, stdout);
-    }
+    act_terminal_show(stdout, ACT_SHOW_LINES | ACT_SHOW_COLOURS);
+    fwrite(data, 1, len, stdout);
     fflush(stdout);
     return cli_check_stdout(err);
+}
+
+void cli_end_text(void)
+{
+    act_terminal_show(stdout, ACT_SHOW_LINES);
 }
 
 int cli_print_json(json_t *value, struct act_error *err)

@@ -134,6 +134,45 @@ def test_hostile_log_on_a_terminal(act):
     assert act.run("logs", run).raw_out == b"\x1b]0;title\x07\x1b[2J\x9bxx plain\n", "into a pipe it goes as it is"
 
 
+HOSTILE = b"\x1b[2J\x1b]0;t\x07 \xc2\x9b5n \x9b6n \xe2\x80\xaegpj.exe \xe2\x80\x8b.\xff \x00\x08 e" + 9 * b"\xcc\x81"
+BAD = [b"\x1b[2J", b"\x1b]", b"\x07", b"\xc2\x9b", b"\x9b6n", b"\xe2\x80\xae", b"\xe2\x80\x8b", b"\xff", b"\x00", b"\x08",
+       7 * b"\xcc\x81"]
+
+
+def assert_harmless(shown, *words):
+    assert b"gpj.exe" in shown, (words, shown)
+    assert not [bad for bad in BAD if bad in shown], (words, shown)
+
+
+def test_hostile_text_of_a_run_on_a_terminal(act):
+    """Its log, as it is followed, asked for and explained; colours stay, but nothing that hides a line."""
+    act.write("evil.py", f"import sys; sys.stdout.buffer.write(b'\x1b[32mgreen\x1b[0m over\\rwritten\\r\\n' + {HOSTILE!r} + "
+                         "b'\\nCUDA out of memory ' + " f"{HOSTILE!r} + b'\\n'); sys.exit(1)")
+    run = act.finish("python3", "evil.py", before=("-n", "1"), status=1)
+    for words in (("logs", run), ("logs", "-f", run), ("logs", "--all", run), ("q", run), ("why", run)):
+        shown = re.sub(rb"\r[^\r\n]*\x1b\[K", b"", terminal(act, *words))  # without the progress of fetching
+        assert_harmless(shown, *words)
+        assert b"\r" not in shown.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n"), (words, shown)
+        assert (b"\x1b[32mgreen\x1b[0m" in shown) == (words[0] != "why"), (words, shown)
+    assert HOSTILE in act.run("logs", run).raw_out
+    terminal(act, "parse", run)
+
+
+def test_hostile_names_on_a_terminal(act):
+    name = b"x\x1b[2J\x1b[31m\xc2\x9b5n\xe2\x80\xaegpj.exe\xe2\x80\x8b" + 9 * b"\xcc\x81"
+    folder = os.fsencode(act.store) + b"/files/data/" + name
+    os.makedirs(folder)
+    with open(folder + b"/f", "wb") as f:
+        f.write(b"x")
+    (act.project / "data").mkdir()
+    for words in (("ls", "data"), ("ls", "-l", "-r", "data"), ("ls", "--json", "data"), ("du", "-d", "2", "data"), ("verify", "data"),
+                  ("d", "--dry-run", "data"), ("cat", b"data/" + name), ("url", b"data/" + name), ("cat", b"data/no" + name)):
+        shown = terminal(act, *words)
+        assert_harmless(shown.replace(b"\x1b[K", b""), *words)
+        assert b"\x1b[31m" not in shown, (words, shown)
+    assert name.split(b"\x1b[31m")[1] in act.run("ls", "data").raw_out, "a pipe gets the bytes"
+
+
 def test_full_stdout_is_an_error(act):
     with open("/dev/full", "wb") as full:
         for words in (["--version"], ["help"], ["config", "show"]):

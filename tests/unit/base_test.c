@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
+#include "base/terminal.h"
 #include "base/text.h"
 #include "base/units.h"
 
@@ -68,6 +69,89 @@ static void utf8_table(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(act_utf8_valid(rows[i].text, strlen(rows[i].text)), rows[i].valid);
+}
+
+/* step: bytes in a piece. */
+static char *shown(const char *text, size_t len, unsigned allow, size_t step)
+{
+    struct act_harmless h = {.allow = allow};
+    struct act_buf out = {0};
+
+    for (size_t i = 0; i < len; i += step)
+        act_harmless_add(&h, text + i, len - i < step ? len - i : step, &out);
+    act_harmless_end(&h, &out);
+    return act_buf_steal(&out);
+}
+
+static void harmless_table(void **state)
+{
+    enum { LINES = ACT_SHOW_LINES, LOG = ACT_SHOW_LINES | ACT_SHOW_COLOURS };
+    static const struct {
+        const char *text;
+        size_t len;
+        unsigned allow;
+        const char *shown;
+    } rows[] = {
+#define ROW(text, allow, shown) {text, sizeof(text) - 1, allow, shown}
+        ROW("plain\ttext\n", LINES, "plain\ttext\n"),
+        ROW("a\nb", 0, "a?b"),
+        ROW("a\0b\x01\x7f", LOG, "a?b??"),
+        ROW("\x1b[2J\x1b]0;t\x07", LOG, "?[2J?]0;t?"),
+        ROW("\x1b[31mred\x1b[0m", LINES, "?[31mred?[0m"),
+        ROW("\x1b[31;1mred\x1b[0m.", LOG, "\x1b[31;1mred\x1b[0m.\x1b[0m"),
+        ROW("\x1b[?25lx", LOG, "?[?25lx"),
+        ROW("\x1b[31", LOG, "?[31"),
+        ROW("\x1b[1111111111111111111111111111111111111111111111111111111111111111111m", LOG,
+            "?[1111111111111111111111111111111111111111111111111111111111111111111m"),
+        ROW("\x1b", LOG, "?"),
+        ROW("one\r\ntwo\r\n\r\nthree", LOG, "one\ntwo\n\nthree"),
+        ROW("\r 1%\r 2%\r\r\n\n.", LOG, " 1%\n 2%\n\n."),
+        ROW("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x99\x82", LINES, "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x99\x82"),
+        ROW("a\x9b"
+            "2Jb\xc2\x9b"
+            "2J",
+            LOG, "a?2Jb?2J"),
+        ROW("x\xe2\x80\xaegpj.exe\xe2\x81\xa6\xe2\x81\xa9\xe2\x80\x8e\xd8\x9c", LINES, "x?gpj.exe????"),
+        ROW("a\xe2\x80\x8b\xef\xbb\xbf\xe2\x80\xa8\xe2\x80\xa9"
+            "b",
+            LINES, "a????b"),
+        ROW("\xf3\xa0\x81\xa1", LINES, "?"),
+        ROW("\xff\xc0\xaf\xed\xa0\x80", LINES, "??????"),
+        ROW("cut \xe2\x82", LINES, "cut ??"),
+        ROW("\xe2\x82x\xe2\x1b", LINES, "??x??"),
+        ROW("e\xcc\x81", LINES, "e\xcc\x81"),
+#undef ROW
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        for (size_t step = 1; step <= rows[i].len; step++) {
+            ACT_AUTOFREE char *text = shown(rows[i].text, rows[i].len, rows[i].allow, step);
+            assert_string_equal(text, rows[i].shown);
+        }
+}
+
+static void marks_are_few(void **state)
+{
+    static const char mark[] = "\xcc\x81";
+    struct act_buf text = {0}, wanted = {0};
+
+    (void)state;
+    for (size_t letter = 0; letter < 2; letter++) {
+        act_buf_adds(&text, "e");
+        act_buf_adds(&wanted, "e");
+        for (size_t i = 0; i < 1000; i++)
+            act_buf_adds(&text, mark);
+        for (size_t i = 0; i < 6; i++)
+            act_buf_adds(&wanted, mark);
+        act_buf_adds(&wanted, "?");
+    }
+    ACT_AUTOFREE char *out = shown(text.data, text.len, ACT_SHOW_LINES, 7);
+    assert_string_equal(out, wanted.data);
+    act_buf_release(&text);
+    act_buf_release(&wanted);
+    assert_true(act_is_mark(0x300) && act_is_mark(0xe0100) && act_is_mark(0x20dd));
+    assert_false(act_is_mark('a') || act_is_mark(0x2ff) || act_is_mark(0x10ffff));
 }
 
 static void nearest_finds_slips_only(void **state)
@@ -493,6 +577,8 @@ int main(void)
         cmocka_unit_test(error_keeps_cause_and_context),
         cmocka_unit_test(error_marks_what_it_cuts),
         cmocka_unit_test(utf8_table),
+        cmocka_unit_test(harmless_table),
+        cmocka_unit_test(marks_are_few),
         cmocka_unit_test(nearest_finds_slips_only),
         cmocka_unit_test(buffers_and_vectors_grow),
         cmocka_unit_test(path_clean_table),

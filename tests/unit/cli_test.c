@@ -334,30 +334,6 @@ static void tables_are_consistent(void **state)
     }
 }
 
-static void text_for_terminals_is_harmless(void **state)
-{
-    static const struct {
-        const char *in, *out;
-    } rows[] = {
-        {"plain\ttext\r\n", "plain\ttext\r\n"},
-        {"\033[31mred\033[0m", "\033[31mred\033[0m"},
-        {"\033[2Jx", "?[2Jx"},
-        {"\033]0;title\007", "?]0;title?"},
-        {"\033[1;", "?[1;"},
-        {"a\033", "a?"},
-        {"h\xc3\xa9", "h\xc3\xa9"},
-        {"\x7f\x01", "??"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        char text[64];
-        strcpy(text, rows[i].in);
-        cli_sanitize(text, strlen(text));
-        assert_string_equal(text, rows[i].out);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,7 +341,6 @@ int main(void)
         cmocka_unit_test(options_reach_their_place),
         cmocka_unit_test(mistakes_are_explained),
         cmocka_unit_test(tables_are_consistent),
-        cmocka_unit_test(text_for_terminals_is_harmless),
         cmocka_unit_test(transfers_have_options),
         cmocka_unit_test(the_environment_is_a_default),
         cmocka_unit_test(the_rate_is_that_of_the_last_seconds),

@@ -1,0 +1,286 @@
+#include "base/terminal.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { MARKS_MAX = 6, NOT_SHOWN = '?', ESCAPE = 0x1b };
+
+/* -- one character -- */
+
+/* What cannot be seen or changes the direction of what can: the controls and formats of Unicode, but for those that belong to
+ * a script's letters, and its blank letters. */
+static bool is_harmful(uint32_t c)
+{
+    static const struct {
+        uint32_t first, last;
+    } rows[] = {
+        {0x80, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},     {0x115f, 0x1160},   {0x180e, 0x180e},
+        {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f},   {0x3164, 0x3164},   {0xfeff, 0xfeff},
+        {0xffa0, 0xffa0}, {0xfff9, 0xfffb}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) && c >= rows[i].first; i++)
+        if (c <= rows[i].last)
+            return true;
+    return false;
+}
+
+static uint32_t decode(const char *s, size_t len)
+{
+    static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t c = (unsigned char)s[0] & first_bits[len];
+
+    for (size_t i = 1; i < len; i++)
+        c = c << 6 | ((unsigned char)s[i] & 0x3f);
+    return c;
+}
+
+/* Whether more bytes may make a character of these. */
+static bool is_begin(const char *s, size_t len)
+{
+    unsigned char c = (unsigned char)s[0];
+    size_t wanted = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+
+    for (size_t i = 1; i < len; i++)
+        if (((unsigned char)s[i] & 0xc0) != 0x80)
+            return false;
+    return c >= 0xc2 && c <= 0xf4 && len < wanted;
+}
+
+/* -- text -- */
+
+static void put(struct act_harmless *t, const char *s, size_t len, struct act_buf *out)
+{
+    act_buf_add(out, s, len);
+    t->marks = 0;
+    t->in_line = true;
+    t->after_return = false;
+}
+
+static void put_harmful(struct act_harmless *t, struct act_buf *out)
+{
+    put(t, &(char){NOT_SHOWN}, 1, out);
+}
+
+static void put_mark(struct act_harmless *t, const char *s, size_t len, struct act_buf *out)
+{
+    unsigned marks = t->marks + 1;
+
+    if (marks <= MARKS_MAX)
+        put(t, s, len, out);
+    else if (marks == MARKS_MAX + 1)
+        put_harmful(t, out);
+    t->marks = marks;
+}
+
+/* "\r" and "\n" behind it are one line end, and so is "\r" at the begin of a line, as of a progress bar, none. */
+static void put_line_end(struct act_harmless *t, char c, struct act_buf *out)
+{
+    bool is_shown = c == '\n' ? !t->after_return : t->in_line;
+
+    if (is_shown)
+        act_buf_addc(out, '\n');
+    t->marks = 0;
+    t->in_line = false;
+    t->after_return = c == '\r' && (is_shown || t->after_return);
+}
+
+/* The length of a colour at s; 0: it is none; -1: more bytes may make it one. */
+static int colour_at(const char *s, size_t len)
+{
+    size_t i = 2;
+
+    if (len == 1)
+        return -1;
+    if (s[1] != '[')
+        return 0;
+    while (i < len && ((s[i] >= '0' && s[i] <= '9') || s[i] == ';'))
+        i++;
+    if (i >= sizeof(((struct act_harmless *)0)->held))
+        return 0;
+    return i == len ? -1 : s[i] == 'm' ? (int)i + 1 : 0;
+}
+
+/* Each takes what begins at s and returns how much that was; 0: its end is still to come. */
+
+static size_t take_escape(struct act_harmless *t, const char *s, size_t len, bool is_end, struct act_buf *out)
+{
+    int n = t->allow & ACT_SHOW_COLOURS ? colour_at(s, len) : 0;
+
+    if (n < 0 && !is_end)
+        return 0;
+    if (n <= 0) {
+        put_harmful(t, out);
+        return 1;
+    }
+    act_buf_add(out, s, (size_t)n);
+    t->colours_changed = true;
+    return (size_t)n;
+}
+
+static size_t take_control(struct act_harmless *t, char c, struct act_buf *out)
+{
+    if (c == '\t')
+        put(t, &c, 1, out);
+    else if ((c == '\n' || c == '\r') && t->allow & ACT_SHOW_LINES)
+        put_line_end(t, c, out);
+    else
+        put_harmful(t, out);
+    return 1;
+}
+
+static size_t take_wide(struct act_harmless *t, const char *s, size_t len, bool is_end, struct act_buf *out)
+{
+    size_t n = act_utf8_char(s, len);
+
+    if (n == 0 && !is_end && is_begin(s, len))
+        return 0;
+    uint32_t c = n ? decode(s, n) : 0;
+    if (n == 0 || is_harmful(c))
+        put_harmful(t, out);
+    else if (act_is_mark(c))
+        put_mark(t, s, n, out);
+    else
+        put(t, s, n, out);
+    return n ? n : 1;
+}
+
+static bool is_plain(char c)
+{
+    return c >= 0x20 && c < 0x7f;
+}
+
+static size_t take(struct act_harmless *t, const char *s, size_t len, bool is_end, struct act_buf *out)
+{
+    size_t n = 0;
+
+    while (n < len && is_plain(s[n]))
+        n++;
+    if (n > 0)
+        put(t, s, n, out);
+    else if ((unsigned char)*s >= 0x80)
+        n = take_wide(t, s, len, is_end, out);
+    else if (*s == ESCAPE)
+        n = take_escape(t, s, len, is_end, out);
+    else
+        n = take_control(t, *s, out);
+    return n;
+}
+
+/* What is held back is the begin of a character or of a colour, so it has room. */
+static void take_all(struct act_harmless *t, const char *s, size_t len, bool is_end, struct act_buf *out)
+{
+    size_t n;
+
+    while (len > 0 && (n = take(t, s, len, is_end, out)) > 0) {
+        s += n;
+        len -= n;
+    }
+    memmove(t->held, s, len);
+    t->n_held = len;
+}
+
+void act_harmless_add(struct act_harmless *text, const char *data, size_t len, struct act_buf *out)
+{
+    struct act_buf joined = {0};
+
+    if (text->n_held == 0) {
+        take_all(text, data, len, false, out);
+        return;
+    }
+    act_buf_add(&joined, text->held, text->n_held);
+    act_buf_add(&joined, data, len);
+    take_all(text, joined.data, joined.len, false, out);
+    act_buf_release(&joined);
+}
+
+void act_harmless_end(struct act_harmless *text, struct act_buf *out)
+{
+    char held[sizeof(text->held)];
+
+    memcpy(held, text->held, text->n_held);
+    take_all(text, held, text->n_held, true, out);
+    if (text->colours_changed)
+        act_buf_adds(out, "\033[0m");
+    text->colours_changed = false;
+}
+
+/* -- streams -- */
+
+static struct guard {
+    int fd;
+    FILE *stream; /* NULL: not guarded */
+    struct act_harmless text;
+} guards[] = {{.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}};
+
+static int write_and_release(int fd, struct act_buf *shown)
+{
+    int rc = act_write_all(fd, shown->data, shown->len) < 0 ? -1 : 0;
+
+    act_buf_release(shown);
+    return rc;
+}
+
+/* As fopencookie() wants it: 0 is a failure, with errno. */
+static ssize_t write_guarded(void *cookie, const char *data, size_t len)
+{
+    struct guard *g = cookie;
+    struct act_buf shown = {0};
+
+    if (g->text.allow == ACT_SHOW_ALL)
+        act_buf_add(&shown, data, len);
+    else
+        act_harmless_add(&g->text, data, len, &shown);
+    return write_and_release(g->fd, &shown) < 0 ? 0 : (ssize_t)len;
+}
+
+static void guard(struct guard *g, FILE **stream, int buffering)
+{
+    if (g->stream || !isatty(g->fd))
+        return;
+    fflush(*stream);
+    g->text = (struct act_harmless){.allow = ACT_SHOW_LINES};
+    g->stream = fopencookie(g, "w", (cookie_io_functions_t){.write = write_guarded});
+    if (!g->stream)
+        return;
+    setvbuf(g->stream, NULL, buffering, BUFSIZ);
+    *stream = g->stream;
+}
+
+void act_terminal_guard(void)
+{
+    guard(&guards[0], &stdout, _IOLBF);
+    guard(&guards[1], &stderr, _IONBF);
+}
+
+void act_terminal_show(FILE *stream, unsigned allow)
+{
+    struct guard *g = stream == stdout ? &guards[0] : &guards[1];
+    struct act_buf rest = {0};
+
+    if (!g->stream || g->text.allow == allow)
+        return;
+    fflush(stream);
+    if (g->text.allow != ACT_SHOW_ALL)
+        act_harmless_end(&g->text, &rest);
+    if (write_and_release(g->fd, &rest) < 0)
+        (void)0; /* the stream's next write says so */
+    g->text.allow = allow;
+}
+
+int act_terminal_write(int fd, const char *data, size_t len)
+{
+    struct act_harmless text = {.allow = ACT_SHOW_LINES};
+    struct act_buf shown = {0};
+
+    if (isatty(fd)) {
+        act_harmless_add(&text, data, len, &shown);
+        act_harmless_end(&text, &shown);
+    } else {
+        act_buf_add(&shown, data, len);
+    }
+    return write_and_release(fd, &shown);
+}
