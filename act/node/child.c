@@ -65,13 +65,29 @@ enum watch_event watch_wait(struct watch *w, int64_t timeout_ms, int *out_signal
 
 /* ---- start ---- */
 
-static struct rlimit kept_files;
-static bool keeps_files;
+/* What programs get back. */
+static struct {
+    int resource;
+    struct rlimit limit;
+} kept[2];
+static size_t n_kept;
 
-void child_keep_file_limit(const struct rlimit *limit)
+rlim_t child_own_limit(int resource, rlim_t wanted)
 {
-    kept_files = *limit;
-    keeps_files = true;
+    struct rlimit limit;
+
+    if (n_kept == sizeof(kept) / sizeof(kept[0]) || getrlimit(resource, &limit) < 0)
+        return 0;
+    kept[n_kept].resource = resource;
+    kept[n_kept++].limit = limit;
+    limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+    return setrlimit(resource, &limit) < 0 ? kept[n_kept - 1].limit.rlim_cur : limit.rlim_cur;
+}
+
+static void give_back_limits(void)
+{
+    for (size_t i = 0; i < n_kept; i++)
+        setrlimit(kept[i].resource, &kept[i].limit);
 }
 
 static void normal_signals(void)
@@ -106,8 +122,6 @@ static int enter(const struct child *child, pid_t parent, int report_fd)
         _exit(ACT_WRAPPER);
     setpgid(0, 0);
     normal_signals();
-    if (keeps_files)
-        setrlimit(RLIMIT_NOFILE, &kept_files);
     int errnum = redirect(child);
     if (errnum)
         return errnum;
@@ -115,6 +129,7 @@ static int enter(const struct child *child, pid_t parent, int report_fd)
         close(report_fd);
         _exit(child->run(child->arg));
     }
+    give_back_limits();
     execvp(child->argv[0], child->exec_argv);
     return errno;
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -60,9 +61,9 @@ int child_signal_catchers(int sig);
 /* Whether a mask in the form of "SigCgt" in /proc/<pid>/status (proc(5)) has the signal. */
 bool child_mask_has(const char *hex, int sig);
 
-struct rlimit;
-/* What is started from now on has this limit of open files. */
-void child_keep_file_limit(const struct rlimit *limit);
+/* From now on this process, and what it forks, has this soft limit, or as near to it as it may; programs that it starts
+ * have the one that was. Returns the limit that it has now. For at most two resources. */
+rlim_t child_own_limit(int resource, rlim_t wanted);
 
 /* As a shell gives it: the exit status, or 128 + the signal. */
 int child_exit_status(int wait_status);

@@ -1,9 +1,12 @@
 /* main.c - act-node, the agent: what runs on the nodes. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include "node/child.h"
 #include "node/node.h"
+#include "proc/proc.h"
 #include "site/site.h"
 
 /* What the client of a machine behind ssh starts on it. */
@@ -14,21 +17,44 @@ static int serve(int argc, char **argv)
     return site_serve(STDIN_FILENO, STDOUT_FILENO);
 }
 
+/* How a process keeps the secrets that it holds. */
+enum privacy {
+    OPEN, /* it has none */
+    /* No core. The rest of the agent looks at it in /proc, which may show only what may be traced (hidepid in proc(5));
+     * its secrets are those of the command beside it. */
+    NO_CORE,
+    HIDDEN, /* proc_hide() */
+};
+
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
+    enum privacy privacy;
 } verbs[] = {
-    {"supervise", node_supervise}, {"rank", node_rank}, {"job", node_job}, {"serve", serve},
-    {"sweep", node_sweep},
+    {"supervise", node_supervise, HIDDEN},
+    {"rank", node_rank, NO_CORE},
+    {"job", node_job, NO_CORE},
+    {"serve", serve, HIDDEN},
+    {"sweep", node_sweep, OPEN},
 };
+
+static void keep_secrets(enum privacy privacy)
+{
+    if (privacy == HIDDEN)
+        proc_hide();
+    if (privacy == NO_CORE)
+        child_own_limit(RLIMIT_CORE, 0);
+}
 
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         return printf("act-node %s\n", ACT_VERSION) < 0;
     for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++)
-        if (strcmp(argv[1], verbs[i].name) == 0)
+        if (strcmp(argv[1], verbs[i].name) == 0) {
+            keep_secrets(verbs[i].privacy);
             return verbs[i].run(argc - 1, argv + 1);
+        }
     fputs("act-node: the part of ACT that runs on the nodes; 'act submit' starts it\n", stderr);
     return ACT_USAGE;
 }

@@ -147,11 +147,9 @@ static void raise_file_limit(int n_ranks)
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
         return;
-    child_keep_file_limit(&limit);
-    limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < need)
-        node_say("only %llu files may be open; %d ranks need more", (unsigned long long)limit.rlim_cur,
-                 n_ranks);
+    rlim_t now = child_own_limit(RLIMIT_NOFILE, need);
+    if (now < need)
+        node_say("only %llu files may be open; %d ranks need more", (unsigned long long)now, n_ranks);
 }
 
 int ranks_open(struct supervisor *s, struct act_error *err)

@@ -269,9 +269,10 @@ static bool is_agent(pid_t pid)
 
     snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : act_pread_all(fd, name, sizeof(name) - 1, 0);
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)                   /* where hidepid is set (proc(5)), other users and agents look the same, */
+        return kill(pid, 0) == 0; /* but only this user's can be signalled */
+    ssize_t n = act_pread_all(fd, name, sizeof(name) - 1, 0);
+    close(fd);
     name[n > 0 ? n : 0] = '\0';
     return strcmp(act_path_basename(name), "act-node") == 0;
 }

@@ -232,7 +232,8 @@ static char *process_world(void)
     return n > 0 ? act_sprintf("%s %s", boot, space) : act_strdup("");
 }
 
-/* When a process started, in the kernel's ticks: with its id, it is that process and no other. 0: there is none. */
+/* When a process started, in the kernel's ticks: with its id, it is that process and no other. 0: there is none, or it may
+ * not be looked at. */
 static int64_t process_start(int64_t pid)
 {
     enum { FIELDS_BEFORE = 20, STAT_MAX = 4096 };
@@ -268,7 +269,9 @@ static bool is_dead(const char *claim)
     int64_t pid = codec_json_int(json, "pid", 0);
     if (!*world || strcmp(codec_json_str(json, "world", ""), world) != 0 || pid < 1)
         return false;
-    return process_start(pid) != codec_json_int(json, "start", 0);
+    int64_t start = process_start(pid);
+    bool is_hidden = start == 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM); /* by hidepid (proc(5)) */
+    return !is_hidden && start != codec_json_int(json, "start", 0);
 }
 
 /* One answer of a site is asked for again when the connection broke. */

@@ -8,9 +8,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -379,6 +381,16 @@ int proc_daemon(char *const *argv, const char *log_path, int keep_fd, pid_t *out
     }
     close(ends[0]);
     return errnum ? spawn_error(err, errnum, argv[0]) : 0;
+}
+
+/* ---- hide ---- */
+
+void proc_hide(void)
+{
+    const char *kept = getenv("ACT_DUMPABLE");
+
+    if (!kept || strcmp(kept, "1") != 0)
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 
 /* ---- find ---- */

@@ -52,6 +52,11 @@ int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error 
 int proc_daemon(char *const *argv, const char *log_path, int keep_fd, pid_t *out_pid,
                 struct act_error *err) ACT_NODISCARD;
 
+/* From now on nobody but root looks into the memory of this process, and no core of it is written (PR_SET_DUMPABLE in
+ * prctl(2)): for those that hold secrets. Programs that it starts are as always, because exec gives it back. ACT_DUMPABLE=1 in the
+ * environment leaves all as it is, for debuggers and strace. */
+void proc_hide(void);
+
 /* The program beside the running one ("act-node" beside "act"), or in "../libexec/act" of it, or in PATH.
  * New string. */
 int proc_find_sibling(const char *name, char **out, struct act_error *err) ACT_NODISCARD;

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -237,6 +238,40 @@ static void test_daemon_fails(void **state)
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombies */
 }
 
+/* In a process of its own, because it holds from then on. */
+static int hide_and_look(void)
+{
+    char sh[] = "sh", option[] = "-c", owner[] = "test -O /proc/self/environ && echo free";
+    ACT_AUTOFREE char *out = NULL;
+    struct act_error err;
+    int status;
+
+    setenv("ACT_DUMPABLE", "1", 1);
+    proc_hide();
+    if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1)
+        return 1;
+    setenv("ACT_DUMPABLE", "0", 1);
+    proc_hide();
+    if (prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0)
+        return 2;
+    if (proc_run((char *[]){sh, option, owner, NULL}, 60, 100, &out, &status, &err) < 0)
+        return 3;
+    return strcmp(out, "free\n") == 0 ? 0 : 4; /* what it starts is not hidden */
+}
+
+static void test_hide(void **state)
+{
+    int status;
+
+    (void)state;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(hide_and_look());
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_int_equal(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), 1);
+}
+
 static void test_find(void **state)
 {
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
@@ -263,7 +298,8 @@ int main(void)
         cmocka_unit_test(test_run),          cmocka_unit_test(test_call),
         cmocka_unit_test(test_call_fails),   cmocka_unit_test(test_run_missing),
         cmocka_unit_test(test_run_signals),  cmocka_unit_test(test_daemon),
-        cmocka_unit_test(test_daemon_fails), cmocka_unit_test(test_find),
+        cmocka_unit_test(test_daemon_fails), cmocka_unit_test(test_hide),
+        cmocka_unit_test(test_find),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
