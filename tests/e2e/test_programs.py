@@ -1,4 +1,5 @@
 """How the programs are built: what makes a mistake in memory end in a crash and not in somebody else's hands."""
+import pathlib
 import re
 
 import elf
@@ -60,3 +61,10 @@ def test_agent_loads_nothing(programs):
     agent = elf.Elf(programs / "act-node")
     assert not agent.of_type(elf.PT_INTERP)
     assert elf.DT_NEEDED not in agent.dynamic
+
+
+def test_threat_model_names_what_is_there():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    named = re.findall(r"`((?:act|cmake|scripts|tests)/[^`]+)`", (root / "docs/threat-model.md").read_text())
+    assert len(named) > 20
+    assert [name for name in named if not (root / name).exists()] == []
