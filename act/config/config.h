@@ -162,6 +162,13 @@ json_t *config_resolved(const struct config *config);
 /* Whether the value of a key ("docker.image") is of this command alone: of a flag, of -p, of the environment. */
 bool config_is_said(const struct config *config, const char *key);
 
+/* The key of a secret ("docker.password", "account_key") that a tree of YAML holds where it is a cluster or account file, or
+ * NULL. Variables of env are not looked at. */
+struct yaml;
+const char *config_find_secret(const struct yaml *tree);
+/* Whether a cluster or account file has such a key at its top level. */
+bool config_is_key(const char *key);
+
 /* Everything that is wrong with this cluster's files, one line each ("file:line:column: ..."), accounts
  * included. Returns 0 with an empty list when all is well. Never contacts a service. */
 int config_check(const struct config_request *request, struct act_strv *out_problems,

@@ -281,3 +281,38 @@ void config_release_keys(const struct config_key *keys, const char *prefix, void
             act_strv_release(at);
     }
 }
+
+/* The value of a key as "docker.password"; NULL: there is none. */
+static const struct yaml *value_at(const struct yaml *tree, const char *path)
+{
+    for (size_t n; tree; path += n + 1) {
+        n = strcspn(path, ".");
+        ACT_AUTOFREE char *member = act_strndup(path, n);
+        tree = yaml_get(tree, member);
+        if (path[n] == '\0')
+            break;
+    }
+    return tree;
+}
+
+static const char *find_secret(const struct config_key *keys, const struct yaml *tree)
+{
+    for (; keys->path; keys++) {
+        const struct yaml *value = keys->secret ? value_at(tree, keys->path) : NULL;
+        if (value && value->kind == YAML_SCALAR && *value->text && !yaml_is_null(value))
+            return keys->path;
+    }
+    return NULL;
+}
+
+const char *config_find_secret(const struct yaml *tree)
+{
+    const char *key = find_secret(config_account_keys, tree);
+
+    return key ? key : find_secret(config_cluster_keys, tree);
+}
+
+bool config_is_key(const char *key)
+{
+    return config_key_find(config_account_keys, "", key) || config_key_find(config_cluster_keys, "", key);
+}

@@ -51,6 +51,11 @@ bool flow_file_is(const char *path, const char *sha256);
 int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
                 struct act_error *err) ACT_NODISCARD;
 
+/* guard.c: why a file stays out of a package, as package_options.judge; and what users should know of the credentials that
+ * were left out, or go in, one line for each. */
+char *flow_guard_judge(const void *data, size_t len);
+void flow_guard_tell(const char *root, const struct package_list *list);
+
 /* Whether a package is large enough for flow_upload_blocks(), and the store can do it. */
 bool flow_has_blocks(const struct store *store, const struct package_summary *package);
 /* Stores the package in the cache as flow_package_key() and, where that makes use of blocks of the package that is

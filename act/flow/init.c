@@ -83,7 +83,7 @@ void flow_init_release(struct flow_init *io)
     package_summary_release(&io->package);
 }
 
-/* A file of the project that holds secrets never becomes part of a package. */
+/* Account files and mapped folders are not code. What holds a secret is the guard's. */
 static void keep_out_file(const struct config *config, const char *file, struct act_strv *out)
 {
     if (file && strcmp(file, config->project_root) != 0 && act_path_is_within(file, config->project_root))
@@ -93,8 +93,6 @@ static void keep_out_file(const struct config *config, const char *file, struct 
 static void kept_out(const struct config *config, struct act_strv *out)
 {
     keep_out_file(config, config->code.account_file, out);
-    if (config->docker.password)
-        keep_out_file(config, config->file, out);
     for (size_t i = 0; i < config->n_folders; i++) {
         keep_out_file(config, config->folders[i].account_file, out);
         act_strv_push(out, config->folders[i].name);
@@ -124,8 +122,16 @@ static void show_packing(void *arg, const struct package_progress *now)
                                                      .done_bytes = now->done_bytes});
 }
 
-/* Writes the package into the cache, under its own name. */
-static int build(struct work *w, struct act_error *err)
+/* What is new, and may hold a secret, before anything is packed; all: whatever is new. */
+static int judge(struct work *w, bool all, struct act_error *err)
+{
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    ACT_AUTOFREE char *index = index_path(w->flow, packages);
+
+    return package_judge(&w->options, index, all, &w->io->list, err);
+}
+
+static int build_once(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
     ACT_AUTOFREE char *index = index_path(w->flow, packages);
@@ -138,6 +144,19 @@ static int build(struct work *w, struct act_error *err)
                                                   .progress = w->io->packing ? show_packing : NULL,
                                                   .arg = w->io},
                          &w->io->package, err);
+}
+
+/* Writes the package into the cache, under its own name. A secret where none was expected: once more, without it. */
+static int build(struct work *w, struct act_error *err)
+{
+    int rc = build_once(w, err);
+
+    if (rc != -ACT_PARTIAL)
+        return rc;
+    rc = judge(w, true, err);
+    if (rc == 0)
+        rc = build_once(w, err);
+    return rc == -ACT_PARTIAL ? -(int)err->code : rc; /* it changed meanwhile */
 }
 
 int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
@@ -337,13 +356,19 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
     int lock = io->dry_run ? -1 : lock_project(flow);
 
     kept_out(&flow->config, &out);
-    w.options = (struct package_options){
-        .root = flow->config.project_root, .zip_options = &flow->config.zip_options, .kept_out = &out};
+    w.options = (struct package_options){.root = flow->config.project_root,
+                                         .zip_options = &flow->config.zip_options,
+                                         .kept_out = &out,
+                                         .judge = flow_guard_judge};
     int rc = package_scan(&w.options, &io->list, err);
+    if (rc == 0)
+        rc = judge(&w, io->dry_run, err);
     if (rc == 0)
         rc = io->dry_run ? forecast(&w) : build(&w, err);
     if (rc < 0)
         act_error_prefix(err, "cannot pack '%s'", flow->config.project_root);
+    else
+        flow_guard_tell(flow->config.project_root, &io->list);
     if (rc == 0 && !io->dry_run) {
         prune_cache();
         rc = upload(&w, err);

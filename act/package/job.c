@@ -120,6 +120,18 @@ static size_t batch_bound(const struct package_job *job)
     return bound;
 }
 
+/* It was passed over before, or has got its secret since. */
+static int judge(struct package_job *job, const struct package_entry *entry, const void *data)
+{
+    char *rule = job->judge && entry->size > 0 ? job->judge(data, entry->size) : NULL;
+
+    if (!rule)
+        return 0;
+    free(rule);
+    fail_changed(job, entry);
+    return -ACT_PARTIAL;
+}
+
 /* data and packed hold the largest entry. */
 static int add_entry(struct package_job *job, size_t i, struct package_deflater *d, uint8_t *data,
                      uint8_t *packed, struct act_buf *out)
@@ -132,6 +144,8 @@ static int add_entry(struct package_job *job, size_t i, struct package_deflater 
         rc = read_link(job, entry, (char *)data);
     else if (S_ISREG(entry->mode))
         rc = read_range(job, entry, 0, data, len);
+    if (rc == 0 && S_ISREG(entry->mode))
+        rc = judge(job, entry, data);
     if (rc < 0)
         return rc;
     if (S_ISREG(entry->mode))

@@ -1,7 +1,7 @@
 /* package.h - the zip of the code: which files, and the same bytes for the same tree.
  *
  * A path is left out when any of these says so:
- *   1. the configuration: the mapped folders, and files with secrets,
+ *   1. the configuration: the mapped folders and account files; and what package_options.judge keeps out,
  *   2. the built-in list (.git, __pycache__, *.pyc, build trees, assets, ...) followed by .actignore in the
  *      root, as if they were one file in gitignore syntax: the last line that matches decides, and what is in
  *      a folder that is left out is not looked at,
@@ -33,8 +33,12 @@
 struct package_options {
     const char *root;                   /* the project root */
     const struct act_strv *zip_options; /* may be NULL */
-    const struct act_strv *kept_out; /* paths below root: mapped folders, files with secrets; may be NULL */
+    const struct act_strv *kept_out;    /* paths below root: mapped folders, account files; may be NULL */
+    /* Why a file stays out because of its content: a new string, or NULL. Asked about the bytes that are packed, on workers;
+     * not about files of more than PACKAGE_JUDGED bytes. NULL: nobody is asked. */
+    char *(*judge)(const void *data, size_t len);
 };
+#define PACKAGE_JUDGED ((size_t)1 << 20)
 
 struct package_entry {
     char *path; /* relative to the root; folders end in '/' */
@@ -65,6 +69,11 @@ struct package_list {
 int package_scan(const struct package_options *options, struct package_list *out,
                  struct act_error *err) ACT_NODISCARD;
 void package_list_release(struct package_list *list);
+
+/* Moves new and changed files that options->judge keeps out to left_out: those that are likely, all where they are few, or all
+ * that there are. index: as package_output. What it passes over is found when it is read, see package_write(). */
+int package_judge(const struct package_options *options, const char *index, bool all,
+                  struct package_list *list, struct act_error *err) ACT_NODISCARD;
 
 /* ---- writing */
 
@@ -108,6 +117,7 @@ void package_summary_release(struct package_summary *summary);
  * ctime, inode and mode is neither read nor compressed: its bytes come from the last package, each block of
  * which is verified. The bytes are the same either way; they depend on the versions of libdeflate and zlib
  * besides the tree. A file that changed since the scan, or while it was read, is -ACT_TEMPORARY and named.
+ * A file that options->judge keeps out is -ACT_PARTIAL: package_judge() with all finds it.
  * Runs the engine. A kill leaves at most a file new-*.zip, see package_sweep().
  *
  * Nothing is synced to the disk: who uses a package or an index verifies it, and makes it anew. */

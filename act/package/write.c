@@ -25,7 +25,7 @@
 #include "package/job.h"
 
 enum {
-    PIECE = 1 << 20,        /* files up to this size are compressed whole */
+    PIECE = PACKAGE_JUDGED, /* files up to this size are compressed whole */
     BATCH = 256 << 10,      /* bytes of small files that one worker takes at once */
     BATCH_ENTRIES = 256,    /* the same for folders, links and tiny files */
     MEMORY = 32 << 20,      /* for jobs under way; compressors and the lists come on top */
@@ -490,6 +490,7 @@ static struct step *plan(struct build *b)
 
     *s = (struct step){.build = b, .first = b->next, .from = b->next_from};
     s->job.entries = &b->list->v[b->next];
+    s->job.judge = b->options->judge;
     s->job.root_fd = b->root_fd;
     s->job.deflaters = b->deflaters;
     if (k)

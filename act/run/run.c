@@ -189,14 +189,3 @@ int run_log_rank(const char *name, int *out_choice)
     }
     return rank;
 }
-
-const char *run_env_shown(const char *name, const char *value)
-{
-    static const char *const secret[] = {"KEY", "TOKEN",      "SECRET",           "PASSWORD",
-                                         "SAS", "CREDENTIAL", "CONNECTION_STRING"};
-
-    for (size_t i = 0; i < COUNT_OF(secret); i++)
-        if (strcasestr(name, secret[i]))
-            return "***";
-    return value;
-}

@@ -147,6 +147,87 @@ def test_account_files_never_go_along(act):
     assert not [n for n in entries if n.startswith("aux_data/configs/") and not n.endswith("/")]
 
 
+def utf16(text):
+    return text.encode("utf-16")
+
+
+SECRETS = {
+    "a cluster file": ("aux_data/aml/other.yaml", "docker: {image: x, password: pssst}\n", "docker.password"),
+    "a base of any name": ("shared/common", "docker:\n  password: pssst\n", "docker.password"),
+    "an account file elsewhere": ("conf/store.txt", "account_name: a\naccount_key: pssst\ncontainer_name: c\n", "account_key"),
+    "JSON": ("x.json", '{"account_name": "a", "sas_token": "sig=pssst"}', "sas_token"),
+    "an escaped key": ("x.json", '{"account\\u005fkey": "pssst"}', "account_key"),
+    "an alias": ("y.yml", 'x: &x pssst\ndocker:\n  "\\x70assword": *x\n', "docker.password"),
+    "a byte order mark": ("y.yaml", "\ufeffaccount_key: pssst\n", "account_key"),
+    "UTF-16": ("y.yaml", utf16("account_key: pssst\n"), "account_key"),
+    "UTF-16 without mark": ("y.yaml", "sas_token: pssst\n".encode("utf-16-be"), "sas_token"),
+    "a variable": ("y.yaml", "env: {WANDB_API_KEY: pssst}\n", "env.WANDB_API_KEY"),
+    "a short name": ("y.yaml", "env:\n  GH_PAT: pssst\n", "env.GH_PAT"),
+    "a webhook": ("y.yaml", "env:\n  SLACK_WEBHOOK: https://hooks/pssst\n", "env.SLACK_WEBHOOK"),
+    "a URL": ("y.yaml", "env: {HTTPS_PROXY: 'http://me:pssst@proxy:1'}\n", "env.HTTPS_PROXY"),
+    "a URL in JSON": ("y.json", r'{"slurm": {"sbatch_options": ["--export=P=http:\/\/me:pssst@proxy"]}}', "slurm, a URL"),
+    "much text": ("y.yaml", "# comment\n" * 90_000 + "account_key: pssst\n", "account_key"),
+}
+
+
+@pytest.mark.parametrize("form", list(SECRETS))
+def test_what_loads_as_configuration_with_a_secret_stays_out(act, form):
+    path, text, what = SECRETS[form]
+    act.write("main.py", "x")
+    act.write(path, text)
+    for words in (("init", "--dry-run"), ("init",), ("init",)):
+        result = act.run(*words)
+        assert f"left out: '{path}' holds a secret: {what}" in result.err and "pssst" not in result.err
+    names = {i.filename for i in check_zip(act.store / "files/code/project.zip")}
+    assert path not in names and "main.py" in names
+
+
+def test_what_only_sounds_secret_goes_in(act):
+    act.write("a.yaml", "env: {TOKENIZERS_PARALLELISM: false, MAX_TOKENS: 4096, PATH: /bin, HF_TOKENIZER: bert, EMPTY_KEY: ''}\n")
+    act.write("b.yaml", "docker: {image: x, password: null}\naccount_key:\n")
+    act.write("c.yaml", "model: {docker: {password: x}, account_key: x}\n")
+    act.write("d.py", "env = {'account_key': 1, 'docker.password': 'x'}\n")
+    act.write("e.yaml", "- account_key: x\n")
+    act.write("f.yaml", "env: {PAGE: 'https://host/a:b@c', REMOTE: 'ssh://git@host/x'}\n")
+    assert {"a.yaml", "b.yaml", "c.yaml", "d.py", "e.yaml", "f.yaml"} <= set(pack(act))
+
+
+def test_secret_where_nobody_looks_for_one_first(act):
+    """Among so many new files it is found when it is read to be packed."""
+    for i in range(300):
+        act.write(f"src/{i}.txt", f"file {i}")
+    act.write("src/notes", "account_key: pssst\n")
+    result = act.run("init")
+    assert "left out: 'src/notes' holds a secret: account_key" in result.err
+    names = {i.filename for i in check_zip(act.store / "files/code/project.zip")}
+    assert "src/notes" not in names and "src/299.txt" in names
+    act.write("src/0.txt", "sas_token: pssst\n")
+    assert "src/0.txt" not in pack(act)
+
+
+def test_a_file_that_gets_a_secret_leaves_the_package(act):
+    act.write("conf.yaml", "env: {A: b}\n", mtime=1_000_000_000)
+    assert "conf.yaml" in pack(act)
+    act.write("conf.yaml", "env: {A_TOKEN: pssst}\n", mtime=1_000_000_000)
+    assert "conf.yaml" not in pack(act)
+    act.write("conf.yaml", "env: {A: b}\n")
+    assert "conf.yaml" in pack(act)
+
+
+def test_credentials_of_the_code_are_named(act):
+    key = "-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n"
+    act.write("web/.env", "A=1")
+    act.write("keys/server.pem", key)
+    act.write("keys/ca.pem", "-----BEGIN CERTIFICATE-----\n")
+    act.write("keys/id_ed25519", key)
+    act.write("gcp.json", '{"type": "service_account", "private_key": "x"}')
+    act.write("data.json", '{"type": "x"}')
+    for words in (("init", "--dry-run"), ("init",), ("init",)):
+        said = act.run(*words).err
+        assert "credentials go into the package: 'gcp.json', 'keys/id_ed25519', 'keys/server.pem', 'web/.env'; " in said, said
+    assert {"web/.env", "keys/server.pem", "keys/id_ed25519", "gcp.json"} <= set(pack(act))
+
+
 def test_dry_run_says_what_goes_and_why_not(act):
     act.write("main.py", "x" * 1000)
     act.write("big.bin", os.urandom(50_000))
