@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <nettle/base64.h>
 #include <nettle/hmac.h>
+#include <nettle/memops.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -93,6 +94,13 @@ char *act_hmac_sha256_base64(const uint8_t *key, size_t key_len, const void *dat
     hmac_sha256_digest(&h, sizeof(digest), digest);
     explicit_bzero(&h, sizeof(h));
     return act_base64_encode(digest, sizeof(digest));
+}
+
+bool act_equal_secrets(const char *a, const char *b)
+{
+    size_t len = strlen(a);
+
+    return len == strlen(b) && memeql_sec(a, b, len);
 }
 
 char *act_base64_encode(const void *data, size_t len)

@@ -39,6 +39,9 @@ void act_md5_done(struct act_md5 *h, char out[ACT_MD5_BASE64]);
 /* HMAC-SHA-256 as base64. */
 char *act_hmac_sha256_base64(const uint8_t *key, size_t key_len, const void *data, size_t len);
 
+/* Whether both texts are the same, in a time that does not tell how much of them is. */
+bool act_equal_secrets(const char *a, const char *b);
+
 /* Base64 (RFC 4648 section 4). encode: a new string. decode: a new buffer, NULL when malformed. */
 char *act_base64_encode(const void *data, size_t len);
 uint8_t *act_base64_decode(const char *text, size_t *out_len);

@@ -1,6 +1,7 @@
-/* link.c - one end of a connection: lines of JSON over TCP. */
+/* link.c - one end of a connection: lines of JSON. */
 #include "node/link.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -27,6 +28,24 @@ void link_tune(int fd)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         setsockopt(fd, rows[i].level, rows[i].name, &rows[i].value, sizeof(rows[i].value));
+}
+
+socklen_t link_parse_address(const char *text, uint16_t port, struct sockaddr_storage *out)
+{
+    struct sockaddr_in *v4 = (struct sockaddr_in *)out;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
+
+    *out = (struct sockaddr_storage){0};
+    if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
+        return sizeof(*v4);
+    }
+    if (inet_pton(AF_INET6, text, &v6->sin6_addr) != 1)
+        return 0;
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(port);
+    return sizeof(*v6);
 }
 
 /* ---- in ---- */

@@ -1,10 +1,14 @@
-/* link.h - the TCP connections between the supervisor of a run and the agents of its ranks.
+/* link.h - the connections between the supervisor of a run and the agents of its ranks.
  *
- * The supervisor listens; a rank finds in its environment (LINK_ENV) the port, the token of the run and the addresses
- * of the supervisor's machine. A message is a JSON object in one line of at most LINK_LINE_MAX bytes.
- *   rank -> supervisor   {"type": "hello", "token": T, "rank", "node", "pid"}   the first line
- *   supervisor -> rank   {"type": "accepted", "token": T, "stop": bool}         only to those who know the token
+ * When everybody is on one machine the supervisor listens on a Unix socket in the run's folder, for processes of its user
+ * and of root. Else it listens on TCP where the nodes are. A rank finds in its environment (LINK_ENV) the token of the run
+ * and where that is. A message is a JSON object in one line of at most LINK_LINE_MAX bytes.
+ *   supervisor -> rank   {"type": "challenge", "nonce": S}                             the first line
+ *   rank -> supervisor   {"type": "hello", "nonce": R, "proof": P, "rank", "node", "pid"}
+ *   supervisor -> rank   {"type": "accepted", "proof": P, "stop": bool}                only to those who know the token
  *   then                 see ranks.h
+ * The token is never sent: a proof is an HMAC of both nonces (link_internal.h). Who has not proved that he knows it within
+ * LINK_STRANGER_MS is hung up on, and when there are too many of these the oldest is first.
  * When a connection breaks, the other side is gone: a process that dies closes it, and a machine that vanishes
  * is noticed within a minute (keep-alive, TCP_USER_TIMEOUT).
  */
@@ -20,7 +24,7 @@
 
 #define LINK_ENV "ACT_LINK"
 
-enum { LINK_LINE_MAX = 128 * 1024, LINK_TOKEN_BYTES = 16, LINK_TOKEN_TEXT = 2 * LINK_TOKEN_BYTES + 1 };
+enum { LINK_LINE_MAX = 128 * 1024, LINK_STRANGER_MS = 1000, LINK_STRANGERS_MORE = 512 };
 
 /* ---- one end of a connection ---- */
 
@@ -46,8 +50,9 @@ void link_close(struct link *l);
 
 /* ---- the rank's side ---- */
 
-/* Connects to the supervisor that the environment names, tries all its addresses for some seconds, says hello and is accepted. hello gets the
- * token. *out_stop: the ranks are being stopped already. Removes LINK_ENV from the environment. */
+/* Connects to the supervisor that the environment names, tries all its addresses for some seconds, says hello and is
+ * accepted. hello, which names the rank, gets the proof. *out_stop: the ranks are being stopped already. Removes LINK_ENV
+ * from the environment. */
 int link_connect(struct link *l, json_t *hello, bool *out_stop, struct act_error *err) ACT_NODISCARD;
 
 /* ---- the supervisor's side ---- */
@@ -63,13 +68,20 @@ struct link_events {
     void (*gone)(void *arg, int rank, int errnum);
 };
 
-/* Listens on a free port: of the loopback when everybody is on this machine, else of all addresses, for ranks 0 to
- * n_ranks - 1. */
-int link_listen(int n_ranks, bool here_only, const struct link_events *events, void *arg,
+/* Where the ranks are. */
+struct link_where {
+    const char *dir; /* everybody is on this machine: the run's folder; NULL: there are several nodes */
+    const struct act_strv *hosts; /* the names of all nodes; NULL: not known */
+};
+
+/* Listens for ranks 0 to n_ranks - 1. On one machine that is a Unix socket; on a file system that has none, a port of the
+ * loopback. With several nodes a free port of those addresses of this machine that its way to the hosts begins with (all
+ * of its addresses when the system does not know each of them), and of the loopback. */
+int link_listen(int n_ranks, const struct link_where *where, const struct link_events *events, void *arg,
                 struct link_server **out, struct act_error *err) ACT_NODISCARD;
 /* The value of LINK_ENV for the ranks. Lives as long as the server. */
 const char *link_address(const struct link_server *s);
-/* A descriptor that becomes readable when there is something for link_serve(). */
+/* A descriptor that becomes readable when there is something for link_serve(), a stranger's time that is over included. */
 int link_fd(const struct link_server *s);
 /* Handles what has happened, without waiting. */
 void link_serve(struct link_server *s);

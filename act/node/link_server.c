@@ -1,43 +1,45 @@
 /* link_server.c - the supervisor's side: thousands of ranks on one epoll descriptor. */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "base/hash.h"
+#include "base/clock.h"
 #include "codec/json.h"
-#include "node/link.h"
 #include "node/link_internal.h"
 
-enum { BACKLOG = 4096, EVENTS = 256, STRANGERS_MAX_MORE = 64 };
+enum { EVENTS = 256, ACCEPTED_AT_ONCE = 256, REST_MS = 100, HELLO_MAX = 4096 };
 
-/* A connection; a stranger until it has said hello. */
+/* A connection; a stranger until it has proved that it knows the token. */
 struct peer {
     struct link link;
-    int rank; /* -1: a stranger */
-    struct peer *next_stranger;
+    int rank;                     /* -1: a stranger */
+    char nonce[LINK_SECRET_TEXT]; /* that it is to answer */
+    int64_t until_ms;             /* monotonic; then a stranger is hung up on */
+    struct peer *next;            /* the next younger stranger, or the next that is gone */
 };
 
 struct link_server {
-    int epoll_fd, listen_fd[2]; /* IPv4, IPv6; -1: none */
-    uint16_t port;
-    char token[LINK_TOKEN_TEXT];
+    int epoll_fd, timer_fd;
+    struct link_listeners listeners;
+    char token[LINK_SECRET_TEXT];
     char *address;
     const struct link_events *events;
     void *arg;
     struct peer **ranks; /* n_ranks; NULL: not connected */
     int n_ranks, n_connected, n_strangers;
-    struct peer *strangers;
+    struct peer *strangers; /* the oldest */
+    struct peer **youngest; /* where the next one is put */
+    struct peer *gone;      /* to be freed: epoll may have named them */
+    int64_t rests_until_ms; /* nobody is accepted: there are no descriptors; 0: they are */
+    int64_t timer_ms;       /* what the timer is set to; 0: it is not */
     bool stopping;
 };
 
-/* ---- listen ---- */
+/* ---- open ---- */
 
 static int watch_fd(struct link_server *s, int fd, uint32_t events, void *what, int how)
 {
@@ -46,105 +48,55 @@ static int watch_fd(struct link_server *s, int fd, uint32_t events, void *what, 
     return epoll_ctl(s->epoll_fd, how, fd, &e);
 }
 
-static int listen_on(struct link_server *s, int i, struct sockaddr *at, socklen_t len)
+/* NULL: what is not a listener. */
+static const int *listener_of(const struct link_server *s, const void *what)
 {
-    int one = 1, fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    for (size_t i = 0; i < s->listeners.n; i++)
+        if (what == &s->listeners.fds[i])
+            return what;
+    return NULL;
+}
 
-    if (fd < 0)
-        return -1;
-    if (at->sa_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
-    if (bind(fd, at, len) < 0 || listen(fd, BACKLOG) < 0 ||
-        watch_fd(s, fd, EPOLLIN, &s->listen_fd[i], EPOLL_CTL_ADD) < 0) {
-        close(fd);
-        return -1;
-    }
-    s->listen_fd[i] = fd;
+static int watch_listeners(struct link_server *s, uint32_t events, int how)
+{
+    for (size_t i = 0; i < s->listeners.n; i++)
+        if (watch_fd(s, s->listeners.fds[i], events, &s->listeners.fds[i], how) < 0)
+            return -1;
     return 0;
 }
 
-/* The same port for both families; without IPv6 there is only one. */
-static int listen_all(struct link_server *s, bool here_only, struct act_error *err)
+static int open_server(struct link_server *s, const struct link_where *where, struct act_error *err)
 {
-    struct sockaddr_in v4 = {.sin_family = AF_INET,
-                             .sin_addr.s_addr = htonl(here_only ? INADDR_LOOPBACK : INADDR_ANY)};
-    struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_addr = in6addr_any};
-    socklen_t len = sizeof(v4);
-
-    if (listen_on(s, 0, (struct sockaddr *)&v4, len) < 0 ||
-        getsockname(s->listen_fd[0], (struct sockaddr *)&v4, &len) < 0)
-        return act_error_errno(err, errno, "cannot listen for the ranks");
-    s->port = ntohs(v4.sin_port);
-    v6.sin6_port = v4.sin_port;
-    if (!here_only)
-        (void)!listen_on(s, 1, (struct sockaddr *)&v6, sizeof(v6));
+    if (s->epoll_fd < 0 || s->timer_fd < 0 || watch_fd(s, s->timer_fd, EPOLLIN, NULL, EPOLL_CTL_ADD) < 0)
+        return act_error_errno(err, errno, "cannot wait for the ranks");
+    int rc = link_listen_on(&s->listeners, where, err);
+    if (rc < 0)
+        return rc;
+    if (watch_listeners(s, EPOLLIN, EPOLL_CTL_ADD) < 0)
+        return act_error_errno(err, errno, "cannot wait for the ranks");
+    s->address = act_sprintf("%s %s", s->token, s->listeners.address);
     return 0;
 }
 
-/* Addresses that other machines may know this one by. */
-static bool is_useful(const struct ifaddrs *i)
-{
-    if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || !(i->ifa_flags & IFF_RUNNING) ||
-        (i->ifa_flags & IFF_LOOPBACK))
-        return false;
-    if (i->ifa_addr->sa_family == AF_INET6)
-        return !IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)i->ifa_addr)->sin6_addr);
-    return i->ifa_addr->sa_family == AF_INET;
-}
-
-static void add_addresses(struct act_buf *text, sa_family_t family)
-{
-    char one[INET6_ADDRSTRLEN];
-    struct ifaddrs *list = NULL;
-
-    if (getifaddrs(&list) < 0)
-        return;
-    for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
-        if (!is_useful(i) || i->ifa_addr->sa_family != family)
-            continue;
-        const void *bytes = family == AF_INET6
-                                ? (const void *)&((const struct sockaddr_in6 *)i->ifa_addr)->sin6_addr
-                                : (const void *)&((const struct sockaddr_in *)i->ifa_addr)->sin_addr;
-        act_buf_addf(text, " %s", inet_ntop(family, bytes, one, sizeof(one)));
-    }
-    freeifaddrs(list);
-}
-
-/* As numbers: names may mean something else on another node. */
-static void make_address(struct link_server *s, bool here_only)
-{
-    struct act_buf text = {0};
-
-    act_buf_addf(&text, "%d %s", s->port, s->token);
-    if (!here_only) {
-        add_addresses(&text, AF_INET);
-        add_addresses(&text, AF_INET6);
-    }
-    act_buf_adds(&text, " 127.0.0.1");
-    s->address = act_buf_steal(&text);
-}
-
-int link_listen(int n_ranks, bool here_only, const struct link_events *events, void *arg,
+int link_listen(int n_ranks, const struct link_where *where, const struct link_events *events, void *arg,
                 struct link_server **out, struct act_error *err)
 {
-    uint8_t random[LINK_TOKEN_BYTES];
     struct link_server *s = act_calloc(1, sizeof(*s));
 
     *s = (struct link_server){.epoll_fd = epoll_create1(EPOLL_CLOEXEC),
-                              .listen_fd = {-1, -1},
+                              .timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+                              .listeners.dir_fd = -1,
                               .events = events,
                               .arg = arg,
                               .ranks = act_calloc((size_t)n_ranks, sizeof(struct peer *)),
                               .n_ranks = n_ranks};
-    act_random(random, sizeof(random));
-    act_hex(random, sizeof(random), s->token);
-    int rc = s->epoll_fd < 0 ? act_error_errno(err, errno, "cannot wait for the ranks")
-                             : listen_all(s, here_only, err);
+    s->youngest = &s->strangers;
+    link_make_secret(s->token);
+    int rc = open_server(s, where, err);
     if (rc < 0) {
         link_server_free(s);
         return rc;
     }
-    make_address(s, here_only);
     *out = s;
     return 0;
 }
@@ -166,14 +118,16 @@ static void remove_stranger(struct link_server *s, struct peer *p)
     struct peer **at = &s->strangers;
 
     while (*at && *at != p)
-        at = &(*at)->next_stranger;
-    if (*at) {
-        *at = p->next_stranger;
-        s->n_strangers--;
-    }
+        at = &(*at)->next;
+    if (!*at)
+        return;
+    *at = p->next;
+    if (!*at)
+        s->youngest = at;
+    s->n_strangers--;
 }
 
-/* The connection is at its end. Nobody uses p after this. */
+/* The connection is at its end. */
 static void drop(struct link_server *s, struct peer *p, int errnum)
 {
     int rank = p->rank;
@@ -185,25 +139,19 @@ static void drop(struct link_server *s, struct peer *p, int errnum)
         s->ranks[rank] = NULL;
         s->n_connected--;
     }
-    free(p);
+    p->next = s->gone;
+    s->gone = p;
     if (rank >= 0)
         s->events->gone(s->arg, rank, errnum);
 }
 
-static void accept_all(struct link_server *s, int listen_fd)
+static void free_list(struct peer **list)
 {
-    for (int fd; (fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0;) {
-        struct peer *p = act_calloc(1, sizeof(*p));
-        *p = (struct peer){.link.fd = fd, .rank = -1, .next_stranger = s->strangers};
-        link_tune(fd);
-        if (s->n_strangers >= s->n_ranks + STRANGERS_MAX_MORE ||
-            watch_fd(s, fd, EPOLLIN, p, EPOLL_CTL_ADD) < 0) {
-            close(fd);
-            free(p);
-            continue;
-        }
-        s->strangers = p;
-        s->n_strangers++;
+    while (*list) {
+        struct peer *p = *list;
+        *list = p->next;
+        link_close(&p->link);
+        free(p);
     }
 }
 
@@ -217,21 +165,95 @@ static bool send_to(struct link_server *s, struct peer *p, const json_t *message
     return good;
 }
 
+/* ---- strangers ---- */
+
+/* The file of a Unix socket lets nobody else in already, where its file system knows users. */
+static bool is_of_other_user(int fd)
+{
+    struct ucred who;
+    socklen_t len = sizeof(who);
+    int family = 0;
+    socklen_t family_len = sizeof(family);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &family_len) == 0 && family != AF_UNIX)
+        return false;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || (who.uid != geteuid() && who.uid != 0);
+}
+
+static void meet(struct link_server *s, int fd)
+{
+    if (is_of_other_user(fd)) {
+        close(fd);
+        return;
+    }
+    if (s->n_strangers >= s->n_ranks + LINK_STRANGERS_MORE)
+        drop(s, s->strangers, 0);
+    struct peer *p = act_calloc(1, sizeof(*p));
+    *p = (struct peer){.link.fd = fd, .rank = -1, .until_ms = act_now_monotonic_ms() + LINK_STRANGER_MS};
+    link_make_secret(p->nonce);
+    link_tune(fd);
+    *s->youngest = p;
+    s->youngest = &p->next;
+    s->n_strangers++;
+    CODEC_AUTOJSON json_t *challenge = json_pack("{s:s, s:s}", "type", "challenge", "nonce", p->nonce);
+    if (watch_fd(s, fd, EPOLLIN, p, EPOLL_CTL_ADD) < 0 || !send_to(s, p, challenge))
+        drop(s, p, 0);
+}
+
+/* A stranger gives his descriptor away; without one nobody is accepted for a moment, instead of again and again in vain. */
+static bool make_room(struct link_server *s)
+{
+    if (s->strangers) {
+        drop(s, s->strangers, 0);
+        return true;
+    }
+    s->rests_until_ms = act_now_monotonic_ms() + REST_MS;
+    (void)watch_listeners(s, 0, EPOLL_CTL_MOD);
+    return false;
+}
+
+/* A descriptor is looked for before somebody who waits: without one, accept4() does not tell that nobody does. */
+static bool needs_room(int listen_fd, int errnum)
+{
+    struct pollfd waits = {.fd = listen_fd, .events = POLLIN};
+
+    return (errnum == EMFILE || errnum == ENFILE || errnum == ENOBUFS || errnum == ENOMEM) &&
+           poll(&waits, 1, 0) == 1;
+}
+
+static bool is_passing(int errnum)
+{
+    return errnum == EINTR || errnum == ECONNABORTED;
+}
+
+static void accept_some(struct link_server *s, int listen_fd)
+{
+    for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
+        int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0)
+            meet(s, fd);
+        else if (needs_room(listen_fd, errno) ? !make_room(s) : !is_passing(errno))
+            return;
+    }
+}
+
 /* The first message of a connection. False: hang up. */
 static bool greet(struct link_server *s, struct peer *p, const json_t *message)
 {
     int64_t rank = codec_json_int(message, "rank", -1);
-    CODEC_AUTOJSON json_t *answer =
-        json_pack("{s:s, s:s, s:b}", "type", "accepted", "token", s->token, "stop", s->stopping);
+    const char *theirs = codec_json_str(message, "nonce", "");
 
     if (!act_streq(codec_json_str(message, "type", ""), "hello") ||
-        !act_streq(codec_json_str(message, "token", ""), s->token) || rank < 0 || rank >= s->n_ranks ||
-        s->ranks[rank] || !s->events->hello(s->arg, (int)rank, message))
+        !link_is_proved(message, LINK_RANK, s->token, p->nonce, theirs, rank) || rank < 0 ||
+        rank >= s->n_ranks || s->ranks[rank] || !s->events->hello(s->arg, (int)rank, message))
         return false;
     remove_stranger(s, p);
     p->rank = (int)rank;
     s->ranks[rank] = p;
     s->n_connected++;
+    ACT_AUTOFREE char *proof = link_proof(LINK_SUPERVISOR, s->token, p->nonce, theirs, rank);
+    CODEC_AUTOJSON json_t *answer =
+        json_pack("{s:s, s:s, s:b}", "type", "accepted", "proof", proof, "stop", s->stopping);
     return send_to(s, p, answer);
 }
 
@@ -241,6 +263,8 @@ static bool handle(struct link_server *s, struct peer *p)
     json_t *message;
     int got;
 
+    if (p->rank < 0 && p->link.in.len > HELLO_MAX)
+        return false;
     while ((got = link_take(&p->link, &message)) > 0) {
         CODEC_AUTOJSON json_t *held = message;
         if (p->rank < 0 && !greet(s, p, held))
@@ -264,18 +288,67 @@ static void serve_peer(struct link_server *s, struct peer *p, uint32_t events)
         drop(s, p, errno);
 }
 
+/* ---- times ---- */
+
+static void drop_late_strangers(struct link_server *s)
+{
+    int64_t now = act_now_monotonic_ms();
+
+    while (s->strangers && s->strangers->until_ms <= now)
+        drop(s, s->strangers, 0);
+}
+
+static void end_rest(struct link_server *s)
+{
+    if (s->rests_until_ms && s->rests_until_ms <= act_now_monotonic_ms() &&
+        watch_listeners(s, EPOLLIN, EPOLL_CTL_MOD) == 0)
+        s->rests_until_ms = 0;
+}
+
+static void set_timer(struct link_server *s)
+{
+    enum { MS = 1000, NS_PER_MS = 1000000 };
+    int64_t at_ms = s->strangers ? s->strangers->until_ms : 0;
+
+    if (s->rests_until_ms && (!at_ms || s->rests_until_ms < at_ms))
+        at_ms = s->rests_until_ms;
+    struct itimerspec when = {.it_value = {.tv_sec = at_ms / MS, .tv_nsec = at_ms % MS * NS_PER_MS}};
+    if (at_ms != s->timer_ms && timerfd_settime(s->timer_fd, TFD_TIMER_ABSTIME, &when, NULL) == 0)
+        s->timer_ms = at_ms;
+}
+
+static void clear_timer(struct link_server *s)
+{
+    uint64_t times;
+
+    if (read(s->timer_fd, &times, sizeof(times)) > 0)
+        s->timer_ms = 0;
+}
+
+static void serve_one(struct link_server *s, const struct epoll_event *event)
+{
+    const int *listener = listener_of(s, event->data.ptr);
+    struct peer *p = event->data.ptr;
+
+    if (listener)
+        accept_some(s, *listener);
+    else if (p && p->link.fd >= 0) /* nobody has dropped it meanwhile */
+        serve_peer(s, p, event->events);
+}
+
 void link_serve(struct link_server *s)
 {
     struct epoll_event ready[EVENTS];
     int n = epoll_wait(s->epoll_fd, ready, EVENTS, 0);
 
-    for (int i = 0; i < n; i++) {
-        void *what = ready[i].data.ptr;
-        if (what == &s->listen_fd[0] || what == &s->listen_fd[1])
-            accept_all(s, *(int *)what);
-        else
-            serve_peer(s, what, ready[i].events);
-    }
+    for (int i = 0; i < n; i++)
+        serve_one(s, &ready[i]);
+    clear_timer(s);
+    if (n < EVENTS) /* all that has arrived was looked at: nobody pays for our time */
+        drop_late_strangers(s);
+    end_rest(s);
+    set_timer(s);
+    free_list(&s->gone);
 }
 
 /* ---- to the ranks ---- */
@@ -321,14 +394,11 @@ void link_server_free(struct link_server *s)
             link_close(&s->ranks[rank]->link);
             free(s->ranks[rank]);
         }
-    for (struct peer *p = s->strangers, *next; p; p = next) {
-        next = p->next_stranger;
-        link_close(&p->link);
-        free(p);
-    }
-    for (int i = 0; i < 2; i++)
-        if (s->listen_fd[i] >= 0)
-            close(s->listen_fd[i]);
+    free_list(&s->strangers);
+    free_list(&s->gone);
+    link_listeners_release(&s->listeners);
+    if (s->timer_fd >= 0)
+        close(s->timer_fd);
     if (s->epoll_fd >= 0)
         close(s->epoll_fd);
     free(s->ranks);

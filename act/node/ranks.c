@@ -138,17 +138,17 @@ static bool serve(void *arg)
     return true;
 }
 
-/* A descriptor for each rank, and some. */
+/* A descriptor for each rank, for strangers, and some. */
 static void raise_file_limit(int n_ranks)
 {
     enum { OTHERS = 128 };
     struct rlimit limit;
-    rlim_t need = (rlim_t)n_ranks * 2 + OTHERS;
+    rlim_t least = (rlim_t)n_ranks * 2 + OTHERS, need = least + LINK_STRANGERS_MORE;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
         return;
     rlim_t now = child_own_limit(RLIMIT_NOFILE, need);
-    if (now < need)
+    if (now < least)
         node_say("only %llu files may be open; %d ranks need more", (unsigned long long)now, n_ranks);
 }
 
@@ -158,7 +158,9 @@ int ranks_open(struct supervisor *s, struct act_error *err)
 
     raise_file_limit(n);
     s->ranks = act_calloc((size_t)n, sizeof(*s->ranks));
-    int rc = link_listen(n, s->node.spec.nodes == 1, &events, s, &s->link, err);
+    int rc = link_listen(
+        n, &(struct link_where){.dir = s->node.spec.nodes == 1 ? s->node.dir : NULL, .hosts = &s->job.hosts},
+        &events, s, &s->link, err);
     if (rc < 0)
         return rc;
     setenv(LINK_ENV, link_address(s->link), 1);

@@ -1,4 +1,5 @@
 /* link_test.c - the connections between the supervisor and the ranks: lines in any pieces, strangers, ends. */
+#include "unit/temp_dir.h"
 #include "unit/test.h"
 
 #include <arpa/inet.h>
@@ -10,11 +11,14 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/path.h"
 #include "codec/json.h"
-#include "node/link.h"
+#include "node/link_internal.h"
 
 enum { HANGS_MS = 60000 };
 
@@ -117,13 +121,18 @@ static void on_gone(void *arg, int rank, int errnum)
 
 static const struct link_events events = {on_hello, on_message, on_gone};
 
-static struct link_server *open_server(int n_ranks, struct heard *heard)
+/* On one machine, and on several nodes of which nobody knows the names. */
+static const struct link_where on_unix = {.dir = "here"}, on_tcp = {.dir = NULL};
+static const struct link_where *const both[] = {&on_unix, &on_tcp};
+
+static struct link_server *open_server(int n_ranks, const struct link_where *where, struct heard *heard)
 {
+    const struct link_where here = {.dir = where->dir ? dir : NULL};
     struct link_server *s;
     struct act_error err;
 
     *heard = (struct heard){0};
-    assert_ok(link_listen(n_ranks, true, &events, heard, &s, &err), err);
+    assert_ok(link_listen(n_ranks, &here, &events, heard, &s, &err), err);
     return s;
 }
 
@@ -195,12 +204,11 @@ static int talk(struct link *l, bool stop, int rank)
     return good && !stop ? 0 : 1;
 }
 
-static void test_talk(void **state)
+static void talk_on(const struct link_where *where)
 {
     struct heard heard;
-    struct link_server *s = open_server(4, &heard);
+    struct link_server *s = open_server(4, where, &heard);
 
-    (void)state;
     pid_t pid = start_rank(link_address(s), 3, talk);
     serve_until(s, &heard.messages, 1);
     assert_int_equal(heard.last_rank, 3);
@@ -219,6 +227,13 @@ static void test_talk(void **state)
     link_server_free(s);
 }
 
+static void test_talk(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(both); i++)
+        talk_on(both[i]);
+}
+
 static int say_stop(struct link *l, bool stop, int rank)
 {
     (void)rank;
@@ -229,7 +244,7 @@ static int say_stop(struct link *l, bool stop, int rank)
 static void test_late_rank_is_told_to_stop(void **state)
 {
     struct heard heard;
-    struct link_server *s = open_server(1, &heard);
+    struct link_server *s = open_server(1, &on_unix, &heard);
 
     (void)state;
     link_set_stopping(s);
@@ -247,12 +262,11 @@ static int wait_end(struct link *l, bool stop, int rank)
     return next_message(l) == NULL ? 5 : 6;
 }
 
-static void test_broken_connections(void **state)
+static void break_on(const struct link_where *where)
 {
     struct heard heard;
-    struct link_server *s = open_server(2, &heard);
+    struct link_server *s = open_server(2, where, &heard);
 
-    (void)state;
     pid_t killed = start_rank(link_address(s), 0, wait_end), cut = start_rank(link_address(s), 1, wait_end);
     serve_until(s, &heard.hellos, 2);
     kill(killed, SIGKILL);
@@ -265,64 +279,467 @@ static void test_broken_connections(void **state)
     link_server_free(s);
 }
 
+static void test_broken_connections(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT(both); i++)
+        break_on(both[i]);
+}
+
 /* ---- strangers ---- */
+
+/* The token, 64 digits; what follows says where. */
+static char *token_of(const struct link_server *s)
+{
+    return act_strndup(link_address(s), LINK_SECRET_TEXT - 1);
+}
+
+static int connect_unix_at(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
+    if (connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
 
 static int connect_raw(const struct link_server *s)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)atoi(link_address(s))),
-                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const char *where = link_address(s) + LINK_SECRET_TEXT;
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    ACT_AUTOFREE char *path = act_path_join(dir, "link");
 
+    if (act_starts_with(where, "unix ")) {
+        int fd = connect_unix_at(path);
+        assert_true(fd >= 0);
+        return fd;
+    }
+    at.sin_port = htons((uint16_t)atoi(where + strlen("tcp ")));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof(at)), 0);
     return fd;
 }
 
-/* Whoever does not know the token is hung up on, and nobody hears of it. */
+/* What the server says until there is a whole line, or the end (NULL). */
+static json_t *next_of_server(struct link_server *s, struct link *l)
+{
+    json_t *message = NULL;
+
+    while (link_take(l, &message) == 0) {
+        link_serve(s);
+        poll(&(struct pollfd){.fd = l->fd, .events = POLLIN}, 1, 1);
+        if (!link_fill(l))
+            return link_take(l, &message) == 1 ? message : NULL;
+    }
+    return message;
+}
+
+/* A connection of this process, and the nonce that it is to answer. */
+static struct link meet_server(struct link_server *s, char nonce[LINK_SECRET_TEXT])
+{
+    struct link l = {.fd = connect_raw(s)};
+    CODEC_AUTOJSON json_t *challenge = next_of_server(s, &l);
+
+    assert_string_equal(codec_json_str(challenge, "type", ""), "challenge");
+    assert_true(link_is_secret(codec_json_str(challenge, "nonce", "")));
+    strcpy(nonce, codec_json_str(challenge, "nonce", ""));
+    return l;
+}
+
+static const char ours[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+static json_t *make_hello(const char *nonce, const char *proof, int rank)
+{
+    return json_pack("{s:s, s:s, s:s, s:i}", "type", "hello", "nonce", nonce, "proof", proof, "rank", rank);
+}
+
+/* Ways to answer a challenge without the right to. New reference. */
+static json_t *no_proof(const char *token, const char *nonce)
+{
+    (void)token;
+    (void)nonce;
+    return json_pack("{s:s, s:i}", "type", "hello", "rank", 0);
+}
+
+static json_t *wrong_token(const char *token, const char *nonce)
+{
+    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, ours, nonce, ours, 0);
+
+    (void)token;
+    return make_hello(ours, proof, 0);
+}
+
+static json_t *token_itself(const char *token, const char *nonce)
+{
+    (void)nonce;
+    return make_hello(ours, token, 0);
+}
+
+static json_t *nonce_sent_back(const char *token, const char *nonce)
+{
+    (void)token;
+    return make_hello(nonce, nonce, 0);
+}
+
+static json_t *proof_of_the_supervisor(const char *token, const char *nonce)
+{
+    ACT_AUTOFREE char *proof = link_proof(LINK_SUPERVISOR, token, nonce, ours, 0);
+
+    return make_hello(ours, proof, 0);
+}
+
+static json_t *proof_of_another_rank(const char *token, const char *nonce)
+{
+    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, nonce, ours, 1);
+
+    return make_hello(ours, proof, 0);
+}
+
+static json_t *proof_of_another_connection(const char *token, const char *nonce)
+{
+    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, ours, ours, 0);
+
+    (void)nonce;
+    return make_hello(ours, proof, 0);
+}
+
+static json_t *nonce_of_another_form(const char *token, const char *nonce)
+{
+    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, nonce, "x", 0);
+
+    return make_hello("x", proof, 0);
+}
+
+static json_t *rank_that_is_not(const char *token, const char *nonce)
+{
+    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, nonce, ours, 2);
+
+    return make_hello(ours, proof, 2);
+}
+
+static json_t *rank_below_all(const char *token, const char *nonce)
+{
+    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, nonce, ours, -1);
+
+    return make_hello(ours, proof, -1);
+}
+
+static json_t *no_hello(const char *token, const char *nonce)
+{
+    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, nonce, ours, 0);
+    json_t *message = make_hello(ours, proof, 0);
+
+    json_object_set_new(message, "type", json_string("record"));
+    return message;
+}
+
+static json_t *long_hello(const char *token, const char *nonce)
+{
+    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, nonce, ours, 0);
+    json_t *message = make_hello(ours, proof, 0);
+    char node[5000] = "";
+
+    memset(node, 'n', sizeof(node) - 1);
+    json_object_set_new(message, "node", json_string(node));
+    return message;
+}
+
+/* Hung up on, nothing more is said to them, and nobody hears of it. */
 static void test_strangers(void **state)
 {
-    static const char *const lines[] = {
-        "{\"type\":\"hello\",\"token\":\"00000000000000000000000000000000\",\"rank\":0}\n",
-        "{\"type\":\"hello\",\"rank\":0}\n",
-        "{\"type\":\"record\",\"rank\":0}\n",
-        "GET / HTTP/1.1\r\n\r\n",
-    };
-    struct heard heard;
-    struct link_server *s = open_server(1, &heard);
-    char byte;
+    static json_t *(*const answers[])(const char *, const char *) = {no_proof,
+                                                                     wrong_token,
+                                                                     token_itself,
+                                                                     nonce_sent_back,
+                                                                     proof_of_the_supervisor,
+                                                                     proof_of_another_rank,
+                                                                     proof_of_another_connection,
+                                                                     nonce_of_another_form,
+                                                                     rank_that_is_not,
+                                                                     rank_below_all,
+                                                                     no_hello,
+                                                                     long_hello};
 
     (void)state;
-    for (size_t i = 0; i < COUNT(lines); i++) {
-        int fd = connect_raw(s);
-        assert_int_equal(write(fd, lines[i], strlen(lines[i])), (ssize_t)strlen(lines[i]));
-        struct pollfd end = {.fd = fd, .events = POLLIN};
-        while (poll(&end, 1, 1) == 0)
-            link_serve(s);
-        assert_true(recv(fd, &byte, 1, 0) <= 0); /* nothing was said to it */
-        close(fd);
+    for (size_t i = 0; i < COUNT(both) * COUNT(answers); i++) {
+        struct heard heard;
+        struct link_server *s = open_server(2, both[i / COUNT(answers)], &heard);
+        ACT_AUTOFREE char *token = token_of(s);
+        char nonce[LINK_SECRET_TEXT];
+        struct link l = meet_server(s, nonce);
+        CODEC_AUTOJSON json_t *answer = answers[i % COUNT(answers)](token, nonce);
+        assert_true(link_send(&l, answer));
+        if (next_of_server(s, &l))
+            fail_msg("answer %zu is taken", i);
+        assert_int_equal(heard.hellos + heard.messages + heard.gone, 0);
+        link_close(&l);
+        link_server_free(s);
     }
-    assert_int_equal(heard.hellos + heard.messages + heard.gone, 0);
+}
 
-    /* ranks that there are not */
-    const char *token = strchr(link_address(s), ' ') + 1;
-    for (int rank = -1; rank < 2; rank += 2) {
-        ACT_AUTOFREE char *line =
-            act_sprintf("{\"type\":\"hello\",\"token\":\"%.32s\",\"rank\":%d}\n", token, rank);
-        int fd = connect_raw(s);
-        assert_int_equal(write(fd, line, strlen(line)), (ssize_t)strlen(line));
-        struct pollfd end = {.fd = fd, .events = POLLIN};
-        while (poll(&end, 1, 1) == 0)
+static void assert_hung_up(struct link_server *s, int fd)
+{
+    char text[256];
+    ssize_t n;
+
+    while ((n = recv(fd, text, sizeof(text), MSG_DONTWAIT)) > 0 || (n < 0 && errno == EAGAIN))
+        if (n < 0) {
+            poll(&(struct pollfd){.fd = link_fd(s), .events = POLLIN}, 1, 10);
             link_serve(s);
-        assert_true(recv(fd, &byte, 1, 0) <= 0);
-        close(fd);
+        }
+    close(fd);
+}
+
+/* Who says nothing, not all of it, or all too slowly, has his second and no more. */
+static void test_slow_strangers(void **state)
+{
+    static const char half[] = "{\"type\":\"hello\",\"nonce\":\"";
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(both); i++) {
+        struct heard heard;
+        struct link_server *s = open_server(1, both[i], &heard);
+        int idle = connect_raw(s), begins = connect_raw(s), drips = connect_raw(s);
+        assert_int_equal(write(begins, half, strlen(half)), (ssize_t)strlen(half));
+        while (send(drips, "{", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1) {
+            poll(&(struct pollfd){.fd = link_fd(s), .events = POLLIN}, 1, 10);
+            link_serve(s);
+        }
+        close(drips);
+        assert_hung_up(s, idle);
+        assert_hung_up(s, begins);
+        assert_int_equal(heard.hellos, 0);
+        link_server_free(s);
     }
-    assert_int_equal(heard.hellos, 0);
+}
+
+static int say_hello(struct link *l, bool stop, int rank)
+{
+    (void)stop;
+    (void)rank;
+    link_close(l);
+    return 9;
+}
+
+static void allow_many_files(void)
+{
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* However many hold a connection and say nothing, a rank comes in: the oldest give way. */
+static void test_idle_strangers(void **state)
+{
+    enum { MANY = 2000, SOME = 66 };
+    struct rlimit limit;
+    int fds[MANY];
+
+    (void)state;
+    allow_many_files();
+    getrlimit(RLIMIT_NOFILE, &limit);
+    int n = limit.rlim_cur < 2 * MANY + 100 ? SOME : MANY;
+    for (size_t i = 0; i < COUNT(both); i++) {
+        struct heard heard;
+        struct link_server *s = open_server(1, both[i], &heard);
+        for (int k = 0; k < n; k++) {
+            fds[k] = connect_raw(s);
+            link_serve(s);
+        }
+        pid_t pid = start_rank(link_address(s), 0, say_hello);
+        serve_until(s, &heard.gone, 1);
+        assert_int_equal(heard.hellos, 1);
+        assert_int_equal(wait_rank(pid), 9);
+        for (int k = 0; k < n; k++)
+            assert_hung_up(s, fds[k]);
+        link_server_free(s);
+    }
+}
+
+/* Without descriptors nobody is accepted for a moment, and nothing spins; strangers give theirs away. */
+static void test_no_descriptors(void **state)
+{
+    enum { LOOKS = 1000 };
+    struct heard heard;
+    struct link_server *s = open_server(1, &on_unix, &heard);
+    struct rlimit limit, none;
+    int free_fd = dup(0), looks = 0;
+
+    (void)state;
+    close(free_fd);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    none = limit;
+    none.rlim_cur = (rlim_t)free_fd;
+    int waiting = connect_raw(s);
+    assert_int_equal(waiting, free_fd); /* so that the limit leaves no other one */
+    none.rlim_cur = (rlim_t)free_fd + 1;
+    setrlimit(RLIMIT_NOFILE, &none);
+    link_serve(s);
+    for (; looks < LOOKS && poll(&(struct pollfd){.fd = link_fd(s), .events = POLLIN}, 1, 0) != 0; looks++)
+        link_serve(s);
+    assert_true(looks < LOOKS);
+    setrlimit(RLIMIT_NOFILE, &limit);
+
+    pid_t pid = start_rank(link_address(s), 0, say_hello);
+    serve_until(s, &heard.gone, 1);
+    assert_int_equal(wait_rank(pid), 9);
+    assert_hung_up(s, waiting);
+
+    /* one descriptor, which a stranger holds */
+    none.rlim_cur = (rlim_t)free_fd + 1;
+    pid_t stranger = fork();
+    if (stranger == 0) {
+        connect_raw(s);
+        pause();
+    }
+    while (poll(&(struct pollfd){.fd = link_fd(s), .events = POLLIN}, 1, HANGS_MS) != 1)
+        fail_msg("no stranger comes");
+    pid = start_rank(link_address(s), 0, say_hello); /* which may have more */
+    setrlimit(RLIMIT_NOFILE, &none);
+    serve_until(s, &heard.gone, 2);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    assert_int_equal(wait_rank(pid), 9);
+    kill(stranger, SIGKILL);
+    assert_int_equal(wait_rank(stranger), 128 + SIGKILL);
     link_server_free(s);
 }
 
-/* A service that is not the supervisor: it says back what it hears. */
+/* In a process of another user; its status is what connect() and the first read gave. */
+static int connect_as_nobody(const char *path)
+{
+    enum { NOBODY = 65534 };
+    char byte;
+
+    if (setgid(NOBODY) < 0 || setuid(NOBODY) < 0)
+        return 3;
+    int fd = connect_unix_at(path);
+    if (fd < 0)
+        return errno == EACCES ? 1 : 4;
+    return read(fd, &byte, 1) <= 0 ? 2 : 5; /* not even a challenge */
+}
+
+/* Neither the folder lets other users in, nor, if it did, the server. */
+static void test_other_users(void **state)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, "link");
+    struct heard heard;
+    struct stat st;
+
+    (void)state;
+    if (getuid() != 0)
+        skip();
+    mode_t before = umask(0);
+    struct link_server *s = open_server(1, &on_unix, &heard);
+    umask(before);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    for (int opened = 0; opened < 2; opened++) {
+        if (opened) {
+            assert_int_equal(chmod(dir, 0755), 0);
+            assert_int_equal(chmod(path, 0666), 0);
+        }
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(connect_as_nobody(path));
+        int status;
+        while (waitpid(pid, &status, WNOHANG) == 0) {
+            poll(&(struct pollfd){.fd = link_fd(s), .events = POLLIN}, 1, 10);
+            link_serve(s);
+        }
+        assert_int_equal(WEXITSTATUS(status), opened ? 2 : 1);
+    }
+    assert_int_equal(chmod(dir, 0700), 0);
+    link_server_free(s);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+/* ---- where it listens ---- */
+
+static void test_listeners(void **state)
+{
+    ACT_AUTOFREE char *deep = act_sprintf("%s/%0150d", dir, 1);
+    struct act_strv here = words_of("127.0.0.1 localhost");
+    const struct {
+        struct link_where where;
+        const char *kind;
+        bool only_loopback;
+    } rows[] = {
+        {{.dir = dir}, "unix ", true},         {{.dir = deep}, "unix ", true},
+        {{.dir = "/proc/self"}, "tcp ", true}, /* where no socket can be */
+        {{.hosts = &here}, "tcp ", true},      {{.hosts = NULL}, "tcp ", false},
+    };
+    struct act_error err;
+
+    (void)state;
+    assert_int_equal(mkdir(deep, 0700), 0);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct link_listeners l;
+        assert_ok(link_listen_on(&l, &rows[i].where, &err), err);
+        assert_true(act_starts_with(l.address, rows[i].kind));
+        for (size_t k = 0; k < l.n; k++) {
+            struct sockaddr_in at = {0};
+            socklen_t len = sizeof(at);
+            assert_int_equal(getsockname(l.fds[k], (struct sockaddr *)&at, &len), 0);
+            assert_int_not_equal(at.sin_addr.s_addr, at.sin_family == AF_INET ? htonl(INADDR_ANY) : 1);
+            if (rows[i].only_loopback && at.sin_family == AF_INET)
+                assert_int_equal(at.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+        }
+        if (*rows[i].kind == 't')
+            assert_non_null(strstr(l.address, " 127.0.0.1"));
+        link_listeners_release(&l);
+    }
+    act_strv_release(&here);
+}
+
+/* ---- what is not the supervisor ---- */
+
+/* What a false supervisor says to a rank, made from the rank's hello. New reference. */
+static json_t *own_proof_sent_back(const json_t *hello)
+{
+    return json_pack("{s:s, s:s}", "type", "accepted", "proof", codec_json_str(hello, "proof", ""));
+}
+
+static json_t *hello_sent_back(const json_t *hello)
+{
+    return json_deep_copy(hello);
+}
+
+static json_t *accepted_without_proof(const json_t *hello)
+{
+    (void)hello;
+    return json_pack("{s:s}", "type", "accepted");
+}
+
+/* Ends when it has seen the token. */
+__attribute__((noreturn)) static void pretend(int listener, const char *token)
+{
+    static json_t *(*const answers[])(const json_t *) = {own_proof_sent_back, hello_sent_back,
+                                                         accepted_without_proof};
+    size_t n = 0;
+
+    for (int fd; (fd = accept(listener, NULL, NULL)) >= 0; n++) {
+        struct link l = {.fd = fd};
+        CODEC_AUTOJSON json_t *challenge = json_pack("{s:s, s:s}", "type", "challenge", "nonce", ours);
+        CODEC_AUTOJSON json_t *hello = link_send(&l, challenge) ? next_message(&l) : NULL;
+        ACT_AUTOFREE char *said = hello ? codec_json_line(hello) : NULL;
+        if (!hello || strstr(said, token))
+            _exit(1);
+        CODEC_AUTOJSON json_t *told = answers[n % COUNT(answers)](hello);
+        (void)link_send(&l, told);
+        link_close(&l);
+    }
+    _exit(2);
+}
+
+/* Other services may have its port by now, and say back what they hear. The token is not said to anybody. */
 static void test_wrong_service(void **state)
 {
+    static const char token[] = "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100";
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(at);
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -334,27 +751,24 @@ static void test_wrong_service(void **state)
     assert_int_equal(bind(listener, (struct sockaddr *)&at, len), 0);
     assert_int_equal(listen(listener, 64), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
-    pid_t echo = fork();
-    for (int fd; echo == 0 && (fd = accept(listener, NULL, NULL)) >= 0; close(fd)) {
-        char line[4096];
-        ssize_t n = read(fd, line, sizeof(line));
-        if (n > 0 && write(fd, line, (size_t)n) < 0)
-            _exit(1);
-    }
-    ACT_AUTOFREE char *value =
-        act_sprintf("%d 0123456789abcdef0123456789abcdef 127.0.0.1", ntohs(at.sin_port));
+    pid_t pid = fork();
+    if (pid == 0)
+        pretend(listener, token);
+    ACT_AUTOFREE char *value = act_sprintf("%s tcp %d 127.0.0.1", token, ntohs(at.sin_port));
     setenv(LINK_ENV, value, 1);
     CODEC_AUTOJSON json_t *hello = json_pack("{s:i}", "rank", 0);
     assert_int_equal(link_connect(&l, hello, &stop, &err), -ACT_FAIL);
     assert_non_null(strstr(err.text, "127.0.0.1: what answers there is not the supervisor of this run"));
-    kill(echo, SIGKILL);
-    assert_int_equal(wait_rank(echo), 128 + SIGKILL);
+    kill(pid, SIGKILL);
+    assert_int_equal(wait_rank(pid), 128 + SIGKILL);
     close(listener);
 }
 
 static void test_environment(void **state)
 {
-    static const char *const bad[] = {"", "0 a b", "65536 a b", "x a b", "80", "80 token"};
+    static const char token[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    static const char *const bad[] = {"",        " tcp",  " tcp 0 a",   " tcp 65536 a", " tcp x a",
+                                      " tcp 80", " unix", " unix here", " other 80 a"};
     struct act_error err;
     struct link l;
     bool stop;
@@ -365,11 +779,15 @@ static void test_environment(void **state)
     assert_int_equal(link_connect(&l, hello, &stop, &err), -ACT_FAIL);
     assert_non_null(strstr(err.text, "started by 'act-node supervise'"));
     for (size_t i = 0; i < COUNT(bad); i++) {
-        setenv(LINK_ENV, bad[i], 1);
+        ACT_AUTOFREE char *value = act_sprintf("%s%s", token, bad[i]);
+        setenv(LINK_ENV, value, 1);
         assert_int_equal(link_connect(&l, hello, &stop, &err), -ACT_FAIL);
         assert_non_null(strstr(err.text, "malformed"));
         assert_null(getenv(LINK_ENV));
     }
+    setenv(LINK_ENV, "short tcp 80 127.0.0.1", 1);
+    assert_int_equal(link_connect(&l, hello, &stop, &err), -ACT_FAIL);
+    assert_non_null(strstr(err.text, "malformed"));
 }
 
 /* ---- many ---- */
@@ -382,19 +800,21 @@ static void test_many(void **state)
     struct heard heard;
 
     (void)state;
+    allow_many_files();
     getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
     int n = limit.rlim_cur < 2 * MANY + 100 ? (int)(limit.rlim_cur / 2) - 100 : MANY;
-    struct link_server *s = open_server(n, &heard);
+    struct link_server *s = open_server(n, &on_tcp, &heard);
+    ACT_AUTOFREE char *token = token_of(s);
     int *fds = act_alloc((size_t)n * sizeof(*fds));
-    const char *token = strchr(link_address(s), ' ') + 1;
 
     for (int rank = 0; rank < n; rank++) {
-        ACT_AUTOFREE char *lines = act_sprintf(
-            "{\"type\":\"hello\",\"token\":\"%.32s\",\"rank\":%d}\n{\"text\":\"up\"}\n", token, rank);
-        fds[rank] = connect_raw(s);
-        assert_int_equal(write(fds[rank], lines, strlen(lines)), (ssize_t)strlen(lines));
+        char nonce[LINK_SECRET_TEXT];
+        struct link l = meet_server(s, nonce);
+        ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, nonce, ours, rank);
+        CODEC_AUTOJSON json_t *hello = make_hello(ours, proof, rank), *up = json_pack("{s:s}", "text", "up");
+        assert_true(link_send(&l, hello) && link_send(&l, up));
+        fds[rank] = dup(l.fd);
+        link_close(&l);
         link_serve(s);
     }
     serve_until(s, &heard.messages, n);
@@ -418,10 +838,15 @@ int main(void)
         cmocka_unit_test(test_late_rank_is_told_to_stop),
         cmocka_unit_test(test_broken_connections),
         cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_slow_strangers),
+        cmocka_unit_test(test_idle_strangers),
+        cmocka_unit_test(test_no_descriptors),
+        cmocka_unit_test(test_other_users),
+        cmocka_unit_test(test_listeners),
         cmocka_unit_test(test_wrong_service),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_many),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }
