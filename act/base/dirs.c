@@ -2,6 +2,8 @@
 
 #include <pwd.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -43,4 +45,27 @@ char *act_cache_dir(void)
 char *act_config_dir(void)
 {
     return act_dir("/config", "XDG_CONFIG_HOME", ".config");
+}
+
+static void close_dir(const char *dir)
+{
+    ACT_AUTOFREE char *real = realpath(dir, NULL);
+    ACT_AUTOFREE char *home = act_home_dir();
+    ACT_AUTOFREE char *real_home = realpath(home, NULL);
+    struct stat st;
+
+    if (!real || stat(real, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid() ||
+        !(st.st_mode & 077) || (st.st_mode & S_ISVTX))
+        return;
+    if (strcmp(real, "/") != 0 && !act_streq(real, real_home))
+        (void)chmod(real, st.st_mode & 0700);
+}
+
+void act_close_own_dirs(void)
+{
+    ACT_AUTOFREE char *state = act_state_dir();
+    ACT_AUTOFREE char *cache = act_cache_dir();
+
+    close_dir(state);
+    close_dir(cache);
 }

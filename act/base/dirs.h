@@ -7,6 +7,10 @@
 char *act_home_dir(void);
 char *act_state_dir(void);
 char *act_cache_dir(void);
+
+/* Keeps others out of both of these folders where they are there, are ours, and let anybody in. What ACT_HOME may name and is
+ * more than ACT's stays as it is: the home folder, the root, a folder like /tmp. */
+void act_close_own_dirs(void);
 char *act_config_dir(void);
 
 #endif

@@ -3,6 +3,7 @@
 #include <locale.h>
 #include <string.h>
 
+#include "base/dirs.h"
 #include "base/log.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
@@ -62,6 +63,7 @@ static int run_command(struct cli *cli, struct act_error *err)
 {
     int rc = 0;
 
+    act_close_own_dirs();
     if (cli->command->bare) {
         flow_open_bare(cli->options.cluster, &cli->flow);
         cli->flow_is_open = true;

@@ -1,5 +1,6 @@
 /* flow.c - what the use cases share. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/dirs.h"
 #include "base/file.h"
@@ -80,6 +81,18 @@ static int open_azure(struct flow *flow, const struct config_account *a, struct 
     return store_azure_open(flow_http(flow), &o, out, err);
 }
 
+/* The built-in store is nobody else's business, as all that is in ACT's own folder. Other folders are made as the user's
+ * programs make theirs. */
+static int make_private(const char *folder, struct act_error *err)
+{
+    ACT_AUTOFREE char *state = act_state_dir();
+    ACT_AUTOFREE char *here = *state == '/' ? NULL : getcwd(NULL, 0);
+    ACT_AUTOFREE char *joined = act_path_join(here ? here : "", state);
+    ACT_AUTOFREE char *own = act_path_clean(joined);
+
+    return act_path_is_within(folder, own) ? act_mkdir_all(folder, 0700, err) : 0;
+}
+
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
                struct act_error *err)
 {
@@ -94,8 +107,10 @@ int flow_store(struct flow *flow, const struct config_folder *folder, struct sto
     if (rc < 0)
         return rc;
     if (a.folder)
+        rc = make_private(a.folder, err);
+    if (rc == 0 && a.folder)
         rc = store_folder_open(flow_http(flow), a.folder, true, out, err);
-    else
+    else if (rc == 0)
         rc = open_azure(flow, &a, out, err);
     config_account_release(&a);
     return rc;

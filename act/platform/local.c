@@ -6,11 +6,13 @@
  *   status not final, lock taken   the run is on its way
  *   status not final, lock free    nobody will ever finish it: lost
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/pidfd.h>
@@ -29,6 +31,7 @@
 #include "site/site.h"
 
 #define LOST        "lost: the supervisor is gone (killed, or the machine restarted)"
+#define FOLDER_GONE "its folder was removed while it runs; 'a abort' ends its processes"
 #define NOT_STARTED "lost: it was never started (the submission was interrupted)"
 
 struct local {
@@ -202,79 +205,58 @@ static int local_submit(struct platform *p, const struct platform_submission *su
     return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", id) : 0;
 }
 
-/* ---- status ---- */
+/* ---- its supervisor ---- */
 
-/* Nobody holds the lock but this process now, so nobody else writes. */
-static int declare_lost(const char *status_path, int lock_fd, struct run_status *status,
-                        struct act_error *err)
+/* What the process was started with, words with NUL bytes behind them. New string; NULL: it cannot be seen. */
+static char *words_of(pid_t pid, size_t *out_len)
 {
-    struct run_status now;
-    struct stat st;
+    enum { WORDS_MAX = 4 * 1024 * 1024 };
+    ACT_AUTOFREE char *path = act_sprintf("/proc/%d/cmdline", (int)pid);
+    char *text = NULL;
 
-    if (run_status_read(status_path, &now, NULL) == 0)
-        *status = now; /* it may have ended a moment ago */
-    if (run_state_is_final(status->state))
-        return 0;
-    bool begun = fstat(lock_fd, &st) == 0 && st.st_size > 0;
-    status->state = RUN_FAILED;
-    status->exit_status = 128 + SIGKILL;
-    status->failed_rank = -1;
-    snprintf(status->reason, sizeof(status->reason), "%s", begun ? LOST : NOT_STARTED);
-    return run_status_write(status_path, status, err);
+    return act_file_read(path, WORDS_MAX, &text, out_len, NULL) < 0 ? NULL : text;
 }
-
-static int status_of(const struct local *l, const char *id, struct run_status *out, struct act_error *err)
-{
-    *out = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1};
-    if (!run_id_valid(id))
-        return 0;
-    ACT_AUTOFREE char *path = run_file(l, id, RUN_FILE_STATUS);
-    int rc = run_status_read(path, out, err);
-    if (rc == 0 && run_state_is_final(out->state))
-        return 0;
-    if (rc == -ACT_NOT_FOUND) {
-        out->state = RUN_UNKNOWN;
-        return 0;
-    }
-    if (rc == -ACT_DENIED)
-        return rc;
-
-    ACT_AUTOFREE char *lock = run_file(l, id, RUN_FILE_LOCK);
-    int fd = act_lock(lock, false, err);
-    if (fd == -ACT_TEMPORARY)
-        return 0;
-    if (fd < 0)
-        return fd;
-    rc = declare_lost(path, fd, out, err);
-    close(fd);
-    return rc;
-}
-
-static int local_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
-                        struct act_error *err)
-{
-    for (size_t i = 0; i < n; i++) {
-        int rc = status_of(local_of(p), ids[i], &out[i], err);
-        if (rc < 0)
-            return act_error_prefix(err, "cannot tell the state of '%s'", ids[i]);
-    }
-    return 0;
-}
-
-/* ---- abort ---- */
 
 static bool is_agent(pid_t pid)
 {
-    char path[64], name[4096];
+    size_t len;
+    ACT_AUTOFREE char *words = words_of(pid, &len);
 
-    snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)                   /* where hidepid is set (proc(5)), other users and agents look the same, */
+    if (!words)                   /* where hidepid is set (proc(5)), other users and agents look the same, */
         return kill(pid, 0) == 0; /* but only this user's can be signalled */
-    ssize_t n = act_pread_all(fd, name, sizeof(name) - 1, 0);
-    close(fd);
-    name[n > 0 ? n : 0] = '\0';
-    return strcmp(act_path_basename(name), "act-node") == 0;
+    return strcmp(act_path_basename(words), "act-node") == 0;
+}
+
+/* "act-node supervise ... <dir>" of this user, who may signal it. */
+static bool supervises(pid_t pid, const char *dir)
+{
+    size_t len = 0, n = strlen(dir) + 1;
+    ACT_AUTOFREE char *words = words_of(pid, &len);
+
+    return words && len > n && memcmp(words + len - n, dir, n) == 0 && words[len - n - 1] == '\0' &&
+           strcmp(act_path_basename(words), "act-node") == 0 &&
+           act_streq(words + strlen(words) + 1, "supervise") && kill(pid, 0) == 0;
+}
+
+/* A pidfd of the supervisor of a run whose folder may be gone; -1: there is none. */
+static int find_supervisor(const char *dir)
+{
+    DIR *proc = opendir("/proc");
+    int fd = -1;
+
+    for (struct dirent *e; fd < 0 && proc && (e = readdir(proc));) {
+        pid_t pid = (pid_t)atoi(e->d_name);
+        if (pid < 2 || !supervises(pid, dir))
+            continue;
+        fd = pidfd_open(pid, 0);
+        if (fd >= 0 && !supervises(pid, dir)) {
+            close(fd);
+            fd = -1;
+        }
+    }
+    if (proc)
+        closedir(proc);
+    return fd;
 }
 
 /* A pidfd of the supervisor, -1 when it has not said (yet) who it is, or is gone. The descriptor is opened
@@ -298,6 +280,84 @@ static int open_supervisor(const char *lock_path)
     }
     return fd;
 }
+
+/* ---- status ---- */
+
+/* A folder that is removed takes nothing away from the run's processes; the supervisor may make it again for its status, with
+ * a lock that nobody holds. */
+static bool is_cut_off(const struct local *l, const char *id, struct run_status *out)
+{
+    ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
+    int fd = find_supervisor(dir);
+
+    if (fd < 0)
+        return false;
+    close(fd);
+    out->state = RUN_RUNNING;
+    snprintf(out->reason, sizeof(out->reason), "%s", FOLDER_GONE);
+    return true;
+}
+
+/* Nobody holds the lock but this process now, so nobody else writes. */
+static int declare_lost(const struct local *l, const char *id, int lock_fd, struct run_status *status,
+                        struct act_error *err)
+{
+    ACT_AUTOFREE char *status_path = run_file(l, id, RUN_FILE_STATUS);
+    struct run_status now;
+    struct stat st;
+
+    if (run_status_read(status_path, &now, NULL) == 0)
+        *status = now; /* it may have ended a moment ago */
+    if (run_state_is_final(status->state) || is_cut_off(l, id, status))
+        return 0;
+    bool begun = fstat(lock_fd, &st) == 0 && st.st_size > 0;
+    status->state = RUN_FAILED;
+    status->exit_status = 128 + SIGKILL;
+    status->failed_rank = -1;
+    snprintf(status->reason, sizeof(status->reason), "%s", begun ? LOST : NOT_STARTED);
+    return run_status_write(status_path, status, err);
+}
+
+static int status_of(const struct local *l, const char *id, struct run_status *out, struct act_error *err)
+{
+    *out = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1};
+    if (!run_id_valid(id))
+        return 0;
+    ACT_AUTOFREE char *path = run_file(l, id, RUN_FILE_STATUS);
+    int rc = run_status_read(path, out, err);
+    if (rc == 0 && run_state_is_final(out->state))
+        return 0;
+    if (rc == -ACT_NOT_FOUND) {
+        out->state = RUN_UNKNOWN;
+        (void)is_cut_off(l, id, out);
+        return 0;
+    }
+    if (rc == -ACT_DENIED)
+        return rc;
+
+    ACT_AUTOFREE char *lock = run_file(l, id, RUN_FILE_LOCK);
+    int fd = act_lock(lock, false, err);
+    if (fd == -ACT_TEMPORARY)
+        return 0;
+    if (fd < 0)
+        return fd;
+    rc = declare_lost(l, id, fd, out, err);
+    close(fd);
+    return rc;
+}
+
+static int local_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
+                        struct act_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        int rc = status_of(local_of(p), ids[i], &out[i], err);
+        if (rc < 0)
+            return act_error_prefix(err, "cannot tell the state of '%s'", ids[i]);
+    }
+    return 0;
+}
+
+/* ---- abort ---- */
 
 static int ask_to_abort(const struct local *l, const char *id, struct act_error *err)
 {
@@ -336,6 +396,26 @@ static void signal_and_wait(const struct local *l, const char *id, int64_t limit
         close(fd);
 }
 
+/* The supervisor has nothing to write into, and ends its ranks all the same; the agent's sweep ends what it could not. */
+static int abort_without_folder(const struct local *l, const char *id, struct act_error *err)
+{
+    enum { SWEEP_S = 60 };
+    ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
+    ACT_AUTOFREE char *agent = NULL;
+    struct pollfd end = {.fd = find_supervisor(dir), .events = POLLIN};
+    int status, rc = proc_find_sibling("act-node", &agent, err);
+
+    if (end.fd >= 0) {
+        pidfd_send_signal(end.fd, SIGTERM, NULL, 0);
+        bool ended = poll(&end, 1, (int)abort_limit_ms()) == 1;
+        if (!ended)
+            pidfd_send_signal(end.fd, SIGKILL, NULL, 0);
+        close(end.fd);
+    }
+    char *argv[] = {agent, (char[]){"sweep"}, dir, NULL};
+    return rc < 0 ? rc : proc_run(argv, SWEEP_S, 0, NULL, &status, err);
+}
+
 static int local_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
 {
     const struct local *l = local_of(p);
@@ -348,6 +428,8 @@ static int local_abort(struct platform *p, const char *id, bool *out_was_final, 
         return rc;
     if (status.state == RUN_UNKNOWN)
         return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' on this machine", id);
+    if (strcmp(status.reason, FOLDER_GONE) == 0)
+        return abort_without_folder(l, id, err);
     rc = ask_to_abort(l, id, err);
     while (rc == 0 && !run_state_is_final(status.state)) {
         left = deadline - act_now_monotonic_ms();

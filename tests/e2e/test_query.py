@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -490,3 +491,30 @@ def test_a_thousand_runs(act):
     db.commit()
     db.close()
     assert len(act.run("q", "--json", "--max", "0").json["runs"]) == 1000
+
+
+@pytest.mark.parametrize("procs", [1, 2])
+def test_abort_of_a_run_whose_folder_was_removed(act, procs, two_ranks):
+    run = act.submit("sh", "-c", "setsid sleep 300 & echo up; exec sleep 300", before=("-n", str(procs)))
+    logs = act.run_dir(run) / "user_logs"
+    act.until(lambda: sum("up" in log.read_text() for log in logs.glob("*")) == procs, "the ranks are up")
+    shutil.rmtree(act.run_dir(run), ignore_errors=True)
+    info = act.info(run)
+    assert info["state"] == "Running" and "folder was removed" in info["reason"], info
+    act.run("abort", run)
+    act.until(lambda: not act.processes(), "no process is left")
+    assert act.info(run)["state"] != "Running"
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_nobody_else_sees_what_is_in_acts_own_folder(act, umask):
+    shutil.rmtree(act.home, ignore_errors=True)
+    before = os.umask(umask)
+    try:
+        run = act.finish("sh", "-c", "echo x > output/x")
+    finally:
+        os.umask(before)
+    assert [p for p in (act.home, act.run_dir(run)) if p.stat().st_mode & 0o777 != 0o700] == []
+    act.home.chmod(0o777)
+    act.run("q")
+    assert act.home.stat().st_mode & 0o777 == 0o700
