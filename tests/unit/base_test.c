@@ -366,6 +366,9 @@ static void digests_of_known_texts(void **state)
     char *mac = act_hmac_sha256_base64((const uint8_t *)"Jefe", 4, "what do ya want for nothing?", 28);
     assert_string_equal(mac, "W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM=");
     free(mac);
+    assert_true(act_equal_secrets("", "") && act_equal_secrets("abc", "abc"));
+    assert_false(act_equal_secrets("abc", "abd") || act_equal_secrets("abc", "ab") ||
+                 act_equal_secrets("", "a"));
     uint8_t *raw = act_base64_decode("aGk=", &len);
     assert_int_equal(len, 2);
     assert_memory_equal(raw, "hi", 2);
