@@ -169,7 +169,7 @@ const struct config_key config_account_keys[] = {
 const struct config_key config_user_keys[] = {
     {"trusted_hosts", CONFIG_TEXTS, USER(trusted_hosts),
      .help = "hosts besides Azure's that logins, and the keys of the environment, may go to"},
-    {NULL},
+    {0},
 };
 // clang-format on
 

@@ -34,10 +34,9 @@ static json_t *parse_value(const char *text, double unit)
     text += strspn(text, " ");
     if (act_starts_with(text, "[") || act_starts_with(text, "N/A"))
         return json_null();
-    double value = strtod(text, &end);
+    double value = strtod(text, &end) * unit;
     if (end == text || end[strspn(end, " \r")] || !isfinite(value) || value < 0 || value > 1e15)
         return NULL;
-    value *= unit;
     return value == floor(value) ? json_integer((json_int_t)value) : json_real(value);
 }
 

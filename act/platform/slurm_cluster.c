@@ -1,4 +1,5 @@
 /* slurm_cluster.c - the nodes of a run, a shell on one of them, what the cluster is doing, and the jobs of everybody. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,7 +16,8 @@ static void add_node(struct platform_nodes *nodes, const char *name, int procs_p
 {
     int rank = (int)nodes->n;
 
-    nodes->v = act_realloc(nodes->v, (nodes->n + 1) * sizeof(*nodes->v));
+    if ((nodes->n & (nodes->n - 1)) == 0) /* full at every power of two */
+        nodes->v = act_realloc(nodes->v, (nodes->n ? 2 * nodes->n : 1) * sizeof(*nodes->v));
     nodes->v[nodes->n++] = (struct platform_node){.name = act_strdup(name),
                                                   .rank = rank,
                                                   .first_rank = rank * procs_per_node,
@@ -40,8 +42,31 @@ static void add_nodes(const char *list, int procs_per_node, struct platform_node
     act_strv_release(&names);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    const struct platform_node *const *x = a, *const *y = b;
+
+    return strcmp((*x)->name, (*y)->name);
+}
+
+static int against_name(const void *name, const void *node)
+{
+    return strcmp(name, (*(const struct platform_node *const *)node)->name);
+}
+
+/* The same, sorted by name. New memory. */
+static struct platform_node **sort_nodes(const struct platform_nodes *nodes)
+{
+    struct platform_node **sorted = act_calloc(nodes->n, sizeof(struct platform_node *));
+
+    for (size_t i = 0; i < nodes->n; i++)
+        sorted[i] = &nodes->v[i];
+    qsort(sorted, nodes->n, sizeof(struct platform_node *), by_name);
+    return sorted;
+}
+
 /* "     Nodes=n[1-2] CPU_IDs=6-7 Mem=128 GRES=gpu:2(IDX:0-1)": the same on each of these nodes. */
-static void read_resources(const char *line, const struct platform_nodes *nodes)
+static void read_resources(const char *line, struct platform_node *const *by_name, size_t n)
 {
     ACT_AUTOFREE char *list = slurm_job_value(line, "Nodes");
     ACT_AUTOFREE char *gres = slurm_job_value(line, "GRES");
@@ -51,9 +76,11 @@ static void read_resources(const char *line, const struct platform_nodes *nodes)
         return;
     slurm_hosts(list, &names);
     for (size_t i = 0; i < names.n; i++) {
-        struct platform_node *node = find_node(nodes, names.v[i]);
-        if (!node)
+        struct platform_node **found =
+            bsearch(names.v[i], by_name, n, sizeof(struct platform_node *), against_name);
+        if (!found)
             continue;
+        struct platform_node *node = *found;
         node->gpus = slurm_gpus(gres);
         free(node->gpu_ids);
         node->gpu_ids = slurm_gpu_ids(gres);
@@ -68,13 +95,15 @@ void slurm_nodes_from_scontrol(const char *text, int procs_per_node, struct plat
     if (!list)
         return;
     add_nodes(list, procs_per_node, out);
+    struct platform_node **sorted = sort_nodes(out);
     for (const char *line = text; *line;) {
         size_t len = strcspn(line, "\n");
         ACT_AUTOFREE char *one = act_strndup(line, len);
         if (act_starts_with(one + strspn(one, " "), "Nodes="))
-            read_resources(one, out);
+            read_resources(one, sorted, out->n);
         line += len + (line[len] == '\n');
     }
+    free(sorted);
 }
 
 static int read_node_states(struct slurm *s, struct platform_nodes *nodes, struct act_error *err)
@@ -298,7 +327,7 @@ struct seen {
 static struct seen read_seen(char *const *f, bool has_gpus)
 {
     struct seen n = {.name = f[N_NAME], .use = use_of(f[N_STATE])};
-    int other;
+    int other = 0;
 
     if (has_gpus) {
         n.all = slurm_gpus(f[N_GRES]);
@@ -306,9 +335,16 @@ static struct seen read_seen(char *const *f, bool has_gpus)
     } else if (sscanf(f[N_CPUS], "%9d/%9d/%9d/%9d", &n.busy, &n.idle, &other, &n.all) != 4) {
         n.busy = n.all = 0;
     }
-    n.busy = n.busy < n.all ? n.busy : n.all;
+    n.all = slurm_count(n.all);
+    n.busy = n.busy < n.all ? slurm_count(n.busy) : n.all;
     n.idle = n.use == DOWN ? 0 : n.all - n.busy;
     return n;
+}
+
+static void add(int *sum, int n)
+{
+    if (__builtin_add_overflow(*sum, n, sum))
+        *sum = INT_MAX;
 }
 
 static void count_seen(const struct seen *n, struct platform_pool *pool)
@@ -317,10 +353,10 @@ static void count_seen(const struct seen *n, struct platform_pool *pool)
     pool->nodes_idle += n->use == IDLE;
     pool->nodes_busy += n->use == BUSY;
     pool->nodes_down += n->use == DOWN;
-    pool->gpus += n->all;
-    pool->gpus_busy += n->busy;
-    pool->gpus_idle += n->idle;
-    pool->gpus_down += n->all - n->busy - n->idle;
+    add(&pool->gpus, n->all);
+    add(&pool->gpus_busy, n->busy);
+    add(&pool->gpus_idle, n->idle);
+    add(&pool->gpus_down, n->all - n->busy - n->idle);
 }
 
 static struct platform_pool *find_pool(const struct platform_summary *summary, const char *name, size_t len)
@@ -384,14 +420,15 @@ static int job_gpus(const char *nodes, const char *per_node, const char *per_job
 
     if (counted)
         return counted;
-    return on_each ? on_each * (int)strtol(nodes, NULL, 10) : slurm_gpus(per_job);
+    return on_each ? slurm_count(on_each * (int64_t)slurm_count(strtol(nodes, NULL, 10)))
+                   : slurm_gpus(per_job);
 }
 
 static void count_job(bool runs, int gpus, struct platform_pool *pool)
 {
     pool->jobs_running += runs;
     pool->jobs_queued += !runs;
-    pool->gpus_queued += runs ? 0 : gpus;
+    add(&pool->gpus_queued, runs ? 0 : gpus);
 }
 
 /* A waiting job may name several partitions. */
@@ -402,7 +439,7 @@ void slurm_summary_add_queue(char *text, struct platform_summary *out)
     while (slurm_next_row(&text, f, Q_COUNT)) {
         bool runs = slurm_state_of(f[Q_STATE]) == RUN_RUNNING;
         int gpus = out->has_gpus ? job_gpus(f[Q_NODES], f[Q_PER_NODE], f[Q_PER_JOB], f[Q_ALLOCATED])
-                                 : (int)strtol(f[Q_CPUS], NULL, 10);
+                                 : slurm_count(strtol(f[Q_CPUS], NULL, 10));
         count_job(runs, gpus, &out->total);
         for (const char *at = f[Q_PARTITION]; *at;) {
             size_t len = strcspn(at, ",");
@@ -470,7 +507,7 @@ void slurm_jobs_of_all(char *text, struct platform_jobs *out)
             .nodes_text = act_strdup(f[J_LIST]),
             .running_s = slurm_duration(f[J_USED]),
             .limit_s = slurm_duration(f[J_LIMIT]),
-            .nodes = (int)strtol(f[J_NODES], NULL, 10),
+            .nodes = slurm_count(strtol(f[J_NODES], NULL, 10)),
             .gpus = job_gpus(f[J_NODES], f[J_PER_NODE], f[J_PER_JOB], f[J_ALLOCATED]),
         };
     }

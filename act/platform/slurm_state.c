@@ -320,7 +320,7 @@ int64_t slurm_run_created(const char *id)
     if (!first || first == id)
         return 0;
     ACT_AUTOFREE char *text = act_strndup(first, (size_t)(last - first));
-    return act_int_from_text(text, &unix_s) ? unix_s : 0;
+    return act_int_from_text(text, &unix_s) && unix_s > 0 ? unix_s : 0;
 }
 
 /* Whether the agent's record is of the attempt that Slurm speaks of. */

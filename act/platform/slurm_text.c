@@ -9,7 +9,7 @@
 
 #include "base/units.h"
 
-enum { HOSTS_MAX = 1000000, BRACKETS_MAX = 8, DIGITS_MAX = 18 };
+enum { HOSTS_MAX = 65536, COUNT_MAX = 1000000, BRACKETS_MAX = 8, DIGITS_MAX = 18 };
 
 /* ---- rows ---- */
 
@@ -215,9 +215,15 @@ int64_t slurm_duration(const char *text)
     int64_t days = dash ? leading_number(text) : 0, value = 0;
     int parts = 0;
 
+    if (days > COUNT_MAX)
+        return 0;
+
     text = dash ? dash + 1 : text;
-    while (isdigit((unsigned char)*text)) {
-        value = value * 60 + leading_number(text);
+    while (isdigit((unsigned char)*text) && parts < 4) {
+        int64_t part = leading_number(text);
+        if (part > COUNT_MAX)
+            return 0;
+        value = value * 60 + part;
         parts++;
         text += strspn(text, "0123456789");
         if (*text != ':')
@@ -230,6 +236,11 @@ int64_t slurm_duration(const char *text)
 }
 
 /* ---- generic resources ---- */
+
+int slurm_count(int64_t n)
+{
+    return n < 0 ? 0 : n > COUNT_MAX ? COUNT_MAX : (int)n;
+}
 
 /* The next resource of a list; commas in parentheses belong to it. */
 static const char *next_resource(const char *text, size_t *len)
@@ -257,7 +268,7 @@ static int count_of(const char *gpu, size_t len)
         end++;
     for (at = end; at > 0 && gpu[at - 1] != ':' && gpu[at - 1] != '=';)
         at--;
-    return at == 0 ? 1 : (int)leading_number(gpu + at);
+    return at == 0 ? 1 : slurm_count(leading_number(gpu + at));
 }
 
 int slurm_gpus(const char *gres)
@@ -273,7 +284,8 @@ int slurm_gpus(const char *gres)
         len -= (size_t)(gpu - gres);
         /* "gres/gpu=4,gres/gpu:a100=4" counts the same GPUs twice */
         bool is_type = memchr(gpu, ':', len) && memchr(gpu, '=', len);
-        *(is_type ? &typed : &plain) += count_of(gpu, len);
+        int *sum = is_type ? &typed : &plain;
+        *sum = slurm_count((int64_t)*sum + count_of(gpu, len));
     }
     return plain ? plain : typed;
 }

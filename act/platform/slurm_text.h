@@ -49,6 +49,8 @@ char *slurm_complaint(const char *text);
 int64_t slurm_time(const char *text);
 /* "0:03", "1:02:03", "2-03:04:05"; 0 for anything else, as "UNLIMITED". */
 int64_t slurm_duration(const char *text);
+/* A count from outside, from 0 to a million: nothing has more, and sums of such stay numbers. */
+int slurm_count(int64_t n);
 /* The GPUs of "gpu:4", "gpu:a100:8(S:0-1)", "gres:gpu:2", "gpu:a100:2(IDX:0-1),gpu:h100:1", "gres/gpu=4". */
 int slurm_gpus(const char *gres);
 /* The indexes of "gpu:a100:2(IDX:0-1,3)": "0,1,3"; NULL: there are none. New string. */
@@ -56,7 +58,7 @@ char *slurm_gpu_ids(const char *gres);
 /* A state without the marks behind it: "down*" is "down". New string. */
 char *slurm_node_state(const char *text);
 
-/* The names of "n[1-2,07-09],gpu3": n1 n2 n07 n08 n09 gpu3; also with several brackets in a name. At most a million. */
+/* The names of "n[1-2,07-09],gpu3": n1 n2 n07 n08 n09 gpu3; also with several brackets in a name. At most 65536. */
 void slurm_hosts(const char *list, struct act_strv *out);
 
 /* The value of "Key=Value" in what "scontrol show job" printed, for keys whose values have no blanks. New string, NULL: not

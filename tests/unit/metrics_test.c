@@ -142,6 +142,7 @@ static void test_gpu_output(void **state)
         "0, -1, 2, 3, 4, 5, 6\n",
         "0, 1, 1e300, 3, 4, 5, 6\n",
         "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n",
+        "0, 1, 999999999999999, 3, 4, 5, 6\n",
         "0, 1, 2, 3, 4, 5, 6\nUnable to determine the device handle for GPU 0000:3B:00.0: Unknown Error\n",
     };
 

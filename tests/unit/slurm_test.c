@@ -176,7 +176,10 @@ static void test_times(void **state)
                      {"N/A", 0},
                      {"", 0},
                      {"5", 0},
-                     {"1:2:3:4", 0}};
+                     {"1:2:3:4", 0},
+                     {"1:2:3:4:5:6:7:8:9:10:11:12:13", 0},
+                     {"999999999999999999:00:00", 0},
+                     {"999999999999999999-00:00:00", 0}};
 
     (void)state;
     assert_int_equal(slurm_time("2026-11-20T09:31:20"), 1795167080);
@@ -213,6 +216,7 @@ static void test_gpus(void **state)
         {"N/A", 0, NULL},
         {"mps:100,gpumem:5", 0, NULL},
         {"gpu:(null):0(IDX:N/A)", 0, NULL},
+        {"gpu:99999999999,gpu:a:4", 1000000, NULL},
         {"gpu:4(IDX:0-3", 4, "0,1,2,3"},
         {"", 0, NULL},
     };
@@ -259,6 +263,10 @@ static void test_hosts(void **state)
         assert_string_equal(text, rows[i].names);
         act_strv_release(&names);
     }
+    struct act_strv many = {0};
+    slurm_hosts("n[1-999999999999],m[1-2]", &many);
+    assert_int_equal(many.n, 65536);
+    act_strv_release(&many);
 }
 
 /* Whatever is printed, no parser reads beyond it (the sanitizers look). */
@@ -552,6 +560,7 @@ static void test_never_handed_over(void **state)
     assert_int_equal(slurm_run_created(RUN_ID), 1795299000);
     assert_int_equal(slurm_run_created("a_b-c_1795299001_0123abcd"), 1795299001);
     assert_int_equal(slurm_run_created("nothing"), 0);
+    assert_int_equal(slurm_run_created("a_-1795299001_0123abcd"), 0);
     known.now_unix_s = 1795299000 + 5;
     assert_false(slurm_merge(&known, &out));
     assert_int_equal(out.state, RUN_QUEUED);
@@ -765,6 +774,23 @@ static void test_nodes(void **state)
     assert_int_equal(none.n, 0);
 }
 
+/* Counts that nothing has stay counts. */
+static void test_large_counts(void **state)
+{
+    struct platform_summary s = {0};
+    ACT_AUTOFREE char *nodes = recorded("n1^idle^-9/9/9/999999999^gpu:99999999999^gpu:0^main*^\n"
+                                        "n2^idle^0/9/9/9^gpu:99999999999^gpu:0^main*^\n");
+    ACT_AUTOFREE char *jobs = recorded("PENDING^99999999999^16^gres:gpu:99999999^N/A^cpu=1^main^\n"
+                                       "PENDING^-2^16^gres:gpu:99999999^N/A^cpu=1^main^\n");
+
+    (void)state;
+    slurm_summary_from_sinfo(nodes, true, &s);
+    slurm_summary_add_queue(jobs, &s);
+    assert_int_equal(s.total.gpus, 2000000);
+    assert_int_equal(s.total.gpus_queued, 1000000);
+    platform_summary_release(&s);
+}
+
 static void test_summary(void **state)
 {
     static const char sinfo[] = "n1^mixed^2/6/0/8^gpu:4^gpu:2^main*^\n"
@@ -898,6 +924,7 @@ int main(void)
         cmocka_unit_test(test_checks),
         cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_large_counts),
         cmocka_unit_test(test_summary),
         cmocka_unit_test(test_jobs_of_all),
         cmocka_unit_test(test_many),

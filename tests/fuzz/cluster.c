@@ -1,0 +1,24 @@
+/* Cluster files: read, shown, checked. */
+#include "fuzz/fuzz.h"
+
+#include "config/config.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ACT_AUTOFREE char *dir = fuzz_dir();
+    const struct config_request request = {.start_dir = dir};
+    struct config config = {0};
+    struct act_strv problems = {0};
+    struct act_error err;
+
+    free(fuzz_file(dir, "aux_data/aml/aml.yaml", data, size));
+    int rc = config_load(&request, &config, &err);
+    if (rc == 0) {
+        json_decref(config_show(&config));
+        json_decref(config_resolved(&config));
+        config_release(&config);
+    }
+    FUZZ_CHECK(config_check(&request, &problems, &err) < 0 || rc == 0 || problems.n > 0);
+    act_strv_release(&problems);
+    return 0;
+}

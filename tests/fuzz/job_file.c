@@ -1,0 +1,28 @@
+/* Job files of Azure Batch AI. */
+#include "fuzz/fuzz.h"
+
+#include "flow/job_file.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct config_folder folders[] = {{.name = (char[]){"data"}}, {.name = (char[]){"output"}}};
+    struct config config = {
+        .platform = size % 2 ? (char[]){"aml"} : (char[]){"slurm"}, .folders = folders, .n_folders = 2};
+    CODEC_AUTOJSON json_t *json = fuzz_json(data, size);
+    struct flow_job_file job = {0};
+    struct act_error err;
+
+    if (json && flow_job_file_parse(json, "input", &config, &job, &err) == 0) {
+        FUZZ_CHECK(job.line && job.nodes > 0 && job.procs_per_node > 0);
+        flow_job_file_apply(&job, &config);
+        free(config.docker.image);
+        free(config.docker.address);
+        free(config.docker.username);
+        free(config.docker.password);
+        free(config.azureml.shm_size);
+        free(config.azureml.timeout);
+        free(config.slurm.time);
+    }
+    flow_job_file_release(&job);
+    return 0;
+}

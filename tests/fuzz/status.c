@@ -1,0 +1,24 @@
+/* status.json, and the records of ranks. */
+#include "fuzz/fuzz.h"
+
+#include "node/record.h"
+#include "run/run.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    CODEC_AUTOJSON json_t *json = fuzz_json(data, size);
+    struct run_status status, again;
+    struct record record;
+
+    if (!json)
+        return 0;
+    run_status_from_json(json, &status);
+    CODEC_AUTOJSON json_t *written = run_status_to_json(&status);
+    run_status_from_json(written, &again);
+    CODEC_AUTOJSON json_t *twice = run_status_to_json(&again);
+    FUZZ_CHECK(json_equal(written, twice));
+    record_from_json(json, &record);
+    json_decref(record_to_json(&record));
+    record_release(&record);
+    return 0;
+}

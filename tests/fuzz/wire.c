@@ -1,0 +1,32 @@
+/* A site that answers whatever it likes: its answers, one behind the other. */
+#include "fuzz/fuzz.h"
+
+#include <fcntl.h>
+
+#include "site/site_internal.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    ACT_AUTOFREE char *dir = fuzz_dir();
+    ACT_AUTOFREE char *path = fuzz_file(dir, "input", data, size);
+    const char *const ids[] = {"x_1_00000000", "x_2_00000000"}, *const folders[] = {"user_logs"};
+    struct site *site = act_calloc(1, sizeof(*site));
+    struct site_files files = {0};
+    struct site_state states[2] = {0};
+    struct act_strv runs = {0};
+    struct act_error err;
+    char bytes[64], *text = NULL;
+    size_t got;
+
+    if (wire_open_fds(open(path, O_RDONLY | O_CLOEXEC), open("/dev/null", O_WRONLY), "/r", site, &err) == 0 &&
+        wire_list(site, &runs, &err) == 0 && wire_states(site, ids, 2, states, &err) == 0 &&
+        wire_files(site, ids[0], folders, 1, &files, &err) == 0 &&
+        wire_read(site, ids[0], "user_logs/a", 0, bytes, sizeof(bytes), &got, &err) == 0 &&
+        wire_read_text(site, ids[0], "job.json", &text, &err) == 0)
+        free(text);
+    site_files_release(&files);
+    site_states_release(states, 2);
+    act_strv_release(&runs);
+    site_free(site);
+    return 0;
+}
