@@ -366,7 +366,7 @@ static void add_hosts(const char *before, const char *pattern, size_t len, int d
 
 void slurm_hosts(const char *list, struct act_strv *out)
 {
-    while (*list) {
+    while (*list && out->n < HOSTS_MAX) {
         int depth = 0;
         size_t len = 0;
         for (; list[len] && (depth || list[len] != ','); len++)

@@ -264,7 +264,7 @@ static void test_hosts(void **state)
         act_strv_release(&names);
     }
     struct act_strv many = {0};
-    slurm_hosts("n[1-999999999999],m[1-2]", &many);
+    slurm_hosts("n[1-999999999999],m[1-2],o,p", &many);
     assert_int_equal(many.n, 65536);
     act_strv_release(&many);
 }
