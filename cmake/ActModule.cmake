@@ -10,6 +10,7 @@ find_package(PkgConfig REQUIRED)
 
 function(act_module name)
   cmake_parse_arguments(M "NODE" "LEVEL" "SOURCES;USES;LIBRARIES" ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY ACT_MODULES ${name})
   set(dir ${CMAKE_BINARY_DIR}/include/${name})
   file(MAKE_DIRECTORY ${dir})
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${name} ${dir}/${name} SYMBOLIC)

@@ -1,6 +1,7 @@
 # Every header compiles alone, so that the order of includes never matters; and an include that points up the levels
 # does not compile.
-foreach(module base codec proc engine ledger filter http config diagnose run auth store platform package sync transfer flow cli)
+get_property(modules GLOBAL PROPERTY ACT_MODULES)
+foreach(module ${modules})
   file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/act/${module}/*.h)
   set(sources)
   foreach(header ${headers})

@@ -277,11 +277,11 @@ int token_cache_put_grant(const char *authority, const struct token_grant *grant
                   err);
 }
 
-int token_cache_clear(bool *out_had, struct act_error *err)
+int token_cache_clear(bool dry_run, bool *out_had, struct act_error *err)
 {
     ACT_AUTOFREE char *path = file_name("tokens.json");
 
-    *out_had = unlink(path) == 0;
+    *out_had = (dry_run ? access(path, F_OK) : unlink(path)) == 0;
     if (!*out_had && errno != ENOENT)
         return act_error_errno(err, errno, "cannot remove '%s'", path);
     return 0;

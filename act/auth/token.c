@@ -602,7 +602,7 @@ int token_device_login(struct tokens *tokens, const struct token_want *want, con
     return token_device_start(tokens->http, want, tenant, show, arg, err);
 }
 
-int token_forget_all(bool *out_had, struct act_error *err)
+int token_forget_all(bool dry_run, bool *out_had, struct act_error *err)
 {
-    return token_cache_clear(out_had, err);
+    return token_cache_clear(dry_run, out_had, err);
 }

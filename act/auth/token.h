@@ -87,8 +87,8 @@ int token_device_login(struct tokens *tokens, const struct token_want *want, con
                        void (*show)(void *arg, const char *message), void *arg,
                        struct act_error *err) ACT_NODISCARD;
 
-/* Forgets all that the cache holds. *out_had: there was something. */
-int token_forget_all(bool *out_had, struct act_error *err) ACT_NODISCARD;
+/* Forgets all that the cache holds; with dry_run nothing. *out_had: there was something. */
+int token_forget_all(bool dry_run, bool *out_had, struct act_error *err) ACT_NODISCARD;
 
 /* What a 401 says in WWW-Authenticate. */
 struct token_challenge {

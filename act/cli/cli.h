@@ -1,8 +1,8 @@
 /* cli.h - the command line: tables of commands and options, one file for each command, rendering, exit
  * statuses.
  *
- * To add a command: a file cmd_<name>.c with one function, its declaration below, a row in commands.c;
- * options of its own are rows in options.c. Help, completion and "did you mean" come from the same rows.
+ * To add a command: a file cmd_<name>.c with one function, its declaration below, a row in commands.c, which names
+ * every option that it uses; new ones are rows in options.c. Help, completion and "did you mean" come from the same rows.
  */
 #ifndef ACT_CLI_CLI_H
 #define ACT_CLI_CLI_H
@@ -16,7 +16,7 @@
 #include "filter/filter.h"
 #include "flow/flow.h"
 
-/* Everything an option can set. Which verbs take which is said in commands.c. */
+/* Everything an option can set. Which verb takes which is said in commands.c. */
 struct cli_options {
     char *cluster, *from_cluster, *resubmit_to, *compile_args;
     struct act_strv params;
@@ -67,11 +67,12 @@ struct cli_command {
     const char *summary;      /* one line */
     const char *examples;     /* shown first by --help */
     const char *details;      /* may be NULL */
-    const char *options;      /* long names of the options of its own, separated by spaces, or NULL */
+    const char *options;      /* long names of all options that it uses, separated by spaces, or NULL */
     int min_words, max_words; /* max -1: any number */
     enum cli_complete complete;
     bool takes_command; /* from the first word on, everything is the user's command */
     bool bare;          /* needs no configuration */
+    bool of_runs;       /* nor does this: runs know their own; but the cluster that is named must be there */
     bool own_status;    /* exits with the status of the user's command: own failures are 125 */
     bool hidden;
     int (*run)(struct cli *cli,
@@ -80,6 +81,17 @@ struct cli_command {
 
 extern const struct cli_command cli_commands[]; /* ends with a row without a name */
 const struct cli_command *cli_find_command(const char *name);
+/* What to type for a verb of other tools: "'a q' shows your runs" for "ps"; NULL: none of the table. */
+const char *cli_synonym(const char *name);
+/* -ACT_USAGE, with the verb that was meant. */
+int cli_unknown_verb(const char *word, struct act_error *err);
+
+/* Where an option may stand. */
+enum cli_place {
+    CLI_BEHIND,     /* behind the verbs that name it */
+    CLI_BEFORE,     /* before them too, as in the original */
+    CLI_EVERYWHERE, /* every verb takes it */
+};
 
 enum cli_type { CLI_FLAG, CLI_STRING, CLI_STRINGS, CLI_INT, CLI_DURATION, CLI_SIZE };
 
@@ -90,13 +102,17 @@ struct cli_option {
     size_t offset;        /* in struct cli_options */
     const char *argument; /* "N"; NULL for flags */
     const char *help;     /* NULL: hidden (accepted for compatibility) */
-    bool global;          /* every verb takes it */
+    enum cli_place place;
 };
 
 extern const struct cli_option cli_option_table[]; /* ends with a row without names */
-/* Whether the verb takes the option. A verb's own options come before the global ones with the same short
- * name. */
+/* Whether a list of words with spaces between them has this one. */
+bool cli_names(const char *list, const char *name);
+/* Whether the verb takes the option; of no verb (NULL): whether the option may stand before one. */
 bool cli_takes(const struct cli_command *command, const struct cli_option *option);
+/* The option of the verb (NULL: those before it) that a word names, and the value where the word holds it; or NULL. */
+const struct cli_option *cli_find_option(const struct cli_command *command, const char *word,
+                                         const char **out_value);
 
 /* The whole program; returns the exit status. */
 int cli_main(int argc, char **argv);
@@ -106,6 +122,13 @@ int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err) ACT
 void cli_options_init(struct cli_options *options);
 void cli_release(struct cli *cli);
 
+/* The configuration that the options ask for; out points into itself and into cli. */
+struct cli_request {
+    struct config_request config;
+    struct config_override overrides[3];
+    char num_gpu[24];
+};
+void cli_request(const struct cli *cli, struct cli_request *out);
 /* Opens a flow on a cluster (NULL: the default one), looked up from start_dir (NULL: here), with the overrides
  * that the options ask for; cli_open(): cli->flow, on the cluster of -c. */
 int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow,
@@ -129,6 +152,10 @@ int cli_print_json(json_t *value, struct act_error *err) ACT_NODISCARD; /* takes
 void cli_print_json_line(json_t *value);                                /* likewise; compact, on one line */
 const char *cli_kind(enum store_kind kind);                             /* "file", "symlink", "folder" */
 json_t *cli_run_json(const struct flow_run *run);
+json_t *cli_spec_json(const struct run_spec *spec); /* of a run that was submitted just now */
+/* Prints {version: 1, name: list} and returns rc; after a failure (rc < 0) only where something was done. Takes the
+ * reference to list, which may be NULL: nothing is printed. */
+int cli_print_list(const char *name, json_t *list, int rc, struct act_error *err) ACT_NODISCARD;
 /* Collects what is printed in large pieces, unless stdout is a terminal. Before anything is printed. */
 void cli_buffer_stdout(void);
 /* -ACT_FAIL when nothing more can be printed. A reader that went away, as head does, ends the program without a word,
@@ -148,11 +175,20 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason);
 void cli_print_run(const struct flow_run *run, const char *page); /* page NULL: it has none */
 /* A name from outside for a line of text: control characters become '?'. New string. */
 char *cli_name(const char *name);
-/* Asks on the terminal; without one an error that names -y. */
+/* Whether an answer says yes: y or yes, nothing else. */
+bool cli_is_yes(const char *answer);
+/* Asks on the terminal, which there must be. */
+bool cli_ask(const char *question);
+/* The same, unless -y says yes; without a terminal an error that names -y. */
 int cli_confirm(const struct cli *cli, const char *question, struct act_error *err) ACT_NODISCARD;
-/* Set by SIGINT and SIGTERM once cli_catch_signals() was called. */
+
+/* ---- signal.c */
+
+/* SIGINT and SIGTERM from now on only set cli_interrupted. */
 extern volatile sig_atomic_t cli_interrupted;
 void cli_catch_signals(void);
+/* They end the program, which says this line first (a literal, "interrupted; ..."); NULL: without a word. */
+void cli_end_with(const char *text);
 
 /* ---- several paths: one that fails does not keep the others from being tried */
 

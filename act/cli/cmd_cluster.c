@@ -1,7 +1,5 @@
 /* cmd_cluster.c - the managed clusters of a workspace: looking at them and changing them. */
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -156,18 +154,6 @@ struct told {
     char last[96];
 };
 
-/* Who is interrupted must not think that the change is. */
-static void say_that_it_goes_on(int sig)
-{
-    static const char text[] =
-        "\nact: the change goes on at the service; 'a cluster show' tells how it stands\n";
-    ssize_t ignored = write(STDERR_FILENO, text, sizeof(text) - 1);
-
-    (void)ignored;
-    signal(sig, SIG_DFL);
-    raise(sig);
-}
-
 static void tell(void *arg, const char *status, int percent)
 {
     struct told *told = arg;
@@ -179,10 +165,8 @@ static void tell(void *arg, const char *status, int percent)
         snprintf(line, sizeof(line), "%.64s", status);
     if (strcmp(line, told->last) == 0)
         return;
-    if (!*told->last) {
-        signal(SIGINT, say_that_it_goes_on);
-        signal(SIGTERM, say_that_it_goes_on);
-    }
+    if (!*told->last) /* who interrupts it must not think that the change is interrupted */
+        cli_end_with("the change goes on at the service; 'a cluster show' tells how it stands");
     memcpy(told->last, line, sizeof(line));
     act_note("cluster '%s': %s", told->name, line);
 }
@@ -192,7 +176,7 @@ static void tell(void *arg, const char *status, int percent)
 struct verb {
     const char *name;
     int (*run)(struct cli *cli, const char *name, struct act_error *err);
-    const char *options; /* the long ones it takes, each between blanks; --json and -y go with all */
+    const char *options; /* those of 'a cluster' that it takes; --json goes with all */
     bool needs_name, takes_no_name;
 };
 
@@ -263,6 +247,45 @@ static bool is_name(const char *name)
     return *name && strchr("0123456789-", *name) == NULL && strspn(name, letters) == strlen(name);
 }
 
+/* A dry run of a change. */
+static int would(struct cli *cli, const char *action, const char *name, const char *how,
+                 struct act_error *err)
+{
+    act_note("would %s cluster '%s'%s", action, name, how);
+    if (!cli->options.json)
+        return 0;
+    return cli_print_json(
+        json_pack("{s:i,s:b,s:s,s:s}", "version", 1, "dry_run", true, "action", action, "name", name), err);
+}
+
+/* "a to b nodes, which go after 5m": what is said of them. New string. */
+static char *scale_text(const struct azureml_scale *s)
+{
+    struct act_buf text = {0};
+    char idle[ACT_UNIT_TEXT];
+
+    if (s->min_nodes >= 0)
+        act_buf_addf(&text, ", at least %lld", (long long)s->min_nodes);
+    if (s->max_nodes >= 0)
+        act_buf_addf(&text, ", at most %lld", (long long)s->max_nodes);
+    if (s->idle_s > 0) {
+        act_duration_to_text(s->idle_s, idle);
+        act_buf_addf(&text, ", gone %s after their work", idle);
+    }
+    return act_buf_steal(&text);
+}
+
+/* The same of one that must be there. */
+static int would_change(struct cli *cli, const char *action, const char *name, const char *how,
+                        struct act_error *err)
+{
+    struct azureml_cluster cluster;
+    int rc = flow_get_cluster(&cli->flow, name, &cluster, err);
+
+    azureml_cluster_release(&cluster);
+    return rc < 0 ? rc : would(cli, action, name, how, err);
+}
+
 static int create(struct cli *cli, const char *name, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
@@ -294,12 +317,21 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
         .admin_user = o->admin_user ? o->admin_user : "azureuser",
         .ssh_key = key,
     };
+    if (o->dry_run) {
+        ACT_AUTOFREE char *nodes = scale_text(&cluster.scale);
+        ACT_AUTOFREE char *how = act_sprintf(" of nodes %s%s", cluster.vm_size, nodes);
+        return would(cli, "create", name, how, err);
+    }
     rc = flow_create_cluster(&cli->flow, &cluster, &follow, err);
     return rc < 0 ? rc : finish(cli, name, "the creation", err);
 }
 
 static int scale(struct cli *cli, const char *name, const struct azureml_scale *wanted, struct act_error *err)
 {
+    if (cli->options.dry_run) {
+        ACT_AUTOFREE char *how = scale_text(wanted);
+        return would_change(cli, "resize", name, how, err);
+    }
     struct told told = {.name = name};
     struct azureml_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
     int rc = flow_scale_cluster(&cli->flow, name, wanted, &follow, err);
@@ -331,6 +363,8 @@ static int delete (struct cli *cli, const char *name, struct act_error *err)
 {
     struct told told = {.name = name};
     struct azureml_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
+    if (cli->options.dry_run)
+        return would_change(cli, "delete", name, " with all its nodes", err);
     ACT_AUTOFREE char *question =
         act_sprintf("Delete the cluster '%s' with all its nodes? Runs on it are lost.", name);
     int rc = cli_confirm(cli, question, err);
@@ -376,11 +410,11 @@ static const struct verb verbs[] = {
     {.name = "show", .run = show, .options = ""},
     {.name = "create",
      .run = create,
-     .options = " vm-size min max idle low-priority admin-user ssh-key location no-wait ",
+     .options = "vm-size min max idle low-priority admin-user ssh-key location no-wait dry-run",
      .needs_name = true},
-    {.name = "resize", .run = resize, .options = " nodes no-wait "},
-    {.name = "autoscale", .run = autoscale, .options = " min max idle no-wait "},
-    {.name = "delete", .run = delete, .options = " no-wait ", .needs_name = true},
+    {.name = "resize", .run = resize, .options = "nodes no-wait dry-run"},
+    {.name = "autoscale", .run = autoscale, .options = "min max idle no-wait dry-run"},
+    {.name = "delete", .run = delete, .options = "no-wait yes dry-run", .needs_name = true},
     {.name = "nodes", .run = nodes, .options = ""},
 };
 
@@ -392,12 +426,12 @@ static int check_options(const struct verb *verb, const struct cli_options *o, s
     } all[] = {{"vm-size", o->vm_size},  {"min", o->min >= 0},          {"max", o->max >= 0},
                {"nodes", o->nodes >= 0}, {"idle", o->idle_s},           {"low-priority", o->low_priority},
                {"ssh-key", o->ssh_key},  {"admin-user", o->admin_user}, {"location", o->location},
-               {"no-wait", o->no_wait}};
+               {"no-wait", o->no_wait},  {"dry-run", o->dry_run},       {"yes", o->yes}};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-        ACT_AUTOFREE char *word = act_sprintf(" %s ", all[i].name);
-        if (all[i].given && !strstr(verb->options, word))
-            return act_error_set(err, ACT_USAGE, "'a cluster %s' takes no --%s", verb->name, all[i].name);
+        if (all[i].given && !cli_names(verb->options, all[i].name))
+            return act_error_set(err, ACT_USAGE, "'a cluster %s' takes no --%s; it takes --json%s%s",
+                                 verb->name, all[i].name, *verb->options ? " and " : "", verb->options);
     }
     return 0;
 }

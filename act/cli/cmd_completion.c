@@ -101,31 +101,32 @@ static void offer_folders(const char *cluster, const char *typed)
     config_release(&config);
 }
 
-static bool is_one_of(const char *word, const char *const *words)
+/* The option that a word before the verb is, with a value that stands in the next word; or NULL. */
+static const struct cli_option *option_with_value(const char *word)
 {
-    for (; *words; words++)
-        if (strcmp(word, *words) == 0)
-            return true;
-    return false;
+    const char *value;
+    const struct cli_option *o = word[0] == '-' ? cli_find_option(NULL, word, &value) : NULL;
+
+    return o && o->argument && !value ? o : NULL;
 }
 
-static const char *const cluster_options[] = {"-c",  "--cluster",     "-f", "--from-cluster",
-                                              "-rt", "--resubmit-to", NULL};
-static const char *const value_options[] = {"-n",  "--num-gpu",      "-p", "--param",
-                                            "-ca", "--compile-args", NULL};
+static bool is_cluster(const struct cli_option *o)
+{
+    return o && act_streq(o->argument, "CLUSTER");
+}
 
 /* The cluster and the verb among the words before the one to complete. */
 static const struct cli_command *find_context(const struct act_strv *words, const char **cluster)
 {
     *cluster = NULL;
     for (size_t i = 0; i + 1 < words->n; i++) {
-        const char *word = words->v[i];
-        if (strcmp(word, "-c") == 0 || strcmp(word, "--cluster") == 0)
+        const struct cli_option *o = option_with_value(words->v[i]);
+        if (o && act_streq(o->long_name, "cluster"))
             *cluster = words->v[i + 1];
-        if (is_one_of(word, cluster_options) || is_one_of(word, value_options))
+        if (o)
             i++;
-        else if (word[0] != '-')
-            return cli_find_command(word);
+        else if (words->v[i][0] != '-')
+            return cli_find_command(words->v[i]);
     }
     return NULL;
 }
@@ -137,7 +138,7 @@ int cmd_complete(struct cli *cli, struct act_error *err)
     const struct cli_command *command = find_context(w, &cluster);
 
     (void)err;
-    if (w->n > 1 && is_one_of(w->v[w->n - 2], cluster_options))
+    if (w->n > 1 && is_cluster(option_with_value(w->v[w->n - 2])))
         offer_clusters(typed);
     else if (typed[0] == '-')
         offer_options(command, typed);

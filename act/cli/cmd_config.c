@@ -19,6 +19,7 @@ static int show(struct cli *cli, struct act_error *err)
     json_t *values = config_show(c);
     const char *key;
     json_t *row;
+    size_t left_out = 0;
 
     if (cli->options.json)
         return cli_print_json(json_pack("{s:i,s:s,s:s?,s:s,s:o}", "version", 1, "cluster", c->cluster, "file",
@@ -26,19 +27,32 @@ static int show(struct cli *cli, struct act_error *err)
                               err);
     printf("# cluster %s, from %s, project %s\n", c->cluster,
            c->file ? c->file : "the built-in configuration", c->project_root);
-    json_object_foreach(values, key, row) print_value(key, row);
+    json_object_foreach(values, key, row)
+    {
+        bool shown =
+            cli->options.all || !json_is_null(json_object_get(row, "value")) || json_object_get(row, "error");
+        left_out += !shown;
+        if (shown)
+            print_value(key, row);
+    }
     json_decref(values);
+    if (left_out)
+        printf("# %zu keys have no value; --all shows them\n", left_out);
     return 0;
 }
 
 static int check(struct cli *cli, struct act_error *err)
 {
-    struct config_request request = {.cluster = cli->options.cluster,
-                                     .params = (const char *const *)cli->options.params.v};
     struct act_strv problems = {0};
-    int rc = config_check(&request, &problems, err);
+    struct cli_request request;
 
-    for (size_t i = 0; i < problems.n; i++)
+    cli_request(cli, &request);
+    int rc = config_check(&request.config, &problems, err);
+    if (rc == 0 && cli->options.json)
+        rc = cli_print_json(json_pack("{s:i,s:b,s:o}", "version", 1, "ok", problems.n == 0, "problems",
+                                      codec_json_strv_new(&problems)),
+                            err);
+    for (size_t i = 0; i < problems.n && !cli->options.json; i++)
         puts(problems.v[i]);
     if (rc == 0 && problems.n > 0)
         rc = act_error_set(err, ACT_CONFIG, "%zu problem%s in the configuration", problems.n,
@@ -53,6 +67,8 @@ int cmd_config(struct cli *cli, struct act_error *err)
 {
     const char *what = cli->words.v[0];
 
+    if (strcmp(what, "check") == 0 && cli->options.all)
+        return act_error_set(err, ACT_USAGE, "'a config check' takes no --all: it is about 'a config show'");
     if (strcmp(what, "check") == 0)
         return check(cli, err);
     if (strcmp(what, "show") != 0)

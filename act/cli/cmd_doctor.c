@@ -28,13 +28,13 @@ static void print_findings(const struct platform_findings *findings)
 
 int cmd_doctor(struct cli *cli, struct act_error *err)
 {
-    struct config_request request = {.cluster = cli->options.cluster,
-                                     .params = (const char *const *)cli->options.params.v};
     struct platform_findings findings;
+    struct cli_request request;
     size_t n_bad = 0;
     int rc = 0;
 
-    flow_doctor(&cli->flow, &request, &findings);
+    cli_request(cli, &request);
+    flow_doctor(&cli->flow, &request.config, &findings);
     for (size_t i = 0; i < findings.n; i++)
         n_bad += !findings.v[i].ok;
     if (cli->options.json)

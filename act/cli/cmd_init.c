@@ -1,5 +1,4 @@
 /* cmd_init.c - init: packs the code and uploads it. */
-#include <signal.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -31,8 +30,7 @@ static void show_packing(void *arg, const struct transfer_progress *now)
     static const char verb[] = "packing";
 
     show(arg, verb, now);
-    signal(SIGINT, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    cli_end_with(NULL);
 }
 
 static void show_uploading(void *arg, const struct transfer_progress *now)

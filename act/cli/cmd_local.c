@@ -5,11 +5,14 @@ int cmd_local(struct cli *cli, struct act_error *err)
 {
     struct flow_local io = {.argv = &cli->words,
                             .no_container = cli->options.no_container,
+                            .dry_run = cli->options.dry_run,
                             .sink = {.write = cli_write_stdout},
                             .interrupted = &cli_interrupted};
 
     cli_catch_signals();
     int rc = flow_local(&cli->flow, &io, err);
+    if (rc == 0 && io.dry_run)
+        rc = cli_print_json(run_spec_to_json(&io.spec), err);
     if (rc == 0 && io.exit_status != 0)
         act_note("run %s ended with status %d; 'a q %s' shows its logs", io.spec.id, io.exit_status,
                  io.spec.id);

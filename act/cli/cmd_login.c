@@ -40,6 +40,11 @@ int cmd_login(struct cli *cli, struct act_error *err)
 
     if (o->tenant && !o->device_code)
         return act_error_set(err, ACT_USAGE, "--tenant is for --device-code");
+    if (o->device_code && o->dry_run) {
+        act_note("would log in%s%s with a code typed into a browser, and keep that until 'a logout'",
+                 o->tenant ? " to tenant " : "", o->tenant ? o->tenant : "");
+        return 0;
+    }
     if (o->device_code)
         rc = flow_login(&cli->flow, o->tenant, show_message, NULL, err);
     if (rc == 0)
@@ -54,12 +59,12 @@ int cmd_login(struct cli *cli, struct act_error *err)
 
 int cmd_logout(struct cli *cli, struct act_error *err)
 {
-    bool had = false;
-    int rc = flow_logout(&had, err);
+    bool had = false, dry = cli->options.dry_run;
+    int rc = flow_logout(dry, &had, err);
 
-    (void)cli;
     if (rc == 0)
-        act_note("%s", had ? "logged out: all tokens that were kept are forgotten"
-                           : "there was no login to forget");
+        act_note("%s", had && dry ? "would forget all tokens that are kept"
+                       : had      ? "logged out: all tokens that were kept are forgotten"
+                                  : "there was no login to forget");
     return rc;
 }

@@ -1,11 +1,15 @@
 #include "base/log.h"
 #include "cli/cli.h"
 
-static int report(struct cli *cli, const struct run_spec *spec, struct act_error *err)
+/* With --json the new runs are one list. */
+static int report(struct cli *cli, const struct run_spec *spec, json_t *list, struct act_error *err)
 {
     if (cli->options.dry_run)
         return cli_print_json(run_spec_to_json(spec), err);
-    puts(spec->id);
+    if (list)
+        json_array_append_new(list, cli_spec_json(spec));
+    else
+        puts(spec->id);
     act_note("submitted to %s again, in place of %s", spec->cluster, spec->resubmit_of);
     return 0;
 }
@@ -19,7 +23,7 @@ static int open_target(struct cli *cli, const struct flow_run *old, struct flow 
     return cli_open_flow(cli, named ? named : old->row.cluster, named ? NULL : old->row.project, to, err);
 }
 
-static int resubmit(struct cli *cli, struct flow_run *old, struct act_error *err)
+static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct act_error *err)
 {
     const struct config_request request = {.cluster = old->row.cluster, .start_dir = old->row.project};
     struct flow home, to;
@@ -32,7 +36,7 @@ static int resubmit(struct cli *cli, struct flow_run *old, struct act_error *err
     if (rc == 0) {
         rc = flow_resubmit(&cli->flow, old, &home, &to, cli->options.dry_run, &spec, err);
         if (rc == 0)
-            rc = report(cli, &spec, err);
+            rc = report(cli, &spec, list, err);
         run_spec_release(&spec);
         flow_close(&to);
     }
@@ -42,6 +46,7 @@ static int resubmit(struct cli *cli, struct flow_run *old, struct act_error *err
 
 int cmd_resubmit(struct cli *cli, struct act_error *err)
 {
+    json_t *list = cli->options.json && !cli->options.dry_run ? json_array() : NULL;
     int rc = 0;
 
     for (size_t i = 0; i < cli->words.n && rc == 0; i++) {
@@ -49,8 +54,8 @@ int cmd_resubmit(struct cli *cli, struct act_error *err)
         rc = flow_find_run(&cli->flow, cli->words.v[i], &old, err);
         if (rc < 0)
             break;
-        rc = resubmit(cli, &old, err);
+        rc = resubmit(cli, &old, list, err);
         flow_run_release(&old);
     }
-    return rc;
+    return cli_print_list("runs", list, rc, err);
 }

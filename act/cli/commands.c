@@ -6,7 +6,8 @@
 #define ANY (-1)
 
 #define TRANSFER_OPTIONS                                                                                     \
-    "dry-run delete max-delete yes include exclude filter-from checksum json transfers bwlimit memory part-size"
+    "cluster param dry-run delete max-delete yes include exclude filter-from checksum json transfers "       \
+    "bwlimit memory part-size"
 
 const struct cli_command cli_commands[] = {
     {.name = "init",
@@ -22,8 +23,11 @@ const struct cli_command cli_commands[] = {
          "What stays out: zip_options of the cluster file, .actignore (gitignore syntax), mapped folders,\n"
          "top-level dot files and a built-in list. initi, initc and initic do the same: packing is always\n"
          "incremental, and compile.aml.sh runs on the node. Files that have not changed are not read again,\n"
-         "and of a large package only those parts are uploaded that the store lacks.",
-     .options = "dry-run json",
+         "and of a large package only those parts are uploaded that the store lacks.\n"
+         "--json: version (1), sha256, bytes, entries, files_read, bytes_sent and published. --dry-run --json:\n"
+         "version (1), files, entries, bytes, content, folders, left_out (path, rule), rules, largest,\n"
+         "files_to_compress, bytes_to_compress, sha256 (null: not known yet) and stored.",
+     .options = "cluster param dry-run json",
      .run = cmd_init},
     {.name = "submit",
      .synopsis = "[--] COMMAND [ARGUMENT...] | -f FILE",
@@ -40,8 +44,10 @@ const struct cli_command cli_commands[] = {
          "they are, without a shell. The code is the package of the last 'a init'.\n"
          "With -f the command, the environment, the nodes and processes (unless -n is given), the image and\n"
          "the time limit are those of the file. Its volumes are mapped folders: $AZ_BATCHAI_MOUNT_ROOT/data\n"
-         "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is said.",
-     .options = "dry-run file",
+         "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is said.\n"
+         "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null);\n"
+         "--dry-run prints the specification as JSON in any case.",
+     .options = "cluster num-gpu param single compile-args file dry-run json",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,
@@ -54,8 +60,9 @@ const struct cli_command cli_commands[] = {
                  "a -c eu local --no-container nvidia-smi   without the image\n",
      .details =
          "The output of rank 0 is shown as it comes; the exit status is the command's (125: ACT itself\n"
-         "failed). Ctrl-C aborts the run.",
-     .options = "no-container",
+         "failed). Ctrl-C aborts the run.\n"
+         "--dry-run prints the specification of the run as JSON and starts nothing.",
+     .options = "cluster num-gpu param single compile-args no-container dry-run",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,
@@ -74,36 +81,43 @@ const struct cli_command cli_commands[] = {
          "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
          "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
          "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
-         "azureml.settle_seconds) nothing was added to them.",
-     .options = "json max refresh",
+         "azureml.settle_seconds) nothing was added to them.\n"
+         "--json: version (1) and runs, each with id, state, cluster, platform, project, command, num_gpu,\n"
+         "created, started, ended, exit_status, failed_rank, reason, attempt, package, package_key,\n"
+         "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total, with runs also\n"
+         "logs and page of each.",
+     .options = "cluster no-logs no-details no-full-logs refresh max json",
      .max_words = ANY,
      .complete = CLI_RUNS,
-     .bare = true,
+     .of_runs = true,
      .run = cmd_query},
     {.name = "qr",
      .synopsis = "",
      .summary = "the runs that are running",
      .examples = "a qr\na qr --json\n",
-     .options = "json max",
-     .bare = true,
+     .details = "--json: version (1), total and runs, as of 'a q'.",
+     .options = "cluster max json",
+     .of_runs = true,
      .run = cmd_query_running},
     {.name = "qq",
      .synopsis = "",
      .summary = "the runs that wait in a queue, and for what",
      .examples = "a qq\na qq --json\n",
-     .options = "json max",
-     .bare = true,
+     .details = "--json: version (1), total and runs, as of 'a q'.",
+     .options = "cluster max json",
+     .of_runs = true,
      .run = cmd_query_queued},
     {.name = "qf",
      .aliases = "f, failed",
      .synopsis = "",
      .summary = "the runs that failed, and of what",
      .examples = "a qf\na qf --max 5\n",
-     .options = "json max",
-     .bare = true,
+     .details = "--json: version (1), total and runs, as of 'a q'.",
+     .options = "cluster max json",
+     .of_runs = true,
      .run = cmd_query_failed},
     {.name = "logs",
-     .synopsis = "[-f] [--rank N | --all] [--tail N] [--attempt N] RUN",
+     .synopsis = "[-f] [--rank N | --all] [-n N] [--attempt N] RUN",
      .summary = "print a rank's log, or follow it until the run ends",
      .examples = "a logs 60ce2fc7              all that rank 0 has said\n"
                  "a logs -f 60ce2fc7           follow it\n"
@@ -113,12 +127,13 @@ const struct cli_command cli_commands[] = {
                  "a logs --name system_logs/mpirun.txt 60ce2fc7\n",
      .details =
          "-f goes on through new attempts of the run, and while the cluster cannot be asked; Ctrl-C ends the\n"
-         "watch and not the run. --all gives whole lines; one of more than 64 KiB comes in pieces.",
-     .options = "follow rank all tail attempt name",
+         "watch and not the run. --all gives whole lines; one of more than 64 KiB comes in pieces.\n"
+         "'a -c CLUSTER logs' also finds runs that this machine did not submit.",
+     .options = "cluster follow rank all tail attempt name",
      .min_words = 1,
      .max_words = 1,
      .complete = CLI_RUNS,
-     .bare = true,
+     .of_runs = true,
      .run = cmd_logs},
     {.name = "wait",
      .synopsis = "[--timeout TIME] RUN",
@@ -127,12 +142,13 @@ const struct cli_command cli_commands[] = {
                  "a wait --timeout 2h 60ce2fc7\n",
      .details =
          "Exit status: 0 completed; the exit status of the rank that failed first; 143 cancelled; 125 when ACT\n"
-         "itself failed, or the time was up.",
-     .options = "timeout",
+         "itself failed, or the time was up.\n"
+         "--json: version (1) and run, as one of 'a q --json'.",
+     .options = "cluster timeout json",
      .min_words = 1,
      .max_words = 1,
      .complete = CLI_RUNS,
-     .bare = true,
+     .of_runs = true,
      .own_status = true,
      .run = cmd_wait},
     {.name = "why",
@@ -147,11 +163,11 @@ const struct cli_command cli_commands[] = {
          "--json: version (1), run, state, reason, attempt, heartbeat, last_line, failure (attempt, rank,\n"
          "node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary, advice, rank,\n"
          "log, line; retry: no, yes, other_node, after_change) and notes; null: not known.",
-     .options = "json",
+     .options = "cluster json",
      .min_words = 1,
      .max_words = 1,
      .complete = CLI_RUNS,
-     .bare = true,
+     .of_runs = true,
      .run = cmd_why},
     {.name = "parse",
      .synopsis = "RUN",
@@ -161,35 +177,39 @@ const struct cli_command cli_commands[] = {
      .details =
          "Fetches the logs as 'a q RUN' does and prints each code on a line; 'a why' says which one counts.\n"
          "--json: version (1), run and codes (code, id, class, log, line). Exit status 0, also without any.",
-     .options = "json",
+     .options = "cluster no-logs no-full-logs json",
      .min_words = 1,
      .max_words = 1,
      .complete = CLI_RUNS,
-     .bare = true,
+     .of_runs = true,
      .run = cmd_parse},
     {.name = "abort",
      .aliases = "a",
      .synopsis = "RUN...",
      .summary = "cancel runs",
      .examples = "a abort 60ce2fc7\na a 60ce2fc7 1f0a\na abort --dry-run 60ce2fc7\n",
-     .options = "dry-run",
+     .details = "--json: version (1) and runs, each with id, state and had_ended.",
+     .options = "cluster dry-run json",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_RUNS,
-     .bare = true,
+     .of_runs = true,
      .run = cmd_abort},
     {.name = "resubmit",
      .synopsis = "RUN...",
      .summary = "abort when still active, then submit the same run again",
      .examples = "a resubmit 60ce2fc7\n"
                  "a -rt eu resubmit 60ce2fc7     on another cluster\n",
-     .details = "The new run has the command, the package and the size of the old one, and goes to the same\n"
-                "cluster unless -rt or -c names another. Prints the new ids.",
-     .options = "dry-run",
+     .details =
+         "The new run has the command, the package and the size of the old one, and goes to the same\n"
+         "cluster unless -rt or -c names another. Prints the new ids.\n"
+         "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
+         "package and resubmit_of; --dry-run prints the specifications as JSON in any case.",
+     .options = "cluster resubmit-to num-gpu param single compile-args dry-run json",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_RUNS,
-     .bare = true,
+     .of_runs = true,
      .run = cmd_resubmit},
     {.name = "nodes",
      .synopsis = "RUN",
@@ -198,11 +218,11 @@ const struct cli_command cli_commands[] = {
      .details =
          "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
          "ranks, gpus, gpu_ids; state and gpu_ids are null where they are not known.",
-     .options = "json",
+     .options = "cluster json",
      .min_words = 1,
      .max_words = 1,
      .complete = CLI_RUNS,
-     .bare = true,
+     .of_runs = true,
      .run = cmd_nodes},
     {.name = "ssh",
      .synopsis = "RUN|ADDRESS [NODE] [-- COMMAND [ARGUMENT...]]",
@@ -217,9 +237,10 @@ const struct cli_command cli_commands[] = {
          "of the shell or the command. On Azure Machine Learning ssh may lead to the machine around the\n"
          "container of the run: then it starts in the home there.\n"
          "ADDRESS, as 'a cluster nodes' shows it, is for managed clusters of Azure Machine Learning only.",
+     .options = "cluster",
      .max_words = ANY,
      .complete = CLI_RUNS,
-     .bare = true,
+     .of_runs = true,
      .run = cmd_ssh},
     {.name = "summary",
      .aliases = "s",
@@ -231,10 +252,11 @@ const struct cli_command cli_commands[] = {
          "-: not known. On Azure Machine Learning also what would be started is idle; a virtual cluster shows\n"
          "its quota: GPUS is the limit, IN USE what is used of it.\n"
          "--json: version (1), cluster, platform, has_gpus (false: gpus are processors), load (of one\n"
-         "machine), total and partitions (name, default, and nodes, gpus, jobs with counts; null: not known),\n"
+         "machine), total and partitions (name, default, nodes and gpus: total, idle, busy, down; jobs: running,\n"
+         "queued, queued_gpus; null: not known),\n"
          "node_states (how many nodes are in each state of the service; null: it does not say),\n"
          "own_runs (running, queued: the runs of your ledger on this cluster).",
-     .options = "json",
+     .options = "cluster param json",
      .run = cmd_summary},
     {.name = "cluster",
      .synopsis = "list | show | create | resize | autoscale | delete | nodes [NAME]",
@@ -253,8 +275,10 @@ const struct cli_command cli_commands[] = {
          "its status goes to stderr; interrupted, it goes on at the service. delete asks first.\n"
          "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
          "vm_priority, allocation, admin_user, min_nodes, max_nodes, nodes, target_nodes, idle_s and\n"
-         "node_states) or nodes (id, state, public_address, private_address, port, run); null: not said.",
-     .options = "vm-size min max nodes idle low-priority admin-user ssh-key location no-wait yes json",
+         "node_states) or nodes (id, state, public_address, private_address, port, run); null: not said.\n"
+         "--dry-run --json: version, dry_run, action and name.",
+     .options = "cluster param vm-size min max nodes idle low-priority admin-user ssh-key location "
+                "no-wait dry-run yes json",
      .min_words = 1,
      .max_words = 2,
      .run = cmd_cluster},
@@ -267,7 +291,7 @@ const struct cli_command cli_commands[] = {
      .details =
          "--json: version (1), cluster, platform, total and jobs, each with job, user, name, node_names,\n"
          "nodes, gpus, running_s, limit_s (null: not known, or none).",
-     .options = "json max",
+     .options = "cluster param max json",
      .run = cmd_blame},
     {.name = "upload",
      .aliases = "u",
@@ -286,7 +310,7 @@ const struct cli_command cli_commands[] = {
          "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
          "deleted, failed, seconds, failures (text, count) and errors (text, status); --dry-run: before it one\n"
          "for each step, with action (copy, delete), size, path and reason.",
-     .options = TRANSFER_OPTIONS " md5",
+     .options = "from-cluster md5 " TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -326,7 +350,7 @@ const struct cli_command cli_commands[] = {
          "Names come sorted, as they are found; control characters in them are shown as '?'. With --json each\n"
          "object is a line of its own: version (1), path, name, kind (file, symlink, folder, leftover), size,\n"
          "mtime, mode, md5; null: not known; of a leftover also place (store, here). The counts go to stderr.",
-     .options = "recursive long bytes leftovers json transfers",
+     .options = "cluster param recursive long bytes leftovers json transfers",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -343,7 +367,7 @@ const struct cli_command cli_commands[] = {
          "Counts first and asks; without a terminal -y is needed. What has changed since it was listed stays\n"
          "and is named; the exit status is then 8. The local folder is not touched. --dry-run prints a path on\n"
          "each line, with --json an object: version (1), action (delete), size, path.",
-     .options = "dry-run yes include exclude filter-from leftovers json transfers",
+     .options = "cluster param dry-run yes include exclude filter-from leftovers json transfers",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -357,7 +381,7 @@ const struct cli_command cli_commands[] = {
      .details =
          "A folder's line comes behind those of its subfolders. With --json each is a line of its own: version\n"
          "(1), path, objects, bytes.",
-     .options = "depth bytes json transfers",
+     .options = "cluster param depth bytes json transfers",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -372,7 +396,7 @@ const struct cli_command cli_commands[] = {
          "A whole file is verified at its end: when it does not have the checksum that the store knows, the\n"
          "exit status is 1 and what was printed is not to be trusted. A log that grows is printed as long as\n"
          "it is at the start.",
-     .options = "first last memory transfers bwlimit",
+     .options = "cluster param first last memory transfers bwlimit",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -390,7 +414,8 @@ const struct cli_command cli_commands[] = {
          "the store keeps, or read where it keeps none. Exit status 0: no difference; 8: there are some.\n"
          "--json: a line each with version (1), difference, path, and from (the local side, or that of -f)\n"
          "and to (the store): kind, size and mtime, or null.",
-     .options = "deep include exclude filter-from json transfers bwlimit memory part-size",
+     .options = "cluster param from-cluster deep include exclude filter-from json transfers bwlimit "
+                "memory part-size",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -403,8 +428,9 @@ const struct cli_command cli_commands[] = {
          "It is valid for 24 hours unless --expires says otherwise. Whoever has it can read the file. It is\n"
          "signed with an account_key or a login. Where the account file has only a sas_token, --share-sas puts\n"
          "that into the URL, with all that it permits and until it ends; --expires is refused then, as it is\n"
-         "for a file in a folder store.",
-     .options = "expires share-sas",
+         "for a file in a folder store.\n"
+         "--json: a line for each with version (1), path and url.",
+     .options = "cluster param expires share-sas json",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -420,19 +446,25 @@ const struct cli_command cli_commands[] = {
          "identity, 'a login --device-code' or 'az login'. What --device-code gives is kept until 'a logout'.\n"
          "--json: version (1), name of a user, app_id, object_id, tenant, source and expires; null is what the\n"
          "token does not say.",
-     .options = "device-code tenant json",
+     .options = "cluster param device-code tenant dry-run json",
      .run = cmd_login},
     {.name = "logout",
      .synopsis = "",
      .summary = "forget all logins and tokens that ACT keeps",
-     .examples = "a logout\n",
+     .examples = "a logout\na logout --dry-run\n",
+     .details = "The logins of the Azure CLI and of the environment are not touched.",
+     .options = "dry-run",
      .bare = true,
      .run = cmd_logout},
     {.name = "config",
      .synopsis = "show | check",
      .summary = "every value with its origin; or what is wrong",
-     .examples = "a config show\na -c eu -p 'num_gpu: 8' config show --json\na -c eu config check\n",
-     .options = "json",
+     .examples =
+         "a config show\na config show --all       keys without a value too\na -c eu -p 'num_gpu: 8' config show --json\na -c eu config check\n",
+     .details =
+         "show leaves out keys without a value. --json: version (1), cluster, file, project_root and values,\n"
+         "which are all keys, each with value and origin; of check version, ok and problems.",
+     .options = "cluster num-gpu param single compile-args all json",
      .min_words = 1,
      .max_words = 1,
      .bare = true,
@@ -446,7 +478,7 @@ const struct cli_command cli_commands[] = {
          "A line for each thing that was looked at: what was found, or what is wrong and what to do. Exit\n"
          "status 0: all is well; 1: something is not. Changes nothing on the cluster. --json: version (1),\n"
          "ok, and checks, each with what, ok, text.",
-     .options = "json",
+     .options = "cluster param json",
      .bare = true,
      .run = cmd_doctor},
     {.name = "completion",
@@ -507,5 +539,35 @@ const struct cli_command *cli_find_command(const char *name)
     for (const struct cli_command *c = cli_commands; c->name; c++)
         if (strcmp(c->name, name) == 0 || is_alias(c->aliases, name))
             return c;
+    return NULL;
+}
+
+/* What other tools call it. */
+static const struct {
+    const char *names, *advice;
+} synonyms[] = {
+    {"run exec start sbatch srun launch",
+     "'a submit COMMAND' runs a command on the cluster, 'a local COMMAND' on this machine"},
+    {"ps status list jobs squeue show", "'a q' is the table of runs, 'a q RUN' one of them"},
+    {"cancel stop kill scancel end", "'a abort RUN' cancels a run"},
+    {"cp copy sync rsync mv", "'a u PATH' copies to the store, 'a d PATH' from it"},
+    {"push put send", "'a u PATH' copies to the store"},
+    {"pull get fetch", "'a d PATH' copies from the store, 'a q RUN' fetches the logs of a run"},
+    {"tail log attach follow watch",
+     "'a logs -f RUN' follows a run, 'a logs --tail 20 RUN' is the end of its log"},
+    {"rerun retry restart", "'a resubmit RUN' runs it again"},
+    {"remove delete del", "'a rm PATH' removes from the store"},
+    {"sinfo top", "'a summary' tells what the cluster is doing"},
+    {"clusters", "'a cluster list' lists the managed clusters of a workspace"},
+    {"pack build package", "'a init' packs the code"},
+    {"whoami", "'a login' tells who you are to Azure"},
+    {"version", "'a --version' shows it"},
+};
+
+const char *cli_synonym(const char *name)
+{
+    for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
+        if (cli_names(synonyms[i].names, name))
+            return synonyms[i].advice;
     return NULL;
 }

@@ -25,25 +25,33 @@ static int check_transfers(const struct cli_options *o, struct act_error *err)
                          (long long)o->transfers);
 }
 
+void cli_request(const struct cli *cli, struct cli_request *out)
+{
+    const struct cli_options *o = &cli->options;
+    struct config_request *r = &out->config;
+
+    *out = (struct cli_request){.config = {.cluster = o->cluster,
+                                           .params = (const char *const *)o->params.v,
+                                           .overrides = out->overrides}};
+    if (o->num_gpu >= 0)
+        snprintf(out->num_gpu, sizeof(out->num_gpu), "%lld", (long long)o->num_gpu);
+    push_override(out->overrides, &r->n_overrides, "num_gpu", o->num_gpu >= 0 ? out->num_gpu : NULL, "-n");
+    push_override(out->overrides, &r->n_overrides, "multi_process", o->single ? "false" : NULL, "-single");
+    push_override(out->overrides, &r->n_overrides, "compile_args", o->compile_args, "-ca");
+}
+
 int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow,
                   struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
-    ACT_AUTOFREE char *num_gpu = o->num_gpu >= 0 ? act_sprintf("%lld", (long long)o->num_gpu) : NULL;
-    struct config_override overrides[3];
-    size_t n = 0;
-
-    push_override(overrides, &n, "num_gpu", num_gpu, "-n");
-    push_override(overrides, &n, "multi_process", o->single ? "false" : NULL, "-single");
-    push_override(overrides, &n, "compile_args", o->compile_args, "-ca");
-    struct config_request request = {.cluster = cluster,
-                                     .start_dir = start_dir,
-                                     .params = (const char *const *)o->params.v,
-                                     .overrides = overrides,
-                                     .n_overrides = n};
+    struct cli_request request;
     int rc = check_transfers(o, err);
+
+    cli_request(cli, &request);
+    request.config.cluster = cluster;
+    request.config.start_dir = start_dir;
     if (rc == 0)
-        rc = flow_open(&request, flow, err);
+        rc = flow_open(&request.config, flow, err);
     if (rc == 0) {
         flow->network.max_transfers = o->transfers > 0 ? (int)o->transfers : 0;
         flow->network.bwlimit = o->bwlimit;
@@ -64,9 +72,10 @@ static int run_command(struct cli *cli, struct act_error *err)
     int rc = 0;
 
     act_close_own_dirs();
-    if (cli->command->bare) {
+    if (cli->command->bare || cli->command->of_runs) {
         flow_open_bare(cli->options.cluster, &cli->flow);
         cli->flow_is_open = true;
+        rc = cli->command->of_runs ? flow_check_cluster(&cli->flow, err) : 0;
     } else {
         rc = cli_open(cli, err);
     }
@@ -80,6 +89,8 @@ static int dispatch(int argc, char **argv, struct cli *cli, struct act_error *er
     if (rc < 0)
         return rc;
     act_log_quiet(cli->options.quiet);
+    if (cli->options.legacy || cli->options.ignored)
+        act_note("-no-wg, -no-m and -ic have no effect, as in the original ACT");
     if (cli->options.version) {
         puts("act " ACT_VERSION);
         return 0;

@@ -21,11 +21,18 @@ static void print_option(FILE *out, const struct cli_option *o)
     print_row(out, left, o->help);
 }
 
-static void print_options(FILE *out, const struct cli_command *command, bool global)
+/* Those of the verb that may stand there, below a title. */
+static void print_options(FILE *out, const struct cli_command *command, enum cli_place place,
+                          const char *title)
 {
-    for (const struct cli_option *o = cli_option_table; o->long_name; o++)
-        if (o->help && o->global == global && cli_takes(command, o))
-            print_option(out, o);
+    for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
+        if (!o->help || o->place != place || !cli_takes(command, o))
+            continue;
+        if (title)
+            fprintf(out, "\n%s:\n", title);
+        title = NULL;
+        print_option(out, o);
+    }
 }
 
 /* Each line of text, indented. */
@@ -56,8 +63,8 @@ void cli_print_overview(FILE *out)
             act_sprintf("%s%s%s", c->name, c->aliases ? ", " : "", c->aliases ? c->aliases : "");
         print_row(out, left, c->summary);
     }
-    fputs("\noptions:\n", out);
-    print_options(out, NULL, true);
+    print_options(out, NULL, CLI_BEFORE, "options, before the verbs that take them or behind");
+    print_options(out, NULL, CLI_EVERYWHERE, "options of every verb");
     fputs(
         "\nexit status: 0 done, 1 other error, 2 usage, 3 not found, 4 not allowed, 5 temporary, 6 no "
         "capacity,\n"
@@ -78,12 +85,9 @@ void cli_print_help(const struct cli_command *c, FILE *out)
     fprintf(out, "\n%s\n", c->summary);
     if (c->details)
         fprintf(out, "\n%s\n", c->details);
-    if (c->options) {
-        fputs("\noptions:\n", out);
-        print_options(out, c, false);
-    }
-    fputs("\nglobal options:\n", out);
-    print_options(out, c, true);
+    print_options(out, c, CLI_BEHIND, "options");
+    print_options(out, c, CLI_BEFORE, "options, also before the verb");
+    print_options(out, c, CLI_EVERYWHERE, "options of every verb");
 }
 
 int cmd_help(struct cli *cli, struct act_error *err)
@@ -94,7 +98,7 @@ int cmd_help(struct cli *cli, struct act_error *err)
     }
     const struct cli_command *c = cli_find_command(cli->words.v[0]);
     if (!c)
-        return act_error_set(err, ACT_USAGE, "unknown verb '%s'; 'a help' lists them", cli->words.v[0]);
+        return cli_unknown_verb(cli->words.v[0], err);
     cli_print_help(c, stdout);
     return 0;
 }

@@ -1,7 +1,9 @@
 /* options.c - the options, one row each, and the parser.
  *
- * Options before the verb are global, as in the original; a verb also takes them, and its own, behind it.
- * Names with one or two dashes, '-' and '_' alike; values as "--name value", "--name=value", "-n8".
+ * A verb takes the options that its row in commands.c names, and those of every verb; anything else is refused with a
+ * line that says what it takes. Those of the original may stand before the verb, as they did there, and behind it.
+ * '-' and '_' in long names are alike; values as "--name value", "--name=value", for numbers also "-n8"; flags of one
+ * letter can stand together: "-lr".
  */
 #include <string.h>
 
@@ -12,88 +14,97 @@
 
 const struct cli_option cli_option_table[] = {
     {"-f", "file", CLI_STRING, AT(job_file), "FILE", "what a Batch AI job file says, instead of a command",
-     false},
-    {"-f", "follow", CLI_FLAG, AT(follow), NULL, "go on until the run ends", false},
-    {NULL, "rank", CLI_INT, AT(rank), "N", "the log of this rank (default 0)", false},
-    {NULL, "all", CLI_FLAG, AT(all), NULL, "the logs of all ranks, each line with its rank", false},
-    {NULL, "attempt", CLI_INT, AT(attempt), "N", "of an earlier attempt, from 1 (default: the last)", false},
-    {NULL, "tail", CLI_INT, AT(tail), "N", "only the last N lines", false},
-    {NULL, "name", CLI_STRING, AT(log_name), "LOG", "this log, as 'a q RUN' names it", false},
-    {NULL, "refresh", CLI_FLAG, AT(refresh), NULL, "ask the service again, though all logs are here", false},
+     CLI_BEHIND},
+    {"-f", "follow", CLI_FLAG, AT(follow), NULL, "go on until the run ends", CLI_BEHIND},
+    {NULL, "rank", CLI_INT, AT(rank), "N", "the log of this rank (default 0)", CLI_BEHIND},
+    {NULL, "all", CLI_FLAG, AT(all), NULL, "logs: of all ranks, each line with its rank; config: all keys",
+     CLI_BEHIND},
+    {NULL, "attempt", CLI_INT, AT(attempt), "N", "of an earlier attempt, from 1 (default: the last)",
+     CLI_BEHIND},
+    {"-n", "tail", CLI_INT, AT(tail), "N", "only the last N lines", CLI_BEHIND},
+    {NULL, "name", CLI_STRING, AT(log_name), "LOG", "this log, as 'a q RUN' names it", CLI_BEHIND},
+    {NULL, "refresh", CLI_FLAG, AT(refresh), NULL, "ask the service again, though all logs are here",
+     CLI_BEHIND},
     {NULL, "timeout", CLI_DURATION, AT(timeout_s), "TIME", "give up after this time: 90s, 15m, 24h, 7d",
-     false},
-    {NULL, "expires", CLI_DURATION, AT(expires_s), "TIME", "valid for this time: 90s, 15m, 24h, 7d", false},
+     CLI_BEHIND},
+    {NULL, "expires", CLI_DURATION, AT(expires_s), "TIME", "valid for this time: 90s, 15m, 24h, 7d",
+     CLI_BEHIND},
     {NULL, "share-sas", CLI_FLAG, AT(share_sas), NULL,
-     "if there is only a sas_token, give it away in the URL", false},
+     "if there is only a sas_token, give it away in the URL", CLI_BEHIND},
     {NULL, "no-container", CLI_FLAG, AT(no_container), NULL, "run directly, not in the cluster's image",
-     false},
-    {"-r", "recursive", CLI_FLAG, AT(recursive), NULL, "everything below, not one level", false},
-    {"-no-s", "dry-run", CLI_FLAG, AT(dry_run), NULL, "say what would be done, change nothing", false},
-    {NULL, "json", CLI_FLAG, AT(json), NULL, "machine-readable output", false},
-    {"-l", "long", CLI_FLAG, AT(long_form), NULL, "mode, size and time too", false},
-    {NULL, "bytes", CLI_FLAG, AT(bytes), NULL, "sizes as exact numbers", false},
-    {NULL, "leftovers", CLI_FLAG, AT(leftovers), NULL, "what interrupted transfers left, instead", false},
-    {NULL, "device-code", CLI_FLAG, AT(device_code), NULL, "log in with a code typed into a browser", false},
-    {NULL, "tenant", CLI_STRING, AT(tenant), "TENANT", "log in to this tenant: its id or domain name", false},
-    {NULL, "vm-size", CLI_STRING, AT(vm_size), "SIZE", "of a node: STANDARD_NC6, ...", false},
-    {NULL, "min", CLI_INT, AT(min), "N", "nodes that stay when there is nothing to do (default 0)", false},
-    {NULL, "nodes", CLI_INT, AT(nodes), "N", "exactly N nodes, whether there is work or not", false},
+     CLI_BEHIND},
+    {"-r", "recursive", CLI_FLAG, AT(recursive), NULL, "everything below, not one level", CLI_BEHIND},
+    {"-no-s", "dry-run", CLI_FLAG, AT(dry_run), NULL, "say what would be done, change nothing", CLI_BEFORE},
+    {NULL, "json", CLI_FLAG, AT(json), NULL, "machine-readable output", CLI_BEFORE},
+    {"-l", "long", CLI_FLAG, AT(long_form), NULL, "mode, size and time too", CLI_BEHIND},
+    {NULL, "bytes", CLI_FLAG, AT(bytes), NULL, "sizes as exact numbers", CLI_BEHIND},
+    {NULL, "leftovers", CLI_FLAG, AT(leftovers), NULL, "what interrupted transfers left, instead",
+     CLI_BEHIND},
+    {NULL, "device-code", CLI_FLAG, AT(device_code), NULL, "log in with a code typed into a browser",
+     CLI_BEHIND},
+    {NULL, "tenant", CLI_STRING, AT(tenant), "TENANT", "log in to this tenant: its id or domain name",
+     CLI_BEHIND},
+    {NULL, "vm-size", CLI_STRING, AT(vm_size), "SIZE", "of a node: STANDARD_NC6, ...", CLI_BEHIND},
+    {NULL, "min", CLI_INT, AT(min), "N", "nodes that stay when there is nothing to do (default 0)",
+     CLI_BEHIND},
+    {NULL, "nodes", CLI_INT, AT(nodes), "N", "exactly N nodes, whether there is work or not", CLI_BEHIND},
     {NULL, "idle", CLI_DURATION, AT(idle_s), "TIME", "a node without work goes after this time: 120s, 5m",
-     false},
-    {NULL, "low-priority", CLI_FLAG, AT(low_priority), NULL, "cheaper nodes that may be taken away", false},
+     CLI_BEHIND},
+    {NULL, "low-priority", CLI_FLAG, AT(low_priority), NULL, "cheaper nodes that may be taken away",
+     CLI_BEHIND},
     {NULL, "admin-user", CLI_STRING, AT(admin_user), "NAME",
-     "who may log in to the nodes (default azureuser)", false},
-    {NULL, "ssh-key", CLI_STRING, AT(ssh_key), "FILE", "a public key that may log in to the nodes", false},
-    {NULL, "location", CLI_STRING, AT(location), "REGION", "where (default: where the workspace is)", false},
-    {NULL, "no-wait", CLI_FLAG, AT(no_wait), NULL, "return when the service has accepted it", false},
-    {"-d", "depth", CLI_INT, AT(depth), "N", "a line for each folder down to this depth", false},
-    {NULL, "first", CLI_SIZE, AT(first), "SIZE", "only so many bytes from the start", false},
-    {NULL, "last", CLI_SIZE, AT(last), "SIZE", "only so many bytes at the end", false},
-    {"-y", "yes", CLI_FLAG, AT(yes), NULL, "do not ask", false},
-    {NULL, "max", CLI_INT, AT(max), "N", "at most N of them (0: all)", false},
+     "who may log in to the nodes (default azureuser)", CLI_BEHIND},
+    {NULL, "ssh-key", CLI_STRING, AT(ssh_key), "FILE", "a public key that may log in to the nodes",
+     CLI_BEHIND},
+    {NULL, "location", CLI_STRING, AT(location), "REGION", "where (default: where the workspace is)",
+     CLI_BEHIND},
+    {NULL, "no-wait", CLI_FLAG, AT(no_wait), NULL, "return when the service has accepted it", CLI_BEHIND},
+    {"-d", "depth", CLI_INT, AT(depth), "N", "a line for each folder down to this depth", CLI_BEHIND},
+    {NULL, "first", CLI_SIZE, AT(first), "SIZE", "only so many bytes from the start", CLI_BEHIND},
+    {NULL, "last", CLI_SIZE, AT(last), "SIZE", "only so many bytes at the end", CLI_BEHIND},
+    {"-y", "yes", CLI_FLAG, AT(yes), NULL, "do not ask", CLI_BEFORE},
+    {NULL, "max", CLI_INT, AT(max), "N", "at most N of them (0: all)", CLI_BEFORE},
     {NULL, "delete", CLI_FLAG, AT(delete_extra), NULL, "delete at the destination what the source has not",
-     false},
+     CLI_BEHIND},
     {NULL, "max-delete", CLI_INT, AT(max_delete), "N", "with --delete: change nothing if it were more than N",
-     false},
+     CLI_BEHIND},
     {NULL, "include", CLI_STRINGS, AT(includes), "PATTERN",
-     "only what matches (gitignore syntax; repeatable)", false},
+     "only what matches (gitignore syntax; repeatable)", CLI_BEHIND},
     {NULL, "exclude", CLI_STRINGS, AT(excludes), "PATTERN", "not what matches (gitignore syntax; repeatable)",
-     false},
+     CLI_BEHIND},
     {NULL, "filter-from", CLI_STRINGS, AT(filter_files), "FILE", "exclude what this gitignore file says",
-     false},
-    {NULL, "checksum", CLI_FLAG, AT(checksum), NULL, "compare the content, not size and time", false},
-    {NULL, "md5", CLI_FLAG, AT(md5), NULL, "store the MD5 of files over 256 MiB too, for other tools", false},
-    {NULL, "deep", CLI_FLAG, AT(deep), NULL, "read all bytes, trust no stored checksum", false},
-    {NULL, "transfers", CLI_INT, AT(transfers), "N", "at most N requests at once, 1 to 500", false},
-    {NULL, "bwlimit", CLI_SIZE, AT(bwlimit), "RATE", "at most this many bytes a second: 500k, 10M", false},
-    {NULL, "memory", CLI_SIZE, AT(memory), "SIZE", "for parts under way (default 64M)", false},
+     CLI_BEHIND},
+    {NULL, "checksum", CLI_FLAG, AT(checksum), NULL, "compare the content, not size and time", CLI_BEHIND},
+    {NULL, "md5", CLI_FLAG, AT(md5), NULL, "store the MD5 of files over 256 MiB too, for other tools",
+     CLI_BEHIND},
+    {NULL, "deep", CLI_FLAG, AT(deep), NULL, "read all bytes, trust no stored checksum", CLI_BEHIND},
+    {NULL, "transfers", CLI_INT, AT(transfers), "N", "at most N requests at once, 1 to 500", CLI_BEHIND},
+    {NULL, "bwlimit", CLI_SIZE, AT(bwlimit), "RATE", "at most this many bytes a second: 500k, 10M",
+     CLI_BEHIND},
+    {NULL, "memory", CLI_SIZE, AT(memory), "SIZE", "for parts under way (default 64M)", CLI_BEHIND},
     {NULL, "part-size", CLI_SIZE, AT(part_size), "SIZE", "large files go in parts of this size (default 8M)",
-     false},
+     CLI_BEHIND},
 
-    {"-c", "cluster", CLI_STRING, AT(cluster), "NAME", "use aux_data/aml/NAME.yaml", true},
-    {"-n", "num-gpu", CLI_INT, AT(num_gpu), "N", "GPUs, or processes where there are none", true},
-    {"-p", "param", CLI_STRINGS, AT(params), "YAML", "override any key, as in -p 'env: {A: 1}'", true},
-    {"-single", "single", CLI_FLAG, AT(single), NULL, "one process on each node, not one for each GPU", true},
-    {"-f", "from-cluster", CLI_STRING, AT(from_cluster), "NAME",
-     "copy from this cluster's store (before the verb)", true},
-    {"-rt", "resubmit-to", CLI_STRING, AT(resubmit_to), "NAME", "resubmit to this cluster", true},
-    {"-ca", "compile-args", CLI_STRING, AT(compile_args), "ARGS", "arguments for compile.aml.sh", true},
-    {"-no-wl", "no-logs", CLI_FLAG, AT(no_logs), NULL, "query: do not fetch logs", true},
-    {"-no-dt", "no-details", CLI_FLAG, AT(no_details), NULL, "query: only state and id", true},
-    {"-no-lf", "no-full-logs", CLI_FLAG, AT(no_full_logs), NULL, "query: at most 10 MiB more of each log",
-     true},
-    {"-q", "quiet", CLI_FLAG, AT(quiet), NULL, "no progress and no notes on stderr", true},
-    {"-h", "help", CLI_FLAG, AT(help), NULL, "show help", true},
-    {NULL, "version", CLI_FLAG, AT(version), NULL, "show the version", true},
+    {"-c", "cluster", CLI_STRING, AT(cluster), "CLUSTER", "use aux_data/aml/CLUSTER.yaml", CLI_BEFORE},
+    {"-n", "num-gpu", CLI_INT, AT(num_gpu), "N", "GPUs, or processes where there are none", CLI_BEFORE},
+    {"-p", "param", CLI_STRINGS, AT(params), "YAML", "override any key, as in -p 'env: {A: 1}'", CLI_BEFORE},
+    {"-single", "single", CLI_FLAG, AT(single), NULL, "one process on each node, not one for each GPU",
+     CLI_BEFORE},
+    {"-f", "from-cluster", CLI_STRING, AT(from_cluster), "CLUSTER", "take it from this cluster's store",
+     CLI_BEFORE},
+    {"-rt", "resubmit-to", CLI_STRING, AT(resubmit_to), "CLUSTER", "resubmit to this cluster", CLI_BEFORE},
+    {"-ca", "compile-args", CLI_STRING, AT(compile_args), "ARGS", "arguments for compile.aml.sh", CLI_BEFORE},
+    {"-no-wl", "no-logs", CLI_FLAG, AT(no_logs), NULL, "do not fetch logs", CLI_BEFORE},
+    {"-no-dt", "no-details", CLI_FLAG, AT(no_details), NULL, "only state and id", CLI_BEFORE},
+    {"-no-lf", "no-full-logs", CLI_FLAG, AT(no_full_logs), NULL, "at most 10 MiB more of each log",
+     CLI_BEFORE},
+    {"-q", "quiet", CLI_FLAG, AT(quiet), NULL, "no progress and no notes on stderr", CLI_EVERYWHERE},
+    {"-h", "help", CLI_FLAG, AT(help), NULL, "show help", CLI_EVERYWHERE},
+    {NULL, "version", CLI_FLAG, AT(version), NULL, "show the version", CLI_EVERYWHERE},
 
-    {"-no-s", "no-submit", CLI_FLAG, AT(dry_run), NULL, NULL, true},
-    {NULL, "json", CLI_FLAG, AT(json), NULL, NULL, true},
-    {NULL, "max", CLI_INT, AT(max), "N", NULL, true},
-    {NULL, "dry-run", CLI_FLAG, AT(dry_run), NULL, NULL, true},
-    {"-y", "yes", CLI_FLAG, AT(yes), NULL, NULL, true},
-    {"-no-wg", "no-wg", CLI_FLAG, AT(legacy), NULL, NULL, true},
-    {"-no-m", "no-m", CLI_FLAG, AT(legacy), NULL, NULL, true},
-    {"-ic", "inject-collection", CLI_STRING, AT(ignored), "NAME", NULL, true},
+    {"-no-wg", "no-wg", CLI_FLAG, AT(legacy), NULL, NULL, CLI_EVERYWHERE},
+    {"-no-m", "no-m", CLI_FLAG, AT(legacy), NULL, NULL, CLI_EVERYWHERE},
+    {"-ic", "inject-collection", CLI_STRING, AT(ignored), "NAME", NULL, CLI_EVERYWHERE},
     {0},
 };
 
@@ -111,19 +122,24 @@ void cli_options_init(struct cli_options *o)
                               .depth = -1};
 }
 
-bool cli_takes(const struct cli_command *command, const struct cli_option *option)
+bool cli_names(const char *list, const char *name)
 {
-    size_t len = strlen(option->long_name);
+    size_t len = strlen(name);
 
-    if (option->global)
-        return true;
-    for (const char *s = command ? command->options : NULL; s && *s;) {
-        size_t n = strcspn(s, " ");
-        if (n == len && strncmp(s, option->long_name, n) == 0)
+    while (list && *list) {
+        size_t n = strcspn(list, " ");
+        if (n == len && strncmp(list, name, n) == 0)
             return true;
-        s += n + (s[n] == ' ');
+        list += n + (list[n] == ' ');
     }
     return false;
+}
+
+bool cli_takes(const struct cli_command *command, const struct cli_option *option)
+{
+    if (option->place == CLI_EVERYWHERE)
+        return true;
+    return command ? cli_names(command->options, option->long_name) : option->place == CLI_BEFORE;
 }
 
 /* Whether name (len bytes, without dashes) is the long name; '_' and '-' are the same. */
@@ -137,31 +153,40 @@ static bool same_name(const char *name, size_t len, const char *long_name)
     return true;
 }
 
-/* The option a word names, and its value where the word holds it. */
-static const struct cli_option *find_option(const struct cli_command *command, const char *word,
-                                            const char **value)
+static bool is_short(const struct cli_option *o)
+{
+    return o->short_name && strlen(o->short_name) == 2;
+}
+
+/* "-n8": only numbers can stand so, or "-foo" would be "-f oo". */
+static bool has_number(const struct cli_option *o, const char *word)
+{
+    return is_short(o) && o->type == CLI_INT && act_starts_with(word, o->short_name) &&
+           word[2 + strspn(word + 2, "0123456789")] == '\0';
+}
+
+const struct cli_option *cli_find_option(const struct cli_command *command, const char *word,
+                                         const char **out_value)
 {
     const char *eq = strchr(word, '=');
     size_t name_len = eq ? (size_t)(eq - word) : strlen(word);
-    size_t dashes = act_starts_with(word, "--") ? 2 : 1;
+    bool is_long = act_starts_with(word, "--");
 
-    *value = NULL;
+    *out_value = NULL;
     for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
         if (!cli_takes(command, o))
             continue;
         if (o->short_name && strcmp(word, o->short_name) == 0)
             return o;
-        if (dashes == 2 && same_name(word + 2, name_len - 2, o->long_name)) {
-            *value = eq ? eq + 1 : NULL;
+        if (is_long && same_name(word + 2, name_len - 2, o->long_name)) {
+            *out_value = eq ? eq + 1 : NULL;
+            return o;
+        }
+        if (has_number(o, word)) {
+            *out_value = word + 2;
             return o;
         }
     }
-    for (const struct cli_option *o = cli_option_table; o->long_name; o++)
-        if (cli_takes(command, o) && o->argument && o->short_name && strlen(o->short_name) == 2 &&
-            act_starts_with(word, o->short_name)) {
-            *value = word + 2;
-            return o;
-        }
     return NULL;
 }
 
@@ -224,11 +249,25 @@ static int take_environment(struct cli *cli, struct act_error *err)
     return rc;
 }
 
-static int unknown_option(const struct cli_command *command, const char *word, struct act_error *err)
+/* What the verb takes, short: "-c, -rt, --json". */
+static void list_options(const struct cli_command *command, struct act_buf *out)
+{
+    enum { READABLE = 3 };
+
+    for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
+        bool brief = o->short_name && strlen(o->short_name) <= READABLE;
+        if (o->help && o->place != CLI_EVERYWHERE && cli_takes(command, o))
+            act_buf_addf(out, "%s%s%s", out->len ? ", " : "", brief ? "" : "--",
+                         brief ? o->short_name : o->long_name);
+    }
+    if (!out->len)
+        act_buf_adds(out, "no options but those of every verb: -q, -h");
+}
+
+/* The option of the verb that is nearest to what was typed: "--json". New string; NULL: none is near. */
+static char *nearest_option(const struct cli_command *command, const char *name)
 {
     struct act_strv names = {0};
-    size_t len = strcspn(word, "=");
-    ACT_AUTOFREE char *name = act_strndup(word, len);
 
     for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
         if (!cli_takes(command, o) || !o->help)
@@ -237,18 +276,61 @@ static int unknown_option(const struct cli_command *command, const char *word, s
         if (o->short_name && strlen(o->short_name) > 2)
             act_strv_push(&names, o->short_name);
     }
-    const char *near = act_nearest(name, (const char *const *)names.v);
-    int rc = act_error_set(err, ACT_USAGE, "unknown option '%s'%s%s%s; see 'a %s%s--help'", name,
-                           near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "",
-                           command ? command->name : "", command ? " " : "");
+    char *near = act_strdup(names.n ? act_nearest(name, (const char *const *)names.v) : NULL);
     act_strv_release(&names);
+    return near;
+}
+
+/* Whether some verb has an option that this word names, behind itself. */
+static bool is_behind_some_verb(const char *word)
+{
+    const char *value;
+
+    for (const struct cli_command *c = cli_commands; c->name; c++) {
+        const struct cli_option *o = cli_find_option(c, word, &value);
+        if (o && o->place == CLI_BEHIND)
+            return true;
+    }
+    return false;
+}
+
+static int unknown_before(const char *name, struct act_error *err)
+{
+    if (is_behind_some_verb(name))
+        return act_error_set(err, ACT_USAGE, "'%s' stands behind its verb; 'a help' lists what stands before",
+                             name);
+    ACT_AUTOFREE char *near = nearest_option(NULL, name);
+    return act_error_set(err, ACT_USAGE, "unknown option '%s'%s%s%s; see 'a --help'", name,
+                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+/* word: an option that the verb does not take; before: it stood before the verb. */
+static int refuse(const struct cli_command *command, const char *word, bool before, struct act_error *err)
+{
+    ACT_AUTOFREE char *name = act_strndup(word, strcspn(word, "="));
+    const char *ignored;
+
+    if (!command)
+        return unknown_before(name, err);
+    if (before && cli_find_option(command, word, &ignored))
+        return act_error_set(err, ACT_USAGE, "the '%s' of 'a %s' stands behind it: a %s %s ...", name,
+                             command->name, command->name, name);
+    ACT_AUTOFREE char *near = before ? NULL : nearest_option(command, name);
+    struct act_buf taken = {0};
+    list_options(command, &taken);
+    int rc = act_error_set(err, ACT_USAGE, "'a %s' takes no '%s'%s%s%s; it takes %s", command->name, name,
+                           near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", taken.data);
+    act_buf_release(&taken);
     return rc;
 }
 
-static int unknown_verb(const char *word, struct act_error *err)
+int cli_unknown_verb(const char *word, struct act_error *err)
 {
+    const char *meant = cli_synonym(word);
     struct act_strv names = {0};
 
+    if (meant)
+        return act_error_set(err, ACT_USAGE, "unknown verb '%s'; %s", word, meant);
     for (const struct cli_command *c = cli_commands; c->name; c++)
         if (!c->hidden)
             act_strv_push(&names, c->name);
@@ -263,16 +345,57 @@ struct parser {
     char **words;
     int n, next;
     struct cli *cli;
+    struct before {
+        const struct cli_option *option;
+        const char *word;
+    } * before; /* what stands before the verb */
+    size_t n_before;
 };
+
+static void note_before(struct parser *p, const struct cli_option *option, const char *word)
+{
+    p->before = act_realloc(p->before, (p->n_before + 1) * sizeof(*p->before));
+    p->before[p->n_before++] = (struct before){.option = option, .word = word};
+}
+
+/* What stands before the verb must be the verb's too. */
+static int check_before(const struct parser *p, struct act_error *err)
+{
+    for (size_t i = 0; i < p->n_before; i++)
+        if (!cli_takes(p->cli->command, p->before[i].option))
+            return refuse(p->cli->command, p->before[i].word, true, err);
+    return 0;
+}
+
+/* "-lr" for "-l -r": flags of one letter, all of which the verb takes. */
+static bool parse_letters(const struct parser *p, const char *word)
+{
+    const char *ignored;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (const char *letter = word + 1; *letter; letter++) {
+            const char name[] = {'-', *letter, '\0'};
+            const struct cli_option *o =
+                *letter == '-' ? NULL : cli_find_option(p->cli->command, name, &ignored);
+            if (!o || o->type != CLI_FLAG)
+                return false;
+            if (pass == 1)
+                *(bool *)((char *)&p->cli->options + o->offset) = true;
+        }
+    return true;
+}
 
 /* An option at p->next, with its value. */
 static int parse_option(struct parser *p, struct act_error *err)
 {
     const char *word = p->words[p->next++], *value;
-    const struct cli_option *o = find_option(p->cli->command, word, &value);
+    const struct cli_command *command = p->cli->command;
+    const struct cli_option *o = cli_find_option(command, word, &value);
 
+    if (!o && command && parse_letters(p, word))
+        return 0;
     if (!o)
-        return unknown_option(p->cli->command, word, err);
+        return refuse(command, word, false, err);
     if (!o->argument && value)
         return act_error_set(err, ACT_USAGE, "'%s' takes no value", word);
     if (o->argument && !value) {
@@ -280,6 +403,8 @@ static int parse_option(struct parser *p, struct act_error *err)
             return act_error_set(err, ACT_USAGE, "%s needs a value: %s %s", word, word, o->argument);
         value = p->words[p->next++];
     }
+    if (!command)
+        note_before(p, o, word);
     return store_value(o, word, value, &p->cli->options, err);
 }
 
@@ -297,36 +422,49 @@ static int check_count(const struct cli *cli, struct act_error *err)
                          c->name, cli->words.v[c->max_words], c->name, c->synopsis, c->name);
 }
 
-int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err)
+static int parse_words(struct parser *p, struct act_error *err)
 {
-    struct parser p = {.words = argv, .n = argc, .next = 1, .cli = cli};
+    struct cli *cli = p->cli;
     bool only_words = false, separated = false;
     int rc = 0;
 
-    while (p.next < p.n && rc == 0) {
-        const char *word = p.words[p.next];
+    while (p->next < p->n && rc == 0) {
+        const char *word = p->words[p->next];
         if (!only_words && strcmp(word, "--") == 0) {
             only_words = separated = true;
             cli->words_before = cli->words.n;
-            p.next++;
+            p->next++;
         } else if (!only_words && word[0] == '-' && word[1]) {
-            rc = parse_option(&p, err);
+            rc = parse_option(p, err);
         } else if (!cli->command) {
             cli->command = cli_find_command(word);
             if (!cli->command)
-                return unknown_verb(word, err);
-            p.next++;
+                return cli_unknown_verb(word, err);
+            p->next++;
             only_words = strcmp(cli->command->name, "__complete") == 0;
             rc = take_environment(cli, err);
         } else {
             only_words = only_words || cli->command->takes_command;
             act_strv_push(&cli->words, word);
-            p.next++;
+            p->next++;
         }
     }
     if (!separated)
         cli->words_before = cli->words.n;
-    return rc == 0 && cli->command ? check_count(cli, err) : rc;
+    return rc;
+}
+
+int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err)
+{
+    struct parser p = {.words = argv, .n = argc, .next = 1, .cli = cli};
+    int rc = parse_words(&p, err);
+
+    if (rc == 0 && cli->command && !cli->options.help)
+        rc = check_before(&p, err);
+    if (rc == 0 && cli->command)
+        rc = check_count(cli, err);
+    free(p.before);
+    return rc;
 }
 
 void cli_release(struct cli *cli)

@@ -153,31 +153,17 @@ static void show(void *arg, const struct transfer_progress *of_path)
     act_buf_release(&line);
 }
 
-/* Any moment is a good one to end: what is there is whole, and what is half-way there is found again. */
-static void end_now(int signal)
-{
-    static const char text[] = "\nact: interrupted; the same command goes on where it stopped\n";
-    bool terminal = isatty(STDERR_FILENO);
-
-    if (write(STDERR_FILENO, text + !terminal, sizeof(text) - 1 - !terminal) < 0)
-        _exit(ACT_FAIL);
-    _exit(128 + signal);
-}
-
 void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet,
                         struct transfer_options *options)
 {
-    struct sigaction action = {.sa_handler = end_now};
-
     *p = (struct cli_progress){.verb = verb, .started_ms = act_now_monotonic_ms()};
     p->last_plain_ms = p->started_ms;
     p->terminal = isatty(STDERR_FILENO);
     cli_rate_add(&p->rate, p->started_ms, &p->before);
     options->progress = quiet ? NULL : show;
     options->arg = p;
-    sigfillset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    /* any moment is a good one: what is there is whole, and what is half-way there is found again */
+    cli_end_with("interrupted; the same command goes on where it stopped");
 }
 
 void cli_progress_clear(struct cli_progress *p)

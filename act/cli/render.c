@@ -13,22 +13,6 @@
 
 enum { STDOUT_BUFFER = 256 << 10 };
 
-volatile sig_atomic_t cli_interrupted;
-
-static void note_signal(int signal)
-{
-    cli_interrupted = signal;
-}
-
-void cli_catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = note_signal};
-
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
 bool cli_colour(FILE *out)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -132,6 +116,34 @@ json_t *cli_run_json(const struct flow_run *run)
     json_object_set_new(j, "nodes", json_integer(run->spec.nodes));
     json_object_set_new(j, "processes_per_node", json_integer(run->spec.procs_per_node));
     return j;
+}
+
+json_t *cli_spec_json(const struct run_spec *spec)
+{
+    json_t *j = json_object();
+
+    json_object_set_new(j, "version", json_integer(1));
+    set_text(j, "id", spec->id);
+    set_text(j, "cluster", spec->cluster);
+    set_text(j, "platform", spec->platform);
+    json_object_set_new(j, "nodes", json_integer(spec->nodes));
+    json_object_set_new(j, "processes_per_node", json_integer(spec->procs_per_node));
+    set_text(j, "package", spec->package_sha256);
+    set_text(j, "resubmit_of", spec->resubmit_of);
+    return j;
+}
+
+int cli_print_list(const char *name, json_t *list, int rc, struct act_error *err)
+{
+    if (list && (rc == 0 || json_array_size(list) > 0)) {
+        struct act_error other;
+        int printed = cli_print_json(json_pack("{s:i,s:o}", "version", 1, name, list), &other);
+        if (rc == 0 && printed < 0)
+            *err = other;
+        return rc < 0 ? rc : printed;
+    }
+    json_decref(list);
+    return rc;
 }
 
 static int terminal_width(void)
@@ -396,16 +408,30 @@ int cli_check_stdout(struct act_error *err)
     return act_error_errno(err, errno, "cannot write the output");
 }
 
+bool cli_is_yes(const char *answer)
+{
+    ACT_AUTOFREE char *word = act_strdup(answer + strspn(answer, " \t"));
+
+    word[strcspn(word, " \t\r\n")] = '\0';
+    return strcasecmp(word, "y") == 0 || strcasecmp(word, "yes") == 0;
+}
+
+bool cli_ask(const char *question)
+{
+    ACT_AUTOFREE char *answer = NULL;
+    size_t size = 0;
+
+    fprintf(stderr, "%s [y/N] ", question);
+    return getline(&answer, &size, stdin) >= 0 && cli_is_yes(answer);
+}
+
 int cli_confirm(const struct cli *cli, const char *question, struct act_error *err)
 {
-    char answer[16];
-
     if (cli->options.yes)
         return 0;
     if (!isatty(STDIN_FILENO))
         return act_error_set(err, ACT_USAGE, "%s Nobody can be asked without a terminal: add -y", question);
-    fprintf(stderr, "%s [y/N] ", question);
-    if (fgets(answer, sizeof(answer), stdin) && (answer[0] == 'y' || answer[0] == 'Y'))
+    if (cli_ask(question))
         return 0;
     return act_error_set(err, ACT_FAIL, "not confirmed: nothing was changed");
 }

@@ -295,11 +295,7 @@ static void read_tree(struct config *c, struct config_findings *f)
     config_read_keys(config_cluster_keys, "docker.", yaml_get(tree, "docker"), c, f);
     config_read_keys(config_cluster_keys, "slurm.", yaml_get(tree, "slurm"), c, f);
     config_read_keys(config_cluster_keys, "azureml.", yaml_get(tree, "azureml"), c, f);
-    config_warn_unknown(config_cluster_keys, "", tree, f);
-    config_warn_unknown(config_cluster_keys, "aml_config.", yaml_get(tree, "aml_config"), f);
-    config_warn_unknown(config_cluster_keys, "docker.", yaml_get(tree, "docker"), f);
-    config_warn_unknown(config_cluster_keys, "slurm.", yaml_get(tree, "slurm"), f);
-    config_warn_unknown(config_cluster_keys, "azureml.", yaml_get(tree, "azureml"), f);
+    config_warn_all_unknown(tree, f);
     check_experiment_name(c, f);
     read_rows(c, f);
 }
@@ -338,7 +334,10 @@ int config_load(const struct config_request *request, struct config *out, struct
     if (rc == 0 && f.problems.n > 0) {
         rc = act_error_set(err, ACT_CONFIG, "%s", f.problems.v[0]);
         if (f.problems.n > 1)
-            act_error_hint(err, "%zu more problems: 'a config check' lists them", f.problems.n - 1);
+            act_error_hint(err,
+                           f.problems.n == 2 ? "%zu more problem: 'a config check' names it"
+                                             : "%zu more problems: 'a config check' lists them",
+                           f.problems.n - 1);
     }
     if (rc < 0)
         config_release(out);

@@ -102,6 +102,7 @@ struct config {
     int64_t process_count_per_node; /* -1: not given */
     struct act_strv elastic_num_gpu;
     bool aks_compute_global_dispatch;
+    bool use_custom_docker; /* false has no effect */
     char *singularity_sla_tier, *singularity_instance_type;
     struct act_strv env; /* "NAME=value" */
     struct act_strv zip_options;
@@ -136,6 +137,10 @@ struct config_request {
 int config_load(const struct config_request *request, struct config *out,
                 struct act_error *err) ACT_NODISCARD;
 void config_release(struct config *config);
+
+/* Whether config_load() would find a file, or the built-in cluster; nothing is read. Else -ACT_NOT_FOUND, with the clusters
+ * that there are, or what is wrong with AML_CONFIG_PATH. */
+int config_is_there(const struct config_request *request, struct act_error *err) ACT_NODISCARD;
 
 /* Reads the account of a mapped folder (or of config->code). A file without secrets takes them from the
  * environment: AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN (only when AZURE_STORAGE_ACCOUNT is unset or names

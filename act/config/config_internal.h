@@ -91,6 +91,8 @@ void config_read_keys(const struct config_key *keys, const char *prefix, const s
                       struct config_findings *f);
 void config_warn_unknown(const struct config_key *keys, const char *prefix, const struct yaml *map,
                          struct config_findings *f);
+/* The same for all of a cluster file but the rows of config_param. */
+void config_warn_all_unknown(const struct yaml *tree, struct config_findings *f);
 /* Frees what config_read_keys put into base. */
 void config_release_keys(const struct config_key *keys, const char *prefix, void *base);
 

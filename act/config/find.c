@@ -182,6 +182,15 @@ int config_find(const struct config_request *request, struct config_place *out, 
     return 0;
 }
 
+int config_is_there(const struct config_request *request, struct act_error *err)
+{
+    struct config_place place;
+    int rc = config_find(request, &place, err);
+
+    config_place_release(&place);
+    return rc;
+}
+
 void config_place_release(struct config_place *place)
 {
     free(place->file);

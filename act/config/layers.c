@@ -124,6 +124,41 @@ static void add_environment(struct yaml *tree)
     }
 }
 
+/* The keys of one row of config_param. */
+static void doubt_row(const struct yaml *row, struct config_findings *f)
+{
+    if (strcmp(row->key, "code_path") != 0 && !act_ends_with(row->key, "_folder"))
+        config_doubt(f, row, "unknown key '%s' in 'config_param'; there are 'code_path' and '<name>_folder'",
+                     row->key);
+    else
+        config_warn_unknown(config_cluster_keys, "config_param.*.", row, f);
+}
+
+/* A key that is read nowhere: what is typed for one command must not pass in silence. */
+static void doubt_idle(const struct yaml *map, struct config_findings *f)
+{
+    for (size_t i = 0; i < map->n; i++) {
+        const struct config_key *key = config_key_find(config_cluster_keys, "", map->items[i]->key);
+        if (key && key->type == CONFIG_ANY)
+            config_doubt(f, map->items[i], "'%s' has no effect here: %s", key->path, key->help);
+    }
+}
+
+/* In a file a key that ACT does not know is a doubt, as it may be another tool's; on the command line it is a mistake. */
+static int check_param(const struct yaml *over, struct act_error *err)
+{
+    const struct yaml *rows = yaml_get(over, "config_param");
+    struct config_findings f = {0};
+
+    config_warn_all_unknown(over, &f);
+    doubt_idle(over, &f);
+    for (size_t i = 0; rows && rows->kind == YAML_MAP && i < rows->n; i++)
+        doubt_row(rows->items[i], &f);
+    int rc = f.warnings.n ? act_error_set(err, ACT_USAGE, "%s", f.warnings.v[0]) : 0;
+    config_findings_release(&f);
+    return rc;
+}
+
 static int add_param(struct yaml *tree, const char *text, struct act_error *err)
 {
     struct yaml *over = NULL;
@@ -131,6 +166,8 @@ static int add_param(struct yaml *tree, const char *text, struct act_error *err)
 
     if (rc == 0)
         rc = must_be_map(over, err);
+    if (rc == 0)
+        rc = check_param(over, err);
     if (rc < 0) {
         yaml_tree_free(over);
         return rc;

@@ -260,6 +260,17 @@ void config_warn_unknown(const struct config_key *keys, const char *prefix, cons
     }
 }
 
+void config_warn_all_unknown(const struct yaml *tree, struct config_findings *f)
+{
+    static const char *const sections[] = {"aml_config", "docker", "slurm", "azureml"};
+
+    config_warn_unknown(config_cluster_keys, "", tree, f);
+    for (size_t i = 0; i < sizeof(sections) / sizeof(sections[0]); i++) {
+        ACT_AUTOFREE char *prefix = act_sprintf("%s.", sections[i]);
+        config_warn_unknown(config_cluster_keys, prefix, yaml_get(tree, sections[i]), f);
+    }
+}
+
 static void wipe_and_free(char *text)
 {
     if (text)

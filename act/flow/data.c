@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "base/path.h"
 #include "base/units.h"
 #include "flow/flow_internal.h"
@@ -74,7 +75,9 @@ static int resolve(struct store *store, const char *key, const char *path, struc
 {
     int rc = transfer_resolve(store, key, out, err);
 
-    return rc < 0 ? act_error_prefix(err, "cannot find '%s'", path) : 0;
+    if (rc < 0)
+        act_error_prefix(err, rc == -ACT_NOT_FOUND ? "cannot find '%s'" : "cannot look at '%s'", path);
+    return rc;
 }
 
 /* ---- what cannot be moved */
@@ -152,6 +155,16 @@ static int check_kind(const struct transfer_path *from, struct store *to, const 
     return rc == -ACT_NOT_FOUND ? 0 : rc;
 }
 
+/* Between two folders nothing goes over the network, whose requests are what --bwlimit slows down. */
+static void mention_limit(struct flow *flow, const struct store *from, const struct store *to)
+{
+    if (!flow->network.bwlimit || flow->limit_mentioned || !store_has_real_folders(from) ||
+        !store_has_real_folders(to))
+        return;
+    act_warn("--bwlimit is not used: it slows down requests to Blob Storage, and both sides are folders");
+    flow->limit_mentioned = true;
+}
+
 /* ---- the two directions, and from store to store */
 
 static int copy(struct flow *flow, const struct transfer_path *from, struct store *to, const char *to_path,
@@ -167,6 +180,7 @@ static int copy(struct flow *flow, const struct transfer_path *from, struct stor
         rc = check_kind(from, to, to_path, path, err);
     if (rc < 0)
         return rc;
+    mention_limit(flow, from->store, to);
     io->path = path;
     io->from_path = from->path;
     io->to_path = to_path;
@@ -318,6 +332,8 @@ static int verify(struct flow *flow, const struct transfer_path *from, const str
         rc = check_part_size(&io->options, to, err);
     if (rc == 0)
         rc = check_places(from, to, key, io->path, err);
+    if (rc == 0)
+        mention_limit(flow, from->store, to);
     if (rc == 0)
         rc = transfer_verify(flow->engine, from, to, key, &io->options, io->deep, io->each, &io->report, err);
     store_free(to);

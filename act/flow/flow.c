@@ -18,6 +18,28 @@ void flow_open_bare(const char *cluster, struct flow *out)
     *out = (struct flow){.cluster = cluster};
 }
 
+/* Whether the ledger has runs on it: clusters of other projects are known by them. */
+static bool has_runs(struct flow *flow, const char *cluster)
+{
+    struct flow_table table = {.cluster = cluster, .max = 1, .as_known = true};
+    struct flow_runs runs;
+    struct act_error ignored;
+
+    if (!cluster || flow_list_runs(flow, &table, &runs, &ignored) < 0)
+        return false;
+    bool found = runs.n > 0;
+    flow_runs_release(&runs);
+    return found;
+}
+
+int flow_check_cluster(struct flow *flow, struct act_error *err)
+{
+    const struct config_request request = {.cluster = flow->cluster};
+    int rc = config_is_there(&request, err);
+
+    return rc < 0 && has_runs(flow, flow->cluster) ? 0 : rc;
+}
+
 void flow_close(struct flow *flow)
 {
     flow_close_platforms(flow);

@@ -32,9 +32,13 @@ struct flow {
     struct ledger *ledger;
     struct flow_opened *opened; /* platforms */
     size_t n_opened;
+    bool limit_mentioned; /* that --bwlimit has no effect */
 };
 
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err) ACT_NODISCARD;
+/* Whether the cluster of flow_open_bare(), or the file that AML_CONFIG_PATH names, is there; a cluster that has runs in the
+ * ledger is. */
+int flow_check_cluster(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 /* Without a configuration: for what only needs the ledger. cluster (may be NULL, not copied): where a run that the
  * ledger does not know is looked for. */
 void flow_open_bare(const char *cluster, struct flow *out);
@@ -84,6 +88,7 @@ struct flow_sink {
 struct flow_local {
     const struct act_strv *argv;
     bool no_container;
+    bool dry_run; /* only fill spec */
     struct flow_sink sink;
     const volatile sig_atomic_t *interrupted;
     int exit_status;      /* out: as flow_exit_status() */
@@ -344,8 +349,8 @@ int flow_identify(struct flow *flow, struct token_identity *out, struct act_erro
 /* Logs in with a code that is typed into a browser; show() gets the message for the user. As token_device_login(). */
 int flow_login(struct flow *flow, const char *tenant, void (*show)(void *arg, const char *message), void *arg,
                struct act_error *err) ACT_NODISCARD;
-/* Forgets all tokens and logins that ACT keeps. *out_had: there was something. */
-int flow_logout(bool *out_had, struct act_error *err) ACT_NODISCARD;
+/* Forgets all tokens and logins that ACT keeps; with dry_run none. *out_had: there was something. */
+int flow_logout(bool dry_run, bool *out_had, struct act_error *err) ACT_NODISCARD;
 
 /* Moves a mapped folder of a run between its store and dir on this machine: what the agent asks for where a folder is not
  * mounted. download true: from the store. Where the run's folder brings the access to its stores, that is used, else

@@ -153,7 +153,13 @@ int flow_log_source_complete(const struct flow_log_source *source, const struct 
                              const struct platform_logs *listed, const struct flow_logs *copies,
                              struct act_error *err) ACT_NODISCARD;
 int flow_forget_complete(const struct flow_run *run, struct act_error *err) ACT_NODISCARD;
-/* <project>/assets/<run id>. New string. */
+/* Warns of what config says and a run has no use for; here: it is a run of 'a local'; in_image: docker.image is used. */
+void flow_mention_unused(const struct config *config, bool here, bool in_image);
+
+/* Where the logs of a project's runs are fetched to: <project>/assets, or what AML_LOG_FOLDER names, below the project
+ * unless it is absolute. New string. */
+char *flow_log_folder(const char *project);
+/* The folder in it of a run. New string. */
 char *flow_assets(const struct flow_run *run);
 /* At most the last max bytes of a log (NULL: nothing), from the beginning of a line; nothing when there is no such log. */
 int flow_log_tail(const struct flow_log_source *source, const struct platform_log *log, size_t max,

@@ -83,7 +83,7 @@ void flow_init_release(struct flow_init *io)
     package_summary_release(&io->package);
 }
 
-/* Account files and mapped folders are not code. What holds a secret is the guard's. */
+/* Account files, mapped folders and the logs of runs are not code. What holds a secret is the guard's. */
 static void keep_out_file(const struct config *config, const char *file, struct act_strv *out)
 {
     if (file && strcmp(file, config->project_root) != 0 && act_path_is_within(file, config->project_root))
@@ -92,7 +92,10 @@ static void keep_out_file(const struct config *config, const char *file, struct 
 
 static void kept_out(const struct config *config, struct act_strv *out)
 {
+    ACT_AUTOFREE char *logs = flow_log_folder(config->project_root);
+
     keep_out_file(config, config->code.account_file, out);
+    keep_out_file(config, logs, out);
     for (size_t i = 0; i < config->n_folders; i++) {
         keep_out_file(config, config->folders[i].account_file, out);
         act_strv_push(out, config->folders[i].name);

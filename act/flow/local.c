@@ -110,7 +110,7 @@ static int attend(struct flow *flow, struct flow_local *io, struct act_error *er
 int flow_local(struct flow *flow, struct flow_local *io, struct act_error *err)
 {
     struct config here = {.platform = flow->config.platform, .cluster = flow->config.cluster};
-    struct flow_submit submit = {.argv = io->argv};
+    struct flow_submit submit = {.argv = io->argv, .dry_run = io->dry_run};
     struct flow_package package = {0};
     struct platform *platform;
     int rc;
@@ -130,9 +130,11 @@ int flow_local(struct flow *flow, struct flow_local *io, struct act_error *err)
         rc = containerize(flow, io->no_container, &submit.spec, err);
     }
     if (rc == 0)
+        flow_mention_unused(&flow->config, true, !io->no_container);
+    if (rc == 0 && !io->dry_run)
         rc = flow_start_run(flow, platform, &submit.spec, package.file, err);
     io->spec = submit.spec;
     flow_package_release(&package);
     platform_free(platform);
-    return rc < 0 ? rc : attend(flow, io, err);
+    return rc < 0 || io->dry_run ? rc : attend(flow, io, err);
 }

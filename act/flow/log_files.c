@@ -20,9 +20,21 @@
 
 enum { COMPLETE_MAX = 16 << 20, COMPLETE_VERSION = 2 };
 
+char *flow_log_folder(const char *project)
+{
+    const char *named = getenv("AML_LOG_FOLDER"); /* as in the original */
+
+    if (!named || !*named)
+        named = "assets";
+    ACT_AUTOFREE char *path = *named == '/' ? act_strdup(named) : act_path_join(project, named);
+    return act_path_clean(path);
+}
+
 char *flow_assets(const struct flow_run *run)
 {
-    return act_sprintf("%s/assets/%s", run->row.project, run->row.id);
+    ACT_AUTOFREE char *folder = flow_log_folder(run->row.project);
+
+    return act_path_join(folder, run->row.id);
 }
 
 static bool is_copy(const char *folder, const char *name, uint64_t size)
@@ -123,7 +135,8 @@ int flow_log_source_fetch(const struct flow_log_source *s, const struct platform
 
 int flow_forget_complete(const struct flow_run *run, struct act_error *err)
 {
-    ACT_AUTOFREE char *path = act_sprintf("%s/assets/%s/" COMPLETE_FILE, run->row.project, run->row.id);
+    ACT_AUTOFREE char *folder = flow_assets(run);
+    ACT_AUTOFREE char *path = act_path_join(folder, COMPLETE_FILE);
 
     return unlink(path) < 0 && errno != ENOENT ? act_error_errno(err, errno, "cannot remove '%s'", path) : 0;
 }

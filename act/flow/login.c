@@ -38,7 +38,7 @@ int flow_login(struct flow *flow, const char *tenant, void (*show)(void *arg, co
     return rc < 0 ? rc : token_device_login(flow_tokens(flow), &want, tenant, show, arg, err);
 }
 
-int flow_logout(bool *out_had, struct act_error *err)
+int flow_logout(bool dry_run, bool *out_had, struct act_error *err)
 {
-    return token_forget_all(out_had, err);
+    return token_forget_all(dry_run, out_had, err);
 }

@@ -381,6 +381,8 @@ int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err
         rc = platform_open(&flow->config, &platform, err);
     if (rc == 0)
         rc = flow_describe_run(flow, platform, io, &package, err);
+    if (rc == 0)
+        flow_mention_unused(&flow->config, false, io->spec.image != NULL);
     if (rc == 0 && !io->dry_run)
         rc = flow_start_run(flow, platform, &io->spec, package.file, err);
     flow_package_release(&package);
@@ -517,6 +519,8 @@ int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, st
         rc = repeat_package(home, &old->spec, &package, err);
     if (rc == 0)
         set_package(&package, out_spec);
+    if (rc == 0)
+        flow_mention_unused(&to->config, false, out_spec->image != NULL);
     if (rc == 0 && !dry_run)
         rc = replace_run(flow, old, to, platform, out_spec, package.file, err);
     flow_package_release(&package);

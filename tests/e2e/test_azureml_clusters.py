@@ -129,7 +129,7 @@ def test_interrupted_while_it_waits(act, azureml, sig):
     assert process.stderr.readline() == b"cluster 'fresh': Accepted\n"
     process.send_signal(sig)
     _, err = process.communicate(timeout=60)
-    assert process.returncode == -sig and b"the change goes on at the service" in err
+    assert process.returncode == 128 + sig and b"the change goes on at the service" in err
     assert show(act, "fresh")["state"] == "Creating"
 
 
@@ -166,6 +166,22 @@ def test_scale_with_bad_words(act, azureml):
     act.fail("cluster", "resize", "itpgpu", "--nodes", "1", status=None, match="'Kubernetes', not a managed cluster")
     act.fail("cluster", "resize", "missing", "--nodes", "1", status=None, match="'a cluster list' shows")
     assert not sent(azureml, "PATCH")
+
+
+@pytest.mark.parametrize("words, said", [
+    (("create", "fresh", "--vm-size", "S", "--max", "2"), "would create cluster 'fresh' of nodes S, at most 2"),
+    (("resize", "gpu", "--nodes", "9"), "would resize cluster 'gpu', at least 9, at most 9"),
+    (("autoscale", "gpu", "--max", "9", "--idle", "5m"), "would resize cluster 'gpu', at most 9, gone 5m00s after"),
+    (("delete", "-y", "gpu"), "would delete cluster 'gpu' with all its nodes"),
+])
+def test_dry_runs(act, azureml, words, said):
+    before = act.run("cluster", "list", "--json").json
+    assert said in act.run("cluster", "--dry-run", *words).err
+    told = act.run("--dry-run", "cluster", *words, "--json").json
+    assert told == {"version": 1, "dry_run": True, "action": told["action"], "name": words[1].replace("-y", "gpu")}
+    assert act.run("cluster", "list", "--json").json == before
+    act.fail("cluster", "list", "--dry-run", status=2, match="takes no --dry-run; it takes --json")
+    act.fail("cluster", "show", "-y", "gpu", status=2, match="takes no --yes")
 
 
 def test_delete(act, azureml):

@@ -1,6 +1,7 @@
 """Configuration: which file, which value, where it came from, and what is wrong with it."""
 import json
 import os
+import re
 
 import pytest
 
@@ -230,8 +231,19 @@ def test_account_file_that_others_can_read(act):
 def test_bad_params(act):
     act.fail("-p", "{unclosed", "config", "show", status=(2, 7), match="-p")
     act.fail("-p", "num_gpu: many", "config", "show", status=(2, 7), match="num_gpu")
-    result = act.run("-p", "num_gpuu: 1", "config", "show", status=None)
-    assert "num_gpu" in result.err
+    act.fail("-p", "num_gpuu: 1", "config", "show", status=2, match="did you mean 'num_gpu'")
+
+
+def test_show_leaves_out_what_has_no_value(act):
+    short, whole = act.run("config", "show").out.splitlines(), act.run("config", "show", "--all").out.splitlines()
+    assert not [line for line in short if " null " in line] and [line for line in whole if " null " in line]
+    assert re.fullmatch(r"# \d+ keys have no value; --all shows them", short[-1])
+    assert len(short) + int(short[-1].split()[1]) == len(whole) + 1
+
+
+def test_one_more_problem(act):
+    act.cluster("aml", extra={"num_gpu": "x", "gpu_per_node": "y"})
+    assert "1 more problem: 'a config check' names it" in act.fail("u", "data", status=7)
 
 
 def test_a_platform_that_this_version_cannot_drive(act):

@@ -69,33 +69,45 @@ static void options_reach_their_place(void **state)
     struct cli cli;
 
     (void)state;
-    assert_ok(
-        parse("-c|eu|-n|8|-p|a: 1|--param=b: 2|-single|-ca|x y|-rt|we|-no-wl|-no-dt|-no-lf|--max|5|-no-s|q",
-              &cli, &err),
-        err);
+    assert_ok(parse("-c|eu|-n|8|-p|a: 1|--param=b: 2|-single|-ca|x y|--resubmit_to|we|-no-s|resubmit|x", &cli,
+                    &err),
+              err);
     assert_string_equal(cli.options.cluster, "eu");
     assert_int_equal(cli.options.num_gpu, 8);
     assert_int_equal(cli.options.params.n, 2);
     assert_string_equal(cli.options.params.v[1], "b: 2");
-    assert_true(cli.options.single && cli.options.no_logs && cli.options.no_details &&
-                cli.options.no_full_logs);
-    assert_true(cli.options.dry_run);
+    assert_true(cli.options.single && cli.options.dry_run);
     assert_string_equal(cli.options.compile_args, "x y");
     assert_string_equal(cli.options.resubmit_to, "we");
+    cli_release(&cli);
+
+    assert_ok(parse("-no-wl|-no-dt|-no-lf|--max|5|-no-wg|-ic|x|q", &cli, &err), err);
+    assert_true(cli.options.no_logs && cli.options.no_details && cli.options.no_full_logs);
     assert_int_equal(cli.options.max, 5);
     cli_release(&cli);
 
     assert_int_equal(parse("--timeout=2h|wait|id", &cli, &err), -ACT_USAGE); /* it is wait's own: behind it */
     cli_release(&cli);
-    assert_ok(parse("-n16|wait|--timeout=2h|id", &cli, &err), err);
-    assert_int_equal(cli.options.num_gpu, 16);
+    assert_ok(parse("-n16|submit|-n|8|x|-n|4", &cli, &err), err);
+    assert_int_equal(cli.options.num_gpu, 8);
+    cli_release(&cli);
+    assert_ok(parse("wait|--timeout=2h|id", &cli, &err), err);
     assert_int_equal(cli.options.timeout_s, 7200);
     cli_release(&cli);
 
-    assert_ok(parse("-f|we|logs|-f|--rank|3|id", &cli, &err), err);
-    assert_string_equal(cli.options.from_cluster, "we");
+    assert_ok(parse("logs|-f|--rank|3|-n5|id", &cli, &err), err);
     assert_true(cli.options.follow);
+    assert_null(cli.options.from_cluster);
     assert_int_equal(cli.options.rank, 3);
+    assert_int_equal(cli.options.tail, 5); /* lines, as of tail; no GPUs */
+    assert_int_equal(cli.options.num_gpu, -1);
+    cli_release(&cli);
+
+    assert_ok(parse("-f|we|u|data", &cli, &err), err);
+    assert_string_equal(cli.options.from_cluster, "we");
+    cli_release(&cli);
+    assert_ok(parse("ls|-lr|data", &cli, &err), err);
+    assert_true(cli.options.long_form && cli.options.recursive);
     cli_release(&cli);
 }
 
@@ -285,9 +297,25 @@ static void mistakes_are_explained(void **state)
         {"sumbit|x", "did you mean 'submit'?"},
         {"zzzzzz", "unknown verb 'zzzzzz'; 'a help'"},
         {"q|--jsno", "did you mean '--json'?"},
-        {"-sigle|q", "did you mean '-single'?"},
-        {"-n|x|q", "-n takes a number, not 'x'"},
-        {"-n|-4|q", "-n takes a number, not '-4'"},
+        {"-sigle|submit|x", "did you mean '-single'?"},
+        {"-n|x|submit|y", "-n takes a number, not 'x'"},
+        {"-n|-4|submit|y", "-n takes a number, not '-4'"},
+        {"-foo|q", "unknown option '-foo'"},
+        {"-ceu|q", "unknown option '-ceu'"},
+        {"ls|-lx|data", "'a ls' takes no '-lx'; it takes -r, --json, -l, --bytes, --leftovers"},
+        {"-f|we|rm|data/w", "'a rm' takes no '-f'; it takes --dry-run, --json, --leftovers, -y"},
+        {"-f|nosuch|d|x", "'a download' takes no '-f'; it takes"},
+        {"-rt|eu|submit|x", "'a submit' takes no '-rt'; it takes -f, --dry-run, --json, -c, -n"},
+        {"-f|job.json|submit|x", "the '-f' of 'a submit' stands behind it: a submit -f"},
+        {"-n|5|logs|x", "the '-n' of 'a logs' stands behind it"},
+        {"--timeout|2h|wait|x", "'--timeout' stands behind its verb"},
+        {"-c|eu|logout", "'a logout' takes no '-c'; it takes --dry-run"},
+        {"-n|2|help", "'a help' takes no '-n'; it takes no options but those of every verb"},
+        {"q|-p|a: 1", "'a query' takes no '-p'"},
+        {"ps", "'a q' is the table of runs"},
+        {"cancel|x", "'a abort RUN'"},
+        {"run|x", "'a submit COMMAND'"},
+        {"version", "'a --version'"},
         {"-n", "-n needs a value: -n N"},
         {"q|--json=1", "takes no value"},
         {"abort", "'a abort' needs more: a abort RUN..."},
@@ -299,8 +327,8 @@ static void mistakes_are_explained(void **state)
         {"u|--bwlimit=0|data", "not '0'"},
         {"u|--part-size|-1|data", "not '-1'"},
         {"u|--max-delete|-1|data", "takes a number, not '-1'"},
-        {"d|--md5|data", "unknown option '--md5'"},
-        {"ls|--delete|data", "unknown option '--delete'"},
+        {"d|--md5|data", "'a download' takes no '--md5'"},
+        {"ls|--delete|data", "'a ls' takes no '--delete'; it takes"},
     };
 
     (void)state;
@@ -314,23 +342,118 @@ static void mistakes_are_explained(void **state)
     }
 }
 
-/* Every verb names options that exist, has an example of itself, and no name twice. */
+/* Every verb names options that exist, each once, no two with one name; it has an example of itself, and says what its JSON
+ * holds. */
 static void tables_are_consistent(void **state)
 {
     (void)state;
     for (const struct cli_command *c = cli_commands; c->name; c++) {
+        struct act_strv names = {0};
         assert_ptr_equal(cli_find_command(c->name), c);
+        assert_null(cli_synonym(c->name));
         assert_true(act_starts_with(c->examples, "a "));
         assert_non_null(c->run);
-        char *options = act_strdup(c->options ? c->options : ""), *save = NULL;
-        for (char *name = strtok_r(options, " ", &save); name; name = strtok_r(NULL, " ", &save)) {
-            bool found = false;
-            for (const struct cli_option *o = cli_option_table; o->long_name; o++)
-                found = found || (!o->global && strcmp(o->long_name, name) == 0);
-            if (!found)
-                fail_msg("'%s' names the option '%s', which has no row", c->name, name);
+        size_t named = 0, found = 0;
+        for (const char *s = c->options; s && *s; s += strcspn(s, " ") + (s[strcspn(s, " ")] == ' '))
+            named++;
+        for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
+            if (!cli_takes(c, o))
+                continue;
+            found += o->place != CLI_EVERYWHERE;
+            if (act_strv_has(&names, o->long_name) || (o->short_name && act_strv_has(&names, o->short_name)))
+                fail_msg("'%s' has two options --%s", c->name, o->long_name);
+            act_strv_push(&names, o->long_name);
+            act_strv_push(&names, o->short_name ? o->short_name : o->long_name);
         }
-        free(options);
+        if (found != named)
+            fail_msg("'%s' names %zu options, and %zu have a row", c->name, named, found);
+        if (cli_names(c->options, "json") && !strstr(c->details ? c->details : "", "json"))
+            fail_msg("'%s --help' does not say what its JSON holds", c->name);
+        act_strv_release(&names);
+    }
+}
+
+/* What a verb changes it can say beforehand, and what it prints it can print for programs. */
+static void what_changes_something_has_a_dry_run(void **state)
+{
+    static const struct {
+        const char *option, *verbs;
+    } rows[] = {
+        {"dry-run", "init submit local abort resubmit cluster upload download rm login logout"},
+        {"json",
+         "init submit query qr qq qf wait why parse abort resubmit nodes summary cluster blame upload "
+         "download ls rm du verify url login config doctor"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        for (const struct cli_command *c = cli_commands; c->name; c++)
+            if (cli_names(rows[i].verbs, c->name) && !cli_names(c->options, rows[i].option))
+                fail_msg("'a %s' takes no --%s", c->name, rows[i].option);
+}
+
+static const char *value_for(const struct cli_option *o)
+{
+    static const char *const values[] = {
+        [CLI_STRING] = "x", [CLI_STRINGS] = "x", [CLI_INT] = "7", [CLI_DURATION] = "7s", [CLI_SIZE] = "7M"};
+
+    return values[o->type];
+}
+
+static char *help_of(const struct cli_command *c)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *out = open_memstream(&text, &len);
+
+    cli_print_help(c, out);
+    fclose(out);
+    return text;
+}
+
+/* Each pair is in the verb's help and reaches its place, or is refused with a line that names the verb, before and behind
+ * it. */
+static void check_pair(const struct cli_command *c, const struct cli_option *o, const char *help)
+{
+    ACT_AUTOFREE char *listed =
+        act_sprintf("--%s%s%s\n", o->long_name, o->argument ? " " : "", o->argument ? o->argument : "");
+    ACT_AUTOFREE char *described = act_sprintf("--%s ", o->long_name);
+    ACT_AUTOFREE char *option =
+        act_sprintf("--%s%s%s", o->long_name, o->argument ? "|" : "", o->argument ? value_for(o) : "");
+
+    if (o->help && (strstr(help, described) || strstr(help, listed)) != cli_takes(c, o))
+        fail_msg("the help of '%s' is wrong about --%s", c->name, o->long_name);
+    for (int before = 0; before < 2; before++) {
+        ACT_AUTOFREE char *words =
+            before ? act_sprintf("%s|%s", option, c->name) : act_sprintf("%s|%s", c->name, option);
+        struct act_buf line = {0};
+        struct act_error err = {0};
+        struct cli cli;
+        act_buf_adds(&line, words);
+        for (int i = 0; i < c->min_words; i++)
+            act_buf_adds(&line, "|word");
+        int rc = parse(line.data, &cli, &err);
+        bool works = cli_takes(c, o) && !(before && o->place == CLI_BEHIND);
+        if (works && rc < 0)
+            fail_msg("'%s': %s", line.data, err.text);
+        if (works && o->type == CLI_FLAG)
+            assert_true(*(bool *)((char *)&cli.options + o->offset));
+        if (!works && (rc != -ACT_USAGE || (!strstr(err.text, c->name) && !strstr(err.text, "its verb"))))
+            fail_msg("'%s' gives %d: %s", line.data, rc, err.text);
+        cli_release(&cli);
+        act_buf_release(&line);
+    }
+}
+
+static void every_verb_with_every_option(void **state)
+{
+    (void)state;
+    for (const struct cli_command *c = cli_commands; c->name; c++) {
+        ACT_AUTOFREE char *help = help_of(c);
+        if (c->hidden)
+            continue;
+        for (const struct cli_option *o = cli_option_table; o->long_name; o++)
+            check_pair(c, o, help);
     }
 }
 
@@ -341,6 +464,8 @@ int main(void)
         cmocka_unit_test(options_reach_their_place),
         cmocka_unit_test(mistakes_are_explained),
         cmocka_unit_test(tables_are_consistent),
+        cmocka_unit_test(every_verb_with_every_option),
+        cmocka_unit_test(what_changes_something_has_a_dry_run),
         cmocka_unit_test(transfers_have_options),
         cmocka_unit_test(the_environment_is_a_default),
         cmocka_unit_test(the_rate_is_that_of_the_last_seconds),

@@ -477,10 +477,10 @@ static void cached_logins(void **state)
     assert_true(token_cache_get_grant("https://a", &found));
     assert_string_equal(found.refresh_token, "r");
     assert_false(token_cache_get_grant("https://b", &found));
-    assert_ok(token_cache_clear(&had, &err), err);
+    assert_ok(token_cache_clear(false, &had, &err), err);
     assert_true(had);
     assert_false(token_cache_get_grant("https://a", &found));
-    assert_ok(token_cache_clear(&had, &err), err);
+    assert_ok(token_cache_clear(false, &had, &err), err);
     assert_false(had);
     token_grant_release(&grant);
     token_grant_release(&found);

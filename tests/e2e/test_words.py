@@ -1,0 +1,136 @@
+"""No word is ignored: what is typed is honoured, or refused with one line before anything happened."""
+import json
+import re
+
+import pytest
+
+
+def keys_of(value):
+    """All names of members in a JSON document, but those below 'values' and 'package'."""
+    if isinstance(value, list):
+        return set().union(*map(keys_of, value), set())
+    if not isinstance(value, dict):
+        return set()
+    return set(value).union(*(keys_of(v) for k, v in value.items() if k != "values"), set())
+
+
+def documented(act, verb, text):
+    """Each member of what --json printed is in the verb's help, or in that of the verb it points at."""
+    result = act.run(verb, "--help").out
+    if "'a q" in result:
+        result += act.run("q", "--help").out
+    for line in [text] if text.startswith("{\n") else text.splitlines():
+        missing = {k for k in keys_of(json.loads(line)) if not re.search(rf"\b{k}\b", result)}
+        assert not missing, (verb, missing)
+
+
+@pytest.mark.parametrize("words, taken", [
+    (["-f", "nosuch", "d", "data"], "'a download' takes no '-f'; it takes .*-c, -p"),
+    (["-f", "we", "rm", "data/w"], "'a rm' takes no '-f'; it takes .*-y"), (["-foo", "q"], "unknown option '-foo'"),
+    (["-rt", "eu", "submit", "touch", "F"], "'a submit' takes no '-rt'"),
+    (["local", "--json", "touch", "F"], "'a local' takes no '--json'"),
+    (["-n", "2", "init"], "'a init' takes no '-n'"), (["-ca", "x", "u", "data"], "'a upload' takes no '-ca'"),
+    (["logout", "--json"], "'a logout' takes no '--json'; it takes --dry-run"),
+    (["-n", "5", "logs", "x"], "the '-n' of 'a logs' stands behind it"),
+])
+def test_options_of_other_verbs_are_refused(act, words, taken):
+    act.write("data/w", "w")
+    act.fail(*words, status=125 if "local" in words else 2, match=taken)
+    assert not act.home.exists() and not act.store.exists() and not (act.project / "F").exists()
+
+
+def test_dry_runs_change_nothing(act):
+    spec = act.run("local", "--dry-run", "touch", act.scratch / "F").json
+    assert spec["command"] == ["touch", str(act.scratch / "F")] and spec["platform"] == "local"
+    assert not (act.scratch / "F").exists() and not (act.home / "runs").exists()
+    assert "no login" in act.run("logout", "--dry-run").err
+    tokens = act.home / "cache/tokens.json"
+    tokens.parent.mkdir(parents=True, exist_ok=True)
+    tokens.write_text("{}")
+    assert "would forget" in act.run("--dry-run", "logout").err and tokens.exists()
+    assert "forgotten" in act.run("logout").err and not tokens.exists()
+    assert "would log in to tenant T" in act.run("login", "--device-code", "--tenant", "T", "--dry-run").err
+
+
+def test_json_is_described_by_the_help(act):
+    act.write("data/w", "w")
+    for verb, words in (("init", []), ("init", ["--dry-run"]), ("upload", ["data"]), ("ls", ["data"]),
+                        ("du", ["data"]), ("doctor", []), ("config", ["check"]), ("config", ["show"]), ("verify", ["data"]), ("summary", [])):
+        documented(act, verb, act.run(verb, "--json", *words).out)
+    submitted = act.run("-n", "1", "submit", "--json", "sh", "-c", "exit 3").out
+    documented(act, "submit", submitted)
+    run = json.loads(submitted)["id"]
+    waited = act.run("wait", "--json", run, status=3)
+    assert waited.json["run"]["exit_status"] == 3
+    for verb, words in (("query", []), ("query", [run]), ("qf", []), ("why", [run]), ("parse", [run])):
+        documented(act, verb, act.run(verb, "--json", *words).out)
+    aborted = act.run("abort", "--json", run).out
+    documented(act, "abort", aborted)
+    assert json.loads(aborted)["runs"] == [{"id": run, "state": "Failed", "had_ended": True}]
+    again = act.run("resubmit", "--json", run).out
+    documented(act, "resubmit", again)
+    new, = json.loads(again)["runs"]
+    assert new["resubmit_of"] == run
+    act.run("wait", new["id"], status=3)
+
+
+@pytest.mark.parametrize("words", [["q"], ["qr"], ["logs", "x"], ["wait", "x"], ["why", "x"], ["abort", "x"], ["nodes", "x"],
+                                   ["ls", "data"], ["config", "show"], ["login"], ["submit", "true"]])
+def test_an_unknown_cluster_is_an_error_for_every_verb(act, words):
+    status = 125 if words[0] == "wait" else 3
+    act.fail("-c", "nope", *words, status=status, match="no cluster 'nope'.*there are: 'aml', 'local'")
+    act.fail(*words, status=status, match="AML_CONFIG_PATH", env={"AML_CONFIG_PATH": "nowhere.yaml"})
+
+
+def test_a_cluster_of_another_project_is_known_by_its_runs(act):
+    act.cluster("eu")
+    run = act.finish("true", before=("-c", "eu", "-n", "1"))
+    (act.project / "aux_data/aml/eu.yaml").unlink()
+    assert [r["id"] for r in act.run("-c", "eu", "q", "--json").json["runs"]] == [run]
+
+
+@pytest.mark.parametrize("param, words", [
+    ("num_gpus: 3", "unknown key 'num_gpus'; did you mean 'num_gpu'"),
+    ("docker: {imag: x}", "unknown key 'imag'; did you mean 'image'"),
+    ("config_param: {data_folder: {pth: x}}", "unknown key 'pth'; did you mean 'path'"),
+    ("config_param: {dta: {path: x}}", "unknown key 'dta'"), ("with_log: true", "'with_log' has no effect"),
+])
+def test_misspelt_keys_of_the_command_line(act, param, words):
+    act.fail("-p", param, "submit", "true", status=2, match=words)
+    assert not act.home.exists()
+
+
+def test_names_of_other_tools(act):
+    for typed, meant in (("ps", "'a q'"), ("run", "'a submit COMMAND'"), ("cancel", "'a abort RUN'"), ("stop", "'a abort RUN'"),
+                         ("status", "'a q'"), ("cp", "'a u PATH'"), ("tail", "'a logs -f RUN'"), ("version", "--version")):
+        assert meant in act.fail(typed, status=2)
+        assert meant in act.fail("help", typed, status=2)
+    act.fail("help", "sumbit", status=2, match="did you mean 'submit'")
+
+
+def test_what_a_run_has_no_use_for_is_said_once(act):
+    act.cluster("aml", extra={"elastic_num_gpu": [2, 4], "use_custom_docker": False, "docker": {"image": "img"}})
+    err = act.run("-n", "1", "submit", "--dry-run", "true").err
+    assert err.count("elastic_num_gpu is not used") == 1 and err.count("docker.image is not used") == 1, err
+    assert "use_custom_docker" not in err, "there is no image it could be about"
+    err = act.run("local", "--dry-run", "--no-container", "true").err
+    assert err.count("elastic_num_gpu is not used") == 1, err
+
+
+def test_a_limit_that_does_not_hold_is_said_once(act):
+    act.write("data/w", "w")
+    act.write("output/w", "w")
+    assert act.run("u", "--bwlimit", "1M", "data", "output").err.count("--bwlimit is not used") == 1
+    assert "--bwlimit" not in act.run("u", "data").err
+
+
+def test_logs_go_where_the_original_put_them(act):
+    run = act.finish("echo", "here", before=("-n", "1"))
+    logs = f"{run}/user_logs/std_log.txt", f"{run}/user_logs/std_log_process_0.txt"
+    act.run("q", run, env={"AML_LOG_FOLDER": "my/logs"})
+    assert any((act.project / "my/logs" / log).exists() for log in logs) and not (act.project / "assets").exists()
+    plan = act.run("init", "--dry-run", "--json", env={"AML_LOG_FOLDER": "my/logs"}).json
+    assert not [e for e in plan["content"] if e["path"].startswith("my/logs/")], "they are no code"
+    elsewhere = act.scratch / "logs"
+    assert str(elsewhere) in act.run("q", run, env={"AML_LOG_FOLDER": str(elsewhere)}).out
+    assert any((elsewhere / log).exists() for log in logs)
