@@ -410,10 +410,12 @@ int cli_check_stdout(struct act_error *err)
 
 bool cli_is_yes(const char *answer)
 {
-    ACT_AUTOFREE char *word = act_strdup(answer + strspn(answer, " \t"));
+    const char *word = answer + strspn(answer, " \t");
+    size_t n = strcspn(word, " \t\r\n");
+    bool alone = word[n + strspn(word + n, " \t\r\n")] == '\0';
 
-    word[strcspn(word, " \t\r\n")] = '\0';
-    return strcasecmp(word, "y") == 0 || strcasecmp(word, "yes") == 0;
+    return alone &&
+           ((n == 1 && strncasecmp(word, "y", n) == 0) || (n == 3 && strncasecmp(word, "yes", n) == 0));
 }
 
 bool cli_ask(const char *question)

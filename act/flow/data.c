@@ -80,6 +80,22 @@ static int resolve(struct store *store, const char *key, const char *path, struc
     return rc;
 }
 
+/* Folders are reached without requests, whose number and pace --transfers and --bwlimit limit. to may be NULL. */
+static void mention_limits(struct flow *flow, const struct store *from, const struct store *to)
+{
+    bool rate = flow->network.bwlimit > 0, number = flow->network.max_transfers > 0;
+
+    if ((!rate && !number) || flow->limits_mentioned || !store_has_real_folders(from) ||
+        (to && !store_has_real_folders(to)))
+        return;
+    act_warn("%s%s%s used: only requests to Blob Storage are limited, and this is all in folders",
+             rate ? "--bwlimit" : "", rate && number ? " and " : "",
+             rate && number ? "--transfers are not"
+             : number       ? "--transfers is not"
+                            : " is not");
+    flow->limits_mentioned = true;
+}
+
 /* ---- what cannot be moved */
 
 static int check_part_size(const struct transfer_options *o, const struct store *to, struct act_error *err)
@@ -155,16 +171,6 @@ static int check_kind(const struct transfer_path *from, struct store *to, const 
     return rc == -ACT_NOT_FOUND ? 0 : rc;
 }
 
-/* Between two folders nothing goes over the network, whose requests are what --bwlimit slows down. */
-static void mention_limit(struct flow *flow, const struct store *from, const struct store *to)
-{
-    if (!flow->network.bwlimit || flow->limit_mentioned || !store_has_real_folders(from) ||
-        !store_has_real_folders(to))
-        return;
-    act_warn("--bwlimit is not used: it slows down requests to Blob Storage, and both sides are folders");
-    flow->limit_mentioned = true;
-}
-
 /* ---- the two directions, and from store to store */
 
 static int copy(struct flow *flow, const struct transfer_path *from, struct store *to, const char *to_path,
@@ -180,7 +186,7 @@ static int copy(struct flow *flow, const struct transfer_path *from, struct stor
         rc = check_kind(from, to, to_path, path, err);
     if (rc < 0)
         return rc;
-    mention_limit(flow, from->store, to);
+    mention_limits(flow, from->store, to);
     io->path = path;
     io->from_path = from->path;
     io->to_path = to_path;
@@ -333,7 +339,7 @@ static int verify(struct flow *flow, const struct transfer_path *from, const str
     if (rc == 0)
         rc = check_places(from, to, key, io->path, err);
     if (rc == 0)
-        mention_limit(flow, from->store, to);
+        mention_limits(flow, from->store, to);
     if (rc == 0)
         rc = transfer_verify(flow->engine, from, to, key, &io->options, io->deep, io->each, &io->report, err);
     store_free(to);
@@ -373,6 +379,8 @@ int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, s
         rc = flow_store(flow, m.folder, &out->store, err);
     if (rc == 0)
         rc = resolve(out->store, m.key, path, &out->path, err);
+    if (rc == 0)
+        mention_limits(flow, out->store, NULL);
     mapping_release(&m);
     if (rc < 0)
         flow_path_release(out);

@@ -32,7 +32,7 @@ struct flow {
     struct ledger *ledger;
     struct flow_opened *opened; /* platforms */
     size_t n_opened;
-    bool limit_mentioned; /* that --bwlimit has no effect */
+    bool limits_mentioned; /* that --bwlimit and --transfers have no effect */
 };
 
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err) ACT_NODISCARD;

@@ -74,12 +74,16 @@ static int shape(const struct config *c, struct platform *platform, struct run_s
 
     if (rc < 0)
         return rc;
+    int64_t most = (int64_t)limits.gpu_per_node * limits.max_nodes; /* 0: nobody knows */
+    if (most > 0 && c->num_gpu > most)
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "%lld %s asked for, but '%s' has %lld; use at most -n %lld",
+                             (long long)c->num_gpu, limits.has_gpus ? "GPUs are" : "processes are",
+                             c->cluster, (long long)most, (long long)most);
     rc = run_shape_of(c->num_gpu >= 0 ? c->num_gpu : limits.num_gpu, limits.gpu_per_node, c->multi_process,
                       &s, err);
-    if (rc == 0 && limits.max_nodes && s.nodes > limits.max_nodes)
-        rc = act_error_set(err, ACT_NO_CAPACITY, "%lld %s asked for, but '%s' has %d", (long long)c->num_gpu,
-                           limits.has_gpus ? "GPUs are" : "processes are", c->cluster,
-                           limits.gpu_per_node * limits.max_nodes);
+    if (rc < 0)
+        return rc;
     spec->nodes = s.nodes;
     spec->procs_per_node = s.procs_per_node;
     if (c->process_count_per_node > 0 && c->multi_process && s.gpus_per_node > 0)

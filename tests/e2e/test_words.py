@@ -121,7 +121,9 @@ def test_a_limit_that_does_not_hold_is_said_once(act):
     act.write("data/w", "w")
     act.write("output/w", "w")
     assert act.run("u", "--bwlimit", "1M", "data", "output").err.count("--bwlimit is not used") == 1
-    assert "--bwlimit" not in act.run("u", "data").err
+    assert "--bwlimit and --transfers are not used" in act.run("d", "--bwlimit", "1M", "--transfers", "2", "data").err
+    assert act.run("ls", "--transfers", "2", "data", "output").err.count("--transfers is not used") == 1
+    assert "--" not in act.run("u", "data").err
 
 
 def test_logs_go_where_the_original_put_them(act):
@@ -134,3 +136,16 @@ def test_logs_go_where_the_original_put_them(act):
     elsewhere = act.scratch / "logs"
     assert str(elsewhere) in act.run("q", run, env={"AML_LOG_FOLDER": str(elsewhere)}).out
     assert any((elsewhere / log).exists() for log in logs)
+
+
+def test_a_size_that_this_machine_has_not_is_not_suggested(act):
+    slots = {"ACT_LOCAL_SLOTS": "2"}
+    act.fail("-n", "3", "submit", "true", status=6, match="has 2; use at most -n 2$", env=slots)
+    act.run("-n", "2", "submit", "--dry-run", "true", env=slots)
+
+
+def test_a_refusal_is_not_called_missing(act, azure_double):
+    act.account("store", account_name=azure_double.service.account, account_key="d3Jvbmc=",
+                container_name=azure_double.container, endpoint=azure_double.service.endpoint)
+    message = act.fail("ls", "data", status=4, match="cannot look at 'data': .*403")
+    assert "cannot find" not in message

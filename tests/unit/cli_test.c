@@ -373,6 +373,21 @@ static void tables_are_consistent(void **state)
     }
 }
 
+static void only_yes_is_yes(void **state)
+{
+    static const struct {
+        const char *answer;
+        bool yes;
+    } rows[] = {{"y\n", true},   {"Y", true},         {"yes\n", true},  {" YES \r\n", true},
+                {"", false},     {"\n", false},       {"n\n", false},   {"yep\n", false},
+                {"yn\n", false}, {"yes no\n", false}, {"you?\n", false}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (cli_is_yes(rows[i].answer) != rows[i].yes)
+            fail_msg("'%s'", rows[i].answer);
+}
+
 /* What a verb changes it can say beforehand, and what it prints it can print for programs. */
 static void what_changes_something_has_a_dry_run(void **state)
 {
@@ -464,6 +479,7 @@ int main(void)
         cmocka_unit_test(options_reach_their_place),
         cmocka_unit_test(mistakes_are_explained),
         cmocka_unit_test(tables_are_consistent),
+        cmocka_unit_test(only_yes_is_yes),
         cmocka_unit_test(every_verb_with_every_option),
         cmocka_unit_test(what_changes_something_has_a_dry_run),
         cmocka_unit_test(transfers_have_options),
