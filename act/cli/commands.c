@@ -252,14 +252,14 @@ const struct cli_command cli_commands[] = {
          "-: not known. On Azure Machine Learning also what would be started is idle; a virtual cluster shows\n"
          "its quota: GPUS is the limit, IN USE what is used of it.\n"
          "--json: version (1), cluster, platform, has_gpus (false: gpus are processors), load (of one\n"
-         "machine), total and partitions (name, default, nodes and gpus: total, idle, busy, down; jobs: running,\n"
-         "queued, queued_gpus; null: not known),\n"
+         "machine), total and partitions (name, default, nodes and gpus: total, idle, busy, down; jobs:\n"
+         "running, queued, queued_gpus; null: not known),\n"
          "node_states (how many nodes are in each state of the service; null: it does not say),\n"
          "own_runs (running, queued: the runs of your ledger on this cluster).",
      .options = "cluster param json",
      .run = cmd_summary},
     {.name = "cluster",
-     .synopsis = "list | show | create | resize | autoscale | delete | nodes [NAME]",
+     .synopsis = "list|show|create|resize|autoscale|delete|nodes [NAME]",
      .summary = "the managed clusters of an Azure Machine Learning workspace",
      .examples = "a cluster list\n"
                  "a cluster show gpu\n"

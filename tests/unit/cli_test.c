@@ -467,6 +467,9 @@ static void every_verb_with_every_option(void **state)
         ACT_AUTOFREE char *help = help_of(c);
         if (c->hidden)
             continue;
+        for (const char *line = help; *line; line += strcspn(line, "\n") + 1)
+            if (strcspn(line, "\n") > 100)
+                fail_msg("the help of '%s' is too wide: %.60s...", c->name, line);
         for (const struct cli_option *o = cli_option_table; o->long_name; o++)
             check_pair(c, o, help);
     }
