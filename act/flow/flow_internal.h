@@ -183,7 +183,8 @@ struct flow_last_words {
 int flow_find_last_words(const struct flow_log_source *source, const struct flow_run *run,
                          const struct platform_logs *logs, const char *prefix, struct flow_last_words *out,
                          struct act_error *err) ACT_NODISCARD;
-/* Completes the status of a run that has just failed with what they say. What cannot be read changes nothing. */
+/* Completes the status of a run that has failed with what they say, and notes that they were asked. What cannot be read
+ * changes nothing. */
 void flow_add_last_words(struct flow *flow, const struct flow_run *run, struct run_status *status);
 
 /* The rules for the logs of a run. */

@@ -49,6 +49,17 @@ static void judge_unknown(const struct flow_run *run, struct run_status *now)
              "never submitted: 'a submit' was interrupted; submit it again");
 }
 
+/* A table asks the service only for its own word: what the ranks have said of the same end stays. */
+static void keep_words(const struct run_status *old, struct run_status *now)
+{
+    if (!old->ranks_asked || now->ranks_asked || now->state != old->state || now->attempt != old->attempt)
+        return;
+    now->ranks_asked = true;
+    now->failed_rank = old->failed_rank;
+    now->exit_status = old->exit_status;
+    memcpy(now->reason, old->reason, sizeof(now->reason));
+}
+
 /* Notes a status that was asked for just now. A platform that no longer knows a run does not change what is known. */
 static void take_status(struct flow_run *run, struct run_status *now)
 {
@@ -59,9 +70,10 @@ static void take_status(struct flow_run *run, struct run_status *now)
     if (now->state == RUN_UNKNOWN &&
         !now->reason[0]) /* it knows of none, not only of a state that has no name here */
         judge_unknown(run, now);
+    keep_words(old, now);
     run->changed = now->state != old->state || now->started_unix_s != old->started_unix_s ||
                    now->ended_unix_s != old->ended_unix_s || now->attempt != old->attempt ||
-                   strcmp(now->reason, old->reason) != 0;
+                   now->ranks_asked != old->ranks_asked || strcmp(now->reason, old->reason) != 0;
     run->status = *now;
 }
 
@@ -97,7 +109,26 @@ int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *
 
     if (rc < 0)
         return rc;
-    if (now.state == RUN_FAILED && now.failed_rank < 0 && platform_is_service(platform))
+    if (now.state == RUN_FAILED && !run->status.ranks_asked && platform_is_service(platform))
+        flow_add_last_words(flow, run, &now);
+    take_status(run, &now);
+    return store_changes(flow, run, 1, err);
+}
+
+/* What a table learned of a run that failed is what its service says. Who looks at that one run asks its ranks too. */
+static int ask_ranks(struct flow *flow, struct flow_run *run, struct act_error *err)
+{
+    struct run_status now = run->status;
+    struct platform *platform;
+    struct act_error why;
+
+    if (now.state != RUN_FAILED || now.ranks_asked || now.unsubmitted)
+        return 0;
+    if (flow_platform_of(flow, &run->row, &platform, &why) < 0) {
+        act_note("cannot find out which rank failed: %s", why.text);
+        return 0;
+    }
+    if (platform_is_service(platform))
         flow_add_last_words(flow, run, &now);
     take_status(run, &now);
     return store_changes(flow, run, 1, err);
@@ -433,7 +464,9 @@ static int take_row(struct flow *flow, struct ledger_run *row, struct flow_run *
     *row = (struct ledger_run){0};
     status_of_row(&out->row, &out->status);
     int rc = load_spec(out, err);
-    if (rc == 0 && !run_state_is_final(out->status.state)) {
+    if (rc == 0 && run_state_is_final(out->status.state)) {
+        rc = ask_ranks(flow, out, err);
+    } else if (rc == 0) {
         rc = flow_platform_of(flow, &out->row, &platform, err);
         if (rc == 0)
             rc = flow_refresh(flow, platform, out, err);

@@ -100,6 +100,20 @@ def test_what_a_command_says_is_no_record(act, azureml):
     assert (failure["rank"], failure["exit_status"], failure["node"]) == (0, 4, os.uname().nodename)
 
 
+@pytest.mark.parametrize("before", ["wait", "q", "qf"])
+def test_a_table_keeps_what_the_ranks_said(act, azureml, before):
+    """The service knows neither the rank nor its status: who asked the ranks first, or later, knows them for good."""
+    run = submit(act, "sh", "-c", "exit 7", gpus=1)
+    if before != "wait":
+        act.until(lambda: [r for r in act.run(before, "--json").json["runs"] if r["state"] == "Failed"], "its end in the table")
+    act.run("wait", run, status=7)
+    for verb in ("q", "qf", "q"):
+        row, = act.run(verb, "--json").json["runs"]
+        assert row["failed_rank"] == 0 and row["exit_status"] == 7, (verb, row)
+        assert row["reason"].startswith("rank 0 exited with status 7"), (verb, row)
+    act.run("wait", run, status=7)
+
+
 # ---- names
 
 
