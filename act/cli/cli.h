@@ -35,6 +35,7 @@ struct cli_options {
     bool checksum, md5, delete_extra, deep;
     bool long_form, bytes, leftovers;
     bool device_code;
+    bool list, remove;
     char *tenant;
     char *vm_size, *admin_user, *ssh_key, *location;
     int64_t min, nodes; /* -1: not given */
@@ -73,6 +74,7 @@ struct cli_command {
     bool takes_command; /* from the first word on, everything is the user's command */
     bool bare;          /* needs no configuration */
     bool of_runs;       /* nor does this: runs know their own; but the cluster that is named must be there */
+    bool looks_only;    /* its configuration leads nowhere, so that nobody need trust it */
     bool own_status;    /* exits with the status of the user's command: own failures are 125 */
     bool hidden;
     int (*run)(struct cli *cli,
@@ -134,6 +136,8 @@ void cli_request(const struct cli *cli, struct cli_request *out);
 int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow,
                   struct act_error *err) ACT_NODISCARD;
 int cli_open(struct cli *cli, struct act_error *err) ACT_NODISCARD;
+/* Another flow on the cluster of -c, for what only looks at the configuration: it need not be trusted. */
+int cli_open_to_look(struct cli *cli, struct flow *flow, struct act_error *err) ACT_NODISCARD;
 
 /* help.c */
 void cli_print_overview(FILE *out);
@@ -181,6 +185,8 @@ bool cli_is_yes(const char *answer);
 bool cli_ask(const char *question);
 /* The same, unless -y says yes; without a terminal an error that names -y. */
 int cli_confirm(const struct cli *cli, const char *question, struct act_error *err) ACT_NODISCARD;
+/* As flow_trust_asks() takes it: shows what leads out of a project and asks on the terminal. */
+int cli_ask_trust(const char *project, const struct act_strv *items, struct act_error *err) ACT_NODISCARD;
 
 /* ---- signal.c */
 
@@ -302,6 +308,7 @@ int cmd_upload(struct cli *cli, struct act_error *err);
 int cmd_url(struct cli *cli, struct act_error *err);
 int cmd_login(struct cli *cli, struct act_error *err);
 int cmd_logout(struct cli *cli, struct act_error *err);
+int cmd_trust(struct cli *cli, struct act_error *err);
 int cmd_verify(struct cli *cli, struct act_error *err);
 int cmd_wait(struct cli *cli, struct act_error *err);
 int cmd_why(struct cli *cli, struct act_error *err);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "flow/trust.h"
 
 static const struct {
     const char *shell, *script;
@@ -137,6 +138,7 @@ int cmd_complete(struct cli *cli, struct act_error *err)
     const char *typed = w->n ? w->v[w->n - 1] : "", *cluster;
     const struct cli_command *command = find_context(w, &cluster);
 
+    flow_trust_asks(NULL); /* nobody is asked while he types */
     (void)err;
     if (w->n > 1 && is_cluster(option_with_value(w->v[w->n - 2])))
         offer_clusters(typed);

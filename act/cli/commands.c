@@ -447,6 +447,7 @@ const struct cli_command cli_commands[] = {
          "--json: version (1), name of a user, app_id, object_id, tenant, source and expires; null is what the\n"
          "token does not say.",
      .options = "cluster param device-code tenant dry-run json",
+     .looks_only = true,
      .run = cmd_login},
     {.name = "logout",
      .synopsis = "",
@@ -468,7 +469,30 @@ const struct cli_command cli_commands[] = {
      .min_words = 1,
      .max_words = 1,
      .bare = true,
+     .looks_only = true,
      .run = cmd_config},
+    {.name = "trust",
+     .synopsis = "[--list | --remove [PATH]]",
+     .summary = "what the project reaches out of its folder; whether it may",
+     .examples = "a trust                          shows it, and asks\n"
+                 "a -c lab trust                   what the cluster lab leads to\n"
+                 "a trust -y                       the same without a question, for scripts\n"
+                 "a trust --list                   all that was trusted\n"
+                 "a trust --remove                 this project is not trusted any more\n",
+     .details =
+         "The files of a project may come from anybody. Before they first make ACT reach out of the\n"
+         "project, by a link ('data', 'assets'), a store or an account file elsewhere, 'slurm.login',\n"
+         "'slurm.root' or a host that is not Azure's, every verb shows what, and asks; without a\n"
+         "terminal it exits with 4. The answer is kept for the project's path and exactly what was\n"
+         "shown. ACT_TRUSTED_PROJECTS (paths separated by ':', or '*') trusts without a question. Your\n"
+         "credentials go to 'trusted_hosts' alone, whatever is trusted here.\n"
+         "--json: version (1), path, reaches, untrusted; with --list: version and projects with path and\n"
+         "trusted. A text that is not UTF-8 is {\"base64\": ...}.",
+     .options = "cluster param list remove json yes dry-run",
+     .max_words = 1,
+     .bare = true,
+     .looks_only = true,
+     .run = cmd_trust},
     {.name = "doctor",
      .synopsis = "",
      .summary = "whether all that runs of the cluster need is there",

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
+#include "flow/trust.h"
 
 static void push_override(struct config_override *list, size_t *n, const char *key, const char *value,
                           const char *flag)
@@ -51,7 +52,7 @@ int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, s
     request.config.cluster = cluster;
     request.config.start_dir = start_dir;
     if (rc == 0)
-        rc = flow_open(&request.config, flow, err);
+        rc = (cli->command->looks_only ? flow_open_to_look : flow_open)(&request.config, flow, err);
     if (rc == 0) {
         flow->network.max_transfers = o->transfers > 0 ? (int)o->transfers : 0;
         flow->network.bwlimit = o->bwlimit;
@@ -65,6 +66,14 @@ int cli_open(struct cli *cli, struct act_error *err)
 
     cli->flow_is_open = rc == 0;
     return rc;
+}
+
+int cli_open_to_look(struct cli *cli, struct flow *flow, struct act_error *err)
+{
+    struct cli_request request;
+
+    cli_request(cli, &request);
+    return flow_open_to_look(&request.config, flow, err);
 }
 
 static int run_command(struct cli *cli, struct act_error *err)
@@ -147,6 +156,7 @@ int cli_main(int argc, char **argv)
     setlocale(LC_CTYPE, "");
     act_terminal_guard();
     cli_options_init(&cli.options);
+    flow_trust_asks(cli_ask_trust);
     int rc = dispatch(argc, argv, &cli, &err);
     int status = rc < 0 ? -rc : rc;
     if (rc < 0) {

@@ -40,6 +40,8 @@ const struct cli_option cli_option_table[] = {
     {NULL, "bytes", CLI_FLAG, AT(bytes), NULL, "sizes as exact numbers", CLI_BEHIND},
     {NULL, "leftovers", CLI_FLAG, AT(leftovers), NULL, "what interrupted transfers left, instead",
      CLI_BEHIND},
+    {NULL, "list", CLI_FLAG, AT(list), NULL, "all projects that are trusted", CLI_BEHIND},
+    {NULL, "remove", CLI_FLAG, AT(remove), NULL, "forget that the project is trusted", CLI_BEHIND},
     {NULL, "device-code", CLI_FLAG, AT(device_code), NULL, "log in with a code typed into a browser",
      CLI_BEHIND},
     {NULL, "tenant", CLI_STRING, AT(tenant), "TENANT", "log in to this tenant: its id or domain name",

@@ -193,6 +193,19 @@ bool config_is_users(const char *path);
 /* Who gave the value of a key ("azureml.endpoint"): "aux_data/aml/aml.yaml:12", "-p", "default". New string. */
 char *config_origin(const struct config *config, const char *key);
 
+/* Whether the value of a key is the user's own word: of the command line, the environment, a default, a file of his own
+ * folder, or the cluster file outside of the project that AML_CONFIG_PATH names. */
+bool config_is_own(const struct config *config, const char *key);
+/* Whether the account file of a row is: built in, in his own folder, or outside of the project and named by such a word. */
+bool config_account_is_own(const struct config *config, const struct config_folder *folder);
+/* The account, as config_account() gives it, without a word about what is wrong; false: there is none. */
+bool config_account_peek(const struct config *config, const struct config_folder *folder,
+                         struct config_account *out);
+/* The file of the value of a key, for messages. New string. */
+char *config_file_of(const struct config *config, const char *key);
+/* A path for messages: from the project root, when it lies in it. Points into path. */
+const char *config_shown_path(const struct config *config, const char *path);
+
 /* The names of the clusters of this project ("local" last), for messages and completion. */
 void config_clusters(const char *start_dir, struct act_strv *out);
 

@@ -102,6 +102,8 @@ int config_load_all(const struct config_request *request, struct config *out, st
                     struct act_error *err);
 /* The platforms that need an Azure Machine Learning workspace. */
 bool config_is_azureml(const char *platform);
+/* The value of "docker.image", or NULL. */
+const struct yaml *config_value(const struct config *config, const char *key);
 /* The place that names the account file of this folder, or NULL. */
 const struct yaml *config_account_origin(const struct config *config, const struct config_folder *folder);
 

@@ -64,7 +64,9 @@ const char *config_display(const char *path, const char *root)
 {
     size_t n = strlen(root);
 
-    return act_path_is_within(path, root) && path[n] == '/' ? path + n + 1 : path;
+    /* what begins with '-' or '$' would look like an option or a variable */
+    return act_path_is_within(path, root) && path[n] == '/' && !strchr("-$", path[n + 1]) ? path + n + 1
+                                                                                          : path;
 }
 
 char *config_absolute(const char *path, const char *root)

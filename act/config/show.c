@@ -153,8 +153,7 @@ static char *origin_of(const struct yaml *value)
                        : act_strdup(value->file);
 }
 
-/* The value of "docker.image", or NULL. */
-static const struct yaml *value_of(const struct config *config, const char *key)
+const struct yaml *config_value(const struct config *config, const char *key)
 {
     const struct yaml *at = config->values ? config->values->tree : NULL;
     ACT_AUTOFREE char *rest = act_strdup(key);
@@ -166,14 +165,14 @@ static const struct yaml *value_of(const struct config *config, const char *key)
 
 bool config_is_said(const struct config *config, const char *key)
 {
-    const struct yaml *at = value_of(config, key);
+    const struct yaml *at = config_value(config, key);
 
     return !yaml_is_null(at) && (at->file[0] == '-' || at->file[0] == '$');
 }
 
 char *config_origin(const struct config *config, const char *key)
 {
-    return origin_of(value_of(config, key));
+    return origin_of(config_value(config, key));
 }
 
 /* {"value": value, "origin": where}; takes the reference to value. */

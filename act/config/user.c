@@ -86,3 +86,60 @@ void config_user_release(struct config_user *user)
     config_release_keys(config_user_keys, "", user);
     *user = (struct config_user){0};
 }
+
+/* ---- whose word a value is */
+
+static bool is_own_place(const struct config *config, const struct yaml *value)
+{
+    const char *file = value->file;
+
+    if (value->line == 0 || file[0] == '-' || file[0] == '$') /* what is in a file has a line */
+        return true;
+    ACT_AUTOFREE char *path = config_absolute(file, config->project_root);
+    return config_is_users(path) ||
+           (act_streq(path, config->file) && !act_path_is_within(path, config->project_root));
+}
+
+bool config_is_own(const struct config *config, const char *key)
+{
+    const struct yaml *value = config_value(config, key);
+
+    return yaml_is_null(value) || is_own_place(config, value);
+}
+
+bool config_account_is_own(const struct config *config, const struct config_folder *folder)
+{
+    const struct yaml *named = config_account_origin(config, folder);
+    const char *file = folder->account_file;
+
+    return strcmp(file, CONFIG_BUILT_IN) == 0 || config_is_users(file) ||
+           (!yaml_is_null(named) && is_own_place(config, named) &&
+            !act_path_is_within(file, config->project_root));
+}
+
+bool config_account_peek(const struct config *config, const struct config_folder *folder,
+                         struct config_account *out)
+{
+    struct config_findings f = {0};
+    struct yaml *tree = NULL;
+    struct act_error ignored;
+    bool there = config_account_read(config, folder, out, &tree, &f, &ignored) == 0;
+
+    if (!there)
+        config_account_release(out);
+    yaml_tree_free(tree);
+    config_findings_release(&f);
+    return there;
+}
+
+char *config_file_of(const struct config *config, const char *key)
+{
+    const struct yaml *value = config_value(config, key);
+
+    return act_strdup(yaml_is_null(value) ? CONFIG_DEFAULT : value->file);
+}
+
+const char *config_shown_path(const struct config *config, const char *path)
+{
+    return config_display(path, config->project_root);
+}

@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "flow/flow_internal.h"
+#include "flow/trust.h"
 
 /* A mapped path: its folder, the local path and the key. */
 struct mapping {
@@ -31,6 +32,8 @@ static int map(const struct config *config, const char *path, struct mapping *ou
 {
     int rc = config_map_path(config, path, &out->folder, &out->rest, err);
 
+    if (rc == 0 && *out->rest)
+        rc = flow_trust_path(config, out->folder->name, out->rest, err);
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *folder = act_path_join(config->project_root, out->folder->name);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "flow/flow_internal.h"
+#include "flow/trust.h"
 
 /* Whether there is a configuration to go on with. */
 static bool examine_config(struct flow *flow, const struct config_request *request,
@@ -16,7 +17,9 @@ static bool examine_config(struct flow *flow, const struct config_request *reque
         platform_findings_add(findings, false, what, "%s", problems.v[i]);
     if (rc == 0)
         rc = config_load(request, &flow->config, &err);
-    if (rc < 0 && problems.n == 0)
+    if (rc == 0)
+        rc = flow_trust(&flow->config, &err);
+    if (rc < 0 && (problems.n == 0 || rc == -ACT_DENIED))
         platform_findings_add(findings, false, what, "%s", err.text);
     if (rc == 0 && problems.n == 0)
         platform_findings_add(findings, true, what, "cluster '%s', platform %s, %s", flow->config.cluster,

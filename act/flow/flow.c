@@ -6,8 +6,20 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "flow/flow_internal.h"
+#include "flow/trust.h"
 
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err)
+{
+    int rc = flow_open_to_look(request, out, err);
+
+    if (rc == 0)
+        rc = flow_trust(&out->config, err);
+    if (rc < 0)
+        config_release(&out->config);
+    return rc;
+}
+
+int flow_open_to_look(const struct config_request *request, struct flow *out, struct act_error *err)
 {
     *out = (struct flow){0};
     return config_load(request, &out->config, err);

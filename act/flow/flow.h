@@ -35,7 +35,11 @@ struct flow {
     bool limits_mentioned; /* that --bwlimit and --transfers have no effect */
 };
 
+/* Loads the configuration, which must not lead out of the project where that is not trusted (flow/trust.h). */
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err) ACT_NODISCARD;
+/* Only loads it, for what shows it. */
+int flow_open_to_look(const struct config_request *request, struct flow *out,
+                      struct act_error *err) ACT_NODISCARD;
 /* Whether the cluster of flow_open_bare(), or the file that AML_CONFIG_PATH names, is there; a cluster that has runs in the
  * ledger is. */
 int flow_check_cluster(struct flow *flow, struct act_error *err) ACT_NODISCARD;

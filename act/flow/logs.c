@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "flow/flow_internal.h"
+#include "flow/trust.h"
 
 enum { CHUNK = 8 << 20, ATTEMPT_MAX = 1 << 24, REPLACED_TRIES = 3 };
 
@@ -220,7 +221,9 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct 
     struct flow_log_source from = {0};
 
     *out = (struct flow_logs){.folder = flow_assets(run)};
-    int rc = what->refresh ? flow_forget_complete(run, err) : 0;
+    int rc = flow_trust_assets(run->row.project, err);
+    if (rc == 0 && what->refresh)
+        rc = flow_forget_complete(run, err);
     if (rc == 0)
         rc = flow_log_source_open(flow, run, &from, err);
     if (rc == 0)

@@ -4,6 +4,7 @@
 
 #include "codec/json.h"
 #include "flow/flow_internal.h"
+#include "flow/trust.h"
 
 struct flow_opened {
     char *cluster; /* which cluster of which project */
@@ -126,6 +127,10 @@ static int open_configured(struct flow *flow, const struct ledger_run *row, cons
     struct config config;
     int rc = config_load(&request, &config, err);
 
+    if (rc == 0 && (rc = flow_trust(&config, err)) < 0) {
+        config_release(&config);
+        return rc;
+    }
     if (rc < 0)
         return act_error_prefix(err, "run '%s' is on cluster '%s' of '%s'", row->id, row->cluster,
                                 row->project);

@@ -44,6 +44,7 @@ class Act:
             "HOME": str(scratch / "home"),
             "ACT_HOME": str(self.home),
             "LANG": "C.UTF-8",
+            "ACT_TRUSTED_PROJECTS": "*",  # test_trust.py does without
             "AZURE_POD_IDENTITY_AUTHORITY_HOST": "http://127.0.0.1:9",  # not this machine's own: nobody listens there
             "ASAN_OPTIONS": "detect_leaks=1",
             "UBSAN_OPTIONS": "print_stacktrace=1",

@@ -1,6 +1,13 @@
 """Projects that are not one's own: where credentials go, and what a project may reach."""
+import json
+import os
+import pty
+import select
 import socket
+import stat
+import subprocess
 import threading
+import time
 
 import pytest
 
@@ -124,9 +131,8 @@ def test_a_project_cannot_say_which_hosts_are_trusted(act, listener):
     act.write("aux_data/aml/base.yaml", "trusted_hosts: [0.0.0.0]\nenv: {ACT_TRUSTED_HOSTS: 0.0.0.0}\n")
     act.cluster("aml", extra={"_base_": "base.yaml", "trusted_hosts": ["0.0.0.0"]})
     act.write("config.yaml", "trusted_hosts: [0.0.0.0]\n")
-    for words in ((), ("-p", "trusted_hosts: [0.0.0.0]")):
-        result = act.run(*words, "ls", "data", status=4, env={"AZURE_STORAGE_SAS_TOKEN": SAS})
-        assert "'0.0.0.0' is none of them" in result.err, result
+    result = act.run("ls", "data", status=4, env={"AZURE_STORAGE_SAS_TOKEN": SAS})
+    assert "'0.0.0.0' is none of them" in result.err, result
     assert not listener.heard
 
 
@@ -152,3 +158,245 @@ def test_nodes_get_no_credential_for_a_strange_endpoint(act, listener):
     result = act.run("-n", "1", "submit", "true", env={"AZURE_STORAGE_SAS_TOKEN": SAS}, status=4)
     assert "folder 'data': 'endpoint' of" in result.err and "'0.0.0.0' is none of them" in result.err, result
     assert not listener.heard
+
+
+# ---- projects
+
+
+@pytest.fixture
+def other(act, scratch):
+    """A project of somebody else, whose store is in it, so that nothing leads out yet."""
+    del act.env["ACT_TRUSTED_PROJECTS"]
+    act.account("store", folder="store")
+    act.write("data/a", "a")
+    secret = scratch / "home/.ssh"
+    secret.mkdir(parents=True)
+    (secret / "id_rsa").write_text("private")
+    act.secret = secret
+    return act
+
+
+def link(act, name="data"):
+    path = act.project / name
+    if path.is_dir() and not path.is_symlink():
+        path.rename(act.project / f"{name}.was")
+    path.symlink_to(act.secret)
+
+
+def stored(act):
+    return [str(p) for p in (act.project / "store").rglob("*") if p.is_file()]
+
+
+def at_terminal(act, *words, answer="y\n", before_answer=lambda: None, status=0, env=None):
+    """Runs `a words...` on a terminal of its own and answers what it asks; what it wrote is text."""
+    here, there = pty.openpty()
+    process = subprocess.Popen([act.programs / "a", *words], stdin=there, stdout=there, stderr=there, close_fds=True,
+                               env={**act.env, **(env or {})}, cwd=act.project)
+    os.close(there)
+    text, answered, end = b"", False, time.monotonic() + 120
+    while time.monotonic() < end:
+        ready, _, _ = select.select([here], [], [], 1)
+        try:
+            piece = os.read(here, 65536) if ready else None
+        except OSError:
+            break
+        if piece == b"":
+            break
+        text += piece or b""
+        if not answered and b"[y/N]" in text:
+            before_answer()
+            os.write(here, answer.encode())
+            answered = True
+    os.close(here)
+    assert process.wait(timeout=60) == status, text.decode()
+    assert b"AddressSanitizer" not in text and b"runtime error" not in text, text.decode()
+    return text.decode()
+
+
+VERBS = [("u", "data"), ("d", "data"), ("ls", "data"), ("rm", "-y", "data"), ("verify", "data"), ("cat", "data/a"),
+         ("init",), ("init", "--dry-run"), ("submit", "true"), ("u", "--dry-run", "data"), ("local", "true")]
+
+
+def test_a_project_that_stays_in_its_folder_is_never_asked_about(other):
+    other.run("u", "data")
+    other.run("ls", "data")
+    other.run("init")
+    assert "there is nothing to trust" in other.run("trust").err
+    assert other.run("trust", "--json").json["reaches"] == []
+    assert not (other.home / "trusted.json").exists()
+
+
+@pytest.mark.parametrize("words", VERBS)
+def test_without_a_terminal_nothing_leads_out(other, words):
+    link(other)
+    result = other.run(*words, status=125 if words[0] == "local" else 4)
+    assert f"'data' is a link to '{other.secret}'" in result.err and "say so with 'a trust'" in result.err, result
+    assert not stored(other) and os.listdir(other.secret) == ["id_rsa"]
+
+
+@pytest.mark.parametrize("words", [("config", "show"), ("config", "check"), ("help",), ("trust", "--json"), ("trust", "--list"),
+                                   ("trust", "--dry-run")])
+def test_what_only_looks_needs_no_trust(other, words):
+    link(other)
+    other.run(*words)
+    assert not (other.home / "trusted.json").exists()
+
+
+@pytest.mark.parametrize("answer", ["y\n", "yes\n"])
+def test_yes_is_remembered(other, answer):
+    link(other)
+    text = at_terminal(other, "u", "data", answer=answer)
+    assert f"'data' is a link to '{other.secret}'" in text
+    assert [name for name in stored(other) if name.endswith("id_rsa")]
+    assert stat.S_IMODE((other.home / "trusted.json").stat().st_mode) == 0o600
+    assert "[y/N]" not in at_terminal(other, "u", "data")
+    other.run("ls", "data")
+    assert str(other.secret) in other.run("trust", "--list").out
+    assert other.run("trust", "--list", "--json").json["projects"][0]["path"] == os.path.realpath(other.project)
+    other.run("trust", "--remove")
+    other.run("ls", "data", status=4)
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", "yep\n", "yesyesyes\n", "y n\n", "\x04"])
+def test_anything_else_is_no(other, answer):
+    link(other)
+    text = at_terminal(other, "u", "data", answer=answer, status=4)
+    assert "is not trusted: nothing was done" in text and not stored(other)
+    other.run("u", "data", status=4)
+
+
+def test_a_link_that_is_swapped_while_the_question_stands_there(other, scratch):
+    (scratch / "harmless").mkdir()
+    (other.project / "data").rename(other.project / "was")
+    (other.project / "data").symlink_to(scratch / "harmless")
+
+    def swap():
+        (other.project / "data").unlink()
+        (other.project / "data").symlink_to(other.secret)
+    text = at_terminal(other, "u", "data", before_answer=swap, status=4)
+    assert "was changed while you were asked" in text and not stored(other)
+    assert not (other.home / "trusted.json").exists()
+
+
+def test_another_target_asks_again_and_nothing_else_does(other, scratch):
+    link(other)
+    at_terminal(other, "trust")
+    other.run("ls", "data", status=3)
+    other.cluster("aml", extra={"num_gpu": 1, "env": {"A": "b"}})
+    other.write("train.py", "print(1)")
+    other.run("ls", "data", status=3)
+    (other.project / "data").unlink()
+    (other.project / "data").symlink_to(scratch)
+    other.run("ls", "data", status=4)
+    at_terminal(other, "ls", "data", status=3)
+
+
+def reach(act, scratch, kind):
+    """Lets the project reach out; what the question must name."""
+    if kind == "assets":
+        link(act, "assets")
+        return f"'assets' is a link to '{act.secret}'"
+    if kind == "dangling":
+        (act.project / "output").symlink_to(scratch / "home/nothing/there")
+        return f"'output' is a link to '{scratch}/home/nothing/there'"
+    if kind == "store":
+        act.account("store", folder=str(scratch / "home"))
+        return f"aux_data/configs/store.yaml: the store is the folder '{scratch}/home'"
+    if kind == "store through a link":
+        act.account("store", folder="aux_data/there")
+        (act.project / "aux_data/there").symlink_to(act.secret)
+        return "aux_data/configs/store.yaml: the store is the folder"
+    if kind == "account file":
+        path = scratch / "mine.yaml"
+        path.write_text(f"folder: {act.project}/store")
+        act.cluster("aml")
+        config = act.project / "aux_data/aml/aml.yaml"
+        config.write_text(config.read_text().replace("aux_data/configs/store.yaml", str(path)))
+        return f"the account file '{path}' lies outside of the project"
+    if kind == "endpoint":
+        act.account("store", account_name="acct", container_name="cont", endpoint="https://h.example", account_key=KEY)
+        return "aux_data/configs/store.yaml: 'endpoint' is 'https://h.example'"
+    if kind == "base":  # outside, and named so that it could be taken for a variable
+        (act.project / "aux_data/aml").mkdir(exist_ok=True)
+        (act.project / "$x.yaml").write_text("platform: slurm\nslurm: {login: me@h.example}\n")
+        act.cluster("aml", extra={"_base_": "../../$x.yaml"})
+        config = json.loads((act.project / "aux_data/aml/aml.yaml").read_text())
+        del config["platform"]
+        (act.project / "aux_data/aml/aml.yaml").write_text(json.dumps(config))
+        return "'slurm.login' is 'me@h.example'"
+    keys = {"slurm.login": {"platform": "slurm", "slurm": {"login": "me@h.example"}},
+            "slurm.root": {"platform": "slurm", "slurm": {"root": str(act.secret)}},
+            "azureml.endpoint": {**LAB, "azureml": {"endpoint": "https://h.example"}}}
+    act.cluster("aml", extra=keys[kind])
+    return f"aux_data/aml/aml.yaml: '{kind}' is '"
+
+
+@pytest.mark.parametrize("kind", ["assets", "dangling", "store", "store through a link", "account file", "endpoint", "base",
+                                  "slurm.login", "slurm.root", "azureml.endpoint"])
+def test_what_leads_out(other, scratch, kind):
+    named = reach(other, scratch, kind)
+    result = other.run("init", "--dry-run", status=4)
+    assert named in result.err, result
+    assert [item for item in other.run("trust", "--json").json["untrusted"] if item.startswith(named) or named in item]
+    other.run("trust", "-y")
+    assert other.run("trust", "--json").json["untrusted"] == []
+
+
+def test_a_link_below_a_folder_is_asked_about_when_it_is_named(other):
+    (other.project / "data/voc").symlink_to(other.secret)
+    other.run("u", "data", status=8)  # the link itself is refused
+    assert not [name for name in stored(other) if name.endswith("id_rsa")]
+    for words in (("u", "data/voc"), ("d", "data/voc"), ("u", "data/voc/id_rsa"), ("verify", "data/voc/id_rsa")):
+        result = other.run(*words, status=4)
+        assert "leads by a link to" in result.err, result
+    assert not [name for name in stored(other) if name.endswith("id_rsa")]
+
+
+def test_logs_do_not_go_where_assets_leads(other):
+    run = other.finish("echo", "hello", before=("-n", "1"))
+    link(other, "assets")
+    result = other.run("q", run, status=4)
+    assert "'assets' is a link to" in result.err and os.listdir(other.secret) == ["id_rsa"], result
+
+
+def test_what_is_the_users_own_needs_no_trust(other, scratch):
+    """His configuration folder, the command line, the environment."""
+    own = other.home / "config"
+    own.mkdir(parents=True)
+    (own / "store.yaml").write_text(f"folder: {scratch}/own-store\n")
+    for row in ("code_path", "data_folder"):
+        assert row in (other.project / "aux_data/aml/aml.yaml").read_text()
+    config = (other.project / "aux_data/aml/aml.yaml").read_text()
+    (own / "mine.yaml").write_text(config.replace("aux_data/configs/store.yaml", str(own / "store.yaml")))
+    other.run("u", "data", env={"AML_CONFIG_PATH": str(own / "mine.yaml")})
+    assert (scratch / "own-store/files/data/a").exists()
+    assert other.run("-p", "{platform: slurm, slurm: {login: me@h.example}}", "trust", "--json").json["reaches"] == []
+
+
+@pytest.mark.parametrize("listed, status", [("*", 0), ("{p}", 0), ("/nowhere:{p}/..", 0), ("{p}x", 4), ("", 4), (".", 4)])
+def test_the_environment_trusts_for_programs(other, listed, status):
+    link(other)
+    other.run("u", "data", env={"ACT_TRUSTED_PROJECTS": listed.format(p=other.project)}, status=status)
+
+
+def test_the_words_of_a_project_do_nothing_to_the_terminal(other, scratch):
+    (scratch / "home/x\x1b[2J\u202ey").mkdir()
+    (other.project / "data").rename(other.project / "was")
+    (other.project / "data").symlink_to(scratch / "home/x\x1b[2J\u202ey")
+    assert "\x1b[2J" not in at_terminal(other, "u", "data", answer="n\n", status=4)
+
+
+def test_two_that_are_trusted_at_once_are_both_remembered(other, scratch):
+    link(other)
+    second = scratch / "second"
+    subprocess.run(["cp", "-a", other.project, second], check=True)
+    started = [other.start("trust", "-y", cwd=folder) for folder in (other.project, second)]
+    assert [process.wait(timeout=60) for process in started] == [0, 0]
+    assert len(other.run("trust", "--list", "--json").json["projects"]) == 2
+    other.run("trust", "--remove", second)
+    assert len(other.run("trust", "--list", "--json").json["projects"]) == 1
+
+
+def test_trust_refuses_what_it_does_not_take(other):
+    other.fail("trust", "elsewhere", status=2, match="--remove")
+    other.fail("trust", "--list", "--remove", status=2, match="--list")

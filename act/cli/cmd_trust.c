@@ -1,0 +1,134 @@
+/* cmd_trust.c - what a project reaches out of its folder, and whether it may. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "cli/cli.h"
+#include "codec/json.h"
+#include "flow/trust.h"
+
+static void show(FILE *out, const char *project, const struct act_strv *items)
+{
+    ACT_AUTOFREE char *name = cli_name(project);
+
+    fprintf(out, "The project '%s' reaches out of its folder:\n", name);
+    for (size_t i = 0; i < items->n; i++) {
+        ACT_AUTOFREE char *item = cli_name(items->v[i]);
+        fprintf(out, "  %s\n", item);
+    }
+}
+
+int cli_ask_trust(const char *project, const struct act_strv *items, struct act_error *err)
+{
+    if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+        return 1;
+    fflush(stdout);
+    show(stderr, project, items);
+    if (cli_ask("Do you trust it to? ACT remembers it until one of these changes."))
+        return 0;
+    return act_error_set(err, ACT_DENIED, "'%s' is not trusted: nothing was done", project);
+}
+
+static int print_list(struct cli *cli, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *projects = NULL;
+    size_t i;
+    json_t *row;
+    int rc = flow_trust_list(&projects, err);
+
+    if (rc < 0)
+        return rc;
+    if (cli->options.json)
+        return cli_print_json(json_pack("{s:i, s:O}", "version", 1, "projects", projects), err);
+    json_array_foreach(projects, i, row)
+    {
+        ACT_AUTOFREE char *path = codec_json_bytes_get(json_object_get(row, "path"));
+        struct act_strv items = {0};
+        cli_put_name(path ? path : "?");
+        putchar_unlocked('\n');
+        codec_json_strv_get(json_object_get(row, "trusted"), &items);
+        for (size_t k = 0; k < items.n; k++) {
+            fputs("  ", stdout);
+            cli_put_name(items.v[k]);
+            putchar_unlocked('\n');
+        }
+        act_strv_release(&items);
+    }
+    return 0;
+}
+
+/* The project of the path, of which nothing else need be there any more; else the one of here. */
+static int forget(struct cli *cli, struct act_error *err)
+{
+    struct flow flow = {0};
+    bool had = false;
+    const char *path = cli->words.n ? cli->words.v[0] : NULL;
+    int rc = path ? 0 : cli_open_to_look(cli, &flow, err);
+
+    if (rc == 0)
+        rc = flow_trust_forget(path ? path : flow.config.project_root, &had, err);
+    if (rc == 0)
+        act_note("%s", had ? "it is not trusted any more" : "nothing of it was trusted");
+    flow_close(&flow);
+    return rc;
+}
+
+static int print_json(const char *project, const struct act_strv *all, const struct act_strv *unknown,
+                      struct act_error *err)
+{
+    return cli_print_json(json_pack("{s:i, s:o, s:o, s:o}", "version", 1, "path",
+                                    codec_json_bytes_new(project), "reaches", codec_json_strv_new(all),
+                                    "untrusted", codec_json_strv_new(unknown)),
+                          err);
+}
+
+/* After a look at what there is: asks as every verb would, or with -y takes what was shown. */
+static int decide(struct cli *cli, const struct config *config, const struct act_strv *all,
+                  const struct act_strv *unknown, struct act_error *err)
+{
+    const char *project = config->project_root;
+
+    if (cli->options.json)
+        return print_json(project, all, unknown, err);
+    if (all->n == 0) {
+        act_note("'%s' does not reach out of its folder: there is nothing to trust", project);
+        return 0;
+    }
+    if (unknown->n == 0 || cli->options.yes || cli->options.dry_run)
+        show(stdout, project, unknown->n ? unknown : all);
+    if (unknown->n == 0) {
+        act_note("it is trusted");
+        return 0;
+    }
+    if (cli->options.dry_run)
+        return 0;
+    return cli->options.yes ? flow_trust_keep(project, unknown, err) : flow_trust(config, err);
+}
+
+int cmd_trust(struct cli *cli, struct act_error *err)
+{
+    struct act_strv all = {0}, unknown = {0};
+    struct flow flow = {0};
+
+    if (cli->options.list && (cli->options.remove || cli->words.n))
+        return act_error_set(err, ACT_USAGE, "--list goes with nothing else");
+    if (cli->words.n && !cli->options.remove)
+        return act_error_set(
+            err, ACT_USAGE,
+            "'a trust' is about the project of the current folder; a path goes with --remove");
+    if (cli->options.list)
+        return print_list(cli, err);
+    if (cli->options.remove)
+        return forget(cli, err);
+    int rc = cli_open_to_look(cli, &flow, err);
+    if (rc == 0) {
+        flow_reach(&flow.config, &all);
+        rc = flow_untrusted(flow.config.project_root, &all, &unknown, err);
+    }
+    if (rc == 0)
+        rc = decide(cli, &flow.config, &all, &unknown, err);
+    act_strv_release(&all);
+    act_strv_release(&unknown);
+    flow_close(&flow);
+    return rc;
+}

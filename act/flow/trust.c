@@ -1,0 +1,256 @@
+/* trust.c - what is remembered of projects that were trusted, and the question. */
+#include "flow/trust.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/dirs.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "codec/json.h"
+
+static int (*ask_user)(const char *project, const struct act_strv *items, struct act_error *err);
+
+void flow_trust_asks(int (*ask)(const char *project, const struct act_strv *items, struct act_error *err))
+{
+    ask_user = ask;
+}
+
+/* ---- what is remembered */
+
+static char *record_path(const char *suffix)
+{
+    ACT_AUTOFREE char *dir = act_state_dir();
+
+    return act_sprintf("%s/trusted.json%s", dir, suffix);
+}
+
+/* An empty one where nothing was ever trusted. */
+static int read_record(json_t **out, struct act_error *err)
+{
+    enum { RECORD_MAX = 16 << 20 };
+    ACT_AUTOFREE char *path = record_path("");
+
+    *out = NULL;
+    if (access(path, F_OK) < 0 && errno == ENOENT) {
+        *out = json_pack("{s:i, s:[]}", "version", 1, "projects");
+        return 0;
+    }
+    int rc = codec_json_read(path, RECORD_MAX, out, err);
+    if (rc == 0 && !json_is_array(json_object_get(*out, "projects"))) {
+        json_decref(*out);
+        *out = NULL;
+        rc = act_error_set(err, ACT_CONFIG, "'%s' is not what ACT wrote there; remove it", path);
+    }
+    return rc;
+}
+
+/* Its place in the list; the length of the list where it is not there. */
+static size_t find_project(const json_t *projects, const char *real)
+{
+    size_t i = 0;
+
+    for (; i < json_array_size(projects); i++) {
+        ACT_AUTOFREE char *path = codec_json_bytes_get(json_object_get(json_array_get(projects, i), "path"));
+        if (act_streq(path, real))
+            break;
+    }
+    return i;
+}
+
+static int trusted_of(const char *real, struct act_strv *out, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *record = NULL;
+    int rc = read_record(&record, err);
+
+    if (rc < 0)
+        return rc;
+    const json_t *projects = json_object_get(record, "projects");
+    codec_json_strv_get(json_object_get(json_array_get(projects, find_project(projects, real)), "trusted"),
+                        out);
+    return 0;
+}
+
+int flow_untrusted(const char *project, const struct act_strv *items, struct act_strv *out,
+                   struct act_error *err)
+{
+    ACT_AUTOFREE char *real = flow_real_place(project);
+    struct act_strv trusted = {0};
+    int rc = items->n ? trusted_of(real, &trusted, err) : 0;
+
+    for (size_t i = 0; rc == 0 && i < items->n; i++)
+        if (!act_strv_has(&trusted, items->v[i]))
+            act_strv_push(out, items->v[i]);
+    act_strv_release(&trusted);
+    return rc;
+}
+
+/* Reads the record, has it changed and writes it; others wait meanwhile. */
+static int change_record(const char *real, const struct act_strv *keep, bool *out_had, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = record_path(""), *lock_path = record_path(".lock");
+    ACT_AUTOFREE char *dir = act_state_dir();
+    CODEC_AUTOJSON json_t *record = NULL;
+    int rc = act_mkdir_all(dir, 0700, err), lock = rc < 0 ? rc : act_lock(lock_path, true, err);
+
+    if (lock < 0)
+        return lock;
+    rc = read_record(&record, err);
+    json_t *projects = json_object_get(record, "projects");
+    size_t at = find_project(projects, real);
+    *out_had = rc == 0 && at < json_array_size(projects);
+    if (*out_had)
+        json_array_remove(projects, at);
+    if (rc == 0 && keep)
+        json_array_append_new(projects, json_pack("{s:o, s:o}", "path", codec_json_bytes_new(real), "trusted",
+                                                  codec_json_strv_new(keep)));
+    if (rc == 0)
+        rc = codec_json_write(path, record, 0600, err);
+    close(lock);
+    return rc;
+}
+
+int flow_trust_keep(const char *project, const struct act_strv *items, struct act_error *err)
+{
+    ACT_AUTOFREE char *real = flow_real_place(project);
+    struct act_strv all = {0};
+    bool had;
+    int rc = trusted_of(real, &all, err);
+
+    for (size_t i = 0; i < items->n; i++)
+        if (!act_strv_has(&all, items->v[i]))
+            act_strv_push(&all, items->v[i]);
+    if (rc == 0)
+        rc = change_record(real, &all, &had, err);
+    act_strv_release(&all);
+    return rc;
+}
+
+int flow_trust_forget(const char *project, bool *out_had, struct act_error *err)
+{
+    ACT_AUTOFREE char *real = flow_real_place(project);
+
+    return change_record(real, NULL, out_had, err);
+}
+
+int flow_trust_list(json_t **out, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *record = NULL;
+    int rc = read_record(&record, err);
+
+    *out = rc == 0 ? json_incref(json_object_get(record, "projects")) : NULL;
+    return rc;
+}
+
+/* ---- the question */
+
+/* Whether ACT_TRUSTED_PROJECTS names the project, or a folder above it. */
+static bool environment_trusts(const char *project)
+{
+    const char *text = getenv("ACT_TRUSTED_PROJECTS");
+    ACT_AUTOFREE char *real = NULL;
+
+    if (!text || !*text)
+        return false;
+    if (strcmp(text, "*") == 0)
+        return true;
+    real = flow_real_place(project);
+    for (size_t n; *text; text += n + (text[n] == ':')) {
+        n = strcspn(text, ":");
+        ACT_AUTOFREE char *path = act_strndup(text, n);
+        ACT_AUTOFREE char *place = *path == '/' ? flow_real_place(path) : NULL;
+        if (place && act_path_is_within(real, place))
+            return true;
+    }
+    return false;
+}
+
+/* What is asked about: gives it again after the answer. */
+struct matter {
+    const char *project;
+    const struct config *config; /* NULL: only the folder "assets" */
+    const char *folder, *rest;   /* a path; NULL: all */
+};
+
+static void collect(const struct matter *m, struct act_strv *items)
+{
+    if (!m->config)
+        flow_reach_link(m->project, "assets", items);
+    else if (m->folder)
+        flow_reach_path(m->config, m->folder, m->rest, items);
+    else
+        flow_reach(m->config, items);
+}
+
+static bool is_the_same(const struct act_strv *a, const struct act_strv *b)
+{
+    bool same = a->n == b->n;
+
+    for (size_t i = 0; same && i < a->n; i++)
+        same = strcmp(a->v[i], b->v[i]) == 0;
+    return same;
+}
+
+static int nobody_to_ask(const struct matter *m, const struct act_strv *items, struct act_error *err)
+{
+    ACT_AUTOFREE char *more = items->n > 1 ? act_sprintf(" (and %zu more)", items->n - 1) : act_strdup("");
+
+    act_error_set(err, ACT_DENIED, "the project '%s' reaches out of its folder: %s%s", m->project,
+                  items->v[0], more);
+    return act_error_hint(err, "if you trust it, say so with 'a trust' there");
+}
+
+/* What leads out now must be what the user saw: a link may have been changed while the question stood there. */
+static int ask(const struct matter *m, const struct act_strv *shown, const struct act_strv *all,
+               struct act_error *err)
+{
+    struct act_strv now = {0};
+    int rc = ask_user ? ask_user(m->project, shown, err) : 1;
+
+    if (rc == 1)
+        return nobody_to_ask(m, shown, err);
+    if (rc < 0)
+        return rc;
+    collect(m, &now);
+    rc = is_the_same(all, &now) ? flow_trust_keep(m->project, shown, err)
+                                : act_error_set(err, ACT_DENIED,
+                                                "what leads out of '%s' was changed while you were asked: "
+                                                "nothing is trusted",
+                                                m->project);
+    act_strv_release(&now);
+    return rc;
+}
+
+static int decide(const struct matter *m, struct act_error *err)
+{
+    struct act_strv all = {0}, unknown = {0};
+    int rc = 0;
+
+    if (environment_trusts(m->project))
+        return 0;
+    collect(m, &all);
+    rc = flow_untrusted(m->project, &all, &unknown, err);
+    if (rc == 0 && unknown.n > 0)
+        rc = ask(m, &unknown, &all, err);
+    act_strv_release(&all);
+    act_strv_release(&unknown);
+    return rc;
+}
+
+int flow_trust(const struct config *config, struct act_error *err)
+{
+    return decide(&(struct matter){.project = config->project_root, .config = config}, err);
+}
+
+int flow_trust_path(const struct config *config, const char *folder, const char *rest, struct act_error *err)
+{
+    return decide(
+        &(struct matter){.project = config->project_root, .config = config, .folder = folder, .rest = rest},
+        err);
+}
+
+int flow_trust_assets(const char *project, struct act_error *err)
+{
+    return decide(&(struct matter){.project = project}, err);
+}
