@@ -17,11 +17,13 @@ struct job {
     const char *path; /* under way */
     struct flow_data io;
     struct transfer_report sum;
-    uint64_t to_delete; /* steps of a dry run */
+    struct act_strv left; /* the first that are newer at the destination */
+    uint64_t to_delete;   /* steps of a dry run */
     struct cli_outcome outcome;
 };
 
-static const char *const actions[] = {[TRANSFER_COPY] = "copy", [TRANSFER_DELETE] = "delete"};
+static const char *const actions[] = {
+    [TRANSFER_COPY] = "copy", [TRANSFER_DELETE] = "delete", [TRANSFER_LEAVE] = "leave"};
 
 /* ---- callbacks */
 
@@ -41,6 +43,18 @@ static void print_step(void *arg, const struct transfer_step *step)
     ACT_AUTOFREE char *name = cli_name(path);
     act_size_to_text(step->entry->size, size);
     printf("%-6s %10s  %s  (%s)\n", actions[step->action], size, name, step->reason);
+}
+
+static void note_left(void *arg, const struct transfer_step *step)
+{
+    struct job *job = arg;
+
+    if (job->options.dry_run)
+        print_step(arg, step);
+    if (job->left.n < TRANSFER_MAX_FAILURES) {
+        ACT_AUTOFREE char *path = flow_step_path(&job->io, step);
+        act_strv_push(&job->left, path);
+    }
 }
 
 static int ask(void *arg, uint64_t objects, uint64_t bytes, struct act_error *err)
@@ -81,19 +95,29 @@ static json_t *errors_json(const struct cli_outcome *outcome)
     return list;
 }
 
+static json_t *left_json(const struct act_strv *left)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < left->n; i++)
+        json_array_append_new(list, codec_json_bytes_new(left->v[i]));
+    return list;
+}
+
 static void print_summary_json(const struct job *job)
 {
     const struct transfer_progress *t = &job->sum.total;
     bool dry = job->options.dry_run;
 
     cli_print_json_line(json_pack(
-        "{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:f,s:o,s:o}", "version", 1, "summary", job->cli->command->name,
-        "dry_run", dry, "objects", (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
+        "{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:f,s:o,s:o}", "version", 1, "summary",
+        job->cli->command->name, "dry_run", dry, "objects",
+        (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
         (json_int_t)(dry ? t->found_bytes : t->done_bytes), "resumed_bytes", (json_int_t)t->resumed_bytes,
-        "same", (json_int_t)t->same_objects, "deleted",
-        (json_int_t)(dry ? job->to_delete : t->deleted_objects), "failed", (json_int_t)t->failed_objects,
-        "seconds", cli_progress_seconds(&job->progress), "failures", failures_json(&job->sum), "errors",
-        errors_json(&job->outcome)));
+        "same", (json_int_t)t->same_objects, "newer", (json_int_t)t->newer_objects, "left",
+        left_json(&job->left), "deleted", (json_int_t)(dry ? job->to_delete : t->deleted_objects), "failed",
+        (json_int_t)t->failed_objects, "seconds", cli_progress_seconds(&job->progress), "failures",
+        failures_json(&job->sum), "errors", errors_json(&job->outcome)));
 }
 
 static void print_plan_summary(const struct job *job)
@@ -102,16 +126,18 @@ static void print_plan_summary(const struct job *job)
     char size[ACT_UNIT_TEXT];
 
     act_size_to_text(t->found_bytes, size);
-    act_note("would %s %llu object%s, %s; %llu already the same; %llu to delete", job->cli->command->name,
-             (count_t)t->found_objects, t->found_objects == 1 ? "" : "s", size, (count_t)t->same_objects,
-             (count_t)job->to_delete);
+    act_note(
+        "would %s %llu object%s, %s; %llu already the same; %llu to delete; %llu newer at the destination, left",
+        job->cli->command->name, (count_t)t->found_objects, t->found_objects == 1 ? "" : "s", size,
+        (count_t)t->same_objects, (count_t)job->to_delete, (count_t)t->newer_objects);
 }
 
 static void print_summary(struct job *job)
 {
     const struct transfer_progress *t = &job->sum.total;
-    bool only_an_error = job->outcome.n_failed == job->outcome.n &&
-                         t->done_objects + t->same_objects + t->deleted_objects + t->failed_objects <= 1;
+    bool only_an_error =
+        job->outcome.n_failed == job->outcome.n &&
+        t->done_objects + t->same_objects + t->newer_objects + t->deleted_objects + t->failed_objects <= 1;
 
     cli_progress_clear(&job->progress);
     if (job->cli->options.json)
@@ -122,6 +148,22 @@ static void print_summary(struct job *job)
         print_plan_summary(job);
     else
         cli_progress_end(&job->progress, job->up ? "uploaded" : "downloaded", &job->sum);
+}
+
+static void warn_left(const struct job *job)
+{
+    uint64_t more = job->sum.total.newer_objects - job->left.n;
+    struct act_buf names = {0};
+
+    if (job->left.n == 0)
+        return;
+    for (size_t i = 0; i < job->left.n; i++)
+        act_buf_addf(&names, "%s'%s'", i ? ", " : "", job->left.v[i]);
+    if (more > 0)
+        act_buf_addf(&names, " and %llu more", (count_t)more);
+    act_warn("left what is newer %s: %s; --overwrite takes it", job->up ? "in the store" : "here",
+             names.data);
+    act_buf_release(&names);
 }
 
 /* ---- all of it */
@@ -149,13 +191,16 @@ static int transfer_all(struct cli *cli, struct flow *from, bool up, struct act_
     cli_progress_start(&job.progress, up ? "uploading" : "downloading",
                        cli->options.quiet || cli->options.dry_run, &job.options);
     job.options.confirm = ask;
+    job.options.left = note_left;
     job.options.plan = job.options.dry_run ? print_step : NULL;
     for (size_t i = 0; i < cli->words.n; i++)
         transfer(&job, cli->words.v[i]);
     print_summary(&job);
+    warn_left(&job);
     cli_warn_idle_patterns(cli);
     rc = cli_outcome_end(&job.outcome, err);
     transfer_report_release(&job.sum);
+    act_strv_release(&job.left);
     return rc;
 }
 

@@ -6,8 +6,8 @@
 #define ANY (-1)
 
 #define TRANSFER_OPTIONS                                                                                     \
-    "cluster param dry-run delete max-delete yes include exclude filter-from checksum json transfers "       \
-    "bwlimit memory part-size"
+    "cluster param dry-run delete max-delete yes include exclude filter-from checksum overwrite json "       \
+    "transfers bwlimit memory part-size"
 
 const struct cli_command cli_commands[] = {
     {.name = "init",
@@ -304,12 +304,14 @@ const struct cli_command cli_commands[] = {
                  "a u --exclude '*.tmp' --exclude '/cache/' data\n",
      .details =
          "What is the same already (size and modification time) is not moved again. Interrupted, the same\n"
-         "command goes on where it stopped. Nothing is deleted without --delete, which counts and asks first.\n"
+         "command goes on where it stopped. What is newer in the store, and different, is left and named\n"
+         "unless --overwrite is given. Nothing is deleted without --delete, which counts and asks first.\n"
          "Several paths: one that fails does not keep the others from being tried; the exit status is then 8.\n"
          "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
          "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
-         "deleted, failed, seconds, failures (text, count) and errors (text, status); --dry-run: before it one\n"
-         "for each step, with action (copy, delete), size, path and reason.",
+         "newer, left (the paths of the first 20 of those), deleted, failed, seconds, failures (text, count)\n"
+         "and errors (text, status); --dry-run: before it one for each step, with action (copy, delete,\n"
+         "leave), size, path and reason.",
      .options = "from-cluster md5 " TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,
@@ -327,12 +329,14 @@ const struct cli_command cli_commands[] = {
      .details =
          "Each file is verified, written beside its target and renamed into place. What is the same already\n"
          "(size and modification time) is not moved again. Interrupted, the same command goes on where it\n"
-         "stopped. Nothing is deleted without --delete, which counts and asks first. Several paths: one that\n"
-         "fails does not keep the others from being tried; the exit status is then 8.\n"
+         "stopped. What is newer here, and different, is left and named unless --overwrite is given. Nothing\n"
+         "is deleted without --delete, which counts and asks first. Several paths: one that fails does not\n"
+         "keep the others from being tried; the exit status is then 8.\n"
          "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
          "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
-         "deleted, failed, seconds, failures (text, count) and errors (text, status); --dry-run: before it one\n"
-         "for each step, with action (copy, delete), size, path and reason.",
+         "newer, left (the paths of the first 20 of those), deleted, failed, seconds, failures (text, count)\n"
+         "and errors (text, status); --dry-run: before it one for each step, with action (copy, delete,\n"
+         "leave), size, path and reason.",
      .options = TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,

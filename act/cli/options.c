@@ -77,6 +77,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "filter-from", CLI_STRINGS, AT(filter_files), "FILE", "exclude what this gitignore file says",
      CLI_BEHIND},
     {NULL, "checksum", CLI_FLAG, AT(checksum), NULL, "compare the content, not size and time", CLI_BEHIND},
+    {NULL, "overwrite", CLI_FLAG, AT(overwrite), NULL, "also what is newer at the destination", CLI_BEHIND},
     {NULL, "md5", CLI_FLAG, AT(md5), NULL, "store the MD5 of files over 256 MiB too, for other tools",
      CLI_BEHIND},
     {NULL, "deep", CLI_FLAG, AT(deep), NULL, "read all bytes, trust no stored checksum", CLI_BEHIND},

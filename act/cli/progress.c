@@ -112,6 +112,7 @@ struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
         .done_bytes = a->done_bytes + b->done_bytes,
         .resumed_bytes = a->resumed_bytes + b->resumed_bytes,
         .same_objects = a->same_objects + b->same_objects,
+        .newer_objects = a->newer_objects + b->newer_objects,
         .deleted_objects = a->deleted_objects + b->deleted_objects,
         .failed_objects = a->failed_objects + b->failed_objects,
     };
@@ -204,6 +205,7 @@ static void print_summary(const struct cli_progress *p, const char *verb, const 
         act_buf_addf(&line, "; %s of it were there from an interrupted transfer", size);
     }
     add_count(&line, t->same_objects, "already the same");
+    add_count(&line, t->newer_objects, "newer at the destination, left");
     add_count(&line, t->deleted_objects, "deleted");
     add_count(&line, t->failed_objects, "failed");
     act_note("%s", line.data);

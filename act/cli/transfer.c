@@ -33,6 +33,7 @@ int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct a
                                      .memory = o->memory,
                                      .filter = cli->filter,
                                      .checksum = o->checksum,
+                                     .keep_newer = !o->overwrite,
                                      .md5_max = o->md5 ? UINT64_MAX : 0,
                                      .delete_extra = o->delete_extra,
                                      .max_delete = o->max_delete,

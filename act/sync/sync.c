@@ -66,6 +66,14 @@ int64_t sync_mtime_ns(const struct store_entry *entry)
     return ns;
 }
 
+bool sync_is_newer(const struct store_entry *from, const struct store_entry *to)
+{
+    int64_t source = sync_mtime_ns(from), copy = sync_mtime_ns(to);
+
+    return source && copy && from->kind != STORE_FOLDER && to->kind != STORE_FOLDER && copy > source &&
+           !same_time(copy, source);
+}
+
 /* Whether the copy has the time of an original that has no other than when the store wrote it, in whole seconds. In
  * that second it may have been written twice, so the copy must be younger. */
 static bool written_behind(const struct store_entry *from, const struct store_entry *to)

@@ -54,6 +54,10 @@ enum sync_action sync_decide(const struct store_entry *from, const struct store_
  * known, when the store last wrote it. 0: neither is known. */
 int64_t sync_mtime_ns(const struct store_entry *entry);
 
+/* Whether what is at the destination is newer than the source, by those times, as finely as both tell. False where a time
+ * is not known, and of folders, whose times say nothing. */
+bool sync_is_newer(const struct store_entry *from, const struct store_entry *to);
+
 enum sync_side { SYNC_FROM, SYNC_TO };
 
 struct sync_options {

@@ -67,6 +67,35 @@ static void count_same(struct job *job, struct sync_item *item)
     sync_item_release(item);
 }
 
+/* ---- what is newer at the destination */
+
+static bool must_keep(const struct job *job, const struct sync_item *item)
+{
+    return job->options->keep_newer && item->to.key && sync_is_newer(&item->from, &item->to);
+}
+
+/* Takes the item over. */
+static void leave_item(struct job *job, struct sync_item *item)
+{
+    const struct transfer_options *o = job->options;
+    ACT_AUTOFREE char *to_key = key_for(job, item);
+
+    job->report->total.newer_objects++;
+    if (o->left)
+        o->left(o->arg,
+                &(struct transfer_step){
+                    .action = TRANSFER_LEAVE, .entry = &item->from, .to_key = to_key, .reason = "newer"});
+    sync_item_release(item);
+}
+
+static void copy_or_leave(struct job *job, struct sync_item *item)
+{
+    if (must_keep(job, item))
+        leave_item(job, item);
+    else
+        copy_item(job, item);
+}
+
 static void compared(struct job *job, struct sync_item *item, int rc)
 {
     if (rc < 0) {
@@ -75,7 +104,7 @@ static void compared(struct job *job, struct sync_item *item, int rc)
         count_same(job, item);
     } else {
         item->reason = SYNC_CONTENT;
-        copy_item(job, item);
+        copy_or_leave(job, item);
     }
 }
 
@@ -90,17 +119,21 @@ static bool is_worth_comparing(const struct job *job, const struct sync_item *it
     return job->options->checksum || has_checksum(&item->from) || has_checksum(&item->to);
 }
 
+/* Of one size, but touched later at the destination: the content may be the same all the same. */
+static bool is_only_touched(const struct job *job, const struct sync_item *item)
+{
+    return item->reason == SYNC_TIME && must_keep(job, item);
+}
+
 static void take(struct job *job, struct sync_item *item)
 {
     switch (item->action) {
     case SYNC_COPY:
-        copy_item(job, item);
-        break;
     case SYNC_UNSURE:
-        if (is_worth_comparing(job, item))
+        if ((item->action == SYNC_UNSURE || is_only_touched(job, item)) && is_worth_comparing(job, item))
             compare_start(job, item, false, compared);
         else
-            copy_item(job, item);
+            copy_or_leave(job, item);
         break;
     case SYNC_SAME:
         count_same(job, item);

@@ -58,18 +58,18 @@ int transfer_report_result(const struct transfer_report *report, const struct ac
                            struct act_error *err)
 {
     const struct transfer_progress *t = &report->total;
+    const uint64_t good = t->done_objects + t->same_objects + t->newer_objects;
 
     if (t->failed_objects == 0)
         return 0;
-    if (t->failed_objects == 1 || t->done_objects + t->same_objects == 0) {
+    if (t->failed_objects == 1 || good == 0) {
         *err = *first;
-        if (t->done_objects + t->same_objects > 0)
+        if (good > 0)
             err->code = ACT_PARTIAL;
         return -(int)err->code;
     }
     return act_error_set(err, ACT_PARTIAL, "%" PRIu64 " of %" PRIu64 " objects failed; the first: %s",
-                         t->failed_objects, t->failed_objects + t->done_objects + t->same_objects,
-                         first->text);
+                         t->failed_objects, t->failed_objects + good, first->text);
 }
 
 bool transfer_is_hopeless(const struct act_error *error)

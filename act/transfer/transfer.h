@@ -44,6 +44,7 @@ struct transfer_progress {
     uint64_t done_objects, done_bytes;
     uint64_t resumed_bytes; /* of done_bytes: were at the destination already, from an interrupted transfer */
     uint64_t same_objects;  /* already the same */
+    uint64_t newer_objects; /* different, but newer at the destination, and left there */
     uint64_t deleted_objects;
     uint64_t failed_objects;
 };
@@ -64,14 +65,14 @@ struct transfer_report {
 };
 void transfer_report_release(struct transfer_report *report);
 
-enum transfer_action { TRANSFER_COPY, TRANSFER_DELETE };
+enum transfer_action { TRANSFER_COPY, TRANSFER_DELETE, TRANSFER_LEAVE };
 
-/* One line of the plan. Pointers are valid during the call. */
+/* One line of the plan, or what was left. Pointers are valid during the call. */
 struct transfer_step {
     enum transfer_action action;
     const struct store_entry *entry; /* of the source; of the destination when it is to be deleted */
     const char *to_key;              /* NULL with TRANSFER_DELETE */
-    const char *reason;              /* "new", "size", "time", "content", "not at the source" */
+    const char *reason;              /* "new", "size", "time", "content", "not at the source", "newer" */
 };
 
 #define TRANSFER_PART_SIZE (8U << 20) /* more than 4 MiB keeps Azure off its partition limits */
@@ -93,12 +94,16 @@ struct transfer_options {
     bool delete_extra;
     int64_t max_delete;
     int (*confirm)(void *arg, uint64_t objects, uint64_t bytes, struct act_error *err);
+    /* What is newer and different at the destination stays, and left (may be NULL) is called for it, in a dry run too.
+     * Without, the destination becomes what the source is. */
+    bool keep_newer;
+    void (*left)(void *arg, const struct transfer_step *step);
     /* With dry_run nothing is written; plan (may be NULL otherwise) is called for every step. */
     bool dry_run;
     void (*plan)(void *arg, const struct transfer_step *step);
     /* Called on the loop about five times a second, and at the end. */
     void (*progress)(void *arg, const struct transfer_progress *now);
-    void *arg; /* for confirm, plan and progress */
+    void *arg; /* for confirm, left, plan and progress */
 };
 
 /* Copies from (resolved) to the path to_path of the store to: a file becomes that file, a folder's content

@@ -340,7 +340,7 @@ class Round:
             (["u"], "disk", "aml"), (["u"], "disk", "aml"), (["d"], "aml", "disk"), (["d"], "aml", "disk"),
             (["-c", "other", "-f", "aml", "u"], "aml", "other"), (["-c", "vault", "-f", "aml", "u"], "aml", "vault"),
             (["-c", "aml", "-f", "vault", "u"], "vault", "aml"), (["-c", "vault", "u"], "disk", "vault")])
-        words = [*words, "--json", "--part-size", str(PART)]
+        words = [*words, "--overwrite", "--json", "--part-size", str(PART)]
         if self.rng.random() < 0.3:
             words += ["--transfers", str(self.rng.choice([1, 2, 64]))]
         if self.rng.random() < 0.4:

@@ -69,8 +69,8 @@ def settled(path):
 
 def test_upload_goes_on_after_kill(act, azure_double):
     data = content(SIZE)
-    settled(act.write("data/big", data))
     azure_double.put("data/big", b"the old one")
+    settled(act.write("data/big", data))
     double = azure_double.service
     double.fault("stall", ms=200, times=0, method="PUT", path="comp=block&")
     chance = random.Random(1)

@@ -58,6 +58,72 @@ def test_checksum_downwards(act, stored):
     assert (act.project / "data/big").read_bytes() == data
 
 
+# ---- what is newer at the destination
+
+
+def summary_of(result):
+    return json.loads(result.out.splitlines()[-1])
+
+
+@pytest.mark.smoke
+def test_an_edit_is_not_overwritten_by_a_download(act, stored):
+    for name in ("edited", "older", "fresh"):
+        act.write(f"data/{name}", "stored", mtime=1_500_000_000)
+    act.run("u", "data")
+    act.write("data/edited", "an edit", mtime=1_600_000_000)
+    act.write("data/older", "an older one", mtime=1_400_000_000)
+    (act.project / "data/fresh").unlink()
+    plan = act.run("d", "--dry-run", "data")
+    assert re.search(r"^leave .*data/edited.*\(newer\)", plan.out, re.M), plan.out
+    result = act.run("d", "data")
+    assert "1 newer" in result.err and "'data/edited'" in result.err and "--overwrite" in result.err, result.err
+    assert tree(act.project / "data") == {"edited": b"an edit", "older": b"stored", "fresh": b"stored"}
+    summary = summary_of(act.run("d", "--json", "data/edited"))
+    assert (summary["newer"], summary["left"], summary["failed"]) == (1, ["data/edited"], 0)
+    act.run("d", "--overwrite", "data")
+    assert (act.project / "data/edited").read_bytes() == b"stored"
+
+
+def test_an_edit_in_the_store_is_not_overwritten_by_an_upload(act, stored):
+    act.write("data/f", "mine", mtime=1_500_000_000)
+    act.write("data/extra", "x")
+    act.run("u", "data")
+    (act.project / "data/extra").unlink()
+    stored.put("data/f", b"theirs is longer")
+    for words in (["data"], ["data/f"], ["--checksum", "data"], ["--delete", "-y", "data"]):
+        assert "'data/f'" in act.run("u", *words).err
+        assert stored.get("data/f") == b"theirs is longer"
+    assert there(stored) == {"f"}, "what is extra goes all the same"
+    act.run("u", "--overwrite", "data")
+    assert stored.get("data/f") == b"mine"
+
+
+def test_what_is_only_touched_is_the_same(act, azure):
+    act.write("data/f", "12345", mtime=1_500_000_000)
+    act.run("u", "data")
+    act.write("data/f", "12345", mtime=1_600_000_000)
+    assert "1 already the same" in act.run("d", "data").err
+    act.write("data/f", "54321", mtime=1_600_000_000)
+    assert "1 newer" in act.run("d", "data").err
+    assert (act.project / "data/f").read_bytes() == b"54321"
+
+
+def test_a_copy_between_clusters_leaves_what_is_newer(act, stored):
+    act.account("second", folder=str(act.home / "second"))
+    act.cluster("second", account="second")
+    act.write("data/f", "old", mtime=1_500_000_000)
+    act.run("u", "data")
+    act.write("data/f", "new here", mtime=1_600_000_000)
+    act.run("-c", "second", "u", "data")
+    result = act.run("-c", "second", "-f", "aml", "u", "data")
+    assert "'data/f'" in result.err
+    act.run("-c", "second", "d", "--overwrite", "data")
+    assert (act.project / "data/f").read_bytes() == b"new here"
+    act.run("-c", "second", "-f", "aml", "u", "--overwrite", "data")
+    act.run("-c", "second", "d", "--overwrite", "data")
+    assert (act.project / "data/f").read_bytes() == b"old"
+
+
 # ---- mirrors
 
 

@@ -379,6 +379,38 @@ static size_t place_of(const struct world *w, const char *key)
     return i;
 }
 
+static void what_is_newer(void **state)
+{
+    static const struct {
+        struct store_entry from, to;
+        bool newer;
+    } rows[] = {
+        {{.mtime_ns = T}, {.mtime_ns = T + 1}, true},
+        {{.mtime_ns = T}, {.mtime_ns = T}, false},
+        {{.mtime_ns = T}, {.mtime_ns = T - 1}, false},
+        {{.mtime_ns = T}, {0}, false},
+        {{0}, {.mtime_ns = T}, false},
+        /* as finely as both tell */
+        {{.mtime_ns = T - 789}, {.mtime_ns = T}, false},
+        {{.mtime_ns = T}, {.mtime_ns = (TS + 1) * 1000000000}, true},
+        /* when the store wrote it, where the original's time is not known */
+        {{.mtime_ns = T}, {.last_modified_s = TS}, false},
+        {{.mtime_ns = T}, {.last_modified_s = TS + 1}, true},
+        {{.mtime_ns = T, .last_modified_s = TS + 9}, {.mtime_ns = T, .last_modified_s = TS + 10}, false},
+        {{.last_modified_s = TS}, {.last_modified_s = TS + 1}, true},
+        {{.last_modified_s = TS}, {.mtime_ns = T + 1000000000}, true},
+        {{.last_modified_s = TS}, {.mtime_ns = TS * 1000000000}, false},
+        /* a disk changes the time of a folder with whatever happens in it */
+        {{.kind = STORE_FOLDER, .mtime_ns = T}, {.kind = STORE_FOLDER, .mtime_ns = T + 1}, false},
+        {{.kind = STORE_FILE, .mtime_ns = T}, {.kind = STORE_SYMLINK, .mtime_ns = T + 1}, true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (sync_is_newer(&rows[i].from, &rows[i].to) != rows[i].newer)
+            fail_msg("row %zu", i);
+}
+
 static const struct store_entry *find(const struct world *w, const char *key)
 {
     size_t i = place_of(w, key);
@@ -644,6 +676,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decide_table),
+        cmocka_unit_test(what_is_newer),
         cmocka_unit_test(merge_table),
         cmocka_unit_test(unsure_where_a_checksum_would_tell),
         cmocka_unit_test(the_time_of_a_copy),
