@@ -45,6 +45,7 @@ struct cli_options {
     int64_t depth;        /* -1: not given */
     uint64_t first, last; /* bytes; 0: not given */
     struct act_strv includes, excludes, filter_files;
+    bool last_package;
     char *ignored; /* options of the original that have no meaning any more */
     bool legacy;
 };
@@ -273,6 +274,18 @@ int cli_fetch_logs(struct cli *cli, const struct flow_run *run, struct flow_logs
 
 /* ---- explain.c */
 
+/* packing.c: what a user sees while the code is packed. start() sets the callbacks of io; end() before the result. */
+struct cli_packing {
+    struct cli_progress line; /* first: it is what its callback gets */
+    struct transfer_options shown;
+    const struct cli *cli;
+};
+void cli_packing_start(struct cli_packing *packing, const struct cli *cli, struct flow_init *io);
+void cli_packing_end(struct cli_packing *packing);
+
+/* The largest files of a package, at most CLI_LARGEST. Returns how many. */
+enum { CLI_LARGEST = 10 };
+size_t cli_find_largest(const struct package_list *list, const struct package_entry *out[CLI_LARGEST]);
 /* Prints what a dry run of flow_init() found. */
 int cli_explain_package(const struct cli *cli, const struct flow_init *io,
                         struct act_error *err) ACT_NODISCARD;

@@ -6,40 +6,6 @@
 #include "cli/cli.h"
 #include "codec/json.h"
 
-struct job {
-    struct cli_progress line; /* first: it is what its callback gets */
-    struct transfer_options shown;
-    bool quiet;
-};
-
-/* ---- progress */
-
-/* An interrupted upload goes on where it stopped, which the line's own handler says; packing does not. */
-static void show(struct job *job, const char *verb, const struct transfer_progress *now)
-{
-    if (job->line.verb != verb) {
-        cli_progress_clear(&job->line);
-        cli_progress_start(&job->line, verb, job->quiet, &job->shown);
-    }
-    if (job->shown.progress)
-        job->shown.progress(&job->line, now);
-}
-
-static void show_packing(void *arg, const struct transfer_progress *now)
-{
-    static const char verb[] = "packing";
-
-    show(arg, verb, now);
-    cli_end_with(NULL);
-}
-
-static void show_uploading(void *arg, const struct transfer_progress *now)
-{
-    static const char verb[] = "uploading";
-
-    show(arg, verb, now);
-}
-
 /* ---- the result */
 
 /* Sockets, pipes and devices are not left out by anybody's wish: say so. */
@@ -91,12 +57,12 @@ static int print_result(const struct cli *cli, const struct flow_init *io, struc
 
 int cmd_init(struct cli *cli, struct act_error *err)
 {
-    struct job job = {.quiet = cli->options.quiet};
-    struct flow_init io = {
-        .dry_run = cli->options.dry_run, .packing = show_packing, .uploading = show_uploading, .arg = &job};
-    int rc = flow_init(&cli->flow, &io, err);
+    struct cli_packing packing;
+    struct flow_init io = {.dry_run = cli->options.dry_run};
 
-    cli_progress_clear(&job.line);
+    cli_packing_start(&packing, cli, &io);
+    int rc = flow_init(&cli->flow, &io, err);
+    cli_packing_end(&packing);
     if (rc == 0)
         rc = io.dry_run ? cli_explain_package(cli, &io, err) : print_result(cli, &io, err);
     flow_init_release(&io);

@@ -3,16 +3,23 @@
 
 int cmd_local(struct cli *cli, struct act_error *err)
 {
+    struct cli_packing packing;
+    struct flow_init code = {0};
     struct flow_local io = {.argv = &cli->words,
+                            .code = cli->options.last_package ? NULL : &code,
                             .no_container = cli->options.no_container,
                             .dry_run = cli->options.dry_run,
                             .sink = {.write = cli_write_stdout},
                             .interrupted = &cli_interrupted};
 
+    cli_packing_start(&packing, cli, &code);
+    int rc = flow_local_start(&cli->flow, &io, err);
+    cli_packing_end(&packing);
+    flow_init_release(&code);
     cli_catch_signals();
-    int rc = flow_local(&cli->flow, &io, err);
-    if (rc == 0 && io.dry_run)
-        rc = cli_print_json(run_spec_to_json(&io.spec), err);
+    if (rc == 0)
+        rc = io.dry_run ? cli_print_json(run_spec_to_json(&io.spec), err)
+                        : flow_local_attend(&cli->flow, &io, err);
     if (rc == 0 && io.exit_status != 0)
         act_note("run %s ended with status %d; 'a q %s' shows its logs", io.spec.id, io.exit_status,
                  io.spec.id);

@@ -4,17 +4,21 @@
 int cmd_submit(struct cli *cli, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
+    struct cli_packing packing;
+    struct flow_init code = {0};
     struct flow_submit io = {.argv = &cli->words,
                              .job_file = o->job_file,
                              .own_size = o->num_gpu >= 0 || o->single,
-                             .dry_run = o->dry_run};
+                             .dry_run = o->dry_run,
+                             .code = o->last_package ? NULL : &code};
 
     if (o->job_file && cli->words.n)
         return act_error_set(err, ACT_USAGE,
                              "'%s' says what to run: there cannot be a command, '%s', as well", o->job_file,
                              cli->words.v[0]);
+    cli_packing_start(&packing, cli, &code);
     int rc = flow_submit(&cli->flow, &io, err);
-
+    cli_packing_end(&packing);
     if (rc == 0 && io.dry_run) {
         rc = cli_print_json(run_spec_to_json(&io.spec), err);
     } else if (rc == 0) {
@@ -27,5 +31,6 @@ int cmd_submit(struct cli *cli, struct act_error *err)
                  io.spec.procs_per_node == 1 ? "" : "es", io.spec.id);
     }
     run_spec_release(&io.spec);
+    flow_init_release(&code);
     return rc;
 }

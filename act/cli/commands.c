@@ -20,14 +20,14 @@ const struct cli_command cli_commands[] = {
          "a -c eu init           for the cluster aux_data/aml/eu.yaml\n",
      .details =
          "The package is named by its content and stored once: nothing is uploaded when nothing changed.\n"
-         "What stays out: zip_options of the cluster file, .actignore (gitignore syntax), mapped folders,\n"
+         "What stays out: zip_options of the cluster file, .gitignore and .actignore, mapped folders,\n"
          "top-level dot files and a built-in list. initi, initc and initic do the same: packing is always\n"
          "incremental, and compile.aml.sh runs on the node. Files that have not changed are not read again,\n"
          "and of a large package only those parts are uploaded that the store lacks.\n"
          "--json: version (1), sha256, bytes, entries, files_read, bytes_sent and published. --dry-run --json:\n"
          "version (1), files, entries, bytes, content, folders, left_out (path, rule), rules, largest,\n"
          "files_to_compress, bytes_to_compress, sha256 (null: not known yet) and stored.",
-     .options = "cluster param dry-run json",
+     .options = "cluster param dry-run yes json",
      .run = cmd_init},
     {.name = "submit",
      .synopsis = "[--] COMMAND [ARGUMENT...] | -f FILE",
@@ -41,13 +41,14 @@ const struct cli_command cli_commands[] = {
                  "a submit --dry-run -f job.json    what that becomes, and what has no counterpart\n",
      .details =
          "The words from the first that is no option are the command; they reach every process exactly as\n"
-         "they are, without a shell. The code is the package of the last 'a init'.\n"
+         "they are, without a shell. The code is packed as it is now; --last-package\n"
+         "takes what 'a init' or a submit stored last.\n"
          "With -f the command, the environment, the nodes and processes (unless -n is given), the image and\n"
          "the time limit are those of the file. Its volumes are mapped folders: $AZ_BATCHAI_MOUNT_ROOT/data\n"
          "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is said.\n"
          "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null);\n"
          "--dry-run prints the specification as JSON in any case.",
-     .options = "cluster num-gpu param single compile-args file dry-run json",
+     .options = "cluster num-gpu param single compile-args file last-package dry-run yes json",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,
@@ -62,7 +63,7 @@ const struct cli_command cli_commands[] = {
          "The output of rank 0 is shown as it comes; the exit status is the command's (125: ACT itself\n"
          "failed). Ctrl-C aborts the run.\n"
          "--dry-run prints the specification of the run as JSON and starts nothing.",
-     .options = "cluster num-gpu param single compile-args no-container dry-run",
+     .options = "cluster num-gpu param single compile-args no-container last-package dry-run yes",
      .max_words = ANY,
      .complete = CLI_COMMAND,
      .takes_command = true,

@@ -7,7 +7,6 @@
 #include "codec/json.h"
 
 enum {
-    LARGEST = 10,
     SHORT = 40, /* rows that are read one by one; a longer list is summed up */
 };
 
@@ -86,8 +85,7 @@ static int larger_first(const void *a, const void *b)
     return x->size < y->size ? 1 : x->size > y->size ? -1 : strcmp(x->path, y->path);
 }
 
-/* The largest files, at most LARGEST. Returns how many. */
-static size_t find_largest(const struct package_list *list, const struct package_entry *out[LARGEST])
+size_t cli_find_largest(const struct package_list *list, const struct package_entry *out[CLI_LARGEST])
 {
     const struct package_entry **sorted = act_calloc(list->n + 1, sizeof(*sorted));
     size_t n = 0;
@@ -96,7 +94,7 @@ static size_t find_largest(const struct package_list *list, const struct package
         if (S_ISREG(list->v[i].mode))
             sorted[n++] = &list->v[i];
     qsort(sorted, n, sizeof(*sorted), larger_first);
-    n = n < LARGEST ? n : LARGEST;
+    n = n < CLI_LARGEST ? n : CLI_LARGEST;
     memcpy(out, sorted, n * sizeof(*sorted));
     free(sorted);
     return n;
@@ -168,8 +166,8 @@ static void print_left_out(const struct package_list *list)
 
 static void print_largest(const struct package_list *list)
 {
-    const struct package_entry *largest[LARGEST];
-    size_t n = find_largest(list, largest);
+    const struct package_entry *largest[CLI_LARGEST];
+    size_t n = cli_find_largest(list, largest);
 
     puts("largest:");
     for (size_t i = 0; i < n; i++) {
@@ -262,8 +260,8 @@ static json_t *stored_json(const struct flow_init *io)
 
 static json_t *package_json(const struct flow_init *io)
 {
-    const struct package_entry *largest[LARGEST];
-    size_t n = find_largest(&io->list, largest);
+    const struct package_entry *largest[CLI_LARGEST];
+    size_t n = cli_find_largest(&io->list, largest);
     const char *sha256 = io->package.sha256[0] ? io->package.sha256 : NULL;
 
     return json_pack("{s:i,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:s?,s:o}", "version", 1, "files",

@@ -31,6 +31,8 @@ const struct cli_option cli_option_table[] = {
      CLI_BEHIND},
     {NULL, "share-sas", CLI_FLAG, AT(share_sas), NULL,
      "if there is only a sas_token, give it away in the URL", CLI_BEHIND},
+    {NULL, "last-package", CLI_FLAG, AT(last_package), NULL,
+     "the package stored last, not the files as they are now", CLI_BEHIND},
     {NULL, "no-container", CLI_FLAG, AT(no_container), NULL, "run directly, not in the cluster's image",
      CLI_BEHIND},
     {"-r", "recursive", CLI_FLAG, AT(recursive), NULL, "everything below, not one level", CLI_BEHIND},

@@ -106,6 +106,7 @@ struct config {
     char *singularity_sla_tier, *singularity_instance_type;
     struct act_strv env; /* "NAME=value" */
     struct act_strv zip_options;
+    bool gitignore;     /* the .gitignore files count for the package */
     char *compile_args; /* may be NULL */
 
     struct config_values *values; /* every value with its origin, for "config show"; internal */

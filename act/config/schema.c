@@ -128,6 +128,8 @@ const struct config_key config_cluster_keys[] = {
      "AISupercomputer.ND96amr_A100_v4", .help = "the instance type on the platform singularity"},
     {"env", CONFIG_ENV, CLUSTER(env), .help = "environment variables of the run"},
     {"zip_options", CONFIG_TEXTS, CLUSTER(zip_options), .help = "options of zip for the code package"},
+    {"gitignore", CONFIG_BOOL, CLUSTER(gitignore), "true",
+     .help = "what .gitignore leaves out stays out of the code package"},
     {"compile_args", CONFIG_TEXT, CLUSTER(compile_args), .help = "arguments of compile.aml.sh"},
     {"sleep_if_fail", CONFIG_BOOL, CLUSTER(sleep_if_fail), "false",
      .help = "keep the node for a look when the run fails"},

@@ -50,11 +50,16 @@ void flow_close(struct flow *flow);
 
 /* ---- init */
 
+#define FLOW_LARGE_CODE (UINT64_C(100) << 20)
+
 struct flow_init {
     bool dry_run; /* only list, package as by package_forecast(), and is_stored */
     /* Called on the loop about five times a second; may be NULL. */
     void (*packing)(void *arg, const struct transfer_progress *now);
     void (*uploading)(void *arg, const struct transfer_progress *now);
+    /* Before more than FLOW_LARGE_CODE bytes that the last package did not have are packed: an error gives it up. May be
+     * NULL. */
+    int (*large)(void *arg, const struct flow_init *io, struct act_error *err);
     void *arg;
     struct package_list list;       /* what goes in and what stays out */
     struct package_summary package; /* with dry_run the sha256 is empty unless nothing changed */
@@ -65,6 +70,8 @@ struct flow_init {
 /* Packs the project and stores it as "<code_path without .zip>/<sha256>.zip" and as code_path. */
 int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err) ACT_NODISCARD;
 void flow_init_release(struct flow_init *io);
+/* Notes which code a run gets: "code  412 files, 3.1 MiB, 2 changed: train.py model.py". */
+void flow_say_code(const struct flow_init *io);
 
 /* ---- submit, resubmit, local */
 
@@ -73,6 +80,8 @@ struct flow_submit {
     const char *job_file;        /* a job file of Batch AI that says what to run and where; NULL: none */
     bool own_size; /* nodes and processes are those of the configuration, whatever the job file says */
     bool dry_run;  /* only fill spec */
+    struct flow_init
+        *code; /* how the code is packed first, and what came of it; NULL: the package stored last is taken */
     const char *resubmit_of;
     struct run_spec spec;            /* out; release with run_spec_release() */
     const struct flow_job_file *job; /* internal */
@@ -87,18 +96,20 @@ struct flow_sink {
 };
 
 /* Runs the command here, as a run of the platform local, with the folders and the image (in docker or podman)
- * of flow's cluster. What rank 0 prints goes to the sink until the run ends; when *interrupted becomes true
- * the run is aborted. */
+ * of flow's cluster: _start() returns when it has begun, _attend() when it has ended. What rank 0 prints goes to the
+ * sink; when *interrupted becomes true the run is aborted. */
 struct flow_local {
     const struct act_strv *argv;
     bool no_container;
     bool dry_run; /* only fill spec */
+    struct flow_init *code; /* as in struct flow_submit */
     struct flow_sink sink;
     const volatile sig_atomic_t *interrupted;
     int exit_status;      /* out: as flow_exit_status() */
     struct run_spec spec; /* out; release with run_spec_release() */
 };
-int flow_local(struct flow *flow, struct flow_local *io, struct act_error *err) ACT_NODISCARD;
+int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error *err) ACT_NODISCARD;
+int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error *err) ACT_NODISCARD;
 
 /* ---- runs */
 

@@ -317,6 +317,21 @@ static int upload(struct work *w, struct act_error *err)
     return rc < 0 ? act_error_prefix(err, "cannot upload the package to '%s'", w->flow->config.code.path) : 0;
 }
 
+/* So many new bytes are rarely code: they may be data or checkpoints. */
+static int weigh(struct work *w, struct act_error *err)
+{
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    ACT_AUTOFREE char *index = index_path(w->flow, packages);
+    struct flow_init *io = w->io;
+
+    if (!io->large || io->list.bytes <= FLOW_LARGE_CODE)
+        return 0;
+    package_forecast(&io->list, packages, index, &io->package);
+    int rc = io->package.changed_bytes > FLOW_LARGE_CODE ? io->large(io->arg, io, err) : 0;
+    package_summary_release(&io->package);
+    return rc;
+}
+
 /* What an init would do, and whether it would find its work done. A store that cannot be asked is no failure. */
 static int forecast(struct work *w)
 {
@@ -361,11 +376,14 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
     kept_out(&flow->config, &out);
     w.options = (struct package_options){.root = flow->config.project_root,
                                          .zip_options = &flow->config.zip_options,
+                                         .no_gitignore = !flow->config.gitignore,
                                          .kept_out = &out,
                                          .judge = flow_guard_judge};
     int rc = package_scan(&w.options, &io->list, err);
     if (rc == 0)
         rc = judge(&w, io->dry_run, err);
+    if (rc == 0)
+        rc = weigh(&w, err);
     if (rc == 0)
         rc = io->dry_run ? forecast(&w) : build(&w, err);
     if (rc < 0)

@@ -87,8 +87,7 @@ static int containerize(const struct flow *flow, bool no_container, struct run_s
     return 0;
 }
 
-/* Waits for the end of the run; *interrupted aborts it. */
-static int attend(struct flow *flow, struct flow_local *io, struct act_error *err)
+int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error *err)
 {
     struct flow_run run;
     struct flow_follow what = {.tail = -1, .follow = true, .interrupted = io->interrupted, .sink = io->sink};
@@ -107,10 +106,10 @@ static int attend(struct flow *flow, struct flow_local *io, struct act_error *er
     return rc;
 }
 
-int flow_local(struct flow *flow, struct flow_local *io, struct act_error *err)
+int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error *err)
 {
     struct config here = {.platform = flow->config.platform, .cluster = flow->config.cluster};
-    struct flow_submit submit = {.argv = io->argv, .dry_run = io->dry_run};
+    struct flow_submit submit = {.argv = io->argv, .dry_run = io->dry_run, .code = io->code};
     struct flow_package package = {0};
     struct platform *platform;
     int rc;
@@ -136,5 +135,5 @@ int flow_local(struct flow *flow, struct flow_local *io, struct act_error *err)
     io->spec = submit.spec;
     flow_package_release(&package);
     platform_free(platform);
-    return rc < 0 || io->dry_run ? rc : attend(flow, io, err);
+    return rc;
 }

@@ -69,7 +69,7 @@ static int shape(const struct config *c, struct platform *platform, struct run_s
                  struct act_error *err)
 {
     struct platform_limits limits;
-    struct run_shape s;
+    struct run_shape s = {0};
     int rc = platform_limits(platform, &limits, err);
 
     if (rc < 0)
@@ -157,22 +157,33 @@ static void describe_job_file(const struct config *c, struct platform *platform,
     spec->shm_size = job->shm_size ? act_strdup(c->azureml.shm_size) : NULL;
 }
 
-/* The package that the run is pinned to; packs the code when that was never done. */
-static int pin_package(struct flow *flow, bool dry_run, struct flow_package *out, struct act_error *err)
+/* The package stored last, whatever the project's files are now. */
+static int take_last_package(struct flow *flow, struct flow_package *out, struct act_error *err)
 {
-    struct flow_init init = {0};
     int rc = flow_current_package(flow, out, err);
 
-    if (rc != -ACT_NOT_FOUND || strcmp(err->service_code, "ContainerNotFound") == 0)
+    return rc == -ACT_NOT_FOUND ? act_error_hint(err, "without --last-package the code is packed first") : rc;
+}
+
+/* The package that the run is pinned to: the files as they are now. A dry run has one when nothing changed. */
+static int pin_package(struct flow *flow, const struct flow_submit *io, struct flow_package *out,
+                       struct act_error *err)
+{
+    struct flow_init *code = io->code;
+
+    if (!code)
+        return take_last_package(flow, out, err);
+    code->dry_run = io->dry_run;
+    int rc = flow_init(flow, code, err);
+    if (rc < 0)
         return rc;
-    if (dry_run) {
-        act_note("nothing is packed yet: 'a submit' would pack the code first, as 'a init' does");
+    flow_say_code(code);
+    if (code->dry_run && code->is_stored != FLOW_YES)
         return 0;
-    }
-    act_note("nothing is packed yet: packing the code first, as 'a init' does");
-    rc = flow_init(flow, &init, err);
-    flow_init_release(&init);
-    return rc < 0 ? rc : flow_current_package(flow, out, err);
+    ACT_AUTOFREE char *key = flow_package_key(flow, code->package.sha256);
+    rc = flow_package_by_key(flow, key, code->package.sha256, out, err);
+    out->bytes = (int64_t)code->package.bytes;
+    return rc;
 }
 
 static void set_package(const struct flow_package *p, struct run_spec *spec)
@@ -345,7 +356,7 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
     if (rc == 0)
         rc = platform_check(platform, &io->spec, err);
     if (rc == 0)
-        rc = pin_package(flow, io->dry_run, package, err);
+        rc = pin_package(flow, io, package, err);
     if (rc == 0)
         set_package(package, &io->spec);
     return rc;

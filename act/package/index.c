@@ -164,22 +164,67 @@ static int by_path(const void *path, const void *known)
     return strcmp(path, ((const struct package_known *)known)->path);
 }
 
-/* Nothing of a folder is in the package but its name and mode. */
-static bool is_same(const struct package_known *k, const struct package_entry *e)
+static const struct package_known *find(const struct package_index *index, const char *path)
 {
-    if (k->mode != e->mode)
-        return false;
-    return S_ISDIR(e->mode) || (!k->fresh && k->size == e->size && k->inode == e->inode &&
-                                k->mtime_ns == e->mtime_ns && k->ctime_ns == e->ctime_ns);
+    return index->n ? bsearch(path, index->v, index->n, sizeof(*index->v), by_path) : NULL;
+}
+
+/* Nothing of a folder is in the package but its name and mode. */
+static bool looks_same(const struct package_known *k, const struct package_entry *e)
+{
+    return k->mode == e->mode &&
+           (S_ISDIR(e->mode) || (k->size == e->size && k->inode == e->inode && k->mtime_ns == e->mtime_ns &&
+                                 k->ctime_ns == e->ctime_ns));
 }
 
 const struct package_known *package_index_find(const struct package_index *index,
                                                const struct package_entry *entry)
 {
-    const struct package_known *k =
-        index->n ? bsearch(entry->path, index->v, index->n, sizeof(*index->v), by_path) : NULL;
+    const struct package_known *k = find(index, entry->path);
 
-    return k && is_same(k, entry) ? k : NULL;
+    return k && looks_same(k, entry) && (!k->fresh || S_ISDIR(entry->mode)) ? k : NULL;
+}
+
+/* Comparing */
+
+static void add_change(struct package_summary *out, const char *path)
+{
+    if (out->n_changed++ < PACKAGE_NAMED)
+        act_strv_push(&out->changed, path);
+}
+
+static bool has_changed(const struct package_index *index, const struct package_entry *e,
+                        const struct package_item *item)
+{
+    const struct package_known *k = find(index, e->path);
+
+    if (!k || k->mode != e->mode)
+        return true;
+    return item ? k->item.crc != item->crc || k->item.size != item->size : !looks_same(k, e);
+}
+
+/* Both are in order. Folders are not counted: their files are. */
+void package_index_compare(const struct package_index *index, const struct package_list *list,
+                           const struct package_item *items, struct package_summary *out)
+{
+    size_t gone = 0;
+
+    out->is_first = index->n_blocks == 0;
+    out->changed_bytes = out->is_first ? list->bytes : 0;
+    for (size_t i = 0; !out->is_first && i <= list->n; i++) {
+        const struct package_entry *e = i < list->n ? &list->v[i] : NULL;
+        for (; gone < index->n && (!e || strcmp(index->v[gone].path, e->path) < 0); gone++)
+            if (!S_ISDIR(index->v[gone].mode))
+                add_change(out, index->v[gone].path);
+        if (!e)
+            continue;
+        if (gone < index->n && act_streq(index->v[gone].path, e->path))
+            gone++;
+        if (S_ISDIR(e->mode) || !has_changed(index, e, items ? &items[i] : NULL))
+            continue;
+        add_change(out, e->path);
+        out->changed_bytes += e->size;
+    }
 }
 
 /* Writing */

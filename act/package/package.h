@@ -2,9 +2,10 @@
  *
  * A path is left out when any of these says so:
  *   1. the configuration: the mapped folders and account files; and what package_options.judge keeps out,
- *   2. the built-in list (.git, __pycache__, *.pyc, build trees, assets, ...) followed by .actignore in the
- *      root, as if they were one file in gitignore syntax: the last line that matches decides, and what is in
- *      a folder that is left out is not looked at,
+ *   2. the built-in list (.git, __pycache__, *.pyc, venv, build trees, assets, ...), the .gitignore files as git
+ *      reads them, then .actignore in the root, in the same syntax: the last that matches decides, but only
+ *      .actignore takes back what the built-in list leaves out; what is in a folder that is left out is not
+ *      looked at,
  *   3. zip_options: "-x PATTERN..." as Info-ZIP ('*' also matches '/'; backslashes and quotes that protected
  *      the pattern from a shell are dropped; "-i PATTERN..." takes only what matches). Other options of zip
  *      that change nothing here are passed over, the rest is an error.
@@ -37,6 +38,7 @@ struct package_options {
     /* Why a file stays out because of its content: a new string, or NULL. Asked about the bytes that are packed, on workers;
      * not about files of more than PACKAGE_JUDGED bytes. NULL: nobody is asked. */
     char *(*judge)(const void *data, size_t len);
+    bool no_gitignore; /* .gitignore files do not count */
 };
 #define PACKAGE_JUDGED ((size_t)1 << 20)
 
@@ -101,6 +103,8 @@ struct package_output {
     void *arg;
 };
 
+enum { PACKAGE_NAMED = 3 };
+
 struct package_summary {
     char sha256[ACT_SHA256_HEX];
     uint64_t bytes;               /* of the zip */
@@ -108,6 +112,10 @@ struct package_summary {
     size_t n_blocks;
     size_t read_files; /* regular files that were read; the others came from the last package */
     uint64_t read_bytes;
+    size_t n_changed; /* files and links that are new, other or gone since the last package of this project */
+    struct act_strv changed; /* the first PACKAGE_NAMED of them, in order */
+    bool is_first;           /* there is no last package: nothing is named as changed */
+    uint64_t changed_bytes;  /* of the files that are new or other, uncompressed */
     bool unchanged; /* it is the last package: nothing was read or written, its file was not looked into */
 };
 void package_summary_release(struct package_summary *summary);

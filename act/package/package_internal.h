@@ -4,12 +4,16 @@
 
 #include "package/package.h"
 
-/* The rules of one project: what the configuration keeps out, built-in list, .actignore, zip_options. */
+/* The rules of one project: what the configuration keeps out, built-in list, .gitignore, .actignore, zip_options. */
 struct package_rules;
 
 int package_rules_new(const struct package_options *options, struct package_rules **out,
                       struct act_error *err) ACT_NODISCARD;
 void package_rules_free(struct package_rules *rules);
+
+/* The walk comes to a folder ("" is the root), before it asks for what is in it. Whole subtrees come one after the
+ * other. A .gitignore there that cannot be read is an error. */
+int package_rules_enter(struct package_rules *rules, const char *folder, struct act_error *err) ACT_NODISCARD;
 
 enum package_verdict {
     PACKAGE_KEEP,
@@ -21,6 +25,19 @@ enum package_verdict {
  * NULL when it is kept and for the mere entry of a folder. */
 enum package_verdict package_rules_ask(const struct package_rules *rules, const char *path, bool is_folder,
                                        char **out_rule);
+
+/* ---- gitignore.c */
+
+struct package_gitignore;
+/* Reads the files above the root, if it lies in a repository. */
+int package_gitignore_new(const char *root, struct package_gitignore **out,
+                          struct act_error *err) ACT_NODISCARD;
+void package_gitignore_free(struct package_gitignore *gitignore);
+/* As package_rules_enter(). */
+int package_gitignore_enter(struct package_gitignore *gitignore, const char *folder,
+                            struct act_error *err) ACT_NODISCARD;
+/* The line that leaves the path out ("src/.gitignore:3 '*.pt'", a new string), or NULL. */
+char *package_gitignore_ask(struct package_gitignore *gitignore, const char *path, bool is_folder);
 
 /* A name for an error text: at most a line's worth, control characters and bytes that are not UTF-8 as \xNN. */
 char *package_printable(const char *path);
@@ -93,6 +110,10 @@ struct package_index {
 /* Reads an index; one that is missing, damaged or of another version is an empty one. */
 void package_index_load(const char *path, struct package_index *out);
 void package_index_release(struct package_index *index);
+/* What is other than in the index, into out's is_first, n_changed, changed and changed_bytes. items: of the list, as they were packed;
+ * NULL: they were not, and a file's size and times tell. */
+void package_index_compare(const struct package_index *index, const struct package_list *list,
+                           const struct package_item *items, struct package_summary *out);
 /* Replaces it by what was just written. */
 int package_index_save(const char *path, const struct package_list *list, const struct package_item *items,
                        const struct package_summary *summary, struct act_error *err) ACT_NODISCARD;

@@ -1,9 +1,8 @@
-/* rules.c - what goes into a package: the configuration, the built-in list, .actignore and zip_options.
+/* rules.c - what goes into a package: the configuration, the built-in list, .gitignore, .actignore and zip_options.
  *
- * A path is left out when any of three says so: the configuration (a mapped
- * folder, a file with secrets); the last line that matches of the
- * built-in list followed by .actignore says so (gitignore semantics); zip_options say so. What is in a folder
- * that the first two leave out is never asked for.
+ * A path is left out when any of three says so: the configuration (a mapped folder, a file with secrets); the
+ * built-in list and .gitignore, unless .actignore takes it back, or .actignore itself; zip_options. What is in
+ * a folder that the first two leave out is never asked for.
  */
 #include "package/package_internal.h"
 
@@ -22,11 +21,18 @@ struct line {
     int number; /* in .actignore; 0 for the built-in list */
 };
 
+/* What leaves a path out, until a line of .actignore takes it back. */
+struct reason {
+    const struct line *line; /* NULL: none */
+    char *gitignore;         /* the line of a .gitignore, new; NULL: none */
+};
+
 struct package_rules {
     struct act_strv kept_out;
     struct line *lines; /* the built-in list, then .actignore */
-    size_t n_lines;
-    struct act_strv excludes, includes; /* the patterns of -x and -i */
+    size_t n_lines, n_built_in;
+    struct package_gitignore *gitignore; /* NULL: it does not count */
+    struct act_strv excludes, includes;  /* the patterns of -x and -i */
 };
 
 /* Of no use on a node, or dangerous there. The more general last. */
@@ -36,6 +42,14 @@ static const char *const built_in[] = {
     ".svn",
     "__pycache__/",
     "*.py[co]",
+    "*.o", /* as the original: built for this machine */
+    "*.so",
+    "venv/",
+    ".venv/",
+    "node_modules/",
+    "wandb/",
+    "/tmp_run/",
+    "/visualization/",
     ".ipynb_checkpoints/",
     ".mypy_cache/",
     ".pytest_cache/",
@@ -84,23 +98,42 @@ static bool takes_back(const struct line *line, const struct line *built)
     return act_streq(built->pattern.text, "/.*") && strspn(pattern, "*?/") != strlen(pattern);
 }
 
-/* The line that leaves the path out, or NULL: the first that did since the last that took it back. */
-static const struct line *ask_lines(const struct package_rules *rules, const char *path, bool is_folder)
+static bool matches(const struct line *line, const struct filter_path *parts, bool is_folder)
+{
+    return filter_pattern_matches(&line->pattern, parts, parts->n, is_folder);
+}
+
+static const struct line *ask_built_in(const struct package_rules *rules, const struct filter_path *parts,
+                                       bool is_folder)
+{
+    for (size_t i = 0; i < rules->n_built_in; i++)
+        if (matches(&rules->lines[i], parts, is_folder))
+            return &rules->lines[i];
+    return NULL;
+}
+
+/* What leaves the path out, if something does: the first line that did since the last that took it back. */
+static struct reason ask_lines(const struct package_rules *rules, const char *path, bool is_folder)
 {
     struct filter_path parts = {0};
-    const struct line *by = NULL;
+    struct reason by = {0};
 
     filter_path_set(&parts, path);
-    for (size_t i = 0; i < rules->n_lines; i++) {
+    by.line = ask_built_in(rules, &parts, is_folder);
+    if (!by.line && rules->gitignore)
+        by.gitignore = package_gitignore_ask(rules->gitignore, path, is_folder);
+    for (size_t i = rules->n_built_in; i < rules->n_lines; i++) {
         const struct line *line = &rules->lines[i];
-        if (line->pattern.take_back != (by != NULL))
+        if (line->pattern.take_back != (by.line || by.gitignore))
             continue; /* it could change nothing */
-        if (!filter_pattern_matches(&line->pattern, &parts, parts.n, is_folder))
+        if (!matches(line, &parts, is_folder))
             continue;
-        if (!by)
-            by = line;
-        else if (by->number > 0 || takes_back(line, by))
-            by = NULL;
+        if (!line->pattern.take_back) {
+            by.line = line;
+        } else if (by.gitignore || by.line->number > 0 || takes_back(line, by.line)) {
+            free(by.gitignore);
+            by = (struct reason){0};
+        }
     }
     filter_path_release(&parts);
     return by;
@@ -273,12 +306,17 @@ enum package_verdict package_rules_ask(const struct package_rules *rules, const 
         *out_rule = act_sprintf("the configuration's '%s'", path);
         return PACKAGE_PRUNE;
     }
-    const struct line *line = ask_lines(rules, path, is_folder);
-    if (line) {
-        *out_rule = say_line(line);
+    struct reason by = ask_lines(rules, path, is_folder);
+    if (by.line || by.gitignore) {
+        *out_rule = by.line ? say_line(by.line) : by.gitignore;
         return PACKAGE_PRUNE;
     }
     return ask_zip_options(rules, path, is_folder, out_rule);
+}
+
+int package_rules_enter(struct package_rules *rules, const char *folder, struct act_error *err)
+{
+    return rules->gitignore ? package_gitignore_enter(rules->gitignore, folder, err) : 0;
 }
 
 int package_rules_new(const struct package_options *options, struct package_rules **out,
@@ -290,7 +328,10 @@ int package_rules_new(const struct package_options *options, struct package_rule
         act_strv_take(&rules->kept_out, act_path_clean(options->kept_out->v[i]));
     for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
         add_line(rules, built_in[i], 0);
+    rules->n_built_in = rules->n_lines;
     int rc = load_ignore_file(rules, options->root, err);
+    if (rc == 0 && !options->no_gitignore)
+        rc = package_gitignore_new(options->root, &rules->gitignore, err);
     if (rc == 0)
         rc = load_zip_options(rules, options->zip_options, err);
     if (rc < 0) {
@@ -308,6 +349,7 @@ void package_rules_free(struct package_rules *rules)
     for (size_t i = 0; i < rules->n_lines; i++)
         filter_pattern_release(&rules->lines[i].pattern);
     free(rules->lines);
+    package_gitignore_free(rules->gitignore);
     act_strv_release(&rules->kept_out);
     act_strv_release(&rules->excludes);
     act_strv_release(&rules->includes);

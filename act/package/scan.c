@@ -231,6 +231,7 @@ static bool is_dot(const char *name)
 static void read_folder(struct scan *scan, const char *folder)
 {
     const struct dirent *entry;
+    struct act_error err = {0};
     int fd = openat(scan->root_fd, *folder ? folder : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *stream = fd < 0 ? NULL : fdopendir(fd);
 
@@ -239,6 +240,10 @@ static void read_folder(struct scan *scan, const char *folder)
         if (fd >= 0)
             close(fd);
         return;
+    }
+    if (package_rules_enter(scan->rules, folder, &err) < 0) {
+        ACT_AUTOFREE char *path = act_path_join(folder, ".gitignore");
+        add_problem(scan, path, err.code, err.text);
     }
     while ((errno = 0, entry = readdir(stream))) {
         if (is_dot(entry->d_name))

@@ -593,6 +593,8 @@ static int build_into_temp(struct build *b)
         return fail_output(b, errno);
     run(b);
     int rc = b->rc == 0 ? publish(b, temp) : b->rc;
+    if (rc == 0)
+        package_index_compare(&b->last, b->list, b->items, b->out);
     if (rc < 0)
         unlink(temp);
     close(b->fd);
@@ -712,6 +714,8 @@ void package_forecast(const struct package_list *list, const char *folder, const
             out->read_files++;
             out->read_bytes += list->v[i].size;
         }
+    if (!out->unchanged)
+        package_index_compare(&last, list, NULL, out);
     if (fd >= 0)
         close(fd);
     package_index_release(&last);
@@ -720,5 +724,6 @@ void package_forecast(const struct package_list *list, const char *folder, const
 void package_summary_release(struct package_summary *summary)
 {
     free(summary->blocks);
+    act_strv_release(&summary->changed);
     *summary = (struct package_summary){0};
 }

@@ -1,6 +1,7 @@
 """Runs the real program in a scratch project, and looks at what it left behind."""
 import json
 import os
+import pty
 import pathlib
 import re
 import signal
@@ -121,6 +122,26 @@ class Act:
         assert re.search(match, messages[0]), (match, result)
         assert not re.search(r"[^.]\.$", messages[0]), result
         return messages[0]
+
+    def on_terminal(self, *words, typed=b"", cwd=None, **env):
+        """What a command shows on a terminal, as bytes, while `typed` is what its user types."""
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.chdir(cwd or self.project)
+            os.execve(self.programs / "a", ["a", *words], {**self.env, "TERM": "xterm-256color", **env})
+        os.write(fd, typed)
+        text = b""
+        while True:
+            try:
+                data = os.read(fd, 65536)
+            except OSError:
+                break
+            if not data:
+                break
+            text += data
+        os.waitpid(pid, 0)
+        os.close(fd)
+        return text
 
     def submit(self, *words, before=(), **options):
         """Submits a command and returns the run id, which must be all there is on stdout."""

@@ -98,38 +98,17 @@ def test_no_colour_into_a_pipe(act):
         assert b"\x1b" not in act.run(*words, env={"TERM": "xterm-256color", "FORCE_COLOR": "1"}).raw_out
 
 
-def terminal(act, *words, **env):
-    """What a command shows on a terminal."""
-    import pty
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.chdir(act.project)
-        os.execve(act.programs / "a", ["a", *words], {**act.env, "TERM": "xterm-256color", **env})
-    text = b""
-    while True:
-        try:
-            data = os.read(fd, 65536)
-        except OSError:
-            break
-        if not data:
-            break
-        text += data
-    os.waitpid(pid, 0)
-    os.close(fd)
-    return text
-
-
 def test_colour_on_a_terminal_unless_no_color(act):
     act.finish("false", before=("-n", "1"), status=1)
-    assert b"\x1b[" in terminal(act, "q")
-    assert b"\x1b[" not in terminal(act, "q", NO_COLOR="1")
-    assert b"\x1b[" not in terminal(act, "q", "--json")
+    assert b"\x1b[" in act.on_terminal("q")
+    assert b"\x1b[" not in act.on_terminal("q", NO_COLOR="1")
+    assert b"\x1b[" not in act.on_terminal("q", "--json")
 
 
 def test_hostile_log_on_a_terminal(act):
     act.write("evil.py", r"import sys; sys.stdout.buffer.write(b'\x1b]0;title\x07\x1b[2J\x9bxx plain\n')")
     run = act.finish("python3", "evil.py", before=("-n", "1"))
-    shown = terminal(act, "logs", run)
+    shown = act.on_terminal("logs", run)
     assert b"plain" in shown and b"\x1b]" not in shown and b"\x1b[2J" not in shown and b"\x07" not in shown
     assert act.run("logs", run).raw_out == b"\x1b]0;title\x07\x1b[2J\x9bxx plain\n", "into a pipe it goes as it is"
 

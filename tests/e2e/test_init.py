@@ -592,3 +592,52 @@ def test_two_inits_at_once(blocks):
         made = {o.decode().strip() for o, _ in out}
         assert made <= blocks.packages()
         assert hashlib.sha256(blocks.get("project.zip")).hexdigest() in made
+
+
+NAMES = ["a", "b.py", "c.pt", "build", "dat", "x y", "é", "[z]", "a.b.c", "tmp"]
+LINES = ["*.pt", "/a", "a", "build/", "dat/*", "!dat/a", "**/b.py", "x*", "a/**/c.pt", "!*.pt", "tmp/", "[ab]*",
+         "[ab]?", "\\[z]", "# comment", "", "a/b.py", "/dat/", "!/a", "é", "*.b.?", "x y", "*", "!*/", "!b.py", "a/*"]
+
+
+def random_tree(act, random):
+    """Files in folders, and some .gitignore files."""
+    folders = [act.project / "r"]
+    for _ in range(12):
+        folder = random.choice(folders) / random.choice(NAMES)
+        if not folder.is_file():
+            folder.mkdir(exist_ok=True, parents=True)
+            folders.append(folder)
+    for folder in folders:
+        folder.mkdir(exist_ok=True)
+        for name in random.sample(NAMES, 4):
+            if not (folder / name).exists():
+                (folder / name).write_text("")
+        if folder == folders[0] or random.random() < 0.3:
+            text = "\n".join(random.sample(LINES, random.randint(1, 5)))
+            (folder / ".gitignore").write_text(text + random.choice(["", "\n"]))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_gitignore_means_what_git_says(act, seed):
+    """Every file of a random tree, as `git check-ignore` judges it; the project lies below the top of the repository."""
+    import random
+    git = ["git", "-c", "core.excludesFile=/dev/null", "-C", str(act.project)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    random_tree(act, random.Random(seed))
+    (act.project / ".gitignore").write_text("é/\n/r/tmp\n*.pt\n!/r/c.pt\n")
+    act.write("r/aux_data/aml/aml.yaml", (act.project / "aux_data/aml/aml.yaml").read_text())
+    root = act.project / "r"
+    out = json.loads(act.run("init", "--dry-run", "--json", cwd=root).out)
+    packed = {entry["path"] for entry in out["content"] if not entry["path"].endswith("/")}
+    files = {str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()}
+    asked = "\0".join(f"r/{name}" for name in sorted(files)).encode()
+    answer = subprocess.run([*git, "check-ignore", "-z", "--stdin"], input=asked, capture_output=True, check=False)
+    ignored = {name[2:] for name in answer.stdout.decode().split("\0") if name}
+    assert packed == {name for name in files - ignored if not name.startswith(".")}
+
+
+def test_gitignore_can_be_turned_off(act):
+    act.write(".gitignore", "*.pt")
+    act.write("a.pt", "x")
+    assert "a.pt  (.gitignore:1 '*.pt')" in act.run("init", "--dry-run").out
+    assert "a.pt  (" not in act.run("-p", "gitignore: false", "init", "--dry-run").out

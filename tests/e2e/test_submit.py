@@ -225,8 +225,7 @@ def test_a_run_is_pinned_to_its_package(act):
     act.write("say.sh", "echo version 1")
     act.run("init")
     act.write("say.sh", "echo version 2")
-    old = act.finish("sh", "say.sh")
-    act.run("init")
+    old = act.finish("--last-package", "sh", "say.sh")
     new = act.finish("sh", "say.sh")
     again = act.run("resubmit", old).out.strip()
     act.run("wait", again)
@@ -248,19 +247,59 @@ def test_a_queued_run_is_pinned_as_well(act):
     assert act.lines(queued) == ["version 1"]
 
 
-def test_submit_packs_when_nothing_was_ever_packed(act):
+def test_the_code_that_runs_is_the_code_on_the_screen(act):
+    """Packed when something changed, and said; with --last-package it is what was stored last."""
+    act.fail("submit", "--last-package", "sh", "say.sh", status=3, match="without --last-package")
+    act.write("say.sh", "echo one")
+    act.write("lib/other.py", "1")
+    first = act.run("submit", "sh", "say.sh")
+    assert re.match(r"code  3 files, \d+ B, packed for the first time\n", first.err)
+    same = act.run("submit", "sh", "say.sh")
+    assert re.match(r"code  3 files, \d+ B, as in the last package\n", same.err)
+    act.write("say.sh", "echo three")
+    (act.project / "lib/other.py").unlink()
+    dry = act.run("submit", "--dry-run", "sh", "say.sh")
+    assert re.fullmatch(r"code  2 files, \d+ B, 2 changed: lib/other.py say.sh; a dry run packs nothing\n", dry.err)
+    assert "package" not in json.loads(dry.out)
+    old = act.run("submit", "--last-package", "sh", "say.sh")
+    assert "code" not in old.err
+    new = act.run("submit", "sh", "say.sh")
+    assert re.match(r"code  2 files, \d+ B, 2 changed: lib/other.py say.sh\n", new.err)
+    for run, said in ((first, "one"), (same, "one"), (old, "one"), (new, "three")):
+        act.run("wait", run.out.strip())
+        assert act.lines(run.out.strip()) == [said]
+
+
+def test_local_runs_the_code_on_the_screen(act):
+    for said in ("one", "two"):
+        act.write("say.sh", f"echo {said}")
+        assert act.run("local", "sh", "say.sh").out == f"{said}\n"
+    act.write("say.sh", "echo three")
+    assert act.run("local", "--last-package", "sh", "say.sh").out == "two\n"
+
+
+def test_much_new_code_is_asked_about(act):
+    """Without a terminal it is a warning that names the largest files; on one, 'n' packs nothing."""
     act.write("say.sh", "echo packed")
-    run = act.finish("sh", "say.sh")
-    assert act.lines(run) == ["packed"]
+    with open(act.project / "last.pt", "wb") as big:
+        big.truncate(101 << 20)
+    what = "101.0 MiB of new code: last.pt 101.0 MiB, aux_data/aml/aml.yaml"
+    shown = act.on_terminal("submit", "sh", "say.sh", typed=b"n\n").decode()
+    assert what in shown and "Pack and upload it? [y/N]" in shown and "not confirmed" in shown
+    assert not list(act.store.rglob("*.zip"))
+    for is_new in (True, False):
+        result = act.run("submit", "true")
+        assert (what in result.err) == is_new
+        act.run("wait", result.out.strip())
     assert (act.store / "files/code/project.zip").is_file()
 
 
 def test_links_that_lead_out_of_the_code(act):
     """Every Python environment has them."""
-    (act.project / "venv/bin").mkdir(parents=True)
-    (act.project / "venv/bin/python").symlink_to("/usr/bin/python3")
+    (act.project / "py/bin").mkdir(parents=True)
+    (act.project / "py/bin/python").symlink_to("/usr/bin/python3")
     (act.project / "dangling").symlink_to("/nowhere/at/all")
-    run = act.finish("venv/bin/python", "-c", "print('by the link')", before=("-n", "1"))
+    run = act.finish("py/bin/python", "-c", "print('by the link')", before=("-n", "1"))
     assert act.lines(run) == ["by the link"]
 
 
@@ -272,7 +311,7 @@ def test_a_damaged_package_is_not_run(act):
         data = bytearray(path.read_bytes())
         data[len(data) // 2] ^= 0xFF
         path.write_bytes(data)
-    act.fail("submit", "sh", "say.sh", match="damaged")
+    act.fail("submit", "--last-package", "sh", "say.sh", match="damaged")
 
 
 def test_package_of_another_tool(act):
@@ -282,7 +321,7 @@ def test_package_of_another_tool(act):
     target.parent.mkdir(parents=True)
     with zipfile.ZipFile(target, "w") as z:
         z.writestr("say.sh", "echo from another tool\n")
-    run = act.finish("sh", "say.sh")
+    run = act.finish("--last-package", "sh", "say.sh")
     assert act.lines(run) == ["from another tool"]
 
 

@@ -174,7 +174,8 @@ static char *left_out(const struct package_list *list)
     struct act_buf b = {0};
 
     for (size_t i = 0; i < list->n_left_out; i++)
-        if (strcmp(list->left_out[i].path, ".actignore") != 0)
+        if (!act_streq(list->left_out[i].path, ".actignore") &&
+            !act_streq(list->left_out[i].path, ".gitignore"))
             act_buf_addf(&b, "%s%s: %s", b.len ? "; " : "", list->left_out[i].path, list->left_out[i].rule);
     return act_buf_steal(&b);
 }
@@ -206,8 +207,8 @@ static void rules_table(void **state)
         {"src/CMC/q src/CMC.txt", "-x src/CMC/*", "", "src/ src/CMC.txt",
          "src/CMC/: zip_options '-x src/CMC/*'"},
         {"a/src/CMC/q", "-x \\*src/CMC/\\*", "", "a/ a/src/", "a/src/CMC/: zip_options '-x *src/CMC/*'"},
-        {"a.o b/c.o b/d.c", "-x *.o", "", "b/ b/d.c",
-         "a.o: zip_options '-x *.o'; b/c.o: zip_options '-x *.o'"},
+        {"a.x b/c.x b/d.c", "-x *.x", "", "b/ b/d.c",
+         "a.x: zip_options '-x *.x'; b/c.x: zip_options '-x *.x'"},
         {"a/b/f", "-x a/b", "", "a/ a/b/ a/b/f", ""},
         {"a/b/f", "-x a/b/", "", "a/ a/b/f", ""},
         {"a/b", "-x a/b", "", "a/", "a/b: zip_options '-x a/b'"},
@@ -280,6 +281,12 @@ static void rules_table(void **state)
          "aux_data/configs/: built-in rule '/aux_data/configs/'"},
         {"aux_data/configs/acct.yaml", "", "!aux_data/configs/",
          "aux_data/ aux_data/configs/ aux_data/configs/acct.yaml", ""},
+        {"venv/x d/venv/x d/.venv/y lib.so d/a.o node_modules/x d/wandb/x tmp_run/x d/tmp_run/x", "", "",
+         "d/ d/tmp_run/ d/tmp_run/x",
+         "d/.venv/: built-in rule '.venv/'; d/a.o: built-in rule '*.o'; d/venv/: built-in rule 'venv/'; "
+         "d/wandb/: built-in rule 'wandb/'; lib.so: built-in rule '*.so'; node_modules/: built-in rule "
+         "'node_modules/'; tmp_run/: built-in rule '/tmp_run/'; venv/: built-in rule 'venv/'"},
+        {"lib.so b.so", "", "!lib.so", "lib.so", "b.so: built-in rule '*.so'"},
         /* what the configuration keeps out, whatever they are, only at the top */
         {"data/x d/data/x", "", "!data", "d/ d/data/ d/data/x", "data/: the configuration's 'data'"},
         {"output", "", "", "", "output: the configuration's 'output'"},
@@ -307,6 +314,52 @@ static void rules_table(void **state)
         act_strv_release(&options);
     }
     act_strv_release(&kept_out);
+}
+
+/* Files of ignore lines, in folders of the tree, come first to last. */
+static void gitignore_table(void **state)
+{
+    static const struct {
+        const char *tree, *root, *sub, *actignore, *kept, *left_out;
+    } rows[] = {
+        {"a.pt d/a.pt", "*.pt", NULL, NULL, "d/", "a.pt: .gitignore:1 '*.pt'; d/a.pt: .gitignore:1 '*.pt'"},
+        {"a.pt d/a.pt d/e/a.pt", "*.pt", "!a.pt", NULL, "d/ d/.gitignore d/a.pt d/e/ d/e/a.pt",
+         "a.pt: .gitignore:1 '*.pt'"},
+        {"a d/a d/e/a", NULL, "/a", NULL, "a d/ d/.gitignore d/e/ d/e/a", "d/a: d/.gitignore:1 '/a'"},
+        {"x d/x de/x", NULL, "x", NULL, "d/ d/.gitignore de/ de/x x", "d/x: d/.gitignore:1 'x'"},
+        {"a.pt b.pt", "*.pt", NULL, "!a.pt", "a.pt", "b.pt: .gitignore:1 '*.pt'"},
+        {"a.pt b.pt", "*.pt\n!a.pt", NULL, "a.pt", "",
+         "a.pt: .actignore:1 'a.pt'; b.pt: .gitignore:1 '*.pt'"},
+        /* only .actignore takes back what the built-in list leaves out */
+        {"l.so", "!l.so", NULL, NULL, "", "l.so: built-in rule '*.so'"},
+        {"aux_data/configs/a", "!aux_data/configs/", NULL, NULL, "aux_data/",
+         "aux_data/configs/: built-in rule '/aux_data/configs/'"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct package_list list;
+        struct act_error err = {0};
+
+        start_again();
+        make_all(rows[i].tree);
+        if (rows[i].root)
+            write_text(".gitignore", rows[i].root);
+        if (rows[i].sub)
+            write_text("d/.gitignore", rows[i].sub);
+        if (rows[i].actignore)
+            write_text(".actignore", rows[i].actignore);
+        for (int off = 0; off < 2; off++) {
+            struct package_options with = {.root = project, .no_gitignore = off};
+            assert_ok(package_scan(&with, &list, &err), err);
+            ACT_AUTOFREE char *in = kept(&list);
+            ACT_AUTOFREE char *out = left_out(&list);
+            if (off ? strstr(out, ".gitignore:") != NULL
+                    : strcmp(in, rows[i].kept) != 0 || strcmp(out, rows[i].left_out) != 0)
+                fail_msg("row %zu: kept '%s', left out '%s'", i, in, out);
+            package_list_release(&list);
+        }
+    }
 }
 
 static void one_word_may_hold_option_and_patterns(void **state)
@@ -1109,6 +1162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(rules_table),
+        TEST(gitignore_table),
         TEST(one_word_may_hold_option_and_patterns),
         TEST(zip_options_that_cannot_be_used_are_named),
         TEST(a_broken_ignore_file_is_an_error),

@@ -1,0 +1,76 @@
+/* packing.c - what a user sees while the code is packed and uploaded, and is asked before. */
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/cli.h"
+
+/* An interrupted upload goes on where it stopped, which the line's own handler says; packing does not. */
+static void show(struct cli_packing *p, const char *verb, const struct transfer_progress *now)
+{
+    if (p->line.verb != verb) {
+        cli_progress_clear(&p->line);
+        cli_progress_start(&p->line, verb, p->cli->options.quiet, &p->shown);
+    }
+    if (p->shown.progress)
+        p->shown.progress(&p->line, now);
+}
+
+static void show_packing(void *arg, const struct transfer_progress *now)
+{
+    static const char verb[] = "packing";
+
+    show(arg, verb, now);
+    cli_end_with(NULL);
+}
+
+static void show_uploading(void *arg, const struct transfer_progress *now)
+{
+    static const char verb[] = "uploading";
+
+    show(arg, verb, now);
+}
+
+/* "512.0 MiB of new code: ckpt/last.pt 381.0 MiB, ..." */
+static char *describe_large(const struct flow_init *io)
+{
+    const struct package_entry *largest[CLI_LARGEST];
+    size_t n = cli_find_largest(&io->list, largest);
+    char size[ACT_UNIT_TEXT];
+    struct act_buf b = {0};
+
+    act_size_to_text(io->package.changed_bytes, size);
+    act_buf_addf(&b, "%s of new code:", size);
+    for (size_t i = 0; i < n && i < 3; i++) {
+        ACT_AUTOFREE char *name = cli_name(largest[i]->path);
+        act_size_to_text(largest[i]->size, size);
+        act_buf_addf(&b, "%s %s %s", i ? "," : "", name, size);
+    }
+    return act_buf_steal(&b);
+}
+
+static int ask_large(void *arg, const struct flow_init *io, struct act_error *err)
+{
+    struct cli_packing *p = arg;
+    ACT_AUTOFREE char *what = describe_large(io);
+    ACT_AUTOFREE char *question = act_sprintf("%s. Pack and upload it?", what);
+
+    if (!io->dry_run && (p->cli->options.yes || isatty(STDIN_FILENO)))
+        return cli_confirm(p->cli, question, err);
+    act_warn("%s; leave out in .gitignore or .actignore what the nodes do not need", what);
+    return 0;
+}
+
+void cli_packing_start(struct cli_packing *p, const struct cli *cli, struct flow_init *io)
+{
+    *p = (struct cli_packing){.cli = cli};
+    io->packing = show_packing;
+    io->uploading = show_uploading;
+    io->large = ask_large;
+    io->arg = p;
+}
+
+void cli_packing_end(struct cli_packing *p)
+{
+    cli_progress_clear(&p->line);
+}

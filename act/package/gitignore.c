@@ -1,0 +1,202 @@
+/* gitignore.c - what the .gitignore files say: those of the project's folders, and those above the project up to the top
+ * of the repository it lies in.
+ *
+ * As git does it (gitignore(5)): the file nearest to a path speaks first, in it the last line that matches, and
+ * what is in a folder that is left out is never asked for. What only one user or one clone knows does not count
+ * (.git/info/exclude, core.excludesFile, the index), so that the same tree is the same package for everybody.
+ */
+#include "package/package_internal.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "base/text.h"
+#include "filter/pattern.h"
+
+#define GITIGNORE ".gitignore"
+
+/* The lines of one file. Paths are seen from its folder: without their first `drop` bytes, behind `add`. */
+struct level {
+    char *folder; /* its folder below the root, "" for the root and above */
+    size_t drop;
+    char *add;   /* of a file above the root: the way to the root, "exp/proj/"; else "" */
+    char *shown; /* "src/.gitignore" */
+    struct filter_pattern *patterns;
+    int *numbers; /* of their lines */
+    size_t n;
+};
+
+struct package_gitignore {
+    char *root;
+    struct level *v; /* those that apply where the walk is, the nearest last */
+    size_t n;
+    struct filter_path parts; /* of the path that is asked for, kept for its memory */
+};
+
+static void release_level(struct level *level)
+{
+    for (size_t i = 0; i < level->n; i++)
+        filter_pattern_release(&level->patterns[i]);
+    free(level->patterns);
+    free(level->numbers);
+    free(level->folder);
+    free(level->add);
+    free(level->shown);
+}
+
+static void take_lines(struct level *level, const struct act_strv *lines)
+{
+    level->patterns = act_calloc(lines->n + 1, sizeof(*level->patterns));
+    level->numbers = act_calloc(lines->n + 1, sizeof(*level->numbers));
+    for (size_t i = 0; i < lines->n; i++)
+        if (*lines->v[i]) {
+            filter_pattern_init(&level->patterns[level->n], lines->v[i]);
+            level->numbers[level->n++] = (int)i + 1;
+        }
+}
+
+/* Reads dir's file, where there is one. As git, not through a link. Takes level's strings. */
+static int push_level(struct package_gitignore *g, const char *dir, struct level level, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, GITIGNORE);
+    struct act_strv lines = {0};
+    struct stat st;
+    int rc = 0;
+
+    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+        rc = filter_read_lines(path, &lines, err);
+    if (lines.n > 0) {
+        take_lines(&level, &lines);
+        g->v = act_realloc(g->v, (g->n + 1) * sizeof(*g->v));
+        g->v[g->n++] = level;
+    } else {
+        release_level(&level);
+    }
+    act_strv_release(&lines);
+    return rc;
+}
+
+static bool is_top(const char *dir)
+{
+    ACT_AUTOFREE char *git = act_path_join(dir, ".git");
+    struct stat st;
+
+    return lstat(git, &st) == 0;
+}
+
+/* The folder above that is the top of the repository the root lies in, or NULL. */
+static char *find_top(const char *root)
+{
+    char *dir = act_strdup(root);
+
+    while (!is_top(dir)) {
+        char *up = act_path_dirname(dir);
+        bool is_last = act_streq(up, dir);
+        free(dir);
+        dir = up;
+        if (!is_last)
+            continue;
+        free(dir);
+        return NULL;
+    }
+    return dir;
+}
+
+/* The files from the top of the repository down to the folder above the root. */
+static int push_above(struct package_gitignore *g, struct act_error *err)
+{
+    ACT_AUTOFREE char *top = find_top(g->root);
+    size_t len = top ? strlen(top) : 0;
+    int rc = 0;
+
+    if (!top || act_streq(top, g->root))
+        return 0;
+    for (const char *slash = g->root + (len > 1 ? len : 0); rc == 0 && slash;
+         slash = strchr(slash + 1, '/')) {
+        ACT_AUTOFREE char *dir =
+            slash == g->root ? act_strdup("/") : act_strndup(g->root, (size_t)(slash - g->root));
+        rc = push_level(g, dir,
+                        (struct level){.folder = act_strdup(""),
+                                       .add = act_sprintf("%s/", slash + 1),
+                                       .shown = act_path_join(dir, GITIGNORE)},
+                        err);
+    }
+    return rc;
+}
+
+int package_gitignore_new(const char *root, struct package_gitignore **out, struct act_error *err)
+{
+    struct package_gitignore *g = act_calloc(1, sizeof(*g));
+
+    g->root = act_path_clean(root);
+    int rc = push_above(g, err);
+    if (rc < 0) {
+        package_gitignore_free(g);
+        g = NULL;
+    }
+    *out = g;
+    return rc;
+}
+
+void package_gitignore_free(struct package_gitignore *g)
+{
+    if (!g)
+        return;
+    for (size_t i = 0; i < g->n; i++)
+        release_level(&g->v[i]);
+    free(g->v);
+    free(g->root);
+    filter_path_release(&g->parts);
+    free(g);
+}
+
+static bool applies(const struct level *level, const char *folder)
+{
+    size_t len = strlen(level->folder);
+
+    return len == 0 ||
+           (act_starts_with(folder, level->folder) && (folder[len] == '/' || folder[len] == '\0'));
+}
+
+int package_gitignore_enter(struct package_gitignore *g, const char *folder, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = *folder ? act_path_join(g->root, folder) : act_strdup(g->root);
+
+    while (g->n > 0 && !applies(&g->v[g->n - 1], folder))
+        release_level(&g->v[--g->n]);
+    return push_level(g, dir,
+                      (struct level){.folder = act_strdup(folder),
+                                     .drop = *folder ? strlen(folder) + 1 : 0,
+                                     .add = act_strdup(""),
+                                     .shown = act_path_join(folder, GITIGNORE)},
+                      err);
+}
+
+/* The last line of the level that matches, or -1. */
+static ptrdiff_t last_match(struct package_gitignore *g, const struct level *level, const char *path,
+                            bool is_folder)
+{
+    ACT_AUTOFREE char *seen = act_sprintf("%s%s", level->add, path + level->drop);
+
+    filter_path_set(&g->parts, seen);
+    for (size_t i = level->n; i > 0; i--)
+        if (filter_pattern_matches(&level->patterns[i - 1], &g->parts, g->parts.n, is_folder))
+            return (ptrdiff_t)i - 1;
+    return -1;
+}
+
+char *package_gitignore_ask(struct package_gitignore *g, const char *path, bool is_folder)
+{
+    for (size_t i = g->n; i > 0; i--) {
+        const struct level *level = &g->v[i - 1];
+        ptrdiff_t line = last_match(g, level, path, is_folder);
+        if (line < 0)
+            continue;
+        const struct filter_pattern *pattern = &level->patterns[line];
+        return pattern->take_back
+                   ? NULL
+                   : act_sprintf("%s:%d '%s'", level->shown, level->numbers[line], pattern->text);
+    }
+    return NULL;
+}
