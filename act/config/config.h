@@ -129,7 +129,7 @@ struct config_request {
 /* Which file: config_request.cluster. "-c" names a file 'aux_data/aml/NAME.yaml' in the current folder or
  * above; the folder that holds aux_data is the project root. Without any file, and for "-c local" without
  * one, there is the built-in cluster: platform local, the folder store <act_state_dir()>/store, and in it
- * below "<folder name>-<8 hex of the project root>/" the code and the folders data, output and models; its
+ * below "<folder name>-<8 hex of the project root>/" the code and the folders data and output; its
  * project root is the nearest folder upwards, at most the home folder, that holds aux_data or .git, else the
  * current folder. A cluster file of platform local without config_param, or without its code_path, gets those
  * rows as well.

@@ -88,7 +88,7 @@ static struct yaml *built_in_row(const char *prefix, const char *below)
 
 static struct yaml *built_in_rows(const char *root, bool with_folders)
 {
-    static const char *const names[] = {"data", "output", "models"};
+    static const char *const names[] = {"data", "output"};
     ACT_AUTOFREE char *prefix = project_prefix(root);
     struct yaml *rows = yaml_new_map(CONFIG_DEFAULT), *all = yaml_new_map(CONFIG_DEFAULT);
 

@@ -53,6 +53,8 @@ void flow_close(struct flow *flow);
 #define FLOW_LARGE_CODE (UINT64_C(100) << 20)
 
 struct flow_init {
+    /* What will run with it: refused, before anything is packed, when it cannot. NULL: nothing is checked. */
+    const struct act_strv *command;
     bool dry_run; /* only list, package as by package_forecast(), and is_stored */
     /* Called on the loop about five times a second; may be NULL. */
     void (*packing)(void *arg, const struct transfer_progress *now);

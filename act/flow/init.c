@@ -367,6 +367,11 @@ static int lock_project(const struct flow *flow)
     return fd;
 }
 
+static int cannot_pack(const struct flow *flow, int rc, struct act_error *err)
+{
+    return rc < 0 ? act_error_prefix(err, "cannot pack '%s'", flow->config.project_root) : 0;
+}
+
 int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
 {
     struct act_strv out = {0};
@@ -379,16 +384,16 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
                                          .no_gitignore = !flow->config.gitignore,
                                          .kept_out = &out,
                                          .judge = flow_guard_judge};
-    int rc = package_scan(&w.options, &io->list, err);
+    int rc = cannot_pack(flow, package_scan(&w.options, &io->list, err), err);
+    if (rc == 0 && io->command)
+        rc = flow_check_program(&flow->config, &io->list, io->command, err);
     if (rc == 0)
-        rc = judge(&w, io->dry_run, err);
+        rc = cannot_pack(flow, judge(&w, io->dry_run, err), err);
     if (rc == 0)
         rc = weigh(&w, err);
     if (rc == 0)
-        rc = io->dry_run ? forecast(&w) : build(&w, err);
-    if (rc < 0)
-        act_error_prefix(err, "cannot pack '%s'", flow->config.project_root);
-    else
+        rc = io->dry_run ? forecast(&w) : cannot_pack(flow, build(&w, err), err);
+    if (rc == 0)
         flow_guard_tell(flow->config.project_root, &io->list);
     if (rc == 0 && !io->dry_run) {
         prune_cache();

@@ -1,25 +1,21 @@
 /* local.c - the same command on this machine, in the foreground. */
 #include <string.h>
-#include <unistd.h>
 
 #include "base/dirs.h"
 #include "base/path.h"
 #include "flow/flow_internal.h"
+#include "proc/proc.h"
 
 /* The first of docker and podman that is in PATH, or NULL. */
 static const char *container_tool(void)
 {
     static const char *const tools[] = {"docker", "podman"};
-    const char *path = getenv("PATH");
 
-    for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++)
-        for (const char *dir = path; dir && *dir;) {
-            size_t n = strcspn(dir, ":");
-            ACT_AUTOFREE char *file = act_sprintf("%.*s/%s", (int)n, dir, tools[i]);
-            if (access(file, X_OK) == 0)
-                return tools[i];
-            dir += n + (dir[n] == ':');
-        }
+    for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
+        ACT_AUTOFREE char *program = proc_find_in_path(tools[i]);
+        if (program)
+            return tools[i];
+    }
     return NULL;
 }
 

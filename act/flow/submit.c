@@ -42,6 +42,7 @@ static int describe_folders(struct flow *flow, struct run_spec *spec, struct act
         spec->n_folders = i + (rc == 0 || spec->folders[i].name);
         if (rc < 0)
             return rc;
+        flow_use_here(c, &spec->folders[i]);
     }
     return 0;
 }
@@ -174,6 +175,7 @@ static int pin_package(struct flow *flow, const struct flow_submit *io, struct f
     if (!code)
         return take_last_package(flow, out, err);
     code->dry_run = io->dry_run;
+    code->command = io->job ? NULL : io->argv;
     int rc = flow_init(flow, code, err);
     if (rc < 0)
         return rc;

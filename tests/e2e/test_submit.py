@@ -270,6 +270,63 @@ def test_the_code_that_runs_is_the_code_on_the_screen(act):
         assert act.lines(run.out.strip()) == [said]
 
 
+def test_no_folder_of_the_project_is_missing_without_configuration(act):
+    """models is code there; data is used where it is until the store has some of it."""
+    (act.project / "aux_data/aml/aml.yaml").unlink()
+    act.write("models/__init__.py", "")
+    act.write("models/net.py", "depth = 18")
+    act.write("data/coco.yaml", "from the project")
+    words = ["submit", "python3", "-c", "import models.net; print(models.net.depth, open('data/coco.yaml').read())"]
+    own = act.run(*words)
+    assert "data  the project's own folder, as the store has none; 'a u data' stores it\n" in own.err
+    act.run("u", "data")
+    act.write("data/coco.yaml", "changed after the upload")
+    stored = act.run(*words)
+    assert "own folder" not in stored.err
+    for run in (own, stored):
+        act.run("wait", run.out.strip())
+        assert act.lines(run.out.strip()) == ["18 from the project"]
+    again = act.run("resubmit", own.out.strip()).out.strip()
+    act.run("wait", again)
+    assert act.lines(again) == ["18 changed after the upload"]
+
+
+@pytest.mark.parametrize("words, status, match", [
+    (["python3 t.py --x 1"], 2, "leave out the quotes"),
+    ([""], 2, "empty word"),
+    (["./nosuch.sh"], 3, "there is no './nosuch.sh' in the project"),
+    (["sub/t.sh"], 2, "'sub/t.sh' is not executable: chmod \\+x it, or name what runs it: sh sub/t.sh"),
+    (["t.py"], 2, "not a program: name what runs it, as in 'python t.py'"),
+    (["python3", "-u", "nosuch.py"], 3, "there is no 'nosuch.py' in the project"),
+    (["python3", "out.py"], 3, ".actignore:1 'out.py' leaves it out"),
+    (["pyhton", "t.py"], 3, "there is no program 'pyhton' in PATH"),
+])
+@pytest.mark.parametrize("verb", ["submit", "local"])
+def test_what_cannot_work_is_refused_before_it_is_queued(act, verb, words, status, match):
+    for name in ("t.py", "sub/t.sh", "out.py"):
+        act.write(name, "")
+    act.write(".actignore", "out.py")
+    act.fail(verb, *words, status=125 if verb == "local" else status, match=match)
+    assert act.run("q").out.count("\n") <= 1 and not list(act.store.rglob("*.zip"))
+
+
+@pytest.mark.parametrize("words", [
+    ["python3", "-c", "1", "nosuch.py"], ["sh", "-c", "exit 0"], ["python3", "link/x.py"], ["python3", "data/tool.py"],
+    ["env", "A=1", "true"], ["./with blank"], ["python3", "../x.py"], ["/bin/sh", "t.sh"],
+])
+def test_what_may_work_is_not_refused(act, words):
+    act.write("t.sh", "")
+    act.write("with blank", "#!/bin/sh\n")
+    (act.project / "with blank").chmod(0o755)
+    (act.project / "link").symlink_to("/tmp")
+    act.run("submit", "--dry-run", *words)
+
+
+def test_a_file_that_is_made_on_the_node_is_not_missed(act):
+    act.write("compile.aml.sh", "echo echo made >made.sh; chmod +x made.sh")
+    assert act.lines(act.finish("./made.sh"))[-1] == "made"
+
+
 def test_local_runs_the_code_on_the_screen(act):
     for said in ("one", "two"):
         act.write("say.sh", f"echo {said}")

@@ -366,7 +366,7 @@ static void link_names_the_cluster(void **state)
 
 static void built_in_cluster(void **state)
 {
-    static const char *const names[] = {"data", "output", "models"};
+    static const char *const names[] = {"data", "output"};
     struct config c;
     struct config_account account;
     ACT_AUTOFREE char *sub = act_sprintf("%s/a/b", project);
