@@ -112,6 +112,18 @@ static const struct line *ask_built_in(const struct package_rules *rules, const 
     return NULL;
 }
 
+/* What a line of .actignore that matches changes. */
+static void apply_line(const struct line *line, struct reason *by)
+{
+    if (!line->pattern.take_back && !by->line && !by->gitignore) {
+        by->line = line;
+    } else if (line->pattern.take_back &&
+               (by->gitignore || (by->line && (by->line->number > 0 || takes_back(line, by->line))))) {
+        free(by->gitignore);
+        *by = (struct reason){0};
+    }
+}
+
 /* What leaves the path out, if something does: the first line that did since the last that took it back. */
 static struct reason ask_lines(const struct package_rules *rules, const char *path, bool is_folder)
 {
@@ -122,19 +134,10 @@ static struct reason ask_lines(const struct package_rules *rules, const char *pa
     by.line = ask_built_in(rules, &parts, is_folder);
     if (!by.line && rules->gitignore)
         by.gitignore = package_gitignore_ask(rules->gitignore, path, is_folder);
-    for (size_t i = rules->n_built_in; i < rules->n_lines; i++) {
-        const struct line *line = &rules->lines[i];
-        if (line->pattern.take_back != (by.line || by.gitignore))
-            continue; /* it could change nothing */
-        if (!matches(line, &parts, is_folder))
-            continue;
-        if (!line->pattern.take_back) {
-            by.line = line;
-        } else if (by.gitignore || by.line->number > 0 || takes_back(line, by.line)) {
-            free(by.gitignore);
-            by = (struct reason){0};
-        }
-    }
+    for (const struct line *line = rules->lines + rules->n_built_in, *end = rules->lines + rules->n_lines;
+         line < end; line++)
+        if (matches(line, &parts, is_folder))
+            apply_line(line, &by);
     filter_path_release(&parts);
     return by;
 }

@@ -80,9 +80,9 @@ def test_preparation_that_failed(act, azureml, two_ranks):
 
 
 def test_command_that_is_not_there(act, azureml):
-    answer = why(act, fail(act, "no-such-program"))
+    answer = why(act, fail(act, "/no-such-program"))
     assert answer["diagnosis"]["code"] == "CommandNotFound", answer
-    assert answer["failure"]["reason"].startswith("cannot start 'no-such-program'")
+    assert answer["failure"]["reason"].startswith("cannot start '/no-such-program'")
 
 
 def test_only_the_service_says_why(act, azureml):

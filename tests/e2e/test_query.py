@@ -319,7 +319,7 @@ def test_local_runs_here_and_gives_the_status(act):
     result = act.run("local", "sh", "say.sh", "two words", status=5)
     assert result.out == "out two words\n"
     assert act.run("local", "true").status == 0
-    act.run("local", "no-such-command", status=127)
+    act.run("local", "/no-such-command", status=127)
     act.run("local", status=125)
 
 

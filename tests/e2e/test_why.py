@@ -68,7 +68,7 @@ def test_the_failing_rank_and_what_it_means(act, two_ranks):
 
 
 @pytest.mark.parametrize("command, status, code", [
-    (("no-such-program",), 127, "CommandNotFound"),
+    (("/no-such-program",), 127, "CommandNotFound"),
     (("sh", "-c", "exec ./gone"), 127, "CommandNotFound"),
     (("sh", "-c", "kill -SEGV $$"), 139, "before"),
     (("sh", "-c", "kill -KILL $$"), 137, "Killed"),

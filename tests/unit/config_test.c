@@ -388,7 +388,7 @@ static void built_in_cluster(void **state)
         assert_true(act_starts_with(c.code.path, "proj-"));
         assert_int_equal(strlen(c.code.path), strlen("proj-01234567/code.zip"));
         assert_true(act_ends_with(c.code.path, "/code.zip"));
-        assert_int_equal(c.n_folders, 3);
+        assert_int_equal(c.n_folders, 2);
         for (size_t k = 0; k < COUNT(names); k++) {
             ACT_AUTOFREE char *path = act_sprintf("%.13s/%s", c.code.path, names[k]);
             assert_string_equal(folder(&c, names[k])->path, path);
@@ -425,7 +425,7 @@ static void local_files_get_built_in_rows(void **state)
     assert_ok(load(project, NULL, &c), err); /* no aml.yaml: local.yaml is next */
     assert_string_equal(c.cluster, "local");
     assert_non_null(c.file);
-    assert_int_equal(c.n_folders, 3);
+    assert_int_equal(c.n_folders, 2);
     config_release(&c);
     put("aux_data/aml/local.yaml",
         "platform: local\nconfig_param: {x_folder: {azure_blob_config_file: a.yaml, path: x}}\n");
@@ -436,7 +436,7 @@ static void local_files_get_built_in_rows(void **state)
     const char *const params[] = {"config_param: {data_folder: {mode: download}}", NULL};
     put("aux_data/aml/local.yaml", "platform: local\n");
     assert_ok(config_load(&(struct config_request){.start_dir = project, .params = params}, &c, &err), err);
-    assert_int_equal(c.n_folders, 3);
+    assert_int_equal(c.n_folders, 2);
     assert_string_equal(folder(&c, "data")->mode, "download");
     config_release(&c);
 }
@@ -1088,7 +1088,7 @@ static void maps_paths(void **state)
         {"data", "./", "data", "", 0},
         {"data/voc", "..", "data", "", 0},
         {"", "dta/voc", NULL, "did you mean 'data'?", ACT_NOT_FOUND},
-        {"", "database", NULL, "mapped are: 'data', 'output', 'models'", ACT_NOT_FOUND},
+        {"", "database", NULL, "mapped are: 'data', 'output'", ACT_NOT_FOUND},
         {"sub/deep", "data/voc", NULL, "is in no mapped folder", ACT_NOT_FOUND},
         {"", "code", NULL, "is in no mapped folder", ACT_NOT_FOUND},
         {"", ".", NULL, "is the project itself", ACT_NOT_FOUND},
