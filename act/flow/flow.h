@@ -103,7 +103,7 @@ struct flow_sink {
 struct flow_local {
     const struct act_strv *argv;
     bool no_container;
-    bool dry_run; /* only fill spec */
+    bool dry_run;           /* only fill spec */
     struct flow_init *code; /* as in struct flow_submit */
     struct flow_sink sink;
     const volatile sig_atomic_t *interrupted;
