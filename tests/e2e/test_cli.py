@@ -129,12 +129,12 @@ def test_hostile_text_of_a_run_on_a_terminal(act):
                          "b'\\nCUDA out of memory ' + " f"{HOSTILE!r} + b'\\n'); sys.exit(1)")
     run = act.finish("python3", "evil.py", before=("-n", "1"), status=1)
     for words in (("logs", run), ("logs", "-f", run), ("logs", "--all", run), ("q", run), ("why", run)):
-        shown = re.sub(rb"\r[^\r\n]*\x1b\[K", b"", terminal(act, *words))  # without the progress of fetching
+        shown = re.sub(rb"\r[^\r\n]*\x1b\[K", b"", act.on_terminal(*words))  # without the progress of fetching
         assert_harmless(shown, *words)
         assert b"\r" not in shown.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n"), (words, shown)
         assert (b"\x1b[32mgreen\x1b[0m" in shown) == (words[0] != "why"), (words, shown)
     assert HOSTILE in act.run("logs", run).raw_out
-    terminal(act, "parse", run)
+    act.on_terminal("parse", run)
 
 
 def test_hostile_names_on_a_terminal(act):
@@ -146,7 +146,7 @@ def test_hostile_names_on_a_terminal(act):
     (act.project / "data").mkdir()
     for words in (("ls", "data"), ("ls", "-l", "-r", "data"), ("ls", "--json", "data"), ("du", "-d", "2", "data"), ("verify", "data"),
                   ("d", "--dry-run", "data"), ("cat", b"data/" + name), ("url", b"data/" + name), ("cat", b"data/no" + name)):
-        shown = terminal(act, *words)
+        shown = act.on_terminal(*words)
         assert_harmless(shown.replace(b"\x1b[K", b""), *words)
         assert b"\x1b[31m" not in shown, (words, shown)
     assert name.split(b"\x1b[31m")[1] in act.run("ls", "data").raw_out, "a pipe gets the bytes"
