@@ -110,14 +110,15 @@ static void print_summary_json(const struct job *job)
     bool dry = job->options.dry_run;
 
     cli_print_json_line(json_pack(
-        "{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:f,s:o,s:o}", "version", 1, "summary",
+        "{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:f,s:o,s:o}", "version", 1, "summary",
         job->cli->command->name, "dry_run", dry, "objects",
         (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
         (json_int_t)(dry ? t->found_bytes : t->done_bytes), "resumed_bytes", (json_int_t)t->resumed_bytes,
         "same", (json_int_t)t->same_objects, "newer", (json_int_t)t->newer_objects, "left",
-        left_json(&job->left), "deleted", (json_int_t)(dry ? job->to_delete : t->deleted_objects), "failed",
-        (json_int_t)t->failed_objects, "seconds", cli_progress_seconds(&job->progress), "failures",
-        failures_json(&job->sum), "errors", errors_json(&job->outcome)));
+        left_json(&job->left), "skipped_links", (json_int_t)t->skipped_links, "deleted",
+        (json_int_t)(dry ? job->to_delete : t->deleted_objects), "failed", (json_int_t)t->failed_objects,
+        "seconds", cli_progress_seconds(&job->progress), "failures", failures_json(&job->sum), "errors",
+        errors_json(&job->outcome)));
 }
 
 static void print_plan_summary(const struct job *job)
@@ -135,9 +136,10 @@ static void print_plan_summary(const struct job *job)
 static void print_summary(struct job *job)
 {
     const struct transfer_progress *t = &job->sum.total;
-    bool only_an_error =
-        job->outcome.n_failed == job->outcome.n &&
-        t->done_objects + t->same_objects + t->newer_objects + t->deleted_objects + t->failed_objects <= 1;
+    bool only_an_error = job->outcome.n_failed == job->outcome.n &&
+                         t->done_objects + t->same_objects + t->newer_objects + t->skipped_links +
+                                 t->deleted_objects + t->failed_objects <=
+                             1;
 
     cli_progress_clear(&job->progress);
     if (job->cli->options.json)
@@ -192,6 +194,8 @@ static int transfer_all(struct cli *cli, struct flow *from, bool up, struct act_
                        cli->options.quiet || cli->options.dry_run, &job.options);
     job.options.confirm = ask;
     job.options.left = note_left;
+    if (up)
+        job.options.links = cli->options.skip_links ? TRANSFER_SKIP_LINKS : TRANSFER_REFUSE_LINKS;
     job.options.plan = job.options.dry_run ? print_step : NULL;
     for (size_t i = 0; i < cli->words.n; i++)
         transfer(&job, cli->words.v[i]);

@@ -307,13 +307,16 @@ const struct cli_command cli_commands[] = {
          "What is the same already (size and modification time) is not moved again. Interrupted, the same\n"
          "command goes on where it stopped. What is newer in the store, and different, is left and named\n"
          "unless --overwrite is given. Nothing is deleted without --delete, which counts and asks first.\n"
+         "Links inside the folder are kept; one that leads out of it is named, and the exit status is 8. To\n"
+         "store what it leads to, give its own name as PATH; --skip-links leaves it out. --delete spares what\n"
+         "the store has below its name.\n"
          "Several paths: one that fails does not keep the others from being tried; the exit status is then 8.\n"
          "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
          "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
-         "newer, left (the paths of the first 20 of those), deleted, failed, seconds, failures (text, count)\n"
-         "and errors (text, status); --dry-run: before it one for each step, with action (copy, delete,\n"
-         "leave), size, path and reason.",
-     .options = "from-cluster md5 " TRANSFER_OPTIONS,
+         "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, seconds,\n"
+         "failures (text, count) and errors (text, status); --dry-run: before it one for each step, with\n"
+         "action (copy, delete, leave), size, path and reason.",
+     .options = "from-cluster md5 skip-links " TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -335,9 +338,9 @@ const struct cli_command cli_commands[] = {
          "keep the others from being tried; the exit status is then 8.\n"
          "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
          "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
-         "newer, left (the paths of the first 20 of those), deleted, failed, seconds, failures (text, count)\n"
-         "and errors (text, status); --dry-run: before it one for each step, with action (copy, delete,\n"
-         "leave), size, path and reason.",
+         "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, seconds,\n"
+         "failures (text, count) and errors (text, status); --dry-run: before it one for each step, with\n"
+         "action (copy, delete, leave), size, path and reason.",
      .options = TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,

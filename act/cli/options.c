@@ -80,6 +80,8 @@ const struct cli_option cli_option_table[] = {
      CLI_BEHIND},
     {NULL, "checksum", CLI_FLAG, AT(checksum), NULL, "compare the content, not size and time", CLI_BEHIND},
     {NULL, "overwrite", CLI_FLAG, AT(overwrite), NULL, "also what is newer at the destination", CLI_BEHIND},
+    {NULL, "skip-links", CLI_FLAG, AT(skip_links), NULL, "leave out links that lead out of the folder",
+     CLI_BEHIND},
     {NULL, "md5", CLI_FLAG, AT(md5), NULL, "store the MD5 of files over 256 MiB too, for other tools",
      CLI_BEHIND},
     {NULL, "deep", CLI_FLAG, AT(deep), NULL, "read all bytes, trust no stored checksum", CLI_BEHIND},

@@ -112,6 +112,7 @@ struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
         .done_bytes = a->done_bytes + b->done_bytes,
         .resumed_bytes = a->resumed_bytes + b->resumed_bytes,
         .same_objects = a->same_objects + b->same_objects,
+        .skipped_links = a->skipped_links + b->skipped_links,
         .newer_objects = a->newer_objects + b->newer_objects,
         .deleted_objects = a->deleted_objects + b->deleted_objects,
         .failed_objects = a->failed_objects + b->failed_objects,
@@ -206,6 +207,7 @@ static void print_summary(const struct cli_progress *p, const char *verb, const 
     }
     add_count(&line, t->same_objects, "already the same");
     add_count(&line, t->newer_objects, "newer at the destination, left");
+    add_count(&line, t->skipped_links, "left out (--skip-links)");
     add_count(&line, t->deleted_objects, "deleted");
     add_count(&line, t->failed_objects, "failed");
     act_note("%s", line.data);

@@ -202,9 +202,22 @@ static int open_at_hand(struct listing *l, struct act_error *err)
                            &walk->fd, err);
 }
 
-static void emit(struct listing *l, const char *key, const struct stat *st)
+/* The entry is valid until the next one is added. */
+static struct store_entry *emit(struct listing *l, const char *key, const struct stat *st)
 {
-    folder_fill(store_page_add(l->page), key, st);
+    struct store_entry *entry = store_page_add(l->page);
+
+    folder_fill(entry, key, st);
+    return entry;
+}
+
+/* Whether a link would be refused in another folder store. */
+static bool leads_out(const struct folder_walk *walk, const char *key, const char *name)
+{
+    char target[PATH_MAX];
+    ssize_t n = readlinkat(walk->fd, name, target, sizeof(target));
+
+    return n < 0 || folder_link_problem(key, target, (size_t)n) != NULL;
 }
 
 /* The folder at hand has nothing in it: it is an entry itself, unless it is the one that is listed. */
@@ -249,8 +262,7 @@ static void emit_leftover(struct listing *l, const char *key, const char *name, 
 {
     if (!folder_part_is_free(l->walk->fd, name))
         return;
-    emit(l, key, st);
-    l->page->v[l->page->n - 1].size = (uint64_t)st->st_blocks * DISK_BLOCK;
+    emit(l, key, st)->size = (uint64_t)st->st_blocks * DISK_BLOCK;
 }
 
 static int emit_file(struct listing *l, const char *name, struct act_error *err)
@@ -268,7 +280,7 @@ static int emit_file(struct listing *l, const char *name, struct act_error *err)
     if (l->walk->leftovers)
         emit_leftover(l, key, name, &st);
     else if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
-        emit(l, key, &st);
+        emit(l, key, &st)->leads_out = S_ISLNK(st.st_mode) && leads_out(l->walk, key, name);
     return 0;
 }
 

@@ -42,7 +42,8 @@ struct store_entry {
     char md5[ACT_MD5_BASE64]; /* of all bytes; "": not known */
     uint64_t crc64;           /* of all bytes, when has_crc64 */
     bool has_crc64;
-    bool grows;            /* an append blob: what is there never changes, more may come at its end */
+    bool grows;     /* an append blob: what is there never changes, more may come at its end */
+    bool leads_out; /* a link of which a folder can be seen to lead out of it; elsewhere it means nothing */
     char etag[STORE_ETAG]; /* changes with the content, quoted as in HTTP; "": none */
 };
 void store_entry_release(struct store_entry *entry);

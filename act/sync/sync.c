@@ -13,6 +13,7 @@ struct side {
 struct sync {
     struct sync_options options;
     struct side sides[2];
+    struct act_strv outward; /* names of the source's links that lead out, so far, in order */
 };
 
 /* ---- one object */
@@ -177,6 +178,7 @@ void sync_free(struct sync *s)
         free(s->sides[i].prefix);
         free(s->sides[i].behind);
     }
+    act_strv_release(&s->outward);
     free(s);
 }
 
@@ -270,6 +272,33 @@ static bool takes(const struct sync *s, const char *rel, enum store_kind kind)
     return !s->options.takes || s->options.takes(s->options.arg, rel, kind == STORE_FOLDER);
 }
 
+/* Compares the first len bytes of a key, a whole name, with a link's. */
+struct stem {
+    const char *rel;
+    size_t len;
+};
+
+static int compare_stem(const void *a, const void *b)
+{
+    const struct stem *stem = a;
+    const char *link = *(const char *const *)b;
+    int order = strncmp(stem->rel, link, stem->len);
+
+    return order ? order : -(link[stem->len] != '\0');
+}
+
+static bool is_below_link(const struct sync *s, const char *rel)
+{
+    if (s->outward.n == 0)
+        return false;
+    for (const char *slash = strchr(rel, '/'); slash; slash = strchr(slash + 1, '/')) {
+        struct stem stem = {.rel = rel, .len = (size_t)(slash - rel)};
+        if (bsearch(&stem, s->outward.v, s->outward.n, sizeof(s->outward.v[0]), compare_stem))
+            return true;
+    }
+    return false;
+}
+
 /* The next pair, or one of it. False: a page is needed, or both sides are at their end. */
 static bool next_pair(struct sync *s, struct sync_item *out)
 {
@@ -284,6 +313,9 @@ static bool next_pair(struct sync *s, struct sync_item *out)
     if (order >= 0)
         out->to = take_head(to);
     out->rel = order <= 0 ? rel_of(from, &out->from) : rel_of(to, &out->to);
+    if (out->from.leads_out)
+        act_strv_push(&s->outward, out->rel);
+    out->below_link = !out->from.key && is_below_link(s, out->rel);
     return true;
 }
 

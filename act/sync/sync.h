@@ -89,6 +89,9 @@ struct sync_item {
     struct store_entry from; /* key NULL with SYNC_EXTRA */
     struct store_entry to;   /* key NULL when absent */
     const char *rel;         /* the key without the prefix, into one of the keys */
+    /* With SYNC_EXTRA: lies below the name that a link of the source has which leads out of it, and may be what the
+     * link stands for: no mirror deletes it. Whether the link itself takes part makes no difference. */
+    bool below_link;
 };
 void sync_item_release(struct sync_item *item);
 

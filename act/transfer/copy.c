@@ -125,8 +125,30 @@ static bool is_only_touched(const struct job *job, const struct sync_item *item)
     return item->reason == SYNC_TIME && must_keep(job, item);
 }
 
+/* A link that leads out of the source. Takes the item over. */
+static void pass_by_link(struct job *job, struct sync_item *item)
+{
+    struct act_error err;
+
+    if (job->options->links == TRANSFER_SKIP_LINKS) {
+        job->report->total.skipped_links++;
+    } else {
+        act_error_set(
+            &err, ACT_PARTIAL,
+            "cannot copy '%s': the link leads out of the folder; upload it by its own name, or give "
+            "--skip-links",
+            item->from.key);
+        transfer_report_failure(job->report, &err, &job->first);
+    }
+    sync_item_release(item);
+}
+
 static void take(struct job *job, struct sync_item *item)
 {
+    if (item->from.leads_out && job->options->links != TRANSFER_KEEP_LINKS) {
+        pass_by_link(job, item);
+        return;
+    }
     switch (item->action) {
     case SYNC_COPY:
     case SYNC_UNSURE:

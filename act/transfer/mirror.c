@@ -8,16 +8,21 @@ struct count {
     uint64_t sources, extras, bytes;
 };
 
+/* Whether it is deleted. */
+static bool is_left_over(const struct sync_item *item)
+{
+    return item->action == SYNC_EXTRA && !item->below_link;
+}
+
 static void count_item(struct job *job, struct sync_item *item)
 {
     struct count *n = job->arg;
 
-    if (item->action == SYNC_EXTRA) {
+    if (is_left_over(item)) {
         n->extras++;
         n->bytes += item->to.size;
-    } else {
-        n->sources++;
     }
+    n->sources += item->from.key && !item->from.leads_out; /* such a link may be all that is left of a disk */
     sync_item_release(item);
 }
 
@@ -146,7 +151,7 @@ static void delete_item(struct job *job, struct sync_item *item)
 {
     struct deletion *d = job->arg;
 
-    if (item->action == SYNC_EXTRA && may_delete(job, d, item)) {
+    if (is_left_over(item) && may_delete(job, d, item)) {
         d->deleter.arg = job;
         transfer_deleter_add(&d->deleter, &item->to);
         job->full = !transfer_deleter_has_room(&d->deleter);
@@ -165,7 +170,7 @@ static void tell_item(struct job *job, struct sync_item *item)
 {
     const struct transfer_options *o = job->options;
 
-    if (item->action == SYNC_EXTRA && o->plan)
+    if (is_left_over(item) && o->plan)
         o->plan(o->arg, &(struct transfer_step){
                             .action = TRANSFER_DELETE, .entry = &item->to, .reason = "not at the source"});
     sync_item_release(item);

@@ -45,6 +45,7 @@ struct transfer_progress {
     uint64_t resumed_bytes; /* of done_bytes: were at the destination already, from an interrupted transfer */
     uint64_t same_objects;  /* already the same */
     uint64_t newer_objects; /* different, but newer at the destination, and left there */
+    uint64_t skipped_links; /* that lead out of the source */
     uint64_t deleted_objects;
     uint64_t failed_objects;
 };
@@ -66,6 +67,13 @@ struct transfer_report {
 void transfer_report_release(struct transfer_report *report);
 
 enum transfer_action { TRANSFER_COPY, TRANSFER_DELETE, TRANSFER_LEAVE };
+
+/* What becomes of links of the source that lead out of its folder (store_entry.leads_out). */
+enum transfer_links {
+    TRANSFER_KEEP_LINKS,   /* copied as links, as others are */
+    TRANSFER_REFUSE_LINKS, /* each is a failure */
+    TRANSFER_SKIP_LINKS,   /* left out, and counted */
+};
 
 /* One line of the plan, or what was left. Pointers are valid during the call. */
 struct transfer_step {
@@ -97,6 +105,7 @@ struct transfer_options {
     /* What is newer and different at the destination stays, and left (may be NULL) is called for it, in a dry run too.
      * Without, the destination becomes what the source is. */
     bool keep_newer;
+    enum transfer_links links; /* in no case what lies below the name of such a link is deleted */
     void (*left)(void *arg, const struct transfer_step *step);
     /* With dry_run nothing is written; plan (may be NULL otherwise) is called for every step. */
     bool dry_run;

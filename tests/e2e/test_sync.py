@@ -124,6 +124,59 @@ def test_a_copy_between_clusters_leaves_what_is_newer(act, stored):
     assert (act.project / "data/f").read_bytes() == b"old"
 
 
+# ---- links that lead out
+
+
+@pytest.fixture
+def linked(act, stored):
+    """A folder with a link inside, a link to a disk beside the project, and what that disk holds in the store."""
+    disk = act.project.parent / "disk"
+    (disk / "deep").mkdir(parents=True)
+    (disk / "a").write_text("on the disk")
+    (disk / "deep/b").write_text("deeper")
+    act.write("data/f", "f")
+    act.write("data/link-z", "sorts between the link and what is below it")
+    (act.project / "data/inside").symlink_to("f")
+    (act.project / "data/link").symlink_to(disk)
+    return stored
+
+
+def test_a_link_that_leads_out_is_named_and_not_stored(act, linked):
+    result = act.fail("u", "data", status=8, match="'link': the link leads out.*--skip-links")
+    assert there(linked) == {"f", "link-z", "inside"}, "the others are stored"
+    result = act.run("u", "--skip-links", "data")
+    assert "1 left out (--skip-links)" in result.err and "link" not in there(linked)
+    (act.project / "data/climbs").symlink_to("../output/x")
+    (act.project / "data/link").unlink()
+    act.fail("u", "data", status=8, match="'climbs'")
+    act.run("u", "--exclude", "climbs", "data")
+
+
+def test_a_mirror_spares_what_a_link_stands_for(act, linked):
+    act.run("u", "data/link")
+    held = {"link/a", "link/deep/b"}
+    assert there(linked) == held, "a link's own name stores what it leads to"
+    linked.put("data/extra", b"x")
+    linked.put("data/link.extra", b"x")
+    assert "2 to delete" in act.run("u", "--skip-links", "--delete", "--dry-run", "data").err
+    act.fail("u", "--delete", "-y", "data", status=8)
+    assert there(linked) >= held | {"extra"}, "nothing is deleted when one failed"
+    act.run("u", "--skip-links", "--delete", "-y", "data")
+    assert there(linked) == held | {"f", "link-z", "inside"}
+    for words in (["--skip-links"], ["--exclude", "link"], ["--skip-links", "--include", "*b", "--include", "f"]):
+        act.run("u", *words, "--delete", "-y", "data")
+        assert held < there(linked), words
+
+
+def test_a_folder_of_nothing_but_such_links_empties_nothing(act, linked):
+    act.run("u", "--skip-links", "data")
+    before = linked.keys()
+    for name in ("f", "link-z", "inside"):
+        (act.project / "data" / name).unlink()
+    act.fail("u", "--skip-links", "--delete", "-y", "data", status=2, match="nothing in the source")
+    assert linked.keys() == before
+
+
 # ---- mirrors
 
 

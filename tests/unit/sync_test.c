@@ -249,6 +249,52 @@ static void merge_table(void **state)
     }
 }
 
+/* A filter that leaves the links out changes nothing. */
+static bool takes_no_link(void *arg, const char *rel, bool is_folder)
+{
+    (void)arg;
+    (void)is_folder;
+    return strcmp(rel, "a") != 0 && strcmp(rel, "a-b") != 0 && strcmp(rel, "z") != 0;
+}
+
+/* What a link stands for may be at the destination, and a key may come between the two. */
+static void what_is_below_a_link_is_told_apart(void **state)
+{
+    static const char *const from[] = {"d/a", "d/a-b", "d/z"};
+    static const struct {
+        const char *rel;
+        bool below;
+    } to[] = {{"a-", false},   {"a-b/x", true}, {"a.", false},   {"a/", true},
+              {"a/b/c", true}, {"aa/b", false}, {"b/a/x", false}};
+    struct sync *s = sync_new(&(struct sync_options){
+        .from_prefix = "d/", .to_prefix = "", .extras = true, .takes = takes_no_link, .arg = NULL});
+    struct store_page sources = {0}, copies = {0};
+    struct act_error err;
+    struct sync_item item;
+    size_t n = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+        struct store_entry *e = store_page_add(&sources);
+        e->key = act_strdup(from[i]);
+        e->kind = STORE_SYMLINK;
+        e->leads_out = true;
+    }
+    for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++)
+        store_page_add(&copies)->key = act_strdup(to[i].rel);
+    assert_ok(sync_feed(s, SYNC_FROM, &sources, true, &err), err);
+    assert_ok(sync_feed(s, SYNC_TO, &copies, true, &err), err);
+    while (sync_next(s, &item)) {
+        assert_int_equal(item.action, SYNC_EXTRA);
+        assert_string_equal(item.rel, to[n].rel);
+        assert_int_equal(item.below_link, to[n].below);
+        n++;
+        sync_item_release(&item);
+    }
+    assert_int_equal(n, sizeof(to) / sizeof(to[0]));
+    sync_free(s);
+}
+
 static void disorder_is_an_error(void **state)
 {
     (void)state;
@@ -680,6 +726,7 @@ int main(void)
         cmocka_unit_test(merge_table),
         cmocka_unit_test(unsure_where_a_checksum_would_tell),
         cmocka_unit_test(the_time_of_a_copy),
+        cmocka_unit_test(what_is_below_a_link_is_told_apart),
         cmocka_unit_test(disorder_is_an_error),
         cmocka_unit_test(disorder_never_ends_in_a_plan),
         cmocka_unit_test(a_key_outside_of_the_prefix_is_an_error),
