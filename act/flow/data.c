@@ -72,6 +72,27 @@ static int open_local_source(struct flow *flow, const char *local, struct transf
     return rc;
 }
 
+/* Adds to an error what begins like the key, which names nothing; path is what the user typed for it. */
+static void suggest(struct store *store, const char *key, const char *path, struct act_error *err)
+{
+    enum { SUGGESTIONS = 3 };
+    ACT_AUTOFREE char *stem = bare(key);
+    ACT_AUTOFREE char *typed = bare(path);
+    ACT_AUTOFREE char *problem = act_strdup(err->text);
+    struct store_call list = {.op = STORE_LIST, .key = stem, .delimiter = true, .max = SUGGESTIONS + 1};
+    struct act_buf names = {0};
+    struct act_error ignored;
+    int rc = store_do(store, &list, &ignored);
+
+    for (size_t i = 0; rc == 0 && i < list.page.n && i < SUGGESTIONS; i++)
+        act_buf_addf(&names, "%s'%s%s'", i ? ", " : "", typed, list.page.v[i].key + strlen(stem));
+    if (names.len)
+        act_error_set(err, ACT_NOT_FOUND, "%s; what begins so: %s%s", problem, names.data,
+                      list.page.n > SUGGESTIONS ? ", ..." : "");
+    store_call_release(&list);
+    act_buf_release(&names);
+}
+
 /* What a key in a store is; path is what the user typed for it. */
 static int resolve(struct store *store, const char *key, const char *path, struct transfer_path *out,
                    struct act_error *err)
@@ -80,6 +101,8 @@ static int resolve(struct store *store, const char *key, const char *path, struc
 
     if (rc < 0)
         act_error_prefix(err, rc == -ACT_NOT_FOUND ? "cannot find '%s'" : "cannot look at '%s'", path);
+    if (rc == -ACT_NOT_FOUND && !err->service_code[0])
+        suggest(store, key, path, err);
     return rc;
 }
 

@@ -77,6 +77,16 @@ def test_what_does_not_exist(act, voc):
     act.fail("rm", "-y", "data/nothing", status=3, match="data/nothing")
 
 
+def test_what_begins_so_is_suggested(act, voc):
+    for words in (["ls"], ["du"], ["rm", "-y"], ["d"]):
+        act.fail(*words, "data/vo", status=3, match="'data/vo'.*what begins so: 'data/voc/', 'data/voc2012/'$")
+    act.fail("ls", "data/voc/a", status=3, match="'data/voc/a.txt'$")
+    assert "begins" not in act.fail("ls", "data/nothing", status=3)
+    for i in range(4):
+        voc.put(f"data/many{i}", b"")
+    act.fail("ls", "data/many", status=3, match="'data/many2', ...$")
+
+
 def test_a_reader_that_goes_away(act, azure):
     for i in range(30):
         azure.put(f"data/{i:03}-{'x' * 900}/{'y' * 200}/{'z' * 200}", b"")
