@@ -196,6 +196,7 @@ extern volatile sig_atomic_t cli_interrupted;
 void cli_catch_signals(void);
 /* They end the program, which says this line first (a literal, "interrupted; ..."); NULL: without a word. */
 void cli_end_with(const char *text);
+#define CLI_RUN_GOES_ON "the run goes on: 'a logs -f RUN' follows it again, 'a abort RUN' ends it"
 
 /* ---- several paths: one that fails does not keep the others from being tried */
 
@@ -242,6 +243,8 @@ struct cli_progress {
  * command goes on where it stopped. */
 void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet,
                         struct transfer_options *options);
+/* Writes what is ACT's own instead of what stands on the terminal's line, which is stderr's, and cuts it there. */
+void cli_put_in_place(const char *text);
 /* Takes the line away, so that something else can be written. */
 void cli_progress_clear(struct cli_progress *p);
 /* Clears the line and prints the summary, and the failures. */

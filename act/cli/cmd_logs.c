@@ -1,6 +1,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
 
@@ -75,9 +76,32 @@ static int follow(struct cli *cli, struct flow_run *run, struct act_error *err)
                                .follow = o->follow,
                                .sink = {.write = cli_write_stdout, .arg = &lines}};
 
+    if (o->follow)
+        cli_end_with(CLI_RUN_GOES_ON);
     int rc = flow_follow_log(&cli->flow, run, &what, err);
     cli_end_text();
     return rc;
+}
+
+/* "Failed: rank 1 exited with status 1; a why e7640001" */
+static void print_end(const struct flow_run *run)
+{
+    const struct run_status *s = &run->status;
+
+    act_note("%s%s%s%s%s", run_state_name(s->state), *s->reason ? ": " : "", s->reason,
+             s->state == RUN_FAILED ? "; a why " : "", s->state == RUN_FAILED ? run->row.id : "");
+}
+
+/* Of who follows the last attempt to the run's end. An earlier one's end is not the run's. */
+static int tell_end(const struct cli_options *o, const struct flow_run *run)
+{
+    bool is_last = o->attempt < 0 || o->attempt == run->status.attempt;
+
+    if (!o->follow || !is_last || !run_state_is_final(run->status.state))
+        return 0;
+    fflush(stdout); /* the end comes behind the log where both are one terminal */
+    print_end(run);
+    return flow_exit_status(&run->status);
 }
 
 int cmd_logs(struct cli *cli, struct act_error *err)
@@ -92,6 +116,8 @@ int cmd_logs(struct cli *cli, struct act_error *err)
     rc = check_options(&cli->options, &run, err);
     if (rc == 0)
         rc = follow(cli, &run, err);
+    if (rc == 0)
+        rc = tell_end(&cli->options, &run);
     flow_run_release(&run);
     return rc;
 }

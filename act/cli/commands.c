@@ -128,7 +128,8 @@ const struct cli_command cli_commands[] = {
                  "a logs --name system_logs/mpirun.txt 60ce2fc7\n",
      .details =
          "-f goes on through new attempts of the run, and while the cluster cannot be asked; Ctrl-C ends the\n"
-         "watch and not the run. --all gives whole lines; one of more than 64 KiB comes in pieces.\n"
+         "watch and not the run. Its last line (stderr) says how the run ended, and the exit status is the\n"
+         "run's, as that of 'a wait'. --all gives whole lines; one of more than 64 KiB comes in pieces.\n"
          "'a -c CLUSTER logs' also finds runs that this machine did not submit.",
      .options = "cluster follow rank all tail attempt name",
      .min_words = 1,

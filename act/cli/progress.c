@@ -127,11 +127,10 @@ static size_t terminal_width(void)
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1U : WIDTH - 1;
 }
 
-/* Instead of what stands on the terminal's line. text is ACT's own. */
-static void put_in_place(const char *text)
+void cli_put_in_place(const char *text)
 {
     act_terminal_show(stderr, ACT_SHOW_ALL);
-    fprintf(stderr, "\r%s\033[K", text);
+    fprintf(stderr, "\r%.*s\033[K", (int)terminal_width(), text);
     act_terminal_show(stderr, ACT_SHOW_LINES);
 }
 
@@ -148,7 +147,7 @@ static void show(void *arg, const struct transfer_progress *of_path)
     p->last_plain_ms = ms;
     cli_progress_line(p->verb, &p->rate, &now, p->terminal ? terminal_width() : 0, &line);
     if (p->terminal)
-        put_in_place(line.data);
+        cli_put_in_place(line.data);
     else
         act_note("%s", line.data);
     p->shown = true;
@@ -171,7 +170,7 @@ void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet,
 void cli_progress_clear(struct cli_progress *p)
 {
     if (p->terminal && p->shown)
-        put_in_place("");
+        cli_put_in_place("");
     p->shown = false;
 }
 

@@ -198,8 +198,14 @@ char *flow_page(struct flow *flow, const struct flow_run *run);
 
 /* Waits until the run has ended, also while the platform cannot be asked. */
 int flow_wait(struct flow *flow, struct flow_run *run, struct act_error *err) ACT_NODISCARD;
-/* The same for the one run that piece means, found first; timeout_s 0: for ever, else -ACT_TIMEOUT. */
-int flow_wait_for(struct flow *flow, const char *piece, int64_t timeout_s, struct flow_run *out,
+/* The same for the one run that piece means, found first. */
+struct flow_waiting {
+    int64_t timeout_s; /* 0: for ever, else -ACT_TIMEOUT */
+    /* Once it is found, and after each look that does not find it ended; may be NULL. */
+    void (*each)(void *arg, const struct flow_run *run);
+    void *arg;
+};
+int flow_wait_for(struct flow *flow, const char *piece, const struct flow_waiting *how, struct flow_run *out,
                   struct act_error *err) ACT_NODISCARD;
 
 /* Cancels. *out_was_final: it had ended before. */

@@ -262,8 +262,8 @@ static int find_tail(const struct source *s, int64_t n, uint64_t end, uint64_t *
     char last;
     size_t got;
 
-    *out = 0;
-    if (end == 0)
+    *out = n == 0 ? end : 0;
+    if (end == 0 || n == 0)
         return 0;
     int rc = flow_log_source_read(s->logs, s->name, end - 1, &last, 1, &got, err);
     if (rc < 0)

@@ -663,7 +663,7 @@ int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out
 }
 
 static int wait_until(struct flow *flow, struct flow_run *run, const struct limit *limit,
-                      struct act_error *err)
+                      const struct flow_waiting *how, struct act_error *err)
 {
     struct flow_watch watch = {0};
     struct platform *platform;
@@ -672,6 +672,8 @@ static int wait_until(struct flow *flow, struct flow_run *run, const struct limi
         return 0;
     int rc = flow_platform_of(flow, &run->row, &platform, err);
     while (rc == 0) {
+        if (how->each)
+            how->each(how->arg, run);
         flow_watch_pause(&watch, false, limit->end_ms);
         rc = flow_watch_took(&watch, flow_watch_look(&watch, flow, platform, run, err), err);
         if (rc < 0 || run_state_is_final(run->status.state))
@@ -685,18 +687,18 @@ static int wait_until(struct flow *flow, struct flow_run *run, const struct limi
 
 int flow_wait(struct flow *flow, struct flow_run *run, struct act_error *err)
 {
-    return wait_until(flow, run, &(struct limit){0}, err);
+    return wait_until(flow, run, &(struct limit){0}, &(struct flow_waiting){0}, err);
 }
 
-int flow_wait_for(struct flow *flow, const char *piece, int64_t timeout_s, struct flow_run *out,
+int flow_wait_for(struct flow *flow, const char *piece, const struct flow_waiting *how, struct flow_run *out,
                   struct act_error *err)
 {
-    struct limit limit = limit_of(timeout_s);
+    struct limit limit = limit_of(how->timeout_s);
     int rc = find_patiently(flow, piece, &limit, out, err);
 
     if (rc < 0)
         return rc;
-    rc = wait_until(flow, out, &limit, err);
+    rc = wait_until(flow, out, &limit, how, err);
     if (rc < 0)
         flow_run_release(out);
     return rc;

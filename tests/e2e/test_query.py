@@ -162,7 +162,59 @@ def test_logs_follow_until_the_run_ends(act):
     gate.touch()
     out, err = follower.communicate(timeout=60)
     assert out == b"second\n", err
+    assert follower.returncode == 3 and err.decode().splitlines()[-1] == f"Failed: rank 0 exited with status 3; a why {run}"
     assert act.state(run) == "Failed"
+
+
+def test_logs_follow_gives_the_end_of_the_run(act):
+    run = act.finish("echo", "well", before=("-n", "1"))
+    result = act.run("logs", "-f", run)
+    assert (result.out, result.err) == ("well\n", "Completed\n")
+    assert act.run("logs", run).err == "", "only who follows"
+    run = act.submit("sleep", "300", before=("-n", "1"))
+    act.run("abort", run)
+    assert act.run("logs", "-f", run, status=(3, 143)).err.splitlines()[-1].startswith(("Canceled", "act: "))
+
+
+def test_logs_tail_of_an_open_line(act):
+    run = act.finish("printf", "one\\ntwo", before=("-n", "1"))
+    shown = [act.run("logs", "--tail", str(n), run).out.strip("\n") for n in range(4)]
+    assert shown == ["", "two", "one\ntwo", "one\ntwo"]
+
+
+@pytest.mark.parametrize("words", [("wait",), ("logs", "-f")])
+def test_who_watches_may_leave(act, words):
+    run = act.submit("sh", "-c", "echo up; exec sleep 300", before=("-n", "1"))
+    act.until_state(run, "Running")
+    watch = act.start(*words, run)
+    act.until(lambda: sigint_is_caught(watch.pid), "it watches")
+    watch.send_signal(signal.SIGINT)
+    _, err = watch.communicate(timeout=60)
+    assert watch.returncode == 130 and "the run goes on" in err.decode()
+    assert act.state(run) == "Running"
+    act.run("abort", run)
+
+
+def sigint_is_caught(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        caught = next(line.split()[1] for line in status if line.startswith("SigCgt"))
+    return int(caught, 16) >> (signal.SIGINT - 1) & 1
+
+
+def test_wait_on_a_terminal(act):
+    gate = act.scratch / "gate"
+    run = act.submit("sh", "-c", f"while [ ! -e {gate} ]; do sleep 0.1; done", before=("-n", "1"))
+    act.until_state(run, "Running")
+    ours, theirs = os.openpty()
+    waiting = subprocess.Popen(["a", "wait", run], env=act.env, cwd=act.project, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    while b"Running" not in shown:
+        shown += os.read(ours, 4096)
+    assert f"\r{run}  Running  ".encode() in shown
+    gate.touch()
+    assert waiting.wait(timeout=60) == 0
+    os.close(ours)
 
 
 def test_logs_into_a_closed_pipe(act):

@@ -363,7 +363,7 @@ static void first_question_is_as_patient(void **state)
     stand.status.state = RUN_COMPLETED;
     stand.fail_status = COUNT(longer);
     catch_stderr();
-    int rc = flow_wait_for(&flow, spec.id, 0, &found, &err);
+    int rc = flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 0}, &found, &err);
     ACT_AUTOFREE char *said = caught_stderr();
     assert_ok(rc, err);
     assert_int_equal(found.status.state, RUN_COMPLETED);
@@ -384,14 +384,15 @@ static void first_question_has_an_end(void **state)
     (void)state;
     stand.fail_status = INT_MAX;
     catch_stderr();
-    int rc = flow_wait_for(&flow, spec.id, 1, &found, &err);
+    int rc = flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 1}, &found, &err);
     free(caught_stderr());
     assert_int_equal(rc, -ACT_TIMEOUT);
     assert_non_null(strstr(err.text, "the controller does not answer"));
 
     stand.fail_code = ACT_DENIED;
     stand.n_status = 0;
-    assert_int_equal(flow_wait_for(&flow, spec.id, 0, &found, &err), -ACT_DENIED);
+    assert_int_equal(flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 0}, &found, &err),
+                     -ACT_DENIED);
     assert_int_equal(flow_find_watched(&flow, spec.id, &found, &err), -ACT_DENIED);
     assert_int_equal(stand.n_status, 2);
     run_spec_release(&spec);
