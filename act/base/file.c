@@ -231,7 +231,10 @@ int act_file_copy(const char *from, const char *to, mode_t mode, struct act_erro
         close(in);
         return rc;
     }
-    int copied = copy_content(in, out), saved = errno;
+    int copied = copy_content(in, out);
+    if (copied == 0)
+        copied = fdatasync(out);
+    int saved = errno;
     if (close(out) < 0 && copied == 0) { /* where a quota is only noticed now */
         copied = -1;
         saved = errno;

@@ -34,7 +34,8 @@ int act_mkdir_all(const char *path, mode_t mode, struct act_error *err) ACT_NODI
 /* rm -rf; never follows a symbolic link. A path that does not exist is fine. */
 int act_remove_tree(const char *path, struct act_error *err) ACT_NODISCARD;
 
-/* Copies a file: a reflink or an in-kernel copy where possible. The target must not exist. */
+/* Copies a file: a reflink or an in-kernel copy where possible. The target must not exist. When it returns the content
+ * outlasts a power cut: the copy may be renamed to replace something. */
 int act_file_copy(const char *from, const char *to, mode_t mode, struct act_error *err) ACT_NODISCARD;
 
 /* Opens (making it, 0600) and locks a file exclusively. The lock lives as long as a descriptor of this open

@@ -7,7 +7,7 @@
 
 #define TRANSFER_OPTIONS                                                                                     \
     "cluster param dry-run delete max-delete yes include exclude filter-from checksum overwrite json "       \
-    "transfers bwlimit memory part-size"
+    "transfers bwlimit memory part-size no-sync"
 
 const struct cli_command cli_commands[] = {
     {.name = "init",

@@ -91,6 +91,8 @@ const struct cli_option cli_option_table[] = {
     {NULL, "memory", CLI_SIZE, AT(memory), "SIZE", "for parts under way (default 64M)", CLI_BEHIND},
     {NULL, "part-size", CLI_SIZE, AT(part_size), "SIZE", "large files go in parts of this size (default 8M)",
      CLI_BEHIND},
+    {NULL, "no-sync", CLI_FLAG, AT(no_sync), NULL, "do not wait for the disk: a power cut may take files",
+     CLI_BEHIND},
 
     {"-c", "cluster", CLI_STRING, AT(cluster), "CLUSTER", "use aux_data/aml/CLUSTER.yaml", CLI_BEFORE},
     {"-n", "num-gpu", CLI_INT, AT(num_gpu), "N", "GPUs, or processes where there are none", CLI_BEFORE},

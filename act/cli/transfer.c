@@ -34,6 +34,7 @@ int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct a
                                      .filter = cli->filter,
                                      .checksum = o->checksum,
                                      .keep_newer = !o->overwrite,
+                                     .no_sync = o->no_sync,
                                      .md5_max = o->md5 ? UINT64_MAX : 0,
                                      .delete_extra = o->delete_extra,
                                      .max_delete = o->max_delete,

@@ -579,7 +579,7 @@ static int publish(struct build *b, const char *temp)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/%s.zip", b->output->folder, b->out->sha256);
 
-    if (rename(temp, path) < 0)
+    if (fdatasync(b->fd) < 0 || rename(temp, path) < 0)
         return act_error_errno(&b->error, errno, "cannot write '%s'", path);
     return b->output->index ? package_index_save(b->output->index, b->list, b->items, b->out, &b->error) : 0;
 }

@@ -1,9 +1,8 @@
 /* folder.c - the store that is a folder on disk.
  *
  * An object is written to a file without a name, or to a part file beside its place, and then put in its place at
- * once, so that readers see the old or the new one. Data is not synced to disk one file at a time: after a power
- * cut a file that was just written may be too short, and the next transfer sees that its size differs. All disk
- * work runs on the engine's workers.
+ * once, so that readers see the old or the new one, also after a power cut (folder_land.c). All disk work runs on the
+ * engine's workers.
  */
 #include "store/folder.h"
 
@@ -175,8 +174,7 @@ static const struct {
     [STORE_CLEAR] = {folder_clear, folder_part_problem, false},
 };
 
-/* Whether to look for the folder once more: it was open already, and may not be at its path any more. */
-static bool was_elsewhere(const struct folder_place *place, int rc)
+bool folder_was_elsewhere(const struct folder_place *place, int rc)
 {
     struct stat st;
 
@@ -199,9 +197,16 @@ static int run_at_place(struct folder_job *job, struct act_error *err)
         if (rc)
             return op == STORE_DROP && rc == -(int)ACT_NOT_FOUND ? 0 : rc;
         rc = steps[op].run(job, &place, err);
-        again = was_elsewhere(&place, rc);
-        folder_place_release(&place);
+        if (rc == 0 && steps[op].create)
+            rc = folder_land(job, &place, err);
+        again = folder_was_elsewhere(&place, rc);
+        if (job->waits)
+            job->place = place;
+        else
+            folder_place_release(&place);
     } while (again);
+    if (rc == 0 && op == STORE_PUT && job->call->sums && !place.is_folder)
+        store_sums_add(job->call->sums, job->call->data, job->call->len);
     return rc;
 }
 
@@ -234,19 +239,21 @@ static void work(void *arg)
         remove_many(job->folder, call);
     else if (call->rc == 0 && call->op == STORE_LIST)
         call->rc = folder_list(job->folder, call, &job->walk, err);
+    else if (call->rc == 0 && call->op == STORE_SYNC)
+        call->rc = folder_sync(job->folder, err);
     else if (call->rc == 0 && job->upload)
         call->rc = folder_upload_run(job, err);
     else if (call->rc == 0)
         call->rc = run_at_place(job, err);
-    if (call->rc)
-        act_error_prefix(err, "cannot %s '%s/%s'", store_verb(call->op), job->folder->root, call->key);
 }
 
-static void work_done(void *arg)
+void folder_job_end(struct folder_job *job)
 {
-    struct folder_job *job = arg;
     struct store_call *call = job->call;
 
+    if (call->rc)
+        act_error_prefix(&call->error, "cannot %s '%s%s%s'", store_verb(call->op), job->folder->root,
+                         *call->key ? "/" : "", call->key);
     if (job->walk) {
         folder_walk_free(job->folder->walk);
         job->folder->walk = job->walk;
@@ -254,6 +261,16 @@ static void work_done(void *arg)
     folder_upload_detach(job);
     free(job);
     store_finish(call, call->rc);
+}
+
+static void work_done(void *arg)
+{
+    struct folder_job *job = arg;
+
+    if (job->waits)
+        folder_wait(job);
+    else
+        folder_job_end(job);
 }
 
 static void start(struct store *store, struct store_call *call)
@@ -268,6 +285,7 @@ static void start(struct store *store, struct store_call *call)
         folder->walk = NULL;
     }
     folder_upload_attach(job);
+    folder->landings.hurry = false;
     engine_work(http_engine(store->http), work, work_done, job);
 }
 
@@ -317,10 +335,12 @@ static const struct store_ops ops = {
               [STORE_DROP] = start,
               [STORE_BLOCKS] = start,
               [STORE_DELETE_MANY] = start,
-              [STORE_CLEAR] = start},
+              [STORE_CLEAR] = start,
+              [STORE_SYNC] = start},
     .key_problem = folder_key_problem,
     .url = url,
     .window = window,
+    .hurry = folder_hurry,
     .close = close_folder,
     .max_put = MAX_PUT,
     .sums_are_free = true,
@@ -342,11 +362,14 @@ int store_folder_open(struct http *http, const char *root, bool create, struct s
         return rc;
     }
 
+    struct stat st;
+    if (fstat(fd, &st))
+        st.st_dev = 0;
     struct folder *folder = act_calloc(1, sizeof(*folder));
     folder->store = (struct store){.ops = &ops, .http = http, .name = act_sprintf("folder:%s", resolved)};
     folder->root = resolved;
     folder->root_fd = fd;
-    folder_dirs_init(&folder->dirs);
+    folder_dirs_init(&folder->dirs, st.st_dev);
     *out = &folder->store;
     return 0;
 }

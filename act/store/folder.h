@@ -8,6 +8,7 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 
 #include "store/store_internal.h"
@@ -25,6 +26,16 @@ struct folder_dirs {
     pthread_mutex_t lock;
     struct folder_dir *first; /* the one used last */
     size_t n;
+    dev_t dev;                /* of the root */
+    atomic_bool many_changed; /* also some that are not open any more */
+};
+
+/* Finished files that wait for the disk; used by the loop only. See folder_land.c. */
+struct folder_landings {
+    struct folder_job *first, **end;
+    size_t n, n_syncing;
+    uint64_t bytes;
+    bool syncing, hurry, timer;
 };
 
 struct folder {
@@ -34,6 +45,9 @@ struct folder {
     struct folder_walk *walk;      /* where the last page of a listing ended; NULL: none */
     struct folder_upload *uploads; /* those that are open; used by the loop only */
     struct folder_dirs dirs;
+    struct folder_landings landings;
+    bool slow;        /* others write much on this file system; of the worker that syncs */
+    atomic_bool made; /* folders were made */
 };
 
 /* A complete block of an upload, as its map says it. */
@@ -42,18 +56,6 @@ struct folder_record {
     uint32_t index;
     uint32_t check; /* of the record itself */
 };
-
-/* A call under way. */
-struct folder_job {
-    struct folder *folder;
-    struct store_call *call;
-    struct folder_walk *walk;     /* LIST: owned while under way */
-    struct folder_upload *upload; /* the open upload that the call is of, or NULL */
-    struct folder_upload *begun;  /* BLOCKS: the upload that it opened */
-    struct folder_record record;  /* BLOCK: what was written */
-};
-
-/* ---- folder_path.c: from keys to files */
 
 /* The folder that holds an object, and the object's name in it. */
 struct folder_place {
@@ -64,6 +66,34 @@ struct folder_place {
     struct folder_dir *dir;
 };
 
+struct folder_job;
+
+/* A file that is complete, and not in its place yet. */
+struct folder_landing {
+    int fd;
+    bool borrowed;               /* the descriptor is the upload's */
+    bool stays;                  /* the part file, when it cannot have its place */
+    char part[FOLDER_PART_NAME]; /* what it is called now; "": it has no name */
+    /* Puts it in its place, on a worker. NULL: there is none. */
+    int (*name)(struct folder_job *job, struct folder_place *place, struct act_error *err);
+};
+
+/* A call under way. */
+struct folder_job {
+    struct folder *folder;
+    struct store_call *call;
+    struct folder_landing landing; /* PUT, COMMIT, COPY */
+    struct folder_place place;     /* of the landing that waits */
+    bool waits;                    /* the landing, for the disk, with others */
+    struct folder_job *next;       /* in a list of those */
+    struct folder_walk *walk;      /* LIST: owned while under way */
+    struct folder_upload *upload;  /* the open upload that the call is of, or NULL */
+    struct folder_upload *begun;   /* BLOCKS: the upload that it opened */
+    struct folder_record record;   /* BLOCK: what was written */
+};
+
+/* ---- folder_path.c: from keys to files */
+
 const char *folder_key_problem(const char *key);
 /* The same for the key of a part file. */
 const char *folder_part_problem(const char *key);
@@ -72,7 +102,7 @@ const char *folder_prefix_problem(const char *prefix);
 
 /* Opens (O_PATH) the folder of the len bytes at path, below the root; "" is the root. With create, missing
  * folders are made. What does not exist is -ACT_NOT_FOUND. */
-int folder_open_dir(const struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
+int folder_open_dir(struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
                     struct act_error *err);
 /* fresh: do not trust a folder that is open already. */
 int folder_find(struct folder *folder, const char *key, bool create, bool fresh, struct folder_place *out,
@@ -86,7 +116,7 @@ void folder_fill(struct store_entry *entry, const char *key, const struct stat *
 
 /* ---- folder_dirs.c: folders that stay open */
 
-void folder_dirs_init(struct folder_dirs *dirs);
+void folder_dirs_init(struct folder_dirs *dirs, dev_t root);
 void folder_dirs_close(struct folder_dirs *dirs);
 /* Sets place->dir, fd and kept; otherwise as folder_open_dir(). Any thread. */
 int folder_dir_open(struct folder *folder, const char *path, size_t len, bool create, bool fresh,
@@ -94,6 +124,14 @@ int folder_dir_open(struct folder *folder, const char *path, size_t len, bool cr
 /* The names of the part files and maps that were in the place's folder when it was first looked through since it was
  * opened: once, and not for each of many uploads. Valid as long as the place. Any thread. */
 const struct act_strv *folder_dir_parts(const struct folder_place *place);
+/* Whether it is on a file system that no power cut spares. */
+bool folder_dir_is_in_memory(const struct folder_place *place);
+/* Something got its name there, or another one. */
+void folder_dir_changed(const struct folder_place *place);
+/* The folder itself, on the disk. 0, or -1 with errno. Best effort: some file systems cannot. */
+int folder_sync_dir(const struct folder_place *place);
+/* All that changed, on a worker. */
+int folder_sync(struct folder *folder, struct act_error *err);
 /* Also when nothing was found. */
 void folder_place_release(struct folder_place *place);
 
@@ -105,6 +143,25 @@ int folder_stat(const struct folder_place *place, struct stat *st, struct act_er
 int folder_check_match(const char *if_match, const struct stat *st, struct act_error *err);
 /* Sets the error of an object that is not the one the caller has seen. */
 int folder_changed(struct act_error *err);
+
+/* Whether to look for the folder once more: it was open already, and may not be at its path any more. */
+bool folder_was_elsewhere(const struct folder_place *place, int rc);
+/* The end of a call that has waited: on the loop. */
+void folder_job_end(struct folder_job *job);
+
+/* ---- folder_land.c: see there */
+
+/* Whether files in this place have to be on the disk before they are seen. */
+bool folder_syncs(const struct folder *folder, const struct folder_place *place);
+/* Begins to write what was written to the file; the disk takes its time later. */
+void folder_write_back(int fd);
+/* On a worker: puts the file of the job, if it has one, in its place, or sets job->waits. */
+int folder_land(struct folder_job *job, struct folder_place *place, struct act_error *err);
+/* Closes the file, and removes it when it failed to get its place. */
+void folder_landing_end(struct folder_landing *landing, const struct folder_place *place, bool failed);
+/* On the loop: has a job wait with others, and ends it later. */
+void folder_wait(struct folder_job *job);
+void folder_hurry(struct store *store);
 
 /* ---- folder_write.c: one function for each operation, on a worker */
 
@@ -122,6 +179,8 @@ int folder_flush(int fd);
 /* Makes the finished part file the object. */
 int folder_put_in_place(struct store_call *call, struct folder_place *place, const char *part,
                         struct act_error *err);
+/* The same as the name of a landing. */
+int folder_name_part(struct folder_job *job, struct folder_place *place, struct act_error *err);
 
 /* ---- folder_upload.c: objects that come in blocks */
 

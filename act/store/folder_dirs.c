@@ -6,8 +6,11 @@
  * been written just before.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -26,15 +29,35 @@ struct folder_dir {
     int64_t opened_ms;
     struct act_strv parts; /* the names of part files and maps when it was looked through */
     bool looked_through;
+    bool in_memory;
+    bool changed; /* and not on the disk yet */
+    dev_t dev;
+    ino_t ino;
     struct folder_dir *next;
     size_t len;
     char path[]; /* not terminated */
 };
 
+static int sync_dir(int dir_fd)
+{
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return 0;
+    int failed = fsync(fd) && (errno == EIO || errno == ENOSPC || errno == EDQUOT), saved = errno;
+    close(fd);
+    errno = saved;
+    return failed ? -1 : 0;
+}
+
 static void free_dir(struct folder_dir *dir)
 {
     if (!dir)
         return;
+    if (dir->changed && dir->dev == dir->dirs->dev)
+        dir->dirs->many_changed = true;
+    else if (dir->changed) /* not of the file system that STORE_SYNC syncs */
+        (void)sync_dir(dir->fd);
     close(dir->fd);
     act_strv_release(&dir->parts);
     free(dir);
@@ -101,6 +124,23 @@ static struct folder_dir *keep(struct folder_dirs *dirs, struct folder_dir *dir)
     return forget(dirs, last);
 }
 
+static struct folder_dir *new_dir(struct folder_dirs *dirs, int fd, const char *path, size_t len)
+{
+    struct folder_dir *dir = act_alloc(sizeof(*dir) + len);
+    struct statfs fs;
+    struct stat st;
+
+    *dir = (struct folder_dir){
+        .dirs = dirs, .fd = fd, .users = 1, .opened_ms = act_now_monotonic_ms(), .len = len};
+    memcpy(dir->path, path, len);
+    dir->in_memory = fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+    if (fstat(fd, &st) == 0) {
+        dir->dev = st.st_dev;
+        dir->ino = st.st_ino;
+    }
+    return dir;
+}
+
 int folder_dir_open(struct folder *folder, const char *path, size_t len, bool create, bool fresh,
                     struct folder_place *place, struct act_error *err)
 {
@@ -111,16 +151,19 @@ int folder_dir_open(struct folder *folder, const char *path, size_t len, bool cr
     pthread_mutex_lock(&dirs->lock);
     struct folder_dir *dir = take(dirs, path, len, fresh, &old);
     pthread_mutex_unlock(&dirs->lock);
-    free_dir(old);
     place->kept = dir != NULL;
     if (!dir) {
         int rc = folder_open_dir(folder, path, len, create, &fd, err);
-        if (rc)
+        if (rc) {
+            free_dir(old);
             return rc;
-        dir = act_alloc(sizeof(*dir) + len);
-        *dir = (struct folder_dir){
-            .dirs = dirs, .fd = fd, .users = 1, .opened_ms = act_now_monotonic_ms(), .len = len};
-        memcpy(dir->path, path, len);
+        }
+        dir = new_dir(dirs, fd, path, len);
+        if (old && old->changed && old->ino == dir->ino && old->dev == dir->dev) {
+            dir->changed = true;
+            old->changed = false;
+        }
+        free_dir(old);
         pthread_mutex_lock(&dirs->lock);
         old = keep(dirs, dir);
         pthread_mutex_unlock(&dirs->lock);
@@ -169,6 +212,77 @@ const struct act_strv *folder_dir_parts(const struct folder_place *place)
     return &dir->parts;
 }
 
+bool folder_dir_is_in_memory(const struct folder_place *place)
+{
+    return place->dir->in_memory;
+}
+
+void folder_dir_changed(const struct folder_place *place)
+{
+    struct folder_dir *dir = place->dir;
+
+    pthread_mutex_lock(&dir->dirs->lock);
+    dir->changed |= !dir->in_memory;
+    pthread_mutex_unlock(&dir->dirs->lock);
+}
+
+int folder_sync_dir(const struct folder_place *place)
+{
+    return sync_dir(place->fd);
+}
+
+/* Descriptors of the folders that changed and are open: at most MAX_DIRS, the caller's to close. Whether these are
+ * all that changed. */
+static bool take_changed(struct folder_dirs *dirs, int fds[MAX_DIRS], size_t *n)
+{
+    pthread_mutex_lock(&dirs->lock);
+    bool all = !atomic_exchange(&dirs->many_changed, false);
+    for (struct folder_dir *dir = dirs->first; dir && *n < MAX_DIRS; dir = dir->next) {
+        if (!dir->changed || dir->in_memory)
+            continue;
+        fds[*n] = fcntl(dir->fd, F_DUPFD_CLOEXEC, 0);
+        dir->changed = false;
+        all &= fds[*n] >= 0;
+        *n += fds[*n] >= 0;
+    }
+    pthread_mutex_unlock(&dirs->lock);
+    return all;
+}
+
+/* Also what is not there any more as an open folder: the whole file system. */
+static int sync_file_system(const struct folder *folder)
+{
+    struct statfs fs;
+    int fd = openat(folder->root_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (fd < 0)
+        return 0;
+    bool in_memory = fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+    int failed = in_memory ? 0 : syncfs(fd);
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return failed;
+}
+
+int folder_sync(struct folder *folder, struct act_error *err)
+{
+    int fds[MAX_DIRS], failed = 0;
+    size_t n = 0;
+
+    if (folder->store.no_sync)
+        return 0;
+    bool all = take_changed(&folder->dirs, fds, &n) && !folder->made;
+    for (size_t i = 0; i < n; i++) {
+        failed |= sync_dir(fds[i]);
+        close(fds[i]);
+    }
+    if (!all)
+        failed |= sync_file_system(folder);
+    folder->made = false;
+    return failed ? act_error_errno(err, errno, "what was written may not outlast a power cut") : 0;
+}
+
 void folder_place_release(struct folder_place *place)
 {
     struct folder_dir *dir = place->dir;
@@ -184,9 +298,9 @@ void folder_place_release(struct folder_place *place)
     place->fd = -1;
 }
 
-void folder_dirs_init(struct folder_dirs *dirs)
+void folder_dirs_init(struct folder_dirs *dirs, dev_t root)
 {
-    *dirs = (struct folder_dirs){0};
+    *dirs = (struct folder_dirs){.dev = root};
     pthread_mutex_init(&dirs->lock, NULL);
 }
 

@@ -104,13 +104,14 @@ static int open_step(int fd, const char *name)
     return openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-static int open_or_make(int fd, const char *name, bool create)
+static int open_or_make(struct folder *folder, int fd, const char *name, bool create)
 {
     int next = open_step(fd, name);
 
-    if (next < 0 && errno == ENOENT && create && (mkdirat(fd, name, 0777) == 0 || errno == EEXIST))
-        next = open_step(fd, name);
-    return next;
+    if (next >= 0 || errno != ENOENT || !create || (mkdirat(fd, name, 0777) && errno != EEXIST))
+        return next;
+    folder->made = true;
+    return open_step(fd, name);
 }
 
 /* Says why the step to name in the folder fd failed; path of len bytes names it from the root. */
@@ -128,7 +129,7 @@ static int step_error(int fd, const char *name, const char *path, size_t len, bo
                          path);
 }
 
-static int open_by_steps(const struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
+static int open_by_steps(struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
                          struct act_error *err)
 {
     int fd = openat(folder->root_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -142,7 +143,7 @@ static int open_by_steps(const struct folder *folder, const char *path, size_t l
 
         memcpy(name, path + i, n); /* a segment is at most NAME_MAX bytes: path_problem() */
         name[n] = '\0';
-        int next = open_or_make(fd, name, create);
+        int next = open_or_make(folder, fd, name, create);
         if (next < 0) {
             int rc = step_error(fd, name, path, i + n, create, err);
             close(fd);
@@ -173,7 +174,7 @@ static int open_at_once(const struct folder *folder, const char *path, size_t le
     return (int)syscall(SYS_openat2, folder->root_fd, len ? text : ".", &how, sizeof(how));
 }
 
-int folder_open_dir(const struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
+int folder_open_dir(struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
                     struct act_error *err)
 {
     *out_fd = open_at_once(folder, path, len);

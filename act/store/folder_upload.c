@@ -203,7 +203,7 @@ void folder_upload_detach(struct folder_job *job)
     if (call->rc == 0 && call->op == STORE_BLOCK)
         note(u, &job->record);
     if (call->rc == 0 && (call->op == STORE_COMMIT || call->op == STORE_DROP)) {
-        u->over = true;
+        u->over = true; /* its files are closed with it */
         unlink_upload(job->folder, u);
     }
     if (--u->calls == 0 && u->over)
@@ -472,6 +472,8 @@ static int write_block(struct folder_job *job, struct act_error *err)
     if (act_pwrite_all(u->fd, call->data, call->len, (off_t)call->offset) ||
         act_write_all(u->map_fd, &job->record, sizeof(job->record)))
         return act_error_errno(err, errno, "cannot write");
+    if (folder_syncs(job->folder, &u->place))
+        folder_write_back(u->fd);
     if (call->sums)
         store_sums_add(call->sums, call->data, call->len);
     return 0;
@@ -518,11 +520,25 @@ static void restore_map(struct folder_upload *u, const char *map)
             break;
 }
 
+static int name_upload(struct folder_job *job, struct folder_place *place, struct act_error *err)
+{
+    struct folder_upload *u = job->upload;
+    char map[NAME_MAX + 1];
+
+    (void)place;
+    map_name(u->part, map);
+    if (unlinkat(u->place.fd, map, 0) && errno != ENOENT)
+        return act_error_errno(err, errno, "cannot remove the map of its part file");
+    int rc = folder_put_in_place(job->call, &u->place, u->part, err);
+    if (rc)
+        restore_map(u, map);
+    return rc;
+}
+
 static int commit_upload(struct folder_job *job, struct act_error *err)
 {
     struct folder_upload *u = job->upload;
     struct store_call *call = job->call;
-    char map[NAME_MAX + 1];
     struct stat st;
 
     /* What is behind the end is not of this upload: all its blocks are before it. */
@@ -531,15 +547,8 @@ static int commit_upload(struct folder_job *job, struct act_error *err)
     int rc = finish_part(call, u->fd, err);
     if (rc)
         return rc;
-    map_name(u->part, map);
-    if (unlinkat(u->place.fd, map, 0) && errno != ENOENT)
-        return act_error_errno(err, errno, "cannot remove the map of its part file");
-    rc = folder_put_in_place(call, &u->place, u->part, err);
-    if (rc)
-        restore_map(u, map);
-    else
-        close_files(u);
-    return rc;
+    job->landing = (struct folder_landing){.fd = u->fd, .borrowed = true, .name = name_upload};
+    return folder_land(job, &u->place, err);
 }
 
 /* What holds nothing is not worth keeping. */
@@ -649,8 +658,13 @@ int folder_commit(struct folder_job *job, struct folder_place *place, struct act
     if (fd < 0)
         return act_error_errno(err, errno, "cannot open the part file");
     int rc = finish_part(call, fd, err);
-    close(fd);
-    return rc ? rc : folder_put_in_place(call, place, part, err);
+    if (rc) {
+        close(fd);
+        return rc;
+    }
+    job->landing = (struct folder_landing){.fd = fd, .stays = true, .name = folder_name_part};
+    memcpy(job->landing.part, part, sizeof(part));
+    return 0;
 }
 
 int folder_drop(struct folder_job *job, struct folder_place *place, struct act_error *err)

@@ -121,8 +121,14 @@ int folder_put_in_place(struct store_call *call, struct folder_place *place, con
         return act_error_set(err, ACT_FAIL, "there is a folder of this name");
     if (failed || fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW))
         return act_error_errno(err, errno, "cannot move the finished file into place");
+    folder_dir_changed(place);
     folder_fill(&call->entry, call->key, &st);
     return 0;
+}
+
+int folder_name_part(struct folder_job *job, struct folder_place *place, struct act_error *err)
+{
+    return folder_put_in_place(job->call, place, job->landing.part, err);
 }
 
 static int open_part(int dir, const char *part, mode_t mode)
@@ -162,14 +168,17 @@ static int name_file(int fd, int dir, const char *name)
 }
 
 /* Makes a file without a name the object. To replace one it needs a name that it is renamed from. */
-static int put_unnamed(struct store_call *call, struct folder_place *place, int fd, char *part,
-                       struct act_error *err)
+static int name_unnamed(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
+    struct store_call *call = job->call;
+    char *part = job->landing.part;
+    int fd = job->landing.fd;
     struct stat st;
 
     if (!call->if_match && name_file(fd, place->fd, place->name) == 0) {
         if (fstat(fd, &st))
             return act_error_errno(err, errno, "cannot stat");
+        folder_dir_changed(place);
         folder_fill(&call->entry, call->key, &st);
         return 0;
     }
@@ -184,26 +193,25 @@ static int put_unnamed(struct store_call *call, struct folder_place *place, int 
     return folder_put_in_place(call, place, part, err);
 }
 
-static int put_file(struct store_call *call, struct folder_place *place, struct act_error *err)
+static int put_file(struct folder_job *job, const struct folder_place *place, struct act_error *err)
 {
-    char part[FOLDER_PART_NAME];
-    int rc = 0, fd = open_new(call, place->fd, part);
-    bool unnamed = *part == '\0';
+    const struct store_call *call = job->call;
+    struct folder_landing *l = &job->landing;
+    int rc = 0;
 
-    if (fd < 0)
+    *l = (struct folder_landing){0};
+    l->fd = open_new(call, place->fd, l->part);
+    bool unnamed = *l->part == '\0';
+    if (l->fd < 0)
         return act_error_errno(err, errno, "cannot write");
-    if (act_write_all(fd, call->data, call->len) || folder_set_attributes(call, fd) ||
-        (!unnamed && folder_flush(fd)))
+    if (act_write_all(l->fd, call->data, call->len) || folder_set_attributes(call, l->fd) ||
+        (!unnamed && folder_flush(l->fd))) {
         rc = act_error_errno(err, errno, "cannot write");
-    else if (unnamed)
-        rc = put_unnamed(call, place, fd, part, err);
-    else
-        rc = folder_put_in_place(call, place, part, err);
-    if (close(fd) && rc == 0)
-        rc = act_error_errno(err, errno, "cannot write");
-    if (rc && *part)
-        unlinkat(place->fd, part, 0);
-    return rc;
+        folder_landing_end(l, place, true);
+        return rc;
+    }
+    l->name = unnamed ? name_unnamed : folder_name_part;
+    return 0;
 }
 
 enum { LINK_TRIES = 20 };
@@ -236,6 +244,7 @@ static int put_folder(struct store_call *call, struct folder_place *place, struc
         rc = act_error_errno(err, errno, "cannot set mode and time of the folder");
     else
         folder_fill(&call->entry, call->key, &st);
+    folder_dir_changed(place);
     close(fd);
     return rc;
 }
@@ -272,10 +281,7 @@ int folder_put(struct folder_job *job, struct folder_place *place, struct act_er
         return rc;
     if (place->is_folder)
         return put_folder(call, place, err);
-    rc = call->attr.kind == STORE_SYMLINK ? put_link(call, place, err) : put_file(call, place, err);
-    if (rc == 0 && call->sums)
-        store_sums_add(call->sums, call->data, call->len);
-    return rc;
+    return call->attr.kind == STORE_SYMLINK ? put_link(call, place, err) : put_file(job, place, err);
 }
 
 /* ---- copying */
@@ -369,18 +375,15 @@ static int copy_to_part(struct folder *folder, struct store_call *call, const st
 int folder_copy(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
     struct store_call *call = job->call;
-    char part[FOLDER_PART_NAME];
+    struct folder_landing *l = &job->landing;
     const char *problem = folder_key_problem(call->source);
 
     if (problem)
         return act_error_set(err, ACT_FAIL, "the name '%s' %s", call->source, problem);
-    random_part_name(call->key, part);
-    int to = -1, rc = copy_to_part(job->folder, call, place, part, &to, err);
-    if (rc == 0)
-        rc = folder_put_in_place(call, place, part, err);
+    *l = (struct folder_landing){.fd = -1, .name = folder_name_part};
+    random_part_name(call->key, l->part);
+    int rc = copy_to_part(job->folder, call, place, l->part, &l->fd, err);
     if (rc)
-        unlinkat(place->fd, part, 0);
-    if (to >= 0)
-        close(to);
+        folder_landing_end(l, place, true);
     return rc;
 }

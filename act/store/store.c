@@ -24,6 +24,7 @@ const char *store_verb(enum store_op op)
         [STORE_BLOCK_FROM] = "copy to",
         [STORE_CLEAR] = "clear",
         [STORE_URL] = "make a URL of",
+        [STORE_SYNC] = "write to the disk",
     };
 
     return verbs[op];
@@ -113,7 +114,7 @@ static int check(const struct store *store, struct store_call *call)
         return act_error_set(err, ACT_USAGE, "cannot delete %zu objects from '%s' at once", call->n_deletions,
                              store->name);
     if (call->op != STORE_LIST && call->op != STORE_DELETE_MANY && call->op != STORE_URL &&
-        *call->key == '\0')
+        call->op != STORE_SYNC && *call->key == '\0')
         return act_error_set(err, ACT_USAGE, "cannot %s an object without a name in '%s'", verb, store->name);
     if (problem)
         return act_error_set(err, ACT_FAIL, "cannot %s '%s' in '%s': the name %s", verb, call->key,
@@ -173,6 +174,17 @@ int store_do(struct store *store, struct store_call *call, struct act_error *err
     if (call->rc && err)
         *err = call->error;
     return call->rc;
+}
+
+void store_hurry(struct store *store)
+{
+    if (store->ops->hurry)
+        store->ops->hurry(store);
+}
+
+void store_no_sync(struct store *store)
+{
+    store->no_sync = true;
 }
 
 const char *store_name(const struct store *store)

@@ -89,6 +89,7 @@ enum store_op {
                    objects what interrupted uploads left, size is what they hold */
     STORE_CLEAR, /* key of a leftover, as listed: removes it, and surely nothing else. -ACT_TEMPORARY: it is in use */
     STORE_URL, /* key ("": of the container), permissions, life_s -> url, as store_url() */
+    STORE_SYNC, /* key "": what was put in its place since it was opened stays there after a power cut (folder) */
     STORE_OPS
 };
 
@@ -173,6 +174,10 @@ struct store_call {
         share_sas; /* where nothing can sign, the URL may hold the user's own shared access signature, whole */
     bool ahead;    /* the page after this one will be asked for next: it may be fetched meanwhile */
     int max;       /* about so many entries per page, maybe none; 0: 5000. The last has no next */
+    /* PUT, COMMIT: may be called once, before done, when the store has taken the bytes: data, md5, crc64 and sums are
+     * the caller's again. What is left is that the disk has them, which many objects wait for together; then the
+     * object is put in its place. NULL: it waits alone, and outlasts a power cut without SYNC. */
+    void (*kept)(struct store_call *call);
     void (*done)(struct store_call *call);
     void *arg;
 
@@ -199,11 +204,16 @@ int store_do(struct store *store, struct store_call *call, struct act_error *err
 /* Frees the outputs (not the inputs). The call may then be used again. */
 void store_call_release(struct store_call *call);
 
+/* Calls that were kept need not wait for others: none will come before one of them is done. */
+void store_hurry(struct store *store);
+/* What is written from now on may be lost or cut short by a power cut (folder). */
+void store_no_sync(struct store *store);
+
 /* "blob:account/container" or "folder:/path": what it is, without secrets. Valid as long as the store. */
 const char *store_name(const struct store *store);
 /* PUT and BLOCK take at most so many bytes at once. */
 uint64_t store_max_put(const struct store *store);
-/* Whether the store has this operation. Those that not every store has: PUT_FROM, BLOCK_FROM. */
+/* Whether the store has this operation. Those that not every store has: PUT_FROM, BLOCK_FROM, SYNC. */
 bool store_can(const struct store *store, enum store_op op);
 /* Whether bytes pass a worker anyway when they are read or written, so that sums cost no further hand-over. */
 bool store_sums_are_free(const struct store *store);

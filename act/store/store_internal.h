@@ -13,6 +13,7 @@ struct store_ops {
                struct act_error *err);
     void (*close)(struct store *store); /* frees all but store->name */
     int (*window)(const struct store *store);
+    void (*hurry)(struct store *store); /* store_hurry(); NULL: no call is ever kept */
     uint64_t max_put;
     bool sums_are_free; /* see store.h */
     bool block_ids;     /* store_takes_block_ids() */
@@ -24,6 +25,7 @@ struct store {
     const struct store_ops *ops;
     struct http *http;
     char *name; /* owned */
+    bool no_sync;
 };
 
 /* Sets call->rc (the error is in call->error already) and calls call->done. */

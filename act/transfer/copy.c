@@ -166,6 +166,16 @@ static void take(struct job *job, struct sync_item *item)
     }
 }
 
+/* What is at the destination is to stay there. */
+static int sync_destination(struct store *to, struct act_error *err)
+{
+    struct store_call call = {.op = STORE_SYNC, .key = ""};
+    int rc = store_can(to, STORE_SYNC) ? store_do(to, &call, err) : 0;
+
+    store_call_release(&call);
+    return rc;
+}
+
 int transfer_copy(struct engine *engine, const struct transfer_path *from, struct store *to,
                   const char *to_path, const struct transfer_options *options, struct transfer_report *report,
                   struct act_error *err)
@@ -185,11 +195,15 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
     int rc = 0;
 
     *report = (struct transfer_report){0};
+    if (options->no_sync)
+        store_no_sync(to);
     if (mirror)
         rc = mirror_check(&setup, &agreed, err);
     if (rc == 0)
         rc = job_run(&setup, &first, err);
     if (rc == 0 && agreed > 0 && report->total.failed_objects == 0)
         rc = mirror_run(&setup, agreed, &first, err);
+    if (rc == 0 && !options->dry_run && report->total.done_objects > 0)
+        rc = sync_destination(to, err);
     return rc < 0 ? rc : transfer_report_result(report, &first, err);
 }

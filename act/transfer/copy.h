@@ -59,6 +59,7 @@ struct object {
     bool useless;     /* what was written of it can never be finished */
     bool redo;        /* the service cannot fetch it: through the client, once nothing is under way */
     bool recommitted; /* blocks were missing at COMMIT and were sent once more */
+    bool kept;        /* the call only waits for the disk, and does not count among the job's */
     struct store_call call;
     char *source_url; /* of COMMIT */
 

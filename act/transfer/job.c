@@ -121,6 +121,8 @@ void job_pump(struct job *job)
         start_objects(job);
     }
     job->pumping = false;
+    if (job->calls_under_way == 0)
+        store_hurry(job->to);
 }
 
 /* ---- running */

@@ -22,6 +22,7 @@ struct part {
     char *buffer;
     char *source_url; /* by_service */
     bool arrived;
+    bool kept; /* it only waits for the disk, and does not count among the calls */
     struct store_sums sums;
     struct store_call call;
     struct part *next; /* in object->parts, by index */
@@ -214,7 +215,8 @@ static void call_ended(struct object *o)
 {
     store_call_release(&o->call);
     o->under_way--;
-    o->job->calls_under_way--;
+    o->job->calls_under_way -= !o->kept;
+    o->kept = false;
 }
 
 static void drop_done(struct store_call *call)
@@ -316,6 +318,15 @@ static void commit_done(struct store_call *call)
     job_pump(job);
 }
 
+static void commit_kept(struct store_call *call)
+{
+    struct object *o = call->arg;
+
+    o->kept = true;
+    o->job->calls_under_way--;
+    job_pump(o->job);
+}
+
 static void set_attributes(const struct object *o, struct store_call *call)
 {
     call->attr.kind = o->from.kind;
@@ -358,6 +369,7 @@ static void send_commit(struct object *o)
     o->call.attr.md5 = o->md5[0] ? o->md5 : o->from.md5[0] ? o->from.md5 : NULL;
     o->call.attr.crc64 = whole || o->from.has_crc64 ? &o->crc64 : NULL;
     o->call.source_url = o->source_url;
+    o->call.kept = commit_kept;
     call_store(o, o->job->to, commit_done);
 }
 
@@ -428,7 +440,7 @@ static void part_free(struct part *p)
 
     if (p->buffer)
         transfer_pool_give(&o->job->pool, p->buffer, p->len);
-    o->job->calls_under_way--;
+    o->job->calls_under_way -= !p->kept;
     o->under_way--;
     store_call_release(&p->call);
     free(p->source_url);
@@ -489,6 +501,19 @@ static void write_done(struct store_call *call)
     part_ended(p);
 }
 
+static void put_kept(struct store_call *call)
+{
+    struct part *p = call->arg;
+    struct job *job = p->object->job;
+
+    if (p->buffer)
+        transfer_pool_give(&job->pool, p->buffer, p->len);
+    p->buffer = NULL;
+    p->kept = true;
+    job->calls_under_way--;
+    job_pump(job);
+}
+
 /* A whole object at once. What verifies it is what the store checks: Blob Storage the MD5, which it also keeps; a
  * folder, on its worker, whatever the source knows. */
 static void fill_put(struct part *p)
@@ -496,6 +521,7 @@ static void fill_put(struct part *p)
     struct object *o = p->object;
 
     p->call.op = STORE_PUT;
+    p->call.kept = put_kept;
     if (o->want_md5)
         p->call.md5 = o->md5;
     else if (o->from.md5[0])

@@ -107,6 +107,7 @@ struct transfer_options {
     bool keep_newer;
     enum transfer_links links; /* in no case what lies below the name of such a link is deleted */
     void (*left)(void *arg, const struct transfer_step *step);
+    bool no_sync; /* a power cut may take what is written now (a folder) */
     /* With dry_run nothing is written; plan (may be NULL otherwise) is called for every step. */
     bool dry_run;
     void (*plan)(void *arg, const struct transfer_step *step);

@@ -1,0 +1,380 @@
+/* Data first, then the name: every file that gets its place has its bytes on the disk before. The system calls that
+ * write, sync and name pass through here, and each name is checked against what was written to that file last. */
+#include "unit/test.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "transfer/transfer.h"
+
+enum { FILES = 200, PART = 4096, LARGE = 10 * PART + 100, MAX_SEEN = 4096 };
+
+/* ---- what the disk has */
+
+static struct {
+    pthread_mutex_t lock;
+    struct {
+        ino_t ino;
+        bool dirty;
+    } seen[MAX_SEEN];
+    size_t n;
+    int names, early, data_syncs, folder_syncs, all_syncs;
+    bool folders_dirty; /* a name was given since the last sync of all, or of a folder */
+} disk = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void forget_all(void)
+{
+    disk.n = 0;
+    disk.names = disk.early = disk.data_syncs = disk.folder_syncs = disk.all_syncs = 0;
+    disk.folders_dirty = false;
+}
+
+static void note(int fd, bool dirty)
+{
+    struct stat st;
+    size_t i = 0;
+
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+        return;
+    pthread_mutex_lock(&disk.lock);
+    while (i < disk.n && disk.seen[i].ino != st.st_ino)
+        i++;
+    if (i == disk.n && disk.n < MAX_SEEN)
+        disk.seen[disk.n++].ino = st.st_ino;
+    if (i < disk.n)
+        disk.seen[i].dirty = dirty;
+    pthread_mutex_unlock(&disk.lock);
+}
+
+/* Part files get their own names early. */
+static void note_name(int dir, const char *name)
+{
+    struct stat st;
+
+    if (strncmp(name, ".act-part-", strlen(".act-part-")) == 0 ||
+        fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+        return;
+    pthread_mutex_lock(&disk.lock);
+    disk.names++;
+    disk.folders_dirty = true;
+    for (size_t i = 0; i < disk.n; i++)
+        disk.early += disk.seen[i].ino == st.st_ino && disk.seen[i].dirty;
+    pthread_mutex_unlock(&disk.lock);
+}
+
+ssize_t __real_write(int fd, const void *data, size_t len);
+ssize_t __wrap_write(int fd, const void *data, size_t len);
+ssize_t __real_pwrite(int fd, const void *data, size_t len, off_t offset);
+ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t offset);
+ssize_t __real_copy_file_range(int in, off_t *in_at, int out, off_t *out_at, size_t len, unsigned flags);
+ssize_t __wrap_copy_file_range(int in, off_t *in_at, int out, off_t *out_at, size_t len, unsigned flags);
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __real_fdatasync(int fd);
+int __wrap_fdatasync(int fd);
+int __real_syncfs(int fd);
+int __wrap_syncfs(int fd);
+int __real_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
+int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
+int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
+int __real_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
+int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __real_fstatfs(int fd, struct statfs *out);
+int __wrap_fstatfs(int fd, struct statfs *out);
+
+ssize_t __wrap_write(int fd, const void *data, size_t len)
+{
+    note(fd, true);
+    return __real_write(fd, data, len);
+}
+
+ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t offset)
+{
+    note(fd, true);
+    return __real_pwrite(fd, data, len, offset);
+}
+
+ssize_t __wrap_copy_file_range(int in, off_t *in_at, int out, off_t *out_at, size_t len, unsigned flags)
+{
+    ssize_t n = __real_copy_file_range(in, in_at, out, out_at, len, flags);
+
+    if (n > 0)
+        note(out, true);
+    return n;
+}
+
+static void count_sync(int fd)
+{
+    struct stat st;
+    bool folder = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
+
+    note(fd, false);
+    pthread_mutex_lock(&disk.lock);
+    if (folder)
+        disk.folders_dirty = false;
+    folder ? disk.folder_syncs++ : disk.data_syncs++;
+    pthread_mutex_unlock(&disk.lock);
+}
+
+int __wrap_fsync(int fd)
+{
+    count_sync(fd);
+    return __real_fsync(fd);
+}
+
+int __wrap_fdatasync(int fd)
+{
+    count_sync(fd);
+    return __real_fdatasync(fd);
+}
+
+/* What is written meanwhile is not synced by it: so it counts for what was there when it began. */
+int __wrap_syncfs(int fd)
+{
+    pthread_mutex_lock(&disk.lock);
+    for (size_t i = 0; i < disk.n; i++)
+        disk.seen[i].dirty = false;
+    disk.folders_dirty = false;
+    disk.all_syncs++;
+    pthread_mutex_unlock(&disk.lock);
+    return __real_syncfs(fd);
+}
+
+int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+    int rc = __real_linkat(from_dir, from, to_dir, to, flags);
+
+    if (rc == 0)
+        note_name(to_dir, to);
+    return rc;
+}
+
+int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+    int rc = __real_renameat(from_dir, from, to_dir, to);
+
+    if (rc == 0)
+        note_name(to_dir, to);
+    return rc;
+}
+
+int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+    int rc = __real_renameat2(from_dir, from, to_dir, to, flags);
+
+    if (rc == 0)
+        note_name(to_dir, to);
+    return rc;
+}
+
+int __wrap_rename(const char *from, const char *to)
+{
+    int rc = __real_rename(from, to);
+
+    if (rc == 0)
+        note_name(AT_FDCWD, to);
+    return rc;
+}
+
+/* The folder of the tests may be in memory, where nothing is synced. */
+int __wrap_fstatfs(int fd, struct statfs *out)
+{
+    int rc = __real_fstatfs(fd, out);
+
+    if (rc == 0)
+        out->f_type = EXT4_SUPER_MAGIC;
+    return rc;
+}
+
+static void assert_in_order(int least_names)
+{
+    assert_true(disk.names >= least_names);
+    assert_int_equal(disk.early, 0);
+    assert_false(disk.folders_dirty);
+}
+
+/* ---- two folders */
+
+static struct {
+    char dir[64];
+    struct engine *engine;
+    struct http *http;
+    struct store *from, *to;
+    char root[1]; /* the path of all */
+    struct act_error err;
+} t;
+
+static void open_stores(void)
+{
+    ACT_AUTOFREE char *from = act_sprintf("%s/from", t.dir);
+    ACT_AUTOFREE char *to = act_sprintf("%s/to", t.dir);
+
+    t.engine = engine_new(NULL);
+    t.http = http_new(t.engine, &(struct http_options){0});
+    assert_ok(store_folder_open(t.http, from, true, &t.from, &t.err), t.err);
+    assert_ok(store_folder_open(t.http, to, true, &t.to, &t.err), t.err);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    strcpy(t.dir, "/tmp/act-power-XXXXXX");
+    assert_non_null(mkdtemp(t.dir));
+    open_stores();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    store_free(t.from);
+    store_free(t.to);
+    http_free(t.http);
+    engine_free(t.engine);
+    return act_remove_tree(t.dir, &t.err);
+}
+
+static void write_text(const char *side, const char *name, const void *data, size_t len)
+{
+    ACT_AUTOFREE char *path = act_sprintf("%s/%s/%s", t.dir, side, name);
+
+    assert_ok(act_file_write(path, data, len, 0644, &t.err), t.err);
+}
+
+/* Small files in folders and one of many parts; every second one is at the destination already, and older. */
+static void make_trees(void)
+{
+    char *large = act_calloc(1, LARGE);
+
+    memset(large, 'x', LARGE);
+    for (int i = 0; i < FILES; i++) {
+        ACT_AUTOFREE char *name = act_sprintf("in/%d/file-%d", i % 3, i);
+        write_text("from", name, name, strlen(name));
+        if (i % 2)
+            write_text("to", name, "old", 3);
+    }
+    write_text("from", "large", large, LARGE);
+    write_text("to", "large", "old", 3);
+    free(large);
+}
+
+static void check_trees(void)
+{
+    for (int i = 0; i < FILES; i++) {
+        ACT_AUTOFREE char *name = act_sprintf("in/%d/file-%d", i % 3, i);
+        ACT_AUTOFREE char *path = act_sprintf("%s/to/%s", t.dir, name);
+        ACT_AUTOFREE char *text = NULL;
+        assert_ok(act_file_read(path, 100, &text, NULL, &t.err), t.err);
+        assert_string_equal(text, name);
+    }
+}
+
+static void copy_all(bool no_sync)
+{
+    struct transfer_path from = {.store = t.from, .path = t.root, .is_folder = true};
+    struct transfer_options options = {.part_size = PART, .no_sync = no_sync, .max_delete = -1};
+    struct transfer_report report;
+
+    make_trees();
+    forget_all();
+    assert_ok(transfer_copy(t.engine, &from, t.to, "", &options, &report, &t.err), t.err);
+    assert_int_equal(report.total.done_objects, FILES + 1);
+    transfer_report_release(&report);
+    check_trees();
+}
+
+static void test_many_wait_together(void **state)
+{
+    (void)state;
+    copy_all(false);
+    assert_in_order(FILES + 1);
+    assert_true(disk.all_syncs >= 1);
+    assert_true(disk.all_syncs + disk.data_syncs + disk.folder_syncs < FILES / 2);
+}
+
+static void test_no_sync(void **state)
+{
+    (void)state;
+    copy_all(true);
+    assert_int_equal(disk.all_syncs + disk.data_syncs + disk.folder_syncs, 0);
+}
+
+/* Who does not let a call be kept has the object when it is done. */
+static void test_each_alone(void **state)
+{
+    struct store_call put = {.op = STORE_PUT, .key = "a/b", .data = "text", .len = 4, .attr.mode = -1};
+    struct store_call copy = {.op = STORE_COPY, .source = "a/b", .key = "a/c"};
+
+    (void)state;
+    forget_all();
+    assert_ok(store_do(t.to, &put, &t.err), t.err);
+    assert_in_order(1);
+    store_call_release(&put);
+    assert_ok(store_do(t.to, &put, &t.err), t.err); /* replaced */
+    assert_in_order(2);
+    store_call_release(&put);
+    assert_ok(store_do(t.to, &copy, &t.err), t.err);
+    assert_in_order(3);
+    store_call_release(&copy);
+}
+
+static void test_blocks_alone(void **state)
+{
+    struct store_call call = {.key = "large", .total = 8, .attr.mode = -1, .data = "12345678", .len = 8};
+
+    (void)state;
+    for (int begun = 0; begun < 2; begun++) {
+        forget_all();
+        call.upload_id.bytes[0]++;
+        if (begun) {
+            call.op = STORE_BLOCKS;
+            assert_ok(store_do(t.to, &call, &t.err), t.err);
+            store_call_release(&call);
+        }
+        call.op = STORE_BLOCK;
+        assert_ok(store_do(t.to, &call, &t.err), t.err);
+        store_call_release(&call);
+        call.op = STORE_COMMIT;
+        call.n_blocks = 1;
+        call.part_size = 8;
+        assert_ok(store_do(t.to, &call, &t.err), t.err);
+        store_call_release(&call);
+        assert_in_order(1);
+    }
+}
+
+static void test_state_files(void **state)
+{
+    ACT_AUTOFREE char *path = act_sprintf("%s/state", t.dir);
+    ACT_AUTOFREE char *copy = act_sprintf("%s/copy", t.dir);
+
+    (void)state;
+    forget_all();
+    assert_ok(act_file_write(path, "text", 4, 0600, &t.err), t.err);
+    assert_in_order(1);
+    assert_ok(act_file_copy(path, copy, 0600, &t.err), t.err);
+    assert_ok(rename(copy, path) ? -1 : 0, t.err);
+    assert_int_equal(disk.early, 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_many_wait_together, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_sync, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_each_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_blocks_alone, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_state_files, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
