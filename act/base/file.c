@@ -191,31 +191,54 @@ int act_remove_tree(const char *path, struct act_error *err)
     return 0;
 }
 
-/* Copies what is left of in to out with read and write, where the kernel cannot do it by itself. */
-static int copy_by_hand(int in, int out)
+/* Copies a range to the same place, where the kernel cannot do it by itself. */
+static int copy_by_hand(int in, int out, off_t at, off_t end)
 {
     char chunk[65536];
-    ssize_t n;
 
-    while ((n = read(in, chunk, sizeof(chunk))) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 || act_write_all(out, chunk, (size_t)n) < 0)
+    while (at < end) {
+        size_t want = end - at < (off_t)sizeof(chunk) ? (size_t)(end - at) : sizeof(chunk);
+        ssize_t n = act_pread_all(in, chunk, want, at);
+        if (n < 0 || act_pwrite_all(out, chunk, (size_t)n, at) < 0)
             return -1;
+        if (n == 0)
+            break;
+        at += n;
     }
     return 0;
 }
 
-static int copy_content(int in, int out)
+static int copy_range(int in, int out, off_t at, off_t end)
 {
-    enum { AT_ONCE = 1 << 30 };
-    ssize_t n;
+    off_t to = at;
+    ssize_t n = 1;
+
+    while (at < end && n > 0)
+        n = copy_file_range(in, &at, out, &to, (size_t)(end - at), 0);
+    return n >= 0 ? 0 : copy_by_hand(in, out, at, end);
+}
+
+int act_copy_content(int in, int out)
+{
+    struct stat st;
 
     if (ioctl(out, FICLONE, in) == 0)
         return 0;
-    while ((n = copy_file_range(in, NULL, out, NULL, AT_ONCE, 0)) > 0)
-        continue;
-    return n == 0 ? 0 : copy_by_hand(in, out);
+    if (fstat(in, &st) < 0)
+        return -1;
+    for (off_t at = 0, data, hole; at < st.st_size; at = hole) {
+        data = lseek(in, at, SEEK_DATA);
+        if (data < 0 && errno == ENXIO) /* nothing but a hole is left */
+            break;
+        hole = data < 0 ? -1 : lseek(in, data, SEEK_HOLE);
+        if (hole < 0) { /* it does not know of holes */
+            data = at;
+            hole = st.st_size;
+        }
+        if (copy_range(in, out, data, hole) < 0)
+            return -1;
+    }
+    return ftruncate(out, st.st_size);
 }
 
 int act_file_copy(const char *from, const char *to, mode_t mode, struct act_error *err)
@@ -231,7 +254,7 @@ int act_file_copy(const char *from, const char *to, mode_t mode, struct act_erro
         close(in);
         return rc;
     }
-    int copied = copy_content(in, out);
+    int copied = act_copy_content(in, out);
     if (copied == 0)
         copied = fdatasync(out);
     int saved = errno;

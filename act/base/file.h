@@ -38,6 +38,9 @@ int act_remove_tree(const char *path, struct act_error *err) ACT_NODISCARD;
  * outlasts a power cut: the copy may be renamed to replace something. */
 int act_file_copy(const char *from, const char *to, mode_t mode, struct act_error *err) ACT_NODISCARD;
 
+/* The same of two open files, the second one empty. Holes stay holes. 0, or -1 with errno. */
+int act_copy_content(int in, int out) ACT_NODISCARD;
+
 /* Opens (making it, 0600) and locks a file exclusively. The lock lives as long as a descriptor of this open
  * file description: close it to release; it also ends with the last process that holds it.
  * Returns a descriptor >= 0; with wait false and the lock taken by somebody else -ACT_TEMPORARY. A wait that

@@ -98,12 +98,26 @@ static int get_other(struct store_call *call, struct folder_place *place, int er
     return 0;
 }
 
+static ssize_t read_range(struct store_call *call, int fd)
+{
+    struct stat st;
+
+    if (call->sink_cap == 0)
+        return 0;
+    if (!folder_is_hole(fd, (off_t)call->offset, call->sink_cap) || fstat(fd, &st) || !S_ISREG(st.st_mode))
+        return act_pread_all(fd, call->sink, call->sink_cap, (off_t)call->offset);
+    uint64_t size = (uint64_t)st.st_size, rest = size > call->offset ? size - call->offset : 0;
+    size_t n = rest < call->sink_cap ? (size_t)rest : call->sink_cap;
+    memset(call->sink, 0, n);
+    return (ssize_t)n;
+}
+
 /* The ETag is looked at after the bytes were read: a file that was rewritten in the meantime has another than
  * the one the caller knows. */
 static int read_file(struct store_call *call, struct folder_place *place, int fd, struct act_error *err)
 {
     struct stat st;
-    ssize_t n = call->sink_cap ? act_pread_all(fd, call->sink, call->sink_cap, (off_t)call->offset) : 0;
+    ssize_t n = read_range(call, fd);
 
     if (n < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
         return get_other(call, place, errno, err);

@@ -163,6 +163,16 @@ void folder_landing_end(struct folder_landing *landing, const struct folder_plac
 void folder_wait(struct folder_job *job);
 void folder_hurry(struct store *store);
 
+/* ---- folder_sparse.c: holes, on a worker */
+
+/* Writes what is not zeros. The rest becomes a hole, or stays one where the file is fresh: it has no bytes there. Sets
+ * *holes when there is one; it may be behind the file's end. 0, or -1 with errno. */
+int folder_write_sparse(int fd, const char *data, size_t len, off_t offset, bool fresh, bool *holes);
+/* Gives back the room that was taken for holes. */
+void folder_give_back_holes(int fd, off_t size);
+/* Whether the range, as far as there is a file, is a hole. */
+bool folder_is_hole(int fd, off_t offset, size_t len);
+
 /* ---- folder_write.c: one function for each operation, on a worker */
 
 int folder_put(struct folder_job *job, struct folder_place *place, struct act_error *err);

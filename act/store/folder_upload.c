@@ -39,6 +39,8 @@ struct folder_upload {
     uint64_t total;               /* bytes of the whole, 0: not known */
     struct folder_record *blocks; /* by index; len 0: not complete */
     uint32_t n_blocks;            /* room in blocks */
+    bool resumed;                 /* it has blocks of another process */
+    atomic_bool holes;            /* some of it was not written, as it is zeros */
     int calls;                    /* under way */
     bool over;                    /* committed or dropped */
     struct folder_upload *next;
@@ -377,6 +379,7 @@ static int read_map(struct folder_upload *u, struct act_error *err)
         if (is_true(u, &records[i], buf)) {
             note(u, &records[i]);
             records[kept++] = records[i];
+            u->resumed = true;
         }
     if ((size_t)got == kept * sizeof(*records))
         return 0;
@@ -461,17 +464,20 @@ int folder_blocks(struct folder_job *job, struct folder_place *place, struct act
 
 static int write_block(struct folder_job *job, struct act_error *err)
 {
-    const struct folder_upload *u = job->upload;
+    struct folder_upload *u = job->upload;
     const struct store_call *call = job->call;
+    bool holes = false;
 
     job->record = (struct folder_record){.index = call->block, .offset = call->offset, .len = call->len};
     int rc = folder_check_data(call, &job->record.crc64, err);
     if (rc)
         return rc;
     job->record.check = check_of(&job->record);
-    if (act_pwrite_all(u->fd, call->data, call->len, (off_t)call->offset) ||
+    if (folder_write_sparse(u->fd, call->data, call->len, (off_t)call->offset, false, &holes) ||
         act_write_all(u->map_fd, &job->record, sizeof(job->record)))
         return act_error_errno(err, errno, "cannot write");
+    if (holes)
+        u->holes = true;
     if (folder_syncs(job->folder, &u->place))
         folder_write_back(u->fd);
     if (call->sums)
@@ -541,9 +547,12 @@ static int commit_upload(struct folder_job *job, struct act_error *err)
     struct store_call *call = job->call;
     struct stat st;
 
-    /* What is behind the end is not of this upload: all its blocks are before it. */
-    if (fstat(u->fd, &st) || ((uint64_t)st.st_size > call->total && ftruncate(u->fd, (off_t)call->total)))
+    /* What is behind the end is not of this upload: all its blocks are before it, and the last may be a hole. */
+    if (fstat(u->fd, &st) ||
+        (((uint64_t)st.st_size > call->total || u->holes) && ftruncate(u->fd, (off_t)call->total)))
         return act_error_errno(err, errno, "cannot set the length of its part file");
+    if (u->holes || u->resumed)
+        folder_give_back_holes(u->fd, (off_t)call->total);
     int rc = finish_part(call, u->fd, err);
     if (rc)
         return rc;

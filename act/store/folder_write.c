@@ -193,6 +193,15 @@ static int name_unnamed(struct folder_job *job, struct folder_place *place, stru
     return folder_put_in_place(call, place, part, err);
 }
 
+static int write_new(int fd, const void *data, size_t len)
+{
+    bool holes = false;
+
+    if (folder_write_sparse(fd, data, len, 0, true, &holes))
+        return -1;
+    return holes ? ftruncate(fd, (off_t)len) : 0;
+}
+
 static int put_file(struct folder_job *job, const struct folder_place *place, struct act_error *err)
 {
     const struct store_call *call = job->call;
@@ -204,7 +213,7 @@ static int put_file(struct folder_job *job, const struct folder_place *place, st
     bool unnamed = *l->part == '\0';
     if (l->fd < 0)
         return act_error_errno(err, errno, "cannot write");
-    if (act_write_all(l->fd, call->data, call->len) || folder_set_attributes(call, l->fd) ||
+    if (write_new(l->fd, call->data, call->len) || folder_set_attributes(call, l->fd) ||
         (!unnamed && folder_flush(l->fd))) {
         rc = act_error_errno(err, errno, "cannot write");
         folder_landing_end(l, place, true);
@@ -286,21 +295,6 @@ int folder_put(struct folder_job *job, struct folder_place *place, struct act_er
 
 /* ---- copying */
 
-static int copy_bytes(int from, int to)
-{
-    char buf[1 << 16];
-    ssize_t n = 0;
-
-    while ((n = copy_file_range(from, NULL, to, NULL, (size_t)1 << 30, 0)) > 0)
-        ;
-    if (n == 0 || (errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP))
-        return n == 0 ? 0 : -1;
-    while ((n = read(from, buf, sizeof(buf))) > 0)
-        if (act_write_all(to, buf, (size_t)n))
-            return -1;
-    return n == 0 ? 0 : -1;
-}
-
 /* The call that the attributes of what is at source would have come with. */
 static struct store_call like_source(const struct store_call *call, const struct stat *st)
 {
@@ -324,7 +318,7 @@ static int copy_file(const struct store_call *call, const struct folder_place *s
     }
     struct store_call like = like_source(call, &st);
     *to = open_part(place->fd, part, mode_of(&like));
-    if (*to < 0 || copy_bytes(from, *to) || folder_set_attributes(&like, *to) || folder_flush(*to))
+    if (*to < 0 || act_copy_content(from, *to) || folder_set_attributes(&like, *to) || folder_flush(*to))
         rc = act_error_errno(err, errno, "cannot copy '%s'", call->source);
 out:
     if (from >= 0)

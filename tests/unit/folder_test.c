@@ -783,6 +783,7 @@ static void full_disk_is_said_early(void **state)
     struct store_call block = call_of(STORE_BLOCK, "y", &id);
 
     (void)state;
+    memset(big, 'x', 4 << 20); /* zeros would be a hole */
     if (geteuid() != 0 || mount("tmpfs", t.root, "tmpfs", 0, "size=1m")) {
         print_message("skipped: mounting a small file system needs root\n");
         skip();
