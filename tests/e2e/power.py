@@ -65,6 +65,10 @@ def copy_in_mid_write(process, mounted, image, copy, moment):
     """False: the kernel wrote all the time, so that no copy is of one moment."""
     time.sleep(moment)  # chance; what must hold does not depend on it
     process.send_signal(signal.SIGSTOP)
+    with open(mounted / "other", "wb") as other:  # another program syncs: so the names are on the disk, not all bytes
+        other.write(b"x")
+        other.flush()
+        os.fsync(other.fileno())
     try:
         for _ in range(10):
             before = writes_of(mounted)
