@@ -203,12 +203,13 @@ void azure_finish_failed(struct azure_op *op)
     azure_finish(op, azure_answer_error(op));
 }
 
-/* ---- folder markers: "a/b" with metadata as most tools write them, or "a/b/" */
+/* ---- folder markers: "a/b" with metadata as most tools write them, or "a/b/"; that may be a blob with content, too */
 
 static void answer_folder(struct azure_op *op)
 {
     int rc = azure_take_head(op);
-    bool found = rc == 0 && op->call->entry.kind == STORE_FOLDER;
+    bool found =
+        rc == 0 && (op->call->entry.kind == STORE_FOLDER || strcmp(azure_blob_of(op), op->call->key) == 0);
 
     if (!found && (rc == 0 || rc == -(int)ACT_NOT_FOUND) && !act_ends_with(op->blob, "/")) {
         char *with_slash = act_strdup(op->call->key);
@@ -217,6 +218,8 @@ static void answer_folder(struct azure_op *op)
         azure_send(op);
     } else if (found && op->call->op == STORE_DELETE) {
         azure_send_next(op, azure_build_delete, azure_answer_delete);
+    } else if (found && op->call->op == STORE_GET && op->call->entry.size > op->call->offset) {
+        azure_send_next(op, azure_build_get, azure_answer_get);
     } else {
         if (rc == 0 && !found)
             rc = act_error_set(&op->call->error, ACT_NOT_FOUND, "%s: not a folder", azure_what(op));

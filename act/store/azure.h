@@ -64,6 +64,9 @@ struct azure_op {
     int64_t copy_moved_ms; /* when the copy last made progress */
     int64_t poll_ms;
 
+    char replaces
+        [STORE_ETAG]; /* what is written replaces this only, whatever the call says; "": as that says */
+
     size_t id_len; /* of the block ids in the request */
     int id_lookups;
     struct azure_op *next_waiting;
@@ -122,6 +125,8 @@ void azure_build_commit(struct azure_op *op);
 /* Method and URL of Put Block and Put Block From URL. */
 void azure_request_block(struct azure_op *op);
 void azure_answer_write(struct azure_op *op);
+/* For build: what must be there to be replaced. */
+void azure_set_conditions(struct azure_op *op);
 /* Puts a random id into the metadata of what is written, by which it is known again. */
 void azure_set_upload(struct azure_op *op);
 void azure_build_delete(struct azure_op *op);

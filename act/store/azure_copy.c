@@ -179,6 +179,7 @@ void azure_build_put_from(struct azure_op *op)
     azure_request(op, "PUT", op->call->key, NULL);
     http_header_set(&op->http.headers, "x-ms-blob-type", "BlockBlob");
     http_header_set(&op->http.headers, "x-ms-copy-source-blob-properties", "true");
+    azure_set_conditions(op);
     set_source(op);
 }
 

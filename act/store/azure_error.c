@@ -39,6 +39,7 @@ static const struct {
     {404, NULL, ACT_NOT_FOUND, NULL},
     {408, NULL, ACT_TEMPORARY, NULL},
     {412, "SourceConditionNotMet", ACT_TEMPORARY, "the source has changed"},
+    {412, "LeaseIdMissing", ACT_TEMPORARY, "somebody holds a lease on it"},
     {412, NULL, ACT_TEMPORARY, "it has changed"},
     {429, NULL, ACT_TEMPORARY, NULL},
     {500, NULL, ACT_TEMPORARY, NULL},
@@ -203,10 +204,18 @@ int azure_describe(const struct azure *azure, const char *what, const struct azu
     return -(int)meanings[row].result;
 }
 
-static bool exists_already(const struct azure_op *op, const char *code)
+static bool exists_already(const struct azure_op *op, const struct azure_refusal *r)
 {
-    return op->call->if_absent &&
-           (op->http.status == 412 || (op->http.status == 409 && strcmp(code, "BlobAlreadyExists") == 0));
+    static const struct {
+        int status;
+        const char *code;
+    } rows[] = {
+        {409, "BlobAlreadyExists"}, {412, "ConditionNotMet"}, {412, "TargetConditionNotMet"}, {412, ""}};
+
+    for (size_t i = 0; op->call->if_absent && !r->source_status && i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (r->status == rows[i].status && strcmp(r->code, rows[i].code) == 0)
+            return true;
+    return false;
 }
 
 int azure_answer_error(struct azure_op *op)
@@ -214,7 +223,7 @@ int azure_answer_error(struct azure_op *op)
     struct azure_refusal refusal = azure_refusal_of(&op->http);
     struct act_error *err = &op->call->error;
 
-    if (!exists_already(op, refusal.code)) {
+    if (!exists_already(op, &refusal)) {
         int rc = azure_describe(op->azure, azure_what(op), &refusal, err);
         azure_hint_login(op, err);
         return rc;

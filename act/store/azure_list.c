@@ -6,7 +6,11 @@
  * So a page is sorted, and a folder whose place is not reached yet is held back. It becomes an entry only
  * when the key that follows does not lie below it: folders that are not empty have no entry of their own.
  * What is held back travels to the next page inside the marker, together with the last name, which shows
- * whether the service keeps its order across pages. Parsing is a worker's work.
+ * whether the service keeps its order across pages, and how many pages in a row had nothing. Parsing is a worker's
+ * work.
+ *
+ * A listing is refused when nobody could go through it to its end and see each object once: names out of order, twice
+ * or not asked for, two markers, pages that bring nothing without end.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,6 +22,7 @@
 #include "store/azure.h"
 
 #define MAX_PAGE_BYTES ((size_t)64 << 20)
+#define MAX_EMPTY      1000 /* pages in a row; the service gives one now and then where it was interrupted */
 #define BLOBS          "/EnumerationResults/Blobs"
 #define BLOB           "/Blob" /* below that */
 #define PREFIX         "/BlobPrefix"
@@ -27,6 +32,7 @@ struct azure_list {
     char *service_marker;   /* "": from the start */
     char *query;            /* of the request */
     char *last;             /* the last name so far, "" none */
+    long empty;             /* pages in a row that brought nothing */
     struct store_page held; /* folders held back */
 
     /* of the page */
@@ -59,7 +65,7 @@ void azure_list_free(struct azure_list *list)
     free(list);
 }
 
-/* ---- the marker: "service marker|last name|key,mtime,mode|...", each text percent-encoded */
+/* ---- the marker: "service marker|last name|empty pages|key,mtime,mode|...", each text percent-encoded */
 
 static char *take_text(const char **at, const char *end_chars)
 {
@@ -76,6 +82,8 @@ static void read_marker(struct azure_list *list, const char *marker)
 
     list->service_marker = take_text(&at, "|");
     list->last = take_text(&at, "|");
+    ACT_AUTOFREE char *empty = take_text(&at, "|");
+    list->empty = strtol(empty, NULL, 10);
     while (*at) {
         struct store_entry *folder = store_page_add(&list->held);
         folder->kind = STORE_FOLDER;
@@ -101,6 +109,7 @@ static char *write_marker(const struct azure_list *list, const char *last)
     add_encoded(&out, list->next);
     act_buf_addc(&out, '|');
     add_encoded(&out, last);
+    act_buf_addf(&out, "|%ld", list->empty);
     for (size_t i = 0; i < list->held.n; i++) {
         act_buf_addc(&out, '|');
         add_encoded(&out, list->held.v[i].key);
@@ -222,6 +231,14 @@ static int end_of_blobs(struct azure_list *list, const char *name, const char *t
     return 0;
 }
 
+static int take_next(struct azure_list *list, const char *text, struct act_error *err)
+{
+    if (list->next)
+        return act_error_set(err, ACT_FAIL, "a page with two markers of the next one");
+    list->next = act_strdup(text);
+    return 0;
+}
+
 static int end_element(void *arg, const char *path, const char *text, struct act_error *err)
 {
     struct azure_list *list = arg;
@@ -232,7 +249,7 @@ static int end_element(void *arg, const char *path, const char *text, struct act
     if (name)
         list->complete = true;
     else if (strcmp(path, "/EnumerationResults/NextMarker") == 0 && *text)
-        list->next = act_strdup(text);
+        return take_next(list, text, err);
     return 0;
 }
 
@@ -252,6 +269,11 @@ static int parse_answer(struct azure_op *op, struct act_error *err)
     if (list->first_found && *list->last && strcmp(list->first_found, list->last) <= 0)
         return act_error_set(err, ACT_FAIL, "the service does not keep its names in order: '%s' behind '%s'",
                              list->first_found, list->last);
+    list->empty = list->first_found ? 0 : list->empty + 1;
+    if (list->next && list->empty > MAX_EMPTY)
+        return act_error_set(err, ACT_FAIL,
+                             "the service gives pages without end that bring nothing: %ld in a row",
+                             list->empty);
     return 0;
 }
 
@@ -264,6 +286,21 @@ static int by_key(const void *a, const void *b)
     int order = strcmp(x->key, y->key);
 
     return order ? order : (y->kind == STORE_FOLDER) - (x->kind == STORE_FOLDER);
+}
+
+/* Two markers of one folder are one; everything else has a name of its own, below the prefix. */
+static int check_names(const struct store_page *sorted, const char *prefix, struct act_error *err)
+{
+    for (size_t i = 0; i < sorted->n; i++) {
+        const struct store_entry *entry = &sorted->v[i];
+        if (!act_starts_with(entry->key, prefix))
+            return act_error_set(err, ACT_FAIL, "the service lists '%s', which does not begin with '%s'",
+                                 entry->key, prefix);
+        if (i > 0 && entry->kind != STORE_FOLDER && entry[-1].kind != STORE_FOLDER &&
+            strcmp(entry->key, entry[-1].key) == 0)
+            return act_error_set(err, ACT_FAIL, "the service lists '%s' twice", entry->key);
+    }
+    return 0;
 }
 
 static void move_entry(struct store_page *to, struct store_entry *from)
@@ -285,19 +322,26 @@ static enum fate judge_folder(const struct store_entry *folder, const struct sto
     return HOLD;
 }
 
-/* Moves what was found to the call's page, in order. */
-static void fill_page(struct azure_op *op)
+/* Puts what was held back and what was found in order. */
+static int sort_found(struct azure_list *list, const char *prefix, struct act_error *err)
 {
-    struct azure_list *list = op->list;
     struct store_page *found = &list->found;
-    const struct store_call *call = op->call;
-    const char *last = list->last_found ? list->last_found : list->last;
 
     for (size_t i = 0; i < list->held.n; i++)
         move_entry(found, &list->held.v[i]);
     store_page_release(&list->held);
     if (found->n)
         qsort(found->v, found->n, sizeof(*found->v), by_key);
+    return check_names(found, prefix, err);
+}
+
+/* Moves what was found to the call's page. */
+static void fill_page(struct azure_op *op)
+{
+    struct azure_list *list = op->list;
+    struct store_page *found = &list->found;
+    const struct store_call *call = op->call;
+    const char *last = list->last_found ? list->last_found : list->last;
 
     for (size_t i = 0; i < found->n; i++) {
         struct store_entry *entry = &found->v[i];
@@ -354,6 +398,8 @@ static void work(void *arg)
     struct act_error *err = &op->call->error;
 
     op->call->rc = parse_answer(op, err);
+    if (op->call->rc == 0)
+        op->call->rc = sort_found(op->list, op->call->key, err);
     if (op->call->rc)
         act_error_prefix(err, "%s: unusable answer", azure_what(op));
     else

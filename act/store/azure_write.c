@@ -99,13 +99,27 @@ static bool was_damaged(const struct azure_op *op)
                                       (op->sum == SUM_MD5 && azure_has_code(&op->http, "InvalidOperation")));
 }
 
-/* A conditional write that did take place cannot be repeated. */
+static bool is_conditional(const struct store_call *call)
+{
+    return call->if_match || call->if_absent;
+}
+
+/* From now on the write replaces what the answer at hand is about, and nothing else. */
+static void replace_that(struct azure_op *op)
+{
+    struct store_entry entry = {0};
+
+    azure_take_etag(&entry, http_header_get(&op->http.answer_headers, "ETag"));
+    memcpy(op->replaces, entry.etag, sizeof(op->replaces));
+}
+
+/* A conditional write that did take place is what the next one replaces. */
 static void send_again_or_give_up(struct azure_op *op)
 {
-    bool took_place = azure_succeeded(op) && op->upload[0];
-
+    if (azure_succeeded(op) && is_conditional(op->call))
+        replace_that(op);
     op->ambiguous |= op->http.ambiguous;
-    if (++op->damaged < MAX_DAMAGED && !took_place) {
+    if (++op->damaged < MAX_DAMAGED) {
         azure_send(op);
         return;
     }
@@ -128,15 +142,18 @@ void azure_set_upload(struct azure_op *op)
     http_header_set(&op->http.headers, "x-ms-meta-act_upload", op->upload);
 }
 
-static void set_conditions(struct azure_op *op)
+void azure_set_conditions(struct azure_op *op)
 {
+    const struct store_call *call = op->call;
     struct http_headers *headers = &op->http.headers;
 
-    if (op->call->if_match)
-        http_header_set(headers, "If-Match", op->call->if_match);
-    if (op->call->if_absent)
+    if (op->replaces[0])
+        http_header_set(headers, "If-Match", op->replaces);
+    else if (call->if_match)
+        http_header_set(headers, "If-Match", call->if_match);
+    else if (call->if_absent)
         http_header_set(headers, "If-None-Match", "*");
-    if (op->call->if_match || op->call->if_absent)
+    if (is_conditional(call) && !call->unmarked)
         azure_set_upload(op);
 }
 
@@ -152,7 +169,7 @@ static void build_put(struct azure_op *op)
     if (call->md5)
         http_header_set(headers, "x-ms-blob-content-md5", call->md5);
     azure_set_attributes(headers, call);
-    set_conditions(op);
+    azure_set_conditions(op);
     op->http.body = call->data;
     op->http.body_len = call->len;
 }
@@ -171,17 +188,41 @@ static void finish_written(struct azure_op *op)
     azure_finish(op, 0);
 }
 
-/* The blob that is in the way of a write that was sent twice: is it what the first try wrote? */
+static void send_write(struct azure_op *op)
+{
+    void (*build)(struct azure_op *) = op->call->op == STORE_PUT        ? build_put
+                                       : op->call->op == STORE_PUT_FROM ? azure_build_put_from
+                                                                        : azure_build_commit;
+
+    azure_send_next(op, build, azure_answer_write);
+}
+
+/* The blob that is in the way of a write: is it what an earlier try wrote? The marker of a folder is no object, and in
+ * nobody's way. */
 static void answer_whose(struct azure_op *op)
 {
     const char *upload = http_header_get(&op->http.answer_headers, "x-ms-meta-act_upload");
+    bool there = azure_take_head(op) == 0, is_marker = op->call->entry.kind == STORE_FOLDER;
 
-    if (azure_succeeded(op) && act_streq(upload, op->upload)) {
+    store_entry_release(&op->call->entry);
+    if (there && op->upload[0] && act_streq(upload, op->upload)) {
         finish_written(op);
-        return;
+    } else if (there && is_marker && op->call->if_absent && !op->replaces[0]) {
+        replace_that(op);
+        send_write(op);
+    } else {
+        op->call->error = op->refused;
+        azure_finish(op, -(int)op->refused.code);
     }
-    op->call->error = op->refused;
-    azure_finish(op, -(int)op->refused.code);
+}
+
+/* Whether it takes a look to know what the refusal means. */
+static bool may_be_in_order(const struct azure_op *op, int rc)
+{
+    bool sent_twice = (op->http.ambiguous || op->ambiguous) && op->upload[0];
+
+    return (op->call->if_absent && rc == -ACT_PARTIAL) ||
+           (sent_twice && (op->http.status == 409 || op->http.status == 412));
 }
 
 /* Whether the service refused the kind of checksum; the other one is sent from now on. */
@@ -215,8 +256,7 @@ void azure_answer_write(struct azure_op *op)
         return;
     }
     int rc = azure_answer_error(op);
-    if ((op->http.ambiguous || op->ambiguous) && op->upload[0] &&
-        (op->http.status == 409 || op->http.status == 412)) {
+    if (may_be_in_order(op, rc)) {
         op->refused = op->call->error;
         azure_send_next(op, azure_build_head, answer_whose);
         return;
@@ -298,7 +338,7 @@ void azure_build_commit(struct azure_op *op)
     if (call->attr.md5)
         http_header_set(headers, "x-ms-blob-content-md5", call->attr.md5);
     azure_set_attributes(headers, call);
-    set_conditions(op);
+    azure_set_conditions(op);
     sum_block_list(op);
     op->http.body = op->body.data;
     op->http.body_len = op->body.len;

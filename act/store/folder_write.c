@@ -89,19 +89,39 @@ static void hold(int fd)
         act_trace("store", "a part file is not locked: %s", strerrordesc_np(errno));
 }
 
-static int exists(struct act_error *err)
+static int folder_in_the_way(struct act_error *err)
 {
+    return act_error_set(err, ACT_FAIL, "there is a folder of this name");
+}
+
+/* A file or a link does; a folder is no object of this name. */
+static int exists(const struct folder_place *place, struct act_error *err)
+{
+    struct stat st;
+
+    if (!place->is_folder && fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISDIR(st.st_mode))
+        return folder_in_the_way(err);
     return act_error_set(err, ACT_PARTIAL, "it exists already");
 }
 
-/* As renameat2(RENAME_NOREPLACE), also where the file system does not have it. */
+/* As renameat2(RENAME_NOREPLACE), also where the file system does not have it. One that has no links either can only be
+ * looked at before. */
 static int rename_new(int dir, const char *from, const char *to)
 {
+    struct stat st;
+
     if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
         return 0;
     if (errno != EINVAL && errno != ENOSYS)
         return -1;
-    return linkat(dir, from, dir, to, 0) ? -1 : unlinkat(dir, from, 0);
+    if (linkat(dir, from, dir, to, 0) == 0)
+        return unlinkat(dir, from, 0);
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
+        return -1;
+    if (fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        errno = EEXIST;
+    return errno == ENOENT ? renameat(dir, from, dir, to) : -1;
 }
 
 /* Makes the finished part file the object. */
@@ -116,9 +136,9 @@ int folder_put_in_place(struct store_call *call, struct folder_place *place, con
     int failed = call->if_absent ? rename_new(place->fd, part, place->name)
                                  : renameat(place->fd, part, place->fd, place->name);
     if (failed && call->if_absent && errno == EEXIST)
-        return exists(err);
+        return exists(place, err);
     if (failed && (errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST))
-        return act_error_set(err, ACT_FAIL, "there is a folder of this name");
+        return folder_in_the_way(err);
     if (failed || fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW))
         return act_error_errno(err, errno, "cannot move the finished file into place");
     folder_dir_changed(place);
@@ -185,7 +205,7 @@ static int name_unnamed(struct folder_job *job, struct folder_place *place, stru
     if (!call->if_match && errno != EEXIST)
         return act_error_errno(err, errno, "cannot move the finished file into place");
     if (!call->if_match && call->if_absent)
-        return exists(err);
+        return exists(place, err);
     hold(fd);
     random_part_name(call->key, part);
     if (name_file(fd, place->fd, part))
@@ -243,7 +263,7 @@ static int put_folder(struct store_call *call, struct folder_place *place, struc
     if (!made && errno != EEXIST)
         return act_error_errno(err, errno, "cannot make the folder");
     if (!made && call->if_absent)
-        return exists(err);
+        return exists(place, err);
 
     int fd = openat(place->fd, place->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
@@ -270,9 +290,10 @@ static int put_link(struct store_call *call, struct folder_place *place, struct 
     folder_part_name(call->key, &(struct store_upload_id){{0}}, part);
     for (int tries = 0;; tries++) {
         unlinkat(place->fd, part, 0);
-        int rc = make_link(call, place->fd, part) ? act_error_errno(err, errno, "cannot write")
-                                                  : folder_put_in_place(call, place, part, err);
-        bool disturbed = rc == -(int)ACT_NOT_FOUND || (rc && errno == EEXIST && !call->if_absent);
+        bool made = make_link(call, place->fd, part) == 0;
+        int rc =
+            made ? folder_put_in_place(call, place, part, err) : act_error_errno(err, errno, "cannot write");
+        bool disturbed = rc == -(int)ACT_NOT_FOUND || (!made && errno == EEXIST);
         if (rc == 0 || !disturbed || tries == LINK_TRIES) {
             if (rc)
                 unlinkat(place->fd, part, 0);

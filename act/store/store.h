@@ -146,7 +146,10 @@ struct store_call {
     bool from_upload, keep;
     const char *if_match; /* an ETag: fail with -ACT_TEMPORARY ("changed") when the object has another */
     bool if_absent;       /* fail with -ACT_PARTIAL ("exists") when there is an object */
-    struct {              /* attributes to keep with PUT and COMMIT */
+    bool
+        unmarked; /* if_match, if_absent: without a mark in the object by which the store knows a try of its own
+                             whose answer was lost. Who calls looks himself whether what is there is what he wrote */
+    struct {      /* attributes to keep with PUT and COMMIT */
         enum store_kind kind;
         int64_t mtime_ns;      /* 0: none */
         int mode;              /* -1: none */

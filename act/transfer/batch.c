@@ -1,4 +1,6 @@
 /* batch.c - deletions: many in one call, several calls at once. */
+#include <string.h>
+
 #include "transfer/transfer_internal.h"
 
 enum {
@@ -28,6 +30,13 @@ static void free_batch(struct transfer_batch *b)
     free(b);
 }
 
+/* What is not there any more is gone; that the service finds no place to look in says nothing about it. */
+static bool is_gone(int rc, const struct act_error *error)
+{
+    return rc >= 0 || (rc == -ACT_NOT_FOUND &&
+                       (error->http_status == 0 || strcmp(error->service_code, "BlobNotFound") == 0));
+}
+
 static void batch_done(struct store_call *call)
 {
     struct transfer_batch *b = call->arg;
@@ -37,7 +46,7 @@ static void batch_done(struct store_call *call)
     for (size_t i = 0; i < b->n; i++) {
         int rc = whole ? call->rc : b->deletions[i].rc;
         const struct act_error *error = whole ? &call->error : &b->deletions[i].error;
-        d->deleted(d->arg, &b->entries[i], rc < 0 && rc != -ACT_NOT_FOUND ? error : NULL);
+        d->deleted(d->arg, &b->entries[i], is_gone(rc, error) ? NULL : error);
     }
     store_call_release(call);
     free_batch(b);

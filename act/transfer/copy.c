@@ -53,7 +53,7 @@ static void copy_item(struct job *job, struct sync_item *item)
         t->found_bytes += item->from.size;
         tell_plan(job, item, to_key);
         if (!job->options->dry_run) {
-            job_enqueue(job, object_new(job, &item->from, to_key), false);
+            job_enqueue(job, object_new(job, &item->from, to_key, &item->to), false);
             to_key = NULL;
         }
     }

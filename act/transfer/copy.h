@@ -35,11 +35,13 @@ struct object {
     struct store *source;
     struct store_entry from;
     char *to_key;                        /* NULL: only read */
+    char to_etag[STORE_ETAG];            /* of what is replaced, as it was listed; "": any */
+    bool to_absent;                      /* there was nothing to replace */
     struct object *next;                 /* in job->waiting */
     void (*read)(struct object *object); /* only read: called at its end, also when it failed */
     void *arg;
 
-    /* how it goes: plan() */
+    /* how it goes: object_plan() */
     bool by_service;
     bool sums_on_read, sums_on_write; /* where the CRC-64 of a part is computed */
     bool want_md5;                    /* of the whole */
@@ -60,6 +62,8 @@ struct object {
     bool redo;        /* the service cannot fetch it: through the client, once nothing is under way */
     bool recommitted; /* blocks were missing at COMMIT and were sent once more */
     bool kept;        /* the call only waits for the disk, and does not count among the job's */
+    bool there;       /* what was refused to replace is the same already */
+    struct act_error *refusal; /* why the destination was not replaced: it is not as it was listed */
     struct store_call call;
     char *source_url; /* of COMMIT */
 
@@ -129,8 +133,10 @@ void job_fail(struct job *job, const struct act_error *error);
 
 /* ---- object.c */
 
-/* Both take the entry over, and object_new() to_key. Nothing is started. */
-struct object *object_new(struct job *job, struct store_entry *from, char *to_key);
+/* Both take the entry over, and object_new() to_key. to is what the destination has there (key NULL: nothing), which is
+ * all that will be replaced. Nothing is started. */
+struct object *object_new(struct job *job, struct store_entry *from, char *to_key,
+                          const struct store_entry *to);
 struct object *object_new_read(struct job *job, struct store *source, struct store_entry *entry,
                                bool want_md5, void (*read)(struct object *object), void *arg);
 /* Bytes of memory that the next step needs. */
@@ -140,6 +146,15 @@ size_t object_needs(const struct object *object);
 bool object_step(struct object *object);
 /* Instead of a step: no more of it is started. */
 void object_give_up(struct object *object);
+
+/* ---- plan.c */
+
+/* Sets how it goes, from the start. */
+void object_plan(struct object *object);
+/* Cuts it into parts of about this size, of which nothing is known yet. */
+void object_cut(struct object *object, uint64_t part_size);
+/* All parts are to come; what was counted of them is not. */
+void object_start_over(struct object *object);
 
 /* ---- compare.c */
 

@@ -5,7 +5,7 @@
 #include "transfer/copy.h"
 
 struct count {
-    uint64_t sources, extras, bytes;
+    uint64_t sources, folders, extras, bytes; /* folders: empty ones of the source, which are nothing */
 };
 
 /* Whether it is deleted. */
@@ -22,17 +22,18 @@ static void count_item(struct job *job, struct sync_item *item)
         n->extras++;
         n->bytes += item->to.size;
     }
-    n->sources += item->from.key && !item->from.leads_out; /* such a link may be all that is left of a disk */
+    if (item->from.key && !item->from.leads_out) /* such a link may be all that is left of a disk */
+        *(item->from.kind == STORE_FOLDER ? &n->folders : &n->sources) += 1;
     sync_item_release(item);
 }
 
 static int refuse_empty_source(const struct job_setup *setup, const struct count *n, struct act_error *err)
 {
     return act_error_set(err, ACT_USAGE,
-                         "there is nothing in the source '%s', and '%s' has %" PRIu64
+                         "there is nothing in the source '%s'%s, and '%s' has %" PRIu64
                          " objects: nothing was deleted; use 'a rm' if you mean it",
                          setup->from->path[0] ? setup->from->path : store_name(setup->from->store),
-                         setup->to_path, n->extras);
+                         n->folders ? " but empty folders" : "", setup->to_path, n->extras);
 }
 
 static int judge(const struct job_setup *setup, const struct count *n, struct act_error *err)

@@ -1,18 +1,10 @@
 /* object.c - one object on its way from store to store. See copy.h. */
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/crc64.h"
 #include "transfer/copy.h"
 
-enum {
-    RACY_S = 2,                /* a file written so lately may change again without its times telling */
-    SERVICE_WHOLE = 256 << 20, /* the service copies so much in one request, properties and all */
-    SERVICE_PART = 64 << 20,   /* of a larger object, several at once */
-    SOURCE_URL_LIFE_S = 2 * 3600,
-};
+enum { SOURCE_URL_LIFE_S = 2 * 3600 };
 
 struct part {
     struct object *object;
@@ -29,115 +21,9 @@ struct part {
 };
 
 static void settle(struct object *o);
+static void count_written(struct object *o, uint32_t index, bool resumed);
 
-/* ---- the plan */
-
-/* The usual size, or as large as it takes to get by with the blocks that an object can have, in whole MiB. */
-static uint64_t part_size_for(uint64_t usual, uint64_t size)
-{
-    const uint64_t mib = 1 << 20;
-    uint64_t least = size / STORE_MAX_BLOCKS + (size % STORE_MAX_BLOCKS > 0);
-
-    return least <= usual ? usual : (least + mib - 1) / mib * mib;
-}
-
-static void add_text(struct act_sha256 *hash, const char *text)
-{
-    act_sha256_add(hash, text, strlen(text) + 1);
-}
-
-/* The same for the same source in the same state on its way to the same place, so that an interrupted upload is found
- * again; another one for anything else, so that nothing old is taken for new. A folder's ETags hold the file's inode
- * and times: a file that was written only now may change once more within one tick of the clock, and gets a random
- * id. */
-static void choose_upload_id(struct object *o)
-{
-    const struct job *job = o->job;
-    char facts[64], host[256] = "";
-    struct act_sha256 hash;
-    int64_t age_s = act_now_unix_s() - o->from.last_modified_s;
-
-    o->resumable = o->from.etag[0] && (!store_has_real_folders(job->from) || age_s > RACY_S);
-    if (!o->resumable) {
-        act_random(&o->upload_id, sizeof(o->upload_id));
-        return;
-    }
-    if (store_has_real_folders(job->from))
-        gethostname(host, sizeof(host) - 1);
-    snprintf(facts, sizeof(facts), "%llu/%llu", (unsigned long long)o->from.size,
-             (unsigned long long)o->part_size);
-    act_sha256_init(&hash);
-    add_text(&hash, "act upload 1");
-    add_text(&hash, host);
-    add_text(&hash, store_name(job->from));
-    add_text(&hash, o->from.key);
-    add_text(&hash, o->from.etag);
-    add_text(&hash, store_name(job->to));
-    add_text(&hash, o->to_key);
-    add_text(&hash, facts);
-    act_sha256_bytes(&hash, o->upload_id.bytes, sizeof(o->upload_id.bytes));
-}
-
-/* Which sums are needed, and where they cost least: where the bytes pass a worker anyway. Blob Storage keeps the MD5 of
- * what is written in one piece; of what comes in parts it takes what it is given. A folder keeps none: there the MD5 is
- * only wanted when the source has nothing else to be checked against. */
-static void plan_sums(struct object *o)
-{
-    const struct job *job = o->job;
-    bool free_from = store_sums_are_free(job->from), free_to = store_sums_are_free(job->to);
-
-    uint64_t md5_max = job->options->md5_max ? job->options->md5_max : TRANSFER_MD5_MAX;
-
-    o->want_md5 = o->sums_on_read = o->sums_on_write = false;
-    if (o->by_service)
-        return;
-    if (o->n_parts == 1)
-        o->want_md5 = !free_to;
-    else
-        o->want_md5 = (!free_to && o->from.size <= md5_max) || (o->from.md5[0] && !o->from.has_crc64);
-    o->sums_on_read = free_from || !free_to || o->want_md5;
-    o->sums_on_write = !o->sums_on_read && o->n_parts > 1;
-}
-
-/* All parts are to come; what was counted of them is not. */
-static void start_over(struct object *o)
-{
-    struct transfer_progress *t = &o->job->report->total;
-
-    o->started = o->written = 0;
-    t->done_bytes -= o->counted_bytes;
-    t->resumed_bytes -= o->resumed_bytes;
-    o->counted_bytes = o->resumed_bytes = 0;
-}
-
-static void cut(struct object *o, uint64_t part_size)
-{
-    o->part_size = part_size_for(part_size, o->from.size);
-    o->n_parts = o->from.size ? (uint32_t)((o->from.size + o->part_size - 1) / o->part_size) : 1;
-    free(o->states);
-    o->states = act_calloc(o->n_parts, sizeof(*o->states));
-    start_over(o);
-    act_md5_init(&o->hash);
-    o->parts_tail = &o->parts;
-}
-
-static void plan(struct object *o)
-{
-    const struct job *job = o->job;
-
-    o->by_service = job->by_service && o->from.kind == STORE_FILE;
-    o->redo = false;
-    if (o->by_service)
-        cut(o, o->from.size <= SERVICE_WHOLE ? SERVICE_WHOLE : SERVICE_PART);
-    else
-        cut(o, job->pool.part_size);
-    plan_sums(o);
-    o->chain = o->want_md5 && o->n_parts > 1;
-    if (o->n_parts > 1)
-        choose_upload_id(o);
-    /* A folder holds a lock for who asks, and knows later what nobody goes on with. */
-    o->asked = o->n_parts == 1 || !(o->resumable || store_has_real_folders(job->to));
-}
+/* ---- new ones */
 
 static struct object *new_object(struct job *job, struct store *source, struct store_entry *entry)
 {
@@ -151,12 +37,16 @@ static struct object *new_object(struct job *job, struct store *source, struct s
     return o;
 }
 
-struct object *object_new(struct job *job, struct store_entry *from, char *to_key)
+struct object *object_new(struct job *job, struct store_entry *from, char *to_key,
+                          const struct store_entry *to)
 {
     struct object *o = new_object(job, job->from, from);
 
     o->to_key = to_key;
-    plan(o);
+    o->to_absent = !to->key;
+    if (to->key)
+        memcpy(o->to_etag, to->etag, sizeof(o->to_etag));
+    object_plan(o);
     return o;
 }
 
@@ -167,7 +57,7 @@ struct object *object_new_read(struct job *job, struct store *source, struct sto
 
     o->read = read;
     o->arg = arg;
-    cut(o, job->pool.part_size);
+    object_cut(o, job->pool.part_size);
     o->sums_on_read = o->asked = true;
     o->want_md5 = want_md5;
     o->chain = want_md5 && o->n_parts > 1;
@@ -180,6 +70,7 @@ static void object_free(struct object *o)
     free(o->to_key);
     free(o->states);
     free(o->source_url);
+    free(o->refusal);
     o->job->objects_under_way--;
     free(o);
 }
@@ -219,30 +110,6 @@ static void call_ended(struct object *o)
     o->kept = false;
 }
 
-static void drop_done(struct store_call *call)
-{
-    struct object *o = call->arg;
-    struct job *job = o->job;
-
-    call_ended(o);
-    object_free(o);
-    job_pump(job);
-}
-
-/* What was written stays for the next time, unless it can never be of use. The destination itself is not touched. */
-static void abandon(struct object *o)
-{
-    if (o->read)
-        o->read(o);
-    if (o->read || o->n_parts == 1) {
-        object_free(o);
-        return;
-    }
-    o->call = (struct store_call){
-        .op = STORE_DROP, .key = o->to_key, .upload_id = o->upload_id, .keep = o->resumable && !o->useless};
-    call_store(o, o->job->to, drop_done);
-}
-
 static void arrive(struct object *o)
 {
     struct job *job = o->job;
@@ -250,6 +117,33 @@ static void arrive(struct object *o)
     job->report->total.done_objects++;
     transfer_progress_tick(job->options, job->report, false);
     object_free(o);
+}
+
+static void drop_done(struct store_call *call)
+{
+    struct object *o = call->arg;
+    struct job *job = o->job;
+
+    call_ended(o);
+    o->there ? arrive(o) : object_free(o);
+    job_pump(job);
+}
+
+/* The end without a COMMIT. What was written stays for the next time, unless it can never be of use. The destination
+ * itself is not touched. */
+static void abandon(struct object *o)
+{
+    if (o->read)
+        o->read(o);
+    if (o->read || o->n_parts == 1) {
+        o->there ? arrive(o) : object_free(o);
+        return;
+    }
+    o->call = (struct store_call){.op = STORE_DROP,
+                                  .key = o->to_key,
+                                  .upload_id = o->upload_id,
+                                  .keep = o->resumable && !o->useless && !o->there};
+    call_store(o, o->job->to, drop_done);
 }
 
 static void refuse_whole(struct object *o, const char *sum, const char *ours, const char *theirs)
@@ -293,6 +187,75 @@ static bool combine(struct object *o)
     return true;
 }
 
+/* ---- only what was listed is replaced */
+
+/* A folder's marker is not: it says no more than that the folder is there. */
+static void set_condition(const struct object *o, struct store_call *call)
+{
+    if (o->from.kind == STORE_FOLDER)
+        return;
+    call->if_absent = o->to_absent;
+    call->if_match = o->to_etag[0] ? o->to_etag : NULL;
+    call->unmarked = true;
+}
+
+static bool is_not_as_listed(const struct store_call *call)
+{
+    const struct act_error *e = &call->error;
+
+    return (call->if_absent && call->rc == -ACT_PARTIAL) ||
+           (call->if_match && call->rc == -ACT_TEMPORARY && !e->network &&
+            (e->http_status == 0 || e->http_status == 412));
+}
+
+static void note_refusal(struct object *o, const struct act_error *error)
+{
+    if (!o->refusal)
+        o->refusal = act_alloc(sizeof(*o->refusal));
+    *o->refusal = *error;
+}
+
+/* What the object will look like when it has arrived. */
+static struct store_entry expected(struct object *o)
+{
+    struct store_entry entry = o->from;
+
+    if (o->md5[0])
+        memcpy(entry.md5, o->md5, sizeof(entry.md5));
+    if (o->n_parts > 1 && combine(o)) {
+        entry.crc64 = o->crc64;
+        entry.has_crc64 = true;
+    }
+    return entry;
+}
+
+static void looked(struct store_call *call)
+{
+    struct object *o = call->arg;
+    struct job *job = o->job;
+    struct store_entry entry = expected(o);
+
+    o->there = call->rc == 0 && sync_decide(&entry, &call->entry, job->options->checksum, NULL) == SYNC_SAME;
+    call_ended(o);
+    if (!o->there) {
+        act_error_hint(o->refusal, "it is not as it was listed, and was not replaced: run the same command "
+                                   "again");
+        fail(o, o->refusal);
+    }
+    while (o->there && o->written < o->n_parts)
+        count_written(o, o->written, false);
+    abandon(o);
+    job_pump(job);
+}
+
+/* Something else is there than what was listed. It is what was to be written when the answer to an earlier try was lost, or
+ * when another process does the same; nothing else is replaced. */
+static void look_at_destination(struct object *o)
+{
+    o->call = (struct store_call){.op = STORE_HEAD, .key = o->to_key};
+    call_store(o, o->job->to, looked);
+}
+
 static void commit_done(struct store_call *call)
 {
     struct object *o = call->arg;
@@ -303,12 +266,16 @@ static void commit_done(struct store_call *call)
     if (blocks_missing &&
         !o->recommitted) { /* they expired, or somebody else wrote there: see which are left */
         o->recommitted = true;
-        start_over(o);
+        object_start_over(o);
         o->asked = false;
         for (uint32_t i = 0; i < o->n_parts; i++)
             o->states[i].present = false;
         call_ended(o);
         job_enqueue(job, o, true);
+    } else if (is_not_as_listed(call)) {
+        note_refusal(o, &call->error);
+        call_ended(o);
+        look_at_destination(o);
     } else {
         if (!ended)
             fail(o, &call->error);
@@ -366,6 +333,7 @@ static void send_commit(struct object *o)
                                   .total = o->from.size,
                                   .part_size = o->part_size};
     set_attributes(o, &o->call);
+    set_condition(o, &o->call);
     o->call.attr.md5 = o->md5[0] ? o->md5 : o->from.md5[0] ? o->from.md5 : NULL;
     o->call.attr.crc64 = whole || o->from.has_crc64 ? &o->crc64 : NULL;
     o->call.source_url = o->source_url;
@@ -424,8 +392,10 @@ static void settle(struct object *o)
         return;
     if (o->failed) {
         abandon(o);
+    } else if (o->refusal) {
+        look_at_destination(o);
     } else if (o->redo) {
-        plan(o);
+        object_plan(o);
         job_enqueue(o->job, o, true);
     } else if (o->written == o->n_parts) {
         finish(o);
@@ -495,6 +465,8 @@ static void write_done(struct store_call *call)
     } else if (o->by_service && store_must_stream(&call->error)) {
         o->job->by_service = false;
         o->redo = true;
+    } else if (is_not_as_listed(call)) {
+        note_refusal(o, &call->error);
     } else {
         fail(o, &call->error);
     }
@@ -531,6 +503,7 @@ static void fill_put(struct part *p)
     else if (o->from.has_crc64)
         p->call.crc64 = &o->from.crc64;
     set_attributes(o, &p->call);
+    set_condition(o, &p->call);
 }
 
 static void fill_block(struct part *p)
@@ -739,6 +712,8 @@ static void part_url_done(struct store_call *call)
                                   .total = p->len,
                                   .done = write_done,
                                   .arg = p};
+    if (o->n_parts == 1)
+        set_condition(o, &p->call);
     store_start(o->job->to, &p->call);
 }
 

@@ -134,32 +134,51 @@ static int remove_file(struct removal *r, struct engine *engine, const char *pat
     return rc;
 }
 
-/* Removes the folders below the prefix that are empty. Returns how many. */
-static uint64_t remove_empty_level(struct engine *engine, const struct removal *before)
+/* Removes the folders below the prefix that are empty. Returns how many; those that stay are in *report. */
+static uint64_t remove_empty_level(struct engine *engine, const struct removal *before,
+                                   struct transfer_report *report, struct act_error *first)
 {
     const struct transfer_options options = {.filter = before->options->filter};
-    struct transfer_report report = {0};
     struct removal r = {
-        .options = &options, .report = &report, .prefix = before->prefix, .only_folders = true};
+        .options = &options, .report = report, .prefix = before->prefix, .only_folders = true};
 
+    *report = (struct transfer_report){0};
     begin(&r, before->deleter.store, false);
     remove_listed(&r, engine);
-    transfer_report_release(&report);
-    return report.total.done_objects;
+    *first = r.first;
+    return report->total.done_objects;
 }
 
-/* Folders that are empty now, from the deepest up, and the folder itself. They hold nothing any more: one that
- * cannot be removed, because somebody has just put something there, is left without a word. With a filter, only
- * those it takes. */
-static void remove_empty_folders(struct engine *engine, const struct removal *r)
+/* From the deepest up. What could not be removed in the last round is all that is left. */
+static void remove_empty_levels(struct engine *engine, struct removal *r)
+{
+    struct transfer_report report;
+    struct act_error first;
+    uint64_t removed;
+
+    do {
+        removed = remove_empty_level(engine, r, &report, &first);
+        if (removed == 0)
+            transfer_report_add(r->report, &report, &first, &r->first);
+        transfer_report_release(&report);
+    } while (removed > 0);
+}
+
+/* Folders that are empty now, and the folder itself. With a filter, only those it takes. */
+static void remove_empty_folders(struct engine *engine, struct removal *r)
 {
     struct store_call itself = {.op = STORE_DELETE, .key = r->prefix};
-    struct act_error ignored;
+    struct act_error err;
+    int rc = 0;
 
-    while (store_has_real_folders(r->deleter.store) && remove_empty_level(engine, r) > 0)
-        continue;
-    if (*r->prefix && !r->options->filter && store_do(r->deleter.store, &itself, &ignored) == 0)
-        store_call_release(&itself);
+    if (store_has_real_folders(r->deleter.store))
+        remove_empty_levels(engine, r);
+    if (r->report->total.failed_objects > 0 || !*r->prefix || r->options->filter)
+        return;
+    rc = store_do(r->deleter.store, &itself, &err);
+    if (rc < 0 && rc != -ACT_NOT_FOUND)
+        transfer_report_failure(r->report, &err, &r->first);
+    store_call_release(&itself);
 }
 
 int transfer_remove(struct engine *engine, const struct transfer_path *what,

@@ -33,17 +33,17 @@ static bool same_reason(const char *a, const char *b)
            act_streq(strchr(a, ')'), strchr(b, ')'));
 }
 
-static void add_failure(struct transfer_report *report, const char *text)
+static void add_failure(struct transfer_report *report, const char *text, uint64_t n)
 {
     for (size_t i = 0; i < report->n_failures; i++)
         if (same_reason(reason_of(report->failures[i].text), reason_of(text))) {
-            report->failures[i].n++;
+            report->failures[i].n += n;
             return;
         }
     if (report->n_failures == TRANSFER_MAX_FAILURES)
         return;
     report->failures = act_realloc(report->failures, (report->n_failures + 1) * sizeof(*report->failures));
-    report->failures[report->n_failures++] = (struct transfer_failure){.text = act_strdup(text), .n = 1};
+    report->failures[report->n_failures++] = (struct transfer_failure){.text = act_strdup(text), .n = n};
 }
 
 void transfer_report_failure(struct transfer_report *report, const struct act_error *error,
@@ -51,7 +51,17 @@ void transfer_report_failure(struct transfer_report *report, const struct act_er
 {
     if (report->total.failed_objects++ == 0)
         *first = *error;
-    add_failure(report, error->text);
+    add_failure(report, error->text, 1);
+}
+
+void transfer_report_add(struct transfer_report *report, const struct transfer_report *part,
+                         const struct act_error *part_first, struct act_error *first)
+{
+    if (report->total.failed_objects == 0 && part->total.failed_objects > 0)
+        *first = *part_first;
+    report->total.failed_objects += part->total.failed_objects;
+    for (size_t i = 0; i < part->n_failures; i++)
+        add_failure(report, part->failures[i].text, part->failures[i].n);
 }
 
 int transfer_report_result(const struct transfer_report *report, const struct act_error *first,

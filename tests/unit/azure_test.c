@@ -342,6 +342,7 @@ static void test_list_malformed(void **state)
              ""),
         LIST("<BlobPrefix></BlobPrefix>", ""),
         LIST("<Blob><Name>a</Nam></Blob>", ""),
+        LIST(BLOB("a"), "m</NextMarker><NextMarker>n"),
     };
 
     (void)state;
@@ -424,6 +425,13 @@ static void test_list_pages(void **state)
         {"", false, {LIST(BLOB("b"), "m"), LIST(BLOB("a"), "")}, NULL},
         {"", false, {LIST(BLOB("b"), "m"), LIST(BLOB("b"), "")}, NULL},
         {"", false, {LIST(BLOB("b"), "m"), LIST(BLOB("c"), "m")}, NULL},
+        /* Refused: a name twice, or one that was not asked for. */
+        {"", false, {LIST(BLOB("a") BLOB("b") BLOB("a"), "")}, NULL},
+        {"", true, {LIST(PREFIX("a/") PREFIX("a/"), "")}, NULL},
+        {"a/", false, {LIST(BLOB("b"), "")}, NULL},
+        {"long/", false, {LIST(BLOB("l"), "")}, NULL},
+        /* Pages that bring nothing: some are fine. */
+        {"", false, {LIST("", "m"), LIST("", "n"), LIST("", "o"), LIST(BLOB("a"), "")}, "|||af |"},
     };
 
     (void)state;
@@ -436,6 +444,27 @@ static void test_list_pages(void **state)
         assert_int_equal(rc, rows[i].expected ? 0 : -ACT_FAIL);
         if (rows[i].expected && strcmp(keys, rows[i].expected) != 0)
             fail_msg("row %zu: '%s' is not '%s'", i, keys, rows[i].expected);
+        forget_requests();
+    }
+}
+
+/* Markers that are ever new, and nothing with them: the markers of the store count the pages. */
+static void test_list_without_end(void **state)
+{
+    static const struct {
+        const char *marker, *next; /* NULL: refused */
+    } rows[] = {{NULL, "m||1"}, {"k||1", "m||2"}, {"k||999", "m||1000"}, {"k||1000", NULL}};
+    const char *const answer[] = {LIST("", "m")};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_call call = {.op = STORE_LIST, .key = "", .marker = rows[i].marker};
+        assert_int_equal(run_with(NULL, &call, answer, 1), rows[i].next ? 0 : -ACT_FAIL);
+        if (rows[i].next)
+            assert_string_equal(call.page.next, rows[i].next);
+        else
+            assert_non_null(strstr(err.text, "without end"));
+        store_call_release(&call);
         forget_requests();
     }
 }
@@ -908,7 +937,14 @@ static void test_ambiguous(void **state)
          {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|ETag: 1|"},
          -ACT_PARTIAL},
         {STORE_PUT, true, {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "404 Not Found"}, -ACT_PARTIAL},
-        {STORE_PUT, true, {"409 C|x-ms-error-code: BlobAlreadyExists|"}, -ACT_PARTIAL},
+        {STORE_PUT, true, {"409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|ETag: 1|"}, -ACT_PARTIAL},
+        {STORE_PUT, true, {"409 C|x-ms-error-code: BlobAlreadyExists|", "404 Not Found"}, -ACT_PARTIAL},
+        /* the marker of a folder is in nobody's way */
+        {STORE_PUT,
+         true,
+         {"409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|x-ms-meta-hdi_isfolder: true|ETag: 2|",
+          "201 Created|ETag: 1|"},
+         0},
         {STORE_PUT, true, {"-", "201 Created|ETag: 1|"}, 0},
         {STORE_PUT,
          false,
@@ -1513,6 +1549,7 @@ int main(void)
         cmocka_unit_test(test_metadata),
         cmocka_unit_test(test_list_malformed),
         cmocka_unit_test(test_list_pages),
+        cmocka_unit_test(test_list_without_end),
         cmocka_unit_test(test_list_request),
         cmocka_unit_test(test_requests),
         cmocka_unit_test(test_list_ahead),

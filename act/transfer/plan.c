@@ -1,0 +1,119 @@
+/* plan.c - how an object will go: its parts, which sums are needed, by what its upload is known. See copy.h. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "transfer/copy.h"
+
+enum {
+    RACY_S = 2,                /* a file written so lately may change again without its times telling */
+    SERVICE_WHOLE = 256 << 20, /* the service copies so much in one request, properties and all */
+    SERVICE_PART = 64 << 20,   /* of a larger object, several at once */
+};
+
+/* The usual size, or as large as it takes to get by with the blocks that an object can have, in whole MiB. */
+static uint64_t part_size_for(uint64_t usual, uint64_t size)
+{
+    const uint64_t mib = 1 << 20;
+    uint64_t least = size / STORE_MAX_BLOCKS + (size % STORE_MAX_BLOCKS > 0);
+
+    return least <= usual ? usual : (least + mib - 1) / mib * mib;
+}
+
+static void add_text(struct act_sha256 *hash, const char *text)
+{
+    act_sha256_add(hash, text, strlen(text) + 1);
+}
+
+/* The same for the same source in the same state on its way to the same place, so that an interrupted upload is found
+ * again; another one for anything else, so that nothing old is taken for new. A folder's ETags hold the file's inode
+ * and times: a file that was written only now may change once more within one tick of the clock, and gets a random
+ * id. */
+static void choose_upload_id(struct object *o)
+{
+    const struct job *job = o->job;
+    char facts[64], host[256] = "";
+    struct act_sha256 hash;
+    int64_t age_s = act_now_unix_s() - o->from.last_modified_s;
+
+    o->resumable = o->from.etag[0] && (!store_has_real_folders(job->from) || age_s > RACY_S);
+    if (!o->resumable) {
+        act_random(&o->upload_id, sizeof(o->upload_id));
+        return;
+    }
+    if (store_has_real_folders(job->from))
+        gethostname(host, sizeof(host) - 1);
+    snprintf(facts, sizeof(facts), "%llu/%llu", (unsigned long long)o->from.size,
+             (unsigned long long)o->part_size);
+    act_sha256_init(&hash);
+    add_text(&hash, "act upload 1");
+    add_text(&hash, host);
+    add_text(&hash, store_name(job->from));
+    add_text(&hash, o->from.key);
+    add_text(&hash, o->from.etag);
+    add_text(&hash, store_name(job->to));
+    add_text(&hash, o->to_key);
+    add_text(&hash, facts);
+    act_sha256_bytes(&hash, o->upload_id.bytes, sizeof(o->upload_id.bytes));
+}
+
+/* Which sums are needed, and where they cost least: where the bytes pass a worker anyway. Blob Storage keeps the MD5 of
+ * what is written in one piece; of what comes in parts it takes what it is given. A folder keeps none: there the MD5 is
+ * only wanted when the source has nothing else to be checked against. */
+static void plan_sums(struct object *o)
+{
+    const struct job *job = o->job;
+    bool free_from = store_sums_are_free(job->from), free_to = store_sums_are_free(job->to);
+
+    uint64_t md5_max = job->options->md5_max ? job->options->md5_max : TRANSFER_MD5_MAX;
+
+    o->want_md5 = o->sums_on_read = o->sums_on_write = false;
+    if (o->by_service)
+        return;
+    if (o->n_parts == 1)
+        o->want_md5 = !free_to;
+    else
+        o->want_md5 = (!free_to && o->from.size <= md5_max) || (o->from.md5[0] && !o->from.has_crc64);
+    o->sums_on_read = free_from || !free_to || o->want_md5;
+    o->sums_on_write = !o->sums_on_read && o->n_parts > 1;
+}
+
+void object_start_over(struct object *o)
+{
+    struct transfer_progress *t = &o->job->report->total;
+
+    o->started = o->written = 0;
+    t->done_bytes -= o->counted_bytes;
+    t->resumed_bytes -= o->resumed_bytes;
+    o->counted_bytes = o->resumed_bytes = 0;
+}
+
+void object_cut(struct object *o, uint64_t part_size)
+{
+    o->part_size = part_size_for(part_size, o->from.size);
+    o->n_parts = o->from.size ? (uint32_t)((o->from.size + o->part_size - 1) / o->part_size) : 1;
+    free(o->states);
+    o->states = act_calloc(o->n_parts, sizeof(*o->states));
+    object_start_over(o);
+    act_md5_init(&o->hash);
+    o->parts_tail = &o->parts;
+}
+
+void object_plan(struct object *o)
+{
+    const struct job *job = o->job;
+
+    o->by_service = job->by_service && o->from.kind == STORE_FILE;
+    o->redo = false;
+    if (o->by_service)
+        object_cut(o, o->from.size <= SERVICE_WHOLE ? SERVICE_WHOLE : SERVICE_PART);
+    else
+        object_cut(o, job->pool.part_size);
+    plan_sums(o);
+    o->chain = o->want_md5 && o->n_parts > 1;
+    if (o->n_parts > 1)
+        choose_upload_id(o);
+    /* A folder holds a lock for who asks, and knows later what nobody goes on with. */
+    o->asked = o->n_parts == 1 || !(o->resumable || store_has_real_folders(job->to));
+}

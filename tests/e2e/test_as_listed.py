@@ -1,0 +1,156 @@
+"""What is replaced or removed is what was listed, and nothing that came there meanwhile; a removal that did not happen is
+reported."""
+import os
+
+import pytest
+
+from fault_proxy import Rule, cut
+
+LARGE = 20_000_000  # several blocks
+
+
+def meanwhile(what, **rule):
+    """Does something right before the service gets the request."""
+    def act(exchange):
+        what()
+        exchange.reply(*exchange.forward())
+    return Rule(act, **rule)
+
+
+def write_of(size):
+    """The request that puts data/a in its place."""
+    return {"method": "PUT", "path": "/data/a[?]comp=blocklist" if size == LARGE else "/data/a($|[?])"}
+
+
+@pytest.mark.parametrize("listed", [None, b"as listed"])
+@pytest.mark.parametrize("size", [5, LARGE])
+def test_upload_replaces_what_was_listed(act, azure, proxy, size, listed):
+    ours = os.urandom(size)
+    act.write("data/a", ours)
+    act.write("data/b", "goes on")
+    if listed:
+        azure.put("data/a", listed)
+    proxy.add(meanwhile(lambda: azure.put("data/a", b"theirs"), **write_of(size)))
+    result = act.run("u", "data", status=8)
+    assert "data/a'" in result.err and "was not replaced" in result.err
+    assert azure.get("data/a") == b"theirs" and azure.get("data/b") == b"goes on"
+    assert "was not replaced" not in act.run("u", "data").err
+    assert azure.get("data/a") == ours
+
+
+@pytest.mark.parametrize("size", [5, LARGE])
+def test_single_file_replaces_what_was_listed(act, azure, proxy, size):
+    act.write("data/a", os.urandom(size))
+    proxy.add(meanwhile(lambda: azure.put("data/a", b"theirs"), **write_of(size)))
+    act.fail("u", "data/a", status=8, match="was not replaced")
+    proxy.add(meanwhile(lambda: azure.put("data/a", b"theirs, too"), **write_of(size)))
+    act.fail("u", "data/a", status=(5, 8), match="was not replaced")
+    assert azure.get("data/a") == b"theirs, too"
+
+
+@pytest.mark.parametrize("listed", [None, b"as listed"])
+@pytest.mark.parametrize("size", [5, LARGE])
+def test_what_is_ours_already_is_known(act, azure, proxy, size, listed):
+    """The answer is lost, and the next try is refused."""
+    ours = os.urandom(size)
+    act.write("data/a", ours)
+    if listed:
+        azure.put("data/a", listed)
+    proxy.add(cut("answer", **write_of(size)))
+    act.run("u", "data")
+    assert azure.get("data/a") == ours
+    assert not [name for name in azure.service.head(f"{azure.container}/files/data/a") if "act_upload" in name.lower()]
+
+
+@pytest.mark.parametrize("listed", [None, b"as listed"])
+@pytest.mark.parametrize("size", [5, LARGE])
+def test_download_replaces_what_was_listed(act, azure, proxy, size, listed):
+    ours = os.urandom(size)
+    azure.put("data/a", ours)
+    azure.put("data/b", b"goes on")
+    if listed:
+        act.write("data/a", listed, mtime=1_400_000_000)
+    (act.project / "data").mkdir(exist_ok=True)
+
+    def write():
+        act.write("data/new", "theirs")
+        (act.project / "data/new").rename(act.project / "data/a")
+    proxy.add(meanwhile(write, method="GET", path="/data/a"))
+    result = act.run("d", "data", status=8)
+    assert "/a'" in result.err and "was not replaced" in result.err
+    assert (act.project / "data/a").read_bytes() == b"theirs"
+    assert (act.project / "data/b").read_bytes() == b"goes on"
+    act.run("d", "data")
+    assert (act.project / "data/a").read_bytes() == ours
+
+
+def test_file_in_place_of_a_folder_marker(act, azure_double):
+    azure_double.service.put(f"{azure_double.container}/files/data/a", headers={"x-ms-meta-hdi_isfolder": "true"})
+    act.write("data/a", "a file now")
+    act.run("u", "data")
+    assert azure_double.get("data/a") == b"a file now"
+
+
+# ---- removals
+
+
+def test_blob_whose_name_ends_in_a_slash(act, azure_double):
+    """It has content, so it is no folder."""
+    for words in (("rm", "-y", "data"), ("u", "-y", "--delete", "data")):
+        act.write("data/a", "a")
+        azure_double.put("data/dir/", b"content")
+        azure_double.put("data/a", b"a")
+        act.run(*words)
+        assert "data/dir/" not in azure_double.keys()
+    azure_double.put("data/dir/", b"content")
+    act.fail("d", "data/", status=8, match="only the name of a folder")
+    assert not (act.project / "data/dir").is_file()
+
+
+def test_parts_of_a_batch_that_are_refused(act, azure, proxy):
+    for name in ("a", "b", "c"):
+        azure.put(f"data/{name}", b"x")
+
+    def refuse(exchange):
+        status, headers, body = exchange.forward()
+        first = body.replace(b"HTTP/1.1 202 Accepted", b"HTTP/1.1 409 Conflict\r\nx-ms-error-code: SnapshotsPresent", 1)
+        exchange.reply(status, headers, first)
+    proxy.add(Rule(refuse, method="POST", path="comp=batch", times=None))
+    result = act.run("rm", "-y", "data", status=8)
+    assert "data/a'" in result.err and "SnapshotsPresent" in result.err
+
+
+def test_folder_that_cannot_be_removed(act):
+    """It holds what no listing shows."""
+    act.write("data/a", "a")
+    act.write("data/deep/b", "b")
+    act.run("u", "data")
+    os.mkfifo(act.store / "files/data/deep/pipe")
+    result = act.run("rm", "-y", "data", status=8)
+    assert "data/deep/'" in result.err and "not empty" in result.err
+    assert [p.name for p in (act.store / "files/data").rglob("*")] == ["deep", "pipe"]
+    (act.store / "files/data/deep/pipe").unlink()
+    act.run("rm", "-y", "data")
+    assert not (act.store / "files/data").exists()
+
+
+def test_mirror_of_nothing_but_empty_folders(act, stored):
+    stored.put("data/a", b"x")
+    (act.project / "data/empty/deep").mkdir(parents=True)
+    message = act.fail("u", "-y", "--delete", "data", status=2, match="nothing in the source")
+    assert "empty folders" in message
+    assert stored.get("data/a") == b"x"
+
+
+# ---- listings that cannot be
+
+
+def test_listing_without_end(act, azure_double):
+    """Pages that bring nothing, each with the same marker."""
+    for name in ("a", "b"):
+        azure_double.put(f"data/{name}", b"x")
+    azure_double.service.fault("page", page="empty", path="comp=list", times=0)
+    for words in (("ls", "data/"), ("rm", "-y", "data/"), ("d", "data/")):
+        act.fail(*words, match="again and again|without end")
+    azure_double.service.no_faults()
+    assert set(azure_double.keys()) == {"data/a", "data/b"}
