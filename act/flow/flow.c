@@ -56,6 +56,7 @@ void flow_close(struct flow *flow)
 {
     flow_close_platforms(flow);
     ledger_close(flow->ledger);
+    ledger_close(flow->ledger_copy);
     tokens_free(flow->tokens);
     http_free(flow->http);
     engine_free(flow->engine);
@@ -77,19 +78,6 @@ struct tokens *flow_tokens(struct flow *flow)
     if (!flow->tokens)
         flow->tokens = tokens_new(flow_http(flow));
     return flow->tokens;
-}
-
-int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err)
-{
-    int rc = 0;
-
-    if (!flow->ledger) {
-        ACT_AUTOFREE char *dir = act_state_dir();
-        ACT_AUTOFREE char *path = act_path_join(dir, "ledger.db");
-        rc = ledger_open(path, &flow->ledger, err);
-    }
-    *out = flow->ledger;
-    return rc;
 }
 
 bool flow_uses_login(const struct config_account *a)

@@ -30,6 +30,8 @@ struct flow {
     struct http *http;
     struct tokens *tokens;
     struct ledger *ledger;
+    bool ledger_filled;         /* with the runs that are there, as it was new */
+    struct ledger *ledger_copy; /* used instead, once it could not be read or written; not for new runs */
     struct flow_opened *opened; /* platforms */
     size_t n_opened;
     bool limits_mentioned; /* that --bwlimit and --transfers have no effect */

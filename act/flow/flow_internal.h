@@ -7,7 +7,15 @@
 
 struct http *flow_http(struct flow *flow);
 struct tokens *flow_tokens(struct flow *flow);
+
+/* ---- ledger.c: where the runs are written down */
+
+/* Opens the ledger, for what must be written down. A damaged one is kept aside, and a new one gets the runs that are there. */
 int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) ACT_NODISCARD;
+/* Does something with the ledger that shows or notes what is known of runs. Where the file cannot be used, as on a full
+ * disk, that is said once, and from then on it is done with a copy in memory. */
+int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void *arg, struct act_error *err),
+                     void *arg, struct act_error *err) ACT_NODISCARD;
 
 /* The store of a mapped folder, or of the code. */
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
@@ -89,6 +97,8 @@ int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out,
 /* A command as a person would read it, with quotes where they are needed. New string. */
 char *flow_command_line(const struct act_strv *argv);
 
+/* What the ledger keeps of a run that nothing else is known of. The caller's to release. */
+struct ledger_run flow_row_of(const struct run_spec *spec);
 /* Puts a run into the ledger; one that is there already stays as it is. */
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 

@@ -77,13 +77,24 @@ static void take_status(struct flow_run *run, struct run_status *now)
     run->status = *now;
 }
 
+struct changes {
+    struct ledger_update *v;
+    size_t n;
+};
+
+static int write_changes(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    const struct changes *changes = arg;
+
+    return ledger_update(ledger, changes->v, changes->n, err);
+}
+
 /* Writes what changed among the runs to the ledger. */
 static int store_changes(struct flow *flow, struct flow_run *runs, size_t n, struct act_error *err)
 {
     struct ledger_update *updates = act_calloc(n, sizeof(*updates));
     struct act_strv lines = {0};
-    struct ledger *ledger;
-    int rc = flow_ledger(flow, &ledger, err);
+    int rc = 0;
 
     for (size_t i = 0; i < n; i++) {
         if (!runs[i].changed)
@@ -94,8 +105,8 @@ static int store_changes(struct flow *flow, struct flow_run *runs, size_t n, str
                                                       lines.v[lines.n - 1]};
         runs[i].changed = false;
     }
-    if (rc == 0 && lines.n > 0)
-        rc = ledger_update(ledger, updates, lines.n, err);
+    if (lines.n > 0)
+        rc = flow_with_ledger(flow, write_changes, &(struct changes){updates, lines.n}, err);
     act_strv_release(&lines);
     free(updates);
     return rc;
@@ -275,13 +286,19 @@ static int load_spec(struct flow_run *run, struct act_error *err)
     return rc < 0 ? rc : run_spec_from_json(json, &run->spec, err);
 }
 
-static int load_specs(struct flow_runs *runs, struct act_error *err)
+/* A damaged row is one row. */
+static void load_specs(struct flow_runs *runs)
 {
-    int rc = 0;
+    struct act_error err;
 
-    for (size_t i = 0; i < runs->n && rc == 0; i++)
-        rc = load_spec(&runs->v[i], err);
-    return rc;
+    for (size_t i = 0; i < runs->n; i++) {
+        if (load_spec(&runs->v[i], &err) == 0)
+            continue;
+        act_warn("the ledger's row of run '%s' is damaged, and only a part of it is shown: %s",
+                 runs->v[i].row.id, err.text);
+        run_spec_release(&runs->v[i].spec);
+        runs->v[i].spec = (struct run_spec){0};
+    }
 }
 
 /* Moves the rows of a platform (NULL: all) into out. */
@@ -289,6 +306,12 @@ static void take_rows(struct ledger_runs *rows, const char *platform, struct flo
 {
     out->v = act_calloc(rows->n + 1, sizeof(*out->v));
     for (size_t i = 0; i < rows->n; i++) {
+        if (!*rows->v[i].id || !*rows->v[i].platform) {
+            act_warn("a row of the ledger is damaged, and is not shown: id '%s', platform '%s'",
+                     rows->v[i].id, rows->v[i].platform);
+            ledger_run_release(&rows->v[i]);
+            continue;
+        }
         if (platform && strcmp(rows->v[i].platform, platform) != 0) {
             ledger_run_release(&rows->v[i]);
             continue;
@@ -403,26 +426,37 @@ static void add_recent(struct flow *flow, const struct flow_table *table, struct
     config_release(&config);
 }
 
+/* What is asked of the ledger. */
+struct question {
+    struct ledger_query query;
+    const char *piece;
+    struct ledger_runs rows;
+};
+
+static int list_rows(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    struct question *q = arg;
+
+    return ledger_list(ledger, &q->query, &q->rows, err);
+}
+
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
                    struct act_error *err)
 {
-    struct ledger_query query = {.cluster = table->cluster, .without_spec = !table->with_spec};
-    struct ledger_runs rows = {0};
-    struct ledger *ledger;
-    int rc = flow_ledger(flow, &ledger, err);
+    struct question q = {.query = {.cluster = table->cluster, .without_spec = !table->with_spec}};
+    int rc = flow_with_ledger(flow, list_rows, &q, err);
 
     *out = (struct flow_runs){0};
-    if (rc == 0)
-        rc = ledger_list(ledger, &query, &rows, err);
     if (rc < 0)
         return rc;
-    take_rows(&rows, table->platform, out);
+    take_rows(&q.rows, table->platform, out);
     if (!table->as_known)
         add_recent(flow, table, out);
     rc = table->as_known ? 0 : refresh_active(flow, out, err);
     if (rc == 0) {
         filter(table, out);
-        rc = table->with_spec ? load_specs(out, err) : 0;
+        if (table->with_spec)
+            load_specs(out);
     }
     if (rc < 0)
         flow_runs_release(out);
@@ -476,6 +510,11 @@ static int take_row(struct flow *flow, struct ledger_run *row, struct flow_run *
     return rc;
 }
 
+static int add_row(struct ledger *ledger, void *row, struct act_error *err)
+{
+    return ledger_add(ledger, row, err);
+}
+
 /* Takes a run into the ledger, as its platform describes it. One that was submitted on another machine belongs to this
  * project, where its own is not here. */
 static int adopt(struct flow *flow, struct platform *platform, const char *id, const char *project,
@@ -488,8 +527,11 @@ static int adopt(struct flow *flow, struct platform *platform, const char *id, c
         free(spec.project_root);
         spec.project_root = act_strdup(project);
     }
-    if (rc == 0)
-        rc = flow_remember(flow, &spec, err);
+    if (rc == 0) {
+        struct ledger_run row = flow_row_of(&spec);
+        rc = flow_with_ledger(flow, add_row, &row, err);
+        ledger_run_release(&row);
+    }
     run_spec_release(&spec);
     return rc;
 }
@@ -547,19 +589,23 @@ static int adopt_from_cluster(struct flow *flow, const char *piece, struct act_e
     return rc;
 }
 
-static int find_rows(struct flow *flow, const char *piece, struct ledger_runs *rows, struct act_error *err)
+static int find_piece(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    struct question *q = arg;
+
+    return ledger_find(ledger, q->piece, &q->rows, err);
+}
+
+static int find_rows(struct flow *flow, struct question *q, struct act_error *err)
 {
     static int (*const adopters[])(struct flow *, const char *, struct act_error *) = {adopt_here,
                                                                                        adopt_from_cluster};
-    struct ledger *ledger;
-    int rc = flow_ledger(flow, &ledger, err);
+    int rc = flow_with_ledger(flow, find_piece, q, err);
 
-    if (rc == 0)
-        rc = ledger_find(ledger, piece, rows, err);
-    for (size_t i = 0; rc == 0 && rows->n == 0 && i < sizeof(adopters) / sizeof(adopters[0]); i++) {
-        rc = adopters[i](flow, piece, err);
+    for (size_t i = 0; rc == 0 && q->rows.n == 0 && i < sizeof(adopters) / sizeof(adopters[0]); i++) {
+        rc = adopters[i](flow, q->piece, err);
         if (rc == 0)
-            rc = ledger_find(ledger, piece, rows, err);
+            rc = flow_with_ledger(flow, find_piece, q, err);
     }
     return rc;
 }
@@ -567,19 +613,19 @@ static int find_rows(struct flow *flow, const char *piece, struct ledger_runs *r
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
     ACT_AUTOFREE char *wanted_piece = clean_piece(piece);
-    struct ledger_runs rows = {0};
+    struct question q = {.piece = wanted_piece};
 
     *out = (struct flow_run){0};
     if (*wanted_piece == '\0')
         return act_error_set(err, ACT_USAGE, "an empty run id");
-    int rc = find_rows(flow, wanted_piece, &rows, err);
-    if (rc == 0 && rows.n == 0)
+    int rc = find_rows(flow, &q, err);
+    if (rc == 0 && q.rows.n == 0)
         rc = act_error_set(err, ACT_NOT_FOUND, "no run '%s'; 'a q' lists the runs", wanted_piece);
-    if (rc == 0 && rows.n > 1)
-        rc = ambiguous(wanted_piece, &rows, err);
+    if (rc == 0 && q.rows.n > 1)
+        rc = ambiguous(wanted_piece, &q.rows, err);
     if (rc == 0)
-        rc = take_row(flow, &rows.v[0], out, err);
-    ledger_runs_release(&rows);
+        rc = take_row(flow, &q.rows.v[0], out, err);
+    ledger_runs_release(&q.rows);
     return rc;
 }
 

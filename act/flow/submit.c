@@ -223,28 +223,31 @@ static int64_t gpus_of(const struct run_spec *spec)
     return (int64_t)spec->nodes * (spec->gpus_per_node ? spec->gpus_per_node : spec->procs_per_node);
 }
 
-int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err)
+struct ledger_run flow_row_of(const struct run_spec *spec)
 {
     CODEC_AUTOJSON json_t *json = run_spec_to_json(spec);
+
+    return (struct ledger_run){.id = act_strdup(spec->id),
+                               .cluster = act_strdup(spec->cluster),
+                               .platform = act_strdup(spec->platform),
+                               .experiment = act_strdup(spec->experiment),
+                               .project = act_strdup(spec->project_root),
+                               .created_unix_s = spec->created_unix_s,
+                               .num_gpu = gpus_of(spec),
+                               .state = act_strdup(run_state_name(RUN_QUEUED)),
+                               .spec = codec_json_line(json),
+                               .command = flow_command_line(&spec->argv)};
+}
+
+int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err)
+{
+    struct ledger_run row = flow_row_of(spec);
     struct ledger *ledger;
-    struct ledger_run row = {.id = spec->id,
-                             .cluster = spec->cluster,
-                             .platform = spec->platform,
-                             .experiment = spec->experiment,
-                             .project = spec->project_root,
-                             .created_unix_s = spec->created_unix_s,
-                             .num_gpu = gpus_of(spec)};
-    ACT_AUTOFREE char *state = act_strdup(run_state_name(RUN_QUEUED));
     int rc = flow_ledger(flow, &ledger, err);
 
-    if (rc < 0)
-        return rc;
-    row.state = state;
-    row.spec = codec_json_line(json);
-    row.command = flow_command_line(&spec->argv);
-    rc = ledger_add(ledger, &row, err);
-    free(row.spec);
-    free(row.command);
+    if (rc == 0)
+        rc = ledger_add(ledger, &row, err);
+    ledger_run_release(&row);
     return rc;
 }
 

@@ -5,10 +5,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
 
@@ -49,6 +53,7 @@ static const char sql_find_piece[] =
 struct ledger {
     sqlite3 *db;
     char *path;
+    bool is_new;
 };
 
 void ledger_run_release(struct ledger_run *run)
@@ -153,8 +158,24 @@ static int migrate_steps(struct ledger *ledger, struct act_error *err)
         rc = run_sql(ledger, migrations[version], "set up", err);
         if (rc == 0)
             rc = run_sql(ledger, mark, "set up", err);
+        ledger->is_new = true;
     }
     return rc;
+}
+
+/* Whether the statement fits the tables that are there. */
+static bool fits(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    bool good = sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK;
+
+    sqlite3_finalize(statement);
+    return good;
+}
+
+static int check_tables(struct ledger *ledger, struct act_error *err)
+{
+    return fits(ledger->db, sql_add) && fits(ledger->db, sql_list) ? 0 : fail(ledger, "use", err);
 }
 
 static int migrate(struct ledger *ledger, struct act_error *err)
@@ -162,9 +183,10 @@ static int migrate(struct ledger *ledger, struct act_error *err)
     int version = 0;
     int rc = read_version(ledger, &version, err);
 
-    if (rc < 0 || version == SCHEMA_VERSION)
-        return rc;
-    rc = check_version(ledger, version, err);
+    if (rc == 0 && version == SCHEMA_VERSION)
+        return check_tables(ledger, err);
+    if (rc == 0)
+        rc = check_version(ledger, version, err);
     if (rc == 0)
         rc = run_sql(ledger, "BEGIN IMMEDIATE", "set up", err);
     if (rc == 0)
@@ -222,6 +244,210 @@ void ledger_close(struct ledger *ledger)
     sqlite3_close(ledger->db);
     free(ledger->path);
     free(ledger);
+}
+
+bool ledger_is_new(const struct ledger *ledger)
+{
+    return ledger->is_new;
+}
+
+/* A copy of what can be read */
+
+enum { SHORT_TIMEOUT_MS = 200 }; /* whoever asks for a copy has waited already */
+
+/* Opens what is there to be read, without locks: immutable is what SQLite calls a file that nobody changes. NULL when it
+ * cannot be. */
+static sqlite3 *open_without_locks(const char *path)
+{
+    struct act_buf uri = {0};
+    sqlite3 *db = NULL;
+
+    act_buf_adds(&uri, "file:");
+    for (const char *c = path; *c; c++) {
+        if (strchr("?#%", *c))
+            act_buf_addf(&uri, "%%%02X", (unsigned char)*c);
+        else
+            act_buf_addc(&uri, *c);
+    }
+    act_buf_adds(&uri, "?immutable=1");
+    if (sqlite3_open_v2(uri.data, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) != SQLITE_OK) {
+        sqlite3_close(db);
+        db = NULL;
+    }
+    act_buf_release(&uri);
+    return db;
+}
+
+/* Closes from. */
+static bool take_pages(struct ledger *to, sqlite3 *from)
+{
+    sqlite3_busy_timeout(from, SHORT_TIMEOUT_MS);
+    sqlite3_backup *backup = sqlite3_backup_init(to->db, "main", from, "main");
+    bool done = backup && sqlite3_backup_step(backup, -1) == SQLITE_DONE;
+
+    sqlite3_backup_finish(backup);
+    sqlite3_close(from);
+    return done;
+}
+
+static struct ledger *in_memory(const char *path)
+{
+    struct ledger *ledger = act_calloc(1, sizeof(*ledger));
+
+    ledger->path = act_strdup(path);
+    if (sqlite3_open(":memory:", &ledger->db) != SQLITE_OK) {
+        ledger_close(ledger);
+        return NULL;
+    }
+    return ledger;
+}
+
+/* With the locks where they can be had, else without. */
+static bool copy_pages(struct ledger *ledger, const char *path)
+{
+    sqlite3 *from = NULL;
+
+    if (sqlite3_open_v2(path, &from, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK && take_pages(ledger, from))
+        return true;
+    sqlite3_close(from);
+    from = open_without_locks(path);
+    return from && take_pages(ledger, from);
+}
+
+/* Whether the copy is that of a ledger; -ACT_FAIL: of a newer one. */
+static int judge_copy(struct ledger *copy, bool *out_good, struct act_error *err)
+{
+    int version = 0;
+
+    *out_good = false;
+    if (read_version(copy, &version, err) < 0)
+        return 0;
+    if (version > SCHEMA_VERSION)
+        return check_version(copy, version, err);
+    *out_good = version == SCHEMA_VERSION && check_tables(copy, err) == 0;
+    return 0;
+}
+
+int ledger_copy(const char *path, struct ledger **out, struct act_error *err)
+{
+    struct ledger *copy = in_memory(path);
+    bool good = false;
+    int rc = 0;
+
+    *out = NULL;
+    if (copy && copy_pages(copy, path))
+        rc = judge_copy(copy, &good, err);
+    if (rc == 0 && !good) {
+        ledger_close(copy);
+        copy = in_memory(path);
+        rc = copy ? migrate(copy, err) : act_error_set(err, ACT_FAIL, "cannot make a ledger in memory");
+    }
+    if (rc < 0)
+        ledger_close(copy);
+    else
+        *out = copy;
+    return rc;
+}
+
+/* Damaged files */
+
+enum condition { SOUND, DAMAGED, LOCKED };
+
+/* What a statement that gives one text says; NULL: an error, which is in the connection. New string. */
+static char *ask(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    char *text = NULL;
+
+    if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
+        sqlite3_step(statement) == SQLITE_ROW)
+        text = act_strdup((const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    return text;
+}
+
+/* A sound file of a newer program is none of our business; something else's tables are damage. */
+static enum condition examine_schema(sqlite3 *db)
+{
+    ACT_AUTOFREE char *version = ask(db, sql_version);
+    ACT_AUTOFREE char *tables = ask(db, "SELECT count(*) FROM sqlite_master");
+    long n = version ? strtol(version, NULL, 10) : 0;
+
+    if (!version || !tables || n > SCHEMA_VERSION)
+        return SOUND;
+    if (n == 0)
+        return strcmp(tables, "0") == 0 ? SOUND : DAMAGED;
+    return n == SCHEMA_VERSION && fits(db, sql_add) && fits(db, sql_list) ? SOUND : DAMAGED;
+}
+
+/* What cannot be found out counts as sound: it stays where it is. */
+static enum condition examine(const char *path)
+{
+    enum condition condition = SOUND;
+    sqlite3 *db = NULL;
+
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK) {
+        sqlite3_busy_timeout(db, SHORT_TIMEOUT_MS);
+        ACT_AUTOFREE char *word = ask(db, "PRAGMA quick_check(1)");
+        int code = sqlite3_errcode(db);
+        if (word)
+            condition = strcmp(word, "ok") == 0 ? examine_schema(db) : DAMAGED;
+        else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
+            condition = DAMAGED;
+        else if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
+            condition = LOCKED;
+    }
+    sqlite3_close(db);
+    return condition;
+}
+
+/* The journal first: one that is left behind would be taken for that of the next file. */
+static int move_aside(const char *path, char **out_name, struct act_error *err)
+{
+    uint16_t random;
+
+    act_random(&random, sizeof(random));
+    ACT_AUTOFREE char *name = act_sprintf("%s.damaged-%lld-%04x", path, (long long)act_now_unix_s(), random);
+    ACT_AUTOFREE char *journal = act_sprintf("%s-journal", path);
+    ACT_AUTOFREE char *journal_name = act_sprintf("%s-journal", name);
+
+    if ((rename(journal, journal_name) && errno != ENOENT) || rename(path, name))
+        return act_error_errno(err, errno, "cannot move the damaged ledger '%s' aside", path);
+    *out_name = act_strdup(name);
+    return 0;
+}
+
+/* Locks the folder, where the file system can; it is free again when the descriptor is closed. */
+static int lock_folder(const char *path)
+{
+    enum { PAUSE_MS = 20 };
+    ACT_AUTOFREE char *dir = act_path_dirname(path);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    for (int ms = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK && ms < BUSY_TIMEOUT_MS;
+         ms += PAUSE_MS)
+        usleep(PAUSE_MS * 1000);
+    return fd;
+}
+
+int ledger_set_aside(const char *path, char **out_name, struct act_error *err)
+{
+    int rc = 0, fd = lock_folder(path);
+
+    *out_name = NULL;
+    switch (examine(path)) {
+    case SOUND:
+        break;
+    case DAMAGED:
+        rc = move_aside(path, out_name, err);
+        break;
+    case LOCKED:
+        rc = act_error_set(err, ACT_TEMPORARY, "another process keeps the ledger '%s' locked", path);
+        break;
+    }
+    if (fd >= 0)
+        close(fd);
+    return rc;
 }
 
 /* Writing */
@@ -283,6 +509,23 @@ static int update_all(struct ledger *ledger, const struct ledger_update *updates
     return rc;
 }
 
+static int add_each(struct ledger *ledger, const struct ledger_runs *runs, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < runs->n && rc == 0; i++)
+        rc = ledger_add(ledger, &runs->v[i], err);
+    return rc;
+}
+
+int ledger_add_all(struct ledger *ledger, const struct ledger_runs *runs, struct act_error *err)
+{
+    if (runs->n == 0)
+        return 0;
+    int rc = run_sql(ledger, "BEGIN IMMEDIATE", "write to", err);
+    return rc < 0 ? rc : finish(ledger, add_each(ledger, runs, err), "write to", err);
+}
+
 int ledger_update(struct ledger *ledger, const struct ledger_update *updates, size_t n, struct act_error *err)
 {
     if (n == 0)
@@ -298,30 +541,37 @@ static char *column_text(sqlite3_stmt *statement, int at)
     return act_strdup((const char *)sqlite3_column_text(statement, at)); /* NULL stays NULL */
 }
 
+/* Of a column that is never NULL, unless somebody else wrote it. */
+static char *column_some_text(sqlite3_stmt *statement, int at)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, at);
+
+    return act_strdup(text ? text : "");
+}
+
 static struct ledger_run read_run(sqlite3_stmt *statement)
 {
     return (struct ledger_run){
-        .id = column_text(statement, 0),
-        .cluster = column_text(statement, 1),
-        .platform = column_text(statement, 2),
-        .experiment = column_text(statement, 3),
-        .project = column_text(statement, 4),
-        .state = column_text(statement, 5),
+        .id = column_some_text(statement, 0),
+        .cluster = column_some_text(statement, 1),
+        .platform = column_some_text(statement, 2),
+        .experiment = column_some_text(statement, 3),
+        .project = column_some_text(statement, 4),
+        .state = column_some_text(statement, 5),
         .created_unix_s = sqlite3_column_int64(statement, 6),
         .num_gpu = sqlite3_column_int64(statement, 7),
-        .command = column_text(statement, 8),
+        .command = column_some_text(statement, 8),
         .status = column_text(statement, 9),
         .spec = column_text(statement, 10),
         .slurm = column_text(statement, 11),
     };
 }
 
-/* Takes every row of a bound statement and finalizes it. A failure leaves out empty. */
-static int take_rows(struct ledger *ledger, sqlite3_stmt *statement, struct ledger_runs *out,
-                     struct act_error *err)
+/* Adds the rows that a statement gives, until it gives no more. Returns what it said then. */
+static int add_rows(sqlite3_stmt *statement, struct ledger_runs *out)
 {
-    size_t cap = 0;
-    int step, rc = 0;
+    size_t cap = out->n;
+    int step;
 
     while ((step = sqlite3_step(statement)) == SQLITE_ROW) {
         if (out->n == cap) {
@@ -330,6 +580,33 @@ static int take_rows(struct ledger *ledger, sqlite3_stmt *statement, struct ledg
         }
         out->v[out->n++] = read_run(statement);
     }
+    return step;
+}
+
+/* From both ends, as far as it goes. */
+void ledger_salvage(const char *path, struct ledger_runs *out)
+{
+    static const char *const orders[] = {SELECT_RUNS "spec, NULL FROM runs ORDER BY rowid",
+                                         SELECT_RUNS "spec, NULL FROM runs ORDER BY rowid DESC"};
+    sqlite3 *db = open_without_locks(path);
+
+    *out = (struct ledger_runs){0};
+    for (size_t i = 0; db && i < sizeof(orders) / sizeof(orders[0]); i++) {
+        sqlite3_stmt *statement = NULL;
+        if (sqlite3_prepare_v2(db, orders[i], -1, &statement, NULL) == SQLITE_OK &&
+            add_rows(statement, out) == SQLITE_DONE)
+            i = sizeof(orders) / sizeof(orders[0]); /* that was all */
+        sqlite3_finalize(statement);
+    }
+    sqlite3_close(db);
+}
+
+/* Takes every row of a bound statement and finalizes it. A failure leaves out empty. */
+static int take_rows(struct ledger *ledger, sqlite3_stmt *statement, struct ledger_runs *out,
+                     struct act_error *err)
+{
+    int step = add_rows(statement, out), rc = 0;
+
     if (step != SQLITE_DONE) {
         rc = fail(ledger, "read", err);
         ledger_runs_release(out);

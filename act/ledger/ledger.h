@@ -2,7 +2,8 @@
  *
  * Rollback journal (homes are often on NFS), a busy timeout of 10 s, the schema version in user_version; an
  * older schema is migrated, a newer one is an error that says so. Concurrent processes are fine. A broken or
- * busy database is an error, never an empty one.
+ * busy database is an error, never an empty one: who opened it decides whether to set a damaged file aside and begin
+ * anew, or to go on with a copy of what can be read.
  */
 #ifndef ACT_LEDGER_LEDGER_H
 #define ACT_LEDGER_LEDGER_H
@@ -36,10 +37,26 @@ void ledger_runs_release(struct ledger_runs *runs);
 
 int ledger_open(const char *path, struct ledger **out, struct act_error *err) ACT_NODISCARD;
 void ledger_close(struct ledger *ledger);
+/* Whether it was begun only now, so that it has no runs. */
+bool ledger_is_new(const struct ledger *ledger);
+
+/* A copy in memory, for when the file cannot be written, or another process keeps it locked: what can be read of it, also
+ * without the lock; new where nothing can. An error when it has a newer schema. */
+int ledger_copy(const char *path, struct ledger **out, struct act_error *err) ACT_NODISCARD;
+
+/* Moves a file that is no sound ledger to another name beside it, with its journal. One process does so at a time; when
+ * the file is sound, as when another process has just begun a new one, nothing is moved and *out_name is NULL. Else it is
+ * the new path, the caller's. -ACT_TEMPORARY: another process keeps it locked. */
+int ledger_set_aside(const char *path, char **out_name, struct act_error *err) ACT_NODISCARD;
+/* The rows that can still be read of a file that was set aside, in no order, some maybe twice. */
+void ledger_salvage(const char *path, struct ledger_runs *out);
 
 /* Adds a run; one with this id already there is left as it is. Strings that are NULL count as empty, except
  * status. */
 int ledger_add(struct ledger *ledger, const struct ledger_run *run, struct act_error *err) ACT_NODISCARD;
+/* The same for many, all in one transaction. */
+int ledger_add_all(struct ledger *ledger, const struct ledger_runs *runs,
+                   struct act_error *err) ACT_NODISCARD;
 
 /* Stores new states, all in one transaction. A status of NULL keeps the one that is there; an id that is not
  * in the ledger is passed over. */

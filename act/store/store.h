@@ -80,8 +80,8 @@ enum store_op {
                           call itself fails only when none was tried */
     STORE_COPY, /* source (a key of the same store), source_match (Azure) -> key, inside the store, attributes and
                    blocks kept -> entry.etag */
-    STORE_PUT_FROM, /* key, source_url, source_match, total: the whole object, fetched by the service itself, with its
-                       properties and metadata -> entry.etag */
+    STORE_PUT_FROM, /* key, source_url, source_match, total, if_match, if_absent: the whole object, fetched by the
+                       service itself, with its properties and metadata -> entry.etag */
     STORE_BLOCK_FROM, /* key, upload_id, block, source_url, source_match, offset, total: one block, likewise; total
                          is the length of the block */
     STORE_LIST, /* key: a prefix, "" for all; delimiter, marker, max, ahead -> page, keys in byte order. An empty

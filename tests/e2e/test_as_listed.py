@@ -91,6 +91,28 @@ def test_file_in_place_of_a_folder_marker(act, azure_double):
     assert azure_double.get("data/a") == b"a file now"
 
 
+@pytest.mark.parametrize("size", [5, LARGE])
+def test_copy_between_stores_replaces_what_was_listed(act, azure_double, size):
+    """The service itself copies, the smaller in one request."""
+    double, target = azure_double.service, azure_double.container + "-to"
+    double.create(target)
+    act.account("target", account_name=double.account, account_key=double.key, container_name=target,
+                endpoint=double.endpoint)
+    act.cluster("target", account="target")
+    words = ("-c", "target", "-f", "aml", "u", "data")
+    ours, place = os.urandom(size), f"{target}/files/data/a"
+    azure_double.put("data/a", ours)
+    double.put(place, b"as listed")
+    double.fault("replace", method="PUT", path=f"{place}[?]?")
+    result = act.run(*words, status=None)
+    assert result.status in (5, 8) and "was not replaced" in result.err, result
+    assert len(double.get(place)) == len(b"as listed")
+    double.fault("reset", where="answer", method="PUT", path=f"{place}[?]?")
+    act.run(*words)
+    assert double.get(place) == ours
+    double.request("DELETE", target, {"restype": "container"})
+
+
 # ---- removals
 
 

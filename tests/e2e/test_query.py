@@ -1,8 +1,10 @@
 """What has become of runs: q, logs, wait, abort, resubmit, local; and that it is true whatever is killed."""
 import calendar
+import contextlib
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import sqlite3
@@ -500,25 +502,114 @@ def test_anything_killed_at_random_points(act, seed):
 # ---- the ledger itself
 
 
-def test_damaged_ledger_is_never_an_empty_one(act):
-    act.finish("true", before=("-n", "1"))
-    ledger = act.home / "ledger.db"
-    good = ledger.read_bytes()
+def states(result):
+    return {r["id"]: r["state"] for r in result.json["runs"]}
+
+
+def garbage(ledger):
     ledger.write_bytes(b"this is not a database at all, but long enough to look like a file" * 100)
-    act.fail("q", match="ledger")
-    ledger.write_bytes(good)
-    assert len(act.run("q", "--json").json["runs"]) == 1
 
 
-def test_runs_of_a_lost_ledger_are_found_again(act):
+def truncated(ledger):
+    os.truncate(ledger, ledger.stat().st_size // 2)
+
+
+def emptied(ledger):
+    os.truncate(ledger, 0)
+
+
+def of_something_else(ledger):
+    ledger.unlink()
+    with contextlib.closing(sqlite3.connect(ledger)) as db:
+        db.execute("create table runs (name text)")
+        db.execute("pragma user_version = 1")
+        db.commit()
+
+
+@pytest.mark.parametrize("damage", [garbage, truncated, emptied, of_something_else, os.unlink])
+def test_lost_ledger_is_made_anew(act, damage):
+    """From the folders of the runs; what it was is kept."""
     done, running = act.finish("sh", "-c", "echo hello; exit 3", status=3), act.submit("sleep", "300", before=("-n", "1"))
-    (act.home / "ledger.db").unlink()
-    assert act.run("q", "--json").json["runs"] == []
+    act.until_state(running, "Running")
+    ledger = act.home / "ledger.db"
+    damage(ledger)
+    bad = ledger.read_bytes() if ledger.exists() else b""
+    first = act.run("q", "--json")
+    assert states(first) == {done: "Failed", running: "Running"}
+    assert "warning: " in first.err and "new one" in first.err
+    aside = list(act.home.glob("ledger.db.damaged-*"))
+    assert [p.read_bytes() for p in aside] == ([bad] if bad else [])
+    assert not aside or str(aside[0]) in first.err
+    assert "ledger" not in act.run("q").err
     act.run("wait", done, status=3)
     assert "hello" in act.run("logs", done[-8:]).out
     act.run("abort", running)
-    assert {r["id"]: r["state"] for r in act.run("q", "--json").json["runs"]} == {done: "Failed", running: "Canceled"}
+    assert states(act.run("q", "--json")) == {done: "Failed", running: "Canceled"}
     act.fail("q", "no-such-run", status=3)
+
+
+def test_submit_with_a_damaged_ledger(act):
+    """There is a new one by then, so the run is written down."""
+    done = act.finish("true", before=("-n", "1"))
+    garbage(act.home / "ledger.db")
+    run = act.finish("true", before=("-n", "1"))
+    assert states(act.run("q", "--json")) == {done: "Completed", run: "Completed"}
+
+
+def test_damaged_row_is_one_row(act):
+    good, bad = act.finish("true", before=("-n", "1")), act.finish("true", before=("-n", "1"))
+    with contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as db:
+        db.execute("update runs set spec = '{', status = 'x', created_unix_s = 'long ago' where id = ?", [bad])
+        db.execute("insert into runs select '', cluster, platform, experiment, project, state, 0, 0, '', '', '' from runs limit 1")
+        db.commit()
+    for words in (("q",), ("q", "--json")):
+        result = act.run(*words)
+        assert good in result.out and bad in result.out
+        assert "a row of the ledger is damaged" in result.err
+    assert bad in result.err, "what is shown of it is said to be a part"
+    act.run("wait", good)
+    act.fail("q", bad, status=None, match=bad)
+
+
+def locked(act):
+    """Another process holds the ledger and does not go on."""
+    db = sqlite3.connect(act.home / "ledger.db", isolation_level=None)
+    db.execute("begin exclusive")
+    return contextlib.closing(db)
+
+
+def not_to_be_written(act):
+    """As on a full disk or a read-only file system, also for root: no file may grow."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    return {"preexec_fn": limit}
+
+
+def test_ledger_that_cannot_be_written(act):
+    """What is known is shown, with one warning; nothing is submitted."""
+    done = act.submit("sh", "-c", "echo hello; exit 3", before=("-n", "1"))
+    act.until(lambda: (act.run_dir(done) / "status.json").exists() and not act.processes(), "it has ended")
+    full = not_to_be_written(act)
+    for words, status in ((("q", "--json"), 0), (("wait", done), 3), (("logs", done), 0)):
+        result = act.run(*words, status=status, **full)
+        assert result.err.count("warning: ") == 1 and "ledger" in result.err, result
+        if words[0] == "q":
+            assert states(result) == {done: "Failed"}
+        if words[0] == "logs":
+            assert "hello" in result.out
+    act.fail("submit", "true", status=None, **full)
+    assert states(act.run("q", "--json")) == {done: "Failed"}
+
+
+def test_ledger_that_stays_locked(act):
+    done = act.finish("sh", "-c", "exit 3", status=3)
+    with locked(act):
+        result = act.run("q", "--json")
+        assert states(result) == {done: "Failed"} and result.err.count("warning: ") == 1
+        act.run("wait", done, status=3)
+        act.fail("submit", "true", status=5, match="locked")
+    assert states(act.run("q", "--json")) == {done: "Failed"}
 
 
 def test_ledger_of_a_newer_version(act):

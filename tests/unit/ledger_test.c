@@ -494,6 +494,112 @@ static void a_damaged_ledger_is_an_error_not_an_empty_list(void **state)
     ledger_close(ledger);
 }
 
+/* A ledger of so many rows whose last page is broken. */
+static void make_broken_ledger(size_t n)
+{
+    struct act_error err = {0};
+    struct ledger_runs rows = {.v = act_calloc(n, sizeof(*rows.v)), .n = n};
+    struct ledger *ledger = open_ledger();
+    char garbage[4096];
+
+    for (size_t i = 0; i < n; i++)
+        rows.v[i] = (struct ledger_run){
+            .id = act_sprintf("r%zu", i), .command = act_sprintf("%0200zu", i), .num_gpu = 1};
+    assert_ok(ledger_add_all(ledger, &rows, &err), err);
+    ledger_runs_release(&rows);
+    ledger_close(ledger);
+    memset(garbage, 0xa5, sizeof(garbage));
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    off_t end = lseek(fd, 0, SEEK_END);
+    assert_true(end > (off_t)20 * 4096);
+    assert_int_equal(act_pwrite_all(fd, garbage, sizeof(garbage), end - 4096), 0);
+    close(fd);
+}
+
+static void a_damaged_file_is_set_aside(void **state)
+{
+    struct act_error err = {0};
+    struct ledger *ledger;
+    struct ledger_runs rows, again;
+    char *aside = NULL, *none = NULL;
+
+    (void)state;
+    make_broken_ledger(600);
+    ACT_AUTOFREE char *journal = act_sprintf("%s-journal", path);
+    put(journal, "of the one before");
+    assert_ok(ledger_set_aside(path, &aside, &err), err);
+    assert_non_null(aside);
+    assert_int_not_equal(access(path, F_OK), 0);
+    assert_int_not_equal(access(journal, F_OK), 0);
+
+    ledger_salvage(aside, &rows);
+    assert_true(rows.n > 100);
+    ledger = open_ledger();
+    assert_true(ledger_is_new(ledger));
+    assert_ok(ledger_add_all(ledger, &rows, &err), err); /* twice is once */
+    assert_ok(ledger_list(ledger, &(struct ledger_query){0}, &again, &err), err);
+    assert_true(again.n > 100 && again.n <= 600);
+    ledger_runs_release(&rows);
+    ledger_runs_release(&again);
+    ledger_close(ledger);
+
+    assert_ok(ledger_set_aside(path, &none, &err), err);
+    assert_null(none); /* it is sound */
+    ledger = open_ledger();
+    assert_false(ledger_is_new(ledger));
+    ledger_close(ledger);
+    free(aside);
+}
+
+static void a_locked_ledger_can_be_copied(void **state)
+{
+    struct act_error err = {0};
+    struct ledger *ledger = open_ledger(), *copy = NULL;
+    struct ledger_runs runs;
+    char *aside = NULL;
+    int fds[2];
+    char said;
+
+    (void)state;
+    assert_ok(add(ledger, "a", "x", "Queued", 1, &err), err);
+    ledger_close(ledger);
+    assert_int_equal(pipe(fds), 0);
+    pid_t pid = start_child(hold_lock, fds[1]);
+    assert_int_equal(read(fds[0], &said, 1), 1);
+    assert_ok(ledger_copy(path, &copy, &err), err);
+    assert_false(ledger_is_new(copy));
+    assert_ok(add(copy, "b", "x", "Queued", 2, &err), err);
+    assert_ok(ledger_list(copy, &(struct ledger_query){0}, &runs, &err), err);
+    assert_int_equal(runs.n, 2);
+    ledger_runs_release(&runs);
+    ledger_close(copy);
+    assert_int_equal(ledger_set_aside(path, &aside, &err), -ACT_TEMPORARY);
+    assert_null(aside);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static void a_copy_of_no_ledger_is_new(void **state)
+{
+    static const char *const texts[] = {NULL, "",
+                                        "no database, but a text that is longer than what SQLite looks at: "
+                                        "apples, pears, plums, cherries and a lot of quinces"};
+    struct act_error err = {0};
+    struct ledger *copy;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        if (texts[i])
+            put(path, texts[i]);
+        assert_ok(ledger_copy(path, &copy, &err), err);
+        assert_true(ledger_is_new(copy));
+        ledger_close(copy);
+    }
+}
+
 static void an_empty_file_becomes_a_ledger(void **state)
 {
     struct act_error err = {0};
@@ -510,6 +616,7 @@ static void a_newer_schema_is_refused(void **state)
     struct act_error err = {0};
     struct ledger *ledger = open_ledger();
     sqlite3 *db = NULL;
+    char *aside = NULL;
 
     (void)state;
     ledger_close(ledger);
@@ -520,6 +627,10 @@ static void a_newer_schema_is_refused(void **state)
     assert_null(ledger);
     assert_non_null(strstr(err.text, "schema version 7"));
     assert_non_null(strstr(err.text, path));
+    assert_int_equal(ledger_copy(path, &ledger, &err), -ACT_FAIL);
+    assert_null(ledger);
+    assert_ok(ledger_set_aside(path, &aside, &err), err);
+    assert_null(aside);
 }
 
 /* Runs as an ordinary user: a ledger in a folder without write permission can be read, not written. */
@@ -580,6 +691,9 @@ int main(void)
         TEST(a_lock_that_stays_is_temporary),
         TEST(a_file_that_is_no_ledger_is_an_error_and_stays),
         TEST(a_damaged_ledger_is_an_error_not_an_empty_list),
+        TEST(a_damaged_file_is_set_aside),
+        TEST(a_locked_ledger_can_be_copied),
+        TEST(a_copy_of_no_ledger_is_new),
         TEST(an_empty_file_becomes_a_ledger),
         TEST(a_newer_schema_is_refused),
         TEST(a_read_only_folder_can_be_read),

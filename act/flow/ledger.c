@@ -1,0 +1,179 @@
+/* ledger.c - the ledger of this user, when it is not as it should be: lost, damaged, locked, not to be written.
+ *
+ * What is known of runs is shown in any case. Only a run that is about to be submitted must be written down first.
+ */
+#include <string.h>
+
+#include "base/dirs.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "flow/flow_internal.h"
+
+static char *ledger_path(void)
+{
+    ACT_AUTOFREE char *dir = act_state_dir();
+
+    return act_path_join(dir, "ledger.db");
+}
+
+/* ---- a new one gets the runs that are there */
+
+static void note_status(struct ledger_run *row, const struct run_status *status)
+{
+    CODEC_AUTOJSON json_t *json = run_status_to_json(status);
+
+    if (status->state == RUN_UNKNOWN)
+        return;
+    free(row->state);
+    row->state = act_strdup(run_state_name(status->state));
+    row->status = codec_json_line(json);
+}
+
+static void add_run_of(struct platform *platform, const char *id, struct ledger_runs *out)
+{
+    struct run_spec spec = {0};
+    struct run_status status;
+    struct act_error err;
+
+    if (platform_spec(platform, id, &spec, &err) < 0) {
+        act_warn("run '%s' is not in the new ledger: %s", id, err.text);
+    } else {
+        out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
+        out->v[out->n] = flow_row_of(&spec);
+        if (platform_status(platform, &id, 1, &status, &err) == 0)
+            note_status(&out->v[out->n], &status);
+        out->n++;
+    }
+    run_spec_release(&spec);
+}
+
+/* Those of this machine: each has a folder. */
+static void find_runs_here(struct flow *flow, struct ledger_runs *out)
+{
+    const struct ledger_run here = {.platform = (char[]){"local"}, .cluster = (char[]){"local"}};
+    struct platform *platform = NULL;
+    struct act_strv ids = {0};
+    struct act_error err;
+
+    *out = (struct ledger_runs){0};
+    if (flow_platform_of(flow, &here, &platform, &err) < 0 || platform_list(platform, &ids, &err) < 0)
+        act_warn("the runs of this machine are not in the new ledger: %s", err.text);
+    for (size_t i = 0; i < ids.n; i++)
+        add_run_of(platform, ids.v[i], out);
+    act_strv_release(&ids);
+}
+
+/* What was found is only a help: a failure is told. */
+static void add_found(struct ledger *ledger, const struct ledger_runs *runs)
+{
+    struct act_error err;
+
+    if (ledger_add_all(ledger, runs, &err) < 0)
+        act_warn("the new ledger has not all runs: %s", err.text);
+}
+
+/* aside: what is left of the one before, or NULL. */
+static void fill(struct flow *flow, struct ledger *ledger, const char *aside)
+{
+    struct ledger_runs left = {0}, here;
+
+    if (aside)
+        ledger_salvage(aside, &left);
+    find_runs_here(flow, &here);
+    add_found(ledger, &left);
+    add_found(ledger, &here);
+    if (aside)
+        act_warn(
+            "the ledger was damaged and is kept as '%s'; a new one has the runs that could be read there and "
+            "those of this machine, others are found on their cluster when they are asked for",
+            aside);
+    else if (here.n > 0)
+        act_warn(
+            "there was no ledger: a new one has the %zu run%s of this machine, others are found on their "
+            "cluster when they are asked for",
+            here.n, here.n == 1 ? "" : "s");
+    ledger_runs_release(&left);
+    ledger_runs_release(&here);
+}
+
+/* ---- opening */
+
+/* Sets a damaged file aside. 1: that, or another process did it just now; 0: it is not damaged. */
+static int mend(const char *path, char **out_aside)
+{
+    struct act_error err;
+
+    if (ledger_set_aside(path, out_aside, &err) == 0)
+        return *out_aside != NULL;
+    act_warn("%s", err.text);
+    return 0;
+}
+
+int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = ledger_path();
+    ACT_AUTOFREE char *aside = NULL;
+    int rc = flow->ledger ? 0 : ledger_open(path, &flow->ledger, err);
+
+    if (rc == -ACT_FAIL && mend(path, &aside))
+        rc = ledger_open(path, &flow->ledger, err);
+    *out = flow->ledger;
+    if (rc == 0 && ledger_is_new(flow->ledger) && !flow->ledger_filled) {
+        flow->ledger_filled = true;
+        fill(flow, flow->ledger, aside);
+    }
+    return rc;
+}
+
+/* ---- going on without it */
+
+static int use_copy(struct flow *flow, const struct act_error *why, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = ledger_path();
+    struct act_error reason = *why;
+    int rc = ledger_copy(path, &flow->ledger_copy, err);
+
+    if (rc < 0)
+        return rc;
+    act_warn("%s (what is known of the runs is shown, but not written down)", reason.text);
+    if (ledger_is_new(flow->ledger_copy))
+        fill(flow, flow->ledger_copy, NULL);
+    return 0;
+}
+
+/* What to do after a failure. 0: try again. */
+static int help(struct flow *flow, int failed, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = ledger_path();
+    ACT_AUTOFREE char *aside = NULL;
+    struct act_error ignored;
+    struct ledger *ledger;
+
+    if (flow->ledger_copy)
+        return failed;
+    if (failed == -ACT_FAIL && flow->ledger && mend(path, &aside)) {
+        ledger_close(flow->ledger);
+        flow->ledger = NULL;
+        flow->ledger_filled = true;
+        if (flow_ledger(flow, &ledger, &ignored) == 0) {
+            fill(flow, ledger, aside);
+            return 0;
+        }
+    }
+    return use_copy(flow, err, err);
+}
+
+int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void *arg, struct act_error *err),
+                     void *arg, struct act_error *err)
+{
+    struct ledger *ledger;
+    int rc;
+
+    do {
+        rc = flow->ledger_copy ? 0 : flow_ledger(flow, &ledger, err);
+        if (rc == 0)
+            rc = what(flow->ledger_copy ? flow->ledger_copy : ledger, arg, err);
+    } while (rc < 0 && (rc = help(flow, rc, err)) == 0);
+    return rc;
+}
