@@ -52,10 +52,18 @@ def soft_core_limit(pid):
     return re.search(r"Max core file size +(\S+)", text)[1]
 
 
+def said(act, run):
+    try:
+        return act.lines(run)
+    except FileNotFoundError:  # the rank has not begun its log
+        return []
+
+
 def run_for_a_look(act, **options):
     """A command that says what it may do and stays; what it said, its process id, and the run."""
     run = act.submit("sh", "-c", "grep NoNewPrivs /proc/self/status; ulimit -S -c; echo pid $$; exec sleep 600", **options)
-    lines = act.until(lambda: len(act.lines(run)) == 3 and act.lines(run), "the command has said all")
+    act.until(lambda: len(said(act, run)) == 3, "the command has said all")
+    lines = said(act, run)
     return lines, int(lines[2].removeprefix("pid ")), run
 
 
