@@ -31,10 +31,10 @@ def test_upload_replaces_what_was_listed(act, azure, proxy, size, listed):
     if listed:
         azure.put("data/a", listed)
     proxy.add(meanwhile(lambda: azure.put("data/a", b"theirs"), **write_of(size)))
-    result = act.run("u", "data", status=8)
+    result = act.run("u", "--overwrite", "data", status=8)
     assert "data/a'" in result.err and "was not replaced" in result.err
     assert azure.get("data/a") == b"theirs" and azure.get("data/b") == b"goes on"
-    assert "was not replaced" not in act.run("u", "data").err
+    assert "was not replaced" not in act.run("u", "--overwrite", "data").err
     assert azure.get("data/a") == ours
 
 
@@ -42,9 +42,9 @@ def test_upload_replaces_what_was_listed(act, azure, proxy, size, listed):
 def test_single_file_replaces_what_was_listed(act, azure, proxy, size):
     act.write("data/a", os.urandom(size))
     proxy.add(meanwhile(lambda: azure.put("data/a", b"theirs"), **write_of(size)))
-    act.fail("u", "data/a", status=8, match="was not replaced")
+    act.fail("u", "--overwrite", "data/a", status=8, match="was not replaced")
     proxy.add(meanwhile(lambda: azure.put("data/a", b"theirs, too"), **write_of(size)))
-    act.fail("u", "data/a", status=(5, 8), match="was not replaced")
+    act.fail("u", "--overwrite", "data/a", status=(5, 8), match="was not replaced")
     assert azure.get("data/a") == b"theirs, too"
 
 
@@ -57,7 +57,7 @@ def test_what_is_ours_already_is_known(act, azure, proxy, size, listed):
     if listed:
         azure.put("data/a", listed)
     proxy.add(cut("answer", **write_of(size)))
-    act.run("u", "data")
+    act.run("u", "--overwrite", "data")
     assert azure.get("data/a") == ours
     assert not [name for name in azure.service.head(f"{azure.container}/files/data/a") if "act_upload" in name.lower()]
 
@@ -76,18 +76,18 @@ def test_download_replaces_what_was_listed(act, azure, proxy, size, listed):
         act.write("data/new", "theirs")
         (act.project / "data/new").rename(act.project / "data/a")
     proxy.add(meanwhile(write, method="GET", path="/data/a"))
-    result = act.run("d", "data", status=8)
+    result = act.run("d", "--overwrite", "data", status=8)
     assert "/a'" in result.err and "was not replaced" in result.err
     assert (act.project / "data/a").read_bytes() == b"theirs"
     assert (act.project / "data/b").read_bytes() == b"goes on"
-    act.run("d", "data")
+    act.run("d", "--overwrite", "data")
     assert (act.project / "data/a").read_bytes() == ours
 
 
 def test_file_in_place_of_a_folder_marker(act, azure_double):
     azure_double.service.put(f"{azure_double.container}/files/data/a", headers={"x-ms-meta-hdi_isfolder": "true"})
     act.write("data/a", "a file now")
-    act.run("u", "data")
+    act.run("u", "--overwrite", "data")
     assert azure_double.get("data/a") == b"a file now"
 
 
@@ -125,7 +125,7 @@ def test_blob_whose_name_ends_in_a_slash(act, azure_double):
         act.run(*words)
         assert "data/dir/" not in azure_double.keys()
     azure_double.put("data/dir/", b"content")
-    act.fail("d", "data/", status=8, match="only the name of a folder")
+    act.fail("d", "--overwrite", "data/", status=8, match="only the name of a folder")
     assert not (act.project / "data/dir").is_file()
 
 
@@ -146,7 +146,7 @@ def test_folder_that_cannot_be_removed(act):
     """It holds what no listing shows."""
     act.write("data/a", "a")
     act.write("data/deep/b", "b")
-    act.run("u", "data")
+    act.run("u", "--overwrite", "data")
     os.mkfifo(act.store / "files/data/deep/pipe")
     result = act.run("rm", "-y", "data", status=8)
     assert "data/deep/'" in result.err and "not empty" in result.err

@@ -58,7 +58,7 @@ def test_holes_take_the_place_of_bytes(act):
     path = act.write("data/f", b"old" * (10 * MIB))
     act.run("u", "data/f")
     sparse(path, 30 * MIB, [(20 * MIB, b"new")])
-    act.run("u", "data/f")
+    act.run("u", "--overwrite", "data/f")
     assert same(path, act.store / "files/data/f") and room(act.store / "files/data/f") <= 2 * MIB
 
 

@@ -183,6 +183,7 @@ def test_unreachable(act, azure, data, endpoint, host):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         closed = s.getsockname()[1]
+    act.env["ACT_TRUSTED_HOSTS"] = host
     act.account("store", account_name="actaccount", account_key=azure.service.key, container_name="container",
                 endpoint=endpoint.format(closed=closed))
     for words in (("u", "data/up.txt"), ("ls", "data"), ("init",), SUBMIT):

@@ -264,6 +264,7 @@ def resolver(act, scratch):
 
 def test_names_cannot_be_resolved_in_the_middle(act, azure_double, resolver):
     double = azure_double.service
+    act.env["ACT_TRUSTED_HOSTS"] = "blob.act.test"
     act.account("store", account_name=double.account, account_key=double.key, container_name=azure_double.container,
                 endpoint=f"http://blob.act.test:{double.port}/{double.account}")
     for i in range(60):
