@@ -34,7 +34,7 @@ act_test(job_file_test unit/job_file_test.c flow)
 act_test(watch_test unit/watch_test.c flow)
 # a stand-in for the platform, and nobody waits
 target_link_options(watch_test PRIVATE -Wl,--wrap=platform_open,--wrap=platform_is_service,--wrap=platform_recent,--wrap=platform_free,--wrap=platform_status
-                    -Wl,--wrap=platform_logs,--wrap=platform_read_log,--wrap=platform_fetch_logs,--wrap=platform_submit,--wrap=usleep)
+                    -Wl,--wrap=platform_logs,--wrap=platform_read_log,--wrap=platform_fetch_logs,--wrap=platform_submit,--wrap=platform_list,--wrap=usleep)
 act_test(site_test unit/site_test.c base codec proc run site)
 add_dependencies(site_test act act-node)
 act_test(power_test unit/power_test.c base transfer)
