@@ -139,10 +139,9 @@ static void put_where_to_look(const struct flow_run *run, const struct flow_why 
         printf("%-9s a q %s; it has no log of that rank\n", "next", run->row.id);
         return;
     }
-    printf("%-9s a logs --name ", "next");
+    printf("%-9s a logs --rank %d", "next", why->rank >= 0 ? why->rank : 0);
     if (why->attempt != run->status.attempt)
-        printf(RUN_DIR_ATTEMPTS "/%d/", why->attempt);
-    cli_put_name(why->rank_log);
+        printf(" --attempt %d", why->attempt);
     printf(" %s; own rules can be added in aux_data/diagnosis.yaml\n", run->row.id);
 }
 
@@ -156,7 +155,7 @@ static void put_diagnosis(const struct flow_run *run, const struct flow_why *why
     };
 
     if (why->rule) {
-        printf("%-9s %s (%s)\n", "class", why->rule->title, why->rule->code);
+        printf("%-9s %s\n", "class", why->rule->title);
         put_field("why", why->rule->summary);
         printf("%-9s %s\n", "again", again[why->rule->retry]);
         put_field("next", why->advice);

@@ -17,7 +17,7 @@
  *                rule says anything of the line
  *   retry        no, yes, other_node, after_change
  *   summary      what it means
- *   advice       what to do next; {run} and {node} are replaced
+ *   advice       what to do next; {run}, {node} and {rank} are replaced
  *
  * The earlier rule is the better explanation. Log text is hostile: lines are looked at in pieces of DIAGNOSE_LINE
  * bytes, regular expressions only where a literal part of them is found, back-references and counts are refused.

@@ -60,6 +60,14 @@ static void keep_words(const struct run_status *old, struct run_status *now)
     memcpy(now->reason, old->reason, sizeof(now->reason));
 }
 
+/* A service may say only that a run was cancelled. */
+static void keep_abort(const struct run_status *old, struct run_status *now)
+{
+    now->aborted = now->aborted || old->aborted;
+    if (now->aborted && now->state == RUN_CANCELED && !*now->reason)
+        snprintf(now->reason, sizeof(now->reason), "aborted");
+}
+
 /* Notes a status that was asked for just now. A platform that no longer knows a run does not change what is known. */
 static void take_status(struct flow_run *run, struct run_status *now)
 {
@@ -71,7 +79,8 @@ static void take_status(struct flow_run *run, struct run_status *now)
         !now->reason[0]) /* it knows of none, not only of a state that has no name here */
         judge_unknown(run, now);
     keep_words(old, now);
-    run->changed = now->state != old->state || now->started_unix_s != old->started_unix_s ||
+    keep_abort(old, now);
+    run->changed = run->changed || now->state != old->state || now->started_unix_s != old->started_unix_s ||
                    now->ended_unix_s != old->ended_unix_s || now->attempt != old->attempt ||
                    now->ranks_asked != old->ranks_asked || strcmp(now->reason, old->reason) != 0;
     run->status = *now;
@@ -641,6 +650,8 @@ int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, str
     if (rc < 0)
         return rc;
     rc = platform_abort(platform, run->row.id, out_was_final, err);
+    if (rc == 0 && !*out_was_final)
+        run->status.aborted = run->changed = true;
     if (rc == 0)
         rc = flow_refresh(flow, platform, run, err);
     return rc < 0 ? act_error_prefix(err, "cannot abort '%s'", run->row.id) : 0;

@@ -4,6 +4,7 @@
  * then the order of the rules. The logs of other ranks are read only when the rank that failed first says nothing, or
  * only what a rank says whose peer has gone.
  */
+#include <signal.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -32,6 +33,7 @@ enum quality {
     OTHERS_UNEXPLAINED,
     FAR_CAUSE, /* earlier in the failed rank's log */
     EFFECT,
+    AFTERMATH, /* the abort of a rank that had said what it could not go on after */
     OTHERS_EFFECT,
     NOTHING
 };
@@ -45,6 +47,7 @@ struct asking {
     bool has_record;          /* the agent wrote down why */
     struct flow_why *out;
     enum quality quality; /* of what out holds */
+    bool said_effect;     /* the failed rank, near its end */
 };
 
 /* ---- reading */
@@ -104,6 +107,28 @@ static void scan(const struct asking *a, enum diagnose_where where, const char *
     diagnose_scan_end(s, out);
 }
 
+/* Some rules tell only how a process ended: those of the agent's last resort. */
+static bool is_ending(const struct diagnose_rule *rule)
+{
+    return rule->kind == DIAGNOSE_LAST_RESORT && (rule->where & DIAGNOSE_AGENT);
+}
+
+/* A signal that came from outside says more than what the rank complained of; an abort is what it did about that. */
+static enum quality ending_quality(const struct asking *a, enum quality otherwise)
+{
+    bool has_aborted = a->out->signal == SIGABRT || a->out->exit_status == 128 + SIGABRT;
+
+    return has_aborted && a->said_effect ? AFTERMATH : otherwise;
+}
+
+static bool says_effect(const struct diagnose_hits *hits)
+{
+    for (size_t i = 0; i < hits->n; i++)
+        if (hits->v[i].rule->kind == DIAGNOSE_EFFECT && hits->lines - hits->v[i].line_no < NEAR_LINES)
+            return true;
+    return false;
+}
+
 /* What a text explains whose place in it does not matter. */
 static void judge_text(struct asking *a, enum diagnose_where where, const char *text, size_t len,
                        const char *log)
@@ -113,8 +138,10 @@ static void judge_text(struct asking *a, enum diagnose_where where, const char *
     struct diagnose_hits hits;
 
     scan(a, where, text, len, &hits);
-    for (size_t i = 0; i < hits.n; i++)
-        consider(a, qualities[hits.v[i].rule->kind], &hits.v[i], log, -1);
+    for (size_t i = 0; i < hits.n; i++) {
+        enum quality quality = qualities[hits.v[i].rule->kind];
+        consider(a, quality == ENDING ? ending_quality(a, ENDING) : quality, &hits.v[i], log, -1);
+    }
     diagnose_hits_release(&hits);
 }
 
@@ -125,10 +152,13 @@ static void judge_failed_rank(struct asking *a, const struct act_buf *text, cons
     struct diagnose_hits hits;
 
     scan(a, DIAGNOSE_FAILED_RANK, text->data, text->len, &hits);
+    a->said_effect = says_effect(&hits);
     for (size_t i = 0; i < hits.n; i++) {
         bool is_near = hits.lines - hits.v[i].line_no < NEAR_LINES;
+        enum quality quality = near[hits.v[i].rule->kind];
         if (is_near)
-            consider(a, near[hits.v[i].rule->kind], &hits.v[i], log, rank);
+            consider(a, is_ending(hits.v[i].rule) ? ending_quality(a, quality) : quality, &hits.v[i], log,
+                     rank);
         else if (hits.v[i].rule->kind == DIAGNOSE_CAUSE)
             consider(a, FAR_CAUSE, &hits.v[i], log, rank);
     }
@@ -143,8 +173,9 @@ static void judge_other_rank(struct asking *a, const struct act_buf *text, const
     struct diagnose_hits hits;
 
     scan(a, DIAGNOSE_OTHER_RANK, text->data, text->len, &hits);
+    bool has_effect = says_effect(&hits);
     for (size_t i = 0; i < hits.n; i++)
-        if (hits.lines - hits.v[i].line_no < NEAR_LINES)
+        if (!(has_effect && is_ending(hits.v[i].rule)) && hits.lines - hits.v[i].line_no < NEAR_LINES)
             consider(a, near[hits.v[i].rule->kind], &hits.v[i], log, rank);
     diagnose_hits_release(&hits);
 }
@@ -436,11 +467,13 @@ static int ask_metrics(struct asking *a, struct act_error *err)
 /* ---- the answer */
 
 /* The advice with what it names in braces. New string. */
-static char *fill_in(const char *advice, const char *run, const char *node)
+static char *fill_in(const char *advice, const struct flow_run *run, const struct flow_why *why)
 {
+    int rank = why->cause_rank >= 0 ? why->cause_rank : why->rank;
+    ACT_AUTOFREE char *number = rank >= 0 ? act_sprintf("%d", rank) : act_strdup("N");
     const struct {
         const char *name, *value;
-    } rows[] = {{"{run}", run}, {"{node}", node}};
+    } rows[] = {{"{run}", run->row.id}, {"{node}", why->node ? why->node : "NODE"}, {"{rank}", number}};
     struct act_buf out = {0};
 
     while (*advice) {
@@ -485,8 +518,11 @@ static int ask_last_line(struct asking *a, struct act_error *err)
     int rc = read_tail(a, find_rank_log(a, 0), 2 * DIAGNOSE_LINE, &text, err);
 
     if (text.len > 0)
-        flow_last_lines(&text, 1, &line);
-    a->out->last_line = act_strdup(line.n ? line.v[0] : "");
+        flow_last_lines(&text, SHOWN_LINES, &line);
+    while (line.n > 0 &&
+           act_starts_with(line.v[line.n - 1], RUN_LOG_METRICS)) /* the agent's, not the rank's */
+        free(line.v[--line.n]);
+    a->out->last_line = act_strdup(line.n ? line.v[line.n - 1] : "");
     act_strv_release(&line);
     act_buf_release(&text);
     return rc;
@@ -548,7 +584,7 @@ int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out
         rc = ask(&a, err);
     flow_log_source_close(&a.from);
     if (rc == 0 && out->rule)
-        out->advice = fill_in(out->rule->advice, run->row.id, out->node ? out->node : "NODE");
+        out->advice = fill_in(out->rule->advice, run, out);
     if (rc < 0)
         flow_why_release(out);
     return rc < 0 ? act_error_prefix(err, "cannot explain '%s'", run->row.id) : 0;

@@ -111,7 +111,8 @@ struct run_status {
     int64_t heartbeat_unix_s; /* when its supervisor last said that it lives; 0: never */
     char reason[512];         /* one line: why it waits, why it failed, "lost"; may be empty */
     bool unsubmitted;         /* it failed before its platform had it, which knows nothing of it */
-    bool ranks_asked;         /* of a service's run that failed: the logs of its ranks were asked why */
+    bool aborted;     /* the user has asked its platform to end it; who ended it, not every platform says */
+    bool ranks_asked; /* of a service's run that failed: the logs of its ranks were asked why */
 };
 json_t *run_status_to_json(const struct run_status *status);
 void run_status_from_json(const json_t *json, struct run_status *out);

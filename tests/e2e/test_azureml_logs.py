@@ -114,6 +114,16 @@ def test_a_table_keeps_what_the_ranks_said(act, azureml, before):
     act.run("wait", run, status=7)
 
 
+def test_an_aborted_run_says_so(act, azureml):
+    run = submit(act, "sleep", "300")
+    act.until_state(run, "Running")
+    act.run("abort", run)
+    act.run("wait", run, status=143)
+    assert act.run("why", run).out.startswith("Canceled  aborted"), act.run("why", run)
+    row, = act.run("q", "--json").json["runs"]
+    assert (row["state"], row["reason"]) == ("Canceled", "aborted")
+
+
 # ---- names
 
 

@@ -53,7 +53,7 @@ def test_the_failing_rank_and_what_it_means(act, two_ranks):
     assert first.startswith("rank 1 ") and first.endswith("failed first: exited with status 3"), result
     assert "  step 1" in rest and f"  {GPU}" in rest
     said = fields(result)
-    assert said["class"] == "out of memory on the GPU (OOM)"
+    assert said["class"] == "out of memory on the GPU"
     assert said["again"].startswith("no") and said["why"] and said["next"]
     assert said["evidence"] == f"user_logs/std_log_process_1.txt: {GPU}"
 
@@ -73,6 +73,7 @@ def test_the_failing_rank_and_what_it_means(act, two_ranks):
     (("sh", "-c", "kill -SEGV $$"), 139, "before"),
     (("sh", "-c", "kill -KILL $$"), 137, "Killed"),
     (("sh", "-c", "kill -TERM $$"), 143, "Terminated"),
+    (("timeout", "0.2", "sleep", "300"), 124, "TimeLimit"),
     (python("import no_such_module_of_act"), 1, "ModuleErr"),
     (python("open('data/missing.tsv')"), 1, "FileNotFound"),
     (python("x = bytearray(1 << 60)"), 1, "HostOOM"),
@@ -83,14 +84,14 @@ def test_real_failures(act, command, status, code):
     run = act.finish(*command, before=("-n", "1"), status=status)
     diagnosis = why(act, run)["diagnosis"]
     assert diagnosis["code"] == code, diagnosis
-    assert fields(act.run("why", run))["class"].endswith(f"({code})")
+    assert fields(act.run("why", run))["class"] == diagnosis["class"], "in words; the codes are for programs"
     assert act.run("parse", run).out.splitlines() == [code]
 
 
 def test_no_rule_fits(act):
     run = act.finish("sh", "-c", "echo all is odd; exit 9", before=("-n", "1"), status=9)
     said = fields(act.run("why", run))
-    assert "not known" in said["class"] and run in said["next"]
+    assert "not known" in said["class"] and said["next"].startswith(f"a logs --rank 0 {run};")
     assert why(act, run)["diagnosis"] is None
     result = act.run("parse", run)
     assert result.out == "" and "no known error" in result.err
@@ -107,6 +108,36 @@ def test_the_cause_in_another_rank(act, two_ranks):
     assert fields(act.run("why", run))["evidence"].startswith("rank 1, user_logs/std_log_process_1.txt: ")
     plant(act, run, rank=1, log="all is well\n")
     assert why(act, run)["diagnosis"]["code"] == "PeerGone"
+
+
+WATCHDOG = ("[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE, Timeout(ms)=600000) ran for "
+            "600042 milliseconds before timing out.")
+THROWN = "terminate called after throwing an instance of 'std::runtime_error'"
+
+
+@pytest.mark.parametrize("end, status, code", [
+    ("kill -ABRT $$", 134, "NCCLTimeout"), ("kill -KILL $$", 137, "Killed"), ("exit 1", 1, "NCCLTimeout")])
+def test_an_abort_is_what_a_rank_does_about_it(act, two_ranks, end, status, code):
+    """How a rank ends itself says less than what it could not go on after; what came from outside says more."""
+    said = f"echo '{WATCHDOG}'" + (f"; echo \"{THROWN}\"" if status == 134 else "")
+    run = act.finish(*by_rank(r0=f"{said}; sleep 300", r1=f"{said}; {end}"), before=("-n", "2"), status=status)
+    answer = why(act, run)
+    assert (answer["failure"]["rank"], answer["diagnosis"]["code"]) == (1, code), answer
+
+
+def test_advice_names_the_rank(act, two_ranks):
+    run = act.finish(*by_rank(r1="echo 'ValueError: odd'; exit 1"), before=("-n", "2"), status=1)
+    assert f"a logs --rank 1 {run}" in why(act, run)["diagnosis"]["advice"]
+    run = act.finish(*by_rank(r1="echo odd; exit 9"), before=("-n", "2"), status=9)
+    assert f"a logs --rank 1 {run}" in fields(act.run("why", run))["next"]
+
+
+def test_the_agents_numbers_are_no_last_line(act):
+    run = act.submit("sh", "-c", "echo epoch 1; echo 'act: metrics: node n1, cpu 3 %'; exec sleep 300",
+                     before=("-n", "1"))
+    act.until(lambda: why(act, run)["last_line"] == "epoch 1" and "metrics" in act.run("logs", run).out, "both lines")
+    assert "metrics" not in act.run("why", run).out
+    act.run("abort", run)
 
 
 def test_what_is_near_the_end_counts(act):
@@ -131,7 +162,7 @@ def test_logs_of_any_size_and_content(act):
     result = act.run("why", run)
     assert b"\x1b" not in result.raw_out and b"\x07" not in result.raw_out and b"\x00" not in result.raw_out
     result.raw_out.decode("utf-8")
-    assert fields(result)["class"].endswith("(OOM)")
+    assert fields(result)["class"] == "out of memory on the GPU"
     assert why(act, run)["diagnosis"]["code"] == "OOM"
     log.unlink()
     assert act.run("why", run).out.startswith("rank 0 ")
