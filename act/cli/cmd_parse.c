@@ -1,8 +1,12 @@
+#include <sys/stat.h>
+
 #include "base/log.h"
 #include "cli/cli.h"
 #include "codec/json.h"
 
-static int print_json(const struct flow_run *run, const struct flow_codes *codes, struct act_error *err)
+/* key: what name is of, "run" or "folder". */
+static int print_json(const char *key, const char *name, const struct flow_codes *codes,
+                      struct act_error *err)
 {
     json_t *list = json_array();
 
@@ -13,7 +17,22 @@ static int print_json(const struct flow_run *run, const struct flow_codes *codes
                                         "class", c->rule->title, "log", codec_json_bytes_new(c->log), "line",
                                         codec_json_bytes_new(c->line)));
     }
-    return cli_print_json(json_pack("{s:i,s:s,s:o}", "version", 1, "run", run->row.id, "codes", list), err);
+    return cli_print_json(
+        json_pack("{s:i,s:o,s:o}", "version", 1, key, codec_json_bytes_new(name), "codes", list), err);
+}
+
+/* Takes the codes. */
+static int print(const struct cli *cli, const char *key, const char *name, struct flow_codes *codes,
+                 struct act_error *err)
+{
+    int rc = cli->options.json ? print_json(key, name, codes, err) : 0;
+
+    for (size_t i = 0; i < codes->n && !cli->options.json; i++)
+        puts(codes->v[i].rule->code);
+    if (codes->n == 0)
+        act_note("no known error in the logs of '%s'", name);
+    flow_codes_release(codes);
+    return rc;
 }
 
 static int parse(struct cli *cli, const struct flow_run *run, struct act_error *err)
@@ -25,23 +44,26 @@ static int parse(struct cli *cli, const struct flow_run *run, struct act_error *
     flow_logs_release(&logs);
     if (rc == 0)
         rc = flow_parse(run, &codes, err);
-    if (rc < 0)
-        return rc;
-    for (size_t i = 0; i < codes.n && !cli->options.json; i++)
-        puts(codes.v[i].rule->code);
-    if (cli->options.json)
-        rc = print_json(run, &codes, err);
-    if (codes.n == 0)
-        act_note("no known error in the logs of '%s'", run->row.id);
-    flow_codes_release(&codes);
-    return rc;
+    return rc < 0 ? rc : print(cli, "run", run->row.id, &codes, err);
+}
+
+static int parse_folder(const struct cli *cli, const char *folder, struct act_error *err)
+{
+    struct flow_codes codes;
+    int rc = flow_parse_folder(folder, &codes, err);
+
+    return rc < 0 ? rc : print(cli, "folder", folder, &codes, err);
 }
 
 int cmd_parse(struct cli *cli, struct act_error *err)
 {
+    const char *word = cli->words.v[0];
     struct flow_run run;
-    int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
+    struct stat st;
 
+    if (stat(word, &st) == 0 && S_ISDIR(st.st_mode))
+        return parse_folder(cli, word, err);
+    int rc = flow_find_run(&cli->flow, word, &run, err);
     if (rc < 0)
         return rc;
     rc = parse(cli, &run, err);

@@ -172,13 +172,16 @@ const struct cli_command cli_commands[] = {
      .of_runs = true,
      .run = cmd_why},
     {.name = "parse",
-     .synopsis = "RUN",
-     .summary = "the codes of the errors in the logs of a run",
+     .synopsis = "RUN|FOLDER",
+     .summary = "the codes of the errors in the logs of a run, or in a folder of logs",
      .examples = "a parse 60ce2fc7\n"
-                 "a -no-wl parse 60ce2fc7       only the logs that are here already\n",
+                 "a -no-wl parse 60ce2fc7       only the logs that are here already\n"
+                 "a parse old/logs              the logs in a folder\n",
      .details =
          "Fetches the logs as 'a q RUN' does and prints each code on a line; 'a why' says which one counts.\n"
-         "--json: version (1), run and codes (code, id, class, log, line). Exit status 0, also without any.",
+         "A word that names a folder here is one of logs: of a run, as in assets/, or with the logs in it.\n"
+         "--json: version (1), run (or folder) and codes (code, id, class, log, line). Exit status 0,\n"
+         "also without any.",
      .options = "cluster no-logs no-full-logs json",
      .min_words = 1,
      .max_words = 1,

@@ -307,6 +307,9 @@ struct flow_codes {
     struct diagnose *rules;
 };
 int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_error *err) ACT_NODISCARD;
+/* The same for a folder of logs from anywhere: one as assets/<run id>, or one whose files are the logs, each read as a
+ * rank's unless its name says what it is. Own rules are those of the working directory. */
+int flow_parse_folder(const char *folder, struct flow_codes *out, struct act_error *err) ACT_NODISCARD;
 void flow_codes_release(struct flow_codes *codes);
 
 /* ---- data */

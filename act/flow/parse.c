@@ -1,8 +1,9 @@
-/* parse.c - the codes of what the fetched logs of a run hold. */
+/* parse.c - the codes of what the fetched logs of a run, or those in a folder, hold. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -18,8 +19,9 @@ int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_err
 }
 
 struct parse {
-    const struct flow_run *run;
-    const char *folder;     /* assets/<run id> */
+    const char *folder;     /* of the logs: assets/<run id>, or any */
+    int failed_rank;        /* -1: not known */
+    unsigned unnamed;       /* enum diagnose_where of a log whose name says nothing; 0: it is not read */
     struct flow_code *of;   /* of each rule */
     struct flow_codes *out; /* with the rules */
     char *chunk;
@@ -54,14 +56,17 @@ static int scan_log(struct parse *p, const char *log, enum diagnose_where where,
     return rc;
 }
 
+/* The files of the folder, or of sub in it, by their names below the folder. */
 static void list_logs(const char *folder, const char *sub, struct act_strv *out)
 {
-    ACT_AUTOFREE char *path = act_path_join(folder, sub);
+    ACT_AUTOFREE char *path = *sub ? act_path_join(folder, sub) : act_strdup(folder);
     DIR *d = opendir(path);
+    struct stat st;
 
     for (struct dirent *e; d && (e = readdir(d));)
-        if (e->d_name[0] != '.')
-            act_strv_take(out, act_path_join(sub, e->d_name));
+        if (e->d_name[0] != '.' && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(st.st_mode))
+            act_strv_take(out, *sub ? act_path_join(sub, e->d_name) : act_strdup(e->d_name));
     if (d)
         closedir(d);
 }
@@ -103,7 +108,8 @@ static int scan_all(struct parse *p, const struct act_strv *logs, struct act_err
     p->of = act_calloc(n_rules, sizeof(*p->of));
     p->chunk = act_alloc(CHUNK);
     for (size_t i = 0; i < logs->n && rc == 0; i++) {
-        unsigned where = diagnose_where_of(logs->v[i], p->run->status.failed_rank);
+        unsigned where = diagnose_where_of(logs->v[i], p->failed_rank);
+        where = where ? where : p->unnamed;
         if (where)
             rc = scan_log(p, logs->v[i], where, err);
     }
@@ -113,20 +119,46 @@ static int scan_all(struct parse *p, const struct act_strv *logs, struct act_err
     return rc;
 }
 
+/* The logs below a run's folder. */
+static void list_run(const char *folder, struct act_strv *out)
+{
+    static const char *const subs[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, "azureml-logs"};
+
+    for (size_t i = 0; i < sizeof(subs) / sizeof(subs[0]); i++)
+        list_logs(folder, subs[i], out);
+}
+
 int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_error *err)
 {
-    static const char *const folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, "azureml-logs"};
     ACT_AUTOFREE char *folder = flow_assets(run);
-    struct parse p = {.run = run, .folder = folder, .out = out};
+    struct parse p = {.folder = folder, .failed_rank = run->status.failed_rank, .out = out};
     struct act_strv logs = {0};
 
     *out = (struct flow_codes){0};
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-        list_logs(folder, folders[i], &logs);
+    list_run(folder, &logs);
     act_strv_sort(&logs);
     int rc = logs.n > 0 ? flow_rules(run, &out->rules, err)
                         : act_error_set(err, ACT_NOT_FOUND, "no logs of '%s' in '%s'; 'a q %s' fetches them",
                                         run->row.id, folder, run->row.id);
+    if (rc == 0)
+        rc = scan_all(&p, &logs, err);
+    act_strv_release(&logs);
+    if (rc < 0)
+        flow_codes_release(out);
+    return rc;
+}
+
+int flow_parse_folder(const char *folder, struct flow_codes *out, struct act_error *err)
+{
+    struct parse p = {.folder = folder, .failed_rank = -1, .unnamed = DIAGNOSE_OTHER_RANK, .out = out};
+    struct act_strv logs = {0};
+
+    *out = (struct flow_codes){0};
+    list_run(folder, &logs);
+    list_logs(folder, "", &logs);
+    act_strv_sort(&logs);
+    int rc = logs.n > 0 ? diagnose_open("aux_data/diagnosis.yaml", &out->rules, err)
+                        : act_error_set(err, ACT_NOT_FOUND, "no logs in '%s'", folder);
     if (rc == 0)
         rc = scan_all(&p, &logs, err);
     act_strv_release(&logs);

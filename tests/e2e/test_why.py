@@ -314,6 +314,20 @@ def test_parse_prints_all_codes(act):
                                 "log": "user_logs/std_log_process_0.txt", "line": GPU}]
 
 
+def test_parse_a_folder_of_old_logs(act):
+    act.write("old/run1/azureml-logs/70_driver_log_0.txt", f"step 1\n{GPU}\n")
+    act.write("old/run1/azureml-logs/55_azureml-execution.txt", "all is well\n")
+    act.write("old/plain/job.log", "OSError: [Errno 28] No space left on device\n")
+    act.write("old/empty/below/deep.txt", f"{GPU}\n")
+    assert act.run("parse", "old/run1").out.splitlines() == ["OOM"]
+    assert act.run("parse", "./old/plain/").out.splitlines() == ["NoSpace"]
+    answer = act.run("parse", "--json", "old/plain").json
+    assert answer["folder"] == "old/plain" and "run" not in answer
+    assert [(c["code"], c["log"]) for c in answer["codes"]] == [("NoSpace", "job.log")]
+    act.fail("parse", "old/empty", status=3, match="no logs in")
+    assert act.run("q").out.count("\n") <= 1, "no run comes of it"
+
+
 def test_own_rules(act):
     run = act.finish("sh", "-c", "echo the flux is odd; exit 1", before=("-n", "1"), status=1)
     rules = act.write("aux_data/diagnosis.yaml", """version: 1
