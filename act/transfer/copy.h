@@ -38,6 +38,7 @@ struct object {
     char to_etag[STORE_ETAG];            /* of what is replaced, as it was listed; "": any */
     bool to_absent;                      /* there was nothing to replace */
     struct object *next;                 /* in job->waiting */
+    size_t weight;                       /* there: its bytes of memory, about */
     void (*read)(struct object *object); /* only read: called at its end, also when it failed */
     void *arg;
 
@@ -101,7 +102,8 @@ struct job {
     bool full;                              /* take wants nothing more for now */
     struct object *waiting, **waiting_tail; /* objects with parts that are not started yet */
     int n_waiting, calls_under_way, objects_under_way;
-    bool stop; /* start nothing more */
+    size_t waiting_bytes; /* of memory, about, that those take who wait */
+    bool stop;            /* start nothing more */
     bool pumping, pump_again;
     struct transfer_report *report;
     struct act_error first;

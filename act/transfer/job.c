@@ -4,7 +4,10 @@
 #include "filter/filter.h"
 #include "transfer/copy.h"
 
-enum { OBJECTS_AHEAD = 4 }; /* objects that wait for memory before listing goes on */
+enum {
+    OBJECTS_AHEAD = 4, /* that wait for their turn before listing ends for now, in any case */
+    KEY_BYTES = 256,   /* of an object, about: what it has in strings */
+};
 
 void job_fail(struct job *job, const struct act_error *error)
 {
@@ -45,14 +48,22 @@ static int max_calls(const struct job *job)
     return store_window(job->from) + store_window(job->to);
 }
 
+/* The sooner all objects are known, the sooner one can say how long it takes: those that wait may have a quarter of the
+ * memory that parts have. */
+static bool may_list_ahead(const struct job *job)
+{
+    uint64_t memory = job->options->memory ? job->options->memory : TRANSFER_MEMORY;
+
+    return job->n_waiting < OBJECTS_AHEAD + max_calls(job) || job->waiting_bytes < memory / 4;
+}
+
 static void list_and_take(struct job *job)
 {
-    int ahead = OBJECTS_AHEAD + max_calls(job);
     struct sync_item item;
 
-    while (!job->stop && !job->full && job->n_waiting < ahead && sync_next(job->sync, &item))
+    while (!job->stop && !job->full && may_list_ahead(job) && sync_next(job->sync, &item))
         job->take(job, &item);
-    if (job->stop || job->full || job->n_waiting >= ahead)
+    if (job->stop || job->full || !may_list_ahead(job))
         return;
     if (!sync_finished(job->sync)) {
         list_more(job, SYNC_FROM);
@@ -74,6 +85,8 @@ void job_enqueue(struct job *job, struct object *o, bool first)
     if (!o->next)
         job->waiting_tail = &o->next;
     job->n_waiting++;
+    o->weight = sizeof(*o) + o->n_parts * sizeof(o->states[0]) + KEY_BYTES;
+    job->waiting_bytes += o->weight;
 }
 
 static struct object *take_first(struct job *job)
@@ -84,6 +97,7 @@ static struct object *take_first(struct job *job)
     if (!job->waiting)
         job->waiting_tail = &job->waiting;
     job->n_waiting--;
+    job->waiting_bytes -= o->weight;
     o->under_way--;
     return o;
 }

@@ -527,6 +527,40 @@ static void single_file_gets_its_new_name(void **state)
     assert_int_equal(copy(p, "a/none", "x", &small_parts), -ACT_NOT_FOUND);
 }
 
+struct foresight {
+    const struct memory *to;
+    uint64_t known;
+    size_t there; /* when the last was known */
+};
+
+static void note_step(void *arg, const struct transfer_step *step)
+{
+    struct foresight *f = arg;
+
+    (void)step;
+    f->known++;
+    f->there = f->to->n;
+}
+
+/* So one can say early how long it takes. */
+static void all_objects_are_known_before_most_are_moved(void **state)
+{
+    struct pair *p = *state;
+    struct foresight f = {.to = &p->to};
+    struct transfer_options options = {.plan = note_step, .arg = &f};
+
+    p->from.page = p->to.page = 100;
+    for (int i = 0; i < 60; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "d/%02d", i);
+        put(&p->from, key, key, strlen(key));
+    }
+    assert_ok(copy(p, "d", "e", &options), p->err);
+    assert_int_equal(f.known, 60);
+    assert_int_equal(f.there, 0);
+    assert_int_equal(p->to.n, 60);
+}
+
 static void dry_run_writes_nothing(void **state)
 {
     struct pair *p = *state;
@@ -858,6 +892,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(folder_arrives_whole),
         TEST(single_file_gets_its_new_name),
+        TEST(all_objects_are_known_before_most_are_moved),
         TEST(dry_run_writes_nothing),
         TEST(torture),
         TEST(one_failure_does_not_stop_the_others),
