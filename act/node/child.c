@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -134,6 +136,16 @@ static int enter(const struct child *child, pid_t parent, int report_fd)
     return errno;
 }
 
+/* Begins in the cgroup, where writing into cgroup.procs would wait for all processors of the machine. The caller has one
+ * thread, so that nothing of the C library needs the care of fork(). */
+static pid_t fork_into(int cgroup)
+{
+    struct clone_args args = {
+        .flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD, .cgroup = (unsigned long long)cgroup};
+
+    return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
 pid_t child_start(const struct child *child)
 {
     int ends[2], errnum = 0, status;
@@ -141,7 +153,7 @@ pid_t child_start(const struct child *child)
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -1;
-    pid_t pid = fork();
+    pid_t pid = child->cgroup ? fork_into(child->cgroup) : fork();
     if (pid == 0) {
         errnum = enter(child, parent, ends[1]);
         _exit(act_write_all(ends[1], &errnum, sizeof(errnum)) < 0 ? ACT_WRAPPER : 0);

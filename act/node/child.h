@@ -34,6 +34,7 @@ struct child {
     void *arg;
     const char *cwd; /* NULL: unchanged */
     int out_fd;      /* stdout and stderr; -1: as ours */
+    int cgroup;      /* a descriptor of the cgroup (version 2) that it begins in; 0: ours */
     bool guarded;    /* it watches this process itself, and cleans up before it ends */
 };
 

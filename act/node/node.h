@@ -9,7 +9,7 @@
  *
  * Nobody outlives the one above him: a rank is connected with the supervisor (link.h) and ends when the connection
  * does, every other process that is started here dies with its parent, and both adopt and end whatever their commands
- * leave behind.
+ * leave behind. On "local" all but the supervisor are in a cgroup (cgroup.h), where the user may make one.
  */
 #ifndef ACT_NODE_NODE_H
 #define ACT_NODE_NODE_H

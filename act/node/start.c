@@ -39,6 +39,20 @@ static int take_slots(struct supervisor *s, struct act_error *err)
 
 /* ---- start ---- */
 
+/* Slurm has cgroups of its own. */
+static pid_t start_main(struct supervisor *s, struct child *child)
+{
+    if (!s->options.slurm)
+        cgroup_make(&s->cgroup, s->node.dir);
+    child->cgroup = s->cgroup.fd;
+    pid_t pid = child_start(child);
+    if (pid > 0 || !child->cgroup)
+        return pid;
+    (void)cgroup_end(&s->cgroup); /* the kernel may not let anybody in */
+    child->cgroup = 0;
+    return child_start(child);
+}
+
 static int start_ranks(struct supervisor *s, struct act_error *err)
 {
     const char *name = launcher_name(&s->node);
@@ -52,8 +66,8 @@ static int start_ranks(struct supervisor *s, struct act_error *err)
     int rc = launcher_command(&s->node, self, &argv, err);
     if (rc == 0) {
         int fd = alone ? -1 : node_open_log(&s->node, log);
-        s->main_pid =
-            child_start(&(struct child){.argv = (const char *const *)argv.v, .out_fd = fd, .guarded = alone});
+        s->main_pid = start_main(
+            s, &(struct child){.argv = (const char *const *)argv.v, .out_fd = fd, .guarded = alone});
         if (s->main_pid < 0)
             rc = act_error_errno(err, errno, "cannot start '%s'", argv.v[0]);
         if (fd >= 0)

@@ -246,6 +246,8 @@ static void run(struct supervisor *s)
         s->send_at_ms = act_now_monotonic_ms() + SEND_EVERY_MS;
     wait_for_ranks(s);
     child_end_all(&s->watch, s->aborted ? 0 : LEFTOVER_GRACE_MS);
+    if (!cgroup_end(&s->cgroup))
+        node_say("some processes of the run could not be killed");
     wait_for_slurm(s);
     judge_sweep(s);
     bool sent = send_folders(s);

@@ -11,6 +11,7 @@
 #ifndef ACT_NODE_SUPERVISOR_H
 #define ACT_NODE_SUPERVISOR_H
 
+#include "node/cgroup.h"
 #include "node/child.h"
 #include "node/job.h"
 #include "node/link.h"
@@ -37,6 +38,7 @@ struct supervisor {
     struct watch watch;
     struct slots slots;
     struct job job;
+    struct cgroup cgroup; /* of all that it starts for the ranks */
     struct run_status status;
     char *status_path;
 

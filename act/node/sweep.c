@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "node/cgroup.h"
 #include "node/node.h"
 
 /* Whether the environment, as it was when the process began, has this variable. */
@@ -79,11 +80,12 @@ int sweep_processes(const char *run_id)
     return all;
 }
 
-/* The id is the name of the run folder, which need not be readable for this. */
+/* The id is the name of the run folder, which need not be readable for this. What a run had in a cgroup is all of it. */
 int node_sweep(int argc, char **argv)
 {
     if (argc != 2 || !run_id_valid(act_path_basename(argv[1])))
         return ACT_USAGE;
-    sweep_processes(act_path_basename(argv[1]));
+    if (!cgroup_sweep(argv[1]))
+        sweep_processes(act_path_basename(argv[1]));
     return 0;
 }

@@ -298,6 +298,28 @@ static bool is_cut_off(const struct local *l, const char *id, struct run_status 
     return true;
 }
 
+/* Ends what the agents of a run could not end. */
+static int sweep(const struct local *l, const char *id, struct act_error *err)
+{
+    enum { SWEEP_S = 60 };
+    ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
+    ACT_AUTOFREE char *agent = NULL;
+    int status, rc = proc_find_sibling("act-node", &agent, err);
+    char *argv[] = {agent, (char[]){"sweep"}, dir, NULL};
+
+    return rc < 0 ? rc : proc_run(argv, SWEEP_S, 0, NULL, &status, err);
+}
+
+/* What a killed supervisor left in the run's cgroup, as far as it goes. */
+static void empty_cgroup(const struct local *l, const char *id)
+{
+    ACT_AUTOFREE char *record = run_file(l, id, RUN_FILE_CGROUP);
+    struct act_error ignored;
+
+    if (access(record, F_OK) == 0)
+        (void)sweep(l, id, &ignored);
+}
+
 /* Nobody holds the lock but this process now, so nobody else writes. */
 static int declare_lost(const struct local *l, const char *id, int lock_fd, struct run_status *status,
                         struct act_error *err)
@@ -310,6 +332,7 @@ static int declare_lost(const struct local *l, const char *id, int lock_fd, stru
         *status = now; /* it may have ended a moment ago */
     if (run_state_is_final(status->state) || is_cut_off(l, id, status))
         return 0;
+    empty_cgroup(l, id);
     bool begun = fstat(lock_fd, &st) == 0 && st.st_size > 0;
     status->state = RUN_FAILED;
     status->exit_status = 128 + SIGKILL;
@@ -399,11 +422,8 @@ static void signal_and_wait(const struct local *l, const char *id, int64_t limit
 /* The supervisor has nothing to write into, and ends its ranks all the same; the agent's sweep ends what it could not. */
 static int abort_without_folder(const struct local *l, const char *id, struct act_error *err)
 {
-    enum { SWEEP_S = 60 };
     ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
-    ACT_AUTOFREE char *agent = NULL;
     struct pollfd end = {.fd = find_supervisor(dir), .events = POLLIN};
-    int status, rc = proc_find_sibling("act-node", &agent, err);
 
     if (end.fd >= 0) {
         pidfd_send_signal(end.fd, SIGTERM, NULL, 0);
@@ -412,8 +432,7 @@ static int abort_without_folder(const struct local *l, const char *id, struct ac
             pidfd_send_signal(end.fd, SIGKILL, NULL, 0);
         close(end.fd);
     }
-    char *argv[] = {agent, (char[]){"sweep"}, dir, NULL};
-    return rc < 0 ? rc : proc_run(argv, SWEEP_S, 0, NULL, &status, err);
+    return sweep(l, id, err);
 }
 
 static int local_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)

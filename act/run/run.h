@@ -144,7 +144,8 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_FILE_LOCK   "supervisor.lock" /* locked (flock) while a supervisor lives */
 #define RUN_FILE_ABORT  "abort"           /* exists: the run is to be cancelled */
 #define RUN_FILE_HOSTS  "hostfile"
-#define RUN_DIR_CODE    "code" /* in "nodes/<node rank>/" when there are several nodes */
+#define RUN_FILE_CGROUP "cgroup" /* where the run's processes are, while they have a cgroup of their own */
+#define RUN_DIR_CODE    "code"   /* in "nodes/<node rank>/" when there are several nodes */
 #define RUN_DIR_TEMP    "temp"
 #define RUN_DIR_USER    "user_logs"
 #define RUN_DIR_SYSTEM  "system_logs"

@@ -3,7 +3,9 @@ import calendar
 import contextlib
 import json
 import os
+import pathlib
 import random
+import re
 import resource
 import shutil
 import signal
@@ -454,6 +456,81 @@ def test_rank_killed(act, ranks):
     info = act.info(run)
     assert (info["state"], info["failed_rank"], info["exit_status"]) == ("Failed", victim, 137)
     act.until(lambda: not act.processes(), "the other ranks end as well")
+
+
+def words_of(pid):
+    """None: there is no such process any more."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1] or None
+    except OSError:
+        return None
+
+
+@pytest.fixture
+def daemon(act):
+    """daemon(command, n=1): a run whose ranks start a process with another parent, session and environment, and then do what the
+    command says. Returns the run and the daemons' process ids, once they run."""
+    script = act.write("daemon.sh", "(setsid env -i sh -c 'trap \"\" TERM; echo $$ > $0.new; mv $0.new $0; exec sleep 54321' "
+                       "$1 &)\n")
+    started = []
+
+    def submit(command, n=1):
+        files = [act.scratch / f"daemon-{rank}" for rank in range(n)]
+        run = act.submit("sh", "-c", f"sh {script.name} {act.scratch}/daemon-$RANK; {command}", before=("-n", n))
+        pids = [int(act.until(lambda path=path: path.exists() and path.read_text(), f"{path} is there")) for path in files]
+        started.extend(pids)
+        act.until(lambda: all(words_of(pid) == [b"sleep", b"54321"] for pid in pids), "the daemons run")
+        return run, pids
+    yield submit
+    for pid in started:
+        if words_of(pid) == [b"sleep", b"54321"]:
+            os.kill(pid, signal.SIGKILL)
+
+
+def cgroup_of(run, pid):
+    """The folder of the run's cgroup that a process is in; the test is skipped where users may make none."""
+    group = re.search(r"^0::(.*)$", pathlib.Path(f"/proc/{pid}/cgroup").read_text(), re.M)
+    mount = re.search(r"^\S+ \S+ \S+ / (\S+) .* - cgroup2 ", pathlib.Path("/proc/self/mountinfo").read_text(), re.M)
+    if not group or not mount or not group[1].endswith(f"/act-{run}"):
+        pytest.skip("this user may make no cgroup here")
+    return pathlib.Path(mount[1] + group[1])
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_daemons_end_with_their_run(act, daemon, ranks):
+    if ranks > os.cpu_count():
+        pytest.skip("this machine has one processor: no two ranks")
+    run, pids = daemon("until [ -e go ]; do sleep 0.05; done", n=ranks)
+    there = pathlib.Path(f"/proc/{pids[0]}/cgroup").read_text()
+    (act.run_dir(run) / "code/go").touch()
+    act.run("wait", run)
+    assert [pid for pid in pids if words_of(pid)] == []
+    if f"act-{run}" in there:
+        assert not (act.run_dir(run) / "cgroup").exists(), "it is removed"
+
+
+def test_daemons_end_with_an_abort(act, daemon):
+    run, (pid,) = daemon("exec sleep 300")
+    act.run("abort", run)
+    assert words_of(pid) is None
+
+
+def test_daemons_of_a_run_whose_agents_are_killed(act, daemon):
+    """Nobody is left who knows of them, but the cgroup."""
+    run, (pid,) = daemon("exec sleep 300")
+    cgroup = cgroup_of(run, pid)
+    supervisor = int((act.run_dir(run) / "supervisor.lock").read_text())
+    for sig in (signal.SIGSTOP, signal.SIGKILL):  # none has the time to end the others; the end of a parent would wake them
+        for agent in sorted(supervisor_of(act, run), key=supervisor.__eq__):
+            with contextlib.suppress(ProcessLookupError):  # some end with their parents
+                os.kill(agent, sig)
+    act.until(lambda: not act.processes(), "all that the agents protect is gone")
+    assert words_of(pid), "the daemon is not"
+    assert cgroup.is_dir()
+    assert act.state(run) == "Failed"
+    assert "lost" in act.info(run)["reason"]
+    assert words_of(pid) is None
+    assert not cgroup.exists() and not (act.run_dir(run) / "cgroup").exists()
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -30,6 +30,7 @@ act_test(metrics_test unit/metrics_test.c base codec proc node)
 act_test(node_test unit/node_test.c base node)
 act_test(link_test unit/link_test.c base codec node)
 act_test(agent_test unit/agent_test.c base codec run node)
+act_test(cgroup_test unit/cgroup_test.c base run node)
 act_test(job_file_test unit/job_file_test.c flow)
 act_test(watch_test unit/watch_test.c flow)
 # a stand-in for the platform, and nobody waits

@@ -1,0 +1,237 @@
+#include "node/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "run/run.h"
+
+enum { OPEN_FOLDERS = 16 };
+
+/* ---- where ---- */
+
+/* What is below "root" of the file system is seen below the mount point (proc_pid_mountinfo(5)). */
+static char *seen_at(const char *mount, const char *group)
+{
+    ACT_AUTOFREE char *root = NULL;
+    ACT_AUTOFREE char *at = NULL;
+
+    if (sscanf(mount, "%*s %*s %*s %ms %ms", &root, &at) != 2 || strchr(at, '\\') ||
+        !act_path_is_within(group, root))
+        return NULL;
+    const char *rest = group + (strcmp(root, "/") == 0 ? 0 : strlen(root));
+    return act_path_join(at, rest + strspn(rest, "/"));
+}
+
+/* The line of version 2 in /proc/self/cgroup, "0::/path" (cgroups(7)). New string. */
+static char *group_of(const char *groups)
+{
+    const char *line = act_starts_with(groups, "0::/") ? groups : strstr(groups, "\n0::/");
+
+    if (!line)
+        return NULL;
+    line = strchr(line, '/');
+    char *group = act_strndup(line, strcspn(line, "\n"));
+    if (!strstr(group, "/..")) /* else it is outside of what this process may see */
+        return group;
+    free(group);
+    return NULL;
+}
+
+char *cgroup_find(const char *mounts, const char *groups)
+{
+    ACT_AUTOFREE char *group = group_of(groups);
+    char *found = NULL;
+
+    for (const char *line = mounts; group && !found && *line; line += strspn(line, "\n")) {
+        size_t len = strcspn(line, "\n");
+        ACT_AUTOFREE char *mount = act_strndup(line, len);
+        if (strstr(mount, " - cgroup2 "))
+            found = seen_at(mount, group);
+        line += len;
+    }
+    return found;
+}
+
+static char *find_own(void)
+{
+    enum { TEXT_MAX = 16 << 20 };
+    ACT_AUTOFREE char *mounts = NULL;
+    ACT_AUTOFREE char *groups = NULL;
+
+    if (act_file_read("/proc/self/mountinfo", TEXT_MAX, &mounts, NULL, NULL) < 0 ||
+        act_file_read("/proc/self/cgroup", TEXT_MAX, &groups, NULL, NULL) < 0)
+        return NULL;
+    return cgroup_find(mounts, groups);
+}
+
+static char *name_for(const char *run_dir)
+{
+    return act_sprintf("act-%s", act_path_basename(run_dir));
+}
+
+/* ---- make ---- */
+
+/* It need not outlive the machine, whose cgroups do not. */
+static bool write_record(const struct cgroup *c)
+{
+    int fd = open(c->record, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool written = fd >= 0 && act_write_all(fd, c->path, strlen(c->path)) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return written;
+}
+
+static void forget(struct cgroup *c)
+{
+    free(c->path);
+    free(c->record);
+    *c = (struct cgroup){0};
+}
+
+/* The record comes first: one that nobody knows of would stay. */
+void cgroup_make(struct cgroup *c, const char *run_dir)
+{
+    ACT_AUTOFREE char *parent = find_own();
+    ACT_AUTOFREE char *name = name_for(run_dir);
+
+    *c = (struct cgroup){0};
+    if (!parent)
+        return;
+    c->path = act_path_join(parent, name);
+    c->record = act_path_join(run_dir, RUN_FILE_CGROUP);
+    if (write_record(c) && mkdir(c->path, 0755) == 0) {
+        int fd = open(c->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd > 0) {
+            c->fd = fd;
+            return;
+        }
+        rmdir(c->path);
+    }
+    unlink(c->record);
+    forget(c);
+}
+
+/* ---- end ---- */
+
+static int kill_in(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    enum { PIDS_MAX = 64 << 20 };
+    ACT_AUTOFREE char *list = type == FTW_D ? act_path_join(path, "cgroup.procs") : NULL;
+    ACT_AUTOFREE char *pids = NULL;
+
+    (void)st;
+    (void)at;
+    if (!list || act_file_read(list, PIDS_MAX, &pids, NULL, NULL) < 0)
+        return 0;
+    for (char *line = pids, *end; *line; line = end + strspn(end, "\n")) {
+        long pid = strtol(line, &end, 10);
+        if (end == line)
+            break;
+        if (pid > 1) /* 0: one that this process cannot see */
+            kill((pid_t)pid, SIGKILL);
+    }
+    return 0;
+}
+
+void cgroup_kill_each(const char *path)
+{
+    (void)nftw(path, kill_in, OPEN_FOLDERS, FTW_PHYS | FTW_MOUNT);
+}
+
+static void kill_all(const char *path)
+{
+    ACT_AUTOFREE char *file = act_path_join(path, "cgroup.kill");
+    int fd = open(file, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0 || act_write_all(fd, "1", 1) < 0)
+        cgroup_kill_each(path);
+    if (fd >= 0)
+        close(fd);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)at;
+    if (type == FTW_DP)
+        rmdir(path);
+    return 0;
+}
+
+/* Its files go with it; a command may have made cgroups in it. One with processes cannot be removed. */
+static bool remove_all(const char *path)
+{
+    if (rmdir(path) == 0 || errno == ENOENT)
+        return true;
+    (void)nftw(path, remove_one, OPEN_FOLDERS, FTW_PHYS | FTW_MOUNT | FTW_DEPTH);
+    return access(path, F_OK) < 0;
+}
+
+static bool empty_and_remove(const char *path, const char *record)
+{
+    enum { LIMIT_MS = 5000, PAUSE_MS = 2 };
+    int64_t deadline = act_now_monotonic_ms() + LIMIT_MS;
+
+    while (!remove_all(path)) {
+        if (act_now_monotonic_ms() >= deadline)
+            return false;
+        kill_all(path);
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+    }
+    unlink(record);
+    return true;
+}
+
+bool cgroup_end(struct cgroup *c)
+{
+    bool empty = !c->path || empty_and_remove(c->path, c->record);
+
+    if (c->fd > 0)
+        close(c->fd);
+    forget(c);
+    return empty;
+}
+
+/* ---- after a supervisor that was killed ---- */
+
+/* One that is gone is fine. */
+static bool belongs(const char *path, const char *name)
+{
+    struct statfs fs;
+    struct stat st;
+
+    if (path[0] != '/' || strcmp(act_path_basename(path), name) != 0)
+        return false;
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT;
+    return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && statfs(path, &fs) == 0 &&
+           fs.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+bool cgroup_sweep(const char *run_dir)
+{
+    enum { PATH_BYTES_MAX = 16 * 1024 };
+    ACT_AUTOFREE char *record = act_path_join(run_dir, RUN_FILE_CGROUP);
+    ACT_AUTOFREE char *name = name_for(run_dir);
+    ACT_AUTOFREE char *path = NULL;
+
+    if (act_file_read_regular(record, PATH_BYTES_MAX, &path, NULL, NULL) < 0 || !belongs(path, name))
+        return false;
+    (void)empty_and_remove(path, record);
+    return true;
+}
