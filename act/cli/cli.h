@@ -277,14 +277,13 @@ int cli_fetch_logs(struct cli *cli, const struct flow_run *run, struct flow_logs
 
 /* ---- explain.c */
 
-/* packing.c: what a user sees while the code is packed. start() sets the callbacks of io; end() before the result. */
+/* packing.c: what a user sees while the code is packed. start() sets the callbacks of io. */
 struct cli_packing {
     struct cli_progress line; /* first: it is what its callback gets */
     struct transfer_options shown;
     const struct cli *cli;
 };
 void cli_packing_start(struct cli_packing *packing, const struct cli *cli, struct flow_init *io);
-void cli_packing_end(struct cli_packing *packing);
 
 /* The largest files of a package, at most CLI_LARGEST. Returns how many. */
 enum { CLI_LARGEST = 10 };

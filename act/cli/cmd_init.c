@@ -62,7 +62,6 @@ int cmd_init(struct cli *cli, struct act_error *err)
 
     cli_packing_start(&packing, cli, &io);
     int rc = flow_init(&cli->flow, &io, err);
-    cli_packing_end(&packing);
     if (rc == 0)
         rc = io.dry_run ? cli_explain_package(cli, &io, err) : print_result(cli, &io, err);
     flow_init_release(&io);

@@ -14,7 +14,6 @@ int cmd_local(struct cli *cli, struct act_error *err)
 
     cli_packing_start(&packing, cli, &code);
     int rc = flow_local_start(&cli->flow, &io, err);
-    cli_packing_end(&packing);
     flow_init_release(&code);
     cli_catch_signals();
     if (rc == 0)

@@ -18,7 +18,6 @@ int cmd_submit(struct cli *cli, struct act_error *err)
                              cli->words.v[0]);
     cli_packing_start(&packing, cli, &code);
     int rc = flow_submit(&cli->flow, &io, err);
-    cli_packing_end(&packing);
     if (rc == 0 && io.dry_run) {
         rc = cli_print_json(run_spec_to_json(&io.spec), err);
     } else if (rc == 0) {

@@ -102,7 +102,10 @@ static int decide(struct cli *cli, const struct config *config, const struct act
     }
     if (cli->options.dry_run)
         return 0;
-    return cli->options.yes ? flow_trust_keep(project, unknown, err) : flow_trust(config, err);
+    int rc = cli->options.yes ? flow_trust_keep(project, unknown, err) : flow_trust(config, err);
+    if (rc == 0)
+        act_note("it is trusted now");
+    return rc;
 }
 
 int cmd_trust(struct cli *cli, struct act_error *err)

@@ -31,6 +31,14 @@ static void show_uploading(void *arg, const struct transfer_progress *now)
     show(arg, verb, now);
 }
 
+static void clear(void *arg)
+{
+    struct cli_packing *p = arg;
+
+    cli_progress_clear(&p->line);
+    p->line.verb = NULL;
+}
+
 /* "512.0 MiB of new code: ckpt/last.pt 381.0 MiB, ..." */
 static char *describe_large(const struct flow_init *io)
 {
@@ -66,11 +74,7 @@ void cli_packing_start(struct cli_packing *p, const struct cli *cli, struct flow
     *p = (struct cli_packing){.cli = cli};
     io->packing = show_packing;
     io->uploading = show_uploading;
+    io->done = clear;
     io->large = ask_large;
     io->arg = p;
-}
-
-void cli_packing_end(struct cli_packing *p)
-{
-    cli_progress_clear(&p->line);
 }

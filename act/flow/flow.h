@@ -61,6 +61,7 @@ struct flow_init {
     /* Called on the loop about five times a second; may be NULL. */
     void (*packing)(void *arg, const struct transfer_progress *now);
     void (*uploading)(void *arg, const struct transfer_progress *now);
+    void (*done)(void *arg); /* before anything is said of what came of it; may be NULL */
     /* Before more than FLOW_LARGE_CODE bytes that the last package did not have are packed: an error gives it up. May be
      * NULL. */
     int (*large)(void *arg, const struct flow_init *io, struct act_error *err);

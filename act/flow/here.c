@@ -24,9 +24,14 @@ void flow_use_here(const struct config *config, struct run_folder *folder)
 {
     ACT_AUTOFREE char *own = act_path_join(config->project_root, folder->name);
 
-    if (!act_streq(config->platform, "local") || !folder->link || has_content(folder->link) ||
-        !has_content(own))
+    if (!act_streq(config->platform, "local") || !folder->link || !has_content(own))
         return;
+    if (has_content(folder->link)) {
+        if (!config->file) /* whoever wrote a cluster file knows */
+            act_note("%s  what the store has, not the project's own folder; 'a u %s' stores that",
+                     folder->name, folder->name);
+        return;
+    }
     act_note("%s  the project's own folder, as the store has none; 'a u %s' stores it", folder->name,
              folder->name);
     free(folder->store);

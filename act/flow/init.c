@@ -307,6 +307,11 @@ static void prune_cache(void)
 
 static int upload(struct work *w, struct act_error *err)
 {
+    if (!w->flow->config.code.path)
+        return act_error_set(
+            err, ACT_CONFIG,
+            "cluster '%s' does not say where the code is stored: it has no 'code_path' in 'config_param'",
+            w->flow->config.cluster);
     int rc = flow_store(w->flow, &w->flow->config.code, &w->store, err);
 
     if (rc == 0)
@@ -393,8 +398,6 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
         rc = weigh(&w, err);
     if (rc == 0)
         rc = io->dry_run ? forecast(&w) : cannot_pack(flow, build(&w, err), err);
-    if (rc == 0)
-        flow_guard_tell(flow->config.project_root, &io->list);
     if (rc == 0 && !io->dry_run) {
         prune_cache();
         rc = upload(&w, err);
@@ -402,5 +405,9 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
     act_strv_release(&out);
     if (lock >= 0)
         close(lock);
+    if (io->done)
+        io->done(io->arg);
+    if (rc == 0 && !(io->command && io->package.unchanged)) /* a run with the same code: it was told before */
+        flow_guard_tell(flow->config.project_root, &io->list);
     return rc;
 }

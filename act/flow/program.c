@@ -142,11 +142,15 @@ static int check_name(const struct place *p, const char *word, struct act_error 
     if (e && S_ISREG(e->mode))
         return act_error_set(
             err, ACT_USAGE,
-            "'%s' is a file of the project, not a program: name what runs it, as in 'python %s'%s", word,
+            "'%s' is a file of the project, not a program: name what runs it, as in 'python3 %s'%s", word,
             word, e->mode & 0111 ? ", or write './' before it" : "");
     for (size_t i = 0; here && i < p->config->env.n; i++)
         here = !act_starts_with(p->config->env.v[i], "PATH=");
-    return here ? act_error_set(err, ACT_NOT_FOUND, "there is no program '%s' in PATH", word) : 0;
+    if (!here)
+        return 0;
+    ACT_AUTOFREE char *python3 = act_streq(word, "python") ? proc_find_in_path("python3") : NULL;
+    return act_error_set(err, ACT_NOT_FOUND, "there is no program '%s' in PATH%s", word,
+                         python3 ? "; did you mean 'python3'?" : "");
 }
 
 static int check_word(const char *word, struct act_error *err)

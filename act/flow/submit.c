@@ -42,6 +42,11 @@ static int describe_folders(struct flow *flow, struct run_spec *spec, struct act
         spec->n_folders = i + (rc == 0 || spec->folders[i].name);
         if (rc < 0)
             return rc;
+        if (spec->folders[i].link && spec->folders[i].mode != RUN_FOLDER_RW_MOUNT)
+            act_warn(
+                "'mode: %s' of the folder '%s' has no effect: its store is a folder, which runs read and write "
+                "themselves",
+                c->folders[i].mode, c->folders[i].name);
         flow_use_here(c, &spec->folders[i]);
     }
     return 0;

@@ -198,7 +198,9 @@ static int nobody_to_ask(const struct matter *m, const struct act_strv *items, s
 
     act_error_set(err, ACT_DENIED, "the project '%s' reaches out of its folder: %s%s", m->project,
                   items->v[0], more);
-    return act_error_hint(err, "if you trust it, say so with 'a trust' there");
+    const char *cluster = m->config && m->config->file ? m->config->cluster : NULL;
+    return act_error_hint(err, "if you trust it, say so there with 'a %s%s%strust'", cluster ? "-c " : "",
+                          cluster ? cluster : "", cluster ? " " : "");
 }
 
 /* What leads out now must be what the user saw: a link may have been changed while the question stood there. */

@@ -187,6 +187,31 @@ static int name_file(int fd, int dir, const char *name)
     return linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW);
 }
 
+/* What a killed process left under this name, of which nobody is alive. */
+static bool remove_stale(int dir, const char *part)
+{
+    int fd = openat(dir, part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool removed = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(dir, part, 0) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return removed;
+}
+
+/* Gives a file without a name one that it is renamed from: the same each time, so that what a killed process left there
+ * goes when the object is written again; another while somebody uses that. */
+static int name_part(int fd, int dir, const char *key, char part[FOLDER_PART_NAME])
+{
+    hold(fd);
+    folder_part_name(key, &(struct store_upload_id){{0}}, part);
+    if (name_file(fd, dir, part) == 0)
+        return 0;
+    if (errno == EEXIST && remove_stale(dir, part) && name_file(fd, dir, part) == 0)
+        return 0;
+    random_part_name(key, part);
+    return name_file(fd, dir, part);
+}
+
 /* Makes a file without a name the object. To replace one it needs a name that it is renamed from. */
 static int name_unnamed(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
@@ -206,9 +231,7 @@ static int name_unnamed(struct folder_job *job, struct folder_place *place, stru
         return act_error_errno(err, errno, "cannot move the finished file into place");
     if (!call->if_match && call->if_absent)
         return exists(place, err);
-    hold(fd);
-    random_part_name(call->key, part);
-    if (name_file(fd, place->fd, part))
+    if (name_part(fd, place->fd, call->key, part))
         return act_error_errno(err, errno, "cannot name the finished file");
     return folder_put_in_place(call, place, part, err);
 }

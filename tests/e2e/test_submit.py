@@ -287,7 +287,7 @@ def test_no_folder_of_the_project_is_missing_without_configuration(act):
     act.run("u", "data")
     act.write("data/coco.yaml", "changed after the upload")
     stored = act.run(*words)
-    assert "own folder" not in stored.err
+    assert "data  what the store has, not the project's own folder; 'a u data' stores that\n" in stored.err
     for run in (own, stored):
         act.run("wait", run.out.strip())
         assert act.lines(run.out.strip()) == ["18 from the project"]
@@ -298,7 +298,7 @@ def test_no_folder_of_the_project_is_missing_without_configuration(act):
     ([""], 2, "empty word"),
     (["./nosuch.sh"], 3, "there is no './nosuch.sh' in the project"),
     (["sub/t.sh"], 2, "'sub/t.sh' is not executable: chmod \\+x it, or name what runs it: sh sub/t.sh"),
-    (["t.py"], 2, "not a program: name what runs it, as in 'python t.py'"),
+    (["t.py"], 2, "not a program: name what runs it, as in 'python3 t.py'"),
     (["python3", "-u", "nosuch.py"], 3, "there is no 'nosuch.py' in the project"),
     (["python3", "out.py"], 3, ".actignore:1 'out.py' leaves it out"),
     (["pyhton", "t.py"], 3, "there is no program 'pyhton' in PATH"),

@@ -642,6 +642,25 @@ static void put_is_killed_at_every_step(void **state)
     kill_at_every_step(put_whole);
 }
 
+/* Whoever replaces a file needs a name for the new one for a moment. The same again finds it. */
+static void put_again_leaves_nothing(void **state)
+{
+    bool killed = true;
+
+    (void)state;
+    if (!can_trace())
+        skip();
+    for (int n = 1; killed; n++) {
+        assert_ok(put("x", "old", 3), t.err);
+        close_store();
+        killed = kill_at(traced_child(put_whole), n);
+        open_store();
+        assert_ok(put("x", t.data, TOTAL), t.err);
+        assert_true(has_content("x", t.data, TOTAL));
+        assert_files("", 1);
+    }
+}
+
 /* Lets a system call fail where the flags in its argument have these bits, as on other systems. */
 static void deny(int number, unsigned argument, uint32_t bits, int errnum)
 {
@@ -989,6 +1008,7 @@ int main(void)
         TEST(two_processes_upload_the_same),
         TEST(upload_is_killed_at_every_step),
         TEST(put_is_killed_at_every_step),
+        TEST(put_again_leaves_nothing),
         TEST(put_without_tmpfile_is_killed_at_every_step),
         TEST(put_through_proc_is_killed_at_every_step),
         TEST(folders_are_found_again),
