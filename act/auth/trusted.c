@@ -70,7 +70,9 @@ int auth_trusts(const struct auth_cloud *cloud, const char *url, struct act_erro
 
     if (!host)
         return 0;
-    return auth_cloud_has(cloud, host) || http_is_here(url) ? 1 : user_trusts(host, err);
+    if (http_is_here(url) || (auth_cloud_has(cloud, host) && http_is_private(url)))
+        return 1;
+    return user_trusts(host, err);
 }
 
 static int refuse(const struct auth_address *a, struct act_error *err)
@@ -85,7 +87,7 @@ static int refuse(const struct auth_address *a, struct act_error *err)
                              shown);
     act_error_set(
         err, ACT_DENIED,
-        a->owner == AUTH_OF_USER
+        a->owner == AUTH_OF_USER && !auth_cloud_has(a->cloud, host)
             ? "%s is '%.200s': your credentials go to Azure's own hosts and to those that you trust, "
               "and '%s' is none of them"
             : "%s is '%.200s': not encrypted, so everybody on the way could read the credential, and "

@@ -1,6 +1,6 @@
 /* trusted.h - where what proves who the user is may go: tokens of a login, and the key or SAS of the environment.
  *
- * They go to Azure's own hosts, to this machine, and to the hosts that the user trusts: 'trusted_hosts' in the user's own
+ * They go to Azure's own hosts (over https), to this machine, and to the hosts that the user trusts: 'trusted_hosts' in the user's own
  * configuration file and ACT_TRUSTED_HOSTS (separated by commas or blanks). What a project's files say is no part of it, as
  * a project may come from anybody. An entry is a name, an address (IPv6 in brackets), or "*.domain" for all names below a
  * domain.
@@ -30,8 +30,8 @@ struct auth_address {
  * cannot be read is an error too, when it is asked. */
 int auth_check_address(const struct auth_address *address, struct act_error *err) ACT_NODISCARD;
 
-/* Whether the host of a URL is one of Azure's (of a cloud; NULL: of any), this machine, or trusted by the user: 1 or 0, or
- * negative where the list cannot be read. */
+/* Whether a URL leads to one of Azure's hosts (of a cloud; NULL: of any) over https, to this machine, or to a host that the
+ * user trusts: 1 or 0, or negative where the list cannot be read. */
 int auth_trusts(const struct auth_cloud *cloud, const char *url, struct act_error *err) ACT_NODISCARD;
 
 #endif

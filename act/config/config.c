@@ -218,15 +218,20 @@ static void read_rows(struct config *c, struct config_findings *f)
         config_read_keys(config_cluster_keys, ROW, NULL, &c->code, f);
 }
 
+const struct yaml *config_row_value(const struct config *config, const struct config_folder *folder,
+                                    const char *key)
+{
+    ACT_AUTOFREE char *row =
+        folder == &config->code ? act_strdup("code_path") : act_sprintf("%s_folder", folder->name);
+
+    return yaml_get(yaml_get(yaml_get(config->values->tree, "config_param"), row), key);
+}
+
 const struct yaml *config_account_origin(const struct config *config, const struct config_folder *folder)
 {
-    const struct yaml *tree = config->values->tree;
-    ACT_AUTOFREE char *key =
-        folder == &config->code ? act_strdup("code_path") : act_sprintf("%s_folder", folder->name);
-    const struct yaml *own =
-        yaml_get(yaml_get(yaml_get(tree, "config_param"), key), "azure_blob_config_file");
+    const struct yaml *own = config_row_value(config, folder, "azure_blob_config_file");
 
-    return yaml_is_null(own) ? yaml_get(tree, "azure_blob_config_file") : own;
+    return yaml_is_null(own) ? yaml_get(config->values->tree, "azure_blob_config_file") : own;
 }
 
 /* -- everything else -- */

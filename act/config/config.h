@@ -184,7 +184,7 @@ int config_check(const struct config_request *request, struct act_strv *out_prob
 struct config_user {
     struct act_strv trusted_hosts; /* what an entry means is in auth/trusted.h */
 };
-/* Without the file everything is empty. One that others own or can write is -ACT_DENIED. */
+/* Without the file everything is empty. One that others own, can write or can replace is -ACT_DENIED. */
 int config_user_read(struct config_user *out, struct act_error *err) ACT_NODISCARD;
 void config_user_release(struct config_user *user);
 char *config_user_file(void); /* new string */
@@ -197,11 +197,15 @@ char *config_origin(const struct config *config, const char *key);
 /* Whether the value of a key is the user's own word: of the command line, the environment, a default, a file of his own
  * folder, or the cluster file outside of the project that AML_CONFIG_PATH names. */
 bool config_is_own(const struct config *config, const char *key);
-/* Whether the account file of a row is: built in, in his own folder, or outside of the project and named by such a word. */
+/* Whether the account file of a row is: built in, or named by such a word and in his own folder or outside of the project. Of
+ * a row that is not said for this command alone, the path must be his word too. */
 bool config_account_is_own(const struct config *config, const struct config_folder *folder);
 /* The account, as config_account() gives it, without a word about what is wrong; false: there is none. */
 bool config_account_peek(const struct config *config, const struct config_folder *folder,
                          struct config_account *out);
+/* The files that values come from and that are not the user's own: the cluster file, those that '_base_' and 'aml_config'
+ * name. Absolute paths, appended where they are not there yet. */
+void config_files(const struct config *config, struct act_strv *out);
 /* The file of the value of a key, for messages. New string. */
 char *config_file_of(const struct config *config, const char *key);
 /* A path for messages: from the project root, when it lies in it. Points into path. */

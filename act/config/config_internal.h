@@ -104,6 +104,9 @@ int config_load_all(const struct config_request *request, struct config *out, st
 bool config_is_azureml(const char *platform);
 /* The value of "docker.image", or NULL. */
 const struct yaml *config_value(const struct config *config, const char *key);
+/* The value of a key in the row of config_param that this folder is, or NULL. */
+const struct yaml *config_row_value(const struct config *config, const struct config_folder *folder,
+                                    const char *key);
 /* The place that names the account file of this folder, or NULL. */
 const struct yaml *config_account_origin(const struct config *config, const struct config_folder *folder);
 

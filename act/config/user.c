@@ -34,11 +34,38 @@ static int check_owner(const char *file, struct act_error *err)
         return act_error_errno(err, errno, "cannot read '%s'", file);
     if (st.st_uid != geteuid() && st.st_uid != 0)
         return act_error_set(err, ACT_DENIED, "'%s' belongs to another user, so it is not read", file);
-    if (st.st_mode & S_IWOTH)
+    if (st.st_mode & (S_IWOTH | S_IWGRP))
         return act_error_set(err, ACT_DENIED,
-                             "'%s' can be written by everybody, so it is not read; run 'chmod 600 %s'", file,
-                             file);
+                             "'%s' can be written by %s, so it is not read; run 'chmod 600 %s'", file,
+                             st.st_mode & S_IWOTH ? "everybody" : "its group", file);
     return 0;
+}
+
+/* Whoever can write its folder can put another file there. In a sticky one only the owners can. */
+static int check_folder(const char *file, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = act_path_dirname(file);
+    struct stat st;
+
+    if (stat(dir, &st) < 0)
+        return act_error_errno(err, errno, "cannot look at '%s'", dir);
+    if (st.st_uid != geteuid() && st.st_uid != 0)
+        return act_error_set(err, ACT_DENIED, "'%s' is not read: its folder belongs to another user", file);
+    if ((st.st_mode & (S_IWOTH | S_IWGRP)) && !(st.st_mode & S_ISVTX))
+        return act_error_set(err, ACT_DENIED,
+                             "'%s' is not read: others can write its folder; run 'chmod go-w %s'", file, dir);
+    return 0;
+}
+
+/* Where it is a link, both the link and what it leads to must be the user's. */
+static int check_place(const char *file, struct act_error *err)
+{
+    ACT_AUTOFREE char *real = realpath(file, NULL);
+    int rc = check_owner(file, err);
+
+    if (rc == 0)
+        rc = check_folder(file, err);
+    return rc < 0 || !real ? rc : check_folder(real, err);
 }
 
 static int read_tree(const char *file, struct config_user *out, struct act_error *err)
@@ -69,7 +96,7 @@ int config_user_read(struct config_user *out, struct act_error *err)
 
     *out = (struct config_user){0};
     if (access(file, F_OK) == 0)
-        rc = check_owner(file, err);
+        rc = check_place(file, err);
     else if (errno == ENOENT || errno == ENOTDIR)
         return 0;
     else
@@ -89,15 +116,24 @@ void config_user_release(struct config_user *user)
 
 /* ---- whose word a value is */
 
-static bool is_own_place(const struct config *config, const struct yaml *value)
+/* Of the command line, the environment, or a default: what is in a file has a line. */
+static bool is_in_no_file(const struct yaml *value)
 {
-    const char *file = value->file;
+    return value->line == 0 || value->file[0] == '-' || value->file[0] == '$';
+}
 
-    if (value->line == 0 || file[0] == '-' || file[0] == '$') /* what is in a file has a line */
-        return true;
-    ACT_AUTOFREE char *path = config_absolute(file, config->project_root);
+static bool is_own_file(const struct config *config, const char *path)
+{
     return config_is_users(path) ||
            (act_streq(path, config->file) && !act_path_is_within(path, config->project_root));
+}
+
+static bool is_own_place(const struct config *config, const struct yaml *value)
+{
+    if (is_in_no_file(value))
+        return true;
+    ACT_AUTOFREE char *path = config_absolute(value->file, config->project_root);
+    return is_own_file(config, path);
 }
 
 bool config_is_own(const struct config *config, const char *key)
@@ -110,11 +146,40 @@ bool config_is_own(const struct config *config, const char *key)
 bool config_account_is_own(const struct config *config, const struct config_folder *folder)
 {
     const struct yaml *named = config_account_origin(config, folder);
+    const struct yaml *path = config_row_value(config, folder, "path");
     const char *file = folder->account_file;
 
-    return strcmp(file, CONFIG_BUILT_IN) == 0 || config_is_users(file) ||
-           (!yaml_is_null(named) && is_own_place(config, named) &&
-            !act_path_is_within(file, config->project_root));
+    if (strcmp(file, CONFIG_BUILT_IN) == 0)
+        return true;
+    if (yaml_is_null(named) || !is_own_place(config, named))
+        return false;
+    return (is_in_no_file(named) || yaml_is_null(path) || is_own_place(config, path)) &&
+           (config_is_users(file) || !act_path_is_within(file, config->project_root));
+}
+
+/* Most values stand in the file of the one before. */
+// NOLINTNEXTLINE(misc-no-recursion): bounded by the levels of codec/yaml
+static void add_files(const struct yaml *value, const char *before, struct act_strv *names)
+{
+    if (!is_in_no_file(value) && !act_streq(value->file, before) && !act_strv_has(names, value->file))
+        act_strv_push(names, value->file);
+    for (size_t i = 0; i < value->n; i++)
+        add_files(value->items[i], value->file, names);
+}
+
+void config_files(const struct config *config, struct act_strv *out)
+{
+    struct act_strv names = {0};
+
+    add_files(config->values->tree, NULL, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        char *path = config_absolute(names.v[i], config->project_root);
+        if (is_own_file(config, path) || act_strv_has(out, path))
+            free(path);
+        else
+            act_strv_take(out, path);
+    }
+    act_strv_release(&names);
 }
 
 bool config_account_peek(const struct config *config, const struct config_folder *folder,

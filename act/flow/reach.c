@@ -89,21 +89,62 @@ static bool is_outside(const struct config *config, const char *path)
     return !act_path_is_within(place, root);
 }
 
+static void show_value(const struct config *config, const char *key, const char *value,
+                       struct act_strv *items)
+{
+    ACT_AUTOFREE char *file = config_file_of(config, key);
+
+    if (value)
+        add(items, act_sprintf("%s: '%s' is '%s'", file, key, value));
+}
+
 static void add_value(const struct config *config, const char *key, const char *value, struct act_strv *items)
 {
-    if (!value || config_is_own(config, key))
-        return;
-    ACT_AUTOFREE char *file = config_file_of(config, key);
-    add(items, act_sprintf("%s: '%s' is '%s'", file, key, value));
+    if (!config_is_own(config, key))
+        show_value(config, key, value, items);
+}
+
+/* With spaces between them; NULL: there are none. New string. */
+static char *text_of(const struct act_strv *words)
+{
+    char *text = NULL;
+
+    for (size_t i = 0; i < words->n; i++) {
+        char *longer = act_sprintf("%s%s%s", i ? text : "", i ? " " : "", words->v[i]);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+/* Where somebody logs in, into which folder, and what is said to the scheduler there belong together: one of them that
+ * the project gives makes all of them a matter, as it would use a login of the user's for its own ends. */
+static void add_login(const struct config *config, struct act_strv *items)
+{
+    ACT_AUTOFREE char *options = text_of(&config->slurm.sbatch_options);
+    const struct {
+        const char *key, *value;
+    } parts[] = {{"slurm.login", config->slurm.login},
+                 {"slurm.root", config->slurm.root},
+                 {"slurm.sbatch_options", options}};
+    bool is_own = true;
+
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        is_own = is_own && config_is_own(config, parts[i].key);
+    for (size_t i = 0; !is_own && i < sizeof(parts) / sizeof(parts[0]); i++)
+        show_value(config, parts[i].key, parts[i].value, items);
 }
 
 static void add_slurm(const struct config *config, struct act_strv *items)
 {
     if (!act_streq(config->platform, "slurm"))
         return;
-    add_value(config, "slurm.login", config->slurm.login, items);
-    if (!config->slurm.login && config->slurm.root && is_outside(config, config->slurm.root))
-        add_value(config, "slurm.root", config->slurm.root, items);
+    if (config->slurm.login)
+        add_login(config, items);
+    else if (config->slurm.root && is_outside(config, config->slurm.root)) {
+        ACT_AUTOFREE char *place = flow_real_place(config->slurm.root);
+        add_value(config, "slurm.root", place, items);
+    }
 }
 
 /* Whether the host is neither Azure's nor trusted anyway. Where the user's list cannot be read it is foreign. */
@@ -122,6 +163,59 @@ static void add_azureml(const struct config *config, struct act_strv *items)
         add_value(config, "azureml.history_endpoint", config->azureml.history_endpoint, items);
 }
 
+/* By where it really is, so that a link on the way cannot be turned elsewhere later. */
+static void add_file(const struct config *config, const char *kind, const char *path, struct act_strv *items)
+{
+    ACT_AUTOFREE char *place = flow_real_place(path);
+    const char *shown = config_shown_path(config, path);
+
+    if (!is_outside(config, path))
+        return;
+    if (strcmp(place, path) == 0)
+        add(items, act_sprintf("the %s file '%s' lies outside of the project", kind, shown));
+    else
+        add(items,
+            act_sprintf("the %s file '%s' lies outside of the project: it is '%s'", kind, shown, place));
+}
+
+static void add_files(const struct config *config, struct act_strv *items)
+{
+    struct act_strv files = {0};
+
+    config_files(config, &files);
+    for (size_t i = 0; i < files.n; i++)
+        add_file(config, "configuration", files.v[i], items);
+    act_strv_release(&files);
+}
+
+/* Whether a path in a folder store leads out of it, and of the project, by a link on its way. */
+static void add_place_in_store(const struct config *config, const char *file, const char *store,
+                               const char *path, struct act_strv *items)
+{
+    ACT_AUTOFREE char *full = act_path_join(store, path);
+    ACT_AUTOFREE char *place = flow_real_place(full);
+    ACT_AUTOFREE char *real_store = flow_real_place(store);
+
+    if (!act_path_is_within(place, real_store) && is_outside(config, place))
+        add(items, act_sprintf("%s: '%s' in the store leads by a link to '%s'", file, path, place));
+}
+
+static void add_store(const struct config *config, const struct config_folder *folder, const char *file,
+                      const char *store, struct act_strv *items)
+{
+    ACT_AUTOFREE char *place = flow_real_place(store);
+
+    if (is_outside(config, store))
+        add(items, act_sprintf("%s: the store is the folder '%s'", file, place));
+    add_place_in_store(config, file, store, folder->path, items);
+    if (folder != &config->code)
+        return;
+    ACT_AUTOFREE char *packages = act_strdup(folder->path); /* "code" for "code.zip" */
+    if (act_ends_with(packages, ".zip"))
+        packages[strlen(packages) - strlen(".zip")] = '\0';
+    add_place_in_store(config, file, store, packages, items);
+}
+
 static void add_account(const struct config *config, const struct config_folder *folder,
                         struct act_strv *items)
 {
@@ -129,14 +223,20 @@ static void add_account(const struct config *config, const struct config_folder 
 
     if (!folder->account_file || !folder->path || config_account_is_own(config, folder))
         return;
+    if (config_is_users(
+            folder->account_file)) { /* what it says is his word; what is read and written there is not */
+        ACT_AUTOFREE char *place = flow_real_place(folder->account_file);
+        add(items, act_sprintf("'%s' is '%s' in the store of your own account file '%s'", folder->name,
+                               folder->path, place));
+        return;
+    }
     const char *file = config_shown_path(config, folder->account_file);
-    if (is_outside(config, folder->account_file))
-        add(items, act_sprintf("the account file '%s' lies outside of the project", file));
+    add_file(config, "account", folder->account_file, items);
     if (!config_account_peek(config, folder, &a))
         return; /* whoever needs it says what is wrong with it */
-    if (a.folder && is_outside(config, a.folder))
-        add(items, act_sprintf("%s: the store is the folder '%s'", file, a.folder));
-    else if (!a.folder && is_foreign(a.endpoint)) {
+    if (a.folder)
+        add_store(config, folder, file, a.folder, items);
+    else if (is_foreign(a.endpoint)) {
         ACT_AUTOFREE char *shown = http_redact_url(a.endpoint);
         add(items, act_sprintf("%s: 'endpoint' is '%s'", file, shown));
     }
@@ -148,6 +248,7 @@ void flow_reach(const struct config *config, struct act_strv *items)
     for (size_t i = 0; i < config->n_folders; i++)
         flow_reach_link(config->project_root, config->folders[i].name, items);
     flow_reach_link(config->project_root, "assets", items);
+    add_files(config, items);
     add_account(config, &config->code, items);
     for (size_t i = 0; i < config->n_folders; i++)
         add_account(config, &config->folders[i], items);

@@ -138,6 +138,7 @@ def test_a_project_cannot_say_which_hosts_are_trusted(act, listener):
 
 @pytest.mark.parametrize("text, mode, status, words", [
     ("trusted_hosts: [0.0.0.0]\n", 0o666, 4, "can be written by everybody"),
+    ("trusted_hosts: [0.0.0.0]\n", 0o660, 4, "can be written by its group"),
     ("trusted_hosts: [0.0.0.0\n", 0o600, 7, "config.yaml:"),
     ("trusted_hosts: {a: b}\n", 0o600, 7, "trusted_hosts"),
     ("trusted_hosts: ['http://0.0.0.0']\n", 0o600, 7, "among the trusted hosts is none"),
@@ -146,6 +147,26 @@ def test_a_list_that_says_nothing_trusts_nobody(act, listener, text, mode, statu
     settings(act, text, mode)
     act.account("store", account_name="acct", container_name="cont", endpoint=f"http://0.0.0.0:{listener.port}/acct")
     act.fail("ls", "data", status=status, match=words, env={"AZURE_STORAGE_KEY": KEY})
+    assert not listener.heard
+
+
+@pytest.mark.parametrize("mode, status", [(0o777, 4), (0o770, 4), (0o1777, 5), (0o700, 5)])
+def test_a_list_that_others_can_replace_trusts_nobody(act, listener, mode, status):
+    path = settings(act, "trusted_hosts: [0.0.0.0]\n")
+    path.parent.chmod(mode)
+    act.account("store", account_name="acct", container_name="cont", endpoint=f"http://0.0.0.0:{listener.port}/acct")
+    result = act.run("ls", "data", status=status, env={"AZURE_STORAGE_KEY": KEY, "ACT_MAX_RETRIES": "0"})
+    assert ("others can write its folder" in result.err) == (status == 4), result
+    path.parent.chmod(0o700)
+    assert bool(listener.heard) == (status == 5)
+
+
+@pytest.mark.parametrize("kind", ["key", "SAS"])
+def test_nothing_goes_to_azure_in_clear_text(act, listener, kind):
+    act.account("store", account_name="acct", container_name="cont", endpoint="http://acct.blob.core.windows.net")
+    env = {**CREDENTIALS[kind], "ACT_MAX_RETRIES": "0", "HTTP_PROXY": f"http://127.0.0.1:{listener.port}",
+           "http_proxy": f"http://127.0.0.1:{listener.port}"}
+    act.fail("ls", "data", status=4, match="not encrypted, so everybody on the way could read", env=env)
     assert not listener.heard
 
 
@@ -291,6 +312,16 @@ def test_another_target_asks_again_and_nothing_else_does(other, scratch):
     at_terminal(other, "ls", "data", status=3)
 
 
+def own_login(act, keys, named):
+    """The project names a cluster file of the user's as base, and changes what it means."""
+    path = act.home / "config/lab.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text("slurm: {login: me@h.example, root: /mine}\n")
+    act.cluster("aml", extra={"_base_": str(path), "platform": "slurm", "slurm": keys})
+    assert f"{path}: 'slurm.login' is 'me@h.example'" in act.run("trust", "--json").json["untrusted"]
+    return f"aux_data/aml/aml.yaml: {named}"
+
+
 def reach(act, scratch, kind):
     """Lets the project reach out; what the question must name."""
     if kind == "assets":
@@ -313,6 +344,50 @@ def reach(act, scratch, kind):
         config = act.project / "aux_data/aml/aml.yaml"
         config.write_text(config.read_text().replace("aux_data/configs/store.yaml", str(path)))
         return f"the account file '{path}' lies outside of the project"
+    if kind == "account file through a link":
+        path = scratch / "mine.yaml"
+        path.write_text(f"folder: {act.project}/store")
+        (act.project / "aux_data/configs/store.yaml").unlink()
+        (act.project / "aux_data/configs/store.yaml").symlink_to(path)
+        return f"the account file 'aux_data/configs/store.yaml' lies outside of the project: it is '{path}'"
+    if kind == "account file of the user":
+        path = act.home / "config/own.yaml"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"folder: {scratch}/own-store")
+        config = act.project / "aux_data/aml/aml.yaml"
+        config.write_text(config.read_text().replace("aux_data/configs/store.yaml", str(path)))
+        return f"'data' is 'files/data' in the store of your own account file '{path}'"
+    if kind == "row through a link":
+        (act.project / "store/files").mkdir(parents=True)
+        (act.project / "store/files/data").symlink_to(act.secret)
+        return f"aux_data/configs/store.yaml: 'files/data' in the store leads by a link to '{act.secret}'"
+    if kind == "packages through a link":
+        (act.project / "store/files/code").mkdir(parents=True)
+        (act.project / "store/files/code/project").symlink_to(act.secret)
+        return f"aux_data/configs/store.yaml: 'files/code/project' in the store leads by a link to '{act.secret}'"
+    if kind == "base file":
+        path = scratch / "base.yaml"
+        path.write_text("env: {A: b}\n")
+        act.cluster("aml", extra={"_base_": str(path)})
+        return f"the configuration file '{path}' lies outside of the project"
+    if kind == "cluster folder":
+        folder = act.project / "aux_data/aml"
+        folder.rename(scratch / "clusters")
+        folder.symlink_to(scratch / "clusters")
+        return ("the configuration file 'aux_data/aml/aml.yaml' lies outside of the project: it is "
+                f"'{scratch}/clusters/aml.yaml'")
+    if kind == "slurm.root with a login of the user":
+        return own_login(act, {"root": "/elsewhere"}, "'slurm.root' is '/elsewhere'")
+    if kind == "slurm.sbatch_options with a login of the user":
+        return own_login(act, {"sbatch_options": ["--output=x", "--wait"]}, "'slurm.sbatch_options' is '--output=x --wait'")
+    if kind == "slurm.root through a link":
+        act.cluster("aml", extra={"platform": "slurm", "slurm": {"root": "there"}})
+        (act.project / "there").symlink_to(act.secret)
+        return f"'slurm.root' is '{act.secret}'"
+    if kind == "endpoint in clear text":
+        act.account("store", account_name="acct", container_name="cont", account_key=KEY,
+                    endpoint="http://acct.blob.core.windows.net")
+        return "aux_data/configs/store.yaml: 'endpoint' is 'http://acct.blob.core.windows.net'"
     if kind == "endpoint":
         act.account("store", account_name="acct", container_name="cont", endpoint="https://h.example", account_key=KEY)
         return "aux_data/configs/store.yaml: 'endpoint' is 'https://h.example'"
@@ -332,14 +407,43 @@ def reach(act, scratch, kind):
 
 
 @pytest.mark.parametrize("kind", ["assets", "dangling", "store", "store through a link", "account file", "endpoint", "base",
-                                  "slurm.login", "slurm.root", "azureml.endpoint"])
+                                  "slurm.login", "slurm.root", "azureml.endpoint", "account file through a link",
+                                  "account file of the user", "row through a link", "packages through a link", "base file",
+                                  "cluster folder", "slurm.root with a login of the user", "slurm.root through a link",
+                                  "slurm.sbatch_options with a login of the user", "endpoint in clear text"])
 def test_what_leads_out(other, scratch, kind):
     named = reach(other, scratch, kind)
     result = other.run("init", "--dry-run", status=4)
-    assert named in result.err, result
-    assert [item for item in other.run("trust", "--json").json["untrusted"] if item.startswith(named) or named in item]
+    items = other.run("trust", "--json").json["untrusted"]
+    assert items[0] in result.err, result
+    assert [item for item in items if named in item], items
     other.run("trust", "-y")
     assert other.run("trust", "--json").json["untrusted"] == []
+
+
+@pytest.mark.parametrize("kind", ["store through a link", "account file through a link", "row through a link",
+                                  "slurm.root through a link"])
+def test_a_link_that_is_turned_elsewhere_is_asked_about_again(other, scratch, kind):
+    reach(other, scratch, kind)
+    other.run("trust", "-y")
+    where = {"store through a link": "aux_data/there", "account file through a link": "aux_data/configs/store.yaml",
+             "row through a link": "store/files/data", "slurm.root through a link": "there"}[kind]
+    elsewhere = scratch / "elsewhere"
+    elsewhere.mkdir() if kind[0] != "a" else elsewhere.write_text(f"folder: {other.project}/store")
+    (other.project / where).unlink()
+    (other.project / where).symlink_to(elsewhere)
+    assert [item for item in other.run("trust", "--json").json["untrusted"] if f"'{elsewhere}'" in item]
+    other.run("init", "--dry-run", status=4)
+
+
+def test_the_path_in_an_account_of_the_user_is_part_of_the_question(other, scratch):
+    reach(other, scratch, "account file of the user")
+    other.run("trust", "-y")
+    other.run("u", "data")
+    config = other.project / "aux_data/aml/aml.yaml"
+    config.write_text(config.read_text().replace("files/data", "elses/data"))
+    other.run("u", "data", status=4)
+    assert not (scratch / "own-store/elses").exists()
 
 
 def test_a_link_below_a_folder_is_asked_about_when_it_is_named(other):

@@ -362,6 +362,9 @@ static void hosts_table(void **state)
         {"acct.blob.core.windows.net", NULL, 0},
         {"//acct.blob.core.windows.net", NULL, 0},
         {"", NULL, 0},
+        /* what everybody on the way can read */
+        {"http://acct.blob.core.windows.net", NULL, 0},
+        {"http://management.azure.com", NULL, 0},
         /* this machine */
         {"http://localhost:8080/x", NULL, 1},
         {"http://LOCALHOST", NULL, 1},
@@ -448,6 +451,9 @@ static void what_may_go_where(void **state)
         {"http://127.0.0.1:1", AUTH_OF_USER, true},
         {"http://h.example", AUTH_OF_NOBODY, true},
         {"https://user:secret@h.example", AUTH_OF_USER, false},
+        {"http://acct.blob.core.windows.net", AUTH_OF_USER, false},
+        {"http://acct.blob.core.windows.net", AUTH_OF_FILE, false},
+        {"http://acct.blob.core.windows.net", AUTH_OF_NOBODY, true},
     };
     struct act_error err = {0};
 
