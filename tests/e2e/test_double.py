@@ -270,7 +270,7 @@ def test_signatures(double, ask, sas):
     path = f"{double.container}/x"
     double.put(path, b"x")
     for change, code in (("sig=", "AuthenticationFailed"), ("se=2", "AuthenticationFailed")):
-        wrong = re.sub(change + ".", change + "A", sas)
+        wrong = re.sub(f"({change})(.)", lambda found: found[1] + ("B" if found[2] == "A" else "A"), sas)
         assert raw(double, f"/{double.account}/{path}?{wrong}")[1] == code
     assert raw(double, f"/{double.account}/{path}?{double.container_sas(double.container, hours=-1)}")[0] == 403
     assert raw(double, f"/{double.account}/{path}?{double.container_sas(double.container, 'wl')}") == (
