@@ -25,9 +25,15 @@ bool act_time_from_iso_ns(const char *text, int64_t *out_unix_ns);
 /* "2026-11-20 10:00:00" in the user's time zone, for tables. */
 void act_time_to_local(int64_t unix_s, char out[ACT_TIME_TEXT]);
 
+/* Times that 64 bits cannot count (before 1677, after 2262) are the first or the last one that they can. */
 static inline int64_t act_timespec_ns(struct timespec t)
 {
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+    int64_t ns;
+
+    if (__builtin_mul_overflow((int64_t)t.tv_sec, INT64_C(1000000000), &ns) ||
+        __builtin_add_overflow(ns, (int64_t)t.tv_nsec, &ns))
+        return t.tv_sec < 0 ? INT64_MIN : INT64_MAX;
+    return ns;
 }
 
 static inline struct timespec act_ns_timespec(int64_t ns)

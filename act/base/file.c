@@ -174,6 +174,17 @@ int act_mkdir_all(const char *path, mode_t mode, struct act_error *err)
     return act_error_errno(err, errno, "cannot make the folder '%s'", path);
 }
 
+bool act_is_foreign(const char *path, uid_t *out_owner)
+{
+    struct stat st;
+
+    if (lstat(path, &st) < 0 || st.st_uid == 0 || st.st_uid == geteuid())
+        return false;
+    if (out_owner)
+        *out_owner = st.st_uid;
+    return true;
+}
+
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st;

@@ -34,6 +34,18 @@ int act_mkdir_all(const char *path, mode_t mode, struct act_error *err) ACT_NODI
 /* rm -rf; never follows a symbolic link. A path that does not exist is fine. */
 int act_remove_tree(const char *path, struct act_error *err) ACT_NODISCARD;
 
+/* Opens what lies below root, through no symbolic link behind root: path begins with root. A link on the way, or at its end,
+ * is -ACT_DENIED, and the error names it. Return a descriptor >= 0. act_open_below() takes the flags of open(); with O_CREAT
+ * it makes missing folders, too, and it never waits for a FIFO's other end. act_folder_below() is of use for the
+ * ...at() calls and with act_held_path(). */
+int act_open_below(const char *root, const char *path, int flags, struct act_error *err) ACT_NODISCARD;
+int act_folder_below(const char *root, const char *path, bool make, struct act_error *err) ACT_NODISCARD;
+/* The path of name in the folder that a descriptor holds, whatever becomes of the folder's own path. New string. */
+char *act_held_path(int fd, const char *name);
+
+/* Whether the file itself, no link's target, belongs to neither the user nor root. out_owner may be NULL. */
+bool act_is_foreign(const char *path, uid_t *out_owner);
+
 /* Copies a file: a reflink or an in-kernel copy where possible. The target must not exist. When it returns the content
  * outlasts a power cut: the copy may be renamed to replace something. */
 int act_file_copy(const char *from, const char *to, mode_t mode, struct act_error *err) ACT_NODISCARD;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/dirs.h"
+#include "base/file.h"
 #include "base/path.h"
 #include "config/config_internal.h"
 
@@ -42,8 +43,17 @@ static char *find_upwards(const char *start, const char *name)
     return NULL;
 }
 
+/* A .git above, in a folder that others may write to, that is not the user's is passed over, as git does. */
+static bool is_repository(const char *dir, const char *start)
+{
+    ACT_AUTOFREE char *git = act_path_join(dir, ".git");
+
+    return access(git, F_OK) == 0 && (strcmp(dir, start) == 0 || !act_is_foreign(git, NULL));
+}
+
 /* The project root where no cluster file says it: the nearest folder upwards that holds aux_data or .git,
- * else the start folder. Never the root of the file system, and never above the home folder. */
+ * else the start folder. Never the root of the file system, and never above the home folder. That an aux_data
+ * is somebody else's is a matter of trust. */
 static char *guess_root(const char *start)
 {
     ACT_AUTOFREE char *home_as_given = act_home_dir();
@@ -51,7 +61,7 @@ static char *guess_root(const char *start)
     char *dir = act_strdup(start);
 
     while (strcmp(dir, "/") != 0) {
-        if (exists_below(dir, "aux_data") || exists_below(dir, ".git"))
+        if (exists_below(dir, "aux_data") || is_repository(dir, start))
             return dir;
         if ((home && strcmp(dir, home) == 0) || !go_up(&dir))
             break;

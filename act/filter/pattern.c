@@ -261,14 +261,9 @@ static void trim_line(char *line)
     *end = '\0';
 }
 
-int filter_read_lines(const char *file, struct act_strv *out, struct act_error *err)
+static int take_lines(const char *file, const char *text, size_t len, struct act_strv *out,
+                      struct act_error *err)
 {
-    ACT_AUTOFREE char *text = NULL;
-    size_t len = 0;
-    int rc = act_file_read(file, MAX_FILE_BYTES, &text, &len, err);
-
-    if (rc < 0)
-        return rc;
     if (strlen(text) != len || !act_utf8_valid(text, len))
         return act_error_set(err, ACT_CONFIG, "cannot use '%s': it is not UTF-8 text", file);
     const char *p = act_starts_with(text, "\xef\xbb\xbf") ? text + 3 : text;
@@ -280,4 +275,22 @@ int filter_read_lines(const char *file, struct act_strv *out, struct act_error *
         p += n + (p[n] == '\n');
     }
     return 0;
+}
+
+int filter_read_lines(const char *file, struct act_strv *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *text = NULL;
+    size_t len = 0;
+    int rc = act_file_read(file, MAX_FILE_BYTES, &text, &len, err);
+
+    return rc < 0 ? rc : take_lines(file, text, len, out, err);
+}
+
+int filter_read_regular_lines(const char *file, struct act_strv *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *text = NULL;
+    size_t len = 0;
+    int rc = act_file_read_regular(file, MAX_FILE_BYTES, &text, &len, err);
+
+    return rc < 0 ? rc : take_lines(file, text, len, out, err);
 }

@@ -56,5 +56,7 @@ bool filter_pattern_is_plain(const struct filter_pattern *pattern);
  * protects; comments are empty. -ACT_NOT_FOUND: there is no such file. -ACT_CONFIG: it is not UTF-8 text. At
  * most 1 MiB. Release the lines. */
 int filter_read_lines(const char *file, struct act_strv *out, struct act_error *err) ACT_NODISCARD;
+/* The same, but only of a regular file: what a project brings along may be a FIFO. */
+int filter_read_regular_lines(const char *file, struct act_strv *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

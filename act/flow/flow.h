@@ -161,6 +161,7 @@ struct flow_log {
 };
 struct flow_logs {
     char *folder; /* <project>/assets/<run id> */
+    char *root;   /* <project>/assets: nothing behind it is reached through a link */
     struct flow_log *v;
     size_t n;
 };

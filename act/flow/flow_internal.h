@@ -153,6 +153,7 @@ struct flow_log_source {
     struct platform *platform; /* NULL: it never had the run, so there are none */
     const char *id;            /* the run's */
     char *folder;              /* of the copies, when they are read instead of the platform; else NULL */
+    char *root;                /* of the folder: see struct flow_logs */
     struct platform_logs copies;
 };
 int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,

@@ -37,25 +37,46 @@ char *flow_assets(const struct flow_run *run)
     return act_path_join(folder, run->row.id);
 }
 
-static bool is_copy(const char *folder, const char *name, uint64_t size)
+static bool is_copy(const char *root, const char *folder, const char *name, uint64_t size)
 {
     ACT_AUTOFREE char *path = act_path_join(folder, name);
     struct stat st;
+    int fd = act_open_below(root, path, O_PATH, NULL);
+    bool is = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size;
 
-    return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size;
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+/* What is written down beside the copies, new; NULL: nothing. */
+static char *complete_text(const char *root, const char *folder, size_t *out_len)
+{
+    int fd = act_folder_below(root, folder, false, NULL);
+    char *text = NULL;
+
+    if (fd < 0)
+        return NULL;
+    ACT_AUTOFREE char *path = act_held_path(fd, COMPLETE_FILE);
+    if (act_file_read_regular(path, COMPLETE_MAX, &text, out_len, NULL) < 0)
+        text = NULL;
+    close(fd);
+    return text;
 }
 
 /* The names and sizes of the copies; false: they are not all there. */
-static bool read_complete(const struct flow_run *run, const char *folder, struct platform_logs *out)
+static bool read_complete(const struct flow_run *run, const char *root, const char *folder,
+                          struct platform_logs *out)
 {
-    ACT_AUTOFREE char *path = act_path_join(folder, COMPLETE_FILE);
+    size_t len = 0;
+    ACT_AUTOFREE char *text = complete_text(root, folder, &len);
     CODEC_AUTOJSON json_t *json = NULL;
     const json_t *log, *logs;
     size_t i;
     bool good = true;
 
     *out = (struct platform_logs){0};
-    if (codec_json_read(path, COMPLETE_MAX, &json, NULL) < 0 ||
+    if (!text || codec_json_parse(text, len, COMPLETE_FILE, &json, NULL) < 0 ||
         codec_json_int(json, "version", 0) != COMPLETE_VERSION ||
         strcmp(codec_json_str(json, "state", ""), run_state_name(run->status.state)) != 0 ||
         codec_json_int(json, "ended", -1) != run->status.ended_unix_s)
@@ -67,7 +88,7 @@ static bool read_complete(const struct flow_run *run, const char *folder, struct
         const char *name = codec_json_str(log, "name", "");
         int64_t size = codec_json_int(log, "size", -1);
         good = good && act_path_is_safe(name, strlen(name)) && size >= 0 &&
-               is_copy(folder, name, (uint64_t)size);
+               is_copy(root, folder, name, (uint64_t)size);
         out->v[out->n++] = (struct platform_log){.name = act_strdup(name), .size = (uint64_t)size};
     }
     if (!good)
@@ -85,8 +106,11 @@ int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct f
         !run_state_is_final(run->status.state))
         return rc;
     ACT_AUTOFREE char *folder = flow_assets(run);
-    if (read_complete(run, folder, &out->copies))
+    ACT_AUTOFREE char *root = flow_log_folder(run->row.project);
+    if (read_complete(run, root, folder, &out->copies)) {
         out->folder = act_strdup(folder);
+        out->root = act_strdup(root);
+    }
     return 0;
 }
 
@@ -94,6 +118,7 @@ void flow_log_source_close(struct flow_log_source *s)
 {
     platform_logs_release(&s->copies);
     free(s->folder);
+    free(s->root);
     *s = (struct flow_log_source){0};
 }
 
@@ -117,12 +142,13 @@ int flow_log_source_read(const struct flow_log_source *s, const char *name, uint
     if (!s->folder)
         return platform_read_log(s->platform, s->id, name, offset, data, len, out_got, err);
     ACT_AUTOFREE char *path = act_path_join(s->folder, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    ssize_t n = fd < 0 ? -1 : act_pread_all(fd, data, len, (off_t)offset);
-    int errnum = errno;
+    int fd = act_open_below(s->root, path, O_RDONLY, err);
 
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return fd;
+    ssize_t n = act_pread_all(fd, data, len, (off_t)offset);
+    int errnum = errno;
+    close(fd);
     *out_got = n > 0 ? (size_t)n : 0;
     return n < 0 ? act_error_errno(err, errnum, "cannot read '%s'", path) : 0;
 }
@@ -136,16 +162,21 @@ int flow_log_source_fetch(const struct flow_log_source *s, const struct platform
 int flow_forget_complete(const struct flow_run *run, struct act_error *err)
 {
     ACT_AUTOFREE char *folder = flow_assets(run);
-    ACT_AUTOFREE char *path = act_path_join(folder, COMPLETE_FILE);
+    ACT_AUTOFREE char *root = flow_log_folder(run->row.project);
+    int fd = act_folder_below(root, folder, false, err), rc = 0;
 
-    return unlink(path) < 0 && errno != ENOENT ? act_error_errno(err, errno, "cannot remove '%s'", path) : 0;
+    if (fd < 0)
+        return fd == -ACT_NOT_FOUND ? 0 : fd;
+    if (unlinkat(fd, COMPLETE_FILE, 0) < 0 && errno != ENOENT)
+        rc = act_error_errno(err, errno, "cannot remove '%s/" COMPLETE_FILE "'", folder);
+    close(fd);
+    return rc;
 }
 
 int flow_log_source_complete(const struct flow_log_source *s, const struct flow_run *run,
                              const struct platform_logs *listed, const struct flow_logs *logs,
                              struct act_error *err)
 {
-    ACT_AUTOFREE char *path = act_path_join(logs->folder, COMPLETE_FILE);
     json_t *list = json_array();
     CODEC_AUTOJSON json_t *json = json_pack("{s:i, s:s, s:I, s:o}", "version", COMPLETE_VERSION, "state",
                                             run_state_name(run->status.state), "ended",
@@ -155,12 +186,18 @@ int flow_log_source_complete(const struct flow_log_source *s, const struct flow_
         !run_state_is_final(run->status.state))
         return 0;
     for (size_t i = 0; i < logs->n; i++) {
-        if (!is_copy(logs->folder, logs->v[i].name, logs->v[i].size))
+        if (!is_copy(logs->root, logs->folder, logs->v[i].name, logs->v[i].size))
             return 0;
         json_array_append_new(list, json_pack("{s:o, s:I}", "name", codec_json_bytes_new(logs->v[i].name),
                                               "size", (json_int_t)logs->v[i].size));
     }
-    return logs->n ? codec_json_write(path, json, 0666, err) : 0;
+    int fd = logs->n ? act_folder_below(logs->root, logs->folder, false, err) : 0;
+    if (logs->n == 0 || fd < 0)
+        return fd;
+    ACT_AUTOFREE char *path = act_held_path(fd, COMPLETE_FILE);
+    int rc = codec_json_write(path, json, 0666, err);
+    close(fd);
+    return rc;
 }
 
 const struct platform_log *flow_find_rank_log(const struct platform_logs *logs, const char *prefix, int rank)

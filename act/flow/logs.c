@@ -34,7 +34,8 @@ void flow_logs_release(struct flow_logs *logs)
 {
     forget_fetched(logs);
     free(logs->folder);
-    logs->folder = NULL;
+    free(logs->root);
+    logs->folder = logs->root = NULL;
 }
 
 /* "attempts/2/...": 2; 0 for other names. */
@@ -61,20 +62,18 @@ static int last_attempt(const struct platform_logs *logs)
 
 /* Makes the local copy ready for what is new of the log. One that is longer than the log is of another log, which began anew:
  * so does the copy. */
-static int prepare_copy(const struct flow_log *log, uint64_t *out_have, struct act_error *err)
+static int prepare_copy(const char *root, const struct flow_log *log, uint64_t *out_have,
+                        struct act_error *err)
 {
-    ACT_AUTOFREE char *dir = act_path_dirname(log->path);
     struct stat st = {0};
-    int rc = act_mkdir_all(dir, 0777, err), fd = -1;
+    int rc = 0, fd = act_open_below(root, log->path, O_WRONLY | O_CREAT, err);
 
-    if (rc < 0)
-        return rc;
-    fd = open(log->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (fd < 0 || fstat(fd, &st) < 0 || ((uint64_t)st.st_size > log->size && ftruncate(fd, 0) < 0))
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0 || ((uint64_t)st.st_size > log->size && ftruncate(fd, 0) < 0))
         rc = act_error_errno(err, errno, "cannot write '%s'", log->path);
     *out_have = (uint64_t)st.st_size > log->size ? 0 : (uint64_t)st.st_size;
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return rc;
 }
 
@@ -118,8 +117,10 @@ static int forget_replaced(const struct platform_part *parts, size_t n, struct a
     for (size_t i = 0; i < n; i++) {
         if (!parts[i].replaced)
             continue;
-        if (truncate(parts[i].path, 0) < 0)
-            return act_error_errno(err, errno, "cannot write '%s'", parts[i].path);
+        int fd = act_open_below(parts[i].root, parts[i].path, O_WRONLY | O_TRUNC, err);
+        if (fd < 0)
+            return fd;
+        close(fd);
         replaced++;
     }
     return replaced;
@@ -141,13 +142,13 @@ static int fetch_all(const struct flow_log_source *from, const struct platform_l
         *log = (struct flow_log){
             .name = act_strdup(name), .path = act_path_join(out->folder, name), .size = logs->v[out->n].size};
         rc = act_path_is_safe(name, strlen(name))
-                 ? prepare_copy(log, &have, err)
+                 ? prepare_copy(out->root, log, &have, err)
                  : act_error_set(err, ACT_FAIL, "'%s' is not a safe name for a log", name);
         uint64_t end =
             what->max_bytes && log->size - have > what->max_bytes ? have + what->max_bytes : log->size;
         if (rc == 0 && have < end)
-            parts[n++] =
-                (struct platform_part){.name = log->name, .path = log->path, .offset = have, .end = end};
+            parts[n++] = (struct platform_part){
+                .name = log->name, .path = log->path, .root = out->root, .offset = have, .end = end};
     }
     if (rc == 0)
         rc = fetch_parts(from, what, parts, n, err);
@@ -159,35 +160,46 @@ static int fetch_all(const struct flow_log_source *from, const struct platform_l
 /* The file in assets/<run id>/ that says of which attempt the copies are, where that is not the first. */
 #define ATTEMPT_FILE ".attempt"
 
-static int copied_attempt(const char *folder)
+static int copied_attempt(int folder)
 {
     enum { NUMBER_MAX = 32 };
-    ACT_AUTOFREE char *path = act_path_join(folder, ATTEMPT_FILE);
+    ACT_AUTOFREE char *path = act_held_path(folder, ATTEMPT_FILE);
     ACT_AUTOFREE char *text = NULL;
     int64_t n;
     size_t len;
 
-    if (act_file_read(path, NUMBER_MAX, &text, &len, NULL) < 0 || len == 0)
+    if (act_file_read_regular(path, NUMBER_MAX, &text, &len, NULL) < 0 || len == 0)
         return 1;
     text[len - 1] = '\0'; /* the line's end */
     return act_int_from_text(text, &n) && n > 0 && n < ATTEMPT_MAX ? (int)n : 1;
 }
 
 /* Copies of another attempt's logs are no beginning of this one's: they go, those below attempts/ take their place. */
-static int begin_anew(const char *folder, int attempt, struct act_error *err)
+static int replace_copies(int folder, int attempt, struct act_error *err)
 {
     static const char *const moved[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS};
-    ACT_AUTOFREE char *path = act_path_join(folder, ATTEMPT_FILE);
+    ACT_AUTOFREE char *path = act_held_path(folder, ATTEMPT_FILE);
     ACT_AUTOFREE char *text = act_sprintf("%d\n", attempt);
     int rc = 0;
 
     if (copied_attempt(folder) == attempt)
         return 0;
     for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]) && rc == 0; i++) {
-        ACT_AUTOFREE char *copies = act_path_join(folder, moved[i]);
+        ACT_AUTOFREE char *copies = act_held_path(folder, moved[i]);
         rc = act_remove_tree(copies, err);
     }
     return rc < 0 ? rc : act_file_write(path, text, strlen(text), 0666, err);
+}
+
+static int begin_anew(const struct flow_logs *logs, int attempt, struct act_error *err)
+{
+    int folder = act_folder_below(logs->root, logs->folder, attempt > 1, err);
+
+    if (folder < 0) /* where there is no folder yet there are no copies */
+        return folder == -ACT_NOT_FOUND && attempt == 1 ? 0 : folder;
+    int rc = replace_copies(folder, attempt, err);
+    close(folder);
+    return rc;
 }
 
 /* An attempt that begins meanwhile takes the logs away from under the names they had: then all is done again. So it is when
@@ -201,7 +213,7 @@ static int fetch_attempt(const struct flow_log_source *from, const struct flow_r
     while (rc == 0 && (attempt != last_attempt(&logs) || (replaced > 0 && tries++ < REPLACED_TRIES))) {
         forget_fetched(out);
         attempt = last_attempt(&logs);
-        rc = begin_anew(out->folder, attempt, err);
+        rc = begin_anew(out, attempt, err);
         if (rc == 0)
             rc = replaced = fetch_all(from, &logs, what, out, err);
         if (rc < 0 || (replaced == 0 && run_state_is_final(run->status.state)))
@@ -220,7 +232,7 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct 
 {
     struct flow_log_source from = {0};
 
-    *out = (struct flow_logs){.folder = flow_assets(run)};
+    *out = (struct flow_logs){.folder = flow_assets(run), .root = flow_log_folder(run->row.project)};
     int rc = flow_trust_assets(run->row.project, err);
     if (rc == 0 && what->refresh)
         rc = flow_forget_complete(run, err);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/path.h"
 #include "flow/flow_internal.h"
 
@@ -19,6 +20,7 @@ int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_err
 }
 
 struct parse {
+    const char *root;       /* nothing behind it is reached through a link */
     const char *folder;     /* of the logs: assets/<run id>, or any */
     int failed_rank;        /* -1: not known */
     unsigned unnamed;       /* enum diagnose_where of a log whose name says nothing; 0: it is not read */
@@ -41,10 +43,10 @@ static int scan_log(struct parse *p, const char *log, enum diagnose_where where,
     ACT_AUTOFREE char *path = act_path_join(p->folder, log);
     struct diagnose_hits hits;
     ssize_t n;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = act_open_below(p->root, path, O_RDONLY, err);
 
     if (fd < 0)
-        return act_error_errno(err, errno, "cannot read '%s'", path);
+        return fd;
     struct diagnose_scan *scan = diagnose_scan_new(p->out->rules, where);
     while ((n = read(fd, p->chunk, CHUNK)) > 0)
         diagnose_scan_feed(scan, p->chunk, (size_t)n);
@@ -57,18 +59,22 @@ static int scan_log(struct parse *p, const char *log, enum diagnose_where where,
 }
 
 /* The files of the folder, or of sub in it, by their names below the folder. */
-static void list_logs(const char *folder, const char *sub, struct act_strv *out)
+static int list_logs(const struct parse *p, const char *sub, struct act_strv *out, struct act_error *err)
 {
-    ACT_AUTOFREE char *path = *sub ? act_path_join(folder, sub) : act_strdup(folder);
-    DIR *d = opendir(path);
+    ACT_AUTOFREE char *path = act_path_join(p->folder, *sub ? sub : ".");
+    int fd = act_open_below(p->root, path, O_RDONLY | O_DIRECTORY, err);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
     struct stat st;
 
+    if (fd >= 0 && !d)
+        close(fd);
     for (struct dirent *e; d && (e = readdir(d));)
         if (e->d_name[0] != '.' && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             S_ISREG(st.st_mode))
             act_strv_take(out, *sub ? act_path_join(sub, e->d_name) : act_strdup(e->d_name));
     if (d)
         closedir(d);
+    return fd == -ACT_DENIED ? fd : 0; /* what is not there has no logs */
 }
 
 static bool is_wanted(const struct flow_codes *codes, const struct flow_code *code, bool only_last_resort)
@@ -120,24 +126,29 @@ static int scan_all(struct parse *p, const struct act_strv *logs, struct act_err
 }
 
 /* The logs below a run's folder. */
-static void list_run(const char *folder, struct act_strv *out)
+static int list_run(const struct parse *p, struct act_strv *out, struct act_error *err)
 {
     static const char *const subs[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, "azureml-logs"};
 
-    for (size_t i = 0; i < sizeof(subs) / sizeof(subs[0]); i++)
-        list_logs(folder, subs[i], out);
+    int rc = 0;
+
+    for (size_t i = 0; i < sizeof(subs) / sizeof(subs[0]) && rc == 0; i++)
+        rc = list_logs(p, subs[i], out, err);
+    return rc;
 }
 
 int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_error *err)
 {
     ACT_AUTOFREE char *folder = flow_assets(run);
-    struct parse p = {.folder = folder, .failed_rank = run->status.failed_rank, .out = out};
+    ACT_AUTOFREE char *root = flow_log_folder(run->row.project);
+    struct parse p = {.root = root, .folder = folder, .failed_rank = run->status.failed_rank, .out = out};
     struct act_strv logs = {0};
 
     *out = (struct flow_codes){0};
-    list_run(folder, &logs);
+    int rc = list_run(&p, &logs, err);
     act_strv_sort(&logs);
-    int rc = logs.n > 0 ? flow_rules(run, &out->rules, err)
+    if (rc == 0)
+        rc = logs.n > 0 ? flow_rules(run, &out->rules, err)
                         : act_error_set(err, ACT_NOT_FOUND, "no logs of '%s' in '%s'; 'a q %s' fetches them",
                                         run->row.id, folder, run->row.id);
     if (rc == 0)
@@ -150,14 +161,17 @@ int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_er
 
 int flow_parse_folder(const char *folder, struct flow_codes *out, struct act_error *err)
 {
-    struct parse p = {.folder = folder, .failed_rank = -1, .unnamed = DIAGNOSE_OTHER_RANK, .out = out};
+    struct parse p = {
+        .root = folder, .folder = folder, .failed_rank = -1, .unnamed = DIAGNOSE_OTHER_RANK, .out = out};
     struct act_strv logs = {0};
 
     *out = (struct flow_codes){0};
-    list_run(folder, &logs);
-    list_logs(folder, "", &logs);
+    int rc = list_run(&p, &logs, err);
+    if (rc == 0)
+        rc = list_logs(&p, "", &logs, err);
     act_strv_sort(&logs);
-    int rc = logs.n > 0 ? diagnose_open("aux_data/diagnosis.yaml", &out->rules, err)
+    if (rc == 0)
+        rc = logs.n > 0 ? diagnose_open("aux_data/diagnosis.yaml", &out->rules, err)
                         : act_error_set(err, ACT_NOT_FOUND, "no logs in '%s'", folder);
     if (rc == 0)
         rc = scan_all(&p, &logs, err);

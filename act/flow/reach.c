@@ -1,12 +1,14 @@
 /* reach.c - what of a project leads out of it: links, stores, logins, hosts. Each is one line of text that says what and
  * where to, so that another target is another line. */
 #include <limits.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "auth/trusted.h"
+#include "base/file.h"
 #include "base/path.h"
 #include "flow/trust.h"
 #include "http/http.h"
@@ -243,8 +245,44 @@ static void add_account(const struct config *config, const struct config_folder 
     config_account_release(&a);
 }
 
+static char *user_name(uid_t uid)
+{
+    enum { ENTRY_MAX = 16 << 10 };
+    ACT_AUTOFREE char *text = act_alloc(ENTRY_MAX);
+    struct passwd entry, *found = NULL;
+
+    if (getpwuid_r(uid, &entry, text, ENTRY_MAX, &found) == 0 && found)
+        return act_strdup(found->pw_name);
+    return act_sprintf("%u", (unsigned)uid);
+}
+
+static void add_owner(const struct config *config, const char *path, struct act_strv *items)
+{
+    uid_t owner;
+
+    if (!act_is_foreign(path, &owner))
+        return;
+    ACT_AUTOFREE char *name = user_name(owner);
+    add(items, act_sprintf("'%s' belongs to the user '%s'", config_shown_path(config, path), name));
+}
+
+/* What the configuration says is run as the user. Somebody else may have put it there: also above the project, in a folder
+ * such as /tmp. A file outside of the project is one that the user named. */
+static void add_owners(const struct config *config, struct act_strv *items)
+{
+    ACT_AUTOFREE char *above = act_path_join(config->project_root, "aux_data");
+    ACT_AUTOFREE char *folder = config->file ? act_path_dirname(config->file) : NULL;
+
+    add_owner(config, above, items);
+    if (!config->file || !act_path_is_within(config->file, config->project_root))
+        return;
+    add_owner(config, folder, items);
+    add_owner(config, config->file, items);
+}
+
 void flow_reach(const struct config *config, struct act_strv *items)
 {
+    add_owners(config, items);
     for (size_t i = 0; i < config->n_folders; i++)
         flow_reach_link(config->project_root, config->folders[i].name, items);
     flow_reach_link(config->project_root, "assets", items);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "filter/pattern.h"
@@ -65,7 +66,7 @@ static int push_level(struct package_gitignore *g, const char *dir, struct level
     int rc = 0;
 
     if (lstat(path, &st) == 0 && S_ISREG(st.st_mode))
-        rc = filter_read_lines(path, &lines, err);
+        rc = filter_read_regular_lines(path, &lines, err);
     if (lines.n > 0) {
         take_lines(&level, &lines);
         g->v = act_realloc(g->v, (g->n + 1) * sizeof(*g->v));
@@ -77,12 +78,13 @@ static int push_level(struct package_gitignore *g, const char *dir, struct level
     return rc;
 }
 
-static bool is_top(const char *dir)
+/* A folder that others may write to, such as /tmp, may lie above the project: what is not of the user is of no account there. */
+static bool is_top(const char *dir, const char *root)
 {
     ACT_AUTOFREE char *git = act_path_join(dir, ".git");
     struct stat st;
 
-    return lstat(git, &st) == 0;
+    return lstat(git, &st) == 0 && (act_streq(dir, root) || !act_is_foreign(git, NULL));
 }
 
 /* The folder above that is the top of the repository the root lies in, or NULL. */
@@ -90,7 +92,7 @@ static char *find_top(const char *root)
 {
     char *dir = act_strdup(root);
 
-    while (!is_top(dir)) {
+    while (!is_top(dir, root)) {
         char *up = act_path_dirname(dir);
         bool is_last = act_streq(up, dir);
         free(dir);
@@ -116,11 +118,13 @@ static int push_above(struct package_gitignore *g, struct act_error *err)
          slash = strchr(slash + 1, '/')) {
         ACT_AUTOFREE char *dir =
             slash == g->root ? act_strdup("/") : act_strndup(g->root, (size_t)(slash - g->root));
-        rc = push_level(g, dir,
-                        (struct level){.folder = act_strdup(""),
-                                       .add = act_sprintf("%s/", slash + 1),
-                                       .shown = act_path_join(dir, GITIGNORE)},
-                        err);
+        ACT_AUTOFREE char *path = act_path_join(dir, GITIGNORE);
+        if (!act_is_foreign(path, NULL))
+            rc = push_level(g, dir,
+                            (struct level){.folder = act_strdup(""),
+                                           .add = act_sprintf("%s/", slash + 1),
+                                           .shown = act_strdup(path)},
+                            err);
     }
     return rc;
 }

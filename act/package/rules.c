@@ -77,7 +77,7 @@ static int load_ignore_file(struct package_rules *rules, const char *root, struc
     ACT_AUTOFREE char *path = act_path_join(root, IGNORE_FILE);
     struct act_strv lines = {0};
     struct act_error local = {0};
-    int rc = filter_read_lines(path, &lines, &local);
+    int rc = filter_read_regular_lines(path, &lines, &local);
 
     for (size_t i = 0; i < lines.n; i++)
         if (*lines.v[i])

@@ -124,14 +124,15 @@ static int compare(struct slice *s, struct act_error *err)
 {
     const struct platform_part *part = s->log->part;
     char have[COMPARED];
-    int fd = open(part->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW), rc = 0;
-    ssize_t n = fd < 0 ? -1 : act_pread_all(fd, have, s->before, (off_t)(part->offset - s->before));
+    int fd = act_open_below(part->root, part->path, O_RDONLY, err), rc = 0;
 
+    if (fd < 0)
+        return fd;
+    ssize_t n = act_pread_all(fd, have, s->before, (off_t)(part->offset - s->before));
     if (n < 0)
         rc = act_error_errno(err, errno, "cannot read '%s'", part->path);
     s->differs = n == (ssize_t)s->before && memcmp(have, s->buffer, s->before) != 0;
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return rc;
 }
 

@@ -108,18 +108,19 @@ char *platform_page(struct platform *p, const char *id)
 int platform_part_write(const struct platform_part *part, const void *data, size_t len, struct act_error *err)
 {
     uint64_t at = part->offset + part->got;
-    int fd = open(part->path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW), rc = 0;
+    int fd = act_open_below(part->root, part->path, O_WRONLY, err), rc = 0;
     struct stat st;
 
-    if (fd < 0 || fstat(fd, &st) < 0)
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0)
         rc = act_error_errno(err, errno, "cannot write '%s'", part->path);
     else if ((uint64_t)st.st_size < at)
         rc = act_error_set(err, ACT_TEMPORARY, "cannot write '%s': something else made it shorter meanwhile",
                            part->path);
     else if (act_pwrite_all(fd, data, len, (off_t)at) < 0)
         rc = act_error_errno(err, errno, "cannot write '%s'", part->path);
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return rc;
 }
 

@@ -34,6 +34,7 @@ void platform_logs_release(struct platform_logs *logs);
 /* The bytes from offset to end of a log, which belong at the same place of a file that has those before them. */
 struct platform_part {
     const char *name, *path;
+    const char *root; /* path begins with it, and is reached through no link behind it */
     uint64_t offset, end;
     uint64_t got;  /* out: so many of them are in the file, without a gap */
     bool replaced; /* out: another log has taken its place: the file is the beginning of the old one */

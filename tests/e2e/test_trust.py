@@ -3,6 +3,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import socket
 import stat
 import subprocess
@@ -461,6 +462,63 @@ def test_logs_do_not_go_where_assets_leads(other):
     link(other, "assets")
     result = other.run("q", run, status=4)
     assert "'assets' is a link to" in result.err and os.listdir(other.secret) == ["id_rsa"], result
+
+
+@pytest.mark.parametrize("below", ["", "user_logs", "user_logs/std_log_process_0.txt"])
+def test_nothing_below_assets_is_reached_through_a_link(other, below):
+    """Neither written nor, where copies of an earlier attempt would go, removed."""
+    run = other.finish("echo", "hello", before=("-n", "1"))
+    precious = [other.secret / name for name in ("user_logs/mine", "system_logs/mine", "metrics/mine")]
+    for path in precious:
+        path.parent.mkdir()
+        path.write_text("mine")
+    path = other.project / "assets" / run / below
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(other.secret / "id_rsa" if below.endswith("txt") else other.secret)
+    if not below:
+        (path / ".attempt").write_text("7\n")
+    before = sorted(other.secret.rglob("*"))
+    result = other.run("q", run, status=4, env={"ACT_TRUSTED_PROJECTS": "*"})
+    assert f"'{path}' is a symbolic link" in result.err, result
+    assert sorted(other.secret.rglob("*")) == before and all(p.read_text() == "mine" for p in precious)
+    assert (other.secret / "id_rsa").read_text() == "private"
+    if not below.endswith("txt"):
+        other.fail("parse", run, status=4, match="is a symbolic link")
+
+
+def give_away(*paths):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    for path in paths:
+        os.chown(path, 65534, 65534, follow_symlinks=False)
+
+
+@pytest.mark.parametrize("given", ["aux_data", "aux_data/aml", "aux_data/aml/aml.yaml"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_configuration_of_somebody_else_is_asked_about(other, given, inside):
+    """As /tmp/aux_data would be, for whoever works somewhere below /tmp."""
+    give_away(other.project / given)
+    here = other.project / "sub/dir" if inside else other.project
+    here.mkdir(parents=True, exist_ok=True)
+    for words in (("submit", "touch", "ran"), ("u", "data")):
+        message = other.run(*words, status=4, cwd=here).err
+        assert f"'{given}' belongs to the user '" in message and "if you trust it, say so" in message, message
+    assert not stored(other)
+    other.run("trust", "-y", cwd=here)
+    other.run("u", "data")
+
+
+def test_a_repository_of_somebody_else_above_is_none(other):
+    shutil.rmtree(other.project / "aux_data")
+    here = other.project / "mine"
+    here.mkdir()
+    (other.project / ".git").mkdir()
+    (other.project / ".gitignore").write_text("*.py\n")
+    (here / "train.py").write_text("print(1)")
+    root = lambda: other.run("trust", "--json", cwd=here).json["path"]
+    assert root() == os.path.realpath(other.project)
+    give_away(other.project / ".git")
+    assert root() == os.path.realpath(here)
 
 
 def test_what_is_the_users_own_needs_no_trust(other, scratch):

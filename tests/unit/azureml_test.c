@@ -1259,7 +1259,8 @@ static struct platform_part part_of(const char *name, uint64_t offset, uint64_t 
     static size_t n;
     assert_true(n < COUNT(paths));
     snprintf(paths[n], sizeof(paths[n]), "%s/copy%zu", home, n);
-    struct platform_part part = {.name = name, .path = paths[n++], .offset = offset, .end = end};
+    struct platform_part part = {
+        .name = name, .path = paths[n++], .root = home, .offset = offset, .end = end};
     ACT_AUTOFREE char *before = act_calloc(1, offset + 1);
     struct act_error err;
 

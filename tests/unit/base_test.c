@@ -574,6 +574,70 @@ static void crc64_combines_any_length(void **state)
     }
 }
 
+static void times_beyond_64_bits_are_the_last_ones(void **state)
+{
+    static const struct {
+        struct timespec t;
+        int64_t ns;
+    } rows[] = {
+        {{.tv_sec = 0, .tv_nsec = 1}, 1},
+        {{.tv_sec = -1, .tv_nsec = 999999999}, -1},
+        {{.tv_sec = 9223372036, .tv_nsec = 854775807}, INT64_MAX},
+        {{.tv_sec = 9223372036, .tv_nsec = 854775808}, INT64_MAX},
+        {{.tv_sec = 9223372037}, INT64_MAX},
+        {{.tv_sec = INT64_MAX, .tv_nsec = 999999999}, INT64_MAX},
+        {{.tv_sec = -9223372038}, INT64_MIN},
+        {{.tv_sec = INT64_MIN}, INT64_MIN},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_int_equal(act_timespec_ns(rows[i].t), rows[i].ns);
+}
+
+static void what_lies_below_is_reached_through_no_link(void **state)
+{
+    static const struct {
+        const char *path;
+        int flags, result; /* 0: a descriptor */
+    } rows[] = {
+        {"assets/run/log", O_RDONLY, 0},
+        {"assets//run/log", O_RDONLY, 0},
+        {"assets/new/deep/log", O_WRONLY, -ACT_NOT_FOUND},
+        {"assets/new/deep/log", O_WRONLY | O_CREAT, 0},
+        {"assets/out/log", O_RDONLY, -ACT_DENIED},
+        {"assets/out/new/log", O_WRONLY | O_CREAT, -ACT_DENIED},
+        {"assets/run/link", O_WRONLY | O_CREAT, -ACT_DENIED},
+        {"assets/run/dangling", O_WRONLY | O_CREAT, -ACT_DENIED},
+        {"assets/run/.", O_RDONLY | O_DIRECTORY, 0},
+        {"assets/out/.", O_RDONLY | O_DIRECTORY, -ACT_DENIED},
+    };
+    struct act_error err;
+    char dir[] = "/tmp/act-test.XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    ACT_AUTOFREE char *root = act_path_join(dir, "assets"), *real = act_path_join(dir, "real");
+    ACT_AUTOFREE char *log = act_path_join(dir, "real/run/log"), *out = act_path_join(dir, "real/out");
+    ACT_AUTOFREE char *link = act_path_join(dir, "real/run/link"),
+                      *dangling = act_path_join(dir, "real/run/dangling");
+
+    (void)state;
+    assert_int_equal(act_file_write(log, "x", 1, 0600, &err), 0);
+    assert_int_equal(symlink(real, root), 0); /* the root itself may be one */
+    assert_int_equal(symlink("run", out), 0);
+    assert_int_equal(symlink("log", link), 0);
+    assert_int_equal(symlink("nothing", dangling), 0);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ACT_AUTOFREE char *path = act_path_join(dir, rows[i].path);
+        int fd = act_open_below(root, path, rows[i].flags, &err);
+        assert_int_equal(fd < 0 ? fd : 0, rows[i].result);
+        if (fd >= 0)
+            close(fd);
+        else if (fd == -ACT_DENIED)
+            assert_non_null(strstr(err.text, "is a symbolic link"));
+    }
+    assert_int_equal(act_remove_tree(dir, &err), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -595,6 +659,8 @@ int main(void)
         cmocka_unit_test(times_go_round),
         cmocka_unit_test(units_table),
         cmocka_unit_test(sizes_from_text),
+        cmocka_unit_test(times_beyond_64_bits_are_the_last_ones),
+        cmocka_unit_test(what_lies_below_is_reached_through_no_link),
         cmocka_unit_test(crc64_of_known_texts),
         cmocka_unit_test(crc64_rejects_other_texts),
         cmocka_unit_test(crc64_ways_agree),

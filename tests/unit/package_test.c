@@ -362,6 +362,47 @@ static void gitignore_table(void **state)
     }
 }
 
+static void ignore_files_that_are_fifos_are_not_waited_for(void **state)
+{
+    struct package_options with = {.root = project};
+    ACT_AUTOFREE char *path = act_path_join(project, ".actignore");
+    struct package_list list;
+    struct act_error err = {0};
+
+    (void)state;
+    make("a");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(package_scan(&with, &list, &err), -ACT_FAIL);
+    assert_non_null(strstr(err.text, ".actignore': it is not a regular file"));
+}
+
+/* What others put into a folder above the project, such as /tmp. */
+static void only_own_gitignore_files_above_count(void **state)
+{
+    static const char *const foreign[] = {NULL, "up/.git", "up/.gitignore"};
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    for (size_t i = 0; i < COUNT(foreign); i++) {
+        start_again();
+        ACT_AUTOFREE char *root = act_path_join(project, "up/project");
+        ACT_AUTOFREE char *path = foreign[i] ? act_path_join(project, foreign[i]) : NULL;
+        struct package_options with = {.root = root};
+        struct package_list list;
+        struct act_error err = {0};
+
+        make_all("up/.git/config up/project/a");
+        write_text("up/.gitignore", "a");
+        if (path)
+            assert_int_equal(lchown(path, 65534, 65534), 0);
+        assert_ok(package_scan(&with, &list, &err), err);
+        ACT_AUTOFREE char *in = kept(&list);
+        assert_string_equal(in, foreign[i] ? "a" : "");
+        package_list_release(&list);
+    }
+}
+
 static void one_word_may_hold_option_and_patterns(void **state)
 {
     struct act_strv options = {0};
@@ -1163,6 +1204,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(rules_table),
         TEST(gitignore_table),
+        TEST(ignore_files_that_are_fifos_are_not_waited_for),
+        TEST(only_own_gitignore_files_above_count),
         TEST(one_word_may_hold_option_and_patterns),
         TEST(zip_options_that_cannot_be_used_are_named),
         TEST(a_broken_ignore_file_is_an_error),
