@@ -174,6 +174,8 @@ struct yaml;
 const char *config_find_secret(const struct yaml *tree);
 /* Whether a cluster or account file has such a key at its top level. */
 bool config_is_key(const char *key);
+/* Whether the last name of such a key is that of a secret: "account_key", "password" of "docker.password". */
+bool config_is_secret(const char *name);
 
 /* Everything that is wrong with this cluster's files, one line each ("file:line:column: ..."), accounts
  * included. Returns 0 with an empty list when all is well. Never contacts a service. */

@@ -323,6 +323,21 @@ const char *config_find_secret(const struct yaml *tree)
     return key ? key : find_secret(config_cluster_keys, tree);
 }
 
+static bool ends_secret(const struct config_key *keys, const char *name)
+{
+    for (; keys->path; keys++) {
+        const char *dot = strrchr(keys->path, '.');
+        if (keys->secret && strcmp(dot ? dot + 1 : keys->path, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool config_is_secret(const char *name)
+{
+    return ends_secret(config_account_keys, name) || ends_secret(config_cluster_keys, name);
+}
+
 bool config_is_key(const char *key)
 {
     return config_key_find(config_account_keys, "", key) || config_key_find(config_cluster_keys, "", key);

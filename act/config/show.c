@@ -1,6 +1,7 @@
 /* show.c - the configuration as JSON. Secrets leave this module only masked. */
 #include <string.h>
 
+#include "base/secrets.h"
 #include "codec/json.h"
 #include "config/config_internal.h"
 
@@ -15,25 +16,6 @@ static json_t *text_or_null(const char *text, bool secret)
     return secret ? json_string(CONFIG_MASK) : codec_json_bytes_new(text);
 }
 
-static bool holds_any(const char *text, const char *const *words)
-{
-    for (; *words; words++)
-        if (strcasestr(text, *words))
-            return true;
-    return false;
-}
-
-/* Names are all there is to go by; and a signed URL is a secret under any name. */
-static bool is_secret_variable(const char *name, const char *value)
-{
-    static const char *const names[] = {
-        "key",  "token", "secret", "password",          "passwd",   "passphrase", "credential", "_sas",
-        "sas_", "_pwd",  "auth",   "connection_string", "conn_str", NULL};
-    static const char *const values[] = {"sig=", "AccountKey=", "SharedAccessSignature", NULL};
-
-    return holds_any(name, names) || holds_any(value, values);
-}
-
 static json_t *env_json(const struct act_strv *env)
 {
     json_t *object = json_object();
@@ -41,7 +23,7 @@ static json_t *env_json(const struct act_strv *env)
     for (size_t i = 0; i < env->n; i++) {
         const char *equals = strchr(env->v[i], '=');
         ACT_AUTOFREE char *name = act_strndup(env->v[i], (size_t)(equals - env->v[i]));
-        json_object_set_new(object, name, text_or_null(equals + 1, is_secret_variable(name, equals + 1)));
+        json_object_set_new(object, name, codec_json_bytes_new(act_env_shown(name, equals + 1)));
     }
     return object;
 }

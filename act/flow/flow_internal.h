@@ -61,7 +61,7 @@ int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uin
 
 /* guard.c: why a file stays out of a package, as package_options.judge; and what users should know of the credentials that
  * were left out, or go in, one line for each. */
-char *flow_guard_judge(const void *data, size_t len);
+char *flow_guard_judge(const char *path, const void *data, size_t len);
 void flow_guard_tell(const char *root, const struct package_list *list);
 
 /* Whether a package is large enough for flow_upload_blocks(), and the store can do it. */

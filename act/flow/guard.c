@@ -1,8 +1,9 @@
 /* guard.c - what must not get into a package unnoticed: credentials.
  *
  * A cluster or account file that holds a secret stays out, whatever its name and wherever it lies: all that reads such a
- * file takes one map of YAML (or JSON) of at most 1 MiB, and so does this. Who may read the package need not be who may
- * read the file. Other files with credentials may be what the code needs: they are packed and named.
+ * file takes one map of YAML (or JSON) of at most 1 MiB, and so does this. One that does not parse (a tab, marks of a merge)
+ * is known by its name or place, and is read by its words. Who may read the package need not be who may read the file.
+ * Other files with credentials may be what the code needs: they are packed and named.
  */
 #include <errno.h>
 #include <iconv.h>
@@ -12,6 +13,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/secrets.h"
 #include "codec/json.h"
 #include "codec/yaml.h"
 #include "flow/flow_internal.h"
@@ -62,7 +64,7 @@ static bool may_be_config(const struct act_buf *text)
 {
     return has(text, "account_key") || has(text, "sas_token") ||
            (has(text, "docker") && has(text, "password")) || has_word(text, "env") ||
-           has_escaped_letter(text) || run_url_is_secret(text->data) ||
+           has_escaped_letter(text) || act_text_is_secret(text->data) ||
            (has(text, ":\\/\\/") && has(text, "@"));
 }
 
@@ -72,7 +74,7 @@ static bool may_be_config(const struct act_buf *text)
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
 static bool has_secret_url(const struct yaml *value)
 {
-    bool has = value->kind == YAML_SCALAR && run_url_is_secret(value->text);
+    bool has = value->kind == YAML_SCALAR && act_text_is_secret(value->text);
 
     for (size_t i = 0; !has && i < value->n; i++)
         has = has_secret_url(value->items[i]);
@@ -95,7 +97,7 @@ static char *secret_of_env(const struct yaml *tree)
     for (size_t i = 0; env && env->kind == YAML_MAP && i < env->n; i++) {
         const struct yaml *value = env->items[i];
         if (value->kind == YAML_SCALAR && *value->text && !yaml_is_null(value) &&
-            run_env_gives_away(value->key, value->text))
+            act_env_gives_away(value->key, value->text))
             return act_sprintf("env.%s", value->key);
     }
     return NULL;
@@ -108,6 +110,66 @@ static char *secret_of_tree(const struct yaml *tree)
 
     return what ? what : url_of_tree(tree);
 }
+
+/* -- what it seems to hold, where it does not parse -- */
+
+/* The key in front of a colon. */
+static char *word_before(const char *start, const char *colon)
+{
+    const char *end = colon;
+
+    while (end > start && strchr(" \t\"'", end[-1]))
+        end--;
+    const char *word = end;
+    while (word > start && is_word_char(word[-1]))
+        word--;
+    return act_strndup(word, (size_t)(end - word));
+}
+
+/* What stands behind the colon, or indented on the next lines. */
+static char *value_behind(const char *s)
+{
+    s += strspn(s, " \t\r");
+    while (*s == '\n' && (s[1] == ' ' || s[1] == '\t'))
+        s += 1 + strspn(s + 1, " \t\r");
+    s += strspn(s, "\"'");
+    return act_strndup(s, strcspn(s, "\r\n,}]#\"'"));
+}
+
+/* Templates do not parse either: what they put in is elsewhere. */
+static bool is_value(const char *text)
+{
+    return *text && strcmp(text, "null") != 0 && strcmp(text, "~") != 0 && !act_starts_with(text, "{{") &&
+           !act_starts_with(text, "${");
+}
+
+/* Variables are in capitals; "key: x" is about anything. */
+static bool is_variable(const char *word)
+{
+    return *word && word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == '\0';
+}
+
+static bool is_secret(const char *word, const char *value)
+{
+    return is_value(value) &&
+           (config_is_secret(word) || (is_variable(word) && act_env_gives_away(word, value)));
+}
+
+static char *secret_of_text(const struct act_buf *text)
+{
+    const char *end = text->data + text->len;
+
+    for (const char *colon = text->data; (colon = memchr(colon, ':', (size_t)(end - colon))); colon++) {
+        char *word = word_before(text->data, colon);
+        ACT_AUTOFREE char *value = value_behind(colon + 1);
+        if (is_secret(word, value))
+            return word;
+        free(word);
+    }
+    return act_text_is_secret(text->data) ? act_strdup("a URL with a password") : NULL;
+}
+
+/* -- the judgement -- */
 
 static void release(struct act_buf *text)
 {
@@ -151,23 +213,32 @@ static void make_utf8(struct act_buf *text)
     *text = out;
 }
 
-char *flow_guard_judge(const void *data, size_t len)
+/* NULL too where it cannot be such a file. */
+static char *judge_text(const char *path, const struct act_buf *text)
 {
-    struct act_buf text = {0};
     struct act_error ignored;
     struct yaml *tree = NULL;
-    char *what = NULL;
+    char *seems = package_is_config(path) ? secret_of_text(text) : NULL;
+
+    if (!seems && !may_be_config(text))
+        return NULL;
+    if (yaml_parse(text->data, text->len, "package", &tree, &ignored) < 0)
+        return seems;
+    free(seems);
+    char *what = tree->kind == YAML_MAP ? secret_of_tree(tree) : NULL;
+    yaml_tree_free(tree);
+    return what;
+}
+
+char *flow_guard_judge(const char *path, const void *data, size_t len)
+{
+    struct act_buf text = {0};
 
     act_buf_add(&text, data, len);
     make_utf8(&text);
-    if (text.len > 0 && may_be_config(&text) &&
-        yaml_parse(text.data, text.len, "package", &tree, &ignored) == 0 && tree->kind == YAML_MAP)
-        what = secret_of_tree(tree);
-    yaml_tree_free(tree);
+    ACT_AUTOFREE char *what = text.len > 0 ? judge_text(path, &text) : NULL;
     release(&text);
-    char *rule = what ? act_sprintf(RULE "%s", what) : NULL;
-    free(what);
-    return rule;
+    return what ? act_sprintf(RULE "%s", what) : NULL;
 }
 
 /* -- other credentials -- */

@@ -123,7 +123,7 @@ static size_t batch_bound(const struct package_job *job)
 /* It was passed over before, or has got its secret since. */
 static int judge(struct package_job *job, const struct package_entry *entry, const void *data)
 {
-    char *rule = job->judge && entry->size > 0 ? job->judge(data, entry->size) : NULL;
+    char *rule = job->judge && entry->size > 0 ? job->judge(entry->path, data, entry->size) : NULL;
 
     if (!rule)
         return 0;

@@ -20,13 +20,13 @@ struct package_job {
         *items;      /* BATCH: of the entries, filled in; offsets count from the job's first byte */
     uint64_t offset; /* PIECE, COPY: the range */
     size_t len;
-    bool last;                                    /* PIECE: of its file */
-    char *(*judge)(const void *data, size_t len); /* BATCH: as package_options */
-    int root_fd;                                  /* BATCH, PIECE */
-    int last_fd;                                  /* COPY */
-    const struct package_block *block;            /* COPY: the range lies in it */
-    bool is_good;                                 /* COPY: the block was verified before */
-    struct package_deflaters *deflaters;          /* BATCH, PIECE */
+    bool last;                                                      /* PIECE: of its file */
+    char *(*judge)(const char *path, const void *data, size_t len); /* BATCH: as package_options */
+    int root_fd;                                                    /* BATCH, PIECE */
+    int last_fd;                                                    /* COPY */
+    const struct package_block *block;                              /* COPY: the range lies in it */
+    bool is_good;                                                   /* COPY: the block was verified before */
+    struct package_deflaters *deflaters;                            /* BATCH, PIECE */
 
     /* out */
     const char *bytes; /* in buffer */

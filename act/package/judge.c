@@ -22,9 +22,10 @@ static bool is_new(const struct package_index *last, const struct package_entry 
     return S_ISREG(e->mode) && e->size > 0 && e->size <= PACKAGE_JUDGED && !package_index_find(last, e);
 }
 
-static bool is_likely(const char *path)
+bool package_is_config(const char *path)
 {
-    return act_starts_with(path, "aux_data/") || act_ends_with(path, ".yaml") || act_ends_with(path, ".yml");
+    return act_starts_with(path, "aux_data/") || act_ends_with(path, ".yaml") ||
+           act_ends_with(path, ".yml") || act_ends_with(path, ".json");
 }
 
 /* A file that cannot be read, or is another one meanwhile, is one that package_write() speaks of. */
@@ -36,7 +37,7 @@ static char *judge_file(const struct package_options *options, int root_fd, cons
 
     if (fd >= 0)
         close(fd);
-    return n > 0 ? options->judge(data, (size_t)n) : NULL;
+    return n > 0 ? options->judge(e->path, data, (size_t)n) : NULL;
 }
 
 static void leave_out(struct package_list *list, size_t i, char *rule)
@@ -76,7 +77,8 @@ static void judge_new(const struct package_options *options, const struct packag
     ACT_AUTOFREE char *data = n ? act_alloc(PACKAGE_JUDGED) : NULL;
     for (size_t i = 0; i < n; i++) {
         const struct package_entry *e = &list->v[new[i]];
-        char *rule = all || n <= FEW || is_likely(e->path) ? judge_file(options, root_fd, e, data) : NULL;
+        char *rule =
+            all || n <= FEW || package_is_config(e->path) ? judge_file(options, root_fd, e, data) : NULL;
         if (rule) {
             leave_out(list, new[i], rule);
             n_held++;

@@ -37,10 +37,13 @@ struct package_options {
     const struct act_strv *kept_out;    /* paths below root: mapped folders, account files; may be NULL */
     /* Why a file stays out because of its content: a new string, or NULL. Asked about the bytes that are packed, on workers;
      * not about files of more than PACKAGE_JUDGED bytes. NULL: nobody is asked. */
-    char *(*judge)(const void *data, size_t len);
+    char *(*judge)(const char *path, const void *data, size_t len);
     bool no_gitignore; /* .gitignore files do not count */
 };
 #define PACKAGE_JUDGED ((size_t)1 << 20)
+
+/* Whether a path below root is where configuration lies, or is named as it: below aux_data, *.yaml, *.yml, *.json. */
+bool package_is_config(const char *path);
 
 struct package_entry {
     char *path; /* relative to the root; folders end in '/' */

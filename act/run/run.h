@@ -169,14 +169,6 @@ char *run_rank_log(int rank); /* "user_logs/std_log_process_<rank>.txt", new str
  * NULL): where there are several of one rank, the one with the smallest is its log. */
 int run_log_rank(const char *name, int *out_choice);
 
-/* Masks the value of an environment variable that is secret, because its name says so (KEY, TOKEN, PASSWORD, PAT, WEBHOOK, ...,
- * see secrets.c) or because it is a URL with a password or a signature: returns "***", else value itself. */
-const char *run_env_shown(const char *name, const char *value);
-/* Whether a URL in the text has a password ("https://user:password@host") or a signature ("...&sig=..."). */
-bool run_url_is_secret(const char *text);
-/* Whether a variable would give away a secret: as run_env_shown(), but for switches and numbers of variables that only sound so
- * (MAX_TOKENS: 4096, TOKENIZERS_PARALLELISM: false). */
-bool run_env_gives_away(const char *name, const char *value);
 /* Whether the value must not be seen: somebody said so, or name or value do. */
 bool run_env_is_secret(const struct run_env *env);
 

@@ -166,6 +166,12 @@ SECRETS = {
     "a webhook": ("y.yaml", "env:\n  SLACK_WEBHOOK: https://hooks/pssst\n", "env.SLACK_WEBHOOK"),
     "a URL": ("y.yaml", "env: {HTTPS_PROXY: 'http://me:pssst@proxy:1'}\n", "env.HTTPS_PROXY"),
     "a URL in JSON": ("y.json", r'{"slurm": {"sbatch_options": ["--export=P=http:\/\/me:pssst@proxy"]}}', "slurm, a URL"),
+    "a tab": ("aux_data/aml/store.txt", "account_name: a\n\taccount_key: pssst\n", "account_key"),
+    "a merge": ("conf/y.yml", "<<<<<<< HEAD\nsas_token: 'pssst'\n=======\n", "sas_token"),
+    "half of it": ("y.json", '{"docker": {"image": "x", "password":"pssst"', "password"),
+    "a variable where it does not parse": ("y.yaml", "a: b: c\nenv:\n  MY_CREDS:\n    pssst\n", "MY_CREDS"),
+    "a URL where it does not parse": ("y.yaml", "\tp: http://me:pssst@proxy\n", "a URL with a password"),
+    "bytes of another file": ("y.yaml", b"a: b\n\x00\x00\xff\xfe\naccount_key : pssst\n", "account_key"),
     "much text": ("y.yaml", "# comment\n" * 90_000 + "account_key: pssst\n", "account_key"),
 }
 
@@ -189,7 +195,9 @@ def test_what_only_sounds_secret_goes_in(act):
     act.write("d.py", "env = {'account_key': 1, 'docker.password': 'x'}\n")
     act.write("e.yaml", "- account_key: x\n")
     act.write("f.yaml", "env: {PAGE: 'https://host/a:b@c', REMOTE: 'ssh://git@host/x'}\n")
-    assert {"a.yaml", "b.yaml", "c.yaml", "d.py", "e.yaml", "f.yaml"} <= set(pack(act))
+    act.write("g.yaml", "\tpassword: {{ .Values.password }}\naccount_key: ''\nsas_token:\nkey: x\nMAX_TOKENS: 4096\n")
+    act.write("h.py", "class A:\n    account_key: str\n    password: str = 'x'\n")
+    assert {"a.yaml", "b.yaml", "c.yaml", "d.py", "e.yaml", "f.yaml", "g.yaml", "h.py"} <= set(pack(act))
 
 
 def test_secret_where_nobody_looks_for_one_first(act):

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
+#include "base/secrets.h"
 #include "base/terminal.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -638,6 +639,110 @@ static void what_lies_below_is_reached_through_no_link(void **state)
     assert_int_equal(act_remove_tree(dir, &err), 0);
 }
 
+static void names_and_looks_of_secrets(void **state)
+{
+    static const char *const secret[] = {
+        "WANDB_API_KEY",
+        "WANDB_KEY",
+        "HF_TOKEN",
+        "HUGGING_FACE_HUB_TOKEN",
+        "my_password",
+        "PGPASS",
+        "PGPASSWORD",
+        "SSHPASS",
+        "MY_PASS",
+        "DB_PASSWD",
+        "DB_PWD",
+        "MYSQL_PWD",
+        "DB_PW",
+        "MY_CREDS",
+        "GITCREDS",
+        "GIT_CREDENTIALS",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "AZURE_STORAGE_SAS",
+        "CLIENT_SECRET",
+        "CLIENTSECRETS",
+        "GH_PAT",
+        "AZURE_STORAGE_CONNECTION_STRING",
+        "SLACK_WEBHOOK_URL",
+        "SENTRY_DSN",
+        "NPM_AUTH",
+        "API_KEY_2",
+        "apikey",
+        "AWS_ACCESS_KEY_ID",
+        "wandbApiKey",
+        "MONKEY_KEY",
+        "SESSION_COOKIE",
+        "MY_JWT",
+        "KEY",
+        "TOKEN",
+    };
+    static const char *const harmless[] = {
+        "PWD",
+        "OLDPWD",
+        "PATH",
+        "PYTHONPATH",
+        "PATTERN",
+        "COMPAT",
+        "BYPASS_CACHE",
+        "PASSTHROUGH",
+        "COMPASS",
+        "KEYBOARD",
+        "KEYWORDS",
+        "MONKEY",
+        "MONKEY_PATCH",
+        "HOTKEY",
+        "TOKENIZERS_PARALLELISM",
+        "HF_TOKENIZER",
+        "TOKENIZE",
+        "AUTHOR",
+        "GIT_ASKPASS",
+        "SASHA",
+        "OMP_NUM_THREADS",
+        "NCCL_DEBUG",
+        "LANG",
+        "NUM_PASSES",
+        "SPWDX",
+        "",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(secret); i++)
+        if (strcmp(act_env_shown(secret[i], "value"), "***") != 0)
+            fail_msg("%s is shown", secret[i]);
+    for (size_t i = 0; i < COUNT(harmless); i++)
+        if (strcmp(act_env_shown(harmless[i], "value"), "value") != 0)
+            fail_msg("%s is masked", harmless[i]);
+}
+
+static void what_gives_away_a_secret(void **state)
+{
+    static const struct {
+        const char *name, *value;
+        bool shown, given_away;
+    } rows[] = {
+        {"HTTPS_PROXY", "http://me:pass@proxy:3128", false, true},
+        {"REDIS", "redis://:pass@host/0", false, true},
+        {"DATA", "https://a.blob/c/b?sv=1&sig=abc%3D", false, true},
+        {"STORE", "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=abc=", false, true},
+        {"BUS", "Endpoint=sb://host/;SharedAccessKeyName=n;SharedAccessKey=abc=", false, true},
+        {"REMOTE", "ssh://git@host/repo", true, false},
+        {"PAGE", "https://host/a:b@c", true, false},
+        {"TOKENIZERS_PARALLELISM", "false", true, false},
+        {"MAX_TOKENS", "4096", false, false},
+        {"USE_AUTH", "no", false, false},
+        {"DB_PASSWORD", "12345", false, true},
+        {"HF_TOKEN", "hf_abc", false, true},
+        {"OMP_NUM_THREADS", "8", true, false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_int_equal(act_env_shown(rows[i].name, rows[i].value) == rows[i].value, rows[i].shown);
+        assert_int_equal(act_env_gives_away(rows[i].name, rows[i].value), rows[i].given_away);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -664,6 +769,8 @@ int main(void)
         cmocka_unit_test(crc64_of_known_texts),
         cmocka_unit_test(crc64_rejects_other_texts),
         cmocka_unit_test(crc64_ways_agree),
+        cmocka_unit_test(names_and_looks_of_secrets),
+        cmocka_unit_test(what_gives_away_a_secret),
         cmocka_unit_test(crc64_combines_any_length),
     };
 

@@ -149,55 +149,6 @@ static void test_ids(void **state)
     assert_true(run_id_valid(id));
 }
 
-static void test_masks(void **state)
-{
-    static const struct {
-        const char *name;
-        bool secret;
-    } rows[] = {
-        {"WANDB_API_KEY", true}, {"HF_TOKEN", true},
-        {"my_password", true},   {"AZURE_STORAGE_SAS", true},
-        {"CLIENT_SECRET", true}, {"AZURE_STORAGE_CONNECTION_STRING", true},
-        {"MY_PASS", true},       {"GH_PAT", true},
-        {"DB_PASSWD", true},     {"SLACK_WEBHOOK_URL", true},
-        {"DB_PWD", true},        {"BYPASS_CACHE", false},
-        {"PWD", false},          {"PATTERN", false},
-        {"PYTHONPATH", false},   {"GIT_CREDENTIALS", true},
-        {"PATH", false},         {"OMP_NUM_THREADS", false},
-        {"NCCL_DEBUG", false},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++)
-        assert_string_equal(run_env_shown(rows[i].name, "value"), rows[i].secret ? "***" : "value");
-}
-
-static void test_what_gives_away_a_secret(void **state)
-{
-    static const struct {
-        const char *name, *value;
-        bool shown, given_away;
-    } rows[] = {
-        {"HTTPS_PROXY", "http://me:pass@proxy:3128", false, true},
-        {"REDIS", "redis://:pass@host/0", false, true},
-        {"DATA", "https://a.blob/c/b?sv=1&sig=abc%3D", false, true},
-        {"REMOTE", "ssh://git@host/repo", true, false},
-        {"PAGE", "https://host/a:b@c", true, false},
-        {"TOKENIZERS_PARALLELISM", "false", false, false},
-        {"HF_TOKENIZER", "bert-base", false, false},
-        {"MAX_TOKENS", "4096", false, false},
-        {"DB_PASSWORD", "12345", false, true},
-        {"HF_TOKEN", "hf_abc", false, true},
-        {"OMP_NUM_THREADS", "8", true, false},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        assert_int_equal(run_env_shown(rows[i].name, rows[i].value) == rows[i].value, rows[i].shown);
-        assert_int_equal(run_env_gives_away(rows[i].name, rows[i].value), rows[i].given_away);
-    }
-}
-
 static struct run_spec full_spec(void)
 {
     struct run_spec spec = {
@@ -417,8 +368,6 @@ int main(void)
         cmocka_unit_test(test_shape),
         cmocka_unit_test(test_ids),
         cmocka_unit_test(test_names_of_logs),
-        cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_what_gives_away_a_secret),
         cmocka_unit_test(test_spec_round_trip),
         cmocka_unit_test(test_spec_refused),
         cmocka_unit_test(test_secrets),
