@@ -14,11 +14,14 @@
 
 #include <endian.h>
 #include <inttypes.h>
-#include <nettle/base64.h>
+#include <openssl/evp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/hash.h"
+#include "base/text.h"
 
 #define P       UINT64_C(0x9A6C9329AC4BC9B5) /* without its x^64 */
 #define X_TO(n) (UINT64_C(1) << (63 - (n)))
@@ -232,22 +235,16 @@ void act_crc64_to_base64(uint64_t crc, char out[ACT_CRC64_BASE64])
 {
     uint64_t bytes = htole64(crc);
 
-    base64_encode_raw(out, sizeof(bytes), (const uint8_t *)&bytes);
-    out[ACT_CRC64_BASE64 - 1] = '\0';
+    EVP_EncodeBlock((unsigned char *)out, (const uint8_t *)&bytes, sizeof(bytes));
 }
 
 bool act_crc64_from_base64(const char *text, uint64_t *out)
 {
-    struct base64_decode_ctx ctx;
-    uint8_t bytes[BASE64_DECODE_LENGTH(ACT_CRC64_BASE64 - 1)];
     uint64_t crc;
-    size_t len = sizeof(bytes);
+    size_t len = 0;
+    ACT_AUTOFREE uint8_t *bytes = act_base64_decode(text, &len);
 
-    if (strlen(text) != ACT_CRC64_BASE64 - 1)
-        return false;
-    base64_decode_init(&ctx);
-    if (!base64_decode_update(&ctx, &len, bytes, ACT_CRC64_BASE64 - 1, text) || !base64_decode_final(&ctx) ||
-        len != sizeof(crc))
+    if (!bytes || len != sizeof(crc))
         return false;
     memcpy(&crc, bytes, sizeof(crc));
     *out = le64toh(crc);

@@ -1,10 +1,7 @@
-/* hash.h - digests (Nettle): SHA-256 names packages, MD5 is what Blob Storage verifies. Base64 and hex
- * beside. */
+/* hash.h - digests (OpenSSL's): SHA-256 names packages, MD5 is what Blob Storage verifies. Base64 and hex beside. */
 #ifndef ACT_BASE_HASH_H
 #define ACT_BASE_HASH_H
 
-#include <nettle/md5.h>
-#include <nettle/sha2.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,9 +14,9 @@
 /* Lower-case hex of len bytes; out holds 2 * len + 1 bytes. */
 void act_hex(const uint8_t *data, size_t len, char *out);
 
-/* SHA-256 of everything given, as hex. */
+/* SHA-256 of everything given, as hex; done and bytes begin anew. */
 struct act_sha256 {
-    struct sha256_ctx state;
+    uint64_t state[14]; /* OpenSSL's SHA256_CTX, see hash.c */
 };
 void act_sha256_init(struct act_sha256 *h);
 void act_sha256_add(struct act_sha256 *h, const void *data, size_t len);
@@ -28,9 +25,9 @@ void act_sha256_done(struct act_sha256 *h, char out[ACT_SHA256_HEX]);
 void act_sha256_bytes(struct act_sha256 *h, uint8_t *out, size_t len);
 int act_sha256_file(const char *path, char out[ACT_SHA256_HEX], struct act_error *err) ACT_NODISCARD;
 
-/* MD5 as base64, the form of the HTTP header Content-MD5 (RFC 1864). */
+/* MD5 as base64, the form of the HTTP header Content-MD5 (RFC 1864); done begins anew. */
 struct act_md5 {
-    struct md5_ctx state;
+    uint64_t state[12]; /* OpenSSL's MD5_CTX */
 };
 void act_md5_init(struct act_md5 *h);
 void act_md5_add(struct act_md5 *h, const void *data, size_t len);
@@ -42,7 +39,8 @@ char *act_hmac_sha256_base64(const uint8_t *key, size_t key_len, const void *dat
 /* Whether both texts are the same, in a time that does not tell how much of them is. */
 bool act_equal_secrets(const char *a, const char *b);
 
-/* Base64 (RFC 4648 section 4). encode: a new string. decode: a new buffer, NULL when malformed. */
+/* Base64 (RFC 4648 section 4) of less than 1 GiB. encode: a new string. decode: a new buffer, NULL when malformed; blanks
+ * around the text do not count. */
 char *act_base64_encode(const void *data, size_t len);
 uint8_t *act_base64_decode(const char *text, size_t *out_len);
 

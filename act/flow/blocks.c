@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/crc64.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "flow/flow_internal.h"
 
 enum { AT_ONCE = 8, PROGRESS_MS = 200 };
@@ -90,12 +91,12 @@ static int by_name(const void *a, const void *b)
 /* The name of the n-th block with the same bytes: whether a list may name a block twice is not documented. */
 static void rename_repeated(uint8_t id[STORE_BLOCK_ID], uint64_t n)
 {
-    struct sha256_ctx h;
+    struct act_sha256 h;
 
-    sha256_init(&h);
-    sha256_update(&h, STORE_BLOCK_ID, id);
-    sha256_update(&h, sizeof(n), (const uint8_t *)&n);
-    sha256_digest(&h, STORE_BLOCK_ID, id);
+    act_sha256_init(&h);
+    act_sha256_add(&h, id, STORE_BLOCK_ID);
+    act_sha256_add(&h, &n, sizeof(n));
+    act_sha256_bytes(&h, id, STORE_BLOCK_ID);
 }
 
 static struct store_block *name_blocks(const struct package_summary *package)

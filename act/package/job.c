@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/crc64.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/text.h"
 
 enum { HEADER_BYTES = 64 }; /* of an entry, besides its path */
@@ -200,11 +201,11 @@ static int run_piece(struct package_job *job)
 
 static void block_id(const void *data, size_t len, uint8_t out[PACKAGE_BLOCK_ID])
 {
-    struct sha256_ctx h;
+    struct act_sha256 h;
 
-    sha256_init(&h);
-    sha256_update(&h, len, data);
-    sha256_digest(&h, PACKAGE_BLOCK_ID, out);
+    act_sha256_init(&h);
+    act_sha256_add(&h, data, len);
+    act_sha256_bytes(&h, out, PACKAGE_BLOCK_ID);
 }
 
 void package_block_sum(struct package_block *block, const void *data)

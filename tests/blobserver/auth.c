@@ -1,7 +1,9 @@
 #include "auth.h"
 
 #include <ctype.h>
-#include <nettle/hmac.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,13 +57,10 @@ static const struct account *find(const char *name)
 
 static bool signature_fits(const struct account *a, const struct text *t, const char *signature)
 {
-    struct hmac_sha256_ctx ctx;
-    uint8_t digest[SHA256_DIGEST_SIZE];
+    uint8_t digest[SHA256_DIGEST_LENGTH];
     char base64[48];
 
-    hmac_sha256_set_key(&ctx, a->key_len, a->key);
-    hmac_sha256_update(&ctx, t->n, (const uint8_t *)t->s);
-    hmac_sha256_digest(&ctx, sizeof(digest), digest);
+    HMAC(EVP_sha256(), a->key, (int)a->key_len, (const uint8_t *)t->s, t->n, digest, NULL);
     base64_encode(digest, sizeof(digest), base64);
     return !strcmp(base64, signature);
 }

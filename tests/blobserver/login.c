@@ -3,7 +3,9 @@
 #include "service.h"
 
 #include <ctype.h>
-#include <nettle/hmac.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +28,9 @@ bool login_set(const char *key, const char *tenant)
 }
 
 static void hmac(const uint8_t *key, size_t key_len, const char *text, size_t n,
-                 uint8_t out[SHA256_DIGEST_SIZE])
+                 uint8_t out[SHA256_DIGEST_LENGTH])
 {
-    struct hmac_sha256_ctx ctx;
-
-    hmac_sha256_set_key(&ctx, key_len, key);
-    hmac_sha256_update(&ctx, n, (const uint8_t *)text);
-    hmac_sha256_digest(&ctx, SHA256_DIGEST_SIZE, out);
+    HMAC(EVP_sha256(), key, (int)key_len, (const uint8_t *)text, n, out, NULL);
 }
 
 /* ---- tokens: JSON web tokens with HS256 */
@@ -67,7 +65,7 @@ static void claim(const char *claims, const char *name, char out[MEMBER])
 static bool verify(const char *token, char claims[CLAIMS_MAX])
 {
     const char *first = strchr(token, '.'), *second = first ? strchr(first + 1, '.') : NULL;
-    uint8_t signature[64], wanted[SHA256_DIGEST_SIZE];
+    uint8_t signature[64], wanted[SHA256_DIGEST_LENGTH];
 
     if (!second || !login_key_len ||
         decode(second + 1, strlen(second + 1), signature, sizeof(signature)) != 32)
@@ -129,7 +127,7 @@ int login_check(struct request *r, struct reply *reply, const char *token)
 /* ---- keys for URLs: made of what a URL that was signed with one says of it, so that none is kept */
 
 static void delegated_key(const char *object, const char *tenant, const char *start, const char *expiry,
-                          const char *service, const char *version, uint8_t out[SHA256_DIGEST_SIZE])
+                          const char *service, const char *version, uint8_t out[SHA256_DIGEST_LENGTH])
 {
     struct text t = {0};
 
@@ -156,7 +154,7 @@ int give_delegation_key(struct request *r, struct reply *reply)
 {
     char start[MEMBER], expiry[MEMBER], value[64];
     const char *version = header(r, "x-ms-version");
-    uint8_t key[SHA256_DIGEST_SIZE];
+    uint8_t key[SHA256_DIGEST_LENGTH];
 
     if (r->body && r->body->bytes)
         r->body->bytes[r->body->n] = '\0'; /* there is room for it */
@@ -188,7 +186,7 @@ bool login_signed(const struct request *r)
                                                                         "sr"},
                              *const last[] = {"", "ses", "rscc", "rscd", "rsce", "rscl", "rsct"};
     bool blob = strcmp(param(r, "sr"), "c") != 0;
-    uint8_t key[SHA256_DIGEST_SIZE], signature[SHA256_DIGEST_SIZE];
+    uint8_t key[SHA256_DIGEST_LENGTH], signature[SHA256_DIGEST_LENGTH];
     struct text t = {0};
     char base64[48];
 

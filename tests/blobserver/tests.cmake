@@ -1,5 +1,4 @@
 # The test double of the Blob service: the program `blobserver`.
-pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)
 pkg_check_modules(EXPAT REQUIRED IMPORTED_TARGET expat)
 find_package(Threads REQUIRED)
 add_executable(
@@ -17,7 +16,7 @@ add_executable(
   blobserver/server.c
   blobserver/service.c
   blobserver/text.c)
-target_link_libraries(blobserver PRIVATE PkgConfig::NETTLE PkgConfig::EXPAT Threads::Threads act_flags act_sanitize)
+target_link_libraries(blobserver PRIVATE crypto PkgConfig::EXPAT Threads::Threads act_flags act_sanitize)
 
 # What the machine can do at most, for scripts/bench.
 add_executable(bounds blobserver/bounds.c)

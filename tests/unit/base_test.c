@@ -351,6 +351,7 @@ static void lock_excludes(void **state)
 static void digests_of_known_texts(void **state)
 {
     struct act_sha256 s;
+    uint8_t long_key[131];
     struct act_md5 m;
     char hex[ACT_SHA256_HEX], md5[ACT_MD5_BASE64];
     size_t len;
@@ -364,8 +365,18 @@ static void digests_of_known_texts(void **state)
     act_md5_add(&m, "hello world", 11);
     act_md5_done(&m, md5);
     assert_string_equal(md5, "XrY7u+Ae7tCTyyK7j1rNww==");
+    act_md5_add(&m, "hello ", 6);
+    act_md5_add(&m, "world", 5);
+    act_md5_done(&m, md5);
+    assert_string_equal(md5, "XrY7u+Ae7tCTyyK7j1rNww==");
     char *mac = act_hmac_sha256_base64((const uint8_t *)"Jefe", 4, "what do ya want for nothing?", 28);
     assert_string_equal(mac, "W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM=");
+    free(mac);
+    /* RFC 4231, test case 6: a key of more than a block */
+    memset(long_key, 0xaa, sizeof(long_key));
+    mac = act_hmac_sha256_base64(long_key, sizeof(long_key),
+                                 "Test Using Larger Than Block-Size Key - Hash Key First", 54);
+    assert_string_equal(mac, "YOQxWR7gtn8Niiaqy/W3f44LxiE3KMUUBUYEDw7jf1Q=");
     free(mac);
     assert_true(act_equal_secrets("", "") && act_equal_secrets("abc", "abc"));
     assert_false(act_equal_secrets("abc", "abd") || act_equal_secrets("abc", "ab") ||
@@ -376,6 +387,12 @@ static void digests_of_known_texts(void **state)
     free(raw);
     assert_null(act_base64_decode("a", &len));
     assert_null(act_base64_decode("a*==", &len));
+    assert_null(act_base64_decode("a===", &len));
+    assert_null(act_base64_decode("aG=k", &len));
+    assert_null(act_base64_decode("aG\nk=", &len));
+    raw = act_base64_decode(" aGk=\r\n", &len);
+    assert_true(raw && len == 2);
+    free(raw);
 }
 
 static void times_go_round(void **state)
