@@ -47,7 +47,7 @@ static int check(struct cli *cli, struct act_error *err)
     struct cli_request request;
 
     cli_request(cli, &request);
-    int rc = config_check(&request.config, &problems, err);
+    int rc = flow_check_config(&request.config, &problems, err);
     if (rc == 0 && cli->options.json)
         rc = cli_print_json(json_pack("{s:i,s:b,s:o}", "version", 1, "ok", problems.n == 0, "problems",
                                       codec_json_strv_new(&problems)),

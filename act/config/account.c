@@ -15,10 +15,18 @@
 
 enum { MIN_CONTAINER = 3, MAX_CONTAINER = 63, MAX_ACCOUNT = 63 };
 
+/* Beside the runs, where they see it; behind a login node that is not a place that this machine reads and writes. */
+static char *built_in_place(const struct config *config)
+{
+    if (!act_streq(config->platform, "slurm") || config->slurm.login)
+        return act_state_dir();
+    return act_strdup(config->slurm.root ? config->slurm.root : "~/.act");
+}
+
 static struct yaml *built_in_tree(const struct config *config)
 {
-    ACT_AUTOFREE char *state = act_state_dir();
-    ACT_AUTOFREE char *below = act_path_join(state, "store");
+    ACT_AUTOFREE char *place = built_in_place(config);
+    ACT_AUTOFREE char *below = act_path_join(place, "store");
     ACT_AUTOFREE char *folder = config_absolute(below, config->values->current_dir);
     struct yaml *tree = yaml_new_map(CONFIG_BUILT_IN);
 
@@ -200,7 +208,7 @@ static int read_tree(const struct config *config, const struct config_folder *fo
     const struct yaml *origin = config_account_origin(config, folder);
     const char *file = folder->account_file;
 
-    if (strcmp(file, CONFIG_BUILT_IN) == 0) {
+    if (config_is_built_in(folder)) {
         *out = built_in_tree(config);
         return 0;
     }

@@ -31,6 +31,7 @@ static void need(const struct config *c, const char *key, const char *value, str
 /* What only some verbs need; the others work without. */
 static void check_platform(const struct config *c, struct config_findings *f)
 {
+    need(c, "config_param.code_path", c->code.path, f);
     if (!config_is_azureml(c->platform))
         return;
     need(c, "aml_config.subscription_id", c->workspace.subscription_id, f);
@@ -39,7 +40,6 @@ static void check_platform(const struct config *c, struct config_findings *f)
     if (strcmp(c->platform, "aml") != 0 || !c->azureml.instance_type) /* else it is serverless */
         need(c, "compute_target", c->compute_target, f);
     need(c, "docker.image", c->docker.image, f);
-    need(c, "config_param.code_path", c->code.path, f);
 }
 
 int config_check(const struct config_request *request, struct act_strv *out_problems, struct act_error *err)

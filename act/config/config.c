@@ -397,6 +397,10 @@ static int unknown_folder(const struct config *config, const char *path, const c
     if (near)
         act_error_hint(err, "did you mean '%s'?", near);
     act_error_hint(err, "mapped are: %s", list.len ? list.data : "none");
+    if (list.len == 0 && config->slurm.login)
+        act_error_hint(err,
+                       "through a login node folders need a store that both sides reach: see config_param in "
+                       "'aux_data/aml/slurm.example.yaml'");
     act_strv_release(&names);
     act_buf_release(&list);
     return -ACT_NOT_FOUND;

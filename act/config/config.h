@@ -50,6 +50,12 @@ static inline bool config_is_share(const struct config_folder *folder)
     return act_streq(folder->storage_type, "file");
 }
 
+/* Whether the row is in the store that its platform has by itself: see config_load(). */
+static inline bool config_is_built_in(const struct config_folder *folder)
+{
+    return act_streq(folder->account_file, "built-in");
+}
+
 struct config_workspace { /* aml_config; members may be NULL */
     char *subscription_id, *resource_group, *workspace_name;
 };
@@ -132,7 +138,8 @@ struct config_request {
  * below "<folder name>-<8 hex of the project root>/" the code and the folders data and output; its
  * project root is the nearest folder upwards, at most the home folder, that holds aux_data or .git, else the
  * current folder. A cluster file of platform local without config_param, or without its code_path, gets those
- * rows as well.
+ * rows as well; one of platform slurm too, with the folder store <slurm.root>/store. With slurm.login it gets the code
+ * alone, in the store of this machine: runs have it from there by way of the site.
  *
  * Warnings (unknown keys, files with secrets that others can read) go to act_warn(). */
 int config_load(const struct config_request *request, struct config *out,

@@ -57,7 +57,16 @@ static int read_with_bases(const char *file, const char *root, int depth, struct
     return 0;
 }
 
-/* -- the built-in cluster -- */
+/* -- the built-in cluster, and what platforms have by themselves -- */
+
+static bool is_platform(const struct yaml *tree, const char *name)
+{
+    const struct yaml *platform = yaml_get(tree, "platform");
+    bool aks = false;
+
+    yaml_as_bool(yaml_get(tree, "aks_compute"), &aks);
+    return !aks && platform && platform->kind == YAML_SCALAR && strcmp(platform->text, name) == 0;
+}
 
 /* "<folder name>-<8 hex of its whole path>": what keeps the projects of a user apart in one folder store. */
 static char *project_prefix(const char *root)
@@ -99,6 +108,24 @@ static struct yaml *built_in_rows(const char *root, bool with_folders)
     }
     yaml_put(all, "config_param", rows);
     return all;
+}
+
+/* Whether runs see the built-in store: not through a login node, where only the code is brought to them. */
+static bool has_built_in_folders(const struct yaml *tree)
+{
+    return is_platform(tree, "local") || yaml_is_null(yaml_get(yaml_get(tree, "slurm"), "login"));
+}
+
+/* Where the platform has a place for code and folders by itself, what the files do not say gets it. */
+static struct yaml *add_built_in(struct yaml *tree, const char *root, bool has_folders, bool has_code)
+{
+    if (has_code || !(is_platform(tree, "local") || is_platform(tree, "slurm")))
+        return tree;
+    struct yaml *below = built_in_rows(root, !has_folders && has_built_in_folders(tree));
+    if (yaml_is_null(yaml_get(tree, "config_param")))
+        yaml_put(tree, "config_param", yaml_new_map(CONFIG_DEFAULT));
+    yaml_merge(below, tree);
+    return below;
 }
 
 /* -- environment, -p, flags -- */
@@ -223,15 +250,6 @@ static int add_flags(const struct config_request *request, struct yaml *tree, st
     return rc;
 }
 
-static bool is_platform_local(const struct yaml *tree)
-{
-    const struct yaml *platform = yaml_get(tree, "platform");
-    bool aks = false;
-
-    yaml_as_bool(yaml_get(tree, "aks_compute"), &aks);
-    return !aks && platform && platform->kind == YAML_SCALAR && strcmp(platform->text, "local") == 0;
-}
-
 static int read_file_layer(const struct config_place *place, struct yaml **out, struct act_error *err)
 {
     if (place->file)
@@ -260,13 +278,6 @@ int config_layers(const struct config_request *request, const struct config_plac
         yaml_tree_free(tree);
         return rc;
     }
-    if (is_platform_local(tree) && !has_code) {
-        struct yaml *below = built_in_rows(place->root, !has_folders);
-        if (yaml_is_null(yaml_get(tree, "config_param")))
-            yaml_put(tree, "config_param", yaml_new_map(CONFIG_DEFAULT));
-        yaml_merge(below, tree);
-        tree = below;
-    }
-    *out = tree;
+    *out = add_built_in(tree, place->root, has_folders, has_code);
     return 0;
 }

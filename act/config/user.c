@@ -149,8 +149,8 @@ bool config_account_is_own(const struct config *config, const struct config_fold
     const struct yaml *path = config_row_value(config, folder, "path");
     const char *file = folder->account_file;
 
-    if (strcmp(file, CONFIG_BUILT_IN) == 0)
-        return true;
+    if (config_is_built_in(folder))
+        return !act_streq(config->platform, "slurm") || config_is_own(config, "slurm.root");
     if (yaml_is_null(named) || !is_own_place(config, named))
         return false;
     return (is_in_no_file(named) || yaml_is_null(path) || is_own_place(config, path)) &&

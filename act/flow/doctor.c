@@ -11,7 +11,7 @@ static bool examine_config(struct flow *flow, const struct config_request *reque
     static const char what[] = "configuration";
     struct act_strv problems = {0};
     struct act_error err;
-    int rc = config_check(request, &problems, &err);
+    int rc = flow_check_config(request, &problems, &err);
 
     for (size_t i = 0; i < problems.n; i++)
         platform_findings_add(findings, false, what, "%s", problems.v[i]);

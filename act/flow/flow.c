@@ -103,16 +103,16 @@ static int open_azure(struct flow *flow, const struct config_account *a, struct 
     return store_azure_open(flow_http(flow), &o, out, err);
 }
 
-/* The built-in store is nobody else's business, as all that is in ACT's own folder. Other folders are made as the user's
+/* A built-in store is nobody else's business, as all that is in ACT's own folder. Other folders are made as the user's
  * programs make theirs. */
-static int make_private(const char *folder, struct act_error *err)
+static int make_private(const char *folder, bool is_built_in, struct act_error *err)
 {
     ACT_AUTOFREE char *state = act_state_dir();
     ACT_AUTOFREE char *here = *state == '/' ? NULL : getcwd(NULL, 0);
     ACT_AUTOFREE char *joined = act_path_join(here ? here : "", state);
     ACT_AUTOFREE char *own = act_path_clean(joined);
 
-    return act_path_is_within(folder, own) ? act_mkdir_all(folder, 0700, err) : 0;
+    return is_built_in || act_path_is_within(folder, own) ? act_mkdir_all(folder, 0700, err) : 0;
 }
 
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
@@ -129,7 +129,7 @@ int flow_store(struct flow *flow, const struct config_folder *folder, struct sto
     if (rc < 0)
         return rc;
     if (a.folder)
-        rc = make_private(a.folder, err);
+        rc = make_private(a.folder, config_is_built_in(folder), err);
     if (rc == 0 && a.folder)
         rc = store_folder_open(flow_http(flow), a.folder, true, out, err);
     else if (rc == 0)

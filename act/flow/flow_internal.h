@@ -75,13 +75,16 @@ int flow_upload_blocks(struct flow *flow, struct store *store, struct flow_init 
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
                       struct flow_package *package, struct act_error *err) ACT_NODISCARD;
 
+/* Whether a run would be refused for what the configuration says; nobody is asked. */
+int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
+
 /* Refuses a command (at least one word) that cannot work with the code of the list: -ACT_USAGE or -ACT_NOT_FOUND. */
 int flow_check_program(const struct config *config, const struct package_list *list,
                        const struct act_strv *argv, struct act_error *err) ACT_NODISCARD;
 
-/* A folder of a run of the platform local becomes the project's own of that name, and a note says so, when that holds
- * something and the store does not. */
-void flow_use_here(const struct config *config, struct run_folder *folder);
+/* A folder of a run that sees the project becomes the project's own of that name, and a note says so, when that holds
+ * something and the store does not. from: its row. */
+void flow_use_here(const struct config *config, const struct config_folder *from, struct run_folder *folder);
 
 /* From the folder at path of a store to dir, and back; name is for messages. */
 int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,

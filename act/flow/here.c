@@ -1,4 +1,4 @@
-/* here.c - a run on this machine uses a mapped folder of the project where it is, when the store has nothing for it. */
+/* here.c - a run uses a mapped folder of the project where it is, when it sees the project and the store has nothing for it. */
 #include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,14 +20,22 @@ static bool has_content(const char *path)
     return e != NULL;
 }
 
-void flow_use_here(const struct config *config, struct run_folder *folder)
+/* On this machine, and on the nodes of a Slurm cluster of which it is a login node. They refuse a folder that they do not
+ * see after all. */
+static bool see_the_project(const struct config *config, const struct config_folder *folder)
+{
+    return act_streq(config->platform, "local") ||
+           (act_streq(config->platform, "slurm") && config_is_built_in(folder) && !config->slurm.login);
+}
+
+void flow_use_here(const struct config *config, const struct config_folder *from, struct run_folder *folder)
 {
     ACT_AUTOFREE char *own = act_path_join(config->project_root, folder->name);
 
-    if (!act_streq(config->platform, "local") || !folder->link || !has_content(own))
+    if (!see_the_project(config, from) || !folder->link || !has_content(own))
         return;
     if (has_content(folder->link)) {
-        if (!config->file) /* whoever wrote a cluster file knows */
+        if (config_is_built_in(from)) /* whoever wrote down a store knows */
             act_note("%s  what the store has, not the project's own folder; 'a u %s' stores that",
                      folder->name, folder->name);
         return;

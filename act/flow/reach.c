@@ -218,6 +218,16 @@ static void add_store(const struct config *config, const struct config_folder *f
     add_place_in_store(config, file, store, packages, items);
 }
 
+/* The same in the store that is below slurm.root, which add_slurm() shows where it lies outside itself. */
+static void add_place_in_root(const struct config *config, const struct config_folder *folder,
+                              const char *store, struct act_strv *items)
+{
+    ACT_AUTOFREE char *root = act_path_dirname(store);
+    ACT_AUTOFREE char *path = act_path_join(act_path_basename(store), folder->path);
+
+    add_place_in_store(config, "slurm.root", root, path, items);
+}
+
 static void add_account(const struct config *config, const struct config_folder *folder,
                         struct act_strv *items)
 {
@@ -233,10 +243,13 @@ static void add_account(const struct config *config, const struct config_folder 
         return;
     }
     const char *file = config_shown_path(config, folder->account_file);
-    add_file(config, "account", folder->account_file, items);
+    if (!config_is_built_in(folder))
+        add_file(config, "account", folder->account_file, items);
     if (!config_account_peek(config, folder, &a))
         return; /* whoever needs it says what is wrong with it */
-    if (a.folder)
+    if (config_is_built_in(folder))
+        add_place_in_root(config, folder, a.folder, items);
+    else if (a.folder)
         add_store(config, folder, file, a.folder, items);
     else if (is_foreign(a.endpoint)) {
         ACT_AUTOFREE char *shown = http_redact_url(a.endpoint);

@@ -47,9 +47,18 @@ static int describe_folders(struct flow *flow, struct run_spec *spec, struct act
                 "'mode: %s' of the folder '%s' has no effect: its store is a folder, which runs read and write "
                 "themselves",
                 c->folders[i].mode, c->folders[i].name);
-        flow_use_here(c, &spec->folders[i]);
     }
     return 0;
+}
+
+/* The same for a run: where it finds them. */
+static int choose_folders(struct flow *flow, struct run_spec *spec, struct act_error *err)
+{
+    int rc = describe_folders(flow, spec, err);
+
+    for (size_t i = 0; rc == 0 && i < spec->n_folders; i++)
+        flow_use_here(&flow->config, &flow->config.folders[i], &spec->folders[i]);
+    return rc;
 }
 
 static void add_env(const struct act_strv *pairs, struct run_spec *spec)
@@ -362,13 +371,31 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
     describe_launch(&flow->config, platform, &io->spec);
     describe_job_file(&flow->config, platform, io->job, &io->spec);
     if (rc == 0)
-        rc = describe_folders(flow, &io->spec, err);
+        rc = choose_folders(flow, &io->spec, err);
     if (rc == 0)
         rc = platform_check(platform, &io->spec, err);
     if (rc == 0)
         rc = pin_package(flow, io, package, err);
     if (rc == 0)
         set_package(package, &io->spec);
+    return rc;
+}
+
+int flow_check_run(struct flow *flow, struct act_error *err)
+{
+    struct run_spec spec = {.nodes = 1,
+                            .procs_per_node = 1}; /* how many there are is a matter of the machine */
+    struct platform *platform;
+    int rc = platform_open(&flow->config, &platform, err);
+
+    if (rc < 0)
+        return rc;
+    act_strv_push(&spec.argv, "true");
+    rc = describe_folders(flow, &spec, err);
+    if (rc == 0 && !platform_is_service(platform)) /* it would be asked */
+        rc = platform_check(platform, &spec, err);
+    run_spec_release(&spec);
+    platform_free(platform);
     return rc;
 }
 
@@ -452,7 +479,7 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
     act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
     int rc = repeat_shape(to, old, moved, platform, spec, err);
     if (rc == 0)
-        rc = describe_folders(to, spec, err);
+        rc = choose_folders(to, spec, err);
     return rc < 0 ? rc : flow_repeat_settings(&to->config, old, moved, spec, err);
 }
 

@@ -378,13 +378,14 @@ def test_doctor_of_a_broken_configuration(act):
     assert [c["what"] for c in checks if not c["ok"]] == ["configuration"] and "bad.yaml" in checks[0]["text"]
     act.cluster("far", extra={"platform": "k8s"})
     assert any("k8s" in c["text"] for c in findings(act, "-c", "far", status=1) if not c["ok"])
-    (act.project / "aux_data/aml/codeless.yaml").write_text("platform: slurm\n")
+    (act.project / "aux_data/aml/codeless.yaml").write_text("platform: k8s\n")
     assert any("code_path" in c["text"] for c in findings(act, "-c", "codeless", status=1) if not c["ok"])
     checks = findings(act, "-c", "nowhere", status=1)
     assert "nowhere" in checks[0]["text"]
 
 
 def test_doctor_finds_a_store_that_refuses(act, azure_double):
+    act.cluster("aml", folders=())  # blobs are not mounted here
     findings(act)
     act.account("store", account_name=azure_double.service.account, account_key="d3Jvbmc=",
                 container_name=azure_double.container, endpoint=azure_double.service.endpoint)

@@ -89,13 +89,13 @@ def test_files_of_the_original_work_unchanged(act):
     assert got["num_gpu"]["origin"].startswith("aux_data/aml/aml.yaml:")
     assert got["experiment_name"]["origin"].split(":")[1] == str(
         EVERYTHING.splitlines().index("experiment_name: experiment_name") + 1)
-    assert "warning" not in act.run("config", "check").err
+    assert "warning" not in act.run("-p", "platform: itp", "config", "check").err
 
 
 def test_secrets_are_masked(act):
     everything(act)
     for words in (("config", "show"), ("config", "show", "--json"), ("config", "check")):
-        result = act.run(*words)
+        result = act.run("-p", "platform: itp", *words)
         for secret in ("pass-word-of-docker", "c2VjcmV0LWtleQ==", "secret-sig"):
             assert secret not in result.out + result.err
 
@@ -275,3 +275,22 @@ def test_examples_of_the_repository_are_valid(act):
         result = act.run("-c", cluster, "config", "check")
         assert "warning" not in result.err, result
     assert os.path.exists(examples / "example/train.py")
+
+
+REFUSED = {"slurm.container": {"docker": {"image": "x"}}, "srun": {"slurm": {"mpi": "pmix"}},
+           "--output": {"slurm": {"sbatch_options": ["--output=x"]}}}
+
+
+def test_check_says_what_submit_would_refuse(act):
+    for word, keys in REFUSED.items():
+        act.write("aux_data/aml/lab.yaml", json.dumps({"platform": "slurm", **keys}))
+        assert word in act.run("-c", "lab", "config", "check", status=7).out
+        act.fail("-c", "lab", "submit", "true", status=7, match=word)
+    act.write("aux_data/aml/lab.yaml", "platform: k8s\n")
+    assert "code_path" in act.run("-c", "lab", "config", "check", status=7).out
+    act.account("store", account_name="acct", account_key="c2VjcmV0LWtleQ==", container_name="cont")
+    assert "'data' cannot be mounted" in act.run("config", "check", status=7).out
+    act.fail("submit", "true", status=7, match="'data' cannot be mounted")
+    for typo in ("platform: slrum\n", "platfrom: slurm\n"):
+        act.write("aux_data/aml/lab.yaml", typo)
+        assert "did you mean" in act.run("-c", "lab", "config", "check", status=7).out

@@ -562,3 +562,13 @@ def test_two_that_are_trusted_at_once_are_both_remembered(other, scratch):
 def test_trust_refuses_what_it_does_not_take(other):
     other.fail("trust", "elsewhere", status=2, match="--remove")
     other.fail("trust", "--list", "--remove", status=2, match="--list")
+
+
+def test_store_below_slurm_root_through_a_link(act, scratch):
+    root, elsewhere = act.project / "shared", scratch / "elsewhere"
+    root.mkdir()
+    elsewhere.mkdir()
+    act.write("aux_data/aml/aml.yaml", json.dumps({"platform": "slurm", "slurm": {"root": str(root)}}))
+    assert act.run("trust", "--json").json["reaches"] == []
+    (root / "store").symlink_to(elsewhere)
+    assert any("slurm.root" in line and str(elsewhere) in line for line in act.run("trust", "--json").json["untrusted"])

@@ -270,7 +270,8 @@ static void reads_platforms_and_bases(void **state)
         assert_ok(load(PROJECT, cluster, &c), err);
         assert_string_equal(c.platform, platforms[i]);
         assert_int_equal(c.gpu_per_node, strcmp(platforms[i], "local") == 0 ? -1 : 4);
-        assert_int_equal(c.code.path != NULL, strcmp(platforms[i], "local") == 0);
+        assert_int_equal(c.code.path != NULL,
+                         strcmp(platforms[i], "local") == 0 || strcmp(platforms[i], "slurm") == 0);
         config_release(&c);
     }
     assert_ok(load(PROJECT, "derived", &c), err);
@@ -813,8 +814,7 @@ static void missing_accounts(void **state)
     struct config_account a;
 
     (void)state;
-    put_cluster(
-        "platform: slurm\nconfig_param:\n  data_folder: {azure_blob_config_file: no.yaml, path: x}\n");
+    put_cluster("platform: k8s\nconfig_param:\n  data_folder: {azure_blob_config_file: no.yaml, path: x}\n");
     assert_ok(load(project, NULL, &c), err);
     assert_int_equal(config_account(&c, folder(&c, "data"), &a, &err), -ACT_NOT_FOUND);
     assert_contains(err.text,

@@ -1,0 +1,62 @@
+"""Slurm without an account file: code and folders are below slurm.root."""
+import json
+
+import pytest
+
+import sshd as private_sshd
+
+
+def configure(act, lab, **slurm):
+    act.write("aux_data/aml/lab.yaml", json.dumps(
+        {"platform": "slurm", "gpu_per_node": 2, "slurm": {"root": str(lab.root), **slurm}}))
+
+
+@pytest.fixture
+def behind_ssh(act, lab):
+    """The same cluster by way of a login node, whose home is another one."""
+    if not private_sshd.is_installed():
+        pytest.skip("OpenSSH is not installed: scripts/install-deps --test")
+    server = private_sshd.Sshd(act.scratch / "ssh")
+    server.shell(f"export SLURM_CONF={lab.bed.conf}")
+    act.env |= server.env
+    del act.env["SLURM_CONF"]
+    configure(act, lab, login=private_sshd.LOGIN)
+    yield lab
+    lab.act.env["SLURM_CONF"] = str(lab.bed.conf)
+    server.stop()
+
+
+def test_code_and_folders_are_below_the_root(act, lab):
+    configure(act, lab)
+    assert "valid" in act.run("-c", "lab", "config", "check").err
+    act.write("train.py", "print(open('data/words').read() + open('more').read())\nopen('output/model', 'w').write('m')")
+    act.write("more", "1")
+    act.write("data/words", "own")
+    first = lab.submit("python3", "train.py")
+    lab.wait(first, "Completed", status=0)
+    assert lab.rank_text(first) == "own1\n"
+    act.run("-c", "lab", "u", "data")
+    act.write("data/words", "later")
+    second = lab.submit("python3", "train.py")
+    lab.wait(second, "Completed", status=0)
+    assert act.lines(second) == ["own1"]
+    act.run("-c", "lab", "d", "output")
+    assert (act.project / "output/model").read_text() == "m"
+    store = lab.root / "store"
+    assert sorted(p.name for p in next(store.iterdir()).iterdir()) == ["code", "code.zip", "data", "output"]
+    assert lab.root.stat().st_mode & 0o77 == store.stat().st_mode & 0o77 == 0
+    assert not (act.home / "store").exists()
+
+
+def test_code_comes_through_the_login_node(act, behind_ssh):
+    lab = behind_ssh
+    assert "valid" in act.run("-c", "lab", "config", "check").err
+    act.write("train.py", "print(open('data/words').read())")
+    act.write("data/words", "packed")
+    for text in ("packed", "again"):
+        act.write("data/words", text)
+        run = lab.submit("python3", "train.py")
+        act.run("wait", run)
+        assert act.run("logs", run).out == act.run("q", run).out.splitlines()[0] + "\n" == f"{text}\n"
+    assert len(list((lab.root / "packages").iterdir())) == 2
+    act.fail("-c", "lab", "u", "data", status=3, match="through a login node folders need a store")
