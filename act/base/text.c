@@ -123,6 +123,28 @@ bool act_utf8_valid(const char *s, size_t len)
     return true;
 }
 
+bool act_is_control(const char *s)
+{
+    const unsigned char *c = (const unsigned char *)s;
+
+    return c[0] < 0x20 || c[0] == 0x7f || (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
+}
+
+char *act_printable(const char *s)
+{
+    struct act_buf out = {0};
+
+    for (size_t left = strlen(s), n; left > 0; s += n, left -= n) {
+        size_t len = act_is_control(s) ? 0 : act_utf8_char(s, left);
+        n = len ? len : 1;
+        if (len)
+            act_buf_add(&out, s, len);
+        else
+            act_buf_addf(&out, "\\x%02x", (unsigned char)*s);
+    }
+    return act_buf_steal(&out);
+}
+
 static int min3(int a, int b, int c)
 {
     int m = a < b ? a : b;

@@ -45,6 +45,13 @@ size_t act_utf8_char(const char *s, size_t len);
 /* Whether the len bytes are well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms). */
 bool act_utf8_valid(const char *s, size_t len);
 
+/* Whether it begins with a control character (C0, DEL, C1): what moves a terminal's cursor or ends a line. */
+bool act_is_control(const char *s);
+
+/* The text with what a terminal would not show as it is, control characters and bytes that are not UTF-8, as "\\xNN". New
+ * string. */
+char *act_printable(const char *s);
+
 /* The number of single-character edits from a to b, letters compared without case. For "did you mean". */
 int act_edit_distance(const char *a, const char *b);
 

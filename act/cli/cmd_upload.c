@@ -73,14 +73,24 @@ static int ask(void *arg, uint64_t objects, uint64_t bytes, struct act_error *er
 
 /* ---- at the end */
 
+static json_t *names_json(const struct act_strv *names)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < names->n; i++)
+        json_array_append_new(list, codec_json_bytes_new(names->v[i]));
+    return list;
+}
+
 static json_t *failures_json(const struct transfer_report *report)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < report->n_failures; i++)
-        json_array_append_new(list,
-                              json_pack("{s:o,s:I}", "text", codec_json_bytes_new(report->failures[i].text),
-                                        "count", (json_int_t)report->failures[i].n));
+        json_array_append_new(list, json_pack("{s:o,s:I,s:o}", "text",
+                                              codec_json_bytes_new(report->failures[i].text), "count",
+                                              (json_int_t)report->failures[i].n, "also",
+                                              names_json(&report->failures[i].also)));
     return list;
 }
 
@@ -95,15 +105,6 @@ static json_t *errors_json(const struct cli_outcome *outcome)
     return list;
 }
 
-static json_t *left_json(const struct act_strv *left)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < left->n; i++)
-        json_array_append_new(list, codec_json_bytes_new(left->v[i]));
-    return list;
-}
-
 static void print_summary_json(const struct job *job)
 {
     const struct transfer_progress *t = &job->sum.total;
@@ -115,7 +116,7 @@ static void print_summary_json(const struct job *job)
         (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
         (json_int_t)(dry ? t->found_bytes : t->done_bytes), "resumed_bytes", (json_int_t)t->resumed_bytes,
         "same", (json_int_t)t->same_objects, "newer", (json_int_t)t->newer_objects, "left",
-        left_json(&job->left), "skipped_links", (json_int_t)t->skipped_links, "deleted",
+        names_json(&job->left), "skipped_links", (json_int_t)t->skipped_links, "deleted",
         (json_int_t)(dry ? job->to_delete : t->deleted_objects), "failed", (json_int_t)t->failed_objects,
         "seconds", cli_progress_seconds(&job->progress), "failures", failures_json(&job->sum), "errors",
         errors_json(&job->outcome)));

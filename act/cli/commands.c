@@ -313,13 +313,14 @@ const struct cli_command cli_commands[] = {
          "unless --overwrite is given. Nothing is deleted without --delete, which counts and asks first.\n"
          "Links inside the folder are kept; one that leads out of it is named, and the exit status is 8. To\n"
          "store what it leads to, give its own name as PATH; --skip-links leaves it out. --delete spares what\n"
-         "the store has below its name.\n"
+         "the store has below its name. So it is with what cannot be read, and with names that are not UTF-8:\n"
+         "the rest is stored, these are named, and --exclude leaves them out.\n"
          "Several paths: one that fails does not keep the others from being tried; the exit status is then 8.\n"
          "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
          "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
          "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, seconds,\n"
-         "failures (text, count) and errors (text, status); --dry-run: before it one for each step, with\n"
-         "action (copy, delete, leave), size, path and reason.",
+         "failures (text, count, also: the names of the next 20 like it) and errors (text, status); --dry-run:\n"
+         "before it one for each step, with action (copy, delete, leave), size, path and reason.",
      .options = "from-cluster md5 skip-links " TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,
@@ -343,8 +344,8 @@ const struct cli_command cli_commands[] = {
          "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
          "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
          "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, seconds,\n"
-         "failures (text, count) and errors (text, status); --dry-run: before it one for each step, with\n"
-         "action (copy, delete, leave), size, path and reason.",
+         "failures (text, count, also: the names of the next 20 like it) and errors (text, status); --dry-run:\n"
+         "before it one for each step, with action (copy, delete, leave), size, path and reason.",
      .options = TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,

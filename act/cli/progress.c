@@ -213,6 +213,21 @@ static void print_summary(const struct cli_progress *p, const char *verb, const 
     act_buf_release(&line);
 }
 
+static void print_failure(const struct transfer_failure *f)
+{
+    struct act_buf line = {0};
+
+    act_buf_addf(&line, "  %s", f->text);
+    if (f->n > 1)
+        act_buf_addf(&line, " (and %llu more like it", (count_t)f->n - 1);
+    for (size_t i = 0; i < f->also.n; i++)
+        act_buf_addf(&line, "%s '%s'", i ? "," : ":", f->also.v[i]);
+    if (f->n > 1)
+        act_buf_adds(&line, f->also.n < f->n - 1 && f->also.n > 0 ? ", ...)" : ")");
+    act_note("%s", line.data);
+    act_buf_release(&line);
+}
+
 /* A single failure is the error that the program ends with. */
 void cli_print_failures(const struct transfer_report *report)
 {
@@ -223,7 +238,7 @@ void cli_print_failures(const struct transfer_report *report)
     for (size_t i = 0; i < report->n_failures; i++) {
         const struct transfer_failure *f = &report->failures[i];
         left -= f->n;
-        act_note(f->n > 1 ? "  %s (and %llu more like it)" : "  %s", f->text, (count_t)f->n - 1);
+        print_failure(f);
     }
     if (left > 0)
         act_note("  ... and %llu more", (count_t)left);

@@ -52,20 +52,11 @@ void cli_warn_idle_patterns(const struct cli *cli)
     act_strv_release(&idle);
 }
 
-static void add_failures(struct transfer_report *sum, struct transfer_report *part)
-{
-    for (size_t i = 0; i < part->n_failures && sum->n_failures < TRANSFER_MAX_FAILURES; i++) {
-        sum->failures = act_realloc(sum->failures, (sum->n_failures + 1) * sizeof(*sum->failures));
-        sum->failures[sum->n_failures++] =
-            (struct transfer_failure){.text = act_strdup(part->failures[i].text), .n = part->failures[i].n};
-    }
-}
-
 void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part)
 {
     sum->total = cli_progress_sum(&sum->total, &part->total);
     p->before = sum->total;
-    add_failures(sum, part);
+    transfer_report_add_failures(sum, part);
     transfer_report_release(part);
 }
 

@@ -198,10 +198,8 @@ static void enter(struct filter *f, const char *rel)
     }
 }
 
-bool filter_takes(struct filter *f, const char *rel, bool is_folder)
+static struct level ask(struct filter *f, const char *rel, bool is_folder)
 {
-    if (!f)
-        return true;
     struct level level = {.included = f->includes.n == 0};
     locale_t before = uselocale(f->locale);
     enter(f, rel);
@@ -211,7 +209,20 @@ bool filter_takes(struct filter *f, const char *rel, bool is_folder)
         level = f->levels[f->n_levels] = decide(f, level, f->n_levels + 1, true);
     level = decide(f, level, f->path.n, is_folder);
     uselocale(before);
+    return level;
+}
+
+bool filter_takes(struct filter *f, const char *rel, bool is_folder)
+{
+    if (!f)
+        return true;
+    struct level level = ask(f, rel, is_folder);
     return !level.left_out && level.included;
+}
+
+bool filter_enters(struct filter *f, const char *rel)
+{
+    return !f || !ask(f, rel, true).left_out;
 }
 
 static void push_idle(const struct rules *rules, struct act_strv *out)

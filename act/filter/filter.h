@@ -35,6 +35,9 @@ void filter_free(struct filter *filter);
 /* Whether the object is taken. rel: "a/b", a folder's with or without a final slash. */
 bool filter_takes(struct filter *filter, const char *rel, bool is_folder);
 
+/* Whether something below the folder may be taken. */
+bool filter_enters(struct filter *filter, const char *rel);
+
 /* The patterns that matched no path since filter_new(): "--exclude '*.tmp'", "rules.txt:3: '/old'". What lies in
  * a folder that is left out is not looked at. Nothing is pushed for NULL. */
 void filter_idle(const struct filter *filter, struct act_strv *out);

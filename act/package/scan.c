@@ -42,37 +42,11 @@ struct scan {
 
 /* Names */
 
-static size_t char_len(const char *s)
-{
-    size_t len = 1;
-
-    while (len <= 4 && !act_utf8_valid(s, len) && s[len - 1] != '\0')
-        len++;
-    return len <= 4 && s[len - 1] != '\0' ? len : 0;
-}
-
-/* C0, DEL and C1: what moves a terminal's cursor or ends a line. */
-static bool is_control(const char *s)
-{
-    const unsigned char *c = (const unsigned char *)s;
-
-    return c[0] < 0x20 || c[0] == 0x7f || (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
-}
-
 char *package_printable(const char *path)
 {
-    struct act_buf b = {0};
-
-    for (const char *p = path; *p;) {
-        size_t len = char_len(p);
-        if (len > 0 && !is_control(p))
-            act_buf_add(&b, p, len);
-        else
-            act_buf_addf(&b, "\\x%02x", (unsigned char)*p);
-        p += len > 0 && !is_control(p) ? len : 1;
-    }
-    char *text = act_buf_steal(&b);
+    char *text = act_printable(path);
     size_t len = strlen(text);
+
     if (len <= MAX_NAME_BYTES)
         return text;
     const char *tail = text + len - MAX_NAME_BYTES;
@@ -88,7 +62,7 @@ static const char *name_problem(const char *path)
     if (!act_utf8_valid(path, strlen(path)))
         return "the name is not UTF-8";
     for (const char *p = path; *p; p++)
-        if (is_control(p))
+        if (act_is_control(p))
             return "line break or control character in the name";
     return NULL;
 }

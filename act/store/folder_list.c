@@ -87,24 +87,17 @@ bool folder_walk_fits(const struct folder_walk *walk, const struct store_call *c
 
 /* ---- the names of one folder */
 
-/* name with the bytes that are not printable ASCII as \xNN. New string. */
-static char *escape(const char *name)
-{
-    struct act_buf out = {0};
-
-    for (const unsigned char *c = (const unsigned char *)name; *c; c++)
-        act_buf_addf(&out, *c < 0x20 || *c >= 0x7f || *c == '\\' ? "\\x%02x" : "%c", *c);
-    return act_buf_steal(&out);
-}
-
-/* DT_DIR, DT_REG, DT_LNK, another type, or -1: gone in the meantime. */
+/* DT_DIR, DT_REG, DT_LNK, another type, or -1: gone in the meantime. What cannot be looked at counts as a file, which
+ * is found out when it is listed. */
 static int type_of(int fd, const struct dirent *entry)
 {
     struct stat st;
 
     if (entry->d_type != DT_UNKNOWN)
         return entry->d_type;
-    return fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) ? -1 : (int)IFTODT(st.st_mode);
+    if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+        return errno == ENOENT ? -1 : DT_REG;
+    return (int)IFTODT(st.st_mode);
 }
 
 /* Whether the prefix asks for this name (of a folder: with '/') in the folder at hand. */
@@ -139,35 +132,28 @@ static bool is_of_interest(const struct folder_walk *walk, const struct dirent *
 }
 
 /* Takes one name of the folder at hand into names. */
-static int add_name(const struct folder_walk *walk, const struct dirent *entry, struct act_strv *names,
-                    bool *found, struct act_error *err)
+static void add_name(const struct folder_walk *walk, const struct dirent *entry, struct act_strv *names,
+                     bool *found)
 {
     const char *name = entry->d_name;
     int type = type_of(walk->fd, entry);
 
     if (!is_of_interest(walk, entry, type))
-        return 0;
+        return;
     ACT_AUTOFREE char *full = act_sprintf("%s%s", name, type == DT_DIR ? "/" : "");
     if (type < 0 || !is_asked_for(walk, full))
-        return 0;
+        return;
     if (type != DT_DIR && type != DT_REG && type != DT_LNK) {
-        ACT_AUTOFREE char *shown = escape(name);
+        ACT_AUTOFREE char *shown = act_printable(name);
         act_warn("left out '%s%s': neither a file, nor a folder, nor a link", path_of(walk), shown);
-        return 0;
+        return;
     }
     *found = true;
-    if (is_behind_us(walk, full))
-        return 0;
-    if (!act_utf8_valid(name, strlen(name))) {
-        ACT_AUTOFREE char *shown = escape(name);
-        return act_error_set(err, ACT_FAIL,
-                             "the name of '%s%s' is not valid UTF-8; rename it or leave it out",
-                             path_of(walk), shown);
-    }
-    act_strv_push(names, full);
-    return 0;
+    if (!is_behind_us(walk, full))
+        act_strv_push(names, full);
 }
 
+/* When it fails errno says why. */
 static int read_names(const struct folder_walk *walk, struct act_strv *names, bool *found,
                       struct act_error *err)
 {
@@ -181,17 +167,20 @@ static int read_names(const struct folder_walk *walk, struct act_strv *names, bo
             close(fd);
         return rc;
     }
-    for (errno = 0; rc == 0 && (entry = readdir(dir)) != NULL; errno = 0)
-        rc = add_name(walk, entry, names, found, err);
-    if (rc == 0 && errno)
-        rc = act_error_errno(err, errno, "cannot read the folder '%s'", path_of(walk));
+    for (errno = 0; (entry = readdir(dir)) != NULL; errno = 0)
+        add_name(walk, entry, names, found);
+    int saved = errno;
+    if (saved)
+        rc = act_error_errno(err, saved, "cannot read the folder '%s'", path_of(walk));
     closedir(dir);
+    errno = saved;
     act_strv_sort(names);
     return rc;
 }
 
 /* ---- the walk */
 
+/* When it fails errno says why. */
 static int open_at_hand(struct listing *l, struct act_error *err)
 {
     struct folder_walk *walk = l->walk;
@@ -235,7 +224,28 @@ static int emit_empty(struct listing *l, struct act_error *err)
     return 0;
 }
 
-/* Goes down into the folder whose key is in walk->path. One that is gone in the meantime is passed over. */
+static void emit_unreadable(struct listing *l, const char *key, int errnum)
+{
+    struct store_entry *entry = store_page_add(l->page);
+
+    entry->key = act_strdup(key);
+    entry->kind = STORE_UNREADABLE;
+    entry->problem = errnum;
+}
+
+/* The folder whose key is in walk->path could not be read. It is an entry all the same, unless it is the one that is
+ * listed, or gone in the meantime. */
+static int pass_by(struct listing *l, int rc, int errnum)
+{
+    if (rc == -(int)ACT_NOT_FOUND)
+        return 0;
+    if (l->walk->depth == 0)
+        return rc;
+    emit_unreadable(l, path_of(l->walk), errnum);
+    return 0;
+}
+
+/* Goes down into the folder whose key is in walk->path. */
 static int push(struct listing *l, struct act_error *err)
 {
     struct folder_walk *walk = l->walk;
@@ -244,14 +254,14 @@ static int push(struct listing *l, struct act_error *err)
 
     close_fd(walk);
     int rc = open_at_hand(l, err);
-    if (rc)
-        return rc == -(int)ACT_NOT_FOUND ? 0 : rc;
-    rc = read_names(walk, &level.names, &found, err);
+    if (rc == 0)
+        rc = read_names(walk, &level.names, &found, err);
     if (rc == 0 && !found)
         rc = emit_empty(l, err);
     if (rc) {
+        int errnum = errno;
         act_strv_release(&level.names);
-        return rc;
+        return pass_by(l, rc, errnum);
     }
     walk->levels = act_realloc(walk->levels, (walk->depth + 1) * sizeof(level));
     walk->levels[walk->depth++] = level;
@@ -265,23 +275,25 @@ static void emit_leftover(struct listing *l, const char *key, const char *name, 
     emit(l, key, st)->size = (uint64_t)st->st_blocks * DISK_BLOCK;
 }
 
-static int emit_file(struct listing *l, const char *name, struct act_error *err)
+/* What is gone in the meantime is passed over. */
+static void emit_file(struct listing *l, const char *name)
 {
+    struct act_error ignored;
     struct stat st;
-    int rc = open_at_hand(l, err);
-
-    if (rc == -(int)ACT_NOT_FOUND)
-        return 0;
-    if (rc)
-        return rc;
     ACT_AUTOFREE char *key = act_sprintf("%s%s", path_of(l->walk), name);
-    if (fstatat(l->walk->fd, name, &st, AT_SYMLINK_NOFOLLOW)) /* gone: passed over */
-        return errno == ENOENT ? 0 : act_error_errno(err, errno, "'%s'", key);
+    int rc = open_at_hand(l, &ignored);
+
+    if (rc == 0 && fstatat(l->walk->fd, name, &st, AT_SYMLINK_NOFOLLOW))
+        rc = act_error_errno(&ignored, errno, "%s", "");
+    if (rc) {
+        if (rc != -(int)ACT_NOT_FOUND)
+            emit_unreadable(l, key, errno);
+        return;
+    }
     if (l->walk->leftovers)
         emit_leftover(l, key, name, &st);
     else if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
         emit(l, key, &st)->leads_out = S_ISLNK(st.st_mode) && leads_out(l->walk, key, name);
-    return 0;
 }
 
 static void emit_prefix(struct listing *l, const char *name)
@@ -307,14 +319,20 @@ static int step(struct listing *l, struct act_error *err)
         return 0;
     }
     const char *name = top->names.v[top->next++];
-    if (!act_ends_with(name, "/"))
-        return emit_file(l, name, err);
-    if (walk->delimiter) {
-        emit_prefix(l, name);
+    if (!act_utf8_valid(name, strlen(name))) {
+        ACT_AUTOFREE char *key = act_sprintf("%s%s", path_of(walk), name);
+        emit_unreadable(l, key, EILSEQ);
         return 0;
     }
-    act_buf_adds(&walk->path, name);
-    return push(l, err);
+    if (act_ends_with(name, "/") && !walk->delimiter) {
+        act_buf_adds(&walk->path, name);
+        return push(l, err);
+    }
+    if (act_ends_with(name, "/"))
+        emit_prefix(l, name);
+    else
+        emit_file(l, name);
+    return 0;
 }
 
 static struct folder_walk *walk_new(const struct store_call *call)

@@ -1,6 +1,7 @@
 /* store.c - what both stores share: the life of a call, and the checks made before a store sees it. */
 #include "store/store.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/crc64.h"
@@ -34,6 +35,18 @@ void store_entry_release(struct store_entry *entry)
 {
     free(entry->key);
     *entry = (struct store_entry){.mode = -1};
+}
+
+int store_entry_problem(const struct store_entry *entry, struct act_error *err)
+{
+    ACT_AUTOFREE char *name = act_printable(entry->key);
+
+    if (entry->problem == EILSEQ)
+        act_error_set(err, ACT_PARTIAL, "cannot read '%s': its name is not UTF-8; rename it", name);
+    else
+        act_error_errno(err, entry->problem, "cannot read '%s'", name);
+    err->code = ACT_PARTIAL;
+    return -(int)ACT_PARTIAL;
 }
 
 void store_page_release(struct store_page *page)

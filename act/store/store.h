@@ -27,6 +27,8 @@ enum store_kind {
     STORE_SYMLINK, /* the bytes are the link's target */
     STORE_FOLDER,  /* an empty folder, kept; its key ends in '/' */
     STORE_PREFIX,  /* in a listing with a delimiter only: something lies below this key, which ends in '/' */
+    STORE_UNREADABLE, /* in a listing only: a name of which nothing else is known, see entry.problem. A folder's key ends
+                         in '/', and what lies below it is not known either */
 };
 
 #define STORE_ETAG 96
@@ -44,9 +46,12 @@ struct store_entry {
     bool has_crc64;
     bool grows;     /* an append blob: what is there never changes, more may come at its end */
     bool leads_out; /* a link of which a folder can be seen to lead out of it; elsewhere it means nothing */
+    int problem;    /* of STORE_UNREADABLE: errno; EILSEQ: the name is not UTF-8 */
     char etag[STORE_ETAG]; /* changes with the content, quoted as in HTTP; "": none */
 };
 void store_entry_release(struct store_entry *entry);
+/* Says why an entry is STORE_UNREADABLE. Returns -ACT_PARTIAL. */
+int store_entry_problem(const struct store_entry *entry, struct act_error *err);
 
 struct store_page {
     struct store_entry *v;
@@ -85,7 +90,8 @@ enum store_op {
     STORE_BLOCK_FROM, /* key, upload_id, block, source_url, source_match, offset, total: one block, likewise; total
                          is the length of the block */
     STORE_LIST, /* key: a prefix, "" for all; delimiter, marker, max, ahead -> page, keys in byte order. An empty
-                   folder is an entry, but not the one whose key is the prefix. With leftovers: instead of the
+                   folder is an entry, but not the one whose key is the prefix. What cannot be read is one too
+                   (STORE_UNREADABLE), unless it is the prefix itself. With leftovers: instead of the
                    objects what interrupted uploads left, size is what they hold */
     STORE_CLEAR, /* key of a leftover, as listed: removes it, and surely nothing else. -ACT_TEMPORARY: it is in use */
     STORE_URL, /* key ("": of the container), permissions, life_s -> url, as store_url() */

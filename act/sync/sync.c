@@ -13,7 +13,7 @@ struct side {
 struct sync {
     struct sync_options options;
     struct side sides[2];
-    struct act_strv outward; /* names of the source's links that lead out, so far, in order */
+    struct act_strv behind; /* names of the source below which more may be than was listed, so far, sorted */
 };
 
 /* ---- one object */
@@ -178,7 +178,7 @@ void sync_free(struct sync *s)
         free(s->sides[i].prefix);
         free(s->sides[i].behind);
     }
-    act_strv_release(&s->outward);
+    act_strv_release(&s->behind);
     free(s);
 }
 
@@ -267,10 +267,17 @@ static int order_of(struct sync *s)
     return strcmp(rel_of(from, head_of(from)), rel_of(to, head_of(to)));
 }
 
-static bool takes(const struct sync *s, const char *rel, enum store_kind kind)
+static bool is_unreadable(const struct store_entry *entry)
 {
-    return !s->options.takes || s->options.takes(s->options.arg, rel, kind == STORE_FOLDER);
+    return entry->key && entry->kind == STORE_UNREADABLE;
 }
+
+static bool takes(const struct sync *s, const char *rel)
+{
+    return !s->options.takes || s->options.takes(s->options.arg, rel, act_ends_with(rel, "/"));
+}
+
+/* ---- names below which more may be than was listed */
 
 /* Compares the first len bytes of a key, a whole name, with a link's. */
 struct stem {
@@ -281,19 +288,31 @@ struct stem {
 static int compare_stem(const void *a, const void *b)
 {
     const struct stem *stem = a;
-    const char *link = *(const char *const *)b;
-    int order = strncmp(stem->rel, link, stem->len);
+    const char *name = *(const char *const *)b;
+    int order = strncmp(stem->rel, name, stem->len);
 
-    return order ? order : -(link[stem->len] != '\0');
+    return order ? order : -(name[stem->len] != '\0');
 }
 
-static bool is_below_link(const struct sync *s, const char *rel)
+/* They come in order but for the slash of folders, behind which "a-" comes before "a/". */
+static void protect(struct sync *s, const char *rel)
 {
-    if (s->outward.n == 0)
+    size_t at = s->behind.n, len = strlen(rel);
+
+    act_strv_take(&s->behind, act_strndup(rel, len - (len > 0 && rel[len - 1] == '/')));
+    char **v = s->behind.v, *name = v[at];
+    for (; at > 0 && strcmp(v[at - 1], name) > 0; at--)
+        v[at] = v[at - 1];
+    v[at] = name;
+}
+
+static bool is_protected(const struct sync *s, const char *rel)
+{
+    if (s->behind.n == 0)
         return false;
     for (const char *slash = strchr(rel, '/'); slash; slash = strchr(slash + 1, '/')) {
         struct stem stem = {.rel = rel, .len = (size_t)(slash - rel)};
-        if (bsearch(&stem, s->outward.v, s->outward.n, sizeof(s->outward.v[0]), compare_stem))
+        if (bsearch(&stem, s->behind.v, s->behind.n, sizeof(s->behind.v[0]), compare_stem))
             return true;
     }
     return false;
@@ -313,9 +332,9 @@ static bool next_pair(struct sync *s, struct sync_item *out)
     if (order >= 0)
         out->to = take_head(to);
     out->rel = order <= 0 ? rel_of(from, &out->from) : rel_of(to, &out->to);
-    if (out->from.leads_out)
-        act_strv_push(&s->outward, out->rel);
-    out->below_link = !out->from.key && is_below_link(s, out->rel);
+    if (out->from.key && (out->from.leads_out || out->from.kind == STORE_UNREADABLE))
+        protect(s, out->rel);
+    out->is_protected = !out->from.key && is_protected(s, out->rel);
     return true;
 }
 
@@ -334,12 +353,14 @@ static bool is_filled(struct sync *s, const struct sync_item *item)
     struct side *to = &s->sides[SYNC_TO];
     const struct store_entry *head = item->from.kind == STORE_FOLDER ? below(to, item->rel) : NULL;
 
-    return head && !(s->options.extras && takes(s, rel_of(to, head), head->kind));
+    return head && !(s->options.extras && takes(s, rel_of(to, head)));
 }
 
 static void decide(struct sync *s, struct sync_item *item)
 {
-    if (!item->from.key)
+    if (is_unreadable(&item->from) || is_unreadable(&item->to))
+        item->action = SYNC_UNREADABLE;
+    else if (!item->from.key)
         item->action = SYNC_EXTRA;
     else if (!item->to.key && is_filled(s, item))
         item->action = SYNC_SAME;
@@ -357,7 +378,9 @@ static bool takes_part(struct sync *s, const struct sync_item *item)
     if (!item->from.key &&
         (!s->options.extras || (entry->kind == STORE_FOLDER && below(&s->sides[SYNC_FROM], item->rel))))
         return false;
-    return takes(s, item->rel, entry->kind);
+    if (is_unreadable(entry) && act_ends_with(item->rel, "/"))
+        return !s->options.enters || s->options.enters(s->options.arg, item->rel);
+    return takes(s, item->rel);
 }
 
 bool sync_next(struct sync *s, struct sync_item *out)

@@ -23,7 +23,8 @@ enum sync_action {
     SYNC_SAME, /* nothing to do */
     SYNC_UNSURE, /* the content decides, and the listings do not know enough of it: compute the checksums that are
                     missing and compare. Without checksum it is as right to copy, where that is cheaper */
-    SYNC_EXTRA, /* only at the destination */
+    SYNC_EXTRA,      /* only at the destination */
+    SYNC_UNREADABLE, /* at one side there is only a name that could not be read: nothing can be said */
 };
 
 enum sync_reason {
@@ -67,6 +68,8 @@ struct sync_options {
     /* Whether an object takes part; what does not is never given, from neither side. rel of a folder ends in '/'.
      * NULL: all. */
     bool (*takes)(void *arg, const char *rel, bool is_folder);
+    /* The same of a folder that cannot be read: whether anything below it may take part. NULL: it may. */
+    bool (*enters)(void *arg, const char *rel);
     void *arg;
 };
 
@@ -86,12 +89,12 @@ int sync_feed(struct sync *sync, enum sync_side side, struct store_page *page, b
 struct sync_item {
     enum sync_action action;
     enum sync_reason reason;
-    struct store_entry from; /* key NULL with SYNC_EXTRA */
+    struct store_entry from; /* key NULL with SYNC_EXTRA, and when absent */
     struct store_entry to;   /* key NULL when absent */
     const char *rel;         /* the key without the prefix, into one of the keys */
-    /* With SYNC_EXTRA: lies below the name that a link of the source has which leads out of it, and may be what the
-     * link stands for: no mirror deletes it. Whether the link itself takes part makes no difference. */
-    bool below_link;
+    /* With SYNC_EXTRA: lies below a name of the source behind which there may be the same, a link that leads out of it or
+     * what could not be read: no mirror deletes it. Whether that name itself takes part makes no difference. */
+    bool is_protected;
 };
 void sync_item_release(struct sync_item *item);
 

@@ -160,6 +160,10 @@ static void take(struct job *job, struct sync_item *item)
     case SYNC_SAME:
         count_same(job, item);
         break;
+    case SYNC_UNREADABLE:
+        job_fail_unreadable(job, item);
+        sync_item_release(item);
+        break;
     case SYNC_EXTRA:
         sync_item_release(item);
         break;

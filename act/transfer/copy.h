@@ -132,6 +132,8 @@ void job_pump(struct job *job);
 /* An object has (again) parts to be started; first: before the others. */
 void job_enqueue(struct job *job, struct object *object, bool first);
 void job_fail(struct job *job, const struct act_error *error);
+/* Of SYNC_UNREADABLE. */
+void job_fail_unreadable(struct job *job, const struct sync_item *item);
 
 /* ---- object.c */
 

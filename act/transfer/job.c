@@ -16,6 +16,14 @@ void job_fail(struct job *job, const struct act_error *error)
         job->stop = true;
 }
 
+void job_fail_unreadable(struct job *job, const struct sync_item *item)
+{
+    const struct store_entry *from = &item->from;
+    bool is_from = from->key && from->kind == STORE_UNREADABLE;
+
+    transfer_report_unreadable(job->report, is_from ? from : &item->to, &job->first);
+}
+
 /* ---- listing */
 
 static void page_came(void *arg, struct store_page *page, bool last, const struct act_error *error)
@@ -146,6 +154,11 @@ static bool takes(void *filter, const char *rel, bool is_folder)
     return filter_takes(filter, rel, is_folder);
 }
 
+static bool enters(void *filter, const char *rel)
+{
+    return filter_enters(filter, rel);
+}
+
 static void begin_listing(struct job *job, enum sync_side side, struct store *store, const char *prefix)
 {
     job->listings[side] = (struct listing){
@@ -164,6 +177,7 @@ static void begin_tree(struct job *job, const struct job_setup *setup)
                                                 .checksum = setup->checksum,
                                                 .extras = setup->extras,
                                                 .takes = filter ? takes : NULL,
+                                                .enters = filter ? enters : NULL,
                                                 .arg = filter});
     begin_listing(job, SYNC_FROM, job->from, from_prefix);
     begin_listing(job, SYNC_TO, job->to, to_prefix);

@@ -13,6 +13,8 @@ struct listing {
     struct act_error *err;
     int rc;
     bool ended;
+    uint64_t unreadable;
+    struct act_error first; /* of those */
 };
 
 bool transfer_is_leftover_of(const char *key, const char *path)
@@ -34,7 +36,22 @@ static int take_entry(struct listing *l, const struct store_entry *entry)
 {
     if (l->scope == TRANSFER_LEFTOVERS && !transfer_is_leftover_of(entry->key, l->what->path))
         return 0;
-    return l->each(l->arg, entry, rel_of(l, entry->key), l->err);
+    if (entry->kind != STORE_UNREADABLE)
+        return l->each(l->arg, entry, rel_of(l, entry->key), l->err);
+    if (l->unreadable++ == 0)
+        (void)store_entry_problem(entry, &l->first);
+    return 0;
+}
+
+/* The rest was listed all the same. */
+static int say_unreadable(struct listing *l)
+{
+    if (l->rc < 0 || l->unreadable == 0)
+        return l->rc;
+    *l->err = l->first;
+    if (l->unreadable > 1)
+        act_error_hint(l->err, "%llu more cannot be read", (unsigned long long)l->unreadable - 1);
+    return -(int)ACT_PARTIAL;
 }
 
 static void take_page(void *arg, struct store_page *page, bool last, const struct act_error *error)
@@ -66,7 +83,7 @@ static int list_below(struct engine *engine, struct listing *l)
     engine_run(engine, NULL); /* what was fetched ahead */
     if (!l->ended)
         l->rc = act_error_set(l->err, ACT_FAIL, "the listing of '%s' came to a halt before its end", path);
-    return l->rc;
+    return say_unreadable(l);
 }
 
 static int list_file(struct listing *l)

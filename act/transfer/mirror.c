@@ -11,7 +11,7 @@ struct count {
 /* Whether it is deleted. */
 static bool is_left_over(const struct sync_item *item)
 {
-    return item->action == SYNC_EXTRA && !item->below_link;
+    return item->action == SYNC_EXTRA && !item->is_protected;
 }
 
 static void count_item(struct job *job, struct sync_item *item)
@@ -22,7 +22,8 @@ static void count_item(struct job *job, struct sync_item *item)
         n->extras++;
         n->bytes += item->to.size;
     }
-    if (item->from.key && !item->from.leads_out) /* such a link may be all that is left of a disk */
+    /* a link that leads out, or what cannot be read, may be all that is left of a disk */
+    if (item->from.key && !item->from.leads_out && item->from.kind != STORE_UNREADABLE)
         *(item->from.kind == STORE_FOLDER ? &n->folders : &n->sources) += 1;
     sync_item_release(item);
 }

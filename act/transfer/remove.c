@@ -46,11 +46,11 @@ static void more(void *arg)
 
 static bool is_wanted(const struct removal *r, const struct store_entry *entry)
 {
-    bool folder = entry->kind == STORE_FOLDER;
+    bool folder = act_ends_with(entry->key, "/");
 
     if (r->deleter.leftovers)
         return transfer_is_leftover_of(entry->key, r->prefix);
-    if (r->only_folders && !folder)
+    if (r->only_folders && entry->kind != STORE_FOLDER)
         return false;
     return filter_takes(r->options->filter, entry->key + strlen(r->prefix), folder);
 }
@@ -59,6 +59,10 @@ static void take_entry(struct removal *r, struct store_entry *entry)
 {
     if (!is_wanted(r, entry))
         return;
+    if (entry->kind == STORE_UNREADABLE) {
+        transfer_report_unreadable(r->report, entry, &r->first);
+        return;
+    }
     r->report->total.found_objects++;
     r->report->total.found_bytes += entry->size;
     if (r->options->plan)

@@ -9,19 +9,31 @@ enum { TICK_MS = 200 };
 
 void transfer_report_release(struct transfer_report *report)
 {
-    for (size_t i = 0; i < report->n_failures; i++)
+    for (size_t i = 0; i < report->n_failures; i++) {
         free(report->failures[i].text);
+        act_strv_release(&report->failures[i].also);
+    }
     free(report->failures);
     report->failures = NULL;
     report->n_failures = 0;
 }
 
+#define BEHIND_NAME "': "
+
 /* What an error says behind the name of its object. */
 static const char *reason_of(const char *text)
 {
-    const char *at = strstr(text, "': ");
+    const char *at = strstr(text, BEHIND_NAME);
 
-    return at ? at + strlen("': ") : text;
+    return at ? at + strlen(BEHIND_NAME) : text;
+}
+
+/* The name that an error begins with, "cannot read 'name': ...". New string; NULL: there is none. */
+static char *name_of(const char *text)
+{
+    const char *begin = strchr(text, '\''), *end = strstr(text, BEHIND_NAME);
+
+    return begin && end && begin < end ? act_strndup(begin + 1, (size_t)(end - begin) - 1) : NULL;
 }
 
 /* Whether two texts are about the same trouble: what stands in brackets (a request id) may differ. */
@@ -33,17 +45,36 @@ static bool same_reason(const char *a, const char *b)
            act_streq(strchr(a, ')'), strchr(b, ')'));
 }
 
-static void add_failure(struct transfer_report *report, const char *text, uint64_t n)
+/* The group for failures like this one, of which it is the first where n is 0; NULL: there are too many. */
+static struct transfer_failure *group_for(struct transfer_report *report, const char *text)
 {
     for (size_t i = 0; i < report->n_failures; i++)
-        if (same_reason(reason_of(report->failures[i].text), reason_of(text))) {
-            report->failures[i].n += n;
-            return;
-        }
+        if (same_reason(reason_of(report->failures[i].text), reason_of(text)))
+            return &report->failures[i];
     if (report->n_failures == TRANSFER_MAX_FAILURES)
-        return;
+        return NULL;
     report->failures = act_realloc(report->failures, (report->n_failures + 1) * sizeof(*report->failures));
-    report->failures[report->n_failures++] = (struct transfer_failure){.text = act_strdup(text), .n = n};
+    report->failures[report->n_failures] = (struct transfer_failure){.text = act_strdup(text)};
+    return &report->failures[report->n_failures++];
+}
+
+static void take_name(struct transfer_failure *failure, char *name)
+{
+    if (name && failure->also.n < TRANSFER_MAX_FAILURES)
+        act_strv_take(&failure->also, name);
+    else
+        free(name);
+}
+
+static void add_failure(struct transfer_report *report, const char *text, uint64_t n)
+{
+    struct transfer_failure *failure = group_for(report, text);
+
+    if (!failure)
+        return;
+    if (failure->n > 0)
+        take_name(failure, name_of(text));
+    failure->n += n;
 }
 
 void transfer_report_failure(struct transfer_report *report, const struct act_error *error,
@@ -54,14 +85,34 @@ void transfer_report_failure(struct transfer_report *report, const struct act_er
     add_failure(report, error->text, 1);
 }
 
+void transfer_report_unreadable(struct transfer_report *report, const struct store_entry *entry,
+                                struct act_error *first)
+{
+    struct act_error err;
+
+    (void)store_entry_problem(entry, &err);
+    act_error_hint(&err, "--exclude leaves it out");
+    transfer_report_failure(report, &err, first);
+}
+
+void transfer_report_add_failures(struct transfer_report *sum, const struct transfer_report *part)
+{
+    for (size_t i = 0; i < part->n_failures; i++) {
+        const struct transfer_failure *from = &part->failures[i];
+        add_failure(sum, from->text, from->n);
+        struct transfer_failure *to = group_for(sum, from->text);
+        for (size_t k = 0; to && k < from->also.n; k++)
+            take_name(to, act_strdup(from->also.v[k]));
+    }
+}
+
 void transfer_report_add(struct transfer_report *report, const struct transfer_report *part,
                          const struct act_error *part_first, struct act_error *first)
 {
     if (report->total.failed_objects == 0 && part->total.failed_objects > 0)
         *first = *part_first;
     report->total.failed_objects += part->total.failed_objects;
-    for (size_t i = 0; i < part->n_failures; i++)
-        add_failure(report, part->failures[i].text, part->failures[i].n);
+    transfer_report_add_failures(report, part);
 }
 
 int transfer_report_result(const struct transfer_report *report, const struct act_error *first,

@@ -56,6 +56,7 @@ enum { TRANSFER_MAX_FAILURES = 20 };
 struct transfer_failure {
     char *text; /* of the first one */
     uint64_t n;
+    struct act_strv also; /* the objects that the next TRANSFER_MAX_FAILURES are about */
 };
 
 struct transfer_report {
@@ -65,6 +66,8 @@ struct transfer_report {
     int64_t next_tick_ms; /* internal: when progress is called again */
 };
 void transfer_report_release(struct transfer_report *report);
+/* Adds the failures, not the counts, of part to sum. */
+void transfer_report_add_failures(struct transfer_report *sum, const struct transfer_report *part);
 
 enum transfer_action { TRANSFER_COPY, TRANSFER_DELETE, TRANSFER_LEAVE };
 

@@ -33,6 +33,10 @@ bool transfer_is_leftover_of(const char *key, const char *path);
 void transfer_report_failure(struct transfer_report *report, const struct act_error *error,
                              struct act_error *first);
 
+/* The same for an entry that is STORE_UNREADABLE. */
+void transfer_report_unreadable(struct transfer_report *report, const struct store_entry *entry,
+                                struct act_error *first);
+
 /* Adds the failures of a part of the work; the first of all is kept whole in first. */
 void transfer_report_add(struct transfer_report *report, const struct transfer_report *part,
                          const struct act_error *part_first, struct act_error *first);

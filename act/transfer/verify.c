@@ -60,13 +60,15 @@ static void take(struct job *job, struct sync_item *item)
 {
     struct transfer_progress *t = &job->report->total;
 
-    if (item->from.key && item->to.key) {
+    if (item->from.key && item->to.key && item->action != SYNC_UNREADABLE) {
         t->found_objects++;
         t->found_bytes += item->from.size;
         take_pair(job, item);
         return;
     }
-    if (item->action == SYNC_SAME) /* an empty folder here, one with something in it there */
+    if (item->action == SYNC_UNREADABLE)
+        job_fail_unreadable(job, item);
+    else if (item->action == SYNC_SAME) /* an empty folder here, one with something in it there */
         count(job, item);
     else
         tell(job, item, item->from.key ? TRANSFER_MISSING : TRANSFER_EXTRA);

@@ -257,6 +257,37 @@ static bool takes_no_link(void *arg, const char *rel, bool is_folder)
     return strcmp(rel, "a") != 0 && strcmp(rel, "a-b") != 0 && strcmp(rel, "z") != 0;
 }
 
+/* "a/" comes behind "a-b" in a listing, but not as the name of a folder. */
+static void what_could_not_be_read_protects_what_is_below(void **state)
+{
+    static const char *const from[] = {"a-b", "a/", "f"}, *const to[] = {"a-b/x", "a/x", "a0", "f/x", "g"};
+    static const bool is_protected[] = {true, true, false, true, false};
+    struct sync *s = sync_new(&(struct sync_options){.from_prefix = "", .to_prefix = "", .extras = true});
+    struct store_page sources = {0}, copies = {0};
+    struct act_error err;
+    struct sync_item item;
+    size_t extras = 0, unreadable = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+        struct store_entry *e = store_page_add(&sources);
+        e->key = act_strdup(from[i]);
+        e->kind = STORE_UNREADABLE;
+    }
+    for (size_t i = 0; i < sizeof(to) / sizeof(to[0]); i++)
+        store_page_add(&copies)->key = act_strdup(to[i]);
+    assert_ok(sync_feed(s, SYNC_FROM, &sources, true, &err), err);
+    assert_ok(sync_feed(s, SYNC_TO, &copies, true, &err), err);
+    for (; sync_next(s, &item); sync_item_release(&item))
+        if (item.action == SYNC_UNREADABLE)
+            unreadable++;
+        else
+            assert_int_equal(item.is_protected, is_protected[extras++]);
+    assert_int_equal(unreadable, 3);
+    assert_int_equal(extras, 5);
+    sync_free(s);
+}
+
 /* What a link stands for may be at the destination, and a key may come between the two. */
 static void what_is_below_a_link_is_told_apart(void **state)
 {
@@ -287,7 +318,7 @@ static void what_is_below_a_link_is_told_apart(void **state)
     while (sync_next(s, &item)) {
         assert_int_equal(item.action, SYNC_EXTRA);
         assert_string_equal(item.rel, to[n].rel);
-        assert_int_equal(item.below_link, to[n].below);
+        assert_int_equal(item.is_protected, to[n].below);
         n++;
         sync_item_release(&item);
     }
@@ -726,6 +757,7 @@ int main(void)
         cmocka_unit_test(merge_table),
         cmocka_unit_test(unsure_where_a_checksum_would_tell),
         cmocka_unit_test(the_time_of_a_copy),
+        cmocka_unit_test(what_could_not_be_read_protects_what_is_below),
         cmocka_unit_test(what_is_below_a_link_is_told_apart),
         cmocka_unit_test(disorder_is_an_error),
         cmocka_unit_test(disorder_never_ends_in_a_plan),

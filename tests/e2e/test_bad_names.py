@@ -1,0 +1,86 @@
+"""What cannot be read or named: that one is left out and named, the rest is done."""
+import json
+import os
+
+import pytest
+
+from test_data import tree
+from test_sync import there
+
+
+@pytest.fixture
+def broken(act, stored):
+    """A folder with two names that are not UTF-8, one with a line break, and a file and a folder that cannot be read."""
+    for name in ("good", "sub/x", "zz", "shut/in", "shut-not", "sub/secret"):
+        act.write(f"data/{name}", name, mtime=1_500_000_000)
+    act.run("u", "data")
+    act.write("data/new", "new")
+    for name in (b"bad\xff", b"sub/worse\xfe", b"line\nbreak"):
+        with open(os.path.join(os.fsencode(act.project / "data"), name), "wb") as f:
+            f.write(name)
+    act.write("data/sub/secret", "another").chmod(0)
+    (act.project / "data/shut").chmod(0)
+    act.respect_modes()
+    yield stored
+    (act.project / "data/shut").chmod(0o755)
+
+
+HELD = {"good", "sub/x", "zz", "shut/in", "shut-not", "sub/secret"}
+OUT = ["--exclude", "bad*", "--exclude", "worse?", "--exclude", "shut/", "--exclude", "secret"]
+
+
+def test_one_bad_thing_stops_nothing(act, broken):
+    result = act.run("u", "data", status=8)
+    for text in ("'bad\\xff'", "'sub/worse\\xfe'", "not UTF-8", "'shut/': Permission denied", "sub/secret", "--exclude"):
+        assert text in result.err, result.err
+    assert there(broken) == HELD | {"new", "line\nbreak"}
+    result = json.loads(act.run("u", "--json", "data", status=8).out)
+    assert result["failed"] == 4 and result["same"] == 6
+    names = [f["text"] for f in result["failures"]] + [name for f in result["failures"] for name in f["also"]]
+    assert len(names) == 4 and "sub/worse\\xfe" in names
+    act.run("u", *OUT, "data")
+    assert "'shut/'" in act.fail("u", *OUT[:4], "--include", "secrets", "data", status=8), "what is below may be meant"
+
+
+def test_a_mirror_spares_what_it_could_not_read(act, broken):
+    broken.put("data/extra", b"x")
+    broken.put("data/shut/more", b"x")
+    assert "1 to delete" in act.run("u", "--delete", "--dry-run", *OUT, "data").err
+    act.fail("u", "--delete", "-y", "data", status=8)
+    assert "extra" in there(broken), "nothing is deleted when one failed"
+    act.run("u", "--delete", "-y", *OUT, "data")
+    assert there(broken) == HELD | {"new", "line\nbreak", "shut/more"}
+
+
+def test_nothing_that_can_be_read_is_an_empty_source(act, broken):
+    before = broken.keys()
+    for name in ("good", "new", "sub/x", "sub/secret", "zz", "shut-not", "line\nbreak"):
+        (act.project / "data" / name).unlink()
+    act.run("u", "--delete", "-y", "--exclude", "bad*", "--exclude", "worse*", "data", status=2)
+    assert broken.keys() == before
+
+
+def test_verify_names_them(act, broken):
+    result = act.run("verify", "data", status=8)
+    for text in ("bad\\xff", "worse\\xfe", "'shut/': Permission denied"):
+        assert text in result.err
+    assert "new" in result.out and "shut-not" not in result.out
+
+
+def test_a_download_beside_them(act, broken):
+    broken.put("data/from", b"x")
+    act.run("d", "data", "--exclude", "shut/", "--exclude", "secret")
+    assert tree(act.project / "data/from") is not None and (act.project / "data/from").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("stored", ["folder"], indirect=True)
+def test_a_store_with_bad_names(act, stored):
+    """A folder store is written by others too."""
+    act.write("data/good", "x")
+    act.run("u", "data")
+    with open(os.path.join(os.fsencode(stored.root), b"data/bad\xff"), "wb") as f:
+        f.write(b"x")
+    result = act.run("ls", "data", status=8)
+    assert result.out == "good\n" and "data/bad\\xff': its name is not UTF-8" in result.err
+    act.run("rm", "-y", "data", status=8)
+    assert os.listdir(os.fsencode(stored.root / "data")) == [b"bad\xff"]
