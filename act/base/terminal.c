@@ -28,16 +28,6 @@ static bool is_harmful(uint32_t c)
     return false;
 }
 
-static uint32_t decode(const char *s, size_t len)
-{
-    static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t c = (unsigned char)s[0] & first_bits[len];
-
-    for (size_t i = 1; i < len; i++)
-        c = c << 6 | ((unsigned char)s[i] & 0x3f);
-    return c;
-}
-
 /* Whether more bytes may make a character of these. */
 static bool is_begin(const char *s, size_t len)
 {
@@ -138,7 +128,7 @@ static size_t take_wide(struct act_harmless *t, const char *s, size_t len, bool 
 
     if (n == 0 && !is_end && is_begin(s, len))
         return 0;
-    uint32_t c = n ? decode(s, n) : 0;
+    uint32_t c = n ? act_utf8_decode(s, n) : 0;
     if (n == 0 || is_harmful(c))
         put_harmful(t, out);
     else if (act_is_mark(c))

@@ -49,7 +49,15 @@ void act_terminal_show(FILE *stream, unsigned allow);
 /* All of a text at once to a descriptor, harmless if that is a terminal. Returns 0, or -1 with errno. */
 int act_terminal_write(int fd, const char *data, size_t len) ACT_NODISCARD;
 
+/* The character that the len bytes of act_utf8_char() are. */
+uint32_t act_utf8_decode(const char *s, size_t len);
 /* Whether a character is drawn over the one before it. */
 bool act_is_mark(uint32_t character);
+/* How many columns a terminal takes for a text without control characters: none for marks, two for what Unicode calls wide,
+ * as Chinese and emoji, one for any other character and for a byte that is no UTF-8. */
+int act_columns(const char *text);
+/* How many bytes of it fit into room columns, and how many of those they take. No character is cut, and marks stay with
+ * theirs. */
+size_t act_columns_fit(const char *text, int room, int *out_columns);
 
 #endif

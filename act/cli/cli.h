@@ -146,7 +146,7 @@ void cli_print_help(const struct cli_command *command, FILE *out);
 
 /* render.c */
 bool cli_colour(FILE *out);
-void cli_print_state(FILE *out, enum run_state state, int width);
+const char *cli_state_colour(enum run_state state); /* for cli_print_coloured() */
 /* ACT's own words; colour ("31") is not used where there are none. */
 void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...) ACT_PRINTF(3, 4);
 /* Writes a piece of a log or a file to stdout; on a terminal of all that could do something there only colours stay. As
@@ -172,9 +172,6 @@ void cli_put_name(const char *name);
 void cli_size(const struct cli_options *options, uint64_t bytes, char out[ACT_UNIT_TEXT]);
 /* What the user calls an object at or below what, which he called word: "data/voc/a". New string. */
 char *cli_path_of(const char *word, const struct transfer_path *what, const char *key);
-/* A table: the head, and its cells row by row. Of each column a letter in align says where its text is: 'l' or 'r'. The
- * last one is cut where the terminal ends. */
-void cli_print_table(const char *const *head, const char *align, const struct act_strv *cells);
 /* with_reason: why each waits, or failed, has a column. */
 void cli_print_runs(const struct flow_runs *runs, bool with_reason);
 void cli_print_run(const struct flow_run *run, const char *page); /* page NULL: it has none */
@@ -188,6 +185,30 @@ bool cli_ask(const char *question);
 int cli_confirm(const struct cli *cli, const char *question, struct act_error *err) ACT_NODISCARD;
 /* As flow_trust_asks() takes it: shows what leads out of a project and asks on the terminal. */
 int cli_ask_trust(const char *project, const struct act_strv *items, struct act_error *err) ACT_NODISCARD;
+
+/* ---- table.c: tables fit the terminal; in a pipe nothing is cut and nothing left out */
+
+enum { CLI_RANK_MAX = 15 };
+
+struct cli_column {
+    const char *head; /* NULL in the first one: the table has no head */
+    char align;       /* 'l' or 'r' */
+    int rank; /* 0: always shown; else the one with the highest is the first to be cut, and to be left out */
+    int min, pad;  /* cut to no less (0: not cut); in a pipe, aligned up to this width (0: any) */
+    bool is_state; /* of a run: has its colour */
+};
+
+/* The columns of the terminal that stdout is; 0: it is none, or does not say. */
+int cli_width(void);
+/* widths are those that n columns would like (not 0); on return those that they get in room columns (0: any), two blanks
+ * between them. 0: left out. */
+void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room);
+/* Appends a table with the cells of all rows, one after another. Control characters become blanks. room as above. */
+void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room,
+                    bool coloured, struct act_buf *out);
+void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells);
+/* A text as one line: control characters become blanks, and bytes that are not UTF-8 '?'. New string. */
+char *cli_one_line(const char *text);
 
 /* ---- signal.c */
 

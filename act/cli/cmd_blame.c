@@ -49,7 +49,12 @@ static void push_count(struct act_strv *cells, int n)
 
 static void print_table(const struct platform_jobs *jobs, size_t n)
 {
-    static const char *const head[] = {"RUNNING", "LIMIT", "USER", "JOB", "NODES", "GPUS", "ON", "NAME"};
+    static const struct cli_column columns[] = {
+        {"RUNNING", 'r', .rank = 2},        {"LIMIT", 'r', .rank = 7},
+        {"USER", 'l', .rank = 1, .min = 8}, {"JOB", 'l', .rank = 0},
+        {"NODES", 'r', .rank = 5},          {"GPUS", 'r', .rank = 3},
+        {"ON", 'l', .rank = 6, .min = 8},   {"NAME", 'l', .rank = 4, .min = 10},
+    };
     struct act_strv cells = {0};
 
     for (size_t i = 0; i < n; i++) {
@@ -63,7 +68,7 @@ static void print_table(const struct platform_jobs *jobs, size_t n)
         act_strv_push(&cells, j->nodes_text);
         act_strv_push(&cells, j->name);
     }
-    cli_print_table(head, "rrllrrll", &cells);
+    cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
     act_strv_release(&cells);
 }
 

@@ -44,8 +44,13 @@ static void push_text(struct act_strv *cells, const char *text)
 
 static void print_clusters(const struct azureml_clusters *clusters)
 {
-    static const char *const head[] = {"NAME", "TYPE",  "STATE", "VM SIZE", "MIN",
-                                       "MAX",  "NODES", "BUSY",  "IDLE",    "DOWN"};
+    static const struct cli_column columns[] = {
+        {"NAME", 'l', .rank = 0},  {"TYPE", 'l', .rank = 9},
+        {"STATE", 'l', .rank = 1}, {"VM SIZE", 'l', .rank = 7, .min = 10},
+        {"MIN", 'r', .rank = 8},   {"MAX", 'r', .rank = 6},
+        {"NODES", 'r', .rank = 2}, {"BUSY", 'r', .rank = 3},
+        {"IDLE", 'r', .rank = 4},  {"DOWN", 'r', .rank = 5},
+    };
     struct act_strv cells = {0};
 
     for (size_t i = 0; i < clusters->n; i++) {
@@ -62,7 +67,7 @@ static void print_clusters(const struct azureml_clusters *clusters)
         push_number(&cells, counted ? c->idle : -1);
         push_number(&cells, counted ? c->unusable + c->leaving + c->preempted : -1);
     }
-    cli_print_table(head, "llllrrrrrr", &cells);
+    cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
     act_strv_release(&cells);
 }
 
@@ -131,7 +136,10 @@ static void print_cluster(const struct azureml_cluster *c)
 
 static void print_nodes(const struct azureml_node_list *nodes)
 {
-    static const char *const head[] = {"NODE", "STATE", "PUBLIC", "PRIVATE", "PORT", "RUN"};
+    static const struct cli_column columns[] = {
+        {"NODE", 'l', .rank = 0},    {"STATE", 'l', .rank = 1}, {"PUBLIC", 'l', .rank = 3},
+        {"PRIVATE", 'l', .rank = 5}, {"PORT", 'r', .rank = 4},  {"RUN", 'l', .rank = 2},
+    };
     struct act_strv cells = {0};
 
     for (size_t i = 0; i < nodes->n; i++) {
@@ -143,7 +151,7 @@ static void print_nodes(const struct azureml_node_list *nodes)
         push_number(&cells, n->port ? n->port : -1);
         push_text(&cells, n->run);
     }
-    cli_print_table(head, "llllrl", &cells);
+    cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
     act_strv_release(&cells);
 }
 

@@ -4,19 +4,26 @@
 #include "cli/cli.h"
 #include "codec/json.h"
 
-static void print_value(const char *key, const json_t *row)
+static void push_value(struct act_strv *cells, const char *key, const json_t *row)
 {
     const json_t *value = json_object_get(row, "value");
-    ACT_AUTOFREE char *text =
-        json_is_string(value) ? act_strdup(json_string_value(value)) : codec_json_line(value);
 
-    printf("%-44s %-32s # %s\n", key, text, codec_json_str(row, "origin", "?"));
+    act_strv_push(cells, key);
+    if (json_is_string(value))
+        act_strv_push(cells, json_string_value(value));
+    else
+        act_strv_take(cells, codec_json_line(value));
+    act_strv_pushf(cells, "# %s", codec_json_str(row, "origin", "?"));
 }
 
 static int show(struct cli *cli, struct act_error *err)
 {
     const struct config *c = &cli->flow.config;
     json_t *values = config_show(c);
+    static const struct cli_column columns[] = {{NULL, 'l', .min = 22, .pad = 44},
+                                                {NULL, 'l', .rank = 1, .min = 16, .pad = 32},
+                                                {NULL, 'l', .rank = 2, .min = 12}};
+    struct act_strv cells = {0};
     const char *key;
     json_t *row;
     size_t left_out = 0;
@@ -33,9 +40,11 @@ static int show(struct cli *cli, struct act_error *err)
             cli->options.all || !json_is_null(json_object_get(row, "value")) || json_object_get(row, "error");
         left_out += !shown;
         if (shown)
-            print_value(key, row);
+            push_value(&cells, key, row);
     }
     json_decref(values);
+    cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
+    act_strv_release(&cells);
     if (left_out)
         printf("# %zu keys have no value; --all shows them\n", left_out);
     return 0;

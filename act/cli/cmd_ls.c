@@ -17,9 +17,34 @@ struct listing {
     void (*print)(const struct listing *l, const struct store_entry *entry, const char *rel);
     enum transfer_scope scope;
     enum flow_place place; /* of leftovers */
+    int widths[4];         /* of the columns; 0: left out */
     int64_t now_s;
     uint64_t objects, folders, bytes;
 };
+
+/* Rows are printed as they come, so the widths follow from the terminal alone. The name is never cut. */
+static const struct cli_column long_columns[] = {
+    {"mode", 'l', .rank = 3}, {"size", 'r', .rank = 1}, {"time", 'l', .rank = 2}, {"name", 'l', .rank = 0}};
+static const struct cli_column leftover_columns[] = {
+    {"place", 'l', .rank = 3}, {"size", 'r', .rank = 1}, {"age", 'r', .rank = 2}, {"name", 'l', .rank = 0}};
+
+static void fit(struct listing *l)
+{
+    enum { NAME = 24 };
+    bool is_leftover = l->scope == TRANSFER_LEFTOVERS;
+
+    memcpy(l->widths,
+           (const int[]){is_leftover ? 5 : 10, l->options->bytes ? 15 : 10, is_leftover ? 11 : 19, NAME},
+           sizeof(l->widths));
+    cli_fit(is_leftover ? leftover_columns : long_columns, l->widths, 4, cli_width());
+}
+
+static void print_columns(const struct listing *l, const struct cli_column *columns, const char *const *texts)
+{
+    for (size_t i = 0; i < 3; i++)
+        if (l->widths[i] > 0)
+            printf(columns[i].align == 'r' ? "%*s  " : "%-*s  ", l->widths[i], texts[i]);
+}
 
 static int64_t time_of(const struct store_entry *e)
 {
@@ -59,7 +84,7 @@ static void print_long(const struct listing *l, const struct store_entry *e, con
         cli_size(l->options, e->size, size);
     if (time_of(e))
         act_time_to_local(time_of(e), when);
-    printf("%s  %*s  %-19s  ", mode, l->options->bytes ? 15 : 10, size, when);
+    print_columns(l, long_columns, (const char *const[]){mode, size, when});
     print_name(l, e, rel);
 }
 
@@ -67,12 +92,13 @@ static const char *const place_words[FLOW_PLACES] = {[FLOW_STORE] = "store", [FL
 
 static void print_leftover(const struct listing *l, const struct store_entry *e, const char *rel)
 {
-    char size[ACT_UNIT_TEXT], age[ACT_UNIT_TEXT] = "-";
+    char size[ACT_UNIT_TEXT], time[ACT_UNIT_TEXT] = "-", age[ACT_UNIT_TEXT + 4];
 
     cli_size(l->options, e->size, size);
     if (time_of(e))
-        act_duration_to_text(l->now_s > time_of(e) ? l->now_s - time_of(e) : 0, age);
-    printf("%-5s  %*s  %7s old  ", place_words[l->place], l->options->bytes ? 15 : 10, size, age);
+        act_duration_to_text(l->now_s > time_of(e) ? l->now_s - time_of(e) : 0, time);
+    snprintf(age, sizeof(age), "%s old", time);
+    print_columns(l, leftover_columns, (const char *const[]){place_words[l->place], size, age});
     print_name(l, e, rel);
 }
 
@@ -142,6 +168,7 @@ int cmd_ls(struct cli *cli, struct act_error *err)
 
     l.scope = o->leftovers ? TRANSFER_LEFTOVERS : o->recursive ? TRANSFER_TREE : TRANSFER_LEVEL;
     l.print = o->json ? print_json : o->leftovers ? print_leftover : o->long_form ? print_long : print_name;
+    fit(&l);
     cli_buffer_stdout();
     for (size_t i = 0; i < cli->words.n; i++)
         cli_outcome_add(&outcome, list_word(cli, cli->words.v[i], &l, err), err);

@@ -30,7 +30,10 @@ static void push_ranks(struct act_strv *cells, const struct platform_node *n)
 
 static void print_table(const struct platform_nodes *nodes)
 {
-    static const char *const head[] = {"NODE", "NAME", "STATE", "RANKS", "GPUS", "GPU IDS"};
+    static const struct cli_column columns[] = {
+        {"NODE", 'r', .rank = 0},  {"NAME", 'l', .rank = 1}, {"STATE", 'l', .rank = 0},
+        {"RANKS", 'l', .rank = 2}, {"GPUS", 'r', .rank = 3}, {"GPU IDS", 'l', .rank = 4, .min = 8},
+    };
     struct act_strv cells = {0};
 
     for (size_t i = 0; i < nodes->n; i++) {
@@ -42,7 +45,7 @@ static void print_table(const struct platform_nodes *nodes)
         act_strv_pushf(&cells, "%d", n->gpus);
         act_strv_push(&cells, n->gpu_ids ? n->gpu_ids : "-");
     }
-    cli_print_table(head, "rlllrl", &cells);
+    cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
     act_strv_release(&cells);
 }
 

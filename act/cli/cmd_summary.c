@@ -71,18 +71,20 @@ static void push_pool(struct act_strv *cells, const struct platform_pool *p, con
 
 static void print_table(const struct platform_summary *s)
 {
-    const char *head[] = {s->n_pools ? "PARTITION" : "MACHINE",
-                          "NODES",
-                          "IDLE",
-                          "IN USE",
-                          "DOWN",
-                          s->has_gpus ? "GPUS" : "CPUS",
-                          "IDLE",
-                          "IN USE",
-                          "DOWN",
-                          "RUNNING",
-                          "QUEUED",
-                          s->has_gpus ? "GPUS QUEUED" : "CPUS QUEUED"};
+    const struct cli_column columns[] = {
+        {s->n_pools ? "PARTITION" : "MACHINE", 'l', .rank = 0},
+        {"NODES", 'r', .rank = 5},
+        {"IDLE", 'r', .rank = 6},
+        {"IN USE", 'r', .rank = 9},
+        {"DOWN", 'r', .rank = 10},
+        {s->has_gpus ? "GPUS" : "CPUS", 'r', .rank = 1},
+        {"IDLE", 'r', .rank = 2},
+        {"IN USE", 'r', .rank = 7},
+        {"DOWN", 'r', .rank = 8},
+        {"RUNNING", 'r', .rank = 4},
+        {"QUEUED", 'r', .rank = 3},
+        {s->has_gpus ? "GPUS QUEUED" : "CPUS QUEUED", 'r', .rank = 11},
+    };
     struct act_strv cells = {0};
     struct platform_pool total = s->total;
 
@@ -90,7 +92,7 @@ static void print_table(const struct platform_summary *s)
         push_pool(&cells, &s->pools[i], s->pools[i].name);
     total.is_default = false;
     push_pool(&cells, &total, s->n_pools || !total.name ? "total" : total.name);
-    cli_print_table(head, "lrrrrrrrrrrr", &cells);
+    cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
     act_strv_release(&cells);
 }
 

@@ -97,8 +97,8 @@ void cli_progress_line(const char *verb, const struct cli_rate *rate, const stru
         act_buf_addf(out, ", %llu deleted", (count_t)now->deleted_objects);
     if (now->same_objects)
         act_buf_addf(out, ", %llu the same", (count_t)now->same_objects);
-    if (width && out->len > width)
-        out->data[out->len = width] = '\0';
+    if (width)
+        out->data[out->len = act_columns_fit(out->data, (int)width, &(int){0})] = '\0';
 }
 
 struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
@@ -129,8 +129,10 @@ static size_t terminal_width(void)
 
 void cli_put_in_place(const char *text)
 {
+    size_t n = act_columns_fit(text, (int)terminal_width(), &(int){0});
+
     act_terminal_show(stderr, ACT_SHOW_ALL);
-    fprintf(stderr, "\r%.*s\033[K", (int)terminal_width(), text);
+    fprintf(stderr, "\r%.*s\033[K", (int)n, text);
     act_terminal_show(stderr, ACT_SHOW_LINES);
 }
 

@@ -1,7 +1,6 @@
 /* render.c - what results look like. */
 #include <errno.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -39,12 +38,12 @@ void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...)
     }
 }
 
-void cli_print_state(FILE *out, enum run_state state, int width)
+const char *cli_state_colour(enum run_state state)
 {
     static const char *const colours[] = {[RUN_QUEUED] = "33", [RUN_RUNNING] = "36",  [RUN_COMPLETED] = "32",
                                           [RUN_FAILED] = "31", [RUN_CANCELED] = "35", [RUN_UNKNOWN] = "37"};
 
-    cli_print_coloured(out, colours[state], "%-*s", width, run_state_name(state));
+    return colours[state];
 }
 
 int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *err)
@@ -146,147 +145,60 @@ int cli_print_list(const char *name, json_t *list, int rc, struct act_error *err
     return rc;
 }
 
-static int terminal_width(void)
+static void push_times(struct act_strv *cells, const struct flow_run *run, bool with_elapsed)
 {
-    struct winsize w;
+    char created[ACT_TIME_TEXT], elapsed[ACT_UNIT_TEXT] = "-";
 
-    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 0;
-}
-
-/* One printable line of at most room bytes (0: any), cut at a character. New string. */
-static char *one_line(const char *of, int room)
-{
-    char *text = act_strdup(of);
-    size_t len = strlen(text);
-
-    bool utf8 = act_utf8_valid(text, len);
-    for (char *c = text; *c; c++) {
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = ' ';
-        if (!utf8 && ((unsigned char)*c & 0x80))
-            *c = '?';
-    }
-    if (room > 3 && len > (size_t)room) {
-        len = (size_t)room - 3;
-        while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
-            len--;
-        memcpy(text + len, "...", sizeof("..."));
-    }
-    return text;
-}
-
-static void print_command(const char *command, int room)
-{
-    ACT_AUTOFREE char *text = one_line(command, room);
-
-    puts(text);
-}
-
-static int columns_of(const char *text)
-{
-    int n = 0;
-
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
-static void print_cell(const char *text, int width, bool right)
-{
-    int space = width - columns_of(text);
-
-    if (right)
-        printf("%*s", space > 0 ? space : 0, "");
-    cli_put_name(text);
-    if (!right)
-        printf("%*s", space > 0 ? space : 0, "");
-}
-
-void cli_print_table(const char *const *head, const char *align, const struct act_strv *cells)
-{
-    size_t n = strlen(align);
-    int *widths = act_calloc(n, sizeof(*widths)), used = 0, width = terminal_width();
-
-    for (size_t i = 0; i < n + cells->n; i++) {
-        int columns = columns_of(i < n ? head[i] : cells->v[i - n]);
-        widths[i % n] = columns > widths[i % n] ? columns : widths[i % n];
-    }
-    for (size_t i = 0; i + 1 < n; i++)
-        used += widths[i] + 2;
-    for (size_t i = 0; i < n + cells->n; i++) {
-        const char *text = i < n ? head[i] : cells->v[i - n];
-        if (i % n + 1 < n) {
-            print_cell(text, widths[i % n], align[i % n] == 'r');
-            fputs("  ", stdout);
-        } else if (align[i % n] == 'r') {
-            print_cell(text, widths[i % n], true);
-            putchar('\n');
-        } else {
-            print_command(text, width ? width - used : 0);
-        }
-    }
-    free(widths);
-}
-
-/* As the table of the runs with what each waits for, or failed of. */
-static void print_runs_with_reason(const struct flow_runs *runs)
-{
-    enum { REASON_MAX = 80 };
-    static const char *const head[] = {"ID", "STATUS", "CLUSTER", "GPUS", "CREATED", "REASON", "COMMAND"};
-    struct act_strv cells = {0};
-
-    for (size_t i = 0; i < runs->n; i++) {
-        const struct flow_run *run = &runs->v[i];
-        char created[ACT_TIME_TEXT];
-        act_time_to_local(run->row.created_unix_s, created);
-        act_strv_push(&cells, run->row.id);
-        act_strv_push(&cells, run_state_name(run->status.state));
-        act_strv_push(&cells, run->row.cluster);
-        act_strv_pushf(&cells, "%lld", (long long)run->row.num_gpu);
-        act_strv_push(&cells, created);
-        act_strv_take(&cells, one_line(run->status.reason[0] ? run->status.reason : "-", REASON_MAX));
-        act_strv_push(&cells, run->row.command);
-    }
-    cli_print_table(head, "lllrlll", &cells);
-    act_strv_release(&cells);
+    act_time_to_local(run->row.created_unix_s, created);
+    act_strv_push(cells, created);
+    if (elapsed_s(&run->status) >= 0)
+        act_duration_to_text(elapsed_s(&run->status), elapsed);
+    if (with_elapsed)
+        act_strv_push(cells, elapsed);
 }
 
 void cli_print_runs(const struct flow_runs *runs, bool with_reason)
 {
-    int id = 3, cluster = 7, width = terminal_width();
+    static const struct cli_column id = {"ID", 'l', .rank = 0}, state = {"STATUS", 'l', .is_state = true},
+                                   cluster = {"CLUSTER", 'l', .rank = 3, .min = 8},
+                                   gpus = {"GPUS", 'r', .rank = 4}, created = {"CREATED", 'l', .rank = 5};
+    const struct cli_column plain[] = {id,
+                                       state,
+                                       cluster,
+                                       gpus,
+                                       created,
+                                       {"ELAPSED", 'r', .rank = 2},
+                                       {"COMMAND", 'l', .rank = 1, .min = 12}};
+    const struct cli_column reasons[] = {id,
+                                         state,
+                                         cluster,
+                                         gpus,
+                                         created,
+                                         {"REASON", 'l', .rank = 1, .min = 20, .pad = 80},
+                                         {"COMMAND", 'l', .rank = 2, .min = 12}};
+    struct act_strv cells = {0};
 
-    if (with_reason) {
-        print_runs_with_reason(runs);
-        return;
-    }
-
-    for (size_t i = 0; i < runs->n; i++) {
-        const struct ledger_run *row = &runs->v[i].row;
-        id = (int)strlen(row->id) > id ? (int)strlen(row->id) : id;
-        cluster = (int)strlen(row->cluster) > cluster ? (int)strlen(row->cluster) : cluster;
-    }
-    printf("%-*s  %-9s  %-*s  %4s  %-19s  %8s  COMMAND\n", id, "ID", "STATUS", cluster, "CLUSTER", "GPUS",
-           "CREATED", "ELAPSED");
     for (size_t i = 0; i < runs->n; i++) {
         const struct flow_run *run = &runs->v[i];
-        char created[ACT_TIME_TEXT], elapsed[ACT_UNIT_TEXT] = "-";
-        if (elapsed_s(&run->status) >= 0)
-            act_duration_to_text(elapsed_s(&run->status), elapsed);
-        act_time_to_local(run->row.created_unix_s, created);
-        printf("%-*s  ", id, run->row.id);
-        cli_print_state(stdout, run->status.state, 9);
-        printf("  %-*s  %4lld  %-19s  %8s  ", cluster, run->row.cluster, (long long)run->row.num_gpu, created,
-               elapsed);
-        print_command(run->row.command, width ? width - (id + cluster + 54) : 0);
+        act_strv_push(&cells, run->row.id);
+        act_strv_push(&cells, run_state_name(run->status.state));
+        act_strv_push(&cells, run->row.cluster);
+        act_strv_pushf(&cells, "%lld", (long long)run->row.num_gpu);
+        push_times(&cells, run, !with_reason);
+        if (with_reason)
+            act_strv_push(&cells, run->status.reason[0] ? run->status.reason : "-");
+        act_strv_push(&cells, run->row.command);
     }
+    cli_print_table(with_reason ? reasons : plain, sizeof(plain) / sizeof(plain[0]), &cells);
+    act_strv_release(&cells);
 }
 
 static void print_field(const char *name, const char *value)
 {
     if (!value || !*value)
         return;
-    printf("%-9s ", name);
-    print_command(value, 0);
+    ACT_AUTOFREE char *line = cli_one_line(value);
+    printf("%-9s %s\n", name, line);
 }
 
 static void print_time(const char *name, int64_t unix_s)
@@ -305,7 +217,7 @@ void cli_print_run(const struct flow_run *run, const char *page)
     char elapsed[ACT_UNIT_TEXT], number[32];
 
     printf("%-9s ", "status");
-    cli_print_state(stdout, s->state, 0);
+    cli_print_coloured(stdout, cli_state_colour(s->state), "%s", run_state_name(s->state));
     putchar('\n');
     print_field("reason", s->reason);
     if (s->attempt > 1) {

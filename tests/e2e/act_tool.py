@@ -1,11 +1,14 @@
 """Runs the real program in a scratch project, and looks at what it left behind."""
+import fcntl
 import json
 import os
-import pty
 import pathlib
+import pty
 import re
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 RUN_ID = re.compile(r"[A-Za-z0-9_-]+_\d+_[0-9a-f]{8}")
@@ -123,10 +126,11 @@ class Act:
         assert not re.search(r"[^.]\.$", messages[0]), result
         return messages[0]
 
-    def on_terminal(self, *words, typed=b"", cwd=None, **env):
-        """What a command shows on a terminal, as bytes, while `typed` is what its user types."""
+    def on_terminal(self, *words, typed=b"", cwd=None, columns=0, **env):
+        """What a command shows on a terminal (columns: so wide), as bytes, while `typed` is what its user types."""
         pid, fd = pty.fork()
         if pid == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
             os.chdir(cwd or self.project)
             os.execve(self.programs / "a", ["a", *words], {**self.env, "TERM": "xterm-256color", **env})
         os.write(fd, typed)

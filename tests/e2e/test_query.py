@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+import unicodedata
 
 import pytest
 
@@ -58,6 +59,29 @@ def test_tables_by_state(act):
     act.run("abort", running)
     act.run("wait", queued)
     assert act.lines(queued) == ["later"]
+
+
+def columns_of(line):
+    """As a terminal counts them."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+
+def test_tables_fit_the_terminal(act):
+    act.env["ACT_LOCAL_SLOTS"] = "4"
+    words = ("sh", "-c", "exit 3", "训练", "e\u0301😀" * 60)
+    run = act.finish(*words, before=("-n", "1"), status=3)
+    act.write("data/a file of the data", "x")
+    act.run("u", "data")
+    for columns in (40, 80, 100, 200):
+        for verb in (("q",), ("qf",), ("nodes", run), ("s",), ("blame",), ("ls", "-l", "data"), ("config", "show")):
+            text = re.sub(r"\x1b\[[0-9;]*m", "", act.on_terminal(*verb, columns=columns, LANG="C").decode())
+            lines = [line for line in text.splitlines() if not line.startswith(("act: ", "#"))]
+            assert lines and max(map(columns_of, lines)) <= columns, (verb, columns, text)
+            if verb[0] in ("q", "qf"):
+                assert lines[1].startswith(f"{run}  Failed"), text
+                assert ("..." in lines[1]) == (columns > 40), text
+                assert ("CREATED" in lines[0]) == (columns >= (100 if verb == ("q",) else 200)), text
+    assert words[-1] in act.run("q").out and words[-1] in act.run("qf").out, "nothing is cut in a pipe"
 
 
 def test_json_of_a_run(act):

@@ -155,6 +155,30 @@ static void marks_are_few(void **state)
     assert_false(act_is_mark('a') || act_is_mark(0x2ff) || act_is_mark(0x10ffff));
 }
 
+static void text_takes_columns(void **state)
+{
+    static const struct {
+        const char *text;
+        int columns, room, fit, bytes;
+    } rows[] = {
+        {"", 0, 5, 0, 0},
+        {"abc", 3, 2, 2, 2},
+        {"訓練", 4, 3, 2, 3},
+        {"e\xcc\x81x", 2, 1, 1, 3}, /* the mark stays with its letter */
+        {"\xf0\x9f\x98\x80!", 3, 1, 0, 0},
+        {"\xff\xe8\xa8", 3, 2, 2, 2},
+        {"\xef\xbc\xa1\xef\xbd\xa1", 3, 2, 2, 3}, /* full and half width */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int fit;
+        assert_int_equal(act_columns(rows[i].text), rows[i].columns);
+        assert_int_equal(act_columns_fit(rows[i].text, rows[i].room, &fit), rows[i].bytes);
+        assert_int_equal(fit, rows[i].fit);
+    }
+}
+
 static void nearest_finds_slips_only(void **state)
 {
     static const char *const verbs[] = {"submit", "query", "abort", NULL};
@@ -768,6 +792,7 @@ int main(void)
         cmocka_unit_test(utf8_table),
         cmocka_unit_test(harmless_table),
         cmocka_unit_test(marks_are_few),
+        cmocka_unit_test(text_takes_columns),
         cmocka_unit_test(nearest_finds_slips_only),
         cmocka_unit_test(buffers_and_vectors_grow),
         cmocka_unit_test(path_clean_table),

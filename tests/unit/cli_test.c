@@ -1,6 +1,7 @@
 /* The command line: tables and parser. */
 #include "unit/test.h"
 
+#include "base/terminal.h"
 #include "cli/cli.h"
 
 /* Parses words separated by '|'. */
@@ -476,6 +477,117 @@ static void every_verb_with_every_option(void **state)
     }
 }
 
+/* ---- tables */
+
+static const struct cli_column runs_like[] = {
+    {"ID", 'l', .rank = 0},   {"STATUS", 'l', .is_state = true},     {"CLUSTER", 'l', .rank = 3, .min = 7},
+    {"GPUS", 'r', .rank = 4}, {"COMMAND", 'l', .rank = 1, .min = 8},
+};
+
+static char *table_text(const struct act_strv *cells, int room, bool coloured)
+{
+    struct act_buf out = {0};
+
+    cli_table_text(runs_like, COUNT(runs_like), cells, room, coloured, &out);
+    return act_buf_steal(&out);
+}
+
+static void tables_fit_the_terminal(void **state)
+{
+    static const char *const cells[] = {
+        "aml_17_0a",
+        "Running",
+        "western-europe",
+        "8",
+        "python train.py --lr 0.1",
+        "aml_17_0b",
+        "Failed",
+        "eu",
+        "16",
+        "sh",
+    };
+    static const struct {
+        int room;
+        const char *text;
+    } rows[] = {
+        {0, "ID         STATUS   CLUSTER         GPUS  COMMAND\n"
+            "aml_17_0a  Running  western-europe     8  python train.py --lr 0.1\n"
+            "aml_17_0b  Failed   eu                16  sh\n"},
+        {66, "ID         STATUS   CLUSTER         GPUS  COMMAND\n"
+             "aml_17_0a  Running  western-europe     8  python train.py --lr 0.1\n"
+             "aml_17_0b  Failed   eu                16  sh\n"},
+        {65, "ID         STATUS   CLUSTER        GPUS  COMMAND\n"
+             "aml_17_0a  Running  western-eu...     8  python train.py --lr 0.1\n"
+             "aml_17_0b  Failed   eu               16  sh\n"},
+        {45, "ID         STATUS   CLUSTER  GPUS  COMMAND\n"
+             "aml_17_0a  Running  west...     8  python ...\n"
+             "aml_17_0b  Failed   eu         16  sh\n"},
+        {40, "ID         STATUS   CLUSTER  COMMAND\n"
+             "aml_17_0a  Running  west...  python t...\n"
+             "aml_17_0b  Failed   eu       sh\n"},
+        {30, "ID         STATUS   COMMAND\n"
+             "aml_17_0a  Running  python ...\n"
+             "aml_17_0b  Failed   sh\n"},
+        {5, "ID         STATUS\n" /* what is never cut */
+            "aml_17_0a  Running\n"
+            "aml_17_0b  Failed\n"},
+    };
+    struct act_strv table = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cells); i++)
+        act_strv_push(&table, cells[i]);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *text = table_text(&table, rows[i].room, false);
+        assert_string_equal(text, rows[i].text);
+    }
+    ACT_AUTOFREE char *coloured = table_text(&table, 30, true);
+    assert_non_null(strstr(coloured, "  \033[31mFailed\033[0m   sh\n"));
+    act_strv_release(&table);
+}
+
+/* Wide characters, marks, emoji, what a terminal shows as '?', bytes that are not UTF-8: cut anywhere. */
+static void what_is_cut_is_counted_in_columns(void **state)
+{
+    static const char *const commands[] = {
+        "训练 python 模型.py",
+        "e\xcc\x81"
+        "e\xcc\x81"
+        "e\xcc\x81 eee eee",
+        "😀😀😀😀😀😀😀",
+        "a\xe2\x80\x8d"
+        "b\x1b[31mc d e f g h",
+        "line\nand line\tand line",
+        "\xff\xfe\xff not text",
+    };
+    static const int rooms[] = {40, 80, 100, 200};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(commands); i++)
+        for (int room = 24; room < 60; room++) {
+            struct act_strv cells = {0};
+            for (size_t k = 0; k < 5; k++)
+                act_strv_push(&cells, (const char *const[]){"id", "Failed", "集群", "1", commands[i]}[k]);
+            ACT_AUTOFREE char *text = table_text(&cells, room, false);
+            assert_true(act_utf8_valid(text, strlen(text)));
+            for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+                *end = '\0';
+                if (act_columns(line) > room)
+                    fail_msg("%d columns in %d: %s", act_columns(line), room, line);
+            }
+            act_strv_release(&cells);
+        }
+    for (size_t i = 0; i < COUNT(rooms); i++) {
+        int widths[] = {24, 9, 14, 4, 500};
+        cli_fit(runs_like, widths, COUNT(widths), rooms[i]);
+        int used = -2;
+        for (size_t k = 0; k < COUNT(widths); k++)
+            used += widths[k] ? widths[k] + 2 : 0;
+        assert_true(widths[0] == 24 && widths[1] == 9 && used <= rooms[i]);
+        assert_true(rooms[i] == 40 || used == rooms[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +596,8 @@ int main(void)
         cmocka_unit_test(mistakes_are_explained),
         cmocka_unit_test(tables_are_consistent),
         cmocka_unit_test(only_yes_is_yes),
+        cmocka_unit_test(tables_fit_the_terminal),
+        cmocka_unit_test(what_is_cut_is_counted_in_columns),
         cmocka_unit_test(every_verb_with_every_option),
         cmocka_unit_test(what_changes_something_has_a_dry_run),
         cmocka_unit_test(transfers_have_options),

@@ -1,12 +1,17 @@
-/* marks.c - the characters that are drawn over the one before them: Mn and Me of the Unicode Character Database 14.0.0. */
+/* columns.c - how many columns of a terminal text takes. Not wcwidth(): that knows nothing in the C locale, where terminals
+ * show UTF-8 all the same. */
 #include "base/terminal.h"
 
-#include <stddef.h>
+#include <limits.h>
+#include <string.h>
+
+struct range {
+    uint32_t first, last;
+};
 
 // clang-format off
-static const struct {
-    uint32_t first, last;
-} marks[] = {
+/* Drawn over the one before: Mn and Me of the Unicode Character Database 14.0.0. */
+static const struct range marks[] = {
     {0x300, 0x36f}, {0x483, 0x489}, {0x591, 0x5bd}, {0x5bf, 0x5bf}, {0x5c1, 0x5c2}, {0x5c4, 0x5c5},
     {0x5c7, 0x5c7}, {0x610, 0x61a}, {0x64b, 0x65f}, {0x670, 0x670}, {0x6d6, 0x6dc}, {0x6df, 0x6e4},
     {0x6e7, 0x6e8}, {0x6ea, 0x6ed}, {0x711, 0x711}, {0x730, 0x74a}, {0x7a6, 0x7b0}, {0x7eb, 0x7f3},
@@ -66,18 +71,81 @@ static const struct {
     {0x1da9b, 0x1daaf}, {0x1e000, 0x1e02a}, {0x1e130, 0x1e136}, {0x1e2ae, 0x1e2ae}, {0x1e2ec, 0x1e2ef},
     {0x1e8d0, 0x1e8d6}, {0x1e944, 0x1e94a}, {0xe0100, 0xe01ef},
 };
+/* Two columns: W and F of its EastAsianWidth.txt; what is not assigned in between may be in either. */
+static const struct range wide[] = {
+    {0x1100, 0x115f}, {0x231a, 0x231b}, {0x2329, 0x232a}, {0x23e9, 0x23ec}, {0x23f0, 0x23f0},
+    {0x23f3, 0x23f3}, {0x25fd, 0x25fe}, {0x2614, 0x2615}, {0x2648, 0x2653}, {0x267f, 0x267f},
+    {0x2693, 0x2693}, {0x26a1, 0x26a1}, {0x26aa, 0x26ab}, {0x26bd, 0x26be}, {0x26c4, 0x26c5},
+    {0x26ce, 0x26ce}, {0x26d4, 0x26d4}, {0x26ea, 0x26ea}, {0x26f2, 0x26f3}, {0x26f5, 0x26f5},
+    {0x26fa, 0x26fa}, {0x26fd, 0x26fd}, {0x2705, 0x2705}, {0x270a, 0x270b}, {0x2728, 0x2728},
+    {0x274c, 0x274c}, {0x274e, 0x274e}, {0x2753, 0x2755}, {0x2757, 0x2757}, {0x2795, 0x2797},
+    {0x27b0, 0x27b0}, {0x27bf, 0x27bf}, {0x2b1b, 0x2b1c}, {0x2b50, 0x2b50}, {0x2b55, 0x2b55},
+    {0x2e80, 0x303e}, {0x3041, 0x3247}, {0x3250, 0x4dbf}, {0x4e00, 0xa4c6}, {0xa960, 0xa97c},
+    {0xac00, 0xd7a3}, {0xf900, 0xfad9}, {0xfe10, 0xfe6b}, {0xff01, 0xff60}, {0xffe0, 0xffe6},
+    {0x16fe0, 0x1b2fb}, {0x1f004, 0x1f004}, {0x1f0cf, 0x1f0cf}, {0x1f18e, 0x1f18e}, {0x1f191, 0x1f19a},
+    {0x1f200, 0x1f320}, {0x1f32d, 0x1f335}, {0x1f337, 0x1f37c}, {0x1f37e, 0x1f393}, {0x1f3a0, 0x1f3ca},
+    {0x1f3cf, 0x1f3d3}, {0x1f3e0, 0x1f3f0}, {0x1f3f4, 0x1f3f4}, {0x1f3f8, 0x1f43e}, {0x1f440, 0x1f440},
+    {0x1f442, 0x1f4fc}, {0x1f4ff, 0x1f53d}, {0x1f54b, 0x1f54e}, {0x1f550, 0x1f567}, {0x1f57a, 0x1f57a},
+    {0x1f595, 0x1f596}, {0x1f5a4, 0x1f5a4}, {0x1f5fb, 0x1f64f}, {0x1f680, 0x1f6c5}, {0x1f6cc, 0x1f6cc},
+    {0x1f6d0, 0x1f6d2}, {0x1f6d5, 0x1f6df}, {0x1f6eb, 0x1f6ec}, {0x1f6f4, 0x1f6fc}, {0x1f7e0, 0x1f7f0},
+    {0x1f90c, 0x1f93a}, {0x1f93c, 0x1f945}, {0x1f947, 0x1f9ff}, {0x1fa70, 0x1faf6}, {0x20000, 0x3134a},
+};
 // clang-format on
 
-bool act_is_mark(uint32_t character)
+static bool is_in(const struct range *ranges, size_t n, uint32_t character)
 {
-    size_t low = 0, high = sizeof(marks) / sizeof(marks[0]);
+    size_t low = 0, high = n;
 
     while (low < high) {
         size_t mid = (low + high) / 2;
-        if (marks[mid].last < character)
+        if (ranges[mid].last < character)
             low = mid + 1;
         else
             high = mid;
     }
-    return low < sizeof(marks) / sizeof(marks[0]) && marks[low].first <= character;
+    return low < n && ranges[low].first <= character;
+}
+
+bool act_is_mark(uint32_t character)
+{
+    return is_in(marks, sizeof(marks) / sizeof(marks[0]), character);
+}
+
+uint32_t act_utf8_decode(const char *s, size_t len)
+{
+    static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t c = (unsigned char)s[0] & first_bits[len];
+
+    for (size_t i = 1; i < len; i++)
+        c = c << 6 | ((unsigned char)s[i] & 0x3f);
+    return c;
+}
+
+static int columns_of(uint32_t character)
+{
+    return act_is_mark(character) ? 0 : is_in(wide, sizeof(wide) / sizeof(wide[0]), character) ? 2 : 1;
+}
+
+size_t act_columns_fit(const char *text, int room, int *out_columns)
+{
+    size_t len = strlen(text), at = 0;
+
+    *out_columns = 0;
+    while (at < len) {
+        size_t n = act_utf8_char(text + at, len - at);
+        int columns = n ? columns_of(act_utf8_decode(text + at, n)) : 1;
+        if (columns > room - *out_columns)
+            break;
+        *out_columns += columns;
+        at += n ? n : 1;
+    }
+    return at;
+}
+
+int act_columns(const char *text)
+{
+    int columns;
+
+    act_columns_fit(text, INT_MAX, &columns);
+    return columns;
 }

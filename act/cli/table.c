@@ -1,0 +1,210 @@
+/* table.c - tables as wide as the terminal: what matters least is cut first, and then left out. */
+#include <limits.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/terminal.h"
+#include "cli/cli.h"
+
+enum { GAP = 2 }; /* between columns */
+
+static const char ELLIPSIS[] = "...";
+
+int cli_width(void)
+{
+    struct winsize w;
+
+    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+}
+
+/* ---- how wide each column is */
+
+static int least(const struct cli_column *column, int width)
+{
+    return column->min > 0 && column->min < width ? column->min : width;
+}
+
+/* Takes columns, the lowest rank first, as long as there is room for their least. Returns the room that is left. */
+static int choose(const struct cli_column *columns, int *widths, size_t n, int room)
+{
+    bool full = false;
+
+    room += GAP;
+    for (int rank = 0; rank <= CLI_RANK_MAX; rank++)
+        for (size_t i = 0; i < n; i++) {
+            if (columns[i].rank != rank)
+                continue;
+            int wanted = least(&columns[i], widths[i]) + GAP;
+            full = full || (rank > 0 && wanted > room);
+            widths[i] = full ? 0 : widths[i];
+            room -= full ? 0 : wanted;
+        }
+    return room > 0 ? room : 0;
+}
+
+/* Gives what is left to the columns that want more than their least, the lowest rank first. */
+static void share(const struct cli_column *columns, int *widths, size_t n, int left)
+{
+    for (int rank = 0; rank <= CLI_RANK_MAX; rank++)
+        for (size_t i = 0; i < n; i++) {
+            if (columns[i].rank != rank || widths[i] == 0)
+                continue;
+            int more = widths[i] - least(&columns[i], widths[i]);
+            more = more < left ? more : left;
+            widths[i] = least(&columns[i], widths[i]) + more;
+            left -= more;
+        }
+}
+
+void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room)
+{
+    if (room > 0)
+        share(columns, widths, n, choose(columns, widths, n, room));
+}
+
+/* ---- the text of it */
+
+char *cli_one_line(const char *text)
+{
+    char *line = act_strdup(text);
+    bool utf8 = act_utf8_valid(line, strlen(line));
+
+    for (char *c = line; *c; c++) {
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = ' ';
+        if (!utf8 && ((unsigned char)*c & 0x80))
+            *c = '?';
+    }
+    return line;
+}
+
+/* As a terminal shows it, so that what is counted is what is seen. */
+static char *as_seen(char *line)
+{
+    struct act_harmless text = {0};
+    struct act_buf seen = {0};
+
+    act_harmless_add(&text, line, strlen(line), &seen);
+    act_harmless_end(&text, &seen);
+    free(line);
+    return act_buf_steal(&seen);
+}
+
+static void add_blanks(struct act_buf *out, int n)
+{
+    act_buf_addf(out, "%*s", n > 0 ? n : 0, "");
+}
+
+/* At most width columns of text, an ellipsis where some is missing. Returns how many columns that took. */
+static int add_cut(struct act_buf *out, const char *text, int width)
+{
+    int columns = act_columns(text), dots = (int)strlen(ELLIPSIS);
+
+    if (columns <= width) {
+        act_buf_adds(out, text);
+        return columns;
+    }
+    dots = dots < width ? dots : width;
+    act_buf_add(out, text, act_columns_fit(text, width - dots, &columns));
+    act_buf_add(out, ELLIPSIS, (size_t)dots);
+    return columns + dots;
+}
+
+struct layout {
+    const struct cli_column *columns;
+    size_t n, last; /* the last one that is shown */
+    int *widths, room;
+    bool coloured;
+};
+
+static void add_cell(const struct layout *l, size_t i, const char *text, const char *colour,
+                     struct act_buf *out)
+{
+    struct act_buf cell = {0};
+    int blanks = l->widths[i] - add_cut(&cell, text, l->room > 0 ? l->widths[i] : INT_MAX);
+
+    if (l->columns[i].align == 'r')
+        add_blanks(out, blanks);
+    act_buf_addf(out, colour ? "\033[%sm%s\033[0m" : "%s%s", colour ? colour : "",
+                 cell.data ? cell.data : "");
+    if (l->columns[i].align == 'l' && i < l->last)
+        add_blanks(out, blanks);
+    act_buf_adds(out, i < l->last ? "  " : "\n");
+    act_buf_release(&cell);
+}
+
+static void add_head(const struct layout *l, struct act_buf *out)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->widths[i] > 0)
+            add_cell(l, i, l->columns[i].head, NULL, out);
+}
+
+static void add_row(const struct layout *l, char *const *cells, struct act_buf *out)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->widths[i] == 0)
+            continue;
+        bool coloured = l->coloured && l->columns[i].is_state;
+        add_cell(l, i, cells[i], coloured ? cli_state_colour(run_state_from_name(cells[i])) : NULL, out);
+    }
+}
+
+/* What a column takes when nothing has to be cut; never 0. */
+static int measure(const struct layout *l, size_t i, const struct act_strv *lines)
+{
+    const struct cli_column *column = &l->columns[i];
+    int most = column->head ? act_columns(column->head) : 1;
+
+    for (size_t k = i; k < lines->n; k += l->n) {
+        int width = act_columns(lines->v[k]);
+        width = l->room == 0 && column->pad > 0 && width > column->pad ? column->pad : width;
+        most = width > most ? width : most;
+    }
+    return most;
+}
+
+static void lay_out(struct layout *l, const struct act_strv *lines)
+{
+    for (size_t i = 0; i < l->n; i++)
+        l->widths[i] = measure(l, i, lines);
+    cli_fit(l->columns, l->widths, l->n, l->room);
+    for (size_t i = 0; i < l->n; i++)
+        l->last = l->widths[i] > 0 ? i : l->last;
+}
+
+void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room,
+                    bool coloured, struct act_buf *out)
+{
+    struct layout l = {.columns = columns,
+                       .n = n,
+                       .widths = act_calloc(n, sizeof(*l.widths)),
+                       .room = room,
+                       .coloured = coloured};
+    struct act_strv lines = {0};
+
+    for (size_t i = 0; i < cells->n; i++) {
+        char *line = cli_one_line(cells->v[i]);
+        act_strv_take(&lines, room > 0 ? as_seen(line) : line);
+    }
+    lay_out(&l, &lines);
+    if (columns[0].head)
+        add_head(&l, out);
+    for (size_t i = 0; lines.v && i + n <= lines.n; i += n)
+        add_row(&l, lines.v + i, out);
+    act_strv_release(&lines);
+    free(l.widths);
+}
+
+void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells)
+{
+    struct act_buf text = {0};
+
+    cli_table_text(columns, n, cells, cli_width(), cli_colour(stdout), &text);
+    act_terminal_show(stdout, ACT_SHOW_LINES | ACT_SHOW_COLOURS); /* no cell holds one */
+    if (text.len)
+        fwrite(text.data, 1, text.len, stdout);
+    act_terminal_show(stdout, ACT_SHOW_LINES);
+    act_buf_release(&text);
+}
