@@ -26,8 +26,8 @@ int cmd_submit(struct cli *cli, struct act_error *err)
         else
             puts(io.spec.id);
         act_note("submitted to %s: %d node%s, %d process%s each; 'a logs -f %s' follows it", io.spec.cluster,
-                 io.spec.nodes, io.spec.nodes == 1 ? "" : "s", io.spec.procs_per_node,
-                 io.spec.procs_per_node == 1 ? "" : "es", io.spec.id);
+                 io.spec.nodes, io.spec.nodes == 1 ? "" : "s", run_spec_processes(&io.spec),
+                 run_spec_processes(&io.spec) == 1 ? "" : "es", io.spec.id);
     }
     run_spec_release(&io.spec);
     flow_init_release(&code);

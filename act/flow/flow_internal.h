@@ -82,6 +82,10 @@ int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 int flow_check_program(const struct config *config, const struct package_list *list,
                        const struct act_strv *argv, struct act_error *err) ACT_NODISCARD;
 
+/* Once command and size of a run are known: where the command is a starter (run/starter.h), each node gets one, and a
+ * note says so; a warning, where the user's words contradict the size. */
+int flow_form_starter(struct platform *platform, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+
 /* A folder of a run that sees the project becomes the project's own of that name, and a note says so, when that holds
  * something and the store does not. from: its row. */
 void flow_use_here(const struct config *config, const struct config_folder *from, struct run_folder *folder);

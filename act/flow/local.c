@@ -60,6 +60,7 @@ static void wrap_in_container(const char *tool, const struct config *config, str
     for (size_t i = 0; i < spec->n_env; i++)
         act_strv_pushf(&argv, "--env=%s", spec->env[i].name);
     act_strv_push(&argv, config->docker.image);
+    spec->starter_at = (int)argv.n;
     act_strv_copy(&argv, spec->argv.v, spec->argv.n);
     act_strv_release(&spec->argv);
     spec->argv = argv;

@@ -368,6 +368,8 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
     rc = io->job && !io->own_size
              ? shape_of_file(&flow->config, platform, io->job_file, io->job, &io->spec, err)
              : shape(&flow->config, platform, &io->spec, err);
+    if (rc == 0)
+        rc = flow_form_starter(platform, &io->spec, err);
     describe_launch(&flow->config, platform, &io->spec);
     describe_job_file(&flow->config, platform, io->job, &io->spec);
     if (rc == 0)
@@ -460,6 +462,7 @@ static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved,
     spec->nodes = old->nodes;
     spec->procs_per_node = old->procs_per_node;
     spec->gpus_per_node = old->gpus_per_node;
+    spec->started_per_node = old->started_per_node;
     return 0;
 }
 
@@ -477,7 +480,10 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
     spec->own_image = old->own_image && act_streq(spec->image, old->image);
     spec->resubmit_of = act_strdup(old->id);
     act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
+    spec->starter_at = old->starter_at;
     int rc = repeat_shape(to, old, moved, platform, spec, err);
+    if (rc == 0 && !old->foreign)
+        rc = flow_form_starter(platform, spec, err);
     if (rc == 0)
         rc = choose_folders(to, spec, err);
     return rc < 0 ? rc : flow_repeat_settings(&to->config, old, moved, spec, err);

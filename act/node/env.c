@@ -100,22 +100,61 @@ static char *host_list(const struct node *node)
     return act_buf_steal(&list);
 }
 
-static void set_numbers(const struct node *node, const struct rank_place *place)
+/* What a launcher tells its ranks. */
+static void forget_open_mpi(void)
+{
+    static const char *const prefixes[] = {
+        "OMPI_COMM_WORLD_", "PMIX_",         "OMPI_UNIVERSE_",   "PRTE_LAUNCHED",   "OMPI_MCA_orte_",
+        "OMPI_MCA_ess",     "OMPI_APP_CTX_", "OMPI_FIRST_RANKS", "OMPI_NUM_APP_CTX"};
+
+    for (size_t p = 0; p < sizeof(prefixes) / sizeof(prefixes[0]); p++)
+        for (size_t i = 0; environ[i];) {
+            if (!act_starts_with(environ[i], prefixes[p])) {
+                i++;
+                continue;
+            }
+            ACT_AUTOFREE char *name = act_strndup(environ[i], strcspn(environ[i], "="));
+            unsetenv(name); /* the next one moves here */
+        }
+}
+
+/* Programs that know Open MPI alone find their place however they were started. */
+static void set_rank(const struct rank_place *place)
 {
     const struct {
-        const char *name;
+        const char *name, *of_open_mpi;
         int value;
     } numbers[] = {
-        {"RANK", place->rank},
-        {"WORLD_SIZE", place->world_size},
-        {"LOCAL_RANK", place->local_rank},
-        {"LOCAL_WORLD_SIZE", place->local_size},
-        {"NODE_RANK", place->node_rank},
-        {"AZ_BATCHAI_NUM_GPUS", node->spec.gpus_per_node},
+        {"RANK", "OMPI_COMM_WORLD_RANK", place->rank},
+        {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", place->world_size},
+        {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", place->local_rank},
+        {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", place->local_size},
     };
 
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         set_int(numbers[i].name, numbers[i].value);
+        set_int(numbers[i].of_open_mpi, numbers[i].value);
+    }
+}
+
+/* The processes that a starter makes would take its place for theirs. */
+static void forget_rank(void)
+{
+    static const char *const names[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
+
+    forget_open_mpi();
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        unsetenv(names[i]);
+}
+
+static void set_numbers(const struct node *node, const struct rank_place *place)
+{
+    if (node->spec.started_per_node)
+        forget_rank();
+    else
+        set_rank(place);
+    set_int("NODE_RANK", place->node_rank);
+    set_int("AZ_BATCHAI_NUM_GPUS", node->spec.gpus_per_node);
     setenv("ACT_RUN_ID", node->spec.id, 1);
 }
 
@@ -277,21 +316,7 @@ int env_set_of_service(const struct node *node, const struct rank_place *place, 
 
 void env_scrub(void)
 {
-    static const char *const prefixes[] = {
-        "OMPI_COMM_WORLD_", "PMIX_",         "OMPI_UNIVERSE_",   "PRTE_LAUNCHED",   "OMPI_MCA_orte_",
-        "OMPI_MCA_ess",     "OMPI_APP_CTX_", "OMPI_FIRST_RANKS", "OMPI_NUM_APP_CTX"};
-
-    unsetenv("ACT_RUN_ID"); /* of the run that has submitted this one */
-    if (!getenv("OMPI_COMM_WORLD_RANK") &&
-        !getenv("PMIX_RANK")) /* what is there was set by the site or the user */
-        return;
-    for (size_t p = 0; p < sizeof(prefixes) / sizeof(prefixes[0]); p++)
-        for (size_t i = 0; environ[i];) {
-            if (!act_starts_with(environ[i], prefixes[p])) {
-                i++;
-                continue;
-            }
-            ACT_AUTOFREE char *name = act_strndup(environ[i], strcspn(environ[i], "="));
-            unsetenv(name); /* the next one moves here */
-        }
+    unsetenv("ACT_RUN_ID");                                    /* of the run that has submitted this one */
+    if (getenv("OMPI_COMM_WORLD_RANK") || getenv("PMIX_RANK")) /* else it was set by the site or the user */
+        forget_open_mpi();
 }

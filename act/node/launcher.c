@@ -83,6 +83,12 @@ static int mpirun_words(const struct node *node, struct act_strv *out, struct ac
 
 /* ---- srun ---- */
 
+/* The job was asked for a task for each process; a starter has those of its node. */
+static int tasks_per_rank(const struct run_spec *spec)
+{
+    return run_spec_processes(spec) / spec->procs_per_node;
+}
+
 /* An agent ends with a status only when it could not join the run: then srun ends the others. What its command did it tells
  * the supervisor, which ends the others with time to save. */
 static int srun_words(const struct node *node, const char *program, struct act_strv *out,
@@ -99,7 +105,7 @@ static int srun_words(const struct node *node, const char *program, struct act_s
     act_strv_pushf(out, "--ntasks=%d", node_world_size(node));
     act_strv_pushf(out, "--ntasks-per-node=%d", spec->procs_per_node);
     if (cpus) /* since Slurm 22.05 steps do not have it from their job */
-        act_strv_pushf(out, "--cpus-per-task=%s", cpus);
+        act_strv_pushf(out, "--cpus-per-task=%lld", strtoll(cpus, NULL, 10) * tasks_per_rank(spec));
     act_strv_push(out, "--distribution=block");
     act_strv_push(out, "--cpu-bind=none");
     act_strv_push(out, "--kill-on-bad-exit=1");

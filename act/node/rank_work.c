@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "node/container.h"
 #include "node/prepare.h"
+#include "node/starter_words.h"
 
 enum { LEFTOVER_GRACE_MS = 5000, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
@@ -162,13 +163,24 @@ static void keep_node(struct rank *r)
         wait_event(r);
 }
 
+static int command_words(const struct rank *r, struct act_strv *out, struct act_error *err)
+{
+    struct act_strv inside = {0};
+    int rc = starter_words(&r->node, &r->place, &inside, err);
+
+    if (rc == 0)
+        rc = container_wrap(&r->node, (const char *const *)inside.v, out, err);
+    act_strv_release(&inside);
+    return rc;
+}
+
 static int run_command(struct rank *r)
 {
     const struct run_spec *spec = &r->node.spec;
     struct act_strv words = {0};
     struct act_error err;
 
-    if (container_wrap(&r->node, (const char *const *)spec->argv.v, &words, &err) < 0) {
+    if (command_words(r, &words, &err) < 0) {
         rank_fail(r, ACT_WRAPPER, err.text);
         act_strv_release(&words);
         return ACT_WRAPPER;

@@ -135,7 +135,7 @@ void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, cons
     act_strv_pushf(out, "--job-name=%s", spec->id);
     act_strv_pushf(out, "--comment=act:%s", spec->id);
     act_strv_pushf(out, "--nodes=%d", spec->nodes);
-    act_strv_pushf(out, "--ntasks-per-node=%d", spec->procs_per_node);
+    act_strv_pushf(out, "--ntasks-per-node=%d", run_spec_processes(spec));
     push_gpus(s, spec, out);
     push_output(run_dir, out);
     act_strv_push(out, "--open-mode=append");

@@ -61,6 +61,9 @@ struct run_spec {
     struct run_folder *folders;
     size_t n_folders;
     int nodes, procs_per_node, gpus_per_node; /* gpus_per_node may be 0 */
+    /* The command is a starter (starter.h), one on each node, which makes so many processes there; 0: it is none. */
+    int started_per_node;
+    int starter_at; /* where it begins in argv: behind what runs a container */
     struct run_env *env;
     size_t n_env;
     char *compile_args; /* may be NULL */
@@ -78,6 +81,11 @@ struct run_spec {
 };
 
 void run_spec_release(struct run_spec *spec);
+/* How many processes of the user's a node has, whoever starts them. */
+static inline int run_spec_processes(const struct run_spec *spec)
+{
+    return spec->started_per_node ? spec->started_per_node : spec->procs_per_node;
+}
 void run_spec_add_env(struct run_spec *spec, const char *name, const char *value);
 
 /* "<experiment>_<unix time>_<8 hex>"; characters of experiment outside [A-Za-z0-9_-] become '-'. New string. */

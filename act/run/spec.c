@@ -135,6 +135,10 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     json_object_set_new(json, "nodes", json_integer(spec->nodes));
     json_object_set_new(json, "processes_per_node", json_integer(spec->procs_per_node));
     json_object_set_new(json, "gpus_per_node", json_integer(spec->gpus_per_node));
+    if (spec->started_per_node) {
+        json_object_set_new(json, "started_per_node", json_integer(spec->started_per_node));
+        json_object_set_new(json, "starter_at", json_integer(spec->starter_at));
+    }
     json_object_set_new(json, "env", env_to_json(spec));
     json_object_set_new(json, "sleep_if_fail", json_boolean(spec->sleep_if_fail));
     json_object_set_new(json, "sleep_if_succeed", json_boolean(spec->sleep_if_succeed));
@@ -190,9 +194,10 @@ static int get_int(const json_t *json, const char *key, int64_t low, int64_t hig
                          key, (long long)low, (long long)high);
 }
 
+enum { NODES_MAX = 1 << 16, PER_NODE_MAX = 1 << 12 };
+
 static int get_counts(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
-    enum { NODES_MAX = 1 << 16, PER_NODE_MAX = 1 << 12 };
     int64_t nodes, procs, gpus;
 
     if (get_int(json, "created", 0, INT64_MAX, &spec->created_unix_s, err) < 0 ||
@@ -211,6 +216,21 @@ static int get_command(const json_t *json, struct run_spec *spec, struct act_err
 {
     if (!codec_json_strv_get(json_object_get(json, "command"), &spec->argv) || spec->argv.n == 0)
         return malformed(err, "command", "a list of at least one text");
+    return 0;
+}
+
+/* After the command. */
+static int get_starter(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    int64_t started, at;
+
+    if (!json_object_get(json, "started_per_node"))
+        return 0;
+    if (get_int(json, "started_per_node", 1, PER_NODE_MAX, &started, err) < 0 ||
+        get_int(json, "starter_at", 0, (int64_t)spec->argv.n - 1, &at, err) < 0)
+        return -ACT_FAIL;
+    spec->started_per_node = (int)started;
+    spec->starter_at = (int)at;
     return 0;
 }
 
@@ -307,7 +327,7 @@ static int get_version(const json_t *json, struct act_error *err)
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_command, get_sha256, get_folders, get_env,
+        get_counts, get_command, get_starter, get_sha256, get_folders, get_env,
     };
     int rc = get_version(json, err);
 

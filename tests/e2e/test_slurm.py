@@ -135,6 +135,17 @@ def test_started_by_srun(lab):
         assert lab.act.lines(run, rank) == [f"{rank} of 4, {rank % 2} on {rank // 2}: "]
 
 
+def test_starters_by_srun(lab):
+    """One on each node, with the processors of its processes."""
+    lab.configure(slurm={"launcher": "srun", "mpi": "none", "sbatch_options": ["--cpus-per-task=1"]})
+    lab.act.write("torchrun", "#!/bin/sh\necho $SLURM_CPUS_PER_TASK $1 $2 $3; echo $4\n").chmod(0o755)
+    run = lab.submit("./torchrun", "train.py", n=4)
+    lab.wait(run, "Completed", status=0)
+    said = [lab.act.lines(run, node) for node in (0, 1)]
+    assert [lines[0] for lines in said] == [f"2 --nnodes=2 --nproc_per_node=2 --node_rank={node}" for node in (0, 1)]
+    assert said[0][1] == said[1][1] and said[0][1].startswith("--master_addr=")
+
+
 def test_runs_share_a_node(lab):
     """Each has GPUs of its own."""
     gate = lab.act.scratch / "gate"

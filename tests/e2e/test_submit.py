@@ -100,7 +100,41 @@ def test_environment_of_a_single_process(act):
     env = rank_env(act, run)
     assert (env["RANK"], env["LOCAL_RANK"], env["WORLD_SIZE"], env["NODE_RANK"]) == ("0", "0", "1", "0")
     assert env["ACT_RUN_ID"] == run and env["MASTER_ADDR"] and env["MASTER_PORT"]
-    assert not any(name.startswith("OMPI_COMM") for name in env), "one process needs no mpirun"
+    assert {k.removeprefix("OMPI_COMM_WORLD_"): v for k, v in env.items() if k.startswith("OMPI_COMM")} == {
+        "RANK": "0", "SIZE": "1", "LOCAL_RANK": "0", "LOCAL_SIZE": "1"}, "as under mpirun"
+    assert not any(k.startswith("PMIX_") for k in env), "one process needs no mpirun"
+
+
+STARTER = """#!/bin/sh
+printf '%s\\n' "$@"
+env | grep -E '^(RANK|WORLD_SIZE|LOCAL_RANK|OMPI_COMM_WORLD_|PMIX_)'
+true
+"""
+
+
+def test_a_starter_is_told_what_the_user_left_out(act, two_ranks):
+    """One for the node, also when it is repeated with another size; what the user writes stays, and is said."""
+    (act.write("torchrun", STARTER)).chmod(0o755)
+    plain = act.run("-n", "2", "submit", "./torchrun", "train.py", "--nnodes", "7")
+    assert "torchrun  one on each node, 2 processes each" in plain.err and "stays as" not in plain.err
+    assert "1 node, 2 processes each" in plain.err
+    run = plain.out.strip()
+    act.run("wait", run)
+    lines = act.lines(run)
+    port = lines[4].removeprefix("--master_port=")
+    assert lines == ["--nnodes=1", "--nproc_per_node=2", "--node_rank=0", "--master_addr=127.0.0.1",
+                     f"--master_port={port}", "train.py", "--nnodes", "7"] and port.isdigit()
+    again = act.run("-n", "1", "resubmit", run)
+    assert "torchrun  one on each node, 1 process each" in again.err
+    run = again.out.strip()
+    act.run("wait", run)
+    assert act.lines(run)[1] == "--nproc_per_node=1"
+
+    own = act.run("-n", "2", "submit", "./torchrun", "--nproc-per-node", "4", "--standalone", "train.py")
+    assert "one on each node, 4 processes each" in own.err
+    assert "'--nproc_per_node 4' stays as it is written, but the run has 2 processes on each node" in own.err
+    act.run("wait", own.out.strip())
+    assert act.lines(own.out.strip()) == ["--nproc-per-node", "4", "--standalone", "train.py"]
 
 
 @pytest.mark.parametrize("command, status", [

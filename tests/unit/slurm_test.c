@@ -635,6 +635,10 @@ static void test_words(void **state)
                         "\n--nodes=2\n--ntasks-per-node=4\n--gpus-per-node=4\n"
                         "--output=/home/me/50%% a/runs/x/system_logs/slurm.txt\n--open-mode=append\n"
                         "--signal=B:USR1@120\n--no-requeue\n--chdir=/home/me/50% a/runs/x\n/dev/stdin\n");
+    spec.procs_per_node = 1;
+    spec.started_per_node = 4; /* one starter, and the processors of four processes */
+    ACT_AUTOFREE char *of_starter = sbatch_lines(&s, &spec);
+    assert_string_equal(of_starter, plain);
     s.config = (struct config_slurm){.partition = (char[]){"gpu"},
                                      .account = (char[]){"a"},
                                      .qos = (char[]){"q"},
