@@ -47,8 +47,9 @@ static bool are_equal(const struct comparison *c)
     return strcmp(c->from.md5, c->to.md5) == 0;
 }
 
-static void end(struct comparison *c)
+static void end(void *arg)
 {
+    struct comparison *c = arg;
     struct job *job = c->job;
 
     c->done(job, &c->item, c->failed ? -ACT_FAIL : are_equal(c));
@@ -93,7 +94,7 @@ void compare_start(struct job *job, struct sync_item *item, bool deep,
         take_stored(&c->to);
     }
     if (are_comparable(c)) {
-        end(c);
+        engine_timer(job->engine, 0, end, c);
     } else if (is_known(&c->to)) {
         read_side(&c->from, !c->to.has_crc64);
     } else if (is_known(&c->from)) {

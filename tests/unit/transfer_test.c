@@ -6,10 +6,10 @@
 
 #include "base/crc64.h"
 #include "store/store_internal.h"
-#include "transfer/transfer.h"
+#include "transfer/copy.h"
 
 /* A store in memory that answers from the loop and fails where it is told to. */
-struct object {
+struct stored {
     char *key, *data;
     size_t len;
     char md5[ACT_MD5_BASE64];
@@ -28,7 +28,7 @@ struct block {
 
 struct memory {
     struct store store;
-    struct object v[64];
+    struct stored v[64];
     size_t n;
     struct block blocks[1024]; /* of all uploads */
     size_t n_blocks;
@@ -51,7 +51,7 @@ static struct memory *memory_of(struct store *store)
     return (struct memory *)store;
 }
 
-static struct object *find(struct memory *m, const char *key)
+static struct stored *find(struct memory *m, const char *key)
 {
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->v[i].key, key) == 0)
@@ -70,16 +70,16 @@ static void md5_of(const void *data, size_t len, char out[ACT_MD5_BASE64])
 
 static int compare_objects(const void *a, const void *b)
 {
-    return strcmp(((const struct object *)a)->key, ((const struct object *)b)->key);
+    return strcmp(((const struct stored *)a)->key, ((const struct stored *)b)->key);
 }
 
 static void put(struct memory *m, const char *key, const void *data, size_t len)
 {
-    struct object *o = find(m, key);
+    struct stored *o = find(m, key);
 
     if (!o) {
         o = &m->v[m->n++];
-        *o = (struct object){.key = act_strdup(key)};
+        *o = (struct stored){.key = act_strdup(key)};
     }
     free(o->data);
     o->data = act_alloc(len + 1);
@@ -90,7 +90,7 @@ static void put(struct memory *m, const char *key, const void *data, size_t len)
     qsort(m->v, m->n, sizeof(m->v[0]), compare_objects);
 }
 
-static void describe(const struct memory *m, const struct object *o, struct store_entry *e)
+static void describe(const struct memory *m, const struct stored *o, struct store_entry *e)
 {
     *e = (struct store_entry){
         .key = act_strdup(o->key), .size = m->claimed_size ? m->claimed_size : o->len, .mode = -1};
@@ -123,7 +123,7 @@ static int get_from_upload(struct memory *m, struct store_call *call)
 
 static int do_get(struct memory *m, struct store_call *call)
 {
-    struct object *o = find(m, call->key);
+    struct stored *o = find(m, call->key);
     char etag[STORE_ETAG];
 
     if (!o)
@@ -150,7 +150,7 @@ static int do_get(struct memory *m, struct store_call *call)
 static void put_whole(struct memory *m, struct store_call *call, const void *data, size_t len)
 {
     put(m, call->key, data, len);
-    struct object *o = find(m, call->key);
+    struct stored *o = find(m, call->key);
     o->has_crc64 = call->attr.crc64 != NULL;
     o->crc64 = call->attr.crc64 ? *call->attr.crc64 : 0;
     if (call->attr.crc64)
@@ -248,7 +248,7 @@ static int do_commit(struct memory *m, struct store_call *call)
 
 static int do_delete(struct memory *m, struct store_call *call)
 {
-    struct object *o = find(m, call->key);
+    struct stored *o = find(m, call->key);
 
     if (!o)
         return absent(call);
@@ -303,7 +303,7 @@ static int memory_url(struct store *store, const char *key, const char *permissi
 
 static int do_from(struct memory *m, struct store_call *call)
 {
-    struct object *source = NULL;
+    struct stored *source = NULL;
     char etag[STORE_ETAG];
 
     assert_int_equal(sscanf(call->source_url, "%p", (void **)&source), 1);
@@ -482,7 +482,7 @@ static const struct transfer_options small_parts = {.part_size = 4, .memory = 16
 
 static void assert_content(struct memory *m, const char *key, const char *data)
 {
-    struct object *o = find(m, key);
+    struct stored *o = find(m, key);
 
     assert_non_null(o);
     assert_int_equal(o->len, strlen(data));
@@ -594,7 +594,7 @@ static void torture(void **state)
             assert_int_equal(rc != 0, failed);
             if (failed)
                 assert_non_null(strstr(p->err.text, "told to fail"));
-            struct object *o = find(&p->to, "b/f");
+            struct stored *o = find(&p->to, "b/f");
             assert_true((o->len == strlen(old) && memcmp(o->data, old, o->len) == 0) ||
                         (o->len == strlen(new) && memcmp(o->data, new, o->len) == 0));
         }
@@ -865,6 +865,34 @@ static void what_no_object_can_hold_is_refused(void **state)
     assert_int_equal(p->to.n_blocks, 0);
 }
 
+static void compared(struct job *job, struct sync_item *item, int rc)
+{
+    (void)item;
+    assert_int_equal(rc, 1);
+    ++*(int *)job->arg;
+}
+
+/* Also when no byte need be read for it. */
+static void a_comparison_ends_later(void **state)
+{
+    struct pair *p = *state;
+    struct transfer_options options = {0};
+    int calls = 0;
+    struct job job = {.engine = engine,
+                      .options = &options,
+                      .from = &p->from.store,
+                      .to = &p->to.store,
+                      .report = &p->report,
+                      .arg = &calls,
+                      .stop = true};
+    struct sync_item item = {.from = {.has_crc64 = true, .crc64 = 7}, .to = {.has_crc64 = true, .crc64 = 7}};
+
+    compare_start(&job, &item, false, compared);
+    assert_int_equal(calls, 0);
+    engine_run(engine, NULL);
+    assert_int_equal(calls, 1);
+}
+
 static int open_engine(void **state)
 {
     (void)state;
@@ -909,6 +937,7 @@ int main(void)
         TEST(what_the_service_cannot_fetch_goes_through_the_client),
         TEST(hostile_names_are_refused),
         TEST(what_no_object_can_hold_is_refused),
+        TEST(a_comparison_ends_later),
     };
 
     return cmocka_run_group_tests(tests, open_engine, close_engine);
