@@ -1,4 +1,5 @@
 /* package.c - the package that a run is pinned to: which one code_path stands for, and a verified local copy. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +91,7 @@ static int adopt_foreign(struct flow *flow, struct store *store, struct flow_pac
     if (rc < 0)
         return rc;
     p->file = flow_package_cache(p->sha256);
-    return rename(temp, p->file) < 0 ? act_error_set(err, ACT_FAIL, "cannot write '%s'", p->file) : 0;
+    return rename(temp, p->file) < 0 ? act_error_errno(err, errno, "cannot write '%s'", p->file) : 0;
 }
 
 /* The pointer's word, when it still describes code_path. */

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -35,17 +37,23 @@ static int open_lock_file(const char *dir, const char *name, struct act_error *e
 
 /* ---- the queue: one lock, held while slots are collected ---- */
 
+static int cannot_lock(struct act_error *err, int errnum, const char *dir)
+{
+    return act_error_errno(err, errnum, "cannot lock the files in '%s' that share this machine", dir);
+}
+
+/* Its result is the errno, which fits into an exit status. */
 static int lock_and_leave(void *fd)
 {
     while (flock(*(int *)fd, LOCK_EX) < 0)
         if (errno != EINTR)
-            return 1;
+            return errno;
     return 0;
 }
 
 /* A child waits in flock(), so that this process still hears signals. The lock belongs to the open file that
  * both share and stays when the child has ended. */
-static int queue_wait(int fd, struct watch *w, struct act_error *err)
+static int queue_wait(int fd, const char *dir, struct watch *w, struct act_error *err)
 {
     int signal, status = 0;
     pid_t pid = child_start(&(struct child){.run = lock_and_leave, .arg = &fd, .out_fd = -1});
@@ -58,9 +66,33 @@ static int queue_wait(int fd, struct watch *w, struct act_error *err)
             child_kill_all();
             return interrupted(err);
         }
-        if (child_reap(pid, &status))
-            return status == 0 ? 0 : act_error_set(err, ACT_FAIL, "cannot lock the queue");
+        if (!child_reap(pid, &status))
+            continue;
+        if (WIFEXITED(status))
+            return WEXITSTATUS(status) == 0 ? 0 : cannot_lock(err, WEXITSTATUS(status), dir);
+        return act_error_set(err, ACT_FAIL,
+                             "cannot wait in the queue: the process that waits was killed by %s",
+                             strsignal(WTERMSIG(status)));
     }
+}
+
+/* Returns the descriptor that has the lock. */
+static int queue_pass(const char *dir, int need, struct watch *w, void (*waiting)(void *, int), void *arg,
+                      struct act_error *err)
+{
+    int fd = open_lock_file(dir, "queue.lock", err), rc = 0;
+
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return fd;
+    if (errno != EWOULDBLOCK) {
+        rc = cannot_lock(err, errno, dir);
+    } else {
+        waiting(arg, need);
+        rc = queue_wait(fd, dir, w, err);
+    }
+    if (rc < 0)
+        close(fd);
+    return rc < 0 ? rc : fd;
 }
 
 /* ---- the slots ---- */
@@ -160,19 +192,14 @@ int slots_take(struct slots *s, const char *dir, int total, int need, struct wat
     if (need > total)
         return act_error_set(err, ACT_NO_CAPACITY, "it needs %d slots and this machine has %d", need, total);
     int rc = act_mkdir_all(dir, 0700, err);
-    int queue = rc < 0 ? rc : open_lock_file(dir, "queue.lock", err);
+    int queue = rc < 0 ? rc : queue_pass(dir, need, w, waiting, arg, err);
     if (queue < 0)
         return queue;
 
     s->fd = act_alloc((size_t)total * sizeof(int));
     for (int i = 0; i < total; i++)
         s->fd[i] = -1;
-    if (flock(queue, LOCK_EX | LOCK_NB) < 0) {
-        waiting(arg, need);
-        rc = queue_wait(queue, w, err);
-    }
-    if (rc == 0)
-        rc = take_in_turn(s, dir, w, waiting, arg, err);
+    rc = take_in_turn(s, dir, w, waiting, arg, err);
     close(queue);
     if (rc < 0)
         slots_release(s);

@@ -90,18 +90,22 @@ static int send_file(struct wire *w, const struct exchange *x, struct act_error 
     ACT_AUTOFREE char *chunk = act_alloc(CHANNEL_BUFFER);
     int64_t left = x->file_bytes;
     int rc = 0, fd = open(x->file, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd; /* below 0: it cannot be read */
 
-    while (left > 0 && rc == 0 && fd >= 0) {
-        ssize_t n = read(fd, chunk, left < CHANNEL_BUFFER ? (size_t)left : CHANNEL_BUFFER);
+    while (left > 0 && rc == 0 && n >= 0) {
+        n = read(fd, chunk, left < CHANNEL_BUFFER ? (size_t)left : CHANNEL_BUFFER);
         if (n <= 0)
             break;
         rc = channel_write(&w->channel, chunk, (size_t)n, err);
         left -= n;
     }
+    /* the other side waits for the rest: the connection cannot be used any more */
+    if (rc == 0 && n < 0)
+        rc = act_error_errno(err, errno, "cannot read '%s'", x->file);
+    else if (rc == 0 && left > 0)
+        rc = act_error_set(err, ACT_FAIL, "cannot read '%s': it became shorter meanwhile", x->file);
     if (fd >= 0)
         close(fd);
-    if (rc == 0 && left > 0) /* the other side waits for the rest: the connection cannot be used any more */
-        rc = act_error_set(err, ACT_FAIL, "'%s' cannot be read, or became shorter", x->file);
     return rc;
 }
 

@@ -1,4 +1,5 @@
 """submit: the command reaches every rank as it was typed, with the code and the environment it should have."""
+import hashlib
 import json
 import os
 import pathlib
@@ -414,6 +415,10 @@ def test_package_of_another_tool(act):
     target.parent.mkdir(parents=True)
     with zipfile.ZipFile(target, "w") as z:
         z.writestr("say.sh", "echo from another tool\n")
+    kept = act.home / f"cache/packages/{hashlib.sha256(target.read_bytes()).hexdigest()}.zip"
+    kept.mkdir(parents=True)
+    act.fail("submit", "--last-package", "sh", "say.sh", match=f"cannot write '{kept}': Is a directory")
+    kept.rmdir()
     run = act.finish("--last-package", "sh", "say.sh")
     assert act.lines(run) == ["from another tool"]
 

@@ -2,6 +2,7 @@
 #include "unit/temp_dir.h"
 #include "unit/test.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -13,6 +14,7 @@
 #include "node/container.h"
 #include "node/env.h"
 #include "node/place.h"
+#include "node/slots.h"
 
 #define RUN_A "exp_1700000000_0123abcd"
 #define RUN_B "exp_1700000001_0123abcd"
@@ -561,6 +563,56 @@ static void test_pyxis(void **state)
     node_release(&node);
 }
 
+/* ---- the queue for slots ---- */
+
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+
+static int no_locks; /* the errno of every flock() with these bits */
+static int no_locks_of;
+
+int __wrap_flock(int fd, int operation)
+{
+    if (!no_locks || operation != no_locks_of)
+        return __real_flock(fd, operation);
+    errno = no_locks;
+    return -1;
+}
+
+static void count(void *arg, int missing)
+{
+    (void)missing;
+    ++*(int *)arg;
+}
+
+/* Whether it fails at once or in the process that waits. */
+static void test_queue_without_locks(void **state)
+{
+    static const int operations[] = {LOCK_EX | LOCK_NB, LOCK_EX};
+    ACT_AUTOFREE char *slots_dir = below("slots"), *queue = act_path_join(slots_dir, "queue.lock");
+    struct act_error err;
+    struct watch w;
+
+    (void)state;
+    assert_ok(act_mkdir_all(slots_dir, 0700, &err), err);
+    int held = act_lock(queue, false, &err);
+    assert_true(held >= 0);
+    for (size_t i = 0; i < COUNT(operations); i++) {
+        struct slots slots;
+        int waited = 0;
+        assert_ok(watch_open(&w, &err), err);
+        no_locks = ENOLCK;
+        no_locks_of = operations[i];
+        assert_int_equal(slots_take(&slots, slots_dir, 2, 1, &w, count, &waited, &err), -ACT_FAIL);
+        no_locks = 0;
+        assert_int_equal(waited, i);
+        assert_non_null(strstr(err.text, slots_dir));
+        assert_non_null(strstr(err.text, strerror(ENOLCK)));
+        close(w.signal_fd);
+    }
+    close(held);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -576,6 +628,7 @@ int main(void)
         cmocka_unit_test(test_apptainer),
         cmocka_unit_test(test_without_container),
         cmocka_unit_test(test_pyxis),
+        cmocka_unit_test(test_queue_without_locks),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

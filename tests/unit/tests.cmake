@@ -29,6 +29,7 @@ act_test(proc_test unit/proc_test.c base proc)
 act_test(unzip_test unit/unzip_test.c base proc node)
 act_test(metrics_test unit/metrics_test.c base codec proc node)
 act_test(node_test unit/node_test.c base node)
+target_link_options(node_test PRIVATE -Wl,--wrap=flock) # a file system without locks
 act_test(link_test unit/link_test.c base codec node)
 act_test(agent_test unit/agent_test.c base codec run node)
 act_test(cgroup_test unit/cgroup_test.c base run node)
