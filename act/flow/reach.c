@@ -58,14 +58,37 @@ static char *target_of(const char *path)
     return flow_real_place(clean);
 }
 
+/* Below root, by the names from there on: what git, editors and others find in hidden folders they may run, and aux_data is
+ * this program's own. */
+static bool is_plain(const char *below)
+{
+    return *below && !strstr(below, "/.") && !act_path_is_within(below, "/aux_data");
+}
+
+/* Whether a real place is one of those in the project where data may come and go unasked. */
+static bool is_for_data(const char *place, const char *real_root)
+{
+    return act_path_is_within(place, real_root) &&
+           is_plain(place + (strcmp(real_root, "/") == 0 ? 0 : strlen(real_root)));
+}
+
 void flow_reach_link(const char *root, const char *name, struct act_strv *items)
 {
     ACT_AUTOFREE char *path = act_path_join(root, name);
     ACT_AUTOFREE char *target = target_of(path);
     ACT_AUTOFREE char *real_root = flow_real_place(root);
 
-    if (target && !act_path_is_within(target, real_root))
+    if (target && !is_for_data(target, real_root))
         add(items, act_sprintf("'%s' is a link to '%s'", name, target));
+}
+
+static void add_folder(const struct config *config, const char *name, struct act_strv *items)
+{
+    ACT_AUTOFREE char *below = act_sprintf("/%s", name);
+
+    flow_reach_link(config->project_root, name, items);
+    if (!is_plain(below))
+        add(items, act_sprintf("'%s' is a mapped folder, and programs run what is found there", name));
 }
 
 void flow_reach_path(const struct config *config, const char *folder, const char *rest,
@@ -77,7 +100,11 @@ void flow_reach_path(const struct config *config, const char *folder, const char
     ACT_AUTOFREE char *real_top = flow_real_place(top);
     ACT_AUTOFREE char *root = flow_real_place(config->project_root);
 
-    if (!act_path_is_within(place, real_top) && !act_path_is_within(place, root))
+    ACT_AUTOFREE char *typed = act_path_join(real_top, rest);
+    ACT_AUTOFREE char *clean = act_path_clean(typed);
+
+    bool stays = act_path_is_within(place, real_top) && !strstr(place + strlen(real_top), "/.");
+    if (strcmp(place, clean) != 0 && !stays && !is_for_data(place, root))
         add(items, act_sprintf("'%s/%s' leads by a link to '%s'", folder, rest, place));
 }
 
@@ -190,16 +217,20 @@ static void add_files(const struct config *config, struct act_strv *items)
     act_strv_release(&files);
 }
 
-/* Whether a path in a folder store leads out of it, and of the project, by a link on its way. */
+/* Whether a path in a folder store leads out of it, and of the project, by a link on its way; or to where no data should be
+ * in the project. */
 static void add_place_in_store(const struct config *config, const char *file, const char *store,
                                const char *path, struct act_strv *items)
 {
     ACT_AUTOFREE char *full = act_path_join(store, path);
     ACT_AUTOFREE char *place = flow_real_place(full);
     ACT_AUTOFREE char *real_store = flow_real_place(store);
+    ACT_AUTOFREE char *root = flow_real_place(config->project_root);
+    bool stays = act_path_is_within(place, real_store);
 
-    if (!act_path_is_within(place, real_store) && is_outside(config, place))
-        add(items, act_sprintf("%s: '%s' in the store leads by a link to '%s'", file, path, place));
+    if (act_path_is_within(real_store, root) ? !is_for_data(place, root) : !stays)
+        add(items,
+            act_sprintf("%s: '%s' in the store %s '%s'", file, path, stays ? "is" : "leads by a link to", place));
 }
 
 static void add_store(const struct config *config, const struct config_folder *folder, const char *file,
@@ -297,7 +328,7 @@ void flow_reach(const struct config *config, struct act_strv *items)
 {
     add_owners(config, items);
     for (size_t i = 0; i < config->n_folders; i++)
-        flow_reach_link(config->project_root, config->folders[i].name, items);
+        add_folder(config, config->folders[i].name, items);
     flow_reach_link(config->project_root, "assets", items);
     add_files(config, items);
     add_account(config, &config->code, items);

@@ -198,11 +198,11 @@ def other(act, scratch):
     return act
 
 
-def link(act, name="data"):
+def link(act, name="data", to=None):
     path = act.project / name
     if path.is_dir() and not path.is_symlink():
         path.rename(act.project / f"{name}.was")
-    path.symlink_to(act.secret)
+    path.symlink_to(to or act.secret)
 
 
 def stored(act):
@@ -328,6 +328,21 @@ def reach(act, scratch, kind):
     if kind == "assets":
         link(act, "assets")
         return f"'assets' is a link to '{act.secret}'"
+    if kind == "hooks":
+        link(act, "data", to=".git/hooks")
+        return f"'data' is a link to '{act.project}/.git/hooks'"
+    if kind == "the project itself":
+        link(act, "data", to=".")
+        return f"'data' is a link to '{act.project}'"
+    if kind == "account files":
+        link(act, "data", to="aux_data/configs")
+        return f"'data' is a link to '{act.project}/aux_data/configs'"
+    if kind == "mapped .git":
+        act.cluster("aml", folders=(".git", "data"))
+        return "'.git' is a mapped folder, and programs run what is found there"
+    if kind == "store in .git":
+        act.account("store", folder=".git")
+        return f"aux_data/configs/store.yaml: 'files/data' in the store is '{act.project}/.git/files/data'"
     if kind == "dangling":
         (act.project / "output").symlink_to(scratch / "home/nothing/there")
         return f"'output' is a link to '{scratch}/home/nothing/there'"
@@ -407,7 +422,8 @@ def reach(act, scratch, kind):
     return f"aux_data/aml/aml.yaml: '{kind}' is '"
 
 
-@pytest.mark.parametrize("kind", ["assets", "dangling", "store", "store through a link", "account file", "endpoint", "base",
+@pytest.mark.parametrize("kind", ["assets", "hooks", "the project itself", "account files", "mapped .git", "store in .git",
+                                  "dangling", "store", "store through a link", "account file", "endpoint", "base",
                                   "slurm.login", "slurm.root", "azureml.endpoint", "account file through a link",
                                   "account file of the user", "row through a link", "packages through a link", "base file",
                                   "cluster folder", "slurm.root with a login of the user", "slurm.root through a link",
@@ -451,7 +467,10 @@ def test_a_link_below_a_folder_is_asked_about_when_it_is_named(other):
     (other.project / "data/voc").symlink_to(other.secret)
     other.run("u", "data", status=8)  # the link itself is refused
     assert not [name for name in stored(other) if name.endswith("id_rsa")]
-    for words in (("u", "data/voc"), ("d", "data/voc"), ("u", "data/voc/id_rsa"), ("verify", "data/voc/id_rsa")):
+    (other.project / ".git/hooks").mkdir(parents=True)
+    (other.project / "data/hooks").symlink_to("../.git/hooks")
+    for words in (("u", "data/voc"), ("d", "data/voc"), ("u", "data/voc/id_rsa"), ("verify", "data/voc/id_rsa"),
+                  ("d", "data/hooks"), ("d", "data/hooks/post-checkout")):
         result = other.run(*words, status=4)
         assert "leads by a link to" in result.err, result
     assert not [name for name in stored(other) if name.endswith("id_rsa")]
