@@ -76,7 +76,7 @@ const struct cli_command cli_commands[] = {
      .examples = "a q                          the runs, newest first\n"
                  "a q 60ce2fc7                 any unique piece of the id\n"
                  "a -no-wl q 60ce2fc7          without fetching logs\n"
-                 "a q --refresh 60ce2fc7       look whether a run that ended has more logs now\n"
+                 "a q --refresh 60ce2fc7       fetch its logs again from their beginnings\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
      .details =
          "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"

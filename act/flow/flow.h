@@ -170,7 +170,7 @@ void flow_logs_release(struct flow_logs *logs);
  * moment, whatever happens. */
 struct flow_fetch {
     uint64_t max_bytes; /* of each log at most; 0: all */
-    bool refresh;       /* ask the platform, although all logs of a run that ended are here */
+    bool refresh;       /* from the beginnings, although all logs of a run that ended are here */
     void (*progress)(void *arg, const struct transfer_progress *now); /* a few times a second; may be NULL */
     void *arg;
 };

@@ -162,6 +162,8 @@ struct flow_log_source {
     char *folder;              /* of the copies, when they are read instead of the platform; else NULL */
     char *root;                /* of the folder: see struct flow_logs */
     struct platform_logs copies;
+    int64_t
+        whole_ns; /* when all copies of a run that ended were here: what changed since is none; INT64_MAX: not known */
 };
 int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
                          struct act_error *err) ACT_NODISCARD;

@@ -1,8 +1,9 @@
 /* log_files.c - where the logs of a run are read: at its platform, or in assets/<run id>/ once all of them are there.
  *
  * That a run has ended and its logs were fetched to their ends is written down beside the copies, as soon as nothing more is
- * added to them (platform_logs.settled). Where every question is a request to a service, the copies answer from then on,
- * until the run's state is another one, a copy is not what it was, or somebody wants to look again.
+ * added to them (platform_logs.settled). What is changed later is no copy any more and is fetched anew. Where every question
+ * is a request to a service, the copies answer from then on, until the run's state is another one, a copy is not what it was,
+ * or somebody wants to look again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
@@ -37,39 +39,43 @@ char *flow_assets(const struct flow_run *run)
     return act_path_join(folder, run->row.id);
 }
 
-static bool is_copy(const char *root, const char *folder, const char *name, uint64_t size)
+static bool is_copy(const char *root, const char *folder, const char *name, uint64_t size, int64_t whole_ns)
 {
     ACT_AUTOFREE char *path = act_path_join(folder, name);
     struct stat st;
     int fd = act_open_below(root, path, O_PATH, NULL);
-    bool is = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size;
+    bool is = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size &&
+              act_timespec_ns(st.st_mtim) <= whole_ns;
 
     if (fd >= 0)
         close(fd);
     return is;
 }
 
-/* What is written down beside the copies, new; NULL: nothing. */
-static char *complete_text(const char *root, const char *folder, size_t *out_len)
+/* What is written down beside the copies, new, and when it was; NULL: nothing. */
+static char *complete_text(const char *root, const char *folder, size_t *out_len, int64_t *out_ns)
 {
     int fd = act_folder_below(root, folder, false, NULL);
     char *text = NULL;
+    struct stat st;
 
     if (fd < 0)
         return NULL;
     ACT_AUTOFREE char *path = act_held_path(fd, COMPLETE_FILE);
+    *out_ns = fstatat(fd, COMPLETE_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 ? act_timespec_ns(st.st_mtim) : 0;
     if (act_file_read_regular(path, COMPLETE_MAX, &text, out_len, NULL) < 0)
         text = NULL;
     close(fd);
     return text;
 }
 
-/* The names and sizes of the copies; false: they are not all there. */
+/* The names and sizes of the copies, and when they were whole; false: they are not all there. */
 static bool read_complete(const struct flow_run *run, const char *root, const char *folder,
-                          struct platform_logs *out)
+                          struct platform_logs *out, int64_t *out_whole_ns)
 {
     size_t len = 0;
-    ACT_AUTOFREE char *text = complete_text(root, folder, &len);
+    int64_t whole_ns = 0;
+    ACT_AUTOFREE char *text = complete_text(root, folder, &len, &whole_ns);
     CODEC_AUTOJSON json_t *json = NULL;
     const json_t *log, *logs;
     size_t i;
@@ -81,6 +87,7 @@ static bool read_complete(const struct flow_run *run, const char *root, const ch
         strcmp(codec_json_str(json, "state", ""), run_state_name(run->status.state)) != 0 ||
         codec_json_int(json, "ended", -1) != run->status.ended_unix_s)
         return false;
+    *out_whole_ns = whole_ns;
     logs = json_object_get(json, "logs");
     out->v = act_calloc(json_array_size(logs) + 1, sizeof(*out->v));
     json_array_foreach(logs, i, log)
@@ -88,7 +95,7 @@ static bool read_complete(const struct flow_run *run, const char *root, const ch
         const char *name = codec_json_str(log, "name", "");
         int64_t size = codec_json_int(log, "size", -1);
         good = good && act_path_is_safe(name, strlen(name)) && size >= 0 &&
-               is_copy(root, folder, name, (uint64_t)size);
+               is_copy(root, folder, name, (uint64_t)size, whole_ns);
         out->v[out->n++] = (struct platform_log){.name = act_strdup(name), .size = (uint64_t)size};
     }
     if (!good)
@@ -99,15 +106,15 @@ static bool read_complete(const struct flow_run *run, const char *root, const ch
 int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
                          struct act_error *err)
 {
-    *out = (struct flow_log_source){.id = run->row.id};
+    *out = (struct flow_log_source){.id = run->row.id, .whole_ns = INT64_MAX};
     int rc = run->status.unsubmitted ? 0 : flow_platform_of(flow, &run->row, &out->platform, err);
 
-    if (rc < 0 || !out->platform || !platform_is_service(out->platform) ||
-        !run_state_is_final(run->status.state))
+    if (rc < 0 || !out->platform || !run_state_is_final(run->status.state))
         return rc;
     ACT_AUTOFREE char *folder = flow_assets(run);
     ACT_AUTOFREE char *root = flow_log_folder(run->row.project);
-    if (read_complete(run, root, folder, &out->copies)) {
+    bool whole = read_complete(run, root, folder, &out->copies, &out->whole_ns);
+    if (whole && platform_is_service(out->platform)) {
         out->folder = act_strdup(folder);
         out->root = act_strdup(root);
     }
@@ -173,6 +180,18 @@ int flow_forget_complete(const struct flow_run *run, struct act_error *err)
     return rc;
 }
 
+/* Nothing is added to the logs of a run that ended, but by a service that is slow. */
+static bool are_whole(const struct flow_log_source *s, const struct flow_run *run,
+                      const struct platform_logs *listed, const struct flow_logs *logs)
+{
+    bool whole = logs->n > 0 && run_state_is_final(run->status.state) &&
+                 (listed->settled || !platform_is_service(s->platform));
+
+    for (size_t i = 0; i < logs->n && whole; i++)
+        whole = is_copy(logs->root, logs->folder, logs->v[i].name, logs->v[i].size, INT64_MAX);
+    return whole;
+}
+
 int flow_log_source_complete(const struct flow_log_source *s, const struct flow_run *run,
                              const struct platform_logs *listed, const struct flow_logs *logs,
                              struct act_error *err)
@@ -182,17 +201,15 @@ int flow_log_source_complete(const struct flow_log_source *s, const struct flow_
                                             run_state_name(run->status.state), "ended",
                                             (json_int_t)run->status.ended_unix_s, "logs", list);
 
-    if (s->folder || !s->platform || !listed->settled || !platform_is_service(s->platform) ||
-        !run_state_is_final(run->status.state))
+    if (s->copies.n > 0 || !s->platform)
         return 0;
-    for (size_t i = 0; i < logs->n; i++) {
-        if (!is_copy(logs->root, logs->folder, logs->v[i].name, logs->v[i].size))
-            return 0;
+    if (!are_whole(s, run, listed, logs))
+        return flow_forget_complete(run, err);
+    for (size_t i = 0; i < logs->n; i++)
         json_array_append_new(list, json_pack("{s:o, s:I}", "name", codec_json_bytes_new(logs->v[i].name),
                                               "size", (json_int_t)logs->v[i].size));
-    }
-    int fd = logs->n ? act_folder_below(logs->root, logs->folder, false, err) : 0;
-    if (logs->n == 0 || fd < 0)
+    int fd = act_folder_below(logs->root, logs->folder, false, err);
+    if (fd < 0)
         return fd;
     ACT_AUTOFREE char *path = act_held_path(fd, COMPLETE_FILE);
     int rc = codec_json_write(path, json, 0666, err);

@@ -61,8 +61,8 @@ static int last_attempt(const struct platform_logs *logs)
 }
 
 /* Makes the local copy ready for what is new of the log. One that is longer than the log is of another log, which began anew:
- * so does the copy. */
-static int prepare_copy(const char *root, const struct flow_log *log, uint64_t *out_have,
+ * so does the copy, and one that was changed after whole_ns. */
+static int prepare_copy(const char *root, const struct flow_log *log, int64_t whole_ns, uint64_t *out_have,
                         struct act_error *err)
 {
     struct stat st = {0};
@@ -70,9 +70,11 @@ static int prepare_copy(const char *root, const struct flow_log *log, uint64_t *
 
     if (fd < 0)
         return fd;
-    if (fstat(fd, &st) < 0 || ((uint64_t)st.st_size > log->size && ftruncate(fd, 0) < 0))
+    rc = fstat(fd, &st);
+    bool anew = (uint64_t)st.st_size > log->size || act_timespec_ns(st.st_mtim) > whole_ns;
+    if (rc < 0 || (anew && ftruncate(fd, 0) < 0))
         rc = act_error_errno(err, errno, "cannot write '%s'", log->path);
-    *out_have = (uint64_t)st.st_size > log->size ? 0 : (uint64_t)st.st_size;
+    *out_have = anew ? 0 : (uint64_t)st.st_size;
     close(fd);
     return rc;
 }
@@ -142,7 +144,7 @@ static int fetch_all(const struct flow_log_source *from, const struct platform_l
         *log = (struct flow_log){
             .name = act_strdup(name), .path = act_path_join(out->folder, name), .size = logs->v[out->n].size};
         rc = act_path_is_safe(name, strlen(name))
-                 ? prepare_copy(out->root, log, &have, err)
+                 ? prepare_copy(out->root, log, what->refresh ? 0 : from->whole_ns, &have, err)
                  : act_error_set(err, ACT_FAIL, "'%s' is not a safe name for a log", name);
         uint64_t end =
             what->max_bytes && log->size - have > what->max_bytes ? have + what->max_bytes : log->size;
@@ -233,7 +235,7 @@ int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct 
     struct flow_log_source from = {0};
 
     *out = (struct flow_logs){.folder = flow_assets(run), .root = flow_log_folder(run->row.project)};
-    int rc = flow_trust_assets(run->row.project, err);
+    int rc = flow_trust_logs(run->row.project, err);
     if (rc == 0 && what->refresh)
         rc = flow_forget_complete(run, err);
     if (rc == 0)

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "flow/flow_internal.h"
+#include "flow/trust.h"
 
 enum { CHUNK = 1 << 20 };
 
@@ -156,7 +157,9 @@ int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_er
     struct act_strv logs = {0};
 
     *out = (struct flow_codes){0};
-    int rc = list_run(&p, &logs, err);
+    int rc = flow_trust_logs(run->row.project, err);
+    if (rc == 0)
+        rc = list_run(&p, &logs, err);
     act_strv_sort(&logs);
     if (rc == 0)
         rc = logs.n > 0 ? flow_rules(run, &out->rules, err)

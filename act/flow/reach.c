@@ -10,6 +10,7 @@
 #include "auth/trusted.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "http/http.h"
 
@@ -80,6 +81,21 @@ void flow_reach_link(const char *root, const char *name, struct act_strv *items)
 
     if (target && !is_for_data(target, real_root))
         add(items, act_sprintf("'%s' is a link to '%s'", name, target));
+}
+
+void flow_reach_logs(const char *project, struct act_strv *items)
+{
+    ACT_AUTOFREE char *folder = flow_log_folder(project);
+    const char *below = folder + strlen(project);
+
+    if (!act_path_is_within(folder, project)) /* the user named it */
+        return;
+    for (const char *end = below; *end;) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        ACT_AUTOFREE char *name = act_strndup(below + 1, (size_t)(end - below) - 1);
+        flow_reach_link(project, name, items);
+    }
 }
 
 static void add_folder(const struct config *config, const char *name, struct act_strv *items)
@@ -229,8 +245,8 @@ static void add_place_in_store(const struct config *config, const char *file, co
     bool stays = act_path_is_within(place, real_store);
 
     if (act_path_is_within(real_store, root) ? !is_for_data(place, root) : !stays)
-        add(items,
-            act_sprintf("%s: '%s' in the store %s '%s'", file, path, stays ? "is" : "leads by a link to", place));
+        add(items, act_sprintf("%s: '%s' in the store %s '%s'", file, path,
+                               stays ? "is" : "leads by a link to", place));
 }
 
 static void add_store(const struct config *config, const struct config_folder *folder, const char *file,
@@ -329,7 +345,7 @@ void flow_reach(const struct config *config, struct act_strv *items)
     add_owners(config, items);
     for (size_t i = 0; i < config->n_folders; i++)
         add_folder(config, config->folders[i].name, items);
-    flow_reach_link(config->project_root, "assets", items);
+    flow_reach_logs(config->project_root, items);
     add_files(config, items);
     add_account(config, &config->code, items);
     for (size_t i = 0; i < config->n_folders; i++)

@@ -169,14 +169,14 @@ static bool environment_trusts(const char *project)
 /* What is asked about: gives it again after the answer. */
 struct matter {
     const char *project;
-    const struct config *config; /* NULL: only the folder "assets" */
+    const struct config *config; /* NULL: only the folder of the logs */
     const char *folder, *rest;   /* a path; NULL: all */
 };
 
 static void collect(const struct matter *m, struct act_strv *items)
 {
     if (!m->config)
-        flow_reach_link(m->project, "assets", items);
+        flow_reach_logs(m->project, items);
     else if (m->folder)
         flow_reach_path(m->config, m->folder, m->rest, items);
     else
@@ -252,7 +252,7 @@ int flow_trust_path(const struct config *config, const char *folder, const char 
         err);
 }
 
-int flow_trust_assets(const char *project, struct act_error *err)
+int flow_trust_logs(const char *project, struct act_error *err)
 {
     return decide(&(struct matter){.project = project}, err);
 }

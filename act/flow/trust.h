@@ -19,8 +19,10 @@
 
 /* All that the configuration and the links of its folders lead to. Contacts nobody; what cannot be read leads nowhere. */
 void flow_reach(const struct config *config, struct act_strv *items);
-/* Whether root/name is a link out of root. */
+/* Whether root/name is a link out of root, or to where no data should be in it. */
 void flow_reach_link(const char *root, const char *name, struct act_strv *items);
+/* Whether the folder of the logs, as flow_log_folder() names it, leads out of the project by a link on its way. */
+void flow_reach_logs(const char *project, struct act_strv *items);
 /* Whether a path in a mapped folder leads out of both by a link on its way. */
 void flow_reach_path(const struct config *config, const char *folder, const char *rest,
                      struct act_strv *items);
@@ -34,10 +36,10 @@ void flow_trust_asks(int (*ask)(const char *project, const struct act_strv *item
 
 /* 0 when nothing leads out, or all that does is trusted, asking where somebody can be asked; else -ACT_DENIED. */
 int flow_trust(const struct config *config, struct act_error *err) ACT_NODISCARD;
-/* The same of a path in a mapped folder, and of the folder "assets" of a project. */
+/* The same of a path in a mapped folder, and of the folder of a project's logs. */
 int flow_trust_path(const struct config *config, const char *folder, const char *rest,
                     struct act_error *err) ACT_NODISCARD;
-int flow_trust_assets(const char *project, struct act_error *err) ACT_NODISCARD;
+int flow_trust_logs(const char *project, struct act_error *err) ACT_NODISCARD;
 
 /* What of items is not trusted yet, for a project. */
 int flow_untrusted(const char *project, const struct act_strv *items, struct act_strv *out,

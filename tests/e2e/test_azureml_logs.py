@@ -157,7 +157,7 @@ def test_finished_run_is_not_asked_for_again(act, azureml):
     assert act.run("q", run).out == first and first.startswith("done\n")
 
 
-@pytest.mark.parametrize("damage", ["copy", "size", "marker", "garbage", "all"])
+@pytest.mark.parametrize("damage", ["copy", "size", "text", "marker", "garbage", "all"])
 def test_copies_that_are_not_whole_are_fetched(act, azureml, damage):
     complete_at_once(azureml)
     run = submit(act, "echo", "done")
@@ -170,6 +170,8 @@ def test_copies_that_are_not_whole_are_fetched(act, azureml, damage):
         log.unlink()
     elif damage == "size":
         log.write_text("d")
+    elif damage == "text":
+        log.write_text("DONE\n")
     elif damage == "marker":
         marker.unlink()
     elif damage == "garbage":
@@ -177,7 +179,7 @@ def test_copies_that_are_not_whole_are_fetched(act, azureml, damage):
     else:
         shutil.rmtree(assets)
     assert asked(azureml, act, "q", run)
-    assert log.read_text().startswith("d")
+    assert log.read_text().startswith("done\n")
     assert asked(azureml, act, "q", run) == []
 
 

@@ -481,6 +481,12 @@ def test_logs_do_not_go_where_assets_leads(other):
     link(other, "assets")
     result = other.run("q", run, status=4)
     assert "'assets' is a link to" in result.err and os.listdir(other.secret) == ["id_rsa"], result
+    assert "'assets' is a link to" in other.run("-no-wl", "parse", run, status=4).err
+    (other.project / "my").mkdir()
+    (other.project / "my/logs").symlink_to(other.secret)
+    result = other.run("q", run, status=4, env={"AML_LOG_FOLDER": "my/logs"})
+    assert "'my/logs' is a link to" in result.err and os.listdir(other.secret) == ["id_rsa"], result
+    other.run("q", run, env={"AML_LOG_FOLDER": str(other.scratch / "elsewhere")})
 
 
 @pytest.mark.parametrize("below", ["", "user_logs", "user_logs/std_log_process_0.txt"])

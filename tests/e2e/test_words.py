@@ -138,6 +138,20 @@ def test_logs_go_where_the_original_put_them(act):
     assert any((elsewhere / log).exists() for log in logs)
 
 
+def test_copies_of_logs_that_were_changed_here_are_fetched_anew(act):
+    run = act.finish("echo", "here", before=("-n", "1"))
+    log = act.project / f"assets/{run}/user_logs/std_log_process_0.txt"
+    act.run("q", run)
+    whole = log.read_text()
+    log.write_text(whole.swapcase())
+    act.run("q", run)
+    assert log.read_text() == whole
+    log.write_text(whole[:2].swapcase())
+    (act.project / f"assets/{run}/.complete").unlink()
+    act.run("q", "--refresh", run)
+    assert log.read_text() == whole
+
+
 def test_a_size_that_this_machine_has_not_is_not_suggested(act):
     slots = {"ACT_LOCAL_SLOTS": "2"}
     act.fail("-n", "3", "submit", "true", status=6, match="has 2; use at most -n 2$", env=slots)
