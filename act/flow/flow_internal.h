@@ -106,6 +106,10 @@ char *flow_command_line(const struct act_strv *argv);
 
 /* What the ledger keeps of a run that nothing else is known of. The caller's to release. */
 struct ledger_run flow_row_of(const struct run_spec *spec);
+/* The id of the run whose name at the service is piece, or holds it, among the newest of the experiment: new string. Piece
+ * itself where none does and it could be one's whole name; NULL: none. Several: -ACT_USAGE, which lists them. */
+int flow_find_named(struct platform *platform, const char *piece, char **out_id,
+                    struct act_error *err) ACT_NODISCARD;
 /* Puts a run into the ledger; one that is there already stays as it is. */
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 

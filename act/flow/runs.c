@@ -338,7 +338,7 @@ static void add_foreign(const struct platform_run *run, const struct config *con
     out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
     out->v[out->n++] = (struct flow_run){
         .row = {.id = act_strdup(run->id),
-                .cluster = act_strdup(config->cluster),
+                .cluster = act_strdup(run->cluster),
                 .platform = act_strdup(config->platform),
                 .project = act_strdup(config->project_root),
                 .state = act_strdup(run_state_name(run->status.state)),
@@ -439,6 +439,7 @@ static void add_recent(struct flow *flow, const struct flow_table *table, struct
 struct question {
     struct ledger_query query;
     const char *piece;
+    char *named; /* the id of the run whose name holds the piece */
     struct ledger_runs rows;
 };
 
@@ -545,36 +546,47 @@ static int adopt(struct flow *flow, struct platform *platform, const char *id, c
     return rc;
 }
 
-/* Takes the runs of a platform whose id holds the piece. */
-static int adopt_matching(struct flow *flow, struct platform *platform, const char *piece,
+static int adopt_if_there(struct flow *flow, struct platform *platform, const char *id, const char *project,
+                          struct act_error *err)
+{
+    int rc = adopt(flow, platform, id, project, err);
+
+    return rc == -ACT_NOT_FOUND ? 0 : rc;
+}
+
+/* Takes the runs of a platform whose id holds the piece; where there are none, the one whose name does. */
+static int adopt_matching(struct flow *flow, struct platform *platform, struct question *q,
                           const char *project, struct act_error *err)
 {
     struct act_strv ids = {0};
-    int rc = 0;
+    size_t n = 0;
 
-    if (run_id_valid(piece)) { /* need not be searched for */
-        rc = adopt(flow, platform, piece, project, err);
-        return rc == -ACT_NOT_FOUND ? 0 : rc;
-    }
-    rc = platform_list(platform, &ids, err);
+    if (run_id_valid(q->piece)) /* need not be searched for */
+        return adopt_if_there(flow, platform, q->piece, project, err);
+    int rc = platform_list(platform, &ids, err);
     for (size_t i = 0; i < ids.n && rc == 0; i++)
-        if (strstr(ids.v[i], piece))
+        if (strstr(ids.v[i], q->piece)) {
             rc = adopt(flow, platform, ids.v[i], project, err);
+            n++;
+        }
     act_strv_release(&ids);
-    return rc;
+    if (rc < 0 || n > 0 || !platform_is_service(platform))
+        return rc;
+    rc = flow_find_named(platform, q->piece, &q->named, err);
+    return rc == 0 && q->named ? adopt_if_there(flow, platform, q->named, project, err) : rc;
 }
 
-static int adopt_here(struct flow *flow, const char *piece, struct act_error *err)
+static int adopt_here(struct flow *flow, struct question *q, struct act_error *err)
 {
     const struct ledger_run here = {.platform = (char[]){"local"}, .cluster = (char[]){"local"}};
     struct platform *platform = NULL;
     int rc = flow_platform_of(flow, &here, &platform, err);
 
-    return rc < 0 ? rc : adopt_matching(flow, platform, piece, NULL, err);
+    return rc < 0 ? rc : adopt_matching(flow, platform, q, NULL, err);
 }
 
 /* Looks on the cluster of the command line, or of this project: another machine may have submitted it. */
-static int adopt_from_cluster(struct flow *flow, const char *piece, struct act_error *err)
+static int adopt_from_cluster(struct flow *flow, struct question *q, struct act_error *err)
 {
     enum { PIECE_MIN = 4 }; /* less would take half of what is there */
     struct config_request request = {.cluster = flow->cluster};
@@ -586,12 +598,12 @@ static int adopt_from_cluster(struct flow *flow, const char *piece, struct act_e
         return flow->cluster ? rc : 0; /* without a cluster there is none to look on */
     struct ledger_run row = {
         .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
-    if (strcmp(config.platform, "local") != 0 && strlen(piece) >= PIECE_MIN) {
+    if (strcmp(config.platform, "local") != 0 && strlen(q->piece) >= PIECE_MIN) {
         rc = flow_platform_of(flow, &row, &platform, err);
         if (rc == 0)
-            rc = adopt_matching(flow, platform, piece, config.project_root, err);
-        if (rc < 0)
-            act_error_prefix(err, "no run '%s' is known here, and cluster '%s' does not tell", piece,
+            rc = adopt_matching(flow, platform, q, config.project_root, err);
+        if (rc < 0 && rc != -ACT_USAGE)
+            act_error_prefix(err, "no run '%s' is known here, and cluster '%s' does not tell", q->piece,
                              config.cluster);
     }
     config_release(&config);
@@ -602,17 +614,17 @@ static int find_piece(struct ledger *ledger, void *arg, struct act_error *err)
 {
     struct question *q = arg;
 
-    return ledger_find(ledger, q->piece, &q->rows, err);
+    return ledger_find(ledger, q->named ? q->named : q->piece, &q->rows, err);
 }
 
 static int find_rows(struct flow *flow, struct question *q, struct act_error *err)
 {
-    static int (*const adopters[])(struct flow *, const char *, struct act_error *) = {adopt_here,
-                                                                                       adopt_from_cluster};
+    static int (*const adopters[])(struct flow *, struct question *,
+                                   struct act_error *) = {adopt_here, adopt_from_cluster};
     int rc = flow_with_ledger(flow, find_piece, q, err);
 
     for (size_t i = 0; rc == 0 && q->rows.n == 0 && i < sizeof(adopters) / sizeof(adopters[0]); i++) {
-        rc = adopters[i](flow, q->piece, err);
+        rc = adopters[i](flow, q, err);
         if (rc == 0)
             rc = flow_with_ledger(flow, find_piece, q, err);
     }
@@ -635,6 +647,7 @@ int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, st
     if (rc == 0)
         rc = take_row(flow, &q.rows.v[0], out, err);
     ledger_runs_release(&q.rows);
+    free(q.named);
     return rc;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "base/units.h"
 #include "codec/json.h"
 #include "platform/azureml_internal.h"
@@ -182,7 +183,7 @@ static json_t *batch_body(const struct lookup *l, size_t begin, size_t end)
     json_t *requests = json_object();
 
     for (size_t i = begin; i < end; i++)
-        if (run_id_valid(l->ids[i]))
+        if (run_name_valid(l->ids[i]))
             json_object_set_new(requests, l->ids[i],
                                 json_pack("{s:s, s:b}", "runId", l->ids[i], "selectRunMetadata", 1));
     return json_pack("{s:o}", "requests", requests);
@@ -405,23 +406,42 @@ static bool has_enough(const struct recent *r)
     return r->max > 0 && r->out->n >= r->max;
 }
 
-static void add_run(struct recent *r, const char *id, const json_t *own, const struct platform_run *found)
+/* A run of ACT says its cluster; another's compute may be that of the cluster that is asked. New string. */
+static char *cluster_of(const struct azureml *a, const json_t *own, const char *compute)
 {
-    const char *text = codec_json_str(own, "act.cmd", "");
+    const char *said = codec_json_str(own, "act.cluster", "");
+    bool is_ours =
+        !*compute || strcasecmp(compute, a->config->compute_target ? a->config->compute_target : "") == 0;
+
+    return act_strdup(*said ? said : is_ours ? a->config->cluster : compute);
+}
+
+/* A run as its service tells of it, in whatever form. */
+struct told {
+    const char *id, *name, *compute;
+    const json_t *own; /* properties that say what ACT knows */
+};
+
+static void add_run(struct recent *r, const struct told *told, const struct platform_run *found)
+{
+    const char *text = codec_json_str(told->own, "act.cmd", "");
     struct platform_runs *out = r->out;
     CODEC_AUTOJSON json_t *argv = NULL;
     int64_t gpus = 0;
 
-    if (!run_id_valid(id) || has_enough(r) || (r->only && *r->only != found->status.state))
+    if (!run_name_valid(told->id) || has_enough(r) || (r->only && *r->only != found->status.state))
         return;
     out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
     struct platform_run *run = &out->v[out->n++];
     *run = *found;
-    run->id = act_strdup(id);
+    run->id = act_strdup(told->id);
+    run->name = act_strdup(told->name);
+    run->cluster = cluster_of(r->platform, told->own, told->compute);
     if (*text && codec_json_parse(text, strlen(text), "act.cmd", &argv, NULL) == 0 &&
         !codec_json_strv_get(argv, &run->argv))
         act_strv_release(&run->argv);
-    if (act_int_from_text(codec_json_str(own, "act.num_gpu", ""), &gpus) && gpus > 0 && gpus <= GPUS_MAX)
+    if (act_int_from_text(codec_json_str(told->own, "act.num_gpu", ""), &gpus) && gpus > 0 &&
+        gpus <= GPUS_MAX)
         run->num_gpu = (int)gpus;
 }
 
@@ -439,7 +459,10 @@ static void take_run(void *arg, const json_t *run)
     struct platform_run found = {.created_unix_s = created_at(run)};
 
     azureml_read_run(run, &found.status);
-    add_run(arg, codec_json_str(run, "runId", ""), json_object_get(run, "properties"), &found);
+    add_run(arg,
+            &(struct told){codec_json_str(run, "runId", ""), codec_json_str(run, "displayName", ""),
+                           codec_json_str(run, "target", ""), json_object_get(run, "properties")},
+            &found);
 }
 
 static bool is_there(const struct recent *r, const char *id)
@@ -462,7 +485,11 @@ static int take_job(void *arg, const json_t *job, struct act_error *err)
     (void)err;
     azureml_read_run(properties, &found.status);
     if (strcmp(experiment, r->platform->config->experiment_name) == 0 && !is_there(r, id))
-        add_run(r, id, json_object_get(properties, "properties"), &found);
+        add_run(r,
+                &(struct told){id, codec_json_str(properties, "displayName", ""),
+                               act_path_basename(codec_json_str(properties, "computeId", "")),
+                               json_object_get(properties, "properties")},
+                &found);
     return has_enough(r);
 }
 

@@ -216,7 +216,7 @@ int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_
     const char *history;
 
     *out = NULL;
-    if (!run_id_valid(id))
+    if (!run_name_valid(id))
         return 0;
     int rc = azureml_history(a, &history, err);
     if (rc < 0)
@@ -238,7 +238,7 @@ int azureml_job(struct azureml *a, const char *id, json_t **out, struct act_erro
     struct arm *arm;
 
     *out = NULL;
-    if (!run_id_valid(id))
+    if (!run_name_valid(id))
         return 0;
     int rc = azureml_arm(a, &arm, err);
     if (rc < 0)

@@ -75,7 +75,7 @@ int platform_status(struct platform *p, const char *const *ids, size_t n, struct
 
 static int check_id(const char *id, struct act_error *err)
 {
-    return run_id_valid(id) ? 0 : act_error_set(err, ACT_NOT_FOUND, "there is no run '%s'", id);
+    return run_name_valid(id) ? 0 : act_error_set(err, ACT_NOT_FOUND, "there is no run '%s'", id);
 }
 
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
@@ -287,6 +287,8 @@ void platform_runs_release(struct platform_runs *runs)
 {
     for (size_t i = 0; i < runs->n; i++) {
         free(runs->v[i].id);
+        free(runs->v[i].name);
+        free(runs->v[i].cluster);
         act_strv_release(&runs->v[i].argv);
     }
     free(runs->v);

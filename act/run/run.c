@@ -78,15 +78,20 @@ char *run_id_new(const char *experiment, int64_t now_unix_s)
     return act_sprintf("%s_%lld_%s", name, (long long)now_unix_s, tail);
 }
 
+bool run_name_valid(const char *name)
+{
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c >= 0x80 || !is_id_char(*c))
+            return false;
+    return *name && *name != '-' && strlen(name) <= ID_MAX;
+}
+
 bool run_id_valid(const char *id)
 {
     size_t len = strlen(id), digits = 0;
 
-    if (len > ID_MAX || len < TAIL_HEX + 4 || id[0] == '-')
+    if (!run_name_valid(id) || len < TAIL_HEX + 4)
         return false;
-    for (const char *c = id; *c; c++)
-        if ((unsigned char)*c >= 0x80 || !is_id_char(*c))
-            return false;
 
     const char *tail = id + len - TAIL_HEX;
     if (strspn(tail, "0123456789abcdef") != TAIL_HEX || tail[-1] != '_')

@@ -92,6 +92,8 @@ void run_spec_add_env(struct run_spec *spec, const char *name, const char *value
 char *run_id_new(const char *experiment, int64_t now_unix_s);
 /* Whether it has that form, and so may become part of a path. */
 bool run_id_valid(const char *id);
+/* Whether it may become part of a path at all: a service calls the runs of other tools "brave_apple_x1y2z3". */
+bool run_name_valid(const char *name);
 
 /* run.json (version 1) out and in. Reading checks every member; unknown members are ignored, a newer version
  * is an error that names it. */

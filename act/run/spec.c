@@ -333,7 +333,7 @@ static int get_all(const json_t *json, struct run_spec *spec, struct act_error *
 
     if (rc == 0)
         rc = get_texts(json, spec, spec_texts, COUNT_OF(spec_texts), err);
-    if (rc == 0 && !run_id_valid(spec->id))
+    if (rc == 0 && !run_name_valid(spec->id))
         rc = malformed(err, "id", "a run id");
     for (size_t i = 0; rc == 0 && i < COUNT_OF(parts); i++)
         rc = parts[i](json, spec, err);

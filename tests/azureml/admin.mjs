@@ -86,6 +86,15 @@ const ACTIONS = {
         }
         return names;
     },
+    /** A job of another tool, by a name of its own. */
+    adopt(world, { name, experiment }) {
+        const created = world.now() - 60e3;
+        world.addJob(name, { jobType: "Command", command: "echo theirs", experimentName: experiment, displayName: name,
+            environmentVariables: {}, resources: { instanceCount: 1 }, tags: {}, properties: {},
+            environmentId: `${world.base}/environments/e/versions/1`, computeId: `${world.base}/computes/gpu`,
+        }, { status: "Completed", created, started: created, ended: created + 10e3 });
+        return name;
+    },
     jobs: (world) => [...world.jobs.values()].map(({ name, status, properties, error, runner, logs }) =>
         ({ name, status, properties, error, attempt: runner?.attempt ?? 0, logs: [...logs.keys()] })),
     objects: ({ datastores, environments, connections, computes }) => Object.fromEntries(

@@ -95,6 +95,45 @@ def test_table_of_very_many_runs(act, azureml):
     assert len(table(act, azureml, "q")[1]) == 1
 
 
+# ---- runs of others
+
+
+def theirs(azureml, name, experiment="exp", **properties):
+    """A run of another tool, which has a name but no id of ACT's."""
+    run, = azureml.tell("seed", count=1, experiment=experiment)
+    azureml.tell("job", id=run, set={"properties": {
+        "displayName": name, "command": "echo theirs", "properties": {}, "tags": {}, **properties}})
+    return run
+
+
+def test_names_of_other_tools(act, azureml):
+    """The name that their pages show is enough, or a piece of it."""
+    apple, pear = theirs(azureml, "brave_apple_x1y2z3"), theirs(azureml, "brave_pear_a4b5c6")
+    for piece in ("brave_apple_x1y2z3", "brave_ap", "apple_x1", apple):
+        assert act.run("q", piece, "--json").json["runs"][0]["id"] == apple, piece
+    message = act.fail("q", "brave", status=2, match="any of 2 runs")
+    assert f"{apple} (brave_apple_x1y2z3)" in message and f"{pear} (brave_pear_a4b5c6)" in message
+    act.fail("q", "brave_x", status=3, match="no run 'brave_x'")
+
+    elsewhere = azureml.tell("adopt", name="sharp_pipe_0k1m2n", experiment="another")
+    assert act.run("q", "sharp_pipe_0k1m2n", "--json").json["runs"][0]["id"] == elsewhere
+    listed = azureml.tell("adopt", name="quiet_leaf_p9q8r7", experiment="exp")
+    assert act.run("q", "quiet_le", "--json").json["runs"][0]["id"] == listed
+
+
+def test_each_run_has_its_own_cluster(act, azureml):
+    """Clusters of one workspace share its runs: each is shown with the cluster where it ran."""
+    azureml.cluster("vc")
+    there = act.submit("echo", "there", before=("-c", "vc", "-n", "1"))
+    mine, other = submit(act, "echo", "here"), theirs(azureml, "theirs")
+    far = theirs(azureml, "far", computeId="/subscriptions/s/x/computes/elsewhere")
+    default = act.info(mine)["cluster"]
+    for words in (("q",), ("-c", "vc", "q")):
+        runs = {r["id"]: r["cluster"] for r in act.run(*words, "--json").json["runs"]}
+        assert (runs[there], runs[mine]) == ("vc", default), words
+        assert runs[far] == "elsewhere" and runs[other] == (default if words == ("q",) else "vc"), words
+
+
 # ---- a run history that answers otherwise
 
 SHAPES = [
