@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/path.h"
 #include "base/units.h"
 #include "node/launcher.h"
 
@@ -69,6 +70,19 @@ static void set_int(const char *name, int value)
     ACT_AUTOFREE char *text = act_sprintf("%d", value);
 
     setenv(name, text, 1);
+}
+
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value && *value;
+}
+
+static void set_missing(const char *name, const char *value)
+{
+    if (!is_set(name))
+        setenv(name, value, 1);
 }
 
 static void set_path(const struct node *node, const char *name, const char *below)
@@ -165,6 +179,32 @@ static void set_users(const struct node *node)
             setenv(node->spec.env[i].name, node->spec.env[i].value, 1);
 }
 
+/* Where models that PyTorch downloads stay after the run: in "output", if it has that. */
+static void set_torch_home(const struct node *node)
+{
+    for (size_t i = 0; i < node->spec.n_folders; i++) {
+        const struct run_folder *f = &node->spec.folders[i];
+        if (strcmp(f->name, "output") != 0 ||
+            (f->mode != RUN_FOLDER_RW_MOUNT && f->mode != RUN_FOLDER_UPLOAD))
+            continue;
+        ACT_AUTOFREE char *path = act_path_join(node->code, "output/torch_home");
+        set_missing("TORCH_HOME", path);
+    }
+}
+
+/* As the original ACT: the first folder is that of its images, and an empty rest is the current folder, so that scripts
+ * in any folder of the code can import from its root. */
+static void set_python(const struct node *node)
+{
+    static const char caffe[] = "/app/caffe/python:";
+    const char *rest = getenv("PYTHONPATH");
+    ACT_AUTOFREE char *all = act_sprintf("%s%s", caffe, rest ? rest : "");
+
+    if (!rest || !act_starts_with(rest, caffe))
+        setenv("PYTHONPATH", all, 1);
+    set_torch_home(node);
+}
+
 /* They were for our mpirun (see launcher.h, azureml_job.c), not for the command's own. */
 static void forget_kill_timeout(void)
 {
@@ -185,22 +225,10 @@ void env_set(const struct node *node, const struct rank_place *place)
     set_path(node, "AZ_BATCHAI_STDOUTERR_DIR", RUN_DIR_USER);
     forget_kill_timeout();
     set_users(node);
+    set_python(node);
 }
 
 /* ---- in the job of a service ---- */
-
-static bool is_set(const char *name)
-{
-    const char *value = getenv(name);
-
-    return value && *value;
-}
-
-static void set_missing(const char *name, const char *value)
-{
-    if (!is_set(name))
-        setenv(name, value, 1);
-}
 
 /* "10.0.0.4:6105" */
 static const char *colon_of_master(void)
@@ -311,6 +339,7 @@ int env_set_of_service(const struct node *node, const struct rank_place *place, 
     set_missing("AZ_BATCHAI_STDOUTERR_DIR", user);
     forget_kill_timeout();
     set_users(node);
+    set_python(node);
     return rc;
 }
 
