@@ -130,11 +130,27 @@ static int fetch_image(const struct node *node, struct outcome *o, struct act_er
     return name ? run_step(node, name, nothing, o, err) : 0;
 }
 
-static bool code_has(const struct node *node, const char *name)
+/* Blank lines and comments, as pip takes them. */
+static bool is_without_words(const char *text)
 {
-    ACT_AUTOFREE char *path = act_path_join(node->code, name);
+    for (const char *line = text; *line;) {
+        line += strspn(line, " \t\r\n");
+        if (*line && *line != '#')
+            return false;
+        line += strcspn(line, "\n");
+    }
+    return true;
+}
 
-    return access(path, F_OK) == 0;
+/* What cannot be read is pip's to complain of. */
+static bool has_requirements(const struct node *node)
+{
+    enum { REQUIREMENTS_MAX = 16 * 1024 * 1024 };
+    ACT_AUTOFREE char *path = act_path_join(node->code, "requirements.txt");
+    ACT_AUTOFREE char *text = NULL;
+
+    return access(path, F_OK) == 0 &&
+           (act_file_read(path, REQUIREMENTS_MAX, &text, NULL, NULL) < 0 || !is_without_words(text));
 }
 
 static int install_requirements(const struct node *node, struct outcome *o, struct act_error *err)
@@ -146,7 +162,7 @@ static int install_requirements(const struct node *node, struct outcome *o, stru
                                               NULL};
     ACT_AUTOFREE char *python = proc_find_in_path("python3");
 
-    if (!code_has(node, "requirements.txt"))
+    if (!has_requirements(node))
         return 0;
     bool has_python = container_is_used(node) || python;
     return run_step(node, "'pip install -r requirements.txt'", has_python ? with_python : with_python + 2, o,

@@ -103,7 +103,19 @@ def test_environment_of_a_single_process(act):
     assert env["ACT_RUN_ID"] == run and env["MASTER_ADDR"] and env["MASTER_PORT"]
     assert {k.removeprefix("OMPI_COMM_WORLD_"): v for k, v in env.items() if k.startswith("OMPI_COMM")} == {
         "RANK": "0", "SIZE": "1", "LOCAL_RANK": "0", "LOCAL_SIZE": "1"}, "as under mpirun"
+    assert env["TORCH_HOME"] == str(act.run_dir(run) / "code/output/torch_home")
     assert not any(k.startswith("PMIX_") for k in env), "one process needs no mpirun"
+
+
+def test_scripts_in_any_folder_import_from_the_root(act):
+    """As with the original ACT; what the user says of these variables counts."""
+    act.write("model.py", "import os; print(os.environ['PYTHONPATH'], os.environ['TORCH_HOME'])")
+    act.write("tools/train.py", "import model")
+    act.env["PYTHONPATH"] = ""
+    run = act.finish("python3", "tools/train.py", before=("-p", "env: {TORCH_HOME: /torch}"))
+    assert act.lines(run) == ["/app/caffe/python: /torch"]
+    run = act.finish("python3", "tools/train.py", before=("-p", "env: {TORCH_HOME: /torch, PYTHONPATH: 'lib:.'}"))
+    assert act.lines(run) == ["/app/caffe/python:lib:. /torch"]
 
 
 STARTER = """#!/bin/sh
@@ -444,18 +456,18 @@ def test_failing_compile_script_fails_the_run(act):
 
 
 FAKE_PYTHON = """#!/bin/sh
-case "$*" in *pip*install*) echo "$@" >> {log}; echo "fake pip says hello"; exit {status} ;; esac
+case "$*" in *pip*install*) echo "$@" >> {log}; echo "{says}"; exit {status} ;; esac
 exec /usr/bin/python3 "$@"
 """
 
 
-def fake_pip(act, status):
+def fake_pip(act, status, says="fake pip says hello"):
     """A python and a pip that only note what they are asked."""
     log = act.scratch / "pip.log"
     for name in ("python", "python3", "pip", "pip3"):
         path = act.scratch / "bin" / name
         path.parent.mkdir(exist_ok=True)
-        path.write_text(FAKE_PYTHON.format(log=log, status=status) if "python" in name
+        path.write_text(FAKE_PYTHON.format(log=log, status=status, says=says) if "python" in name
                         else f'#!/bin/sh\nexec {path.parent}/python3 -m pip "$@"\n')
         path.chmod(0o755)
     act.env["PATH"] = f"{act.scratch / 'bin'}:{act.env['PATH']}"
@@ -468,6 +480,19 @@ def test_requirements_are_installed_once(act, two_ranks):
     act.finish("true", before=("-n", "2"))
     lines = log.read_text().splitlines()
     assert len(lines) == 1 and re.search(r"install .*-r .*requirements\.txt", lines[0]), lines
+
+
+def test_empty_requirements_are_nothing_to_install(act):
+    fake_pip(act, 1)
+    act.write("requirements.txt", "\n  # numpy\r\n\t\r\n#end")
+    act.finish("true")
+
+
+def test_the_systems_python_takes_no_packages(act):
+    fake_pip(act, 1, "error: externally-managed-environment")
+    act.write("requirements.txt", "\n# ours\n  einops")
+    run = act.finish("true", status=1)
+    assert "python3 -m venv" in act.run("why", run).out
 
 
 def test_failing_requirements_fail_the_run(act):
