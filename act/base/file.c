@@ -174,6 +174,23 @@ int act_mkdir_all(const char *path, mode_t mode, struct act_error *err)
     return act_error_errno(err, errno, "cannot make the folder '%s'", path);
 }
 
+int act_can_write_in(const char *path, struct act_error *err)
+{
+    ACT_AUTOFREE char *there = act_strdup(path);
+    struct stat st;
+
+    while (stat(there, &st) < 0 && errno == ENOENT && strcmp(there, "/") != 0) {
+        char *above = act_path_dirname(there);
+        free(there);
+        there = above;
+    }
+    if (access(there, W_OK | X_OK) < 0)
+        return act_error_errno(err, errno, "cannot write in '%s'", there);
+    if (stat(there, &st) == 0 && !S_ISDIR(st.st_mode))
+        return act_error_set(err, ACT_FAIL, "'%s' is no folder", there);
+    return 0;
+}
+
 bool act_is_foreign(const char *path, uid_t *out_owner)
 {
     struct stat st;

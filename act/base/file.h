@@ -31,6 +31,9 @@ ssize_t act_pread_all(int fd, void *data, size_t len, off_t offset);
 /* mkdir -p. An existing folder is fine. */
 int act_mkdir_all(const char *path, mode_t mode, struct act_error *err) ACT_NODISCARD;
 
+/* Whether files can be written in a folder, or where it is not there, it could be made. Nothing is touched. */
+int act_can_write_in(const char *path, struct act_error *err) ACT_NODISCARD;
+
 /* rm -rf; never follows a symbolic link. A path that does not exist is fine. */
 int act_remove_tree(const char *path, struct act_error *err) ACT_NODISCARD;
 

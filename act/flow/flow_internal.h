@@ -17,6 +17,10 @@ int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) A
 int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void *arg, struct act_error *err),
                      void *arg, struct act_error *err) ACT_NODISCARD;
 
+/* Whether it can be read and written; nothing is. -ACT_NOT_FOUND: there is none yet, and it can be made. -ACT_FAIL: it is
+ * damaged. */
+int flow_look_at_ledger(struct act_error *err) ACT_NODISCARD;
+
 /* The store of a mapped folder, or of the code. */
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
                struct act_error *err) ACT_NODISCARD;

@@ -2,9 +2,12 @@
  *
  * What is known of runs is shown in any case. Only a run that is about to be submitted must be written down first.
  */
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/dirs.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "codec/json.h"
@@ -15,6 +18,19 @@ static char *ledger_path(void)
     ACT_AUTOFREE char *dir = act_state_dir();
 
     return act_path_join(dir, "ledger.db");
+}
+
+int flow_look_at_ledger(struct act_error *err)
+{
+    ACT_AUTOFREE char *path = ledger_path();
+    ACT_AUTOFREE char *dir = act_path_dirname(path);
+    int rc = act_can_write_in(dir, err);
+
+    if (rc == 0)
+        rc = ledger_look(path, err);
+    if (rc == 0 && access(path, W_OK) < 0)
+        rc = act_error_errno(err, errno, "cannot write '%s'", path);
+    return rc;
 }
 
 /* ---- a new one gets the runs that are there */

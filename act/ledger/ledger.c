@@ -349,6 +349,20 @@ int ledger_copy(const char *path, struct ledger **out, struct act_error *err)
     return rc;
 }
 
+int ledger_look(const char *path, struct act_error *err)
+{
+    bool good = false;
+    int rc = 0;
+
+    if (access(path, F_OK) < 0)
+        return act_error_errno(err, errno, "the ledger '%s'", path);
+    struct ledger *copy = in_memory(path);
+    if (copy && copy_pages(copy, path))
+        rc = judge_copy(copy, &good, err);
+    ledger_close(copy);
+    return rc < 0 || good ? rc : act_error_set(err, ACT_FAIL, "the ledger '%s' is damaged", path);
+}
+
 /* Damaged files */
 
 enum condition { SOUND, DAMAGED, LOCKED };

@@ -44,6 +44,9 @@ bool ledger_is_new(const struct ledger *ledger);
  * without the lock; new where nothing can. An error when it has a newer schema. */
 int ledger_copy(const char *path, struct ledger **out, struct act_error *err) ACT_NODISCARD;
 
+/* Whether the file is there, and can be read; nothing is written. -ACT_NOT_FOUND: it is not there; -ACT_FAIL: it is damaged. */
+int ledger_look(const char *path, struct act_error *err) ACT_NODISCARD;
+
 /* Moves a file that is no sound ledger to another name beside it, with its journal. One process does so at a time; when
  * the file is sound, as when another process has just begun a new one, nothing is moved and *out_name is NULL. Else it is
  * the new path, the caller's. -ACT_TEMPORARY: another process keeps it locked. */

@@ -414,13 +414,11 @@ static void examine_runs(struct platform *p, struct platform_findings *findings)
     ACT_AUTOFREE char *runs = act_path_clean(below);
     struct act_error err;
 
-    if (act_mkdir_all(runs, 0700, &err) < 0)
+    if (act_can_write_in(runs, &err) < 0)
         platform_findings_add(findings, false, what, "%s; ACT_HOME names another place", err.text);
-    else if (access(runs, W_OK | X_OK) < 0)
-        platform_findings_add(findings, false, what, "cannot write in '%s': %s; ACT_HOME names another place",
-                              runs, strerror(errno));
     else
-        platform_findings_add(findings, true, what, "'%s'", runs);
+        platform_findings_add(findings, true, what, "'%s'%s", runs,
+                              access(runs, F_OK) == 0 ? "" : ", made with the first run");
 }
 
 void local_examine(struct platform *p, struct platform_findings *findings)

@@ -5,7 +5,8 @@
 
 int slurm_site(struct slurm *s, struct site **out, struct act_error *err)
 {
-    const struct site_options options = {.login = s->config.login, .root = s->config.root};
+    const struct site_options options = {
+        .login = s->config.login, .root = s->config.root, .only_look = s->only_look};
     int rc = s->site ? 0 : site_open(&options, &s->site, err);
 
     *out = s->site;

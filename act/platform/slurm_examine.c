@@ -129,11 +129,13 @@ static void examine_agent(struct slurm *s, struct platform_findings *findings)
     static const char what[] = "agent";
     ACT_AUTOFREE char *path = NULL;
     struct act_error err;
+    bool there;
 
-    if (site_agent(s->site, &path, &err) < 0)
+    if (site_find_agent(s->site, &path, &there, &err) < 0)
         platform_findings_add(findings, false, what, "%s", err.text);
     else
-        platform_findings_add(findings, true, what, "'%s'", path);
+        platform_findings_add(findings, true, what, there ? "'%s'" : "copied to '%s' at the first submit",
+                              path);
 }
 
 static void examine_launcher(struct slurm *s, struct platform_findings *findings)
@@ -163,6 +165,7 @@ void slurm_examine(struct platform *p, struct platform_findings *findings)
 {
     struct slurm *s = slurm_of(p);
 
+    s->only_look = true;
     if (!examine_site(s, findings))
         return;
     if (examine_sbatch(s, findings))

@@ -16,6 +16,7 @@ struct slurm {
     bool preemption_allowed;
     struct site *site; /* opened when it is first needed */
     bool no_accounting;
+    bool only_look; /* the site is not opened for more */
 };
 
 static inline struct slurm *slurm_of(struct platform *p)

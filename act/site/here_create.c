@@ -262,28 +262,64 @@ char *site_agent_dir(const struct site *site, const char *sha256)
     return act_sprintf("%s/bin/%.*s", site->root, SITE_AGENT_HEX, sha256);
 }
 
+/* The programs beside this one, and the folder for them. New strings. */
+struct programs {
+    char *agent, *act, *dir;
+};
+
+static int find_programs(const struct site *site, struct programs *out, struct act_error *err)
+{
+    char sha256[ACT_SHA256_HEX];
+    int rc = proc_find_sibling(SITE_AGENT, &out->agent, err);
+
+    if (rc == 0)
+        rc = proc_find_sibling(SITE_ACT, &out->act, err);
+    if (rc == 0)
+        rc = act_sha256_file(out->agent, sha256, err);
+    if (rc == 0)
+        out->dir = site_agent_dir(site, sha256);
+    return rc;
+}
+
+static void programs_release(struct programs *p)
+{
+    free(p->agent);
+    free(p->act);
+    free(p->dir);
+}
+
 int here_agent(struct site *site, char **out, struct act_error *err)
 {
-    ACT_AUTOFREE char *agent = NULL;
-    ACT_AUTOFREE char *act = NULL;
-    char sha256[ACT_SHA256_HEX];
-    int rc = proc_find_sibling(SITE_AGENT, &agent, err);
+    struct programs p = {0};
+    int rc = find_programs(site, &p, err);
 
     *out = NULL;
-    if (rc < 0)
-        return rc;
-    rc = proc_find_sibling(SITE_ACT, &act, err);
-    if (rc < 0)
-        return rc;
-    rc = act_sha256_file(agent, sha256, err);
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *dir = site_agent_dir(site, sha256);
-    rc = keep_program(site, dir, SITE_ACT, act, err);
+    if (rc == 0) {
+        rc = keep_program(site, p.dir, SITE_ACT, p.act, err);
+        if (rc == 0)
+            rc = keep_program(site, p.dir, SITE_AGENT, p.agent, err);
+        if (rc < 0)
+            act_error_prefix(err, "cannot keep the agent in '%s'", p.dir);
+    }
     if (rc == 0)
-        rc = keep_program(site, dir, SITE_AGENT, agent, err);
-    if (rc < 0)
-        return act_error_prefix(err, "cannot keep the agent in '%s'", dir);
-    *out = act_path_join(dir, SITE_AGENT);
-    return 0;
+        *out = act_path_join(p.dir, SITE_AGENT);
+    programs_release(&p);
+    return rc;
+}
+
+int here_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err)
+{
+    struct programs p = {0};
+    int64_t size = 0, act_size = 0;
+    int rc = find_programs(site, &p, err);
+
+    if (rc == 0)
+        rc = here_size_of(p.agent, &size, err);
+    if (rc == 0)
+        rc = here_size_of(p.act, &act_size, err);
+    ACT_AUTOFREE char *act = rc == 0 ? act_path_join(p.dir, SITE_ACT) : NULL;
+    *out = rc == 0 ? act_path_join(p.dir, SITE_AGENT) : NULL;
+    *out_there = rc == 0 && here_is_there(*out, size) && here_is_there(act, act_size);
+    programs_release(&p);
+    return rc;
 }

@@ -15,7 +15,9 @@ int site_open(const struct site_options *options, struct site **out, struct act_
     *out = NULL;
     site->login = act_strdup(options->login);
     if (options->login)
-        rc = wire_open(&(struct site_options){.login = options->login, .root = root}, site, err);
+        rc = wire_open(
+            &(struct site_options){.login = options->login, .root = root, .only_look = options->only_look},
+            site, err);
     else
         site->root = here_root(root);
     if (rc < 0)
@@ -53,6 +55,12 @@ char *site_run_dir(const struct site *site, const char *id)
 int site_agent(struct site *site, char **out, struct act_error *err)
 {
     return site->wire ? wire_agent(site, out, err) : here_agent(site, out, err);
+}
+
+int site_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err)
+{
+    return site->wire ? wire_find_agent(site, out, out_there, err)
+                      : here_find_agent(site, out, out_there, err);
 }
 
 int site_run(struct site *site, const struct site_command *command, struct site_result *result,

@@ -26,6 +26,8 @@ struct site;
 struct site_options {
     const char *login; /* "user@host" for ssh; NULL: this machine */
     const char *root;  /* "~/" is the home there; NULL: "~/.act" */
+    bool
+        only_look; /* bring nothing there: without an agent there is only site_run(), the rest is -ACT_NOT_FOUND */
 };
 
 /* Connects when there is a login. The ssh program is "ssh", or the words of $ACT_SSH. Host unreachable, key changed, not
@@ -41,13 +43,16 @@ char *site_run_dir(const struct site *site, const char *id);
 /* Where the agent of this version is on the site, brought there when it is not. New string. */
 int site_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
 
+/* The same path, and whether it is there; it is not brought. */
+int site_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;
+
 /* Runs a program (looked up in PATH) on the site, with TZ=UTC and without what would change how Slurm's tools print
  * (SLURM_TIME_FORMAT, SQUEUE_*, SACCT_*, SINFO_*, SCONTROL_*). */
 struct site_command {
     const char *const *argv; /* ends with NULL */
     const char *input;       /* of input_len bytes; NULL: none */
     size_t input_len;
-    const char *cwd;  /* NULL: the root */
+    const char *cwd;  /* NULL: the root, or "/" while there is none */
     int timeout_s;    /* 0: 60 */
     size_t max_bytes; /* of each stream; more is an error; 0: 64 MiB */
 };

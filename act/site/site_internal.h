@@ -59,6 +59,7 @@ int here_remove_run(struct site *site, const char *id, struct act_error *err) AC
 char *here_package_path(const struct site *site,
                         const char *sha256); /* where a package is kept; new string */
 int here_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
+int here_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;
 int here_size_of(const char *path, int64_t *out, struct act_error *err) ACT_NODISCARD;
 /* Whether path is a file of that size. */
 bool here_is_there(const char *path, int64_t size);
@@ -77,6 +78,7 @@ int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site,
 void wire_free(struct wire *wire);
 bool wire_needs_login_shell(const struct wire *wire);
 int wire_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
+int wire_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;
 int wire_run(struct site *site, const struct site_command *command, struct site_result *result,
              struct act_error *err) ACT_NODISCARD;
 int wire_create_run(struct site *site, const struct run_spec *spec, const char *package, bool *out_existed,

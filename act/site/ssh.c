@@ -260,6 +260,93 @@ static int copy_agent(const struct ssh *ssh, struct act_error *err)
     return rc;
 }
 
+/* ---- without an agent ---- */
+
+/* A shell for what comes on its input, as start_script has the agent. */
+static const char shell_script[] =
+    "if command -v sbatch >/dev/null 2>&1; then exec sh; fi; "
+    "case \"${SHELL:-}\" in *csh|\"\") exec sh;; esac; exec \"$SHELL\" -lc \"exec sh\"";
+
+/* Behind it is the output of a script: login shells may print something of their own before. */
+#define OUTPUT_MARK SITE_BANNER "shell\n"
+
+static void cut_to_mark(struct site_result *result)
+{
+    const char *mark = result->out ? strstr(result->out, OUTPUT_MARK) : NULL;
+
+    if (!mark)
+        return;
+    result->out_len -= (size_t)(mark - result->out) + strlen(OUTPUT_MARK);
+    memmove(result->out, mark + strlen(OUTPUT_MARK), result->out_len + 1);
+}
+
+static int run_script(struct ssh *ssh, const char *script, const struct site_command *limits,
+                      struct site_result *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *input = act_sprintf("printf \"%%s\\n\" \"" SITE_BANNER "shell\"\n%s\n", script);
+    struct proc_result got = {0};
+    struct act_strv argv = {0};
+
+    ssh_command_words(ssh, shell_script, NULL, &argv);
+    int rc = proc_call(&(struct proc_call){.argv = argv.v,
+                                           .input = input,
+                                           .input_len = strlen(input),
+                                           .timeout_s = limits->timeout_s,
+                                           .max_bytes = limits->max_bytes,
+                                           .on_terminal = true},
+                       &got, err);
+    act_strv_release(&argv);
+    *out = (struct site_result){.status = WIFSIGNALED(got.status) ? 128 + WTERMSIG(got.status)
+                                                                  : WEXITSTATUS(got.status),
+                                .out = got.out,
+                                .err = got.err,
+                                .out_len = got.out_len,
+                                .err_len = got.err_len};
+    if (rc == 0 && out->status == SSH_FAILED)
+        rc = explain(ssh, out->err, err);
+    cut_to_mark(out);
+    return rc;
+}
+
+int ssh_find_root(struct ssh *ssh, char **out, struct act_error *err)
+{
+    const struct site_command limits = {.timeout_s = HELLO_BATCH_S, .max_bytes = SAID_MAX};
+    struct site_result result = {0};
+    struct act_buf script = {0};
+
+    act_buf_adds(&script, "set -- ");
+    ssh_add_quoted(&script, ssh->root);
+    act_buf_adds(&script, "; " SET_ROOT "printf \"%s\" \"$r\"");
+    int rc = run_script(ssh, script.data, &limits, &result, err);
+    act_buf_release(&script);
+    if (rc == 0 && (!result.out || *result.out != '/'))
+        rc = act_error_set(err, ACT_FAIL, "cannot find '%s' on '%s': it answers '%s'", ssh->root, ssh->login,
+                           result.out ? result.out : "");
+    *out = rc == 0 ? act_strdup(result.out) : NULL;
+    site_result_release(&result);
+    return rc;
+}
+
+int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_result *result,
+            struct act_error *err)
+{
+    enum { NOT_FOUND_STATUS = 127 };
+    struct act_buf script = {0};
+
+    act_buf_adds(&script, "cd /; TZ=UTC; export TZ; unset SINFO_FORMAT SINFO_PARTITION; exec");
+    for (const char *const *word = command->argv; *word; word++) {
+        act_buf_addc(&script, ' ');
+        ssh_add_quoted(&script, *word);
+    }
+    int rc = run_script(ssh, script.data, command, result, err);
+    act_buf_release(&script);
+    if (rc == 0 && result->status == NOT_FOUND_STATUS)
+        rc = act_error_set(err, ACT_NOT_FOUND, "'%s' is not on '%s'", command->argv[0], ssh->login);
+    return rc;
+}
+
+/* ---- starting ---- */
+
 /* The end of ssh, whose other side has closed already. Returns its status as from waitpid(). */
 static int wait_for_ssh(struct ssh *ssh)
 {
@@ -388,6 +475,10 @@ static int start_or_bring(struct ssh *ssh, struct channel *channel, struct act_e
         if (rc < 0 || !needs)
             return rc;
         rc = look_at_machine(ssh, needs, &fits, err);
+        if (rc == 0 && fits && ssh->only_look) {
+            ssh->absent = true;
+            return 0;
+        }
         if (rc == 0 && fits)
             rc = copy_agent(ssh, err);
     }

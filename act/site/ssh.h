@@ -9,26 +9,34 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "site/frame.h"
+#include "site/site.h"
 
 struct ssh {
     char *login, *root;
     char *agent; /* the program that fits the machine there, on this one; NULL: not looked for yet */
     char agent_hash[ACT_SHA256_HEX];
-    char *machine; /* as "uname -m" says there, when it is another one than this; else NULL */
-    pid_t pid;     /* of the ssh that holds the connection; 0: none */
-    int err_fd;    /* what it says on stderr: a file in memory */
-    bool busy;     /* the last try failed because the other side was */
+    char *machine;  /* as "uname -m" says there, when it is another one than this; else NULL */
+    pid_t pid;      /* of the ssh that holds the connection; 0: none */
+    int err_fd;     /* what it says on stderr: a file in memory */
+    bool busy;      /* the last try failed because the other side was */
+    bool only_look; /* nothing is brought */
+    bool absent;    /* so the agent is not there, and there is no connection to one */
 };
 
 void ssh_init(struct ssh *ssh, const char *login, const char *root);
 void ssh_release(struct ssh *ssh);
 
-/* Starts the other side and reads its first line: the channel speaks frames from now on. */
+/* Starts the other side and reads its first line: the channel speaks frames from now on, unless ssh->absent is set. */
 int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err) ACT_NODISCARD;
 /* Ends the connection. */
 void ssh_disconnect(struct ssh *ssh, struct channel *channel);
 /* Puts what ssh said, as far as it helps, into the error of a connection that was lost. */
 int ssh_explain_loss(const struct ssh *ssh, struct act_error *err);
+
+/* Without an agent, as far as shells get: where the root is (new string), and a program as with site_run(). */
+int ssh_find_root(struct ssh *ssh, char **out, struct act_error *err) ACT_NODISCARD;
+int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_result *result,
+            struct act_error *err) ACT_NODISCARD;
 
 /* The program that belongs to the machine there: "act-node" or "act-node-<machine>". New string; NULL: there is none. */
 char *ssh_find_program(const struct ssh *ssh, const char *name);
@@ -40,6 +48,8 @@ char *ssh_lock_path(const struct ssh *ssh);
 /* The words that run a script of sh there with the arguments root, hash of the agent, last. The script is one line without
  * single quotes: the same text to every login shell. */
 void ssh_command_words(const struct ssh *ssh, const char *script, const char *last, struct act_strv *argv);
+/* A word in single quotes, as every shell reads it. */
+void ssh_add_quoted(struct act_buf *line, const char *word);
 /* The words of ssh with a terminal that run argv there, in a login shell when programs are only found with one. port 0: as
  * ssh is configured. */
 void ssh_shell_words(const char *login, int port, bool in_login_shell, const struct act_strv *argv,

@@ -147,11 +147,13 @@ static int connect_again(struct site *site, struct act_error *err)
 {
     struct wire *w = site->wire;
 
-    if (is_open(w))
+    if (is_open(w) || w->ssh.absent)
         return 0;
     if (!w->ssh.login)
         return act_error_set(err, ACT_TEMPORARY, "the connection was lost");
     int rc = ssh_connect(&w->ssh, &w->channel, err);
+    if (rc == 0 && w->ssh.absent)
+        return ssh_find_root(&w->ssh, &site->root, err);
     return rc < 0 ? rc : say_hello(site, err);
 }
 
@@ -163,6 +165,8 @@ static int call(struct site *site, struct exchange *x, struct act_error *err)
     if (!x->timeout_s)
         x->timeout_s = ANSWER_S;
     int rc = connect_again(site, err);
+    if (rc == 0 && site->wire->ssh.absent)
+        rc = act_error_set(err, ACT_NOT_FOUND, "the agent is not there");
     if (rc == 0)
         return exchange(site->wire, x, err);
     json_decref(x->request);
@@ -213,6 +217,7 @@ int wire_open(const struct site_options *options, struct site *site, struct act_
     site->wire->channel.in_fd = site->wire->channel.out_fd = -1;
     site->wire->root = act_strdup(root);
     ssh_init(&site->wire->ssh, options->login, root);
+    site->wire->ssh.only_look = options->only_look;
     return connect_again(site, err);
 }
 
@@ -307,16 +312,13 @@ static int find_agent_hash(const struct site *site, char out[ACT_SHA256_HEX], st
     return act_sha256_file(agent, out, err);
 }
 
-int wire_agent(struct site *site, char **out, struct act_error *err)
+/* Asks which of the programs are not there: an array in *out_missing, a new reference. *out: the path of the agent. */
+static int ask_for_agent(struct site *site, const char *hash, json_t **out_missing, char **out,
+                         struct act_error *err)
 {
-    char hash[ACT_SHA256_HEX];
-    json_t *programs = json_object(), *name;
-    size_t i;
+    json_t *programs = json_object();
+    int rc = add_program(site, programs, SITE_ACT, err);
 
-    *out = NULL;
-    int rc = find_agent_hash(site, hash, err);
-    if (rc == 0)
-        rc = add_program(site, programs, SITE_ACT, err);
     if (rc == 0)
         rc = add_program(site, programs, SITE_AGENT, err);
     struct exchange x = {.request = json_pack("{s:s, s:s%, s:o}", "op", "agent", "hash", hash,
@@ -325,15 +327,50 @@ int wire_agent(struct site *site, char **out, struct act_error *err)
         rc = call(site, &x, err);
     else
         json_decref(x.request);
-    json_array_foreach(json_object_get(x.answer.head, "missing"), i, name)
-    {
-        if (rc == 0 && json_is_string(name))
-            rc = put_program(site, json_string_value(name), hash, err);
-    }
+    *out_missing = json_incref(json_object_get(x.answer.head, "missing"));
     if (rc == 0)
         *out = codec_json_bytes_get(json_object_get(x.answer.head, "path"));
     frame_release(&x.answer);
     return rc == 0 && (!*out || **out != '/') ? bad_answer("path", err) : rc;
+}
+
+int wire_agent(struct site *site, char **out, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *missing = NULL;
+    char hash[ACT_SHA256_HEX];
+    json_t *name;
+    size_t i;
+
+    *out = NULL;
+    int rc = find_agent_hash(site, hash, err);
+    if (rc == 0)
+        rc = ask_for_agent(site, hash, &missing, out, err);
+    json_array_foreach(missing, i, name)
+    {
+        if (rc == 0 && json_is_string(name))
+            rc = put_program(site, json_string_value(name), hash, err);
+    }
+    return rc;
+}
+
+int wire_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *missing = NULL;
+    char hash[ACT_SHA256_HEX];
+    int rc = find_agent_hash(site, hash, err);
+
+    *out = NULL;
+    *out_there = false;
+    if (rc < 0)
+        return rc;
+    if (site->wire->ssh.absent) {
+        ACT_AUTOFREE char *dir = site_agent_dir(site, hash);
+        *out = act_path_join(dir, SITE_AGENT);
+        return 0;
+    }
+    rc = ask_for_agent(site, hash, &missing, out, err);
+    *out_there = rc == 0 && json_array_size(missing) == 0;
+    return rc;
 }
 
 /* ---- runs ---- */
@@ -528,6 +565,8 @@ int wire_run(struct site *site, const struct site_command *command, struct site_
     const struct frame_part input = {command->input, command->input_len};
     size_t n = 0;
 
+    if (site->wire->ssh.absent)
+        return ssh_run(&site->wire->ssh, command, result, err);
     while (command->argv[n])
         n++;
     struct exchange x = {

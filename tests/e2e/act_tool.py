@@ -58,6 +58,15 @@ class Act:
         self.account("store", folder=str(self.store))
         self.cluster("aml")
 
+    def snapshot(self, *apart):
+        """What is in the scratch folder, apart from what lies below these: path, kind, mode, time and content."""
+        found = {}
+        for path in sorted(self.scratch.rglob("*")):
+            if not any(path.is_relative_to(a) for a in apart):
+                s = path.lstat()
+                found[str(path)] = (s.st_mode, s.st_mtime_ns, s.st_size, path.read_bytes() if path.is_file() else b"")
+        return found
+
     def respect_modes(self):
         """From now on what a file's mode forbids is forbidden, to root as well."""
         if os.geteuid() == 0:

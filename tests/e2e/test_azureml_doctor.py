@@ -4,7 +4,10 @@ from azureml_double import CLIENT, TENANT
 
 def findings(act, *words, status=0):
     """What was looked at, and what was found there, in that order; several of the same name become the last."""
+    before = act.snapshot(act.home)
     whole = act.run(*words, "doctor", "--json", status=status).json
+    assert act.snapshot(act.home) == before
+    assert {p.name for p in act.home.glob("*")} <= {"cache"}
     assert whole["ok"] == (status == 0)
     return {check["what"]: (check["ok"], check["text"]) for check in whole["checks"]}
 

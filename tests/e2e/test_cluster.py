@@ -363,6 +363,29 @@ def test_doctor_of_a_sound_cluster(act):
     assert len(lines) == len(what) and all(line.startswith("ok    ") for line in lines)
 
 
+def test_doctor_writes_nothing(act):
+    before = act.snapshot()
+    texts = {c["what"]: c["text"] for c in findings(act)}
+    assert "made with the first run" in texts["ledger"] and "made with the first run" in texts["folder of the runs"]
+    assert texts["store of 'code'"] == f"folder:{act.store}, made when something is stored"
+    assert act.snapshot() == before
+    act.finish("true")
+    before = act.snapshot()
+    texts = {c["what"]: c["text"] for c in findings(act)}
+    assert texts["ledger"] == "can be read and written" and texts["store of 'code'"].endswith("answers")
+    assert act.snapshot() == before
+    (act.home / "ledger.db").write_text("no ledger")
+    before = act.snapshot()
+    bad, = [c for c in findings(act, status=1) if not c["ok"]]
+    assert bad["what"] == "ledger" and "damaged" in bad["text"]
+    assert act.snapshot() == before
+    act.respect_modes()
+    (act.scratch / "closed").mkdir(mode=0o500)
+    act.account("store", folder=str(act.scratch / "closed/store"))
+    bad = {c["what"] for c in findings(act, status=1) if not c["ok"]}
+    assert bad == {"ledger", "store of 'code'"}
+
+
 def test_doctor_without_mpirun(act):
     (act.scratch / "bin").mkdir()
     path = {"PATH": f"{act.scratch / 'bin'}"}

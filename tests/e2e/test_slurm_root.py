@@ -21,8 +21,9 @@ def behind_ssh(act, lab):
     act.env |= server.env
     del act.env["SLURM_CONF"]
     configure(act, lab, login=private_sshd.LOGIN)
+    lab.server = server
     yield lab
-    lab.act.env["SLURM_CONF"] = str(lab.bed.conf)
+    act.env["SLURM_CONF"] = str(lab.bed.conf)
     server.stop()
 
 
@@ -60,3 +61,34 @@ def test_code_comes_through_the_login_node(act, behind_ssh):
         assert act.run("logs", run).out == act.run("q", run).out.splitlines()[0] + "\n" == f"{text}\n"
     assert len(list((lab.root / "packages").iterdir())) == 2
     act.fail("-c", "lab", "u", "data", status=3, match="through a login node folders need a store")
+
+
+def findings(act, *apart):
+    """What the doctor says, while nothing becomes another here or there."""
+    before = act.snapshot(*apart)
+    checks = act.run("-c", "lab", "doctor", "--json").json["checks"]
+    assert act.snapshot(*apart) == before
+    return {c["what"]: c["text"] for c in checks}
+
+
+def test_doctor_writes_nothing(act, lab):
+    configure(act, lab)
+    first = findings(act)
+    assert "at the first submit" in first["agent"] and "answers" in first["controller"], first
+    lab.wait(lab.submit("true"), "Completed")
+    assert findings(act)["agent"].startswith(f"'{lab.root}/bin/")
+
+
+def test_doctor_brings_nothing_to_the_login_node(act, behind_ssh):
+    lab = behind_ssh
+    lab.server.shell(f"export SLURM_CONF={lab.bed.conf}; echo welcome")
+    lab.server.commands.touch()
+    apart = [lab.server.runtime, lab.server.log, lab.server.commands]
+    first = findings(act, *apart)
+    assert "at the first submit" in first["agent"] and "answers" in first["controller"], first
+    assert "slurm" in first["sbatch"] and "main" in first["partition"] and "Open MPI" in first["mpirun"]
+    assert first["slurm.root"].startswith(f"'{lab.root}'")
+    lab.submit("true")
+    assert findings(act, *apart)["agent"].startswith(f"'{lab.root}/bin/")
+    configure(act, lab, login="lab", partition="nosuch")
+    assert "partition" in act.run("-c", "lab", "doctor", status=1).out

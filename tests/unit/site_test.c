@@ -715,6 +715,11 @@ static void test_run(void **state)
     site_result_release(&result);
 
     assert_ok(run_words(both, &result, &err), err);
+    assert_string_equal(result.out, "/\nUTC\nnone none\n"); /* nobody has made the root yet */
+    assert_true(access(root, F_OK) < 0);
+    site_result_release(&result);
+    assert_ok(act_mkdir_all(root, 0700, &err), err);
+    assert_ok(run_words(both, &result, &err), err);
     ACT_AUTOFREE char *text = act_sprintf("%s\nUTC\nnone none\n", root);
     assert_int_equal(result.status, 7);
     assert_string_equal(result.out, text);
@@ -780,6 +785,7 @@ static void test_run_bounds(void **state)
     struct act_error err;
 
     (void)state;
+    assert_ok(act_mkdir_all(root, 0700, &err), err);
     struct site_command command = {.argv = slow, .timeout_s = 1};
     assert_int_equal(site_run(site, &command, &result, &err), -ACT_TIMEOUT);
     site_result_release(&result);
