@@ -35,7 +35,7 @@ struct cli_options {
     bool checksum, md5, delete_extra, deep, overwrite, skip_links, no_sync;
     bool long_form, bytes, leftovers;
     bool device_code;
-    bool list, remove;
+    bool list, remove, forget;
     char *tenant;
     char *vm_size, *admin_user, *ssh_key, *location;
     int64_t min, nodes; /* -1: not given */
@@ -230,6 +230,20 @@ void cli_outcome_add(struct cli_outcome *outcome, int rc, const struct act_error
 /* Prints all errors but the last, which is returned in err. 0 when nothing failed; the first error's code when
  * everything did; else -ACT_PARTIAL. */
 int cli_outcome_end(struct cli_outcome *outcome, struct act_error *err) ACT_NODISCARD;
+
+/* ---- each_run.c: several runs */
+
+struct cli_each_run {
+    /* What is done with one run; list is NULL, or takes what is known of it as JSON. */
+    int (*act)(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err);
+    int (*find)(struct flow *flow, const char *piece, struct flow_run *out,
+                struct act_error *err); /* NULL: flow_find_run */
+    bool all_or_none; /* what cannot be done twice: a name that is no run, and nothing is done at all */
+    bool list;        /* prints {"version": 1, "runs": [...]} */
+};
+/* Looks up the runs that all the words name, and does it with each once. As of several paths, what fails keeps no other
+ * from being done, and is named. */
+int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_error *err) ACT_NODISCARD;
 
 /* ---- progress.c: one line on a terminal, a plain line every 30 s elsewhere */
 

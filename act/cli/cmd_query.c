@@ -74,46 +74,33 @@ static int print_for_people(struct cli *cli, struct flow_run *run, const struct 
     return 0;
 }
 
-static int query_run(struct cli *cli, const char *piece, json_t *list, struct act_error *err)
+static int query_run(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err)
 {
     struct flow_logs logs = {0};
-    struct flow_run run;
-    int rc = flow_find_run(&cli->flow, piece, &run, err);
+    int rc = cli_fetch_logs(cli, run, &logs, err);
 
-    if (rc < 0)
-        return rc;
-    rc = cli_fetch_logs(cli, &run, &logs, err);
     if (rc == 0 && list) {
-        json_t *json = cli_run_json(&run), *paths = json_array();
+        json_t *json = cli_run_json(run), *paths = json_array();
         for (size_t i = 0; i < logs.n; i++)
             json_array_append_new(paths, codec_json_bytes_new(logs.v[i].path));
         json_object_set_new(json, "logs", paths);
-        ACT_AUTOFREE char *page = flow_page(&cli->flow, &run);
+        ACT_AUTOFREE char *page = flow_page(&cli->flow, run);
         json_object_set_new(json, "page", page ? json_string(page) : json_null());
         json_array_append_new(list, json);
     } else if (rc == 0) {
-        rc = print_for_people(cli, &run, &logs, err);
+        rc = print_for_people(cli, run, &logs, err);
     }
     flow_logs_release(&logs);
-    flow_run_release(&run);
     return rc;
 }
 
 int cmd_query(struct cli *cli, struct act_error *err)
 {
-    json_t *list = cli->options.json && cli->words.n ? json_array() : NULL;
-    int rc = 0;
-
     if (cli->words.n == 0 && cli->options.refresh)
         return act_error_set(err, ACT_USAGE, "--refresh is about the logs of a run: which one?");
     if (cli->words.n == 0)
         return print_table(cli, NULL, err);
-    for (size_t i = 0; i < cli->words.n && rc == 0; i++)
-        rc = query_run(cli, cli->words.v[i], list, err);
-    if (rc == 0 && list)
-        return cli_print_json(json_pack("{s:i,s:o}", "version", 1, "runs", list), err);
-    json_decref(list);
-    return rc;
+    return cli_each_run(cli, &(struct cli_each_run){.act = query_run, .list = cli->options.json}, err);
 }
 
 int cmd_query_running(struct cli *cli, struct act_error *err)

@@ -46,16 +46,8 @@ static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct 
 
 int cmd_resubmit(struct cli *cli, struct act_error *err)
 {
-    json_t *list = cli->options.json && !cli->options.dry_run ? json_array() : NULL;
-    int rc = 0;
+    struct cli_each_run each = {
+        .act = resubmit, .all_or_none = true, .list = cli->options.json && !cli->options.dry_run};
 
-    for (size_t i = 0; i < cli->words.n && rc == 0; i++) {
-        struct flow_run old;
-        rc = flow_find_run(&cli->flow, cli->words.v[i], &old, err);
-        if (rc < 0)
-            break;
-        rc = resubmit(cli, &old, list, err);
-        flow_run_release(&old);
-    }
-    return cli_print_list("runs", list, rc, err);
+    return cli_each_run(cli, &each, err);
 }

@@ -71,7 +71,7 @@ static bool is_open(struct flow *flow, const char *id)
     return open;
 }
 
-static void take_id(struct flow *flow, int fd, struct run_spec *spec)
+static bool take_id(struct flow *flow, int fd, struct run_spec *spec)
 {
     enum { AGAIN_S = 3600 }; /* later it is meant to be another one */
     char text[1024];
@@ -79,23 +79,24 @@ static void take_id(struct flow *flow, int fd, struct run_spec *spec)
     CODEC_AUTOJSON json_t *json = NULL;
 
     if (n <= 0 || codec_json_parse(text, (size_t)n, "submission", &json, NULL) < 0)
-        return;
+        return false;
     const char *id = codec_json_str(json, "id", "");
     int64_t created = codec_json_int(json, "created", 0);
     if (!run_id_valid(id) || created + AGAIN_S < act_now_unix_s() || !is_open(flow, id))
-        return;
+        return false;
     act_note("going on with '%s', of which it is not known whether it was submitted", id);
     act_str_replace(&spec->id, id);
     spec->created_unix_s = created;
+    return true;
 }
 
-void flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out)
+bool flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out)
 {
     *out = (struct flow_again){.path = path_of(spec)};
     out->fd = open_locked(out->path);
     if (out->fd < 0)
-        return;
-    take_id(flow, out->fd, spec);
+        return false;
+    bool taken = take_id(flow, out->fd, spec);
     ACT_AUTOFREE char *line =
         act_sprintf("{\"id\": \"%s\", \"created\": %lld}\n", spec->id, (long long)spec->created_unix_s);
     if (ftruncate(out->fd, 0) < 0 || lseek(out->fd, 0, SEEK_SET) < 0 ||
@@ -103,6 +104,7 @@ void flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_agai
         act_warn(
             "cannot write '%s': should this be interrupted, look with 'a q' before it is submitted again",
             out->path);
+    return taken;
 }
 
 void flow_again_end(struct flow_again *again, bool known)

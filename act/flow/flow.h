@@ -137,6 +137,9 @@ void flow_runs_release(struct flow_runs *runs);
  * know, because it was lost, never written, or another machine's, is taken into it from this machine or the cluster. Ambiguous: -ACT_USAGE with the candidates. */
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out,
                   struct act_error *err) ACT_NODISCARD;
+/* The same as the ledger knows it, without asking anybody, and without spec. */
+int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out,
+                      struct act_error *err) ACT_NODISCARD;
 /* The same for who watches it: while the platform cannot be asked, this goes on, and the user is told. */
 int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out,
                       struct act_error *err) ACT_NODISCARD;
@@ -215,6 +218,9 @@ int flow_wait_for(struct flow *flow, const char *piece, const struct flow_waitin
 /* Cancels. *out_was_final: it had ended before. */
 int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final,
                struct act_error *err) ACT_NODISCARD;
+/* Of a cluster that is gone: the run counts as Canceled here, and nobody is asked. As flow_abort() otherwise. */
+int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final,
+                struct act_error *err) ACT_NODISCARD;
 
 /* Submits a run again: command, package and size as they were, on the same cluster also image, environment and folders
  * (see flow_repeat_settings()). One that is still active is aborted first; where a service runs it, afterwards, so that

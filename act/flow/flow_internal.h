@@ -146,8 +146,9 @@ struct flow_again {
     int fd; /* -1: none is kept */
     char *path;
 };
-/* The same submission may have been begun before, and nobody knows what became of it: then spec gets the id of that. */
-void flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out);
+/* The same submission may have been begun before, and nobody knows what became of it: then spec gets the id of that, and
+ * this is true. */
+bool flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out);
 void flow_again_end(struct flow_again *again, bool known);
 
 /* Hands a finished specification to the platform and puts it into the ledger first, so that nothing that runs

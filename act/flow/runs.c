@@ -500,23 +500,22 @@ static char *clean_piece(const char *piece)
     return act_strndup(piece, len);
 }
 
-static int take_row(struct flow *flow, struct ledger_run *row, struct flow_run *out, struct act_error *err)
+static int refresh_row(struct flow *flow, struct flow_run *run, struct act_error *err)
 {
     struct platform *platform = NULL;
+    int rc = flow_platform_of(flow, &run->row, &platform, err);
 
-    *out = (struct flow_run){.row = *row};
-    *row = (struct ledger_run){0};
-    status_of_row(&out->row, &out->status);
-    int rc = load_spec(out, err);
-    if (rc == 0 && run_state_is_final(out->status.state)) {
-        rc = ask_ranks(flow, out, err);
-    } else if (rc == 0) {
-        rc = flow_platform_of(flow, &out->row, &platform, err);
-        if (rc == 0)
-            rc = flow_refresh(flow, platform, out, err);
-    }
+    return rc < 0 ? rc : flow_refresh(flow, platform, run, err);
+}
+
+static int complete_row(struct flow *flow, struct flow_run *run, struct act_error *err)
+{
+    int rc = load_spec(run, err);
+
+    if (rc == 0)
+        rc = run_state_is_final(run->status.state) ? ask_ranks(flow, run, err) : refresh_row(flow, run, err);
     if (rc < 0)
-        flow_run_release(out);
+        flow_run_release(run);
     return rc;
 }
 
@@ -631,7 +630,9 @@ static int find_rows(struct flow *flow, struct question *q, struct act_error *er
     return rc;
 }
 
-int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
+/* The one run that piece means, as out->row alone; asked: it may be taken into the ledger from elsewhere. */
+static int find_row(struct flow *flow, const char *piece, bool asked, struct flow_run *out,
+                    struct act_error *err)
 {
     ACT_AUTOFREE char *wanted_piece = clean_piece(piece);
     struct question q = {.piece = wanted_piece};
@@ -639,16 +640,42 @@ int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, st
     *out = (struct flow_run){0};
     if (*wanted_piece == '\0')
         return act_error_set(err, ACT_USAGE, "an empty run id");
-    int rc = find_rows(flow, &q, err);
+    int rc = asked ? find_rows(flow, &q, err) : flow_with_ledger(flow, find_piece, &q, err);
     if (rc == 0 && q.rows.n == 0)
         rc = act_error_set(err, ACT_NOT_FOUND, "no run '%s'; 'a q' lists the runs", wanted_piece);
     if (rc == 0 && q.rows.n > 1)
         rc = ambiguous(wanted_piece, &q.rows, err);
-    if (rc == 0)
-        rc = take_row(flow, &q.rows.v[0], out, err);
+    if (rc == 0) {
+        out->row = q.rows.v[0];
+        q.rows.v[0] = (struct ledger_run){0};
+        status_of_row(&out->row, &out->status);
+    }
     ledger_runs_release(&q.rows);
     free(q.named);
     return rc;
+}
+
+int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
+{
+    int rc = find_row(flow, piece, true, out, err);
+
+    return rc < 0 ? rc : complete_row(flow, out, err);
+}
+
+int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
+{
+    return find_row(flow, piece, false, out, err);
+}
+
+int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err)
+{
+    *out_was_final = run_state_is_final(run->status.state);
+    if (*out_was_final)
+        return 0;
+    run->status.state = RUN_CANCELED;
+    run->status.aborted = run->changed = true;
+    snprintf(run->status.reason, sizeof(run->status.reason), "forgotten here; its cluster was not asked");
+    return store_changes(flow, run, 1, err);
 }
 
 int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err)

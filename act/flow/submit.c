@@ -277,12 +277,13 @@ static void note_outcome(struct flow *flow, const char *id, const struct run_sta
         act_warn("%s", err.text);
 }
 
-/* The platform's word on it goes into the ledger. */
-static int note_submission(struct flow *flow, const struct run_spec *spec, int rc, struct act_error *err)
+/* The platform's word on it goes into the ledger. unclear: the platform may have it, so it stays Queued until somebody
+ * asks. */
+static int note_submission(struct flow *flow, const struct run_spec *spec, int rc, bool unclear,
+                           struct act_error *err)
 {
     enum { LONG_S = 10 };
     struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
-    bool unclear = flow_may_pass(rc); /* the platform may have it: it stays Queued until somebody asks */
 
     if (rc < 0 && !unclear) {
         status.state = RUN_FAILED;
@@ -296,8 +297,9 @@ static int note_submission(struct flow *flow, const struct run_spec *spec, int r
     return unclear ? act_error_hint(err, "'a q %s' will tell whether it was submitted", spec->id) : rc;
 }
 
+/* Sets *asked when the platform is asked for the run. */
 static int hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                     struct act_error *err)
+                     bool *asked, struct act_error *err)
 {
     ACT_AUTOFREE char *stores = NULL;
     struct flow_job_files files = {0};
@@ -315,9 +317,10 @@ static int hand_over(struct flow *flow, struct platform *platform, struct run_sp
                                                  .spec_key = files.spec_key,
                                                  .agent_url = files.agent_url,
                                                  .spec_url = files.spec_url,
-                                                 .package_url = files.package_url};
+                                                 .package_url = files.package_url,
+                                                 .asked = asked};
         rc = platform_submit(platform, &submission, err);
-        rc = note_submission(flow, spec, rc, err);
+        rc = note_submission(flow, spec, rc, *asked && flow_may_pass(rc), err);
     }
     flow_job_files_release(&files);
     if (stores)
@@ -329,13 +332,15 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
                    struct act_error *err)
 {
     struct flow_again again;
+    bool asked = false;
 
     if (!platform_is_service(platform))
-        return hand_over(flow, platform, spec, package, err);
-    flow_again_begin(flow, spec, &again);
-    int rc = hand_over(flow, platform, spec, package, err);
-    flow_again_end(&again, !flow_may_pass(rc));
-    return flow_may_pass(rc) ? act_error_hint(err, "the same command again is the same run") : rc;
+        return hand_over(flow, platform, spec, package, &asked, err);
+    asked = flow_again_begin(flow, spec, &again);
+    int rc = hand_over(flow, platform, spec, package, &asked, err);
+    bool unclear = asked && flow_may_pass(rc);
+    flow_again_end(&again, !unclear);
+    return unclear ? act_error_hint(err, "the same command again is the same run") : rc;
 }
 
 static void describe_command(const struct flow_submit *io, struct run_spec *spec)

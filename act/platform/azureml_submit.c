@@ -174,8 +174,10 @@ static int put_body(struct azureml *a, const struct run_spec *spec, const json_t
     return rc < 0 ? rc : put_job(a, spec, body, token, err);
 }
 
-static int submit_foreign(struct azureml *a, const struct run_spec *spec, struct act_error *err)
+static int submit_foreign(struct azureml *a, const struct platform_submission *submission,
+                          struct act_error *err)
 {
+    const struct run_spec *spec = submission->spec;
     CODEC_AUTOJSON json_t *answer = NULL;
     CODEC_AUTOJSON json_t *body = NULL;
     int rc = azureml_job(a, spec->resubmit_of, &answer, err);
@@ -186,6 +188,7 @@ static int submit_foreign(struct azureml *a, const struct run_spec *spec, struct
         return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace any more",
                              spec->resubmit_of);
     body = azureml_repeated_body(answer, spec);
+    *submission->asked = true;
     return put_body(a, spec, body, err);
 }
 
@@ -197,7 +200,7 @@ int azureml_submit(struct platform *p, const struct platform_submission *submiss
     ACT_AUTOFREE char *ssh_key = NULL;
 
     if (submission->spec->foreign)
-        return submit_foreign(a, submission->spec, err);
+        return submit_foreign(a, submission, err);
     int rc = azureml_check(p, submission->spec, err);
     if (rc == 0)
         rc = find_ssh_key(a, &ssh_key, err);
@@ -208,6 +211,7 @@ int azureml_submit(struct platform *p, const struct platform_submission *submiss
     places.ssh_key = ssh_key;
     if (rc == 0)
         rc = azureml_job_body(a, submission->spec, &places, &body, err);
+    *submission->asked = rc == 0;
     if (rc == 0)
         rc = put_body(a, submission->spec, body, err);
     azureml_places_release(&places, submission->spec->n_folders);

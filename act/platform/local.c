@@ -191,6 +191,7 @@ static int local_submit(struct platform *p, const struct platform_submission *su
     bool existed = false;
     int lock_fd;
 
+    *submission->asked = true;
     if (access(dir, F_OK) == 0)
         return submit_again(l, dir, err);
     int rc = local_check(p, submission->spec, err);

@@ -64,7 +64,11 @@ int platform_submit(struct platform *p, const struct platform_submission *submis
 {
     if (!run_id_valid(submission->spec->id))
         return act_error_set(err, ACT_USAGE, "'%s' is not a run id", submission->spec->id);
-    return p->ops->submit(p, submission, err);
+    struct platform_submission own = *submission;
+    bool nobody_wants_it = false;
+    if (!own.asked)
+        own.asked = &nobody_wants_it;
+    return p->ops->submit(p, &own, err);
 }
 
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,

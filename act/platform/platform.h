@@ -153,6 +153,9 @@ struct platform_submission {
     const char *agent_key, *spec_key;
     /* URLs that read them and the package without any credential, secret; NULL: the nodes get them from the store. */
     const char *agent_url, *spec_url, *package_url;
+    /* Set when the platform is about to be asked for the run: what fails from then on may leave open whether it has it,
+     * and before that it certainly does not. May be NULL, which submit() of the platforms does not see. */
+    bool *asked;
 };
 
 struct platform_ops {

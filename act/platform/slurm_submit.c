@@ -532,6 +532,7 @@ int slurm_submit(struct platform *p, const struct platform_submission *submissio
     if (rc == 0 && submission->stores)
         rc = site_write(h.site, h.spec->id, RUN_FILE_STORES, submission->stores, NULL, err);
     if (rc == 0) {
+        *submission->asked = true;
         h.claim = new_claim(h.spec->id);
         rc = submit_once(&h, !existed, err);
     }

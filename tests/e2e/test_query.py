@@ -762,3 +762,43 @@ def test_nobody_else_sees_what_is_in_acts_own_folder(act, umask):
     act.home.chmod(0o777)
     act.run("q")
     assert act.home.stat().st_mode & 0o777 == 0o700
+
+
+# ---- several runs, and a cluster that is not there
+
+
+def test_verbs_of_several_runs(act):
+    """Every name is looked up first; what exists is done, what does not is named."""
+    runs = [act.submit("sleep", "1000", before=("-n", "1")) for _ in range(2)]
+    result = act.run("abort", runs[0], "nosuch", runs[1], runs[0][-8:], "other", status=8)
+    assert re.findall(r"act: no run '(\w+)'", result.err) == ["nosuch", "other"]
+    assert [act.state(run) for run in runs] == ["Canceled"] * 2
+    assert result.err.count(f"{runs[0]}  Canceled") == 1, "two names of one run"
+    result = act.run("q", "--json", "nosuch", runs[1], status=8)
+    assert [run["id"] for run in result.json["runs"]] == [runs[1]]
+    act.fail("resubmit", runs[0], "nosuch", status=3, match="no run 'nosuch'.*nothing was done")
+    act.fail("resubmit", "nosuch", status=3, match="no run 'nosuch'; 'a q' lists the runs$")
+    assert len(act.run("q", "--json").json["runs"]) == 2
+    again = act.run("resubmit", *runs).out.split()
+    assert len(again) == 2
+    act.run("abort", *again)
+
+
+def test_a_cluster_that_is_not_there(act):
+    """What certainly was not submitted has failed at once; what may have been can be forgotten."""
+    ssh = act.write("ssh", "#!/bin/sh\necho 'ssh: Could not resolve hostname gone: Name or service not known' >&2\nexit 255\n")
+    ssh.chmod(0o755)
+    act.env["ACT_SSH"] = str(ssh)
+    act.cluster("lab", extra={"platform": "slurm", "gpu_per_node": 1, "slurm": {"login": "me@gone"}})
+    message = act.fail("-c", "lab", "-n", "1", "submit", "true", status=5, match="Could not resolve hostname")
+    assert "will tell" not in message
+    row, = act.run("q", "--json").json["runs"]
+    assert row["state"] == "Failed" and "Could not resolve hostname gone" in row["reason"]
+    with sqlite3.connect(act.home / "ledger.db") as ledger:  # as if it had been submitted when the cluster was there
+        ledger.execute("update runs set state = 'Running', status = null")
+    act.fail("abort", row["id"], status=5, match=f"if its cluster is gone for good: a abort --forget {row['id']}")
+    assert "would forget" in act.run("abort", "--forget", "--dry-run", row["id"]).err
+    assert "forgotten here" in act.run("abort", "--forget", row["id"]).err
+    row, = act.run("q", "--json").json["runs"]
+    assert row["state"] == "Canceled" and "forgotten" in row["reason"]
+    act.fail("abort", "--forget", "nosuch", status=3, match="no run 'nosuch'")

@@ -1,0 +1,61 @@
+/* each_run.c - the verbs that take several runs: all names are looked up before anything is done. */
+#include <string.h>
+
+#include "cli/cli.h"
+
+static bool has_run(const struct flow_runs *runs, const char *id)
+{
+    for (size_t i = 0; i < runs->n; i++)
+        if (strcmp(runs->v[i].row.id, id) == 0)
+            return true;
+    return false;
+}
+
+static void take_run(struct flow_runs *runs, struct flow_run *run)
+{
+    if (has_run(runs, run->row.id)) { /* two pieces of one id */
+        flow_run_release(run);
+        return;
+    }
+    runs->v = act_realloc(runs->v, (runs->n + 1) * sizeof(*runs->v));
+    runs->v[runs->n++] = *run;
+}
+
+static void find_all(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs,
+                     struct cli_outcome *outcome)
+{
+    for (size_t i = 0; i < cli->words.n; i++) {
+        struct act_error err = {0};
+        struct flow_run run;
+        int rc = (each->find ? each->find : flow_find_run)(&cli->flow, cli->words.v[i], &run, &err);
+        if (rc < 0)
+            cli_outcome_add(outcome, rc, &err);
+        else
+            take_run(runs, &run);
+    }
+}
+
+static void nothing_done(const struct cli *cli, struct cli_outcome *outcome)
+{
+    if (cli->words.n > 1)
+        act_error_hint(&outcome->failed[outcome->n_failed - 1], "nothing was done");
+}
+
+int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_error *err)
+{
+    json_t *list = each->list ? json_array() : NULL;
+    struct cli_outcome outcome = {0};
+    struct flow_runs runs = {0};
+
+    find_all(cli, each, &runs, &outcome);
+    bool refused = each->all_or_none && outcome.n_failed > 0;
+    for (size_t i = 0; i < runs.n && !refused; i++) {
+        struct act_error why = {0};
+        int rc = each->act(cli, &runs.v[i], list, &why);
+        cli_outcome_add(&outcome, rc, &why);
+    }
+    if (refused)
+        nothing_done(cli, &outcome);
+    flow_runs_release(&runs);
+    return cli_print_list("runs", list, cli_outcome_end(&outcome, err), err);
+}
