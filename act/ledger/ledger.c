@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
 
@@ -53,6 +55,8 @@ static const char sql_find_piece[] =
 struct ledger {
     sqlite3 *db;
     char *path;
+    int64_t locked_ms; /* since when it is waited for */
+    bool told;         /* that it is waited for */
     bool is_new;
 };
 
@@ -194,6 +198,22 @@ static int migrate(struct ledger *ledger, struct act_error *err)
     return rc;
 }
 
+/* SQLite would wait for whoever writes to a pipe, for ever. */
+static int check_files(const char *path, struct act_error *err)
+{
+    static const char *const ends[] = {"", "-journal", "-wal"};
+    struct stat st;
+
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        ACT_AUTOFREE char *file = act_sprintf("%s%s", path, ends[i]);
+        if (stat(file, &st) == 0 && !S_ISREG(st.st_mode))
+            return act_error_set(err, ACT_DENIED,
+                                 "cannot open the ledger '%s': '%s' is no regular file; move it away", path,
+                                 file);
+    }
+    return 0;
+}
+
 /* Commands of runs are nobody else's business: the file is made before SQLite would, with a mode of its own.
  * SQLite gives its journal the same mode. */
 static int make_file(const char *path, struct act_error *err)
@@ -208,7 +228,26 @@ static int make_file(const char *path, struct act_error *err)
         return act_error_errno(err, errno, "cannot make the ledger '%s'", path);
     if (fd >= 0)
         close(fd);
-    return 0;
+    return check_files(path, err);
+}
+
+/* Called by SQLite while another process has the lock; 0: no longer. */
+static int wait_for_lock(void *arg, int tries)
+{
+    enum { PAUSE_MS = 20, TOLD_AFTER_MS = 1000 };
+    struct ledger *ledger = arg;
+    int64_t now_ms = act_now_monotonic_ms();
+
+    if (tries == 0)
+        ledger->locked_ms = now_ms;
+    if (now_ms - ledger->locked_ms >= BUSY_TIMEOUT_MS)
+        return 0;
+    if (now_ms - ledger->locked_ms >= TOLD_AFTER_MS && !ledger->told) {
+        act_note("waiting for the ledger '%s', which another process keeps locked ...", ledger->path);
+        ledger->told = true;
+    }
+    usleep(PAUSE_MS * 1000);
+    return 1;
 }
 
 int ledger_open(const char *path, struct ledger **out, struct act_error *err)
@@ -224,7 +263,7 @@ int ledger_open(const char *path, struct ledger **out, struct act_error *err)
         rc = fail(ledger, "open", err);
         goto out;
     }
-    sqlite3_busy_timeout(ledger->db, BUSY_TIMEOUT_MS);
+    sqlite3_busy_handler(ledger->db, wait_for_lock, ledger);
     rc = run_sql(ledger, sql_settings, "open", err);
     if (rc == 0)
         rc = migrate(ledger, err);
@@ -335,7 +374,7 @@ int ledger_copy(const char *path, struct ledger **out, struct act_error *err)
     int rc = 0;
 
     *out = NULL;
-    if (copy && copy_pages(copy, path))
+    if (copy && check_files(path, err) == 0 && copy_pages(copy, path))
         rc = judge_copy(copy, &good, err);
     if (rc == 0 && !good) {
         ledger_close(copy);

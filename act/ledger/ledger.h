@@ -1,8 +1,8 @@
 /* ledger.h - the SQLite file of the runs this user submitted, "ledger.db" in the state folder.
  *
- * Rollback journal (homes are often on NFS), a busy timeout of 10 s, the schema version in user_version; an
- * older schema is migrated, a newer one is an error that says so. Concurrent processes are fine. A broken or
- * busy database is an error, never an empty one: who opened it decides whether to set a damaged file aside and begin
+ * Rollback journal (homes are often on NFS), a busy timeout of 10 s, of which the user is told after one, the schema version in user_version; an
+ * older schema is migrated, a newer one is an error that says so. Concurrent processes are fine. What is no regular file is
+ * never opened. A broken or busy database is an error, never an empty one: who opened it decides whether to set a damaged file aside and begin
  * anew, or to go on with a copy of what can be read.
  */
 #ifndef ACT_LEDGER_LEDGER_H

@@ -708,9 +708,21 @@ def test_ledger_that_stays_locked(act):
     with locked(act):
         result = act.run("q", "--json")
         assert states(result) == {done: "Failed"} and result.err.count("warning: ") == 1
+        assert result.err.startswith(f"waiting for the ledger '{act.home}/ledger.db', which another process keeps locked"), result
         act.run("wait", done, status=3)
         act.fail("submit", "true", status=5, match="locked")
     assert states(act.run("q", "--json")) == {done: "Failed"}
+
+
+@pytest.mark.parametrize("name", ["ledger.db", "ledger.db-journal"])
+def test_ledger_that_is_no_file(act, name):
+    """A pipe would never answer."""
+    done = act.finish("sh", "-c", "exit 3", status=3)
+    (act.home / name).unlink(missing_ok=True)
+    os.mkfifo(act.home / name)
+    result = act.run("q", "--json", timeout=60)
+    assert states(result) == {done: "Failed"} and f"'{act.home}/{name}' is no regular file; move it away" in result.err, result
+    act.fail("submit", "true", status=4, match="is no regular file", timeout=60)
 
 
 def test_ledger_of_a_newer_version(act):

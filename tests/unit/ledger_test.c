@@ -552,6 +552,29 @@ static void a_damaged_file_is_set_aside(void **state)
     free(aside);
 }
 
+static void what_is_no_file_is_not_opened(void **state)
+{
+    static const char *const ends[] = {"", "-journal"};
+    struct act_error err = {0};
+    struct ledger *ledger = NULL;
+
+    (void)state;
+    alarm(60); /* it would wait for ever */
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        ACT_AUTOFREE char *file = act_sprintf("%s%s", path, ends[i]);
+        assert_int_equal(i == 0 ? mkfifo(file, 0600) : mkdir(file, 0700), 0);
+        assert_int_equal(ledger_open(path, &ledger, &err), -ACT_DENIED);
+        assert_non_null(strstr(err.text, "is no regular file"));
+        assert_non_null(strstr(err.text, file));
+        assert_ok(ledger_copy(path, &ledger, &err), err);
+        assert_true(ledger_is_new(ledger));
+        ledger_close(ledger);
+        assert_int_equal(i == 0 ? unlink(file) : rmdir(file), 0);
+    }
+    alarm(0);
+    ledger_close(open_ledger());
+}
+
 static void a_locked_ledger_can_be_copied(void **state)
 {
     struct act_error err = {0};
@@ -693,6 +716,7 @@ int main(void)
         TEST(a_damaged_ledger_is_an_error_not_an_empty_list),
         TEST(a_damaged_file_is_set_aside),
         TEST(a_locked_ledger_can_be_copied),
+        TEST(what_is_no_file_is_not_opened),
         TEST(a_copy_of_no_ledger_is_new),
         TEST(an_empty_file_becomes_a_ledger),
         TEST(a_newer_schema_is_refused),
