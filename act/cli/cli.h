@@ -32,7 +32,7 @@ struct cli_options {
     int64_t timeout_s, expires_s;        /* 0: not given */
     int64_t transfers, max_delete;       /* -1: not given */
     uint64_t memory, part_size, bwlimit; /* 0: not given */
-    bool checksum, md5, delete_extra, deep, overwrite, skip_links, no_sync;
+    bool checksum, md5, delete_extra, deep, overwrite, skip_links, follow_links, no_sync;
     bool long_form, bytes, leftovers;
     bool device_code;
     bool list, remove, forget;

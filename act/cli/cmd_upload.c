@@ -17,8 +17,9 @@ struct job {
     const char *path; /* under way */
     struct flow_data io;
     struct transfer_report sum;
-    struct act_strv left; /* the first that are newer at the destination */
-    uint64_t to_delete;   /* steps of a dry run */
+    struct act_strv left; /* the first that are newer at the destination, or links that lead out of it */
+    bool left_links;
+    uint64_t to_delete; /* steps of a dry run */
     struct cli_outcome outcome;
 };
 
@@ -51,6 +52,7 @@ static void note_left(void *arg, const struct transfer_step *step)
 
     if (job->options.dry_run)
         print_step(arg, step);
+    job->left_links |= act_streq(step->reason, "a link");
     if (job->left.n < TRANSFER_MAX_FAILURES) {
         ACT_AUTOFREE char *path = flow_step_path(&job->io, step);
         act_strv_push(&job->left, path);
@@ -164,7 +166,8 @@ static void warn_left(const struct job *job)
         act_buf_addf(&names, "%s'%s'", i ? ", " : "", job->left.v[i]);
     if (more > 0)
         act_buf_addf(&names, " and %llu more", (count_t)more);
-    act_warn("left what is newer %s: %s; --overwrite takes it", job->up ? "in the store" : "here",
+    act_warn("left what is newer%s %s: %s; --overwrite takes it",
+             job->left_links ? ", or a link out of the folder," : "", job->up ? "in the store" : "here",
              names.data);
     act_buf_release(&names);
 }
@@ -177,7 +180,7 @@ static void transfer(struct job *job, const char *path)
     struct act_error err = {0};
 
     job->path = path;
-    job->io = (struct flow_data){.options = job->options};
+    job->io = (struct flow_data){.options = job->options, .follow = job->cli->options.follow_links};
     int rc =
         job->up ? flow_upload(to, job->from, path, &job->io, &err) : flow_download(to, path, &job->io, &err);
     cli_outcome_add(&job->outcome, rc, &err);

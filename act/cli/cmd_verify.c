@@ -61,8 +61,9 @@ static void print_summary(struct comparison *c, const struct transfer_report *re
 
 static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
 {
-    struct comparison c = {.io = {.deep = cli->options.deep, .each = print_difference},
-                           .json = cli->options.json};
+    struct comparison c = {
+        .io = {.deep = cli->options.deep, .follow = cli->options.follow_links, .each = print_difference},
+        .json = cli->options.json};
     struct cli_outcome outcome = {0};
     struct transfer_report sum = {0};
     int rc = cli_transfer_options(cli, &c.io.options, err);

@@ -315,17 +315,18 @@ const struct cli_command cli_commands[] = {
          "What is the same already (size and modification time) is not moved again. Interrupted, the same\n"
          "command goes on where it stopped. What is newer in the store, and different, is left and named\n"
          "unless --overwrite is given. Nothing is deleted without --delete, which counts and asks first.\n"
-         "Links inside the folder are kept; one that leads out of it is named, and the exit status is 8. To\n"
-         "store what it leads to, give its own name as PATH; --skip-links leaves it out. --delete spares what\n"
-         "the store has below its name. So it is with what cannot be read, and with names that are not UTF-8:\n"
-         "the rest is stored, these are named, and --exclude leaves them out.\n"
+         "Links inside the folder are kept; one that leads out of it is named, and the exit status is 8.\n"
+         "--follow stores what it leads to, wherever that is, as files and folders; --skip-links leaves it\n"
+         "out. Links that lead back to a folder that they are in, or nowhere, are named and not followed. So\n"
+         "is what cannot be read, and names that are not UTF-8: the rest is stored, and --exclude leaves them\n"
+         "out. --delete spares what the store has below such names.\n"
          "Several paths: one that fails does not keep the others from being tried; the exit status is then 8.\n"
          "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
          "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
          "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, seconds,\n"
          "failures (text, count, also: the names of the next 20 like it) and errors (text, status); --dry-run:\n"
          "before it one for each step, with action (copy, delete, leave), size, path and reason.",
-     .options = "from-cluster md5 skip-links " TRANSFER_OPTIONS,
+     .options = "from-cluster md5 follow-links skip-links " TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,
@@ -428,11 +429,13 @@ const struct cli_command cli_commands[] = {
      .details =
          "One line for each difference: a word, a blank, the path. missing: not in the store; extra: only in\n"
          "the store; kind: a file here, a link or folder there; size; content: the bytes, by a checksum that\n"
-         "the store keeps, or read where it keeps none. Exit status 0: no difference; 8: there are some.\n"
+         "the store keeps, or read where it keeps none. --follow: as for 'a upload'. Exit status 0: no\n"
+         "difference; 8: there are some.\n"
          "--json: a line each with version (1), difference, path, and from (the local side, or that of -f)\n"
          "and to (the store): kind, size and mtime, or null.",
-     .options = "cluster param from-cluster deep include exclude filter-from json transfers bwlimit "
-                "memory part-size",
+     .options =
+         "cluster param from-cluster deep follow-links include exclude filter-from json transfers bwlimit "
+         "memory part-size",
      .min_words = 1,
      .max_words = ANY,
      .complete = CLI_PATHS,

@@ -83,6 +83,8 @@ const struct cli_option cli_option_table[] = {
     {NULL, "overwrite", CLI_FLAG, AT(overwrite), NULL, "also what is newer at the destination", CLI_BEHIND},
     {NULL, "skip-links", CLI_FLAG, AT(skip_links), NULL, "leave out links that lead out of the folder",
      CLI_BEHIND},
+    {"--follow", "follow-links", CLI_FLAG, AT(follow_links), NULL,
+     "take what links out of the folder lead to, as files and folders", CLI_BEHIND},
     {NULL, "md5", CLI_FLAG, AT(md5), NULL, "store the MD5 of files over 256 MiB too, for other tools",
      CLI_BEHIND},
     {NULL, "deep", CLI_FLAG, AT(deep), NULL, "read all bytes, trust no stored checksum", CLI_BEHIND},

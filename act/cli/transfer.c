@@ -3,6 +3,17 @@
 #include "base/units.h"
 #include "cli/cli.h"
 
+static int check_links(const struct cli_options *o, struct act_error *err)
+{
+    if (o->follow_links && o->skip_links)
+        return act_error_set(err, ACT_USAGE, "--follow and --skip-links exclude each other");
+    if (o->follow_links && o->from_cluster)
+        return act_error_set(err, ACT_USAGE,
+                             "--follow is for the folder here, not for the store of cluster '%s'",
+                             o->from_cluster);
+    return 0;
+}
+
 static int check_budget(const struct cli_options *o, struct act_error *err)
 {
     uint64_t memory = o->memory ? o->memory : TRANSFER_MEMORY,
@@ -27,6 +38,8 @@ int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct a
         .files = &o->filter_files, .excludes = &o->excludes, .includes = &o->includes};
     int rc = check_budget(o, err);
 
+    if (rc == 0)
+        rc = check_links(o, err);
     if (rc == 0)
         rc = filter_new(&patterns, &cli->filter, err);
     *out = (struct transfer_options){.part_size = o->part_size,

@@ -1,7 +1,7 @@
 /* data.c - the mapped folders: upload, download, verify, list, remove, URLs.
  *
  * A local folder is opened as a folder store of its own, rooted at what the path names (symbolic links on the
- * way there are followed; those inside are kept as links), so that every direction is one transfer_copy().
+ * way there are followed; those inside are kept as links, or followed where that is asked for), so that every direction is one transfer_copy().
  */
 #include <errno.h>
 #include <string.h>
@@ -51,7 +51,7 @@ static char *bare(const char *key)
 }
 
 /* Opens what a local path names: a folder as the whole of a store, a file as a key of its folder's store. */
-static int open_local_source(struct flow *flow, const char *local, struct transfer_path *out,
+static int open_local_source(struct flow *flow, const char *local, bool follow, struct transfer_path *out,
                              struct act_error *err)
 {
     ACT_AUTOFREE char *name = bare(local);
@@ -69,6 +69,8 @@ static int open_local_source(struct flow *flow, const char *local, struct transf
     int rc = store_folder_open(flow_http(flow), out->is_folder ? real : dir, false, &out->store, err);
     if (rc == 0)
         out->path = act_strdup(out->is_folder ? "" : act_path_basename(real));
+    if (rc == 0 && follow)
+        store_follow_links(out->store);
     return rc;
 }
 
@@ -257,8 +259,8 @@ static int upload(struct flow *flow, struct flow *other, const struct mapping *m
     ACT_AUTOFREE char *key = bare(m->key);
     struct transfer_path from = {0};
     struct store *to = NULL;
-    int rc =
-        other ? open_other(flow, other, path, &from, err) : open_local_source(flow, m->local, &from, err);
+    int rc = other ? open_other(flow, other, path, &from, err)
+                   : open_local_source(flow, m->local, io->follow, &from, err);
 
     if (rc == 0)
         rc = flow_store(flow, m->folder, &to, err);
@@ -383,7 +385,8 @@ int flow_verify(struct flow *flow, struct flow *other, const char *path, struct 
     io->report = (struct transfer_report){0};
     flow_http(flow);
     if (rc == 0)
-        rc = other ? open_other(flow, other, path, &from, err) : open_local_source(flow, m.local, &from, err);
+        rc = other ? open_other(flow, other, path, &from, err)
+                   : open_local_source(flow, m.local, io->follow, &from, err);
     io->is_folder = from.is_folder;
     if (rc == 0)
         rc = verify(flow, &from, &m, io, err);
@@ -522,7 +525,7 @@ int flow_send_run_folder(struct flow *flow, struct store *store, const char *pat
 {
     struct flow_data io = {0};
     struct transfer_path from = {0};
-    int rc = open_local_source(flow, dir, &from, err);
+    int rc = open_local_source(flow, dir, false, &from, err);
 
     if (rc == 0)
         rc = copy(flow, &from, store, path, name, &io, err);

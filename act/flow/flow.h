@@ -328,6 +328,7 @@ void flow_codes_release(struct flow_codes *codes);
 
 struct flow_data {
     struct transfer_options options;
+    bool follow;                   /* links of the local folder that lead out of it */
     struct transfer_report report; /* out */
     /* internal: what is moved, as the user named it, and where that is on both sides */
     const char *path, *from_path, *to_path;
@@ -347,6 +348,7 @@ char *flow_step_path(const struct flow_data *io, const struct transfer_step *ste
 struct flow_verify {
     struct transfer_options options;
     bool deep;
+    bool follow; /* as for flow_data */
     void (*each)(void *arg, enum transfer_difference what, const char *rel, const struct store_entry *from,
                  const struct store_entry *to); /* arg is that of the options */
     struct transfer_report report;              /* out */

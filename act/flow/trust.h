@@ -3,8 +3,8 @@
  *
  * What was answered with yes is remembered in <act_state_dir()>/trusted.json, by the project's path and the words of what
  * was shown: another target asks again, and nothing else does. ACT_TRUSTED_PROJECTS (paths separated by ':', with all
- * below them, or '*') trusts projects without a question. What the user says on the command line, in the environment or
- * in files of his own configuration folder needs no trust.
+ * below them, or '*') trusts projects without a question. What the user says on the command line (--follow too), in
+ * the environment or in files of his own configuration folder needs no trust.
  */
 #ifndef ACT_FLOW_TRUST_H
 #define ACT_FLOW_TRUST_H

@@ -82,6 +82,26 @@ static int get_link(struct store_call *call, struct folder_place *place, const s
     return 0;
 }
 
+/* Who lists and reads tells a link from what it leads to by the ETag. */
+static bool is_meant_itself(const struct store_call *call, const struct folder_place *place)
+{
+    struct act_error ignored;
+    struct stat st;
+
+    return fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW) ||
+           folder_check_match(call->if_match, &st, &ignored) == 0;
+}
+
+/* O_NONBLOCK: should it be a pipe, do not wait for its writer. */
+static int open_object(const struct folder_job *job, const struct folder_place *place, bool *followed)
+{
+    const int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+    int fd = openat(place->fd, place->name, flags | O_NOFOLLOW);
+
+    *followed = fd < 0 && errno == ELOOP && job->folder->store.follow && !is_meant_itself(job->call, place);
+    return *followed ? openat(place->fd, place->name, flags) : fd;
+}
+
 /* What cannot be opened and read as a file: a link, a folder (which has no bytes), or the reason why not. */
 static int get_other(struct store_call *call, struct folder_place *place, int errnum, struct act_error *err)
 {
@@ -128,15 +148,15 @@ static int read_file(struct store_call *call, struct folder_place *place, int fd
     return 0;
 }
 
-static int read_object(struct store_call *call, struct folder_place *place, struct act_error *err)
+static int read_object(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
-    int fd = -1;
+    bool followed = false;
+    int fd = place->is_folder ? -1 : open_object(job, place, &followed);
 
-    if (!place->is_folder) /* O_NONBLOCK: should it be a pipe, do not wait for its writer */
-        fd = openat(place->fd, place->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
-        return get_other(call, place, errno, err);
-    int rc = read_file(call, place, fd, err);
+        return followed ? act_error_errno(err, errno, "cannot follow the link")
+                        : get_other(job->call, place, errno, err);
+    int rc = read_file(job->call, place, fd, err);
     close(fd);
     return rc;
 }
@@ -144,7 +164,7 @@ static int read_object(struct store_call *call, struct folder_place *place, stru
 static int get(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
     struct store_call *call = job->call;
-    int rc = read_object(call, place, err);
+    int rc = read_object(job, place, err);
 
     if (rc == 0 && call->sums)
         store_sums_add(call->sums, call->sink, call->got);

@@ -1,7 +1,7 @@
 /* folder.h - for the files of the folder store only.
  *
- * Objects are plain files below a root. Nothing is ever read or written through a symbolic link: every folder
- * between the root and the object is opened as a folder, in one openat2() or step by step.
+ * Objects are plain files below a root. Nothing is ever read or written through a symbolic link, unless links are to be
+ * followed: every folder between the root and the object is opened as a folder, in one openat2() or step by step.
  */
 #ifndef ACT_STORE_FOLDER_H
 #define ACT_STORE_FOLDER_H

@@ -20,11 +20,14 @@ struct level {
     struct act_strv names; /* sorted; of folders with '/' */
     size_t next;
     size_t path_len; /* of the folder's own key */
+    size_t base_len; /* of the key of the followed link in which it is, or that it is itself */
+    dev_t dev;       /* of the folder */
+    ino_t ino;
 };
 
 struct folder_walk {
     char *prefix;
-    bool delimiter, leftovers;
+    bool delimiter, leftovers, follow;
     char *after;         /* only keys behind this one; NULL: all. After a page: its last key */
     struct act_buf path; /* key of the folder at hand, "" or with a final '/' */
     struct level *levels;
@@ -131,8 +134,29 @@ static bool is_of_interest(const struct folder_walk *walk, const struct dirent *
     return !act_starts_with(name, FOLDER_PART);
 }
 
+/* Whether a link in the folder at hand would be refused in another folder store, in which what is at hand of a followed link
+ * would be a folder. */
+static bool leads_out(const struct folder_walk *walk, size_t base_len, const char *name)
+{
+    char target[PATH_MAX];
+    ssize_t n = readlinkat(walk->fd, name, target, sizeof(target));
+    ACT_AUTOFREE char *key = act_sprintf("%s%s", path_of(walk) + base_len, name);
+
+    return n < 0 || folder_link_problem(key, target, (size_t)n) != NULL;
+}
+
+/* The type of what a link leads to, where it is to be followed and leads anywhere. */
+static int followed_type(const struct folder_walk *walk, size_t base_len, const char *name)
+{
+    struct stat st;
+
+    if (!walk->follow || !leads_out(walk, base_len, name) || fstatat(walk->fd, name, &st, 0))
+        return DT_LNK;
+    return (int)IFTODT(st.st_mode);
+}
+
 /* Takes one name of the folder at hand into names. */
-static void add_name(const struct folder_walk *walk, const struct dirent *entry, struct act_strv *names,
+static void add_name(const struct folder_walk *walk, const struct dirent *entry, struct level *level,
                      bool *found)
 {
     const char *name = entry->d_name;
@@ -140,6 +164,8 @@ static void add_name(const struct folder_walk *walk, const struct dirent *entry,
 
     if (!is_of_interest(walk, entry, type))
         return;
+    if (type == DT_LNK)
+        type = followed_type(walk, level->base_len, name);
     ACT_AUTOFREE char *full = act_sprintf("%s%s", name, type == DT_DIR ? "/" : "");
     if (type < 0 || !is_asked_for(walk, full))
         return;
@@ -150,12 +176,11 @@ static void add_name(const struct folder_walk *walk, const struct dirent *entry,
     }
     *found = true;
     if (!is_behind_us(walk, full))
-        act_strv_push(names, full);
+        act_strv_push(&level->names, full);
 }
 
 /* When it fails errno says why. */
-static int read_names(const struct folder_walk *walk, struct act_strv *names, bool *found,
-                      struct act_error *err)
+static int read_names(const struct folder_walk *walk, struct level *level, bool *found, struct act_error *err)
 {
     struct dirent *entry;
     int rc = 0, fd = openat(walk->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -168,13 +193,13 @@ static int read_names(const struct folder_walk *walk, struct act_strv *names, bo
         return rc;
     }
     for (errno = 0; (entry = readdir(dir)) != NULL; errno = 0)
-        add_name(walk, entry, names, found);
+        add_name(walk, entry, level, found);
     int saved = errno;
     if (saved)
         rc = act_error_errno(err, saved, "cannot read the folder '%s'", path_of(walk));
     closedir(dir);
     errno = saved;
-    act_strv_sort(names);
+    act_strv_sort(&level->names);
     return rc;
 }
 
@@ -200,17 +225,8 @@ static struct store_entry *emit(struct listing *l, const char *key, const struct
     return entry;
 }
 
-/* Whether a link would be refused in another folder store. */
-static bool leads_out(const struct folder_walk *walk, const char *key, const char *name)
-{
-    char target[PATH_MAX];
-    ssize_t n = readlinkat(walk->fd, name, target, sizeof(target));
-
-    return n < 0 || folder_link_problem(key, target, (size_t)n) != NULL;
-}
-
 /* The folder at hand has nothing in it: it is an entry itself, unless it is the one that is listed. */
-static int emit_empty(struct listing *l, struct act_error *err)
+static int emit_empty(struct listing *l, const struct level *level, struct act_error *err)
 {
     struct folder_walk *walk = l->walk;
     const char *key = path_of(walk);
@@ -220,17 +236,18 @@ static int emit_empty(struct listing *l, struct act_error *err)
         return 0;
     if (fstat(walk->fd, &st))
         return act_error_errno(err, errno, "folder '%s'", key);
-    emit(l, key, &st);
+    emit(l, key, &st)->leads_out = level->base_len == level->path_len;
     return 0;
 }
 
-static void emit_unreadable(struct listing *l, const char *key, int errnum)
+static struct store_entry *emit_unreadable(struct listing *l, const char *key, int errnum)
 {
     struct store_entry *entry = store_page_add(l->page);
 
     entry->key = act_strdup(key);
     entry->kind = STORE_UNREADABLE;
     entry->problem = errnum;
+    return entry;
 }
 
 /* The folder whose key is in walk->path could not be read. It is an entry all the same, unless it is the one that is
@@ -245,19 +262,38 @@ static int pass_by(struct listing *l, int rc, int errnum)
     return 0;
 }
 
+/* A folder that is one of those in which it is would never end. */
+static int check_loop(const struct folder_walk *walk, struct level *level, struct act_error *err)
+{
+    struct stat st;
+
+    if (fstat(walk->fd, &st))
+        return act_error_errno(err, errno, "folder '%s'", path_of(walk));
+    level->dev = st.st_dev;
+    level->ino = st.st_ino;
+    for (size_t i = 0; i < walk->depth; i++)
+        if (walk->levels[i].ino == level->ino && walk->levels[i].dev == level->dev) {
+            errno = ELOOP;
+            return act_error_errno(err, errno, "folder '%s'", path_of(walk));
+        }
+    return 0;
+}
+
 /* Goes down into the folder whose key is in walk->path. */
-static int push(struct listing *l, struct act_error *err)
+static int push(struct listing *l, size_t base_len, struct act_error *err)
 {
     struct folder_walk *walk = l->walk;
-    struct level level = {.path_len = walk->path.len};
+    struct level level = {.path_len = walk->path.len, .base_len = base_len};
     bool found = false;
 
     close_fd(walk);
     int rc = open_at_hand(l, err);
+    if (rc == 0 && walk->follow)
+        rc = check_loop(walk, &level, err);
     if (rc == 0)
-        rc = read_names(walk, &level.names, &found, err);
+        rc = read_names(walk, &level, &found, err);
     if (rc == 0 && !found)
-        rc = emit_empty(l, err);
+        rc = emit_empty(l, &level, err);
     if (rc) {
         int errnum = errno;
         act_strv_release(&level.names);
@@ -275,25 +311,39 @@ static void emit_leftover(struct listing *l, const char *key, const char *name, 
     emit(l, key, st)->size = (uint64_t)st->st_blocks * DISK_BLOCK;
 }
 
+static void emit_outward(struct listing *l, const char *key, const char *name, const struct stat *link)
+{
+    struct stat st;
+
+    if (!l->walk->follow)
+        emit(l, key, link)->leads_out = true;
+    else if (fstatat(l->walk->fd, name, &st, 0))
+        emit_unreadable(l, key, errno)->leads_out = true;
+    else if (S_ISREG(st.st_mode))
+        emit(l, key, &st);
+}
+
 /* What is gone in the meantime is passed over. */
 static void emit_file(struct listing *l, const char *name)
 {
+    struct folder_walk *walk = l->walk;
     struct act_error ignored;
     struct stat st;
-    ACT_AUTOFREE char *key = act_sprintf("%s%s", path_of(l->walk), name);
+    ACT_AUTOFREE char *key = act_sprintf("%s%s", path_of(walk), name);
     int rc = open_at_hand(l, &ignored);
 
-    if (rc == 0 && fstatat(l->walk->fd, name, &st, AT_SYMLINK_NOFOLLOW))
+    if (rc == 0 && fstatat(walk->fd, name, &st, AT_SYMLINK_NOFOLLOW))
         rc = act_error_errno(&ignored, errno, "%s", "");
-    if (rc) {
-        if (rc != -(int)ACT_NOT_FOUND)
-            emit_unreadable(l, key, errno);
+    if (rc == -(int)ACT_NOT_FOUND)
         return;
-    }
-    if (l->walk->leftovers)
+    if (rc)
+        emit_unreadable(l, key, errno);
+    else if (walk->leftovers)
         emit_leftover(l, key, name, &st);
+    else if (S_ISLNK(st.st_mode) && leads_out(walk, walk->levels[walk->depth - 1].base_len, name))
+        emit_outward(l, key, name, &st);
     else if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
-        emit(l, key, &st)->leads_out = S_ISLNK(st.st_mode) && leads_out(l->walk, key, name);
+        emit(l, key, &st);
 }
 
 static void emit_prefix(struct listing *l, const char *name)
@@ -302,6 +352,19 @@ static void emit_prefix(struct listing *l, const char *name)
 
     entry->key = act_sprintf("%s%s", path_of(l->walk), name);
     entry->kind = STORE_PREFIX;
+}
+
+/* Of a folder in the one at hand, name with its '/'. */
+static size_t base_of(struct listing *l, const struct level *top, const char *name)
+{
+    ACT_AUTOFREE char *bare = act_strndup(name, strlen(name) - 1);
+    struct act_error ignored;
+    struct stat st;
+
+    if (!l->walk->follow || open_at_hand(l, &ignored) ||
+        fstatat(l->walk->fd, bare, &st, AT_SYMLINK_NOFOLLOW) || !S_ISLNK(st.st_mode))
+        return top->base_len;
+    return top->path_len + strlen(name);
 }
 
 /* One name further. */
@@ -325,8 +388,9 @@ static int step(struct listing *l, struct act_error *err)
         return 0;
     }
     if (act_ends_with(name, "/") && !walk->delimiter) {
+        size_t base_len = base_of(l, top, name);
         act_buf_adds(&walk->path, name);
-        return push(l, err);
+        return push(l, base_len, err);
     }
     if (act_ends_with(name, "/"))
         emit_prefix(l, name);
@@ -335,7 +399,7 @@ static int step(struct listing *l, struct act_error *err)
     return 0;
 }
 
-static struct folder_walk *walk_new(const struct store_call *call)
+static struct folder_walk *walk_new(const struct folder *folder, const struct store_call *call)
 {
     struct folder_walk *walk = act_calloc(1, sizeof(*walk));
     const char *slash = strrchr(call->key, '/');
@@ -343,6 +407,7 @@ static struct folder_walk *walk_new(const struct store_call *call)
     walk->prefix = act_strdup(call->key);
     walk->delimiter = call->delimiter;
     walk->leftovers = call->leftovers;
+    walk->follow = folder->store.follow;
     walk->after = act_strdup(call->marker);
     walk->fd = -1;
     if (slash)
@@ -371,8 +436,8 @@ int folder_list(struct folder *folder, struct store_call *call, struct folder_wa
     if (problem)
         return act_error_set(err, ACT_FAIL, "the name %s", problem);
     if (!l.walk) {
-        l.walk = *walk = walk_new(call);
-        rc = push(&l, err);
+        l.walk = *walk = walk_new(folder, call);
+        rc = push(&l, 0, err);
     }
     if (rc == 0)
         rc = fill(&l, max, err);

@@ -99,19 +99,19 @@ const char *folder_link_problem(const char *key, const char *target, size_t len)
 
 /* ---- folders */
 
-static int open_step(int fd, const char *name)
+static int open_step(const struct folder *folder, int fd, const char *name)
 {
-    return openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return openat(fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (folder->store.follow ? 0 : O_NOFOLLOW));
 }
 
 static int open_or_make(struct folder *folder, int fd, const char *name, bool create)
 {
-    int next = open_step(fd, name);
+    int next = open_step(folder, fd, name);
 
     if (next >= 0 || errno != ENOENT || !create || (mkdirat(fd, name, 0777) && errno != EEXIST))
         return next;
     folder->made = true;
-    return open_step(fd, name);
+    return open_step(folder, fd, name);
 }
 
 /* Says why the step to name in the folder fd failed; path of len bytes names it from the root. */
@@ -124,7 +124,8 @@ static int step_error(int fd, const char *name, const char *path, size_t len, bo
     if ((saved != ENOTDIR && saved != ELOOP) || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW))
         return act_error_errno(err, saved, "folder '%.*s'", (int)len, path);
     if (S_ISLNK(st.st_mode))
-        return act_error_set(err, ACT_FAIL, "'%.*s' leads through a symbolic link", (int)len, path);
+        return act_error_set(err, ACT_FAIL, "'%.*s' leads through a symbolic link%s", (int)len, path,
+                             create ? "; what is behind it was left as it is" : "");
     return act_error_set(err, create ? ACT_FAIL : ACT_NOT_FOUND, "'%.*s' is a file, not a folder", (int)len,
                          path);
 }
@@ -162,7 +163,7 @@ static int open_by_steps(struct folder *folder, const char *path, size_t len, bo
 static int open_at_once(const struct folder *folder, const char *path, size_t len)
 {
     struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-                           .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+                           .resolve = folder->store.follow ? 0 : RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
     char text[PATH_MAX];
 
     if (len >= sizeof(text)) { /* a listing goes as deep as the tree does */

@@ -43,8 +43,12 @@ int store_entry_problem(const struct store_entry *entry, struct act_error *err)
 
     if (entry->problem == EILSEQ)
         act_error_set(err, ACT_PARTIAL, "cannot read '%s': its name is not UTF-8; rename it", name);
+    else if (entry->problem == ELOOP)
+        act_error_set(err, ACT_PARTIAL,
+                      "cannot follow '%s': it leads back to itself or a folder that it is in", name);
     else
-        act_error_errno(err, entry->problem, "cannot read '%s'", name);
+        act_error_errno(err, entry->problem,
+                        entry->leads_out ? "cannot follow the link '%s'" : "cannot read '%s'", name);
     err->code = ACT_PARTIAL;
     return -(int)ACT_PARTIAL;
 }
@@ -198,6 +202,11 @@ void store_hurry(struct store *store)
 void store_no_sync(struct store *store)
 {
     store->no_sync = true;
+}
+
+void store_follow_links(struct store *store)
+{
+    store->follow = true;
 }
 
 const char *store_name(const struct store *store)

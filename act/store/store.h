@@ -44,9 +44,11 @@ struct store_entry {
     char md5[ACT_MD5_BASE64]; /* of all bytes; "": not known */
     uint64_t crc64;           /* of all bytes, when has_crc64 */
     bool has_crc64;
-    bool grows;     /* an append blob: what is there never changes, more may come at its end */
-    bool leads_out; /* a link of which a folder can be seen to lead out of it; elsewhere it means nothing */
-    int problem;    /* of STORE_UNREADABLE: errno; EILSEQ: the name is not UTF-8 */
+    bool grows; /* an append blob: what is there never changes, more may come at its end */
+    bool
+        leads_out; /* a link of which a folder can be seen to lead out of it, or the empty folder that it leads to where
+                       links are followed; elsewhere it means nothing */
+    int problem; /* of STORE_UNREADABLE: errno; EILSEQ: the name is not UTF-8; ELOOP: it leads back to itself */
     char etag[STORE_ETAG]; /* changes with the content, quoted as in HTTP; "": none */
 };
 void store_entry_release(struct store_entry *entry);
@@ -217,6 +219,11 @@ void store_call_release(struct store_call *call);
 void store_hurry(struct store *store);
 /* What is written from now on may be lost or cut short by a power cut (folder). */
 void store_no_sync(struct store *store);
+
+/* From now on links that lead out of the folder are what they lead to, to LIST from the root and to GET with the ETag of the
+ * listing. What leads nowhere, or back to a folder that it is in, is STORE_UNREADABLE. Not for a store that is written to
+ * (folder). */
+void store_follow_links(struct store *store);
 
 /* "blob:account/container" or "folder:/path": what it is, without secrets. Valid as long as the store. */
 const char *store_name(const struct store *store);

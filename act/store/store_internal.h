@@ -25,7 +25,7 @@ struct store {
     const struct store_ops *ops;
     struct http *http;
     char *name; /* owned */
-    bool no_sync;
+    bool no_sync, follow;
 };
 
 /* Sets call->rc (the error is in call->error already) and calls call->done. */

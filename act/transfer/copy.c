@@ -67,11 +67,19 @@ static void count_same(struct job *job, struct sync_item *item)
     sync_item_release(item);
 }
 
-/* ---- what is newer at the destination */
+/* ---- what is newer, or a link out of it, at the destination */
+
+/* What a followed link of the destination led to may have become a file at the source. */
+static bool is_link_away(const struct store_entry *to)
+{
+    return to->key && to->kind == STORE_SYMLINK && to->leads_out;
+}
 
 static bool must_keep(const struct job *job, const struct sync_item *item)
 {
-    return job->options->keep_newer && item->to.key && sync_is_newer(&item->from, &item->to);
+    if (!job->options->keep_newer || !item->to.key)
+        return false;
+    return sync_is_newer(&item->from, &item->to) || (item->reason == SYNC_KIND && is_link_away(&item->to));
 }
 
 /* Takes the item over. */
@@ -82,9 +90,10 @@ static void leave_item(struct job *job, struct sync_item *item)
 
     job->report->total.newer_objects++;
     if (o->left)
-        o->left(o->arg,
-                &(struct transfer_step){
-                    .action = TRANSFER_LEAVE, .entry = &item->from, .to_key = to_key, .reason = "newer"});
+        o->left(o->arg, &(struct transfer_step){.action = TRANSFER_LEAVE,
+                                                .entry = &item->from,
+                                                .to_key = to_key,
+                                                .reason = is_link_away(&item->to) ? "a link" : "newer"});
     sync_item_release(item);
 }
 
@@ -133,11 +142,10 @@ static void pass_by_link(struct job *job, struct sync_item *item)
     if (job->options->links == TRANSFER_SKIP_LINKS) {
         job->report->total.skipped_links++;
     } else {
-        act_error_set(
-            &err, ACT_PARTIAL,
-            "cannot copy '%s': the link leads out of the folder; upload it by its own name, or give "
-            "--skip-links",
-            item->from.key);
+        act_error_set(&err, ACT_PARTIAL,
+                      "cannot copy '%s': the link leads out of the folder; --follow stores what it leads to, "
+                      "--skip-links leaves it out",
+                      item->from.key);
         transfer_report_failure(job->report, &err, &job->first);
     }
     sync_item_release(item);
@@ -145,7 +153,8 @@ static void pass_by_link(struct job *job, struct sync_item *item)
 
 static void take(struct job *job, struct sync_item *item)
 {
-    if (item->from.leads_out && job->options->links != TRANSFER_KEEP_LINKS) {
+    if (item->from.leads_out && item->from.kind == STORE_SYMLINK &&
+        job->options->links != TRANSFER_KEEP_LINKS) {
         pass_by_link(job, item);
         return;
     }

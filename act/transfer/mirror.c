@@ -6,6 +6,8 @@
 
 struct count {
     uint64_t sources, folders, extras, bytes; /* folders: empty ones of the source, which are nothing */
+    char *empty;                              /* the last of those that is a followed link */
+    char *emptied;                            /* the first one that the destination has something of */
 };
 
 /* Whether it is deleted. */
@@ -14,10 +16,20 @@ static bool is_left_over(const struct sync_item *item)
     return item->action == SYNC_EXTRA && !item->is_protected;
 }
 
+/* An empty folder to which a link leads may be where a disk is not mounted. */
+static void note_emptied(struct count *n, const struct sync_item *item)
+{
+    if (item->from.key && item->from.kind == STORE_FOLDER && item->from.leads_out)
+        act_str_replace(&n->empty, item->rel);
+    else if (item->action == SYNC_EXTRA && n->empty && !n->emptied && act_starts_with(item->rel, n->empty))
+        n->emptied = act_strdup(n->empty);
+}
+
 static void count_item(struct job *job, struct sync_item *item)
 {
     struct count *n = job->arg;
 
+    note_emptied(n, item);
     if (is_left_over(item)) {
         n->extras++;
         n->bytes += item->to.size;
@@ -37,10 +49,21 @@ static int refuse_empty_source(const struct job_setup *setup, const struct count
                          n->folders ? " but empty folders" : "", setup->to_path, n->extras);
 }
 
+static int refuse_emptied(const struct count *n, struct act_error *err)
+{
+    return act_error_set(
+        err, ACT_USAGE,
+        "there is nothing in '%s', to which a link leads, and the destination has something of it: "
+        "nothing was changed; use 'a rm' if you mean it, or --exclude",
+        n->emptied);
+}
+
 static int judge(const struct job_setup *setup, const struct count *n, struct act_error *err)
 {
     const struct transfer_options *o = setup->options;
 
+    if (n->emptied)
+        return refuse_emptied(n, err);
     if (n->extras == 0)
         return 0;
     if (n->sources == 0)
@@ -71,6 +94,7 @@ static int count(const struct job_setup *setup, struct count *out, struct act_er
     if (rc == 0)
         rc = transfer_report_result(&report, &first, err);
     transfer_report_release(&report);
+    free(out->empty);
     return rc;
 }
 
@@ -80,7 +104,10 @@ int mirror_check(const struct job_setup *setup, uint64_t *out_agreed, struct act
     int rc = count(setup, &n, err);
 
     *out_agreed = n.extras;
-    return rc < 0 ? rc : judge(setup, &n, err);
+    if (rc == 0)
+        rc = judge(setup, &n, err);
+    free(n.emptied);
+    return rc;
 }
 
 /* Copying may have taken hours. What was agreed to must still be what would be done: the source may have gone away
@@ -90,6 +117,9 @@ static int check_again(const struct job_setup *setup, uint64_t agreed, struct ac
     struct count n;
     int rc = count(setup, &n, err);
 
+    if (rc == 0 && n.emptied)
+        rc = refuse_emptied(&n, err);
+    free(n.emptied);
     if (rc < 0 || n.extras == 0)
         return rc;
     if (n.sources == 0)

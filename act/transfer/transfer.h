@@ -71,7 +71,8 @@ void transfer_report_add_failures(struct transfer_report *sum, const struct tran
 
 enum transfer_action { TRANSFER_COPY, TRANSFER_DELETE, TRANSFER_LEAVE };
 
-/* What becomes of links of the source that lead out of its folder (store_entry.leads_out). */
+/* What becomes of links of the source that lead out of its folder (store_entry.leads_out). Where they are followed
+ * (store_follow_links()) there are none. */
 enum transfer_links {
     TRANSFER_KEEP_LINKS,   /* copied as links, as others are */
     TRANSFER_REFUSE_LINKS, /* each is a failure */
@@ -83,7 +84,7 @@ struct transfer_step {
     enum transfer_action action;
     const struct store_entry *entry; /* of the source; of the destination when it is to be deleted */
     const char *to_key;              /* NULL with TRANSFER_DELETE */
-    const char *reason;              /* "new", "size", "time", "content", "not at the source", "newer" */
+    const char *reason; /* "new", "size", "time", "content", "not at the source", "newer", "a link" */
 };
 
 #define TRANSFER_PART_SIZE (8U << 20) /* more than 4 MiB keeps Azure off its partition limits */
@@ -105,7 +106,7 @@ struct transfer_options {
     bool delete_extra;
     int64_t max_delete;
     int (*confirm)(void *arg, uint64_t objects, uint64_t bytes, struct act_error *err);
-    /* What is newer and different at the destination stays, and left (may be NULL) is called for it, in a dry run too.
+    /* What is newer and different at the destination, or a link that leads out of it where the source has a file, stays, and left (may be NULL) is called for it, in a dry run too.
      * Without, the destination becomes what the source is. */
     bool keep_newer;
     enum transfer_links links; /* in no case what lies below the name of such a link is deleted */

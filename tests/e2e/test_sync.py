@@ -142,7 +142,7 @@ def linked(act, stored):
 
 
 def test_a_link_that_leads_out_is_named_and_not_stored(act, linked):
-    result = act.fail("u", "data", status=8, match="'link': the link leads out.*--skip-links")
+    result = act.fail("u", "data", status=8, match="'link': the link leads out.*--follow.*--skip-links")
     assert there(linked) == {"f", "link-z", "inside"}, "the others are stored"
     result = act.run("u", "--skip-links", "data")
     assert "1 left out (--skip-links)" in result.err and "link" not in there(linked)
@@ -377,3 +377,80 @@ def test_verify_of_two_stores(act, stored):
     act.run("-c", "second", "-f", "aml", "u", "data")
     act.run("-c", "second", "-f", "aml", "verify", "data")
     act.fail("verify", "data", status=3, match="data")
+
+
+# ---- links that are followed
+
+
+@pytest.fixture
+def outside(act, linked):
+    """... with links of every kind in what it leads to."""
+    disk = act.project.parent / "disk"
+    (disk / "inner").symlink_to("deep/b")
+    (disk / "beside").symlink_to("../beside")
+    (act.project.parent / "beside").write_text("beside the disk")
+    (act.project / "data/one").symlink_to("../../beside")
+    return linked
+
+
+def test_follow_stores_what_links_lead_to(act, outside):
+    act.run("u", "--follow", "data")
+    assert there(outside) == {"f", "link-z", "inside", "one", "link/a", "link/deep/b", "link/inner", "link/beside"}
+    assert outside.get("data/one") == outside.get("data/link/beside") == b"beside the disk"
+    assert "8 already the same" in act.run("u", "--follow", "data").err
+    act.run("verify", "--follow", "--deep", "data")
+    act.run("verify", "data", status=8)
+    (act.project.parent / "disk/deep/b").unlink()
+    act.run("u", "--follow", "--delete", "-y", "data")
+    assert "link/deep/b" not in there(outside)
+    for words in (["--skip-links"], ["-f", "aml"]):
+        act.fail("u", *words, "--follow", "data", status=2, match="--follow")
+
+
+def test_a_download_writes_nothing_through_a_link(act, outside):
+    act.run("u", "--follow", "data")
+    disk = act.project.parent / "disk"
+    before = tree(disk)
+    (disk / "deep/b").write_text("mine")
+    os.utime(act.project / "data/one", (1, 1), follow_symlinks=False)
+    result = act.run("d", "data", status=8)
+    assert "'link' leads through a symbolic link; what is behind it was left as it is" in result.err
+    assert "a link out of the folder, here: 'data/one'; --overwrite" in result.err and (act.project / "data/one").is_symlink()
+    act.run("d", "--overwrite", "data", status=8)
+    assert not (act.project / "data/one").is_symlink() and (act.project.parent / "beside").exists()
+    assert (disk / "deep/b").read_text() == "mine" and set(tree(disk)) == set(before)
+
+
+def test_links_that_cannot_be_followed_are_named(act, linked):
+    data, disk = act.project / "data", act.project.parent / "disk"
+    (disk / "up").symlink_to(data)
+    (disk / "near").symlink_to(disk / "deep")
+    (disk / "deep/far").symlink_to(disk)
+    (data / "gone").symlink_to("/nowhere/disk")
+    (data / "self").symlink_to(data / "self")
+    (data / "parent").symlink_to(act.project)
+    linked.put("data/gone/x", b"held")
+    result = act.run("u", "--follow", "--exclude", "parent/aux_data", "--exclude", "parent/[!d]*", "data", status=8)
+    for text in ("'link/up/'", "'link/near/far/'", "'link/deep/far/'", "'self'", "'parent/data/'", "leads back to itself",
+                 "cannot follow the link 'gone': No such file"):
+        assert text in result.err, (text, result.err)
+    held = there(linked)
+    assert {"f", "link/a", "link/near/b", "gone/x"} <= held and not any("up/" in name or "far" in name for name in held)
+    linked.put("data/extra", b"x")
+    loops = [word for name in ("up/", "far/", "self", "parent") for word in ("--exclude", name)]
+    act.run("u", "--follow", *loops, "--exclude", "/gone", "--delete", "-y", "data")
+    assert "gone/x" in there(linked) and "extra" not in there(linked)
+
+
+def test_a_followed_folder_with_nothing_in_it_empties_nothing(act, linked):
+    act.run("u", "--follow", "data")
+    disk = act.project.parent / "disk"
+    (disk / "a").unlink()
+    (disk / "deep/b").unlink()
+    (disk / "deep").rmdir()
+    linked.put("data/extra", b"x")
+    before = linked.keys()
+    act.fail("u", "--follow", "--delete", "-y", "data", status=2, match="nothing in 'link/'.*nothing was changed")
+    assert linked.keys() == before
+    act.run("u", "--follow", "--delete", "-y", "--exclude", "link/", "data")
+    assert there(linked) == {"f", "link-z", "inside", "link/a", "link/deep/b"}
