@@ -1,22 +1,21 @@
 #include "base/dirs.h"
 
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
+#include "base/user.h"
 
 char *act_home_dir(void)
 {
     const char *home = getenv("HOME");
 
-    if (!home || !*home) {
-        const struct passwd *pw = getpwuid(getuid());
-        home = pw ? pw->pw_dir : "/";
-    }
-    return act_strdup(home);
+    if (home && *home)
+        return act_strdup(home);
+    char *known = act_user_home(getuid());
+    return known ? known : act_strdup("/");
 }
 
 /* $ACT_HOME<below>, or $<variable>/act, or ~/<fallback>/act */

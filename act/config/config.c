@@ -2,7 +2,6 @@
 #include "config/config.h"
 
 #include <ctype.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/user.h"
 #include "codec/json.h"
 #include "config/config_internal.h"
 
@@ -243,11 +243,7 @@ static char *user_name(void)
 
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]) && (!name || !*name); i++)
         name = getenv(variables[i]);
-    if (!name || !*name) {
-        const struct passwd *pw = getpwuid(getuid());
-        name = pw ? pw->pw_name : "user";
-    }
-    char *text = act_strdup(name);
+    char *text = name && *name ? act_strdup(name) : act_user_name(getuid());
     for (char *c = text; *c; c++)
         if (!isascii((unsigned char)*c) || (!isalnum((unsigned char)*c) && *c != '-' && *c != '.'))
             *c = '_';

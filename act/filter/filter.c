@@ -1,6 +1,5 @@
 #include "filter/filter.h"
 
-#include <locale.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -25,7 +24,6 @@ struct level {
 
 struct filter {
     struct rules list, includes;
-    locale_t locale;         /* characters are UTF-8 whatever the user's locale */
     struct filter_path path; /* the last that was asked for */
     struct level *levels;    /* of its folders, from the root */
     size_t n_levels, cap;
@@ -94,10 +92,7 @@ static int load(struct filter *f, const struct filter_options *options, struct a
         rc = add_excludes(f, options->excludes, err);
     if (rc == 0)
         rc = add_includes(f, options->includes, err);
-    if (rc < 0 || f->list.n + f->includes.n == 0)
-        return rc;
-    f->locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    return f->locale ? 0 : act_error_set(err, ACT_FAIL, "cannot match patterns: there is no locale C.UTF-8");
+    return rc;
 }
 
 int filter_new(const struct filter_options *options, struct filter **out, struct act_error *err)
@@ -128,8 +123,6 @@ void filter_free(struct filter *f)
         return;
     release_rules(&f->list);
     release_rules(&f->includes);
-    if (f->locale)
-        freelocale(f->locale);
     filter_path_release(&f->path);
     free(f->levels);
     free(f);
@@ -201,14 +194,12 @@ static void enter(struct filter *f, const char *rel)
 static struct level ask(struct filter *f, const char *rel, bool is_folder)
 {
     struct level level = {.included = f->includes.n == 0};
-    locale_t before = uselocale(f->locale);
     enter(f, rel);
     if (f->n_levels > 0)
         level = f->levels[f->n_levels - 1];
     for (; f->n_levels + 1 < f->path.n; f->n_levels++)
         level = f->levels[f->n_levels] = decide(f, level, f->n_levels + 1, true);
     level = decide(f, level, f->path.n, is_folder);
-    uselocale(before);
     return level;
 }
 

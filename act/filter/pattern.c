@@ -1,16 +1,16 @@
 #include "filter/pattern.h"
 
-#include <fnmatch.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/glob.h"
 
 #define MAX_FILE_BYTES (1024 * 1024)
 
 static const char specials[] = "*?[\\";
 
-/* Most patterns are a name or "*.ending": these are compared, the rest is left to fnmatch(). */
+/* Most patterns are a name or "*.ending": these are compared, the rest is left to act_glob(). */
 enum part_kind { PART_LITERAL, PART_ENDING, PART_GLOB, PART_ANY_DEPTH };
 
 /* A segment of a pattern. */
@@ -202,7 +202,7 @@ static bool part_matches(const struct filter_part *part, const char *segment)
     case PART_ENDING:
         return ends_in(segment, part);
     case PART_GLOB:
-        return fnmatch(part->text, segment, 0) == 0;
+        return act_glob(part->text, segment, ACT_GLOB_ESCAPES);
     case PART_ANY_DEPTH:
         return true;
     }

@@ -5,10 +5,11 @@
  * is known by its name or place, and is read by its words. Who may read the package need not be who may read the file.
  * Other files with credentials may be what the code needs: they are packed and named.
  */
+#include <endian.h>
 #include <errno.h>
-#include <iconv.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistr.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -178,37 +179,40 @@ static void release(struct act_buf *text)
     act_buf_release(text);
 }
 
-/* The name of iconv for text in UTF-16, with a mark or by its first character; NULL: it is not. */
-static const char *utf16_of(const struct act_buf *text)
+enum order { ORDER_NONE, ORDER_LITTLE, ORDER_BIG };
+
+/* The byte order of text in UTF-16, by its mark or by its first character. */
+static enum order utf16_order(const struct act_buf *text)
 {
     const char *s = text->data;
 
     if (text->len < 2)
-        return NULL;
+        return ORDER_NONE;
     if (memcmp(s, "\xff\xfe", 2) == 0 || (s[0] && !s[1]))
-        return "UTF-16LE";
-    return memcmp(s, "\xfe\xff", 2) == 0 || (!s[0] && s[1]) ? "UTF-16BE" : NULL;
+        return ORDER_LITTLE;
+    return memcmp(s, "\xfe\xff", 2) == 0 || (!s[0] && s[1]) ? ORDER_BIG : ORDER_NONE;
 }
 
-/* Other tools write UTF-16, and PyYAML reads it. */
+/* Other tools write UTF-16, and PyYAML reads it. What is no character becomes U+FFFD. */
 static void make_utf8(struct act_buf *text)
 {
-    const char *name = utf16_of(text);
-    iconv_t to_utf8 = name ? iconv_open("UTF-8", name) : NULL;
-    char chunk[4096], *from = text->data;
-    size_t left = text->len, rc = 0;
+    enum order order = utf16_order(text);
+    size_t n = order == ORDER_NONE ? 0 : text->len / 2;
+    ACT_AUTOFREE uint16_t *units = act_alloc((n + 1) * sizeof(*units));
     struct act_buf out = {0};
 
-    if (!name || to_utf8 == (iconv_t)-1) // NOLINT(performance-no-int-to-ptr): that is how iconv says it
+    if (n == 0)
         return;
-    do {
-        char *to = chunk;
-        size_t room = sizeof(chunk);
-        rc = iconv(to_utf8, &from, &left, &to, &room);
-        act_buf_add(&out, chunk, sizeof(chunk) - room);
-    } while (rc == (size_t)-1 && errno == E2BIG);
-    iconv_close(to_utf8);
-    explicit_bzero(chunk, sizeof(chunk));
+    memcpy(units, text->data, n * sizeof(*units));
+    for (size_t i = 0; i < n; i++)
+        units[i] = order == ORDER_BIG ? be16toh(units[i]) : le16toh(units[i]);
+    for (size_t i = 0; i < n;) {
+        uint8_t utf8[4];
+        ucs4_t character;
+        i += (size_t)u16_mbtouc(&character, units + i, n - i);
+        act_buf_add(&out, (const char *)utf8, (size_t)u8_uctomb(utf8, character, sizeof(utf8)));
+    }
+    explicit_bzero(units, n * sizeof(*units));
     release(text);
     *text = out;
 }

@@ -1,7 +1,6 @@
 /* reach.c - what of a project leads out of it: links, stores, logins, hosts. Each is one line of text that says what and
  * where to, so that another target is another line. */
 #include <limits.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include "auth/trusted.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/user.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "http/http.h"
@@ -305,24 +305,13 @@ static void add_account(const struct config *config, const struct config_folder 
     config_account_release(&a);
 }
 
-static char *user_name(uid_t uid)
-{
-    enum { ENTRY_MAX = 16 << 10 };
-    ACT_AUTOFREE char *text = act_alloc(ENTRY_MAX);
-    struct passwd entry, *found = NULL;
-
-    if (getpwuid_r(uid, &entry, text, ENTRY_MAX, &found) == 0 && found)
-        return act_strdup(found->pw_name);
-    return act_sprintf("%u", (unsigned)uid);
-}
-
 static void add_owner(const struct config *config, const char *path, struct act_strv *items)
 {
     uid_t owner;
 
     if (!act_is_foreign(path, &owner))
         return;
-    ACT_AUTOFREE char *name = user_name(owner);
+    ACT_AUTOFREE char *name = act_user_name(owner);
     add(items, act_sprintf("'%s' belongs to the user '%s'", config_shown_path(config, path), name));
 }
 

@@ -6,9 +6,9 @@
  */
 #include "package/package_internal.h"
 
-#include <fnmatch.h>
 #include <string.h>
 
+#include "base/glob.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "filter/pattern.h"
@@ -266,7 +266,7 @@ static int load_zip_options(struct package_rules *rules, const struct act_strv *
 static const char *match_any(const struct act_strv *patterns, const char *name)
 {
     for (size_t i = 0; i < patterns->n; i++)
-        if (fnmatch(patterns->v[i], name, FNM_NOESCAPE) == 0)
+        if (act_glob(patterns->v[i], name, 0))
             return patterns->v[i];
     return NULL;
 }

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <locale.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -299,13 +298,14 @@ static void release_scan(struct scan *scan)
         close(scan->root_fd);
 }
 
-static int scan_root(const struct package_options *options, struct package_list *out, struct act_error *err)
+int package_scan(const struct package_options *options, struct package_list *out, struct act_error *err)
 {
     struct scan scan = {.root_fd = open(options->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
                         .user = geteuid(),
                         .list.started_ns = act_now_unix_ns()};
     int rc;
 
+    *out = (struct package_list){0};
     if (scan.root_fd < 0)
         return act_error_errno(err, errno, "cannot read the project folder '%s'", options->root);
     rc = package_rules_new(options, &scan.rules, err);
@@ -324,21 +324,6 @@ static int scan_root(const struct package_options *options, struct package_list 
     scan.list = (struct package_list){0};
 out:
     release_scan(&scan);
-    return rc;
-}
-
-/* Patterns mean the same whatever the user's locale: characters are UTF-8, ranges go by code point. */
-int package_scan(const struct package_options *options, struct package_list *out, struct act_error *err)
-{
-    locale_t locale = newlocale(LC_ALL_MASK, "C.UTF-8", (locale_t)0);
-
-    *out = (struct package_list){0};
-    if (!locale)
-        return scan_root(options, out, err);
-    locale_t before = uselocale(locale);
-    int rc = scan_root(options, out, err);
-    uselocale(before);
-    freelocale(locale);
     return rc;
 }
 

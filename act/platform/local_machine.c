@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <pwd.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -12,6 +11,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "base/user.h"
 #include "proc/proc.h"
 
 /* ---- what it has ---- */
@@ -320,13 +320,6 @@ int local_summary(struct platform *p, struct platform_summary *out, struct act_e
 
 /* ---- jobs ---- */
 
-static char *user_name(void)
-{
-    const struct passwd *me = getpwuid(geteuid());
-
-    return me ? act_strdup(me->pw_name) : act_sprintf("%lld", (long long)geteuid());
-}
-
 static char *command_text(const struct act_strv *argv)
 {
     struct act_buf text = {0};
@@ -350,6 +343,7 @@ int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *
 
     if (rc < 0)
         return rc;
+    ACT_AUTOFREE char *me = act_user_name(geteuid());
     out->v = act_calloc(runs.n + 1, sizeof(*out->v));
     for (size_t i = 0; i < runs.n; i++) {
         const struct active_run *run = &runs.v[i];
@@ -357,7 +351,7 @@ int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *
             continue;
         out->v[out->n++] = (struct platform_job){
             .id = act_strdup(run->spec.id),
-            .user = user_name(),
+            .user = act_strdup(me),
             .name = command_text(&run->spec.argv),
             .nodes_text = machine_name(),
             .running_s = run->status.started_unix_s ? act_now_unix_s() - run->status.started_unix_s : 0,

@@ -1,14 +1,18 @@
 /* The base library: errors, text, paths, files, hashes, units, time. */
 #include "unit/test.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
+#include <locale.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/crc64.h"
 #include "base/file.h"
+#include "base/glob.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/secrets.h"
@@ -419,6 +423,40 @@ static void digests_of_known_texts(void **state)
     free(raw);
 }
 
+static bool is_ascii(const char *text)
+{
+    while (*text && isascii((unsigned char)*text))
+        text++;
+    return !*text;
+}
+
+/* libc's fnmatch() in C.UTF-8 says the same of random patterns and texts; but it takes the bytes of a character for
+ * characters too when that makes a match. */
+static void globs_match_as_libc_says(void **state)
+{
+    static const char *const pieces[] = {
+        "*", "?", "[", "]", "!", "-", "a", "b", "c", "\xc3\xa9", "\xe2\x82\xac", "/", "\\", "[:alpha:]"};
+    enum { ROUNDS = 100000, PIECES = sizeof(pieces) / sizeof(pieces[0]) };
+    locale_t before = uselocale(newlocale(LC_ALL_MASK, "C.UTF-8", (locale_t)0));
+    unsigned seed = 5;
+
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        char pattern[64] = "", text[32] = "";
+        for (int n = rand_r(&seed) % 7; n > 0; n--)
+            strcat(pattern, pieces[rand_r(&seed) % PIECES]);
+        for (int n = rand_r(&seed) % 5; n > 0; n--)
+            strcat(text, pieces[2 + rand_r(&seed) % (PIECES - 3)]);
+        for (int flags = 0; flags <= ACT_GLOB_ESCAPES; flags++) {
+            bool here = act_glob(pattern, text, flags);
+            bool there = fnmatch(pattern, text, flags ? 0 : FNM_NOESCAPE) == 0;
+            if (here != there && (here || is_ascii(text)))
+                fail_msg("'%s' and '%s', flags %d: libc says otherwise", pattern, text, flags);
+        }
+    }
+    freelocale(uselocale(before));
+}
+
 static void times_go_round(void **state)
 {
     char text[ACT_TIME_TEXT];
@@ -804,6 +842,7 @@ int main(void)
         cmocka_unit_test(lock_excludes),
         cmocka_unit_test(digests_of_known_texts),
         cmocka_unit_test(times_go_round),
+        cmocka_unit_test(globs_match_as_libc_says),
         cmocka_unit_test(units_table),
         cmocka_unit_test(sizes_from_text),
         cmocka_unit_test(times_beyond_64_bits_are_the_last_ones),
