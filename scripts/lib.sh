@@ -53,6 +53,10 @@ build_preset() {
     if [[ $preset == release ]]; then
         options+=(-DBUILD_TESTING=OFF)
     fi
+    if [[ $preset == portable* ]]; then
+        ACT_STATIC_LIBS=$(scripts/static-libs)
+        export ACT_STATIC_LIBS
+    fi
     if command -v ccache >/dev/null; then
         options+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache)
     fi
