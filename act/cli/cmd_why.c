@@ -50,15 +50,37 @@ static json_t *diagnosis_json(const struct flow_why *why)
                      "log", text_or_null(why->log), "line", text_or_null(why->line));
 }
 
+static json_t *said_json(const struct flow_rank_lines *said)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < said->n; i++) {
+        const struct flow_rank_line *l = &said->v[i];
+        json_array_append_new(
+            list, json_pack("{s:i,s:o,s:o,s:b}", "rank", l->rank, "line", text_or_null(l->line), "silent_s",
+                            number_or_null(l->silent_s, l->silent_s >= 0), "longer", l->longer));
+    }
+    return list;
+}
+
+static const char *last_line_of_rank_0(const struct flow_rank_lines *said)
+{
+    for (size_t i = 0; i < said->n; i++)
+        if (said->v[i].rank == 0)
+            return said->v[i].line;
+    return NULL;
+}
+
 static int print_json(const struct flow_run *run, const struct flow_why *why, struct act_error *err)
 {
     const struct run_status *s = &run->status;
 
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:o,s:i,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run",
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run",
                                     run->row.id, "state", run_state_name(s->state), "reason",
                                     text_or_null(s->reason), "attempt", s->attempt, "heartbeat",
                                     time_or_null(s->heartbeat_unix_s), "last_line",
-                                    text_or_null(why->last_line), "failure", failure_json(why), "diagnosis",
+                                    text_or_null(last_line_of_rank_0(&why->said)), "ranks",
+                                    said_json(&why->said), "failure", failure_json(why), "diagnosis",
                                     diagnosis_json(why), "notes", codec_json_strv_new(&why->notes)),
                           err);
 }
@@ -179,6 +201,38 @@ static void put_failure(const struct flow_run *run, const struct flow_why *why)
     }
 }
 
+static void push_silence(struct act_strv *cells, const struct flow_rank_line *said)
+{
+    char text[ACT_UNIT_TEXT] = "-";
+
+    if (said->silent_s >= 0)
+        act_duration_to_text(said->silent_s, text);
+    act_strv_pushf(cells, "%s%s", said->longer ? ">" : "", text);
+}
+
+/* Where the ranks are: one that is somewhere else, or was silent first, is what the others wait for. */
+static void put_what_ranks_said(const struct flow_why *why)
+{
+    enum { SHOWN = 16 };
+    static const struct cli_column columns[] = {
+        {"RANK", 'r', .rank = 0}, {"SILENT", 'r', .rank = 0}, {"LAST LINE", 'l', .rank = 1, .min = 20}};
+    size_t n = why->said.n < SHOWN ? why->said.n : SHOWN;
+    struct act_strv cells = {0};
+
+    if (n == 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        const struct flow_rank_line *said = &why->said.v[i];
+        act_strv_pushf(&cells, "%d", said->rank);
+        push_silence(&cells, said);
+        act_strv_push(&cells, !said->line ? "(no log yet)" : *said->line ? said->line : "(nothing yet)");
+    }
+    cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
+    if (n < why->said.ranks)
+        printf("and %zu more ranks\n", why->said.ranks - n);
+    act_strv_release(&cells);
+}
+
 static void put_running(const struct flow_run *run, const struct flow_why *why)
 {
     const struct run_status *s = &run->status;
@@ -194,8 +248,7 @@ static void put_running(const struct flow_run *run, const struct flow_why *why)
     putchar('\n');
     if (*s->reason)
         put_field("reason", s->reason);
-    if (*why->last_line)
-        put_field("rank 0", why->last_line);
+    put_what_ranks_said(why);
 }
 
 static void put_state(const struct flow_run *run, const struct flow_why *why)
@@ -240,6 +293,8 @@ int cmd_why(struct cli *cli, struct act_error *err)
         put_state(&run, &why);
         if (why.attempt > 0)
             put_failure(&run, &why);
+        if (run.status.state != RUN_RUNNING)
+            put_what_ranks_said(&why);
         put_diagnosis(&run, &why);
     }
     if (rc == 0)

@@ -162,9 +162,12 @@ const struct cli_command cli_commands[] = {
          "Reads what the agent wrote down and the ends of the logs; nothing is fetched. A run that waits:\n"
          "why; one that runs: what it does. Own rules, in the form of those of the program, can stand in\n"
          "aux_data/diagnosis.yaml. Exit status 0: the question was answered.\n"
-         "--json: version (1), run, state, reason, attempt, heartbeat, last_line, failure (attempt, rank,\n"
-         "node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary, advice, rank,\n"
-         "log, line; retry: no, yes, other_node, after_change) and notes; null: not known.",
+         "What each rank said last and for how long it is silent is shown of a run that runs, or that\n"
+         "hung: ranks that are where few others are first. At a service the time is the log's.\n"
+         "--json: version (1), run, state, reason, attempt, heartbeat, last_line (of rank 0), ranks\n"
+         "(rank, line, silent_s, longer: than that), failure (attempt, rank, node, exit_status, signal,\n"
+         "reason, time, lines), diagnosis (id, code, class, summary, advice, rank, log, line; retry: no,\n"
+         "yes, other_node, after_change) and notes; null: not known.",
      .options = "cluster json",
      .min_words = 1,
      .max_words = 1,

@@ -15,6 +15,7 @@
  *   where        in which texts: rank, failed_rank, prepare, mpirun, slurm, agent, metrics (default: rank, prepare)
  *   kind         cause (default); effect: what a rank says because another one failed; last_resort: only when no other
  *                rule says anything of the line
+ *   compare      what all ranks said last tells more, as of one that hangs (default false)
  *   retry        no, yes, other_node, after_change
  *   summary      what it means
  *   advice       what to do next; {run}, {node} and {rank} are replaced
@@ -60,6 +61,7 @@ struct diagnose_rule {
     enum diagnose_kind kind;
     enum diagnose_retry retry;
     unsigned where; /* enum diagnose_where */
+    bool compare;   /* what all ranks said last tells more */
     size_t order;   /* from 0 */
 };
 

@@ -272,9 +272,9 @@ static int take_context(struct reader *r, const struct yaml *rule, const char *k
 
 static int check_keys(const struct yaml *rule, struct act_error *err)
 {
-    static const char *const keys[] = {"id",    "code",      "title",   "patterns",    "unless",
-                                       "after", "not_after", "times",   "ignore_case", "where",
-                                       "kind",  "retry",     "summary", "advice",      NULL};
+    static const char *const keys[] = {"id",        "code",   "title",       "patterns", "unless", "after",
+                                       "not_after", "times",  "ignore_case", "where",    "kind",   "retry",
+                                       "summary",   "advice", "compare",     NULL};
 
     for (size_t i = 0; i < rule->n; i++) {
         const char *key = rule->items[i]->key;
@@ -301,18 +301,25 @@ static int check_id(const struct reader *r, const struct yaml *rule, const char 
     return 0;
 }
 
+/* What is not there stays as it was. */
+static int take_switch(const struct yaml *rule, const char *key, bool *out, struct act_error *err)
+{
+    const struct yaml *value = yaml_get(rule, key);
+
+    return value && !yaml_as_bool(value, out) ? yaml_error(value, err, "'%s' must be true or false", key) : 0;
+}
+
 static int take_numbers(const struct yaml *rule, struct rule *out, bool *ignore_case, struct act_error *err)
 {
-    const struct yaml *times = yaml_get(rule, "times"), *fold = yaml_get(rule, "ignore_case");
+    const struct yaml *times = yaml_get(rule, "times");
     int64_t n = 1;
 
     *ignore_case = false;
     if (times && (!yaml_as_int(times, &n) || n < 1))
         return yaml_error(times, err, "'times' must be a number from 1");
-    if (fold && !yaml_as_bool(fold, ignore_case))
-        return yaml_error(fold, err, "'ignore_case' must be true or false");
     out->times = (uint64_t)n;
-    return 0;
+    int rc = take_switch(rule, "ignore_case", ignore_case, err);
+    return rc < 0 ? rc : take_switch(rule, "compare", &out->shown.compare, err);
 }
 
 static int take_words(const struct yaml *rule, struct diagnose_rule *out, struct act_error *err)

@@ -281,6 +281,19 @@ int flow_exit_status(const struct run_status *status);
 
 /* ---- why, parse */
 
+/* What a rank said last. */
+struct flow_rank_line {
+    int rank;
+    char *line;       /* without the agent's own; empty: nothing yet; NULL: it has no log */
+    int64_t silent_s; /* since its log changed, or between that and the run's end; -1: not known */
+    bool longer;      /* than that: only the agent has written since */
+};
+struct flow_rank_lines {
+    struct flow_rank_line *v; /* of ranks that are where few others are first, then the most silent ones */
+    size_t n;                 /* rank 0 and at most 31 others */
+    size_t ranks;             /* of the run */
+};
+
 /* Why a run failed, was cancelled, waits; or what it is doing. */
 struct flow_why {
     int attempt;             /* the one that "failure" is about; 0: there is no failure to explain */
@@ -297,8 +310,9 @@ struct flow_why {
     int cause_rank;                   /* whose log that is; -1: no rank's */
     struct act_strv notes;            /* what was nearly full at the end: "host memory 98% full on n2" */
 
-    char *rank_log;  /* of that rank, or of rank 0; NULL: not there */
-    char *last_line; /* while it runs: what rank 0 said last; may be empty */
+    char *rank_log; /* of that rank, or of rank 0; NULL: not there */
+    /* While it runs, and of one that ended in a way which only all ranks together explain; else empty. */
+    struct flow_rank_lines said;
     struct diagnose *rules;
 };
 /* Reads the ends of a limited number of logs, whatever their size. The rules are those of the program and of

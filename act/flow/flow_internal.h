@@ -224,6 +224,15 @@ int flow_find_last_words(const struct flow_log_source *source, const struct flow
  * changes nothing. */
 void flow_add_last_words(struct flow *flow, const struct flow_run *run, struct run_status *status);
 
+/* ---- rank_lines.c */
+
+/* What the ranks said last, of one attempt, until ended_unix_s (0: now). out (may be {0}) is replaced; release it in every
+ * case. */
+int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_run *run,
+                         const struct platform_logs *logs, const char *prefix, int64_t ended_unix_s,
+                         struct flow_rank_lines *out, struct act_error *err) ACT_NODISCARD;
+void flow_rank_lines_release(struct flow_rank_lines *lines);
+
 /* The rules for the logs of a run. */
 int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_error *err) ACT_NODISCARD;
 

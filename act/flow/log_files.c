@@ -17,7 +17,8 @@
 #include "codec/json.h"
 #include "flow/flow_internal.h"
 
-/* In assets/<run id>/: {"version": 2, "state": "Completed", "ended": Unix time, "logs": [{"name", "size"}, ...]} */
+/* In assets/<run id>/: {"version": 2, "state": "Completed", "ended": Unix time, "logs": [{"name", "size", "changed":
+ * Unix time, 0: not known}, ...]} */
 #define COMPLETE_FILE ".complete"
 
 enum { COMPLETE_MAX = 16 << 20, COMPLETE_VERSION = 2 };
@@ -69,7 +70,14 @@ static char *complete_text(const char *root, const char *folder, size_t *out_len
     return text;
 }
 
-/* The names and sizes of the copies, and when they were whole; false: they are not all there. */
+static int64_t idle_since(int64_t changed_unix_s)
+{
+    int64_t now = act_now_unix_s();
+
+    return changed_unix_s > 0 && changed_unix_s <= now ? now - changed_unix_s : -1;
+}
+
+/* The names, sizes and ages of the copies, and when they were whole; false: they are not all there. */
 static bool read_complete(const struct flow_run *run, const char *root, const char *folder,
                           struct platform_logs *out, int64_t *out_whole_ns)
 {
@@ -96,7 +104,9 @@ static bool read_complete(const struct flow_run *run, const char *root, const ch
         int64_t size = codec_json_int(log, "size", -1);
         good = good && act_path_is_safe(name, strlen(name)) && size >= 0 &&
                is_copy(root, folder, name, (uint64_t)size, whole_ns);
-        out->v[out->n++] = (struct platform_log){.name = act_strdup(name), .size = (uint64_t)size};
+        out->v[out->n++] = (struct platform_log){.name = act_strdup(name),
+                                                 .size = (uint64_t)size,
+                                                 .idle_s = idle_since(codec_json_int(log, "changed", 0))};
     }
     if (!good)
         platform_logs_release(out);
@@ -139,7 +149,8 @@ int flow_log_source_list(const struct flow_log_source *s, struct platform_logs *
     out->v = act_calloc(s->copies.n + 1, sizeof(*out->v));
     for (out->n = 0; out->n < s->copies.n; out->n++)
         out->v[out->n] = (struct platform_log){.name = act_strdup(s->copies.v[out->n].name),
-                                               .size = s->copies.v[out->n].size};
+                                               .size = s->copies.v[out->n].size,
+                                               .idle_s = s->copies.v[out->n].idle_s};
     return 0;
 }
 
@@ -205,9 +216,12 @@ int flow_log_source_complete(const struct flow_log_source *s, const struct flow_
         return 0;
     if (!are_whole(s, run, listed, logs))
         return flow_forget_complete(run, err);
-    for (size_t i = 0; i < logs->n; i++)
-        json_array_append_new(list, json_pack("{s:o, s:I}", "name", codec_json_bytes_new(logs->v[i].name),
-                                              "size", (json_int_t)logs->v[i].size));
+    for (size_t i = 0; i < logs->n; i++) {
+        int64_t changed = listed->v[i].idle_s < 0 ? 0 : act_now_unix_s() - listed->v[i].idle_s;
+        json_array_append_new(list,
+                              json_pack("{s:o, s:I, s:I}", "name", codec_json_bytes_new(logs->v[i].name),
+                                        "size", (json_int_t)logs->v[i].size, "changed", (json_int_t)changed));
+    }
     int fd = act_folder_below(logs->root, logs->folder, false, err);
     if (fd < 0)
         return fd;
@@ -245,7 +259,8 @@ int flow_log_tail(const struct flow_log_source *s, const struct platform_log *lo
     if (!log)
         return 0;
     ACT_AUTOFREE char *text = act_alloc(max);
-    for (size_t len = 0; len < max && got > 0; len += got) {
+    /* as long as it was when it was listed: to ask for more is a request of its own at a service */
+    for (size_t len = 0; len < max && got > 0 && (len == 0 || from + len < log->size); len += got) {
         int rc = flow_log_source_read(s, log->name, from + len, text, max - len, &got, err);
         if (rc == -ACT_NOT_FOUND)
             return 0;

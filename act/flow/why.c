@@ -271,6 +271,18 @@ static int read_record(struct asking *a, struct act_error *err)
 
 /* ---- the places */
 
+/* Without the numbers of the node that the agent adds there. */
+static void take_last_lines(struct flow_why *out, const struct act_buf *text)
+{
+    struct act_strv lines = {0};
+
+    flow_last_lines(text, SHOWN_LINES, &lines);
+    for (size_t i = 0; i < lines.n; i++)
+        if (!act_starts_with(lines.v[i], RUN_LOG_METRICS))
+            act_strv_push(&out->lines, lines.v[i]);
+    act_strv_release(&lines);
+}
+
 static int ask_failed_rank(struct asking *a, struct act_error *err)
 {
     const struct platform_log *log = find_rank_log(a, a->out->rank);
@@ -282,7 +294,7 @@ static int ask_failed_rank(struct asking *a, struct act_error *err)
 
     if (rc == 0 && text.len > 0) {
         if (a->out->lines.n == 0)
-            flow_last_lines(&text, SHOWN_LINES, &a->out->lines);
+            take_last_lines(a->out, &text);
         judge_failed_rank(a, &text, name, a->out->rank);
     }
     act_buf_release(&text);
@@ -490,6 +502,11 @@ static char *fill_in(const char *advice, const struct flow_run *run, const struc
     return act_buf_steal(&out);
 }
 
+static int ask_all_ranks(struct asking *a, int64_t ended_unix_s, struct act_error *err)
+{
+    return flow_find_rank_lines(&a->from, a->run, &a->logs, a->prefix, ended_unix_s, &a->out->said, err);
+}
+
 static int explain(struct asking *a, struct act_error *err)
 {
     int rc = read_record(a, err);
@@ -508,23 +525,8 @@ static int explain(struct asking *a, struct act_error *err)
         rc = ask_metrics(a, err);
     if (rc == 0 && a->quality > ENDING)
         rc = ask_other_ranks(a, err);
-    return rc;
-}
-
-static int ask_last_line(struct asking *a, struct act_error *err)
-{
-    struct act_buf text = {0};
-    struct act_strv line = {0};
-    int rc = read_tail(a, find_rank_log(a, 0), 2 * DIAGNOSE_LINE, &text, err);
-
-    if (text.len > 0)
-        flow_last_lines(&text, SHOWN_LINES, &line);
-    while (line.n > 0 &&
-           act_starts_with(line.v[line.n - 1], RUN_LOG_METRICS)) /* the agent's, not the rank's */
-        free(line.v[--line.n]);
-    a->out->last_line = act_strdup(line.n ? line.v[line.n - 1] : "");
-    act_strv_release(&line);
-    act_buf_release(&text);
+    if (rc == 0 && a->out->rule && a->out->rule->compare && a->run->status.state != RUN_RUNNING)
+        rc = ask_all_ranks(a, a->out->failed_unix_s, err);
     return rc;
 }
 
@@ -552,7 +554,7 @@ static int ask(struct asking *a, struct act_error *err)
     int rc = flow_log_source_list(&a->from, &a->logs, err);
 
     if (rc == 0 && status->state == RUN_RUNNING)
-        rc = ask_last_line(a, err);
+        rc = ask_all_ranks(a, 0, err);
     if (status->state == RUN_FAILED)
         a->status = *status;
     else if (is_moved(a, earlier))
@@ -598,7 +600,7 @@ void flow_why_release(struct flow_why *why)
     free(why->log);
     free(why->line);
     free(why->rank_log);
-    free(why->last_line);
+    flow_rank_lines_release(&why->said);
     act_strv_release(&why->lines);
     act_strv_release(&why->notes);
     diagnose_free(why->rules);

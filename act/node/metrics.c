@@ -167,13 +167,15 @@ char *metrics_text(struct metrics *m)
     CODEC_AUTOJSON json_t *sample = take_sample(m);
     const json_t *disk = json_object_get(sample, "disk"), *code = json_object_get(disk, "code");
     struct act_buf text = {0};
+    char now[ACT_TIME_TEXT];
 
     act_buf_addf(&text, RUN_LOG_METRICS "node %s, cpu", m->node->name);
     add_share(&text, json_object_get(json_object_get(sample, "cpu"), "busy"));
     add_rest(&text, "memory", json_object_get(sample, "memory"), "available");
     add_rest(&text, "disk", json_is_object(code) ? code : json_object_get(disk, "run"), "free");
     add_gpus(&text, json_object_get(sample, "gpus"));
-    act_buf_addc(&text, '\n');
+    act_time_to_iso(act_now_unix_s(), now);
+    act_buf_addf(&text, ", at %s\n", now);
     return text.data;
 }
 

@@ -17,9 +17,11 @@
  * A job of a service has no folder that comes back: there the same is a line for people in the log of local rank 0, a
  * minute after it began and every half hour (ACT_METRICS_EVERY: seconds, 0: never):
  *
- *   act: metrics: node n1, cpu 35 %, memory 12.1/251.0 GiB, disk 100.0/1024.0 GiB, gpu 0 97 % 29.3/40.0 GiB, gpu 1 - 0.0/40.0 GiB
+ *   act: metrics: node n1, cpu 35 %, memory 12.1/251.0 GiB, disk 100.0/1024.0 GiB, gpu 0 97 % 29.3/40.0 GiB, gpu 1 -
+ *   0.0/40.0 GiB, at 2026-01-01T00:00:00Z
  *
- * Sizes are used/total, the disk is that of the code root, "-" is what is not known. Members may be added at the end.
+ * (in one line). Sizes are used/total, the disk is that of the code root, "-" is what is not known. Members may be added
+ * before the time.
  *
  * Sources: proc(5); kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband (data counters count 4 bytes);
  * nvidia-smi --help-query-gpu.

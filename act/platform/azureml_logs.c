@@ -199,6 +199,13 @@ static int check_heads(const struct head *heads, size_t n, const char *id, struc
     return 0;
 }
 
+static int64_t idle_of(const struct head *h)
+{
+    if (!h->asked_unix_s || !h->changed_unix_s)
+        return -1;
+    return h->asked_unix_s > h->changed_unix_s ? h->asked_unix_s - h->changed_unix_s : 0;
+}
+
 /* The service adds to logs for some time after the end of a run. */
 static bool are_settled(const struct azureml *a, const struct head *heads, size_t n)
 {
@@ -238,7 +245,7 @@ int azureml_logs(struct platform *p, const char *id, struct platform_logs *out, 
     rc = check_heads(heads, n, id, err);
     out->settled = are_settled(a, heads, n);
     for (size_t i = 0; i < n; i++) {
-        platform_logs_add(out, heads[i].name, heads[i].size);
+        platform_logs_add(out, heads[i].name, heads[i].size, idle_of(&heads[i]));
         http_call_release(&heads[i].http);
     }
     free(heads);

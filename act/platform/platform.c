@@ -322,10 +322,10 @@ void platform_jobs_release(struct platform_jobs *jobs)
 
 /* ---- logs ---- */
 
-void platform_logs_add(struct platform_logs *logs, const char *name, uint64_t size)
+void platform_logs_add(struct platform_logs *logs, const char *name, uint64_t size, int64_t idle_s)
 {
     logs->v = act_realloc(logs->v, (logs->n + 1) * sizeof(*logs->v));
-    logs->v[logs->n++] = (struct platform_log){.name = act_strdup(name), .size = size};
+    logs->v[logs->n++] = (struct platform_log){.name = act_strdup(name), .size = size, .idle_s = idle_s};
 }
 
 static int by_name(const void *a, const void *b)

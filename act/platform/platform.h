@@ -23,6 +23,7 @@ struct platform;
 struct platform_log {
     char *name; /* relative: "user_logs/std_log_process_0.txt" */
     uint64_t size;
+    int64_t idle_s; /* since it last changed, by the clock of where it is; -1: not known */
 };
 struct platform_logs {
     struct platform_log *v;

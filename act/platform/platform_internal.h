@@ -40,7 +40,7 @@ int platform_part_write(const struct platform_part *part, const void *data, size
                         struct act_error *err) ACT_NODISCARD;
 
 /* Adds to logs. */
-void platform_logs_add(struct platform_logs *logs, const char *name, uint64_t size);
+void platform_logs_add(struct platform_logs *logs, const char *name, uint64_t size, int64_t idle_s);
 void platform_logs_sort(struct platform_logs *logs);
 
 #endif

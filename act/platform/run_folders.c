@@ -15,7 +15,7 @@ int platform_site_logs(struct site *site, const char *id, struct platform_logs *
 
     *out = (struct platform_logs){0};
     for (size_t i = 0; rc == 0 && i < files.n; i++)
-        platform_logs_add(out, files.v[i].name, files.v[i].size);
+        platform_logs_add(out, files.v[i].name, files.v[i].size, files.v[i].idle_s);
     site_files_release(&files);
     return rc;
 }

@@ -161,8 +161,9 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_DIR_SYSTEM  "system_logs"
 #define RUN_DIR_NODES   "nodes"
 #define RUN_DIR_METRICS "metrics"
-#define RUN_LOG_METRICS "act: metrics: " /* how a line in a rank's log begins, see node/metrics.h */
-#define RUN_DIR_FOLDERS "folders"        /* <name>/: what will be sent from a mapped folder of mode upload */
+#define RUN_LOG_AGENT   "act: "                   /* how the agent's own lines in a rank's log begin */
+#define RUN_LOG_METRICS RUN_LOG_AGENT "metrics: " /* see node/metrics.h */
+#define RUN_DIR_FOLDERS "folders" /* <name>/: what will be sent from a mapped folder of mode upload */
 #define RUN_DIR_ATTEMPTS                                                                                     \
     "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */
 /* {"job": "<id>"}: the job that a scheduler made of the run */

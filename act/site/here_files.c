@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
@@ -189,16 +190,24 @@ int here_write(struct site *site, const char *id, const char *name, const char *
 
 /* ---- listing ---- */
 
-void site_files_add(struct site_files *files, const char *name, uint64_t size)
+void site_files_add(struct site_files *files, const char *name, uint64_t size, int64_t idle_s)
 {
     if ((files->n & (files->n - 1)) == 0)
         files->v = act_realloc(files->v, (files->n ? files->n * 2 : 1) * sizeof(*files->v));
-    files->v[files->n++] = (struct site_file){.name = act_strdup(name), .size = size};
+    files->v[files->n++] = (struct site_file){.name = act_strdup(name), .size = size, .idle_s = idle_s};
 }
 
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct site_file *)a)->name, ((const struct site_file *)b)->name);
+}
+
+/* A file server's clock may be ahead. */
+static int64_t idle_s(const struct stat *st)
+{
+    int64_t s = act_now_unix_s() - st->st_mtim.tv_sec;
+
+    return s > 0 ? s : 0;
 }
 
 /* Adds what is below the folder fd, which it closes; name is its name in the run. */
@@ -216,7 +225,7 @@ static void add_files(int fd, const char *name, int depth, struct site_files *ou
             fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
             continue;
         if (S_ISREG(st.st_mode))
-            site_files_add(out, below, (uint64_t)st.st_size);
+            site_files_add(out, below, (uint64_t)st.st_size, idle_s(&st));
         int folder = S_ISDIR(st.st_mode) ? openat(fd, e->d_name, FOLDER_FLAGS) : -1;
         if (folder >= 0)
             add_files(folder, below, depth + 1, out);

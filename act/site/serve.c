@@ -118,8 +118,8 @@ static int serve_files(struct request *r, struct act_error *err)
     if (rc == 0)
         rc = here_files(r->site, text_of(r, "id"), (const char *const *)folders.v, folders.n, &files, err);
     for (size_t i = 0; i < files.n; i++)
-        json_array_append_new(
-            list, json_pack("[o, I]", codec_json_bytes_new(files.v[i].name), (json_int_t)files.v[i].size));
+        json_array_append_new(list, json_pack("[o, I, I]", codec_json_bytes_new(files.v[i].name),
+                                              (json_int_t)files.v[i].size, (json_int_t)files.v[i].idle_s));
     json_object_set_new(r->answer, "files", list);
     site_files_release(&files);
     act_strv_release(&folders);

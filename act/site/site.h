@@ -94,6 +94,7 @@ int site_write(struct site *site, const char *id, const char *name, const char *
 struct site_file {
     char *name; /* relative to the run's folder */
     uint64_t size;
+    int64_t idle_s; /* since it last changed, by the site's clock; -1: not known */
 };
 struct site_files {
     struct site_file *v;

@@ -50,7 +50,7 @@ int here_files(struct site *site, const char *id, const char *const *folders, si
                struct site_files *out, struct act_error *err) ACT_NODISCARD;
 int here_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
                 struct act_error *err) ACT_NODISCARD;
-void site_files_add(struct site_files *files, const char *name, uint64_t size);
+void site_files_add(struct site_files *files, const char *name, uint64_t size, int64_t idle_s);
 
 /* here_create.c. out_lock_fd: as site_create_locked_run(), or NULL. */
 int here_create_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,

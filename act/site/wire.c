@@ -503,10 +503,11 @@ int wire_files(struct site *site, const char *id, const char *const *folders, si
     json_array_foreach(json_object_get(x.answer.head, "files"), i, row)
     {
         ACT_AUTOFREE char *name = codec_json_bytes_get(json_array_get(row, 0));
-        const json_t *size = json_array_get(row, 1);
+        const json_t *size = json_array_get(row, 1), *idle = json_array_get(row, 2);
         if (rc == 0 && name && act_path_is_safe(name, strlen(name)) && json_is_integer(size) &&
             json_integer_value(size) >= 0)
-            site_files_add(out, name, (uint64_t)json_integer_value(size));
+            site_files_add(out, name, (uint64_t)json_integer_value(size),
+                           json_is_integer(idle) ? json_integer_value(idle) : -1);
         else if (rc == 0)
             rc = bad_answer("files", err);
     }

@@ -79,6 +79,19 @@ def test_preparation_that_failed(act, azureml, two_ranks):
     assert answer["failure"]["reason"] == "preparation failed: compile.aml.sh ended with status 7: no compiler here"
 
 
+def test_of_a_hang_every_rank_shows_where_it_is(act, azureml, two_ranks):
+    act.write("job.json", json.dumps({"properties": {
+        "nodeCount": 1, "constraints": {"maxWallClockTime": "00:00:04"},
+        "customMpiSettings": {"commandLine": "echo at $RANK; exec sleep 300", "processCount": 2}}}))
+    run = act.run("submit", "-f", "job.json").out.strip()
+    act.until(lambda: sorted((r["rank"], r["line"]) for r in why(act, run)["ranks"]) == [(0, "at 0"), (1, "at 1")], "lines")
+    act.run("wait", run, status=None)
+    answer = why(act, run)
+    assert answer["diagnosis"]["code"] == "TimeLimit", answer
+    assert sorted((r["rank"], r["line"]) for r in answer["ranks"]) == [(0, "at 0"), (1, "at 1")]
+    assert all(0 <= r["silent_s"] < 100 for r in answer["ranks"]), "before the end, whenever one asks"
+
+
 def test_command_that_is_not_there(act, azureml):
     answer = why(act, fail(act, "/no-such-program"))
     assert answer["diagnosis"]["code"] == "CommandNotFound", answer

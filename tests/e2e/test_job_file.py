@@ -230,7 +230,11 @@ def test_preparation_runs_once(act):
 
 
 def test_preparation_that_fails(act):
-    finish(act, job_file(act, jobPreparation={"commandLine": "exit 7"}, **custom("echo no")), status=7)
+    line = "echo 'No module named wheels' >&2; exit 7"
+    run, _ = finish(act, job_file(act, jobPreparation={"commandLine": line}, **custom("echo no")), status=7)
+    assert act.lines(run) == ["No module named wheels", "act: jobPreparation ended with status 7"]
+    why = act.run("why", run).out
+    assert "class     jobPreparation failed\n" in why and "\n  No module named wheels\n" in why, why
 
 
 def test_exit_status(act):

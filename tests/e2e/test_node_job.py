@@ -210,7 +210,7 @@ def test_metrics_are_lines_of_local_rank_0(job, act):
     run = job("sh", "-c", "while [ ! -e go ]; do sleep 0.1; done", procs=2)
     smi(act, run, "echo 0, 97, 30000, 40960, 61, 312.55, 0")
     line = re.compile(r"^act: metrics: node \S+, cpu \d+ %, memory [\d.]+/[\d.]+ GiB, disk [\d.]+/[\d.]+ GiB, "
-                      r"gpu 0 97 % 29\.3/40\.0 GiB$", re.M)
+                      r"gpu 0 97 % 29\.3/40\.0 GiB, at \S+Z$", re.M)
     process = run.start()
     act.until(lambda: len(line.findall(run.err(0))) >= 2, "two lines")
     (code,) = run.folder.glob("node0/act-*/*/0-*/code")

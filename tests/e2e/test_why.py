@@ -1,6 +1,7 @@
 """Why a run ended as it did: a why, a parse. What the rules find in texts is in tests/unit/diagnose_test.c."""
 import json
 import os
+import re
 import time
 
 import pytest
@@ -140,6 +141,59 @@ def test_the_agents_numbers_are_no_last_line(act):
     act.run("abort", run)
 
 
+# ---- what hangs
+
+
+def rows(result):
+    """Of what every rank said last: (rank, silent, line)."""
+    lines = result.out.splitlines()
+    head = next(i for i, line in enumerate(lines) if line.startswith("RANK  "))
+    found = (re.match(r"^ *([0-9]+) +(>?[0-9a-z]+|-) +(.*)$", line) for line in lines[head + 1:])
+    return [row.groups() for row in found if row]
+
+
+def age(log, seconds):
+    """Lets a log be silent for so long."""
+    os.utime(log, (time.time() - seconds,) * 2)
+
+
+def test_of_a_silent_run_every_rank_shows_where_it_is(act, two_ranks):
+    run = act.submit(*by_rank(r0="echo step 7; echo 'act: metrics: node n1, cpu 3 %, at 2026-01-01T00:00:00Z'; exec sleep 300",
+                              r1="echo loading shard 3; exec sleep 300"), before=("-n", "2"))
+    logs = [act.run_dir(run) / f"user_logs/std_log_process_{rank}.txt" for rank in (0, 1)]
+    act.until(lambda: all(log.exists() and log.stat().st_size for log in logs), "both lines")
+    age(logs[1], 7200)
+    shown = rows(act.run("why", run))
+    assert [(rank, line) for rank, _, line in shown] == [("0", "step 7"), ("1", "loading shard 3")]
+    assert re.match("^>[0-9]+d", shown[0][1]) and shown[1][1].startswith("2h0"), "what the agent said is no sign of rank 0"
+    answer = why(act, run)
+    assert answer["last_line"] == "step 7" and answer["ranks"][1]["silent_s"] >= 7200 and answer["ranks"][0]["longer"]
+
+    # more ranks than are shown: where few others are comes first, then who is silent longest
+    spec = json.loads((act.run_dir(run) / "run.json").read_text())
+    (act.run_dir(run) / "run.json").write_text(json.dumps({**spec, "processes_per_node": 40}))
+    for ledger in act.home.glob("ledger.db*"):  # which would know better
+        ledger.unlink()
+    for rank in range(39):
+        plant(act, run, rank, log=f"step {rank}\n" if rank != 5 else "loading shard 3\n")
+        age(act.run_dir(run) / f"user_logs/std_log_process_{rank}.txt", 1000 + 100 * rank)
+    result = act.run("why", run)
+    shown = rows(result)
+    assert len(shown) == 16 and "and 24 more ranks" in result.out, result
+    assert [row[0] for row in shown[:4]] == ["5", "39", "38", "37"], shown
+    act.run("abort", run)
+
+
+def test_a_time_limit_shows_every_rank(act, two_ranks):
+    run = act.finish(*by_rank(r0="echo step 7; exec sleep 300", r1="echo shard 3; timeout 0.5 sleep 300"),
+                     before=("-n", "2"), status=124)
+    result = act.run("why", run)
+    assert fields(result)["class"] == "time limit"
+    assert sorted(row[::2] for row in rows(result)) == [("0", "step 7"), ("1", "shard 3")]
+    run = act.finish(*by_rank(r1=f"echo '{GPU}'; exit 1"), before=("-n", "2"), status=1)
+    assert "LAST LINE" not in act.run("why", run).out
+
+
 def test_what_is_near_the_end_counts(act):
     run = act.finish("false", before=("-n", "1"), status=1)
     early = "requests: Network is unreachable, trying the mirror\n"
@@ -219,6 +273,13 @@ def test_reasons(act, reason, code):
     assert act.run("why", run).out.splitlines()[0] == reason
 
 
+def test_a_step_before_the_command_is_a_class_of_its_own(act):
+    act.write("compile.aml.sh", "#!/bin/sh\necho building\necho \"ModuleNotFoundError: No module named 'torch'\" >&2\nexit 7\n")
+    run = act.finish("true", before=("-n", "1"), status=7)
+    result = act.run("why", run)
+    assert fields(result)["class"] == "compile step failed" and "\n  building\n" in result.out, result
+
+
 def test_advice_names_run_and_node(act):
     run = failed_with(act, "rank 0 exited with status 1")
     plant(act, run, log="RuntimeError: CUDA error: uncorrectable ECC error encountered\n")
@@ -285,7 +346,7 @@ def test_other_states(act):
     running = act.submit("sh", "-c", "echo epoch 1; echo epoch 2; sleep 300", before=("-n", os.cpu_count(), "-single"))
     act.until_state(running, "Running")
     act.until(lambda: why(act, running)["last_line"] == "epoch 2", "its last line")
-    assert "rank 0    epoch 2" in act.run("why", running).out
+    assert re.search("^   0 +[0-9]+s  epoch 2$", act.run("why", running).out, re.M)
     queued = act.submit("true", before=("-n", "1"))
     act.until_state(queued, "Queued")
     assert act.run("why", queued).out.startswith("Queued ")
