@@ -14,6 +14,7 @@
 #include "base/path.h"
 
 #define FILE_USERS "users"
+#define ENDED      "ended."
 
 /* TMPDIR came from the first node, where it may have been made for this job alone. */
 static bool is_usable(const char *temp)
@@ -188,7 +189,7 @@ static void remove_place(const char *dir)
 /* Counts the ranks of the node that have ended, this one included. */
 static int count_ended(const struct node *node)
 {
-    ACT_AUTOFREE char *path = act_sprintf("%s/ended.%d", node->local, node->attempt);
+    ACT_AUTOFREE char *path = act_sprintf("%s/" ENDED "%d", node->local, node->attempt);
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     struct stat st = {0};
 
@@ -220,27 +221,33 @@ static bool is_of_this_node(int fd, const char *name)
     return act_pread_all(fd, made_by, sizeof(made_by) - 1, 0) >= 0 && strcmp(made_by, name) == 0;
 }
 
-/* Another node of the same launch may be on this machine, as far as we can tell. Nothing is locked there between a rank
- * that has ended and one that is still to come. */
-static bool is_of_launch(const char *dir, const struct node *node)
+/* A rank has ended here lately, so that others of its run may be still to come: nothing is locked in between. */
+static bool is_between_ranks(const char *dir)
 {
-    ACT_AUTOFREE char *run = act_path_dirname(dir);
-    ACT_AUTOFREE char *end = act_sprintf("-%s", node->launch ? node->launch : "");
+    enum { LATELY_S = 600 };
+    DIR *d = opendir(dir);
+    const struct dirent *e;
+    struct stat st;
+    bool is = false;
 
-    return node->launch && strcmp(act_path_basename(run), node->spec.id) == 0 && act_ends_with(dir, end);
+    while (d && !is && (e = readdir(d)))
+        is = act_starts_with(e->d_name, ENDED) &&
+             fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+             st.st_mtime > time(NULL) - LATELY_S;
+    if (d)
+        closedir(d);
+    return is;
 }
 
 /* Under another name first: a rank that comes now makes a folder that nobody removes. */
 static void sweep_one(const char *dir, const struct node *node)
 {
-    if (is_of_launch(dir, node))
-        return;
     ACT_AUTOFREE char *path = act_path_join(dir, FILE_USERS);
     ACT_AUTOFREE char *gone = act_sprintf("%s.gone", dir);
     int fd = open(path, O_RDWR | O_CLOEXEC);
 
     if (fd >= 0 && is_of_this_node(fd, node->name) && flock(fd, LOCK_EX | LOCK_NB) == 0 &&
-        is_current(fd, path) && rename(dir, gone) == 0)
+        is_current(fd, path) && !is_between_ranks(dir) && rename(dir, gone) == 0)
         remove_place(gone);
     if (fd >= 0)
         close(fd);

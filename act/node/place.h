@@ -10,7 +10,8 @@
  * start of the same job left is never taken for this one's.
  *
  * Locks are here because those of a shared file system may reach this node only, or nobody. The folder ends with
- * the last rank of its node; what a killed run left behind goes when the next run prepares the node.
+ * the last rank of its node; what a killed run left behind goes when another run prepares the node, at the earliest ten
+ * minutes after the last end of a rank: between that and the start of the next rank nothing is locked.
  */
 #ifndef ACT_NODE_PLACE_H
 #define ACT_NODE_PLACE_H
@@ -26,7 +27,7 @@ int place_open(struct node *node, const struct rank_place *place, int attempt,
 /* The rank has ended, and so have its processes. */
 void place_close(struct node *node, const struct rank_place *place);
 
-/* Removes the private folders that this node made and no living rank uses, but for those of the own launch. */
+/* Removes the private folders that this node made and no living rank uses, but for those where a rank has ended lately. */
 void place_sweep(const struct node *node);
 
 #endif

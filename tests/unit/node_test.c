@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -242,18 +243,15 @@ static void test_sweep(void **state)
     node_release(&alive);
 }
 
-/* Two nodes of a service's job may be on one machine: between a rank that has ended and one that is still to come nothing
- * is locked, and the other node prepares itself meanwhile. */
-static void test_sweep_in_one_launch(void **state)
+/* Between a rank that has ended and one that is still to come nothing is locked, and another run, or another node of the same
+ * launch on this machine, prepares itself meanwhile. */
+static void test_sweep_between_two_ranks(void **state)
 {
     static const struct {
-        const char *id, *launch;
+        const char *id;
+        int age_s;
         bool stays;
-    } rows[] = {
-        {RUN_A, "0123456789ab", true},
-        {RUN_A, "ba9876543210", false}, /* an earlier start of the same job */
-        {RUN_B, "0123456789ab", false},
-    };
+    } rows[] = {{RUN_A, 0, true}, {RUN_B, 0, true}, {RUN_A, 3600, false}, {RUN_B, 3600, false}};
     struct rank_place first = {.rank = 0, .local_size = 2, .node_rank = 0},
                       other = {.rank = 2, .local_size = 2, .node_rank = 1};
     struct act_error err;
@@ -262,11 +260,12 @@ static void test_sweep_in_one_launch(void **state)
     setenv("TMPDIR", dir, 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct node ended = make_node(rows[i].id, 2, NULL), sweeps = make_node(RUN_A, 2, NULL);
-        ended.launch = act_strdup(rows[i].launch);
-        sweeps.launch = act_strdup(rows[0].launch);
         open_place(&ended, &first, 1);
         open_place(&sweeps, &other, 1);
         place_close(&ended, &first); /* its second rank is still to come */
+        ACT_AUTOFREE char *record = act_path_join(ended.local, "ended.1");
+        struct timespec when = {.tv_sec = time(NULL) - rows[i].age_s};
+        assert_int_equal(utimensat(AT_FDCWD, record, (struct timespec[]){when, when}, 0), 0);
         place_sweep(&sweeps);
         assert_int_equal(is_there(ended.local), rows[i].stays);
         assert_true(is_there(sweeps.local));
@@ -622,7 +621,7 @@ int main(void)
         cmocka_unit_test(test_disks_that_are_not_there),
         cmocka_unit_test(test_last_rank_removes),
         cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_sweep_in_one_launch),
+        cmocka_unit_test(test_sweep_between_two_ranks),
         cmocka_unit_test(test_environment_of_a_service),
         cmocka_unit_test(test_node_ranks),
         cmocka_unit_test(test_apptainer),
