@@ -98,6 +98,12 @@ int cmd_query(struct cli *cli, struct act_error *err)
 {
     if (cli->words.n == 0 && cli->options.refresh)
         return act_error_set(err, ACT_USAGE, "--refresh is about the logs of a run: which one?");
+    if (cli->words.n > 0 && cli->options.rebuild)
+        return act_error_set(err, ACT_USAGE,
+                             "--rebuild is about all runs; a run that is named is looked for anyway");
+    int rc = cli->options.rebuild ? flow_rebuild(&cli->flow, err) : 0;
+    if (rc < 0)
+        return rc;
     if (cli->words.n == 0)
         return print_table(cli, NULL, err);
     return cli_each_run(cli, &(struct cli_each_run){.act = query_run, .list = cli->options.json}, err);

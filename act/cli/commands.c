@@ -77,6 +77,7 @@ const struct cli_command cli_commands[] = {
                  "a q 60ce2fc7                 any unique piece of the id\n"
                  "a -no-wl q 60ce2fc7          without fetching logs\n"
                  "a q --refresh 60ce2fc7       fetch its logs again from their beginnings\n"
+                 "a -c slurm q --rebuild       take the runs of a cluster that a lost ledger lacks\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
      .details =
          "With a run: fetches what is new of its logs into assets/<run id>/, prints the last 100 lines of\n"
@@ -87,7 +88,7 @@ const struct cli_command cli_commands[] = {
          "created, started, ended, exit_status, failed_rank, reason, attempt, package, package_key,\n"
          "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total, with runs also\n"
          "logs and page of each.",
-     .options = "cluster no-logs no-details no-full-logs refresh max json",
+     .options = "cluster no-logs no-details no-full-logs refresh rebuild max json",
      .max_words = ANY,
      .complete = CLI_RUNS,
      .of_runs = true,

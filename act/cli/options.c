@@ -23,6 +23,8 @@ const struct cli_option cli_option_table[] = {
      CLI_BEHIND},
     {"-n", "tail", CLI_INT, AT(tail), "N", "only the last N lines", CLI_BEHIND},
     {NULL, "name", CLI_STRING, AT(log_name), "LOG", "this log, as 'a q RUN' names it", CLI_BEHIND},
+    {NULL, "rebuild", CLI_FLAG, AT(rebuild), NULL, "first take the runs of the cluster that the ledger lacks",
+     CLI_BEHIND},
     {NULL, "refresh", CLI_FLAG, AT(refresh), NULL, "fetch the logs again from their beginnings", CLI_BEHIND},
     {NULL, "timeout", CLI_DURATION, AT(timeout_s), "TIME", "give up after this time: 90s, 15m, 24h, 7d",
      CLI_BEHIND},

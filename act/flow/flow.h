@@ -152,6 +152,9 @@ struct flow_table {
     bool with_spec;       /* fill in the specifications too */
     bool as_known;        /* ask no platform */
 };
+/* Takes the runs that the cluster of the command line, or of this project, has and the ledger lacks, as after it was lost.
+ * Those of a service are in every table, and not taken. */
+int flow_rebuild(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 /* The runs of the ledger, newest first, the active ones refreshed from their platforms (many in one call). A
  * platform that cannot be asked leaves its runs as they were, with a warning. */
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,

@@ -102,12 +102,12 @@ static void fill(struct flow *flow, struct ledger *ledger, const char *aside)
     if (aside)
         act_warn(
             "the ledger was damaged and is kept as '%s'; a new one has the runs that could be read there and "
-            "those of this machine, others are found on their cluster when they are asked for",
+            "those of this machine, 'a -c CLUSTER q --rebuild' takes those of a cluster",
             aside);
     else if (here.n > 0)
         act_warn(
-            "there was no ledger: a new one has the %zu run%s of this machine, others are found on their "
-            "cluster when they are asked for",
+            "there was no ledger: a new one has the %zu run%s of this machine, 'a -c CLUSTER q --rebuild' takes "
+            "those of a cluster",
             here.n, here.n == 1 ? "" : "s");
     ledger_runs_release(&left);
     ledger_runs_release(&here);

@@ -616,6 +616,50 @@ static int find_piece(struct ledger *ledger, void *arg, struct act_error *err)
     return ledger_find(ledger, q->named ? q->named : q->piece, &q->rows, err);
 }
 
+/* What is wrong with one run is told, and no reason to leave out the others. */
+static void adopt_unknown(struct flow *flow, struct platform *platform, const struct act_strv *ids,
+                          const struct config *config)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < ids->n; i++) {
+        struct question q = {.piece = ids->v[i]};
+        struct act_error why;
+        int rc = flow_with_ledger(flow, find_piece, &q, &why);
+        if (rc == 0 && q.rows.n == 0)
+            rc = adopt(flow, platform, ids->v[i], config->project_root, &why);
+        if (rc == 0 && q.rows.n == 0)
+            n++;
+        if (rc < 0)
+            act_warn("run '%s' is not in the ledger: %s", ids->v[i], why.text);
+        ledger_runs_release(&q.rows);
+    }
+    act_note("%zu run%s of cluster '%s' came into the ledger", n, n == 1 ? "" : "s", config->cluster);
+}
+
+int flow_rebuild(struct flow *flow, struct act_error *err)
+{
+    struct config_request request = {.cluster = flow->cluster};
+    struct platform *platform = NULL;
+    struct act_strv ids = {0};
+    struct config config;
+    int rc = config_load(&request, &config, err);
+
+    if (rc < 0)
+        return rc;
+    struct ledger_run row = {
+        .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
+    rc = flow_platform_of(flow, &row, &platform, err);
+    if (rc == 0 && !platform_is_service(platform)) {
+        rc = platform_list(platform, &ids, err);
+        if (rc == 0)
+            adopt_unknown(flow, platform, &ids, &config);
+    }
+    act_strv_release(&ids);
+    config_release(&config);
+    return rc;
+}
+
 static int find_rows(struct flow *flow, struct question *q, struct act_error *err)
 {
     static int (*const adopters[])(struct flow *, struct question *,

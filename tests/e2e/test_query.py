@@ -672,6 +672,17 @@ def test_damaged_row_is_one_row(act):
     act.fail("q", bad, status=None, match=bad)
 
 
+def test_runs_that_the_ledger_lacks_are_taken_from_the_cluster(act):
+    runs = [act.finish("sh", "-c", f"exit {n}", status=n, before=("-n", "1")) for n in (0, 3)]
+    with contextlib.closing(sqlite3.connect(act.home / "ledger.db", isolation_level=None)) as db:
+        db.execute("delete from runs where id = ?", (runs[1],))
+    assert states(act.run("q", "--json")) == {runs[0]: "Completed"}
+    result = act.run("q", "--rebuild", "--json")
+    assert states(result) == {runs[0]: "Completed", runs[1]: "Failed"} and result.err.startswith("1 run of cluster"), result
+    assert act.run("q", "--rebuild").err.startswith("0 runs of cluster")
+    act.fail("q", "--rebuild", runs[0], status=2, match="is about all runs")
+
+
 def locked(act):
     """Another process holds the ledger and does not go on."""
     db = sqlite3.connect(act.home / "ledger.db", isolation_level=None)

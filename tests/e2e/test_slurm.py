@@ -93,6 +93,9 @@ def test_run_on_two_nodes(lab):
     assert (info["cluster"], info["num_gpu"], info["exit_status"]) == ("lab", 4, 0)
     for rank in range(4):
         assert lab.act.lines(run, rank) == [f"rank {rank} of 4 on node {rank // 2}: "]
+    (lab.act.home / "ledger.db").unlink()
+    found = lab.act.run("-c", "lab", "q", "--rebuild", "--json", "--max", "0").json["runs"]
+    assert [(r["cluster"], r["state"]) for r in found if r["id"] == run] == [("lab", "Completed")]
 
 
 def test_code_and_data_on_two_nodes(lab):
