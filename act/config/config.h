@@ -222,5 +222,10 @@ const char *config_shown_path(const struct config *config, const char *path);
 
 /* The names of the clusters of this project ("local" last), for messages and completion. */
 void config_clusters(const char *start_dir, struct act_strv *out);
+/* The top-level keys of a cluster file that have one value: "num_gpu". */
+void config_simple_keys(struct act_strv *out);
+
+/* "<folder name>-<8 hex of its whole path>": what keeps the projects of a user apart in the built-in store. New string. */
+char *config_built_in_prefix(const char *project_root);
 
 #endif

@@ -68,8 +68,7 @@ static bool is_platform(const struct yaml *tree, const char *name)
     return !aks && platform && platform->kind == YAML_SCALAR && strcmp(platform->text, name) == 0;
 }
 
-/* "<folder name>-<8 hex of its whole path>": what keeps the projects of a user apart in one folder store. */
-static char *project_prefix(const char *root)
+char *config_built_in_prefix(const char *root)
 {
     struct act_sha256 sha;
     char hex[ACT_SHA256_HEX];
@@ -98,7 +97,7 @@ static struct yaml *built_in_row(const char *prefix, const char *below)
 static struct yaml *built_in_rows(const char *root, bool with_folders)
 {
     static const char *const names[] = {"data", "output"};
-    ACT_AUTOFREE char *prefix = project_prefix(root);
+    ACT_AUTOFREE char *prefix = config_built_in_prefix(root);
     struct yaml *rows = yaml_new_map(CONFIG_DEFAULT), *all = yaml_new_map(CONFIG_DEFAULT);
 
     yaml_put(rows, "code_path", built_in_row(prefix, "code.zip"));
@@ -134,6 +133,13 @@ static bool is_scalar(const struct config_key *key)
 {
     return key->type == CONFIG_BOOL || key->type == CONFIG_INT || key->type == CONFIG_TEXT ||
            key->type == CONFIG_CHOICE;
+}
+
+void config_simple_keys(struct act_strv *out)
+{
+    for (const struct config_key *key = config_cluster_keys; key->path; key++)
+        if (is_scalar(key) && config_key_member(key, "") && !key->instead)
+            act_strv_push(out, key->path);
 }
 
 static void add_environment(struct yaml *tree)

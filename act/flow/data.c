@@ -84,11 +84,18 @@ static void suggest(struct store *store, const char *key, const char *path, stru
     struct store_call list = {.op = STORE_LIST, .key = stem, .delimiter = true, .max = SUGGESTIONS + 1};
     struct act_buf names = {0};
     struct act_error ignored;
+    bool is_empty = false;
     int rc = store_do(store, &list, &ignored);
 
-    for (size_t i = 0; rc == 0 && i < list.page.n && i < SUGGESTIONS; i++)
-        act_buf_addf(&names, "%s'%s%s'", i ? ", " : "", typed, list.page.v[i].key + strlen(stem));
-    if (names.len)
+    for (size_t i = 0; rc == 0 && i < list.page.n && i < SUGGESTIONS; i++) {
+        const char *rest = list.page.v[i].key + strlen(stem);
+        is_empty = is_empty || strcmp(rest, "/") == 0;
+        if (strcmp(rest, "/") != 0)
+            act_buf_addf(&names, "%s'%s%s'", names.len ? ", " : "", typed, rest);
+    }
+    if (is_empty)
+        act_error_set(err, ACT_NOT_FOUND, "'%s' is an empty folder in the store", typed);
+    else if (names.len)
         act_error_set(err, ACT_NOT_FOUND, "%s; what begins so: %s%s", problem, names.data,
                       list.page.n > SUGGESTIONS ? ", ..." : "");
     store_call_release(&list);
@@ -105,6 +112,17 @@ static int resolve(struct store *store, const char *key, const char *path, struc
         act_error_prefix(err, rc == -ACT_NOT_FOUND ? "cannot find '%s'" : "cannot look at '%s'", path);
     if (rc == -ACT_NOT_FOUND && !err->service_code[0])
         suggest(store, key, path, err);
+    return rc;
+}
+
+/* The same of a mapped path of this project. */
+static int resolve_mapped(struct flow *flow, struct store *store, const struct mapping *m, const char *path,
+                          struct transfer_path *out, struct act_error *err)
+{
+    int rc = resolve(store, m->key, path, out, err);
+
+    if (rc == -ACT_NOT_FOUND)
+        flow_explain_absence(flow, m->folder, m->local, err);
     return rc;
 }
 
@@ -337,7 +355,7 @@ int flow_download(struct flow *flow, const char *path, struct flow_data *io, str
     if (rc == 0)
         rc = flow_store(flow, m.folder, &store, err);
     if (rc == 0)
-        rc = resolve(store, m.key, path, &from, err);
+        rc = resolve_mapped(flow, store, &m, path, &from, err);
     if (rc == 0)
         rc = download_to(flow, &from, m.local, path, io, err);
     transfer_path_release(&from);
@@ -407,7 +425,7 @@ int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, s
     if (rc == 0)
         rc = flow_store(flow, m.folder, &out->store, err);
     if (rc == 0)
-        rc = resolve(out->store, m.key, path, &out->path, err);
+        rc = resolve_mapped(flow, out->store, &m, path, &out->path, err);
     if (rc == 0)
         mention_limits(flow, out->store, NULL);
     mapping_release(&m);

@@ -93,6 +93,18 @@ int flow_form_starter(struct platform *platform, struct run_spec *spec, struct a
 /* A folder of a run that sees the project becomes the project's own of that name, and a note says so, when that holds
  * something and the store does not. from: its row. */
 void flow_use_here(const struct config *config, const struct config_folder *from, struct run_folder *folder);
+/* Whether there is a folder with something in it. */
+bool flow_has_content(const char *path);
+/* Adds to the error that something is not in the store where it is instead; local is its place in the project. */
+void flow_explain_absence(struct flow *flow, const struct config_folder *folder, const char *local,
+                          struct act_error *err);
+
+/* ---- moved.c */
+
+/* Adds where a project that is no longer there has such a folder, and how this one takes it over. place is that of the
+ * folder, which has nothing, in the built-in store. */
+void flow_hint_moved(struct flow *flow, const struct config_folder *folder, const char *place,
+                     struct act_error *err);
 
 /* From the folder at path of a store to dir, and back; name is for messages. */
 int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,

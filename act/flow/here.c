@@ -2,13 +2,13 @@
 #include <dirent.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/path.h"
 #include "flow/flow_internal.h"
 
-/* Whether there is a folder with something in it. */
-static bool has_content(const char *path)
+bool flow_has_content(const char *path)
 {
     DIR *dir = opendir(path);
     const struct dirent *e = NULL;
@@ -32,9 +32,9 @@ void flow_use_here(const struct config *config, const struct config_folder *from
 {
     ACT_AUTOFREE char *own = act_path_join(config->project_root, folder->name);
 
-    if (!see_the_project(config, from) || !folder->link || !has_content(own))
+    if (!see_the_project(config, from) || !folder->link || !flow_has_content(own))
         return;
-    if (has_content(folder->link)) {
+    if (flow_has_content(folder->link)) {
         if (config_is_built_in(from)) /* whoever wrote down a store knows */
             act_note("%s  what the store has, not the project's own folder; 'a u %s' stores that",
                      folder->name, folder->name);
@@ -46,4 +46,33 @@ void flow_use_here(const struct config *config, const struct config_folder *from
     folder->store = act_sprintf("folder:%s", config->project_root);
     act_str_replace(&folder->path, folder->name);
     act_str_replace(&folder->link, own);
+}
+
+/* Where the folder is in a folder store. New string, or NULL. */
+static char *place_of(const struct flow *flow, const struct config_folder *folder)
+{
+    struct config_account account;
+    struct act_error ignored;
+    char *place = NULL;
+
+    if (config_account(&flow->config, folder, &account, &ignored) < 0)
+        return NULL;
+    if (account.folder)
+        place = act_path_join(account.folder, folder->path);
+    config_account_release(&account);
+    return place;
+}
+
+void flow_explain_absence(struct flow *flow, const struct config_folder *folder, const char *local,
+                          struct act_error *err)
+{
+    ACT_AUTOFREE char *place = place_of(flow, folder);
+
+    if (!place || flow_has_content(place) || !see_the_project(&flow->config, folder))
+        return;
+    if (access(local, F_OK) == 0)
+        act_error_hint(err, "it is in the project's own folder '%s', which runs use as the store has none",
+                       folder->name);
+    else if (config_is_built_in(folder))
+        flow_hint_moved(flow, folder, place, err);
 }

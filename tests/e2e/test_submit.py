@@ -6,6 +6,7 @@ import pathlib
 import re
 import shlex
 import socket
+import subprocess
 
 import pytest
 
@@ -407,6 +408,28 @@ def test_links_that_lead_out_of_the_code(act):
     (act.project / "dangling").symlink_to("/nowhere/at/all")
     run = act.finish("py/bin/python", "-c", "print('by the link')", before=("-n", "1"))
     assert act.lines(run) == ["by the link"]
+
+
+def test_what_is_not_in_the_built_in_store_is_found(act):
+    """It is in the project, or in the store of the project as it was called before."""
+    old, new = act.scratch / "old", act.scratch / "new"
+    (old / "output").mkdir(parents=True)
+    (old / "output/before").touch()
+    assert "no runs yet; 'a submit COMMAND' starts one" in act.run("q", cwd=old).err
+    run = act.submit("-n", "1", "--", "sh", "-c", "echo result > output/result", cwd=old)
+    act.run("wait", run, cwd=old)
+    message = act.fail("d", "output/result", cwd=old, status=3)
+    assert "it is in the project's own folder 'output', which runs use as the store has none" in message
+    act.run("u", "output", cwd=old)
+    old.rename(new)
+    (new / "output").rename(act.scratch / "elsewhere")
+    message = act.fail("ls", "output", cwd=new, status=3)
+    assert f"'{old}' is no longer there and has a folder 'output' in the store" in message
+    subprocess.run(["sh", "-c", message.partition("this project: ")[2]], check=True)
+    assert act.run("ls", "output", cwd=new).out.split() == ["before", "result"]
+    (act.scratch / "other").mkdir()
+    message = act.fail("ls", "output", cwd=act.scratch / "other", status=3)
+    assert "no longer there" not in message, "nothing is left of it"
 
 
 def test_a_damaged_package_is_not_run(act):
