@@ -60,7 +60,8 @@ struct cli {
     struct filter *filter; /* of cli_transfer_options() */
 };
 
-enum cli_complete { CLI_NOTHING, CLI_RUNS, CLI_PATHS, CLI_COMMAND, CLI_VERBS };
+/* What a verb's words are; CLI_CHOICE: those that its synopsis begins with, "show | check". */
+enum cli_complete { CLI_NOTHING, CLI_RUNS, CLI_PATHS, CLI_COMMAND, CLI_VERBS, CLI_CHOICE };
 
 struct cli_command {
     const char *name;

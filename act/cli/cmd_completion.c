@@ -64,6 +64,30 @@ static void offer_options(const struct cli_command *command, const char *typed)
     }
 }
 
+/* "show | check", "list|show [NAME]": up to what is no word. */
+static void offer_choices(const char *synopsis, const char *typed)
+{
+    for (const char *p = synopsis; *p && *p != '[';) {
+        size_t n = strcspn(p, " |[");
+        ACT_AUTOFREE char *word = act_strndup(p, n);
+        offer(word, typed);
+        p += n + strspn(p + n, " |");
+    }
+}
+
+/* Those of the cluster file that have one value: "num_gpu:" for -p 'num_gpu: 8'. */
+static void offer_keys(const char *typed)
+{
+    struct act_strv keys = {0};
+
+    config_simple_keys(&keys);
+    for (size_t i = 0; i < keys.n; i++) {
+        ACT_AUTOFREE char *candidate = act_sprintf("%s:", keys.v[i]);
+        offer(candidate, typed);
+    }
+    act_strv_release(&keys);
+}
+
 static void offer_clusters(const char *typed)
 {
     struct act_strv names = {0};
@@ -111,9 +135,9 @@ static const struct cli_option *option_with_value(const char *word)
     return o && o->argument && !value ? o : NULL;
 }
 
-static bool is_cluster(const struct cli_option *o)
+static bool takes(const struct cli_option *o, const char *argument)
 {
-    return o && act_streq(o->argument, "CLUSTER");
+    return o && act_streq(o->argument, argument);
 }
 
 /* The cluster and the verb among the words before the one to complete. */
@@ -137,15 +161,20 @@ int cmd_complete(struct cli *cli, struct act_error *err)
     const struct act_strv *w = &cli->words;
     const char *typed = w->n ? w->v[w->n - 1] : "", *cluster;
     const struct cli_command *command = find_context(w, &cluster);
+    const struct cli_option *before = w->n > 1 ? option_with_value(w->v[w->n - 2]) : NULL;
 
     flow_trust_asks(NULL); /* nobody is asked while he types */
     (void)err;
-    if (w->n > 1 && is_cluster(option_with_value(w->v[w->n - 2])))
+    if (takes(before, "CLUSTER"))
         offer_clusters(typed);
+    else if (takes(before, "YAML"))
+        offer_keys(typed);
     else if (typed[0] == '-')
         offer_options(command, typed);
     else if (!command || command->complete == CLI_VERBS)
         offer_verbs(typed);
+    else if (command->complete == CLI_CHOICE && act_streq(w->v[w->n - 2], command->name))
+        offer_choices(command->synopsis, typed);
     else if (command->complete == CLI_RUNS)
         offer_runs(cli, typed);
     else if (command->complete == CLI_PATHS)

@@ -134,17 +134,19 @@ static bool find_cluster(const char *cluster, struct config_place *out)
     return true;
 }
 
-static int unknown_cluster(const char *cluster, const char *current_dir, struct act_error *err)
+/* Which clusters there are, and which one is meant: often its file is named, "aux_data/aml/c1.yaml". */
+static int hint_clusters(const char *cluster, const char *current_dir, struct act_error *err)
 {
+    const char *base = act_path_basename(cluster);
+    size_t n = strlen(base) - (act_ends_with(base, ".yaml") ? strlen(".yaml") : 0);
+    ACT_AUTOFREE char *name = act_strndup(base, n);
     struct act_strv known = {0};
     struct act_buf list = {0};
 
     config_clusters(current_dir, &known);
-    const char *near = act_nearest(cluster, (const char *const *)known.v);
+    const char *near = act_nearest(name, (const char *const *)known.v);
     for (size_t i = 0; i < known.n; i++)
         act_buf_addf(&list, "%s'%s'", i ? ", " : "", known.v[i]);
-    act_error_set(err, ACT_NOT_FOUND, "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above",
-                  cluster, cluster, current_dir);
     if (near)
         act_error_hint(err, "did you mean '%s'?", near);
     act_error_hint(err, "there are: %s", list.data);
@@ -158,18 +160,23 @@ static int find_by_name(const char *cluster, struct config_place *out, struct ac
     size_t n = strlen(cluster);
 
     out->origin = act_strdup("-c");
-    if (!act_path_is_safe(cluster, n) || cluster[n - 1] == '/')
-        return act_error_set(
-            err, ACT_NOT_FOUND,
-            "'%s' cannot be the name of a cluster, which is that of a file below '" CLUSTER_DIR
-            "' without '.yaml'; AML_CONFIG_PATH names a file elsewhere",
-            cluster);
+    if (!act_path_is_safe(cluster, n) || cluster[n - 1] == '/') {
+        act_error_set(err, ACT_NOT_FOUND,
+                      "'%s' cannot be the name of a cluster, which is that of a file below '" CLUSTER_DIR
+                      "' without '.yaml'; AML_CONFIG_PATH names a file elsewhere",
+                      cluster);
+        return hint_clusters(cluster, out->current_dir, err);
+    }
     if (find_cluster(cluster, out)) {
         out->cluster = act_strdup(cluster);
         return 0;
     }
-    if (strcmp(cluster, "local") != 0)
-        return unknown_cluster(cluster, out->current_dir, err);
+    if (strcmp(cluster, "local") != 0) {
+        act_error_set(err, ACT_NOT_FOUND,
+                      "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above", cluster, cluster,
+                      out->current_dir);
+        return hint_clusters(cluster, out->current_dir, err);
+    }
     built_in(out);
     return 0;
 }

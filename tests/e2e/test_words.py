@@ -163,3 +163,9 @@ def test_a_refusal_is_not_called_missing(act, azure_double):
                 container_name=azure_double.container, endpoint=azure_double.service.endpoint)
     message = act.fail("ls", "data", status=4, match="cannot look at 'data': .*403")
     assert "cannot find" not in message
+
+
+@pytest.mark.parametrize("typed", ["lab.yaml", "aux_data/aml/lab.yaml", "./aux_data/aml/lab.yaml", "lav"])
+def test_the_cluster_that_was_meant(act, typed):
+    act.cluster("lab")
+    act.fail("-c", typed, "ls", "data", status=3, match="did you mean 'lab'\\?; there are: 'aml', 'lab', 'local'$")
