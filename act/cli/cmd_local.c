@@ -3,6 +3,8 @@
 
 int cmd_local(struct cli *cli, struct act_error *err)
 {
+    static const char *const said[] = {"the run is asked to end; Ctrl-C again kills it", "the run is killed",
+                                       NULL};
     struct cli_packing packing;
     struct flow_init code = {0};
     struct flow_local io = {.argv = &cli->words,
@@ -15,7 +17,7 @@ int cmd_local(struct cli *cli, struct act_error *err)
     cli_packing_start(&packing, cli, &code);
     int rc = flow_local_start(&cli->flow, &io, err);
     flow_init_release(&code);
-    cli_catch_signals();
+    cli_catch_signals(said);
     if (rc == 0)
         rc = io.dry_run ? cli_print_json(run_spec_to_json(&io.spec), err)
                         : flow_local_attend(&cli->flow, &io, err);

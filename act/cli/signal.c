@@ -8,6 +8,8 @@ volatile sig_atomic_t cli_interrupted;
 
 /* What is said before the program ends; NULL: it does not end, cli_interrupted says it. */
 static const char *volatile farewell;
+/* What is said at the next signals, when it does not end; up to a NULL. */
+static const char *const *volatile steps;
 
 static void say(const char *text)
 {
@@ -16,19 +18,24 @@ static void say(const char *text)
     (void)ignored;
 }
 
-static void handle(int signal)
+static void say_line(const char *text)
 {
-    const char *text = farewell;
-
-    cli_interrupted = signal;
-    if (!text)
-        return;
     if (isatty(STDERR_FILENO))
         say("\n");
     say("act: ");
     say(text);
     say("\n");
-    _exit(128 + signal);
+}
+
+static void handle(int signal)
+{
+    cli_interrupted = signal;
+    if (farewell) {
+        say_line(farewell);
+        _exit(128 + signal);
+    }
+    if (steps && *steps)
+        say_line(*steps++);
 }
 
 static void set(void (*handler)(int))
@@ -40,9 +47,10 @@ static void set(void (*handler)(int))
     sigaction(SIGTERM, &action, NULL);
 }
 
-void cli_catch_signals(void)
+void cli_catch_signals(const char *const *said)
 {
     farewell = NULL;
+    steps = said;
     set(handle);
 }
 

@@ -58,7 +58,8 @@ static void wrap_in_container(const char *tool, const struct config *config, str
     act_strv_pushf(&argv, "--volume=%s/runs/%s:%s/runs/%s", state, spec->id, state, spec->id);
     for (size_t i = 0; i < spec->n_folders; i++)
         if (spec->folders[i].link)
-            act_strv_pushf(&argv, "--volume=%s:%s", spec->folders[i].link, spec->folders[i].link);
+            act_strv_pushf(&argv, "--volume=%s:%s%s", spec->folders[i].link, spec->folders[i].link,
+                           spec->folders[i].mode == RUN_FOLDER_RO_MOUNT ? ":ro" : "");
     act_strv_pushf(&argv, "--workdir=%s/runs/%s/%s", state, spec->id, RUN_DIR_CODE);
     for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
         act_strv_pushf(&argv, "--env=%s", passed_on[i]);

@@ -38,8 +38,13 @@ enum {
 
 /* ---- signals ---- */
 
+/* Who asks twice has no more patience. Slurm signals everything several times by itself, and kills in the end. */
 static void abort_ranks(struct supervisor *s)
 {
+    if (s->aborted && !s->options.slurm) {
+        node_say("told to abort again: what is left is killed");
+        child_signal_all(SIGKILL);
+    }
     if (s->aborted)
         return;
     node_say("told to abort");

@@ -413,6 +413,19 @@ def test_local_interrupted_aborts_the_run(act):
     assert act.state(run) == "Canceled"
 
 
+def test_local_interrupted_twice_kills_the_run(act):
+    stubborn = "trap '' TERM INT; echo ready; while :; do sleep 0.1; done"
+    process = act.start("local", "-n", "1", "bash", "-c", stubborn, env={"ACT_ABORT_GRACE": "1000"})
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGINT)
+    said = next(line for line in process.stderr if b"Ctrl-C" in line)
+    assert said == b"act: the run is asked to end; Ctrl-C again kills it\n"
+    act.until(lambda: process.send_signal(signal.SIGINT) or process.poll() is not None, "it is killed")
+    out, err = process.communicate()
+    assert process.returncode == 130 and b"act: the run is killed\n" in err, err
+    assert [run["state"] for run in act.run("q", "--json").json["runs"]] == ["Canceled"]
+
+
 # ---- several at once, and kill -9
 
 
