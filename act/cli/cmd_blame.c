@@ -11,11 +11,12 @@ static json_t *number(int64_t n)
 
 static json_t *job_json(const struct platform_job *j)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "job", codec_json_bytes_new(j->id), "user",
-                     codec_json_bytes_new(j->user), "name", codec_json_bytes_new(j->name), "node_names",
-                     codec_json_bytes_new(j->nodes_text), "nodes", number(j->nodes), "gpus", number(j->gpus),
-                     "running_s", number(j->running_s), "limit_s",
-                     j->limit_s > 0 ? json_integer(j->limit_s) : json_null());
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "job", codec_json_bytes_new(j->id), "user",
+                     codec_json_bytes_new(j->user), "experiment",
+                     j->experiment ? codec_json_bytes_new(j->experiment) : json_null(), "name",
+                     codec_json_bytes_new(j->name), "node_names", codec_json_bytes_new(j->nodes_text),
+                     "nodes", number(j->nodes), "gpus", number(j->gpus), "running_s", number(j->running_s),
+                     "limit_s", j->limit_s > 0 ? json_integer(j->limit_s) : json_null());
 }
 
 static int print_json(const struct config *config, const struct platform_jobs *jobs, size_t n,
@@ -50,10 +51,11 @@ static void push_count(struct act_strv *cells, int n)
 static void print_table(const struct platform_jobs *jobs, size_t n)
 {
     static const struct cli_column columns[] = {
-        {"RUNNING", 'r', .rank = 2},        {"LIMIT", 'r', .rank = 7},
-        {"USER", 'l', .rank = 1, .min = 8}, {"JOB", 'l', .rank = 0},
-        {"NODES", 'r', .rank = 5},          {"GPUS", 'r', .rank = 3},
-        {"ON", 'l', .rank = 6, .min = 8},   {"NAME", 'l', .rank = 4, .min = 10},
+        {"RUNNING", 'r', .rank = 2},         {"LIMIT", 'r', .rank = 7},
+        {"USER", 'l', .rank = 1, .min = 8},  {"JOB", 'l', .rank = 0},
+        {"NODES", 'r', .rank = 5},           {"GPUS", 'r', .rank = 3},
+        {"ON", 'l', .rank = 6, .min = 8},    {"EXPERIMENT", 'l', .rank = 4, .min = 8},
+        {"NAME", 'l', .rank = 4, .min = 10},
     };
     struct act_strv cells = {0};
 
@@ -66,6 +68,7 @@ static void print_table(const struct platform_jobs *jobs, size_t n)
         push_count(&cells, j->nodes);
         push_count(&cells, j->gpus);
         act_strv_push(&cells, j->nodes_text);
+        act_strv_push(&cells, j->experiment ? j->experiment : "-");
         act_strv_push(&cells, j->name);
     }
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);

@@ -298,13 +298,14 @@ const struct cli_command cli_commands[] = {
      .run = cmd_cluster},
     {.name = "blame",
      .synopsis = "[--max N]",
-     .summary = "who runs longest on the cluster",
+     .summary = "who runs longest on the cluster, or in the workspace",
      .examples = "a blame                 the 20 jobs of everybody that run longest\n"
                  "a -c eu blame --max 0   all running jobs\n"
                  "a blame --json | jq -r '.jobs[] | [.user, .gpus] | @tsv'\n",
      .details =
-         "--json: version (1), cluster, platform, total and jobs, each with job, user, name, node_names,\n"
-         "nodes, gpus, running_s, limit_s (null: not known, or none).",
+         "On Azure Machine Learning: on all computes of the workspace.\n"
+         "--json: version (1), cluster, platform, total and jobs, each with job, user, experiment, name,\n"
+         "node_names, nodes, gpus, running_s, limit_s (null: not known, or none).",
      .options = "cluster param max json",
      .run = cmd_blame},
     {.name = "upload",

@@ -191,7 +191,7 @@ static int summarize_virtual(struct azureml *a, struct platform_summary *out, st
 /* ---- the queue ---- */
 
 struct queue {
-    const char *compute; /* the name; "": serverless */
+    const char *compute; /* the name; "": serverless; NULL: all of the workspace */
     struct platform_pool *pool;
     struct platform_jobs *jobs; /* those that run; NULL: only counted */
     size_t n;                   /* that were looked at */
@@ -207,21 +207,25 @@ static bool count_job(struct queue *q, const char *status)
     return q->jobs && state == RUN_RUNNING;
 }
 
+static int64_t age_of(int64_t since_unix_s)
+{
+    int64_t s = act_now_unix_s() - since_unix_s;
+
+    return !since_unix_s ? -1 : s > 0 ? s : 0;
+}
+
 static struct platform_job *new_job(struct queue *q, const char *id, const char *user, const char *name,
-                                    int64_t since)
+                                    const char *compute, int64_t since)
 {
     struct platform_jobs *jobs = q->jobs;
-    int64_t now = act_now_unix_s();
 
     jobs->v = act_realloc(jobs->v, (jobs->n + 1) * sizeof(*jobs->v));
     struct platform_job *job = &jobs->v[jobs->n++];
     *job = (struct platform_job){.id = act_strdup(id),
                                  .user = act_strdup(user),
                                  .name = act_strdup(name),
-                                 .nodes_text = act_strdup(""),
-                                 .running_s = !since        ? -1
-                                              : now > since ? now - since
-                                                            : 0,
+                                 .nodes_text = act_strdup(compute),
+                                 .running_s = age_of(since),
                                  .nodes = -1,
                                  .gpus = -1};
     return job;
@@ -240,7 +244,7 @@ static void take_run(struct queue *q, const json_t *run)
     struct platform_job *job =
         new_job(q, codec_json_str(run, "runId", ""),
                 codec_json_str(json_object_get(run, "createdBy"), "userName", ""),
-                codec_json_str(run, "displayName", ""), azureml_time(run, "startTimeUtc"));
+                codec_json_str(run, "displayName", ""), q->compute, azureml_time(run, "startTimeUtc"));
     job->nodes = count(given, "instanceCount");
     job->gpus = count(given, "gpuCount");
     if (act_int_from_text(codec_json_str(json_object_get(run, "properties"), "act.num_gpu", ""), &gpus) &&
@@ -292,24 +296,40 @@ static int read_runs(struct azureml *a, struct queue *q, struct act_error *err)
 /* ---- by the list of jobs, newest first, which knows only when they were submitted, and not what has ended from what has
  * not */
 
+static struct platform_job *find_job(const struct platform_jobs *jobs, const char *id)
+{
+    for (size_t i = 0; i < jobs->n; i++)
+        if (strcmp(jobs->v[i].id, id) == 0)
+            return &jobs->v[i];
+    return NULL;
+}
+
 static int take_job(void *arg, const json_t *job, struct act_error *err)
 {
     struct queue *q = arg;
     const json_t *properties = json_object_get(job, "properties"), *data = json_object_get(job, "systemData"),
                  *resources = json_object_get(properties, "resources");
-    const char *compute = codec_json_str(properties, "computeId", "");
+    const char *compute = act_path_basename(codec_json_str(properties, "computeId", "")),
+               *id = codec_json_str(job, "name", "");
 
     (void)err;
     q->cut = q->n == JOBS_MAX;
     if (q->cut)
         return 1;
     q->n++;
-    if (strcasecmp(act_path_basename(compute), q->compute) != 0 ||
+    if ((q->compute && strcasecmp(compute, q->compute) != 0) ||
         !count_job(q, codec_json_str(properties, "status", "")))
         return 0;
-    struct platform_job *one =
-        new_job(q, codec_json_str(job, "name", ""), codec_json_str(data, "createdBy", ""),
-                codec_json_str(properties, "displayName", ""), azureml_time(data, "createdAt"));
+    const char *experiment = codec_json_str(properties, "experimentName", NULL);
+    struct platform_job *one = find_job(q->jobs, id);
+    if (one) { /* by the run history, which does not name the experiment */
+        free(one->experiment);
+        one->experiment = act_strdup(experiment);
+        return 0;
+    }
+    one = new_job(q, id, codec_json_str(data, "createdBy", ""), codec_json_str(properties, "displayName", ""),
+                  compute, azureml_time(data, "createdAt"));
+    one->experiment = act_strdup(experiment);
     one->nodes = count(resources, "instanceCount");
     int ranks = count(json_object_get(properties, "distribution"), "processCountPerInstance");
     int64_t gpus = (int64_t)one->nodes * ranks;
@@ -333,24 +353,71 @@ static bool has_runs(const struct azureml *a)
     return a->kind != AZUREML_SINGULARITY && a->config->compute_target;
 }
 
-static int read_queue(struct azureml *a, struct platform_pool *pool, struct platform_jobs *jobs,
-                      struct act_error *err)
+/* Whether another list may answer where this one did not. */
+static bool may_ask_elsewhere(int rc, const struct queue *q, const struct act_error *err)
+{
+    if (rc == 0 || rc == -ACT_TEMPORARY || q->n > 0)
+        return false;
+    act_trace("azureml", "no list of the runs on the compute: %s", err->text);
+    return true;
+}
+
+static void mention_cut(const struct queue *q)
+{
+    if (q->cut)
+        act_warn("only %zu jobs were looked at: there are more, which are not counted", q->n);
+}
+
+static int count_queue(struct azureml *a, struct platform_pool *pool, struct act_error *err)
 {
     const char *target = a->config->compute_target;
-    struct queue q = {.compute = target ? act_path_basename(target) : "", .pool = pool, .jobs = jobs};
-    bool by_runs = has_runs(a);
-    int rc = by_runs ? read_runs(a, &q, err) : read_jobs(a, &q, err);
+    struct queue q = {.compute = target ? act_path_basename(target) : "", .pool = pool};
+    int rc = has_runs(a) ? read_runs(a, &q, err) : read_jobs(a, &q, err);
 
-    if (by_runs && rc < 0 && rc != -ACT_TEMPORARY && q.n == 0) {
-        act_trace("azureml", "no list of the runs on the compute: %s", err ? err->text : "");
-        by_runs = false;
+    if (has_runs(a) && may_ask_elsewhere(rc, &q, err))
         rc = read_jobs(a, &q, err);
-    }
-    if (rc == 0 && jobs && jobs->n && !by_runs)
-        act_warn("the service does not tell here when a job began: the times are since it was submitted");
-    if (rc == 0 && q.cut)
-        act_warn("only %zu jobs were looked at: there are more, which are not counted", q.n);
+    if (rc == 0)
+        mention_cut(&q);
     return rc;
+}
+
+/* ---- who runs longest in the workspace: what runs on this compute, however long ago it was submitted, and of the newest
+ * jobs those on all the others */
+
+static int longest_first(const void *x, const void *y)
+{
+    const struct platform_job *a = x, *b = y;
+
+    return a->running_s < b->running_s ? 1 : a->running_s > b->running_s ? -1 : 0;
+}
+
+/* Fits azureml_each_of(). */
+static void take_start(void *arg, const json_t *run)
+{
+    struct platform_job *job = find_job(arg, codec_json_str(run, "runId", ""));
+    int64_t start = azureml_time(run, "startTimeUtc");
+
+    if (job && start)
+        job->running_s = age_of(start);
+}
+
+/* When jobs began of which only the submission is known: of as many as two requests tell, those submitted first. */
+static void find_starts(struct azureml *a, struct platform_job *v, size_t n)
+{
+    enum { STARTS_MAX = 2 * PAGE };
+    const char *ids[STARTS_MAX];
+    struct platform_jobs asked = {.v = v, .n = n < STARTS_MAX ? n : STARTS_MAX};
+    struct act_error err;
+
+    qsort(v, n, sizeof(*v), longest_first);
+    for (size_t i = 0; i < asked.n; i++)
+        ids[i] = v[i].id;
+    int rc = azureml_each_of(a, ids, asked.n, take_start, &asked, &err);
+    if (rc < 0)
+        act_trace("azureml", "the times are not known: %s", err.text);
+    if (rc < 0 || asked.n < n)
+        act_warn("the service does not tell here when %s began: the times are since it was submitted",
+                 rc < 0 ? "a job" : "each job");
 }
 
 /* ---- the questions ---- */
@@ -362,22 +429,30 @@ int azureml_summary(struct platform *p, struct platform_summary *out, struct act
 
     out->has_gpus = true;
     out->total.gpus_queued = -1;
-    return rc < 0 ? rc : read_queue(a, &out->total, NULL, err);
-}
-
-static int longest_first(const void *x, const void *y)
-{
-    const struct platform_job *a = x, *b = y;
-
-    return a->running_s < b->running_s ? 1 : a->running_s > b->running_s ? -1 : 0;
+    return rc < 0 ? rc : count_queue(a, &out->total, err);
 }
 
 int azureml_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err)
 {
+    struct azureml *a = azureml_of(p);
     struct platform_pool ignored = {0};
-    int rc = read_queue(azureml_of(p), &ignored, out, err);
+    struct queue here = {.pool = &ignored, .jobs = out}, all = here;
+    int rc = 0;
 
-    if (rc == 0 && out->n)
+    if (has_runs(a)) {
+        here.compute = act_path_basename(a->config->compute_target);
+        rc = read_runs(a, &here, err);
+        rc = may_ask_elsewhere(rc, &here, err) ? 0 : rc;
+    }
+    size_t with_start = out->n;
+    if (rc == 0 && !here.cut)
+        rc = read_jobs(a, &all, err);
+    if (rc < 0)
+        return rc;
+    mention_cut(here.cut ? &here : &all);
+    if (out->n > with_start)
+        find_starts(a, out->v + with_start, out->n - with_start);
+    if (out->n)
         qsort(out->v, out->n, sizeof(*out->v), longest_first);
-    return rc;
+    return 0;
 }

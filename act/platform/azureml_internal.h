@@ -238,6 +238,10 @@ int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struc
 int azureml_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                    struct act_error *err);
 int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
+/* What the run history says of each of these runs that it knows, 100 in a request. */
+int azureml_each_of(struct azureml *a, const char *const *ids, size_t n,
+                    void (*each)(void *arg, const json_t *run), void *arg,
+                    struct act_error *err) ACT_NODISCARD;
 int azureml_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
                    struct act_error *err);
 int azureml_list(struct platform *p, struct act_strv *out_ids, struct act_error *err);

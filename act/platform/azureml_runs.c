@@ -178,15 +178,38 @@ static void take_status(struct lookup *l, size_t i, const json_t *run)
     l->left--;
 }
 
-static json_t *batch_body(const struct lookup *l, size_t begin, size_t end)
+/* What the history says of up to PAGE runs. Release call in every case. */
+static int post_batch(struct azureml *a, const char *const *ids, size_t n, struct arm_call *call,
+                      struct act_error *err)
 {
     json_t *requests = json_object();
 
-    for (size_t i = begin; i < end; i++)
-        if (run_name_valid(l->ids[i]))
-            json_object_set_new(requests, l->ids[i],
-                                json_pack("{s:s, s:b}", "runId", l->ids[i], "selectRunMetadata", 1));
-    return json_pack("{s:o}", "requests", requests);
+    for (size_t i = 0; i < n; i++)
+        if (run_name_valid(ids[i]))
+            json_object_set_new(requests, ids[i],
+                                json_pack("{s:s, s:b}", "runId", ids[i], "selectRunMetadata", 1));
+    *call = (struct arm_call){.method = "POST",
+                              .what = "tell the states of the runs",
+                              .url = azureml_history_url(a, "/batchrundata"),
+                              .body = json_pack("{s:o}", "requests", requests)};
+    return azureml_ask_history(a, call, err);
+}
+
+int azureml_each_of(struct azureml *a, const char *const *ids, size_t n,
+                    void (*each)(void *arg, const json_t *run), void *arg, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t begin = 0; begin < n && rc == 0; begin += PAGE) {
+        struct arm_call call;
+        const char *key;
+        json_t *result;
+        rc = post_batch(a, ids + begin, n - begin < PAGE ? n - begin : PAGE, &call, err);
+        json_object_foreach(rc == 0 ? json_object_get(call.answer, "successfulResults") : NULL, key, result)
+            each(arg, json_object_get(result, "runMetadata"));
+        arm_call_release(&call);
+    }
+    return rc;
 }
 
 /* "<experiment>_<unix time>_<8 hex>" */
@@ -217,11 +240,8 @@ static void take_missing(struct lookup *l, size_t i, const json_t *error)
 
 static int ask_batch(struct azureml *a, struct lookup *l, size_t begin, size_t end, struct act_error *err)
 {
-    struct arm_call call = {.method = "POST",
-                            .what = "tell the states of the runs",
-                            .url = azureml_history_url(a, "/batchrundata"),
-                            .body = batch_body(l, begin, end)};
-    int rc = azureml_ask_history(a, &call, err);
+    struct arm_call call;
+    int rc = post_batch(a, l->ids + begin, end - begin, &call, err);
     json_t *results = json_object_get(call.answer, "successfulResults"),
            *failures = json_object_get(call.answer, "failedResults"), *result;
     const char *key;

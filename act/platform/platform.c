@@ -314,6 +314,7 @@ void platform_jobs_release(struct platform_jobs *jobs)
         free(jobs->v[i].id);
         free(jobs->v[i].user);
         free(jobs->v[i].name);
+        free(jobs->v[i].experiment);
         free(jobs->v[i].nodes_text);
     }
     free(jobs->v);

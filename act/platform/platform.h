@@ -102,7 +102,8 @@ struct platform_job {
     char *id; /* the platform's */
     char *user;
     char *name;
-    char *nodes_text;  /* "n[1-2]" */
+    char *experiment;  /* may be NULL, as where there are none */
+    char *nodes_text;  /* where it is: nodes, "n[1-2]", or the name of a compute */
     int64_t running_s; /* -1: not known */
     int64_t limit_s;   /* 0: none, or not known */
     int nodes, gpus;   /* -1: not known */
@@ -209,7 +210,7 @@ struct platform_ops {
                  struct act_strv *out_argv, struct act_error *err);
     /* May be NULL. */
     int (*summary)(struct platform *p, struct platform_summary *out, struct act_error *err);
-    /* The running jobs of everybody, those that run longest first. May be NULL. */
+    /* The running jobs of everybody, those that run longest first; of a workspace on all its computes. May be NULL. */
     int (*jobs)(struct platform *p, struct platform_jobs *out, struct act_error *err);
     /* Looks whether all that runs need is there; what fails is a finding too. May be NULL. */
     void (*examine)(struct platform *p, struct platform_findings *findings);
