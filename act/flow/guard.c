@@ -127,14 +127,19 @@ static char *word_before(const char *start, const char *colon)
     return act_strndup(word, (size_t)(end - word));
 }
 
-/* What stands behind the colon, or indented on the next lines. */
+/* What stands behind the colon, or indented on the next lines: of much text its beginning, which says enough. */
 static char *value_behind(const char *s)
 {
+    enum { VALUE_MAX = 512 };
+    size_t n = 0;
+
     s += strspn(s, " \t\r");
     while (*s == '\n' && (s[1] == ' ' || s[1] == '\t'))
         s += 1 + strspn(s + 1, " \t\r");
     s += strspn(s, "\"'");
-    return act_strndup(s, strcspn(s, "\r\n,}]#\"'"));
+    while (n < VALUE_MAX && !strchr("\r\n,}]#\"'", s[n])) /* the NUL at the end, too */
+        n++;
+    return act_strndup(s, n);
 }
 
 /* Templates do not parse either: what they put in is elsewhere. */
