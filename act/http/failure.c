@@ -156,7 +156,10 @@ bool http_describe_failure(struct http_try *t, CURLcode code)
         return true;
     case UNTRUSTED:
         act_error_set(err, ACT_DENIED, "cannot trust %s: %s", t->peer->name, reason);
-        act_error_hint(err, "name a file with the certificates to trust in ACT_CA_FILE");
+        act_error_hint(err, t->http->ca_file
+                                ? "name a file with the certificates to trust in ACT_CA_FILE"
+                                : "there are no certificates of authorities here: install ca-certificates, "
+                                  "or name a file with them in ACT_CA_FILE");
         return false;
     case NO_CERTIFICATES:
         act_error_set(err, ACT_CONFIG, "cannot use the certificates in '%s': %s",

@@ -57,9 +57,7 @@ static void complete_options(struct http_options *o)
     if (o->give_up_ms <= 0)
         o->give_up_ms = env_number("ACT_GIVE_UP", 1, 86400, 120) * 1000;
     if (!o->ca_file)
-        o->ca_file = getenv("ACT_CA_FILE");
-    if (o->ca_file && !*o->ca_file)
-        o->ca_file = NULL;
+        o->ca_file = http_ca_file();
 }
 
 struct http *http_new(struct engine *engine, const struct http_options *options)

@@ -32,11 +32,11 @@ struct http_options {
     int max_transfers;     /* requests under way at one peer, at most; 1 to 500; 0: 256 */
     uint64_t bwlimit;      /* bytes per second of request bodies, and as many of answers; 0: no limit. A
                               stall is then a transfer that may move but has moved nothing for so long */
-    const char *ca_file;   /* NULL: the system's */
+    const char *ca_file;   /* NULL: the system's, where each distribution has it */
 };
 
 /* Where an option is 0 the environment may set it: ACT_CONNECT_TIMEOUT, ACT_STALL_TIMEOUT, ACT_GIVE_UP (seconds),
- * ACT_MAX_RETRIES, ACT_MAX_TRANSFERS and ACT_CA_FILE. A peer that never answered gets only two retries when it cannot be
+ * ACT_MAX_RETRIES, ACT_MAX_TRANSFERS and ACT_CA_FILE (or SSL_CERT_FILE, as for OpenSSL's programs). A peer that never answered gets only two retries when it cannot be
  * reached. The clock of give_up_ms starts with the first failure. Free it before its engine, with no call
  * under way. */
 struct http *http_new(struct engine *engine, const struct http_options *options);

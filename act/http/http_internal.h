@@ -18,6 +18,9 @@ struct http {
     struct http_limit *limit; /* NULL: none */
 };
 
+/* The file of certificates to trust: the user's word, or where this distribution has it. NULL: there is none. */
+const char *http_ca_file(void);
+
 /* A host and port. */
 struct http_peer {
     struct http *http;

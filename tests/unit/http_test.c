@@ -895,16 +895,20 @@ static void certificates_are_verified(void **state)
     tls_server_start(&tls, &out);
     const struct {
         const char *host, *ca_file;
+        const char *variable; /* SSL_CERT_FILE */
         int rc;
         const char *text;
     } rows[] = {
-        {"127.0.0.1", tls.cert, 0, ""},
-        {"127.0.0.1", NULL, -ACT_DENIED, "ACT_CA_FILE"},
-        {"localhost", tls.cert, -ACT_DENIED, "cannot trust localhost:"},
-        {"127.0.0.1", "/nonexistent", -ACT_CONFIG, "the certificates in '/nonexistent'"},
+        {"127.0.0.1", tls.cert, "", 0, ""},
+        {"127.0.0.1", NULL, "", -ACT_DENIED, "ACT_CA_FILE"},
+        {"localhost", tls.cert, "", -ACT_DENIED, "cannot trust localhost:"},
+        {"127.0.0.1", "/nonexistent", tls.cert, -ACT_CONFIG, "the certificates in '/nonexistent'"},
+        {"127.0.0.1", NULL, tls.cert, 0, ""},
+        {"127.0.0.1", NULL, "/nonexistent", -ACT_CONFIG, "the certificates in '/nonexistent'"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct fixture f;
+        setenv("SSL_CERT_FILE", rows[i].variable, 1);
         set_up(&f, NULL, 0, &(struct http_options){.ca_file = rows[i].ca_file});
         free(f.call.url);
         f.call.url = act_sprintf("https://%s:%d/", rows[i].host, tls.port);
@@ -915,6 +919,7 @@ static void certificates_are_verified(void **state)
         assert_false(f.call.ambiguous);
         tear_down(&f);
     }
+    unsetenv("SSL_CERT_FILE");
     tls_server_stop(&tls, out);
 }
 
