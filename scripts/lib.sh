@@ -52,8 +52,6 @@ build_preset() {
     shift
     if [[ $preset == release ]]; then
         options+=(-DBUILD_TESTING=OFF)
-    fi
-    if [[ $preset == portable* ]]; then
         ACT_STATIC_LIBS=$(scripts/static-libs)
         export ACT_STATIC_LIBS
     fi

@@ -14,20 +14,24 @@ void service_port(int port)
     own_port = port;
 }
 
-/* Makes a request of the URL of a source; false when it is not of this server. url is changed. */
-static bool parse_source(struct request *source, char *url, char *account, size_t cap)
+/* Makes a request of the URL of a source; false when it is not of this server, which is where the port is ours, or where
+ * the client sent the copy: what speaks TLS for us has another. url is changed. */
+static bool parse_source(const struct request *r, struct request *source, char *url, char *account,
+                         size_t cap)
 {
     static char none[] = "/";
-    char *host = strncmp(url, "http://", 7) ? NULL : url + 7;
-    char *path = host ? strchr(host, '/') : NULL;
+    char *host = strstr(url, "://");
+    char *path = host ? strchr(host + 3, '/') : NULL;
 
     if (!path)
         return request_target(source, "GET", none, "") && false;
-    char *colon = memchr(host, ':', (size_t)(path - host));
+    char *colon = memchr(host + 3, ':', (size_t)(path - host) - 3);
     int port = colon ? atoi(colon + 1) : 80;
+    const char *asked = header(r, "host");
     char name[300];
-    snprintf(name, sizeof(name), "%.*s", (int)(path - host), host);
-    return port == own_port && request_target(source, "GET", path, account_of_host(name, account, cap));
+    snprintf(name, sizeof(name), "%.*s", (int)(path - host) - 3, host + 3);
+    return (port == own_port || (asked && !strcmp(asked, name))) &&
+           request_target(source, "GET", path, account_of_host(name, account, cap));
 }
 
 /* A copy says of its source what went wrong there. */
@@ -70,7 +74,7 @@ static struct version *find_source(struct request *r, struct reply *reply, bool 
 
     if (strlen(url) > 2048)
         reply_error(reply, 400, "InvalidHeaderValue");
-    else if (!parse_source(source, url, account, sizeof(account)))
+    else if (!parse_source(r, source, url, account, sizeof(account)))
         reply_error(reply, 400, "CannotVerifyCopySource");
     else if (!check_access(r, reply, source, key_is_enough)) {
         v = its_version(source, &answer);

@@ -1,0 +1,149 @@
+"""The static program where there is nothing: in a root of its own with /proc, /dev/null, certificates and names alone."""
+import json
+import os
+import shutil
+import socketserver
+import ssl
+import subprocess
+import sys
+import threading
+
+import elf
+import pytest
+
+pytestmark = pytest.mark.smoke
+
+NAME = "blobs.act.test"
+
+# Becomes the root's first process, runs one command after the other there, and tells what became of them. RUN is what
+# the last submit printed.
+INSIDE = """
+import json, os, subprocess, sys
+root, commands = sys.argv[1], json.loads(sys.argv[2])
+subprocess.run(["mount", "-t", "proc", "proc", root + "/proc"], check=True)
+subprocess.run(["mount", "--bind", "/dev/null", root + "/dev/null"], check=True)
+os.chroot(root)
+os.chdir("/home/project")
+done, run = [], ""
+for words in commands:
+    d = subprocess.run([run if w == "RUN" else w for w in words], capture_output=True, text=True,
+                       env={"HOME": "/home", "PATH": "/bin"}, timeout=60)
+    run = d.stdout.strip() if "submit" in words else run
+    done.append((d.returncode, d.stdout, d.stderr))
+print(json.dumps(done))
+"""
+
+
+@pytest.fixture
+def empty_root(programs, scratch):
+    """With ACT and a project in it."""
+    if elf.DT_NEEDED in elf.Elf(programs / "act").dynamic:
+        pytest.skip("this build loads shared libraries: scripts/build release")
+    try:
+        subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "true"], check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this machine lets nobody make a root of his own")
+    root = scratch / "root"
+    for folder in ("bin", "dev", "etc/ssl/certs", "home/project/data", "proc", "tmp"):
+        (root / folder).mkdir(parents=True)
+    for name in ("act", "act-node"):
+        shutil.copy(programs / name, root / "bin")
+    (root / "bin/a").symlink_to("act")
+    (root / "dev/null").touch()
+    return root
+
+
+def run_inside(root, *commands):
+    done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child",
+                           sys.executable, "-c", INSIDE, root, json.dumps(commands)], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+class TlsFront(socketserver.ThreadingTCPServer):
+    """Speaks TLS before a server that does not."""
+    daemon_threads = True
+
+    def __init__(self, port, certificate, key):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        self.context, self.behind = context, port
+        super().__init__(("127.0.0.1", 0), TlsConnection)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class TlsConnection(socketserver.BaseRequestHandler):
+    def handle(self):
+        with self.server.context.wrap_socket(self.request, server_side=True) as inner, \
+                socketserver.socket.create_connection(("127.0.0.1", self.server.behind)) as outer:
+            back = threading.Thread(target=relay, args=(outer, inner), daemon=True)
+            back.start()
+            relay(inner, outer)
+            back.join()
+
+
+def relay(source, target):
+    try:
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socketserver.socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+def certificate(folder):
+    """One that vouches for itself, for NAME."""
+    made = folder / "certificate.pem", folder / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                    "-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}", "-out", made[0], "-keyout", made[1]],
+                   check=True, capture_output=True)
+    return made
+
+
+def use_double(root, double, port):
+    """The project's code and data are in the double, behind NAME."""
+    project = root / "home/project"
+    for folder in ("aux_data/aml", "aux_data/configs"):
+        (project / folder).mkdir(parents=True)
+    (project / "aux_data/configs/store.yaml").write_text(
+        f"account_name: {double.account}\naccount_key: {double.key}\ncontainer_name: {double.container}\n"
+        f"endpoint: https://{NAME}:{port}/{double.account}\n")
+    (project / "aux_data/configs/store.yaml").chmod(0o600)
+    (project / "aux_data/aml/aml.yaml").write_text(
+        "platform: local\n"
+        "azure_blob_config_file: aux_data/configs/store.yaml\n"
+        "config_param:\n  code_path:\n    azure_blob_config_file: aux_data/configs/store.yaml\n    path: code/p.zip\n"
+        "  data_folder:\n    azure_blob_config_file: aux_data/configs/store.yaml\n    path: files/data\n    mode: download\n")
+    (root / "etc/hosts").write_text(f"127.0.0.1 {NAME}\n")
+    (root / "home/.config/act").mkdir(parents=True)
+    (root / "home/.config/act/config.yaml").write_text(f"trusted_hosts: [{NAME}]\n")
+
+
+def test_all_verbs_where_nothing_else_is(empty_root, double, scratch):
+    root = empty_root
+    file, key = certificate(scratch)
+    front = TlsFront(double.port, file, key)
+    use_double(root, double, front.server_address[1])
+    (root / "home/project/data/x").write_text("by TLS\n")
+    try:
+        _, stranger = run_inside(root, ["a", "trust", "-y"], ["a", "ls", "data"])
+        shutil.copy(file, root / "etc/ssl/certs/ca-certificates.crt")
+        done = run_inside(root, ["a", "doctor"], ["a", "u", "data"], ["a", "ls", "data"],
+                          ["a", "submit", "/bin/act", "--version"], ["a", "wait", "RUN"], ["a", "q", "RUN"], ["a", "logs", "RUN"])
+    finally:
+        front.shutdown()
+        front.server_close()
+    assert stranger[0] != 0 and "no certificates of authorities here" in stranger[2], stranger
+    (doctor, *verbs) = done
+    assert [line for line in doctor[1].splitlines() if not line.startswith("ok ")] == [
+        "fail  mpirun: not found, so runs have one process at most; install Open MPI (Debian: openmpi-bin)"]
+    assert [v[0] for v in verbs] == [0] * len(verbs), verbs
+    assert verbs[1][1].startswith("x\n") and "Completed" in verbs[4][1] and "act " in verbs[5][1], verbs
+
+
+def test_nothing_of_glibc_that_needs_its_modules(programs):
+    act = elf.Elf(programs / "act")
+    if elf.DT_NEEDED in act.dynamic:
+        pytest.skip("this build loads shared libraries")
+    assert not act.of_type(elf.PT_INTERP)
+    assert not {"getpwuid", "getpwuid_r", "getpwnam", "getgrgid", "__nss_database_get", "__nss_lookup_function"} & act.symbols.keys()
