@@ -264,7 +264,8 @@ void cli_rate_add(struct cli_rate *rate, int64_t ms, const struct transfer_progr
 double cli_rate_bytes(const struct cli_rate *rate);
 /* How long the rest takes; -1 when nobody can know: listing goes on, it is too early, nothing moves. */
 int64_t cli_rate_left_s(const struct cli_rate *rate, const struct transfer_progress *now);
-/* "uploading 12/40 objects, 3.4 MiB/8.0 MiB, 1.2 MiB/s, 4s left", cut at width columns (0: not). */
+/* "uploading 30% [###.......] 12/40 objects, 3.4 MiB/8.0 MiB, 1.2 MiB/s, 4s left, what takes long", cut at width columns,
+ * with a bar where there is room; 0: not cut, and without one. */
 void cli_progress_line(const char *verb, const struct cli_rate *rate, const struct transfer_progress *now,
                        size_t width, struct act_buf *out);
 

@@ -15,6 +15,8 @@ enum {
     EARLY_MS = 2000,  /* a rate over less is noise */
     MANY_OBJECTS = 8, /* fewer in the window say nothing about the next ones */
     WIDTH = 80,       /* of a terminal that does not say */
+    BAR_MIN = 8,      /* cells */
+    BAR_MAX = 40,
 };
 
 typedef unsigned long long count_t; /* for printf */
@@ -72,8 +74,23 @@ int64_t cli_rate_left_s(const struct cli_rate *r, const struct transfer_progress
 
 /* ---- the line */
 
-void cli_progress_line(const char *verb, const struct cli_rate *rate, const struct transfer_progress *now,
-                       size_t width, struct act_buf *out)
+static int share(uint64_t part, uint64_t whole)
+{
+    return whole && part < whole ? (int)((double)part * 100 / (double)whole) : 100;
+}
+
+/* The lesser of bytes and objects; -1: nobody knows. */
+static int percent_of(const struct transfer_progress *now)
+{
+    int bytes = share(now->done_bytes, now->found_bytes);
+    int objects = share(now->done_objects + now->failed_objects, now->found_objects);
+
+    if (!now->listing_done || now->found_objects == 0)
+        return -1;
+    return bytes < objects ? bytes : objects;
+}
+
+static void add_counts(const struct cli_rate *rate, const struct transfer_progress *now, struct act_buf *out)
 {
     const char *more = now->listing_done ? "" : "+";
     char done[ACT_UNIT_TEXT], found[ACT_UNIT_TEXT], text[ACT_UNIT_TEXT];
@@ -81,7 +98,7 @@ void cli_progress_line(const char *verb, const struct cli_rate *rate, const stru
 
     act_size_to_text(now->done_bytes, done);
     act_size_to_text(now->found_bytes, found);
-    act_buf_addf(out, "%s %llu/%llu%s objects, %s/%s%s", verb, (count_t)now->done_objects,
+    act_buf_addf(out, " %llu/%llu%s objects, %s/%s%s", (count_t)now->done_objects,
                  (count_t)now->found_objects, more, done, found, more);
     if (cli_rate_bytes(rate) >= 0) {
         act_size_to_text((uint64_t)cli_rate_bytes(rate), text);
@@ -97,8 +114,41 @@ void cli_progress_line(const char *verb, const struct cli_rate *rate, const stru
         act_buf_addf(out, ", %llu deleted", (count_t)now->deleted_objects);
     if (now->same_objects)
         act_buf_addf(out, ", %llu the same", (count_t)now->same_objects);
+    if (now->slow) {
+        ACT_AUTOFREE char *name = cli_name(now->slow);
+        act_buf_addf(out, ", %s", name);
+    }
+}
+
+/* In what is left of the line, when that is enough to see anything. */
+static void add_bar(int percent, int room, struct act_buf *out)
+{
+    int cells = room - (int)strlen(" []") < BAR_MAX ? room - (int)strlen(" []") : BAR_MAX;
+
+    if (cells < BAR_MIN)
+        return;
+    act_buf_adds(out, " [");
+    for (int i = 0; i < cells; i++)
+        act_buf_addc(out, i < cells * percent / 100 ? '#' : '.');
+    act_buf_addc(out, ']');
+}
+
+void cli_progress_line(const char *verb, const struct cli_rate *rate, const struct transfer_progress *now,
+                       size_t width, struct act_buf *out)
+{
+    int percent = percent_of(now), ignored;
+    struct act_buf counts = {0};
+
+    add_counts(rate, now, &counts);
+    act_buf_adds(out, verb);
+    if (percent >= 0)
+        act_buf_addf(out, " %d%%", percent);
+    if (percent >= 0 && width)
+        add_bar(percent, (int)width - act_columns(out->data) - act_columns(counts.data), out);
+    act_buf_add(out, counts.data, counts.len);
     if (width)
-        out->data[out->len = act_columns_fit(out->data, (int)width, &(int){0})] = '\0';
+        out->data[out->len = act_columns_fit(out->data, (int)width, &ignored)] = '\0';
+    act_buf_release(&counts);
 }
 
 struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
@@ -108,6 +158,7 @@ struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
         .found_objects = a->found_objects + b->found_objects,
         .found_bytes = a->found_bytes + b->found_bytes,
         .listing_done = b->listing_done,
+        .slow = b->slow,
         .done_objects = a->done_objects + b->done_objects,
         .done_bytes = a->done_bytes + b->done_bytes,
         .resumed_bytes = a->resumed_bytes + b->resumed_bytes,

@@ -38,18 +38,18 @@ struct store_entry {
     char *key; /* owned */
     enum store_kind kind;
     uint64_t size;
-    int64_t mtime_ns;         /* of the original file; 0: not known */
-    int64_t last_modified_s;  /* when the store last wrote it; 0: not known */
-    int mode;                 /* permission bits; -1: not known */
-    char md5[ACT_MD5_BASE64]; /* of all bytes; "": not known */
-    uint64_t crc64;           /* of all bytes, when has_crc64 */
+    int64_t mtime_ns;        /* of the original file; 0: not known */
+    int64_t last_modified_s; /* when the store last wrote it; 0: not known */
+    int mode;                /* permission bits; -1: not known */
+    uint64_t crc64;          /* of all bytes, when has_crc64 */
     bool has_crc64;
     bool grows; /* an append blob: what is there never changes, more may come at its end */
     bool
         leads_out; /* a link of which a folder can be seen to lead out of it, or the empty folder that it leads to where
                        links are followed; elsewhere it means nothing */
     int problem; /* of STORE_UNREADABLE: errno; EILSEQ: the name is not UTF-8; ELOOP: it leads back to itself */
-    char etag[STORE_ETAG]; /* changes with the content, quoted as in HTTP; "": none */
+    char md5[ACT_MD5_BASE64]; /* of all bytes; "": not known */
+    char etag[STORE_ETAG];    /* changes with the content, quoted as in HTTP; "": none */
 };
 void store_entry_release(struct store_entry *entry);
 /* Says why an entry is STORE_UNREADABLE. Returns -ACT_PARTIAL. */

@@ -36,12 +36,19 @@ static void tell_plan(const struct job *job, const struct sync_item *item, const
                                                    .reason = sync_reason_text(item->reason)});
 }
 
-/* Takes the item over. */
+/* Both take the item over. */
+
+static void begin_copy(struct job *job, struct sync_item *item)
+{
+    job_enqueue(job, object_new(job, &item->from, key_for(job, item), &item->to), false);
+    sync_item_release(item);
+}
+
 static void copy_item(struct job *job, struct sync_item *item)
 {
     struct transfer_progress *t = &job->report->total;
     bool safe = act_path_is_safe(item->rel, strlen(item->rel));
-    char *to_key = key_for(job, item);
+    ACT_AUTOFREE char *to_key = key_for(job, item);
     const char *problem = safe ? store_key_problem(job->to, to_key) : "is not a safe relative path";
 
     if (problem) {
@@ -53,11 +60,10 @@ static void copy_item(struct job *job, struct sync_item *item)
         t->found_bytes += item->from.size;
         tell_plan(job, item, to_key);
         if (!job->options->dry_run) {
-            job_enqueue(job, object_new(job, &item->from, to_key, &item->to), false);
-            to_key = NULL;
+            job_later(job, item, begin_copy);
+            return;
         }
     }
-    free(to_key);
     sync_item_release(item);
 }
 
@@ -117,6 +123,11 @@ static void compared(struct job *job, struct sync_item *item, int rc)
     }
 }
 
+static void begin_compare(struct job *job, struct sync_item *item)
+{
+    compare_start(job, item, false, compared);
+}
+
 static bool has_checksum(const struct store_entry *entry)
 {
     return entry->md5[0] || entry->has_crc64;
@@ -162,7 +173,7 @@ static void take(struct job *job, struct sync_item *item)
     case SYNC_COPY:
     case SYNC_UNSURE:
         if ((item->action == SYNC_UNSURE || is_only_touched(job, item)) && is_worth_comparing(job, item))
-            compare_start(job, item, false, compared);
+            job_later(job, item, begin_compare);
         else
             copy_or_leave(job, item);
         break;

@@ -34,11 +34,12 @@ struct object {
     struct job *job;
     struct store *source;
     struct store_entry from;
-    char *to_key;                        /* NULL: only read */
-    char to_etag[STORE_ETAG];            /* of what is replaced, as it was listed; "": any */
-    bool to_absent;                      /* there was nothing to replace */
-    struct object *next;                 /* in job->waiting */
-    size_t weight;                       /* there: its bytes of memory, about */
+    char *to_key;                   /* NULL: only read */
+    char to_etag[STORE_ETAG];       /* of what is replaced, as it was listed; "": any */
+    bool to_absent;                 /* there was nothing to replace */
+    struct object *next;            /* in job->waiting */
+    struct object *younger, **link; /* in job->oldest */
+    int64_t begun_ms;
     void (*read)(struct object *object); /* only read: called at its end, also when it failed */
     void *arg;
 
@@ -85,6 +86,20 @@ struct listing {
     bool asked; /* for a page */
 };
 
+/* ahead.c: items that were listed before their turn. {0} is an empty queue. */
+struct ahead_page;
+struct ahead {
+    struct ahead_page *first, *last;
+    size_t n, bytes;
+};
+/* Takes the item, which has a source, over. */
+void ahead_put(struct ahead *ahead, struct sync_item *item,
+               void (*begin)(struct job *job, struct sync_item *item));
+/* The first one, which is the caller's now. False: there is none. */
+bool ahead_take(struct ahead *ahead, struct sync_item *item,
+                void (**begin)(struct job *job, struct sync_item *item));
+void ahead_release(struct ahead *ahead);
+
 struct job {
     struct engine *engine;
     const struct transfer_options *options;
@@ -100,10 +115,12 @@ struct job {
     void (*listed)(struct job *job);        /* when everything was taken; may be NULL */
     void *arg;                              /* for take and listed */
     bool full;                              /* take wants nothing more for now */
+    uint64_t max_ahead;                     /* bytes */
+    struct ahead ahead;                     /* items that are begun when nothing is waiting */
     struct object *waiting, **waiting_tail; /* objects with parts that are not started yet */
-    int n_waiting, calls_under_way, objects_under_way;
-    size_t waiting_bytes; /* of memory, about, that those take who wait */
-    bool stop;            /* start nothing more */
+    struct object *oldest, **youngest;      /* all objects, in the order in which they were begun */
+    int calls_under_way, objects_under_way;
+    bool stop; /* start nothing more */
     bool pumping, pump_again;
     struct transfer_report *report;
     struct act_error first;
@@ -129,6 +146,9 @@ int job_run(const struct job_setup *setup, struct act_error *first, struct act_e
 
 /* Does whatever can be done now. Called after every event; not from within itself. */
 void job_pump(struct job *job);
+/* Has begin take the item over when its turn comes. */
+void job_later(struct job *job, struct sync_item *item,
+               void (*begin)(struct job *job, struct sync_item *item));
 /* An object has (again) parts to be started; first: before the others. */
 void job_enqueue(struct job *job, struct object *object, bool first);
 void job_fail(struct job *job, const struct act_error *error);

@@ -1,12 +1,16 @@
 /* job.c - goes through both sides: lists them, merges, starts what the items ask for. See copy.h. */
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "filter/filter.h"
 #include "transfer/copy.h"
 
 enum {
     OBJECTS_AHEAD = 4, /* that wait for their turn before listing ends for now, in any case */
-    KEY_BYTES = 256,   /* of an object, about: what it has in strings */
+    MEMORY_AHEAD = 4,  /* times the memory of parts: for all that wait */
+    SLOW_MS = 3000,    /* an object under way for so long is named */
+    SHARE_AHEAD = 8,   /* but no more than this part of the machine's memory */
 };
 
 void job_fail(struct job *job, const struct act_error *error)
@@ -56,13 +60,19 @@ static int max_calls(const struct job *job)
     return store_window(job->from) + store_window(job->to);
 }
 
-/* The sooner all objects are known, the sooner one can say how long it takes: those that wait may have a quarter of the
- * memory that parts have. */
+static uint64_t memory_of_machine(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}
+
+/* The sooner all objects are known, the sooner one can say how long it takes. */
 static bool may_list_ahead(const struct job *job)
 {
-    uint64_t memory = job->options->memory ? job->options->memory : TRANSFER_MEMORY;
+    size_t least = OBJECTS_AHEAD + (size_t)max_calls(job);
 
-    return job->n_waiting < OBJECTS_AHEAD + max_calls(job) || job->waiting_bytes < memory / 4;
+    return job->ahead.n < least || job->ahead.bytes < job->max_ahead;
 }
 
 static void list_and_take(struct job *job)
@@ -85,6 +95,16 @@ static void list_and_take(struct job *job)
 
 /* ---- starting */
 
+/* A single file is there at once, and its path is not in its key. */
+void job_later(struct job *job, struct sync_item *item,
+               void (*begin)(struct job *job, struct sync_item *item))
+{
+    if (job->single)
+        begin(job, item);
+    else
+        ahead_put(&job->ahead, item, begin);
+}
+
 void job_enqueue(struct job *job, struct object *o, bool first)
 {
     o->under_way++; /* for its place in the list */
@@ -92,9 +112,6 @@ void job_enqueue(struct job *job, struct object *o, bool first)
     *(first ? &job->waiting : job->waiting_tail) = o;
     if (!o->next)
         job->waiting_tail = &o->next;
-    job->n_waiting++;
-    o->weight = sizeof(*o) + o->n_parts * sizeof(o->states[0]) + KEY_BYTES;
-    job->waiting_bytes += o->weight;
 }
 
 static struct object *take_first(struct job *job)
@@ -104,20 +121,36 @@ static struct object *take_first(struct job *job)
     job->waiting = o->next;
     if (!job->waiting)
         job->waiting_tail = &job->waiting;
-    job->n_waiting--;
-    job->waiting_bytes -= o->weight;
     o->under_way--;
     return o;
 }
 
+static bool may_call(const struct job *job)
+{
+    return job->calls_under_way < max_calls(job);
+}
+
 static bool has_room(const struct job *job, const struct object *o)
 {
-    return job->calls_under_way < max_calls(job) && transfer_pool_has_room(&job->pool, object_needs(o));
+    return may_call(job) && transfer_pool_has_room(&job->pool, object_needs(o));
+}
+
+/* Whether anything waits: what is under way comes first, then what was listed. */
+static bool has_waiting(struct job *job)
+{
+    void (*begin)(struct job *, struct sync_item *);
+    struct sync_item item;
+
+    if (job->stop)
+        ahead_release(&job->ahead);
+    while (!job->waiting && may_call(job) && ahead_take(&job->ahead, &item, &begin))
+        begin(job, &item);
+    return job->waiting != NULL;
 }
 
 static void start_objects(struct job *job)
 {
-    while (job->waiting) {
+    while (has_waiting(job)) {
         struct object *o = job->waiting;
         if (o->failed || job->stop) {
             object_give_up(take_first(job));
@@ -131,8 +164,18 @@ static void start_objects(struct job *job)
     }
 }
 
+static void name_slow(struct job *job)
+{
+    const struct object *o = job->oldest;
+    bool is_slow = o && act_now_monotonic_ms() - o->begun_ms >= SLOW_MS;
+
+    job->report->total.slow = is_slow ? o->from.key : NULL;
+}
+
 void job_pump(struct job *job)
 {
+    name_slow(job);
+    transfer_progress_tick(job->options, job->report, false);
     job->pump_again = true;
     if (job->pumping)
         return;
@@ -214,6 +257,7 @@ static void release(struct job *job)
         transfer_lister_free(job->listings[i].lister);
     engine_run(job->engine, NULL); /* pages that were fetched ahead */
     sync_free(job->sync);
+    ahead_release(&job->ahead);
     transfer_pool_release(&job->pool);
 }
 
@@ -232,12 +276,15 @@ int job_run(const struct job_setup *setup, struct act_error *first, struct act_e
                       .listed = setup->listed,
                       .arg = setup->arg,
                       .report = setup->report};
+    uint64_t memory = options->memory ? options->memory : TRANSFER_MEMORY;
+    uint64_t most = memory_of_machine() / SHARE_AHEAD;
     int rc = 0;
 
+    job.max_ahead = memory * MEMORY_AHEAD < most ? memory * MEMORY_AHEAD : most;
     job.waiting_tail = &job.waiting;
+    job.youngest = &job.oldest;
     setup->report->total.listing_done = false;
-    transfer_pool_init(&job.pool, options->memory ? options->memory : TRANSFER_MEMORY,
-                       options->part_size ? options->part_size : TRANSFER_PART_SIZE);
+    transfer_pool_init(&job.pool, memory, options->part_size ? options->part_size : TRANSFER_PART_SIZE);
     if (job.single) {
         /* the merge of nothing, which has ended */
         job.sync = sync_new(&(struct sync_options){.from_prefix = "", .to_prefix = ""});
@@ -249,7 +296,8 @@ int job_run(const struct job_setup *setup, struct act_error *first, struct act_e
     }
     engine_run(job.engine, NULL);
     transfer_progress_tick(options, setup->report, true);
-    if (rc == 0 && !job.stop && (job.objects_under_way > 0 || !setup->report->total.listing_done))
+    if (rc == 0 && !job.stop &&
+        (job.objects_under_way > 0 || job.ahead.n > 0 || !setup->report->total.listing_done))
         rc = act_error_set(err, ACT_FAIL,
                            "the transfer came to a halt before its end; run the same command again");
     release(&job);

@@ -155,7 +155,6 @@ static void more(void *arg)
     struct job *job = arg;
 
     job->full = false;
-    transfer_progress_tick(job->options, job->report, false);
     job_pump(job);
 }
 

@@ -1,6 +1,7 @@
 /* object.c - one object on its way from store to store. See copy.h. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/crc64.h"
 #include "transfer/copy.h"
 
@@ -25,6 +26,30 @@ static void count_written(struct object *o, uint32_t index, bool resumed);
 
 /* ---- new ones */
 
+static void live(struct object *o)
+{
+    struct job *job = o->job;
+
+    o->begun_ms = act_now_monotonic_ms();
+    o->link = job->youngest;
+    *o->link = o;
+    job->youngest = &o->younger;
+    job->objects_under_way++;
+}
+
+static void die(struct object *o)
+{
+    struct job *job = o->job;
+
+    *o->link = o->younger;
+    if (o->younger)
+        o->younger->link = o->link;
+    else
+        job->youngest = o->link;
+    job->objects_under_way--;
+    job->report->total.slow = NULL;
+}
+
 static struct object *new_object(struct job *job, struct store *source, struct store_entry *entry)
 {
     struct object *o = act_calloc(1, sizeof(*o));
@@ -33,7 +58,7 @@ static struct object *new_object(struct job *job, struct store *source, struct s
     o->source = source;
     o->from = *entry;
     *entry = (struct store_entry){0};
-    job->objects_under_way++;
+    live(o);
     return o;
 }
 
@@ -66,12 +91,12 @@ struct object *object_new_read(struct job *job, struct store *source, struct sto
 
 static void object_free(struct object *o)
 {
+    die(o);
     store_entry_release(&o->from);
     free(o->to_key);
     free(o->states);
     free(o->source_url);
     free(o->refusal);
-    o->job->objects_under_way--;
     free(o);
 }
 
@@ -115,7 +140,6 @@ static void arrive(struct object *o)
     struct job *job = o->job;
 
     job->report->total.done_objects++;
-    transfer_progress_tick(job->options, job->report, false);
     object_free(o);
 }
 
@@ -440,7 +464,6 @@ static void count_written(struct object *o, uint32_t index, bool resumed)
     t->resumed_bytes += resumed ? len : 0;
     o->counted_bytes += len;
     o->resumed_bytes += resumed ? len : 0;
-    transfer_progress_tick(o->job->options, o->job->report, false);
 }
 
 static void part_arrived(struct part *p)

@@ -48,6 +48,9 @@ struct transfer_progress {
     uint64_t skipped_links; /* that lead out of the source */
     uint64_t deleted_objects;
     uint64_t failed_objects;
+    const char *
+        slow; /* the key of what has been on its way longest, for some seconds at least; NULL: nothing. During the
+                         call of progress */
 };
 
 enum { TRANSFER_MAX_FAILURES = 20 };

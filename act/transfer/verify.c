@@ -24,7 +24,6 @@ static void count(struct job *job, const struct sync_item *item)
 
     t->done_objects++;
     t->done_bytes += item->from.size;
-    transfer_progress_tick(job->options, job->report, false);
 }
 
 static void compared(struct job *job, struct sync_item *item, int rc)
@@ -38,14 +37,20 @@ static void compared(struct job *job, struct sync_item *item, int rc)
     sync_item_release(item);
 }
 
+static void begin_compare(struct job *job, struct sync_item *item)
+{
+    const struct verification *v = job->arg;
+
+    compare_start(job, item, v->deep, compared);
+}
+
 /* A folder has no content: that it is there is all. */
 static void take_pair(struct job *job, struct sync_item *item)
 {
-    const struct verification *v = job->arg;
     bool same_kind = item->from.kind == item->to.kind, same_size = item->from.size == item->to.size;
 
     if (same_kind && same_size && item->from.kind != STORE_FOLDER) {
-        compare_start(job, item, v->deep, compared);
+        job_later(job, item, begin_compare);
         return;
     }
     count(job, item);

@@ -592,15 +592,21 @@ def test_interrupted(act, azure, proxy, how, status):
 
 
 def test_the_line_on_a_terminal(act, azure, proxy):
-    """It stays within the width, and is gone at the end."""
+    """It stays within the width, with a bar where there is room, and is gone at the end."""
     for i in range(30):
         act.write(f"data/{i}", "x" * i)
     proxy.add(fault_proxy.Rule(slow(0.1), method="PUT", times=None))
-    shown = on_a_terminal(act, ["u", "--transfers", "2", "data"], b"", columns=40)
-    lines = shown.replace(b"\r\n", b"\n").split(b"\r")
-    assert len(lines) > 2, shown
-    assert max(len(re.sub(rb"\x1b\[K", b"", line.split(b"\n")[0])) for line in lines[:-1]) < 40
-    assert lines[-1].startswith(b"\x1b[Kuploaded 30 objects, "), shown
+    for columns in (40, 80, 200):
+        words = ["u", "--checksum", "--overwrite", "--transfers", "2", "data"]
+        shown = on_a_terminal(act, words, b"", columns=columns)
+        lines = shown.replace(b"\r\n", b"\n").split(b"\r")
+        assert len(lines) > 2, shown
+        assert max(len(re.sub(rb"\x1b\[K", b"", line.split(b"\n")[0])) for line in lines[:-1]) < columns
+        assert lines[-1].startswith(b"\x1b[Kuploaded 30 objects, "), shown
+        assert re.search(rb"uploading \d+% " + (rb"\[#*\.*\] " if columns > 80 else b""), shown), shown
+        for i in range(30):
+            act.write(f"data/{i}", f"{columns}" * (i + 1))
+    assert "%" not in act.run("u", "--overwrite", "data").err
 
 
 def slow(seconds):

@@ -253,12 +253,32 @@ static void the_line_fits_the_terminal(void **state)
     (void)state;
     feed(&rate, v, COUNT(v), &now);
     cli_progress_line("uploading", &rate, &now, 0, &line);
-    assert_string_equal(line.data, "uploading 12/40 objects, 2.0 MiB/8.0 MiB, 1.0 MiB/s, 6s left, 2 failed, "
-                                   "5 the same");
+    assert_string_equal(line.data,
+                        "uploading 25% 12/40 objects, 2.0 MiB/8.0 MiB, 1.0 MiB/s, 6s left, 2 failed, "
+                        "5 the same");
     act_buf_release(&line);
     cli_progress_line("uploading", &rate, &now, 20, &line);
-    assert_string_equal(line.data, "uploading 12/40 obje");
+    assert_string_equal(line.data, "uploading 25% 12/40 ");
     act_buf_release(&line);
+    now.same_objects = now.failed_objects = 0;
+    now.slow = "sub/\xc3\xbc\x1b.bin";
+    cli_progress_line("uploading", &rate, &now, 100, &line);
+    assert_string_equal(
+        line.data,
+        "uploading 25% [#####................] 12/40 objects, 2.0 MiB/8.0 MiB, 1.0 MiB/s, 6s left, "
+        "sub/\xc3\xbc?.bin");
+    assert_int_equal(act_columns(line.data), 100);
+    act_buf_release(&line);
+    cli_progress_line("uploading", &rate, &now, 70, &line);
+    assert_int_equal(act_columns(line.data), 70);
+    assert_null(strchr(line.data, '['));
+    act_buf_release(&line);
+    now.slow = NULL;
+    cli_progress_line("uploading", &rate, &now, 200, &line);
+    assert_int_equal(strcspn(line.data, "]") - strcspn(line.data, "["), 41);
+    act_buf_release(&line);
+    now.same_objects = 5;
+    now.failed_objects = 2;
     now.listing_done = false;
     cli_progress_line("uploading", &rate, &now, 0, &line);
     assert_string_equal(line.data,

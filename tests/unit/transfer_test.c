@@ -913,6 +913,58 @@ static int close_engine(void **state)
     return 0;
 }
 
+static void never_begun(struct job *job, struct sync_item *item)
+{
+    (void)job;
+    sync_item_release(item);
+}
+
+static struct sync_item waiting_item(int i)
+{
+    struct sync_item item = {.action = SYNC_COPY, .reason = SYNC_NEW};
+
+    item.from = (struct store_entry){.key = act_sprintf("prefix/folder/name-%d", i),
+                                     .size = (uint64_t)i,
+                                     .mode = i % 512,
+                                     .md5 = "md5",
+                                     .etag = "\"0x8DC0123456789AB\""};
+    if (i % 10 == 0)
+        item.to = (struct store_entry){.key = act_sprintf("there/%d", i), .has_crc64 = true, .crc64 = 7};
+    item.rel = item.from.key + strlen("prefix/");
+    return item;
+}
+
+/* What waits comes out as it went in, in order, and takes little memory until then. */
+static void what_is_listed_ahead_is_packed(void **state)
+{
+    enum { N = 10000, LITTLE = 300 };
+    void (*begin)(struct job *, struct sync_item *);
+    struct ahead ahead = {0};
+    struct sync_item item;
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        item = waiting_item(i);
+        ahead_put(&ahead, &item, never_begun);
+    }
+    assert_int_equal(ahead.n, N);
+    assert_true(ahead.bytes < (size_t)N * LITTLE);
+    for (int i = 0; ahead_take(&ahead, &item, &begin); i++) {
+        struct sync_item same = waiting_item(i);
+        assert_string_equal(item.rel, same.rel);
+        assert_string_equal(item.from.md5, same.from.md5);
+        assert_string_equal(item.from.etag, same.from.etag);
+        assert_int_equal(item.from.size, i);
+        assert_int_equal(item.from.mode, same.from.mode);
+        assert_int_equal(item.reason, SYNC_NEW);
+        assert_int_equal(item.to.key != NULL && item.to.crc64 == 7, i % 10 == 0);
+        begin(NULL, &item);
+        sync_item_release(&same);
+    }
+    assert_int_equal(ahead.n + ahead.bytes, 0);
+    ahead_release(&ahead);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -921,6 +973,7 @@ int main(void)
         TEST(folder_arrives_whole),
         TEST(single_file_gets_its_new_name),
         TEST(all_objects_are_known_before_most_are_moved),
+        TEST(what_is_listed_ahead_is_packed),
         TEST(dry_run_writes_nothing),
         TEST(torture),
         TEST(one_failure_does_not_stop_the_others),
