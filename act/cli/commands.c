@@ -84,10 +84,10 @@ const struct cli_command cli_commands[] = {
          "rank 0, the paths of the logs and what is known about the run. Where a service keeps the logs, they\n"
          "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
          "azureml.settle_seconds) nothing was added to them.\n"
-         "--json: version (1) and runs, each with id, state, cluster, platform, project, command, num_gpu,\n"
-         "created, started, ended, exit_status, failed_rank, reason, attempt, package, package_key,\n"
-         "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total, with runs also\n"
-         "logs and page of each.",
+         "--json: version (1) and runs, each with id, state, cluster, platform, project, command, title\n"
+         "(of a job file), num_gpu, created, started, ended, exit_status, failed_rank, reason, attempt,\n"
+         "package, package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also\n"
+         "total, with runs also logs and page of each.",
      .options = "cluster no-logs no-details no-full-logs refresh rebuild max json",
      .max_words = ANY,
      .complete = CLI_RUNS,

@@ -100,6 +100,7 @@ json_t *cli_run_json(const struct flow_run *run)
     set_text(j, "platform", run->row.platform);
     set_text(j, "project", run->row.project);
     json_object_set_new(j, "command", codec_json_strv_new(&run->spec.argv));
+    set_text(j, "title", run->spec.title);
     json_object_set_new(j, "num_gpu", json_integer(run->row.num_gpu));
     set_time(j, "created", run->row.created_unix_s);
     set_time(j, "started", s->started_unix_s);

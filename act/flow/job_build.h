@@ -29,7 +29,7 @@ const char *job_text(const json_t *object, const char *member);
 /* In double quotes, in which variables still stand for their values. */
 void job_add_quoted(struct act_buf *line, const char *text);
 
-/* "P7D", "PT1H30M", "7.00:00:00", "01:30:00": false for anything else, and for no time at all. */
+/* "P7D", "PT1H30M", "7.00:00:00", "7 days, 0:00:00", "01:30:00": false for anything else, and for no time at all. */
 bool job_seconds(const char *text, int64_t *out);
 /* "16gb", "512M", "1.5g", "1024": powers of 1024, as docker takes them. */
 bool job_bytes(const char *text, uint64_t *out);

@@ -449,6 +449,8 @@ static void note_secrets(const char *path, const struct config *config, struct f
                        path, apart);
 }
 
+static const char byte_order_mark[] = "\xef\xbb\xbf"; /* as editors on Windows write one */
+
 int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out,
                        struct act_error *err)
 {
@@ -460,7 +462,8 @@ int flow_job_file_read(const char *path, const struct config *config, struct flo
     *out = (struct flow_job_file){0};
     if (rc < 0)
         return rc;
-    if (codec_json_parse(text, len, path, &json, err) < 0) {
+    size_t mark = act_starts_with(text, byte_order_mark) ? strlen(byte_order_mark) : 0;
+    if (codec_json_parse(text + mark, len - mark, path, &json, err) < 0) {
         err->code = ACT_CONFIG;
         return -ACT_CONFIG;
     }
@@ -480,6 +483,7 @@ static void wipe(char *text)
 void flow_job_file_release(struct flow_job_file *job)
 {
     free(job->line);
+    free(job->title);
     free(job->image);
     free(job->registry);
     free(job->username);

@@ -17,6 +17,7 @@
 
 struct flow_job_file {
     char *line;                /* for bash -c, on every process */
+    char *title;               /* the toolkit and what the user wrote: "pyTorch: python train.py --lr 1" */
     char *image;               /* with its registry; NULL: none is asked for */
     char *registry;            /* the host of the image's registry; NULL: Docker Hub */
     char *username, *password; /* at the registry; NULL: none are given */
@@ -24,6 +25,7 @@ struct flow_job_file {
     int64_t limit_s;           /* when the run is ended; 0: never */
     int nodes, procs_per_node;
     bool fixed_size;              /* the line is right for that size only */
+    bool shares_temp;             /* it uses the temporary folder that all nodes have in common */
     bool has_secrets;             /* of any kind: the file must not be seen */
     struct act_strv env, secrets; /* "NAME=value" */
     struct act_strv notes;        /* what has no counterpart, or another one, a line each */
@@ -36,7 +38,8 @@ int flow_job_file_read(const char *path, const struct config *config, struct flo
 /* The same of JSON that is read already; name is for messages. */
 int flow_job_file_parse(json_t *json, const char *name, const struct config *config,
                         struct flow_job_file *out, struct act_error *err) ACT_NODISCARD;
-/* Whether it has the form of one: job_format.c. */
+/* Whether it has the form of one: job_format.c. Members in the Python SDK's spelling become those of the format, and
+ * comments go. */
 int flow_job_file_check(json_t *json, const char *name, struct act_error *err) ACT_NODISCARD;
 /* Tells config the image, the shared memory and the time that the job asks for, where its platform has them, and adds to the
  * notes of the job what it has not. Returns how many seconds the command itself has to be limited to, because the platform

@@ -1,4 +1,5 @@
 /* job_format.c - what a job file of Azure Batch AI may say. */
+#include <ctype.h>
 #include <string.h>
 
 #include "flow/job_file.h"
@@ -177,6 +178,37 @@ static int unknown(const struct check *c, const char *place, const char *name, c
                          near ? "'?" : "");
 }
 
+/* The same as the Python SDK writes it: "process_count" for "processCount". New string. */
+static char *as_member(const char *name)
+{
+    char *camel = act_strdup(name), *end = camel;
+
+    for (const char *c = name; *c; c++)
+        *end++ = *c == '_' && c[1] ? (char)toupper((unsigned char)*++c) : *c;
+    *end = '\0';
+    return camel;
+}
+
+/* Calls the members by the names that the format has for them, and takes comments out. */
+static void rename_members(json_t *object, const struct member *members)
+{
+    const char *name;
+    json_t *value;
+    void *next;
+
+    json_object_foreach_safe(object, next, name, value)
+    {
+        ACT_AUTOFREE char *camel = as_member(name);
+        if (act_starts_with(name, "$comment")) {
+            json_object_del(object, name);
+        } else if (!find_member(members, name) && find_member(members, camel) &&
+                   !json_object_get(object, camel)) {
+            json_object_set(object, camel, value);
+            json_object_del(object, name);
+        }
+    }
+}
+
 static int check_object(const struct check *c, const char *place, json_t *object,
                         const struct member *members);
 
@@ -227,6 +259,7 @@ static int check_object(const struct check *c, const char *place, json_t *object
     json_t *value;
     int rc = 0;
 
+    rename_members(object, members);
     json_object_foreach(object, name, value)
     {
         ACT_AUTOFREE char *at = act_sprintf("%s%s%s", place, *place ? "." : "", name);

@@ -56,12 +56,27 @@ static bool iso_seconds(const char *at, int64_t *out)
     return true;
 }
 
-/* A TimeSpan of .NET: [days.]hours:minutes[:seconds[.fraction]] */
+/* "7.", as .NET writes days before a time, or "7 days, ", as Python does. Where there are none, nothing is taken. */
+static bool take_days(const char **at, int64_t *out)
+{
+    static const char *const words[] = {".", " days, ", " day, "};
+    const char *behind = *at + strspn(*at, DIGITS);
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (act_starts_with(behind, words[i])) {
+            bool taken = take_number(at, out);
+            *at = behind + strlen(words[i]);
+            return taken;
+        }
+    return true;
+}
+
+/* A TimeSpan of .NET or a timedelta of Python: [days]hours:minutes[:seconds[.fraction]] */
 static bool timespan_seconds(const char *at, int64_t *out)
 {
     int64_t days = 0, hours, minutes, seconds = 0;
 
-    if (at[strspn(at, DIGITS)] == '.' && (!take_number(&at, &days) || *at++ != '.'))
+    if (!take_days(&at, &days))
         return false;
     if (!take_number(&at, &hours) || *at++ != ':' || !take_number(&at, &minutes))
         return false;

@@ -35,14 +35,27 @@ static int run_python(struct job_build *b, const json_t *settings)
     return 0;
 }
 
+/* It is one process, and not one of an mpirun, so that it can start its own: that must not see what the outer one told its
+ * processes, nor take the outer one's options for its own. A user's settings of Open MPI stay. On Slurm the srun by which it reaches
+ * other nodes has what the run has, instead of waiting for more. */
+static const char alone[] =
+    "[ \"${RANK:-0}\" = 0 ] || exit 0\n"
+    "unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE ${!PMI_@} ${!PMIX_@} ${!PRTE_@}\n"
+    "unset ${!OMPI_COMM_WORLD_@} ${!OMPI_UNIVERSE_@} ${!OMPI_APP_CTX_@} OMPI_FIRST_RANKS OMPI_NUM_APP_CTX OMPI_ARGV "
+    "OMPI_COMMAND OMPI_FILE_LOCATION\n"
+    "unset ${!OMPI_MCA_orte_@} ${!OMPI_MCA_ess_@} ${!OMPI_MCA_rmaps_@} ${!OMPI_MCA_hwloc_base_binding_@} OMPI_MCA_ess "
+    "OMPI_MCA_pmix OMPI_MCA_initial_wdir OMPI_MCA_mpi_oversubscribe\nunset SLURM_MEM_PER_CPU; export SLURM_OVERLAP=1 SLURM_MEM_PER_NODE=0\n";
+
 /* Only the first node had it; the others were there for what it starts itself. */
 static int run_custom(struct job_build *b, const json_t *settings)
 {
-    act_buf_adds(&b->line, "[ \"${RANK:-0}\" = 0 ] || exit 0\n");
+    act_buf_adds(&b->line, alone);
     if (b->out->nodes > 1)
-        job_note(b,
-                 "customToolkitSettings: the command runs on the first node only, as it did there, and under "
-                 "mpirun, so that it cannot start an mpirun of its own; customMpiSettings runs it on all");
+        job_note(
+            b,
+            "customToolkitSettings: the command runs on the first node only, as it did there; an mpirun of its "
+            "own reaches the others by $AZ_BATCHAI_MPI_HOST_FILE, where the nodes let each other in; "
+            "customMpiSettings runs it on all");
     act_buf_adds(&b->line, job_text(settings, "commandLine"));
     return 0;
 }
@@ -153,6 +166,23 @@ static int find_toolkit(struct job_build *b, size_t *out)
                                b->file);
 }
 
+/* The toolkit, and what the user himself wrote: the line has much around it. */
+static char *title_of(const char *toolkit, const json_t *settings)
+{
+    static const char *const members[] = {"commandLine",    "pythonInterpreterPath", "pythonScriptFilePath",
+                                          "configFilePath", "commandLineArgs",       "masterCommandLineArgs"};
+    size_t len = strlen(toolkit) - strlen("Settings");
+    struct act_buf title = {0};
+
+    act_buf_addf(&title, "%.*s:", (int)len, toolkit);
+    if (job_text(settings, "pythonScriptFilePath") && !job_text(settings, "pythonInterpreterPath"))
+        act_buf_adds(&title, " python");
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+        if (job_text(settings, members[i]))
+            act_buf_addf(&title, " %s", job_text(settings, members[i]));
+    return act_buf_steal(&title);
+}
+
 int job_add_command(struct job_build *b)
 {
     size_t kit = 0;
@@ -161,6 +191,7 @@ int job_add_command(struct job_build *b)
     if (rc < 0)
         return rc;
     const json_t *settings = json_object_get(b->job, toolkits[kit].name);
+    b->out->title = title_of(toolkits[kit].name, settings);
     rc = take_size(b, toolkits[kit].name, settings);
     return rc < 0 ? rc : toolkits[kit].run(b, settings);
 }

@@ -81,6 +81,7 @@ static void look_at_text(struct job_build *b, const char *place, const char *tex
 
     for (const char *at = first_variable(text, &len); at; at = next_variable(at + len, &len)) {
         ACT_AUTOFREE char *name = act_strndup(at, len);
+        b->out->shares_temp |= strcmp(name, PREFIX "SHARED_JOB_TEMP") == 0;
         if (is_set(b, name) || act_strv_has(said, name))
             continue;
         act_strv_push(said, name);

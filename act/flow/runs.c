@@ -336,18 +336,20 @@ static void take_rows(struct ledger_runs *rows, const char *platform, struct flo
 static void add_foreign(const struct platform_run *run, const struct config *config, struct flow_runs *out)
 {
     out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
-    out->v[out->n++] = (struct flow_run){
-        .row = {.id = act_strdup(run->id),
-                .cluster = act_strdup(run->cluster),
-                .platform = act_strdup(config->platform),
-                .project = act_strdup(config->project_root),
-                .state = act_strdup(run_state_name(run->status.state)),
-                .command = run->argv.n ? flow_command_line(&run->argv) : act_strdup("(of another tool)"),
-                .created_unix_s = run->created_unix_s,
-                .num_gpu = run->num_gpu},
-        .status = run->status,
-        .fresh = true};
+    out->v[out->n++] = (struct flow_run){.row = {.id = act_strdup(run->id),
+                                                 .cluster = act_strdup(run->cluster),
+                                                 .platform = act_strdup(config->platform),
+                                                 .project = act_strdup(config->project_root),
+                                                 .state = act_strdup(run_state_name(run->status.state)),
+                                                 .command = run->title    ? act_strdup(run->title)
+                                                            : run->argv.n ? flow_command_line(&run->argv)
+                                                                          : act_strdup("(of another tool)"),
+                                                 .created_unix_s = run->created_unix_s,
+                                                 .num_gpu = run->num_gpu},
+                                         .status = run->status,
+                                         .fresh = true};
     act_strv_copy(&out->v[out->n - 1].spec.argv, run->argv.v, run->argv.n);
+    out->v[out->n - 1].spec.title = act_strdup(run->title);
 }
 
 static int by_id(const void *a, const void *b)

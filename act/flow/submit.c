@@ -250,7 +250,8 @@ struct ledger_run flow_row_of(const struct run_spec *spec)
                                .num_gpu = gpus_of(spec),
                                .state = act_strdup(run_state_name(RUN_QUEUED)),
                                .spec = codec_json_line(json),
-                               .command = flow_command_line(&spec->argv)};
+                               .command =
+                                   spec->title ? act_strdup(spec->title) : flow_command_line(&spec->argv)};
 }
 
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err)
@@ -358,8 +359,21 @@ static void describe_command(const struct flow_submit *io, struct run_spec *spec
     act_strv_push(&spec->argv, "/bin/bash");
     act_strv_push(&spec->argv, "-c");
     act_strv_push(&spec->argv, io->job->line);
+    spec->title = act_sprintf("%s, %s", io->job_file, io->job->title);
     add_env(&io->job->env, spec);
     add_secrets(&io->job->secrets, spec);
+}
+
+/* The nodes of a service have no disk in common. */
+static int check_shared_temp(struct platform *platform, const struct flow_submit *io, struct act_error *err)
+{
+    if (!io->job || !io->job->shares_temp || io->spec.nodes == 1 || !platform_is_service(platform))
+        return 0;
+    return act_error_set(
+        err, ACT_CONFIG,
+        "'%s' uses $AZ_BATCHAI_SHARED_JOB_TEMP, a folder that the %d nodes of cluster '%s' do not "
+        "share; name one below a mapped folder instead, such as $AZ_BATCHAI_MOUNT_ROOT/output",
+        io->job_file, io->spec.nodes, io->spec.cluster);
 }
 
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
@@ -373,6 +387,8 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
     rc = io->job && !io->own_size
              ? shape_of_file(&flow->config, platform, io->job_file, io->job, &io->spec, err)
              : shape(&flow->config, platform, &io->spec, err);
+    if (rc == 0)
+        rc = check_shared_temp(platform, io, err);
     if (rc == 0)
         rc = flow_form_starter(platform, &io->spec, err);
     describe_launch(&flow->config, platform, &io->spec);
@@ -485,6 +501,7 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
     spec->own_image = old->own_image && act_streq(spec->image, old->image);
     spec->resubmit_of = act_strdup(old->id);
     act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
+    spec->title = act_strdup(old->title);
     spec->starter_at = old->starter_at;
     int rc = repeat_shape(to, old, moved, platform, spec, err);
     if (rc == 0 && !old->foreign)

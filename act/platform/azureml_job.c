@@ -196,6 +196,7 @@ static void add_properties(const struct run_spec *spec, json_t *job)
 
     set(p, "act.version", ACT_VERSION);
     set(p, "act.cmd", line);
+    set(p, "act.title", spec->title);
     set(p, "act.num_gpu", gpus);
     set(p, "act.cluster", spec->cluster);
     set(p, "act.package_key", spec->package_key);

@@ -350,6 +350,7 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *ans
         .nodes = count_in(resources, "instanceCount", 1),
         .procs_per_node = count_in(json_object_get(job, "distribution"), "processCountPerInstance", 1),
         .resubmit_of = act_strdup(old),
+        .title = act_strdup(codec_json_str(own, "act.title", NULL)),
         .image = act_strdup(codec_json_str(own, "act.image", NULL)),
         .timeout = act_strdup(codec_json_str(own, "act.timeout", NULL)),
         .shm_size = act_strdup(codec_json_str(own, "act.shm_size", NULL)),

@@ -293,6 +293,7 @@ void platform_runs_release(struct platform_runs *runs)
         free(runs->v[i].id);
         free(runs->v[i].name);
         free(runs->v[i].cluster);
+        free(runs->v[i].title);
         act_strv_release(&runs->v[i].argv);
     }
     free(runs->v);

@@ -133,6 +133,7 @@ struct platform_run {
     char *id;
     char *name;    /* what people see on the service's pages */
     char *cluster; /* where it ran: a cluster of whoever submitted it; of another tool's run, the compute */
+    char *title;   /* as in struct run_spec */
     struct act_strv argv; /* empty: not known, as of a run that another tool submitted */
     int64_t created_unix_s;
     int num_gpu;

@@ -53,6 +53,8 @@ struct run_spec {
     char *project_root; /* where it was submitted from */
     int64_t created_unix_s;
     struct act_strv argv; /* any bytes */
+    char *
+        title; /* for people, what its job file runs: "job.json, pyTorch: python train.py"; NULL: argv says it */
 
     char *package_store, *package_key;   /* as in run_folder.store; where the package is stored */
     char package_sha256[ACT_SHA256_HEX]; /* empty: a run without code */

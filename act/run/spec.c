@@ -22,6 +22,7 @@ static const struct text_row spec_texts[] = {
     {"cluster", offsetof(struct run_spec, cluster), true},
     {"platform", offsetof(struct run_spec, platform), true},
     {"project_root", offsetof(struct run_spec, project_root), false},
+    {"title", offsetof(struct run_spec, title), false},
     {"package_store", offsetof(struct run_spec, package_store), false},
     {"package_key", offsetof(struct run_spec, package_key), false},
     {"compile_args", offsetof(struct run_spec, compile_args), false},

@@ -137,10 +137,56 @@ def test_the_size_of_workers_and_servers_is_the_file_s(act):
     assert "need 1 node(s) with 3 processes each" in said
 
 
+def test_custom_command_starts_an_mpirun_of_its_own(act):
+    line = ("mpirun --allow-run-as-root --oversubscribe -n 3 --hostfile $AZ_BATCHAI_MPI_HOST_FILE "
+            "sh -c 'echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE, $RANK.$MY_WORD' | sort; "
+            "echo $OMPI_MCA_btl_base_verbose")
+    file = job_file(act, **custom(line), environmentVariables=[
+        {"name": "MY_WORD", "value": "w"}, {"name": "OMPI_MCA_btl_base_verbose", "value": "0"}])
+    for size in ((), ("-n", "2")):
+        run, _ = finish(act, file, before=size)
+        assert act.lines(run) == [f"rank {n} of 3, .w" for n in range(3)] + ["0"], size
+
+
+def test_people_see_what_the_file_runs(act):
+    """Not the line that it becomes: file, toolkit and the user's own words, in tables and of the run."""
+    settings = {"commandLine": "echo $MY_WORD"}
+    text = json.dumps({"$comment": "theirs", "properties": {
+        "nodeCount": 1, "constraints": {"maxWallClockTime": "7 days, 0:00:00"}, "customMpiSettings": {
+            **settings, "process_count": 1, "$comment": "theirs"}}})
+    act.write("theirs.json", "\ufeff" + text)
+    run, _ = finish(act, "theirs.json")
+    title = "theirs.json, customMpi: echo $MY_WORD"
+    assert f"command   {title}\n" in act.run("q", run).out and act.run("q").out.endswith(f"  {title}\n")
+    assert act.info(run)["title"] == title and act.info(run)["command"][-1].endswith("echo $MY_WORD")
+    again = act.run("resubmit", run).out.strip()
+    act.run("wait", again)
+    assert f"command   {title}\n" in act.run("q", again).out
+
+
+def test_shared_folder_of_azure_nodes(act, azureml):
+    """There is none: such a run is refused before it is queued."""
+    file = job_file(act, nodeCount=2, customMpiSettings={"commandLine": "touch $AZ_BATCHAI_SHARED_JOB_TEMP/x"})
+    act.fail("submit", "-f", file, status=7, match="'job.json' uses .AZ_BATCHAI_SHARED_JOB_TEMP.* the 2 nodes .* mapped folder")
+    assert act.run("q", "--json").json["runs"] == []
+    run, _ = finish(act, file, before=("-n", "1"))
+    assert "customMpi: touch" in act.run("q", env={"ACT_HOME": str(act.scratch / "anew")}).out, "another machine sees it so"
+
+
 def test_custom_command_runs_on_the_first_node(lab):
-    run, said = finish(lab.act, job_file(lab.act, nodeCount=2, **custom("echo here $RANK")), before=("-c", "lab"))
+    run, said = finish(lab.act, job_file(lab.act, nodeCount=2, **custom("echo here $AZ_BATCHAI_TASK_INDEX")),
+                       before=("-c", "lab"))
     assert lab.act.lines(run, 0) == ["here 0"] and lab.act.lines(run, 1) == []
     assert "the command runs on the first node only" in said
+
+
+def test_own_mpirun_on_two_nodes_of_slurm(lab):
+    line = ("mpirun --allow-run-as-root -n 2 --hostfile $AZ_BATCHAI_MPI_HOST_FILE "
+            "sh -c 'echo rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE on $SLURMD_NODENAME' 2>&1 | sort")
+    run, _ = finish(lab.act, job_file(lab.act, nodeCount=2, **custom(line),
+                                      constraints={"maxWallClockTime": "0:02:00"}), before=("-c", "lab"))
+    ends = [line.rpartition(" on ") for line in lab.act.lines(run, 0)]
+    assert [end[0] for end in ends] == ["rank 0 of 2", "rank 1 of 2"] and ends[0][2] != ends[1][2], ends
 
 
 def test_parameter_servers_on_two_nodes_of_slurm(lab):

@@ -12,7 +12,13 @@
     "AZ_BATCHAI_SHARED_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP\" AZ_BATCHAI_JOB_TEMP_DIR=\"$AZ_BATCHAI_JOB_TEMP\" "  \
     "AZ_BATCHAI_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP/node-${NODE_RANK:-0}\"\n"                                    \
     "mkdir -p \"$AZ_BATCHAI_JOB_TEMP\" || exit\n"
-#define FIRST "[ \"${RANK:-0}\" = 0 ] || exit 0\n"
+#define FIRST                                                                                                           \
+    "[ \"${RANK:-0}\" = 0 ] || exit 0\n"                                                                                \
+    "unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE ${!PMI_@} ${!PMIX_@} ${!PRTE_@}\n"                               \
+    "unset ${!OMPI_COMM_WORLD_@} ${!OMPI_UNIVERSE_@} ${!OMPI_APP_CTX_@} OMPI_FIRST_RANKS OMPI_NUM_APP_CTX OMPI_ARGV "   \
+    "OMPI_COMMAND OMPI_FILE_LOCATION\n"                                                                                 \
+    "unset ${!OMPI_MCA_orte_@} ${!OMPI_MCA_ess_@} ${!OMPI_MCA_rmaps_@} ${!OMPI_MCA_hwloc_base_binding_@} OMPI_MCA_ess " \
+    "OMPI_MCA_pmix OMPI_MCA_initial_wdir OMPI_MCA_mpi_oversubscribe\nunset SLURM_MEM_PER_CPU; export SLURM_OVERLAP=1 SLURM_MEM_PER_NODE=0\n"
 
 static int parse(const char *text, struct flow_job_file *out, struct act_error *err)
 {
@@ -119,6 +125,34 @@ static void a_custom_command_is_for_the_first_node(void **state)
     flow_job_file_release(&job);
 }
 
+static void the_title_is_what_the_user_wrote(void **state)
+{
+    static const struct {
+        const char *settings, *title;
+    } rows[] = {
+        {"'customToolkitSettings': {'commandLine': 'mpirun a'}", "customToolkit: mpirun a"},
+        {"'caffeSettings': {'configFilePath': 's.prototxt'}", "caffe: s.prototxt"},
+        {"'tensorFlowSettings': {'pythonScriptFilePath': 'a b.py', 'masterCommandLineArgs': '-m'}",
+         "tensorFlow: python a b.py -m"},
+        {"'horovod_settings': {'python_script_file_path': 'a.py', 'pythonInterpreterPath': 'py', 'process_count': 1}",
+         "horovod: py a.py"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *text = act_sprintf(
+            "{'$comment': 1, 'properties': {'$comment2': {}, 'node_count': 1, %s}}", rows[i].settings);
+        struct flow_job_file job;
+        struct act_error err;
+        for (char *c = text; *c; c++)
+            *c = *c == '\'' ? '"' : *c;
+        if (parse(text, &job, &err) < 0)
+            fail_msg("row %zu: %s", i, err.text);
+        assert_string_equal(job.title, rows[i].title);
+        flow_job_file_release(&job);
+    }
+}
+
 /* A job of one command with these further members, in single quotes. */
 static int parse_with(const char *members, struct flow_job_file *out, struct act_error *err)
 {
@@ -203,6 +237,11 @@ static void times_table(void **state)
         {"00:00:30.5000000", 30},
         {"1.02:03:04", 93784},
         {"10:30", 37800},
+        {"7 days, 0:00:00", 604800},
+        {"1 day, 2:03:04.500000", 93784},
+        {"7 days", 0},
+        {"7 days,0:00:00", 0},
+        {" days, 0:00:00", 0},
         {"P", 0},
         {"PT", 0},
         {"P1DT", 0},
@@ -403,6 +442,7 @@ int main(void)
         cmocka_unit_test(lines_table),
         cmocka_unit_test(sizes_table),
         cmocka_unit_test(a_custom_command_is_for_the_first_node),
+        cmocka_unit_test(the_title_is_what_the_user_wrote),
         cmocka_unit_test(environment_and_image),
         cmocka_unit_test(images_table),
         cmocka_unit_test(times_table),
