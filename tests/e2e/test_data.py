@@ -385,6 +385,8 @@ def test_url_of_a_folder_store_does_not_end(act):
     act.write("data/a.txt", "x")
     act.run("u", "data")
     assert act.run("url", "data/a.txt").out.startswith("file://")
+    some = act.run("url", "data/nosuch", "data/a.txt", status=8)
+    assert some.out.startswith("file://") and "cannot find 'data/nosuch'" in some.err
     act.fail("url", "--expires", "1h", "data/a.txt", status=2, match="'--expires' has no effect")
 
 

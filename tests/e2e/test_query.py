@@ -382,6 +382,12 @@ def test_local_in_the_image_of_the_cluster(act):
     message = act.fail("-c", "other", "local", "echo", "x", status=125, match="--no-container",
                        env={"PATH": str(act.programs)})
     assert "registry/image:1" in message
+    rows = {key: {"azure_blob_config_file": "aux_data/configs/store.yaml", "path": path, "mode": mode}
+            for key, path, mode in (("code_path", "code.zip", "rw_mount"), ("data_folder", "data", "ro_mount"),
+                                    ("output_folder", "output", "rw_mount"))}
+    act.cluster("other", extra={"docker": {"image": "registry/image:1"}, "env": {"WHERE": "other"}, "config_param": rows})
+    for folder in ("data", "output"):
+        (act.store / folder).mkdir(parents=True)
     docker = act.write("../bin/docker", '#!/bin/sh\nfor word; do echo "[$word]"; done\n')
     docker.chmod(0o755)
     path = {"PATH": f"{docker.parent.resolve()}:{act.env['PATH']}"}
@@ -389,6 +395,8 @@ def test_local_in_the_image_of_the_cluster(act):
     assert words[:2] == ["[run]", "[--rm]"]
     assert words[-3:] == ["[registry/image:1]", "[echo]", "[two words]"]
     assert "[--env=RANK]" in words and "[--env=WHERE]" in words
+    assert f"[--volume={act.store}/data:{act.store}/data:ro]" in words
+    assert f"[--volume={act.store}/output:{act.store}/output]" in words
     assert any(word.startswith("[--workdir=") and word.endswith("/code]") for word in words)
     assert act.run("-c", "other", "local", "--no-container", "echo", "x", env=path).out == "x\n"
 
