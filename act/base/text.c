@@ -152,27 +152,37 @@ static int min3(int a, int b, int c)
     return m < c ? m : c;
 }
 
+static bool same_letter(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
+/* Whether the first two letters of both are the same two in the other order. */
+static bool are_swapped(const char *a, const char *b)
+{
+    return same_letter(a[0], b[1]) && same_letter(a[1], b[0]);
+}
+
 int act_edit_distance(const char *a, const char *b)
 {
     enum { LIMIT = 64 };
-    int row[LIMIT + 1];
+    int d[LIMIT + 1][LIMIT + 1]; /* from the first i letters of a to the first j of b */
     size_t na = strlen(a), nb = strlen(b);
 
     if (na > LIMIT || nb > LIMIT)
         return LIMIT;
     for (size_t j = 0; j <= nb; j++)
-        row[j] = (int)j;
+        d[0][j] = (int)j;
     for (size_t i = 1; i <= na; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i;
+        d[i][0] = (int)i;
         for (size_t j = 1; j <= nb; j++) {
-            int above = row[j];
-            int same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
-            row[j] = min3(above + 1, row[j - 1] + 1, diagonal + !same);
-            diagonal = above;
+            int other = d[i - 1][j - 1] + !same_letter(a[i - 1], b[j - 1]);
+            d[i][j] = min3(d[i - 1][j] + 1, d[i][j - 1] + 1, other);
+            if (i > 1 && j > 1 && are_swapped(a + i - 2, b + j - 2))
+                d[i][j] = min3(d[i][j], d[i - 2][j - 2] + 1, d[i][j]);
         }
     }
-    return row[nb];
+    return d[na][nb];
 }
 
 const char *act_nearest(const char *word, const char *const *candidates)

@@ -52,7 +52,8 @@ bool act_is_control(const char *s);
  * string. */
 char *act_printable(const char *s);
 
-/* The number of single-character edits from a to b, letters compared without case. For "did you mean". */
+/* The number of single-character edits, and of neighbours that change places, from a to b, letters compared without case.
+ * For "did you mean". */
 int act_edit_distance(const char *a, const char *b);
 
 /* The candidate that is near enough to word to be meant, or NULL. candidates ends with NULL. */

@@ -191,6 +191,8 @@ static void nearest_finds_slips_only(void **state)
     assert_string_equal(act_nearest("sumbit", verbs), "submit");
     assert_string_equal(act_nearest("Query", verbs), "query");
     assert_null(act_nearest("zzzz", verbs));
+    static const char *const clusters[] = {"bad", "lab", NULL};
+    assert_string_equal(act_nearest("lba", clusters), "lab");
 }
 
 static void buffers_and_vectors_grow(void **state)
