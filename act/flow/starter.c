@@ -11,11 +11,11 @@ static void say_contradictions(const struct run_starter *starter, const struct r
     const struct {
         enum run_starter_number number;
         int value;
-        const char *what;
+        const char *one, *several;
     } rows[] = {
-        {RUN_STARTER_NODES, spec->nodes, "nodes"},
-        {RUN_STARTER_PER_NODE, spec->started_per_node, "processes on each node"},
-        {RUN_STARTER_TOTAL, spec->nodes * spec->started_per_node, "processes"},
+        {RUN_STARTER_NODES, spec->nodes, "node", "nodes"},
+        {RUN_STARTER_PER_NODE, spec->started_per_node, "process on each node", "processes on each node"},
+        {RUN_STARTER_TOTAL, spec->nodes * spec->started_per_node, "process", "processes"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -23,7 +23,7 @@ static void say_contradictions(const struct run_starter *starter, const struct r
         int64_t value;
         if (text && act_int_from_text(text, &value) && value != rows[i].value)
             act_warn("'--%s %s' stays as it is written, but the run has %d %s", option, text, rows[i].value,
-                     rows[i].what);
+                     rows[i].value == 1 ? rows[i].one : rows[i].several);
     }
 }
 

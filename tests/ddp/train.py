@@ -1,7 +1,7 @@
 """Trains a small network with DistributedDataParallel on processors, and goes on from its checkpoint. See scripts/ddp.
 
-train.py NAME STEPS HALF END: half way, a training that began anew ends as END says: "never" it goes on, "abort" it waits
-for its end, "fail" its rank 1 breaks."""
+train.py NAME STEPS HALF END: half way, a training that began anew ends as END says: "never" it goes on, "abort" it
+waits for its end, "fail" its rank 1 breaks."""
 import hashlib
 import os
 import pathlib
@@ -50,7 +50,8 @@ def main():
     dist.init_process_group("gloo")  # env://
     rank, world = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
-    model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1)))
+    layers = torch.nn.Linear(8, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1)
+    model = DistributedDataParallel(torch.nn.Sequential(*layers))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     first = load(path, model, optimizer)
     dist.barrier()  # nobody saves before all have loaded

@@ -398,6 +398,10 @@ def test_local_in_the_image_of_the_cluster(act):
     assert f"[--volume={act.store}/data:{act.store}/data:ro]" in words
     assert f"[--volume={act.store}/output:{act.store}/output]" in words
     assert any(word.startswith("[--workdir=") and word.endswith("/code]") for word in words)
+    words = act.run("-c", "other", "-n", "1", "local", "torchrun", "train.py", env=path).out.splitlines()
+    filled = words.index("[torchrun]") + 1
+    assert words[filled - 2:filled + 3] == ["[registry/image:1]", "[torchrun]", "[--nnodes=1]", "[--nproc_per_node=1]",
+                                            "[--node_rank=0]"] and words[-1] == "[train.py]"
     assert act.run("-c", "other", "local", "--no-container", "echo", "x", env=path).out == "x\n"
 
 

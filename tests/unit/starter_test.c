@@ -56,7 +56,8 @@ static void test_what_is_filled_in(void **state)
          "torchrun --nnodes=2 --nproc_per_node=8 --node_rank=1 --rdzv_endpoint=n0:20001 --rdzv_id=exp_1 "
          "--rdzv-backend c10d t.py"},
         {&two, "torchrun", "torchrun --rdzv_backend=c10d --rdzv_endpoint=h:1 --rdzv_id=7 t.py",
-         "torchrun --nnodes=2 --nproc_per_node=8 --node_rank=1 --rdzv_backend=c10d --rdzv_endpoint=h:1 --rdzv_id=7 t.py"},
+         "torchrun --nnodes=2 --nproc_per_node=8 --node_rank=1 --rdzv_backend=c10d --rdzv_endpoint=h:1 --rdzv_id=7 "
+         "t.py"},
         {&one, "torchrun", "torchrun --standalone t.py", "torchrun --nproc_per_node=2 --standalone t.py"},
         {&two, "torchrun", "torchrun", "torchrun " TORCH_TWO},
         {&two, "torchrun", "torchrun --master_port",
