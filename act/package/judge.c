@@ -24,8 +24,7 @@ static bool is_new(const struct package_index *last, const struct package_entry 
 
 bool package_is_config(const char *path)
 {
-    return act_starts_with(path, "aux_data/") || act_ends_with(path, ".yaml") ||
-           act_ends_with(path, ".yml") || act_ends_with(path, ".json");
+    return act_starts_with(path, "aux_data/") || act_ends_with(path, ".yaml") || act_ends_with(path, ".yml");
 }
 
 /* A file that cannot be read, or is another one meanwhile, is one that package_write() speaks of. */

@@ -42,7 +42,7 @@ struct package_options {
 };
 #define PACKAGE_JUDGED ((size_t)1 << 20)
 
-/* Whether a path below root is where configuration lies, or is named as it: below aux_data, *.yaml, *.yml, *.json. */
+/* Whether a path below root is where configuration lies, or is named as it: below aux_data, *.yaml, *.yml. */
 bool package_is_config(const char *path);
 
 struct package_entry {

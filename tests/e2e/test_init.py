@@ -168,7 +168,7 @@ SECRETS = {
     "a URL in JSON": ("y.json", r'{"slurm": {"sbatch_options": ["--export=P=http:\/\/me:pssst@proxy"]}}', "slurm, a URL"),
     "a tab": ("aux_data/aml/store.txt", "account_name: a\n\taccount_key: pssst\n", "account_key"),
     "a merge": ("conf/y.yml", "<<<<<<< HEAD\nsas_token: 'pssst'\n=======\n", "sas_token"),
-    "half of it": ("y.json", '{"docker": {"image": "x", "password":"pssst"', "password"),
+    "half of it": ("aux_data/aml/y.json", '{"docker": {"image": "x", "password":"pssst"', "password"),
     "a variable where it does not parse": ("y.yaml", "a: b: c\nenv:\n  MY_CREDS:\n    pssst\n", "MY_CREDS"),
     "a URL where it does not parse": ("y.yaml", "\tp: http://me:pssst@proxy\n", "a URL with a password"),
     "bytes of another file": ("y.yaml", b"a: b\n\x00\x00\xff\xfe\naccount_key : pssst\n", "account_key"),
