@@ -169,6 +169,8 @@ void cli_buffer_stdout(void);
 int cli_check_stdout(struct act_error *err) ACT_NODISCARD;
 /* Prints a name from outside; control characters become '?'. */
 void cli_put_name(const char *name);
+/* Prints the path of a file or object: into a pipe byte for byte, so that programs find it again. */
+void cli_put_path(const char *path);
 /* As people read it, or with --bytes the exact number. */
 void cli_size(const struct cli_options *options, uint64_t bytes, char out[ACT_UNIT_TEXT]);
 /* What the user calls an object at or below what, which he called word: "data/voc/a". New string. */

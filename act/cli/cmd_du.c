@@ -42,7 +42,7 @@ static void print_sum(const struct usage *u, const struct sum *sum)
     }
     cli_size(u->options, sum->bytes, size);
     printf("%*s  %10llu  ", u->options->bytes ? 15 : 10, size, (count_t)sum->objects);
-    cli_put_name(path);
+    cli_put_path(path);
     putchar_unlocked('\n');
 }
 

@@ -71,7 +71,7 @@ static void print_name(const struct listing *l, const struct store_entry *entry,
 {
     (void)l;
     (void)entry;
-    cli_put_name(rel);
+    cli_put_path(rel);
     putchar_unlocked('\n');
 }
 

@@ -25,7 +25,7 @@ static void print_step(void *arg, const struct transfer_step *step)
                                       (json_int_t)step->entry->size, "path", codec_json_bytes_new(path)));
         return;
     }
-    cli_put_name(path);
+    cli_put_path(path);
     putchar_unlocked('\n');
 }
 

@@ -41,9 +41,10 @@ static void print_step(void *arg, const struct transfer_step *step)
                                       codec_json_bytes_new(path), "reason", step->reason));
         return;
     }
-    ACT_AUTOFREE char *name = cli_name(path);
     act_size_to_text(step->entry->size, size);
-    printf("%-6s %10s  %s  (%s)\n", actions[step->action], size, name, step->reason);
+    printf("%-6s %10s  ", actions[step->action], size);
+    cli_put_path(path);
+    printf("  (%s)\n", step->reason);
 }
 
 static void note_left(void *arg, const struct transfer_step *step)

@@ -34,16 +34,18 @@ static void print_difference(void *arg, enum transfer_difference what, const cha
 {
     struct comparison *c = arg;
     ACT_AUTOFREE char *path = flow_verify_path(&c->io, rel);
-    ACT_AUTOFREE char *name = cli_name(path);
 
     c->differences++;
     cli_progress_clear(&c->progress);
-    if (c->json)
+    if (c->json) {
         cli_print_json_line(json_pack("{s:i,s:s,s:o,s:o,s:o}", "version", 1, "difference", words[what],
                                       "path", codec_json_bytes_new(path), "from", entry_json(from), "to",
                                       entry_json(to)));
-    else
-        printf("%s %s\n", words[what], name);
+        return;
+    }
+    printf("%s ", words[what]);
+    cli_put_path(path);
+    putchar('\n');
 }
 
 static void print_summary(struct comparison *c, const struct transfer_report *report)

@@ -98,8 +98,9 @@ static void add_counts(const struct cli_rate *rate, const struct transfer_progre
 
     act_size_to_text(now->done_bytes, done);
     act_size_to_text(now->found_bytes, found);
-    act_buf_addf(out, " %llu/%llu%s objects, %s/%s%s", (count_t)now->done_objects,
-                 (count_t)now->found_objects, more, done, found, more);
+    act_buf_addf(out, " %llu/%llu%s object%s, %s/%s%s", (count_t)now->done_objects,
+                 (count_t)now->found_objects, more, now->found_objects == 1 && !*more ? "" : "s", done, found,
+                 more);
     if (cli_rate_bytes(rate) >= 0) {
         act_size_to_text((uint64_t)cli_rate_bytes(rate), text);
         act_buf_addf(out, ", %s/s", text);

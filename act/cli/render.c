@@ -289,6 +289,18 @@ void cli_put_name(const char *name)
     fputs(shown, stdout);
 }
 
+void cli_put_path(const char *path)
+{
+    static int is_terminal = -1;
+
+    if (is_terminal < 0)
+        is_terminal = isatty(STDOUT_FILENO);
+    if (is_terminal)
+        cli_put_name(path);
+    else
+        fputs(path, stdout);
+}
+
 void cli_size(const struct cli_options *options, uint64_t bytes, char out[ACT_UNIT_TEXT])
 {
     if (options->bytes)

@@ -126,8 +126,8 @@ static int step_error(int fd, const char *name, const char *path, size_t len, bo
     if (S_ISLNK(st.st_mode))
         return act_error_set(err, ACT_FAIL, "'%.*s' leads through a symbolic link%s", (int)len, path,
                              create ? "; what is behind it was left as it is" : "");
-    return act_error_set(err, create ? ACT_FAIL : ACT_NOT_FOUND, "'%.*s' is a file, not a folder", (int)len,
-                         path);
+    return act_error_set(err, create ? ACT_FAIL : ACT_NOT_FOUND, "'%.*s' is a file, not a folder%s", (int)len,
+                         path, create ? ": move it away first" : "");
 }
 
 static int open_by_steps(struct folder *folder, const char *path, size_t len, bool create, int *out_fd,

@@ -91,7 +91,7 @@ static void hold(int fd)
 
 static int folder_in_the_way(struct act_error *err)
 {
-    return act_error_set(err, ACT_FAIL, "there is a folder of this name");
+    return act_error_set(err, ACT_FAIL, "there is a folder of this name: move it away first");
 }
 
 /* A file or a link does; a folder is no object of this name. */
@@ -290,7 +290,7 @@ static int put_folder(struct store_call *call, struct folder_place *place, struc
 
     int fd = openat(place->fd, place->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return act_error_set(err, ACT_FAIL, "there is a file of this name, not a folder");
+        return act_error_set(err, ACT_FAIL, "there is a file of this name, not a folder: move it away first");
     int rc = 0;
     if (folder_set_attributes(call, fd) || fstat(fd, &st))
         rc = act_error_errno(err, errno, "cannot set mode and time of the folder");

@@ -44,9 +44,10 @@ static int refuse_empty_source(const struct job_setup *setup, const struct count
 {
     return act_error_set(err, ACT_USAGE,
                          "there is nothing in the source '%s'%s, and '%s' has %" PRIu64
-                         " objects: nothing was deleted; use 'a rm' if you mean it",
+                         " object%s: nothing was deleted; use 'a rm' if you mean it",
                          setup->from->path[0] ? setup->from->path : store_name(setup->from->store),
-                         n->folders ? " but empty folders" : "", setup->to_path, n->extras);
+                         n->folders ? " but empty folders" : "", setup->to_path, n->extras,
+                         n->extras == 1 ? "" : "s");
 }
 
 static int refuse_emptied(const struct count *n, struct act_error *err)

@@ -84,3 +84,34 @@ def test_a_store_with_bad_names(act, stored):
     assert result.out == "good\n" and "data/bad\\xff': its name is not UTF-8" in result.err
     act.run("rm", "-y", "data", status=8)
     assert os.listdir(os.fsencode(stored.root / "data")) == [b"bad\xff"]
+
+
+def test_names_go_into_a_pipe_as_they_are(act, stored):
+    name = "a\x1b[31m\tb\u202e" if stored.kind == "folder" else "a\tb\u202e\u00fc"
+    act.write(f"data/{name}", "x")
+    act.run("u", "data")
+    assert act.run("ls", "data").raw_out == os.fsencode(f"{name}\n")
+    assert act.run("ls", "-l", "data").raw_out.endswith(os.fsencode(f"  {name}\n"))
+    assert b"\x1b[31m" not in (shown := act.on_terminal("ls", "data")) and "\u202e".encode() not in shown
+    assert json.loads(act.run("ls", "--json", "data").out)["name"] == name
+    act.write(f"data/{name}", "other", mtime=2_000_000_000)
+    assert act.run("verify", "data", status=8).raw_out == os.fsencode(f"size data/{name}\n")
+    assert os.fsencode(f"  data/{name}  (") in act.run("u", "--dry-run", "data").raw_out
+
+
+@pytest.mark.parametrize("stored", ["folder"], indirect=True)
+def test_one_thing_in_the_way_of_another_is_named(act, stored):
+    act.write("data/a/x", "x")
+    act.write("data/b", "b")
+    stored.put("data/a", b"file")
+    stored.put("data/b/y", b"y")
+    result = act.run("u", "--overwrite", "data", status=(1, 8))
+    assert "data/a/x': 'files/data/a' is a file, not a folder: move it away" in result.err
+    assert "data/b': there is a folder of this name: move it away" in result.err
+    assert there(stored) == {"a", "b/y"}
+
+
+def test_one_object_is_not_many(act, stored):
+    stored.put("data/only", b"x")
+    (act.project / "data").mkdir()
+    assert "has 1 object:" in act.fail("u", "--delete", "-y", "data", status=2)
