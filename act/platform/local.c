@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/pidfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +26,7 @@
 #include "codec/json.h"
 #include "platform/local_machine.h"
 #include "platform/platform_internal.h"
+#include "proc/pidfd.h"
 #include "proc/proc.h"
 #include "site/site.h"
 
@@ -240,7 +240,7 @@ static bool supervises(pid_t pid, const char *dir)
 }
 
 /* A pidfd of the supervisor of a run whose folder may be gone; -1: there is none. */
-static int find_supervisor(const char *dir)
+static int find_supervisor(const char *dir, pid_t *out_pid)
 {
     DIR *proc = opendir("/proc");
     int fd = -1;
@@ -249,11 +249,12 @@ static int find_supervisor(const char *dir)
         pid_t pid = (pid_t)atoi(e->d_name);
         if (pid < 2 || !supervises(pid, dir))
             continue;
-        fd = pidfd_open(pid, 0);
+        fd = proc_pidfd_open(pid);
         if (fd >= 0 && !supervises(pid, dir)) {
             close(fd);
             fd = -1;
         }
+        *out_pid = pid;
     }
     if (proc)
         closedir(proc);
@@ -262,7 +263,7 @@ static int find_supervisor(const char *dir)
 
 /* A pidfd of the supervisor, -1 when it has not said (yet) who it is, or is gone. The descriptor is opened
  * before the look at the name, so that what is looked at is what will be signalled. */
-static int open_supervisor(const char *lock_path)
+static int open_supervisor(const char *lock_path, pid_t *out_pid)
 {
     enum { PID_TEXT_MAX = 64 };
     ACT_AUTOFREE char *text = NULL;
@@ -274,11 +275,12 @@ static int open_supervisor(const char *lock_path)
     text[len - 1] = '\0';
     if (!act_int_from_text(text, &pid) || pid < 2)
         return -1;
-    int fd = pidfd_open((pid_t)pid, 0);
+    int fd = proc_pidfd_open((pid_t)pid);
     if (fd >= 0 && !is_agent((pid_t)pid)) {
         close(fd);
         fd = -1;
     }
+    *out_pid = (pid_t)pid;
     return fd;
 }
 
@@ -289,7 +291,8 @@ static int open_supervisor(const char *lock_path)
 static bool is_cut_off(const struct local *l, const char *id, struct run_status *out)
 {
     ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
-    int fd = find_supervisor(dir);
+    pid_t pid;
+    int fd = find_supervisor(dir, &pid);
 
     if (fd < 0)
         return false;
@@ -410,28 +413,30 @@ static void signal_and_wait(const struct local *l, const char *id, int64_t limit
 {
     enum { STARTING_MS = 2 };
     ACT_AUTOFREE char *lock = run_file(l, id, RUN_FILE_LOCK);
-    int fd = open_supervisor(lock);
-    struct pollfd end = {.fd = fd, .events = POLLIN};
+    pid_t pid;
+    int fd = open_supervisor(lock, &pid);
 
-    if (fd >= 0)
-        pidfd_send_signal(fd, SIGTERM, NULL, 0);
-    poll(&end, 1, fd < 0 ? STARTING_MS : (int)limit_ms);
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0) {
+        poll(NULL, 0, STARTING_MS);
+        return;
+    }
+    proc_pidfd_signal(fd, pid, SIGTERM);
+    proc_pidfd_wait(fd, (int)limit_ms);
+    close(fd);
 }
 
 /* The supervisor has nothing to write into, and ends its ranks all the same; the agent's sweep ends what it could not. */
 static int abort_without_folder(const struct local *l, const char *id, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
-    struct pollfd end = {.fd = find_supervisor(dir), .events = POLLIN};
+    pid_t pid;
+    int fd = find_supervisor(dir, &pid);
 
-    if (end.fd >= 0) {
-        pidfd_send_signal(end.fd, SIGTERM, NULL, 0);
-        bool ended = poll(&end, 1, (int)abort_limit_ms()) == 1;
-        if (!ended)
-            pidfd_send_signal(end.fd, SIGKILL, NULL, 0);
-        close(end.fd);
+    if (fd >= 0) {
+        proc_pidfd_signal(fd, pid, SIGTERM);
+        if (!proc_pidfd_wait(fd, (int)abort_limit_ms()))
+            proc_pidfd_signal(fd, pid, SIGKILL);
+        close(fd);
     }
     return sweep(l, id, err);
 }

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "proc/pidfd.h"
 
 /* ---- start ---- */
 
@@ -73,6 +73,8 @@ int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error 
 
 /* ---- run and capture ---- */
 
+enum { LOOK_MS = 10 }; /* for the end of a child that poll() does not tell of */
+
 struct stream {
     int fd; /* -1: not captured, or has ended */
     struct act_buf text;
@@ -82,7 +84,7 @@ struct capture {
     const char *name;
     pid_t pid;
     bool own_group;
-    int end_fd; /* pidfd: readable when the child has ended */
+    int end_fd; /* of proc_pidfd_open() */
     int64_t deadline_ms;
     size_t max_bytes; /* of each stream */
     struct stream streams[2];
@@ -94,6 +96,12 @@ static int time_left_ms(const struct capture *c)
         return -1;
     int64_t left = c->deadline_ms - act_now_monotonic_ms();
     return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
+}
+
+/* Of two times of poll(), -1 being never. */
+static int sooner_ms(int a, int b)
+{
+    return a < 0 ? b : b < 0 || a < b ? a : b;
 }
 
 /* Takes what is there to read. */
@@ -119,17 +127,20 @@ static int take_output(const struct capture *c, struct stream *s, struct act_err
 static int wait_for_end(struct capture *c, struct act_error *err)
 {
     for (;;) {
+        bool pollable = proc_pidfd_is_pollable(c->end_fd);
+        int left_ms = time_left_ms(c), rc = 0;
         struct pollfd fds[] = {{.fd = c->streams[0].fd, .events = POLLIN},
                                {.fd = c->streams[1].fd, .events = POLLIN},
-                               {.fd = c->end_fd, .events = POLLIN}};
-        int n = poll(fds, 3, time_left_ms(c)), rc = 0;
+                               {.fd = pollable ? c->end_fd : -1, .events = POLLIN}};
+        int n = poll(fds, 3, pollable ? left_ms : sooner_ms(left_ms, LOOK_MS));
 
         if (n < 0 && errno != EINTR)
             return act_error_errno(err, errno, "cannot wait for '%s'", c->name);
-        if (n == 0)
-            return act_error_set(err, ACT_TIMEOUT, "'%s' took too long", c->name);
-        if (n > 0 && fds[2].revents && !fds[0].revents && !fds[1].revents)
+        if (n > 0 ? fds[2].revents && !fds[0].revents && !fds[1].revents
+                  : n == 0 && proc_pidfd_wait(c->end_fd, 0))
             return 0;
+        if (n == 0 && left_ms == 0)
+            return act_error_set(err, ACT_TIMEOUT, "'%s' took too long", c->name);
         for (int i = 0; i < 2 && n > 0 && rc == 0; i++)
             if (fds[i].revents)
                 rc = take_output(c, &c->streams[i], err);
@@ -152,7 +163,7 @@ static int capture_all(struct capture *c, int *out_status, struct act_error *err
 {
     int rc = 0;
 
-    c->end_fd = pidfd_open(c->pid, 0);
+    c->end_fd = proc_pidfd_open(c->pid);
     if (c->end_fd < 0)
         rc = act_error_errno(err, errno, "cannot watch '%s'", c->name);
     else

@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -18,6 +17,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "proc/pidfd.h"
 #include "proc/proc.h"
 #include "site/site_internal.h"
 
@@ -351,10 +351,9 @@ int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_res
 static int wait_for_ssh(struct ssh *ssh)
 {
     enum { LINGER_MS = 5000 };
-    int status = 0, fd = pidfd_open(ssh->pid, 0);
-    struct pollfd end = {.fd = fd, .events = POLLIN};
+    int status = 0, fd = proc_pidfd_open(ssh->pid);
 
-    if (poll(&end, 1, LINGER_MS) <= 0)
+    if (!proc_pidfd_wait(fd, LINGER_MS))
         kill(ssh->pid, SIGTERM);
     while (waitpid(ssh->pid, &status, 0) < 0 && errno == EINTR)
         continue;

@@ -1,0 +1,77 @@
+#include "proc/pidfd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+
+enum { LOOK_MS = 10 };
+
+int proc_pidfd_open(pid_t pid)
+{
+    char folder[32];
+    int fd = pidfd_open(pid, 0);
+
+    if (fd >= 0 || errno != ENOSYS)
+        return fd;
+    snprintf(folder, sizeof(folder), "/proc/%d", (int)pid);
+    return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+bool proc_pidfd_is_pollable(int fd)
+{
+    struct stat st;
+
+    return fd >= 0 && fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+/* By the state in "pid (name) state ...". */
+static bool folder_has_ended(int folder)
+{
+    char text[512];
+    int fd = openat(folder, "stat", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+    if (fd >= 0)
+        close(fd);
+    if (n <= 0)
+        return true;
+    text[n] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end && name_end[1] && strchr("ZX", name_end[2]);
+}
+
+static bool folder_wait(int folder, int timeout_ms)
+{
+    int64_t started = act_now_monotonic_ms();
+
+    while (!folder_has_ended(folder)) {
+        if (timeout_ms >= 0 && act_now_monotonic_ms() - started >= timeout_ms)
+            return false;
+        poll(NULL, 0, LOOK_MS);
+    }
+    return true;
+}
+
+bool proc_pidfd_wait(int fd, int timeout_ms)
+{
+    struct pollfd end = {.fd = fd, .events = POLLIN};
+
+    return proc_pidfd_is_pollable(fd) ? poll(&end, 1, timeout_ms) > 0 : folder_wait(fd, timeout_ms);
+}
+
+void proc_pidfd_signal(int fd, pid_t pid, int signal)
+{
+    if (proc_pidfd_is_pollable(fd))
+        pidfd_send_signal(fd, signal, NULL, 0);
+    else if (!folder_has_ended(fd))
+        kill(pid, signal);
+}
