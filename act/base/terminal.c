@@ -44,7 +44,10 @@ static bool is_begin(const char *s, size_t len)
 
 static void put(struct act_harmless *t, const char *s, size_t len, struct act_buf *out)
 {
+    if (t->overwrites)
+        act_buf_adds(out, "\r\033[K");
     act_buf_add(out, s, len);
+    t->overwrites = false;
     t->marks = 0;
     t->in_line = true;
     t->after_return = false;
@@ -71,6 +74,11 @@ static void put_line_end(struct act_harmless *t, char c, struct act_buf *out)
 {
     bool is_shown = c == '\n' ? !t->after_return : t->in_line;
 
+    if (c == '\r' && t->allow & ACT_SHOW_PROGRESS) {
+        t->overwrites = t->in_line;
+        return;
+    }
+    t->overwrites = false;
     if (is_shown)
         act_buf_addc(out, '\n');
     t->marks = 0;

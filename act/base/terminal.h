@@ -16,8 +16,9 @@
 
 /* What text may hold besides printable characters and tabs. */
 enum {
-    ACT_SHOW_LINES = 1,   /* line ends; "\r\n" and "\r" are line ends too */
-    ACT_SHOW_COLOURS = 2, /* "ESC [ digits and ; m" */
+    ACT_SHOW_LINES = 1,    /* line ends; "\r\n" and "\r" are line ends too */
+    ACT_SHOW_COLOURS = 2,  /* "ESC [ digits and ; m" */
+    ACT_SHOW_PROGRESS = 4, /* what comes behind "\r" takes the place of the line, as of a progress bar */
 };
 
 /* A text that comes in pieces, which may end within a character or a colour. {.allow = ACT_SHOW_...} begins one. */
@@ -28,6 +29,7 @@ struct act_harmless {
     unsigned marks;       /* on the last character */
     bool in_line;         /* the last character was no line end */
     bool after_return;    /* it was "\r" */
+    bool overwrites;      /* the next character begins the line anew */
     bool colours_changed; /* a colour came, and nobody has set them back */
 };
 

@@ -151,7 +151,7 @@ const char *cli_state_colour(enum run_state state); /* for cli_print_coloured() 
 /* ACT's own words; colour ("31") is not used where there are none. */
 void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...) ACT_PRINTF(3, 4);
 /* Writes a piece of a log or a file to stdout; on a terminal of all that could do something there only colours stay. As
- * flow_sink.write. At its end: cli_end_text(). */
+ * flow_sink.write. At its end: cli_end_text(), which ends a line that has no end, on a terminal only. */
 int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *err);
 void cli_end_text(void);
 int cli_print_json(json_t *value, struct act_error *err) ACT_NODISCARD; /* takes the reference */

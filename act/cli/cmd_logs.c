@@ -20,13 +20,16 @@ static void print_prefix(const struct lines *lines, int rank)
     putchar(' ');
 }
 
-/* On a terminal: "\r" would make a line without the number of its rank. */
+/* On a terminal, where "\r" would make a line without the number of its rank: its last state. */
 static int print_shown(const char *text, size_t len, struct act_error *err)
 {
     struct act_harmless line = {.allow = ACT_SHOW_COLOURS};
     struct act_buf shown = {0};
 
-    act_harmless_add(&line, text, len - (len > 0 && text[len - 1] == '\r'), &shown);
+    while (len > 0 && text[len - 1] == '\r')
+        len--;
+    const char *before = memrchr(text, '\r', len), *last = before ? before + 1 : text;
+    act_harmless_add(&line, last, len - (size_t)(last - text), &shown);
     act_harmless_end(&line, &shown);
     act_buf_addc(&shown, '\n');
     int rc = cli_write_stdout(NULL, shown.data, shown.len, err);

@@ -46,10 +46,13 @@ const char *cli_state_colour(enum run_state state)
     return colours[state];
 }
 
+static bool text_in_line; /* its last line has no end yet */
+
 int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *err)
 {
     (void)arg;
-    act_terminal_show(stdout, ACT_SHOW_LINES | ACT_SHOW_COLOURS);
+    text_in_line = len > 0 ? data[len - 1] != '\n' : text_in_line;
+    act_terminal_show(stdout, ACT_SHOW_LINES | ACT_SHOW_COLOURS | ACT_SHOW_PROGRESS);
     fwrite(data, 1, len, stdout);
     fflush(stdout);
     return cli_check_stdout(err);
@@ -58,6 +61,9 @@ int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *
 void cli_end_text(void)
 {
     act_terminal_show(stdout, ACT_SHOW_LINES);
+    if (text_in_line && isatty(STDOUT_FILENO))
+        putchar('\n');
+    text_in_line = false;
 }
 
 int cli_print_json(json_t *value, struct act_error *err)

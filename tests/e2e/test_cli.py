@@ -129,12 +129,23 @@ def test_hostile_text_of_a_run_on_a_terminal(act):
                          "b'\\nCUDA out of memory ' + " f"{HOSTILE!r} + b'\\n'); sys.exit(1)")
     run = act.finish("python3", "evil.py", before=("-n", "1"), status=1)
     for words in (("logs", run), ("logs", "-f", run), ("logs", "--all", run), ("q", run), ("why", run)):
-        shown = re.sub(rb"\r[^\r\n]*\x1b\[K", b"", act.on_terminal(*words))  # without the progress of fetching
+        shown = re.sub(rb"\r[^\r\n]*\x1b\[K", b"", act.on_terminal(*words))  # without progress, also of the log's own
         assert_harmless(shown, *words)
         assert b"\r" not in shown.replace(b"\r\r\n", b"\n").replace(b"\r\n", b"\n"), (words, shown)
-        assert (b"\x1b[32mgreen\x1b[0m" in shown) == (words[0] != "why"), (words, shown)
+        assert (b"\x1b[32mgreen\x1b[0m" in shown) == (words[0] != "why" and "--all" not in words), (words, shown)
     assert HOSTILE in act.run("logs", run).raw_out
     act.on_terminal("parse", run)
+
+
+def test_a_progress_bar_on_a_terminal_is_one_line(act):
+    """As it ends, as 'tail -f' leaves it; a pipe gets the bytes."""
+    act.write("bar.py", "import sys; sys.stdout.write(''.join(f'\\r{n}0%' for n in range(1, 11)) + '\\nend\\r\\nlast\\r')")
+    run = act.finish("python3", "bar.py", before=("-n", "1"))
+    for words in (("logs", run), ("logs", "-f", run), ("logs", "--all", run)):
+        screen = [re.sub(rb".*\r\x1b\[K", b"", line.rstrip(b"\r")) for line in act.on_terminal(*words).split(b"\n")]
+        screen = [re.sub(rb"^.*\[0\].*? ", b"", line) for line in screen]
+        assert screen[:3] == [b"100%", b"end", b"last"], (words, screen)
+    assert act.run("logs", run).raw_out.endswith(b"\r100%\nend\r\nlast\r")
 
 
 def test_hostile_names_on_a_terminal(act):
