@@ -8,8 +8,12 @@
 static int print_json(const char *key, const char *name, const struct flow_codes *codes,
                       struct act_error *err)
 {
-    json_t *list = json_array();
+    json_t *list = json_array(), *errors = json_array();
 
+    for (size_t i = 0; i < codes->n_errors; i++)
+        json_array_append_new(errors,
+                              json_pack("{s:o,s:o}", "log", codec_json_bytes_new(codes->errors[i].log),
+                                        "line", codec_json_bytes_new(codes->errors[i].line)));
     for (size_t i = 0; i < codes->n; i++) {
         const struct flow_code *c = &codes->v[i];
         json_array_append_new(list,
@@ -17,8 +21,16 @@ static int print_json(const char *key, const char *name, const struct flow_codes
                                         "class", c->rule->title, "log", codec_json_bytes_new(c->log), "line",
                                         codec_json_bytes_new(c->line)));
     }
-    return cli_print_json(
-        json_pack("{s:i,s:o,s:o}", "version", 1, key, codec_json_bytes_new(name), "codes", list), err);
+    return cli_print_json(json_pack("{s:i,s:o,s:o,s:o}", "version", 1, key, codec_json_bytes_new(name),
+                                    "codes", list, "errors", errors),
+                          err);
+}
+
+/* Beside the codes, which are for scripts too. */
+static void tell_errors(const struct flow_codes *codes)
+{
+    for (size_t i = 0; i < codes->n_errors; i++)
+        act_note("%s: %s", codes->errors[i].log, codes->errors[i].line);
 }
 
 /* Takes the codes. */
@@ -27,6 +39,8 @@ static int print(const struct cli *cli, const char *key, const char *name, struc
 {
     int rc = cli->options.json ? print_json(key, name, codes, err) : 0;
 
+    if (!cli->options.json)
+        tell_errors(codes);
     for (size_t i = 0; i < codes->n && !cli->options.json; i++)
         puts(codes->v[i].rule->code);
     if (codes->n == 0)

@@ -85,9 +85,10 @@ const struct cli_command cli_commands[] = {
          "are not asked for again once they are complete: the run ended, and for 5 minutes (the cluster's\n"
          "azureml.settle_seconds) nothing was added to them.\n"
          "--json: version (1) and runs, each with id, state, cluster, platform, project, command, title\n"
-         "(of a job file), num_gpu, created, started, ended, exit_status, failed_rank, reason, attempt,\n"
-         "package, package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also\n"
-         "total, with runs also logs and page of each.",
+         "(of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML), num_gpu,\n"
+         "created, started, ended, exit_status, failed_rank, reason, attempt, package, package_key,\n"
+         "resubmit_of, nodes, processes_per_node; null: not known. Without a run also total, with runs also\n"
+         "logs and page of each.",
      .options = "cluster no-logs no-details no-full-logs refresh rebuild max json",
      .max_words = ANY,
      .complete = CLI_RUNS,
@@ -184,8 +185,9 @@ const struct cli_command cli_commands[] = {
      .details =
          "Fetches the logs as 'a q RUN' does and prints each code on a line; 'a why' says which one counts.\n"
          "A word that names a folder here is one of logs: of a run, as in assets/, or with the logs in it.\n"
-         "--json: version (1), run (or folder) and codes (code, id, class, log, line). Exit status 0,\n"
-         "also without any.",
+         "On stderr: the lines with 'Error', 100 of each log at most.\n"
+         "--json: version (1), run (or folder), codes (code, id, class, log, line) and errors (log, line).\n"
+         "Exit status 0, also without any.",
      .options = "cluster no-logs no-full-logs json",
      .min_words = 1,
      .max_words = 1,

@@ -107,6 +107,8 @@ json_t *cli_run_json(const struct flow_run *run)
     set_text(j, "project", run->row.project);
     json_object_set_new(j, "command", codec_json_strv_new(&run->spec.argv));
     set_text(j, "title", run->spec.title);
+    ACT_AUTOFREE char *param = flow_batch_param(&run->spec.argv);
+    json_object_set_new(j, "param", param ? codec_json_bytes_new(param) : json_null());
     json_object_set_new(j, "num_gpu", json_integer(run->row.num_gpu));
     set_time(j, "created", run->row.created_unix_s);
     set_time(j, "started", s->started_unix_s);
@@ -218,6 +220,17 @@ static void print_time(const char *name, int64_t unix_s)
     print_field(name, text);
 }
 
+static void print_param(const struct act_strv *argv)
+{
+    ACT_AUTOFREE char *param = flow_batch_param(argv);
+    char *rest = param;
+
+    if (param)
+        puts("param");
+    for (char *line; (line = strsep(&rest, "\n"));)
+        print_field(" ", line);
+}
+
 void cli_print_run(const struct flow_run *run, const char *page)
 {
     const struct run_status *s = &run->status;
@@ -233,6 +246,7 @@ void cli_print_run(const struct flow_run *run, const char *page)
     }
     print_field("id", run->row.id);
     print_field("command", run->row.command);
+    print_param(&run->spec.argv);
     print_field("cluster", run->row.cluster);
     print_time("created", run->row.created_unix_s);
     print_time("start", s->started_unix_s);

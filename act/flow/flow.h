@@ -232,6 +232,9 @@ int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final,
 int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
                   struct run_spec *out_spec, struct act_error *err) ACT_NODISCARD;
 
+/* The parameters of a command "python src/....py -bp BASE64", decoded: YAML. New string; NULL: it is no such command. */
+char *flow_batch_param(const struct act_strv *argv);
+
 /* ---- the cluster */
 
 /* The nodes of a run: none yet while it waits. */
@@ -330,9 +333,15 @@ struct flow_code {
     const struct diagnose_rule *rule;
     char *log, *line; /* the first log that has it, and the last such line there */
 };
+struct flow_error_line {
+    char *log, *line;
+};
 struct flow_codes {
     struct flow_code *v;
     size_t n;
+    struct flow_error_line
+        *errors; /* lines that hold "Error", but for some that mean nothing: 100 of each log */
+    size_t n_errors;
     struct diagnose *rules;
 };
 int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_error *err) ACT_NODISCARD;

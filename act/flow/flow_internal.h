@@ -236,6 +236,19 @@ int flow_find_last_words(const struct flow_log_source *source, const struct flow
  * changes nothing. */
 void flow_add_last_words(struct flow *flow, const struct flow_run *run, struct run_status *status);
 
+/* ---- error_lines.c */
+
+/* Adds the lines of a log that hold "Error" to out->errors. {0} begins. */
+struct flow_error_scan {
+    struct act_buf line; /* what there is of one without an end */
+    const char *log;
+    int shown;
+    struct flow_codes *out;
+};
+void flow_error_lines_begin(struct flow_error_scan *s, const char *log, struct flow_codes *out);
+void flow_error_lines_feed(struct flow_error_scan *s, const char *text, size_t len);
+void flow_error_lines_end(struct flow_error_scan *s);
+
 /* ---- rank_lines.c */
 
 /* What the ranks said last, of one attempt, until ended_unix_s (0: now). out (may be {0}) is replaced; release it in every

@@ -42,6 +42,7 @@ static void keep_hits(struct parse *p, const char *log, const struct diagnose_hi
 static int scan_log(struct parse *p, const char *log, enum diagnose_where where, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(p->folder, log);
+    struct flow_error_scan errors = {0};
     struct diagnose_hits hits;
     ssize_t n;
     int fd = act_open_below(p->root, path, O_RDONLY, err);
@@ -49,8 +50,12 @@ static int scan_log(struct parse *p, const char *log, enum diagnose_where where,
     if (fd < 0)
         return fd;
     struct diagnose_scan *scan = diagnose_scan_new(p->out->rules, where);
-    while ((n = read(fd, p->chunk, CHUNK)) > 0)
+    flow_error_lines_begin(&errors, log, p->out);
+    while ((n = read(fd, p->chunk, CHUNK)) > 0) {
         diagnose_scan_feed(scan, p->chunk, (size_t)n);
+        flow_error_lines_feed(&errors, p->chunk, (size_t)n);
+    }
+    flow_error_lines_end(&errors);
     int rc = n < 0 ? act_error_errno(err, errno, "cannot read '%s'", path) : 0;
     close(fd);
     diagnose_scan_end(scan, &hits);
@@ -191,6 +196,11 @@ void flow_codes_release(struct flow_codes *codes)
         free(codes->v[i].log);
         free(codes->v[i].line);
     }
+    for (size_t i = 0; i < codes->n_errors; i++) {
+        free(codes->errors[i].log);
+        free(codes->errors[i].line);
+    }
+    free(codes->errors);
     free(codes->v);
     diagnose_free(codes->rules);
     *codes = (struct flow_codes){0};

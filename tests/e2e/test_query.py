@@ -1,4 +1,5 @@
 """What has become of runs: q, logs, wait, abort, resubmit, local; and that it is true whatever is killed."""
+import base64
 import calendar
 import contextlib
 import json
@@ -850,3 +851,16 @@ def test_a_cluster_that_is_not_there(act):
     row, = act.run("q", "--json").json["runs"]
     assert row["state"] == "Canceled" and "forgotten" in row["reason"]
     act.fail("abort", "--forget", "nosuch", status=3, match="no run 'nosuch'")
+
+
+def test_batch_parameters_are_decoded(act):
+    """As the original's queries did: 'python src/....py -bp BASE64' is YAML."""
+    text = "param:\n  base_lr: 0.02\n  net: e2e_faster_rcnn\ntype: pipeline_train\n"
+    act.write("src/pipeline.py", "")
+    run = act.finish("python3", "src/pipeline.py", "-bp", base64.b64encode(text.encode()).decode(), before=("-n", "1"))
+    shown = act.run("q", run).out
+    assert "param\n" in shown and "  net: e2e_faster_rcnn\n" in shown, shown
+    row, = act.run("q", "--json", run).json["runs"]
+    assert row["param"] == text.rstrip()
+    plain = act.finish("true", before=("-n", "1"))
+    assert act.run("q", "--json", plain).json["runs"][0]["param"] is None

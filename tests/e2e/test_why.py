@@ -89,6 +89,18 @@ def test_real_failures(act, command, status, code):
     assert act.run("parse", run).out.splitlines() == [code]
 
 
+def test_mpirun_in_the_command(act, two_ranks):
+    """Where the command has an mpirun of its own: within ACT's, with too many processes, with one that fails."""
+    as_root = ("env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun")
+    for words, before, code in ((("-n", "1", "true"), ("-n", "2"), "MPINested"),
+                                (("-n", "999", "true"), ("-n", "1"), "MPISlots"),
+                                (("-n", "1", "sh", "-c", "exit 3"), ("-n", "1"), "MPIChild")):
+        run = act.submit(*as_root, *words, before=before)
+        act.run("wait", run, status=None)
+        diagnosis = why(act, run)["diagnosis"]
+        assert diagnosis and diagnosis["code"] == code, (words, diagnosis, act.lines(run))
+
+
 def test_no_rule_fits(act):
     run = act.finish("sh", "-c", "echo all is odd; exit 9", before=("-n", "1"), status=9)
     said = fields(act.run("why", run))
@@ -373,6 +385,16 @@ def test_parse_prints_all_codes(act):
     assert answer["version"] == 1 and answer["run"] == run
     assert answer["codes"] == [{"code": "OOM", "id": "gpu_out_of_memory", "class": "out of memory on the GPU",
                                 "log": "user_logs/std_log_process_0.txt", "line": GPU}]
+
+
+def test_parse_shows_error_lines_as_the_original_did(act):
+    act.write("old/azureml-logs/70_driver_log_0.txt", "WARNING: Retrying after ConnectionError\nValueError: odd\nfine\n"
+              + "KeyError: 'x'\n" * 150)
+    result = act.run("parse", "old")
+    assert "70_driver_log_0.txt: ValueError: odd\n" in result.err and "Retrying" not in result.err
+    assert result.err.count("KeyError") == 99 and "fine" not in result.err and "Error" not in result.out
+    assert act.run("parse", "--json", "old").json["errors"][0] == {"log": "azureml-logs/70_driver_log_0.txt",
+                                                                   "line": "ValueError: odd"}
 
 
 def test_parse_a_folder_of_old_logs(act):
