@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct act_error err = {0};
 
     if (json && run_spec_from_json(json, &spec, &err) == 0) {
-        FUZZ_CHECK(run_id_valid(spec.id));
+        FUZZ_CHECK(run_name_valid(spec.id));
         run_secrets_from_json(&spec, json);
         json_decref(run_secrets_to_json(&spec));
         CODEC_AUTOJSON json_t *written = run_spec_to_json(&spec);
