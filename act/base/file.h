@@ -28,6 +28,9 @@ int act_pwrite_all(int fd, const void *data, size_t len, off_t offset) ACT_NODIS
 /* Reads until len bytes or the end. Returns the count, or -1 with errno. */
 ssize_t act_pread_all(int fd, void *data, size_t len, off_t offset);
 
+/* The mask of this process. Unlike umask(), asking changes nothing for the other threads. */
+mode_t act_umask(void);
+
 /* mkdir -p. An existing folder is fine. */
 int act_mkdir_all(const char *path, mode_t mode, struct act_error *err) ACT_NODISCARD;
 

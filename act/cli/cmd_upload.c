@@ -114,27 +114,31 @@ static void print_summary_json(const struct job *job)
     bool dry = job->options.dry_run;
 
     cli_print_json_line(json_pack(
-        "{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:f,s:o,s:o}", "version", 1, "summary",
+        "{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:I,s:f,s:o,s:o}", "version", 1, "summary",
         job->cli->command->name, "dry_run", dry, "objects",
         (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
         (json_int_t)(dry ? t->found_bytes : t->done_bytes), "resumed_bytes", (json_int_t)t->resumed_bytes,
         "same", (json_int_t)t->same_objects, "newer", (json_int_t)t->newer_objects, "left",
         names_json(&job->left), "skipped_links", (json_int_t)t->skipped_links, "deleted",
         (json_int_t)(dry ? job->to_delete : t->deleted_objects), "failed", (json_int_t)t->failed_objects,
-        "seconds", cli_progress_seconds(&job->progress), "failures", failures_json(&job->sum), "errors",
-        errors_json(&job->outcome)));
+        "folder_modes", (json_int_t)t->folder_modes, "seconds", cli_progress_seconds(&job->progress),
+        "failures", failures_json(&job->sum), "errors", errors_json(&job->outcome)));
 }
 
 static void print_plan_summary(const struct job *job)
 {
     const struct transfer_progress *t = &job->sum.total;
-    char size[ACT_UNIT_TEXT];
+    char size[ACT_UNIT_TEXT], modes[48] = "";
 
     act_size_to_text(t->found_bytes, size);
+    if (t->folder_modes)
+        snprintf(modes, sizeof(modes), "; %llu folder mode%s", (count_t)t->folder_modes,
+                 t->folder_modes == 1 ? "" : "s");
     act_note(
-        "would %s %llu object%s, %s; %llu already the same; %llu to delete; %llu newer at the destination, left",
+        "would %s %llu object%s, %s; %llu already the same; %llu to delete; %llu newer at the destination, "
+        "left%s",
         job->cli->command->name, (count_t)t->found_objects, t->found_objects == 1 ? "" : "s", size,
-        (count_t)t->same_objects, (count_t)job->to_delete, (count_t)t->newer_objects);
+        (count_t)t->same_objects, (count_t)job->to_delete, (count_t)t->newer_objects, modes);
 }
 
 static void print_summary(struct job *job)
@@ -142,7 +146,7 @@ static void print_summary(struct job *job)
     const struct transfer_progress *t = &job->sum.total;
     bool only_an_error = job->outcome.n_failed == job->outcome.n &&
                          t->done_objects + t->same_objects + t->newer_objects + t->skipped_links +
-                                 t->deleted_objects + t->failed_objects <=
+                                 t->deleted_objects + t->failed_objects + t->folder_modes <=
                              1;
 
     cli_progress_clear(&job->progress);

@@ -331,9 +331,10 @@ const struct cli_command cli_commands[] = {
          "Several paths: one that fails does not keep the others from being tried; the exit status is then 8.\n"
          "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
          "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
-         "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, seconds,\n"
-         "failures (text, count, also: the names of the next 20 like it) and errors (text, status); --dry-run:\n"
-         "before it one for each step, with action (copy, delete, leave), size, path and reason.",
+         "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"
+         "folders with something in them, no objects), seconds, failures (text, count, also: the names of the\n"
+         "next 20 like it) and errors (text, status); --dry-run: before it one for each step, with action\n"
+         "(copy, delete, leave), size, path and reason.",
      .options = "from-cluster md5 follow-links skip-links " TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,
@@ -356,9 +357,10 @@ const struct cli_command cli_commands[] = {
          "keep the others from being tried; the exit status is then 8.\n"
          "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
          "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
-         "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, seconds,\n"
-         "failures (text, count, also: the names of the next 20 like it) and errors (text, status); --dry-run:\n"
-         "before it one for each step, with action (copy, delete, leave), size, path and reason.",
+         "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"
+         "folders with something in them, no objects), seconds, failures (text, count, also: the names of the\n"
+         "next 20 like it) and errors (text, status); --dry-run: before it one for each step, with action\n"
+         "(copy, delete, leave), size, path and reason.",
      .options = TRANSFER_OPTIONS,
      .min_words = 1,
      .max_words = ANY,

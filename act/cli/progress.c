@@ -168,6 +168,7 @@ struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
         .newer_objects = a->newer_objects + b->newer_objects,
         .deleted_objects = a->deleted_objects + b->deleted_objects,
         .failed_objects = a->failed_objects + b->failed_objects,
+        .folder_modes = a->folder_modes + b->folder_modes,
     };
 }
 
@@ -258,6 +259,7 @@ static void print_summary(const struct cli_progress *p, const char *verb, const 
         act_size_to_text(t->resumed_bytes, size);
         act_buf_addf(&line, "; %s of it were there from an interrupted transfer", size);
     }
+    add_count(&line, t->folder_modes, t->folder_modes == 1 ? "folder mode" : "folder modes");
     add_count(&line, t->same_objects, "already the same");
     add_count(&line, t->newer_objects, "newer at the destination, left");
     add_count(&line, t->skipped_links, "left out (--skip-links)");

@@ -64,6 +64,7 @@ struct azure_op {
     int64_t copy_moved_ms; /* when the copy last made progress */
     int64_t poll_ms;
 
+    bool describes; /* only the metadata of what is there */
     char replaces
         [STORE_ETAG]; /* what is written replaces this only, whatever the call says; "": as that says */
 
@@ -135,6 +136,8 @@ void azure_answer_delete(struct azure_op *op);
 /* ---- azure_meta.c */
 
 void azure_set_attributes(struct http_headers *headers, const struct store_call *call);
+/* The same without what kind of object it is. */
+void azure_set_metadata(struct http_headers *headers, const struct store_call *call);
 /* One piece of metadata, its name without "x-ms-meta-". */
 void azure_take_metadata(struct store_entry *entry, const char *name, const char *value);
 void azure_take_etag(struct store_entry *entry, const char *etag);

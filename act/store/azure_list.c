@@ -3,8 +3,8 @@
  * The service gives names in order, but two things make the order of keys differ from that of the names:
  *  - a folder marker "a/b" becomes the key "a/b/", which comes after "a/b-x";
  *  - with a delimiter, prefixes and blobs may come as two sets.
- * So a page is sorted, and a folder whose place is not reached yet is held back. It becomes an entry only
- * when the key that follows does not lie below it: folders that are not empty have no entry of their own.
+ * So a page is sorted, and a folder whose place is not reached yet is held back. What follows it in the end shows
+ * whether it is empty: folders that are not have no entry of their own, unless the whole is asked for.
  * What is held back travels to the next page inside the marker, together with the last name, which shows
  * whether the service keeps its order across pages, and how many pages in a row had nothing. Parsing is a worker's
  * work.
@@ -311,15 +311,23 @@ static void move_entry(struct store_page *to, struct store_entry *from)
 
 enum fate { EMIT, HOLD, LEAVE_OUT };
 
-/* What becomes of a folder. next: the entry behind it, NULL: none on this page. */
-static enum fate judge_folder(const struct store_entry *folder, const struct store_entry *next,
-                              const char *last, bool more)
+/* What becomes of a folder. next: the entry behind it, NULL: none on this page; another one of the same key, or what
+ * stands for it with a delimiter, learns its mode. */
+static enum fate judge_folder(const struct azure_list *list, const struct store_call *call,
+                              struct store_entry *folder, struct store_entry *next)
 {
-    if (next && act_starts_with(next->key, folder->key))
+    const char *last = list->last_found ? list->last_found : list->last;
+
+    if (strcmp(folder->key, call->key) == 0) /* a folder is no entry of its own listing */
         return LEAVE_OUT;
-    if (!more || (next && strcmp(next->key, last) <= 0))
-        return EMIT;
-    return HOLD;
+    if (next && strcmp(next->key, folder->key) == 0) {
+        next->mode = next->mode < 0 ? folder->mode : next->mode;
+        return LEAVE_OUT;
+    }
+    folder->filled = next && act_starts_with(next->key, folder->key);
+    if (folder->filled)
+        return call->whole ? EMIT : LEAVE_OUT;
+    return !list->next || (next && strcmp(next->key, last) <= 0) ? EMIT : HOLD;
 }
 
 /* Puts what was held back and what was found in order. */
@@ -347,9 +355,7 @@ static void fill_page(struct azure_op *op)
         struct store_entry *entry = &found->v[i];
         enum fate fate = EMIT;
         if (entry->kind == STORE_FOLDER)
-            fate = judge_folder(entry, i + 1 < found->n ? entry + 1 : NULL, last, list->next != NULL);
-        if (entry->kind == STORE_FOLDER && strcmp(entry->key, call->key) == 0)
-            fate = LEAVE_OUT; /* a folder is no entry of its own listing */
+            fate = judge_folder(list, call, entry, i + 1 < found->n ? entry + 1 : NULL);
         if (fate == EMIT && entry->kind == STORE_FOLDER && call->delimiter)
             entry->kind = STORE_PREFIX;
         if (fate != LEAVE_OUT)

@@ -26,7 +26,7 @@
 
 #define META "x-ms-meta-"
 
-void azure_set_attributes(struct http_headers *headers, const struct store_call *call)
+void azure_set_metadata(struct http_headers *headers, const struct store_call *call)
 {
     char time[ACT_TIME_TEXT], crc64[ACT_CRC64_HEX];
 
@@ -42,6 +42,11 @@ void azure_set_attributes(struct http_headers *headers, const struct store_call 
         act_crc64_to_hex(*call->attr.crc64, crc64);
         http_header_set(headers, META "act_crc64", crc64);
     }
+}
+
+void azure_set_attributes(struct http_headers *headers, const struct store_call *call)
+{
+    azure_set_metadata(headers, call);
     if (call->attr.kind == STORE_SYMLINK)
         http_header_set(headers, META "is_symlink", "true");
     if (call->attr.kind == STORE_FOLDER)
@@ -97,6 +102,8 @@ void azure_take_key(struct store_entry *entry, const char *name)
         entry->kind = STORE_FOLDER;
     else if (entry->size != 0 && entry->kind == STORE_FOLDER)
         entry->kind = STORE_FILE;
+    if (entry->kind == STORE_FOLDER && entry->mode >= 0)
+        entry->mode = store_folder_mode((unsigned)entry->mode);
     free(entry->key);
     entry->key = entry->kind == STORE_FOLDER && !slash ? act_sprintf("%s/", name) : act_strdup(name);
 }

@@ -174,6 +174,22 @@ static void build_put(struct azure_op *op)
     op->http.body_len = call->len;
 }
 
+/* With a hierarchical namespace a folder with something in it is no blob that can be replaced: it can only be described,
+ * and what it is must not be said again (azcopy, ste/sender-blobFolders.go). */
+static bool is_real_folder(const struct azure_op *op)
+{
+    return op->call->op == STORE_PUT && op->call->attr.kind == STORE_FOLDER && op->replaces[0] &&
+           op->http.status == 409 && !op->describes;
+}
+
+static void build_description(struct azure_op *op)
+{
+    op->describes = true;
+    azure_request(op, "PUT", azure_blob_of(op), "comp=metadata");
+    azure_set_metadata(&op->http.headers, op->call);
+    azure_set_conditions(op);
+}
+
 static void finish_written(struct azure_op *op)
 {
     struct store_entry *entry = &op->call->entry;
@@ -253,6 +269,10 @@ void azure_answer_write(struct azure_op *op)
     }
     if (azure_has_code(&op->http, "InvalidBlobOrBlock")) {
         azure_fit_ids(op);
+        return;
+    }
+    if (is_real_folder(op)) {
+        azure_send_next(op, build_description, azure_answer_write);
         return;
     }
     int rc = azure_answer_error(op);

@@ -180,6 +180,7 @@ static int remove_object(struct folder_job *job, struct folder_place *place, str
         rc = folder_check_match(job->call->if_match, &st, err);
     if (rc)
         return rc;
+    folder_dir_open_up(job->folder, place);
     if (unlinkat(place->fd, place->name, place->is_folder ? AT_REMOVEDIR : 0) == 0)
         return 0;
     if (errno == ENOTEMPTY || errno == EEXIST)
@@ -350,6 +351,8 @@ static void close_folder(struct store *store)
 
     folder_walk_free(folder->walk);
     folder_uploads_close(folder);
+    (void)folder_end_modes(folder, NULL);
+    folder_modes_release(&folder->modes);
     folder_dirs_close(&folder->dirs);
     if (folder->root_fd >= 0)
         close(folder->root_fd);
@@ -375,6 +378,7 @@ static const struct store_ops ops = {
     .url = url,
     .window = window,
     .hurry = folder_hurry,
+    .open_up = folder_may_open_up,
     .close = close_folder,
     .max_put = MAX_PUT,
     .sums_are_free = true,
@@ -404,6 +408,7 @@ int store_folder_open(struct http *http, const char *root, bool create, struct s
     folder->root = resolved;
     folder->root_fd = fd;
     folder_dirs_init(&folder->dirs, st.st_dev);
+    folder_modes_init(&folder->modes);
     *out = &folder->store;
     return 0;
 }

@@ -38,6 +38,13 @@ struct folder_landings {
     bool syncing, hurry, timer;
 };
 
+/* The modes that folders get at the end. See folder_mode.c. */
+struct folder_modes {
+    pthread_mutex_t lock;
+    struct act_strv read_only; /* paths of folders that may be written all the same, in order */
+    struct folder_mode *first, **end;
+};
+
 struct folder {
     struct store store;
     char *root; /* resolved, absolute */
@@ -46,6 +53,7 @@ struct folder {
     struct folder_upload *uploads; /* those that are open; used by the loop only */
     struct folder_dirs dirs;
     struct folder_landings landings;
+    struct folder_modes modes;
     bool slow;        /* others write much on this file system; of the worker that syncs */
     atomic_bool made; /* folders were made */
 };
@@ -130,6 +138,10 @@ bool folder_dir_is_in_memory(const struct folder_place *place);
 void folder_dir_changed(const struct folder_place *place);
 /* The folder itself, on the disk. 0, or -1 with errno. Best effort: some file systems cannot. */
 int folder_sync_dir(const struct folder_place *place);
+/* Whether a folder that is open can be written has to be looked at again. */
+void folder_dirs_distrust(struct folder_dirs *dirs);
+/* folder_open_up() of the place's folder. Any thread. */
+void folder_dir_open_up(struct folder *folder, const struct folder_place *place);
 /* All that changed, on a worker. */
 int folder_sync(struct folder *folder, struct act_error *err);
 /* Also when nothing was found. */
@@ -162,6 +174,21 @@ void folder_landing_end(struct folder_landing *landing, const struct folder_plac
 /* On the loop: has a job wait with others, and ends it later. */
 void folder_wait(struct folder_job *job);
 void folder_hurry(struct store *store);
+
+/* ---- folder_mode.c: see there. Any thread */
+
+void folder_modes_init(struct folder_modes *modes);
+void folder_modes_release(struct folder_modes *modes);
+/* The folder fd, whose path below the root has len bytes, gets this mode, but what it has of set-id and sticky bits and
+ * whether others may write stay; without the owner's right to write it gets that at the end. One of somebody else stays
+ * as it is. 0, or -1 with errno. */
+int folder_set_mode(struct folder *folder, int fd, const char *path, size_t len, int mode);
+/* store_open_up() */
+void folder_may_open_up(struct store *store, const char *key);
+/* Lets the owner, when that is us, write a read-only folder until the end, when it may be. */
+void folder_open_up(struct folder *folder, int fd, const char *path, size_t len);
+/* The end: gives all the modes that wait. */
+int folder_end_modes(struct folder *folder, struct act_error *err);
 
 /* ---- folder_sparse.c: holes, on a worker */
 

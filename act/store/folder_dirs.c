@@ -30,7 +30,8 @@ struct folder_dir {
     struct act_strv parts; /* the names of part files and maps when it was looked through */
     bool looked_through;
     bool in_memory;
-    bool changed; /* and not on the disk yet */
+    bool changed;          /* and not on the disk yet */
+    atomic_bool read_only; /* it seems */
     dev_t dev;
     ino_t ino;
     struct folder_dir *next;
@@ -137,6 +138,7 @@ static struct folder_dir *new_dir(struct folder_dirs *dirs, int fd, const char *
     if (fstat(fd, &st) == 0) {
         dir->dev = st.st_dev;
         dir->ino = st.st_ino;
+        dir->read_only = !(st.st_mode & S_IWUSR);
     }
     return dir;
 }
@@ -171,7 +173,25 @@ int folder_dir_open(struct folder *folder, const char *path, size_t len, bool cr
     }
     place->dir = dir;
     place->fd = dir->fd;
+    if (create)
+        folder_dir_open_up(folder, place);
     return 0;
+}
+
+void folder_dir_open_up(struct folder *folder, const struct folder_place *place)
+{
+    const struct folder_dir *dir = place->dir;
+
+    if (dir->read_only)
+        folder_open_up(folder, dir->fd, dir->path, dir->len);
+}
+
+void folder_dirs_distrust(struct folder_dirs *dirs)
+{
+    pthread_mutex_lock(&dirs->lock);
+    for (struct folder_dir *dir = dirs->first; dir; dir = dir->next)
+        dir->read_only = true;
+    pthread_mutex_unlock(&dirs->lock);
 }
 
 static struct act_strv look_through(int dir_fd)
@@ -267,11 +287,11 @@ static int sync_file_system(const struct folder *folder)
 
 int folder_sync(struct folder *folder, struct act_error *err)
 {
-    int fds[MAX_DIRS], failed = 0;
+    int fds[MAX_DIRS], failed = 0, rc = folder_end_modes(folder, err);
     size_t n = 0;
 
-    if (folder->store.no_sync)
-        return 0;
+    if (rc || folder->store.no_sync)
+        return rc;
     bool all = take_changed(&folder->dirs, fds, &n) && !folder->made;
     for (size_t i = 0; i < n; i++) {
         failed |= sync_dir(fds[i]);

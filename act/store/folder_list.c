@@ -27,7 +27,7 @@ struct level {
 
 struct folder_walk {
     char *prefix;
-    bool delimiter, leftovers, follow;
+    bool delimiter, whole, leftovers, follow;
     char *after;         /* only keys behind this one; NULL: all. After a page: its last key */
     struct act_buf path; /* key of the folder at hand, "" or with a final '/' */
     struct level *levels;
@@ -84,8 +84,9 @@ void folder_walk_free(struct folder_walk *walk)
 
 bool folder_walk_fits(const struct folder_walk *walk, const struct store_call *call)
 {
-    return call->marker && walk->delimiter == call->delimiter && walk->leftovers == call->leftovers &&
-           act_streq(walk->after, call->marker) && strcmp(walk->prefix, call->key) == 0;
+    return call->marker && walk->delimiter == call->delimiter && walk->whole == call->whole &&
+           walk->leftovers == call->leftovers && act_streq(walk->after, call->marker) &&
+           strcmp(walk->prefix, call->key) == 0;
 }
 
 /* ---- the names of one folder */
@@ -225,8 +226,8 @@ static struct store_entry *emit(struct listing *l, const char *key, const struct
     return entry;
 }
 
-/* The folder at hand has nothing in it: it is an entry itself, unless it is the one that is listed. */
-static int emit_empty(struct listing *l, const struct level *level, struct act_error *err)
+/* The folder at hand is an entry itself, unless it is the one that is listed. */
+static int emit_folder(struct listing *l, const struct level *level, bool filled, struct act_error *err)
 {
     struct folder_walk *walk = l->walk;
     const char *key = path_of(walk);
@@ -236,7 +237,9 @@ static int emit_empty(struct listing *l, const struct level *level, struct act_e
         return 0;
     if (fstat(walk->fd, &st))
         return act_error_errno(err, errno, "folder '%s'", key);
-    emit(l, key, &st)->leads_out = level->base_len == level->path_len;
+    struct store_entry *entry = emit(l, key, &st);
+    entry->filled = filled;
+    entry->leads_out = !filled && level->base_len == level->path_len;
     return 0;
 }
 
@@ -292,8 +295,8 @@ static int push(struct listing *l, size_t base_len, struct act_error *err)
         rc = check_loop(walk, &level, err);
     if (rc == 0)
         rc = read_names(walk, &level, &found, err);
-    if (rc == 0 && !found)
-        rc = emit_empty(l, &level, err);
+    if (rc == 0 && (walk->whole || !found))
+        rc = emit_folder(l, &level, found, err);
     if (rc) {
         int errnum = errno;
         act_strv_release(&level.names);
@@ -406,6 +409,7 @@ static struct folder_walk *walk_new(const struct folder *folder, const struct st
 
     walk->prefix = act_strdup(call->key);
     walk->delimiter = call->delimiter;
+    walk->whole = call->whole;
     walk->leftovers = call->leftovers;
     walk->follow = folder->store.follow;
     walk->after = act_strdup(call->marker);

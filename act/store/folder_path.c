@@ -104,12 +104,17 @@ static int open_step(const struct folder *folder, int fd, const char *name)
     return openat(fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (folder->store.follow ? 0 : O_NOFOLLOW));
 }
 
-static int open_or_make(struct folder *folder, int fd, const char *name, bool create)
+/* The len bytes of path are the folder fd. */
+static int open_or_make(struct folder *folder, int fd, const char *path, size_t len, const char *name,
+                        bool create)
 {
     int next = open_step(folder, fd, name);
 
-    if (next >= 0 || errno != ENOENT || !create || (mkdirat(fd, name, 0777) && errno != EEXIST))
+    if (next >= 0 || errno != ENOENT || !create)
         return next;
+    folder_open_up(folder, fd, path, len);
+    if (mkdirat(fd, name, 0777) && errno != EEXIST)
+        return -1;
     folder->made = true;
     return open_step(folder, fd, name);
 }
@@ -144,7 +149,7 @@ static int open_by_steps(struct folder *folder, const char *path, size_t len, bo
 
         memcpy(name, path + i, n); /* a segment is at most NAME_MAX bytes: path_problem() */
         name[n] = '\0';
-        int next = open_or_make(folder, fd, name, create);
+        int next = open_or_make(folder, fd, path, i ? i - 1 : 0, name, create);
         if (next < 0) {
             int rc = step_error(fd, name, path, i + n, create, err);
             close(fd);
@@ -216,6 +221,8 @@ void folder_fill(struct store_entry *entry, const char *key, const struct stat *
     entry->size = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size;
     entry->mtime_ns = act_timespec_ns(st->st_mtim);
     entry->last_modified_s = st->st_ctim.tv_sec;
-    entry->mode = S_ISLNK(st->st_mode) ? -1 : (int)(st->st_mode & 0777);
+    entry->mode = S_ISLNK(st->st_mode)   ? -1
+                  : S_ISDIR(st->st_mode) ? store_folder_mode(st->st_mode)
+                                         : (int)(st->st_mode & 0777);
     folder_etag(st, entry->etag);
 }

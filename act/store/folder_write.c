@@ -62,16 +62,22 @@ static mode_t mode_of(const struct store_call *call)
     return call->attr.mode >= 0 ? (mode_t)call->attr.mode & 0777 : 0666;
 }
 
-int folder_set_attributes(const struct store_call *call, int fd)
+static int set_time(const struct store_call *call, int fd)
 {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, act_ns_timespec(call->attr.mtime_ns)};
+
+    return call->attr.mtime_ns ? futimens(fd, times) : 0;
+}
+
+int folder_set_attributes(const struct store_call *call, int fd)
+{
     struct stat st;
 
     /* A new file has its mode already, unless the umask or the folder took something from it. */
     if (call->attr.mode >= 0 && (fstat(fd, &st) || ((st.st_mode & 0777) != mode_of(call) &&
                                                     fchmod(fd, (st.st_mode & 07000) | mode_of(call)))))
         return -1;
-    return call->attr.mtime_ns ? futimens(fd, times) : 0;
+    return set_time(call, fd);
 }
 
 int folder_flush(int fd)
@@ -278,24 +284,35 @@ static int make_link(const struct store_call *call, int dir, const char *part)
     return call->attr.mtime_ns ? utimensat(dir, part, times, AT_SYMLINK_NOFOLLOW) : 0;
 }
 
-static int put_folder(struct store_call *call, struct folder_place *place, struct act_error *err)
+/* mode: -1: none. Who does not own the folder can set nothing. */
+static int set_folder_attributes(struct folder_job *job, int fd, int mode)
 {
+    struct store_call *call = job->call;
     struct stat st;
-    bool made = mkdirat(place->fd, place->name, 0777) == 0;
+
+    if (mode >= 0 && folder_set_mode(job->folder, fd, call->key, strlen(call->key) - 1, mode))
+        return -1;
+    if ((set_time(call, fd) && errno != EPERM) || fstat(fd, &st))
+        return -1;
+    folder_fill(&call->entry, call->key, &st);
+    if (mode >= 0 && call->entry.mode == (mode | S_IWUSR)) /* it is what it will be */
+        call->entry.mode = mode;
+    return 0;
+}
+
+static int put_folder(struct folder_job *job, struct folder_place *place, struct act_error *err)
+{
+    int mode = job->call->attr.mode < 0 ? -1 : store_folder_mode((unsigned)job->call->attr.mode);
+    bool made = mkdirat(place->fd, place->name, mode < 0 ? 0777 : (mode_t)mode | S_IRWXU) == 0;
 
     if (!made && errno != EEXIST)
         return act_error_errno(err, errno, "cannot make the folder");
-    if (!made && call->if_absent)
-        return exists(place, err);
-
     int fd = openat(place->fd, place->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return act_error_set(err, ACT_FAIL, "there is a file of this name, not a folder: move it away first");
-    int rc = 0;
-    if (folder_set_attributes(call, fd) || fstat(fd, &st))
+    int rc = set_folder_attributes(job, fd, mode);
+    if (rc)
         rc = act_error_errno(err, errno, "cannot set mode and time of the folder");
-    else
-        folder_fill(&call->entry, call->key, &st);
     folder_dir_changed(place);
     close(fd);
     return rc;
@@ -333,7 +350,7 @@ int folder_put(struct folder_job *job, struct folder_place *place, struct act_er
     if (rc)
         return rc;
     if (place->is_folder)
-        return put_folder(call, place, err);
+        return put_folder(job, place, err);
     return call->attr.kind == STORE_SYMLINK ? put_link(call, place, err) : put_file(job, place, err);
 }
 

@@ -148,6 +148,11 @@ static int check(const struct store *store, struct store_call *call)
     return 0;
 }
 
+int store_folder_mode(unsigned mode)
+{
+    return (int)((mode & 0775) | 0500);
+}
+
 /* For stores that make a URL at once. */
 static void make_url(void *arg)
 {
@@ -191,6 +196,12 @@ int store_do(struct store *store, struct store_call *call, struct act_error *err
     if (call->rc && err)
         *err = call->error;
     return call->rc;
+}
+
+void store_open_up(struct store *store, const char *key)
+{
+    if (store->ops->open_up)
+        store->ops->open_up(store, key);
 }
 
 void store_hurry(struct store *store)

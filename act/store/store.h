@@ -31,6 +31,11 @@ enum store_kind {
                          in '/', and what lies below it is not known either */
 };
 
+/* The permission bits of a folder that are kept, of those in mode: never set-id and sticky bits, and never that others
+ * may write, which without the sticky bit would let anybody replace what is in it. The owner can always look into it:
+ * a folder that nobody can list would be lost. */
+int store_folder_mode(unsigned mode);
+
 #define STORE_ETAG 96
 
 /* What a store knows of an object besides its bytes. */
@@ -40,10 +45,11 @@ struct store_entry {
     uint64_t size;
     int64_t mtime_ns;        /* of the original file; 0: not known */
     int64_t last_modified_s; /* when the store last wrote it; 0: not known */
-    int mode;                /* permission bits; -1: not known */
-    uint64_t crc64;          /* of all bytes, when has_crc64 */
+    int mode;       /* permission bits, of a folder as store_folder_mode() gives them; -1: not known */
+    uint64_t crc64; /* of all bytes, when has_crc64 */
     bool has_crc64;
-    bool grows; /* an append blob: what is there never changes, more may come at its end */
+    bool grows;  /* an append blob: what is there never changes, more may come at its end */
+    bool filled; /* a folder with something in it, in a listing with whole only */
     bool
         leads_out; /* a link of which a folder can be seen to lead out of it, or the empty folder that it leads to where
                        links are followed; elsewhere it means nothing */
@@ -65,10 +71,12 @@ void store_page_release(struct store_page *page);
 struct store_entry *store_page_add(struct store_page *page);
 
 enum store_op {
-    STORE_HEAD,  /* key -> entry; -ACT_NOT_FOUND when there is none */
-    STORE_GET,   /* key, offset, [sink, sink_cap], if_match, sums -> got bytes (fewer only at the end), entry.
+    STORE_HEAD, /* key -> entry; -ACT_NOT_FOUND when there is none */
+    STORE_GET,  /* key, offset, [sink, sink_cap], if_match, sums -> got bytes (fewer only at the end), entry.
                     With from_upload: bytes of the blocks of upload_id that are not committed (folder) */
-    STORE_PUT,   /* key, data, md5, attributes, if_match, if_absent, sums: the whole object -> entry.etag */
+    STORE_PUT, /* key, data, md5, attributes, if_match, if_absent, sums: the whole object -> entry.etag. A folder that
+                    is there already gets the attributes, if_absent means files. In a folder its mode stays when
+                    somebody else owns it; entry has the one that it has, or gets in the end */
     STORE_BLOCK, /* key, upload_id, block or block_id, offset, data, crc64, md5, sums: one block of a larger
                     object, in any order */
     STORE_COMMIT, /* key, upload_id and n_blocks or blocks, total, attributes, if_match, if_absent: blocks 0..n-1
@@ -93,11 +101,13 @@ enum store_op {
                          is the length of the block */
     STORE_LIST, /* key: a prefix, "" for all; delimiter, marker, max, ahead -> page, keys in byte order. An empty
                    folder is an entry, but not the one whose key is the prefix. What cannot be read is one too
-                   (STORE_UNREADABLE), unless it is the prefix itself. With leftovers: instead of the
+                   (STORE_UNREADABLE), unless it is the prefix itself. With whole: so is every other folder of which the
+                   store knows by itself, all in a folder, those with a marker on Azure. With leftovers: instead of the
                    objects what interrupted uploads left, size is what they hold */
     STORE_CLEAR, /* key of a leftover, as listed: removes it, and surely nothing else. -ACT_TEMPORARY: it is in use */
     STORE_URL, /* key ("": of the container), permissions, life_s -> url, as store_url() */
-    STORE_SYNC, /* key "": what was put in its place since it was opened stays there after a power cut (folder) */
+    STORE_SYNC, /* key "": what was put in its place since it was opened stays there after a power cut, and folders
+                   that are to be read-only become so, as they do when the store is freed (folder) */
     STORE_OPS
 };
 
@@ -178,6 +188,7 @@ struct store_call {
     size_t n_deletions;
     const char *marker; /* NULL: from the start */
     bool delimiter;     /* list one level: STORE_PREFIX entries for what lies deeper */
+    bool whole;         /* list folders with something in them, too */
     bool leftovers;
     const char *permissions; /* of the URL */
     int64_t life_s;
@@ -215,6 +226,10 @@ int store_do(struct store *store, struct store_call *call, struct act_error *err
 /* Frees the outputs (not the inputs). The call may then be used again. */
 void store_call_release(struct store_call *call);
 
+/* The folder of this key (with its slash), should it be read-only and ours, may be written until SYNC, or until the store
+ * is freed, and is read-only again then. Others are left as whoever made them so wants them. Nothing is done at once, and
+ * nothing at all on Azure. */
+void store_open_up(struct store *store, const char *key);
 /* Calls that were kept need not wait for others: none will come before one of them is done. */
 void store_hurry(struct store *store);
 /* What is written from now on may be lost or cut short by a power cut (folder). */

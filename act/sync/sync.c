@@ -348,22 +348,34 @@ static const struct store_entry *below(struct side *side, const char *folder)
 
 /* An empty folder of the source that has something in it at the destination is there already, unless what is in it
  * may be about to go. */
-static bool is_filled(struct sync *s, const struct sync_item *item)
+static bool is_there(struct sync *s, const struct sync_item *item)
 {
     struct side *to = &s->sides[SYNC_TO];
-    const struct store_entry *head = item->from.kind == STORE_FOLDER ? below(to, item->rel) : NULL;
+    const struct store_entry *head = below(to, item->rel);
 
-    return head && !(s->options.extras && takes(s, rel_of(to, head)));
+    return item->to.key || item->from.filled || (head && !(s->options.extras && takes(s, rel_of(to, head))));
+}
+
+/* A folder that is at both sides, or will be by what is in it. */
+static void decide_mode(const struct sync *s, struct sync_item *item)
+{
+    int there = item->to.key && item->to.mode >= 0 ? item->to.mode : s->options.folder_mode;
+    bool same = item->from.mode < 0 || !there || item->from.mode == there;
+
+    item->action = same ? SYNC_SAME : SYNC_COPY;
+    item->reason = same ? SYNC_NO_REASON : SYNC_MODE;
 }
 
 static void decide(struct sync *s, struct sync_item *item)
 {
+    bool folder = item->from.kind == STORE_FOLDER && (!item->to.key || item->to.kind == STORE_FOLDER);
+
     if (is_unreadable(&item->from) || is_unreadable(&item->to))
         item->action = SYNC_UNREADABLE;
     else if (!item->from.key)
         item->action = SYNC_EXTRA;
-    else if (!item->to.key && is_filled(s, item))
-        item->action = SYNC_SAME;
+    else if (folder && is_there(s, item))
+        decide_mode(s, item);
     else
         item->action =
             sync_decide(&item->from, item->to.key ? &item->to : NULL, s->options.checksum, &item->reason);

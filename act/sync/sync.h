@@ -6,8 +6,10 @@
  * deleted at the other side. What was said before the error holds for copies, not for deletions: delete nothing before
  * sync_finished(), that is before both listings were seen to their end.
  *
- * A store lists a folder only when it is empty. So an empty folder at one side that has something in it at the other
- * is there on both: it is neither extra nor, when what is in it stays, new.
+ * A store lists a folder only when it is empty, or (store_entry.filled) as one of those that it knows by itself. So an
+ * empty folder at one side that has something in it at the other is there on both: it is neither extra nor, when what is
+ * in it stays, new. Of a folder with something in it only the mode matters, and only where it is not the one that it gets
+ * by itself.
  *
  * One thread at a time.
  */
@@ -23,7 +25,7 @@ enum sync_action {
     SYNC_SAME, /* nothing to do */
     SYNC_UNSURE, /* the content decides, and the listings do not know enough of it: compute the checksums that are
                     missing and compare. Without checksum it is as right to copy, where that is cheaper */
-    SYNC_EXTRA,      /* only at the destination */
+    SYNC_EXTRA, /* only at the destination. A folder that is filled there may be empty once the others are gone */
     SYNC_UNREADABLE, /* at one side there is only a name that could not be read: nothing can be said */
 };
 
@@ -64,7 +66,8 @@ enum sync_side { SYNC_FROM, SYNC_TO };
 struct sync_options {
     const char *from_prefix, *to_prefix; /* cut off the keys of their side */
     bool checksum;
-    bool extras; /* give SYNC_EXTRA items too */
+    bool extras;     /* give SYNC_EXTRA items too */
+    int folder_mode; /* that a folder of the destination has by itself; 0: whatever it is, it will do */
     /* Whether an object takes part; what does not is never given, from neither side. rel of a folder ends in '/'.
      * NULL: all. */
     bool (*takes)(void *arg, const char *rel, bool is_folder);

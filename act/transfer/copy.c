@@ -1,5 +1,6 @@
 /* copy.c - transfer_copy(): what is new or different goes to the destination. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/path.h"
 #include "transfer/copy.h"
@@ -56,7 +57,8 @@ static void copy_item(struct job *job, struct sync_item *item)
     } else if (item->from.size > store_max_put(job->to) * STORE_MAX_BLOCKS) {
         refuse_size(job, &item->from);
     } else {
-        t->found_objects++;
+        t->found_objects += !item->from.filled;
+        t->folder_modes += item->from.filled && job->options->dry_run;
         t->found_bytes += item->from.size;
         tell_plan(job, item, to_key);
         if (!job->options->dry_run) {
@@ -69,7 +71,7 @@ static void copy_item(struct job *job, struct sync_item *item)
 
 static void count_same(struct job *job, struct sync_item *item)
 {
-    job->report->total.same_objects++;
+    job->report->total.same_objects += !item->from.filled;
     sync_item_release(item);
 }
 
@@ -162,8 +164,25 @@ static void pass_by_link(struct job *job, struct sync_item *item)
     sync_item_release(item);
 }
 
+static bool is_read_only(const struct store_entry *folder)
+{
+    return folder->key && folder->mode >= 0 && !(folder->mode & S_IWUSR);
+}
+
+/* Where the source knows what mode the folder has in the end, it can be filled whatever it has now. */
+static void open_up(struct job *job, const struct sync_item *item)
+{
+    if (item->from.kind != STORE_FOLDER || item->from.mode < 0 || job->options->dry_run ||
+        !(is_read_only(&item->from) || is_read_only(&item->to)))
+        return;
+    ACT_AUTOFREE char *to_key = key_for(job, item);
+    if (!store_key_problem(job->to, to_key))
+        store_open_up(job->to, to_key);
+}
+
 static void take(struct job *job, struct sync_item *item)
 {
+    open_up(job, item);
     if (item->from.leads_out && item->from.kind == STORE_SYMLINK &&
         job->options->links != TRANSFER_KEEP_LINKS) {
         pass_by_link(job, item);
@@ -212,6 +231,7 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
                               .options = options,
                               .checksum = options->checksum,
                               .extras = mirror, /* a folder may be about to become empty */
+                              .folder_modes = true,
                               .take = take,
                               .report = report};
     struct act_error first = {0};
@@ -227,7 +247,7 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
         rc = job_run(&setup, &first, err);
     if (rc == 0 && agreed > 0 && report->total.failed_objects == 0)
         rc = mirror_run(&setup, agreed, &first, err);
-    if (rc == 0 && !options->dry_run && report->total.done_objects > 0)
+    if (rc == 0 && !options->dry_run && report->total.done_objects + report->total.folder_modes > 0)
         rc = sync_destination(to, err);
     return rc < 0 ? rc : transfer_report_result(report, &first, err);
 }

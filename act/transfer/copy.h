@@ -65,6 +65,7 @@ struct object {
     bool recommitted; /* blocks were missing at COMMIT and were sent once more */
     bool kept;        /* the call only waits for the disk, and does not count among the job's */
     bool there;       /* what was refused to replace is the same already */
+    bool in_vain;     /* a folder whose mode is not ours to change */
     struct act_error *refusal; /* why the destination was not replaced: it is not as it was listed */
     struct store_call call;
     char *source_url; /* of COMMIT */
@@ -135,6 +136,7 @@ struct job_setup {
     const char *to_path;
     const struct transfer_options *options;
     bool checksum, extras; /* as for sync */
+    bool folder_modes;     /* folders with something in them are items, too, where that makes a difference */
     void (*take)(struct job *job, struct sync_item *item);
     void (*listed)(struct job *job);
     void *arg;

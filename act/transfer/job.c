@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "filter/filter.h"
 #include "transfer/copy.h"
 
@@ -202,10 +203,11 @@ static bool enters(void *filter, const char *rel)
     return filter_enters(filter, rel);
 }
 
-static void begin_listing(struct job *job, enum sync_side side, struct store *store, const char *prefix)
+static void begin_listing(struct job *job, enum sync_side side, struct store *store, const char *prefix,
+                          enum transfer_scope scope)
 {
     job->listings[side] = (struct listing){
-        .job = job, .side = side, .lister = transfer_lister_new(job->engine, store, prefix, TRANSFER_TREE)};
+        .job = job, .side = side, .lister = transfer_lister_new(job->engine, store, prefix, scope)};
 }
 
 /* A folder's content goes below to_path. */
@@ -214,16 +216,19 @@ static void begin_tree(struct job *job, const struct job_setup *setup)
     ACT_AUTOFREE char *from_prefix = transfer_prefix(setup->from->path);
     ACT_AUTOFREE char *to_prefix = transfer_prefix(setup->to_path);
     struct filter *filter = setup->options->filter;
+    enum transfer_scope scope = setup->folder_modes ? TRANSFER_WHOLE : TRANSFER_TREE;
+    int folder_mode = setup->folder_modes ? store_folder_mode(0777 & ~act_umask()) : 0;
 
     job->sync = sync_new(&(struct sync_options){.from_prefix = from_prefix,
                                                 .to_prefix = to_prefix,
                                                 .checksum = setup->checksum,
                                                 .extras = setup->extras,
+                                                .folder_mode = folder_mode,
                                                 .takes = filter ? takes : NULL,
                                                 .enters = filter ? enters : NULL,
                                                 .arg = filter});
-    begin_listing(job, SYNC_FROM, job->from, from_prefix);
-    begin_listing(job, SYNC_TO, job->to, to_prefix);
+    begin_listing(job, SYNC_FROM, job->from, from_prefix, scope);
+    begin_listing(job, SYNC_TO, job->to, to_prefix, scope);
     job_pump(job);
 }
 

@@ -29,6 +29,7 @@ struct branch {
     struct transfer_lister *lister;
     char *prefix;
     bool is_folder; /* found by a look: an entry of its own when it is empty */
+    int mode;       /* of the folder: then it is one also when it is not; -1: not known */
     char *bound;    /* only what starts with this is wanted; NULL: everything */
     char *look;     /* the folder whose level is looked up when the branch is long; NULL: not again */
     bool cut;       /* nothing more is wanted */
@@ -70,8 +71,9 @@ static struct branch *branch_new(struct transfer_lister *l, const char *prefix)
 
     b->lister = l;
     b->prefix = act_strdup(prefix);
+    b->mode = -1;
     /* on a disk, all folders are one queue */
-    if (l->scope == TRANSFER_TREE && !store_has_real_folders(l->store))
+    if ((l->scope == TRANSFER_TREE || l->scope == TRANSFER_WHOLE) && !store_has_real_folders(l->store))
         b->look = act_strdup(prefix);
     return b;
 }
@@ -125,9 +127,20 @@ static size_t count_folders(const struct store_page *page, const char *prefix)
     return folders;
 }
 
+/* Puts the folder, whose own listing does not say it, before what is in it. */
+static void add_folder(const struct branch *b, struct store_page *page)
+{
+    (void)store_page_add(page);
+    memmove(&page->v[1], &page->v[0], (page->n - 1) * sizeof(page->v[0]));
+    page->v[0] = (struct store_entry){
+        .key = act_strdup(b->prefix), .kind = STORE_FOLDER, .filled = true, .mode = b->mode};
+}
+
 static void take_page(struct branch *b, struct store_page *page)
 {
     keep_within_bound(b, page);
+    if (page->n > 0 && b->entries == 0 && b->mode >= 0 && b->lister->scope == TRANSFER_WHOLE)
+        add_folder(b, page);
     free(b->marker);
     b->marker = b->ended ? NULL : act_strdup(page->next);
     b->pages++;
@@ -195,6 +208,7 @@ static void ask(struct branch *b)
                                   .key = b->prefix,
                                   .marker = b->marker,
                                   .delimiter = l->scope == TRANSFER_LEVEL,
+                                  .whole = l->scope == TRANSFER_WHOLE,
                                   .leftovers = l->scope == TRANSFER_LEFTOVERS,
                                   .ahead = !l->front->next,
                                   .done = page_done,
@@ -241,6 +255,7 @@ static void branch_off(struct branch *b, const struct level *level)
         if (folder || after == b || after->is_folder) {
             struct branch *new = branch_new(b->lister, folder ? entry->key : "");
             new->is_folder = folder;
+            new->mode = folder ? entry->mode : -1;
             new->ended = !folder;
             new->next = behind;
             after->next = new;

@@ -10,7 +10,7 @@ struct count {
     char *emptied;                            /* the first one that the destination has something of */
 };
 
-/* Whether it is deleted. */
+/* Whether it is deleted, or a folder that is once it is empty. */
 static bool is_left_over(const struct sync_item *item)
 {
     return item->action == SYNC_EXTRA && !item->is_protected;
@@ -25,12 +25,17 @@ static void note_emptied(struct count *n, const struct sync_item *item)
         n->emptied = act_strdup(n->empty);
 }
 
+static bool is_deleted(const struct sync_item *item)
+{
+    return is_left_over(item) && !item->to.filled;
+}
+
 static void count_item(struct job *job, struct sync_item *item)
 {
     struct count *n = job->arg;
 
     note_emptied(n, item);
-    if (is_left_over(item)) {
+    if (is_deleted(item)) {
         n->extras++;
         n->bytes += item->to.size;
     }
@@ -138,6 +143,7 @@ static int check_again(const struct job_setup *setup, uint64_t agreed, struct ac
 struct deletion {
     struct transfer_deleter deleter;
     uint64_t left; /* objects that may still be deleted; folders that became empty by it do not count */
+    bool again;    /* a folder may have become empty by it */
 };
 
 static void deleted(void *arg, const struct store_entry *entry, const struct act_error *error)
@@ -183,7 +189,11 @@ static void delete_item(struct job *job, struct sync_item *item)
 {
     struct deletion *d = job->arg;
 
-    if (is_left_over(item) && may_delete(job, d, item)) {
+    if (is_left_over(item) && item->to.filled) {
+        store_open_up(job->to, item->to.key);
+        d->again = true;
+    }
+    if (is_deleted(item) && may_delete(job, d, item)) {
         d->deleter.arg = job;
         transfer_deleter_add(&d->deleter, &item->to);
         job->full = !transfer_deleter_has_room(&d->deleter);
@@ -202,13 +212,13 @@ static void tell_item(struct job *job, struct sync_item *item)
 {
     const struct transfer_options *o = job->options;
 
-    if (is_left_over(item) && o->plan)
+    if (is_deleted(item) && o->plan)
         o->plan(o->arg, &(struct transfer_step){
                             .action = TRANSFER_DELETE, .entry = &item->to, .reason = "not at the source"});
     sync_item_release(item);
 }
 
-/* On a disk, folders that lost their last file show as empty ones afterwards, and are left over as well. */
+/* Folders that lost their last file show as empty ones afterwards, and are left over as well. */
 int mirror_run(const struct job_setup *setup, uint64_t agreed, struct act_error *first, struct act_error *err)
 {
     const struct transfer_progress *t = &setup->report->total;
@@ -227,9 +237,9 @@ int mirror_run(const struct job_setup *setup, uint64_t agreed, struct act_error 
     own.arg = &deletion;
     do {
         before = t->deleted_objects;
+        deletion.again = false;
         rc = job_run(&own, first, err);
         transfer_deleter_release(&deletion.deleter);
-    } while (rc == 0 && store_has_real_folders(setup->to) && t->failed_objects == 0 &&
-             t->deleted_objects > before);
+    } while (rc == 0 && deletion.again && t->failed_objects == 0 && t->deleted_objects > before);
     return rc;
 }

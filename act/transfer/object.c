@@ -139,7 +139,8 @@ static void arrive(struct object *o)
 {
     struct job *job = o->job;
 
-    job->report->total.done_objects++;
+    job->report->total.done_objects += !o->from.filled;
+    job->report->total.folder_modes += o->from.filled && !o->in_vain;
     object_free(o);
 }
 
@@ -213,13 +214,13 @@ static bool combine(struct object *o)
 
 /* ---- only what was listed is replaced */
 
-/* A folder's marker is not: it says no more than that the folder is there. */
+/* What a folder replaces is never a file, whatever its marker was. */
 static void set_condition(const struct object *o, struct store_call *call)
 {
-    if (o->from.kind == STORE_FOLDER)
-        return;
-    call->if_absent = o->to_absent;
-    call->if_match = o->to_etag[0] ? o->to_etag : NULL;
+    bool folder = o->from.kind == STORE_FOLDER;
+
+    call->if_absent = o->to_absent || folder;
+    call->if_match = o->to_etag[0] && !folder ? o->to_etag : NULL;
     call->unmarked = true;
 }
 
@@ -470,6 +471,9 @@ static void part_arrived(struct part *p)
 {
     struct object *o = p->object;
     struct part_state *state = &o->states[p->index];
+    const struct store_entry *written = &p->call.entry;
+
+    o->in_vain = o->from.filled && written->mode >= 0 && written->mode != o->from.mode;
 
     if (o->sums_on_read || o->sums_on_write) {
         state->crc64 = p->sums.crc64;

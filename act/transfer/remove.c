@@ -16,6 +16,7 @@ struct removal {
     bool listing;      /* a page is asked for */
     bool last;         /* the page is the last one */
     bool only_folders; /* leave everything else */
+    bool filled;       /* folders with something in them were listed */
     bool stop;
     struct act_error first;
 };
@@ -57,6 +58,12 @@ static bool is_wanted(const struct removal *r, const struct store_entry *entry)
 
 static void take_entry(struct removal *r, struct store_entry *entry)
 {
+    if (entry->filled) {
+        r->filled = true;
+        if (!r->options->dry_run)
+            store_open_up(r->deleter.store, entry->key);
+        return;
+    }
     if (!is_wanted(r, entry))
         return;
     if (entry->kind == STORE_UNREADABLE) {
@@ -115,7 +122,7 @@ static void begin(struct removal *r, struct store *store, bool leftovers)
 static void remove_listed(struct removal *r, struct engine *engine)
 {
     r->lister = transfer_lister_new(engine, r->deleter.store, r->prefix,
-                                    r->deleter.leftovers ? TRANSFER_LEFTOVERS : TRANSFER_TREE);
+                                    r->deleter.leftovers ? TRANSFER_LEFTOVERS : TRANSFER_WHOLE);
     go_on(r);
     engine_run(engine, NULL);
     transfer_lister_free(r->lister);
@@ -175,7 +182,7 @@ static void remove_empty_folders(struct engine *engine, struct removal *r)
     struct act_error err;
     int rc = 0;
 
-    if (store_has_real_folders(r->deleter.store))
+    if (r->filled)
         remove_empty_levels(engine, r);
     if (r->report->total.failed_objects > 0 || !*r->prefix || r->options->filter)
         return;

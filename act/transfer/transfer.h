@@ -48,6 +48,8 @@ struct transfer_progress {
     uint64_t skipped_links; /* that lead out of the source */
     uint64_t deleted_objects;
     uint64_t failed_objects;
+    uint64_t
+        folder_modes; /* given to folders with something in them, which are no objects; to be given in a dry run */
     const char *
         slow; /* the key of what has been on its way longest, for some seconds at least; NULL: nothing. During the
                          call of progress */
@@ -171,6 +173,7 @@ int transfer_clear(struct engine *engine, struct store *store, const char *path,
 enum transfer_scope {
     TRANSFER_LEVEL,     /* one level: folders are one entry */
     TRANSFER_TREE,      /* everything below */
+    TRANSFER_WHOLE,     /* and folders with something in them that the store knows by themselves */
     TRANSFER_LEFTOVERS, /* what interrupted uploads left at or below the path, size is what they hold */
 };
 

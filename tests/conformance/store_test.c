@@ -134,8 +134,8 @@ static int delete_key(const char *key)
     return rc;
 }
 
-/* All keys below prefix, read in pages of max. */
-static struct act_strv list(const char *prefix, bool delimiter, int max)
+/* All keys below prefix, read in pages of max; whole: as "key" or, of a folder with something in it, "key mode". */
+static struct act_strv list_as(const char *prefix, bool delimiter, bool whole, int max)
 {
     struct act_strv keys = {0};
     char *marker = NULL;
@@ -144,18 +144,25 @@ static struct act_strv list(const char *prefix, bool delimiter, int max)
     do {
         struct store_call call = call_of(STORE_LIST, prefix);
         call.delimiter = delimiter;
+        call.whole = whole;
         call.ahead = true;
         call.max = max;
         call.marker = marker;
         assert_ok(store_do(t.store, &call, &t.err), t.err);
         for (size_t i = 0; i < call.page.n; i++)
-            act_strv_push(&keys, call.page.v[i].key);
+            act_strv_pushf(&keys, call.page.v[i].filled ? "%s %o" : "%s", call.page.v[i].key,
+                           (unsigned)call.page.v[i].mode);
         free(marker);
         marker = act_strdup(call.page.next);
         store_call_release(&call);
         assert_true(++pages < 5000);
     } while (marker);
     return keys;
+}
+
+static struct act_strv list(const char *prefix, bool delimiter, int max)
+{
+    return list_as(prefix, delimiter, false, max);
 }
 
 static void assert_list(const char *prefix, bool delimiter, const char *const *expected, size_t n)
@@ -809,6 +816,60 @@ static void test_folders(void **state)
     assert_content("fold/full/x", "x", 1);
 }
 
+static void put_folder(const char *key, int mode)
+{
+    struct store_call call = call_of(STORE_PUT, key);
+
+    call.attr.kind = STORE_FOLDER;
+    call.attr.mode = mode;
+    call.if_absent = true; /* no file */
+    assert_ok(put_call(&call, NULL, 0), t.err);
+}
+
+static int sync_store(void)
+{
+    struct store_call call = call_of(STORE_SYNC, "");
+
+    return store_can(t.store, STORE_SYNC) ? store_do(t.store, &call, &t.err) : 0;
+}
+
+/* Before and after something is in it, again, and read-only. */
+static void test_folder_modes(void **state)
+{
+    static const char *const expected[] = {"modes/a-b", "modes/a/ 700", "modes/a/b/ 555",   "modes/a/b/x",
+                                           "modes/a0",  "modes/empty/", "modes/later/ 775", "modes/later/x"};
+    static const int sizes[] = {0, 1, 2, 3};
+
+    (void)state;
+    put_folder("modes/a/", 0700);
+    put_folder("modes/a/b/", 0555);
+    put_text("modes/a/b/x", "x");
+    put_text("modes/a-b", "");
+    put_text("modes/a0", "");
+    put_folder("modes/empty/", 0700);
+    put_text("modes/later/x", "x");
+    put_folder("modes/later/", 0750);
+    put_folder("modes/later/", 07777);
+    assert_ok(sync_store(), t.err);
+    put_text("modes/a/b/x", "again");
+    assert_ok(delete_key("modes/a/b/x"), t.err);
+    put_text("modes/a/b/x", "again");
+    reopen();
+    for (size_t s = 0; s < COUNT(sizes); s++) {
+        struct act_strv keys = list_as("modes/", false, true, sizes[s]);
+        assert_int_equal(keys.n, COUNT(expected));
+        for (size_t i = 0; i < keys.n; i++)
+            assert_string_equal(keys.v[i], expected[i]);
+        act_strv_release(&keys);
+    }
+    put_text("modes/file", "file");
+    struct store_call call = call_of(STORE_PUT, "modes/file/");
+    call.attr.kind = STORE_FOLDER;
+    call.if_absent = true;
+    assert_int_not_equal(put_call(&call, NULL, 0), 0);
+    assert_content("modes/file", "file", 4);
+}
+
 /* ---- conditions */
 
 static void test_conditions(void **state)
@@ -1280,6 +1341,42 @@ static void test_folder_unreadable(void **state)
     assert_int_equal(call.page.v[0].problem, EACCES);
     assert_string_equal(call.page.v[1].key, "secret/z");
     store_call_release(&call);
+}
+
+/* As its owner, who may not write it before; somebody else's keeps its mode. */
+static void test_folder_read_only(void **state)
+{
+    ACT_AUTOFREE char *root = in_root("."), *ro = in_root("ro"), *sub = in_root("ro/sub"),
+                      *its = in_root("its");
+    struct store_call link = call_of(STORE_PUT, "ro/link");
+    struct stat st;
+    uid_t nobody = 65534;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    put_folder("ro/sub/", 0755);
+    put_folder("its/", 0750);
+    assert_int_equal(
+        chown(root, nobody, (gid_t)-1) + chown(ro, nobody, (gid_t)-1) + chown(sub, nobody, (gid_t)-1), 0);
+    assert_int_equal(chmod(sub, 0555) + chmod(ro, 02555) + chmod(root, 0755), 0);
+    reopen();
+    assert_int_equal(seteuid(nobody), 0);
+    int refused = put("ro/x", "x", 1);
+    store_open_up(t.store, "ro/sub/");
+    store_open_up(t.store, "ro/");
+    store_open_up(t.store, "other/");
+    int failed = put("ro/x", "x", 1) | put("ro/sub/new/x", "x", 1) | delete_key("ro/x");
+    link.attr.kind = STORE_SYMLINK;
+    failed |= put_call(&link, "x", 1);
+    put_folder("its/", 0700);
+    failed |= sync_store();
+    assert_int_equal(seteuid(0) + chown(root, 0, (gid_t)-1), 0);
+    assert_int_equal(refused, -ACT_DENIED);
+    assert_int_equal(failed, 0);
+    assert_int_equal(stat(ro, &st) || (st.st_mode & 07777) != 02555, 0);
+    assert_int_equal(stat(sub, &st) || (st.st_mode & 07777) != 0555, 0);
+    assert_int_equal(stat(its, &st) || (st.st_mode & 07777) != 0750, 0);
 }
 
 static void test_folder_changing(void **state)
@@ -1848,9 +1945,9 @@ static int teardown(void **state)
         cmocka_unit_test(test_resume), cmocka_unit_test(test_leftovers), cmocka_unit_test(test_delete),      \
         cmocka_unit_test(test_ranges), cmocka_unit_test(test_blocks), cmocka_unit_test(test_two_uploads),    \
         cmocka_unit_test(test_commit_edges), cmocka_unit_test(test_attributes),                              \
-        cmocka_unit_test(test_symlink), cmocka_unit_test(test_folders), cmocka_unit_test(test_conditions),   \
-        cmocka_unit_test(test_commit_conditions), cmocka_unit_test(test_list),                               \
-        cmocka_unit_test(test_list_entries), cmocka_unit_test(test_list_many),                               \
+        cmocka_unit_test(test_symlink), cmocka_unit_test(test_folders), cmocka_unit_test(test_folder_modes), \
+        cmocka_unit_test(test_conditions), cmocka_unit_test(test_commit_conditions),                         \
+        cmocka_unit_test(test_list), cmocka_unit_test(test_list_entries), cmocka_unit_test(test_list_many),  \
         cmocka_unit_test(test_awkward_names), cmocka_unit_test(test_key_problems),                           \
         cmocka_unit_test(test_copy), cmocka_unit_test(test_concurrent)
 
@@ -1865,6 +1962,7 @@ int main(void)
         cmocka_unit_test(test_folder_bad_prefix),
         cmocka_unit_test(test_folder_deep),
         cmocka_unit_test(test_folder_unreadable),
+        cmocka_unit_test(test_folder_read_only),
         cmocka_unit_test(test_folder_changing),
         cmocka_unit_test(test_folder_part_length),
         cmocka_unit_test(test_folder_url),

@@ -770,10 +770,16 @@ def nothing_for_act(act, n):
     act.run("verify", "data")
 
 
+def azure_has_marker(azure, key):
+    return azure.service.head(f"{azure.container}/files/{key}")["x-ms-meta-hdi_isfolder"] == "true"
+
+
 def test_nothing_to_do_after_act(act, in_azure, azcopy, rclone, many):
     for path, data in many.items():
         act.write(f"data/{path}", data, mtime=1_500_000_000)
+    (act.project / "data/peer").chmod(0o700)
     act.run("u", "data")
+    assert azure_has_marker(in_azure, "data/peer")
     nothing_for_rclone(rclone, str(act.project / "data"), rclone.remote("data"))
     nothing_for_azcopy(azcopy, str(act.project / "data"), azcopy.blob("data"))
     away(act, "data")

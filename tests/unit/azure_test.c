@@ -986,6 +986,28 @@ static void test_ambiguous(void **state)
     }
 }
 
+/* The marker of a folder that is no blob, but a real folder with something in it: it is only described. */
+static void test_real_folder(void **state)
+{
+    static const char *const answers[] = {"409 C|x-ms-error-code: BlobAlreadyExists|",
+                                          "200 OK|x-ms-meta-hdi_isfolder: true|ETag: 2|",
+                                          "409 C|x-ms-error-code: DirectoryIsNotEmpty|", "200 OK|ETag: 3|"};
+    struct store_call call = call_of(STORE_PUT, "a/b/");
+
+    (void)state;
+    call.attr.kind = STORE_FOLDER;
+    call.attr.mode = 0700;
+    call.if_absent = call.unmarked = true;
+    assert_ok(run_with(NULL, &call, answers, COUNT(answers)), err);
+    assert_has(server.requests[2], "\r\nx-ms-meta-hdi_isfolder: true\r\n");
+    assert_has(server.requests[3], "PUT /acct/cont/a/b?comp=metadata HTTP");
+    assert_has(server.requests[3], "\r\nx-ms-meta-permissions: 16832\r\n");
+    assert_has(server.requests[3], "\r\nIf-Match: \"2\"\r\n");
+    assert_has_not(server.requests[3], "hdi_isfolder");
+    store_call_release(&call);
+    forget_requests();
+}
+
 /* ---- errors */
 
 static void test_errors(void **state)
@@ -1562,6 +1584,7 @@ int main(void)
         cmocka_unit_test(test_delete_many),
         cmocka_unit_test(test_delete_many_folders),
         cmocka_unit_test(test_ambiguous),
+        cmocka_unit_test(test_real_folder),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_busy),
         cmocka_unit_test(test_clock),

@@ -41,6 +41,8 @@ static struct names *names_of(struct store *store)
     return (struct names *)store;
 }
 
+enum { FOLDER_MODE = 0750 };
+
 static void add_entry(struct store_page *page, const char *key, size_t len, enum store_kind kind)
 {
     struct store_entry *e = store_page_add(page);
@@ -48,6 +50,8 @@ static void add_entry(struct store_page *page, const char *key, size_t len, enum
     e->key = act_strndup(key, len);
     e->kind = kind;
     e->size = kind == STORE_FILE ? 10 : 0;
+    if (kind == STORE_FOLDER || (kind == STORE_PREFIX && key[len] == '\0')) /* there is a marker */
+        e->mode = FOLDER_MODE;
     strcpy(e->etag, "\"1\"");
 }
 
@@ -66,10 +70,11 @@ static size_t list_key(const struct names *s, size_t i, struct store_call *call)
     size_t len = slash ? (size_t)(slash - key) + 1 : strlen(key);
 
     if ((act_ends_with(key, "/") && strcmp(key, call->key) == 0) ||
-        (!call->delimiter && is_full_folder(s, i)))
+        (!call->delimiter && !call->whole && is_full_folder(s, i)))
         return i + 1;
     if (!call->delimiter || !slash) {
         add_entry(&call->page, key, strlen(key), act_ends_with(key, "/") ? STORE_FOLDER : STORE_FILE);
+        call->page.v[call->page.n - 1].filled = is_full_folder(s, i);
         return i + 1;
     }
     add_entry(&call->page, key, len, STORE_PREFIX);
@@ -238,12 +243,14 @@ static int collect(void *arg, const struct store_entry *entry, const char *rel, 
 {
     (void)err;
     assert_true(act_ends_with(entry->key, rel));
+    assert_true(entry->kind != STORE_FOLDER || entry->mode == FOLDER_MODE || entry->mode == -1);
+    assert_true(!entry->filled || entry->mode == FOLDER_MODE);
     act_strv_push(arg, entry->key);
     return 0;
 }
 
 /* The listing of prefix is exactly what the store has below it. */
-static void assert_complete(struct names *s, const char *path)
+static void assert_complete_in(struct names *s, const char *path, enum transfer_scope scope)
 {
     struct transfer_path what = {.store = &s->store, .path = act_strdup(path), .is_folder = true};
     ACT_AUTOFREE char *prefix = act_sprintf("%s%s", path, *path ? "/" : "");
@@ -251,10 +258,11 @@ static void assert_complete(struct names *s, const char *path)
     struct act_error err;
     size_t n = 0;
 
-    assert_ok(transfer_list(engine, &what, TRANSFER_TREE, collect, &got, &err), err);
+    assert_ok(transfer_list(engine, &what, scope, collect, &got, &err), err);
     for (size_t i = 0; i < s->keys.n; i++) {
         const char *key = s->keys.v[i];
-        if (!act_starts_with(key, prefix) || strcmp(key, prefix) == 0 || is_full_folder(s, i))
+        if (!act_starts_with(key, prefix) || strcmp(key, prefix) == 0 ||
+            (scope == TRANSFER_TREE && is_full_folder(s, i)))
             continue;
         assert_true(n < got.n);
         assert_string_equal(got.v[n++], key);
@@ -262,6 +270,11 @@ static void assert_complete(struct names *s, const char *path)
     assert_int_equal(got.n, n);
     act_strv_release(&got);
     transfer_path_release(&what);
+}
+
+static void assert_complete(struct names *s, const char *path)
+{
+    assert_complete_in(s, path, TRANSFER_TREE);
 }
 
 /* folders folders of files files each, below prefix. */
@@ -327,8 +340,11 @@ static void files_and_empty_folders_keep_their_places(void **state)
     assert_complete(s, "a");
     assert_complete(s, "");
     assert_true(s->most_under_way >= 2);
+    assert_complete_in(s, "a", TRANSFER_WHOLE);
+    assert_complete_in(s, "", TRANSFER_WHOLE);
     s->empty_every = 3;
     assert_complete(s, "a");
+    assert_complete_in(s, "a", TRANSFER_WHOLE);
 }
 
 /* Random trees, random page sizes: always the same as the store has. */

@@ -151,7 +151,7 @@ static void the_time_of_a_copy(void **state)
     assert_true(sync_mtime_ns(&(struct store_entry){0}) == 0);
 }
 
-/* A page of the keys in text, separated by blanks; "key=N" has size N. */
+/* A page of the keys in text, separated by blanks; "key=N" has size N, a folder mode N. */
 static struct store_page page_of(const char *prefix, const char *text)
 {
     struct store_page page = {0};
@@ -164,10 +164,16 @@ static struct store_page page_of(const char *prefix, const char *text)
         *e = (struct store_entry){.mtime_ns = 1, .mode = -1};
         e->kind = act_ends_with(word, "/") ? STORE_FOLDER : STORE_FILE;
         if (eq) {
-            e->size = strtoull(eq + 1, NULL, 10);
             *eq = '\0';
+            e->kind = act_ends_with(word, "/") ? STORE_FOLDER : STORE_FILE;
+            if (e->kind == STORE_FOLDER)
+                e->mode = (int)strtol(eq + 1, NULL, 8);
+            else
+                e->size = strtoull(eq + 1, NULL, 10);
         }
         e->key = act_sprintf("%s%s", prefix, word);
+        if (e > page.v && e[-1].kind == STORE_FOLDER)
+            e[-1].filled = act_starts_with(e->key, e[-1].key);
     }
     free(copy);
     return page;
@@ -181,8 +187,8 @@ static char *merge(const char *from_pages, const char *to_pages, bool extras)
         [SYNC_COPY] = "", [SYNC_SAME] = "=", [SYNC_UNSURE] = "?", [SYNC_EXTRA] = "-"};
     const char *rest[2] = {from_pages, to_pages};
     static const char *const prefixes[2] = {"src/x/", "d/"};
-    struct sync *s = sync_new(
-        &(struct sync_options){.from_prefix = prefixes[0], .to_prefix = prefixes[1], .extras = extras});
+    struct sync *s = sync_new(&(struct sync_options){
+        .from_prefix = prefixes[0], .to_prefix = prefixes[1], .extras = extras, .folder_mode = 0755});
     struct act_buf out = {0};
     struct sync_item item;
     struct act_error err;
@@ -237,6 +243,22 @@ static void merge_table(void **state)
         {"a/", "|a/x", "=a/ ", "a/ -a/x "},
         {"a/", "a0", "a/ ", "a/ -a0 "},
         {"a/b/x", "a/b/ a/c/", "a/b/x ", "a/b/x -a/c/ "},
+        /* modes of folders with something in them: where it is not the one that they get by themselves */
+        {"a/=700 a/x", "", "a/ a/x ", "a/ a/x "},
+        {"a/=755 a/x", "", "=a/ a/x ", "=a/ a/x "},
+        {"a/=700 a/x", "a/x", "a/ =a/x ", "a/ =a/x "},
+        {"a/=700 a/x", "a/=700 a/x", "=a/ =a/x ", "=a/ =a/x "},
+        {"a/=700 a/x", "a/=700", "=a/ a/x ", "=a/ a/x "},
+        {"a/=700 a/x", "a/=750 a/x", "a/ =a/x ", "a/ =a/x "},
+        {"a/=700 a/x", "a/ a/x", "a/ =a/x ", "a/ =a/x "},
+        {"a/=755 a/x", "a/=700 a/x", "a/ =a/x ", "a/ =a/x "},
+        {"a/=755 a/x", "a/ a/x", "=a/ =a/x ", "=a/ =a/x "},
+        {"a/ a/x", "a/=700 a/x", "=a/ =a/x ", "=a/ =a/x "},
+        {"a/x", "a/=700 a/x a/y", "=a/x ", "=a/x -a/y "},
+        {"b", "a/=700 a/x b", "=b ", "-a/ -a/x =b "},
+        {"a/=700", "a/x", "a/ ", "a/ -a/x "},
+        {"a/=755", "a/x", "=a/ ", "a/ -a/x "},
+        {"a/=755", "a/=755 a/x", "=a/ ", "=a/ -a/x "},
     };
 
     (void)state;
