@@ -99,7 +99,7 @@ def test_copy_between_stores_replaces_what_was_listed(act, azure_double, size):
     act.account("target", account_name=double.account, account_key=double.key, container_name=target,
                 endpoint=double.endpoint)
     act.cluster("target", account="target")
-    words = ("-c", "target", "-f", "aml", "u", "data")
+    words = ("-c", "target", "-f", "aml", "u", "--overwrite", "data")
     ours, place = os.urandom(size), f"{target}/files/data/a"
     azure_double.put("data/a", ours)
     double.put(place, b"as listed")
