@@ -57,11 +57,12 @@ const struct cli_command cli_commands[] = {
      .synopsis = "[--] COMMAND [ARGUMENT...]",
      .summary = "run a command on this machine, in the foreground",
      .examples = "a local python train.py --debug\n"
-                 "a -c eu local python train.py             with the folders and the image of cluster eu\n"
+                 "a -c eu local python train.py             in the image of cluster eu\n"
                  "a -c eu local --no-container nvidia-smi   without the image\n",
      .details =
          "The output of rank 0 is shown as it comes; the exit status is the command's (125: ACT itself\n"
-         "failed). Ctrl-C aborts the run.\n"
+         "failed). Ctrl-C aborts the run. Mapped folders are the project's own, here; requirements.txt and\n"
+         "compile.aml.sh come before the command, in docker.image by docker or podman where there is one.\n"
          "--dry-run prints the specification of the run as JSON and starts nothing.",
      .options = "cluster num-gpu param single compile-args no-container last-package dry-run yes",
      .max_words = ANY,

@@ -83,8 +83,9 @@ void flow_say_code(const struct flow_init *io);
 struct flow_submit {
     const struct act_strv *argv; /* empty with a job file */
     const char *job_file;        /* a job file of Batch AI that says what to run and where; NULL: none */
-    bool own_size; /* nodes and processes are those of the configuration, whatever the job file says */
-    bool dry_run;  /* only fill spec */
+    bool own_size;    /* nodes and processes are those of the configuration, whatever the job file says */
+    bool dry_run;     /* only fill spec */
+    bool own_folders; /* mapped folders are the project's own, whatever the stores have */
     struct flow_init
         *code; /* how the code is packed first, and what came of it; NULL: the package stored last is taken */
     const char *resubmit_of;
@@ -100,7 +101,7 @@ struct flow_sink {
     void *arg;
 };
 
-/* Runs the command here, as a run of the platform local, with the folders and the image (in docker or podman)
+/* Runs the command here, as a run of the platform local, with the project's own folders, and the image (in docker or podman)
  * of flow's cluster: _start() returns when it has begun, _attend() when it has ended. What rank 0 prints goes to the
  * sink; when *interrupted becomes true the run is aborted. */
 struct flow_local {

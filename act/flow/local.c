@@ -1,93 +1,50 @@
 /* local.c - the same command on this machine, in the foreground. */
 #include <string.h>
 
-#include "base/dirs.h"
-#include "base/path.h"
 #include "flow/flow_internal.h"
 #include "proc/proc.h"
 
-/* The first of docker and podman that is in PATH, or NULL. */
-static const char *container_tool(void)
+/* The last line that a program wrote, without its end. */
+static const char *last_line(char *text)
+{
+    char *end = text + strlen(text);
+
+    while (end > text && (end[-1] == '\n' || end[-1] == '\r'))
+        *--end = '\0';
+    const char *line = strrchr(text, '\n');
+    return line ? line + 1 : text;
+}
+
+/* Whether it is there and works: docker is a client, whose daemon may not run. err: what it says else. */
+static bool answers(const char *tool, char *program, struct act_error *err)
+{
+    enum { ANSWER_S = 30, ANSWER_MAX = 64 << 10 };
+    char *const argv[] = {program, (char[]){"version"}, NULL};
+    struct proc_result result = {0};
+    int rc = proc_call(&(struct proc_call){.argv = argv, .timeout_s = ANSWER_S, .max_bytes = ANSWER_MAX},
+                       &result, err);
+
+    if (rc == 0 && result.status != 0)
+        rc = act_error_set(err, ACT_FAIL, "%s does not answer: %s", tool, last_line(result.err));
+    proc_result_release(&result);
+    return rc == 0;
+}
+
+/* docker or podman, whichever answers first. */
+static int find_tool(const char *image, const char **out, struct act_error *err)
 {
     static const char *const tools[] = {"docker", "podman"};
+    struct act_error why = {0};
 
     for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
         ACT_AUTOFREE char *program = proc_find_in_path(tools[i]);
-        if (program)
-            return tools[i];
+        *out = tools[i];
+        if (program && answers(tools[i], program, &why))
+            return 0;
     }
-    return NULL;
-}
-
-/* What the container needs of the rank's environment; the values are passed on by name. */
-static const char *const passed_on[] = {
-    "RANK",
-    "LOCAL_RANK",
-    "WORLD_SIZE",
-    "LOCAL_WORLD_SIZE",
-    "NODE_RANK",
-    "OMPI_COMM_WORLD_RANK",
-    "OMPI_COMM_WORLD_SIZE",
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "OMPI_COMM_WORLD_LOCAL_SIZE",
-    "TORCH_HOME",
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "ACT_RUN_ID",
-    "AZ_BATCH_HOST_LIST",
-    "AZ_BATCHAI_JOB_MASTER_NODE_IP",
-    "AZ_BATCHAI_NUM_GPUS",
-    "CUDA_VISIBLE_DEVICES",
-};
-
-/* Wraps the command of the run: the code and the linked folders appear in the container under their own
- * paths. */
-static void wrap_in_container(const char *tool, const struct config *config, struct run_spec *spec)
-{
-    ACT_AUTOFREE char *state = act_state_dir();
-    struct act_strv argv = {0};
-
-    act_strv_push(&argv, tool);
-    act_strv_push(&argv, "run");
-    act_strv_push(&argv, "--rm");
-    act_strv_push(&argv, "--init");
-    act_strv_push(&argv, "--network=host");
-    act_strv_push(&argv, "--ipc=host");
-    if (spec->gpus_per_node > 0)
-        act_strv_push(&argv, "--gpus=all");
-    act_strv_pushf(&argv, "--volume=%s/runs/%s:%s/runs/%s", state, spec->id, state, spec->id);
-    for (size_t i = 0; i < spec->n_folders; i++)
-        if (spec->folders[i].link)
-            act_strv_pushf(&argv, "--volume=%s:%s%s", spec->folders[i].link, spec->folders[i].link,
-                           spec->folders[i].mode == RUN_FOLDER_RO_MOUNT ? ":ro" : "");
-    act_strv_pushf(&argv, "--workdir=%s/runs/%s/%s", state, spec->id, RUN_DIR_CODE);
-    for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
-        act_strv_pushf(&argv, "--env=%s", passed_on[i]);
-    for (size_t i = 0; i < spec->n_env; i++)
-        act_strv_pushf(&argv, "--env=%s", spec->env[i].name);
-    act_strv_push(&argv, config->docker.image);
-    spec->starter_at = (int)argv.n;
-    act_strv_copy(&argv, spec->argv.v, spec->argv.n);
-    act_strv_release(&spec->argv);
-    spec->argv = argv;
-}
-
-static int containerize(const struct flow *flow, bool no_container, struct run_spec *spec,
-                        struct act_error *err)
-{
-    const char *image = flow->config.docker.image;
-    const char *tool = container_tool();
-
-    if (!image || no_container)
-        return 0;
-    if (!tool)
-        return act_error_set(
-            err, ACT_CONFIG,
-            "cannot run in the image '%s': neither docker nor podman is here; --no-container runs the "
-            "command directly",
-            image);
-    wrap_in_container(tool, &flow->config, spec);
-    return 0;
+    return act_error_set(err, ACT_CONFIG,
+                         "cannot run in the image '%s': %s; --no-container runs the command directly", image,
+                         why.text[0] ? why.text : "neither docker nor podman is here");
 }
 
 int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error *err)
@@ -112,13 +69,18 @@ int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error
 int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error *err)
 {
     struct config here = {.platform = flow->config.platform, .cluster = flow->config.cluster};
-    struct flow_submit submit = {.argv = io->argv, .dry_run = io->dry_run, .code = io->code};
+    struct flow_submit submit = {
+        .argv = io->argv, .dry_run = io->dry_run, .code = io->code, .own_folders = true};
+    const char *image = io->no_container ? NULL : flow->config.docker.image, *tool = NULL;
     struct flow_package package = {0};
     struct platform *platform;
     int rc;
 
     if (io->argv->n == 0)
         return act_error_set(err, ACT_USAGE, "no command to run; try: a local python train.py");
+    rc = image ? find_tool(image, &tool, err) : 0;
+    if (rc < 0)
+        return rc;
     here.platform = act_strdup("local");
     here.gpu_per_node = here.num_gpu = -1;
     rc = platform_open(&here, &platform, err);
@@ -129,10 +91,10 @@ int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error 
     if (rc == 0) {
         free(submit.spec.platform);
         submit.spec.platform = act_strdup("local");
-        rc = containerize(flow, io->no_container, &submit.spec, err);
+        submit.spec.image = act_strdup(image);
+        submit.spec.container = act_strdup(tool);
+        flow_mention_unused(&flow->config, true, image != NULL);
     }
-    if (rc == 0)
-        flow_mention_unused(&flow->config, true, !io->no_container);
     if (rc == 0 && !io->dry_run)
         rc = flow_start_run(flow, platform, &submit.spec, package.file, err);
     io->spec = submit.spec;

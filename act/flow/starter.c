@@ -43,7 +43,7 @@ int flow_form_starter(struct platform *platform, struct run_spec *spec, struct a
     struct run_starter starter;
     int rc = platform_limits(platform, &limits, err);
 
-    if (rc < 0 || !run_starter_find(&spec->argv, (size_t)spec->starter_at, limits.has_gpus, &starter))
+    if (rc < 0 || !run_starter_find(&spec->argv, limits.has_gpus, &starter))
         return rc;
     if (!spec->started_per_node)
         spec->started_per_node = spec->procs_per_node > 1  ? spec->procs_per_node

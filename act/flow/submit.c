@@ -1,5 +1,6 @@
 /* submit.c - from a command to a run. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -49,6 +50,24 @@ static int describe_folders(struct flow *flow, struct run_spec *spec, struct act
                 c->folders[i].mode, c->folders[i].name);
     }
     return 0;
+}
+
+/* As the original ran commands on this machine: what is mapped are the folders here, and no store is asked. */
+static void describe_own_folders(const struct config *c, struct run_spec *spec)
+{
+    spec->folders = act_calloc(c->n_folders, sizeof(*spec->folders));
+    for (size_t i = 0; i < c->n_folders; i++) {
+        ACT_AUTOFREE char *own = act_path_join(c->project_root, c->folders[i].name);
+        bool is_read = act_streq(c->folders[i].mode, "ro_mount");
+        if (is_read && access(own, F_OK) < 0)
+            continue;
+        spec->folders[spec->n_folders++] =
+            (struct run_folder){.name = act_strdup(c->folders[i].name),
+                                .store = act_sprintf("folder:%s", c->project_root),
+                                .path = act_strdup(c->folders[i].name),
+                                .mode = is_read ? RUN_FOLDER_RO_MOUNT : RUN_FOLDER_RW_MOUNT,
+                                .link = act_strdup(own)};
+    }
 }
 
 /* The same for a run: where it finds them. */
@@ -393,7 +412,9 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
         rc = flow_form_starter(platform, &io->spec, err);
     describe_launch(&flow->config, platform, &io->spec);
     describe_job_file(&flow->config, platform, io->job, &io->spec);
-    if (rc == 0)
+    if (rc == 0 && io->own_folders)
+        describe_own_folders(&flow->config, &io->spec);
+    else if (rc == 0)
         rc = choose_folders(flow, &io->spec, err);
     if (rc == 0)
         rc = platform_check(platform, &io->spec, err);
@@ -502,7 +523,6 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
     spec->resubmit_of = act_strdup(old->id);
     act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
     spec->title = act_strdup(old->title);
-    spec->starter_at = old->starter_at;
     int rc = repeat_shape(to, old, moved, platform, spec, err);
     if (rc == 0 && !old->foreign)
         rc = flow_form_starter(platform, spec, err);

@@ -12,9 +12,14 @@ static bool is_kind(const struct node *node, const char *kind)
     return spec->image && spec->container && strcmp(spec->container, kind) == 0;
 }
 
+bool container_is_fresh(const struct node *node)
+{
+    return is_kind(node, "docker") || is_kind(node, "podman");
+}
+
 bool container_is_used(const struct node *node)
 {
-    return is_kind(node, "apptainer");
+    return is_kind(node, "apptainer") || container_is_fresh(node);
 }
 
 static char *find_program(const struct node *node, struct act_error *err)
@@ -108,10 +113,64 @@ static int wrap(const struct node *node, struct act_strv *out, struct act_error 
     return binds.rc;
 }
 
+/* ---- docker, podman ---- */
+
+/* What the container needs of the rank's environment; the values are passed on by name. PYTHONPATH is the image's. */
+static const char *const passed_on[] = {
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "NODE_RANK",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "ACT_RUN_ID",
+    "AZ_BATCH_HOST_LIST",
+    "AZ_BATCHAI_JOB_MASTER_NODE_IP",
+    "AZ_BATCHAI_NUM_GPUS",
+    "CUDA_VISIBLE_DEVICES",
+    "TORCH_HOME",
+};
+
+static void add_environment(const struct node *node, struct act_strv *out)
+{
+    for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
+        act_strv_pushf(out, "--env=%s", passed_on[i]);
+    for (size_t i = 0; i < node->spec.n_env; i++)
+        act_strv_pushf(out, "--env=%s", node->spec.env[i].name);
+}
+
+/* The code and the linked folders appear in it under their own paths. */
+static int wrap_fresh(const struct node *node, struct act_strv *out, struct act_error *err)
+{
+    static const char *const options[] = {"run", "--rm", "--init", "--network=host", "--ipc=host"};
+    struct paths volumes = {.err = err};
+
+    act_strv_push(out, node->spec.container);
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+        act_strv_push(out, options[i]);
+    if (node->spec.gpus_per_node > 0)
+        act_strv_push(out, "--gpus=all");
+    add_run(&volumes, node);
+    for (size_t i = 0; i < volumes.v.n; i += 2)
+        act_strv_pushf(out, "--volume=%s:%s%s", volumes.v.v[i], volumes.v.v[i], volumes.v.v[i + 1]);
+    act_strv_release(&volumes.v);
+    act_strv_pushf(out, "--workdir=%s", node->code);
+    add_environment(node, out);
+    act_strv_push(out, node->spec.image);
+    return volumes.rc;
+}
+
 int container_wrap(const struct node *node, const char *const *argv, struct act_strv *out,
                    struct act_error *err)
 {
-    int rc = container_is_used(node) ? wrap(node, out, err) : 0;
+    int rc = container_is_fresh(node)  ? wrap_fresh(node, out, err)
+             : container_is_used(node) ? wrap(node, out, err)
+                                       : 0;
 
     for (; *argv; argv++)
         act_strv_push(out, *argv);

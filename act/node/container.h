@@ -2,7 +2,8 @@
  *
  * "apptainer": every command of the run is started by "apptainer exec" ("singularity exec" where there is only that). The
  * environment of the caller reaches it. "pyxis": srun itself starts the agents in the image, and commands stay as they
- * are. Both see the run's folder, the code root and the linked folders under the same paths as without.
+ * are. "docker", "podman" (of "a local"): the same as apptainer, but that each command gets a container of its own, in which
+ * nothing is left of the one before, and that they get only what they need of the environment. All see the run's folder, the code root and the linked folders under the same paths as without.
  *
  * Sources: apptainer.org/docs/user/main/cli/apptainer_exec.html; github.com/NVIDIA/pyxis (README, "Usage");
  * github.com/NVIDIA/enroot doc/cmd/import.md (image names).
@@ -14,6 +15,9 @@
 
 /* Whether commands have to be wrapped. */
 bool container_is_used(const struct node *node);
+
+/* Whether each command has a container of its own, so that what prepares it has to run in the same one. */
+bool container_is_fresh(const struct node *node);
 
 /* Appends the words that run argv (ends with NULL) in the code root: argv itself without a container. Neither program in
  * PATH: -ACT_NOT_FOUND. A path that cannot be written as a bind (it has ':' or ','): -ACT_CONFIG. */

@@ -153,6 +153,44 @@ static bool has_requirements(const struct node *node)
            (act_file_read(path, REQUIREMENTS_MAX, &text, NULL, NULL) < 0 || !is_without_words(text));
 }
 
+static char *compile_line(const struct node *node)
+{
+    /* compile_args are words for a shell, as in the cluster file */
+    return act_sprintf("exec ./compile.aml.sh %s", node->spec.compile_args ? node->spec.compile_args : "");
+}
+
+/* A step of it, in the order of run_steps(); one process of the node after the other, as they share the code. */
+static const char script_begin[] =
+    "lock=$1; shift\n"
+    "end() { rmdir \"$lock\"; }\n"
+    "fail() { s=$?; end; echo \"act: preparation failed: $1 ended with status $s\"; "
+    "exit $s; }\n"
+    "until mkdir \"$lock\" || [ ! -w \"${lock%/*}\" ]; do sleep 0.1; done 2>/dev/null\n",
+                  script_install[] =
+                      "python3 -m pip install -r requirements.txt --no-input "
+                      "--disable-pip-version-check || fail \"pip install -r requirements.txt\"\n",
+                  script_compile[] =
+                      "chmod +x compile.aml.sh && sh -c \"$1\" || fail compile.aml.sh\nshift\n",
+                  script_end[] = "end\nexec \"$@\"\n";
+
+void prepare_words(const struct node *node, struct act_strv *out)
+{
+    ACT_AUTOFREE char *script = act_path_join(node->code, "compile.aml.sh");
+    ACT_AUTOFREE char *line = compile_line(node);
+    bool installs = has_requirements(node), compiles = access(script, F_OK) == 0;
+
+    if (!container_is_fresh(node) || (!installs && !compiles))
+        return;
+    act_strv_push(out, "sh");
+    act_strv_push(out, "-c");
+    act_strv_pushf(out, "%s%s%s%s", script_begin, installs ? script_install : "",
+                   compiles ? script_compile : "", script_end);
+    act_strv_push(out, "act");
+    act_strv_pushf(out, "%s/prepare.container", node->dir);
+    if (compiles)
+        act_strv_push(out, line);
+}
+
 static int install_requirements(const struct node *node, struct outcome *o, struct act_error *err)
 {
     static const char *const with_python[] = {"python3",    "-m",
@@ -162,7 +200,7 @@ static int install_requirements(const struct node *node, struct outcome *o, stru
                                               NULL};
     ACT_AUTOFREE char *python = proc_find_in_path("python3");
 
-    if (!has_requirements(node))
+    if (!has_requirements(node) || container_is_fresh(node))
         return 0;
     bool has_python = container_is_used(node) || python;
     return run_step(node, "'pip install -r requirements.txt'", has_python ? with_python : with_python + 2, o,
@@ -172,15 +210,13 @@ static int install_requirements(const struct node *node, struct outcome *o, stru
 static int compile(const struct node *node, struct outcome *o, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(node->code, "compile.aml.sh");
-    ACT_AUTOFREE char *line =
-        act_sprintf("exec ./compile.aml.sh %s", node->spec.compile_args ? node->spec.compile_args : "");
+    ACT_AUTOFREE char *line = compile_line(node);
     struct stat st;
 
-    if (stat(path, &st) < 0)
+    if (stat(path, &st) < 0 || container_is_fresh(node))
         return 0;
     if (chmod(path, (st.st_mode | 0111) & 0777) < 0)
         return act_error_errno(err, errno, "cannot make 'compile.aml.sh' executable");
-    /* compile_args are words for a shell, as in the cluster file */
     const char *const argv[] = {"/bin/sh", "-c", line, NULL};
     return run_step(node, "compile.aml.sh", argv, o, err);
 }

@@ -11,6 +11,10 @@ int prepare_node(void *node);
 /* What came of it. False when nobody has finished. */
 bool prepare_result(const struct node *node, int *out_exit_status, char *out_reason, size_t size);
 
+/* Appends the words that stand before a command in a container of its own (container_is_fresh()), where it is prepared
+ * together with it; none where there is nothing to do. */
+void prepare_words(const struct node *node, struct act_strv *out);
+
 /* The file with the output of its programs, relative to the run folder. New string. */
 char *prepare_log(const struct node *node);
 

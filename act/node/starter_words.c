@@ -34,7 +34,7 @@ int starter_words(const struct node *node, const struct rank_place *place, struc
     struct run_starter starter;
 
     act_strv_copy(out, spec->argv.v, spec->argv.n);
-    if (!spec->started_per_node || !run_starter_find(out, (size_t)spec->starter_at, true, &starter))
+    if (!spec->started_per_node || !run_starter_find(out, true, &starter))
         return 0;
     run_starter_fill(&starter,
                      &(struct run_starter_place){.nodes = spec->nodes,

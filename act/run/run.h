@@ -65,14 +65,13 @@ struct run_spec {
     int nodes, procs_per_node, gpus_per_node; /* gpus_per_node may be 0 */
     /* The command is a starter (starter.h), one on each node, which makes so many processes there; 0: it is none. */
     int started_per_node;
-    int starter_at; /* where it begins in argv: behind what runs a container */
     struct run_env *env;
     size_t n_env;
     char *compile_args; /* may be NULL */
     bool sleep_if_fail, sleep_if_succeed;
     char *launcher;           /* what starts the ranks: "mpirun" (also when NULL) or "srun" */
     char *mpi;                /* srun's --mpi; may be NULL */
-    char *container;          /* "apptainer" or "pyxis"; may be NULL */
+    char *container;          /* "apptainer", "pyxis", "docker" or "podman"; may be NULL */
     char *image;              /* what it runs in: in container, or as a service has it; may be NULL */
     char *timeout, *shm_size; /* what its job file tells a service of these: "PT5H", "16g"; may be NULL */
     char *scratch;            /* a folder on each node's disk, for the code; may be NULL */

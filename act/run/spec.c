@@ -136,10 +136,8 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     json_object_set_new(json, "nodes", json_integer(spec->nodes));
     json_object_set_new(json, "processes_per_node", json_integer(spec->procs_per_node));
     json_object_set_new(json, "gpus_per_node", json_integer(spec->gpus_per_node));
-    if (spec->started_per_node) {
+    if (spec->started_per_node)
         json_object_set_new(json, "started_per_node", json_integer(spec->started_per_node));
-        json_object_set_new(json, "starter_at", json_integer(spec->starter_at));
-    }
     json_object_set_new(json, "env", env_to_json(spec));
     json_object_set_new(json, "sleep_if_fail", json_boolean(spec->sleep_if_fail));
     json_object_set_new(json, "sleep_if_succeed", json_boolean(spec->sleep_if_succeed));
@@ -220,18 +218,15 @@ static int get_command(const json_t *json, struct run_spec *spec, struct act_err
     return 0;
 }
 
-/* After the command. */
 static int get_starter(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
-    int64_t started, at;
+    int64_t started;
 
     if (!json_object_get(json, "started_per_node"))
         return 0;
-    if (get_int(json, "started_per_node", 1, PER_NODE_MAX, &started, err) < 0 ||
-        get_int(json, "starter_at", 0, (int64_t)spec->argv.n - 1, &at, err) < 0)
+    if (get_int(json, "started_per_node", 1, PER_NODE_MAX, &started, err) < 0)
         return -ACT_FAIL;
     spec->started_per_node = (int)started;
-    spec->starter_at = (int)at;
     return 0;
 }
 

@@ -201,23 +201,24 @@ static bool is_python(const char *word)
 }
 
 /* "python -u -m torch.distributed.run": where the module's name is; 0: there is none. */
-static size_t find_module(const struct act_strv *argv, size_t at)
+static size_t find_module(const struct act_strv *argv)
 {
-    size_t i = at + 1;
+    size_t i = 1;
 
     while (i < argv->n && is_option(argv->v[i]) && strcmp(argv->v[i], "-m") != 0)
         i += strcmp(argv->v[i], "-W") == 0 || strcmp(argv->v[i], "-X") == 0 ? 2 : 1;
-    return i + 1 < argv->n && is_python(argv->v[at]) && strcmp(argv->v[i], "-m") == 0 ? i + 1 : 0;
+    return i + 1 < argv->n && is_python(argv->v[0]) && strcmp(argv->v[i], "-m") == 0 ? i + 1 : 0;
 }
 
-bool run_starter_find(const struct act_strv *argv, size_t at, bool has_gpus, struct run_starter *out)
+bool run_starter_find(const struct act_strv *argv, bool has_gpus, struct run_starter *out)
 {
-    size_t module = at < argv->n ? find_module(argv, at) : 0, word = module ? module : at;
+    size_t word = argv->n ? find_module(argv) : 0;
+    bool module = word > 0;
 
-    for (size_t i = 0; at < argv->n && i < COUNT_OF(calls); i++) {
+    for (size_t i = 0; argv->n && i < COUNT_OF(calls); i++) {
         const char *name = module ? argv->v[word] : act_path_basename(argv->v[word]);
         const char *next = word + 1 < argv->n ? argv->v[word + 1] : "";
-        if (calls[i].is_module != (module > 0) || strcmp(name, calls[i].word) != 0 ||
+        if (calls[i].is_module != module || strcmp(name, calls[i].word) != 0 ||
             (calls[i].next && strcmp(next, calls[i].next) != 0) || (calls[i].kind->needs_gpus && !has_gpus))
             continue;
         size_t first = word + 1 + (calls[i].next != NULL);

@@ -19,8 +19,8 @@ struct run_starter {
     size_t first, end;               /* its own options are the words from first to before end */
 };
 
-/* Whether the command that begins at argv[at] is one. has_gpus: the nodes have GPUs; some are starters only then. */
-bool run_starter_find(const struct act_strv *argv, size_t at, bool has_gpus, struct run_starter *out);
+/* Whether the command is one. has_gpus: the nodes have GPUs; some are starters only then. */
+bool run_starter_find(const struct act_strv *argv, bool has_gpus, struct run_starter *out);
 
 /* What a run knows that a starter wants to be told. */
 struct run_starter_place {

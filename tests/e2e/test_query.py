@@ -377,34 +377,77 @@ def test_queue_is_first_come_first_served_enough(act):
 # ---- local
 
 
-def test_local_in_the_image_of_the_cluster(act):
-    """In docker or podman where they are; else it says how to do without."""
-    act.cluster("other", extra={"docker": {"image": "registry/image:1"}, "env": {"WHERE": "other"}})
-    message = act.fail("-c", "other", "local", "echo", "x", status=125, match="--no-container",
-                       env={"PATH": str(act.programs)})
-    assert "registry/image:1" in message
-    rows = {key: {"azure_blob_config_file": "aux_data/configs/store.yaml", "path": path, "mode": mode}
-            for key, path, mode in (("code_path", "code.zip", "rw_mount"), ("data_folder", "data", "ro_mount"),
-                                    ("output_folder", "output", "rw_mount"))}
-    act.cluster("other", extra={"docker": {"image": "registry/image:1"}, "env": {"WHERE": "other"}, "config_param": rows})
-    for folder in ("data", "output"):
-        (act.store / folder).mkdir(parents=True)
-    docker = act.write("../bin/docker", '#!/bin/sh\nfor word; do echo "[$word]"; done\n')
-    docker.chmod(0o755)
-    path = {"PATH": f"{docker.parent.resolve()}:{act.env['PATH']}"}
-    words = act.run("-c", "other", "local", "echo", "two words", env=path).out.splitlines()
-    assert words[:2] == ["[run]", "[--rm]"]
-    assert words[-3:] == ["[registry/image:1]", "[echo]", "[two words]"]
-    assert "[--env=RANK]" in words and "[--env=WHERE]" in words
-    assert f"[--volume={act.store}/data:{act.store}/data:ro]" in words
-    assert f"[--volume={act.store}/output:{act.store}/output]" in words
-    assert any(word.startswith("[--workdir=") and word.endswith("/code]") for word in words)
-    words = act.run("-c", "other", "-n", "1", "local", "torchrun", "train.py", env=path).out.splitlines()
-    filled = words.index("[torchrun]") + 1
-    assert words[filled - 2:filled + 3] == ["[registry/image:1]", "[torchrun]", "[--nnodes=1]", "[--nproc_per_node=1]",
-                                            "[--node_rank=0]"] and words[-1] == "[train.py]"
-    assert act.run("-c", "other", "local", "--no-container", "echo", "x", env=path).out == "x\n"
+FAKE_DOCKER = """#!/bin/sh
+# Keeps its words, and runs the command here. The daemon is away when there is a file "away".
+printf '[%s]' "$@" >>"$0.words"; echo >>"$0.words"
+[ ! -e "$0.away" ] || { echo "Cannot connect to the Docker daemon" >&2; exit 1; }
+[ "$1" = run ] || exit 0
+shift
+while [ "${1#--}" != "$1" ]; do
+    case $1 in --workdir=*) cd "${1#*=}";; esac
+    shift
+done
+IN_IMAGE=$1; export IN_IMAGE; shift
+exec "$@"
+"""
 
+
+def in_image(act):
+    """The cluster has an image, as in the files of the original, and PATH a docker; the docker."""
+    act.account("blob", account_name="acct", account_key="c2VjcmV0", container_name="cont")
+    folder = {"azure_blob_config_file": "aux_data/configs/blob.yaml", "path": "me/x"}
+    act.cluster("aml", folders=(), extra={"docker": {"image": "registry/image:1"}, "env": {"WHERE": "there"}})
+    act.env["PATH"] = f"{act.scratch}/bin:{act.env['PATH']}"
+    docker = act.write("../bin/docker", FAKE_DOCKER)
+    docker.chmod(0o755)
+    params = json.loads((act.project / "aux_data/aml/aml.yaml").read_text())
+    params["config_param"] |= {"data_folder": folder, "output_folder": folder, "more_folder": {**folder, "mode": "ro_mount"}}
+    act.write("aux_data/aml/aml.yaml", json.dumps(params))
+    return docker
+
+
+def test_local_in_the_image_of_the_cluster(act):
+    docker = in_image(act)
+    act.write("data/words", "own")
+    act.write("show.sh", 'echo "$IN_IMAGE $1 $(cat data/words)"; echo m >output/model; ls')
+    out = act.run("local", "sh", "show.sh", "two words").out
+    assert out.splitlines()[0] == "registry/image:1 two words own" and "more" not in out.split()
+    assert (act.project / "output/model").read_text() == "m\n"
+    words = docker.with_name("docker.words").read_text().splitlines()[-1]
+    assert words.startswith("[run][--rm]") and words.endswith("[registry/image:1][sh][show.sh][two words]")
+    for word in ("[--env=RANK]", "[--env=WHERE]", f"[--volume={act.project}/data:{act.project}/data]", "/code]"):
+        assert word in words
+    assert act.run("q", "--json").json["runs"][0]["command"] == ["sh", "show.sh", "two words"]
+    act.run("-n", "1", "local", "torchrun", "train.py", status=None)
+    words = docker.with_name("docker.words").read_text().splitlines()[-1]
+    assert "[registry/image:1][torchrun][--nnodes=1][--nproc_per_node=1][--node_rank=0]" in words and words.endswith("[train.py]")
+    assert act.run("local", "--no-container", "printenv", "IN_IMAGE", status=1).out == ""
+
+
+def test_local_prepares_in_the_image(act):
+    in_image(act)
+    pip = act.write("../bin/python3", '#!/bin/sh\necho "$3 $6 in $IN_IMAGE"\n')
+    pip.chmod(0o755)
+    act.write("requirements.txt", "thing")
+    act.write("compile.aml.sh", '#!/bin/sh\necho "compiled in $IN_IMAGE for $*"; [ ! -e bad ] || exit 3\n')
+    out = act.run("-ca", "'a b' c", "local", "echo", "here").out
+    assert out == "install --no-input in registry/image:1\ncompiled in registry/image:1 for a b c\nhere\n"
+    assert act.run("-n", "2", "local", "echo", "here").out.endswith("in registry/image:1 for \nhere\n")
+    act.write("bad")
+    out = act.run("local", "echo", "here", status=3).out
+    assert "act: preparation failed: compile.aml.sh ended with status 3\n" in out and "here" not in out
+
+
+def test_local_without_docker(act):
+    docker = in_image(act)
+    docker.with_name("docker.away").touch()
+    message = act.fail("local", "echo", "x", status=125, match="--no-container", env={"PATH": f"{act.scratch}/bin:/bin"})
+    assert "registry/image:1" in message and "docker does not answer: Cannot connect to the Docker daemon" in message
+    act.fail("local", "echo", "x", status=125, match="neither docker nor podman is here; --no-container",
+             env={"PATH": str(act.programs)})
+    assert act.run("local", "--no-container", "echo", "x").out == "x\n"
+    docker.with_name("podman").symlink_to("/bin/true")
+    assert act.run("local", "--dry-run", "echo", "x").json["container"] == "podman"
 
 
 def test_local_runs_here_and_gives_the_status(act):
