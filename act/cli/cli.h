@@ -144,6 +144,12 @@ int cli_open_to_look(struct cli *cli, struct flow *flow, struct act_error *err) 
 /* help.c */
 void cli_print_overview(FILE *out);
 void cli_print_help(const struct cli_command *command, FILE *out);
+extern const char cli_overview_examples[], cli_exit_statuses[]; /* lines; the manual has them too */
+
+/* man.c */
+/* Shows the page of a verb by man(1), as the user has it. False where stdout is no terminal, or there is no man(1) that
+ * shows it: nothing was printed then. */
+bool cli_show_page(const struct cli_command *command);
 
 /* render.c */
 bool cli_colour(FILE *out);
@@ -346,6 +352,7 @@ int cmd_init(struct cli *cli, struct act_error *err);
 int cmd_local(struct cli *cli, struct act_error *err);
 int cmd_logs(struct cli *cli, struct act_error *err);
 int cmd_ls(struct cli *cli, struct act_error *err);
+int cmd_man(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);
 int cmd_parse(struct cli *cli, struct act_error *err);
 int cmd_query(struct cli *cli, struct act_error *err);

@@ -21,7 +21,8 @@ static const struct {
             "    found=(\"${(@f)$($words[1] __complete \"${(@)words[2,CURRENT]}\" 2>/dev/null)}\")\n"
             "    if [[ -n $found ]]; then compadd -V act -a found; else _files; fi\n"
             "}\n"
-            "compdef _act_complete a act\n"},
+            "compdef _act_complete a act\n"
+            "if [[ $funcstack[1] == _act ]]; then _act_complete; fi\n"}, /* autoloaded from $fpath */
     {"fish", "function __act_complete\n"
              "    set -l words (commandline -opc) (commandline -ct)\n"
              "    $words[1] __complete $words[2..-1] 2>/dev/null\n"

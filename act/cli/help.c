@@ -45,17 +45,23 @@ static void print_lines(FILE *out, const char *text)
     }
 }
 
+const char cli_overview_examples[] = "a init                           pack the code and upload it\n"
+                                     "a submit python train.py         run it on the cluster\n"
+                                     "a q                              what my runs are doing\n"
+                                     "a -c eu -n 8 submit python train.py\n";
+const char cli_exit_statuses[] =
+    "0 done, 1 other error, 2 usage, 3 not found, 4 not allowed, 5 temporary, 6 no capacity,\n"
+    "7 configuration, 8 part failed, 10 timeout; 'wait' and 'local': the command's own, 125 for ACT's "
+    "failures.\n";
+
 void cli_print_overview(FILE *out)
 {
     fputs("Transfers any command from this machine to a cluster.\n\n"
           "usage: a [OPTIONS] VERB [OPTIONS] [ARGUMENTS]\n\n"
-          "examples:\n"
-          "  a init                           pack the code and upload it\n"
-          "  a submit python train.py         run it on the cluster\n"
-          "  a q                              what my runs are doing\n"
-          "  a -c eu -n 8 submit python train.py\n\n"
-          "verbs:\n",
+          "examples:\n",
           out);
+    print_lines(out, cli_overview_examples);
+    fputs("\nverbs:\n", out);
     for (const struct cli_command *c = cli_commands; c->name; c++) {
         if (c->hidden)
             continue;
@@ -65,14 +71,12 @@ void cli_print_overview(FILE *out)
     }
     print_options(out, NULL, CLI_BEFORE, "options, before the verbs that take them or behind");
     print_options(out, NULL, CLI_EVERYWHERE, "options of every verb");
-    fputs(
-        "\nexit status: 0 done, 1 other error, 2 usage, 3 not found, 4 not allowed, 5 temporary, 6 no "
-        "capacity,\n"
-        "7 configuration, 8 part failed, 10 timeout; 'wait' and 'local': the command's own, 125 for ACT's "
-        "failures.\n"
+    fprintf(
+        out,
+        "\nexit status: %s"
         "Without any configuration there is the cluster 'local': this machine, with a folder as its store.\n"
         "'a VERB --help' says more.\n",
-        out);
+        cli_exit_statuses);
 }
 
 void cli_print_help(const struct cli_command *c, FILE *out)
@@ -99,6 +103,7 @@ int cmd_help(struct cli *cli, struct act_error *err)
     const struct cli_command *c = cli_find_command(cli->words.v[0]);
     if (!c)
         return cli_unknown_verb(cli->words.v[0], err);
-    cli_print_help(c, stdout);
+    if (!cli_show_page(c))
+        cli_print_help(c, stdout);
     return 0;
 }

@@ -222,6 +222,17 @@ const char *config_shown_path(const struct config *config, const char *path);
 
 /* The names of the clusters of this project ("local" last), for messages and completion. */
 void config_clusters(const char *start_dir, struct act_strv *out);
+/* What a manual says of a key; all texts are static. */
+struct config_key_text {
+    const char *path;     /* "docker.image"; a star stands for any name */
+    const char *values;   /* "a|b|c", or the kind of it: "NUMBER" */
+    const char *fallback; /* NULL: none */
+    const char *help;
+};
+enum config_file { CONFIG_CLUSTER_FILE, CONFIG_ACCOUNT_FILE, CONFIG_USER_FILE };
+/* Every key of a file that is no legacy, in the order of the tables. */
+void config_each_key(enum config_file file, void (*each)(void *arg, const struct config_key_text *key),
+                     void *arg);
 /* The top-level keys of a cluster file that have one value: "num_gpu". */
 void config_simple_keys(struct act_strv *out);
 
