@@ -34,6 +34,23 @@ static struct yaml *built_in_tree(const struct config *config)
     return tree;
 }
 
+/* As if it were in a file of its own, so that it is judged like one. */
+static struct yaml *tree_in_memory(const struct config_account *a, const char *file)
+{
+    const struct {
+        const char *key, *value;
+    } rows[] = {{"account_name", a->account_name},
+                {"account_key", a->account_key},
+                {"container_name", a->container_name},
+                {"endpoint", a->endpoint}};
+    struct yaml *tree = yaml_new_map(file);
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].value)
+            yaml_put(tree, rows[i].key, yaml_new_text(file, rows[i].value));
+    return tree;
+}
+
 /* A file without secrets takes them from the environment, when that is not meant for another account. */
 static void add_environment(struct yaml *tree)
 {
@@ -210,6 +227,10 @@ static int read_tree(const struct config *config, const struct config_folder *fo
 
     if (config_is_built_in(folder)) {
         *out = built_in_tree(config);
+        return 0;
+    }
+    if (folder->account) {
+        *out = tree_in_memory(folder->account, config_display(file, config->project_root));
         return 0;
     }
     int rc = yaml_read(file, config_display(file, config->project_root), out, err);

@@ -346,18 +346,28 @@ int config_load(const struct config_request *request, struct config *out, struct
     return rc;
 }
 
-static void release_folder(struct config_folder *folder)
+void config_add_folder(struct config *config, struct config_folder *folder)
+{
+    config->folders = act_realloc(config->folders, (config->n_folders + 1) * sizeof(*config->folders));
+    config->folders[config->n_folders++] = *folder;
+    *folder = (struct config_folder){0};
+}
+
+void config_folder_release(struct config_folder *folder)
 {
     config_release_keys(config_cluster_keys, ROW, folder);
     free(folder->name);
+    if (folder->account)
+        config_account_release(folder->account);
+    free(folder->account);
 }
 
 void config_release(struct config *config)
 {
     config_release_keys(config_cluster_keys, "", config);
-    release_folder(&config->code);
+    config_folder_release(&config->code);
     for (size_t i = 0; i < config->n_folders; i++)
-        release_folder(&config->folders[i]);
+        config_folder_release(&config->folders[i]);
     free(config->folders);
     free(config->cluster);
     free(config->file);

@@ -41,7 +41,8 @@ struct config_folder {
     char *datastore_name;       /* may be NULL */
     int64_t blob_cache_timeout; /* -1: not given */
     bool submit_with_url;
-    char *mode; /* rw_mount, ro_mount, download, upload */
+    char *mode;                     /* rw_mount, ro_mount, download, upload */
+    struct config_account *account; /* what account_file, a job file, says of it; NULL: account_file is one */
 };
 
 /* Whether the row is a share of Azure Files: no container, and nothing that ACT itself can read or write. */
@@ -156,6 +157,10 @@ int config_is_there(const struct config_request *request, struct act_error *err)
 int config_account(const struct config *config, const struct config_folder *folder,
                    struct config_account *out, struct act_error *err) ACT_NODISCARD;
 void config_account_release(struct config_account *account); /* wipes secrets */
+
+/* Adds a folder that no cluster file has, and takes over what is in it. */
+void config_add_folder(struct config *config, struct config_folder *folder);
+void config_folder_release(struct config_folder *folder); /* wipes secrets */
 
 /* The mapped folder of a path of the project, with the rest of the path: "data/voc" is folder "data", rest
  * "voc". Takes relative paths (to the current folder), absolute ones inside the project, "./", trailing

@@ -150,6 +150,8 @@ void flow_job_files_release(struct flow_job_files *files);
 void flow_repeat_config(struct config *config, const struct run_spec *old, bool moved);
 int flow_repeat_settings(const struct config *config, const struct run_spec *old, bool moved,
                          struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* NULL: it has none of that name. */
+const struct run_folder *flow_find_folder(const struct run_spec *spec, const char *name);
 
 /* ---- again.c */
 

@@ -2,6 +2,7 @@
  *
  *   job_format.c      what a job file may say
  *   job_text.c        times and sizes, as it writes them
+ *   job_volumes.c     what stands where volumes were mounted
  *   job_file.c        folders, environment, preparation, image: all but the command
  *   job_toolkit.c     the command that the settings of a toolkit come to, and how often it runs
  *   job_tensorflow.c  that of workers and parameter servers
@@ -33,6 +34,13 @@ void job_add_quoted(struct act_buf *line, const char *text);
 bool job_seconds(const char *text, int64_t *out);
 /* "16gb", "512M", "1.5g", "1024": powers of 1024, as docker takes them. */
 bool job_bytes(const char *text, uint64_t *out);
+
+/* Says what becomes of each volume: out->volumes, or a note. Before job_is_mapped() is asked. */
+int job_take_volumes(struct job_build *b) ACT_NODISCARD;
+/* Whether a path, relative to the code root, is in a mapped folder or a volume that is mounted; in the project. */
+bool job_is_mapped(const struct job_build *b, const char *rel);
+bool job_is_in_code(const struct config *config, const char *rel);
+bool job_is_on_azureml(const struct config *config);
 
 /* Adds the command to the line and says how many processes there are. */
 int job_add_command(struct job_build *b) ACT_NODISCARD;

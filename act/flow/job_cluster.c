@@ -11,9 +11,14 @@ static enum kind kind_of(const struct config *config)
     static const char *const services[] = {"aml", "itp", "singularity"};
 
     for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
-        if (strcmp(config->platform, services[i]) == 0)
+        if (act_streq(config->platform, services[i]))
             return ON_AZUREML;
-    return strcmp(config->platform, "slurm") == 0 ? ON_SLURM : ON_MACHINE;
+    return act_streq(config->platform, "slurm") ? ON_SLURM : ON_MACHINE;
+}
+
+bool job_is_on_azureml(const struct config *config)
+{
+    return kind_of(config) == ON_AZUREML;
 }
 
 static bool runs_images(const struct config *config)
@@ -97,6 +102,9 @@ int64_t flow_job_file_apply(struct flow_job_file *job, struct config *config)
 
     apply_image(job, config);
     apply_shm_size(job, config);
+    for (size_t i = 0; i < job->n_volumes; i++)
+        config_add_folder(config, &job->volumes[i]);
+    job->n_volumes = 0;
     if (!job->limit_s || kind_of(config) == ON_MACHINE)
         return job->limit_s;
     if (kind_of(config) == ON_AZUREML)

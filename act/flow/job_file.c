@@ -56,24 +56,6 @@ static const char *mounted_part(const char *path)
     return strchr("/$~", *path) ? NULL : path;
 }
 
-static bool is_mapped(const struct config *config, const char *rel)
-{
-    for (size_t i = 0; i < config->n_folders; i++) {
-        const char *name = config->folders[i].name;
-        size_t n = name ? strlen(name) : 0;
-        if (n && strncmp(rel, name, n) == 0 && (rel[n] == '/' || rel[n] == '\0'))
-            return true;
-    }
-    return false;
-}
-
-static bool is_in_code(const struct config *config, const char *rel)
-{
-    ACT_AUTOFREE char *path = config->project_root ? act_path_join(config->project_root, rel) : NULL;
-
-    return path && access(path, F_OK) == 0;
-}
-
 static int check_id(const struct job_build *b, const char *list, const char *id)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
@@ -110,7 +92,7 @@ static int add_inputs(struct job_build *b)
         if (rc < 0)
             return rc;
         export_path(b, "AZ_BATCHAI_INPUT", id, path);
-        if (!rel || (!is_mapped(b->config, rel) && !is_in_code(b->config, rel)))
+        if (!rel || (!job_is_mapped(b, rel) && !job_is_in_code(b->config, rel)))
             job_note(b, "input '%s': '%s' is in no mapped folder; it must be %s", id, path,
                      rel ? "in the code" : "on the nodes");
     }
@@ -147,51 +129,11 @@ static int add_outputs(struct job_build *b)
         export_path(b, "AZ_BATCHAI_OUTPUT", id, path);
         if (is_new)
             act_buf_addf(&b->line, "mkdir -p \"$AZ_BATCHAI_OUTPUT_%s\" || exit\n", id);
-        if (!rel || !is_mapped(b->config, rel))
+        if (!rel || !job_is_mapped(b, rel))
             job_note(b, "output '%s': '%s' is in no mapped folder: what is written there stays on the node",
                      id, prefix);
     }
     return 0;
-}
-
-/* What a volume of that kind needs, so that it is there. */
-static const struct {
-    const char *kind, *instead;
-} volumes[] = {
-    {"azureFileShares",
-     "map the share in the cluster file, as a folder of that name, or put what is there into the "
-     "code"},
-    {"azureBlobFileSystems", "map the container in the cluster file, as a folder of that name"},
-    {"fileServers",
-     "file servers of Batch AI are no more: put what was there into the code, or into a mapped "
-     "folder of that name"},
-    {"unmanagedFileSystems",
-     "the mount command is not run: the nodes must have it mounted, or a mapped folder "
-     "of that name stand for it"},
-};
-
-static void note_volume(struct job_build *b, const char *kind, const char *path, const char *instead)
-{
-    if (is_mapped(b->config, path))
-        job_note(b, "mountVolumes.%s: the mapped folder stands for the volume at '%s'", kind, path);
-    else if (is_in_code(b->config, path))
-        job_note(b, "mountVolumes.%s: the code's '%s' stands for the volume", kind, path);
-    else
-        job_note(b, "mountVolumes.%s: the volume at '%s' is not mounted; %s", kind, path, instead);
-}
-
-static void note_volumes(struct job_build *b)
-{
-    const json_t *all = json_object_get(b->job, "mountVolumes");
-    size_t i;
-    json_t *item;
-
-    for (size_t k = 0; k < sizeof(volumes) / sizeof(volumes[0]); k++)
-        json_array_foreach(json_object_get(all, volumes[k].kind), i, item)
-        {
-            note_volume(b, volumes[k].kind, job_text(item, "relativeMountPath"), volumes[k].instead);
-            b->out->has_secrets |= job_text(json_object_get(item, "credentials"), "accountKey") != NULL;
-        }
 }
 
 /* ---- the environment ---- */
@@ -401,8 +343,8 @@ static const char variables[] =
 
 static int build(struct job_build *b)
 {
-    static int (*const steps[])(struct job_build *) = {add_inputs, add_outputs, add_environment,
-                                                       take_container, take_limit};
+    static int (*const steps[])(struct job_build *) = {job_take_volumes, add_inputs,     add_outputs,
+                                                       add_environment,  take_container, take_limit};
     int rc = 0;
 
     act_buf_adds(&b->line, variables);
@@ -414,7 +356,6 @@ static int build(struct job_build *b)
     rc = job_add_command(b);
     if (rc < 0)
         return rc;
-    note_volumes(b);
     note_unused(b);
     job_note_variables(b);
     return 0;
@@ -436,14 +377,17 @@ int flow_job_file_parse(json_t *json, const char *name, const struct config *con
     return rc;
 }
 
-/* Such a file is easily packed with the code. */
+/* Such a file is easily packed with the code. The package of this run leaves it out, as the account file of a folder. */
 static void note_secrets(const char *path, const struct config *config, struct flow_job_file *job)
 {
     static const char apart[] = "aux_data/configs/";
     ACT_AUTOFREE char *real = realpath(path, NULL);
     ACT_AUTOFREE char *root = config->project_root ? realpath(config->project_root, NULL) : NULL;
     const char *rel = real && root && act_starts_with(real, root) ? real + strlen(root) : "";
+    ACT_AUTOFREE char *file = *rel == '/' ? act_path_join(config->project_root, rel + 1) : act_strdup(real);
 
+    for (size_t i = 0; i < job->n_volumes; i++)
+        act_str_replace(&job->volumes[i].account_file, file);
     if (job->has_secrets && *rel == '/' && !act_starts_with(rel + 1, apart))
         act_strv_pushf(&job->notes, "'%s' holds secrets and lies in the project: in '%s' no package has it",
                        path, apart);
@@ -489,6 +433,9 @@ void flow_job_file_release(struct flow_job_file *job)
     free(job->username);
     wipe(job->password);
     free(job->shm_size);
+    for (size_t i = 0; i < job->n_volumes; i++)
+        config_folder_release(&job->volumes[i]);
+    free(job->volumes);
     act_strv_release(&job->env);
     act_strv_release(&job->secrets);
     act_strv_release(&job->notes);

@@ -81,7 +81,6 @@ static void look_at_text(struct job_build *b, const char *place, const char *tex
 
     for (const char *at = first_variable(text, &len); at; at = next_variable(at + len, &len)) {
         ACT_AUTOFREE char *name = act_strndup(at, len);
-        b->out->shares_temp |= strcmp(name, PREFIX "SHARED_JOB_TEMP") == 0;
         if (is_set(b, name) || act_strv_has(said, name))
             continue;
         act_strv_push(said, name);
@@ -117,6 +116,42 @@ static void look_at(struct job_build *b, const char *place, json_t *value, struc
         ACT_AUTOFREE char *at = act_sprintf("%s[%zu]", place, i);
         look_at(b, at, item, said);
     }
+}
+
+static bool uses(const char *text, const char *variable)
+{
+    bool found = false;
+    size_t len;
+
+    for (const char *at = text ? first_variable(text, &len) : NULL; at && !found;
+         at = next_variable(at + len, &len))
+        found = strlen(variable) == len && strncmp(at, variable, len) == 0;
+    return found;
+}
+
+/* The line sets the variable, so what refers to it is the job's. */
+static bool run_uses(const struct run_spec *spec, const char *variable)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < spec->argv.n && !found; i++)
+        found = uses(spec->argv.v[i], variable);
+    for (size_t i = 0; i < spec->n_env && !found; i++)
+        found = uses(spec->env[i].value, variable);
+    return found;
+}
+
+int flow_check_shared_temp(struct platform *platform, const struct run_spec *spec, struct act_error *err)
+{
+    static const char shared[] = PREFIX "SHARED_JOB_TEMP";
+
+    if (!spec->title || spec->nodes == 1 || !platform_is_service(platform) || !run_uses(spec, shared))
+        return 0;
+    return act_error_set(
+        err, ACT_CONFIG,
+        "'%.*s' uses $%s, a folder that the %d nodes of cluster '%s' do not share; name one below a mapped folder "
+        "instead, such as $AZ_BATCHAI_MOUNT_ROOT/output",
+        (int)strcspn(spec->title, ","), spec->title, shared, spec->nodes, spec->cluster);
 }
 
 void job_note_variables(struct job_build *b)

@@ -147,7 +147,7 @@ static void repeat_hooks(const struct config *config, const struct run_spec *old
 
 /* ---- the folders */
 
-static const struct run_folder *find_folder(const struct run_spec *spec, const char *name)
+const struct run_folder *flow_find_folder(const struct run_spec *spec, const char *name)
 {
     for (size_t i = 0; i < spec->n_folders; i++)
         if (strcmp(spec->folders[i].name, name) == 0)
@@ -161,6 +161,7 @@ static void release_folder(struct run_folder *f)
     free(f->store);
     free(f->path);
     free(f->link);
+    free(f->datastore);
 }
 
 /* The account of a folder is the cluster file's business; where it is in it is the run's. */
@@ -192,11 +193,11 @@ static int repeat_folders(const struct config *config, const struct run_spec *ol
     size_t n = 0;
 
     for (size_t i = 0; i < old->n_folders; i++)
-        if (!find_folder(spec, old->folders[i].name))
+        if (!flow_find_folder(spec, old->folders[i].name))
             return act_error_set(err, ACT_CONFIG, "cluster '%s' has no folder '%s' any more", config->cluster,
                                  old->folders[i].name);
     for (size_t i = 0; i < spec->n_folders; i++) {
-        const struct run_folder *first = find_folder(old, spec->folders[i].name);
+        const struct run_folder *first = flow_find_folder(old, spec->folders[i].name);
         if (first) {
             repeat_folder(config, first, &spec->folders[i]);
             spec->folders[n++] = spec->folders[i];

@@ -27,6 +27,8 @@ static int describe_folder(struct flow *flow, const struct config_folder *f, str
     } else {
         out->store = act_sprintf("blob:%s/%s", a.account_name, a.container_name);
     }
+    if (f->account)
+        out->datastore = azureml_datastore_name(f, &a);
     if (!run_folder_mode_from_name(f->mode, &out->mode))
         rc = act_error_set(err, ACT_CONFIG, "folder '%s': unknown mode '%s'", f->name, f->mode);
     config_account_release(&a);
@@ -383,18 +385,6 @@ static void describe_command(const struct flow_submit *io, struct run_spec *spec
     add_secrets(&io->job->secrets, spec);
 }
 
-/* The nodes of a service have no disk in common. */
-static int check_shared_temp(struct platform *platform, const struct flow_submit *io, struct act_error *err)
-{
-    if (!io->job || !io->job->shares_temp || io->spec.nodes == 1 || !platform_is_service(platform))
-        return 0;
-    return act_error_set(
-        err, ACT_CONFIG,
-        "'%s' uses $AZ_BATCHAI_SHARED_JOB_TEMP, a folder that the %d nodes of cluster '%s' do not "
-        "share; name one below a mapped folder instead, such as $AZ_BATCHAI_MOUNT_ROOT/output",
-        io->job_file, io->spec.nodes, io->spec.cluster);
-}
-
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
                       struct flow_package *package, struct act_error *err)
 {
@@ -407,7 +397,7 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
              ? shape_of_file(&flow->config, platform, io->job_file, io->job, &io->spec, err)
              : shape(&flow->config, platform, &io->spec, err);
     if (rc == 0)
-        rc = check_shared_temp(platform, io, err);
+        rc = flow_check_shared_temp(platform, &io->spec, err);
     if (rc == 0)
         rc = flow_form_starter(platform, &io->spec, err);
     describe_launch(&flow->config, platform, &io->spec);
@@ -508,6 +498,29 @@ static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved,
     return 0;
 }
 
+/* What the job file of the first run had mounted by its keys, which only a datastore leads to now. */
+static void repeat_volumes(const struct config *config, struct platform *platform, const struct run_spec *old,
+                           struct run_spec *spec)
+{
+    for (size_t i = 0; i < old->n_folders; i++) {
+        const struct run_folder *f = &old->folders[i];
+        if (!f->datastore || flow_find_folder(spec, f->name))
+            continue;
+        if (!platform_is_service(platform)) {
+            act_note(
+                "the volume '%s', '%s', is not mounted on cluster '%s'; map it there, as a folder of that name",
+                f->name, f->store, config->cluster);
+            continue;
+        }
+        spec->folders = act_realloc(spec->folders, (spec->n_folders + 1) * sizeof(*spec->folders));
+        spec->folders[spec->n_folders++] = (struct run_folder){.name = act_strdup(f->name),
+                                                               .store = act_strdup(f->store),
+                                                               .path = act_strdup(f->path),
+                                                               .datastore = act_strdup(f->datastore),
+                                                               .mode = f->mode};
+    }
+}
+
 /* What the first run says, and where it will run, to a new specification. */
 static int repeat_spec(struct flow *to, const struct run_spec *old, struct platform *platform,
                        struct run_spec *spec, struct act_error *err)
@@ -528,6 +541,8 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
         rc = flow_form_starter(platform, spec, err);
     if (rc == 0)
         rc = choose_folders(to, spec, err);
+    if (rc == 0)
+        repeat_volumes(&to->config, platform, old, spec);
     return rc < 0 ? rc : flow_repeat_settings(&to->config, old, moved, spec, err);
 }
 
@@ -613,6 +628,8 @@ int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, st
     rc = repeat_spec(to, &old->spec, platform, out_spec, err);
     if (rc == 0)
         rc = repeat_foreign(to, &old->spec, out_spec, err);
+    if (rc == 0)
+        rc = flow_check_shared_temp(platform, out_spec, err);
     if (rc == 0 && !out_spec->foreign)
         rc = platform_check(platform, out_spec, err);
     if (rc == 0)

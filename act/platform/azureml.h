@@ -13,6 +13,8 @@
 
 /* The image of runs, with the registry, as docker has it. New string. */
 char *azureml_image(const struct config_docker *docker);
+/* The datastore that stands for a row of the configuration, as its own name or its content says. New string. */
+char *azureml_datastore_name(const struct config_folder *row, const struct config_account *account);
 /* The host of an image's registry, as docker finds it in the name. New string; NULL: Docker Hub. */
 char *azureml_registry_of(const char *image);
 

@@ -207,8 +207,7 @@ int azureml_find_folders(struct azureml *a, const struct run_spec *spec, struct 
                          struct act_error *err) ACT_NODISCARD;
 int azureml_find_files(struct azureml *a, const struct platform_submission *s, struct azureml_job_places *out,
                        struct act_error *err) ACT_NODISCARD;
-/* Pure parts of it. A new string; a new reference. */
-char *azureml_datastore_name(const struct config_folder *row, const struct config_account *account);
+/* A pure part of it. A new reference. */
 json_t *azureml_datastore_body(const struct config_folder *row, const struct config_account *account);
 
 /* ---- azureml_image.c */

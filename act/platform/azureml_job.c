@@ -192,6 +192,8 @@ static void add_properties(const struct run_spec *spec, json_t *job)
     ACT_AUTOFREE char *gpus = act_sprintf("%d", spec->nodes * spec->gpus_per_node);
     CODEC_AUTOJSON json_t *argv = codec_json_strv_new(&spec->argv);
     ACT_AUTOFREE char *line = codec_json_line(argv);
+    CODEC_AUTOJSON json_t *volumes = run_volumes_to_json(spec);
+    ACT_AUTOFREE char *volume_line = codec_json_line(volumes);
     json_t *p = json_object();
 
     set(p, "act.version", ACT_VERSION);
@@ -205,6 +207,7 @@ static void add_properties(const struct run_spec *spec, json_t *job)
     set(p, "act.image", spec->image);
     set(p, "act.timeout", spec->timeout);
     set(p, "act.shm_size", spec->shm_size);
+    set(p, "act.volumes", json_array_size(volumes) ? volume_line : NULL);
     set(p, "act.compile_args", spec->compile_args);
     set(p, "act.sleep_if_fail", spec->sleep_if_fail ? "true" : NULL);
     set(p, "act.sleep_if_succeed", spec->sleep_if_succeed ? "true" : NULL);

@@ -302,6 +302,16 @@ static int read_command(const json_t *job, struct run_spec *out, struct act_erro
     return 0;
 }
 
+/* The other folders are the cluster file's, which whoever asks has. */
+static int read_volumes(const json_t *own, struct run_spec *out, struct act_error *err)
+{
+    const char *text = codec_json_str(own, "act.volumes", "");
+    CODEC_AUTOJSON json_t *volumes = NULL;
+    int rc = *text ? codec_json_parse(text, strlen(text), "act.volumes", &volumes, err) : 0;
+
+    return rc < 0 || !volumes ? rc : run_volumes_from_json(volumes, out, err);
+}
+
 /* Without what a job of such a run gets by itself. */
 static void read_environment(const struct azureml *a, const json_t *job, struct run_spec *out)
 {
@@ -368,6 +378,8 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *ans
     }
     read_environment(a, job, out);
     int rc = read_command(job, out, err);
+    if (rc == 0)
+        rc = read_volumes(own, out, err);
     if (rc < 0)
         run_spec_release(out);
     return rc;

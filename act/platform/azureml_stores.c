@@ -347,6 +347,57 @@ static const struct config_folder *row_of(const struct config *config, const cha
     return NULL;
 }
 
+/* As run_folder.store has it. New string. */
+static char *store_of(const json_t *properties)
+{
+    bool is_share = strcmp(codec_json_str(properties, "datastoreType", ""), "AzureFile") == 0;
+
+    return act_sprintf("%s%s/%s",
+                       is_share ? RUN_SHARE : "blob:", codec_json_str(properties, "accountName", ""),
+                       codec_json_str(properties, is_share ? "fileShareName" : "containerName", ""));
+}
+
+/* Of a run that is repeated: nobody has the key any more, so the datastore is used where it is still there, and leads where
+ * it led. */
+static int find_volume(struct azureml *a, const struct run_folder *folder, const char *path,
+                       struct azureml_place *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *what = act_sprintf("look for the datastore '%s'", folder->datastore);
+    struct datastore d = {.name = folder->datastore};
+    struct arm_call get = {.method = "GET",
+                           .what = what,
+                           .url = datastore_url(a, &d, ""),
+                           .api_version = a->api_version,
+                           .missing_is_fine = true};
+    int rc = arm_do(a->arm, &get, err);
+    ACT_AUTOFREE char *store = store_of(json_object_get(get.answer, "properties"));
+
+    if (rc == 0 && (get.status == 404 || strcmp(store, folder->store) != 0))
+        rc = act_error_set(
+            err, ACT_CONFIG,
+            "the workspace '%s' has no datastore '%s' for '%s', which the job file of the first run "
+            "mounted as '%s' by its key; submit the job file again",
+            a->config->workspace.workspace_name, folder->datastore, folder->store, folder->name);
+    if (rc == 0)
+        out->uri = act_sprintf("azureml://datastores/%s/paths/%s", folder->datastore, path);
+    arm_call_release(&get);
+    return rc;
+}
+
+static int find_folder(struct azureml *a, const struct run_folder *folder, struct azureml_place *out,
+                       struct act_error *err)
+{
+    const struct config_folder *row = row_of(a->config, folder->name);
+    ACT_AUTOFREE char *path = act_sprintf("%s%s", folder->path, *folder->path ? "/" : "");
+
+    if (row)
+        return find_place(a, row, path, out, err);
+    if (folder->datastore)
+        return find_volume(a, folder, path, out, err);
+    return act_error_set(err, ACT_CONFIG, "the cluster '%s' has no folder '%s'", a->config->cluster,
+                         folder->name);
+}
+
 /* What has no effect on folders, once. With submit_with_url the original linked to a URL, which is no folder; one of a
  * folder would have to open the whole container. How long a mount caches was a member of datastores that is gone. */
 static void warn_of_settings(const struct config *config)
@@ -373,13 +424,8 @@ int azureml_find_folders(struct azureml *a, const struct run_spec *spec, struct 
 
     warn_of_settings(a->config);
     out->folders = act_calloc(spec->n_folders, sizeof(*out->folders));
-    for (size_t i = 0; rc == 0 && i < spec->n_folders; i++) {
-        const struct config_folder *row = row_of(a->config, spec->folders[i].name);
-        ACT_AUTOFREE char *path = act_sprintf("%s/", spec->folders[i].path);
-        rc = row ? find_place(a, row, path, &out->folders[i], err)
-                 : act_error_set(err, ACT_CONFIG, "the cluster '%s' has no folder '%s'", a->config->cluster,
-                                 spec->folders[i].name);
-    }
+    for (size_t i = 0; rc == 0 && i < spec->n_folders; i++)
+        rc = find_folder(a, &spec->folders[i], &out->folders[i], err);
     return rc;
 }
 

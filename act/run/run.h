@@ -36,6 +36,8 @@ struct run_folder {
     char *store; /* without secrets: "folder:/path", "blob:account/container" or "file:account/share" */
     char *path;  /* path in the store */
     char *link;  /* folder store: the absolute local path to link to; else NULL */
+    char *
+        datastore; /* of the workspace, and the one thing that leads there again: its key was in a job file; or NULL */
     enum run_folder_mode mode;
 };
 
@@ -102,6 +104,10 @@ json_t *run_spec_to_json(const struct run_spec *spec);
 int run_spec_from_json(const json_t *json, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 int run_spec_write(const struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
 int run_spec_read(const char *path, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
+
+/* The folders with a datastore, as run.json has them; and such a list as the folders of a specification that has none. */
+json_t *run_volumes_to_json(const struct run_spec *spec);
+int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 
 /* The GPU arithmetic (as in the original): num_gpu <= gpu_per_node: one node, num_gpu processes; more must be
  * a multiple of gpu_per_node: num_gpu / gpu_per_node nodes; multi_process false: one process on each node;

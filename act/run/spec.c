@@ -41,6 +41,7 @@ static const struct text_row folder_texts[] = {
     {"store", offsetof(struct run_folder, store), true},
     {"path", offsetof(struct run_folder, path), true},
     {"link", offsetof(struct run_folder, link), false},
+    {"datastore", offsetof(struct run_folder, datastore), false},
 };
 
 static const struct text_row env_texts[] = {
@@ -95,16 +96,31 @@ static void add_texts(json_t *json, const void *object, const struct text_row *r
     }
 }
 
+static json_t *folder_to_json(const struct run_folder *folder)
+{
+    json_t *json = json_object();
+
+    add_texts(json, folder, folder_texts, COUNT_OF(folder_texts));
+    json_object_set_new(json, "mode", json_string(run_folder_mode_name(folder->mode)));
+    return json;
+}
+
 static json_t *folders_to_json(const struct run_spec *spec)
 {
     json_t *array = json_array();
 
-    for (size_t i = 0; i < spec->n_folders; i++) {
-        json_t *json = json_object();
-        add_texts(json, &spec->folders[i], folder_texts, COUNT_OF(folder_texts));
-        json_object_set_new(json, "mode", json_string(run_folder_mode_name(spec->folders[i].mode)));
-        json_array_append_new(array, json);
-    }
+    for (size_t i = 0; i < spec->n_folders; i++)
+        json_array_append_new(array, folder_to_json(&spec->folders[i]));
+    return array;
+}
+
+json_t *run_volumes_to_json(const struct run_spec *spec)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < spec->n_folders; i++)
+        if (spec->folders[i].datastore)
+            json_array_append_new(array, folder_to_json(&spec->folders[i]));
     return array;
 }
 
@@ -261,9 +277,9 @@ static int get_folder(const json_t *json, struct run_folder *folder, struct act_
     return 0;
 }
 
-static int get_folders(const json_t *json, struct run_spec *spec, struct act_error *err)
+int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act_error *err)
 {
-    const json_t *array = json_object_get(json, "folders"), *member;
+    const json_t *member;
     size_t i;
     int rc = 0;
 
@@ -278,6 +294,11 @@ static int get_folders(const json_t *json, struct run_spec *spec, struct act_err
             return act_error_prefix(err, "folder %zu", i + 1);
     }
     return 0;
+}
+
+static int get_folders(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    return run_volumes_from_json(json_object_get(json, "folders"), spec, err);
 }
 
 static int get_env(const json_t *json, struct run_spec *spec, struct act_error *err)

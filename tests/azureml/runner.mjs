@@ -233,7 +233,7 @@ export class Runner {
         if (output.mode !== "Upload") {
             await this.access(() => this.copyIn(container, key, folder));
         }
-        return { container, prefix: `${key.replace(/\/+$/, "")}/`, folder, before: await tree(folder) };
+        return { container, prefix: prefixOf(key), folder, before: await tree(folder) };
     }
 
     /** Runs what uses a store; what that refuses is the job's error. */
@@ -247,7 +247,7 @@ export class Runner {
     }
 
     async copyIn(container, key, folder) {
-        const prefix = `${key.replace(/\/+$/, "")}/`;
+        const prefix = prefixOf(key);
         await mkdir(folder, { recursive: true });
         for (const name of await container.list(prefix)) {
             if (!name.endsWith("/")) {
@@ -420,6 +420,12 @@ export class Runner {
             }
         }
     }
+}
+
+/** What the names below a folder begin with: nothing for the whole container. */
+function prefixOf(key) {
+    const folder = key.replace(/^\/+|\/+$/g, "");
+    return folder && `${folder}/`;
 }
 
 /** The files below a folder: relative name -> size and time of the last change. */

@@ -171,6 +171,96 @@ def test_shared_folder_of_azure_nodes(act, azureml):
     assert act.run("q", "--json").json["runs"] == []
     run, _ = finish(act, file, before=("-n", "1"))
     assert "customMpi: touch" in act.run("q", env={"ACT_HOME": str(act.scratch / "anew")}).out, "another machine sees it so"
+    act.fail("-n", "4", "resubmit", run, status=7, match="'job.json' uses .AZ_BATCHAI_SHARED_JOB_TEMP.* the 2 nodes")
+    act.cluster("here", folders=(), extra={"platform": "local"})
+    run, _ = finish(act, file, before=("-c", "here", "-n", "1"))
+    act.fail("-rt", "aml", "-n", "4", "resubmit", run, status=7, match="uses .AZ_BATCHAI_SHARED_JOB_TEMP")
+    assert len(act.run("q", "--json").json["runs"]) == 2
+
+
+def volumes(service, container, share):
+    """A container and a share, with the account's key."""
+    credentials = {"accountKey": service.key}
+    return {"azureBlobFileSystems": [{"accountName": service.account, "containerName": container, "relativeMountPath": "bfs",
+                                      "credentials": credentials}],
+            "azureFileShares": [{"accountName": service.account, "relativeMountPath": "afs", "credentials": credentials,
+                                 "azureFileUrl": f"https://{service.account}.file.core.windows.net/{share}/team/x"}]}
+
+
+def volume_job(act, azureml, container):
+    """In the double a container of its name stands for the share."""
+    service, share = azureml.service, f"files-{container}"
+    service.create(share)
+    service.put(f"{share}/team/x/a", b"from the share")
+    service.put(f"{container}/voc/b", b", from the container")
+    return job_file(act, **custom("cat $AZ_BATCHAI_MOUNT_ROOT/afs/a $AZ_BATCHAI_INPUT_SET/b; ls *.json; "
+                                  "echo new >$AZ_BATCHAI_JOB_MOUNT_ROOT/afs/c"),
+                    mountVolumes=volumes(service, container, share),
+                    inputDirectories=[{"id": "SET", "path": "$AZ_BATCHAI_MOUNT_ROOT/bfs/voc"}])
+
+
+def test_volumes_are_mounted_on_azure(act, azureml, container):
+    """By the keys of the file, which are written down nowhere but in the workspace."""
+    act.write("other.json", "{}")
+    file, service, share = volume_job(act, azureml, container), azureml.service, f"files-{container}"
+    shown = act.run("submit", "--dry-run", "-f", file)
+    run, said = finish(act, file)
+    assert act.lines(run) == ["from the share, from the containerother.json"], "the file itself is not packed"
+    assert service.get(f"{share}/team/x/c") == b"new\n" and "mounted" not in said and "'SET'" not in said
+    stores = [d["properties"] for d in azureml.tell("objects")["datastores"].values()]
+    made = {d["datastoreType"] + (d.get("fileShareName") or d["containerName"]): d for d in stores if d["protocol"] == "https"}
+    assert sorted(made) == [f"AzureBlob{container}", f"AzureFile{share}"]
+    for properties in made.values():
+        assert properties["endpoint"] == "core.windows.net" and properties["credentials"]["secrets"]["key"] == service.key
+    seen = shown.out + shown.err + said + json.dumps(azureml.job(run)) + act.run("q", "--json").out
+    assert service.key not in seen
+    for path in act.home.rglob("*"):
+        assert not path.is_file() or service.key.encode() not in path.read_bytes(), path
+
+
+def test_volumes_of_a_repeated_run(act, azureml, container):
+    """The keys are gone, the datastores are there: as long as they are, and lead where they led."""
+    run, _ = finish(act, volume_job(act, azureml, container))
+    (act.project / "job.json").unlink()
+    for env in {}, {"ACT_HOME": str(act.scratch / "anew")}:
+        again = act.run("resubmit", run, env=env).out.strip()
+        act.run("wait", again, env=env)
+        assert act.run("logs", again, env=env).out.startswith("from the share, from the container"), env
+    act.cluster("here", folders=(), extra={"platform": "local"})
+    assert "the volume 'afs', 'file:" in act.run("-rt", "here", "resubmit", "--dry-run", run).err
+    name, = (name for name in azureml.tell("objects")["datastores"] if name.startswith("file_"))
+    gone = "has no datastore 'file_.* for 'file:.* the job file of the first run mounted as 'afs' .*submit the job file again"
+    azureml.tell("object", kind="datastores", name=name, properties={
+        "datastoreType": "AzureFile", "accountName": "other", "fileShareName": "files", "credentials": {"credentialsType": "None"}})
+    act.fail("resubmit", run, status=7, match=gone)
+    azureml.tell("reset")
+    act.fail("resubmit", run, status=7, match=gone)
+
+
+@pytest.mark.parametrize("url, status, match", [
+    ("https://acct.file.evil.example/s", 4, r"azureFileShares\[0\]\.azureFileUrl' of 'job\.json' .*evil\.example.*trusted_hosts"),
+    ("http://acct.file.core.windows.net/s", 4, "not encrypted"),
+    ("https://acct.file.@evil.example/s", 7, "azureFileUrl' must be that of a share of its account"),
+    ("https://evil.example/s", 7, "must be that of a share of its account"),
+    ("https://acct.file.core.windows.net/s/../x", 7, "must be that of a share of its account"),
+    ("https://acct.file.core.windows.net/", 7, "must be that of a share of its account")])
+def test_key_goes_to_no_foreign_host(act, azureml, url, status, match):
+    file = job_file(act, **custom("true"), mountVolumes={"azureFileShares": [
+        {"accountName": "acct", "azureFileUrl": url, "relativeMountPath": "afs", "credentials": {"accountKey": "c2VjcmV0"}}]})
+    act.fail("submit", "-f", file, status=status, match=match)
+    assert azureml.requests() == [] and "c2VjcmV0" not in act.run("q", "--json").out
+
+
+def test_volume_that_azure_cannot_mount(act, azureml):
+    place = {"accountName": "acct", "containerName": "data"}
+    vault = {"accountKeySecretReference": {"secretUrl": "https://v"}}
+    said = act.run("submit", "--dry-run", "-f", job_file(act, **custom("true"), mountVolumes={"azureBlobFileSystems": [
+        {**place, "relativeMountPath": "a", "credentials": vault},
+        {**place, "relativeMountPath": "b/c", "credentials": {"accountKey": "c2VjcmV0"}},
+        {**place, "relativeMountPath": "data", "credentials": {"accountKey": "c2VjcmV0"}}]})).err
+    for piece in ("'a' is not mounted, as the file has no accountKey for it; map", "'b/c' is not mounted, as its path is not",
+                  "the mapped folder stands for the volume at 'data'"):
+        assert piece in said, said
 
 
 def test_custom_command_runs_on_the_first_node(lab):

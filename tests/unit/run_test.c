@@ -177,10 +177,16 @@ static struct run_spec full_spec(void)
     act_strv_push(&spec.argv, "a\nb");
     spec.folders = act_calloc(2, sizeof(*spec.folders));
     spec.n_folders = 2;
-    spec.folders[0] = (struct run_folder){act_strdup("data"), act_strdup("folder:/s"), act_strdup("p/q"),
-                                          act_strdup("/s/p/q"), RUN_FOLDER_RO_MOUNT};
-    spec.folders[1] = (struct run_folder){act_strdup("output"), act_strdup("blob:a/c"), act_strdup("o"), NULL,
-                                          RUN_FOLDER_UPLOAD};
+    spec.folders[0] = (struct run_folder){.name = act_strdup("data"),
+                                          .store = act_strdup("folder:/s"),
+                                          .path = act_strdup("p/q"),
+                                          .link = act_strdup("/s/p/q"),
+                                          .mode = RUN_FOLDER_RO_MOUNT};
+    spec.folders[1] = (struct run_folder){.name = act_strdup("output"),
+                                          .store = act_strdup("blob:a/c"),
+                                          .path = act_strdup("o"),
+                                          .datastore = act_strdup("a_c_1"),
+                                          .mode = RUN_FOLDER_UPLOAD};
     run_spec_add_env(&spec, "A", "1 2");
     run_spec_add_env(&spec, "B", "");
     return spec;
