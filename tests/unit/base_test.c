@@ -316,12 +316,12 @@ static void file_write_replaces_whole(void **state)
     assert_int_equal(st.st_mode & 07777, 0600);
     free(text);
     assert_int_equal(act_file_read(path, 3, &text, &len, &err), -ACT_FAIL);
-    assert_int_equal(act_file_read("/nonexistent", 3, &text, &len, &err), -ACT_NOT_FOUND);
+    assert_int_equal(act_file_read("/nonexistent/file", 3, &text, &len, &err), -ACT_NOT_FOUND);
     assert_ok(act_file_read_regular(path, 100, &text, &len, &err), err);
     assert_string_equal(text, "two!");
     free(text);
     assert_int_equal(act_file_read_regular(path, 3, &text, &len, &err), -ACT_FAIL);
-    assert_int_equal(act_file_read_regular("/nonexistent", 3, &text, &len, &err), -ACT_NOT_FOUND);
+    assert_int_equal(act_file_read_regular("/nonexistent/file", 3, &text, &len, &err), -ACT_NOT_FOUND);
     assert_int_equal(act_file_read_regular("/dev/zero", 3, &text, &len, &err), -ACT_FAIL);
     assert_non_null(strstr(err.text, "cannot read '/dev/zero': it is not a regular file"));
     assert_int_equal(act_file_read_regular(scratch, 3, &text, &len, &err), -ACT_FAIL);

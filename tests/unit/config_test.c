@@ -332,7 +332,7 @@ static void unknown_cluster(void **state)
     assert_int_equal(load(PROJECT, "../aml/full", &c), -ACT_NOT_FOUND);
     assert_int_equal(load(PROJECT, "/etc/passwd", &c), -ACT_NOT_FOUND);
     assert_int_equal(load(PROJECT, "", &c), -ACT_NOT_FOUND);
-    assert_int_equal(load("/nonexistent", NULL, &c), -ACT_NOT_FOUND);
+    assert_int_equal(load("/nonexistent/project", NULL, &c), -ACT_NOT_FOUND);
 }
 
 static void lists_clusters(void **state)
@@ -345,7 +345,7 @@ static void lists_clusters(void **state)
     assert_false(act_strv_has(&names, "config"));
     assert_string_equal(names.v[names.n - 1], "local");
     act_strv_release(&names);
-    config_clusters("/nonexistent", &names);
+    config_clusters("/nonexistent/project", &names);
     assert_int_equal(names.n, 1);
     act_strv_release(&names);
 }
