@@ -203,6 +203,36 @@ static bool are_whole(const struct flow_log_source *s, const struct flow_run *ru
     return whole;
 }
 
+static int begin_write_back(int fd)
+{
+    (void)!sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    return 0;
+}
+
+static int sync_each(const struct flow_logs *logs, int (*sync)(int fd), struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < logs->n && rc == 0; i++) {
+        int fd = act_open_below(logs->root, logs->v[i].path, O_RDONLY, err);
+        rc = fd < 0 ? fd : 0;
+        if (fd >= 0 && sync(fd) < 0)
+            rc = act_error_errno(err, errno, "cannot write '%s'", logs->v[i].path);
+        if (fd >= 0)
+            close(fd);
+    }
+    return rc;
+}
+
+/* What is written down as whole is never asked for again: so it has to outlast a power cut. The disk has the bytes of all
+ * copies to write before any is waited for. */
+static int sync_copies(const struct flow_logs *logs, struct act_error *err)
+{
+    int rc = sync_each(logs, begin_write_back, err);
+
+    return rc < 0 ? rc : sync_each(logs, fdatasync, err);
+}
+
 int flow_log_source_complete(const struct flow_log_source *s, const struct flow_run *run,
                              const struct platform_logs *listed, const struct flow_logs *logs,
                              struct act_error *err)
@@ -216,6 +246,9 @@ int flow_log_source_complete(const struct flow_log_source *s, const struct flow_
         return 0;
     if (!are_whole(s, run, listed, logs))
         return flow_forget_complete(run, err);
+    int rc = sync_copies(logs, err);
+    if (rc < 0)
+        return rc;
     for (size_t i = 0; i < logs->n; i++) {
         int64_t changed = listed->v[i].idle_s < 0 ? 0 : act_now_unix_s() - listed->v[i].idle_s;
         json_array_append_new(list,
@@ -226,7 +259,7 @@ int flow_log_source_complete(const struct flow_log_source *s, const struct flow_
     if (fd < 0)
         return fd;
     ACT_AUTOFREE char *path = act_held_path(fd, COMPLETE_FILE);
-    int rc = codec_json_write(path, json, 0666, err);
+    rc = codec_json_write(path, json, 0666, err);
     close(fd);
     return rc;
 }

@@ -25,7 +25,8 @@ enum { RESERVE_BYTES = 256 * 1024 };
 
 /* ---- one job only ---- */
 
-/* The content is there before the name is: whoever loses can read who has won. Hard links are exclusive on NFS too. */
+/* The content is there, and on the disk, before the name is: whoever loses can read who has won, also a job that is requeued
+ * after a power cut. Hard links are exclusive on NFS too. */
 int attempt_claim(const struct supervisor *s, struct act_error *err)
 {
     enum { CLAIM_MAX = 256 };
@@ -37,7 +38,8 @@ int attempt_claim(const struct supervisor *s, struct act_error *err)
 
     if (fd < 0)
         return act_error_errno(err, errno, "cannot write '%s'", path);
-    if (act_write_all(fd, s->job.id, strlen(s->job.id)) < 0 || (link(temp, path) < 0 && errno != EEXIST))
+    if (act_write_all(fd, s->job.id, strlen(s->job.id)) < 0 || fdatasync(fd) < 0 ||
+        (link(temp, path) < 0 && errno != EEXIST))
         rc = act_error_errno(err, errno, "cannot write '%s'", path);
     close(fd);
     unlink(temp);

@@ -60,6 +60,8 @@ void run_status_from_json(const json_t *json, struct run_status *out)
     snprintf(out->reason, sizeof(out->reason), "%s", codec_json_str(json, "reason", ""));
 }
 
+/* Without waiting for the disk: whoever is asked after a power cut has no supervisor any more, and takes a torn record for
+ * none at all. */
 static int replace_quickly(const char *path, const char *text, struct act_error *err)
 {
     ACT_AUTOFREE char *temp = act_sprintf("%s.XXXXXX", path);

@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/path.h"
+#include "flow/flow_internal.h"
+#include "node/supervisor.h"
 #include "transfer/transfer.h"
 
 enum { FILES = 200, PART = 4096, LARGE = 10 * PART + 100, MAX_SEEN = 4096 };
@@ -25,13 +28,14 @@ static struct {
     } seen[MAX_SEEN];
     size_t n;
     int names, early, data_syncs, folder_syncs, all_syncs;
+    int others_dirty;   /* files whose bytes the disk did not have when the last name was given */
     bool folders_dirty; /* a name was given since the last sync of all, or of a folder */
 } disk = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void forget_all(void)
 {
     disk.n = 0;
-    disk.names = disk.early = disk.data_syncs = disk.folder_syncs = disk.all_syncs = 0;
+    disk.names = disk.early = disk.others_dirty = disk.data_syncs = disk.folder_syncs = disk.all_syncs = 0;
     disk.folders_dirty = false;
 }
 
@@ -63,15 +67,18 @@ static void note_name(int dir, const char *name)
     pthread_mutex_lock(&disk.lock);
     disk.names++;
     disk.folders_dirty = true;
-    for (size_t i = 0; i < disk.n; i++)
+    disk.others_dirty = 0;
+    for (size_t i = 0; i < disk.n; i++) {
         disk.early += disk.seen[i].ino == st.st_ino && disk.seen[i].dirty;
+        disk.others_dirty += disk.seen[i].ino != st.st_ino && disk.seen[i].dirty;
+    }
     pthread_mutex_unlock(&disk.lock);
 }
 
 ssize_t __real_write(int fd, const void *data, size_t len);
 ssize_t __wrap_write(int fd, const void *data, size_t len);
-ssize_t __real_pwrite(int fd, const void *data, size_t len, off_t offset);
-ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t offset);
+ssize_t __real_pwrite64(int fd, const void *data, size_t len, off_t offset);
+ssize_t __wrap_pwrite64(int fd, const void *data, size_t len, off_t offset);
 ssize_t __real_copy_file_range(int in, off_t *in_at, int out, off_t *out_at, size_t len, unsigned flags);
 ssize_t __wrap_copy_file_range(int in, off_t *in_at, int out, off_t *out_at, size_t len, unsigned flags);
 int __real_fsync(int fd);
@@ -82,14 +89,16 @@ int __real_syncfs(int fd);
 int __wrap_syncfs(int fd);
 int __real_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
 int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
+int __real_link(const char *from, const char *to);
+int __wrap_link(const char *from, const char *to);
 int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
 int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
 int __real_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
 int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
 int __real_rename(const char *from, const char *to);
 int __wrap_rename(const char *from, const char *to);
-int __real_fstatfs(int fd, struct statfs *out);
-int __wrap_fstatfs(int fd, struct statfs *out);
+int __real_fstatfs64(int fd, struct statfs *out);
+int __wrap_fstatfs64(int fd, struct statfs *out);
 
 ssize_t __wrap_write(int fd, const void *data, size_t len)
 {
@@ -97,10 +106,10 @@ ssize_t __wrap_write(int fd, const void *data, size_t len)
     return __real_write(fd, data, len);
 }
 
-ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t offset)
+ssize_t __wrap_pwrite64(int fd, const void *data, size_t len, off_t offset)
 {
     note(fd, true);
-    return __real_pwrite(fd, data, len, offset);
+    return __real_pwrite64(fd, data, len, offset);
 }
 
 ssize_t __wrap_copy_file_range(int in, off_t *in_at, int out, off_t *out_at, size_t len, unsigned flags)
@@ -158,6 +167,15 @@ int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, in
     return rc;
 }
 
+int __wrap_link(const char *from, const char *to)
+{
+    int rc = __real_link(from, to);
+
+    if (rc == 0)
+        note_name(AT_FDCWD, to);
+    return rc;
+}
+
 int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
     int rc = __real_renameat(from_dir, from, to_dir, to);
@@ -186,9 +204,9 @@ int __wrap_rename(const char *from, const char *to)
 }
 
 /* The folder of the tests may be in memory, where nothing is synced. */
-int __wrap_fstatfs(int fd, struct statfs *out)
+int __wrap_fstatfs64(int fd, struct statfs *out)
 {
-    int rc = __real_fstatfs(fd, out);
+    int rc = __real_fstatfs64(fd, out);
 
     if (rc == 0)
         out->f_type = EXT4_SUPER_MAGIC;
@@ -366,6 +384,42 @@ static void test_state_files(void **state)
     assert_int_equal(disk.early, 0);
 }
 
+/* The file that says that the copies of a run's logs are whole. */
+static void test_copies_of_logs(void **state)
+{
+    struct platform *platform = (void *)&t; /* it is not asked */
+    struct flow_run run = {.status.state = RUN_COMPLETED};
+    char name[] = "user_logs/0.txt";
+    ACT_AUTOFREE char *path = act_path_join(t.dir, name);
+    struct platform_log log = {.name = name, .size = strlen("text")};
+    struct flow_log copy = {.name = name, .path = path, .size = strlen("text")};
+    struct flow_logs logs = {.folder = t.dir, .root = t.dir, .v = &copy, .n = 1};
+
+    (void)state;
+    forget_all();
+    int fd = act_open_below(t.dir, path, O_WRONLY | O_CREAT, &t.err);
+    assert_true(fd >= 0 && act_pwrite_all(fd, "text", strlen("text"), 0) == 0);
+    close(fd);
+    assert_ok(flow_log_source_complete(&(struct flow_log_source){.platform = platform}, &run,
+                                       &(struct platform_logs){.v = &log, .n = 1, .settled = true}, &logs,
+                                       &t.err),
+              t.err);
+    assert_in_order(1);
+    assert_int_equal(disk.others_dirty, 0);
+}
+
+/* A requeued job believes it. */
+static void test_claim(void **state)
+{
+    struct supervisor s = {.node.dir = t.dir, .job.id = (char[]){"12"}};
+
+    (void)state;
+    forget_all();
+    assert_ok(attempt_claim(&s, &t.err), t.err);
+    assert_int_equal(disk.names, 1);
+    assert_int_equal(disk.early, 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -374,6 +428,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_each_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_blocks_alone, setup, teardown),
         cmocka_unit_test_setup_teardown(test_state_files, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_copies_of_logs, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_claim, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

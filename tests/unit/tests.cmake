@@ -40,7 +40,7 @@ target_link_options(watch_test PRIVATE -Wl,--wrap=platform_open,--wrap=platform_
                     -Wl,--wrap=platform_logs,--wrap=platform_read_log,--wrap=platform_fetch_logs,--wrap=platform_submit,--wrap=platform_list,--wrap=usleep)
 act_test(site_test unit/site_test.c base codec proc run site)
 add_dependencies(site_test act act-node)
-act_test(power_test unit/power_test.c base transfer)
-# what writes, syncs and names
-target_link_options(power_test PRIVATE -Wl,--wrap=write,--wrap=pwrite,--wrap=copy_file_range,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=linkat,--wrap=renameat
-                    -Wl,--wrap=renameat2,--wrap=rename,--wrap=fstatfs)
+act_test(power_test unit/power_test.c base flow node)
+# what writes, syncs and names, as the linker knows it
+target_link_options(power_test PRIVATE -Wl,--wrap=write,--wrap=pwrite64,--wrap=copy_file_range,--wrap=fsync,--wrap=fdatasync,--wrap=syncfs,--wrap=link,--wrap=linkat,--wrap=renameat
+                    -Wl,--wrap=renameat2,--wrap=rename,--wrap=fstatfs64)
