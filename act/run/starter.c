@@ -177,7 +177,7 @@ static const char *find_option(const struct run_starter *s, const struct act_str
     return value;
 }
 
-static bool has_one_of(const struct run_starter *s, const struct act_strv *argv, const char *list)
+bool run_starter_has(const struct run_starter *s, const struct act_strv *argv, const char *list)
 {
     for (const char *at = list; *at; at += strspn(at, " ")) {
         size_t n = strcspn(at, " ");
@@ -241,7 +241,7 @@ static bool is_missing(const struct run_starter *s, const struct word *w, const 
                         [ALL_GPUS] = p->nodes > 1 || !p->narrowed,
                         [NEVER] = false};
 
-    return now[w->when] && !find_option(s, argv, w->option) && !has_one_of(s, argv, w->unless) &&
+    return now[w->when] && !find_option(s, argv, w->option) && !run_starter_has(s, argv, w->unless) &&
            (!w->with || find_option(s, argv, w->with));
 }
 

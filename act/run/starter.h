@@ -22,6 +22,9 @@ struct run_starter {
 /* Whether the command is one. has_gpus: the nodes have GPUs; some are starters only then. */
 bool run_starter_find(const struct act_strv *argv, bool has_gpus, struct run_starter *out);
 
+/* Whether the user has written one of these of its options; names without dashes, blanks between them, "_" for "-". */
+bool run_starter_has(const struct run_starter *starter, const struct act_strv *argv, const char *options);
+
 /* What a run knows that a starter wants to be told. */
 struct run_starter_place {
     int nodes, per_node; /* nodes, and processes on each */

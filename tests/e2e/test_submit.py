@@ -349,28 +349,45 @@ def test_no_folder_of_the_project_is_missing_without_configuration(act):
     (["sub/t.sh"], 2, "'sub/t.sh' is not executable: chmod \\+x it, or name what runs it: sh sub/t.sh"),
     (["t.py"], 2, "not a program: name what runs it, as in 'python3 t.py'"),
     (["python3", "-u", "nosuch.py"], 3, "there is no 'nosuch.py' in the project"),
-    (["python3", "out.py"], 3, ".actignore:1 'out.py' leaves it out"),
+    (["python3", "out.py"], 3, ".actignore:1 '/out.py' leaves it out"),
     (["pyhton", "t.py"], 3, "there is no program 'pyhton' in PATH"),
+    (["python3", "../x.py"], 3, "'../x.py' is outside the project '.*', where commands start"),
+    (["bash", "-ex", "sub/../../x.sh"], 3, "is outside the project"),
+    (["../x.sh"], 3, "is outside the project"),
+    (["python3", "-m", "torch.distributed.run", "--nnodes", "1", "../x.py"], 3, "'../x.py' is outside"),
+    (["python3", "-u", "-m", "pkg.nosuch"], 3, "there is no 'pkg/nosuch.py' in the project"),
+    (["python3", "-m", "torch.distributed.run", "-m", "pkg.out"], 3, ".actignore:2 'pkg/out.py' leaves it out"),
+    (["python3", "-m", "t.main"], 3, "there is no 't/main.py' in the project"),
+    (["{project}/sub/t.sh"], 2, "is the file here, .* the run has its own copy: write './sub/t.sh'"),
+    (["python3", "{project}/t.py"], 2, "write './t.py'"),
 ])
 @pytest.mark.parametrize("verb", ["submit", "local"])
 def test_what_cannot_work_is_refused_before_it_is_queued(act, verb, words, status, match):
-    for name in ("t.py", "sub/t.sh", "out.py"):
+    for name in ("t.py", "sub/t.sh", "out.py", "pkg/__init__.py", "pkg/out.py", "../x.py", "../x.sh"):
         act.write(name, "")
-    act.write(".actignore", "out.py")
+    act.write(".actignore", "/out.py\npkg/out.py")
+    words = [word.format(project=act.project) for word in words]
     act.fail(verb, *words, status=125 if verb == "local" else status, match=match)
     assert act.run("q").out.count("\n") <= 1 and not list(act.store.rglob("*.zip"))
 
 
 @pytest.mark.parametrize("words", [
     ["python3", "-c", "1", "nosuch.py"], ["sh", "-c", "exit 0"], ["python3", "link/x.py"], ["python3", "data/tool.py"],
-    ["env", "A=1", "true"], ["./with blank"], ["python3", "../x.py"], ["/bin/sh", "t.sh"],
+    ["env", "A=1", "true"], ["./with blank"], ["/bin/sh", "t.sh"], ["{project}/venv/tool"],
+    ["python3", "-m", "pkg.mod"], ["python3", "-m", "pkg.sub"], ["python3", "-m", "open.nosuch"],
+    ["python3", "-m", "folder.nosuch"], ["python3", "-m", "nosuch"], ["python3", "-I", "-m", "pkg.nosuch"],
+    ["bash", "-c", "../x.sh"], ["bash", "-s", "nosuch"],
 ])
 def test_what_may_work_is_not_refused(act, words):
     act.write("t.sh", "")
     act.write("with blank", "#!/bin/sh\n")
     (act.project / "with blank").chmod(0o755)
     (act.project / "link").symlink_to("/tmp")
-    act.run("submit", "--dry-run", *words)
+    for name in ("pkg/__init__.py", "pkg/mod.py", "pkg/sub/__main__.py", "folder/x.py"):
+        act.write(name, "")
+    act.write("open/__init__.py", "__path__ = []")
+    act.write("venv/tool", "").chmod(0o755)
+    act.run("submit", "--dry-run", *(word.format(project=act.project) for word in words))
 
 
 def test_a_file_that_is_made_on_the_node_is_not_missed(act):
