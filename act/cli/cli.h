@@ -349,6 +349,7 @@ int cmd_download(struct cli *cli, struct act_error *err);
 int cmd_du(struct cli *cli, struct act_error *err);
 int cmd_help(struct cli *cli, struct act_error *err);
 int cmd_init(struct cli *cli, struct act_error *err);
+int cmd_initc(struct cli *cli, struct act_error *err);
 int cmd_local(struct cli *cli, struct act_error *err);
 int cmd_logs(struct cli *cli, struct act_error *err);
 int cmd_ls(struct cli *cli, struct act_error *err);

@@ -1,4 +1,4 @@
-/* cmd_init.c - init: packs the code and uploads it. */
+/* cmd_init.c - init, initc: pack the code and upload it. */
 #include <string.h>
 
 #include "base/log.h"
@@ -65,5 +65,19 @@ int cmd_init(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = io.dry_run ? cli_explain_package(cli, &io, err) : print_result(cli, &io, err);
     flow_init_release(&io);
+    return rc;
+}
+
+int cmd_initc(struct cli *cli, struct act_error *err)
+{
+    struct cli_packing packing;
+    struct flow_init code = {.dry_run = cli->options.dry_run}, compiled;
+
+    cli_packing_start(&packing, cli, &code);
+    int rc = flow_compile(&cli->flow, &code, &compiled, err);
+    if (rc == 0)
+        rc = code.dry_run ? cli_explain_package(cli, &code, err) : print_result(cli, &compiled, err);
+    flow_init_release(&code);
+    flow_init_release(&compiled);
     return rc;
 }

@@ -11,7 +11,7 @@
 
 const struct cli_command cli_commands[] = {
     {.name = "init",
-     .aliases = "initc, initi, initic",
+     .aliases = "initi",
      .synopsis = "",
      .summary = "package the code and upload it",
      .examples =
@@ -21,14 +21,29 @@ const struct cli_command cli_commands[] = {
      .details =
          "The package is named by its content and stored once: nothing is uploaded when nothing changed.\n"
          "What stays out: zip_options of the cluster file, .gitignore and .actignore, mapped folders,\n"
-         "top-level dot files and a built-in list. initi, initc and initic do the same: packing is always\n"
-         "incremental, and compile.aml.sh runs on the node. Files that have not changed are not read again,\n"
+         "top-level dot files and a built-in list. initi does the same: packing is always incremental.\n"
+         "compile.aml.sh runs on the nodes. Files that have not changed are not read again,\n"
          "and of a large package only those parts are uploaded that the store lacks.\n"
          "--json: version (1), sha256, bytes, entries, files_read, bytes_sent and published. --dry-run --json:\n"
          "version (1), files, entries, bytes, content, folders, left_out (path, rule), rules, largest,\n"
          "files_to_compress, bytes_to_compress, sha256 (null: not known yet) and stored.",
      .options = "cluster param dry-run yes json",
      .run = cmd_init},
+    {.name = "initc",
+     .aliases = "initic",
+     .synopsis = "",
+     .summary = "the same, and compile it here in the cluster's image",
+     .examples =
+         "a initc                pack the project, store it, run its compile.aml.sh, store what comes of it\n"
+         "a -ca --fast initc     with an argument for compile.aml.sh\n",
+     .details =
+         "requirements.txt is installed and compile.aml.sh runs in docker.image, in a container that docker or\n"
+         "podman makes on this machine; without one of them nothing is done. Runs get the compiled package as\n"
+         "long as neither the project nor the image has changed since, and run compile.aml.sh too, which then\n"
+         "finds its work done.\n"
+         "--json: what 'a init' prints, of the compiled package. --dry-run --json: the same as there.",
+     .options = "cluster param compile-args dry-run yes json",
+     .run = cmd_initc},
     {.name = "submit",
      .synopsis = "[--] COMMAND [ARGUMENT...] | -f FILE",
      .summary = "run a command on the cluster; prints the run id",

@@ -58,6 +58,20 @@ char *flow_package_cache(const char *sha256);
 
 /* Whether the file is there and has the hash. */
 bool flow_file_is(const char *path, const char *sha256);
+bool flow_is_sha256(const char *text);
+
+/* What latest.json of a store says (see init.c), NULL where there is none, or none that can be read. New value. */
+int flow_read_pointer(struct flow *flow, struct store *store, json_t **out,
+                      struct act_error *err) ACT_NODISCARD;
+
+/* Stores the tree of root, which is that package of an init compiled, as one of its own and as code_path. */
+int flow_init_compiled(struct flow *flow, const char *root, const struct flow_init *source,
+                       struct flow_init *io, struct act_error *err) ACT_NODISCARD;
+/* How the folders begin, among the packages, where packages are compiled. */
+#define FLOW_COMPILES "compile-"
+
+/* "docker" or "podman", whichever answers first; none: -ACT_CONFIG with the reason. */
+int flow_find_docker(const char **out, struct act_error *err) ACT_NODISCARD;
 
 /* The object at key, if there is one: 1 with its ETag and size, 0, or an error. */
 int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,

@@ -4,7 +4,8 @@
  *   a/code/<sha256>.zip   every package, once
  *   a/code.zip            a copy of the last one, where older tools look
  *   a/code/latest.json    {"sha256", "bytes", "code_path_etag"}: what a/code.zip is, as long as its ETag is
- * that one; if another tool replaces a/code.zip, the ETag says so
+ * that one; if another tool replaces a/code.zip, the ETag says so. {"compiled_from", "compiled_in"}: of which package
+ * it was compiled, and in which image
  */
 #include <dirent.h>
 #include <errno.h>
@@ -74,6 +75,7 @@ struct work {
     struct flow_init *io;
     struct package_options options;
     struct store *store;
+    const char *compiled_from;  /* the SHA-256 of the package that this one was compiled of; NULL: of none */
     char code_etag[STORE_ETAG]; /* of code_path, where the package was committed; "": it was not */
 };
 
@@ -237,8 +239,9 @@ static int write_pointer(const struct work *w, const char *etag, struct act_erro
 {
     ACT_AUTOFREE char *key = flow_pointer_key(w->flow);
     CODEC_AUTOJSON json_t *pointer =
-        json_pack("{s:i,s:s,s:I,s:s}", "version", 1, "sha256", w->io->package.sha256, "bytes",
-                  (json_int_t)w->io->package.bytes, "code_path_etag", etag);
+        json_pack("{s:i,s:s,s:I,s:s,s:s*,s:s*}", "version", 1, "sha256", w->io->package.sha256, "bytes",
+                  (json_int_t)w->io->package.bytes, "code_path_etag", etag, "compiled_from", w->compiled_from,
+                  "compiled_in", w->compiled_from ? w->flow->config.docker.image : NULL);
     ACT_AUTOFREE char *text = codec_json_line(pointer);
 
     w->io->published = true;
@@ -246,31 +249,51 @@ static int write_pointer(const struct work *w, const char *etag, struct act_erro
 }
 
 /* Whether code_path already is this package. */
-static int is_published(const struct work *w, struct act_error *err)
+static int is_published(const struct work *w, const json_t *pointer, struct act_error *err)
 {
-    ACT_AUTOFREE char *key = flow_pointer_key(w->flow);
-    ACT_AUTOFREE char *text = NULL;
     char etag[STORE_ETAG];
     uint64_t size;
-    int rc = flow_get_text(w->store, key, &text, err);
 
-    if (rc < 0)
-        return rc == -ACT_NOT_FOUND ? 0 : rc;
-    CODEC_AUTOJSON json_t *pointer = NULL;
-    if (codec_json_parse(text, strlen(text), key, &pointer, err) < 0 ||
-        strcmp(codec_json_str(pointer, "sha256", ""), w->io->package.sha256) != 0)
+    if (!act_streq(codec_json_str(pointer, "sha256", ""), w->io->package.sha256) ||
+        !act_streq(codec_json_str(pointer, "compiled_from", NULL), w->compiled_from))
         return 0;
-    rc = flow_exists(w->store, w->flow->config.code.path, etag, &size, err);
+    int rc = flow_exists(w->store, w->flow->config.code.path, etag, &size, err);
     return rc < 0 ? rc : rc == 1 && strcmp(etag, codec_json_str(pointer, "code_path_etag", "")) == 0;
+}
+
+/* 1: code_path is this package, compiled, and stays it. */
+static int find_compiled(const struct work *w, const json_t *pointer, struct act_error *err)
+{
+    const char *sha256 = codec_json_str(pointer, "sha256", ""), *image = w->flow->config.docker.image;
+    const char *from = codec_json_str(pointer, "compiled_from", NULL);
+    char etag[STORE_ETAG];
+    int rc = 0;
+
+    if (!w->io->keep_compiled || !from)
+        return 0;
+    if (act_streq(from, w->io->package.sha256) && flow_is_sha256(sha256) && image &&
+        act_streq(codec_json_str(pointer, "compiled_in", ""), image)) {
+        ACT_AUTOFREE char *key = flow_package_key(w->flow, sha256);
+        rc = flow_exists(w->store, key, etag, &w->io->compiled_bytes, err);
+    }
+    if (rc == 1)
+        memcpy(w->io->compiled, sha256, sizeof(w->io->compiled));
+    w->io->was_compiled = rc == 0;
+    return rc;
 }
 
 static int publish(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *key = flow_package_key(w->flow, w->io->package.sha256);
+    CODEC_AUTOJSON json_t *pointer = NULL;
 
     if (w->code_etag[0])
         return write_pointer(w, w->code_etag, err);
-    int rc = is_published(w, err);
+    int rc = flow_read_pointer(w->flow, w->store, &pointer, err);
+    if (rc == 0)
+        rc = find_compiled(w, pointer, err);
+    if (rc == 0)
+        rc = is_published(w, pointer, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
     struct store_call copy = {.op = STORE_COPY, .source = key, .key = w->flow->config.code.path};
@@ -281,12 +304,26 @@ static int publish(struct work *w, struct act_error *err)
     return rc;
 }
 
-/* How long a file of the cache is kept that nobody uses, or that was never finished. */
+/* How long what is in the cache is kept that nobody uses, or that was never finished. */
 static int64_t kept_s(const char *name)
 {
     enum { DAY_S = 24 * 3600, MONTH_S = 30 * DAY_S };
 
-    return act_starts_with(name, "foreign-") || act_starts_with(name, ".act-part") ? DAY_S : MONTH_S;
+    return act_starts_with(name, "foreign-") || act_starts_with(name, ".act-part") ||
+                   act_starts_with(name, FLOW_COMPILES)
+               ? DAY_S
+               : MONTH_S;
+}
+
+/* What cannot be removed is tried again the next time. */
+static void prune(const char *packages, const char *name, mode_t mode)
+{
+    ACT_AUTOFREE char *path = act_path_join(packages, name);
+
+    if (S_ISREG(mode))
+        unlink(path);
+    else if (S_ISDIR(mode) && act_starts_with(name, FLOW_COMPILES) && act_remove_tree(path, NULL) < 0)
+        act_trace("package", "cannot remove '%s'", path);
 }
 
 /* The cache keeps what was used lately. Runs have their own name for their package, so none loses it. */
@@ -298,9 +335,9 @@ static void prune_cache(void)
 
     package_sweep(packages);
     for (struct dirent *e; d && (e = readdir(d));)
-        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
             st.st_mtime < act_now_unix_s() - kept_s(e->d_name))
-            unlinkat(dirfd(d), e->d_name, 0);
+            prune(packages, e->d_name, st.st_mode);
     if (d)
         closedir(d);
 }
@@ -347,8 +384,13 @@ static int forecast(struct work *w)
     package_forecast(&w->io->list, packages, index, &w->io->package);
     if (!w->io->package.unchanged)
         return 0;
+    CODEC_AUTOJSON json_t *pointer = NULL;
     int rc = flow_store(w->flow, &w->flow->config.code, &w->store, &err);
     if (rc == 0)
+        rc = flow_read_pointer(w->flow, w->store, &pointer, &err);
+    if (rc == 0)
+        rc = find_compiled(w, pointer, &err);
+    if (rc >= 0)
         rc = is_stored(w, &err);
     store_free(w->store);
     if (rc < 0)
@@ -409,5 +451,29 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
         io->done(io->arg);
     if (rc == 0 && !(io->command && io->package.unchanged)) /* a run with the same code: it was told before */
         flow_guard_tell(flow->config.project_root, &io->list);
+    return rc;
+}
+
+int flow_init_compiled(struct flow *flow, const char *root, const struct flow_init *source,
+                       struct flow_init *io, struct act_error *err)
+{
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    struct act_strv out = {0};
+    struct work w = {.flow = flow, .io = io, .compiled_from = source->package.sha256};
+    struct package_output output = {
+        .engine = flow->engine, .folder = packages, .progress = io->packing ? show_packing : NULL, .arg = io};
+
+    kept_out(&flow->config, &out);
+    w.options = (struct package_options){.root = root, .kept_out = &out, .as_it_is = true};
+    int rc = package_scan(&w.options, &io->list, err);
+    if (rc == 0)
+        rc = package_write(&w.options, &io->list, &output, &io->package, err);
+    if (rc < 0)
+        act_error_prefix(err, "cannot pack what was compiled");
+    else
+        rc = upload(&w, err);
+    act_strv_release(&out);
+    if (io->done)
+        io->done(io->arg);
     return rc;
 }

@@ -30,21 +30,30 @@ static bool answers(const char *tool, char *program, struct act_error *err)
     return rc == 0;
 }
 
-/* docker or podman, whichever answers first. */
-static int find_tool(const char *image, const char **out, struct act_error *err)
+int flow_find_docker(const char **out, struct act_error *err)
 {
     static const char *const tools[] = {"docker", "podman"};
-    struct act_error why = {0};
+    bool found = false;
 
     for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
         ACT_AUTOFREE char *program = proc_find_in_path(tools[i]);
         *out = tools[i];
-        if (program && answers(tools[i], program, &why))
+        if (program && answers(tools[i], program, err))
             return 0;
+        found = found || program;
     }
+    return found ? -(int)err->code : act_error_set(err, ACT_CONFIG, "neither docker nor podman is here");
+}
+
+static int find_tool(const char *image, const char **out, struct act_error *err)
+{
+    struct act_error why;
+
+    if (flow_find_docker(out, &why) == 0)
+        return 0;
     return act_error_set(err, ACT_CONFIG,
                          "cannot run in the image '%s': %s; --no-container runs the command directly", image,
-                         why.text[0] ? why.text : "neither docker nor podman is here");
+                         why.text);
 }
 
 int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error *err)

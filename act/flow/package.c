@@ -94,19 +94,23 @@ static int adopt_foreign(struct flow *flow, struct store *store, struct flow_pac
     return rename(temp, p->file) < 0 ? act_error_errno(err, errno, "cannot write '%s'", p->file) : 0;
 }
 
+bool flow_is_sha256(const char *text)
+{
+    return strlen(text) == ACT_SHA256_HEX - 1 && strspn(text, "0123456789abcdef") == ACT_SHA256_HEX - 1;
+}
+
 /* The pointer's word, when it still describes code_path. */
 static bool pointer_holds(const json_t *pointer, const struct store_entry *code, struct flow_package *p)
 {
     const char *sha256 = codec_json_str(pointer, "sha256", "");
 
-    if (strlen(sha256) != ACT_SHA256_HEX - 1 || strspn(sha256, "0123456789abcdef") != ACT_SHA256_HEX - 1 ||
-        strcmp(codec_json_str(pointer, "code_path_etag", ""), code->etag) != 0)
+    if (!flow_is_sha256(sha256) || strcmp(codec_json_str(pointer, "code_path_etag", ""), code->etag) != 0)
         return false;
     memcpy(p->sha256, sha256, ACT_SHA256_HEX);
     return true;
 }
 
-static int read_pointer(struct flow *flow, struct store *store, json_t **out, struct act_error *err)
+int flow_read_pointer(struct flow *flow, struct store *store, json_t **out, struct act_error *err)
 {
     ACT_AUTOFREE char *key = flow_pointer_key(flow);
     ACT_AUTOFREE char *text = NULL;
@@ -127,7 +131,7 @@ static int locate(struct flow *flow, struct store *store, struct flow_package *p
     int rc = store_do(store, &head, err);
 
     if (rc == 0)
-        rc = read_pointer(flow, store, &pointer, err);
+        rc = flow_read_pointer(flow, store, &pointer, err);
     if (rc == 0) {
         p->bytes = (int64_t)head.entry.size;
         if (pointer && pointer_holds(pointer, &head.entry, p)) {

@@ -32,13 +32,18 @@ void flow_say_code(const struct flow_init *io)
     struct act_buf line = {0};
 
     act_size_to_text(io->list.bytes, size);
-    act_buf_addf(&line, "code  %zu file%s, %s", files, files == 1 ? "" : "s", size);
-    if (package->n_changed > 0)
+    act_buf_addf(&line, "code  %s%zu file%s, %s", io->compiled[0] ? "compiled package of " : "", files,
+                 files == 1 ? "" : "s", size);
+    if (io->compiled[0])
+        act_buf_adds(&line, ", nothing changed");
+    else if (package->n_changed > 0)
         add_changes(package, &line);
     else if (package->is_first)
         act_buf_adds(&line, ", packed for the first time");
     else
         act_buf_adds(&line, ", as in the last package");
+    if (io->was_compiled)
+        act_buf_adds(&line, "; not compiled, as the last package was: 'a initc' does that again");
     if (io->dry_run && !package->unchanged)
         act_buf_adds(&line, "; a dry run packs nothing");
     act_note("%s", line.data);

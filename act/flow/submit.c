@@ -211,15 +211,19 @@ static int pin_package(struct flow *flow, const struct flow_submit *io, struct f
         return take_last_package(flow, out, err);
     code->dry_run = io->dry_run;
     code->command = io->job ? NULL : io->argv;
+    code->keep_compiled = true;
     int rc = flow_init(flow, code, err);
     if (rc < 0)
         return rc;
+    if (io->own_folders) /* a run here, which may be without the image */
+        code->compiled[0] = '\0';
     flow_say_code(code);
     if (code->dry_run && code->is_stored != FLOW_YES)
         return 0;
-    ACT_AUTOFREE char *key = flow_package_key(flow, code->package.sha256);
-    rc = flow_package_by_key(flow, key, code->package.sha256, out, err);
-    out->bytes = (int64_t)code->package.bytes;
+    const char *sha256 = code->compiled[0] ? code->compiled : code->package.sha256;
+    ACT_AUTOFREE char *key = flow_package_key(flow, sha256);
+    rc = flow_package_by_key(flow, key, sha256, out, err);
+    out->bytes = (int64_t)(code->compiled[0] ? code->compiled_bytes : code->package.bytes);
     return rc;
 }
 

@@ -6,6 +6,7 @@
 
 #include "node/child.h"
 #include "node/node.h"
+#include "node/unzip.h"
 #include "proc/proc.h"
 #include "site/site.h"
 
@@ -15,6 +16,19 @@ static int serve(int argc, char **argv)
     (void)argc;
     (void)argv;
     return site_serve(STDIN_FILENO, STDOUT_FILENO);
+}
+
+/* unzip ZIP SHA256 FOLDER: a package of this machine, into an empty folder. */
+static int unzip(int argc, char **argv)
+{
+    struct act_error err;
+
+    if (argc != 4)
+        return ACT_USAGE;
+    int rc = node_unzip_apart(argv[1], argv[2], argv[3], false, &err);
+    if (rc < 0)
+        fprintf(stderr, "act-node: %s\n", err.text);
+    return -rc;
 }
 
 /* How a process keeps the secrets that it holds. */
@@ -36,6 +50,7 @@ static const struct {
     {"job", node_job, NO_CORE},
     {"serve", serve, HIDDEN},
     {"sweep", node_sweep, OPEN},
+    {"unzip", unzip, OPEN},
 };
 
 static void keep_secrets(enum privacy privacy)

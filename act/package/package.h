@@ -39,6 +39,7 @@ struct package_options {
      * not about files of more than PACKAGE_JUDGED bytes. NULL: nobody is asked. */
     char *(*judge)(const char *path, const void *data, size_t len);
     bool no_gitignore; /* .gitignore files do not count */
+    bool as_it_is;     /* nor does any other rule but kept_out: what is there was chosen before */
 };
 #define PACKAGE_JUDGED ((size_t)1 << 20)
 

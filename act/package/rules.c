@@ -329,6 +329,10 @@ int package_rules_new(const struct package_options *options, struct package_rule
 
     for (size_t i = 0; options->kept_out && i < options->kept_out->n; i++)
         act_strv_take(&rules->kept_out, act_path_clean(options->kept_out->v[i]));
+    if (options->as_it_is) {
+        *out = rules;
+        return 0;
+    }
     for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
         add_line(rules, built_in[i], 0);
     rules->n_built_in = rules->n_lines;

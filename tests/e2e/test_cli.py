@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 VERBS = {
-    "init": ["initc", "initi", "initic"], "submit": [], "local": [], "query": ["q"], "qr": [], "qq": [],
+    "init": ["initi"], "initc": ["initic"], "submit": [], "local": [], "query": ["q"], "qr": [], "qq": [],
     "qf": ["f", "failed"], "logs": [], "wait": [], "abort": ["a"], "resubmit": [], "upload": ["u"],
     "download": ["d"], "ls": [], "rm": [], "url": [], "verify": [], "nodes": [], "ssh": [], "summary": ["s"], "blame": [], "doctor": [], "why": [], "parse": [], "config": [], "completion": [], "help": [],
 }

@@ -7,6 +7,7 @@ import os
 import pathlib
 import random
 import re
+import zipfile
 import resource
 import shutil
 import signal
@@ -384,22 +385,32 @@ printf '[%s]' "$@" >>"$0.words"; echo >>"$0.words"
 [ "$1" = run ] || exit 0
 shift
 while [ "${1#--}" != "$1" ]; do
-    case $1 in --workdir=*) cd "${1#*=}";; esac
+    case $1 in
+    --workdir=*) at=${1#*=};;
+    --volume=*:/tmp/code) code=${1#*=} code=${code%:*};;
+    esac
     shift
 done
+cd "${code:-$at}"
 IN_IMAGE=$1; export IN_IMAGE; shift
 exec "$@"
 """
 
 
-def in_image(act):
-    """The cluster has an image, as in the files of the original, and PATH a docker; the docker."""
-    act.account("blob", account_name="acct", account_key="c2VjcmV0", container_name="cont")
-    folder = {"azure_blob_config_file": "aux_data/configs/blob.yaml", "path": "me/x"}
+def with_image(act):
+    """The cluster has an image, and PATH a docker; the docker."""
     act.cluster("aml", folders=(), extra={"docker": {"image": "registry/image:1"}, "env": {"WHERE": "there"}})
     act.env["PATH"] = f"{act.scratch}/bin:{act.env['PATH']}"
     docker = act.write("../bin/docker", FAKE_DOCKER)
     docker.chmod(0o755)
+    return docker
+
+
+def in_image(act):
+    """The same, with folders as in the files of the original."""
+    act.account("blob", account_name="acct", account_key="c2VjcmV0", container_name="cont")
+    folder = {"azure_blob_config_file": "aux_data/configs/blob.yaml", "path": "me/x"}
+    docker = with_image(act)
     params = json.loads((act.project / "aux_data/aml/aml.yaml").read_text())
     params["config_param"] |= {"data_folder": folder, "output_folder": folder, "more_folder": {**folder, "mode": "ro_mount"}}
     act.write("aux_data/aml/aml.yaml", json.dumps(params))
@@ -418,8 +429,9 @@ def test_local_in_the_image_of_the_cluster(act):
     for word in ("[--env=RANK]", "[--env=WHERE]", f"[--volume={act.project}/data:{act.project}/data]", "/code]"):
         assert word in words
     assert act.run("q", "--json").json["runs"][0]["command"] == ["sh", "show.sh", "two words"]
+    act.write("train.py")
     act.run("-n", "1", "local", "torchrun", "train.py", status=None)
-    words = docker.with_name("docker.words").read_text().splitlines()[-1]
+    words = [line for line in docker.with_name("docker.words").read_text().splitlines() if line.startswith("[run]")][-1]
     assert "[registry/image:1][torchrun][--nnodes=1][--nproc_per_node=1][--node_rank=0]" in words and words.endswith("[train.py]")
     assert act.run("local", "--no-container", "printenv", "IN_IMAGE", status=1).out == ""
 
@@ -448,6 +460,51 @@ def test_local_without_docker(act):
     assert act.run("local", "--no-container", "echo", "x").out == "x\n"
     docker.with_name("podman").symlink_to("/bin/true")
     assert act.run("local", "--dry-run", "echo", "x").json["container"] == "podman"
+
+
+def test_initc_compiles_here_and_submit_takes_that_while_nothing_changes(act):
+    with_image(act)
+    act.write(".gitignore", "tool")
+    act.write("compile.aml.sh", 'echo "for $*"; [ ! -e bad ] || exit 3; mkdir -p build/lib.x; cp src build/lib.x/m.so; echo $IN_IMAGE >tool')
+    act.write("src", "one")
+    raw = act.run("init").out.strip()
+    result = act.run("-ca", "fast", "initc", "--json")
+    assert "compiling in the image 'registry/image:1' by docker" in result.err and "for fast\n" in result.err
+    def package(sha256):
+        with zipfile.ZipFile(next(act.store.rglob(f"{sha256}.zip"))) as z:
+            return {name: z.read(name) for name in z.namelist()}
+    files = package(result.json["sha256"])
+    assert files["tool"] == b"registry/image:1\n" and files["build/lib.x/m.so"] == b"one" and files["src"] == b"one"
+    assert files == package(act.run("initic").out.strip())
+    assert "tool" not in package(raw)
+    compiled = result.json["sha256"]
+
+    def dry_run_knows_it():
+        act.run("local", "true")  # files of this very moment are read again
+        return act.run("submit", "--dry-run", "true").json["package_sha256"] == compiled
+    act.until(dry_run_knows_it, "a dry run knows the package")
+    run = act.run("submit", "--json", "cat", "tool")
+    assert re.search(r"code  compiled package of \d+ files, .*, nothing changed\n", run.err) and run.json["package"] == compiled
+    assert act.run("submit", "--last-package", "--json", "true").json["package"] == compiled
+    other = act.run("-p", "docker: {image: other}", "submit", "--dry-run", "true")
+    assert other.json["package_sha256"] == raw and "; not compiled, as the last package was: 'a initc'" in other.err
+    act.write("src", "two")
+    assert "1 changed: src; not compiled, as the last package was" in act.run("submit", "true").err
+    assert act.run("submit", "--last-package", "--json", "true").json["package"] not in (raw, compiled)
+    act.write("bad")
+    act.fail("initc", status=1, match="cannot compile in the image 'registry/image:1': docker ended with status 3")
+    assert not [p for p in act.scratch.rglob("compile-*")]
+
+
+def test_initc_does_nothing_else(act):
+    act.write("compile.aml.sh", "")
+    act.fail("initc", status=2, match="has no 'docker.image' to compile in; 'a init' leaves that to the nodes")
+    with_image(act).with_name("docker.away").touch()
+    act.fail("initic", status=2, match="docker does not answer: Cannot connect", env={"PATH": f"{act.scratch}/bin:/bin"})
+    act.fail("initc", status=2, match="neither docker nor podman is here", env={"PATH": str(act.programs)})
+    (act.project / "compile.aml.sh").unlink()
+    act.fail("initc", status=2, match="nothing to compile")
+    assert not list(act.store.rglob("*.zip"))
 
 
 def test_local_runs_here_and_gives_the_status(act):

@@ -42,7 +42,7 @@ static void verbs_and_their_words(void **state)
         {"d|data", "download", "data"},
         {"f", "qf", ""},
         {"failed", "qf", ""},
-        {"initic", "init", ""},
+        {"initic", "initc", ""},
         {"rm|--|-strange", "rm", "-strange"},
         {"-c|eu|-f|we|u|data", "upload", "data"},
         {"logs|-f|id", "logs", "id"},
