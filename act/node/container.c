@@ -144,8 +144,13 @@ static void add_environment(const struct node *node, struct act_strv *out)
         act_strv_pushf(out, "--env=%s", node->spec.env[i].name);
 }
 
+static void add_name(const struct node *node, int rank, const char *option, struct act_strv *out)
+{
+    act_strv_pushf(out, "%sact-%s-%d", option, node->spec.id, rank);
+}
+
 /* The code and the linked folders appear in it under their own paths. */
-static int wrap_fresh(const struct node *node, struct act_strv *out, struct act_error *err)
+static int wrap_fresh(const struct node *node, int rank, struct act_strv *out, struct act_error *err)
 {
     static const char *const options[] = {"run", "--rm", "--init", "--network=host", "--ipc=host"};
     struct paths volumes = {.err = err};
@@ -153,6 +158,8 @@ static int wrap_fresh(const struct node *node, struct act_strv *out, struct act_
     act_strv_push(out, node->spec.container);
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
         act_strv_push(out, options[i]);
+    if (rank >= 0)
+        add_name(node, rank, "--name=", out);
     if (node->spec.gpus_per_node > 0)
         act_strv_push(out, "--gpus=all");
     add_run(&volumes, node);
@@ -165,16 +172,37 @@ static int wrap_fresh(const struct node *node, struct act_strv *out, struct act_
     return volumes.rc;
 }
 
-int container_wrap(const struct node *node, const char *const *argv, struct act_strv *out,
+int container_wrap(const struct node *node, int rank, const char *const *argv, struct act_strv *out,
                    struct act_error *err)
 {
-    int rc = container_is_fresh(node)  ? wrap_fresh(node, out, err)
+    int rc = container_is_fresh(node)  ? wrap_fresh(node, rank, out, err)
              : container_is_used(node) ? wrap(node, out, err)
                                        : 0;
 
     for (; *argv; argv++)
         act_strv_push(out, *argv);
     return rc;
+}
+
+void container_remove_all(const struct node *node)
+{
+    enum { REMOVE_S = 60, ANSWER_MAX = 64 << 10 };
+    struct proc_result result = {0};
+    struct act_strv words = {0};
+    struct act_error err;
+
+    if (!container_is_fresh(node))
+        return;
+    act_strv_push(&words, node->spec.container);
+    act_strv_push(&words, "rm");
+    act_strv_push(&words, "-f");
+    for (int rank = 0; rank < node_world_size(node); rank++)
+        add_name(node, rank, "", &words);
+    const struct proc_call call = {.argv = words.v, .timeout_s = REMOVE_S, .max_bytes = ANSWER_MAX};
+    if (proc_call(&call, &result, &err) < 0)
+        node_say("the containers of the run may still be there: %s", err.text);
+    proc_result_release(&result);
+    act_strv_release(&words);
 }
 
 /* ---- pyxis ---- */

@@ -19,10 +19,15 @@ bool container_is_used(const struct node *node);
 /* Whether each command has a container of its own, so that what prepares it has to run in the same one. */
 bool container_is_fresh(const struct node *node);
 
-/* Appends the words that run argv (ends with NULL) in the code root: argv itself without a container. Neither program in
- * PATH: -ACT_NOT_FOUND. A path that cannot be written as a bind (it has ':' or ','): -ACT_CONFIG. */
-int container_wrap(const struct node *node, const char *const *argv, struct act_strv *out,
+/* Appends the words that run argv (ends with NULL) in the code root: argv itself without a container. rank: whose command it
+ * is; -1: nobody's. Neither program in PATH: -ACT_NOT_FOUND. A path that cannot be written as a bind (it has ':' or ','):
+ * -ACT_CONFIG. */
+int container_wrap(const struct node *node, int rank, const char *const *argv, struct act_strv *out,
                    struct act_error *err) ACT_NODISCARD;
+
+/* Removes the containers that commands of the run have of their own: they outlive docker's client, if that is killed.
+ * Those that are gone, and a docker that does not answer, are no matter. */
+void container_remove_all(const struct node *node);
 
 /* Appends srun's options for pyxis; nothing for all other runs. program is the agent, which must be seen in there. */
 int container_srun_options(const struct node *node, const char *program, struct act_strv *out,

@@ -113,7 +113,7 @@ static int run_step(const struct node *node, const char *name, const char *const
                     struct act_error *err)
 {
     struct act_strv words = {0};
-    int rc = container_wrap(node, argv, &words, err);
+    int rc = container_wrap(node, -1, argv, &words, err);
 
     if (rc == 0)
         rc = run_words(node, name, (const char *const *)words.v, o, err);

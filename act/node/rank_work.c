@@ -171,7 +171,7 @@ static int command_words(const struct rank *r, struct act_strv *out, struct act_
     prepare_words(&r->node, &inside);
     act_strv_copy(&inside, command.v, command.n);
     if (rc == 0)
-        rc = container_wrap(&r->node, (const char *const *)inside.v, out, err);
+        rc = container_wrap(&r->node, r->place.rank, (const char *const *)inside.v, out, err);
     act_strv_release(&command);
     act_strv_release(&inside);
     return rc;

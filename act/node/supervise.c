@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "node/container.h"
 #include "node/env.h"
 #include "node/folder.h"
 #include "node/launcher.h"
@@ -257,6 +258,8 @@ static void run(struct supervisor *s)
     judge_sweep(s);
     bool sent = send_folders(s);
     judge_run(s);
+    if (s->status.state != RUN_COMPLETED)
+        container_remove_all(&s->node);
     if (!sent && s->status.state == RUN_COMPLETED)
         attempt_finish(s, RUN_FAILED, ACT_WRAPPER,
                        "the command succeeded, but not all folders could be sent; see " RUN_DIR_SYSTEM

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "node/cgroup.h"
+#include "node/container.h"
 #include "node/node.h"
 
 /* Whether the environment, as it was when the process began, has this variable. */
@@ -80,6 +81,17 @@ int sweep_processes(const char *run_id)
     return all;
 }
 
+static void remove_containers(const char *dir)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_SPEC);
+    struct act_error ignored;
+    struct node node;
+
+    if (node_read(&node, path, "sweep", &ignored) == 0)
+        container_remove_all(&node);
+    node_release(&node);
+}
+
 /* The id is the name of the run folder, which need not be readable for this. What a run had in a cgroup is all of it. */
 int node_sweep(int argc, char **argv)
 {
@@ -87,5 +99,6 @@ int node_sweep(int argc, char **argv)
         return ACT_USAGE;
     if (!cgroup_sweep(argv[1]))
         sweep_processes(act_path_basename(argv[1]));
+    remove_containers(argv[1]);
     return 0;
 }

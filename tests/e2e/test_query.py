@@ -428,12 +428,21 @@ def test_local_in_the_image_of_the_cluster(act):
     assert words.startswith("[run][--rm]") and words.endswith("[registry/image:1][sh][show.sh][two words]")
     for word in ("[--env=RANK]", "[--env=WHERE]", f"[--volume={act.project}/data:{act.project}/data]", "/code]"):
         assert word in words
-    assert act.run("q", "--json").json["runs"][0]["command"] == ["sh", "show.sh", "two words"]
+    row = act.run("q", "--json").json["runs"][0]
+    assert row["command"] == ["sh", "show.sh", "two words"] and f"[--name=act-{row['id']}-0]" in words
     act.write("train.py")
     act.run("-n", "1", "local", "torchrun", "train.py", status=None)
     words = [line for line in docker.with_name("docker.words").read_text().splitlines() if line.startswith("[run]")][-1]
     assert "[registry/image:1][torchrun][--nnodes=1][--nproc_per_node=1][--node_rank=0]" in words and words.endswith("[train.py]")
     assert act.run("local", "--no-container", "printenv", "IN_IMAGE", status=1).out == ""
+
+
+def test_containers_of_killed_clients_are_removed(act):
+    """A container is the daemon's: it does not end with the client that started it."""
+    docker = in_image(act)
+    act.run("-n", "2", "local", "sh", "-c", "kill -9 $$", status=137)
+    run = act.run("q", "--json").json["runs"][0]["id"]
+    assert docker.with_name("docker.words").read_text().endswith(f"\n[rm][-f][act-{run}-0][act-{run}-1]\n")
 
 
 def test_local_prepares_in_the_image(act):

@@ -449,7 +449,7 @@ static char *wrapped(struct node *node)
     struct act_strv words = {0};
     struct act_error err;
 
-    assert_ok(container_wrap(node, argv, &words, &err), err);
+    assert_ok(container_wrap(node, -1, argv, &words, &err), err);
     char *text = lines_of(&words);
     act_strv_release(&words);
     return text;
@@ -495,7 +495,7 @@ static void test_apptainer(void **state)
     static const char *const argv[] = {"true", NULL};
     struct act_strv words = {0};
     struct act_error err;
-    assert_int_equal(container_wrap(&node, argv, &words, &err), -ACT_NOT_FOUND);
+    assert_int_equal(container_wrap(&node, -1, argv, &words, &err), -ACT_NOT_FOUND);
     assert_non_null(strstr(err.text, "neither 'apptainer' nor 'singularity' is in PATH on node 'n1'"));
     assert_non_null(strstr(err.text, "slurm.container"));
     act_strv_release(&words);
@@ -503,7 +503,7 @@ static void test_apptainer(void **state)
     make_program("apptainer");
     free(node.dir);
     node.dir = act_strdup("/shared/a,b");
-    assert_int_equal(container_wrap(&node, argv, &words, &err), -ACT_CONFIG);
+    assert_int_equal(container_wrap(&node, -1, argv, &words, &err), -ACT_CONFIG);
     act_strv_release(&words);
     node_release(&node);
 }
