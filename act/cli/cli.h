@@ -146,6 +146,9 @@ void cli_print_overview(FILE *out);
 void cli_print_help(const struct cli_command *command, FILE *out);
 extern const char cli_overview_examples[], cli_exit_statuses[]; /* lines; the manual has them too */
 
+/* version.c: "act VERSION", and on further lines what a report should say: the commit and the libraries. */
+void cli_print_version(FILE *out);
+
 /* man.c */
 /* Shows the page of a verb by man(1), as the user has it. False where stdout is no terminal, or there is no man(1) that
  * shows it: nothing was printed then. */

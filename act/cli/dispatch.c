@@ -101,7 +101,7 @@ static int dispatch(int argc, char **argv, struct cli *cli, struct act_error *er
     if (cli->options.legacy || cli->options.ignored)
         act_note("-no-wg, -no-m and -ic have no effect, as in the original ACT");
     if (cli->options.version) {
-        puts("act " ACT_VERSION);
+        cli_print_version(stdout);
         return 0;
     }
     if (!cli->command) {

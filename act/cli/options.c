@@ -114,7 +114,7 @@ const struct cli_option cli_option_table[] = {
      CLI_BEFORE},
     {"-q", "quiet", CLI_FLAG, AT(quiet), NULL, "no progress and no notes on stderr", CLI_EVERYWHERE},
     {"-h", "help", CLI_FLAG, AT(help), NULL, "show help", CLI_EVERYWHERE},
-    {NULL, "version", CLI_FLAG, AT(version), NULL, "show the version", CLI_EVERYWHERE},
+    {NULL, "version", CLI_FLAG, AT(version), NULL, "show version, commit and libraries", CLI_EVERYWHERE},
 
     {"-no-wg", "no-wg", CLI_FLAG, AT(legacy), NULL, NULL, CLI_EVERYWHERE},
     {"-no-m", "no-m", CLI_FLAG, AT(legacy), NULL, NULL, CLI_EVERYWHERE},

@@ -49,7 +49,11 @@ def test_help_after_the_command_is_the_commands(act):
 @pytest.mark.smoke
 def test_version(act, scratch):
     result = act.run("--version", cwd=scratch)
-    assert re.fullmatch(r"act \d+\.\d+\.\d+\S*\n", result.out) and result.err == ""
+    version, commit, libraries = result.out.splitlines()
+    assert re.fullmatch(r"act \d+\.\d+\.\d+\S*", version) and result.err == ""
+    assert re.fullmatch(r"commit (unknown|[0-9a-f]{12}(-dirty)?), \w+", commit)
+    for name in ("libcurl", "OpenSSL", "zlib", "SQLite", "jansson", "libyaml", "expat", "libdeflate", "libunistring"):
+        assert re.search(rf"(^| ){name}/\d+\.\d+", libraries), name
     assert act.run("--version", env={"HOME": "/nonexistent", "ACT_HOME": "/nonexistent"}).out == result.out
 
 
