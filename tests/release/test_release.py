@@ -1,0 +1,74 @@
+"""What scripts/package made in the folder ACT_RELEASE, as who installs it gets it."""
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+FOLDER = pathlib.Path(os.environ["ACT_RELEASE"])
+TOLD = json.loads((FOLDER / "act-cluster.spdx.json").read_text())
+
+
+def only(pattern):
+    found = list(FOLDER.glob(pattern))
+    assert len(found) == 1, found
+    return found[0]
+
+
+def run(*words, **more):
+    return subprocess.run(words, check=True, capture_output=True, text=True, **more).stdout
+
+
+def files(root):
+    return {str(p.relative_to(root)) for p in root.rglob("*") if not p.is_dir()}
+
+
+@pytest.fixture
+def unpacked(tmp_path):
+    run("tar", "-C", tmp_path, "-xzf", only("act-*.tar.gz"))
+    return next(tmp_path.iterdir())
+
+
+def unpack_deb(root):
+    run("dpkg-deb", "-x", only("*.deb"), root)
+
+
+def unpack_rpm(root):
+    subprocess.run(f"rpm2archive - <'{only('*.rpm')}' | tar -C '{root}' -xz", shell=True, check=True)
+
+
+@pytest.mark.parametrize("unpack", [unpack_deb, unpack_rpm])
+def test_packages_have_what_the_archive_has(unpack, unpacked, tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    unpack(root)
+    own = {"LICENSE", "README.md", "SECURITY.md"}
+    assert files(root / "usr") == files(unpacked) - own
+    assert {"bin/a", "bin/act", "bin/act-node", "share/man/man1/a-submit.1", "share/act/schemas/cluster.schema.json",
+            "share/act/examples/example/train.py", "share/bash-completion/completions/a"} <= files(root / "usr")
+    assert run(root / "usr/bin/a", "--version").startswith("act ")
+    assert run("readelf", "--wide", "--sections", root / "usr/bin/act").count(".symtab") == 0, "not stripped"
+
+
+def test_packages_need_nothing():
+    deb = run("dpkg-deb", "-f", only("*.deb"))
+    assert "Package: act-cluster\n" in deb and "\nDepends:" not in deb and "openmpi-bin" in deb
+    assert run("rpm", "-qp", "--qf", "%{NAME} [%{RECOMMENDS} ]", only("*.rpm")) == "act-cluster ca-certificates openmpi "
+    assert all(line.startswith("rpmlib(") for line in run("rpm", "-qp", "--requires", only("*.rpm")).splitlines())
+
+
+def test_list_of_contents(unpacked):
+    """Names, versions, licences and their texts, of all that was linked."""
+    assert TOLD["spdxVersion"] == "SPDX-2.3" and TOLD["SPDXID"] == "SPDXRef-DOCUMENT"
+    packages = {p["name"]: p for p in TOLD["packages"]}
+    assert {"act-cluster", "curl", "openssl", "glibc", "gcc-12", "sqlite3", "zlib"} <= set(packages)
+    for name, package in packages.items():
+        assert re.match(r"\d", package["versionInfo"]) and package["licenseDeclared"], name
+        assert re.fullmatch(r"SPDXRef-[A-Za-z0-9.-]+", package["SPDXID"])
+        text = unpacked / f"share/doc/act-cluster/licenses/{name}.txt"
+        assert name == "act-cluster" or text.stat().st_size > 500
+    inside = {r["relatedSpdxElement"] for r in TOLD["relationships"] if r["relationshipType"] == "STATIC_LINK"}
+    assert inside == {p["SPDXID"] for p in packages.values()} - {"SPDXRef-act-cluster"}
+    assert (unpacked / "share/doc/act-cluster/act-cluster.spdx.json").read_bytes() == only("*.spdx.json").read_bytes()
