@@ -44,7 +44,7 @@ def test_packages_have_what_the_archive_has(unpack, unpacked, tmp_path):
     root = tmp_path / "root"
     root.mkdir()
     unpack(root)
-    own = {"LICENSE", "README.md", "SECURITY.md"}
+    own = {"LICENSE", "README.md", "SECURITY.md", "install", "share/act/install"}
     assert files(root / "usr") == files(unpacked) - own
     assert {"bin/a", "bin/act", "bin/act-node", "share/man/man1/a-submit.1", "share/act/schemas/cluster.schema.json",
             "share/act/examples/example/train.py", "share/bash-completion/completions/a"} <= files(root / "usr")
@@ -72,3 +72,22 @@ def test_list_of_contents(unpacked):
     inside = {r["relatedSpdxElement"] for r in TOLD["relationships"] if r["relationshipType"] == "STATIC_LINK"}
     assert inside == {p["SPDXID"] for p in packages.values()} - {"SPDXRef-act-cluster"}
     assert (unpacked / "share/doc/act-cluster/act-cluster.spdx.json").read_bytes() == only("*.spdx.json").read_bytes()
+
+
+def test_installer(unpacked, tmp_path):
+    """Into an empty home; again; and nothing is left, but what is not its own."""
+    home = tmp_path / "home"
+    home.mkdir()
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    for source in ([unpacked / "install"], [unpacked / "install", only("act-*.tar.gz")]):
+        said = run("sh", *source, env=env)
+        assert "not in PATH: " in said and run(home / ".local/bin/a", "--version").splitlines()[0] in said
+    assert files(home / ".local/share") >= files(unpacked / "share")
+    (home / ".local/bin/own").touch()
+    run("sh", home / ".local/share/act/install", "--uninstall", env=env)
+    assert files(home) == {".local/bin/own"} and not (home / ".local/share").exists()
+
+    (home / ".local/bin/a").write_text("somebody's own")
+    refused = subprocess.run(["sh", unpacked / "install"], env=env, capture_output=True, text=True)
+    assert refused.returncode == 1 and "bin/a' is there already" in refused.stderr
+    assert files(home) == {".local/bin/own", ".local/bin/a"}
