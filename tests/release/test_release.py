@@ -88,6 +88,9 @@ def test_installer(unpacked, tmp_path):
     assert files(home) == {".local/bin/own"} and not (home / ".local/share").exists()
 
     (home / ".local/bin/a").write_text("somebody's own")
-    refused = subprocess.run(["sh", unpacked / "install"], env=env, capture_output=True, text=True)
-    assert refused.returncode == 1 and "bin/a' is there already" in refused.stderr
+    other = unpacked.rename(tmp_path / "act-1-linux-vax")
+    for source, why in (("act-1-linux-vax", "is for vax"), ("renamed", "bin/a' is there already")):
+        other = other.rename(tmp_path / source)
+        refused = subprocess.run(["sh", other / "install"], env=env, capture_output=True, text=True)
+        assert refused.returncode == 1 and why in refused.stderr
     assert files(home) == {".local/bin/own", ".local/bin/a"}
