@@ -103,13 +103,6 @@ uint32_t package_crc_join(uint32_t first, uint32_t second, uint64_t second_len)
     return (uint32_t)crc32_combine64(first, second, (off_t)second_len);
 }
 
-size_t package_deflate_whole(struct package_deflater *d, const void *data, size_t len, void *out)
-{
-    if (!d->whole)
-        d->whole = have(libdeflate_alloc_compressor(WHOLE_LEVEL));
-    return len > 1 ? libdeflate_deflate_compress(d->whole, data, len, out, len - 1) : 0;
-}
-
 size_t package_piece_bound(size_t len)
 {
     return len + (len / STORED_MAX + 1) * STORED_HEAD + PIECE_SLACK;
@@ -143,6 +136,14 @@ static size_t store_piece(const uint8_t *data, size_t len, bool last, uint8_t *o
         len -= n;
     } while (len > 0);
     return (size_t)(p - out);
+}
+
+size_t package_deflate_whole(struct package_deflater *d, const void *data, size_t len, void *out)
+{
+    if (!d->whole)
+        d->whole = have(libdeflate_alloc_compressor(WHOLE_LEVEL));
+    size_t n = libdeflate_deflate_compress(d->whole, data, len, out, len);
+    return n ? n : store_piece(data, len, true, out); /* it does not get smaller */
 }
 
 static z_stream *piece_stream(struct package_deflater *d)

@@ -22,7 +22,7 @@ enum { CHECKSUM = ACT_SHA256_HEX - 1 };
 
 #define FRESH_NS  (2 * INT64_C(1000000000))
 #define MAX_INDEX ((size_t)4 << 30)
-#define MAGIC     "act package index 3" /* also another one when the judge knows more */
+#define MAGIC     "act package index 4" /* also another one when the judge knows more */
 
 struct head {
     char magic[32], made_with[64];
@@ -31,17 +31,17 @@ struct head {
 };
 
 struct record {
-    uint64_t size, inode, offset, len, packed;
+    uint64_t size, inode, offset, data, packed;
     int64_t mtime_ns, ctime_ns;
     uint32_t mode, crc, path_len;
-    uint16_t method;
-    uint8_t streamed, fresh;
+    uint32_t fresh;
 };
 
 static void begin_head(struct head *h)
 {
     *h = (struct head){.magic = MAGIC};
-    strncpy(h->made_with, package_deflate_version(), sizeof(h->made_with) - 1);
+    snprintf(h->made_with, sizeof(h->made_with), "%s libzip %s", package_deflate_version(),
+             package_zip_version());
 }
 
 static void checksum(const void *data, size_t len, char out[ACT_SHA256_HEX])
@@ -80,20 +80,15 @@ static bool fits(const struct head *h, size_t len)
 
 static struct package_known known_of(const struct record *r, const char *path)
 {
-    return (struct package_known){.path = path,
-                                  .size = r->size,
-                                  .inode = r->inode,
-                                  .mtime_ns = r->mtime_ns,
-                                  .ctime_ns = r->ctime_ns,
-                                  .mode = r->mode,
-                                  .fresh = r->fresh,
-                                  .item = {.offset = r->offset,
-                                           .len = r->len,
-                                           .size = r->size,
-                                           .packed = r->packed,
-                                           .crc = r->crc,
-                                           .method = r->method,
-                                           .streamed = r->streamed}};
+    return (struct package_known){
+        .path = path,
+        .size = r->size,
+        .inode = r->inode,
+        .mtime_ns = r->mtime_ns,
+        .ctime_ns = r->ctime_ns,
+        .mode = r->mode,
+        .fresh = r->fresh,
+        .item = {.offset = r->offset, .data = r->data, .packed = r->packed, .crc = r->crc}};
 }
 
 /* The blocks are all of the package, in order. */
@@ -123,8 +118,8 @@ static bool unpack(const char *data, const struct head *h, struct package_index 
     out->v = act_calloc(h->n + 1, sizeof(*out->v));
     for (size_t i = 0; i < h->n; i++, at += sizeof(r)) {
         memcpy(&r, data + at, sizeof(r));
-        if (path >= h->path_bytes || strlen(out->text + path) != r.path_len || r.offset + r.len > h->bytes ||
-            r.offset + r.len < r.offset)
+        if (path >= h->path_bytes || strlen(out->text + path) != r.path_len || r.offset > r.data ||
+            r.data > h->bytes || r.packed > h->bytes - r.data)
             return false;
         out->v[out->n++] = known_of(&r, out->text + path);
         path += r.path_len + 1;
@@ -200,7 +195,7 @@ static bool has_changed(const struct package_index *index, const struct package_
 
     if (!k || k->mode != e->mode)
         return true;
-    return item ? k->item.crc != item->crc || k->item.size != item->size : !looks_same(k, e);
+    return item ? k->item.crc != item->crc || k->size != e->size : !looks_same(k, e);
 }
 
 /* Both are in order. Folders are not counted: their files are. */
@@ -235,15 +230,13 @@ static void add_record(struct act_buf *b, const struct package_entry *e, const s
     struct record r = {.size = e->size,
                        .inode = e->inode,
                        .offset = item->offset,
-                       .len = item->len,
+                       .data = item->data,
                        .packed = item->packed,
                        .mtime_ns = e->mtime_ns,
                        .ctime_ns = e->ctime_ns,
                        .mode = e->mode,
                        .crc = item->crc,
                        .path_len = (uint32_t)strlen(e->path),
-                       .method = item->method,
-                       .streamed = item->streamed,
                        .fresh = e->mtime_ns > started_ns - FRESH_NS || e->ctime_ns > started_ns - FRESH_NS};
 
     act_buf_add(b, &r, sizeof(r));

@@ -18,8 +18,6 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-enum { HEADER_BYTES = 64 }; /* of an entry, besides its path */
-
 /* Changes */
 
 static bool is_unchanged(const struct package_entry *entry, const struct stat *st)
@@ -117,7 +115,7 @@ static size_t batch_bound(const struct package_job *job)
     size_t bound = 1;
 
     for (size_t i = 0; i < job->n; i++)
-        bound += job->entries[i].size + strlen(job->entries[i].path) + HEADER_BYTES;
+        bound += package_piece_bound(job->entries[i].size);
     return bound;
 }
 
@@ -133,12 +131,12 @@ static int judge(struct package_job *job, const struct package_entry *entry, con
     return -ACT_PARTIAL;
 }
 
-/* data and packed hold the largest entry. */
-static int add_entry(struct package_job *job, size_t i, struct package_deflater *d, uint8_t *data,
-                     uint8_t *packed, struct act_buf *out)
+/* What is not a file, or an empty one, is stored. data holds the largest entry, out the rest of the bound. */
+static int add_entry(struct package_job *job, size_t i, struct package_deflater *d, uint8_t *data, size_t at,
+                     uint8_t *out)
 {
     const struct package_entry *entry = &job->entries[i];
-    size_t len = entry->size, packed_len = 0;
+    size_t len = entry->size, packed = len;
     int rc = 0;
 
     if (S_ISLNK(entry->mode))
@@ -149,33 +147,27 @@ static int add_entry(struct package_job *job, size_t i, struct package_deflater 
         rc = judge(job, entry, data);
     if (rc < 0)
         return rc;
-    if (S_ISREG(entry->mode))
-        packed_len = package_deflate_whole(d, data, len, packed);
-    job->items[i] = (struct package_item){.offset = out->len,
-                                          .size = len,
-                                          .packed = packed_len ? packed_len : len,
-                                          .crc = package_crc(data, len),
-                                          .method = packed_len ? PACKAGE_DEFLATED : PACKAGE_STORED};
-    package_zip_local(out, entry->path, &job->items[i]);
-    act_buf_add(out, packed_len ? packed : data, packed_len ? packed_len : len);
-    job->items[i].len = out->len - job->items[i].offset;
+    if (package_is_deflated(entry))
+        packed = package_deflate_whole(d, data, len, out);
+    else
+        memcpy(out, data, len);
+    job->items[i] = (struct package_item){.data = at, .packed = packed, .crc = package_crc(data, len)};
     return 0;
 }
 
 static int run_batch(struct package_job *job)
 {
-    size_t most = largest(job), bound = batch_bound(job);
-    ACT_AUTOFREE uint8_t *data = act_alloc(2 * most + 1);
-    struct act_buf out = {.data = act_alloc(bound), .cap = bound};
+    ACT_AUTOFREE uint8_t *data = act_alloc(largest(job) + 1);
     struct package_deflater *d = package_deflater_take(job->deflaters);
     int rc = 0;
 
-    for (size_t i = 0; i < job->n && rc == 0; i++)
-        rc = add_entry(job, i, d, data, data + most, &out);
+    job->buffer = act_alloc(batch_bound(job));
+    job->bytes = job->buffer;
+    for (size_t i = 0; i < job->n && rc == 0; i++) {
+        rc = add_entry(job, i, d, data, job->n_bytes, (uint8_t *)job->buffer + job->n_bytes);
+        job->n_bytes += job->items[i].packed;
+    }
     package_deflater_give(job->deflaters, d);
-    job->buffer = out.data;
-    job->bytes = out.data;
-    job->n_bytes = out.len;
     return rc;
 }
 
@@ -237,7 +229,7 @@ size_t package_job_memory(const struct package_job *job)
 {
     switch (job->kind) {
     case PACKAGE_BATCH:
-        return 2 * largest(job) + batch_bound(job);
+        return largest(job) + batch_bound(job);
     case PACKAGE_PIECE:
         return PACKAGE_DICTIONARY + job->len + package_piece_bound(job->len);
     case PACKAGE_COPY:

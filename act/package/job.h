@@ -1,11 +1,11 @@
-/* job.h - one thing for a worker to do: it makes some of the archive's bytes. */
+/* job.h - one thing for a worker to do: it makes some of the archive's data. */
 #ifndef ACT_PACKAGE_JOB_H
 #define ACT_PACKAGE_JOB_H
 
 #include "package/package_internal.h"
 
 enum package_job_kind {
-    PACKAGE_BATCH, /* whole entries, one after the other */
+    PACKAGE_BATCH, /* data of whole entries, one after the other */
     PACKAGE_PIECE, /* compressed data of a range of one file */
     PACKAGE_COPY,  /* a range of the last package */
 };
@@ -16,9 +16,8 @@ struct package_job {
     /* in */
     const struct package_entry *entries;
     size_t n;
-    struct package_item
-        *items;      /* BATCH: of the entries, filled in; offsets count from the job's first byte */
-    uint64_t offset; /* PIECE, COPY: the range */
+    struct package_item *items; /* BATCH: of the entries, filled in; data counts from the job's first byte */
+    uint64_t offset;            /* PIECE, COPY: the range */
     size_t len;
     bool last;                                                      /* PIECE: of its file */
     char *(*judge)(const char *path, const void *data, size_t len); /* BATCH: as package_options */

@@ -44,8 +44,7 @@ char *package_printable(const char *path);
 
 /* ---- deflate.c: what a thread needs to compress, half a MiB, is taken from those that all share */
 
-enum { PACKAGE_STORED = 0, PACKAGE_DEFLATED = 8 }; /* the methods of zip */
-#define PACKAGE_DICTIONARY 32768                   /* bytes before a piece that help to compress it */
+#define PACKAGE_DICTIONARY 32768 /* bytes before a piece that help to compress it */
 
 struct package_deflater;
 struct package_deflaters;
@@ -60,7 +59,7 @@ uint32_t package_crc(const void *data, size_t len);
 /* Of two ranges, one behind the other, from that of each. */
 uint32_t package_crc_join(uint32_t first, uint32_t second, uint64_t second_len);
 
-/* A whole file into out (len bytes). Returns the length; 0 when it does not get smaller. */
+/* A whole file into out (package_piece_bound(len) bytes). Returns the length. */
 size_t package_deflate_whole(struct package_deflater *d, const void *data, size_t len, void *out);
 /* A piece of a larger file into out (package_piece_bound(len) bytes), for which the `before` bytes in front of
  * data are known to the reader (at most PACKAGE_DICTIONARY). Returns the length. */
@@ -68,23 +67,58 @@ size_t package_deflate_piece(struct package_deflater *d, const uint8_t *data, si
                              bool last, uint8_t *out);
 size_t package_piece_bound(size_t len);
 
-/* ---- zip.c */
+/* ---- sink.c: the file of an archive, hashed on the way */
 
-/* What the archive says of an entry besides its path and mode. */
-struct package_item {
-    uint64_t offset; /* of its local header */
-    uint64_t len;    /* of all its bytes: header, data, descriptor */
-    uint64_t size, packed;
-    uint32_t crc;
-    uint16_t method;
-    bool streamed; /* CRC and sizes follow the data */
+struct package_sink {
+    int fd;
+    uint64_t at;      /* where the next byte goes */
+    uint64_t end;     /* of what was written */
+    uint64_t settled; /* what is before it changes no more */
+    uint64_t hashed;  /* never more than is settled */
+    uint64_t start;   /* what is before it is in the file, the rest in the buffer */
+    char *buffer;
+    struct act_sha256 sha;
+    int errnum; /* why a write failed; 0: none did */
 };
 
-void package_zip_local(struct act_buf *b, const char *path, const struct package_item *item);
-void package_zip_descriptor(struct act_buf *b, const struct package_item *item);
-void package_zip_central(struct act_buf *b, const char *path, unsigned mode, const struct package_item *item);
-/* The end of an archive of n entries whose central directory has len bytes at offset. */
-void package_zip_end(struct act_buf *b, uint64_t n, uint64_t offset, uint64_t len);
+void package_sink_open(struct package_sink *sink, int fd);
+/* These return 0, or -1 with errno. */
+int package_sink_write(struct package_sink *sink, const void *data, size_t len) ACT_NODISCARD;
+int package_sink_flush(struct package_sink *sink) ACT_NODISCARD;
+/* All that was written stays as it is. */
+void package_sink_settle(struct package_sink *sink);
+/* Flushes it and gives the SHA-256 of all that is settled. The file stays open. */
+int package_sink_close(struct package_sink *sink, char out[ACT_SHA256_HEX]) ACT_NODISCARD;
+
+/* ---- zip.c */
+
+/* What the archive says of an entry besides its path, size and mode, and where it is. */
+struct package_item {
+    uint64_t offset; /* of its local header */
+    uint64_t data;   /* of its data, which it ends with */
+    uint64_t packed; /* the length of that */
+    uint32_t crc;
+};
+
+/* An archive to be made. */
+struct package_zip {
+    const struct package_entry *entries;
+    size_t n;                   /* at least one */
+    struct package_item *items; /* of the entries; filled in, but for the CRC */
+    struct package_sink *sink;
+    /* Gives the next bytes of entry i as they shall be in the archive; 0 behind its last one, when the CRC is known;
+     * negative: the archive is given up. The entries come in order. */
+    int64_t (*read)(void *arg, size_t i, void *data, size_t len);
+    /* Entry i is in the archive, and settled in the sink. */
+    void (*settled)(void *arg, size_t i);
+    void *arg;
+};
+
+int package_zip_write(const struct package_zip *zip, struct act_error *err) ACT_NODISCARD;
+/* Whether an entry's data is raw deflate; else it is stored. */
+bool package_is_deflated(const struct package_entry *entry);
+/* What the headers depend on besides the entries. */
+const char *package_zip_version(void);
 
 /* ---- index.c: what the last package of a project was made of */
 

@@ -1,6 +1,6 @@
 /* write.c - the zip of a scanned list: workers make its bytes, the loop puts them in order.
  *
- *   list ──► plan ──► jobs (workers) ──► retire, in the order of the list: write, hash, cut into blocks
+ *   list ──► plan ──► jobs (workers) ──► libzip, which asks for the data of one entry after the other ──► sink
  *
  * The plan goes through the list once. Entries that the index knows become COPY jobs, as large as they lie
  * together in one block of the last package; small files, links and folders are batched; a large file goes
@@ -35,13 +35,13 @@ enum {
     BLOCK_MIN = 256 << 10,  /* no border before: little, as borders that are passed over move those behind */
     BLOCK_SPREAD_BITS = 20, /* then one within about a MiB */
     BLOCK_MAX = 4 << 20,    /* a border after the entry that reaches this */
-    DIRECTORY_CHUNK = 1 << 20,
     FIRST_PROGRESS_MS = 1000, /* what takes less is not worth a word */
     PROGRESS_MS = 200,
 };
 
 /* An archive without entries is a warning to unzip. */
-static const char empty_marker[] = ".act-empty";
+static char empty_marker[] = ".act-empty";
+static const struct package_entry marker = {.path = empty_marker, .mode = S_IFREG | 0644};
 
 /* A job on its way through the build. */
 struct step {
@@ -49,10 +49,17 @@ struct step {
     struct build *build;
     size_t first;    /* its first entry */
     uint64_t from;   /* where in that entry it begins: in the file (PIECE) or in its bytes (COPY) */
-    bool ends_entry; /* the last of a file in pieces, or of a wide entry that is copied */
+    bool is_part;    /* of one entry: a file in pieces, or a wide entry that is copied */
+    bool ends_entry; /* the last of these */
     size_t memory;
     bool ready;
     struct step *next;
+};
+
+/* Where an entry lay in the last package. */
+struct origin {
+    bool copied;
+    uint64_t data, head; /* its data, and the bytes in front of that */
 };
 
 struct digest {
@@ -67,7 +74,7 @@ struct build {
     const struct package_list *list;
     const struct package_output *output;
     struct package_index last;
-    int root_fd, last_fd, fd;
+    int root_fd, last_fd;
 
     /* the plan */
     size_t next;        /* the entry at hand */
@@ -75,24 +82,32 @@ struct build {
 
     /* under way */
     struct step *first, **end; /* in order */
-    size_t jobs, digests;
+    size_t jobs, running, digests;
     uint64_t memory;
+    bool is_ready; /* the first job */
+    bool is_idle;  /* nothing is with the workers */
     struct package_deflaters *deflaters;
     bool *good_blocks; /* of the last package: verified */
 
+    /* the entry that libzip reads */
+    bool is_open;
+    const char *data; /* what is left of the first job's share in it */
+    size_t left;
+    uint64_t given;      /* bytes of its data up to now */
+    struct act_buf cuts; /* uint64_t: how much of its data is before a border */
+    struct origin origin;
+
     /* the archive */
     struct package_item *items;
-    uint64_t at;
-    struct act_sha256 sha;
+    struct package_sink sink;
     struct package_summary *out;
     size_t cap_blocks;
-    uint64_t block_start;
+    uint64_t block_start, entries_end;
     bool block_copied;   /* all of the block so far is one range of the last package, */
     int64_t block_shift; /* so many bytes further ahead there */
 
     struct package_progress progress;
     int64_t shown_ms;
-    bool is_complete, is_over;
     bool is_damaged; /* the last package is */
     int rc;
     struct act_error error;
@@ -139,17 +154,28 @@ static void run_digest(void *arg)
     struct digest *d = arg;
     char *data = act_alloc(d->range.len);
 
-    if (act_pread_all(d->build->fd, data, d->range.len, (off_t)d->range.offset) != (ssize_t)d->range.len)
+    if (act_pread_all(d->build->sink.fd, data, d->range.len, (off_t)d->range.offset) != (ssize_t)d->range.len)
         d->errnum = errno ? errno : EIO;
     package_block_sum(&d->range, data);
     free(data);
 }
 
-static void go_on(struct build *b);
-
 static int fail_output(struct build *b, int errnum)
 {
     return act_error_errno(&b->error, errnum, "cannot write a package in '%s'", b->output->folder);
+}
+
+static int fail_libzip(struct build *b, const struct act_error *why)
+{
+    return act_error_set(&b->error, why->code, "cannot write a package in '%s': %s", b->output->folder,
+                         why->text);
+}
+
+/* Something came back from a worker. */
+static void look_around(struct build *b)
+{
+    b->is_ready = b->first && b->first->ready;
+    b->is_idle = b->running == 0 && b->digests == 0;
 }
 
 static void digest_done(void *arg)
@@ -162,7 +188,13 @@ static void digest_done(void *arg)
     b->out->blocks[d->block] = d->range;
     b->digests--;
     free(d);
-    go_on(b);
+    look_around(b);
+}
+
+static void fail_sink(struct build *b)
+{
+    if (b->rc == 0)
+        b->rc = fail_output(b, errno);
 }
 
 static void add_block(struct build *b, struct package_block block, bool has_id)
@@ -176,13 +208,17 @@ static void add_block(struct build *b, struct package_block block, bool has_id)
     out->blocks[out->n_blocks++] = block;
     if (has_id)
         return;
+    if (package_sink_flush(&b->sink) < 0) {
+        fail_sink(b);
+        return;
+    }
     struct digest *d = act_calloc(1, sizeof(*d));
     *d = (struct digest){.build = b, .block = out->n_blocks - 1, .range = block};
     b->digests++;
     engine_work(b->output->engine, run_digest, digest_done, d);
 }
 
-/* Ends a block at an offset up to which everything is written. */
+/* Ends a block at an offset up to which everything is settled. */
 static void cut(struct build *b, uint64_t at)
 {
     struct package_block block = {.offset = b->block_start, .len = at - b->block_start};
@@ -198,13 +234,14 @@ static void cut(struct build *b, uint64_t at)
     b->block_start = at;
 }
 
-/* Says of the bytes at an offset where they come from; a job makes new ones or copies with one shift. */
-static void note_origin(struct build *b, uint64_t at, const struct step *s)
+/* Says of an entry, or of its part behind a border, where its bytes come from. Its header follows from what the index
+ * was asked for and the versions that made the last package; its length is looked at all the same. */
+static void note_origin(struct build *b, const struct package_item *item)
 {
-    bool copied = s && s->job.kind == PACKAGE_COPY;
-    int64_t shift = copied ? (int64_t)b->at - (int64_t)s->job.n_bytes - (int64_t)s->job.offset : 0;
+    bool copied = b->origin.copied && item->data - item->offset == b->origin.head;
+    int64_t shift = (int64_t)item->data - (int64_t)b->origin.data;
 
-    if (at == b->block_start)
+    if (b->block_start >= item->offset)
         b->block_copied = copied;
     else
         b->block_copied = b->block_copied && copied && b->block_shift == shift;
@@ -230,180 +267,16 @@ static bool is_border(const struct build *b, const char *path, uint64_t entry_le
     return len >= BLOCK_MAX || (len >= BLOCK_MIN && hash_path(path) >> (64 - BLOCK_SPREAD_BITS) < entry_len);
 }
 
-/* The archive, in order */
-
-static void emit(struct build *b, const void *data, size_t len)
-{
-    if (b->rc < 0)
-        return;
-    if (act_write_all(b->fd, data, len) < 0) {
-        b->rc = fail_output(b, errno);
-        return;
-    }
-    act_sha256_add(&b->sha, data, len);
-    b->at += len;
-}
-
-/* An entry is in the archive with all its bytes. */
-static void close_entry(struct build *b, size_t i)
-{
-    const struct package_entry *entry = &b->list->v[i];
-    uint64_t end = b->items[i].offset + b->items[i].len;
-
-    b->progress.done_entries++;
-    if (is_wide(entry) || is_border(b, entry->path, b->items[i].len, end))
-        cut(b, end);
-}
-
-static void retire_batch(struct build *b, const struct step *s)
-{
-    uint64_t base = b->at;
-
-    emit(b, s->job.bytes, s->job.n_bytes);
-    for (size_t i = s->first; i < s->first + s->job.n && b->rc == 0; i++) {
-        b->items[i].offset += base;
-        note_origin(b, b->items[i].offset, s);
-        close_entry(b, i);
-        b->progress.done_bytes += S_ISREG(b->list->v[i].mode) ? b->list->v[i].size : 0;
-    }
-}
-
-static void emit_buf(struct build *b, struct act_buf *buf)
-{
-    emit(b, buf->data, buf->len);
-    act_buf_release(buf);
-}
-
-static void open_pieces(struct build *b, size_t i)
-{
-    const struct package_entry *entry = &b->list->v[i];
-    struct act_buf header = {0};
-
-    if (is_wide(entry))
-        cut(b, b->at);
-    b->items[i] = (struct package_item){
-        .offset = b->at, .size = entry->size, .method = PACKAGE_DEFLATED, .streamed = true};
-    package_zip_local(&header, entry->path, &b->items[i]);
-    emit_buf(b, &header);
-}
-
-static void retire_piece(struct build *b, const struct step *s)
-{
-    struct package_item *item = &b->items[s->first];
-    struct act_buf descriptor = {0};
-
-    if (s->from == 0)
-        open_pieces(b, s->first);
-    note_origin(b, item->offset, s);
-    item->crc = package_crc_join(item->crc, s->job.crc, s->job.len);
-    item->packed += s->job.n_bytes;
-    emit(b, s->job.bytes, s->job.n_bytes);
-    b->progress.done_bytes += s->job.len;
-    if (s->ends_entry) {
-        package_zip_descriptor(&descriptor, item);
-        emit_buf(b, &descriptor);
-        item->len = b->at - item->offset;
-        close_entry(b, s->first);
-    } else if (is_wide(&b->list->v[s->first]) && (s->from / PIECE + 1) % PIECES_PER_BLOCK == 0) {
-        cut(b, b->at);
-    }
-}
-
-/* Wide entries come block by block, and keep their borders. */
-static void retire_wide_copy(struct build *b, const struct step *s)
-{
-    if (s->from == 0) {
-        cut(b, b->at);
-        b->items[s->first].offset = b->at;
-    }
-    uint64_t at = b->at;
-    emit(b, s->job.bytes, s->job.n_bytes);
-    note_origin(b, at, s);
-    if (!s->ends_entry) {
-        cut(b, b->at);
-        return;
-    }
-    close_entry(b, s->first);
-    b->progress.done_bytes += b->list->v[s->first].size;
-}
-
-static void retire_copy(struct build *b, const struct step *s)
-{
-    if (is_wide(&b->list->v[s->first]))
-        retire_wide_copy(b, s);
-    else
-        retire_batch(b, s);
-}
-
-static void show_progress(struct build *b)
-{
-    int64_t now = act_now_monotonic_ms();
-
-    if (!b->output->progress || now - b->shown_ms < PROGRESS_MS)
-        return;
-    b->shown_ms = now;
-    b->output->progress(b->output->arg, &b->progress);
-}
-
-static void retire(struct build *b, struct step *s)
-{
-    static void (*const how[])(struct build *, const struct step *) = {
-        [PACKAGE_BATCH] = retire_batch, [PACKAGE_PIECE] = retire_piece, [PACKAGE_COPY] = retire_copy};
-
-    if (b->rc == 0 && s->job.rc < 0) {
-        b->rc = s->job.rc;
-        b->error = s->job.error;
-        b->is_damaged = s->job.is_damaged;
-    }
-    if (b->rc == 0)
-        how[s->job.kind](b, s);
-    b->memory -= s->memory;
-    free(s->job.buffer);
-    free(s);
-    show_progress(b);
-}
-
-static void add_marker(struct build *b, struct act_buf *directory)
-{
-    const struct package_item item = {.method = PACKAGE_STORED};
-    struct act_buf header = {0};
-
-    package_zip_local(&header, empty_marker, &item);
-    emit_buf(b, &header);
-    package_zip_central(directory, empty_marker, S_IFREG | 0644, &item);
-}
-
-/* The table of contents, and with it the end. */
-static void complete(struct build *b)
-{
-    const struct package_list *list = b->list;
-    struct act_buf directory = {0};
-    uint64_t start;
-
-    if (list->n == 0)
-        add_marker(b, &directory);
-    cut(b, b->at);
-    note_origin(b, b->at, NULL);
-    start = b->at;
-    for (size_t i = 0; i < list->n; i++) {
-        package_zip_central(&directory, list->v[i].path, list->v[i].mode, &b->items[i]);
-        if (directory.len >= DIRECTORY_CHUNK)
-            emit_buf(b, &directory);
-        if (b->at - b->block_start >= BLOCK_MAX)
-            cut(b, b->at);
-    }
-    package_zip_end(&directory, list->n ? list->n : 1, start, b->at + directory.len - start);
-    emit_buf(b, &directory);
-    if (b->rc == 0)
-        cut(b, b->at);
-    b->is_complete = true;
-}
-
 /* The plan */
 
 static const struct package_known *known(const struct build *b, size_t i)
 {
     return package_index_find(&b->last, &b->list->v[i]);
+}
+
+static uint64_t end_of(const struct package_known *k)
+{
+    return k->item.data + k->item.packed;
 }
 
 /* Whole entries that lie one behind the other in the same block, from k, the one at hand. */
@@ -414,20 +287,21 @@ static void plan_copies(struct build *b, struct step *s, const struct package_kn
     s->job.offset = k->item.offset;
     do {
         b->items[b->next] = k->item;
-        b->items[b->next].offset = s->job.len;
-        s->job.len += k->item.len;
+        b->items[b->next].data -= s->job.offset;
+        s->job.len = end_of(k) - s->job.offset;
         s->job.n++;
         b->next++;
         k = b->next < b->list->n ? known(b, b->next) : NULL;
     } while (k && !is_wide(&b->list->v[b->next]) && k->item.offset == s->job.offset + s->job.len &&
-             k->item.offset + k->item.len <= end);
+             end_of(k) <= end);
 }
 
 static void plan_wide_copy(struct build *b, struct step *s, const struct package_known *k)
 {
-    uint64_t block_end = s->job.block->offset + s->job.block->len, end = k->item.offset + k->item.len;
+    uint64_t block_end = s->job.block->offset + s->job.block->len, end = end_of(k);
 
-    s->job.offset = k->item.offset + b->next_from;
+    s->is_part = true;
+    s->job.offset = k->item.data + b->next_from;
     s->job.len = (end < block_end ? end : block_end) - s->job.offset;
     s->job.n = 1;
     if (b->next_from == 0)
@@ -436,11 +310,17 @@ static void plan_wide_copy(struct build *b, struct step *s, const struct package
     s->ends_entry = end <= block_end;
 }
 
+/* Of a wide entry, its data alone. */
+static uint64_t start_of(const struct build *b, const struct package_known *k)
+{
+    return is_wide(&b->list->v[b->next]) ? k->item.data + b->next_from : k->item.offset;
+}
+
 static void plan_copy(struct build *b, struct step *s, const struct package_known *k)
 {
     s->job.kind = PACKAGE_COPY;
     s->job.last_fd = b->last_fd;
-    s->job.block = find_block(&b->last, k->item.offset + b->next_from);
+    s->job.block = find_block(&b->last, start_of(b, k));
     s->job.is_good = b->good_blocks[s->job.block - b->last.blocks];
     if (is_wide(&b->list->v[b->next]))
         plan_wide_copy(b, s, k);
@@ -457,6 +337,7 @@ static void plan_piece(struct build *b, struct step *s)
     s->job.n = 1;
     s->job.offset = b->next_from;
     s->job.len = left < PIECE ? left : PIECE;
+    s->is_part = true;
     s->job.last = s->ends_entry = left <= PIECE;
     b->next_from += s->job.len;
 }
@@ -524,10 +405,10 @@ static void step_done(void *arg)
     struct build *b = s->build;
 
     s->ready = true;
-    b->jobs--;
+    b->running--;
     if (s->job.kind == PACKAGE_COPY && s->job.rc == 0)
         b->good_blocks[s->job.block - b->last.blocks] = true;
-    go_on(b);
+    look_around(b);
 }
 
 static void start(struct build *b, struct step *s)
@@ -535,24 +416,215 @@ static void start(struct build *b, struct step *s)
     *b->end = s;
     b->end = &s->next;
     b->jobs++;
+    b->running++;
     b->memory += s->memory;
     engine_work(b->output->engine, run_step, step_done, s);
 }
 
-static void go_on(struct build *b)
+static void start_more(struct build *b)
 {
-    while (b->first && b->first->ready) {
-        struct step *s = b->first;
-        b->first = s->next;
-        if (!b->first)
-            b->end = &b->first;
-        retire(b, s);
-    }
     while (b->rc == 0 && b->next < b->list->n && b->jobs < JOBS && b->memory < MEMORY)
         start(b, plan(b));
-    if (b->rc == 0 && b->next == b->list->n && !b->first && !b->is_complete)
-        complete(b);
-    b->is_over = !b->first && b->digests == 0 && (b->is_complete || b->rc < 0);
+}
+
+/* The archive, in order */
+
+static void show_progress(struct build *b)
+{
+    int64_t now = act_now_monotonic_ms();
+
+    if (!b->output->progress || now - b->shown_ms < PROGRESS_MS)
+        return;
+    b->shown_ms = now;
+    b->output->progress(b->output->arg, &b->progress);
+}
+
+/* The next job is there, whose data is asked for now. */
+static void wait_for_first(struct build *b)
+{
+    start_more(b);
+    look_around(b);
+    if (!b->is_ready)
+        engine_run(b->output->engine, &b->is_ready);
+}
+
+static void drop_first(struct build *b)
+{
+    struct step *s = b->first;
+
+    b->first = s->next;
+    if (!b->first)
+        b->end = &b->first;
+    b->jobs--;
+    b->memory -= s->memory;
+    free(s->job.buffer);
+    free(s);
+}
+
+static int fail_job(struct build *b, const struct package_job *job)
+{
+    b->error = job->error;
+    b->is_damaged = job->is_damaged;
+    return job->rc;
+}
+
+/* Takes what the first job has of entry i. */
+static void take_share(struct build *b, size_t i)
+{
+    const struct step *s = b->first;
+    struct package_item *item = &b->items[i];
+
+    b->data = s->job.bytes + (s->is_part ? 0 : item->data);
+    b->left = s->is_part ? s->job.n_bytes : item->packed;
+    if (s->job.kind != PACKAGE_PIECE)
+        return;
+    item->crc = package_crc_join(item->crc, s->job.crc, s->job.len);
+    b->progress.done_bytes += s->job.len;
+}
+
+static void next_share(struct build *b, size_t i)
+{
+    wait_for_first(b);
+    if (b->rc == 0 && b->first->job.rc < 0)
+        b->rc = fail_job(b, &b->first->job);
+    if (b->rc == 0)
+        take_share(b, i);
+    show_progress(b);
+}
+
+static void open_entry(struct build *b, size_t i)
+{
+    next_share(b, i);
+    b->is_open = true;
+    b->given = 0;
+    if (b->rc < 0)
+        return;
+    const struct package_job *job = &b->first->job;
+    uint64_t data = job->offset + (b->first->is_part ? 0 : b->items[i].data);
+    b->origin =
+        (struct origin){.copied = job->kind == PACKAGE_COPY, .data = data, .head = data - b->items[i].offset};
+}
+
+/* Blocks of a wide entry are so many pieces, or as they were. */
+static bool is_inner_border(const struct build *b, size_t i, const struct step *s)
+{
+    return is_wide(&b->list->v[i]) &&
+           (s->job.kind == PACKAGE_COPY || (s->from / PIECE + 1) % PIECES_PER_BLOCK == 0);
+}
+
+static void go_on_in_entry(struct build *b, size_t i)
+{
+    if (is_inner_border(b, i, b->first))
+        act_buf_add(&b->cuts, &b->given, sizeof(b->given));
+    drop_first(b);
+    next_share(b, i);
+}
+
+static int64_t read_entry(void *arg, size_t i, void *data, size_t len)
+{
+    struct build *b = arg;
+
+    if (i >= b->list->n)
+        return 0;
+    if (!b->is_open)
+        open_entry(b, i);
+    while (b->rc == 0 && b->left == 0 && b->first->is_part && !b->first->ends_entry)
+        go_on_in_entry(b, i);
+    if (b->rc < 0)
+        return -1;
+    size_t n = b->left < len ? b->left : len;
+    memcpy(data, b->data, n);
+    b->data += n;
+    b->left -= n;
+    b->given += n;
+    return (int64_t)n;
+}
+
+static void cut_wide(struct build *b, const struct package_item *item)
+{
+    uint64_t given;
+
+    cut(b, item->offset);
+    for (size_t at = 0; at < b->cuts.len; at += sizeof(given)) {
+        memcpy(&given, b->cuts.data + at, sizeof(given));
+        note_origin(b, item);
+        cut(b, item->data + given);
+    }
+}
+
+static void count_entry(struct build *b, size_t i)
+{
+    b->progress.done_entries++;
+    if (S_ISREG(b->list->v[i].mode) && b->first->job.kind != PACKAGE_PIECE)
+        b->progress.done_bytes += b->list->v[i].size;
+}
+
+static void close_entry(struct build *b, size_t i)
+{
+    const struct step *s = b->first;
+
+    count_entry(b, i);
+    if (s->is_part || i + 1 == s->first + s->job.n)
+        drop_first(b);
+    b->cuts.len = 0;
+    b->is_open = false;
+}
+
+static void entry_settled(void *arg, size_t i)
+{
+    struct build *b = arg;
+    const struct package_item *item = &b->items[i];
+
+    b->entries_end = item->data + item->packed;
+    if (i >= b->list->n)
+        return;
+    const struct package_entry *entry = &b->list->v[i];
+    if (is_wide(entry))
+        cut_wide(b, item);
+    note_origin(b, item);
+    if (is_wide(entry) || is_border(b, entry->path, b->entries_end - item->offset, b->entries_end))
+        cut(b, b->entries_end);
+    close_entry(b, i);
+}
+
+/* The blocks of the table of contents, which is behind the entries. */
+static void cut_directory(struct build *b)
+{
+    cut(b, b->entries_end);
+    b->block_copied = false;
+    while (b->sink.end - b->block_start > BLOCK_MAX)
+        cut(b, b->block_start + BLOCK_MAX);
+    cut(b, b->sink.end);
+}
+
+/* libzip is not told why an entry cannot be read: that is in rc. */
+static void write_archive(struct build *b)
+{
+    bool is_empty = b->list->n == 0;
+    const struct package_zip zip = {.entries = is_empty ? &marker : b->list->v,
+                                    .n = is_empty ? 1 : b->list->n,
+                                    .items = b->items,
+                                    .sink = &b->sink,
+                                    .read = read_entry,
+                                    .settled = entry_settled,
+                                    .arg = b};
+    struct act_error why = {0};
+
+    start_more(b); /* while libzip is told of the entries */
+    if (package_zip_write(&zip, &why) < 0 && b->rc == 0)
+        b->rc = b->sink.errnum ? fail_output(b, b->sink.errnum) : fail_libzip(b, &why);
+    if (b->rc == 0)
+        cut_directory(b);
+}
+
+/* What was begun comes back, even when nobody wants it any more. */
+static void wait_for_all(struct build *b)
+{
+    look_around(b);
+    if (!b->is_idle)
+        engine_run(b->output->engine, &b->is_idle);
+    while (b->first)
+        drop_first(b);
 }
 
 static void run(struct build *b)
@@ -563,13 +635,12 @@ static void run(struct build *b)
     b->deflaters = package_deflaters_new();
     b->progress = (struct package_progress){.entries = b->list->n, .bytes = b->list->bytes};
     b->shown_ms = act_now_monotonic_ms() + FIRST_PROGRESS_MS - PROGRESS_MS;
-    act_sha256_init(&b->sha);
-    go_on(b);
-    engine_run(b->output->engine, &b->is_over);
+    write_archive(b);
+    wait_for_all(b);
     package_deflaters_free(b->deflaters);
-    act_sha256_done(&b->sha, b->out->sha256);
-    b->out->bytes = b->at;
+    b->out->bytes = b->sink.end;
     free(b->good_blocks);
+    act_buf_release(&b->cuts);
 }
 
 /* All together */
@@ -579,7 +650,7 @@ static int publish(struct build *b, const char *temp)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/%s.zip", b->output->folder, b->out->sha256);
 
-    if (fdatasync(b->fd) < 0 || rename(temp, path) < 0)
+    if (fdatasync(b->sink.fd) < 0 || rename(temp, path) < 0)
         return act_error_errno(&b->error, errno, "cannot write '%s'", path);
     return b->output->index ? package_index_save(b->output->index, b->list, b->items, b->out, &b->error) : 0;
 }
@@ -587,17 +658,20 @@ static int publish(struct build *b, const char *temp)
 static int build_into_temp(struct build *b)
 {
     ACT_AUTOFREE char *temp = NULL;
+    int fd = package_temp(b->output->folder, &temp);
 
-    b->fd = package_temp(b->output->folder, &temp);
-    if (b->fd < 0)
+    if (fd < 0)
         return fail_output(b, errno);
+    package_sink_open(&b->sink, fd);
     run(b);
+    if (package_sink_close(&b->sink, b->out->sha256) < 0)
+        fail_sink(b);
     int rc = b->rc == 0 ? publish(b, temp) : b->rc;
     if (rc == 0)
         package_index_compare(&b->last, b->list, b->items, b->out);
     if (rc < 0)
         unlink(temp);
-    close(b->fd);
+    close(fd);
     free(b->items);
     return rc;
 }

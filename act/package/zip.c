@@ -1,184 +1,252 @@
-/* zip.c - the records of a zip archive (PKWARE's APPNOTE.TXT 6.3, sections 4.3 to 4.5).
+/* zip.c - libzip writes the archive: it asks for the data of one entry after the other, compressed as it is, and gives
+ * the archive to a sink.
  *
- * Of our own, as libzip copies entry by entry through a callback and stdio, hashes nothing on the way, and does
- * not say where an entry lies; here ranges of the last package are copied as they are, whatever entries they
- * hold, and the archive is hashed while it is written. The bytes of an entry do not depend on its place.
- *
- * A file that comes in pieces has its CRC and size behind its data (a data descriptor), so that nothing is
- * written twice. Times are 1980-01-01; zip64 records only where a size, an offset or the count needs them.
+ * Source: libzip's zip_source_function(3), and zip_close.c of 1.7.3. An entry's header is written before its
+ * data and once more behind it, when CRC and length are known: so libzip goes back, and when it is at the end again, the
+ * entry is settled. Which method an entry has must be known before all that: what is not empty is a deflated file
+ * or a stored link. Without a length before the data, a file of more than 4,293,656,963 bytes has zip64 fields, which
+ * depends on its size alone.
  */
 #include "package/package_internal.h"
 
-#include <string.h>
+#include <errno.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <zip.h>
 
 #include "base/text.h"
 
 enum {
-    LOCAL = 0x04034b50,
-    CENTRAL = 0x02014b50,
-    DESCRIPTOR = 0x08074b50,
-    END = 0x06054b50,
-    END64 = 0x06064b50,
-    END64_LOCATOR = 0x07064b50,
-    FLAG_DESCRIPTOR = 1 << 3,
-    FLAG_UTF8 = 1 << 11,
-    UNIX = 3 << 8,
-    VERSION_STORED = 10,
-    VERSION_DEFLATE = 20, /* also folders */
-    VERSION_ZIP64 = 45,
-    DOS_DATE_1980 = 33, /* year 0, month 1, day 1 */
-    DOS_FOLDER = 0x10,  /* the folder bit of the lower, DOS half of the attributes */
-    EXTRA_ZIP64 = 1,
-    END64_REST = 44, /* bytes of the zip64 end record behind its length */
+    DOS_FOLDER = 0x10, /* the folder bit of the lower, DOS half of the attributes */
+    MODE_SHIFT = 16,
 };
 
-#define MAX16 0xffffu
-#define MAX32 0xffffffffu
-/* What may need more than 32 bits when it comes in pieces: deflate makes nothing larger by a 16th. */
-#define LARGE (MAX32 / 16 * 15)
+struct archive {
+    const struct package_zip *zip;
+    zip_error_t error; /* of the last call that failed: libzip asks for it */
+    time_t time;       /* of all entries */
+    struct source *sources;
+    size_t i;      /* the entry at hand */
+    uint64_t data; /* where its data begins */
+};
 
-static void add(struct act_buf *b, uint64_t value, size_t bytes)
+struct source {
+    struct archive *archive;
+    size_t i;
+};
+
+const char *package_zip_version(void)
 {
-    uint8_t le[8];
-
-    for (size_t i = 0; i < bytes; i++)
-        le[i] = (uint8_t)(value >> (8 * i));
-    act_buf_add(b, le, bytes);
+    return zip_libzip_version();
 }
 
-static void add16(struct act_buf *b, uint64_t value)
+bool package_is_deflated(const struct package_entry *entry)
 {
-    add(b, value, 2);
+    return S_ISREG(entry->mode) && entry->size > 0;
 }
 
-static void add32(struct act_buf *b, uint64_t value)
+static zip_int64_t fail(struct archive *a, int code, int errnum)
 {
-    add(b, value, 4);
+    zip_error_set(&a->error, code, errnum);
+    return -1;
 }
 
-static void add64(struct act_buf *b, uint64_t value)
+/* An entry */
+
+static zip_int64_t stat_entry(const struct source *s, zip_stat_t *st)
 {
-    add(b, value, 8);
+    const struct package_zip *zip = s->archive->zip;
+
+    zip_stat_init(st);
+    st->valid = ZIP_STAT_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_CRC;
+    st->size = zip->entries[s->i].size;
+    st->comp_method = package_is_deflated(&zip->entries[s->i]) ? ZIP_CM_DEFLATE : ZIP_CM_STORE;
+    st->crc = zip->items[s->i].crc; /* right when its data was read; the last answer counts */
+    return sizeof(*st);
 }
 
-static uint64_t cap32(uint64_t value)
+static zip_int64_t open_entry(const struct source *s)
 {
-    return value < MAX32 ? value : MAX32;
+    s->archive->i = s->i;
+    s->archive->data = s->archive->zip->sink->at;
+    return 0;
 }
 
-static bool is_zip64(const struct package_item *item)
+static zip_int64_t read_entry(const struct source *s, void *data, zip_uint64_t len)
 {
-    return item->size >= LARGE;
+    int64_t n = s->archive->zip->read(s->archive->zip->arg, s->i, data, len);
+
+    return n < 0 ? fail(s->archive, ZIP_ER_READ, ECANCELED) : n;
 }
 
-static bool is_ascii(const char *s)
+static zip_int64_t serve_entry(void *arg, void *data, zip_uint64_t len, zip_source_cmd_t command)
 {
-    while (*s && !(*s & 0x80))
-        s++;
-    return !*s;
-}
+    struct source *s = arg;
 
-/* From "version needed" to the length of the name: the same in both headers. */
-static void add_common(struct act_buf *b, const char *path, const struct package_item *item, bool zip64,
-                       bool known)
-{
-    bool sizes64 = is_zip64(item), sizes = known && !sizes64;
-
-    add16(b, zip64                                                          ? VERSION_ZIP64
-             : item->method == PACKAGE_DEFLATED || act_ends_with(path, "/") ? VERSION_DEFLATE
-                                                                            : VERSION_STORED);
-    add16(b, (item->streamed ? FLAG_DESCRIPTOR : 0) | (is_ascii(path) ? 0 : FLAG_UTF8));
-    add16(b, item->method);
-    add16(b, 0);
-    add16(b, DOS_DATE_1980);
-    add32(b, known ? item->crc : 0);
-    add32(b, sizes ? item->packed : sizes64 ? MAX32 : 0);
-    add32(b, sizes ? item->size : sizes64 ? MAX32 : 0);
-    add16(b, strlen(path));
-}
-
-void package_zip_local(struct act_buf *b, const char *path, const struct package_item *item)
-{
-    bool zip64 = is_zip64(item);
-
-    add32(b, LOCAL);
-    add_common(b, path, item, zip64, !item->streamed);
-    add16(b, zip64 ? 20 : 0);
-    act_buf_adds(b, path);
-    if (!zip64)
-        return;
-    add16(b, EXTRA_ZIP64);
-    add16(b, 16);
-    add64(b, item->streamed ? 0 : item->size);
-    add64(b, item->streamed ? 0 : item->packed);
-}
-
-void package_zip_descriptor(struct act_buf *b, const struct package_item *item)
-{
-    size_t width = is_zip64(item) ? 8 : 4;
-
-    add32(b, DESCRIPTOR);
-    add32(b, item->crc);
-    add(b, item->packed, width);
-    add(b, item->size, width);
-}
-
-void package_zip_central(struct act_buf *b, const char *path, unsigned mode, const struct package_item *item)
-{
-    bool sizes64 = is_zip64(item), offset64 = item->offset >= MAX32;
-    size_t extra = (sizes64 ? 16u : 0u) + (offset64 ? 8u : 0u);
-
-    add32(b, CENTRAL);
-    add16(b, UNIX | (extra ? VERSION_ZIP64 : VERSION_DEFLATE));
-    add_common(b, path, item, extra > 0, true);
-    add16(b, extra ? 4 + extra : 0);
-    add16(b, 0); /* comment */
-    add16(b, 0); /* disk */
-    add16(b, 0); /* internal attributes */
-    add32(b, (uint64_t)mode << 16 | (S_ISDIR(mode) ? DOS_FOLDER : 0));
-    add32(b, cap32(item->offset));
-    act_buf_adds(b, path);
-    if (!extra)
-        return;
-    add16(b, EXTRA_ZIP64);
-    add16(b, extra);
-    if (sizes64) {
-        add64(b, item->size);
-        add64(b, item->packed);
+    switch (command) {
+    case ZIP_SOURCE_SUPPORTS:
+        return zip_source_make_command_bitmap(ZIP_SOURCE_OPEN, ZIP_SOURCE_READ, ZIP_SOURCE_CLOSE,
+                                              ZIP_SOURCE_STAT, ZIP_SOURCE_ERROR, ZIP_SOURCE_FREE, -1);
+    case ZIP_SOURCE_STAT:
+        return stat_entry(s, data);
+    case ZIP_SOURCE_OPEN:
+        return open_entry(s);
+    case ZIP_SOURCE_READ:
+        return read_entry(s, data, len);
+    case ZIP_SOURCE_CLOSE:
+    case ZIP_SOURCE_FREE:
+        return 0;
+    case ZIP_SOURCE_ERROR:
+        return zip_error_to_data(&s->archive->error, data, len);
+    default:
+        return fail(s->archive, ZIP_ER_OPNOTSUPP, 0);
     }
-    if (offset64)
-        add64(b, item->offset);
 }
 
-static void add_end64(struct act_buf *b, uint64_t n, uint64_t offset, uint64_t len)
+/* The archive */
+
+static zip_int64_t write_archive(struct archive *a, const void *data, zip_uint64_t len)
 {
-    add32(b, END64);
-    add64(b, END64_REST);
-    add16(b, UNIX | VERSION_ZIP64);
-    add16(b, VERSION_ZIP64);
-    add32(b, 0); /* disks */
-    add32(b, 0);
-    add64(b, n);
-    add64(b, n);
-    add64(b, len);
-    add64(b, offset);
-    add32(b, END64_LOCATOR);
-    add32(b, 0);
-    add64(b, offset + len);
-    add32(b, 1);
+    return package_sink_write(a->zip->sink, data, len) < 0 ? fail(a, ZIP_ER_WRITE, errno) : (zip_int64_t)len;
 }
 
-void package_zip_end(struct act_buf *b, uint64_t n, uint64_t offset, uint64_t len)
+static void settle(struct archive *a)
 {
-    if (n >= MAX16 || offset >= MAX32 || len >= MAX32)
-        add_end64(b, n, offset, len);
-    add32(b, END);
-    add16(b, 0); /* disks */
-    add16(b, 0);
-    add16(b, n < MAX16 ? n : MAX16);
-    add16(b, n < MAX16 ? n : MAX16);
-    add32(b, cap32(len));
-    add32(b, cap32(offset));
-    add16(b, 0); /* comment */
+    struct package_sink *sink = a->zip->sink;
+    struct package_item *item = &a->zip->items[a->i];
+
+    item->offset = sink->settled;
+    item->data = a->data;
+    item->packed = sink->end - a->data;
+    package_sink_settle(sink);
+    a->zip->settled(a->zip->arg, a->i);
+}
+
+static zip_int64_t seek_archive(struct archive *a, void *data, zip_uint64_t len)
+{
+    struct package_sink *sink = a->zip->sink;
+    zip_int64_t to = zip_source_seek_compute_offset(sink->at, sink->end, data, len, &a->error);
+
+    if (to < 0)
+        return -1;
+    sink->at = (uint64_t)to;
+    if (sink->at == sink->end)
+        settle(a);
+    return 0;
+}
+
+static zip_int64_t serve_archive(void *arg, void *data, zip_uint64_t len, zip_source_cmd_t command)
+{
+    struct archive *a = arg;
+
+    switch (command) {
+    case ZIP_SOURCE_SUPPORTS: /* what is read is never asked for: there is no archive yet */
+        return ZIP_SOURCE_SUPPORTS_WRITABLE;
+    case ZIP_SOURCE_STAT:
+        return fail(a, ZIP_ER_READ, ENOENT);
+    case ZIP_SOURCE_WRITE:
+        return write_archive(a, data, len);
+    case ZIP_SOURCE_SEEK_WRITE:
+        return seek_archive(a, data, len);
+    case ZIP_SOURCE_TELL_WRITE:
+        return (zip_int64_t)a->zip->sink->at;
+    case ZIP_SOURCE_ERROR:
+        return zip_error_to_data(&a->error, data, len);
+    case ZIP_SOURCE_BEGIN_WRITE:
+    case ZIP_SOURCE_ROLLBACK_WRITE: /* whoever made the file removes it */
+    case ZIP_SOURCE_FREE:
+        return 0;
+    case ZIP_SOURCE_COMMIT_WRITE:
+        package_sink_settle(a->zip->sink);
+        return 0;
+    default:
+        return fail(a, ZIP_ER_OPNOTSUPP, 0);
+    }
+}
+
+/* All of it */
+
+/* The first moment that a zip can express, in the local time that libzip writes. */
+static time_t first_time(void)
+{
+    struct tm tm = {.tm_year = 80, .tm_mday = 1, .tm_isdst = -1};
+
+    return mktime(&tm);
+}
+
+static int describe(zip_t *za, zip_uint64_t i, const struct package_entry *entry, time_t time)
+{
+    zip_uint32_t attributes =
+        (zip_uint32_t)entry->mode << MODE_SHIFT | (S_ISDIR(entry->mode) ? DOS_FOLDER : 0);
+    int method = package_is_deflated(entry) ? ZIP_CM_DEFLATE : ZIP_CM_STORE;
+
+    return zip_set_file_compression(za, i, method, 0) < 0 || zip_file_set_mtime(za, i, time, 0) < 0 ||
+                   zip_file_set_external_attributes(za, i, 0, ZIP_OPSYS_UNIX, attributes) < 0
+               ? -1
+               : 0;
+}
+
+static int add_entry(zip_t *za, struct source *s, const struct package_entry *entry)
+{
+    zip_source_t *source = zip_source_function(za, serve_entry, s);
+    zip_int64_t i = source ? zip_file_add(za, entry->path, source, ZIP_FL_ENC_UTF_8) : -1;
+
+    if (i < 0) {
+        zip_source_free(source);
+        return -1;
+    }
+    return describe(za, (zip_uint64_t)i, entry, s->archive->time);
+}
+
+static zip_t *open_archive(struct archive *a, zip_error_t *error)
+{
+    zip_source_t *target = zip_source_function_create(serve_archive, a, error);
+    zip_t *za = target ? zip_open_from_source(target, ZIP_CREATE | ZIP_TRUNCATE, error) : NULL;
+
+    if (!za)
+        zip_source_free(target);
+    return za;
+}
+
+static int fill(zip_t *za, struct archive *a)
+{
+    const struct package_zip *zip = a->zip;
+
+    for (size_t i = 0; i < zip->n; i++) {
+        a->sources[i] = (struct source){.archive = a, .i = i};
+        if (add_entry(za, &a->sources[i], &zip->entries[i]) < 0)
+            return -1;
+    }
+    return zip_close(za);
+}
+
+static int fail_zip(zip_error_t *error, struct act_error *err)
+{
+    return act_error_set(err, ACT_FAIL, "%s", zip_error_strerror(error));
+}
+
+static int write_archive_of(struct archive *a, struct act_error *err)
+{
+    zip_error_t error;
+
+    zip_error_init(&error);
+    zip_t *za = open_archive(a, &error);
+    int rc = za ? 0 : fail_zip(&error, err);
+    zip_error_fini(&error);
+    if (za && fill(za, a) < 0) {
+        rc = fail_zip(zip_get_error(za), err);
+        zip_discard(za);
+    }
+    return rc;
+}
+
+int package_zip_write(const struct package_zip *zip, struct act_error *err)
+{
+    struct archive a = {.zip = zip, .time = first_time(), .sources = act_calloc(zip->n, sizeof(*a.sources))};
+
+    zip_error_init(&a.error);
+    int rc = write_archive_of(&a, err);
+    zip_error_fini(&a.error);
+    free(a.sources);
+    return rc;
 }
