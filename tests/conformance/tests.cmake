@@ -2,14 +2,14 @@ act_test(store_test conformance/store_test.c store)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME store_azurite
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_store.py $<TARGET_FILE:store_test>)
-set_tests_properties(store_azurite PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1500)
+set_tests_properties(store_azurite PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 1500 COST 30)
 add_test(NAME store_double
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_store.py $<TARGET_FILE:store_test>
                  $<TARGET_FILE:blobserver>)
-set_tests_properties(store_double PROPERTIES TIMEOUT 300)
+set_tests_properties(store_double PROPERTIES TIMEOUT 300 COST 10)
 act_test(platform_test conformance/platform_test.c proc flow)
 add_dependencies(platform_test act-node)
-set_tests_properties(platform_test PROPERTIES TIMEOUT 600)
+set_tests_properties(platform_test PROPERTIES TIMEOUT 600 COST 20)
 add_test(NAME platform_slurm
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_platform.py
                  $<TARGET_FILE:platform_test> slurm)
@@ -17,4 +17,4 @@ set_tests_properties(platform_slurm PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 L
 add_test(NAME platform_azureml
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_platform.py
                  $<TARGET_FILE:platform_test> azureml)
-set_tests_properties(platform_azureml PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600)
+set_tests_properties(platform_azureml PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60)
