@@ -34,6 +34,7 @@ struct names {
 struct pending {
     struct names *names;
     struct store_call *call;
+    int turns; /* of the loop until it is answered */
 };
 
 static struct names *names_of(struct store *store)
@@ -182,7 +183,7 @@ static int perform(struct names *s, struct store_call *call)
                                          : delete_key(s, call->key, call->if_match, &call->error);
 }
 
-static void fire(void *arg)
+static void answer(void *arg)
 {
     struct pending p = *(struct pending *)arg;
 
@@ -191,17 +192,25 @@ static void fire(void *arg)
     store_finish(p.call, perform(p.names, p.call));
 }
 
+static void take_turn(void *arg)
+{
+    struct pending *p = arg;
+
+    engine_timer(engine, 0, p->turns-- > 0 ? take_turn : answer, p);
+}
+
 /* Later calls may be answered sooner. */
 static void start(struct store *store, struct store_call *call)
 {
     struct names *s = names_of(store);
     struct pending *p = act_alloc(sizeof(*p));
 
-    *p = (struct pending){s, call};
+    *p = (struct pending){.names = s, .call = call};
     s->lists += call->op != STORE_HEAD;
     if (++s->under_way > s->most_under_way)
         s->most_under_way = s->under_way;
-    engine_timer(engine, s->lists % 3, fire, p);
+    p->turns = s->lists % 3;
+    take_turn(p);
 }
 
 static int window(const struct store *store)
