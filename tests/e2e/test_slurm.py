@@ -142,6 +142,7 @@ def test_starters_by_srun(lab):
     """One on each node, with the processors of its processes."""
     lab.configure(slurm={"launcher": "srun", "mpi": "none", "sbatch_options": ["--cpus-per-task=1"]})
     lab.act.write("torchrun", "#!/bin/sh\necho $SLURM_CPUS_PER_TASK $1 $2 $3; echo $4\n").chmod(0o755)
+    lab.act.write("train.py")
     run = lab.submit("./torchrun", "train.py", n=4)
     lab.wait(run, "Completed", status=0)
     said = [lab.act.lines(run, node) for node in (0, 1)]

@@ -129,6 +129,7 @@ true
 def test_a_starter_is_told_what_the_user_left_out(act, two_ranks):
     """One for the node, also when it is repeated with another size; what the user writes stays, and is said."""
     (act.write("torchrun", STARTER)).chmod(0o755)
+    act.write("train.py")
     plain = act.run("-n", "2", "submit", "./torchrun", "train.py", "--nnodes", "7")
     assert "torchrun  one on each node, 2 processes each" in plain.err and "stays as" not in plain.err
     assert "1 node, 2 processes each" in plain.err
