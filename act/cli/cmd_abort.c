@@ -11,7 +11,7 @@ static int say(struct cli *cli, const struct flow_run *run, bool was_final, json
 {
     const char *more = was_final                                ? ": it had ended already"
                        : !run_state_is_final(run->status.state) ? ": it is being cancelled"
-                       : cli->options.forget ? ": forgotten here; its cluster was not asked"
+                       : cli->options.forget ? ": forgotten here; its cluster does not answer"
                                              : "";
 
     if (!cli->options.dry_run)

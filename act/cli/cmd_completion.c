@@ -10,8 +10,7 @@ static const struct {
 } scripts[] = {
     {"bash",
      "_act_complete() {\n"
-     "    local IFS=$'\\n'\n"
-     "    COMPREPLY=($(\"${COMP_WORDS[0]}\" __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null))\n"
+     "    mapfile -t COMPREPLY < <(\"${COMP_WORDS[0]}\" __complete \"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
      "    [ ${#COMPREPLY[@]} -gt 0 ] || compopt -o default\n"
      "}\n"
      "complete -o nosort -F _act_complete a act\n"},
@@ -42,9 +41,13 @@ int cmd_completion(struct cli *cli, struct act_error *err)
     return act_error_set(err, ACT_USAGE, "no completion for '%s': bash, zsh and fish are known", shell);
 }
 
+/* Names come from projects, also of others: bash puts them on its command line as they are, so none is offered that a shell
+ * would read as anything but one word. */
 static void offer(const char *candidate, const char *typed)
 {
-    if (act_starts_with(candidate, typed))
+    static const char shells_own[] = " \t\r\n'\"\\`$&|;<>()[]{}*?!#~^";
+
+    if (act_starts_with(candidate, typed) && !strpbrk(candidate, shells_own) && *candidate != '=')
         puts(candidate);
 }
 

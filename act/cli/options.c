@@ -44,7 +44,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "leftovers", CLI_FLAG, AT(leftovers), NULL, "what interrupted transfers left, instead",
      CLI_BEHIND},
     {NULL, "list", CLI_FLAG, AT(list), NULL, "all projects that are trusted", CLI_BEHIND},
-    {NULL, "forget", CLI_FLAG, AT(forget), NULL, "only here: its cluster is gone and is not asked",
+    {NULL, "forget", CLI_FLAG, AT(forget), NULL, "only here: its cluster is gone and does not answer",
      CLI_BEHIND},
     {NULL, "remove", CLI_FLAG, AT(remove), NULL, "forget that the project is trusted", CLI_BEHIND},
     {NULL, "device-code", CLI_FLAG, AT(device_code), NULL, "log in with a code typed into a browser",

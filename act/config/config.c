@@ -267,6 +267,18 @@ static void check_experiment_name(struct config *c, struct config_findings *f)
                        "with '-' or '.'");
 }
 
+bool config_is_image(const char *name)
+{
+    return *name && *name != '-' && !strpbrk(name, " \t\r\n");
+}
+
+static void check_image(struct config *c, struct config_findings *f)
+{
+    if (c->docker.image && *c->docker.image && !config_is_image(c->docker.image))
+        config_problem(f, yaml_get(yaml_get(c->values->tree, "docker"), "image"),
+                       "'docker.image' is no name of an image: it begins with '-' or has blanks in it");
+}
+
 static void apply_platform(struct config *c)
 {
     struct yaml *tree = c->values->tree;
@@ -298,6 +310,7 @@ static void read_tree(struct config *c, struct config_findings *f)
     config_read_keys(config_cluster_keys, "azureml.", yaml_get(tree, "azureml"), c, f);
     config_warn_all_unknown(tree, f);
     check_experiment_name(c, f);
+    check_image(c, f);
     read_rows(c, f);
 }
 

@@ -208,6 +208,9 @@ bool config_is_users(const char *path);
 /* Who gave the value of a key ("azureml.endpoint"): "aux_data/aml/aml.yaml:12", "-p", "default". New string. */
 char *config_origin(const struct config *config, const char *key);
 
+/* Whether a text may be the name of an image: one that begins with '-' would be an option of docker's. */
+bool config_is_image(const char *name);
+
 /* Whether the value of a key is the user's own word: of the command line, the environment, a default, a file of his own
  * folder, or the cluster file outside of the project that AML_CONFIG_PATH names. */
 bool config_is_own(const struct config *config, const char *key);

@@ -231,7 +231,8 @@ int flow_wait_for(struct flow *flow, const char *piece, const struct flow_waitin
 /* Cancels. *out_was_final: it had ended before. */
 int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final,
                struct act_error *err) ACT_NODISCARD;
-/* Of a cluster that is gone: the run counts as Canceled here, and nobody is asked. As flow_abort() otherwise. */
+/* Of a cluster that does not answer: the run counts as Canceled here; one that answers is an error. As flow_abort()
+ * otherwise. */
 int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final,
                 struct act_error *err) ACT_NODISCARD;
 

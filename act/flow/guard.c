@@ -229,7 +229,10 @@ static char *judge_text(const char *path, const struct act_buf *text)
     struct yaml *tree = NULL;
     char *seems = package_is_config(path) ? secret_of_text(text) : NULL;
 
-    if (!seems && !may_be_config(text))
+    bool folds =
+        package_is_config(path) && (has(text, "\\\n") || has(text, "\\\r")); /* in the midst of a word */
+
+    if (!seems && !folds && !may_be_config(text))
         return NULL;
     if (yaml_parse(text->data, text->len, "package", &tree, &ignored) < 0)
         return seems;

@@ -74,6 +74,10 @@ static void apply_image(struct flow_job_file *job, struct config *config)
                        job->image, config->cluster);
         return;
     }
+    if (!config_is_image(job->image)) {
+        act_strv_pushf(&job->notes, "the image '%s' is not used: that is no name of an image", job->image);
+        return;
+    }
     apply_registry(job, config);
     act_str_replace(&config->docker.image, job->image);
 }

@@ -619,10 +619,10 @@ static int find_piece(struct ledger *ledger, void *arg, struct act_error *err)
 }
 
 /* What is wrong with one run is told, and no reason to leave out the others. */
-static void adopt_unknown(struct flow *flow, struct platform *platform, const struct act_strv *ids,
-                          const struct config *config)
+static int adopt_unknown(struct flow *flow, struct platform *platform, const struct act_strv *ids,
+                         const struct config *config, struct act_error *err)
 {
-    size_t n = 0;
+    size_t n = 0, n_failed = 0;
 
     for (size_t i = 0; i < ids->n; i++) {
         struct question q = {.piece = ids->v[i]};
@@ -634,9 +634,13 @@ static void adopt_unknown(struct flow *flow, struct platform *platform, const st
             n++;
         if (rc < 0)
             act_warn("run '%s' is not in the ledger: %s", ids->v[i], why.text);
+        n_failed += rc < 0;
         ledger_runs_release(&q.rows);
     }
     act_note("%zu run%s of cluster '%s' came into the ledger", n, n == 1 ? "" : "s", config->cluster);
+    return n_failed ? act_error_set(err, ACT_PARTIAL, "%zu of %zu runs could not be taken into the ledger",
+                                    n_failed, ids->n)
+                    : 0;
 }
 
 int flow_rebuild(struct flow *flow, struct act_error *err)
@@ -655,7 +659,7 @@ int flow_rebuild(struct flow *flow, struct act_error *err)
     if (rc == 0 && !platform_is_service(platform)) {
         rc = platform_list(platform, &ids, err);
         if (rc == 0)
-            adopt_unknown(flow, platform, &ids, &config);
+            rc = adopt_unknown(flow, platform, &ids, &config, err);
     }
     act_strv_release(&ids);
     config_release(&config);
@@ -713,15 +717,34 @@ int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out
     return find_row(flow, piece, false, out, err);
 }
 
+/* Whether its platform tells of the run, and what: what goes on must not be forgotten. */
+static bool still_tells(struct flow *flow, struct flow_run *run)
+{
+    struct act_error ignored;
+    struct platform *platform;
+
+    return flow_platform_of(flow, &run->row, &platform, &ignored) == 0 &&
+           flow_refresh(flow, platform, run, &ignored) == 0;
+}
+
 int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err)
 {
+    bool tells = !run_state_is_final(run->status.state) && still_tells(flow, run);
+
     *out_was_final = run_state_is_final(run->status.state);
     if (*out_was_final)
         return 0;
+    if (tells)
+        return act_error_set(err, ACT_USAGE,
+                             "cannot forget '%s': its cluster answers, and 'a abort %s' ends it", run->row.id,
+                             run->row.id);
     run->status.state = RUN_CANCELED;
     run->status.aborted = run->changed = true;
-    snprintf(run->status.reason, sizeof(run->status.reason), "forgotten here; its cluster was not asked");
-    return store_changes(flow, run, 1, err);
+    snprintf(run->status.reason, sizeof(run->status.reason), "forgotten here; its cluster does not answer");
+    int rc = store_changes(flow, run, 1, err);
+    if (rc == 0 && flow->ledger_copy)
+        rc = act_error_set(err, ACT_FAIL, "cannot forget '%s': the ledger cannot be written", run->row.id);
+    return rc;
 }
 
 int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err)

@@ -190,6 +190,22 @@ def test_completion_scripts(act, shell, check):
         subprocess.run(check, input=script.encode(), check=True)
 
 
+def test_completion_never_runs_what_a_project_names(act):
+    """bash puts what is offered on its command line, where Enter runs it."""
+    act.cluster("aml", folders=("data;touch${IFS}PWNED;:", "da*", "data"), account="store")
+    act.account("store", folder=str(act.store))
+    act.write("aux_data/aml/$(touch PWNED).yaml", "platform: local\n")
+    script = act.run("completion", "bash").out + """
+COMP_WORDS=(a d ""); COMP_CWORD=2; _act_complete 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}"
+COMP_WORDS=(a -c ""); COMP_CWORD=2; _act_complete 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}"
+"""
+    done = subprocess.run(["bash", "-c", script], cwd=act.project, env=act.env | {"PATH": f"{act.programs}:/usr/bin:/bin"},
+                          capture_output=True, text=True, check=True)
+    offered = done.stdout.split("\n")
+    assert "data/" in offered and not [word for word in offered if "PWNED" in word or "*" in word], done
+    assert not (act.project / "PWNED").exists()
+
+
 def test_completion_knows_verbs_runs_and_folders(act):
     run = act.finish("true", before=("-n", "1"))
     assert "submit" in act.run("__complete", "su").out.split()

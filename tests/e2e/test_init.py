@@ -159,6 +159,7 @@ SECRETS = {
     "an escaped key": ("x.json", '{"account\\u005fkey": "pssst"}', "account_key"),
     "an alias": ("y.yml", 'x: &x pssst\ndocker:\n  "\\x70assword": *x\n', "docker.password"),
     "a byte order mark": ("y.yaml", "\ufeffaccount_key: pssst\n", "account_key"),
+    "a key on two lines": ("y.yaml", '? "account_\\\n  key"\n: pssst\n', "account_key"),
     "UTF-16": ("y.yaml", utf16("account_key: pssst\n"), "account_key"),
     "UTF-16 without mark": ("y.yaml", "sas_token: pssst\n".encode("utf-16-be"), "sas_token"),
     "a variable": ("y.yaml", "env: {WANDB_API_KEY: pssst}\n", "env.WANDB_API_KEY"),

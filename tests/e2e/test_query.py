@@ -816,6 +816,10 @@ def test_runs_that_the_ledger_lacks_are_taken_from_the_cluster(act):
     assert states(result) == {runs[0]: "Completed", runs[1]: "Failed"} and result.err.startswith("1 run of cluster"), result
     assert act.run("q", "--rebuild").err.startswith("0 runs of cluster")
     act.fail("q", "--rebuild", runs[0], status=2, match="is about all runs")
+    (act.run_dir(runs[1]) / "run.json").write_text("garbage")
+    with contextlib.closing(sqlite3.connect(act.home / "ledger.db", isolation_level=None)) as db:
+        db.execute("delete from runs where id = ?", (runs[1],))
+    act.fail("q", "--rebuild", status=8, match="1 of 2 runs could not be taken")
 
 
 def locked(act):
@@ -960,6 +964,14 @@ def test_a_cluster_that_is_not_there(act):
     row, = act.run("q", "--json").json["runs"]
     assert row["state"] == "Canceled" and "forgotten" in row["reason"]
     act.fail("abort", "--forget", "nosuch", status=3, match="no run 'nosuch'")
+
+
+def test_what_can_be_asked_is_not_forgotten(act):
+    run = act.submit("sleep", "300", before=("-n", "1"))
+    act.fail("abort", "--forget", run, status=2, match=f"its cluster answers, and 'a abort {run}' ends it")
+    act.run("abort", run)
+    assert act.state(run) == "Canceled"
+    assert "had ended already" in act.run("abort", "--forget", run).err
 
 
 def test_batch_parameters_are_decoded(act):
