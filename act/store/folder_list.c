@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "store/folder.h"
 
 #define DISK_BLOCK 512 /* what stat counts st_blocks in */
@@ -170,11 +169,6 @@ static void add_name(const struct folder_walk *walk, const struct dirent *entry,
     ACT_AUTOFREE char *full = act_sprintf("%s%s", name, type == DT_DIR ? "/" : "");
     if (type < 0 || !is_asked_for(walk, full))
         return;
-    if (type != DT_DIR && type != DT_REG && type != DT_LNK) {
-        ACT_AUTOFREE char *shown = act_printable(name);
-        act_warn("left out '%s%s': neither a file, nor a folder, nor a link", path_of(walk), shown);
-        return;
-    }
     *found = true;
     if (!is_behind_us(walk, full))
         act_strv_push(&level->names, full);
@@ -239,7 +233,7 @@ static int emit_folder(struct listing *l, const struct level *level, bool filled
         return act_error_errno(err, errno, "folder '%s'", key);
     struct store_entry *entry = emit(l, key, &st);
     entry->filled = filled;
-    entry->leads_out = !filled && level->base_len == level->path_len;
+    entry->leads_out = level->base_len == level->path_len;
     return 0;
 }
 
@@ -314,6 +308,12 @@ static void emit_leftover(struct listing *l, const char *key, const char *name, 
     emit(l, key, st)->size = (uint64_t)st->st_blocks * DISK_BLOCK;
 }
 
+/* What stands at a name and is no object: a pipe, a socket, a device, or a folder in place of what was listed. */
+static struct store_entry *emit_odd(struct listing *l, const char *key, const struct stat *st)
+{
+    return emit_unreadable(l, key, S_ISDIR(st->st_mode) ? EISDIR : ENXIO);
+}
+
 static void emit_outward(struct listing *l, const char *key, const char *name, const struct stat *link)
 {
     struct stat st;
@@ -324,6 +324,8 @@ static void emit_outward(struct listing *l, const char *key, const char *name, c
         emit_unreadable(l, key, errno)->leads_out = true;
     else if (S_ISREG(st.st_mode))
         emit(l, key, &st);
+    else
+        emit_odd(l, key, &st)->leads_out = true;
 }
 
 /* What is gone in the meantime is passed over. */
@@ -347,6 +349,8 @@ static void emit_file(struct listing *l, const char *name)
         emit_outward(l, key, name, &st);
     else if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
         emit(l, key, &st);
+    else
+        emit_odd(l, key, &st);
 }
 
 static void emit_prefix(struct listing *l, const char *name)

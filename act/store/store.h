@@ -51,9 +51,10 @@ struct store_entry {
     bool grows;  /* an append blob: what is there never changes, more may come at its end */
     bool filled; /* a folder with something in it, in a listing with whole only */
     bool
-        leads_out; /* a link of which a folder can be seen to lead out of it, or the empty folder that it leads to where
-                       links are followed; elsewhere it means nothing */
-    int problem; /* of STORE_UNREADABLE: errno; EILSEQ: the name is not UTF-8; ELOOP: it leads back to itself */
+        leads_out; /* a link of which a folder can be seen to lead out of it, or the folder that it leads to where links
+                       are followed; elsewhere it means nothing */
+    int problem; /* of STORE_UNREADABLE: errno; EILSEQ: the name is not UTF-8; ELOOP: it leads back to itself; ENXIO: a
+                    pipe, a socket or a device */
     char md5[ACT_MD5_BASE64]; /* of all bytes; "": not known */
     char etag[STORE_ETAG];    /* changes with the content, quoted as in HTTP; "": none */
 };

@@ -318,6 +318,12 @@ static bool is_protected(const struct sync *s, const char *rel)
     return false;
 }
 
+/* Of a folder behind a link it is known what is in it, unless that is nothing: a disk may not be mounted there. */
+static bool hides_more(const struct store_entry *from)
+{
+    return from->key && (from->kind == STORE_UNREADABLE || (from->leads_out && !from->filled));
+}
+
 /* The next pair, or one of it. False: a page is needed, or both sides are at their end. */
 static bool next_pair(struct sync *s, struct sync_item *out)
 {
@@ -332,7 +338,7 @@ static bool next_pair(struct sync *s, struct sync_item *out)
     if (order >= 0)
         out->to = take_head(to);
     out->rel = order <= 0 ? rel_of(from, &out->from) : rel_of(to, &out->to);
-    if (out->from.key && (out->from.leads_out || out->from.kind == STORE_UNREADABLE))
+    if (hides_more(&out->from))
         protect(s, out->rel);
     out->is_protected = !out->from.key && is_protected(s, out->rel);
     return true;

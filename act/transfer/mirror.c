@@ -4,10 +4,18 @@
 
 #include "transfer/copy.h"
 
+/* A folder to which a followed link leads. */
+struct linked {
+    char *rel;
+    bool content; /* the source has something in it that is no folder */
+    bool extra;   /* the destination has something of it that the source does not have */
+};
+
 struct count {
     uint64_t sources, folders, extras, bytes; /* folders: empty ones of the source, which are nothing */
-    char *empty;                              /* the last of those that is a followed link */
-    char *emptied;                            /* the first one that the destination has something of */
+    struct linked *linked;                    /* those in which the item at hand is, each in the one before */
+    size_t n_linked;
+    char *emptied; /* the first that has nothing but folders in it, and the destination has something of it */
 };
 
 /* Whether it is deleted, or a folder that is once it is empty. */
@@ -16,13 +24,39 @@ static bool is_left_over(const struct sync_item *item)
     return item->action == SYNC_EXTRA && !item->is_protected;
 }
 
-/* An empty folder to which a link leads may be where a disk is not mounted. */
-static void note_emptied(struct count *n, const struct sync_item *item)
+/* A link that leads out, or what cannot be read, may be all that is left of a disk. */
+static bool is_known(const struct store_entry *from)
 {
+    return from->key && !from->leads_out && from->kind != STORE_UNREADABLE;
+}
+
+static void leave_linked(struct count *n)
+{
+    struct linked *last = &n->linked[--n->n_linked];
+
+    if (last->extra && !last->content && !n->emptied)
+        n->emptied = last->rel;
+    else
+        free(last->rel);
+}
+
+static void enter_linked(struct count *n, const char *rel)
+{
+    n->linked = act_realloc(n->linked, (n->n_linked + 1) * sizeof(*n->linked));
+    n->linked[n->n_linked++] = (struct linked){.rel = act_strdup(rel)};
+}
+
+/* A folder to which a link leads, and in which there is nothing but folders, may be where a disk is not mounted. */
+static void note_linked(struct count *n, const struct sync_item *item)
+{
+    while (n->n_linked && !act_starts_with(item->rel, n->linked[n->n_linked - 1].rel))
+        leave_linked(n);
+    for (size_t i = 0; i < n->n_linked; i++) {
+        n->linked[i].content |= is_known(&item->from) && item->from.kind != STORE_FOLDER;
+        n->linked[i].extra |= item->action == SYNC_EXTRA;
+    }
     if (item->from.key && item->from.kind == STORE_FOLDER && item->from.leads_out)
-        act_str_replace(&n->empty, item->rel);
-    else if (item->action == SYNC_EXTRA && n->empty && !n->emptied && act_starts_with(item->rel, n->empty))
-        n->emptied = act_strdup(n->empty);
+        enter_linked(n, item->rel);
 }
 
 static bool is_deleted(const struct sync_item *item)
@@ -34,13 +68,12 @@ static void count_item(struct job *job, struct sync_item *item)
 {
     struct count *n = job->arg;
 
-    note_emptied(n, item);
+    note_linked(n, item);
     if (is_deleted(item)) {
         n->extras++;
         n->bytes += item->to.size;
     }
-    /* a link that leads out, or what cannot be read, may be all that is left of a disk */
-    if (item->from.key && !item->from.leads_out && item->from.kind != STORE_UNREADABLE)
+    if (is_known(&item->from))
         *(item->from.kind == STORE_FOLDER ? &n->folders : &n->sources) += 1;
     sync_item_release(item);
 }
@@ -59,7 +92,7 @@ static int refuse_emptied(const struct count *n, struct act_error *err)
 {
     return act_error_set(
         err, ACT_USAGE,
-        "there is nothing in '%s', to which a link leads, and the destination has something of it: "
+        "there is nothing in '%s', to which a link leads, but maybe empty folders, and the destination has something of it: "
         "nothing was changed; use 'a rm' if you mean it, or --exclude",
         n->emptied);
 }
@@ -100,7 +133,9 @@ static int count(const struct job_setup *setup, struct count *out, struct act_er
     if (rc == 0)
         rc = transfer_report_result(&report, &first, err);
     transfer_report_release(&report);
-    free(out->empty);
+    while (out->n_linked)
+        leave_linked(out);
+    free(out->linked);
     return rc;
 }
 

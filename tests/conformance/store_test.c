@@ -1261,8 +1261,16 @@ static void test_folder_odd_files(void **state)
     put_text("odd/x", "x");
     assert_int_equal(mkfifo(pipe_path, 0644), 0);
     assert_ok(act_file_write(part, "x", 1, 0644, &t.err), t.err);
-    assert_list("odd/", false, keys, 1);
+    call = call_of(STORE_LIST, "odd/");
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_int_equal(call.page.n, 2); /* the part file is none */
+    assert_int_equal(call.page.v[0].kind, STORE_UNREADABLE);
+    assert_int_equal(store_entry_problem(&call.page.v[0], &t.err), -ACT_PARTIAL);
+    assert_non_null(strstr(t.err.text, "'odd/pipe': it is neither a file"));
+    store_call_release(&call);
     assert_int_equal(head("odd/pipe", &call), -ACT_FAIL);
+    assert_int_equal(unlink(pipe_path), 0);
+    assert_list("odd/", false, keys, 1);
 
     assert_ok(act_file_write(bad, "x", 1, 0644, &t.err), t.err);
     call = call_of(STORE_LIST, "odd/");

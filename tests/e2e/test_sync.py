@@ -442,15 +442,40 @@ def test_links_that_cannot_be_followed_are_named(act, linked):
     assert "gone/x" in there(linked) and "extra" not in there(linked)
 
 
+def test_special_files_are_named_once_and_cost_nothing(act, linked):
+    data, disk = act.project / "data", act.project.parent / "disk"
+    (disk / "more").write_text("stays")
+    act.run("u", "--follow", "data")
+    (disk / "deep/b").unlink()
+    (disk / "deep").rmdir()
+    for place in (data / "f", disk / "deep"):
+        place.unlink(missing_ok=True)
+        os.mkfifo(place)
+    (disk / "a").unlink()
+    (disk / "a").symlink_to("/dev/null")
+    linked.put("data/extra", b"x")
+    before = linked.keys()
+    result = act.run("u", "--follow", "--delete", "-y", "data", status=8)
+    assert linked.keys() == before
+    for name in ("f", "link/a", "link/deep"):
+        assert result.err.split("act:")[0].count(f"'{name}'") == 1, result.err
+    assert "neither a file, nor a folder, nor a link" in result.err and "left out" not in result.err
+    act.run("verify", "--follow", "data", status=8)
+    act.run("d", "--overwrite", "data", status=8)
+    assert (data / "f").is_fifo()
+
+
 def test_a_followed_folder_with_nothing_in_it_empties_nothing(act, linked):
     act.run("u", "--follow", "data")
     disk = act.project.parent / "disk"
     (disk / "a").unlink()
     (disk / "deep/b").unlink()
-    (disk / "deep").rmdir()
     linked.put("data/extra", b"x")
     before = linked.keys()
-    act.fail("u", "--follow", "--delete", "-y", "data", status=2, match="nothing in 'link/'.*nothing was changed")
+    refusal = {"status": 2, "match": "nothing in 'link/'.*nothing was changed"}
+    act.fail("u", "--follow", "--delete", "-y", "data", **refusal)
+    (disk / "deep").rmdir()
+    act.fail("u", "--follow", "--delete", "-y", "data", **refusal)
     assert linked.keys() == before
     act.run("u", "--follow", "--delete", "-y", "--exclude", "link/", "data")
     assert there(linked) == {"f", "link-z", "inside", "link/a", "link/deep/b"}
