@@ -205,35 +205,94 @@ void azure_finish_failed(struct azure_op *op)
 
 /* ---- folder markers: "a/b" with metadata as most tools write them, or "a/b/"; that may be a blob with content, too */
 
+static bool is_bare(const struct azure_op *op)
+{
+    return !act_ends_with(op->blob, "/");
+}
+
+static void answer_folder(struct azure_op *op);
+
+static void look_behind_slash(struct azure_op *op)
+{
+    free(op->blob);
+    op->blob = act_strdup(op->call->key);
+    azure_send_next(op, azure_build_head, answer_folder);
+}
+
+/* Both markers are one folder: who does not say which one of them is to go means both. */
+static void answer_delete_folder(struct azure_op *op)
+{
+    if (azure_succeeded(op) && is_bare(op) && !op->call->if_match) {
+        op->deleted = true;
+        look_behind_slash(op);
+    } else {
+        azure_answer_delete(op);
+    }
+}
+
+/* Of two markers the other one is meant, or this one has changed. */
+static bool is_another(const struct azure_op *op)
+{
+    const struct store_call *call = op->call;
+
+    return call->op == STORE_DELETE && call->if_match && call->entry.etag[0] &&
+           strcmp(call->if_match, call->entry.etag) != 0;
+}
+
+/* Where the one that was listed is nowhere any more, the service says so of the first. */
+static void delete_folder(struct azure_op *op, bool found)
+{
+    if (!found)
+        op->blob[strlen(op->blob) - 1] = '\0';
+    azure_send_next(op, azure_build_delete, answer_delete_folder);
+}
+
 static void answer_folder(struct azure_op *op)
 {
     int rc = azure_take_head(op);
     bool found =
         rc == 0 && (op->call->entry.kind == STORE_FOLDER || strcmp(azure_blob_of(op), op->call->key) == 0);
+    bool another = found && is_another(op), missing = !found && (rc == 0 || rc == -(int)ACT_NOT_FOUND);
 
-    if (!found && (rc == 0 || rc == -(int)ACT_NOT_FOUND) && !act_ends_with(op->blob, "/")) {
-        char *with_slash = act_strdup(op->call->key);
-        free(op->blob);
-        op->blob = with_slash;
-        azure_send(op);
-    } else if (found && op->call->op == STORE_DELETE) {
-        azure_send_next(op, azure_build_delete, azure_answer_delete);
+    op->passed |= another;
+    if ((missing || another) && is_bare(op)) {
+        look_behind_slash(op);
+    } else if (op->call->op == STORE_DELETE && (found || (missing && op->passed))) {
+        delete_folder(op, found);
     } else if (found && op->call->op == STORE_GET && op->call->entry.size > op->call->offset) {
         azure_send_next(op, azure_build_get, azure_answer_get);
     } else {
         if (rc == 0 && !found)
             rc = act_error_set(&op->call->error, ACT_NOT_FOUND, "%s: not a folder", azure_what(op));
-        azure_finish(op, rc);
+        azure_finish(op, missing && op->deleted ? 0 : rc);
     }
+}
+
+/* What is known of the folder goes to its marker with a slash, where another tool made one: a second one beside it would
+ * say something else. */
+static void answer_marker(struct azure_op *op)
+{
+    int rc = azure_take_head(op);
+    const struct store_entry *entry = &op->call->entry;
+
+    if (rc && rc != -(int)ACT_NOT_FOUND && rc != -(int)ACT_DENIED) { /* who may only write cannot know */
+        azure_finish(op, rc);
+        return;
+    }
+    if (rc == 0 && entry->kind == STORE_FOLDER)
+        memcpy(op->replaces, entry->etag, sizeof(op->replaces));
+    else
+        op->blob[strlen(op->blob) - 1] = '\0';
+    store_entry_release(&op->call->entry);
+    azure_put(op);
 }
 
 static void start_folder(struct azure_op *op)
 {
-    op->blob = act_strndup(op->call->key, strlen(op->call->key) - 1);
-    if (op->call->op == STORE_PUT)
-        azure_put(op);
-    else
-        azure_send_next(op, azure_build_head, answer_folder);
+    bool put = op->call->op == STORE_PUT;
+
+    op->blob = act_strndup(op->call->key, strlen(op->call->key) - !put);
+    azure_send_next(op, azure_build_head, put ? answer_marker : answer_folder);
 }
 
 /* ---- calls */

@@ -64,6 +64,8 @@ struct azure_op {
     int64_t copy_moved_ms; /* when the copy last made progress */
     int64_t poll_ms;
 
+    bool passed;    /* a folder's marker without a slash that is not the one meant */
+    bool deleted;   /* that marker is gone already */
     bool describes; /* only the metadata of what is there */
     char replaces
         [STORE_ETAG]; /* what is written replaces this only, whatever the call says; "": as that says */

@@ -279,13 +279,19 @@ static int parse_answer(struct azure_op *op, struct act_error *err)
 
 /* ---- the page */
 
+/* The marker of a folder, its marker with a slash, anything else. */
+static int rank(const struct store_entry *entry)
+{
+    return entry->kind == STORE_FOLDER ? entry->slashed : 2;
+}
+
 /* A folder marker before the prefix or the other marker of the same key, so that it is left out for it. */
 static int by_key(const void *a, const void *b)
 {
     const struct store_entry *x = a, *y = b;
     int order = strcmp(x->key, y->key);
 
-    return order ? order : (y->kind == STORE_FOLDER) - (x->kind == STORE_FOLDER);
+    return order ? order : rank(x) - rank(y);
 }
 
 /* Two markers of one folder are one; everything else has a name of its own, below the prefix. */
@@ -322,6 +328,7 @@ static enum fate judge_folder(const struct azure_list *list, const struct store_
         return LEAVE_OUT;
     if (next && strcmp(next->key, folder->key) == 0) {
         next->mode = next->mode < 0 ? folder->mode : next->mode;
+        next->etag[0] = '\0'; /* they go together */
         return LEAVE_OUT;
     }
     folder->filled = next && act_starts_with(next->key, folder->key);

@@ -104,6 +104,7 @@ void azure_take_key(struct store_entry *entry, const char *name)
         entry->kind = STORE_FILE;
     if (entry->kind == STORE_FOLDER && entry->mode >= 0)
         entry->mode = store_folder_mode((unsigned)entry->mode);
+    entry->slashed = slash && entry->kind == STORE_FOLDER;
     free(entry->key);
     entry->key = entry->kind == STORE_FOLDER && !slash ? act_sprintf("%s/", name) : act_strdup(name);
 }

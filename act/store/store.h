@@ -48,8 +48,9 @@ struct store_entry {
     int mode;       /* permission bits, of a folder as store_folder_mode() gives them; -1: not known */
     uint64_t crc64; /* of all bytes, when has_crc64 */
     bool has_crc64;
-    bool grows;  /* an append blob: what is there never changes, more may come at its end */
-    bool filled; /* a folder with something in it, in a listing with whole only */
+    bool grows;   /* an append blob: what is there never changes, more may come at its end */
+    bool slashed; /* a folder of Azure, in a listing: its marker is itself named with the '/' */
+    bool filled;  /* a folder with something in it, in a listing with whole only */
     bool
         leads_out; /* a link of which a folder can be seen to lead out of it, or the folder that it leads to where links
                        are followed; elsewhere it means nothing */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/crc64.h"
+#include "base/log.h"
 #include "transfer/copy.h"
 
 enum { SOURCE_URL_LIFE_S = 2 * 3600 };
@@ -254,6 +255,27 @@ static struct store_entry expected(struct object *o)
     return entry;
 }
 
+/* Blob Storage can have an object of a folder's name, beside what is in the folder. That is complete without the mode. */
+static void lose_mode(struct object *o)
+{
+    act_warn(
+        "the mode of the folder '%s' is not kept: there is an object of this name without the '/' in %s; rename "
+        "or remove it",
+        o->to_key, store_name(o->job->to));
+    o->in_vain = o->there = true;
+}
+
+static void refuse_replacement(struct object *o, bool found)
+{
+    bool beside = !found && o->from.kind == STORE_FOLDER;
+
+    act_error_hint(o->refusal, beside
+                                   ? "there is an object of this name without the '/': rename or remove it"
+                                   : "it is not as it was listed, and was not replaced: run the same command "
+                                     "again");
+    fail(o, o->refusal);
+}
+
 static void looked(struct store_call *call)
 {
     struct object *o = call->arg;
@@ -261,12 +283,12 @@ static void looked(struct store_call *call)
     struct store_entry entry = expected(o);
 
     o->there = call->rc == 0 && sync_decide(&entry, &call->entry, job->options->checksum, NULL) == SYNC_SAME;
+    bool found = call->rc != -(int)ACT_NOT_FOUND;
     call_ended(o);
-    if (!o->there) {
-        act_error_hint(o->refusal, "it is not as it was listed, and was not replaced: run the same command "
-                                   "again");
-        fail(o, o->refusal);
-    }
+    if (!o->there && !found && o->from.filled)
+        lose_mode(o);
+    else if (!o->there)
+        refuse_replacement(o, found);
     while (o->there && o->written < o->n_parts)
         count_written(o, o->written, false);
     abandon(o);

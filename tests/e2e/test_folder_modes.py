@@ -216,12 +216,41 @@ def test_markers_of_others(act, azure_double):
     assert counts(act, "u", "data") == (0, 5, 0)
 
 
+def test_a_marker_with_a_slash_stays_the_only_one(act, azure_double):
+    def mark(name, mode):
+        azure_double.service.put(f"{azure_double.container}/files/data/{name}",
+                                 headers={"x-ms-meta-hdi_isfolder": "true", "x-ms-meta-permissions": str(0o40000 | mode)})
+
+    mark("i/", 0o555)
+    azure_double.put("data/i/f", b"1")
+    act.run("d", "data")
+    (act.project / "data/i").chmod(0o700)
+    assert counts(act, "u", "data") == (0, 1, 1)
+    assert counts(act, "u", "data") == counts(act, "d", "data") == (0, 1, 0)
+    assert set(azure_double.keys()) == {"data/i/", "data/i/f"}
+    act.run("-y", "rm", "data")
+    assert not azure_double.keys()
+    mark("i/", 0o700)
+    mark("i", 0o755)  # as both were left by two tools
+    azure_double.put("data/i/f", b"1")
+    assert counts(act, "d", "data") == (0, 1, 0)
+    assert counts(act, "u", "data") == (0, 1, 0)
+    act.run("-y", "rm", "data")
+    assert not azure_double.keys()
+
+
 def test_a_file_of_a_folders_name_is_not_replaced(act, azure_double):
     azure_double.put("data/private", b"a file")
+    azure_double.put("data/extra", b"x")
     make(act)
-    result = act.run("u", "data", status=8)
-    assert "data/private/" in result.err and "exists" in result.err, result.err
-    assert azure_double.get("data/private") == b"a file"
+    result = act.run("u", "data")
+    assert "data/private/' is not kept: there is an object of this name" in result.err, result.err
+    assert azure_double.get("data/private") == b"a file" and azure_double.get("data/private/f") == b"private"
+    (act.project / "data/none").mkdir()
+    azure_double.put("data/none", b"a file")
+    assert "there is an object of this name without the '/'" in act.run("u", "data", status=8).err
+    act.run("u", "--delete", "-y", "--exclude", "none", "data")
+    assert set(azure_double.keys()) >= {"data/none"} and not {"data/extra", "data/private"} & set(azure_double.keys())
 
 
 def test_the_private_store_gives_its_mode_to_nobody(act):

@@ -899,7 +899,8 @@ static void test_delete_many(void **state)
 static void test_delete_many_folders(void **state)
 {
     static const char *const answers[] = {BATCH(PART("0", "202 A", "")),
-                                          "200 OK|Content-Length: 0|x-ms-meta-hdi_isfolder: true|", "202 A|"};
+                                          "200 OK|Content-Length: 0|x-ms-meta-hdi_isfolder: true|", "202 A|",
+                                          "404 N|x-ms-error-code: BlobNotFound|"};
     struct store_deletion deletions[] = {{.key = "f/"}, {.key = "x"}};
     struct store_call call = call_of(STORE_DELETE_MANY, "");
 
@@ -989,7 +990,8 @@ static void test_ambiguous(void **state)
 /* The marker of a folder that is no blob, but a real folder with something in it: it is only described. */
 static void test_real_folder(void **state)
 {
-    static const char *const answers[] = {"409 C|x-ms-error-code: BlobAlreadyExists|",
+    static const char *const answers[] = {"404 N|x-ms-error-code: BlobNotFound|",
+                                          "409 C|x-ms-error-code: BlobAlreadyExists|",
                                           "200 OK|x-ms-meta-hdi_isfolder: true|ETag: 2|",
                                           "409 C|x-ms-error-code: DirectoryIsNotEmpty|", "200 OK|ETag: 3|"};
     struct store_call call = call_of(STORE_PUT, "a/b/");
@@ -999,11 +1001,12 @@ static void test_real_folder(void **state)
     call.attr.mode = 0700;
     call.if_absent = call.unmarked = true;
     assert_ok(run_with(NULL, &call, answers, COUNT(answers)), err);
-    assert_has(server.requests[2], "\r\nx-ms-meta-hdi_isfolder: true\r\n");
-    assert_has(server.requests[3], "PUT /acct/cont/a/b?comp=metadata HTTP");
-    assert_has(server.requests[3], "\r\nx-ms-meta-permissions: 16832\r\n");
-    assert_has(server.requests[3], "\r\nIf-Match: \"2\"\r\n");
-    assert_has_not(server.requests[3], "hdi_isfolder");
+    assert_has(server.requests[0], "HEAD /acct/cont/a/b/ HTTP");
+    assert_has(server.requests[3], "\r\nx-ms-meta-hdi_isfolder: true\r\n");
+    assert_has(server.requests[4], "PUT /acct/cont/a/b?comp=metadata HTTP");
+    assert_has(server.requests[4], "\r\nx-ms-meta-permissions: 16832\r\n");
+    assert_has(server.requests[4], "\r\nIf-Match: \"2\"\r\n");
+    assert_has_not(server.requests[4], "hdi_isfolder");
     store_call_release(&call);
     forget_requests();
 }
