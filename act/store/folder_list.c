@@ -13,7 +13,8 @@
 
 #include "store/folder.h"
 
-#define DISK_BLOCK 512 /* what stat counts st_blocks in */
+#define DISK_BLOCK 512    /* what stat counts st_blocks in */
+#define MAX_LINKED 100000 /* folders entered through links that were found behind links */
 
 struct level {
     struct act_strv names; /* sorted; of folders with '/' */
@@ -31,7 +32,8 @@ struct folder_walk {
     struct act_buf path; /* key of the folder at hand, "" or with a final '/' */
     struct level *levels;
     size_t depth;
-    int fd; /* of the folder at hand; -1: to be opened again */
+    size_t linked; /* folders entered through links behind links so far */
+    int fd;        /* of the folder at hand; -1: to be opened again */
 };
 
 struct listing {
@@ -276,6 +278,18 @@ static int check_loop(const struct folder_walk *walk, struct level *level, struc
     return 0;
 }
 
+/* Folders that link to each other without a loop can be reached by more ways than anybody could walk: two links in each
+ * of forty are a million million. */
+static int check_ways(struct folder_walk *walk, const struct level *level, struct act_error *err)
+{
+    bool behind = walk->depth && walk->levels[walk->depth - 1].base_len;
+
+    if (!behind || level->base_len != level->path_len || ++walk->linked <= MAX_LINKED)
+        return 0;
+    errno = EMLINK;
+    return act_error_errno(err, errno, "folder '%s'", path_of(walk));
+}
+
 /* Goes down into the folder whose key is in walk->path. */
 static int push(struct listing *l, size_t base_len, struct act_error *err)
 {
@@ -287,6 +301,8 @@ static int push(struct listing *l, size_t base_len, struct act_error *err)
     int rc = open_at_hand(l, err);
     if (rc == 0 && walk->follow)
         rc = check_loop(walk, &level, err);
+    if (rc == 0 && walk->follow)
+        rc = check_ways(walk, &level, err);
     if (rc == 0)
         rc = read_names(walk, &level, &found, err);
     if (rc == 0 && (walk->whole || !found))

@@ -46,6 +46,10 @@ int store_entry_problem(const struct store_entry *entry, struct act_error *err)
     else if (entry->problem == ELOOP)
         act_error_set(err, ACT_PARTIAL,
                       "cannot follow '%s': it leads back to itself or a folder that it is in", name);
+    else if (entry->problem == EMLINK)
+        act_error_set(err, ACT_PARTIAL,
+                      "cannot follow '%s': too many links lead on behind links, maybe to the same folders",
+                      name);
     else if (entry->problem == ENXIO)
         act_error_set(err, ACT_PARTIAL, "cannot read '%s': it is neither a file, nor a folder, nor a link",
                       name);

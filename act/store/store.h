@@ -55,7 +55,7 @@ struct store_entry {
         leads_out; /* a link of which a folder can be seen to lead out of it, or the folder that it leads to where links
                        are followed; elsewhere it means nothing */
     int problem; /* of STORE_UNREADABLE: errno; EILSEQ: the name is not UTF-8; ELOOP: it leads back to itself; ENXIO: a
-                    pipe, a socket or a device */
+                    pipe, a socket or a device; EMLINK: there are links behind links without end */
     char md5[ACT_MD5_BASE64]; /* of all bytes; "": not known */
     char etag[STORE_ETAG];    /* changes with the content, quoted as in HTTP; "": none */
 };

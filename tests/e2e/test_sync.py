@@ -442,6 +442,18 @@ def test_links_that_cannot_be_followed_are_named(act, linked):
     assert "gone/x" in there(linked) and "extra" not in there(linked)
 
 
+def test_folders_that_are_reached_by_too_many_ways(act):
+    web = act.project.parent / "web"
+    for i in range(41):
+        (web / str(i)).mkdir(parents=True)
+        for link in "ab" if i < 40 else "":
+            (web / str(i) / link).symlink_to(web / str(i + 1))
+    act.write("data/f", "f")
+    (act.project / "data/web").symlink_to(web / "0")
+    result = act.run("u", "--follow", "--dry-run", "data", status=8)
+    assert "too many links lead on behind links" in result.err, result.err
+
+
 def test_special_files_are_named_once_and_cost_nothing(act, linked):
     data, disk = act.project / "data", act.project.parent / "disk"
     (disk / "more").write_text("stays")
