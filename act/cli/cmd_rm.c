@@ -75,11 +75,15 @@ static int rm(void *arg, const char *word, enum flow_place place, struct flow_pa
 {
     struct job *job = arg;
     struct transfer_report report = {0};
+    int rc = 0;
 
     (void)place;
     job->word = word;
     job->what = &p->path;
-    int rc = confirm(job, err);
+    if (p->path.is_folder && !job->cli->options.leftovers)
+        rc = flow_may_remove(&job->cli->flow, word, err);
+    if (rc == 0)
+        rc = confirm(job, err);
     if (rc == 0)
         rc = run(job, &job->options, &report, err);
     cli_progress_add(&job->progress, &job->sum, &report);

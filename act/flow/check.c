@@ -10,6 +10,8 @@ int flow_check_config(const struct config_request *request, struct act_strv *out
     if (rc < 0 || out_problems->n > 0)
         return rc;
     rc = flow_open_to_look(request, &flow, err);
+    if (rc == 0)
+        flow_warn_overlaps(&flow.config);
     if (rc == 0 && flow_check_run(&flow, err) < 0)
         act_strv_push(out_problems, err->text);
     flow_close(&flow);

@@ -297,6 +297,8 @@ int flow_upload(struct flow *flow, struct flow *from, const char *path, struct f
     int rc = map(&flow->config, path, &m, err);
 
     io->report = (struct transfer_report){0};
+    if (rc == 0 && io->options.delete_extra)
+        rc = flow_check_alone(&flow->config, m.folder, m.key, path, err);
     if (rc == 0) {
         flow_http(flow);
         rc = upload(flow, from, &m, path, io, err);
@@ -467,6 +469,17 @@ void flow_path_release(struct flow_path *path)
     transfer_path_release(&path->path);
     store_free(path->store);
     *path = (struct flow_path){0};
+}
+
+int flow_may_remove(struct flow *flow, const char *path, struct act_error *err)
+{
+    struct mapping m = {0};
+    int rc = map(&flow->config, path, &m, err);
+
+    if (rc == 0)
+        rc = flow_check_alone(&flow->config, m.folder, m.key, path, err);
+    mapping_release(&m);
+    return rc;
 }
 
 /* What was said of the URL's end must be true. */

@@ -76,7 +76,7 @@ struct flow_init {
     uint64_t compiled_bytes;
     bool was_compiled; /* with keep_compiled: code_path was a compiled package, but not of this one */
 };
-/* Packs the project and stores it as "<code_path without .zip>/<sha256>.zip" and as code_path. */
+/* Packs the project and stores it as "<code_path without .zip>/<sha256>.zip" (flow_code_base()) and as code_path. */
 int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err) ACT_NODISCARD;
 /* The same, and then compiles it with compile.aml.sh in docker.image, by docker or podman on this machine, and stores what
  * comes of it as a package of its own, which code_path becomes: out; release both. Nothing to compile, or nothing that does
@@ -371,7 +371,8 @@ struct flow_data {
     const char *path, *from_path, *to_path;
 };
 /* Local folder to this cluster's store; from another cluster's store when from is not NULL. Sizes that the store
- * cannot have, a destination that is the source or lies in it, a file where there is a folder: -ACT_USAGE or
+ * cannot have, a destination that is the source or lies in it, a file where there is a folder, and with
+ * delete_extra another folder of the configuration in what it stands for: -ACT_USAGE or
  * -ACT_FAIL before anything is moved. */
 int flow_upload(struct flow *flow, struct flow *from, const char *path, struct flow_data *io,
                 struct act_error *err) ACT_NODISCARD;
@@ -410,6 +411,8 @@ enum flow_place { FLOW_STORE, FLOW_HERE, FLOW_PLACES };
 int flow_open_place(struct flow *flow, const char *path, enum flow_place place, struct flow_path *out,
                     struct act_error *err) ACT_NODISCARD;
 void flow_path_release(struct flow_path *path);
+/* Refuses to remove a folder in which another one of the configuration lies in the store: -ACT_USAGE. */
+int flow_may_remove(struct flow *flow, const char *path, struct act_error *err) ACT_NODISCARD;
 
 /* A URL that reads the file. */
 struct flow_url {

@@ -36,7 +36,7 @@ int flow_put_text(struct store *store, const char *key, const char *text,
 /* The package that code_path stands for now. */
 struct flow_package {
     char *store; /* store_name() */
-    char *key;   /* "<code_path without .zip>/<sha256>.zip", or code_path itself when another tool wrote it */
+    char *key;   /* flow_package_key(), or code_path itself when another tool wrote it */
     char *file;  /* a verified local copy */
     char sha256[ACT_SHA256_HEX];
     int64_t bytes;
@@ -47,10 +47,12 @@ int flow_current_package(struct flow *flow, struct flow_package *out, struct act
 /* A package by its key, verified against sha256. */
 int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, struct flow_package *out,
                         struct act_error *err) ACT_NODISCARD;
-/* "<code_path without .zip>/<sha256>.zip" and ".../latest.json". New strings. */
+/* The folder of the packages in the store: code_path without .zip, or with .packages where it has no .zip. New string. */
+char *flow_code_base(const struct config *config);
+/* "<flow_code_base()>/<sha256>.zip" and ".../latest.json". New strings. */
 char *flow_package_key(const struct flow *flow, const char *sha256);
 char *flow_pointer_key(const struct flow *flow);
-/* "<code_path without .zip>/" and what the format says. New string. */
+/* "<flow_code_base()>/" and what the format says. New string. */
 char *flow_code_key(const struct flow *flow, const char *fmt, ...) ACT_PRINTF(2, 3);
 /* Where local copies of packages are kept, and that of one of them. New strings. */
 char *flow_packages_dir(void);
@@ -112,6 +114,15 @@ bool flow_has_content(const char *path);
 /* Adds to the error that something is not in the store where it is instead; local is its place in the project. */
 void flow_explain_absence(struct flow *flow, const struct config_folder *folder, const char *local,
                           struct act_error *err);
+
+/* ---- overlap.c */
+
+/* Refuses (-ACT_USAGE) to delete what is at key in the store of a folder, where another row of the configuration lies there
+ * or below; path is what the user typed for it. */
+int flow_check_alone(const struct config *config, const struct config_folder *folder, const char *key,
+                     const char *path, struct act_error *err) ACT_NODISCARD;
+/* Warns of every folder in which another row lies. */
+void flow_warn_overlaps(const struct config *config);
 
 /* ---- moved.c */
 

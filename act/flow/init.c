@@ -6,6 +6,7 @@
  *   a/code/latest.json    {"sha256", "bytes", "code_path_etag"}: what a/code.zip is, as long as its ETag is
  * that one; if another tool replaces a/code.zip, the ETag says so. {"compiled_from", "compiled_in"}: of which package
  * it was compiled, and in which image
+ * With code_path "a/code" the packages are in "a/code.packages": a store of folders has no file where it has a folder.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,17 +26,17 @@
 #include "codec/json.h"
 #include "flow/flow_internal.h"
 
-static char *package_base(const struct flow *flow)
+char *flow_code_base(const struct config *config)
 {
-    const char *path = flow->config.code.path;
-    size_t len = strlen(path);
+    const char *path = config->code.path;
 
-    return act_strndup(path, act_ends_with(path, ".zip") ? len - 4 : len);
+    return act_ends_with(path, ".zip") ? act_strndup(path, strlen(path) - strlen(".zip"))
+                                       : act_sprintf("%s.packages", path);
 }
 
 char *flow_code_key(const struct flow *flow, const char *fmt, ...)
 {
-    ACT_AUTOFREE char *base = package_base(flow);
+    ACT_AUTOFREE char *base = flow_code_base(&flow->config);
     ACT_AUTOFREE char *rest = NULL;
     va_list ap;
 
@@ -85,21 +86,34 @@ void flow_init_release(struct flow_init *io)
     package_summary_release(&io->package);
 }
 
-/* Account files, mapped folders and the logs of runs are not code. What holds a secret is the guard's. */
+/* Account files, stores, mapped folders and the logs of runs are not code. What holds a secret is the guard's. */
 static void keep_out_file(const struct config *config, const char *file, struct act_strv *out)
 {
     if (file && strcmp(file, config->project_root) != 0 && act_path_is_within(file, config->project_root))
         act_strv_push(out, file + strlen(config->project_root) + 1);
 }
 
+/* A store in the project would be packed into what it stores. */
+static void keep_out_store(const struct config *config, const struct config_folder *folder,
+                           struct act_strv *out)
+{
+    struct config_account account;
+
+    keep_out_file(config, folder->account_file, out);
+    if (!folder->account_file || !config_account_peek(config, folder, &account))
+        return;
+    keep_out_file(config, account.folder, out);
+    config_account_release(&account);
+}
+
 static void kept_out(const struct config *config, struct act_strv *out)
 {
     ACT_AUTOFREE char *logs = flow_log_folder(config->project_root);
 
-    keep_out_file(config, config->code.account_file, out);
+    keep_out_store(config, &config->code, out);
     keep_out_file(config, logs, out);
     for (size_t i = 0; i < config->n_folders; i++) {
-        keep_out_file(config, config->folders[i].account_file, out);
+        keep_out_store(config, &config->folders[i], out);
         act_strv_push(out, config->folders[i].name);
     }
 }

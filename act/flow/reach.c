@@ -259,9 +259,7 @@ static void add_store(const struct config *config, const struct config_folder *f
     add_place_in_store(config, file, store, folder->path, items);
     if (folder != &config->code)
         return;
-    ACT_AUTOFREE char *packages = act_strdup(folder->path); /* "code" for "code.zip" */
-    if (act_ends_with(packages, ".zip"))
-        packages[strlen(packages) - strlen(".zip")] = '\0';
+    ACT_AUTOFREE char *packages = flow_code_base(config);
     add_place_in_store(config, file, store, packages, items);
 }
 

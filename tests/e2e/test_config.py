@@ -296,3 +296,53 @@ def test_check_says_what_submit_would_refuse(act):
     for typo in ("platform: slrum\n", "platfrom: slurm\n"):
         act.write("aux_data/aml/lab.yaml", typo)
         assert "did you mean" in act.run("-c", "lab", "config", "check", status=7).out
+
+
+@pytest.mark.parametrize("data, shared", [("shared/data", "shared"), ("one", "one"), ("data", "files/code")])
+def test_folders_that_lie_in_one_another(act, data, shared):
+    """Nothing is deleted in the outer one as a whole; both are used as before otherwise."""
+    act.account("store", folder=str(act.store))
+    path = act.cluster("aml")
+    config = json.loads(path.read_text())
+    rows = config["config_param"]
+    rows["data_folder"]["path"] = data
+    rows["checkpoints_folder"] = {**rows["data_folder"], "path": shared}
+    path.write_text(json.dumps(config))
+    other = "data" if data.startswith(shared) else "code_path"
+    act.write("train.py", "pass")
+    act.run("init")
+    act.write("data/sub/d", "d")
+    act.run("u", "data")
+    act.write("checkpoints/own/c", "c")
+    act.run("u", "checkpoints")
+    before = sorted(p for p in act.store.rglob("*"))
+    for words in (("u", "--delete", "-y"), ("u", "--delete", "--dry-run"), ("rm", "-y")):
+        refused = act.run(*words, "checkpoints", status=2)
+        assert f"'{other}'" in refused.err and "'checkpoints'" in refused.err, refused
+    assert sorted(p for p in act.store.rglob("*")) == before
+    act.run("rm", "-y", "checkpoints/own")
+    act.run("u", "--delete", "-y", "checkpoints/own")
+    said = act.run("config", "check").err
+    assert f"'{other}'" in said and "'checkpoints'" in said, said
+
+
+def test_a_store_in_the_project_is_no_code(act):
+    act.account("store", folder="stor")
+    act.cluster("aml")
+    act.write("train.py", "pass")
+    first = act.run("init", "--json").json
+    act.write("data/d", "d")
+    act.run("u", "data")
+    assert (act.project / "stor/files/data/d").is_file()
+    assert act.run("init", "--json").json["sha256"] == first["sha256"]
+
+
+def test_a_code_path_without_zip(act):
+    path = act.cluster("aml")
+    path.write_text(path.read_text().replace("project.zip", "project"))
+    act.write("train.py", "print('ran')")
+    act.run("init")
+    act.write("train.py", "print('ran again')")
+    run = act.run("submit", "python3", "train.py").out.strip()
+    act.run("wait", run)
+    assert act.run("logs", run).out == "ran again\n"
