@@ -314,6 +314,11 @@ typedef int cli_place_fn(void *arg, const char *word, enum flow_place place, str
                          struct act_error *err);
 int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *arg,
                    struct act_error *err) ACT_NODISCARD;
+/* For the line of --json that says what became of it: names of objects, what failed, and the errors of whole paths. New
+ * references. */
+json_t *cli_names_json(const struct act_strv *names);
+json_t *cli_failures_json(const struct transfer_report *report);
+json_t *cli_errors_json(const struct cli_outcome *outcome);
 /* Names the patterns that matched nothing. */
 void cli_warn_idle_patterns(const struct cli *cli);
 /* Adds the report of one path to that of all of them, and releases it. */

@@ -21,7 +21,9 @@ int cmd_local(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = io.dry_run ? cli_print_json(run_spec_to_json(&io.spec), err)
                         : flow_local_attend(&cli->flow, &io, err);
-    if (rc == 0 && io.exit_status != 0)
+    if (rc == 0 && cli_interrupted)
+        act_note("run %s was interrupted; 'a q %s' shows its logs", io.spec.id, io.spec.id);
+    else if (rc == 0 && io.exit_status != 0)
         act_note("run %s ended with status %d; 'a q %s' shows its logs", io.spec.id, io.exit_status,
                  io.spec.id);
     run_spec_release(&io.spec);

@@ -91,16 +91,29 @@ static int rm(void *arg, const char *word, enum flow_place place, struct flow_pa
     return rc;
 }
 
+static void print_summary_json(const struct job *job, const struct cli_outcome *outcome)
+{
+    const struct transfer_progress *t = &job->sum.total;
+    bool dry = job->options.dry_run;
+
+    cli_print_json_line(
+        json_pack("{s:i,s:s,s:b,s:I,s:I,s:I,s:o,s:o}", "version", 1, "summary", "rm", "dry_run", dry,
+                  "objects", (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
+                  (json_int_t)(dry ? t->found_bytes : t->done_bytes), "failed", (json_int_t)t->failed_objects,
+                  "failures", cli_failures_json(&job->sum), "errors", cli_errors_json(outcome)));
+}
+
 static void print_summary(struct job *job, const struct cli_outcome *outcome)
 {
     const struct transfer_progress *t = &job->sum.total;
 
-    if (job->options.dry_run)
+    cli_progress_clear(&job->progress);
+    if (job->cli->options.json)
+        print_summary_json(job, outcome);
+    else if (job->options.dry_run)
         act_note("would remove %llu object%s", (count_t)t->found_objects, t->found_objects == 1 ? "" : "s");
     else if (outcome->n_failed < outcome->n || t->done_objects + t->failed_objects > 1)
         cli_progress_end(&job->progress, "removed", &job->sum);
-    else
-        cli_progress_clear(&job->progress);
 }
 
 int cmd_rm(struct cli *cli, struct act_error *err)

@@ -76,38 +76,6 @@ static int ask(void *arg, uint64_t objects, uint64_t bytes, struct act_error *er
 
 /* ---- at the end */
 
-static json_t *names_json(const struct act_strv *names)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < names->n; i++)
-        json_array_append_new(list, codec_json_bytes_new(names->v[i]));
-    return list;
-}
-
-static json_t *failures_json(const struct transfer_report *report)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < report->n_failures; i++)
-        json_array_append_new(list, json_pack("{s:o,s:I,s:o}", "text",
-                                              codec_json_bytes_new(report->failures[i].text), "count",
-                                              (json_int_t)report->failures[i].n, "also",
-                                              names_json(&report->failures[i].also)));
-    return list;
-}
-
-static json_t *errors_json(const struct cli_outcome *outcome)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < outcome->n_failed; i++)
-        json_array_append_new(list,
-                              json_pack("{s:o,s:i}", "text", codec_json_bytes_new(outcome->failed[i].text),
-                                        "status", outcome->failed[i].code));
-    return list;
-}
-
 static void print_summary_json(const struct job *job)
 {
     const struct transfer_progress *t = &job->sum.total;
@@ -119,10 +87,10 @@ static void print_summary_json(const struct job *job)
         (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
         (json_int_t)(dry ? t->found_bytes : t->done_bytes), "resumed_bytes", (json_int_t)t->resumed_bytes,
         "same", (json_int_t)t->same_objects, "newer", (json_int_t)t->newer_objects, "left",
-        names_json(&job->left), "skipped_links", (json_int_t)t->skipped_links, "deleted",
+        cli_names_json(&job->left), "skipped_links", (json_int_t)t->skipped_links, "deleted",
         (json_int_t)(dry ? job->to_delete : t->deleted_objects), "failed", (json_int_t)t->failed_objects,
         "folder_modes", (json_int_t)t->folder_modes, "seconds", cli_progress_seconds(&job->progress),
-        "failures", failures_json(&job->sum), "errors", errors_json(&job->outcome)));
+        "failures", cli_failures_json(&job->sum), "errors", cli_errors_json(&job->outcome)));
 }
 
 static void print_plan_summary(const struct job *job)
@@ -139,6 +107,7 @@ static void print_plan_summary(const struct job *job)
         "left%s",
         job->cli->command->name, (count_t)t->found_objects, t->found_objects == 1 ? "" : "s", size,
         (count_t)t->same_objects, (count_t)job->to_delete, (count_t)t->newer_objects, modes);
+    cli_print_failures(&job->sum);
 }
 
 static void print_summary(struct job *job)
@@ -177,6 +146,18 @@ static void warn_left(const struct job *job)
     act_buf_release(&names);
 }
 
+static void warn_kept(struct job *job)
+{
+    const struct transfer_report *r = &job->io.report;
+    count_t failed = r->total.failed_objects;
+
+    if (r->kept_extras == 0)
+        return;
+    cli_progress_clear(&job->progress);
+    act_warn("nothing %s deleted %s '%s', as %llu object%s failed", job->options.dry_run ? "would be" : "was",
+             job->up ? "from the store's" : "here from", job->path, failed, failed == 1 ? "" : "s");
+}
+
 /* ---- all of it */
 
 static void transfer(struct job *job, const char *path)
@@ -189,6 +170,7 @@ static void transfer(struct job *job, const char *path)
     int rc =
         job->up ? flow_upload(to, job->from, path, &job->io, &err) : flow_download(to, path, &job->io, &err);
     cli_outcome_add(&job->outcome, rc, &err);
+    warn_kept(job);
     cli_progress_add(&job->progress, &job->sum, &job->io.report);
 }
 

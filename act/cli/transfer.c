@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "codec/json.h"
 
 static int check_links(const struct cli_options *o, struct act_error *err)
 {
@@ -63,6 +64,38 @@ void cli_warn_idle_patterns(const struct cli *cli)
     for (size_t i = 0; i < idle.n; i++)
         act_warn("%s matched nothing", idle.v[i]);
     act_strv_release(&idle);
+}
+
+json_t *cli_names_json(const struct act_strv *names)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < names->n; i++)
+        json_array_append_new(list, codec_json_bytes_new(names->v[i]));
+    return list;
+}
+
+json_t *cli_failures_json(const struct transfer_report *report)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < report->n_failures; i++)
+        json_array_append_new(list, json_pack("{s:o,s:I,s:o}", "text",
+                                              codec_json_bytes_new(report->failures[i].text), "count",
+                                              (json_int_t)report->failures[i].n, "also",
+                                              cli_names_json(&report->failures[i].also)));
+    return list;
+}
+
+json_t *cli_errors_json(const struct cli_outcome *outcome)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < outcome->n_failed; i++)
+        json_array_append_new(list,
+                              json_pack("{s:o,s:i}", "text", codec_json_bytes_new(outcome->failed[i].text),
+                                        "status", outcome->failed[i].code));
+    return list;
 }
 
 void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part)

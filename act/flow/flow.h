@@ -207,7 +207,8 @@ struct flow_follow {
     bool must_exist; /* -ACT_NOT_FOUND when the run has ended without that log */
     int64_t tail;
     bool follow;
-    const volatile sig_atomic_t *interrupted;
+    const volatile sig_atomic_t
+        *interrupted; /* not 0: the run is aborted, and followed to its end; may be NULL */
     struct flow_sink sink;
 };
 int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_follow *what,

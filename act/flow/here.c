@@ -1,5 +1,6 @@
 /* here.c - a run uses a mapped folder of the project where it is, when it sees the project and the store has nothing for it. */
 #include <dirent.h>
+#include <fts.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,6 +29,34 @@ static bool see_the_project(const struct config *config, const struct config_fol
            (act_streq(config->platform, "slurm") && config_is_built_in(folder) && !config->slurm.login);
 }
 
+/* A file of the project that is not there, of another size there, or older. */
+static bool differs(const struct stat *own, const char *stored)
+{
+    struct stat there;
+
+    return stat(stored, &there) < 0 || there.st_size != own->st_size ||
+           there.st_mtim.tv_sec < own->st_mtim.tv_sec;
+}
+
+/* Whether the project's folder has a file that the store has not, or not so. A glance, as it comes with every submit: what
+ * lies behind the first ones counts as stored. */
+static bool has_unstored(const char *own, const char *stored)
+{
+    enum { GLANCE = 1000 };
+    ACT_AUTOFREE char *root = act_strdup(own);
+    FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    const FTSENT *e = NULL;
+    bool found = false;
+
+    for (int n = 0; tree && !found && n < GLANCE && (e = fts_read(tree)); n++) {
+        ACT_AUTOFREE char *there = act_sprintf("%s%s", stored, e->fts_path + strlen(root));
+        found = e->fts_info == FTS_F && differs(e->fts_statp, there);
+    }
+    if (tree)
+        fts_close(tree);
+    return found;
+}
+
 void flow_use_here(const struct config *config, const struct config_folder *from, struct run_folder *folder)
 {
     ACT_AUTOFREE char *own = act_path_join(config->project_root, folder->name);
@@ -35,7 +64,8 @@ void flow_use_here(const struct config *config, const struct config_folder *from
     if (!see_the_project(config, from) || !folder->link || !flow_has_content(own))
         return;
     if (flow_has_content(folder->link)) {
-        if (config_is_built_in(from)) /* whoever wrote down a store knows */
+        if (config_is_built_in(from) &&
+            has_unstored(own, folder->link)) /* whoever wrote down a store knows */
             act_note("%s  what the store has, not the project's own folder; 'a u %s' stores that",
                      folder->name, folder->name);
         return;

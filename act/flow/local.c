@@ -60,14 +60,11 @@ int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error
 {
     struct flow_run run;
     struct flow_follow what = {.tail = -1, .follow = true, .interrupted = io->interrupted, .sink = io->sink};
-    bool was_final;
     int rc = flow_find_run(flow, io->spec.id, &run, err);
 
     if (rc < 0)
         return rc;
     rc = flow_follow_log(flow, &run, &what, err);
-    if (rc == 0 && *io->interrupted)
-        rc = flow_abort(flow, &run, &was_final, err);
     if (rc == 0)
         rc = flow_wait(flow, &run, err);
     io->exit_status = flow_exit_status(&run.status);

@@ -318,7 +318,8 @@ struct follower {
     int attempt; /* the one that is read; 0: not known yet */
     struct stream *v;
     size_t n;
-    bool moved; /* there was something new in this round */
+    bool moved;   /* there was something new in this round */
+    bool aborted; /* the run, by heed_signal() */
 };
 
 static void add_stream(struct follower *f, size_t at, int rank, const char *name)
@@ -520,6 +521,17 @@ static int timed_round(struct follower *f, struct flow_watch *watch, struct act_
     return rc;
 }
 
+/* At the first signal; what the command prints at its end is followed as well. */
+static int heed_signal(struct follower *f, struct act_error *err)
+{
+    bool ignored;
+
+    if (f->aborted || !f->what->interrupted || !*f->what->interrupted)
+        return 0;
+    f->aborted = true;
+    return flow_abort(f->flow, f->run, &ignored, err);
+}
+
 static int follow(struct follower *f, struct act_error *err)
 {
     const struct flow_follow *what = f->what;
@@ -535,8 +547,10 @@ static int follow(struct follower *f, struct act_error *err)
             rc = end_round(f, err);
         if (what->follow)
             rc = flow_watch_took(&watch, rc, err);
-        if (rc < 0 || !what->follow || (ended && !watch.trial_ms) || is_over(f) ||
-            (what->interrupted && *what->interrupted))
+        if (rc < 0 || !what->follow || (ended && !watch.trial_ms) || is_over(f))
+            return rc;
+        rc = heed_signal(f, err);
+        if (rc < 0)
             return rc;
         flow_watch_pause(&watch, f->moved, 0);
     }

@@ -245,7 +245,9 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
         rc = mirror_check(&setup, &agreed, err);
     if (rc == 0)
         rc = job_run(&setup, &first, err);
-    if (rc == 0 && agreed > 0 && report->total.failed_objects == 0)
+    if (rc == 0 && report->total.failed_objects > 0)
+        report->kept_extras = agreed;
+    else if (rc == 0 && agreed > 0)
         rc = mirror_run(&setup, agreed, &first, err);
     if (rc == 0 && !options->dry_run && report->total.done_objects + report->total.folder_modes > 0)
         rc = sync_destination(to, err);

@@ -66,6 +66,7 @@ struct transfer_failure {
 
 struct transfer_report {
     struct transfer_progress total;
+    uint64_t kept_extras; /* of a mirror: what was to be deleted, and was not, as something failed */
     struct transfer_failure *failures; /* the first TRANSFER_MAX_FAILURES groups */
     size_t n_failures;
     int64_t next_tick_ms; /* internal: when progress is called again */

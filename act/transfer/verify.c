@@ -32,8 +32,6 @@ static void compared(struct job *job, struct sync_item *item, int rc)
         count(job, item);
     if (rc == 0)
         tell(job, item, TRANSFER_CONTENT);
-    else if (rc == 1)
-        job->report->total.same_objects++;
     sync_item_release(item);
 }
 
@@ -56,8 +54,6 @@ static void take_pair(struct job *job, struct sync_item *item)
     count(job, item);
     if (!same_kind || !same_size)
         tell(job, item, same_kind ? TRANSFER_SIZE : TRANSFER_KIND);
-    else
-        job->report->total.same_objects++;
     sync_item_release(item);
 }
 

@@ -526,12 +526,15 @@ def test_local_runs_here_and_gives_the_status(act):
 
 
 def test_local_interrupted_aborts_the_run(act):
-    process = act.start("local", "sleep", "300")
-    run = act.until(lambda: act.run("q", "--json").json["runs"], "a run")[0]["id"]
-    act.until_state(run, "Running")
+    saves = "trap 'echo saved; exit 1' TERM; echo ready; while :; do sleep 0.1; done"
+    process = act.start("local", "-n", "1", "bash", "-c", saves)
+    assert process.stdout.readline() == b"ready\n"
+    run = act.run("q", "--json").json["runs"][0]["id"]
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert out == b"saved\n", "what it says at its end is shown as well"
+    assert f"run {run} was interrupted".encode() in err and b"ended with status" not in err, err
     assert act.state(run) == "Canceled"
 
 

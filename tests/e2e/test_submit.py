@@ -335,6 +335,7 @@ def test_no_folder_of_the_project_is_missing_without_configuration(act):
     act.run("wait", again)
     assert act.lines(again) == ["18 from the project"]
     act.run("u", "data")
+    assert "own folder" not in act.run("submit", "--dry-run", *words[1:]).err
     act.write("data/coco.yaml", "changed after the upload")
     stored = act.run(*words)
     assert "data  what the store has, not the project's own folder; 'a u data' stores that\n" in stored.err

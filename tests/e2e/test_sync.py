@@ -251,8 +251,35 @@ def test_delete_leaves_what_is_filtered_out(act, both):
 def test_delete_only_when_all_was_copied(act, both):
     act.write("data/secret", "x").chmod(0)
     act.respect_modes()
-    act.run("u", "-y", "--delete", "data", status=8)
+    said = act.run("u", "-y", "--delete", "data", status=8).err
     assert "gone here" in there(both)
+    assert "nothing was deleted from the store's 'data', as 1 object failed" in said
+
+
+def test_counts_of_what_failed_agree(act, both):
+    """A plan names all failures, as the transfer does; verify counts what it compared once."""
+    both.put("data/new", b"new here")
+    for name in ("one", "two"):
+        (act.project / "data" / name).symlink_to("/etc/hostname")
+    said = act.run("u", "--delete", "--dry-run", "data", status=8).err
+    assert all(f"'{name}'" in said for name in ("one", "two")), said
+    assert "nothing would be deleted from the store's 'data', as 2 objects failed" in said
+    for name in ("one", "two"):
+        (act.project / "data" / name).unlink()
+        act.write(f"data/{name}", "same")
+        both.put(f"data/{name}", b"same")
+        (act.project / "data" / name).chmod(0)
+    act.respect_modes()
+    said = act.run("verify", "data", status=8).err
+    assert "compared 4 objects" in said and "2 could not be compared" in said and "2 of 6 objects failed" in said, said
+
+
+def test_rm_says_in_json_what_became_of_it(act, both):
+    *plan, summary = map(json.loads, act.run("rm", "--dry-run", "--json", "data/sub").out.splitlines())
+    assert sorted(step["path"] for step in plan) == ["data/sub/b", "data/sub/deep/c"]
+    assert (summary["summary"], summary["dry_run"], summary["objects"]) == ("rm", True, 2)
+    gone = act.run("rm", "-y", "--json", "data/a").json
+    assert (gone["version"], gone["dry_run"], gone["objects"], gone["bytes"], gone["failed"]) == (1, False, 1, 1, 0)
 
 
 def test_delete_spares_what_changed_after_the_listing(act, azure, proxy):
