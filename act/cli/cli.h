@@ -227,8 +227,9 @@ char *cli_one_line(const char *text);
 /* SIGINT and SIGTERM from now on only set cli_interrupted. Each time the next of these lines is said, up to a NULL. */
 extern volatile sig_atomic_t cli_interrupted;
 void cli_catch_signals(const char *const *said);
-/* They end the program, which says this line first (a literal, "interrupted; ..."); NULL: without a word. */
-void cli_end_with(const char *text);
+/* They end the program, which says this line first (a literal, "interrupted; ..."); NULL: without a word.
+ * Returns what was to be said until now. */
+const char *cli_end_with(const char *text);
 #define CLI_RUN_GOES_ON "the run goes on: 'a logs -f RUN' follows it again, 'a abort RUN' ends it"
 
 /* ---- several paths: one that fails does not keep the others from being tried */

@@ -410,8 +410,8 @@ const struct cli_command cli_commands[] = {
      .details =
          "Counts first and asks; without a terminal -y is needed. What has changed since it was listed stays\n"
          "and is named; the exit status is then 8. The local folder is not touched. --dry-run prints a path on\n"
-         "each line, with --json an object: version (1), action (delete), size, path. --json: one line at the end\n"
-         "with version (1), summary (rm), dry_run, objects, bytes, failed, failures and errors as of 'a upload'.",
+         "each line, with --json an object: version (1), action (delete), size, path. --json ends with a line\n"
+         "with version (1), summary (rm), dry_run, objects, bytes, failed, failures, errors: see 'a upload'.",
      .options = "cluster param dry-run yes include exclude filter-from leftovers json transfers",
      .min_words = 1,
      .max_words = ANY,

@@ -167,6 +167,13 @@ static bool same_name(const char *name, size_t len, const char *long_name)
     return true;
 }
 
+/* By its long name, or by the other one where that is long as well. */
+static bool has_long_name(const struct cli_option *o, const char *name, size_t len)
+{
+    return same_name(name, len, o->long_name) ||
+           (o->short_name && act_starts_with(o->short_name, "--") && same_name(name, len, o->short_name + 2));
+}
+
 static bool is_short(const struct cli_option *o)
 {
     return o->short_name && strlen(o->short_name) == 2;
@@ -192,7 +199,7 @@ const struct cli_option *cli_find_option(const struct cli_command *command, cons
             continue;
         if (o->short_name && strcmp(word, o->short_name) == 0)
             return o;
-        if (is_long && same_name(word + 2, name_len - 2, o->long_name)) {
+        if (is_long && has_long_name(o, word + 2, name_len - 2)) {
             *out_value = eq ? eq + 1 : NULL;
             return o;
         }
@@ -295,6 +302,12 @@ static char *nearest_option(const struct cli_command *command, const char *name)
     return near;
 }
 
+/* What comes between an error and what it goes on with. New string. */
+static char *apart(const char *near)
+{
+    return near ? act_sprintf("; did you mean '%s'? ", near) : act_strdup("; ");
+}
+
 /* Whether some verb has an option that this word names, behind itself. */
 static bool is_behind_some_verb(const char *word)
 {
@@ -314,8 +327,21 @@ static int unknown_before(const char *name, struct act_error *err)
         return act_error_set(err, ACT_USAGE, "'%s' stands behind its verb; 'a help' lists what stands before",
                              name);
     ACT_AUTOFREE char *near = nearest_option(NULL, name);
-    return act_error_set(err, ACT_USAGE, "unknown option '%s'%s%s%s; see 'a --help'", name,
-                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    ACT_AUTOFREE char *then = apart(near);
+    return act_error_set(err, ACT_USAGE, "unknown option '%s'%ssee 'a --help'", name, then);
+}
+
+/* "-n=2": only long names take their value so. 0: it is something else. */
+static int refuse_equals(const struct cli_command *command, const char *word, const char *name,
+                         struct act_error *err)
+{
+    const char *value = strchr(word, '='), *ignored;
+    const struct cli_option *o = value ? cli_find_option(command, name, &ignored) : NULL;
+
+    if (!o)
+        return 0;
+    return o->argument ? act_error_set(err, ACT_USAGE, "write '%s %s', not '%s'", name, value + 1, word)
+                       : act_error_set(err, ACT_USAGE, "'%s' takes no value", name);
 }
 
 /* word: an option that the verb does not take; before: it stood before the verb. */
@@ -323,17 +349,21 @@ static int refuse(const struct cli_command *command, const char *word, bool befo
 {
     ACT_AUTOFREE char *name = act_strndup(word, strcspn(word, "="));
     const char *ignored;
+    int rc = before ? 0 : refuse_equals(command, word, name, err);
 
+    if (rc < 0)
+        return rc;
     if (!command)
         return unknown_before(name, err);
     if (before && cli_find_option(command, word, &ignored))
         return act_error_set(err, ACT_USAGE, "the '%s' of 'a %s' stands behind it: a %s %s ...", name,
                              command->name, command->name, name);
     ACT_AUTOFREE char *near = before ? NULL : nearest_option(command, name);
+    ACT_AUTOFREE char *then = apart(near);
     struct act_buf taken = {0};
     list_options(command, &taken);
-    int rc = act_error_set(err, ACT_USAGE, "'a %s' takes no '%s'%s%s%s; it takes %s", command->name, name,
-                           near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", taken.data);
+    rc = act_error_set(err, ACT_USAGE, "'a %s' takes no '%s'%sit takes %s", command->name, name, then,
+                       taken.data);
     act_buf_release(&taken);
     return rc;
 }
@@ -349,8 +379,8 @@ int cli_unknown_verb(const char *word, struct act_error *err)
         if (!c->hidden)
             act_strv_push(&names, c->name);
     const char *near = act_nearest(word, (const char *const *)names.v);
-    int rc = act_error_set(err, ACT_USAGE, "unknown verb '%s'%s%s%s; 'a help' lists them", word,
-                           near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    ACT_AUTOFREE char *then = apart(near);
+    int rc = act_error_set(err, ACT_USAGE, "unknown verb '%s'%s'a help' lists them", word, then);
     act_strv_release(&names);
     return rc;
 }
@@ -425,6 +455,7 @@ static int parse_option(struct parser *p, struct act_error *err)
 static int check_count(const struct cli *cli, struct act_error *err)
 {
     const struct cli_command *c = cli->command;
+    const char *space = *c->synopsis ? " " : "";
     int n = (int)cli->words.n;
 
     if (cli->options.help || (n >= c->min_words && (c->max_words < 0 || n <= c->max_words)))
@@ -432,8 +463,8 @@ static int check_count(const struct cli *cli, struct act_error *err)
     if (n < c->min_words)
         return act_error_set(err, ACT_USAGE, "'a %s' needs more: a %s %s; 'a %s --help' has examples",
                              c->name, c->name, c->synopsis, c->name);
-    return act_error_set(err, ACT_USAGE, "'a %s' does not take '%s': a %s %s; 'a %s --help' has examples",
-                         c->name, cli->words.v[c->max_words], c->name, c->synopsis, c->name);
+    return act_error_set(err, ACT_USAGE, "'a %s' does not take '%s': a %s%s%s; 'a %s --help' has examples",
+                         c->name, cli->words.v[c->max_words], c->name, space, c->synopsis, c->name);
 }
 
 static int parse_words(struct parser *p, struct act_error *err)

@@ -1,5 +1,6 @@
 /* render.c - what results look like. */
 #include <errno.h>
+#include <float.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -68,7 +69,10 @@ void cli_end_text(void)
 
 int cli_print_json(json_t *value, struct act_error *err)
 {
-    int rc = json_dumpf(value, stdout, JSON_INDENT(2)) == 0 && fputc('\n', stdout) != EOF ? 0 : -1;
+    int rc = json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG)) == 0 &&
+                     fputc('\n', stdout) != EOF
+                 ? 0
+                 : -1;
 
     json_decref(value);
     return rc == 0 ? 0 : act_error_errno(err, errno, "cannot write the output");
@@ -270,7 +274,7 @@ void cli_print_run(const struct flow_run *run, const char *page)
 
 void cli_print_json_line(json_t *value)
 {
-    json_dumpf(value, stdout, JSON_COMPACT);
+    json_dumpf(value, stdout, JSON_COMPACT | JSON_REAL_PRECISION(DBL_DIG));
     putchar('\n');
     json_decref(value);
 }
@@ -378,7 +382,10 @@ int cli_confirm(const struct cli *cli, const char *question, struct act_error *e
         return 0;
     if (!isatty(STDIN_FILENO))
         return act_error_set(err, ACT_USAGE, "%s Nobody can be asked without a terminal: add -y", question);
-    if (cli_ask(question))
+    const char *before = cli_end_with("interrupted; nothing of what it asks about was done");
+    bool yes = cli_ask(question);
+    cli_end_with(before);
+    if (yes)
         return 0;
     return act_error_set(err, ACT_FAIL, "not confirmed: nothing was changed");
 }

@@ -54,8 +54,11 @@ void cli_catch_signals(const char *const *said)
     set(handle);
 }
 
-void cli_end_with(const char *text)
+const char *cli_end_with(const char *text)
 {
+    const char *before = farewell;
+
     farewell = text;
     set(text ? handle : SIG_DFL);
+    return before;
 }

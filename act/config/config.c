@@ -279,6 +279,36 @@ static void check_image(struct config *c, struct config_findings *f)
                        "'docker.image' is no name of an image: it begins with '-' or has blanks in it");
 }
 
+/* As of sbatch(1): "90", "12:00:00", "3-00:00:00", "unlimited". */
+static bool is_slurm_time(const char *text)
+{
+    static const char digits[] = "0123456789";
+    enum { MAX_COLONS = 2 };
+    size_t n = strspn(text, digits);
+
+    if (strcasecmp(text, "unlimited") == 0 || strcasecmp(text, "infinite") == 0)
+        return true;
+    if (n > 0 && text[n] == '-') {
+        text += n + 1;
+        n = strspn(text, digits);
+    }
+    for (int colons = 0; n > 0 && text[n] == ':' && colons < MAX_COLONS; colons++) {
+        text += n + 1;
+        n = strspn(text, digits);
+    }
+    return n > 0 && text[n] == '\0';
+}
+
+static void check_slurm_time(const struct config *c, struct config_findings *f)
+{
+    if (c->slurm.time && !is_slurm_time(c->slurm.time))
+        config_problem(
+            f, yaml_get(yaml_get(c->values->tree, "slurm"), "time"),
+            "'slurm.time' must be a time as sbatch takes it (90 for minutes, 12:00:00, 3-00:00:00), "
+            "not '%s'",
+            c->slurm.time);
+}
+
 static void apply_platform(struct config *c)
 {
     struct yaml *tree = c->values->tree;
@@ -311,6 +341,7 @@ static void read_tree(struct config *c, struct config_findings *f)
     config_warn_all_unknown(tree, f);
     check_experiment_name(c, f);
     check_image(c, f);
+    check_slurm_time(c, f);
     read_rows(c, f);
 }
 
@@ -346,7 +377,9 @@ int config_load(const struct config_request *request, struct config *out, struct
     for (size_t i = 0; rc == 0 && i < f.warnings.n; i++)
         act_warn("%s", f.warnings.v[i]);
     if (rc == 0 && f.problems.n > 0) {
-        rc = act_error_set(err, ACT_CONFIG, "%s", f.problems.v[0]);
+        /* what is wrong on the command line is no matter of a file */
+        rc = act_error_set(err, act_starts_with(f.problems.v[0], "-p") ? ACT_USAGE : ACT_CONFIG, "%s",
+                           f.problems.v[0]);
         if (f.problems.n > 1)
             act_error_hint(err,
                            f.problems.n == 2 ? "%zu more problem: 'a config check' names it"
@@ -397,6 +430,34 @@ void config_release(struct config *config)
 
 /* -- paths of the project -- */
 
+static const struct config_folder *find_folder(const struct config *config, const char *name, size_t len)
+{
+    for (size_t i = 0; i < config->n_folders; i++) {
+        const char *own = config->folders[i].name;
+        if (strlen(own) == len && strncmp(own, name, len) == 0)
+            return &config->folders[i];
+    }
+    return NULL;
+}
+
+/* In a folder of the project a path that would be right in its root. */
+static void hint_root(const struct config *config, const char *path, struct act_error *err)
+{
+    const char *below = config->values->current_dir + strlen(config->project_root);
+    struct act_buf up = {0};
+
+    if (!act_path_is_within(config->values->current_dir, config->project_root) ||
+        !find_folder(config, path, strcspn(path, "/")))
+        return;
+    for (; *below; below += strcspn(below, "/")) {
+        below += strspn(below, "/");
+        act_buf_adds(&up, *below ? "../" : "");
+    }
+    if (up.len)
+        act_error_hint(err, "paths count from the current folder: did you mean '%s%s'?", up.data, path);
+    act_buf_release(&up);
+}
+
 static int unknown_folder(const struct config *config, const char *path, const char *name,
                           struct act_error *err)
 {
@@ -415,6 +476,7 @@ static int unknown_folder(const struct config *config, const char *path, const c
         act_error_set(err, ACT_NOT_FOUND, "'%s' is the project itself, name one of its mapped folders", path);
     if (near)
         act_error_hint(err, "did you mean '%s'?", near);
+    hint_root(config, path, err);
     act_error_hint(err, "mapped are: %s", list.len ? list.data : "none");
     if (list.len == 0 && config->slurm.login)
         act_error_hint(err,
@@ -431,16 +493,6 @@ static bool has_inner_parent(const char *path)
     while (act_starts_with(path, "../") || act_starts_with(path, "./") || *path == '/')
         path += strspn(path, ".") + 1;
     return strcmp(path, "..") != 0 && has_parent_segment(path);
-}
-
-static const struct config_folder *find_folder(const struct config *config, const char *name, size_t len)
-{
-    for (size_t i = 0; i < config->n_folders; i++) {
-        const char *own = config->folders[i].name;
-        if (strlen(own) == len && strncmp(own, name, len) == 0)
-            return &config->folders[i];
-    }
-    return NULL;
 }
 
 int config_map_path(const struct config *config, const char *path, const struct config_folder **out_folder,

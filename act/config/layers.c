@@ -203,7 +203,9 @@ static int add_param(struct yaml *tree, const char *text, struct act_error *err)
         rc = check_param(over, err);
     if (rc < 0) {
         yaml_tree_free(over);
-        return rc;
+        if (err)
+            err->code = ACT_USAGE; /* no file's mistake */
+        return -ACT_USAGE;
     }
     yaml_merge(tree, over);
     return 0;

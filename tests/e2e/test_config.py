@@ -346,3 +346,19 @@ def test_a_code_path_without_zip(act):
     run = act.run("submit", "python3", "train.py").out.strip()
     act.run("wait", run)
     assert act.run("logs", run).out == "ran again\n"
+
+
+def test_mistakes_are_named_by_their_kind(act):
+    """Those of the command line are exit status 2, those of a file 7."""
+    act.cluster("aml")
+    for param in ("num_gpus: 2", "num_gpu: x"):
+        assert "-p" in act.run("-p", param, "config", "show", status=2).err
+    for time, status in (("1 day", 7), ("90", 0), ("12:00:00", 0), ("3-00", 0), ("1:2:3:4", 7), ("UNLIMITED", 0)):
+        act.cluster("aml", extra={"slurm": {"time": time}})
+        assert ("slurm.time" in act.run("config", "check", status=status).out) == (status != 0), time
+    act.cluster("aml")
+    (act.project / "models/deep").mkdir(parents=True)
+    said = act.run("ls", "data", cwd=act.project / "models/deep", status=3).err
+    assert "paths count from the current folder: did you mean '../../data'?" in said
+    act.write("train.py", "import os")
+    assert "'train.py' is no job file" in act.run("submit", "-f", "train.py", status=7).err

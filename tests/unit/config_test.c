@@ -536,7 +536,7 @@ static void bad_flags(void **state)
         const char *const params[] = {rows[i].param, NULL};
         assert_int_equal(
             config_load(&(struct config_request){.start_dir = project, .params = params}, &c, &err),
-            -ACT_CONFIG);
+            -ACT_USAGE);
         assert_contains(err.text, rows[i].error);
     }
     const struct config_override override = {"num_gpu", "-3", "-n"};
