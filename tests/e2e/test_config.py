@@ -232,7 +232,7 @@ def test_bad_params(act):
     act.fail("-p", "{unclosed", "config", "show", status=(2, 7), match="-p")
     act.fail("-p", "num_gpu: many", "config", "show", status=(2, 7), match="num_gpu")
     for image in ("--privileged", "-v/:/host", "x y"):
-        act.fail("-p", f"docker: {{image: '{image}'}}", "config", "show", status=7, match="no name of an image")
+        act.fail("-p", f"docker: {{image: '{image}'}}", "config", "show", status=2, match="no name of an image")
     act.fail("-p", "num_gpuu: 1", "config", "show", status=2, match="did you mean 'num_gpu'")
 
 

@@ -499,7 +499,7 @@ def test_special_files_are_named_once_and_cost_nothing(act, linked):
     result = act.run("u", "--follow", "--delete", "-y", "data", status=8)
     assert linked.keys() == before
     for name in ("f", "link/a", "link/deep"):
-        assert result.err.split("act:")[0].count(f"'{name}'") == 1, result.err
+        assert result.err.rsplit("act: ", 1)[0].count(f"'{name}'") == 1, result.err
     assert "neither a file, nor a folder, nor a link" in result.err and "left out" not in result.err
     act.run("verify", "--follow", "data", status=8)
     act.run("d", "--overwrite", "data", status=8)
