@@ -114,6 +114,9 @@ extern const struct cli_option cli_option_table[]; /* ends with a row without na
 bool cli_names(const char *list, const char *name);
 /* Whether the verb takes the option; of no verb (NULL): whether the option may stand before one. */
 bool cli_takes(const struct cli_command *command, const struct cli_option *option);
+/* The option after last (NULL: the first) that help shows of the verb at this place; NULL: there is none more. */
+const struct cli_option *cli_next_option(const struct cli_command *command, enum cli_place place,
+                                         const struct cli_option *last);
 /* The option of the verb (NULL: those before it) that a word names, and the value where the word holds it; or NULL. */
 const struct cli_option *cli_find_option(const struct cli_command *command, const char *word,
                                          const char **out_value);

@@ -25,9 +25,7 @@ static void print_option(FILE *out, const struct cli_option *o)
 static void print_options(FILE *out, const struct cli_command *command, enum cli_place place,
                           const char *title)
 {
-    for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
-        if (!o->help || o->place != place || !cli_takes(command, o))
-            continue;
+    for (const struct cli_option *o = NULL; (o = cli_next_option(command, place, o));) {
         if (title)
             fprintf(out, "\n%s:\n", title);
         title = NULL;

@@ -98,9 +98,7 @@ static void put_option(FILE *out, const struct cli_option *o)
 static void put_options(FILE *out, const struct cli_command *command, enum cli_place place,
                         const char *heading)
 {
-    for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
-        if (!o->help || o->place != place || !cli_takes(command, o))
-            continue;
+    for (const struct cli_option *o = NULL; (o = cli_next_option(command, place, o));) {
         if (heading)
             fprintf(out, ".SH %s\n", heading);
         heading = NULL;

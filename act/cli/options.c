@@ -156,6 +156,15 @@ bool cli_takes(const struct cli_command *command, const struct cli_option *optio
     return command ? cli_names(command->options, option->long_name) : option->place == CLI_BEFORE;
 }
 
+const struct cli_option *cli_next_option(const struct cli_command *command, enum cli_place place,
+                                         const struct cli_option *last)
+{
+    for (const struct cli_option *o = last ? last + 1 : cli_option_table; o->long_name; o++)
+        if (o->help && o->place == place && cli_takes(command, o))
+            return o;
+    return NULL;
+}
+
 /* Whether name (len bytes, without dashes) is the long name; '_' and '-' are the same. */
 static bool same_name(const char *name, size_t len, const char *long_name)
 {

@@ -6,7 +6,6 @@
  * Other files with credentials may be what the code needs: they are packed and named.
  */
 #include <endian.h>
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistr.h>
