@@ -204,7 +204,7 @@ static void reserve(struct act_buf *b, size_t more)
 {
     size_t need = b->len + more + 1;
 
-    if (need <= b->cap)
+    if (b->data && need <= b->cap)
         return;
     b->cap = need < 2 * b->cap ? 2 * b->cap : need < 64 ? 64 : need;
     b->data = act_realloc(b->data, b->cap);
