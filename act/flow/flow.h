@@ -15,7 +15,7 @@
 #include "diagnose/diagnose.h"
 #include "ledger/ledger.h"
 #include "package/package.h"
-#include "platform/azureml.h"
+#include "platform/azureml/azureml.h"
 #include "platform/platform.h"
 #include "run/run.h"
 #include "store/store.h"
@@ -269,7 +269,7 @@ int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *
 /* The running jobs of everybody on the cluster, those that run longest first. */
 int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 
-/* The managed clusters of the workspace that flow's cluster is in; see platform/azureml.h. */
+/* The managed clusters of the workspace that flow's cluster is in; see platform/azureml/azureml.h. */
 
 /* The name, or with NULL the compute_target of flow's cluster; without one -ACT_USAGE. */
 int flow_cluster_name(const struct flow *flow, const char *name, const char **out,

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "flow/job_build.h"
-#include "platform/azureml.h"
+#include "platform/azureml/azureml.h"
 
 enum kind { ON_AZUREML, ON_SLURM, ON_MACHINE };
 

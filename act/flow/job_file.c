@@ -11,7 +11,7 @@
 #include "base/path.h"
 #include "codec/json.h"
 #include "flow/job_build.h"
-#include "platform/azureml.h"
+#include "platform/azureml/azureml.h"
 
 enum { FILE_MAX = 1 << 20 };
 

@@ -205,7 +205,7 @@ static void set_python(const struct node *node)
     set_torch_home(node);
 }
 
-/* They were for our mpirun (see launcher.h, azureml_job.c), not for the command's own. */
+/* They were for our mpirun (see launcher.h, platform/azureml/job.c), not for the command's own. */
 static void forget_kill_timeout(void)
 {
     unsetenv("OMPI_MCA_odls_base_sigkill_timeout");

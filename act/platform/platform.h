@@ -1,7 +1,7 @@
 /* platform.h - where runs execute, behind one interface: this machine, Slurm, Azure Machine Learning,
  * Kubernetes.
  *
- * Every platform passes tests/conformance/platform_test.c. To add one: one file with a struct platform_ops,
+ * Every platform passes tests/conformance/platform_test.c. To add one: one folder with a struct platform_ops,
  * one row in platform.c. A platform never uploads anything: packages are handed to it as data.
  */
 #ifndef ACT_PLATFORM_PLATFORM_H

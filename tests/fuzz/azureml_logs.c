@@ -2,7 +2,7 @@
 #include "fuzz/fuzz.h"
 
 #include "base/path.h"
-#include "platform/azureml_internal.h"
+#include "platform/azureml/azureml_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

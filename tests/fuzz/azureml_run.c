@@ -1,7 +1,7 @@
 /* The run history of Azure Machine Learning: states, workspaces. */
 #include "fuzz/fuzz.h"
 
-#include "platform/azureml_internal.h"
+#include "platform/azureml/azureml_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,7 +2,7 @@
 #include "fuzz/fuzz.h"
 
 #include "node/job.h"
-#include "platform/slurm_internal.h"
+#include "platform/slurm/slurm_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

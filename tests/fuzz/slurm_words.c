@@ -1,7 +1,7 @@
 /* What sbatch and others of Slurm say. */
 #include "fuzz/fuzz.h"
 
-#include "platform/slurm_internal.h"
+#include "platform/slurm/slurm_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "flow/job_build.h"
-#include "platform/azureml_internal.h"
-#include "platform/slurm_state.h"
+#include "platform/azureml/azureml_internal.h"
+#include "platform/slurm/state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

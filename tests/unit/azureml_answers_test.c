@@ -11,8 +11,8 @@
 
 #include "base/file.h"
 #include "codec/json.h"
-#include "platform/azureml.h"
-#include "platform/azureml_internal.h"
+#include "platform/azureml/azureml.h"
+#include "platform/azureml/azureml_internal.h"
 
 #define RUN     "exp_1795300000_0123abcd"
 #define OK      "HTTP/1.1 200 OK\r\n\r\n"

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
-#include "platform/azureml_internal.h"
+#include "platform/azureml/azureml_internal.h"
 
 #define WORKSPACE                                                                                            \
     "/subscriptions/s/resourceGroups/rg/providers/Microsoft.MachineLearningServices/workspaces/ws"

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "platform/slurm_internal.h"
+#include "platform/slurm/slurm_internal.h"
 
 static char *recorded(const char *text)
 {

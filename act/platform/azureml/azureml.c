@@ -1,0 +1,207 @@
+/* azureml.c - Azure Machine Learning by its REST interface: what the platform can do, and how it is reached. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "platform/azureml/azureml_internal.h"
+
+enum { GPU_PER_NODE = 4 };
+
+/* A stable version; what is for virtual clusters exists in a preview only. */
+#define API_VERSION             "2024-10-01"
+#define API_VERSION_SINGULARITY "2023-04-01-preview"
+
+char *azureml_url(const struct azureml *a, const char *fmt, ...)
+{
+    ACT_AUTOFREE char *path = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    int n = vasprintf(&path, fmt, ap);
+    va_end(ap);
+    return act_sprintf("%s%s", a->workspace, n < 0 ? "" : path);
+}
+
+/* ---- reaching it ---- */
+
+int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *origin = config_origin(a->config, "azureml.endpoint");
+    ACT_AUTOFREE char *said_by = act_sprintf("'azureml.endpoint' of '%s'", origin);
+    int rc = a->arm ? 0 : auth_cloud_find(a->config->azureml.endpoint, &a->cloud, err);
+
+    if (rc == 0 && !a->arm) {
+        a->engine = engine_new(&(struct engine_options){0});
+        a->http = http_new(a->engine, &(struct http_options){0});
+        a->tokens = tokens_new(a->http);
+        rc = arm_new(&(struct arm_options){.http = a->http,
+                                           .tokens = a->tokens,
+                                           .endpoint = a->config->azureml.endpoint,
+                                           .cloud = a->cloud,
+                                           .use_cli = a->config->use_cli_auth,
+                                           .said_by = said_by},
+                     &a->arm, err);
+        if (rc < 0)
+            azureml_disconnect(a);
+    }
+    *out = a->arm;
+    return rc;
+}
+
+void azureml_disconnect(struct azureml *a)
+{
+    arm_free(a->arm);
+    tokens_free(a->tokens);
+    http_free(a->http);
+    engine_free(a->engine);
+    a->arm = NULL;
+    a->tokens = NULL;
+    a->http = NULL;
+    a->engine = NULL;
+}
+
+int azureml_user_token(struct azureml *a, const char **out, struct act_error *err)
+{
+    struct arm *arm;
+    int rc = azureml_arm(a, &arm, err);
+
+    *out = NULL;
+    if (rc != 0)
+        return rc;
+    struct token_want want = *arm_want(arm);
+    want.scope = a->cloud->azureml_scope;
+    rc = token_wait(a->tokens, &want, err);
+    if (rc == 0)
+        *out = token_now(a->tokens, &want);
+    return rc < 0 ? act_error_prefix(err, "cannot get the token that 'azureml.identity: user' needs") : 0;
+}
+
+int azureml_workspace(struct azureml *a, const json_t **out, struct act_error *err)
+{
+    struct arm *arm;
+    int rc = a->workspace_answer ? 0 : azureml_arm(a, &arm, err);
+
+    if (rc == 0 && !a->workspace_answer) {
+        ACT_AUTOFREE char *what = act_sprintf("open the workspace '%s'", a->config->workspace.workspace_name);
+        rc = arm_get(arm, a->workspace, a->api_version, what, &a->workspace_answer, err);
+    }
+    *out = a->workspace_answer;
+    return rc;
+}
+
+/* ---- limits ---- */
+
+static int azureml_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
+{
+    const struct azureml *a = azureml_of(p);
+    int per_node = a->config->gpu_per_node > 0 ? (int)a->config->gpu_per_node : GPU_PER_NODE;
+
+    (void)err;
+    *out = (struct platform_limits){.gpu_per_node = per_node, .num_gpu = per_node, .has_gpus = true};
+    return 0;
+}
+
+/* ---- for people ---- */
+
+/* As services.Studio of the job has it, and with the tenant, which who is a guest there needs. */
+static char *azureml_page(struct platform *p, const char *id)
+{
+    struct azureml *a = azureml_of(p);
+    struct arm *arm;
+    struct act_error ignored;
+
+    if (azureml_arm(a, &arm, &ignored) < 0)
+        return NULL;
+    ACT_AUTOFREE char *tenant = azureml_tenant(a);
+    ACT_AUTOFREE char *tid = tenant ? http_encode(tenant, false) : NULL;
+    ACT_AUTOFREE char *site = act_strdup(a->cloud->azureml_scope); /* "https://ml.azure.com/.default" */
+    *strrchr(site, '/') = '\0';
+    return act_sprintf("%s/runs/%s?wsid=/subscriptions/%s/resourcegroups/%s/workspaces/%s%s%s", site, id,
+                       a->config->workspace.subscription_id, a->config->workspace.resource_group,
+                       a->config->workspace.workspace_name, tid ? "&tid=" : "", tid ? tid : "");
+}
+
+/* ---- the table ---- */
+
+static void azureml_close(struct platform *p)
+{
+    struct azureml *a = azureml_of(p);
+
+    azureml_close_logs(a);
+    azureml_disconnect(a);
+    json_decref(a->workspace_answer);
+    act_strv_release(&a->history_failed);
+    act_strv_release(&a->datastores);
+    free(a->history);
+    free(a->workspace);
+    free(a);
+}
+
+static const struct platform_ops operations[] = {
+#define OPERATIONS(platform_name)                                                                            \
+    {                                                                                                        \
+        .name = (platform_name), .is_service = true, .limits = azureml_limits, .check = azureml_check,       \
+        .submit = azureml_submit, .status = azureml_status, .abort = azureml_abort, .logs = azureml_logs,    \
+        .read_log = azureml_read_log, .fetch_logs = azureml_fetch_logs, .page = azureml_page,                \
+        .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent, .nodes = azureml_nodes,        \
+        .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,                            \
+        .examine = azureml_examine, .close = azureml_close,                                                  \
+    }
+    [AZUREML_MANAGED] = OPERATIONS("aml"),
+    [AZUREML_ITP] = OPERATIONS("itp"),
+    [AZUREML_SINGULARITY] = OPERATIONS("singularity"),
+};
+
+static int check_workspace(const struct config *c, struct act_error *err)
+{
+    const struct {
+        const char *name, *value;
+    } rows[] = {{"aml_config.subscription_id", c->workspace.subscription_id},
+                {"aml_config.resource_group", c->workspace.resource_group},
+                {"aml_config.workspace_name", c->workspace.workspace_name}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (!rows[i].value || !*rows[i].value)
+            return act_error_set(err, ACT_CONFIG, "the platform '%s' needs '%s' in the cluster file '%s'",
+                                 c->platform, rows[i].name, c->file ? c->file : c->cluster);
+    return 0;
+}
+
+/* As encodeURIComponent() has it, with which the official client writes ids: names of resource groups may have brackets.
+ * New string. */
+static char *encode_segment(const char *text)
+{
+    struct act_buf out = {0};
+
+    for (const char *c = text; *c; c++) {
+        ACT_AUTOFREE char *one = http_encode((char[]){*c, '\0'}, false);
+        act_buf_adds(&out, strchr("!'()*", *c) ? (char[]){*c, '\0'} : one);
+    }
+    return act_buf_steal(&out);
+}
+
+int platform_azureml_open(const struct config *config, struct platform **out, struct act_error *err)
+{
+    int rc = check_workspace(config, err);
+
+    *out = NULL;
+    if (rc < 0)
+        return rc;
+    struct azureml *a = act_calloc(1, sizeof(*a));
+    ACT_AUTOFREE char *subscription = encode_segment(config->workspace.subscription_id);
+    ACT_AUTOFREE char *group = encode_segment(config->workspace.resource_group);
+    ACT_AUTOFREE char *name = encode_segment(config->workspace.workspace_name);
+
+    a->config = config;
+    while (strcmp(operations[a->kind].name, config->platform) != 0)
+        a->kind++;
+    a->base.ops = &operations[a->kind];
+    a->api_version = config->azureml.api_version      ? config->azureml.api_version
+                     : a->kind == AZUREML_SINGULARITY ? API_VERSION_SINGULARITY
+                                                      : API_VERSION;
+    a->workspace = act_sprintf("/subscriptions/%s/resourceGroups/%s/providers/"
+                               "Microsoft.MachineLearningServices/workspaces/%s",
+                               subscription, group, name);
+    *out = &a->base;
+    return 0;
+}

@@ -1,0 +1,306 @@
+/* image.c - the image that a job runs in: an environment of the workspace, and a connection to its registry.
+ *
+ * Source: learn.microsoft.com/rest/api/azureml/environment-versions/create-or-update, workspace-connections/create.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "codec/json.h"
+#include "platform/azureml/azureml_internal.h"
+
+void azureml_mark(const char *text, char out[AZUREML_MARK])
+{
+    struct act_sha256 h;
+    char hash[ACT_SHA256_HEX];
+
+    act_sha256_init(&h);
+    act_sha256_add(&h, text, strlen(text));
+    act_sha256_done(&h, hash);
+    snprintf(out, AZUREML_MARK, "%.*s", AZUREML_MARK - 1, hash);
+}
+
+/* ---- the registry ---- */
+
+/* As docker and kubelets know Docker Hub. */
+#define HUB_TARGET "https://index.docker.io/v1/"
+
+static bool is_hub(const char *host)
+{
+    static const char *const names[] = {"docker.io", "index.docker.io", "registry-1.docker.io"};
+    size_t n = strcspn(host, "/");
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strlen(names[i]) == n && strncmp(host, names[i], n) == 0)
+            return true;
+    return false;
+}
+
+char *azureml_registry_of(const char *image)
+{
+    size_t n = strcspn(image, "/");
+    char *host = act_strndup(image, n);
+
+    if (image[n] && (strpbrk(host, ".:") || strcmp(host, "localhost") == 0))
+        return host;
+    free(host);
+    return NULL;
+}
+
+/* docker.address without scheme and final slashes, else the registry in the name of the image. New string. */
+static char *registry_of(const struct config_docker *d)
+{
+    const char *address = d->address ? d->address : "", *scheme = strstr(address, "://");
+    const char *host = scheme ? scheme + 3 : address;
+    size_t n = strlen(host);
+
+    while (n && host[n - 1] == '/')
+        n--;
+    if (n)
+        return act_strndup(host, n);
+    char *named = azureml_registry_of(d->image);
+    return named ? named : act_strdup("docker.io");
+}
+
+char *azureml_image(const struct config_docker *docker)
+{
+    ACT_AUTOFREE char *registry = registry_of(docker);
+    size_t n = strlen(registry);
+
+    if (is_hub(registry) || (strncmp(docker->image, registry, n) == 0 && docker->image[n] == '/'))
+        return act_strdup(docker->image);
+    return act_sprintf("%s/%s", registry, docker->image);
+}
+
+char *azureml_registry_target(const struct config_docker *docker)
+{
+    ACT_AUTOFREE char *registry = registry_of(docker);
+    bool plain = docker->address && act_starts_with(docker->address, "http://");
+
+    return is_hub(registry) ? act_strdup(HUB_TARGET)
+                            : act_sprintf("%s://%s", plain ? "http" : "https", registry);
+}
+
+static bool is_given(const char *text)
+{
+    return text && *text;
+}
+
+int azureml_check_image(const struct azureml *a, struct act_error *err)
+{
+    const struct config_docker *d = &a->config->docker;
+    ACT_AUTOFREE char *id = NULL;
+    int rc = azureml_environment_id(a, &id, err);
+
+    if (rc < 0)
+        return rc;
+    const char *missing = NULL;
+    if (is_given(d->username) && !is_given(d->password))
+        missing = "password";
+    else if (is_given(d->username) && id && !is_given(d->address))
+        missing = "address"; /* the environment says which image it has, and nobody here knows it */
+    if (!is_given(d->username) && is_given(d->password)) /* as in the original */
+        act_warn("'docker.password' is not used without a 'docker.username'");
+    return missing ? act_error_set(err, ACT_CONFIG, "a private registry needs 'docker.%s' too in '%s'",
+                                   missing, a->config->file)
+                   : 0;
+}
+
+/* Whether a connection that is there is to this registry. What the service does not tell is taken for right. */
+static int judge_connection(const json_t *have, const char *name, const char *target, struct act_error *err)
+{
+    static const char category[] = "ContainerRegistry";
+    const json_t *is = json_object_get(have, "properties");
+    const char *kind = codec_json_str(is, "category", category), *to = codec_json_str(is, "target", target);
+    const char *scheme = strstr(to, "://"), *host = scheme ? scheme + 3 : to,
+               *wanted = strstr(target, "://") + 3;
+    size_t n = strcspn(wanted, "/");
+
+    if (strcmp(kind, category) == 0 && strncasecmp(host, wanted, n) == 0 && (!host[n] || host[n] == '/'))
+        return 0;
+    return act_error_set(
+        err, ACT_CONFIG,
+        "the connection '%s' of the workspace is a %s to '%s', not what ACT made for the registry "
+        "'%s'; delete it, it is made again",
+        name, kind, to, target);
+}
+
+static void hint_registry(const struct arm_call *call, const char *action, struct act_error *err)
+{
+    if (call->status == 403)
+        act_error_hint(
+            err,
+            "it takes the action 'Microsoft.MachineLearningServices/workspaces/connections/%s'; or leave "
+            "docker.username and docker.password out and give the identity of the compute the role "
+            "AcrPull on the registry",
+            action);
+}
+
+static int put_connection(struct azureml *a, const char *what, const char *url, const char *target,
+                          struct act_error *err)
+{
+    const struct config_docker *d = &a->config->docker;
+    struct arm_call put = {.method = "PUT",
+                           .what = what,
+                           .url = act_strdup(url),
+                           .api_version = a->api_version,
+                           .body = json_pack("{s:{s:s, s:s, s:s, s:{s:s, s:s}}}", "properties", "authType",
+                                             "UsernamePassword", "category", "ContainerRegistry", "target",
+                                             target, "credentials", "username", d->username, "password",
+                                             d->password)};
+    int rc = arm_do(a->arm, &put, err);
+
+    if (rc < 0 && put.status == 409) /* somebody else made it a moment ago */
+        rc = 0;
+    if (rc < 0)
+        hint_registry(&put, "write", err);
+    arm_call_release(&put);
+    return rc;
+}
+
+/* What an environment cannot hold: the user and password of a private registry are a connection of the workspace. Named by
+ * its content, so that another password makes another. */
+int azureml_connect_registry(struct azureml *a, struct act_error *err)
+{
+    const struct config_docker *d = &a->config->docker;
+    char mark[AZUREML_MARK];
+
+    if (!is_given(d->username))
+        return 0;
+    ACT_AUTOFREE char *target = azureml_registry_target(d);
+    ACT_AUTOFREE char *all = act_sprintf("%s\n%s\n%s", target, d->username, d->password);
+    azureml_mark(all, mark);
+    explicit_bzero(all, strlen(all));
+    ACT_AUTOFREE char *what = act_sprintf("connect the workspace to the registry '%s'", target);
+    ACT_AUTOFREE char *name = act_sprintf("act-%s", mark);
+    struct arm_call get = {.method = "GET",
+                           .what = what,
+                           .url = azureml_url(a, "/connections/%s", name),
+                           .api_version = a->api_version,
+                           .missing_is_fine = true};
+    int rc = arm_do(a->arm, &get, err);
+    if (rc < 0)
+        hint_registry(&get, "read", err);
+    else if (get.status == 404)
+        rc = put_connection(a, what, get.url, target, err);
+    else
+        rc = judge_connection(get.answer, name, target, err);
+    arm_call_release(&get);
+    return rc;
+}
+
+/* ---- an environment that is there ---- */
+
+static bool consists_of(const char *text, size_t n, const char *more)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isalnum((unsigned char)text[i]) && !strchr(more, text[i]))
+            return false;
+    return n > 0;
+}
+
+/* "/subscriptions/..." or "//registries/..." of a version */
+static bool is_version_id(const char *text)
+{
+    return (act_starts_with(text, "/subscriptions/") || act_starts_with(text, "//registries/")) &&
+           strstr(text, "/environments/") && strstr(text, "/versions/") && !strstr(text, "..") &&
+           consists_of(text, strlen(text), "-_.()/");
+}
+
+int azureml_environment_id(const struct azureml *a, char **out, struct act_error *err)
+{
+    static const char prefix[] = "azureml:";
+    const char *image = a->config->docker.image;
+    bool named = act_starts_with(image, prefix);
+    const char *rest = named ? image + strlen(prefix) : image, *colon = strchr(rest, ':');
+
+    *out = NULL;
+    if (!named && *image != '/')
+        return 0;
+    if (is_version_id(rest))
+        *out = act_strdup(act_starts_with(rest, "//") ? image : rest);
+    else if (colon && consists_of(rest, (size_t)(colon - rest), "-_.") &&
+             consists_of(colon + 1, strlen(colon + 1), "-_."))
+        *out = azureml_url(a, "/environments/%.*s/versions/%s", (int)(colon - rest), rest, colon + 1);
+    return *out ? 0
+                : act_error_set(
+                      err, ACT_CONFIG,
+                      "docker.image is '%s': an environment that is there is azureml:NAME:VERSION, "
+                      "azureml://registries/REGISTRY/environments/NAME/versions/VERSION, or an id of that "
+                      "form which begins with /subscriptions/",
+                      image);
+}
+
+/* One of this workspace can be looked at; of others the service will tell. One that is archived can be used. */
+static int look_at_environment(struct azureml *a, const char *id, struct act_error *err)
+{
+    ACT_AUTOFREE char *what = act_sprintf("look for the environment '%s'", a->config->docker.image);
+    struct arm_call get = {
+        .method = "GET", .what = what, .api_version = a->api_version, .missing_is_fine = true};
+
+    if (!act_starts_with(id, a->workspace) || id[strlen(a->workspace)] != '/')
+        return 0;
+    get.url = act_strdup(id);
+    int rc = arm_do(a->arm, &get, err);
+    if (rc == 0 && get.status == 404)
+        rc = act_error_set(err, ACT_NOT_FOUND, "the workspace '%s' has no environment '%s' (docker.image)",
+                           a->config->workspace.workspace_name, a->config->docker.image);
+    arm_call_release(&get);
+    return rc;
+}
+
+/* ---- one of ACT's own ---- */
+
+static int put_environment(struct azureml *a, const char *what, const char *id, const char *image,
+                           struct act_error *err)
+{
+    struct arm_call put = {.method = "PUT",
+                           .what = what,
+                           .url = act_strdup(id),
+                           .api_version = a->api_version,
+                           .body = json_pack("{s:{s:s, s:s, s:b, s:s, s:{s:s}}}", "properties", "image",
+                                             image, "osType", "Linux", "isAnonymous", 1, "description",
+                                             "created by act", "tags", "act", "1")};
+    int rc = arm_do(a->arm, &put, err);
+
+    if (rc < 0 && put.status == 409) /* somebody else made it a moment ago */
+        rc = 0;
+    arm_call_release(&put);
+    return rc;
+}
+
+/* Named by the image, so that it is made once. One that was archived can still be used. */
+static int make_environment(struct azureml *a, char **out_id, struct act_error *err)
+{
+    ACT_AUTOFREE char *image = azureml_image(&a->config->docker);
+    char mark[AZUREML_MARK];
+    azureml_mark(image, mark);
+    ACT_AUTOFREE char *id = azureml_url(a, "/environments/act-%s/versions/1", mark);
+    ACT_AUTOFREE char *what = act_sprintf("make the environment of the image '%s'", image);
+    struct arm_call get = {.method = "GET",
+                           .what = what,
+                           .url = act_strdup(id),
+                           .api_version = a->api_version,
+                           .missing_is_fine = true};
+    int rc = arm_do(a->arm, &get, err);
+
+    if (rc == 0 && get.status == 404)
+        rc = put_environment(a, what, id, image, err);
+    arm_call_release(&get);
+    if (rc == 0)
+        *out_id = act_strdup(id);
+    return rc;
+}
+
+int azureml_find_environment(struct azureml *a, struct azureml_job_places *out, struct act_error *err)
+{
+    int rc = azureml_environment_id(a, &out->environment_id, err);
+
+    if (rc < 0)
+        return rc;
+    return out->environment_id ? look_at_environment(a, out->environment_id, err)
+                               : make_environment(a, &out->environment_id, err);
+}

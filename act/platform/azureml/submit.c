@@ -1,0 +1,256 @@
+/* submit.c - a run becomes a job of its own name: what was answered to nobody is there all the same, and the same
+ * request again changes nothing.
+ *
+ * Source: learn.microsoft.com/rest/api/azureml/jobs (Create Or Update, Cancel); what both answer, as it was recorded
+ * (arm.h names where): 201, and 202 with the body "null" or 400 for what has ended.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/dirs.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "codec/json.h"
+#include "platform/azureml/azureml_internal.h"
+
+/* The first line of the user's public key, where the nodes shall take it; else *out is NULL. New string. */
+static int find_ssh_key(const struct azureml *a, char **out, struct act_error *err)
+{
+    static const char *const names[] = {".ssh/id_rsa.pub", ".ssh/id_ed25519.pub", ".ssh/id_ecdsa.pub"};
+    enum { MAX = 64 << 10 };
+    ACT_AUTOFREE char *home = act_home_dir();
+
+    *out = NULL;
+    if (!a->config->azureml.ssh)
+        return 0;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        ACT_AUTOFREE char *path = act_path_join(home, names[i]);
+        ACT_AUTOFREE char *text = NULL;
+        size_t len = 0;
+        int rc = act_file_read(path, MAX, &text, &len, err);
+        if (rc == -ACT_NOT_FOUND)
+            continue;
+        size_t line = rc < 0 ? 0 : strcspn(text, "\r\n");
+        if (rc == 0 && (!line || !act_utf8_valid(text, line)))
+            rc = act_error_set(err, ACT_CONFIG, "'%s' is no public key", path);
+        if (rc == 0)
+            *out = act_strndup(text, line);
+        return rc;
+    }
+    return act_error_set(err, ACT_CONFIG,
+                         "azureml.ssh needs your public key, and '%s' has none of %s, %s and %s; "
+                         "'ssh-keygen' makes one",
+                         home, names[0], names[1], names[2]);
+}
+
+static int check_ssh_key(const struct azureml *a, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = NULL;
+
+    return find_ssh_key(a, &key, err);
+}
+
+/* Who is not logged in learns it before the code is packed. A token that is kept costs no request. */
+static int check_login(struct azureml *a, struct act_error *err)
+{
+    struct arm *arm;
+    int rc = azureml_arm(a, &arm, err);
+
+    return rc < 0 ? rc : token_wait(a->tokens, arm_want(arm), err);
+}
+
+int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    struct azureml *a = azureml_of(p);
+    const struct config *c = a->config;
+
+    if (spec->argv.n == 0)
+        return act_error_set(err, ACT_USAGE, "there is no command to run");
+    if (!c->docker.image)
+        return act_error_set(err, ACT_CONFIG, "the platform '%s' needs 'docker.image' in '%s'", c->platform,
+                             c->file);
+    if (!c->compute_target && a->kind != AZUREML_MANAGED)
+        return act_error_set(err, ACT_CONFIG, "the platform '%s' needs 'compute_target' in '%s'", c->platform,
+                             c->file);
+    if (!c->compute_target && !c->azureml.instance_type)
+        return act_error_set(
+            err, ACT_CONFIG,
+            "'%s' has no compute_target; without one, azureml.instance_type must name a VM size", c->file);
+    int rc = azureml_check_image(a, err);
+    if (rc == 0)
+        rc = azureml_check_stores(a, err);
+    if (rc == 0)
+        rc = azureml_job_check(a, spec, err);
+    if (rc == 0)
+        rc = check_ssh_key(a, err);
+    return rc < 0 ? rc : check_login(a, err);
+}
+
+/* ---- submit ---- */
+
+/* Whether a job of that name is this run: it has the same command; of another tool's job, it repeats the same one. */
+static bool is_same_run(const json_t *job, const json_t *body)
+{
+    const json_t *have = json_object_get(json_object_get(job, "properties"), "properties");
+    const json_t *want = json_object_get(json_object_get(body, "properties"), "properties");
+    const char *key = json_object_get(want, "act.cmd") ? "act.cmd" : "act.resubmit_of";
+
+    return strcmp(codec_json_str(have, key, ""), codec_json_str(want, key, "?")) == 0;
+}
+
+static char *job_url(const struct azureml *a, const char *id)
+{
+    return azureml_url(a, "/jobs/%s", id);
+}
+
+/* After a refusal that may mean that it is there: 0 when it is, else what was said. */
+static int look_again(struct azureml *a, const char *id, const json_t *body, const struct act_error *said,
+                      struct act_error *err)
+{
+    struct act_error ignored;
+    struct arm_call get = {.method = "GET",
+                           .what = "look for the job",
+                           .url = job_url(a, id),
+                           .api_version = a->api_version,
+                           .missing_is_fine = true};
+    bool there = arm_do(a->arm, &get, &ignored) == 0 && get.status == 200;
+    bool same = there && is_same_run(get.answer, body);
+
+    arm_call_release(&get);
+    if (same)
+        return 0;
+    if (there)
+        return act_error_set(err, ACT_FAIL, "there is another job of the name '%s' in the workspace", id);
+    *err = *said;
+    return -(int)said->code;
+}
+
+static int put_job(struct azureml *a, const struct run_spec *spec, const json_t *body, const char *token,
+                   struct act_error *err)
+{
+    ACT_AUTOFREE char *what =
+        act_sprintf("submit '%s' to '%s' of the workspace '%s'", spec->id,
+                    a->config->compute_target ? a->config->compute_target : "serverless compute",
+                    a->config->workspace.workspace_name);
+    struct arm_call put = {.method = "PUT",
+                           .what = what,
+                           .url = job_url(a, spec->id),
+                           .api_version = a->api_version,
+                           .user_token = act_strdup(token),
+                           .body = json_deep_copy(body)};
+    struct act_error said;
+    int rc = arm_do(a->arm, &put, &said);
+    bool may_be_there =
+        rc < 0 && (put.status == 0 || put.status == 409 || put.status == 400 || put.status >= 500);
+
+    arm_call_release(&put);
+    if (rc < 0 && may_be_there)
+        return look_again(a, spec->id, body, &said, err);
+    if (rc < 0)
+        *err = said;
+    return rc;
+}
+
+/* What there is no way to ask for. */
+static void say_what_is_not_used(const struct config *c)
+{
+    if (c->aks_compute_global_dispatch)
+        act_note(
+            "aks_compute_global_dispatch is not used, for jobs have no such member: the run waits for '%s' "
+            "alone",
+            c->compute_target);
+}
+
+/* The token that a job needs to be its user, and the job itself. */
+static int put_body(struct azureml *a, const struct run_spec *spec, const json_t *body, struct act_error *err)
+{
+    const json_t *identity = json_object_get(json_object_get(body, "properties"), "identity");
+    const char *token = NULL;
+    int rc = strcmp(codec_json_str(identity, "identityType", ""), "UserIdentity") == 0
+                 ? azureml_user_token(a, &token, err)
+                 : 0;
+
+    return rc < 0 ? rc : put_job(a, spec, body, token, err);
+}
+
+static int submit_foreign(struct azureml *a, const struct platform_submission *submission,
+                          struct act_error *err)
+{
+    const struct run_spec *spec = submission->spec;
+    CODEC_AUTOJSON json_t *answer = NULL;
+    CODEC_AUTOJSON json_t *body = NULL;
+    int rc = azureml_job(a, spec->resubmit_of, &answer, err);
+
+    if (rc < 0)
+        return rc;
+    if (!answer)
+        return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace any more",
+                             spec->resubmit_of);
+    body = azureml_repeated_body(answer, spec);
+    *submission->asked = true;
+    return put_body(a, spec, body, err);
+}
+
+int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
+{
+    struct azureml *a = azureml_of(p);
+    struct azureml_job_places places;
+    CODEC_AUTOJSON json_t *body = NULL;
+    ACT_AUTOFREE char *ssh_key = NULL;
+
+    if (submission->spec->foreign)
+        return submit_foreign(a, submission, err);
+    int rc = azureml_check(p, submission->spec, err);
+    if (rc == 0)
+        rc = find_ssh_key(a, &ssh_key, err);
+    if (rc < 0)
+        return rc;
+    say_what_is_not_used(a->config);
+    rc = azureml_prepare(a, submission, &places, err);
+    places.ssh_key = ssh_key;
+    if (rc == 0)
+        rc = azureml_job_body(a, submission->spec, &places, &body, err);
+    *submission->asked = rc == 0;
+    if (rc == 0)
+        rc = put_body(a, submission->spec, body, err);
+    azureml_places_release(&places, submission->spec->n_folders);
+    return rc;
+}
+
+/* ---- abort ---- */
+
+static int cancel_job(struct azureml *a, const char *id, struct act_error *err)
+{
+    struct arm *arm;
+    int rc = azureml_arm(a, &arm, err);
+
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *what = act_sprintf("cancel '%s'", id);
+    struct arm_call cancel = {.method = "POST",
+                              .what = what,
+                              .url = azureml_url(a, "/jobs/%s/cancel", id),
+                              .api_version = a->api_version};
+    rc = arm_do(arm, &cancel, err);
+    arm_call_release(&cancel);
+    return rc;
+}
+
+int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+{
+    struct run_status status;
+    struct act_error ignored;
+    int rc = platform_status(p, &id, 1, &status, err);
+
+    *out_was_final = rc == 0 && run_state_is_final(status.state);
+    if (rc < 0 || *out_was_final)
+        return rc;
+    if (status.state == RUN_UNKNOWN && !status.reason[0])
+        return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", id);
+    rc = cancel_job(azureml_of(p), id, err);
+    /* what has ended meanwhile is no longer cancelled: the service says 400 */
+    *out_was_final = rc == -ACT_FAIL && platform_status(p, &id, 1, &status, &ignored) == 0 &&
+                     run_state_is_final(status.state);
+    return *out_was_final ? 0 : rc;
+}

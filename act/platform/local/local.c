@@ -1,0 +1,539 @@
+/* local.c - this machine. There is no daemon: for each run the client starts an agent ("act-node supervise")
+ * that outlives it, and everything anybody wants to know is in the run's folder, <state>/runs/<id>/.
+ *
+ * A run begins to exist with the rename of its folder, which is complete by then. supervisor.lock is locked
+ * before and stays so, in the client and then in the agent, until status.json is final. So:
+ *   status not final, lock taken   the run is on its way
+ *   status not final, lock free    nobody will ever finish it: lost
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/dirs.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/units.h"
+#include "codec/json.h"
+#include "platform/local/machine.h"
+#include "platform/platform_internal.h"
+#include "proc/pidfd.h"
+#include "proc/proc.h"
+#include "site/site.h"
+
+#define LOST        "lost: the supervisor is gone (killed, or the machine restarted)"
+#define FOLDER_GONE "its folder was removed while it runs; 'a abort' ends its processes"
+#define NOT_STARTED "lost: it was never started (the submission was interrupted)"
+
+struct local {
+    struct platform base;
+    struct site *site; /* this machine's state folder */
+    char *slots;
+    struct local_machine machine;
+    int64_t wanted_gpu_per_node; /* the configuration's word; -1: none */
+};
+
+static struct local *local_of(struct platform *p)
+{
+    return (struct local *)p; /* the first member */
+}
+
+static char *run_file(const struct local *l, const char *id, const char *name)
+{
+    ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
+
+    return act_path_join(dir, name);
+}
+
+const struct local_machine *local_machine_of(struct platform *p)
+{
+    return &local_of(p)->machine;
+}
+
+char *local_run_dir(struct platform *p, const char *id)
+{
+    return site_run_dir(local_of(p)->site, id);
+}
+
+static const char *slot_word(const struct local *l)
+{
+    return l->machine.has_gpus ? "GPUs" : "processors";
+}
+
+static int local_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
+{
+    const struct local *l = local_of(p);
+    int per_node = l->machine.slots;
+
+    if (l->wanted_gpu_per_node > l->machine.slots)
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "gpu_per_node is %lld, and this machine has %d %s; set gpu_per_node to at most "
+                             "%d, or leave it out",
+                             (long long)l->wanted_gpu_per_node, l->machine.slots, slot_word(l),
+                             l->machine.slots);
+    if (l->wanted_gpu_per_node > 0)
+        per_node = (int)l->wanted_gpu_per_node;
+    *out = (struct platform_limits){
+        .gpu_per_node = per_node,
+        .num_gpu = l->machine.has_gpus ? per_node : 1, /* a laptop shall not start a process per processor */
+        .max_nodes = 1,
+        .has_gpus = l->machine.has_gpus,
+    };
+    return 0;
+}
+
+/* ---- submit ---- */
+
+static int check_mpirun(const struct run_spec *spec, struct act_error *err)
+{
+    ACT_AUTOFREE char *mpirun = spec->procs_per_node > 1 ? proc_find_in_path("mpirun") : NULL;
+
+    if (spec->procs_per_node == 1 || mpirun)
+        return 0;
+    return act_error_set(err, ACT_NOT_FOUND,
+                         "mpirun not found: install Open MPI (Debian: openmpi-bin) or use -n 1");
+}
+
+static int local_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    const struct local *l = local_of(p);
+
+    if (spec->argv.n == 0)
+        return act_error_set(err, ACT_USAGE, "there is no command to run");
+    if (spec->nodes > 1)
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "the run needs %d nodes, and this machine is one; use at most -n %d",
+                             spec->nodes, l->machine.slots);
+    if (spec->gpus_per_node > l->machine.slots)
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "the run needs %d %s, and this machine has %d; use at most -n %d",
+                             spec->gpus_per_node, slot_word(l), l->machine.slots, l->machine.slots);
+    int rc = platform_check_mounts(spec, "this machine", err);
+    return rc < 0 ? rc : check_mpirun(spec, err);
+}
+
+static int start_supervisor(const struct local *l, const char *dir, int lock_fd, struct act_error *err)
+{
+    ACT_AUTOFREE char *agent = NULL;
+    ACT_AUTOFREE char *log = act_path_join(dir, RUN_DIR_SYSTEM "/supervisor.txt");
+    struct act_strv argv = {0};
+    pid_t pid;
+    int rc = proc_find_sibling("act-node", &agent, err);
+
+    if (rc < 0)
+        return rc;
+    act_strv_push(&argv, agent);
+    act_strv_push(&argv, "supervise");
+    act_strv_push(&argv, "--slots-dir");
+    act_strv_push(&argv, l->slots);
+    act_strv_push(&argv, "--slots");
+    act_strv_pushf(&argv, "%d", l->machine.slots);
+    act_strv_push(&argv, "--lock-fd");
+    act_strv_pushf(&argv, "%d", lock_fd);
+    if (l->machine.has_gpus)
+        act_strv_push(&argv, "--gpus");
+    act_strv_push(&argv, dir);
+    rc = proc_daemon(argv.v, log, lock_fd, &pid, err);
+    act_strv_release(&argv);
+    return rc;
+}
+
+/* The folder is there already: this run was submitted before. What is left to do is to start it, if whoever
+ * submitted it died just before he could. */
+static int submit_again(const struct local *l, const char *dir, struct act_error *err)
+{
+    ACT_AUTOFREE char *lock = act_path_join(dir, RUN_FILE_LOCK);
+    ACT_AUTOFREE char *status_path = act_path_join(dir, RUN_FILE_STATUS);
+    struct run_status status = {.state = RUN_QUEUED};
+    struct stat st;
+    int rc = 0, fd = act_lock(lock, false, err);
+
+    if (fd == -ACT_TEMPORARY) /* it is on its way */
+        return 0;
+    if (fd < 0)
+        return fd;
+    bool begun = fstat(fd, &st) == 0 && st.st_size > 0; /* the supervisor writes its pid into it */
+    if (run_status_read(status_path, &status, NULL) < 0)
+        status.state = RUN_QUEUED;
+    if (!begun && !run_state_is_final(status.state))
+        rc = start_supervisor(l, dir, fd, err);
+    close(fd);
+    return rc;
+}
+
+/* From now on the run exists; when its supervisor cannot be started it never did. */
+static int start_new(const struct local *l, const char *id, const char *dir, int lock_fd,
+                     struct act_error *err)
+{
+    struct act_error more;
+    int rc = start_supervisor(l, dir, lock_fd, err);
+
+    if (rc < 0 && site_remove_run(l->site, id, &more) < 0)
+        return act_error_hint(err, "its folder '%s' is left: %s", dir, more.text);
+    return rc;
+}
+
+static int local_submit(struct platform *p, const struct platform_submission *submission,
+                        struct act_error *err)
+{
+    const struct local *l = local_of(p);
+    const char *id = submission->spec->id;
+    ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
+    bool existed = false;
+    int lock_fd;
+
+    *submission->asked = true;
+    if (access(dir, F_OK) == 0)
+        return submit_again(l, dir, err);
+    int rc = local_check(p, submission->spec, err);
+    if (rc == 0)
+        rc = site_create_locked_run(l->site, submission->spec, submission->package, &lock_fd, &existed, err);
+    if (rc == 0 && existed)
+        return submit_again(l, dir, err);
+    if (rc == 0) {
+        rc = start_new(l, id, dir, lock_fd, err);
+        close(lock_fd);
+    }
+    return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", id) : 0;
+}
+
+/* ---- its supervisor ---- */
+
+/* What the process was started with, words with NUL bytes behind them. New string; NULL: it cannot be seen. */
+static char *words_of(pid_t pid, size_t *out_len)
+{
+    enum { WORDS_MAX = 4 * 1024 * 1024 };
+    ACT_AUTOFREE char *path = act_sprintf("/proc/%d/cmdline", (int)pid);
+    char *text = NULL;
+
+    return act_file_read(path, WORDS_MAX, &text, out_len, NULL) < 0 ? NULL : text;
+}
+
+static bool is_agent(pid_t pid)
+{
+    size_t len;
+    ACT_AUTOFREE char *words = words_of(pid, &len);
+
+    if (!words)                   /* where hidepid is set (proc(5)), other users and agents look the same, */
+        return kill(pid, 0) == 0; /* but only this user's can be signalled */
+    return strcmp(act_path_basename(words), "act-node") == 0;
+}
+
+/* "act-node supervise ... <dir>" of this user, who may signal it. */
+static bool supervises(pid_t pid, const char *dir)
+{
+    size_t len = 0, n = strlen(dir) + 1;
+    ACT_AUTOFREE char *words = words_of(pid, &len);
+
+    return words && len > n && memcmp(words + len - n, dir, n) == 0 && words[len - n - 1] == '\0' &&
+           strcmp(act_path_basename(words), "act-node") == 0 &&
+           act_streq(words + strlen(words) + 1, "supervise") && kill(pid, 0) == 0;
+}
+
+/* A pidfd of the supervisor of a run whose folder may be gone; -1: there is none. */
+static int find_supervisor(const char *dir, pid_t *out_pid)
+{
+    DIR *proc = opendir("/proc");
+    int fd = -1;
+
+    for (struct dirent *e; fd < 0 && proc && (e = readdir(proc));) {
+        pid_t pid = (pid_t)atoi(e->d_name);
+        if (pid < 2 || !supervises(pid, dir))
+            continue;
+        fd = proc_pidfd_open(pid);
+        if (fd >= 0 && !supervises(pid, dir)) {
+            close(fd);
+            fd = -1;
+        }
+        *out_pid = pid;
+    }
+    if (proc)
+        closedir(proc);
+    return fd;
+}
+
+/* A pidfd of the supervisor, -1 when it has not said (yet) who it is, or is gone. The descriptor is opened
+ * before the look at the name, so that what is looked at is what will be signalled. */
+static int open_supervisor(const char *lock_path, pid_t *out_pid)
+{
+    enum { PID_TEXT_MAX = 64 };
+    ACT_AUTOFREE char *text = NULL;
+    int64_t pid;
+    size_t len;
+
+    if (act_file_read(lock_path, PID_TEXT_MAX, &text, &len, NULL) < 0 || len == 0 || text[len - 1] != '\n')
+        return -1;
+    text[len - 1] = '\0';
+    if (!act_int_from_text(text, &pid) || pid < 2)
+        return -1;
+    int fd = proc_pidfd_open((pid_t)pid);
+    if (fd >= 0 && !is_agent((pid_t)pid)) {
+        close(fd);
+        fd = -1;
+    }
+    *out_pid = (pid_t)pid;
+    return fd;
+}
+
+/* ---- status ---- */
+
+/* A folder that is removed takes nothing away from the run's processes; the supervisor may make it again for its status, with
+ * a lock that nobody holds. */
+static bool is_cut_off(const struct local *l, const char *id, struct run_status *out)
+{
+    ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
+    pid_t pid;
+    int fd = find_supervisor(dir, &pid);
+
+    if (fd < 0)
+        return false;
+    close(fd);
+    out->state = RUN_RUNNING;
+    snprintf(out->reason, sizeof(out->reason), "%s", FOLDER_GONE);
+    return true;
+}
+
+/* Ends what the agents of a run could not end. */
+static int sweep(const struct local *l, const char *id, struct act_error *err)
+{
+    enum { SWEEP_S = 60 };
+    ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
+    ACT_AUTOFREE char *agent = NULL;
+    int status, rc = proc_find_sibling("act-node", &agent, err);
+    char *argv[] = {agent, (char[]){"sweep"}, dir, NULL};
+
+    return rc < 0 ? rc : proc_run(argv, SWEEP_S, 0, NULL, &status, err);
+}
+
+/* What a killed supervisor left in the run's cgroup, as far as it goes. */
+static void empty_cgroup(const struct local *l, const char *id)
+{
+    ACT_AUTOFREE char *record = run_file(l, id, RUN_FILE_CGROUP);
+    struct act_error ignored;
+
+    if (access(record, F_OK) == 0)
+        (void)sweep(l, id, &ignored);
+}
+
+/* Nobody holds the lock but this process now, so nobody else writes. */
+static int declare_lost(const struct local *l, const char *id, int lock_fd, struct run_status *status,
+                        struct act_error *err)
+{
+    ACT_AUTOFREE char *status_path = run_file(l, id, RUN_FILE_STATUS);
+    struct run_status now;
+    struct stat st;
+
+    if (run_status_read(status_path, &now, NULL) == 0)
+        *status = now; /* it may have ended a moment ago */
+    if (run_state_is_final(status->state) || is_cut_off(l, id, status))
+        return 0;
+    empty_cgroup(l, id);
+    bool begun = fstat(lock_fd, &st) == 0 && st.st_size > 0;
+    status->state = RUN_FAILED;
+    status->exit_status = 128 + SIGKILL;
+    status->failed_rank = -1;
+    snprintf(status->reason, sizeof(status->reason), "%s", begun ? LOST : NOT_STARTED);
+    return run_status_write(status_path, status, err);
+}
+
+static int status_of(const struct local *l, const char *id, struct run_status *out, struct act_error *err)
+{
+    *out = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1};
+    if (!run_id_valid(id))
+        return 0;
+    ACT_AUTOFREE char *path = run_file(l, id, RUN_FILE_STATUS);
+    int rc = run_status_read(path, out, err);
+    if (rc == 0 && run_state_is_final(out->state))
+        return 0;
+    if (rc == -ACT_NOT_FOUND) {
+        out->state = RUN_UNKNOWN;
+        (void)is_cut_off(l, id, out);
+        return 0;
+    }
+    if (rc == -ACT_DENIED)
+        return rc;
+
+    ACT_AUTOFREE char *lock = run_file(l, id, RUN_FILE_LOCK);
+    int fd = act_lock(lock, false, err);
+    if (fd == -ACT_TEMPORARY)
+        return 0;
+    if (fd < 0)
+        return fd;
+    rc = declare_lost(l, id, fd, out, err);
+    close(fd);
+    return rc;
+}
+
+static int local_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
+                        struct act_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        int rc = status_of(local_of(p), ids[i], &out[i], err);
+        if (rc < 0)
+            return act_error_prefix(err, "cannot tell the state of '%s'", ids[i]);
+    }
+    return 0;
+}
+
+/* ---- abort ---- */
+
+static int ask_to_abort(const struct local *l, const char *id, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = run_file(l, id, RUN_FILE_ABORT);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot write '%s'", path);
+    close(fd);
+    return 0;
+}
+
+static int64_t abort_limit_ms(void)
+{
+    enum { GRACE_S = 10, MORE_S = 5 };
+    int64_t grace_s = GRACE_S;
+    const char *text = getenv("ACT_ABORT_GRACE");
+
+    if (text && (!act_int_from_text(text, &grace_s) || grace_s < 0 || grace_s > 86400))
+        grace_s = GRACE_S;
+    return ((grace_s > GRACE_S ? grace_s : GRACE_S) + MORE_S) * 1000;
+}
+
+/* Signals the supervisor and waits for its end; or, as long as it is only starting, a moment. */
+static void signal_and_wait(const struct local *l, const char *id, int64_t limit_ms)
+{
+    enum { STARTING_MS = 2 };
+    ACT_AUTOFREE char *lock = run_file(l, id, RUN_FILE_LOCK);
+    pid_t pid;
+    int fd = open_supervisor(lock, &pid);
+
+    if (fd < 0) {
+        poll(NULL, 0, STARTING_MS);
+        return;
+    }
+    proc_pidfd_signal(fd, pid, SIGTERM);
+    proc_pidfd_wait(fd, (int)limit_ms);
+    close(fd);
+}
+
+/* The supervisor has nothing to write into, and ends its ranks all the same; the agent's sweep ends what it could not. */
+static int abort_without_folder(const struct local *l, const char *id, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
+    pid_t pid;
+    int fd = find_supervisor(dir, &pid);
+
+    if (fd >= 0) {
+        proc_pidfd_signal(fd, pid, SIGTERM);
+        if (!proc_pidfd_wait(fd, (int)abort_limit_ms()))
+            proc_pidfd_signal(fd, pid, SIGKILL);
+        close(fd);
+    }
+    return sweep(l, id, err);
+}
+
+static int local_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+{
+    const struct local *l = local_of(p);
+    int64_t deadline = act_now_monotonic_ms() + abort_limit_ms(), left;
+    struct run_status status;
+    int rc = status_of(l, id, &status, err);
+
+    *out_was_final = rc == 0 && run_state_is_final(status.state);
+    if (rc < 0 || *out_was_final)
+        return rc;
+    if (status.state == RUN_UNKNOWN)
+        return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' on this machine", id);
+    if (strcmp(status.reason, FOLDER_GONE) == 0)
+        return abort_without_folder(l, id, err);
+    rc = ask_to_abort(l, id, err);
+    while (rc == 0 && !run_state_is_final(status.state)) {
+        left = deadline - act_now_monotonic_ms();
+        if (left <= 0)
+            return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet", id);
+        signal_and_wait(l, id, left);
+        rc = status_of(l, id, &status, err);
+    }
+    return rc;
+}
+
+/* ---- logs ---- */
+
+static int local_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err)
+{
+    return platform_site_logs(local_of(p)->site, id, out, err);
+}
+
+static int local_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
+                          size_t len, size_t *out_got, struct act_error *err)
+{
+    return platform_site_read_log(local_of(p)->site, id, name, offset, data, len, out_got, err);
+}
+
+/* ---- the rest ---- */
+
+static int local_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
+{
+    return platform_site_spec(local_of(p)->site, id, out, err);
+}
+
+static int local_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
+{
+    return site_list(local_of(p)->site, out_ids, err);
+}
+
+static void local_close(struct platform *p)
+{
+    struct local *l = local_of(p);
+
+    site_free(l->site);
+    free(l->slots);
+    free(l);
+}
+
+static const struct platform_ops local_ops = {
+    .name = "local",
+    .limits = local_limits,
+    .check = local_check,
+    .submit = local_submit,
+    .status = local_status,
+    .abort = local_abort,
+    .logs = local_logs,
+    .read_log = local_read_log,
+    .spec = local_spec,
+    .list = local_list,
+    .nodes = local_nodes,
+    .shell = local_shell,
+    .summary = local_summary,
+    .jobs = local_jobs,
+    .examine = local_examine,
+    .close = local_close,
+};
+
+int platform_local_open(const struct config *config, struct platform **out, struct act_error *err)
+{
+    struct local *l = act_calloc(1, sizeof(*l));
+    ACT_AUTOFREE char *state = act_state_dir();
+    int rc = local_machine_find(&l->machine, err);
+
+    if (rc == 0)
+        rc = site_open(&(struct site_options){.root = state}, &l->site, err);
+    if (rc < 0) {
+        free(l);
+        return rc;
+    }
+    l->base.ops = &local_ops;
+    l->wanted_gpu_per_node = config->gpu_per_node;
+    l->slots = act_path_join(site_root(l->site), "slots");
+    *out = &l->base;
+    return 0;
+}

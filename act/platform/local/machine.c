@@ -1,0 +1,427 @@
+#include "platform/local/machine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/units.h"
+#include "base/user.h"
+#include "proc/proc.h"
+
+/* ---- what it has ---- */
+
+static int count_entries(const char *dir, bool (*counts)(const char *name))
+{
+    int n = 0;
+    DIR *d = opendir(dir);
+
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += counts(e->d_name);
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static bool is_entry(const char *name)
+{
+    return name[0] != '.';
+}
+
+static bool is_nvidia_device(const char *name)
+{
+    static const char prefix[] = "nvidia";
+    size_t n = sizeof(prefix) - 1;
+
+    return strncmp(name, prefix, n) == 0 && name[n] && strspn(name + n, "0123456789") == strlen(name + n);
+}
+
+static int count_gpus(void)
+{
+    int n = count_entries("/proc/driver/nvidia/gpus", is_entry);
+
+    return n > 0 ? n : count_entries("/dev", is_nvidia_device);
+}
+
+static int count_processors(void)
+{
+    cpu_set_t *set = CPU_ALLOC(CPU_SETSIZE * 8);
+    size_t size = CPU_ALLOC_SIZE(CPU_SETSIZE * 8);
+    int n = 1;
+
+    if (set && sched_getaffinity(0, size, set) == 0)
+        n = CPU_COUNT_S(size, set);
+    CPU_FREE(set);
+    return n > 0 ? n : 1;
+}
+
+int local_machine_find(struct local_machine *out, struct act_error *err)
+{
+    enum { SLOTS_MAX = 4096 };
+    const char *text = getenv("ACT_LOCAL_SLOTS");
+    int64_t slots;
+
+    out->slots = count_gpus();
+    out->has_gpus = out->slots > 0;
+    if (!out->has_gpus)
+        out->slots = count_processors();
+    if (!text || !*text)
+        return 0;
+    if (!act_int_from_text(text, &slots) || slots < 1 || slots > SLOTS_MAX)
+        return act_error_set(err, ACT_CONFIG, "ACT_LOCAL_SLOTS is '%s': it must be a number from 1 to %d",
+                             text, SLOTS_MAX);
+    out->slots = (int)slots;
+    return 0;
+}
+
+static char *machine_name(void)
+{
+    struct utsname machine;
+
+    return act_strdup(uname(&machine) == 0 && machine.nodename[0] ? machine.nodename : "localhost");
+}
+
+/* ---- the active runs ---- */
+
+struct active_run {
+    struct run_spec spec;
+    struct run_status status;
+};
+
+struct active_runs {
+    struct active_run *v;
+    size_t n;
+};
+
+static void release_active(struct active_runs *runs)
+{
+    for (size_t i = 0; i < runs->n; i++)
+        run_spec_release(&runs->v[i].spec);
+    free(runs->v);
+}
+
+/* A run that somebody removes meanwhile is left out. */
+static int load_active(struct platform *p, const struct act_strv *ids, const struct run_status *status,
+                       struct active_runs *out, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < ids->n && rc == 0; i++) {
+        struct active_run *run = &out->v[out->n];
+        if (status[i].state != RUN_QUEUED && status[i].state != RUN_RUNNING)
+            continue;
+        *run = (struct active_run){.status = status[i]};
+        rc = platform_spec(p, ids->v[i], &run->spec, err);
+        if (rc == 0)
+            out->n++;
+        else if (rc == -ACT_NOT_FOUND)
+            rc = 0;
+    }
+    return rc;
+}
+
+static int find_active(struct platform *p, struct active_runs *out, struct act_error *err)
+{
+    struct act_strv ids = {0};
+    int rc = platform_list(p, &ids, err);
+    struct run_status *status = act_calloc(ids.n + 1, sizeof(*status));
+
+    *out = (struct active_runs){.v = act_calloc(ids.n + 1, sizeof(*out->v))};
+    if (rc == 0)
+        rc = platform_status(p, (const char *const *)ids.v, ids.n, status, err);
+    if (rc == 0)
+        rc = load_active(p, &ids, status, out, err);
+    if (rc < 0)
+        release_active(out);
+    free(status);
+    act_strv_release(&ids);
+    return rc;
+}
+
+/* ---- the environment of rank 0 ---- */
+
+/* What the agent sets; secrets, which the environment holds too, must not get into the words of a program. */
+static const char *const shared_variables[] = {
+    "ACT_RUN_ID",
+    "CUDA_VISIBLE_DEVICES",
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "LOCAL_WORLD_SIZE",
+    "NODE_RANK",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "AZ_BATCH_HOST_LIST",
+    "AZ_BATCHAI_JOB_TEMP",
+    "AZ_BATCHAI_JOB_MASTER_NODE_IP",
+    "AZ_BATCHAI_NUM_GPUS",
+    "AZ_BATCHAI_MPI_HOST_FILE",
+    "AZ_BATCHAI_STDOUTERR_DIR",
+};
+
+/* An environment as the kernel shows it: each variable ends with NUL. */
+struct environment {
+    char *text;
+    size_t len;
+};
+
+static const char *environment_get(const struct environment *e, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (size_t at = 0; at < e->len; at += strlen(e->text + at) + 1)
+        if (strncmp(e->text + at, name, n) == 0 && e->text[at + n] == '=')
+            return e->text + at + n + 1;
+    return NULL;
+}
+
+static bool read_environment(const char *pid, struct environment *out)
+{
+    enum { ENVIRONMENT_MAX = 16 << 20 };
+    ACT_AUTOFREE char *path = act_sprintf("/proc/%s/environ", pid);
+
+    *out = (struct environment){0};
+    return act_file_read(path, ENVIRONMENT_MAX, &out->text, &out->len, NULL) == 0;
+}
+
+/* Finds the command of rank 0 among the processes of this user. Its children inherit the same. */
+static bool find_rank0(const char *id, struct environment *out)
+{
+    bool found = false;
+    DIR *d = opendir("/proc");
+
+    for (struct dirent *e; d && !found && (e = readdir(d));) {
+        if (e->d_name[0] < '1' || e->d_name[0] > '9' || !read_environment(e->d_name, out))
+            continue;
+        found =
+            act_streq(environment_get(out, "ACT_RUN_ID"), id) && act_streq(environment_get(out, "RANK"), "0");
+        if (!found)
+            free(out->text);
+    }
+    if (d)
+        closedir(d);
+    return found;
+}
+
+/* ---- nodes ---- */
+
+int local_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
+{
+    struct run_status status;
+    struct run_spec spec = {0};
+    struct environment rank0;
+    int rc = platform_spec(p, id, &spec, err);
+
+    if (rc == 0)
+        rc = platform_status(p, &id, 1, &status, err);
+    if (rc == 0 && status.started_unix_s) {
+        out->v = act_calloc(1, sizeof(*out->v));
+        out->n = 1;
+        out->v[0] = (struct platform_node){
+            .name = machine_name(),
+            .state = act_strdup(status.state == RUN_RUNNING ? "running" : "ended"),
+            .n_ranks = spec.procs_per_node,
+            .gpus = local_machine_of(p)->has_gpus ? spec.gpus_per_node : 0,
+        };
+        if (out->v[0].gpus > 0 && find_rank0(id, &rank0)) {
+            out->v[0].gpu_ids = act_strdup(environment_get(&rank0, "CUDA_VISIBLE_DEVICES"));
+            free(rank0.text);
+        }
+    }
+    run_spec_release(&spec);
+    return rc;
+}
+
+/* ---- shell ---- */
+
+static void push_environment(const char *id, const struct run_spec *spec, struct act_strv *argv)
+{
+    struct environment rank0;
+
+    if (!find_rank0(id, &rank0)) { /* it prepares still, or has just ended */
+        act_strv_pushf(argv, "ACT_RUN_ID=%s", id);
+    } else {
+        for (size_t i = 0; i < sizeof(shared_variables) / sizeof(shared_variables[0]); i++) {
+            const char *value = environment_get(&rank0, shared_variables[i]);
+            if (value)
+                act_strv_pushf(argv, "%s=%s", shared_variables[i], value);
+        }
+        free(rank0.text);
+    }
+    for (size_t i = 0; i < spec->n_env; i++)
+        if (spec->env[i].value)
+            act_strv_pushf(argv, "%s=%s", spec->env[i].name, spec->env[i].value);
+}
+
+int local_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
+                struct act_strv *out_argv, struct act_error *err)
+{
+    const char *shell = getenv("SHELL");
+    ACT_AUTOFREE char *name = machine_name(), *dir = local_run_dir(p, id);
+    ACT_AUTOFREE char *code = act_path_join(dir, RUN_DIR_CODE);
+    struct run_spec spec = {0};
+
+    if (node && strcmp(node, name) != 0)
+        return act_error_set(err, ACT_NOT_FOUND, "run '%s' has the node '%s' only, not '%s'", id, name, node);
+    int rc = platform_spec(p, id, &spec, err);
+    if (rc == 0) {
+        act_strv_push(out_argv, "env");
+        act_strv_pushf(out_argv, "--chdir=%s", code);
+        push_environment(id, &spec, out_argv);
+        act_strv_copy(out_argv, command->v, command->n);
+        if (command->n == 0)
+            act_strv_push(out_argv, shell && *shell ? shell : "/bin/sh");
+    }
+    run_spec_release(&spec);
+    return rc;
+}
+
+/* ---- summary ---- */
+
+static void count_run(const struct active_run *run, struct platform_pool *pool)
+{
+    if (run->status.state == RUN_RUNNING) {
+        pool->jobs_running++;
+        pool->gpus_busy += run->spec.gpus_per_node;
+    } else {
+        pool->jobs_queued++;
+        pool->gpus_queued += run->spec.gpus_per_node;
+    }
+}
+
+int local_summary(struct platform *p, struct platform_summary *out, struct act_error *err)
+{
+    const struct local_machine *machine = local_machine_of(p);
+    struct platform_pool *pool = &out->total;
+    struct active_runs runs;
+    int rc = find_active(p, &runs, err);
+
+    if (rc < 0)
+        return rc;
+    out->has_gpus = machine->has_gpus;
+    out->has_load = getloadavg(&out->load, 1) == 1;
+    *pool = (struct platform_pool){
+        .name = machine_name(), .is_default = true, .nodes = 1, .gpus = machine->slots};
+    for (size_t i = 0; i < runs.n; i++)
+        count_run(&runs.v[i], pool);
+    /* ACT_LOCAL_SLOTS may be less than it was when they started */
+    pool->gpus_busy = pool->gpus_busy < pool->gpus ? pool->gpus_busy : pool->gpus;
+    pool->gpus_idle = pool->gpus - pool->gpus_busy;
+    pool->nodes_busy = pool->jobs_running > 0;
+    pool->nodes_idle = !pool->nodes_busy;
+    release_active(&runs);
+    return 0;
+}
+
+/* ---- jobs ---- */
+
+static char *command_text(const struct act_strv *argv)
+{
+    struct act_buf text = {0};
+
+    for (size_t i = 0; i < argv->n; i++)
+        act_buf_addf(&text, "%s%s", i ? " " : "", argv->v[i]);
+    return act_buf_steal(&text);
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct platform_job *x = a, *y = b;
+
+    return x->running_s < y->running_s ? 1 : x->running_s > y->running_s ? -1 : strcmp(x->id, y->id);
+}
+
+int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err)
+{
+    struct active_runs runs;
+    int rc = find_active(p, &runs, err);
+
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *me = act_user_name(geteuid());
+    out->v = act_calloc(runs.n + 1, sizeof(*out->v));
+    for (size_t i = 0; i < runs.n; i++) {
+        const struct active_run *run = &runs.v[i];
+        if (run->status.state != RUN_RUNNING)
+            continue;
+        out->v[out->n++] = (struct platform_job){
+            .id = act_strdup(run->spec.id),
+            .user = act_strdup(me),
+            .name = command_text(&run->spec.argv),
+            .nodes_text = machine_name(),
+            .running_s = run->status.started_unix_s ? act_now_unix_s() - run->status.started_unix_s : 0,
+            .nodes = 1,
+            .gpus = run->spec.gpus_per_node,
+        };
+    }
+    qsort(out->v, out->n, sizeof(*out->v), longest_first);
+    release_active(&runs);
+    return 0;
+}
+
+/* ---- doctor ---- */
+
+static void examine_mpirun(struct platform_findings *findings)
+{
+    enum { SECONDS = 10, OUTPUT_MAX = 64 << 10 };
+    static const char what[] = "mpirun";
+    ACT_AUTOFREE char *path = proc_find_in_path(what);
+    ACT_AUTOFREE char *out = NULL;
+    char *const argv[] = {path, (char[]){"--version"}, NULL};
+    struct act_error err;
+    int status = -1;
+
+    if (!path)
+        platform_findings_add(findings, false, what,
+                              "not found, so runs have one process at most; install Open MPI (Debian: "
+                              "openmpi-bin)");
+    else if (proc_run(argv, SECONDS, OUTPUT_MAX, &out, &status, &err) < 0)
+        platform_findings_add(findings, false, what, "%s; install Open MPI again", err.text);
+    else if (status != 0)
+        platform_findings_add(findings, false, what, "'%s --version' fails; install Open MPI again", path);
+    else
+        platform_findings_add(findings, true, what, "%.*s, '%s'", (int)strcspn(out, "\n"), out, path);
+}
+
+static void examine_agent(struct platform_findings *findings)
+{
+    static const char what[] = "agent";
+    ACT_AUTOFREE char *path = NULL;
+    struct act_error err;
+
+    if (proc_find_sibling("act-node", &path, &err) < 0)
+        platform_findings_add(findings, false, what, "%s", err.text);
+    ACT_AUTOFREE char *shown = path ? act_path_clean(path) : NULL;
+    if (shown)
+        platform_findings_add(findings, true, what, "'%s'", shown);
+}
+
+static void examine_runs(struct platform *p, struct platform_findings *findings)
+{
+    static const char what[] = "folder of the runs";
+    ACT_AUTOFREE char *below = local_run_dir(p, "");
+    ACT_AUTOFREE char *runs = act_path_clean(below);
+    struct act_error err;
+
+    if (act_can_write_in(runs, &err) < 0)
+        platform_findings_add(findings, false, what, "%s; ACT_HOME names another place", err.text);
+    else
+        platform_findings_add(findings, true, what, "'%s'%s", runs,
+                              access(runs, F_OK) == 0 ? "" : ", made with the first run");
+}
+
+void local_examine(struct platform *p, struct platform_findings *findings)
+{
+    const struct local_machine *machine = local_machine_of(p);
+
+    examine_runs(p, findings);
+    examine_agent(findings);
+    examine_mpirun(findings);
+    platform_findings_add(findings, true, "room", "for %d process%s, one for each %s", machine->slots,
+                          machine->slots == 1 ? "" : "es", machine->has_gpus ? "GPU" : "processor");
+}

@@ -1,0 +1,27 @@
+/* machine.h - this machine, for the platform "local": what it has, and what its runs are doing on it. */
+#ifndef ACT_PLATFORM_LOCAL_MACHINE_H
+#define ACT_PLATFORM_LOCAL_MACHINE_H
+
+#include "platform/platform.h"
+
+struct local_machine {
+    int slots; /* GPUs, or processors when there are none */
+    bool has_gpus;
+};
+
+/* ACT_LOCAL_SLOTS replaces what was found: for containers whose share of the processors is smaller. */
+int local_machine_find(struct local_machine *out, struct act_error *err) ACT_NODISCARD;
+
+/* By local.c: the machine of the platform, and the folder of a run, absolute (new string). */
+const struct local_machine *local_machine_of(struct platform *p);
+char *local_run_dir(struct platform *p, const char *id);
+
+/* Members of struct platform_ops. The jobs of everybody are the runs of this user: nobody can see those of others. */
+int local_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
+int local_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
+                struct act_strv *out_argv, struct act_error *err);
+int local_summary(struct platform *p, struct platform_summary *out, struct act_error *err);
+int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err);
+void local_examine(struct platform *p, struct platform_findings *findings);
+
+#endif

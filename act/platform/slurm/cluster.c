@@ -1,0 +1,528 @@
+/* cluster.c - the nodes of a run, a shell on one of them, what the cluster is doing, and the jobs of everybody. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "platform/slurm/slurm_internal.h"
+
+#define FIELD(name) name ":" SLURM_SEPARATOR ","
+#define LAST(name)  name ":" SLURM_SEPARATOR
+
+/* ---- nodes ---- */
+
+static void add_node(struct platform_nodes *nodes, const char *name, int procs_per_node)
+{
+    int rank = (int)nodes->n;
+
+    if ((nodes->n & (nodes->n - 1)) == 0) /* full at every power of two */
+        nodes->v = act_realloc(nodes->v, (nodes->n ? 2 * nodes->n : 1) * sizeof(*nodes->v));
+    nodes->v[nodes->n++] = (struct platform_node){.name = act_strdup(name),
+                                                  .rank = rank,
+                                                  .first_rank = rank * procs_per_node,
+                                                  .n_ranks = procs_per_node};
+}
+
+static struct platform_node *find_node(const struct platform_nodes *nodes, const char *name)
+{
+    for (size_t i = 0; i < nodes->n; i++)
+        if (strcmp(nodes->v[i].name, name) == 0)
+            return &nodes->v[i];
+    return NULL;
+}
+
+static void add_nodes(const char *list, int procs_per_node, struct platform_nodes *out)
+{
+    struct act_strv names = {0};
+
+    slurm_hosts(list, &names);
+    for (size_t i = 0; i < names.n; i++)
+        add_node(out, names.v[i], procs_per_node);
+    act_strv_release(&names);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct platform_node *const *x = a, *const *y = b;
+
+    return strcmp((*x)->name, (*y)->name);
+}
+
+static int against_name(const void *name, const void *node)
+{
+    return strcmp(name, (*(const struct platform_node *const *)node)->name);
+}
+
+/* The same, sorted by name. New memory. */
+static struct platform_node **sort_nodes(const struct platform_nodes *nodes)
+{
+    struct platform_node **sorted = act_calloc(nodes->n, sizeof(struct platform_node *));
+
+    for (size_t i = 0; i < nodes->n; i++)
+        sorted[i] = &nodes->v[i];
+    qsort(sorted, nodes->n, sizeof(struct platform_node *), by_name);
+    return sorted;
+}
+
+/* "     Nodes=n[1-2] CPU_IDs=6-7 Mem=128 GRES=gpu:2(IDX:0-1)": the same on each of these nodes. */
+static void read_resources(const char *line, struct platform_node *const *by_name, size_t n)
+{
+    ACT_AUTOFREE char *list = slurm_job_value(line, "Nodes");
+    ACT_AUTOFREE char *gres = slurm_job_value(line, "GRES");
+    struct act_strv names = {0};
+
+    if (!list || !gres)
+        return;
+    slurm_hosts(list, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        struct platform_node **found =
+            bsearch(names.v[i], by_name, n, sizeof(struct platform_node *), against_name);
+        if (!found)
+            continue;
+        struct platform_node *node = *found;
+        node->gpus = slurm_gpus(gres);
+        free(node->gpu_ids);
+        node->gpu_ids = slurm_gpu_ids(gres);
+    }
+    act_strv_release(&names);
+}
+
+void slurm_nodes_from_scontrol(const char *text, int procs_per_node, struct platform_nodes *out)
+{
+    ACT_AUTOFREE char *list = slurm_job_value(text, "NodeList");
+
+    if (!list)
+        return;
+    add_nodes(list, procs_per_node, out);
+    struct platform_node **sorted = sort_nodes(out);
+    for (const char *line = text; *line;) {
+        size_t len = strcspn(line, "\n");
+        ACT_AUTOFREE char *one = act_strndup(line, len);
+        if (act_starts_with(one + strspn(one, " "), "Nodes="))
+            read_resources(one, sorted, out->n);
+        line += len + (line[len] == '\n');
+    }
+    free(sorted);
+}
+
+static int read_node_states(struct slurm *s, struct platform_nodes *nodes, struct act_error *err)
+{
+    struct act_buf list = {0};
+    char *f[2];
+
+    for (size_t i = 0; i < nodes->n; i++)
+        act_buf_addf(&list, "%s%s", i ? "," : "", nodes->v[i].name);
+    const char *const argv[] = {
+        "sinfo", "--noheader", "-N", "-n", list.data, "-O", FIELD("NodeList") LAST("StateLong"), NULL};
+    ACT_AUTOFREE char *text = NULL;
+    int rc = slurm_run(s, argv, &text, err);
+    for (char *at = text; rc == 0 && slurm_next_row(&at, f, 2);) {
+        struct platform_node *node = find_node(nodes, f[0]);
+        if (node && !node->state)
+            node->state = slurm_node_state(f[1]);
+    }
+    for (size_t i = 0; i < nodes->n; i++)
+        if (!nodes->v[i].state)
+            nodes->v[i].state = act_strdup("unknown");
+    act_buf_release(&list);
+    return rc;
+}
+
+/* When Slurm has forgotten the job, or, as it ends, those of its nodes that are free again: the node list that it gave the
+ * agent. */
+static void nodes_from_hostfile(struct slurm *s, const char *id, int procs_per_node,
+                                struct platform_nodes *out)
+{
+    struct platform_nodes all = {0};
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error ignored;
+
+    if (site_read_text(s->site, id, RUN_FILE_HOSTS, &text, &ignored) < 0)
+        return; /* it never started */
+    for (char *at = text, *line; (line = strsep(&at, "\n"));) {
+        line[strcspn(line, " \t")] = '\0';
+        if (*line && !find_node(&all, line))
+            add_node(&all, line, procs_per_node);
+    }
+    if (all.n > out->n) {
+        platform_nodes_release(out);
+        *out = all;
+    } else {
+        platform_nodes_release(&all);
+    }
+}
+
+static int nodes_of(struct slurm *s, const char *id, const struct run_spec *spec, struct platform_nodes *out,
+                    struct act_error *err)
+{
+    struct slurm_view view;
+    struct act_error ignored;
+    int rc = slurm_look_one(s, id, &view, err);
+
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *job = act_sprintf("%lld", (long long)view.job);
+    const char *const argv[] = {"scontrol", "show", "job", "-d", job, NULL};
+    ACT_AUTOFREE char *text = NULL;
+    if (view.job && slurm_run(s, argv, &text, &ignored) == 0)
+        slurm_nodes_from_scontrol(text, spec->procs_per_node, out);
+    if (out->n == 0 && view.nodes && strcmp(view.nodes, "None assigned") != 0)
+        add_nodes(view.nodes, spec->procs_per_node, out);
+    if (out->n < (size_t)spec->nodes && view.status.state != RUN_QUEUED)
+        nodes_from_hostfile(s, id, spec->procs_per_node, out);
+    for (size_t i = 0; i < out->n; i++)
+        if (!out->v[i].gpus && slurm_has_gpus(s))
+            out->v[i].gpus = spec->gpus_per_node;
+    slurm_views_release(&view, 1);
+    return out->n ? read_node_states(s, out, err) : 0;
+}
+
+int slurm_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
+{
+    struct run_spec spec = {0};
+    int rc = slurm_spec(p, id, &spec, err);
+
+    if (rc == 0)
+        rc = nodes_of(slurm_of(p), id, &spec, out, err);
+    run_spec_release(&spec);
+    return rc;
+}
+
+/* ---- shell ---- */
+
+static int find_shell_node(const char *id, const char *name, const struct platform_nodes *nodes,
+                           const struct platform_node **out, struct act_error *err)
+{
+    struct act_buf names = {0};
+
+    if (nodes->n == 0 || !nodes->v)
+        return act_error_set(err, ACT_TEMPORARY, "the nodes of run '%s' are not known yet", id);
+    *out = name ? find_node(nodes, name) : nodes->v;
+    for (size_t i = 0; !*out && i < nodes->n; i++)
+        act_buf_addf(&names, "%s%s", i ? ", " : "", nodes->v[i].name);
+    int rc = *out ? 0
+                  : act_error_set(err, ACT_NOT_FOUND, "run '%s' has no node '%s'; it has %s", id, name,
+                                  names.data);
+    act_buf_release(&names);
+    return rc;
+}
+
+/* The folder of the agent's scratch is named by the user's number, which only the node knows. */
+static void push_code_root(const struct slurm *s, const struct run_spec *spec,
+                           const struct platform_node *node, struct act_strv *out)
+{
+    ACT_AUTOFREE char *run = site_run_dir(s->site, spec->id);
+
+    act_strv_push(out, "bash");
+    act_strv_push(out, "-c");
+    act_strv_push(out, spec->scratch ? "cd -- \"${0%%//*}/act-$UID/${0##*//}\" && exec \"$@\""
+                                     : "cd -- \"$0\" && exec \"$@\"");
+    if (spec->scratch)
+        act_strv_pushf(out, "%s//%s/%d/%s", spec->scratch, spec->id, node->rank, RUN_DIR_CODE);
+    else if (spec->nodes > 1)
+        act_strv_pushf(out, "%s/%s/%d/%s", run, RUN_DIR_NODES, node->rank, RUN_DIR_CODE);
+    else
+        act_strv_pushf(out, "%s/%s", run, RUN_DIR_CODE);
+}
+
+static void shell_words(const struct slurm *s, const struct run_spec *spec, int64_t job,
+                        const struct platform_node *node, const struct act_strv *command,
+                        struct act_strv *out)
+{
+    act_strv_push(out, "srun");
+    act_strv_pushf(out, "--jobid=%lld", (long long)job);
+    act_strv_push(out, "--overlap");
+    act_strv_push(out, "--nodes=1");
+    act_strv_push(out, "--ntasks=1");
+    act_strv_pushf(out, "--nodelist=%s", node->name);
+    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) /* else what is redirected would get its line ends */
+        act_strv_push(out, "--pty");
+    push_code_root(s, spec, node, out);
+    act_strv_push(out, "env");
+    act_strv_pushf(out, "ACT_RUN_ID=%s", spec->id);
+    for (size_t i = 0; i < spec->n_env; i++)
+        if (spec->env[i].value)
+            act_strv_pushf(out, "%s=%s", spec->env[i].name, spec->env[i].value);
+    act_strv_copy(out, command->v, command->n);
+    if (command->n == 0) {
+        act_strv_push(out, "bash");
+        act_strv_push(out, "-l");
+    }
+}
+
+static int shell_of(struct slurm *s, const struct run_spec *spec, const char *node,
+                    const struct act_strv *command, struct act_strv *out_argv, struct act_error *err)
+{
+    const struct platform_node *where = NULL;
+    struct platform_nodes nodes = {0};
+    struct act_strv words = {0};
+    struct slurm_view view;
+    int rc = slurm_look_one(s, spec->id, &view, err);
+
+    if (rc == 0 && view.status.state != RUN_RUNNING)
+        rc = act_error_set(err, ACT_FAIL, "run '%s' is not running: it is %s", spec->id,
+                           run_state_name(view.status.state));
+    if (rc == 0)
+        rc = nodes_of(s, spec->id, spec, &nodes, err);
+    if (rc == 0)
+        rc = find_shell_node(spec->id, node, &nodes, &where, err);
+    if (rc == 0 && where) {
+        shell_words(s, spec, view.job, where, command, &words);
+        site_shell_words(s->site, &words, out_argv);
+    }
+    act_strv_release(&words);
+    platform_nodes_release(&nodes);
+    slurm_views_release(&view, 1);
+    return rc;
+}
+
+int slurm_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
+                struct act_strv *out_argv, struct act_error *err)
+{
+    struct run_spec spec = {0};
+    int rc = slurm_spec(p, id, &spec, err);
+
+    if (rc == 0)
+        rc = shell_of(slurm_of(p), &spec, node, command, out_argv, err);
+    run_spec_release(&spec);
+    return rc;
+}
+
+/* ---- summary ---- */
+
+enum use { IDLE, BUSY, DOWN };
+
+static const struct {
+    const char *state;
+    enum use use;
+} uses[] = {
+    {"idle", IDLE},       {"planned", IDLE},    {"allocated", BUSY}, {"mixed", BUSY},
+    {"completing", BUSY}, {"allocating", BUSY}, {"comp", BUSY},      {"alloc", BUSY},
+};
+
+/* All others cannot be used: down, drained, draining, fail, maint, reserved, ... */
+static enum use use_of(const char *state)
+{
+    ACT_AUTOFREE char *word = slurm_node_state(state);
+
+    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
+        if (strcmp(word, uses[i].state) == 0)
+            return uses[i].use;
+    return DOWN;
+}
+
+enum { N_NAME, N_STATE, N_CPUS, N_GRES, N_USED, N_PARTITION, N_COUNT };
+const char slurm_sinfo_fields[] =
+    FIELD("NodeList") FIELD("StateLong") FIELD("CPUsState") FIELD("Gres") FIELD("GresUsed") LAST("Partition");
+
+/* A node as one row shows it. */
+struct seen {
+    const char *name;
+    enum use use;
+    int all, busy, idle;
+};
+
+/* CPUsState is allocated/idle/other/total. */
+static struct seen read_seen(char *const *f, bool has_gpus)
+{
+    struct seen n = {.name = f[N_NAME], .use = use_of(f[N_STATE])};
+    int other = 0;
+
+    if (has_gpus) {
+        n.all = slurm_gpus(f[N_GRES]);
+        n.busy = slurm_gpus(f[N_USED]);
+    } else if (sscanf(f[N_CPUS], "%9d/%9d/%9d/%9d", &n.busy, &n.idle, &other, &n.all) != 4) {
+        n.busy = n.all = 0;
+    }
+    n.all = slurm_count(n.all);
+    n.busy = n.busy < n.all ? slurm_count(n.busy) : n.all;
+    n.idle = n.use == DOWN ? 0 : n.all - n.busy;
+    return n;
+}
+
+static void add(int *sum, int n)
+{
+    if (__builtin_add_overflow(*sum, n, sum))
+        *sum = INT_MAX;
+}
+
+static void count_seen(const struct seen *n, struct platform_pool *pool)
+{
+    pool->nodes++;
+    pool->nodes_idle += n->use == IDLE;
+    pool->nodes_busy += n->use == BUSY;
+    pool->nodes_down += n->use == DOWN;
+    add(&pool->gpus, n->all);
+    add(&pool->gpus_busy, n->busy);
+    add(&pool->gpus_idle, n->idle);
+    add(&pool->gpus_down, n->all - n->busy - n->idle);
+}
+
+static struct platform_pool *find_pool(const struct platform_summary *summary, const char *name, size_t len)
+{
+    for (size_t i = 0; i < summary->n_pools; i++)
+        if (strlen(summary->pools[i].name) == len && strncmp(summary->pools[i].name, name, len) == 0)
+            return &summary->pools[i];
+    return NULL;
+}
+
+/* "main*" is Slurm's own default. */
+static struct platform_pool *pool_of(struct platform_summary *summary, const char *partition)
+{
+    size_t len = strlen(partition);
+    bool is_default = len && partition[len - 1] == '*';
+    struct platform_pool *pool = find_pool(summary, partition, len - is_default);
+
+    if (pool)
+        return pool;
+    summary->pools = act_realloc(summary->pools, (summary->n_pools + 1) * sizeof(*summary->pools));
+    pool = &summary->pools[summary->n_pools++];
+    *pool =
+        (struct platform_pool){.name = act_strndup(partition, len - is_default), .is_default = is_default};
+    return pool;
+}
+
+static int by_node_name(const void *a, const void *b)
+{
+    return strcmp(((const struct seen *)a)->name, ((const struct seen *)b)->name);
+}
+
+void slurm_summary_from_sinfo(char *text, bool has_gpus, struct platform_summary *out)
+{
+    struct seen *nodes = NULL;
+    size_t n = 0;
+    char *f[N_COUNT];
+
+    out->has_gpus = has_gpus;
+    while (slurm_next_row(&text, f, N_COUNT)) {
+        if ((n & (n - 1)) == 0)
+            nodes = act_realloc(nodes, (n ? 2 * n : 1) * sizeof(*nodes));
+        nodes[n] = read_seen(f, has_gpus);
+        count_seen(&nodes[n++], pool_of(out, f[N_PARTITION]));
+    }
+    if (n) /* a node is listed once for each of its partitions */
+        qsort(nodes, n, sizeof(*nodes), by_node_name);
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || strcmp(nodes[i - 1].name, nodes[i].name) != 0)
+            count_seen(&nodes[i], &out->total);
+    free(nodes);
+}
+
+enum { Q_STATE, Q_NODES, Q_CPUS, Q_PER_NODE, Q_PER_JOB, Q_ALLOCATED, Q_PARTITION, Q_COUNT };
+const char slurm_queue_fields[] = FIELD("State") FIELD("NumNodes") FIELD("NumCPUs") FIELD("tres-per-node")
+    FIELD("tres-per-job") FIELD("tres-alloc") LAST("Partition");
+
+/* What it has or asks for. Slurm counts GPUs in "tres-alloc" only where the site has asked for that. */
+static int job_gpus(const char *nodes, const char *per_node, const char *per_job, const char *allocated)
+{
+    int counted = slurm_gpus(allocated), on_each = slurm_gpus(per_node);
+
+    if (counted)
+        return counted;
+    return on_each ? slurm_count(on_each * (int64_t)slurm_count(strtol(nodes, NULL, 10)))
+                   : slurm_gpus(per_job);
+}
+
+static void count_job(bool runs, int gpus, struct platform_pool *pool)
+{
+    pool->jobs_running += runs;
+    pool->jobs_queued += !runs;
+    add(&pool->gpus_queued, runs ? 0 : gpus);
+}
+
+/* A waiting job may name several partitions. */
+void slurm_summary_add_queue(char *text, struct platform_summary *out)
+{
+    char *f[Q_COUNT];
+
+    while (slurm_next_row(&text, f, Q_COUNT)) {
+        bool runs = slurm_state_of(f[Q_STATE]) == RUN_RUNNING;
+        int gpus = out->has_gpus ? job_gpus(f[Q_NODES], f[Q_PER_NODE], f[Q_PER_JOB], f[Q_ALLOCATED])
+                                 : slurm_count(strtol(f[Q_CPUS], NULL, 10));
+        count_job(runs, gpus, &out->total);
+        for (const char *at = f[Q_PARTITION]; *at;) {
+            size_t len = strcspn(at, ",");
+            struct platform_pool *pool = find_pool(out, at, len);
+            if (pool)
+                count_job(runs, gpus, pool);
+            at += len + (at[len] == ',');
+        }
+    }
+}
+
+/* Where the runs of this configuration go. */
+static void mark_default(const struct slurm *s, struct platform_summary *summary)
+{
+    for (size_t i = 0; s->config.partition && i < summary->n_pools; i++)
+        summary->pools[i].is_default = strcmp(summary->pools[i].name, s->config.partition) == 0;
+}
+
+int slurm_summary(struct platform *p, struct platform_summary *out, struct act_error *err)
+{
+    const char *const nodes[] = {"sinfo", "--noheader", "-N", "-O", slurm_sinfo_fields, NULL};
+    const char *const jobs[] = {"squeue", "--noheader",       "--array", "--states=PENDING,RUNNING",
+                                "-O",     slurm_queue_fields, NULL};
+    struct slurm *s = slurm_of(p);
+    ACT_AUTOFREE char *node_text = NULL;
+    ACT_AUTOFREE char *job_text = NULL;
+    int rc = slurm_run(s, nodes, &node_text, err);
+
+    if (rc == 0)
+        rc = slurm_run(s, jobs, &job_text, err);
+    if (rc < 0)
+        return rc;
+    slurm_summary_from_sinfo(node_text, slurm_has_gpus(s), out);
+    slurm_summary_add_queue(job_text, out);
+    mark_default(s, out);
+    out->total.name = act_strdup("all");
+    return 0;
+}
+
+/* ---- jobs ---- */
+
+enum { J_ID, J_USER, J_LIST, J_USED, J_LIMIT, J_NODES, J_PER_NODE, J_PER_JOB, J_ALLOCATED, J_NAME, J_COUNT };
+const char slurm_running_fields[] =
+    FIELD("JobArrayID") FIELD("UserName") FIELD("NodeList") FIELD("TimeUsed") FIELD("TimeLimit")
+        FIELD("NumNodes") FIELD("tres-per-node") FIELD("tres-per-job") FIELD("tres-alloc") LAST("Name");
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct platform_job *x = a, *y = b;
+
+    return x->running_s < y->running_s ? 1 : x->running_s > y->running_s ? -1 : strcmp(x->id, y->id);
+}
+
+void slurm_jobs_of_all(char *text, struct platform_jobs *out)
+{
+    char *f[J_COUNT];
+
+    while (slurm_next_row(&text, f, J_COUNT)) {
+        if ((out->n & (out->n - 1)) == 0)
+            out->v = act_realloc(out->v, (out->n ? 2 * out->n : 1) * sizeof(*out->v));
+        out->v[out->n++] = (struct platform_job){
+            .id = act_strdup(f[J_ID]),
+            .user = act_strdup(f[J_USER]),
+            .name = act_strdup(f[J_NAME]),
+            .nodes_text = act_strdup(f[J_LIST]),
+            .running_s = slurm_duration(f[J_USED]),
+            .limit_s = slurm_duration(f[J_LIMIT]),
+            .nodes = slurm_count(strtol(f[J_NODES], NULL, 10)),
+            .gpus = job_gpus(f[J_NODES], f[J_PER_NODE], f[J_PER_JOB], f[J_ALLOCATED]),
+        };
+    }
+    if (out->n)
+        qsort(out->v, out->n, sizeof(*out->v), longest_first);
+}
+
+int slurm_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err)
+{
+    const char *const argv[] = {"squeue", "--noheader",         "--array", "--states=RUNNING",
+                                "-O",     slurm_running_fields, NULL};
+    ACT_AUTOFREE char *text = NULL;
+    int rc = slurm_run(slurm_of(p), argv, &text, err);
+
+    if (rc == 0)
+        slurm_jobs_of_all(text, out);
+    return rc;
+}

@@ -1,0 +1,176 @@
+/* examine.c - whether all that runs on a Slurm cluster need is there, for "a doctor". */
+#include <string.h>
+
+#include "platform/slurm/slurm_internal.h"
+
+/* The first line of what a program prints on the site; NULL, with the error, when it cannot be had. New string. */
+static char *first_line(struct slurm *s, const char *const *argv, struct act_error *err)
+{
+    ACT_AUTOFREE char *out = NULL;
+
+    if (slurm_run(s, argv, &out, err) < 0)
+        return NULL;
+    return act_strndup(out, strcspn(out, "\n"));
+}
+
+static bool examine_site(struct slurm *s, struct platform_findings *findings)
+{
+    static const char what[] = "login node";
+    const char *login = s->config.login;
+    struct act_error err;
+    struct site *site;
+
+    if (slurm_site(s, &site, &err) < 0) {
+        platform_findings_add(findings, false, what, "%s", err.text);
+        return false;
+    }
+    platform_findings_add(findings, true, what, "%s%s%s", login ? "'" : "", login ? login : "this machine",
+                          login ? "' can be reached" : "");
+    return true;
+}
+
+static bool examine_sbatch(struct slurm *s, struct platform_findings *findings)
+{
+    static const char what[] = "sbatch";
+    const char *const argv[] = {what, "--version", NULL};
+    struct act_error err;
+    ACT_AUTOFREE char *version = first_line(s, argv, &err);
+
+    platform_findings_add(findings, version, what, "%s", version ? version : err.text);
+    return version;
+}
+
+/* ---- partitions */
+
+enum { P_NAME, P_UP, P_NODES, P_LIMIT, P_COUNT };
+
+/* The one that runs go to: of this name, else Slurm's default, which has a '*'. */
+static bool find_partition(char *text, const char *wanted, char **found, struct act_buf *names)
+{
+    char *row[P_COUNT];
+
+    while (slurm_next_row(&text, row, P_COUNT)) {
+        bool is_default = act_ends_with(row[P_NAME], "*");
+        row[P_NAME][strcspn(row[P_NAME], "*")] = '\0';
+        if (wanted ? strcmp(wanted, row[P_NAME]) == 0 : is_default) {
+            memcpy(found, row, sizeof(row));
+            return true;
+        }
+        act_buf_addf(names, "%s%s", names->len ? ", " : "", row[P_NAME]);
+    }
+    return false;
+}
+
+static void examine_partition(struct slurm *s, char *text, struct platform_findings *findings)
+{
+    static const char what[] = "partition";
+    const char *wanted = s->config.partition;
+    struct act_buf names = {0};
+    char *found[P_COUNT];
+
+    if (!find_partition(text, wanted, found, &names))
+        platform_findings_add(findings, false, what, "%s%s%s; set slurm.partition to one of: %s",
+                              wanted ? "there is none called '" : "none is the cluster's default",
+                              wanted ? wanted : "", wanted ? "'" : "", names.data ? names.data : "none");
+    else if (strcmp(found[P_UP], "up") != 0)
+        platform_findings_add(findings, false, what, "'%s' is %s: runs wait until an administrator opens it",
+                              found[P_NAME], found[P_UP]);
+    else
+        platform_findings_add(findings, true, what, "'%s'%s, %s node%s, time limit %s", found[P_NAME],
+                              wanted ? "" : " (the cluster's default)", found[P_NODES],
+                              strcmp(found[P_NODES], "1") == 0 ? "" : "s", found[P_LIMIT]);
+    act_buf_release(&names);
+}
+
+static void examine_controller(struct slurm *s, struct platform_findings *findings)
+{
+    static const char what[] = "controller";
+    const char *const argv[] = {"sinfo", "--noheader", "-o",
+                                "%P" SLURM_SEPARATOR "%a" SLURM_SEPARATOR "%D" SLURM_SEPARATOR "%l", NULL};
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error err;
+
+    if (slurm_run(s, argv, &text, &err) < 0) {
+        platform_findings_add(findings, false, what, "%s", err.text);
+        return;
+    }
+    platform_findings_add(findings, true, what, "answers");
+    examine_partition(s, text, findings);
+}
+
+/* ---- the shared folder, and what is started there */
+
+/* Of the folder, or where it is not there yet, of the one that it will be made in: prints how much is free. */
+static const char is_writable[] = "d=$0; while [ ! -e \"$d\" ]; do d=$(dirname -- \"$d\"); done\n"
+                                  "[ -d \"$d\" ] && [ -w \"$d\" ] && [ -x \"$d\" ] || exit 1\n"
+                                  "df -Ph -- \"$d\" | awk 'NR == 2 {print $4}'";
+
+static void examine_root(struct slurm *s, struct platform_findings *findings)
+{
+    static const char what[] = "slurm.root";
+    const char *root = site_root(s->site), *const argv[] = {"sh", "-c", is_writable, root, NULL};
+    struct site_command command = {.argv = argv, .cwd = "/"};
+    struct site_result result = {0};
+    struct act_error err;
+
+    if (site_run(s->site, &command, &result, &err) < 0)
+        platform_findings_add(findings, false, what, "%s", err.text);
+    else if (result.status != 0)
+        platform_findings_add(findings, false, what,
+                              "'%s' cannot be written; name a folder of yours that all nodes share", root);
+    else
+        platform_findings_add(findings, true, what, "'%s', %.*s free; all nodes must see it", root,
+                              (int)strcspn(result.out, "\n"), result.out);
+    site_result_release(&result);
+}
+
+static void examine_agent(struct slurm *s, struct platform_findings *findings)
+{
+    static const char what[] = "agent";
+    ACT_AUTOFREE char *path = NULL;
+    struct act_error err;
+    bool there;
+
+    if (site_find_agent(s->site, &path, &there, &err) < 0)
+        platform_findings_add(findings, false, what, "%s", err.text);
+    else
+        platform_findings_add(findings, true, what, there ? "'%s'" : "copied to '%s' at the first submit",
+                              path);
+}
+
+static void examine_launcher(struct slurm *s, struct platform_findings *findings)
+{
+    const char *launcher = act_streq(s->config.launcher, "srun") ? "srun" : "mpirun";
+    const char *const argv[] = {launcher, "--version", NULL};
+    struct site_command command = {.argv = argv};
+    struct site_result result = {0};
+    struct act_error err;
+    int rc = site_run(s->site, &command, &result, &err);
+
+    if (rc == -ACT_NOT_FOUND)
+        platform_findings_add(findings, false, launcher,
+                              "not found: load the module that has it, or set slurm.launcher to %s; runs of "
+                              "one process do without",
+                              strcmp(launcher, "srun") == 0 ? "mpirun" : "srun");
+    else if (rc < 0)
+        platform_findings_add(findings, false, launcher, "%s", err.text);
+    else if (result.status != 0)
+        platform_findings_add(findings, false, launcher, "'%s --version' fails", launcher);
+    else
+        platform_findings_add(findings, true, launcher, "%.*s", (int)strcspn(result.out, "\n"), result.out);
+    site_result_release(&result);
+}
+
+void slurm_examine(struct platform *p, struct platform_findings *findings)
+{
+    struct slurm *s = slurm_of(p);
+
+    s->only_look = true;
+    if (!examine_site(s, findings))
+        return;
+    if (examine_sbatch(s, findings))
+        examine_controller(s, findings);
+    examine_root(s, findings);
+    examine_agent(s, findings);
+    examine_launcher(s, findings);
+}

@@ -1,0 +1,257 @@
+/* look.c - how runs are: one look at their folders, one at Slurm's queue, and one at its accounting when the queue has
+ * forgotten a job whose agent could not say how it ended. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "codec/json.h"
+#include "platform/slurm/slurm_internal.h"
+
+void slurm_views_release(struct slurm_view *views, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(views[i].nodes);
+}
+
+int slurm_write_status(struct slurm *s, const char *id, const struct run_status *status,
+                       struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *json = run_status_to_json(status);
+    ACT_AUTOFREE char *line = codec_json_line(json);
+    struct site *site;
+    int rc = slurm_site(s, &site, err);
+
+    return rc < 0 ? rc : site_write(site, id, RUN_FILE_STATUS, line, NULL, err);
+}
+
+/* ---- asking Slurm */
+
+/* What was printed, and the jobs that point into it. */
+struct answer {
+    char *text;
+    struct slurm_jobs jobs;
+};
+
+static void release_answer(struct answer *a)
+{
+    slurm_jobs_release(&a->jobs);
+    free(a->text);
+}
+
+static int ask_queue(struct slurm *s, struct answer *out, struct act_error *err)
+{
+    const char *const argv[] = {"squeue", "--noheader", "--states=all", "--me", "-O", slurm_squeue_fields,
+                                NULL};
+    int rc = slurm_run(s, argv, &out->text, err);
+
+    if (rc == 0) {
+        slurm_jobs_from_squeue(out->text, &out->jobs);
+        slurm_jobs_combine(&out->jobs);
+    }
+    return rc;
+}
+
+/* Accounting that is off, or does not answer, has nothing to say: what the queue and the agents know must do. */
+static void ask_past(struct slurm *s, const char *job_list, struct answer *out)
+{
+    static const char delimiter[] = "--delimiter=" SLURM_SEPARATOR;
+    const char *const argv[] = {
+        "sacct", "-n", "-X", "-P", delimiter, "-j", job_list, "-o", slurm_sacct_fields, NULL};
+    struct act_error err;
+
+    if (s->no_accounting)
+        return;
+    int rc = slurm_run(s, argv, &out->text, &err);
+    if (rc < 0) {
+        s->no_accounting = strstr(err.text, "disabled"); /* else it may answer the next time */
+        return;
+    }
+    slurm_jobs_from_sacct(out->text, &out->jobs);
+    slurm_jobs_combine(&out->jobs);
+}
+
+/* ---- one run among many */
+
+/* All that is known; the arrays have n members. */
+struct look {
+    struct slurm *s;
+    struct site *site;
+    const char **ids; /* valid ones */
+    size_t n;
+    struct site_state *states;
+    struct slurm_known *known;
+    struct answer queue, past;
+};
+
+static void release_look(struct look *l)
+{
+    site_states_release(l->states, l->n);
+    free(l->states);
+    free(l->known);
+    free(l->ids);
+    release_answer(&l->queue);
+    release_answer(&l->past);
+}
+
+static bool is_array_text(const char *job)
+{
+    return job && strchr(job, '_');
+}
+
+static bool needs_queue(const struct look *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->states[i].there &&
+            (!run_state_is_final(l->states[i].status.state) || is_array_text(l->states[i].job)))
+            return true;
+    return false;
+}
+
+/* A job that whoever submitted it could not write down any more. */
+static void adopt_job(struct look *l, size_t i)
+{
+    struct slurm_known *k = &l->known[i];
+    const struct slurm_job *job = slurm_jobs_find_name(&l->queue.jobs, l->ids[i]);
+    struct act_error ignored;
+    bool existed;
+
+    if (!job || run_state_is_final(k->said->state))
+        return;
+    k->job = job->id;
+    ACT_AUTOFREE char *number = slurm_job_text(l->s, job->id);
+    ACT_AUTOFREE char *text = act_sprintf("{\"job\": \"%s\"}\n", number);
+    if (site_write(l->site, l->ids[i], RUN_FILE_JOB, text, &existed, &ignored) < 0)
+        return; /* the next look does it */
+}
+
+static void match_queue(struct look *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (!l->states[i].there)
+            continue;
+        if (!l->known[i].job)
+            adopt_job(l, i);
+        if (l->known[i].job)
+            l->known[i].queue = slurm_jobs_find(&l->queue.jobs, l->known[i].job);
+    }
+}
+
+static void match_past(struct look *l)
+{
+    struct act_buf list = {0};
+
+    for (size_t i = 0; i < l->n; i++)
+        if (l->states[i].there && slurm_needs_past(&l->known[i]))
+            act_buf_addf(&list, "%s%lld", list.len ? "," : "", (long long)l->known[i].job);
+    if (list.len)
+        ask_past(l->s, list.data, &l->past);
+    act_buf_release(&list);
+    for (size_t i = 0; i < l->n; i++)
+        if (l->known[i].job)
+            l->known[i].past = slurm_jobs_find(&l->past.jobs, l->known[i].job);
+}
+
+/* Agents may have said how their runs ended while Slurm was asked. */
+static int read_again(struct look *l, struct act_error *err)
+{
+    const char **ids = act_calloc(l->n, sizeof(*ids));
+    size_t *index = act_calloc(l->n, sizeof(*index)), n = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < l->n; i++)
+        if (l->states[i].there && slurm_needs_record(&l->known[i])) {
+            index[n] = i;
+            ids[n++] = l->ids[i];
+        }
+    struct site_state *fresh = act_calloc(n, sizeof(*fresh));
+    if (n)
+        rc = site_states(l->site, ids, n, fresh, err);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        if (fresh[i].there)
+            l->states[index[i]].status = fresh[i].status;
+    site_states_release(fresh, n);
+    free(fresh);
+    free(index);
+    free(ids);
+    return rc;
+}
+
+static int gather(struct look *l, struct act_error *err)
+{
+    int rc = slurm_site(l->s, &l->site, err);
+
+    if (rc == 0)
+        rc = site_states(l->site, l->ids, l->n, l->states, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < l->n; i++)
+        l->known[i] = (struct slurm_known){.id = l->ids[i],
+                                           .job = slurm_job_number(l->states[i].job, NULL),
+                                           .said = &l->states[i].status,
+                                           .now_unix_s = act_now_unix_s()};
+    if (!needs_queue(l))
+        return 0;
+    rc = ask_queue(l->s, &l->queue, err);
+    if (rc < 0)
+        return rc;
+    match_queue(l);
+    match_past(l);
+    return read_again(l, err);
+}
+
+/* Slurm forgets its jobs within minutes: the end of one whose agent could not write it is written down here. That it could
+ * not be is no failure: whoever looks next tries again. */
+static void keep(struct look *l, size_t i, const struct run_status *status)
+{
+    struct act_error ignored;
+
+    if (slurm_write_status(l->s, l->ids[i], status, &ignored) < 0)
+        return;
+}
+
+static void fill_view(struct look *l, size_t i, struct slurm_view *out)
+{
+    const struct slurm_known *k = &l->known[i];
+    const struct slurm_job *job = k->queue ? k->queue : k->past;
+
+    out->there = l->states[i].there;
+    if (!out->there)
+        return;
+    out->job = k->job;
+    out->is_array = is_array_text(l->states[i].job) || (job && job->in_array);
+    out->nodes = job && *job->nodes ? act_strdup(job->nodes) : NULL;
+    out->by_slurm = slurm_merge(k, &out->status);
+    if (out->by_slurm)
+        keep(l, i, &out->status);
+}
+
+int slurm_look(struct slurm *s, const char *const *ids, size_t n, struct slurm_view *out,
+               struct act_error *err)
+{
+    struct look l = {.s = s,
+                     .ids = act_calloc(n, sizeof(*l.ids)),
+                     .states = act_calloc(n, sizeof(*l.states)),
+                     .known = act_calloc(n, sizeof(*l.known))};
+    int rc = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (struct slurm_view){.status = {.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1}};
+        if (run_id_valid(ids[i]))
+            l.ids[l.n++] = ids[i];
+    }
+    if (l.n)
+        rc = gather(&l, err);
+    for (size_t i = 0, at = 0; rc == 0 && i < n; i++)
+        if (run_id_valid(ids[i]))
+            fill_view(&l, at++, &out[i]);
+    release_look(&l);
+    return rc;
+}
+
+int slurm_look_one(struct slurm *s, const char *id, struct slurm_view *out, struct act_error *err)
+{
+    int rc = slurm_look(s, &id, 1, out, err);
+
+    if (rc == 0 && !out->there)
+        rc = act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in '%s'", id, site_root(s->site));
+    return rc;
+}

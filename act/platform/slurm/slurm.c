@@ -1,0 +1,273 @@
+/* slurm.c - Slurm: a run is one job, which starts the agent on the first of its nodes; everything anybody wants to know
+ * about the run is in its folder on the shared file system, <slurm.root>/runs/<id>/, and in Slurm's lists.
+ *
+ * Slurm is driven by its own programs, on this machine or on the login node behind ssh (site/site.h): they are on every
+ * login node, and their text is more stable than their JSON.
+ */
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/path.h"
+#include "base/units.h"
+#include "codec/json.h"
+#include "platform/slurm/slurm_internal.h"
+
+/* ---- limits ---- */
+
+bool slurm_has_gpus(const struct slurm *s)
+{
+    return !act_streq(s->config.gres, "none");
+}
+
+static int slurm_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
+{
+    const struct slurm *s = slurm_of(p);
+    int per_node = s->gpu_per_node > 0 ? (int)s->gpu_per_node : SLURM_GPUS_DEFAULT;
+
+    (void)err;
+    *out = (struct platform_limits){
+        .gpu_per_node = per_node, .num_gpu = slurm_has_gpus(s) ? per_node : 1, .has_gpus = slurm_has_gpus(s)};
+    return 0;
+}
+
+/* ---- status ---- */
+
+static int slurm_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
+                        struct act_error *err)
+{
+    struct slurm_view *views = act_calloc(n, sizeof(*views));
+    int rc = slurm_look(slurm_of(p), ids, n, views, err);
+
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        out[i] = views[i].status;
+    slurm_views_release(views, n);
+    free(views);
+    return rc < 0 ? act_error_prefix(err, "cannot tell the state of %s", n == 1 ? ids[0] : "the runs") : 0;
+}
+
+/* ---- abort ---- */
+
+/* How a job is told to end. */
+enum method { NOT_YET, WHILE_IT_WAITS, GRACEFULLY, AT_ONCE };
+
+/* What scancel says of a job that has started, ended or been queued again since it was looked at, and of one that its node
+ * has not begun yet, though Slurm calls it running. */
+static const char *const moved_on[] = {"Invalid job id", "already complet", "can not be altered now"};
+
+static int tell(struct slurm *s, const struct slurm_view *view, enum method how, enum method *told,
+                struct act_error *err)
+{
+    ACT_AUTOFREE char *job = act_sprintf("%lld", (long long)view->job);
+    ACT_AUTOFREE char *out = NULL;
+    const char *const words[][6] = {
+        [WHILE_IT_WAITS] = {"scancel", "--state=PENDING", job, NULL},
+        [GRACEFULLY] = {"scancel", "--batch", "--signal=USR2", job, NULL},
+        [AT_ONCE] = {"scancel", job, NULL},
+    };
+
+    int rc = slurm_run(s, words[how], &out, err);
+    if (rc == 0)
+        *told = how;
+    for (size_t i = 0; rc < 0 && i < sizeof(moved_on) / sizeof(moved_on[0]); i++)
+        if (strstr(err->text, moved_on[i]))
+            rc = 0; /* the next look says what is to be done */
+    return rc;
+}
+
+static int64_t grace_ms(void)
+{
+    enum { GRACE_S = 10, MORE_S = 5, GRACE_MAX_S = 86400 };
+    int64_t grace_s = GRACE_S;
+    const char *text = getenv("ACT_ABORT_GRACE");
+
+    if (text && (!act_int_from_text(text, &grace_s) || grace_s < 0 || grace_s > GRACE_MAX_S))
+        grace_s = GRACE_S;
+    return ((grace_s > GRACE_S ? grace_s : GRACE_S) + MORE_S) * 1000;
+}
+
+/* What fits the run as it is now. */
+static enum method choose(const struct slurm_view *view, bool at_once, int64_t waited_ms)
+{
+    enum { PENDING_MS = 2000 }; /* a job that Slurm prepares or has suspended waits too, but not as PENDING */
+
+    if (at_once || view->is_array || waited_ms > grace_ms())
+        return AT_ONCE;
+    if (view->status.state == RUN_RUNNING)
+        return GRACEFULLY;
+    return waited_ms > PENDING_MS ? AT_ONCE : WHILE_IT_WAITS;
+}
+
+static int end_job(struct slurm *s, const char *id, bool at_once, struct slurm_view *view,
+                   struct act_error *err)
+{
+    enum { KILL_MS = 60000, STEP_MIN_MS = 20, STEP_MAX_MS = 1000 }; /* Slurm's KillWait is 30 s */
+    int64_t start = act_now_monotonic_ms(), waited = 0;
+    enum method told = NOT_YET;
+    long step_ms = STEP_MIN_MS;
+    int rc = 0;
+
+    while (rc == 0 && !run_state_is_final(view->status.state)) {
+        enum method how = choose(view, at_once, waited);
+        if (waited > grace_ms() + KILL_MS)
+            return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet (job %lld)",
+                                 id, (long long)view->job);
+        if (how > told)
+            rc = tell(s, view, how, &told, err);
+        if (rc < 0)
+            break;
+        nanosleep(&(struct timespec){.tv_sec = step_ms / 1000, .tv_nsec = step_ms % 1000 * 1000000}, NULL);
+        step_ms = 2 * step_ms < STEP_MAX_MS ? 2 * step_ms : STEP_MAX_MS;
+        slurm_views_release(view, 1);
+        rc = slurm_look_one(s, id, view, err);
+        waited = act_now_monotonic_ms() - start;
+    }
+    return rc;
+}
+
+/* A run that no agent has ended itself ended because it was aborted. */
+static int note_abort(struct slurm *s, const char *id, struct slurm_view *view, struct act_error *err)
+{
+    struct run_status *status = &view->status;
+
+    status->state = RUN_CANCELED;
+    status->exit_status = 0;
+    status->ended_unix_s = status->ended_unix_s ? status->ended_unix_s : act_now_unix_s();
+    snprintf(status->reason, sizeof(status->reason), "aborted");
+    return slurm_write_status(s, id, status, err);
+}
+
+static int slurm_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+{
+    struct slurm *s = slurm_of(p);
+    struct slurm_view view;
+    int rc = slurm_look_one(s, id, &view, err);
+
+    *out_was_final = rc == 0 && run_state_is_final(view.status.state);
+    if (rc == 0 && !*out_was_final) {
+        rc = site_write(s->site, id, RUN_FILE_ABORT, "", NULL, err);
+        bool no_file = rc < 0 && rc != -ACT_TEMPORARY; /* no room: Slurm can end the job all the same */
+        if (view.job && (rc == 0 || no_file))
+            rc = end_job(s, id, no_file, &view, err);
+        if (rc == 0 && (view.by_slurm ||
+                        !view.job)) /* without a job: whoever hands it over sees the file, or its agent */
+            rc = note_abort(s, id, &view, err);
+    }
+    slurm_views_release(&view, 1);
+    return rc;
+}
+
+/* ---- logs ---- */
+
+static int slurm_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err)
+{
+    struct site *site;
+    int rc = slurm_site(slurm_of(p), &site, err);
+
+    return rc < 0 ? rc : platform_site_logs(site, id, out, err);
+}
+
+static int slurm_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
+                          size_t len, size_t *out_got, struct act_error *err)
+{
+    struct site *site;
+    int rc = slurm_site(slurm_of(p), &site, err);
+
+    *out_got = 0;
+    return rc < 0 ? rc : platform_site_read_log(site, id, name, offset, data, len, out_got, err);
+}
+
+/* ---- the rest ---- */
+
+int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
+{
+    struct site *site;
+    int rc = slurm_site(slurm_of(p), &site, err);
+
+    return rc < 0 ? rc : platform_site_spec(site, id, out, err);
+}
+
+static int slurm_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
+{
+    struct site *site;
+    int rc = slurm_site(slurm_of(p), &site, err);
+
+    return rc < 0 ? rc : site_list(site, out_ids, err);
+}
+
+/* The texts of the configuration, which need not live as long as the platform. */
+static const size_t texts[] = {
+    offsetof(struct config_slurm, login),       offsetof(struct config_slurm, root),
+    offsetof(struct config_slurm, partition),   offsetof(struct config_slurm, account),
+    offsetof(struct config_slurm, qos),         offsetof(struct config_slurm, time),
+    offsetof(struct config_slurm, constraint),  offsetof(struct config_slurm, gres),
+    offsetof(struct config_slurm, reservation), offsetof(struct config_slurm, exclude),
+    offsetof(struct config_slurm, nodelist),    offsetof(struct config_slurm, launcher),
+    offsetof(struct config_slurm, mpi),         offsetof(struct config_slurm, container),
+    offsetof(struct config_slurm, scratch),
+};
+enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
+
+static char **text_at(struct config_slurm *c, size_t i)
+{
+    return (char **)((char *)c + texts[i]);
+}
+
+static void copy_config(const struct config *config, struct slurm *s)
+{
+    struct config_slurm from = config->slurm;
+
+    if (!from.partition)
+        from.partition = config->compute_target;
+    for (size_t i = 0; i < TEXTS; i++)
+        *text_at(&s->config, i) = act_strdup(*text_at(&from, i));
+    act_strv_copy(&s->config.sbatch_options, from.sbatch_options.v, from.sbatch_options.n);
+    s->config.warn_seconds = from.warn_seconds;
+    s->image = act_strdup(config->docker.image);
+    s->gpu_per_node = config->gpu_per_node;
+    s->preemption_allowed = config->preemption_allowed;
+}
+
+static void slurm_close(struct platform *p)
+{
+    struct slurm *s = slurm_of(p);
+
+    site_free(s->site);
+    for (size_t i = 0; i < TEXTS; i++)
+        free(*text_at(&s->config, i));
+    act_strv_release(&s->config.sbatch_options);
+    free(s->image);
+    free(s);
+}
+
+static const struct platform_ops slurm_ops = {
+    .name = "slurm",
+    .limits = slurm_limits,
+    .check = slurm_check,
+    .submit = slurm_submit,
+    .status = slurm_status,
+    .abort = slurm_abort,
+    .logs = slurm_logs,
+    .read_log = slurm_read_log,
+    .spec = slurm_spec,
+    .list = slurm_list,
+    .nodes = slurm_nodes,
+    .shell = slurm_shell,
+    .summary = slurm_summary,
+    .jobs = slurm_jobs,
+    .examine = slurm_examine,
+    .close = slurm_close,
+};
+
+int platform_slurm_open(const struct config *config, struct platform **out, struct act_error *err)
+{
+    struct slurm *s = act_calloc(1, sizeof(*s));
+
+    (void)err;
+    s->base.ops = &slurm_ops;
+    copy_config(config, s);
+    *out = &s->base;
+    return 0;
+}

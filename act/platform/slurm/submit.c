@@ -1,0 +1,542 @@
+/* submit.c - one run, one job.
+ *
+ * Several clients may submit the same id, each may die at any moment, and sbatch's answer may be lost. So:
+ *   - the folder of the run is made, complete or not at all;
+ *   - whoever makes the file "submit.1" hands the run over; others wait for job.json. When that client is gone, the next one is
+ *     who makes "submit.2", and so on: a claim is never removed, so no two can hold the last one;
+ *   - sbatch is called again, or after another client's claim, only when Slurm knows no job of the run's name.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "codec/json.h"
+#include "platform/slurm/slurm_internal.h"
+
+enum {
+    CALL_S = 120,         /* after the claim no sbatch is begun any more, and one takes 60 s at most */
+    CLAIM_S = 200,        /* after that another client may go on */
+    HANDOVER_S = 600,     /* all in all */
+    WAIT_MS = 100,        /* between looks for another client's job */
+    SIGNAL_MAX_S = 65535, /* sbatch(1), --signal */
+    CLAIM_NAME = 32
+};
+
+/* ---- the words ---- */
+
+/* Options that would take away what ACT needs. */
+static const char *const own_options[] = {
+    "--job-name",  "-J",       "--output",      "-o",          "--chdir",    "-D",
+    "--comment",   "--wrap",   "--wait",        "--test-only", "--parsable", "-W",
+    "--open-mode", "--signal", "--export-file", "--nodes",     "-N",         "--ntasks-per-node"};
+
+static bool is_option(const char *word, const char *option)
+{
+    size_t n = strlen(option);
+
+    if (strncmp(word, option, n) != 0)
+        return false;
+    return option[1] != '-' || word[n] == '\0' || word[n] == '='; /* "-Jname", but not "--wait-all-nodes" */
+}
+
+static int check_options(const struct slurm *s, struct act_error *err)
+{
+    for (size_t i = 0; i < s->config.sbatch_options.n; i++)
+        for (size_t k = 0; k < sizeof(own_options) / sizeof(own_options[0]); k++)
+            if (is_option(s->config.sbatch_options.v[i], own_options[k]))
+                return act_error_set(err, ACT_CONFIG,
+                                     "slurm.sbatch_options holds '%s': ACT gives %s itself; take it out",
+                                     s->config.sbatch_options.v[i], own_options[k]);
+    return 0;
+}
+
+static int check_container(const struct slurm *s, struct act_error *err)
+{
+    const char *container = s->config.container;
+
+    if (s->image && !container)
+        return act_error_set(
+            err, ACT_CONFIG,
+            "docker.image is '%s', and slurm.container does not say what runs it: set it to apptainer, "
+            "pyxis or none",
+            s->image);
+    if (act_streq(container, "pyxis") && s->image && !act_streq(s->config.launcher, "srun"))
+        return act_error_set(
+            err, ACT_CONFIG,
+            "slurm.container is pyxis, which is a part of srun: set slurm.launcher to srun, or use "
+            "apptainer");
+    if (container && !act_streq(container, "none") && !s->image)
+        return act_error_set(err, ACT_CONFIG,
+                             "slurm.container is '%s', and there is no docker.image for it to run",
+                             container);
+    return 0;
+}
+
+int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    const struct slurm *s = slurm_of(p);
+
+    if (spec->argv.n == 0)
+        return act_error_set(err, ACT_USAGE, "there is no command to run");
+    if (s->config.mpi && !act_streq(s->config.launcher, "srun"))
+        return act_error_set(err, ACT_CONFIG,
+                             "slurm.mpi is '%s', which is an option of srun: set slurm.launcher to srun",
+                             s->config.mpi);
+    if (s->config.warn_seconds > SIGNAL_MAX_S)
+        return act_error_set(err, ACT_CONFIG, "slurm.warn_seconds is %lld: Slurm takes at most %d",
+                             (long long)s->config.warn_seconds, SIGNAL_MAX_S);
+    int rc = check_container(s, err);
+    if (rc == 0)
+        rc = check_options(s, err);
+    return rc < 0 ? rc : platform_check_mounts(spec, "the nodes of a Slurm cluster", err);
+}
+
+static void push_option(struct act_strv *out, const char *option, const char *value)
+{
+    if (value && *value)
+        act_strv_pushf(out, "%s=%s", option, value);
+}
+
+static void push_gpus(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
+{
+    if (spec->gpus_per_node <= 0 || !slurm_has_gpus(s))
+        return;
+    if (s->config.gres)
+        act_strv_pushf(out, "--gres=%s:%d", s->config.gres, spec->gpus_per_node);
+    else
+        act_strv_pushf(out, "--gpus-per-node=%d", spec->gpus_per_node);
+}
+
+/* sbatch replaces "%j" and the like in the name of the output. */
+static void push_output(const char *run_dir, struct act_strv *out)
+{
+    struct act_buf b = {0};
+
+    act_buf_adds(&b, "--output=");
+    for (const char *c = run_dir; *c; c++)
+        act_buf_adds(&b, *c == '%' ? "%%" : (char[2]){*c, '\0'});
+    act_buf_adds(&b, "/" RUN_DIR_SYSTEM "/slurm.txt");
+    act_strv_take(out, act_buf_steal(&b));
+}
+
+void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir,
+                        struct act_strv *out)
+{
+    const struct config_slurm *c = &s->config;
+
+    act_strv_push(out, "sbatch");
+    act_strv_push(out, "--parsable");
+    act_strv_pushf(out, "--job-name=%s", spec->id);
+    act_strv_pushf(out, "--comment=act:%s", spec->id);
+    act_strv_pushf(out, "--nodes=%d", spec->nodes);
+    act_strv_pushf(out, "--ntasks-per-node=%d", run_spec_processes(spec));
+    push_gpus(s, spec, out);
+    push_output(run_dir, out);
+    act_strv_push(out, "--open-mode=append");
+    if (c->warn_seconds > 0)
+        act_strv_pushf(out, "--signal=B:USR1@%lld", (long long)c->warn_seconds);
+    act_strv_push(out, s->preemption_allowed ? "--requeue" : "--no-requeue");
+    act_strv_pushf(out, "--chdir=%s", run_dir);
+    push_option(out, "--partition", c->partition);
+    push_option(out, "--account", c->account);
+    push_option(out, "--qos", c->qos);
+    push_option(out, "--time", c->time);
+    push_option(out, "--constraint", c->constraint);
+    push_option(out, "--reservation", c->reservation);
+    push_option(out, "--exclude", c->exclude);
+    push_option(out, "--nodelist", c->nodelist);
+    act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
+    act_strv_push(out, "/dev/stdin");
+}
+
+static void add_quoted(struct act_buf *b, const char *word)
+{
+    act_buf_addc(b, '\'');
+    for (; *word; word++)
+        act_buf_adds(b, *word == '\'' ? "'\\''" : (char[2]){*word, '\0'});
+    act_buf_addc(b, '\'');
+}
+
+/* Sites may submit with --export=NONE; without the second line nothing that the agent starts would find its programs. */
+char *slurm_job_script(const char *agent, const char *run_dir)
+{
+    struct act_buf b = {0};
+
+    act_buf_adds(&b, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nexec ");
+    add_quoted(&b, agent);
+    act_buf_adds(&b, " supervise --slurm ");
+    add_quoted(&b, run_dir);
+    act_buf_adds(&b, "\n");
+    return act_buf_steal(&b);
+}
+
+/* What sbatch_options say about an array, NULL: it is none. */
+static const char *array_of(const struct slurm *s)
+{
+    const struct act_strv *o = &s->config.sbatch_options;
+
+    for (size_t i = 0; i < o->n; i++) {
+        if (act_starts_with(o->v[i], "--array="))
+            return o->v[i] + strlen("--array=");
+        if (strcmp(o->v[i], "--array") == 0 || strcmp(o->v[i], "-a") == 0)
+            return i + 1 < o->n ? o->v[i + 1] : NULL;
+        if (act_starts_with(o->v[i], "-a"))
+            return o->v[i] + strlen("-a");
+    }
+    return NULL;
+}
+
+char *slurm_job_text(const struct slurm *s, int64_t job)
+{
+    const char *array = array_of(s);
+
+    return array ? act_sprintf("%lld_[%s]", (long long)job, array) : act_sprintf("%lld", (long long)job);
+}
+
+int64_t slurm_job_number(const char *text, bool *out_is_array)
+{
+    if (out_is_array)
+        *out_is_array = text && strchr(text, '_');
+    return text ? strtoll(text, NULL, 10) : 0;
+}
+
+/* ---- the claim ---- */
+
+/* A run on its way to Slurm. */
+struct handover {
+    struct slurm *s;
+    struct site *site;
+    const struct run_spec *spec;
+    char *agent, *claim; /* what this client writes into its claim */
+    int number;          /* of the claim it holds, or waits for the end of */
+    int64_t claimed_ms;
+};
+
+/* Where a process id means something: this start of the machine, this namespace. */
+static char *process_world(void)
+{
+    ACT_AUTOFREE char *boot = NULL;
+    char space[64] = "";
+    size_t len = 0;
+
+    if (act_file_read("/proc/sys/kernel/random/boot_id", 256, &boot, &len, NULL) < 0)
+        return act_strdup("");
+    boot[strcspn(boot, "\n")] = '\0';
+    ssize_t n = readlink("/proc/self/ns/pid", space, sizeof(space) - 1);
+    return n > 0 ? act_sprintf("%s %s", boot, space) : act_strdup("");
+}
+
+/* When a process started, in the kernel's ticks: with its id, it is that process and no other. 0: there is none, or it may
+ * not be looked at. */
+static int64_t process_start(int64_t pid)
+{
+    enum { FIELDS_BEFORE = 20, STAT_MAX = 4096 };
+    ACT_AUTOFREE char *path = act_sprintf("/proc/%lld/stat", (long long)pid);
+    ACT_AUTOFREE char *text = NULL;
+
+    if (act_file_read(path, STAT_MAX, &text, NULL, NULL) < 0)
+        return 0;
+    const char *at = strrchr(text, ')'); /* the name before it may hold anything */
+    for (int i = 0; at && i < FIELDS_BEFORE; i++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoll(at, NULL, 10) : 0;
+}
+
+static char *new_claim(const char *id)
+{
+    ACT_AUTOFREE char *world = process_world();
+    ACT_AUTOFREE char *nonce = run_id_new("claim", act_now_unix_s());
+    CODEC_AUTOJSON json_t *json =
+        json_pack("{s:s, s:s, s:s, s:I, s:I}", "run", id, "nonce", nonce, "world", world, "pid",
+                  (json_int_t)getpid(), "start", (json_int_t)process_start(getpid()));
+    return codec_json_line(json);
+}
+
+/* Whether who made the claim is known to be gone; of a client on another machine nobody knows. */
+static bool is_dead(const char *claim)
+{
+    CODEC_AUTOJSON json_t *json = NULL;
+    ACT_AUTOFREE char *world = process_world();
+
+    if (codec_json_parse(claim, strlen(claim), "claim", &json, NULL) < 0)
+        return false;
+    int64_t pid = codec_json_int(json, "pid", 0);
+    if (!*world || strcmp(codec_json_str(json, "world", ""), world) != 0 || pid < 1)
+        return false;
+    int64_t start = process_start(pid);
+    bool is_hidden = start == 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM); /* by hidepid (proc(5)) */
+    return !is_hidden && start != codec_json_int(json, "start", 0);
+}
+
+/* One answer of a site is asked for again when the connection broke. */
+static int claim(struct handover *h, bool *out_mine, bool *out_dead, struct act_error *err)
+{
+    char name[CLAIM_NAME];
+    ACT_AUTOFREE char *text = NULL;
+    bool existed = false;
+
+    snprintf(name, sizeof(name), "submit.%d", h->number);
+    int rc = site_write(h->site, h->spec->id, name, h->claim, &existed, err);
+    if (rc == -ACT_TEMPORARY)
+        rc = site_write(h->site, h->spec->id, name, h->claim, &existed, err);
+    *out_mine = rc == 0 && !existed;
+    *out_dead = false;
+    if (rc < 0 || !existed)
+        return rc;
+    rc = site_read_text(h->site, h->spec->id, name, &text, err);
+    if (rc < 0)
+        return rc;
+    *out_mine = strcmp(text, h->claim) == 0;
+    *out_dead = !*out_mine && is_dead(text);
+    return 0;
+}
+
+/* ---- Slurm ---- */
+
+/* The job of the run's name, by the queue or the accounting; 0: there is none. */
+static int find_job(struct handover *h, int64_t *out, struct act_error *err)
+{
+    char since[ACT_TIME_TEXT];
+    ACT_AUTOFREE char *name = act_sprintf("--name=%s", h->spec->id);
+    const char *const queue[] = {"squeue", "--noheader", "--states=all", "--me", name, "-o", "%F", NULL};
+    const char *const past[] = {"sacct", "-n", "-X", "-P", name, "-S", since, "-o", "JobID", NULL};
+    ACT_AUTOFREE char *text = NULL;
+    ACT_AUTOFREE char *old = NULL;
+    struct act_error ignored;
+    int rc = slurm_run(h->s, queue, &text, err);
+
+    *out = rc == 0 ? slurm_id_from_sbatch(text) : 0;
+    if (rc < 0 || *out || h->s->no_accounting)
+        return rc;
+    act_time_to_iso(h->spec->created_unix_s - 86400, since); /* the clocks need not agree */
+    since[strcspn(since, "Z")] = '\0';
+    if (slurm_run(h->s, past, &old, &ignored) == 0)
+        *out = slurm_job_number(old, NULL);
+    return 0;
+}
+
+/* The largest number of GPUs of a node; -1: not known. */
+static int most_gpus(struct slurm *s)
+{
+    const char *const argv[] = {"sinfo", "--noheader", "-o", "%G", NULL};
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error ignored;
+    int most = 0;
+
+    if (slurm_run(s, argv, &text, &ignored) < 0)
+        return -1;
+    for (char *at = text, *line; (line = strsep(&at, "\n"));)
+        most = slurm_gpus(line) > most ? slurm_gpus(line) : most;
+    return most;
+}
+
+static void hint_gpus(struct handover *h, struct act_error *err)
+{
+    int most = h->spec->gpus_per_node > 0 && slurm_has_gpus(h->s) ? most_gpus(h->s) : -1;
+
+    if (most == 0)
+        act_error_hint(err, "the nodes have no GPUs, and the run asks for %d on each: set slurm.gres to none",
+                       h->spec->gpus_per_node);
+    else if (most > 0 && most < h->spec->gpus_per_node)
+        act_error_hint(err,
+                       "a node has at most %d GPUs, and the run asks for %d on each: set gpu_per_node to %d",
+                       most, h->spec->gpus_per_node, most);
+}
+
+static void hint_partitions(struct handover *h, struct act_error *err)
+{
+    const char *const argv[] = {"sinfo", "--noheader", "-o", "%R", NULL};
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error ignored;
+    struct act_strv names = {0};
+    struct act_buf list = {0};
+
+    if (slurm_run(h->s, argv, &text, &ignored) < 0)
+        return;
+    for (char *at = text, *line; (line = strsep(&at, "\n"));)
+        if (*line && !act_strv_has(&names, line)) {
+            act_buf_addf(&list, "%s%s", names.n ? ", " : "", line);
+            act_strv_push(&names, line);
+        }
+    if (names.n)
+        act_error_hint(err, "there are %s; set slurm.partition", list.data);
+    act_strv_release(&names);
+    act_buf_release(&list);
+}
+
+/* What only Slurm can tell about why it refused. */
+static const struct {
+    const char *part;
+    void (*add)(struct handover *h, struct act_error *err);
+} hints[] = {
+    {"nvalid partition", hint_partitions},
+    {"node configuration is not available", hint_gpus},
+};
+
+static int call_sbatch(struct handover *h, int64_t *out, bool *out_unclear, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = site_run_dir(h->site, h->spec->id);
+    ACT_AUTOFREE char *script = slurm_job_script(h->agent, dir);
+    ACT_AUTOFREE char *text = NULL;
+    struct act_strv words = {0};
+
+    slurm_sbatch_words(h->s, h->spec, dir, &words);
+    int rc = slurm_feed(h->s, (const char *const *)words.v, script, &text, out_unclear, err);
+    act_strv_release(&words);
+    *out = rc == 0 ? slurm_id_from_sbatch(text) : 0;
+    if (rc == 0 && !*out) {
+        *out_unclear = true;
+        rc = act_error_set(err, ACT_FAIL, "sbatch did not print a job's number but '%.200s'", text);
+    }
+    for (size_t i = 0; rc < 0 && !*out_unclear && i < sizeof(hints) / sizeof(hints[0]); i++)
+        if (strstr(err->text, hints[i].part))
+            hints[i].add(h, err);
+    return rc;
+}
+
+/* Whatever may still come of a submission that is reported as failed: it must not run. */
+static int give_up(struct handover *h, struct act_error *err)
+{
+    struct run_status status = {.state = RUN_FAILED, .failed_rank = -1, .attempt = 1, .exit_status = 1};
+    struct act_error ignored;
+
+    snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s", err->text);
+    if (site_write(h->site, h->spec->id, RUN_FILE_ABORT, "", NULL, &ignored) < 0 ||
+        slurm_write_status(h->s, h->spec->id, &status, &ignored) < 0)
+        act_error_hint(err, "and its folder cannot be written either: %.300s", ignored.text);
+    return -(int)err->code;
+}
+
+static int remember_job(struct handover *h, int64_t job, struct act_error *err)
+{
+    ACT_AUTOFREE char *number = slurm_job_text(h->s, job);
+    ACT_AUTOFREE char *text = act_sprintf("{\"job\": \"%s\"}\n", number);
+    int rc = site_write(h->site, h->spec->id, RUN_FILE_JOB, text, NULL, err);
+
+    return rc == -ACT_TEMPORARY ? site_write(h->site, h->spec->id, RUN_FILE_JOB, text, NULL, err) : rc;
+}
+
+/* A job that cannot be written down would run without anybody knowing. */
+static int keep_job(struct handover *h, int64_t job, struct act_error *err)
+{
+    ACT_AUTOFREE char *number = act_sprintf("%lld", (long long)job);
+    const char *const argv[] = {"scancel", number, NULL};
+    ACT_AUTOFREE char *out = NULL;
+    struct act_error ignored;
+
+    if (remember_job(h, job, err) == 0)
+        return 0;
+    if (slurm_run(h->s, argv, &out, &ignored) == 0)
+        act_error_hint(err, "its job %s was cancelled", number);
+    else
+        act_error_hint(err, "its job is there: 'scancel %s' ends it", number);
+    return give_up(h, err);
+}
+
+static int call_in_time(struct handover *h, int64_t *out, bool *out_unclear, struct act_error *err)
+{
+    if (act_now_monotonic_ms() - h->claimed_ms > CALL_S * 1000)
+        return act_error_set(err, ACT_TEMPORARY, "Slurm answers too slowly: try again later");
+    return call_sbatch(h, out, out_unclear, err);
+}
+
+/* This client holds the claim. */
+static int hand_over(struct handover *h, struct act_error *err)
+{
+    enum { TRIES = 2 };
+    bool unclear = h->number > 1;
+    int64_t job = 0;
+    int rc = 0;
+
+    for (int i = 0; i < TRIES && !job; i++) {
+        if (unclear)
+            rc = find_job(h, &job, err);
+        if (rc == 0 && !job)
+            rc = call_in_time(h, &job, &unclear, err);
+        if (rc < 0 && !unclear)
+            break;
+    }
+    if (rc < 0 && !job && unclear) {
+        struct act_error ignored;
+        if (find_job(h, &job, &ignored) < 0)
+            job = 0;
+    }
+    return job ? keep_job(h, job, err) : give_up(h, err);
+}
+
+/* Whether somebody has handed the run over, or tried. */
+static int look_for_job(struct handover *h, bool *out_done, struct act_error *err)
+{
+    const char *id = h->spec->id;
+    struct site_state state;
+    int rc = site_states(h->site, &id, 1, &state, err);
+
+    *out_done = false;
+    if (rc < 0)
+        return rc;
+    *out_done = state.job;
+    if (!state.job && run_state_is_final(state.status.state))
+        rc = act_error_set(err, ACT_FAIL, "'%s' was submitted before: %s", id, state.status.reason);
+    site_states_release(&state, 1);
+    return rc;
+}
+
+static int submit_once(struct handover *h, bool is_new, struct act_error *err)
+{
+    int64_t start = act_now_monotonic_ms(), since = start, now = start;
+    bool mine, dead, done = false;
+
+    h->number = 1;
+    while (now - start < HANDOVER_S * 1000) {
+        int rc = is_new ? 0 : look_for_job(h, &done, err);
+        if (rc < 0 || done)
+            return rc;
+        is_new = false;
+        h->claimed_ms = act_now_monotonic_ms();
+        rc = claim(h, &mine, &dead, err);
+        if (rc < 0)
+            return rc;
+        if (mine)
+            return hand_over(h, err);
+        now = act_now_monotonic_ms();
+        if (dead || now - since > CLAIM_S * 1000) {
+            h->number++;
+            since = now;
+        } else {
+            nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
+        }
+    }
+    return act_error_set(err, ACT_TIMEOUT, "other clients have been submitting it for %d s", HANDOVER_S);
+}
+
+int slurm_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
+{
+    struct handover h = {.s = slurm_of(p), .spec = submission->spec};
+    bool existed = true;
+    int rc = slurm_check(p, h.spec, err);
+
+    if (rc == 0)
+        rc = slurm_site(h.s, &h.site, err);
+    if (rc == 0)
+        rc = site_agent(h.site, &h.agent, err);
+    if (rc == 0)
+        rc = site_create_run(h.site, h.spec, submission->package, &existed, err);
+    if (rc == -ACT_TEMPORARY && h.agent)
+        rc = site_create_run(h.site, h.spec, submission->package, &existed, err);
+    if (rc == 0 && submission->stores)
+        rc = site_write(h.site, h.spec->id, RUN_FILE_STORES, submission->stores, NULL, err);
+    if (rc == 0) {
+        *submission->asked = true;
+        h.claim = new_claim(h.spec->id);
+        rc = submit_once(&h, !existed, err);
+    }
+    free(h.claim);
+    free(h.agent);
+    return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", h.spec->id) : 0;
+}
