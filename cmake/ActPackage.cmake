@@ -4,6 +4,7 @@ install(FILES config/account.schema.json config/cluster.schema.json DESTINATION 
 # What scripts/contents says of the libraries inside, where it was asked.
 install(DIRECTORY ${CMAKE_BINARY_DIR}/contents/ DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 install(FILES LICENSE README.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # 'act' is another tool in Debian and Fedora.
 set(CPACK_PACKAGE_NAME act-cluster)
