@@ -1,6 +1,7 @@
 #include "fault.h"
 
 #include "auth.h"
+#include "stream.h"
 
 #include <pthread.h>
 #include <regex.h>
@@ -300,6 +301,8 @@ void control(struct request *r, struct reply *reply)
         log_clear();
     else if (!strcmp(r->path, "/-/log"))
         log_copy(&reply->body);
+    else if (!strcmp(r->path, "/-/tls"))
+        stream_describe(&reply->body);
     else if (!strcmp(r->path, "/-/preload") && post)
         reply->status = post_preload(body);
     else if (!strcmp(r->path, "/-/clock") && post)

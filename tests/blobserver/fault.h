@@ -60,6 +60,7 @@ void log_clear(void);
 /* Requests to /-/..., by which a test commands the server:
  *     POST /-/faults      adds rules; DELETE removes all
  *     GET /-/log          the requests so far; DELETE forgets them
+ *     GET /-/tls          stream_describe()
  *     POST /-/preload     makes blobs of the first account (blobs_preload)
  *     POST /-/clock       sets how many seconds the server's clock is ahead */
 void control(struct request *r, struct reply *reply);

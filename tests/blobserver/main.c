@@ -5,6 +5,7 @@
 #include "auth.h"
 #include "fault.h"
 #include "server.h"
+#include "stream.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -22,6 +23,7 @@ static const char usage[] =
     "  --port N              0, the default, is any free one\n"
     "  --threads N           default: one for each processor, at most 4\n"
     "  --login BASE64:TENANT  take tokens of this tenant that are signed with this key\n"
+    "  --tls PEM             speak TLS with the certificates and the key of this file\n"
     "  --no-auth             take every request\n"
     "  --discard             swallow bodies of blobs and blocks above 64 KiB; they read as a pattern\n"
     "  --preload CONTAINER:PREFIX:COUNT:SIZE   blobs of the first account, before anything else\n"
@@ -56,19 +58,12 @@ static void take_logins(char *value)
 
 static void read_options(int argc, char **argv, struct server_options *o)
 {
-    enum { LOGIN = 256 };
+    enum { LOGIN = 256, TLS };
     static const struct option names[] = {
-        {"port", 1, NULL, 'p'},
-        {"threads", 1, NULL, 't'},
-        {"account", 1, NULL, 'a'},
-        {"key", 1, NULL, 'k'},
-        {"no-auth", 0, NULL, 'n'},
-        {"discard", 0, NULL, 'd'},
-        {"preload", 1, NULL, 'l'},
-        {"latency-ms", 1, NULL, 'm'},
-        {"max-rate", 1, NULL, 'r'},
-        {"login", 1, NULL, LOGIN},
-        {0},
+        {"port", 1, NULL, 'p'},    {"threads", 1, NULL, 't'},    {"account", 1, NULL, 'a'},
+        {"key", 1, NULL, 'k'},     {"no-auth", 0, NULL, 'n'},    {"discard", 0, NULL, 'd'},
+        {"preload", 1, NULL, 'l'}, {"latency-ms", 1, NULL, 'm'}, {"max-rate", 1, NULL, 'r'},
+        {"login", 1, NULL, LOGIN}, {"tls", 1, NULL, TLS},        {0},
     };
     const char *account = NULL;
     int option;
@@ -90,6 +85,10 @@ static void read_options(int argc, char **argv, struct server_options *o)
             break;
         case LOGIN:
             take_logins(optarg);
+            break;
+        case TLS:
+            if (!stream_use_tls(optarg))
+                fail("--tls is a file with certificates and a key");
             break;
         case 'n':
             auth_off();
@@ -133,6 +132,7 @@ int main(int argc, char **argv)
     struct server_options options = {.threads = (int)(processors < 4 ? processors : 4)};
     sigset_t end;
 
+    signal(SIGPIPE, SIG_IGN);
     mallopt(M_MMAP_THRESHOLD, 1 << 30); /* bodies are reused, not given back and taken again */
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     crc64_init();

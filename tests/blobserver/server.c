@@ -2,6 +2,7 @@
 
 #include "fault.h"
 #include "service.h"
+#include "stream.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,7 +16,6 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ struct connection {
     struct loop *loop;
     size_t slot; /* among those asleep */
     struct connection *next_gone;
-    int fd;
+    struct stream stream;
     uint32_t events;
     enum state state;
     char *in;
@@ -69,6 +69,7 @@ struct connection {
 
 static struct server_options options;
 static int listener, pattern_file;
+static char *pattern;
 static _Atomic uint64_t request_ids;
 
 /* ---- sleeping and waiting */
@@ -78,7 +79,8 @@ static void want(struct connection *c, uint32_t events)
     if (events == c->events)
         return;
     c->events = events;
-    epoll_ctl(c->loop->epoll, EPOLL_CTL_MOD, c->fd, &(struct epoll_event){.events = events, .data.ptr = c});
+    epoll_ctl(c->loop->epoll, EPOLL_CTL_MOD, c->stream.fd,
+              &(struct epoll_event){.events = events, .data.ptr = c});
 }
 
 static void wake_up(struct connection *c)
@@ -114,7 +116,8 @@ static void leave(struct connection *c)
 static bool hang_up(struct connection *c, bool reset)
 {
     if (reset)
-        setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
+        setsockopt(c->stream.fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1},
+                   sizeof(struct linger));
     leave(c);
     return false;
 }
@@ -124,7 +127,7 @@ static void bury(struct loop *loop)
     while (loop->gone) {
         struct connection *c = loop->gone;
         loop->gone = c->next_gone;
-        close(c->fd);
+        stream_close(&c->stream);
         request_free(&c->request);
         reply_free(&c->reply);
         text_free(&c->out);
@@ -297,16 +300,16 @@ static ssize_t send_content(struct connection *c, uint64_t limit)
         c->piece_start += content->pieces[c->piece++].n;
     if (c->piece == content->n_pieces) { /* behind the end: the overlong part */
         static const char extra[OVERLONG];
-        return send(c->fd, extra, limit < OVERLONG ? limit : OVERLONG, MSG_NOSIGNAL);
+        return stream_send(&c->stream, extra, limit < OVERLONG ? limit : OVERLONG, false);
     }
     const struct piece *p = &content->pieces[c->piece];
     uint64_t in_piece = at - c->piece_start, n = p->n - in_piece;
     n = n < limit ? n : limit;
     if (p->data->bytes)
-        return send(c->fd, p->data->bytes + p->from + in_piece, n, MSG_NOSIGNAL | (n < limit ? MSG_MORE : 0));
+        return stream_send(&c->stream, p->data->bytes + p->from + in_piece, n, n < limit);
     off_t offset = (off_t)(at % PATTERN);
     n = n < PATTERN_FILE - PATTERN ? n : PATTERN_FILE - PATTERN;
-    return sendfile(c->fd, pattern_file, &offset, n);
+    return stream_send_file(&c->stream, pattern_file, pattern, offset, n);
 }
 
 static bool end_of_reply(struct connection *c)
@@ -317,7 +320,7 @@ static bool end_of_reply(struct connection *c)
     c->request.body = NULL;
     reply_clear(&c->reply);
     c->state = HEAD;
-    if (c->in_n > c->head_n)
+    if (c->in_n > c->head_n || stream_has_more(&c->stream))
         return true;
     want(c, EPOLLIN); /* nothing more was received yet */
     return false;
@@ -351,16 +354,17 @@ static bool cut_off(struct connection *c)
 static bool send_reply(struct connection *c)
 {
     for (int turn = 0; turn < TURNS; turn++) {
-        if (c->cut && c->sent == c->cut_at)
-            return cut_off(c);
-        if (c->sent == c->total)
-            return end_of_reply(c);
         uint64_t limit = (c->cut ? c->cut_at : c->total) - c->sent;
+        if (!limit && !stream_flush(&c->stream))
+            break;
+        if (!limit && c->cut)
+            return cut_off(c);
+        if (!limit)
+            return end_of_reply(c);
         ssize_t n = 0;
         if (c->sent < c->out.n) {
             uint64_t text = c->out.n - c->sent;
-            n = send(c->fd, c->out.s + c->sent, text < limit ? text : limit,
-                     MSG_NOSIGNAL | (text < limit ? MSG_MORE : 0));
+            n = stream_send(&c->stream, c->out.s + c->sent, text < limit ? text : limit, text < limit);
         } else {
             n = send_content(c, limit);
         }
@@ -439,6 +443,14 @@ static bool bad_request(struct connection *c, int status, const char *code)
     return true;
 }
 
+static void interim(struct connection *c)
+{
+    static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+    stream_send(&c->stream, go_on, sizeof(go_on) - 1, false);
+    stream_flush(&c->stream);
+}
+
 static bool start_body(struct connection *c)
 {
     struct request *r = &c->request;
@@ -455,7 +467,7 @@ static bool start_body(struct connection *c)
     if (header(r, "transfer-encoding"))
         return bad_request(c, 411, "MissingContentLengthHeader");
     if (expect && !strcasecmp(expect, "100-continue"))
-        send(c->fd, "HTTP/1.1 100 Continue\r\n\r\n", 25, MSG_NOSIGNAL);
+        interim(c);
     if (r->length)
         r->body = data_new(r->length, c->refuse || may_swallow(r));
     c->state = BODY;
@@ -466,7 +478,7 @@ static bool read_more(struct connection *c)
 {
     if (c->in_n == c->in_cap)
         c->in = need(realloc(c->in, c->in_cap = c->in_cap * 2 + FIRST_READ));
-    ssize_t n = recv(c->fd, c->in + c->in_n, c->in_cap - c->in_n, 0);
+    ssize_t n = stream_recv(&c->stream, c->in + c->in_n, c->in_cap - c->in_n, false);
     if (n > 0)
         c->in_n += (size_t)n;
     else if (!n || errno != EAGAIN)
@@ -519,14 +531,14 @@ static bool read_body(struct connection *c)
 
     take_buffered(c);
     for (int turn = 0; c->received < r->length; turn++) {
-        if (turn == TURNS) {
+        if (turn >= TURNS && !stream_has_more(&c->stream)) {
             want(c, EPOLLIN);
             return false;
         }
         uint64_t left = r->length - c->received;
         size_t most = left < RECEIVE ? (size_t)left : RECEIVE;
-        ssize_t n = r->body->bytes ? recv(c->fd, r->body->bytes + c->received, most, 0)
-                                   : recv(c->fd, c->loop->sink, most, MSG_TRUNC);
+        ssize_t n = r->body->bytes ? stream_recv(&c->stream, r->body->bytes + c->received, most, false)
+                                   : stream_recv(&c->stream, c->loop->sink, most, true);
         if (n > 0)
             c->received += (uint64_t)n;
         else if (!n || errno != EAGAIN)
@@ -584,7 +596,8 @@ static void accept_one(struct loop *loop)
         return;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     struct connection *c = need(calloc(1, sizeof(*c)));
-    *c = (struct connection){.loop = loop, .fd = fd, .events = EPOLLIN};
+    *c = (struct connection){.loop = loop, .events = EPOLLIN};
+    stream_open(&c->stream, fd);
     epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &(struct epoll_event){.events = EPOLLIN, .data.ptr = c});
 }
 
@@ -633,14 +646,13 @@ static void *run_loop(void *arg)
 
 static bool make_pattern(void)
 {
-    uint8_t *bytes = need(malloc(PATTERN_FILE));
-
-    for (unsigned i = 0; i < PATTERN_FILE; i++)
-        bytes[i] = pattern_byte(i);
     pattern_file = memfd_create("pattern", MFD_CLOEXEC);
-    bool fine = pattern_file >= 0 && write(pattern_file, bytes, PATTERN_FILE) == PATTERN_FILE;
-    free(bytes);
-    return fine;
+    if (pattern_file < 0 || ftruncate(pattern_file, PATTERN_FILE))
+        return false;
+    pattern = mmap(NULL, PATTERN_FILE, PROT_READ | PROT_WRITE, MAP_SHARED, pattern_file, 0);
+    for (unsigned i = 0; pattern != MAP_FAILED && i < PATTERN_FILE; i++)
+        pattern[i] = (char)pattern_byte(i);
+    return pattern != MAP_FAILED;
 }
 
 static int open_listener(int port)

@@ -15,8 +15,9 @@ add_executable(
   blobserver/main.c
   blobserver/server.c
   blobserver/service.c
+  blobserver/stream.c
   blobserver/text.c)
-target_link_libraries(blobserver PRIVATE crypto PkgConfig::EXPAT Threads::Threads act_flags act_sanitize)
+target_link_libraries(blobserver PRIVATE ssl crypto PkgConfig::EXPAT Threads::Threads act_flags act_sanitize)
 
 # What the machine can do at most, for scripts/bench.
 add_executable(bounds blobserver/bounds.c)

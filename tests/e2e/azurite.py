@@ -4,10 +4,10 @@ import contextlib
 import os
 import pathlib
 import socket
-import ssl
 import subprocess
 import time
 
+from authority import Authority
 from blob_service import BlobService
 
 PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "node_modules/azurite/dist/src/blob/main.js"
@@ -19,25 +19,14 @@ def free_port():
         return s.getsockname()[1]
 
 
-def make_certificate(folder, *names):
-    """A certificate for this machine, and hosts, that signs itself, and its key."""
-    files = folder / "cert.pem", folder / "key.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=azurite",
-                    "-addext", ",".join(["subjectAltName=IP:127.0.0.1", *(f"DNS:{n}" for n in names)]), "-out", files[0], "-keyout", files[1]],
-                   check=True, stderr=subprocess.DEVNULL)
-    return files
-
-
 @contextlib.contextmanager
 def running(folder, with_logins=False):
-    """Keeps its data and its log in a folder, which it makes. With logins it speaks TLS, and its service has the file of
-    the certificate as `ca`."""
+    """Keeps its data and its log in a folder, which it makes. With logins it speaks TLS."""
     folder.mkdir()
-    options, context = [], None
-    if with_logins:
-        certificate, private = make_certificate(folder)
-        options = ["--oauth", "basic", "--cert", certificate, "--key", private]
-        context = ssl.create_default_context(cafile=certificate)
+    options, authority = [], Authority(folder) if with_logins else None
+    if authority:
+        certificate = authority.issue()
+        options = ["--oauth", "basic", "--cert", certificate, "--key", certificate]
     key, port = base64.b64encode(os.urandom(64)).decode(), free_port()
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(
@@ -54,9 +43,7 @@ def running(folder, with_logins=False):
             time.sleep(0.1)
         else:
             raise RuntimeError("azurite did not start")
-        service = BlobService(port, "actaccount", key, context)
-        service.ca = folder / "cert.pem"
-        yield service
+        yield BlobService(port, "actaccount", key, authority)
     finally:
         process.terminate()
         try:

@@ -6,7 +6,6 @@
 The kinds and their values are in tests/blobserver/fault.h."""
 import base64
 import collections
-import http.client
 import os
 import subprocess
 import urllib.parse
@@ -17,18 +16,20 @@ Request = collections.namedtuple("Request", "method target status received sent"
 
 
 class BlobDouble(blob_service.BlobService):
-    """A server process of its own, with one account or more; the first one is that of this client."""
+    """A server process of its own, with one account or more; the first one is that of this client. With an authority it
+    speaks TLS, for 127.0.0.1 and these hosts."""
 
-    def __init__(self, program, *options, accounts=("actdouble",)):
+    def __init__(self, program, *options, accounts=("actdouble",), authority=None, hosts=()):
         self.keys = {name: base64.b64encode(os.urandom(64)).decode() for name in accounts}
         words = [word for name in accounts for word in ("--account", name, "--key", self.keys[name])]
+        words += ["--tls", authority.issue(*hosts)] if authority else []
         # Its standard input is what ends it, also when this process is killed.
         self.process = subprocess.Popen([program, *words, *map(str, options)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"{program} ended with {self.process.wait()}")
-        super().__init__(int(line), accounts[0], self.keys[accounts[0]])
+        super().__init__(int(line), accounts[0], self.keys[accounts[0]], authority)
         self.container = None
 
     def stop(self):
@@ -38,10 +39,10 @@ class BlobDouble(blob_service.BlobService):
 
     def other(self, account):
         """The same server, as the client of another account."""
-        return blob_service.BlobService(self.port, account, self.keys[account])
+        return blob_service.BlobService(self.port, account, self.keys[account], self.authority)
 
     def control(self, method, path, body=""):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = self.connect()
         try:
             connection.request(method, path, body.encode())
             answer = connection.getresponse()
@@ -68,6 +69,11 @@ class BlobDouble(blob_service.BlobService):
         rows = (line.split(" ") for line in self.control("GET", "/-/log").splitlines())
         return [Request(method, target, *map(int, numbers)) for method, target, *numbers in rows
                 if not target.startswith("/-/")]
+
+    def tls(self):
+        """(handshakes so far, those of them that went on with an earlier session, the cipher of the last one)"""
+        accepted, resumed, cipher = self.control("GET", "/-/tls").split(" ")
+        return int(accepted), int(resumed), cipher
 
     def forget(self):
         self.control("DELETE", "/-/log")

@@ -13,11 +13,12 @@ VERSION = "2021-12-02"
 
 
 class BlobService:
-    """An account at host:port in path style, as emulators have it; with a context over TLS."""
+    """An account at host:port in path style, as emulators have it; with an authority over TLS, and `ca` is its file."""
 
-    def __init__(self, port, account, key, context=None):
-        self.port, self.account, self.key, self.context = port, account, key, context
-        self.endpoint = f"{'https' if context else 'http'}://127.0.0.1:{port}/{account}"
+    def __init__(self, port, account, key, authority=None):
+        self.port, self.account, self.key, self.authority = port, account, key, authority
+        self.context, self.ca = (authority.context(), authority.file) if authority else (None, None)
+        self.endpoint = f"{'https' if authority else 'http'}://127.0.0.1:{port}/{account}"
 
     def connect(self):
         if self.context:

@@ -7,7 +7,7 @@ import urllib.parse
 
 import pytest
 
-import azurite
+from authority import Authority
 from azureml_double import OTHER_TENANT, SECRET, TENANT
 from connect_proxy import ConnectProxy
 from fault_proxy import FaultProxy
@@ -235,14 +235,14 @@ def test_a_discovery_that_says_nothing(act, azureml, unknown, answer):
 def proxy(act, azureml, scratch):
     """The service has names that only a proxy knows, and speaks TLS."""
     names = {name: f"{name}.invalid" for name in ("arm", "login", "api")}
-    certificate, private = azurite.make_certificate(scratch, *names.values())
+    authority = Authority(scratch)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, private)
+    context.load_cert_chain(authority.issue(*names.values()))
     ports = {name: urllib.parse.urlsplit(azureml.links[name]).port for name in names}
     fronts = {name: FaultProxy(("127.0.0.1", ports[name]), tls=context) for name in names}
     server = ConnectProxy({f"{names[name]}:443": ("127.0.0.1", front.port) for name, front in fronts.items()})
     azureml.cluster(azureml={"endpoint": f"https://{names['arm']}", "history_endpoint": f"https://{names['api']}"})
-    act.env |= {"AZURE_AUTHORITY_HOST": f"https://{names['login']}", "ACT_CA_FILE": str(certificate), "ACT_MAX_RETRIES": "0",
+    act.env |= {"AZURE_AUTHORITY_HOST": f"https://{names['login']}", "ACT_CA_FILE": str(authority.file), "ACT_MAX_RETRIES": "0",
                 "ACT_TRUSTED_HOSTS": f"{names['arm']}, {names['api']}",
                 "HTTPS_PROXY": f"http://127.0.0.1:{server.port}"}
     yield server

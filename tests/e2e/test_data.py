@@ -21,6 +21,7 @@ import urllib.request
 import pytest
 
 import fault_proxy
+from authority import Authority
 
 AWKWARD_NAMES = ["two words.txt", "it's", 'say "hi"', "Grüße 世界 🚀.txt", "a+b&c=d#e?f.txt", "100%", "%41", "semi;colon", "-dash",
                  "$HOME", "*", "[x]", "{y}", "comma,", "a!b", "tilde~", ".hidden", "UPPER", "upper"]
@@ -868,18 +869,10 @@ def test_secret_from_the_environment(act, azure, variable):
     assert azure.keys() == {"data/a": 1}
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
-                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key.pem", "-out",
-                    folder / "cert.pem"], check=True, capture_output=True)
-    return folder
-
-
-def test_https_is_verified(act, azure, certificate):
+def test_https_is_verified(act, azure, scratch):
+    authority = Authority(scratch)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    tls.load_cert_chain(authority.issue())
     server = fault_proxy.FaultProxy(("127.0.0.1", azure.service.port), tls)
     try:
         act.account("store", account_name=azure.service.account, account_key=azure.service.key,
@@ -888,7 +881,7 @@ def test_https_is_verified(act, azure, certificate):
         message = act.fail("u", "data", status=None, match="certificate", env={"ACT_MAX_RETRIES": "0"})
         assert f"127.0.0.1:{server.port}" in message or "127.0.0.1" in message
         assert azure.keys() == {} and not server.seen
-        act.run("u", "data", env={"ACT_CA_FILE": str(certificate / "cert.pem")})
+        act.run("u", "data", env={"ACT_CA_FILE": str(authority.file)})
         assert azure.keys() == {"data/a": 1}
     finally:
         server.close()

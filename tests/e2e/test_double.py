@@ -15,6 +15,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from authority import Authority
 from blob_double import BlobDouble
 from conftest import MODULES
 
@@ -465,6 +466,34 @@ def test_discard(blobserver):
         part = server.request("GET", "box/two", headers={"x-ms-range": "bytes=199990-3000000"},
                               expect=(206,))[2]
         assert (part == whole[199990:3000001]) is True  # not shown
+    finally:
+        server.stop()
+
+
+def test_tls(blobserver, scratch, act):
+    """Bytes come whole; ACT verifies who sends them, uses connections again, and opens further ones with the session of an
+    earlier one."""
+    server = BlobDouble(blobserver, authority=Authority(scratch))
+    try:
+        server.create("box")
+        act.account("store", account_name=server.account, account_key=server.key, container_name="box",
+                    endpoint=server.endpoint)
+        act.write("data/large", os.urandom(20 << 20))
+        for i in range(60):
+            act.write(f"data/{i}", f"{i}")
+        act.fail("u", "data", status=None, match="certificate", env={"ACT_MAX_RETRIES": "0"})
+        assert not server.list("box")
+        before, _, _ = server.tls()
+        act.run("u", "data", env={"SSL_CERT_FILE": str(server.ca)})
+        accepted, resumed, cipher = server.tls()
+        assert cipher == "TLS_AES_256_GCM_SHA384"
+        assert accepted - before < len(server.log()) / 2, "connections are used again"
+        large = (act.project / "data/large").read_bytes()
+        shutil.rmtree(act.project / "data")
+        act.run("d", "data", env={"ACT_CA_FILE": str(server.ca)})
+        assert (act.project / "data/large").read_bytes() == large == server.get("box/files/data/large")
+        assert (act.project / "data/59").read_text() == "59"
+        assert server.tls()[1] > resumed
     finally:
         server.stop()
 

@@ -2,14 +2,13 @@
 import json
 import os
 import shutil
-import socketserver
-import ssl
 import subprocess
 import sys
-import threading
 
 import elf
 import pytest
+from authority import Authority
+from blob_double import BlobDouble
 
 pytestmark = pytest.mark.smoke
 
@@ -60,54 +59,24 @@ def run_inside(root, *commands):
     return json.loads(done.stdout)
 
 
-class TlsFront(socketserver.ThreadingTCPServer):
-    """Speaks TLS before a server that does not."""
-    daemon_threads = True
-
-    def __init__(self, port, certificate, key):
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate, key)
-        self.context, self.behind = context, port
-        super().__init__(("127.0.0.1", 0), TlsConnection)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+@pytest.fixture
+def double_by_name(blobserver, scratch):
+    """The double speaks TLS, as NAME."""
+    server = BlobDouble(blobserver, authority=Authority(scratch), hosts=[NAME])
+    server.container = "test"
+    server.create(server.container)
+    yield server
+    server.stop()
 
 
-class TlsConnection(socketserver.BaseRequestHandler):
-    def handle(self):
-        with self.server.context.wrap_socket(self.request, server_side=True) as inner, \
-                socketserver.socket.create_connection(("127.0.0.1", self.server.behind)) as outer:
-            back = threading.Thread(target=relay, args=(outer, inner), daemon=True)
-            back.start()
-            relay(inner, outer)
-            back.join()
-
-
-def relay(source, target):
-    try:
-        while data := source.recv(65536):
-            target.sendall(data)
-        target.shutdown(socketserver.socket.SHUT_WR)
-    except OSError:
-        pass
-
-
-def certificate(folder):
-    """One that vouches for itself, for NAME."""
-    made = folder / "certificate.pem", folder / "key.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-                    "-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}", "-out", made[0], "-keyout", made[1]],
-                   check=True, capture_output=True)
-    return made
-
-
-def use_double(root, double, port):
+def use_double(root, double):
     """The project's code and data are in the double, behind NAME."""
     project = root / "home/project"
     for folder in ("aux_data/aml", "aux_data/configs"):
         (project / folder).mkdir(parents=True)
     (project / "aux_data/configs/store.yaml").write_text(
         f"account_name: {double.account}\naccount_key: {double.key}\ncontainer_name: {double.container}\n"
-        f"endpoint: https://{NAME}:{port}/{double.account}\n")
+        f"endpoint: https://{NAME}:{double.port}/{double.account}\n")
     (project / "aux_data/configs/store.yaml").chmod(0o600)
     (project / "aux_data/aml/aml.yaml").write_text(
         "platform: local\n"
@@ -119,20 +88,14 @@ def use_double(root, double, port):
     (root / "home/.config/act/config.yaml").write_text(f"trusted_hosts: [{NAME}]\n")
 
 
-def test_all_verbs_where_nothing_else_is(empty_root, double, scratch):
+def test_all_verbs_where_nothing_else_is(empty_root, double_by_name):
     root = empty_root
-    file, key = certificate(scratch)
-    front = TlsFront(double.port, file, key)
-    use_double(root, double, front.server_address[1])
+    use_double(root, double_by_name)
     (root / "home/project/data/x").write_text("by TLS\n")
-    try:
-        _, stranger = run_inside(root, ["a", "trust", "-y"], ["a", "ls", "data"])
-        shutil.copy(file, root / "etc/ssl/certs/ca-certificates.crt")
-        done = run_inside(root, ["a", "doctor"], ["a", "u", "data"], ["a", "ls", "data"],
-                          ["a", "submit", "/bin/act", "--version"], ["a", "wait", "RUN"], ["a", "q", "RUN"], ["a", "logs", "RUN"])
-    finally:
-        front.shutdown()
-        front.server_close()
+    _, stranger = run_inside(root, ["a", "trust", "-y"], ["a", "ls", "data"])
+    shutil.copy(double_by_name.ca, root / "etc/ssl/certs/ca-certificates.crt")
+    done = run_inside(root, ["a", "doctor"], ["a", "u", "data"], ["a", "ls", "data"],
+                      ["a", "submit", "/bin/act", "--version"], ["a", "wait", "RUN"], ["a", "q", "RUN"], ["a", "logs", "RUN"])
     assert stranger[0] != 0 and "no certificates of authorities here" in stranger[2], stranger
     (doctor, *verbs) = done
     assert [line for line in doctor[1].splitlines() if not line.startswith("ok ")] == [
