@@ -63,7 +63,8 @@ class Tool:
         return f"{service.endpoint}/{container}/{key}?{service.container_sas(container, hours=HOURS)}"
 
     def run(self, *words, out=None, env=None, cwd=None):
-        return measure(list(map(str, words)), {**self.env, **(env or {})}, cwd or self.scratch, self.scratch, out)
+        trust = {"SSL_CERT_FILE": str(self.service.ca)} if self.service.ca else {}
+        return measure(list(map(str, words)), {**self.env, **trust, **(env or {})}, cwd or self.scratch, self.scratch, out)
 
 
 class ActTool(Tool):
