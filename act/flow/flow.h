@@ -138,7 +138,7 @@ struct flow_run {
 struct flow_runs {
     struct flow_run *v;
     size_t n;
-    size_t total; /* how many there are beyond a maximum */
+    size_t total; /* how many there are, also beyond a maximum */
 };
 void flow_run_release(struct flow_run *run);
 void flow_runs_release(struct flow_runs *runs);
@@ -165,8 +165,8 @@ struct flow_table {
 /* Takes the runs that the cluster of the command line, or of this project, has and the ledger lacks, as after it was lost.
  * Those of a service are in every table, and not taken. */
 int flow_rebuild(struct flow *flow, struct act_error *err) ACT_NODISCARD;
-/* The runs of the ledger, newest first, the active ones refreshed from their platforms (many in one call). A
- * platform that cannot be asked leaves its runs as they were, with a warning. */
+/* The runs of the ledger, newest first, the active ones refreshed from their platforms (many in one call); of a table of
+ * all states and platforms no more of them than max. A platform that cannot be asked leaves its runs as they were, with a warning. */
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
                    struct act_error *err) ACT_NODISCARD;
 

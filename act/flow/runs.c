@@ -331,6 +331,16 @@ static void take_rows(struct ledger_runs *rows, const char *platform, struct flo
     free(rows->v);
 }
 
+/* What is asked of the ledger. */
+struct question {
+    struct ledger_query query;
+    const char *piece;
+    char *named; /* the id of the run whose name holds the piece */
+    struct ledger_runs rows;
+    size_t beyond; /* how many match that are older than the rows, which were not to be more */
+    bool known;
+};
+
 /* ---- runs that the ledger does not know */
 
 static void add_foreign(const struct platform_run *run, const struct config *config, struct flow_runs *out)
@@ -373,9 +383,26 @@ static int newest_first(const void *a, const void *b)
                                                            : 0;
 }
 
+static int look_for_id(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    struct question *q = arg;
+
+    return ledger_has(ledger, q->piece, &q->known, err);
+}
+
+/* Whether the ledger has a run that is not among the rows taken of it. It is older than they are, and never shown. */
+static bool is_beyond(struct flow *flow, const struct question *rows, const char *id)
+{
+    struct question q = {.piece = id};
+    struct act_error ignored;
+
+    return rows->beyond > 0 && flow_with_ledger(flow, look_for_id, &q, &ignored) == 0 && q.known;
+}
+
 /* Notes the fresh states of known runs, and which runs are of other machines. Returns how many those are; they come first
  * then. */
-static size_t take_known(struct platform_runs *recent, struct flow_runs *out)
+static size_t take_known(struct flow *flow, const struct question *rows, struct platform_runs *recent,
+                         struct flow_runs *out)
 {
     struct flow_run **known = act_calloc(out->n + 1, sizeof(struct flow_run *));
     size_t foreign = 0;
@@ -389,7 +416,7 @@ static size_t take_known(struct platform_runs *recent, struct flow_runs *out)
         if (found && !run->is_partial) {
             take_status(*found, &run->status);
             (*found)->fresh = true;
-        } else if (!found) {
+        } else if (!found && !is_beyond(flow, rows, run->id)) {
             struct platform_run swapped = recent->v[foreign];
             recent->v[foreign++] = *run;
             *run = swapped;
@@ -400,9 +427,10 @@ static size_t take_known(struct platform_runs *recent, struct flow_runs *out)
 }
 
 /* What the platform lists: fresh states of known runs, and those of other machines. */
-static void merge_recent(struct platform_runs *recent, const struct config *config, struct flow_runs *out)
+static void merge_recent(struct flow *flow, const struct question *rows, struct platform_runs *recent,
+                         const struct config *config, struct flow_runs *out)
 {
-    size_t foreign = take_known(recent, out);
+    size_t foreign = take_known(flow, rows, recent, out);
 
     for (size_t i = 0; i < foreign; i++)
         add_foreign(&recent->v[i], config, out);
@@ -411,7 +439,8 @@ static void merge_recent(struct platform_runs *recent, const struct config *conf
 }
 
 /* Asks the cluster of the command line, or of this project, for the runs that it has. */
-static void add_recent(struct flow *flow, const struct flow_table *table, struct flow_runs *out)
+static void add_recent(struct flow *flow, const struct flow_table *table, const struct question *rows,
+                       struct flow_runs *out)
 {
     struct config_request request = {.cluster = table->cluster};
     enum run_state state = run_state_from_name(table->state);
@@ -431,31 +460,40 @@ static void add_recent(struct flow *flow, const struct flow_table *table, struct
             rc = platform_recent(platform, table->state ? &state : NULL, (size_t)table->max, &recent, &err);
         if (rc < 0)
             act_warn("only runs of this machine are shown: %s", err.text);
-        merge_recent(&recent, &config, out);
+        merge_recent(flow, rows, &recent, &config, out);
     }
     platform_runs_release(&recent);
     config_release(&config);
 }
 
-/* What is asked of the ledger. */
-struct question {
-    struct ledger_query query;
-    const char *piece;
-    char *named; /* the id of the run whose name holds the piece */
-    struct ledger_runs rows;
-};
-
 static int list_rows(struct ledger *ledger, void *arg, struct act_error *err)
 {
     struct question *q = arg;
+    size_t n = 0;
+    int rc = ledger_list(ledger, &q->query, &q->rows, err);
 
-    return ledger_list(ledger, &q->query, &q->rows, err);
+    if (rc == 0 && q->query.max > 0 && q->rows.n == q->query.max)
+        rc = ledger_count(ledger, q->query.cluster, &n, err);
+    q->beyond = n > q->rows.n ? n - q->rows.n : 0;
+    if (rc < 0)
+        ledger_runs_release(&q->rows);
+    return rc;
+}
+
+/* Of a table of all states the newest rows are enough: the rest is only counted. */
+static struct question question_of(const struct flow_table *table)
+{
+    bool all_count = !table->state && !table->platform;
+
+    return (struct question){.query = {.cluster = table->cluster,
+                                       .without_spec = !table->with_spec,
+                                       .max = all_count ? (size_t)table->max : 0}};
 }
 
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
                    struct act_error *err)
 {
-    struct question q = {.query = {.cluster = table->cluster, .without_spec = !table->with_spec}};
+    struct question q = question_of(table);
     int rc = flow_with_ledger(flow, list_rows, &q, err);
 
     *out = (struct flow_runs){0};
@@ -463,10 +501,11 @@ int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flo
         return rc;
     take_rows(&q.rows, table->platform, out);
     if (!table->as_known)
-        add_recent(flow, table, out);
+        add_recent(flow, table, &q, out);
     rc = table->as_known ? 0 : refresh_active(flow, out, err);
     if (rc == 0) {
         filter(table, out);
+        out->total += q.beyond;
         if (table->with_spec)
             load_specs(out);
     }

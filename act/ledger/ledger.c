@@ -47,7 +47,12 @@ static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(
 /* Only specifications of runs that are asked about are read. */
 static const char sql_list[] = SELECT_RUNS
     "CASE WHEN ?2 THEN NULL ELSE spec END, CASE WHEN platform = 'slurm' AND state NOT IN ('Completed', 'Failed',"
-    " 'Canceled') THEN " SLURM_OF_SPEC " END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST;
+    " 'Canceled') THEN " SLURM_OF_SPEC " END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST
+    " LIMIT ?3";
+/* Two, because an index alone answers the first. */
+static const char sql_count[] = "SELECT count(*) FROM runs";
+static const char sql_count_cluster[] = "SELECT count(*) FROM runs WHERE cluster = ?1";
+static const char sql_count_id[] = "SELECT count(*) FROM runs WHERE id = ?1";
 static const char sql_find_exact[] = SELECT_RUNS "spec, " SLURM_OF_SPEC " FROM runs WHERE id = ?1";
 static const char sql_find_piece[] =
     SELECT_RUNS "spec, " SLURM_OF_SPEC " FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST;
@@ -125,16 +130,26 @@ static int finish(struct ledger *ledger, int rc, const char *what, struct act_er
 
 /* Opening and the schema */
 
-static int read_version(struct ledger *ledger, int *out, struct act_error *err)
+static void bind_text(sqlite3_stmt *statement, int at, const char *text)
+{
+    sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC); /* NULL binds as NULL */
+}
+
+/* What a statement that gives one number says; text: what its ?1 stands for, or NULL. */
+static int ask_number(const struct ledger *ledger, const char *sql, const char *text, int *out,
+                      struct act_error *err)
 {
     sqlite3_stmt *statement = NULL;
-    int rc = 0;
+    int rc = 0, step = sqlite3_prepare_v2(ledger->db, sql, -1, &statement, NULL);
 
-    if (sqlite3_prepare_v2(ledger->db, sql_version, -1, &statement, NULL) != SQLITE_OK ||
-        sqlite3_step(statement) != SQLITE_ROW)
-        rc = fail(ledger, "read", err);
-    else
+    if (step == SQLITE_OK && text)
+        bind_text(statement, 1, text);
+    if (step == SQLITE_OK)
+        step = sqlite3_step(statement);
+    if (step == SQLITE_ROW)
         *out = sqlite3_column_int(statement, 0);
+    else
+        rc = fail(ledger, "read", err);
     sqlite3_finalize(statement);
     return rc;
 }
@@ -153,7 +168,7 @@ static int check_version(const struct ledger *ledger, int version, struct act_er
 static int migrate_steps(struct ledger *ledger, struct act_error *err)
 {
     int version = 0;
-    int rc = read_version(ledger, &version, err);
+    int rc = ask_number(ledger, sql_version, NULL, &version, err);
 
     if (rc == 0)
         rc = check_version(ledger, version, err);
@@ -185,7 +200,7 @@ static int check_tables(struct ledger *ledger, struct act_error *err)
 static int migrate(struct ledger *ledger, struct act_error *err)
 {
     int version = 0;
-    int rc = read_version(ledger, &version, err);
+    int rc = ask_number(ledger, sql_version, NULL, &version, err);
 
     if (rc == 0 && version == SCHEMA_VERSION)
         return check_tables(ledger, err);
@@ -359,7 +374,7 @@ static int judge_copy(struct ledger *copy, bool *out_good, struct act_error *err
     int version = 0;
 
     *out_good = false;
-    if (read_version(copy, &version, err) < 0)
+    if (ask_number(copy, sql_version, NULL, &version, err) < 0)
         return 0;
     if (version > SCHEMA_VERSION)
         return check_version(copy, version, err);
@@ -504,11 +519,6 @@ int ledger_set_aside(const char *path, char **out_name, struct act_error *err)
 }
 
 /* Writing */
-
-static void bind_text(sqlite3_stmt *statement, int at, const char *text)
-{
-    sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC); /* NULL binds as NULL */
-}
 
 static void bind_run(sqlite3_stmt *statement, const struct ledger_run *run)
 {
@@ -678,7 +688,24 @@ int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct 
         return fail(ledger, "read", err);
     bind_text(statement, 1, query->cluster);
     sqlite3_bind_int(statement, 2, query->without_spec);
+    sqlite3_bind_int64(statement, 3, query->max ? (int64_t)query->max : -1);
     return take_rows(ledger, statement, out, err);
+}
+
+int ledger_count(struct ledger *ledger, const char *cluster, size_t *out, struct act_error *err)
+{
+    int n = 0, rc = ask_number(ledger, cluster ? sql_count_cluster : sql_count, cluster, &n, err);
+
+    *out = (size_t)n;
+    return rc;
+}
+
+int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_error *err)
+{
+    int n = 0, rc = ask_number(ledger, sql_count_id, id, &n, err);
+
+    *out = n > 0;
+    return rc;
 }
 
 static int find_by(struct ledger *ledger, const char *sql, const char *piece, struct ledger_runs *out,

@@ -72,10 +72,16 @@ int ledger_update(struct ledger *ledger, const struct ledger_update *updates, si
 struct ledger_query {
     const char *cluster; /* NULL: all */
     bool without_spec;   /* leave spec NULL: much cheaper for tables */
+    size_t max;          /* no more than that, and no others are read; 0: all */
 };
 /* Newest first. */
 int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out,
                 struct act_error *err) ACT_NODISCARD;
+/* How many runs there are; cluster NULL: on all. */
+int ledger_count(struct ledger *ledger, const char *cluster, size_t *out,
+                 struct act_error *err) ACT_NODISCARD;
+/* Whether there is a run of exactly this id. */
+int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_error *err) ACT_NODISCARD;
 
 /* The run whose id is the piece, or else the runs whose id contains it (as it is, no wildcards), newest
  * first. No match, also of an empty piece, is an empty list and success. */

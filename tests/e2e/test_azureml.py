@@ -285,8 +285,9 @@ def test_requests_of_a_table(act, azureml):
         azureml.tell("job", id=run, set={"status": "Completed"})
     result, asked = requests_of(azureml, act, "q", "--max", "300", "--json")
     assert {r["state"] for r in result.json["runs"]} == {"Completed"} and len(asked) <= 3, len(asked)
-    _, asked = requests_of(azureml, act, "q", "--max", "50")
+    result, asked = requests_of(azureml, act, "q", "--max", "50", "--json")
     assert len(asked) == 1, len(asked)
+    assert len({r["id"] for r in result.json["runs"]}) == 50 and result.json["total"] == 300, result
 
 
 def test_requests_of_a_submission(act, azureml):

@@ -899,7 +899,11 @@ def test_a_thousand_runs(act):
                    [values[c] for c in columns])
     db.commit()
     db.close()
-    assert len(act.run("q", "--json", "--max", "0").json["runs"]) == 1000
+    shown = act.run("q", "--json", "--max", "0").json
+    assert len(shown["runs"]) == shown["total"] == 1000
+    newest = act.run("q", "--json", "--max", "7").json
+    assert newest["runs"] == shown["runs"][:7] and newest["total"] == 1000
+    assert "30 of 1000 runs" in act.run("q").err
 
 
 @pytest.mark.parametrize("procs", [1, 2])

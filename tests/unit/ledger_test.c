@@ -180,9 +180,8 @@ static void list_table(void **state)
         struct ledger_query query;
         const char *ids;
     } rows[] = {
-        {{0}, "r5 r4 r3 r2 r1"},
-        {{.cluster = "x"}, "r5 r3 r1"},
-        {{.cluster = "X"}, ""},
+        {{0}, "r5 r4 r3 r2 r1"},           {{.cluster = "x"}, "r5 r3 r1"},        {{.max = 2}, "r5 r4"},
+        {{.max = 5}, "r5 r4 r3 r2 r1"},    {{.cluster = "x", .max = 2}, "r5 r3"}, {{.cluster = "X"}, ""},
         {{.cluster = "x' OR 1=1 --"}, ""},
     };
     struct ledger_runs runs;
@@ -205,6 +204,36 @@ static void list_table(void **state)
     assert_null(runs.v[0].spec);
     assert_string_equal(runs.v[0].command, "exp");
     ledger_runs_release(&runs);
+    ledger_close(ledger);
+}
+
+static void count_table(void **state)
+{
+    static const struct {
+        const char *cluster;
+        size_t n;
+    } counts[] = {{NULL, 3}, {"x", 2}, {"y", 1}, {"X", 0}, {"x' OR 1=1 --", 0}};
+    static const struct {
+        const char *id;
+        bool known;
+    } ids[] = {{"r1", true}, {"r3", true}, {"r", false}, {"R1", false}, {"", false}};
+    struct act_error err = {0};
+    struct ledger *ledger = open_ledger();
+    size_t n;
+    bool known;
+
+    (void)state;
+    assert_ok(add(ledger, "r1", "x", "Running", 10, &err), err);
+    assert_ok(add(ledger, "r2", "y", "Failed", 20, &err), err);
+    assert_ok(add(ledger, "r3", "x", "Queued", 30, &err), err);
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        assert_ok(ledger_count(ledger, counts[i].cluster, &n, &err), err);
+        assert_int_equal(n, counts[i].n);
+    }
+    for (size_t i = 0; i < COUNT(ids); i++) {
+        assert_ok(ledger_has(ledger, ids[i].id, &known, &err), err);
+        assert_int_equal(known, ids[i].known);
+    }
     ledger_close(ledger);
 }
 
@@ -706,6 +735,7 @@ int main(void)
         TEST(adding_twice_changes_nothing),
         TEST(updates_store_state_and_status),
         TEST(list_table),
+        TEST(count_table),
         TEST(where_a_run_on_slurm_is),
         TEST(find_table),
         TEST(a_thousand_runs_are_listed),
