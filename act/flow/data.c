@@ -341,6 +341,7 @@ static int download_to(struct flow *flow, const struct transfer_path *from, cons
         return rc;
     ACT_AUTOFREE char *to_path =
         from->is_folder ? act_strdup(below) : act_path_join(below, act_path_basename(target));
+    io->options.stay_closed = true;
     rc = copy(flow, from, to, to_path, path, io, err);
     store_free(to);
     return rc;

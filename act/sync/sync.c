@@ -1,6 +1,7 @@
 #include "sync/sync.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 struct side {
     char *prefix;
@@ -145,6 +146,27 @@ enum sync_action sync_decide(const struct store_entry *from, const struct store_
     if (reason == SYNC_NO_REASON)
         return SYNC_SAME;
     return reason == SYNC_UNKNOWN && (checksum || knows_sum(from) || knows_sum(to)) ? SYNC_UNSURE : SYNC_COPY;
+}
+
+/* ---- modes */
+
+/* Of what is there already, and has the bits has. */
+static unsigned allowed_bits(const struct sync_modes *modes, enum store_kind kind, unsigned has)
+{
+    if (!modes->stay_closed)
+        return ~modes->umask | has;
+    return S_IRWXU | has | (kind == STORE_FILE ? (has & 0444) >> 2 : 0);
+}
+
+int sync_mode(const struct sync_modes *modes, const struct store_entry *from, const struct store_entry *to)
+{
+    bool replaces = to && to->key && to->kind == from->kind && to->mode >= 0;
+    unsigned mode = (unsigned)from->mode, has = replaces ? (unsigned)to->mode : 0;
+
+    if (from->mode < 0)
+        return -1;
+    return (int)((mode | (has & modes->lost)) &
+                 (replaces ? allowed_bits(modes, from->kind, has) : ~modes->umask));
 }
 
 /* ---- the merge */
@@ -376,6 +398,7 @@ static void decide(struct sync *s, struct sync_item *item)
 {
     bool folder = item->from.kind == STORE_FOLDER && (!item->to.key || item->to.kind == STORE_FOLDER);
 
+    item->from.mode = sync_mode(&s->options.modes, &item->from, &item->to);
     if (is_unreadable(&item->from) || is_unreadable(&item->to))
         item->action = SYNC_UNREADABLE;
     else if (!item->from.key)

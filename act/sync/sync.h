@@ -61,6 +61,16 @@ int64_t sync_mtime_ns(const struct store_entry *entry);
  * is not known, and of folders, whose times say nothing. */
 bool sync_is_newer(const struct store_entry *from, const struct store_entry *to);
 
+/* How open copies may be. {0}: as open as their originals. */
+struct sync_modes {
+    unsigned umask; /* bits that a copy has only where what it replaces has them; not on a disk: 0 */
+    unsigned lost;  /* bits that the original may have lost to the umask: what is there keeps them */
+    /* What is there is opened to nobody but its owner, but who may read a file may execute it. */
+    bool stay_closed;
+};
+/* The permission bits of a copy; -1: the source knows none. to NULL or without key: it is new. */
+int sync_mode(const struct sync_modes *modes, const struct store_entry *from, const struct store_entry *to);
+
 enum sync_side { SYNC_FROM, SYNC_TO };
 
 struct sync_options {
@@ -68,6 +78,7 @@ struct sync_options {
     bool checksum;
     bool extras;     /* give SYNC_EXTRA items too */
     int folder_mode; /* that a folder of the destination has by itself; 0: whatever it is, it will do */
+    struct sync_modes modes;
     /* Whether an object takes part; what does not is never given, from neither side. rel of a folder ends in '/'.
      * NULL: all. */
     bool (*takes)(void *arg, const char *rel, bool is_folder);
@@ -92,7 +103,7 @@ int sync_feed(struct sync *sync, enum sync_side side, struct store_page *page, b
 struct sync_item {
     enum sync_action action;
     enum sync_reason reason;
-    struct store_entry from; /* key NULL with SYNC_EXTRA, and when absent */
+    struct store_entry from; /* key NULL with SYNC_EXTRA, and when absent. Its mode: sync_mode() */
     struct store_entry to;   /* key NULL when absent */
     const char *rel;         /* the key without the prefix, into one of the keys */
     /* With SYNC_EXTRA: lies below a name of the source behind which there may be the same, a link that leads out of it or

@@ -210,6 +210,15 @@ static void begin_listing(struct job *job, enum sync_side side, struct store *st
         .job = job, .side = side, .lister = transfer_lister_new(job->engine, store, prefix, scope)};
 }
 
+static struct sync_modes modes_of(const struct job_setup *setup)
+{
+    unsigned umask = act_umask();
+
+    return (struct sync_modes){.umask = store_has_real_folders(setup->to) ? umask : 0,
+                               .lost = store_has_real_folders(setup->from->store) ? umask : 0,
+                               .stay_closed = setup->options->stay_closed};
+}
+
 /* A folder's content goes below to_path. */
 static void begin_tree(struct job *job, const struct job_setup *setup)
 {
@@ -224,6 +233,7 @@ static void begin_tree(struct job *job, const struct job_setup *setup)
                                                 .checksum = setup->checksum,
                                                 .extras = setup->extras,
                                                 .folder_mode = folder_mode,
+                                                .modes = modes_of(setup),
                                                 .takes = filter ? takes : NULL,
                                                 .enters = filter ? enters : NULL,
                                                 .arg = filter});
@@ -237,6 +247,7 @@ static int begin_single(struct job *job, const struct job_setup *setup, struct a
 {
     struct store_call from = {.op = STORE_HEAD, .key = setup->from->path};
     struct store_call to = {.op = STORE_HEAD, .key = job->to_path};
+    struct sync_modes modes = modes_of(setup);
     int rc = store_do(job->from, &from, err);
 
     if (rc == 0)
@@ -245,6 +256,7 @@ static int begin_single(struct job *job, const struct job_setup *setup, struct a
         rc = 0;
     if (rc == 0) {
         struct sync_item item = {.from = from.entry, .to = to.entry, .rel = job->to_path};
+        item.from.mode = sync_mode(&modes, &item.from, &item.to);
         item.action = sync_decide(&item.from, item.to.key ? &item.to : NULL, setup->checksum, &item.reason);
         from.entry = to.entry = (struct store_entry){0};
         job->report->total.listing_done = true;

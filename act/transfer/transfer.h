@@ -117,6 +117,9 @@ struct transfer_options {
     bool keep_newer;
     enum transfer_links links; /* in no case what lies below the name of such a link is deleted */
     void (*left)(void *arg, const struct transfer_step *step);
+    /* What is at the destination is not opened to others than its owner; sync_mode(). What is new on a disk gets what the
+     * umask leaves in any case. */
+    bool stay_closed;
     bool no_sync; /* a power cut may take what is written now (a folder) */
     /* With dry_run nothing is written; plan (may be NULL otherwise) is called for every step. */
     bool dry_run;

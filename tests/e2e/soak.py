@@ -43,13 +43,15 @@ def check(condition, *what):
         raise Violation(" ".join(map(str, what)))
 
 
-def agree(a, b, key):
-    """Whether two sides have the same object."""
+def agree(a, b, key, before=None):
+    """Whether two sides have the same object. A download lets nobody in who could not read what was there before."""
     check(b is not None, key, "is missing")
     check(a.kind == b.kind, key, "is", b.kind, "and not", a.kind)
     check(a.data == b.data, key, "has other bytes:", len(b.data), "and not", len(a.data))
     if a.kind == "file":
-        check(None in (a.mode, b.mode) or a.mode == b.mode, key, "has mode", b.mode, "and not", a.mode)
+        shut = before and before.kind == "file" and before.mode & 0o77 == 0
+        modes = {None, a.mode, a.mode & 0o700 if shut else None}
+        check(a.mode is None or b.mode in modes, key, "has mode", b.mode, "and not", a.mode)
     if a.kind != "folder":
         check(None in (a.mtime_ns, b.mtime_ns) or a.mtime_ns == b.mtime_ns, key, "has time", b.mtime_ns, "and not",
               a.mtime_ns)
@@ -413,7 +415,7 @@ class Round:
         for key, entry in new.items():
             filled = entry.kind == "folder" and any(k.startswith(key) for k in now)
             if not filled:
-                agree(entry, now.get(key), key)
+                agree(entry, now.get(key), key, destination == "disk" and old.get(key))
         for key in old.keys() - new.keys():
             if deletes:
                 check(key not in now or any(k.startswith(key) for k in new), key, "should be deleted")

@@ -9,8 +9,9 @@ import time
 import pytest
 
 MODES = {"private": 0o700, "ro": 0o555, "ro/sub": 0o750, "open": 0o777, "plain": 0o755}
-KEPT = {**MODES, "open": 0o775}  # that others may write is not
-SENT = 4  # all but "plain"
+KEPT = {**MODES, "open": 0o755}  # that others may write is not, and the umask takes the group's
+SENT = 4  # to a service: all but "plain"
+SET = 3  # on a disk: and but "open"
 
 
 @pytest.fixture(autouse=True)
@@ -54,16 +55,17 @@ def test_modes_go_up_and_come_back(act, stored):
     act.respect_modes()
     make(act)
     n = len(MODES)
-    plan = act.run("u", "--dry-run", "data")
-    assert plan.out.count("(mode)") == SENT and f"would upload {n} objects" in plan.err and "; 4 folder modes" in plan.err
+    sent = SET if stored.kind == "folder" else SENT
+    plan, modes = act.run("u", "--dry-run", "data"), f"; {sent} folder modes"
+    assert plan.out.count("(mode)") == sent and f"would upload {n} objects" in plan.err and modes in plan.err
     result = act.run("u", "data")
-    assert f"uploaded {n} objects" in result.err and "; 4 folder modes" in result.err
+    assert f"uploaded {n} objects" in result.err and modes in result.err
     assert act.run("ls", "-r", "data").out.split() == ["open/f", "plain/f", "private/f", "ro/f", "ro/sub/f"]
     assert f"{n} objects" in act.run("ls", "-r", "data").err
     act.run("verify", "data")
     assert counts(act, "u", "data") == counts(act, "d", "data") == (0, n, 0)
     away(act)
-    assert counts(act, "d", "data") == (n, 0, SENT)
+    assert counts(act, "d", "data") == (n, 0, SET)
     assert here(act) == KEPT
     assert counts(act, "d", "data") == counts(act, "u", "data") == (0, n, 0)
 
@@ -76,14 +78,14 @@ def test_a_mode_alone_goes_both_ways(act, stored):
     private.chmod(0o755)  # and back to what needs no word
     assert counts(act, "u", "data") == (0, len(MODES), 2)
     plain.chmod(0o755)
-    private.chmod(0o1700)
-    assert counts(act, "d", "data") == (0, len(MODES), 2)
-    assert stat.S_IMODE(plain.stat().st_mode) == 0o750 and stat.S_IMODE(private.stat().st_mode) == 0o1755
+    private.chmod(0o1700)  # nobody else is let in
+    assert counts(act, "d", "data") == (0, len(MODES), 1)
+    assert stat.S_IMODE(plain.stat().st_mode) == 0o750 and stat.S_IMODE(private.stat().st_mode) == 0o1700
 
 
 def test_what_is_left_out_has_no_mode(act, stored):
     make(act)
-    assert counts(act, "u", "--exclude", "private", "--exclude", "/ro/sub", "data") == (3, 0, 2)
+    assert counts(act, "u", "--exclude", "private", "--exclude", "/ro/sub", "data") == (3, 0, 1 + (stored.kind != "folder"))
     assert counts(act, "u", "--include", "ro", "data") == (1, 1, 1)
     assert counts(act, "u", "data/private/f") == (1, 0, 0)
 
@@ -169,11 +171,11 @@ def test_a_copy_between_clusters(act, azure_double):
     n = len(MODES)
     act.run("u", "data")
     first = act.run("-c", "vault", "-f", "aml", "u", "--json", "data")
-    assert json.loads(first.out.splitlines()[-1])["folder_modes"] == SENT
+    assert json.loads(first.out.splitlines()[-1])["folder_modes"] == SET
     assert modes(act.store / "files/data") == KEPT
     act.run("-y", "rm", "data")
     again = json.loads(act.run("-c", "aml", "-f", "vault", "u", "--json", "data").out.splitlines()[-1])
-    assert (again["objects"], again["folder_modes"]) == (n, SENT)
+    assert (again["objects"], again["folder_modes"]) == (n, SET)
     away(act)
     act.run("d", "data")
     assert here(act) == KEPT
@@ -207,8 +209,8 @@ def test_markers_of_others(act, azure_double):
     marker("adls")
     marker("sticky", permissions=str(0o47777))
     marker("none", permissions=str(0o40000))
-    assert counts(act, "d", "data") == (5, 0, 3)
-    assert here(act) == {"azcopy": 0o750, "rclone": 0o755, "adls": 0o755, "sticky": 0o775, "none": 0o500}
+    assert counts(act, "d", "data") == (5, 0, 2)
+    assert here(act) == {"azcopy": 0o750, "rclone": 0o755, "adls": 0o755, "sticky": 0o755, "none": 0o500}
     assert counts(act, "d", "data") == counts(act, "u", "data") == (0, 5, 0)
     for name in ("rclone", "adls"):
         (act.project / "data" / name).chmod(0o700)
@@ -261,3 +263,32 @@ def test_the_private_store_gives_its_mode_to_nobody(act):
     away(act)
     act.run("d", "data")
     assert here(act) == KEPT
+
+
+def file_modes(root):
+    return {p.name: stat.S_IMODE(p.stat().st_mode) for p in root.rglob("*") if p.is_file()}
+
+
+def test_the_umask_holds_for_what_comes(act, stored):
+    for name, mode in {"all": 0o777, "shared": 0o664, "tool": 0o755, "mine": 0o600, "kept": 0o666}.items():
+        act.write(f"data/sub/{name}", name).chmod(mode)
+    sub = act.project / "data/sub"
+    sub.chmod(0o775)
+    os.umask(0)
+    act.run("u", "data")
+    away(act)
+    os.umask(0o027)
+    act.write("data/sub/kept", "before", mtime=1_500_000_000).chmod(0o666)  # what the user gave stays
+    act.run("d", "--overwrite", "data")
+    assert file_modes(sub) == {"all": 0o750, "shared": 0o640, "tool": 0o750, "mine": 0o600, "kept": 0o666}
+    assert here(act)["sub"] == 0o750
+    assert counts(act, "d", "data") == (0, 5, 0)
+    assert counts(act, "d", "data/sub/all") == counts(act, "u", "data/sub/all") == (0, 1, 0)
+    assert counts(act, "u", "data") == (0, 5, 0), "what the umask took is not taken from the store"
+    os.umask(0o022)
+    assert counts(act, "d", "data")[2] == 0 and here(act)["sub"] == 0o750, "a folder was opened that was there"
+    (sub / "tool").chmod(0o600)
+    (sub / "all").chmod(0o640)
+    sub.chmod(0o700)
+    assert counts(act, "d", "data")[2] == 0
+    assert file_modes(sub)["tool"] == 0o700 and file_modes(sub)["all"] == 0o750 and here(act)["sub"] == 0o700

@@ -128,6 +128,36 @@ static void decide_table(void **state)
         }
 }
 
+static void the_mode_of_a_copy(void **state)
+{
+    static const struct sync_modes service = {.lost = 022}, disk = {.umask = 022, .lost = 022},
+                                   download = {.umask = 022, .stay_closed = true};
+    static const struct {
+        const struct sync_modes *modes;
+        enum store_kind kind;
+        int from, to, want; /* to -2: there is nothing */
+    } rows[] = {
+        {&service, STORE_FILE, 0777, -2, 0777},    {&service, STORE_FILE, 0755, 0777, 0777},
+        {&service, STORE_FILE, 0600, 0644, 0600},  {&disk, STORE_FILE, 0777, -2, 0755},
+        {&disk, STORE_FILE, 0666, 0666, 0666},     {&disk, STORE_FILE, 0644, 0600, 0644},
+        {&download, STORE_FILE, 0666, -2, 0644},   {&download, STORE_FILE, -1, 0644, -1},
+        {&download, STORE_FILE, 0755, -1, 0755},   {&download, STORE_FILE, 0644, 0600, 0600},
+        {&download, STORE_FILE, 0755, 0640, 0750}, {&download, STORE_FILE, 0666, 0664, 0664},
+        {&download, STORE_FILE, 0400, 0644, 0400}, {&download, STORE_FOLDER, 0755, 0700, 0700},
+        {&download, STORE_FOLDER, 0775, -2, 0755}, {&download, STORE_FOLDER, 0755, 0500, 0700},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct store_entry from = {.kind = rows[i].kind, .mode = rows[i].from}, to = from;
+        to.mode = rows[i].to;
+        to.key = rows[i].to == -2 ? NULL : (char[]){"k"};
+        int mode = sync_mode(rows[i].modes, &from, &to);
+        if (mode != rows[i].want)
+            fail_msg("row %zu: %o", i, (unsigned)mode);
+    }
+}
+
 static void unsure_where_a_checksum_would_tell(void **state)
 {
     const struct store_entry bare = {.size = 5}, summed = {.size = 5, .md5 = "a"};
@@ -776,6 +806,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decide_table),
         cmocka_unit_test(what_is_newer),
+        cmocka_unit_test(the_mode_of_a_copy),
         cmocka_unit_test(merge_table),
         cmocka_unit_test(unsure_where_a_checksum_would_tell),
         cmocka_unit_test(the_time_of_a_copy),
