@@ -7,7 +7,7 @@ add_test(NAME store_double
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_store.py $<TARGET_FILE:store_test>
                  $<TARGET_FILE:blobserver>)
 set_tests_properties(store_double PROPERTIES TIMEOUT 300 COST 10)
-act_test(platform_test conformance/platform_test.c proc flow)
+act_test(platform_test conformance/platform_test.c codec proc INSIDE flow)
 add_dependencies(platform_test act-node)
 set_tests_properties(platform_test PROPERTIES TIMEOUT 600 COST 20)
 add_test(NAME platform_slurm
