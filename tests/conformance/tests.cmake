@@ -13,7 +13,7 @@ set_tests_properties(platform_test PROPERTIES TIMEOUT 600 COST 20)
 add_test(NAME platform_slurm
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_platform.py
                  $<TARGET_FILE:platform_test> slurm)
-set_tests_properties(platform_slurm PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 LABELS slurm)
+set_tests_properties(platform_slurm PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60)
 add_test(NAME platform_azureml
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_platform.py
                  $<TARGET_FILE:platform_test> azureml)

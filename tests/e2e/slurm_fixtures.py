@@ -69,6 +69,10 @@ class Lab:
         assert info["state"] == state, (info, result)
         return info
 
+    def until_over(self, run):
+        """Waits until its job has ended: the agent writes nothing any more."""
+        self.act.until(lambda: self.bed.show(self.bed.job(run))["JobState"] == "COMPLETED", f"the job of {run} is over")
+
     def clean_up(self):
         """Ends every job. Returns the processes of runs that are left then."""
         self.bed.cancel_all()

@@ -1,82 +1,16 @@
-"""Runs on a real Slurm of several nodes: every verb, and the truth whatever is killed, cancelled or preempted."""
+"""Runs on a real Slurm of several nodes: every verb, and what is refused."""
 import concurrent.futures
-import contextlib
 import os
 import pathlib
 import shutil
-import signal
-import sqlite3
 import subprocess
-import tempfile
 
 import pytest
 
 import slurm_bed
-from act_tool import Act
 from slurm_fixtures import in_lab, start
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "aux_data/example/train.py"
-
-
-@pytest.fixture(scope="module")
-def strict():
-    """A cluster that forgets ended jobs at once, has few GPUs, and takes nodes away for the partition `urgent`."""
-    extra = ["MinJobAge=2", "PreemptType=preempt/partition_prio", "PreemptMode=REQUEUE",
-             "PartitionName=urgent Nodes=ALL PriorityTier=100 State=UP"]
-    yield from start(nodes=2, gpus=2, extra=extra)
-
-
-@pytest.fixture
-def strict_lab(act, strict):
-    yield from in_lab(act, strict)
-
-
-@pytest.fixture(scope="module")
-def accounted():
-    """A cluster with a database of its jobs, which it itself forgets at once."""
-    yield from start(nodes=2, accounting=True, extra=["MinJobAge=2", "AccountingStorageEnforce=associations"])
-
-
-@pytest.fixture
-def accounted_lab(act, accounted):
-    yield from in_lab(act, accounted)
-
-
-@pytest.fixture
-def small_lab(act, scratch):
-    """A cluster whose shared folder is a disk with room for 4 MiB, once the agent is there."""
-    if not slurm_bed.has_namespaces():
-        pytest.skip("no permission for mounts")
-    root = scratch / "shared"
-    root.mkdir()
-    # Before the nodes start: each has the mounts of that moment.
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "none", root], check=True)
-    try:
-        for bed in start(nodes=1):
-            for lab in in_lab(act, bed):
-                lab.wait(lab.submit("true"), "Completed", status=0)
-                (root / "taken").write_bytes(bytes(shutil.disk_usage(root).free - (4 << 20)))
-                yield lab
-    finally:
-        subprocess.run(["umount", "--lazy", root], check=True)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def late(programs):
-    """Runs with a time limit of a minute, the shortest there is, submitted before everything else: by name."""
-    if slurm_bed.missing():
-        yield {}
-        return
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="act-"))
-    try:
-        for bed in start(nodes=1):
-            for lab in in_lab(Act(programs, scratch), bed):
-                lab.configure(slurm={"time": "1", "warn_seconds": 50})
-                scripts = {"saves": "trap 'echo saved; exit 0' USR1; echo up; while :; do sleep 0.1; done",
-                           "does not": "echo up; sleep 300"}
-                yield lab, {name: lab.shell(script) for name, script in scripts.items()}
-    finally:
-        shutil.rmtree(scratch)
 
 
 # ---- a run from its submission to its end
@@ -303,226 +237,13 @@ def test_many_at_once(lab):
     assert [states[run] for run in runs] == wanted
 
 
-# ---- what goes wrong on the nodes
-
-
-def kill_and_end(lab, run, pid):
-    """kill -9 of one process of the run, which then fails, and nobody is left."""
-    os.kill(pid, signal.SIGKILL)
-    info = lab.wait(run, "Failed")
-    lab.act.until(lambda: not lab.bed.step_processes(str(lab.run_dir(run))), "nobody is left")
-    return info
-
-
-def start_ranks(lab):
-    """A run of two ranks on each of two nodes; each says its own and its agent's process id."""
-    run = lab.shell("echo $$ $PPID; exec sleep 300", n=4)
-    for rank in range(4):
-        lab.until_text(run, "\n", rank)
-    return run, [list(map(int, lab.rank_text(run, rank).split())) for rank in range(4)]
-
-
-def test_command_killed(lab):
-    run, pids = start_ranks(lab)
-    info = kill_and_end(lab, run, pids[3][0])
-    assert (info["failed_rank"], info["exit_status"]) == (3, 137)
-    assert "rank 3 was killed by signal 9 (Killed)" in info["reason"]
-
-
-def test_agent_of_a_rank_killed(lab):
-    run, pids = start_ranks(lab)
-    info = kill_and_end(lab, run, pids[2][1])
-    assert info["failed_rank"] == 2
-    assert "rank 2 is lost" in info["reason"]
-
-
-def test_supervisor_killed(lab):
-    run, _ = start_ranks(lab)
-    found = [pid for pid, words in lab.bed.step_processes(str(lab.run_dir(run))).items() if "supervise" in words]
-    info = kill_and_end(lab, run, found[0])
-    assert "lost" in info["reason"] or "killed" in info["reason"], info
-
-
-def test_slurmd_killed(lab):
-    """Slurm goes on without the daemon of a node; so does the run."""
-    gate = lab.act.scratch / "gate"
-    run = lab.shell(f"echo up; until [ -e {gate} ]; do sleep 0.05; done", n=4)
-    lab.until_text(run, "up", rank=3)
-    lab.bed.kill("slurmd.n2")
-    assert lab.act.state(run) == "Running"
-    gate.touch()
-    lab.act.until(lambda: lab.record(run, "status.json")["state"] == "Completed", "the agent says so")
-    lab.bed.start()
-    lab.wait(run, "Completed", status=0)
-
-
-def noted_state(lab, run):
-    """The state in the ledger, where whoever watches a run writes it."""
-    with contextlib.closing(sqlite3.connect(lab.act.home / "ledger.db")) as db:
-        return db.execute("select state from runs where id = ?", [run]).fetchone()[0]
-
-
-def test_controller_restarted_while_watched(lab):
-    gate = lab.act.scratch / "gate"
-    run = lab.shell(f"echo up; until [ -e {gate} ]; do sleep 0.05; done; exit 3", n=4)
-    lab.until_text(run, "up")
-    watcher = lab.act.start("wait", run)
-    try:
-        lab.act.until(lambda: noted_state(lab, run) == "Running", "it has asked once")
-        lab.bed.until(lambda: os.fsencode(run) in (lab.bed.dir / "ctld/job_state").read_bytes(), "the job is on disk")
-        lab.bed.kill("slurmctld")
-        with pytest.raises(subprocess.TimeoutExpired):
-            watcher.wait(2)
-        message = lab.fail("true", status=5)
-        assert "slurm" in message.lower()
-        lab.bed.start()
-        gate.touch()
-        words = watcher.communicate(timeout=120)
-        assert watcher.returncode == 3, words
-    finally:
-        watcher.kill()
-        watcher.communicate()
-    lab.wait(run, "Failed", status=3)
-
-
-def test_folder_not_shared(lab):
-    """The second node does not see the run's folder."""
-    if not lab.bed.has_namespaces:
-        pytest.skip("no permission for mounts: all nodes see the same")
-    lab.root.mkdir()
-    with lab.bed.hidden(lab.root, "n2"):
-        run = lab.submit("echo", "hi", n=4)
-        info = lab.wait(run, "Failed")
-    assert "n2" in info["reason"] and "shared" in info["reason"], info
-
-
-def test_disk_full(small_lab):
-    """Where the package does not fit, nothing half-done is left; where what is in it does not, the run says so."""
-    before = sorted((small_lab.root / "runs").iterdir()), small_lab.bed.jobs()
-    small_lab.act.write("big.bin", os.urandom(6 << 20))
-    small_lab.act.run("-c", "lab", "init")
-    message = small_lab.fail("true", status=None)
-    assert "No space left" in message
-    assert (sorted((small_lab.root / "runs").iterdir()), small_lab.bed.jobs()) == before
-    assert shutil.disk_usage(small_lab.root).free > 3 << 20
-    small_lab.act.write("big.bin", bytes(32 << 20))
-    small_lab.act.run("-c", "lab", "init")
-    run = small_lab.submit("echo", "must not run")
-    info = small_lab.wait(run, "Failed")
-    assert "preparation failed" in info["reason"], info
-    assert "No space left" in info["reason"] or "room" in info["reason"], info
-    why = small_lab.act.run("why", run).out
-    assert "disk" in why or "space" in why, why
-
-
-# ---- preempted, requeued, forgotten, too late
-
-
-def test_preempted_and_started_anew(strict_lab):
-    lab = strict_lab
-    lab.configure(preemption_allowed=True)
-    run = lab.shell("echo attempt $RANK; [ -e seen ] && exit 0; touch seen; sleep 300", n=2, before=())
-    lab.until_text(run, "attempt 1", rank=1)
-    urgent = lab.submit("true", n=4, before=("-p", "slurm: {partition: urgent}"))
-    lab.wait(urgent, "Completed", status=0)
-    info = lab.wait(run, "Completed", status=0)
-    assert info["attempt"] == 2
-    assert lab.text(run, "attempts/1/user_logs/std_log_process_1.txt") == "attempt 1\n"
-    assert lab.rank_text(run, 1) == "attempt 1\n"
-    assert lab.record(run, "attempts/1/status.json")["state"] == "Queued"
-
-
-def test_requeued_by_hand(strict_lab):
-    """With the first attempt's logs kept, and those of the second from their beginning."""
-    lab = strict_lab
-    lab.configure(preemption_allowed=True)
-    run = lab.shell("echo attempt; [ -e seen ] && exit 0; touch seen; sleep 300", n=2)
-    lab.until_text(run, "attempt")
-    lab.bed.run("scontrol", "requeue", lab.bed.job(run))
-    info = lab.wait(run, "Completed", status=0)
-    assert info["attempt"] == 2
-    assert lab.text(run, "attempts/1/user_logs/std_log_process_0.txt") == "attempt\n"
-    assert lab.rank_text(run) == "attempt\n"
-
-
-def test_node_failed_and_started_anew(strict_lab):
-    """One node goes away with all that runs on it: Slurm starts the run again."""
-    lab = strict_lab
-    lab.configure(preemption_allowed=True)
-    run = lab.shell("echo attempt; [ -e seen ] && exit 0; touch seen; sleep 300", n=4)
-    for rank in range(4):
-        lab.until_text(run, "attempt", rank)
-    lab.bed.run("scontrol", "update", "nodename=n2", "state=down", "reason=test")
-    lab.act.until(lambda: lab.act.info(run)["state"] == "Queued", "it waits again")
-    lab.bed.start()  # resumes it
-    info = lab.wait(run, "Completed", status=0)
-    assert info["attempt"] == 2
-    assert lab.text(run, "attempts/1/user_logs/std_log_process_3.txt") == "attempt\n"
-
-
-def test_not_requeued_unless_allowed(strict_lab):
-    lab = strict_lab
-    run = lab.shell("echo up; sleep 300", n=2)
-    lab.until_text(run, "up")
-    urgent = lab.submit("true", n=4, before=("-p", "slurm: {partition: urgent}"))
-    info = lab.wait(run, "Failed")
-    assert "preempted" in info["reason"], info
-    lab.wait(urgent, "Completed", status=0)
-
-
-def test_forgotten_by_slurm(strict_lab):
-    lab = strict_lab
-    runs = [lab.shell("exit 7"), lab.shell("exit 0")]
-    lab.act.until(lambda: all((lab.run_dir(r) / "status.json").exists() and not lab.bed.jobs(r) for r in runs),
-                  "Slurm has forgotten them")
-    assert lab.wait(runs[0], "Failed", status=7)["exit_status"] == 7
-    lab.wait(runs[1], "Completed", status=0)
-
-
-def forgotten(lab, *runs):
-    """Waits until only the database knows the jobs of the runs."""
-    jobs = [lab.record(run, "job.json")["job"] for run in runs]
-    lab.act.until(lambda: not any(lab.bed.jobs(run) for run in runs), "Slurm has forgotten them")
-    ends = ("sacct", "-n", "-X", "-P", "-o", "End", "-j", ",".join(jobs))
-    lab.act.until(lambda: "Unknown" not in lab.bed.run(*ends), "the database knows their ends")
-
-
-def test_ends_from_the_database(accounted_lab):
-    """Of jobs whose agent could not tell: it never ran, or was killed."""
-    lab = accounted_lab
-    held = lab.submit("true", before=("-p", "slurm: {sbatch_options: [--hold], account: main}"))
-    lab.bed.run("scancel", lab.bed.job(held))
-    killed = lab.shell("echo up; sleep 300", n=4)
-    lab.until_text(killed, "up", rank=3)
-    for pid, words in lab.bed.step_processes(str(lab.run_dir(killed))).items():
-        if "supervise" in words:
-            os.kill(pid, signal.SIGKILL)
-    whole = lab.shell("exit 3", n=4)
-    lab.act.until(lambda: lab.record(whole, "status.json")["state"] == "Failed", "it has ended")
-    forgotten(lab, held, killed, whole)
-    lab.wait(held, "Canceled", status=143)
-    assert "killed by signal 9" in lab.wait(killed, "Failed")["reason"]
-    assert "rank" in lab.wait(whole, "Failed", status=3)["reason"]
-
-
 # ---- bad input
-
-
-def test_unknown_account(accounted_lab):
-    message = accounted_lab.fail("true", before=("-p", "slurm: {account: nosuch}"), status=None)
-    assert "Invalid account" in message
 
 
 def test_unknown_partition(lab):
     message = lab.fail("true", before=("-p", "slurm: {partition: nosuch}"), status=None)
     assert "nosuch" in message
     assert lab.bed.jobs() == [] or all(lab.bed.show(j)["Partition"] != "nosuch" for j in lab.bed.jobs())
-
-
-def test_more_gpus_than_a_node_has(strict_lab):
-    strict_lab.configure(gpu_per_node=4)
-    message = strict_lab.fail("true", n=4, status=6)
-    assert "gpu_per_node" in message and "2" in message
 
 
 def test_refused_by_sbatch(lab):
@@ -546,15 +267,3 @@ def test_no_controller(lab):
     conf.write_text(lab.bed.conf.read_text().replace("SlurmctldPort=", f"SlurmctldPort={port}\n#"))
     message = lab.fail("true", env={"SLURM_CONF": str(conf)}, status=5)
     assert "Unable to contact slurm controller" in message
-
-
-# ---- last, because it takes a minute from the beginning
-
-
-def test_time_limit(late):
-    lab, runs = late
-    lab.wait(runs["saves"], "Completed", status=0)
-    assert "saved" in lab.rank_text(runs["saves"])
-    info = lab.wait(runs["does not"], "Failed")
-    assert "time limit" in info["reason"]
-    assert "time limit" in lab.act.run("why", runs["does not"]).out

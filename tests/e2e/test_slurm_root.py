@@ -75,7 +75,7 @@ def test_doctor_writes_nothing(act, lab):
     configure(act, lab)
     first = findings(act)
     assert "at the first submit" in first["agent"] and "answers" in first["controller"], first
-    lab.wait(lab.submit("true"), "Completed")
+    lab.until_over(lab.submit("true"))
     assert findings(act)["agent"].startswith(f"'{lab.root}/bin/")
 
 
@@ -88,7 +88,7 @@ def test_doctor_brings_nothing_to_the_login_node(act, behind_ssh):
     assert "at the first submit" in first["agent"] and "answers" in first["controller"], first
     assert "slurm" in first["sbatch"] and "main" in first["partition"] and "Open MPI" in first["mpirun"]
     assert first["slurm.root"].startswith(f"'{lab.root}'")
-    lab.submit("true")
+    lab.until_over(lab.submit("true"))
     assert findings(act, *apart)["agent"].startswith(f"'{lab.root}/bin/")
     configure(act, lab, login="lab", partition="nosuch")
     assert "partition" in act.run("-c", "lab", "doctor", status=1).out
