@@ -17,6 +17,20 @@ SUBSCRIPTION = "00000000-0000-0000-0000-00000000000a"
 CLIENT, SECRET = "22222222-0000-0000-0000-000000000001", "the~secret.of_tests"
 
 
+def login_env(url):
+    """The login with a secret, at this address."""
+    return {"AZURE_TENANT_ID": TENANT, "AZURE_CLIENT_ID": CLIENT, "AZURE_CLIENT_SECRET": SECRET, "AZURE_AUTHORITY_HOST": url}
+
+
+def cluster_keys(arm, api):
+    """The keys of a cluster file for a workspace at these addresses."""
+    return {
+        "platform": "aml", "compute_target": "gpu", "docker": {"image": "debian:12"}, "gpu_per_node": 2,
+        "aml_config": {"subscription_id": SUBSCRIPTION, "resource_group": "rg", "workspace_name": "ws"},
+        "azureml": {"endpoint": arm, "history_endpoint": api},
+    }
+
+
 def missing():
     """Why it cannot be started; None: it can."""
     for part in (PACKAGE, azurite.PROGRAM):
@@ -105,8 +119,7 @@ class AzureML:
 
     def login_env(self):
         """The login with a secret."""
-        return {"AZURE_TENANT_ID": TENANT, "AZURE_CLIENT_ID": CLIENT, "AZURE_CLIENT_SECRET": SECRET,
-                "AZURE_AUTHORITY_HOST": self.links["login"]}
+        return login_env(self.links["login"])
 
     def log_key(self, run, name):
         """Where the service keeps a log."""
@@ -114,11 +127,7 @@ class AzureML:
 
     def cluster(self, name="aml", **extra):
         """A cluster file; extra is merged into its top level, its own parts are merged into what is there."""
-        merged = {
-            "platform": "aml", "compute_target": "gpu", "docker": {"image": "debian:12"}, "gpu_per_node": 2,
-            "aml_config": {"subscription_id": SUBSCRIPTION, "resource_group": "rg", "workspace_name": "ws"},
-            "azureml": {"endpoint": self.links["arm"], "history_endpoint": self.links["api"]},
-        }
+        merged = cluster_keys(self.links["arm"], self.links["api"])
         for key, value in extra.items():
             merged[key] = {**merged[key], **value} if isinstance(merged.get(key), dict) else value
         return self.act.cluster(name, extra=merged)
