@@ -14,7 +14,11 @@
 
 #include "base/units.h"
 #include "filter/filter.h"
+#include "flow/code/code.h"
+#include "flow/data/data.h"
 #include "flow/flow.h"
+#include "flow/runs/logs.h"
+#include "flow/runs/runs.h"
 
 /* Everything an option can set. Which verb takes which is said in commands.c. */
 struct cli_options {

@@ -1,5 +1,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
 
 static json_t *aborted_json(const struct flow_run *run, bool had_ended)
 {

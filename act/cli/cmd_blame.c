@@ -1,6 +1,8 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/cluster/cluster.h"
+#include "flow/flow.h"
 
 enum { DEFAULT_MAX = 20 };
 

@@ -1,5 +1,7 @@
 /* cmd_cat.c - prints files of the store. */
 #include "cli/cli.h"
+#include "flow/data/data.h"
+#include "flow/flow.h"
 
 /* On a worker. */
 static int print(void *arg, const void *data, size_t len, struct act_error *err)

@@ -4,6 +4,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "flow/cluster/cluster.h"
+#include "flow/flow.h"
 
 /* ---- printing ---- */
 

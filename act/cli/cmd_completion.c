@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
 #include "flow/trust.h"
 
 static const struct {

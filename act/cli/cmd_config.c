@@ -3,6 +3,8 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/cluster/doctor.h"
+#include "flow/flow.h"
 
 static void push_value(struct act_strv *cells, const char *key, const json_t *row)
 {

@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/cluster/doctor.h"
+#include "flow/flow.h"
 
 static int print_json(const struct platform_findings *findings, size_t n_bad, struct act_error *err)
 {

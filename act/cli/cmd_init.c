@@ -5,6 +5,8 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/code/code.h"
+#include "flow/flow.h"
 
 /* ---- the result */
 

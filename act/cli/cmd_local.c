@@ -1,5 +1,8 @@
 #include "base/log.h"
 #include "cli/cli.h"
+#include "flow/code/code.h"
+#include "flow/flow.h"
+#include "flow/runs/submit.h"
 
 int cmd_local(struct cli *cli, struct act_error *err)
 {

@@ -1,6 +1,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "flow/flow.h"
+#include "flow/login.h"
 
 static void show_message(void *arg, const char *message)
 {

@@ -4,6 +4,9 @@
 #include "base/log.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
+#include "flow/flow.h"
+#include "flow/runs/logs.h"
+#include "flow/runs/runs.h"
 
 /* How the lines of all ranks are shown: "[ 3] ...". */
 struct lines {

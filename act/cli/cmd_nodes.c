@@ -1,4 +1,7 @@
 #include "cli/cli.h"
+#include "flow/cluster/cluster.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
 
 static json_t *node_json(const struct platform_node *n)
 {

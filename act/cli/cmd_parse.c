@@ -3,6 +3,10 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/flow.h"
+#include "flow/runs/logs.h"
+#include "flow/runs/runs.h"
+#include "flow/runs/why.h"
 
 /* key: what name is of, "run" or "folder". */
 static int print_json(const char *key, const char *name, const struct flow_codes *codes,

@@ -1,6 +1,9 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/flow.h"
+#include "flow/runs/logs.h"
+#include "flow/runs/runs.h"
 
 enum { DEFAULT_MAX = 30, SHOWN_LINES = 100 };
 

@@ -1,5 +1,8 @@
 #include "base/log.h"
 #include "cli/cli.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
+#include "flow/runs/submit.h"
 
 /* With --json the new runs are one list. */
 static int report(struct cli *cli, const struct run_spec *spec, json_t *list, struct act_error *err)

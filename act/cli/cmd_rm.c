@@ -3,6 +3,8 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/data/data.h"
+#include "flow/flow.h"
 
 typedef unsigned long long count_t; /* for printf */
 

@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "flow/cluster/cluster.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
 
 /* No run id has dots. */
 static bool is_address(const char *word)

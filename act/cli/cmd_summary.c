@@ -1,4 +1,6 @@
 #include "cli/cli.h"
+#include "flow/cluster/cluster.h"
+#include "flow/flow.h"
 
 /* ---- as JSON */
 

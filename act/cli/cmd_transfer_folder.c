@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "flow/data/data.h"
 
 int cmd_transfer_folder(struct cli *cli, struct act_error *err)
 {

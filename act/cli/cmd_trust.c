@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/flow.h"
 #include "flow/trust.h"
 
 static void show(FILE *out, const char *project, const struct act_strv *items)

@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/data/data.h"
+#include "flow/flow.h"
 
 static int make_url(struct cli *cli, const char *path, struct act_error *err)
 {

@@ -2,6 +2,8 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/data/data.h"
+#include "flow/flow.h"
 
 typedef unsigned long long count_t; /* for printf */
 

@@ -4,6 +4,8 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
 
 /* What stands on the terminal's line while a run is waited for. */
 struct shown {

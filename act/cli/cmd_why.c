@@ -4,6 +4,9 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
+#include "flow/runs/why.h"
 
 /* ---- for programs */
 

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/terminal.h"
 #include "cli/cli.h"
+#include "flow/flow.h"
 #include "flow/trust.h"
 
 static void push_override(struct config_override *list, size_t *n, const char *key, const char *value,

@@ -2,6 +2,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
 
 static bool has_run(const struct flow_runs *runs, const char *id)
 {

@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/code/code.h"
 
 enum {
     SHORT = 40, /* rows that are read one by one; a longer list is summed up */

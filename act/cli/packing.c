@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "flow/code/code.h"
 
 /* An interrupted upload goes on where it stopped, which the line's own handler says; packing does not. */
 static void show(struct cli_packing *p, const char *verb, const struct transfer_progress *now)

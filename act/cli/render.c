@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/runs/runs.h"
 
 enum { STDOUT_BUFFER = 256 << 10 };
 

@@ -3,6 +3,10 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "flow/data/data.h"
+#include "flow/flow.h"
+#include "flow/runs/logs.h"
+#include "flow/runs/runs.h"
 
 static int check_links(const struct cli_options *o, struct act_error *err)
 {

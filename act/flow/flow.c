@@ -2,11 +2,20 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "auth/token.h"
 #include "base/dirs.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "flow/flow.h"
 #include "flow/flow_internal.h"
+#include "flow/runs/runs.h"
 #include "flow/trust.h"
+#include "http/http.h"
+#include "ledger/ledger.h"
+#include "store/store.h"
 
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err)
 {

@@ -2,9 +2,15 @@
  * a connection to a login node is worth keeping. */
 #include <string.h>
 
+#include "base/error.h"
+#include "base/text.h"
 #include "codec/json.h"
+#include "config/config.h"
+#include "flow/flow.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
+#include "ledger/ledger.h"
+#include "platform/platform.h"
 
 struct flow_opened {
     char *cluster; /* which cluster of which project */

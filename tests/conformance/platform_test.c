@@ -18,13 +18,23 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
+#include "config/config.h"
+#include "flow/flow.h"
 #include "flow/flow_internal.h"
+#include "flow/runs/logs_internal.h"
+#include "flow/runs/runs.h"
+#include "flow/runs/submit_internal.h"
+#include "package/package.h"
+#include "platform/platform.h"
 #include "proc/proc.h"
+#include "run/run.h"
+#include "store/store.h"
 
 enum { GPUS = 4, MAX_NODES = 2 };
 

@@ -1,7 +1,8 @@
 /* Files that a package might get, judged whether they hold a secret. */
 #include "fuzz/fuzz.h"
 
-#include "flow/flow_internal.h"
+#include "base/text.h"
+#include "flow/code/code_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

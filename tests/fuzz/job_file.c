@@ -1,7 +1,7 @@
 /* Job files of Azure Batch AI. */
 #include "fuzz/fuzz.h"
 
-#include "flow/job_file.h"
+#include "flow/jobfile/jobfile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -4,7 +4,7 @@
 #include "auth/token_internal.h"
 #include "base/clock.h"
 #include "base/units.h"
-#include "flow/job_build.h"
+#include "flow/jobfile/build.h"
 #include "platform/azureml/azureml_internal.h"
 #include "platform/slurm/state.h"
 

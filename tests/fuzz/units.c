@@ -4,7 +4,7 @@
 #include "base/crc64.h"
 #include "base/hash.h"
 #include "base/units.h"
-#include "flow/job_build.h"
+#include "flow/jobfile/build.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

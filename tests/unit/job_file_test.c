@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "codec/json.h"
-#include "flow/job_build.h"
+#include "flow/jobfile/build.h"
 
 #define HEAD                                                                                                 \
     "export AZ_BATCHAI_MOUNT_ROOT=\"$PWD\" AZ_BATCHAI_JOB_MOUNT_ROOT=\"$PWD\" "                              \

@@ -10,10 +10,18 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "flow/flow_internal.h"
+#include "base/text.h"
+#include "flow/runs/logs.h"
+#include "flow/runs/logs_internal.h"
+#include "flow/runs/runs.h"
+#include "http/http.h"
 #include "node/supervisor.h"
+#include "platform/platform.h"
+#include "run/run.h"
+#include "store/store.h"
 #include "transfer/transfer.h"
 
 enum { FILES = 200, PART = 4096, LARGE = 10 * PART + 100, MAX_SEEN = 4096 };

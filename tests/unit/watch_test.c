@@ -10,9 +10,20 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "flow/flow.h"
 #include "flow/flow_internal.h"
+#include "flow/runs/logs.h"
+#include "flow/runs/runs.h"
+#include "flow/runs/submit_internal.h"
+#include "ledger/ledger.h"
+#include "platform/platform.h"
+#include "run/run.h"
+#include "transfer/transfer.h"
 
 enum { LOGS_MAX = 8, PAUSES_MAX = 64 };
 

@@ -1,0 +1,25 @@
+/* check.c - what is wrong with a configuration: in itself, and for a run. */
+#include "base/error.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "flow/cluster/doctor.h"
+#include "flow/data/data_internal.h"
+#include "flow/flow.h"
+#include "flow/runs/submit_internal.h"
+
+int flow_check_config(const struct config_request *request, struct act_strv *out_problems,
+                      struct act_error *err)
+{
+    struct flow flow = {0};
+    int rc = config_check(request, out_problems, err);
+
+    if (rc < 0 || out_problems->n > 0)
+        return rc;
+    rc = flow_open_to_look(request, &flow, err);
+    if (rc == 0)
+        flow_warn_overlaps(&flow.config);
+    if (rc == 0 && flow_check_run(&flow, err) < 0)
+        act_strv_push(out_problems, err->text);
+    flow_close(&flow);
+    return rc;
+}

@@ -1,0 +1,48 @@
+/* cluster.h - the cluster itself: what it is doing, its nodes, the managed clusters of a workspace. */
+#ifndef ACT_FLOW_CLUSTER_CLUSTER_H
+#define ACT_FLOW_CLUSTER_CLUSTER_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
+#include "platform/azureml/azureml.h"
+#include "platform/platform.h"
+
+/* The nodes of a run: none yet while it waits. */
+int flow_nodes(struct flow *flow, const struct flow_run *run, struct platform_nodes *out,
+               struct act_error *err) ACT_NODISCARD;
+/* The words of a program that runs command (no words: a shell) on a node of a running run: its name, or its number from
+ * 0; NULL: the first. */
+int flow_shell(struct flow *flow, const struct flow_run *run, const char *node,
+               const struct act_strv *command, struct act_strv *out_argv,
+               struct act_error *err) ACT_NODISCARD;
+/* The same on the node of this cluster that has an address, "10.0.0.4", whatever runs there. */
+int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command,
+                  struct act_strv *out_argv, struct act_error *err) ACT_NODISCARD;
+
+struct flow_summary {
+    struct platform_summary cluster;
+    size_t running, queued; /* of the runs of the ledger that are on this cluster */
+};
+int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *err) ACT_NODISCARD;
+/* The running jobs of everybody on the cluster, those that run longest first. */
+int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
+/* The name, or with NULL the compute_target of flow's cluster; without one -ACT_USAGE. */
+int flow_cluster_name(const struct flow *flow, const char *name, const char **out,
+                      struct act_error *err) ACT_NODISCARD;
+int flow_list_clusters(struct flow *flow, struct azureml_clusters *out, struct act_error *err) ACT_NODISCARD;
+int flow_get_cluster(struct flow *flow, const char *name, struct azureml_cluster *out,
+                     struct act_error *err) ACT_NODISCARD;
+int flow_create_cluster(struct flow *flow, const struct azureml_new_cluster *cluster,
+                        const struct azureml_follow *follow, struct act_error *err) ACT_NODISCARD;
+int flow_scale_cluster(struct flow *flow, const char *name, const struct azureml_scale *scale,
+                       const struct azureml_follow *follow, struct act_error *err) ACT_NODISCARD;
+int flow_delete_cluster(struct flow *flow, const char *name, const struct azureml_follow *follow,
+                        struct act_error *err) ACT_NODISCARD;
+int flow_cluster_nodes(struct flow *flow, const char *name, struct azureml_node_list *out,
+                       struct act_error *err) ACT_NODISCARD;
+
+#endif

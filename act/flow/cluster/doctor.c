@@ -1,0 +1,140 @@
+/* doctor.c - whether all that runs of a cluster need is there: its configuration, its stores, what its platform says. It
+ * writes nothing, there or here, but what the login keeps in the cache: what is not there yet could be made. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "flow/cluster/doctor.h"
+#include "flow/code/code_internal.h"
+#include "flow/flow.h"
+#include "flow/flow_internal.h"
+#include "flow/trust.h"
+#include "platform/platform.h"
+#include "store/store.h"
+
+/* Whether there is a configuration to go on with. */
+static bool examine_config(struct flow *flow, const struct config_request *request,
+                           struct platform_findings *findings)
+{
+    static const char what[] = "configuration";
+    struct act_strv problems = {0};
+    struct act_error err;
+    int rc = flow_check_config(request, &problems, &err);
+
+    for (size_t i = 0; i < problems.n; i++)
+        platform_findings_add(findings, false, what, "%s", problems.v[i]);
+    if (rc == 0)
+        rc = config_load(request, &flow->config, &err);
+    if (rc == 0)
+        rc = flow_trust(&flow->config, &err);
+    if (rc < 0 && (problems.n == 0 || rc == -ACT_DENIED))
+        platform_findings_add(findings, false, what, "%s", err.text);
+    if (rc == 0 && problems.n == 0)
+        platform_findings_add(findings, true, what, "cluster '%s', platform %s, %s", flow->config.cluster,
+                              flow->config.platform, flow->config.file ? flow->config.file : "built-in");
+    act_strv_release(&problems);
+    return rc == 0;
+}
+
+/* Asks for a key that need not be there: who answers is reached, and accepts the credentials. */
+static int ask_store(struct flow *flow, const struct config_folder *folder, char **out_name,
+                     struct act_error *err)
+{
+    const char *key = folder->path && *folder->path ? folder->path : "act";
+    char etag[STORE_ETAG];
+    uint64_t size;
+    struct store *store;
+    int rc = flow_store(flow, folder, &store, err);
+
+    if (rc < 0)
+        return rc;
+    rc = flow_exists(store, key, etag, &size, err);
+    *out_name = act_strdup(store_name(store));
+    store_free(store);
+    return rc < 0 ? rc : 0;
+}
+
+/* The folder of a store that is one and is not there yet: opening it would make it. NULL: anything else. New string. */
+static char *missing_folder(const struct flow *flow, const struct config_folder *folder)
+{
+    struct config_account a;
+
+    if (!folder->path || !config_account_peek(&flow->config, folder, &a))
+        return NULL;
+    char *missing = a.folder && access(a.folder, F_OK) < 0 ? act_strdup(a.folder) : NULL;
+    config_account_release(&a);
+    return missing;
+}
+
+static void examine_store(struct flow *flow, const struct config_folder *folder,
+                          struct platform_findings *findings)
+{
+    ACT_AUTOFREE char *what = act_sprintf("store of '%s'", folder->name ? folder->name : "code");
+    ACT_AUTOFREE char *missing = missing_folder(flow, folder);
+    ACT_AUTOFREE char *name = NULL;
+    struct act_error err = {0};
+    int rc = missing ? act_can_write_in(missing, &err) : ask_store(flow, folder, &name, &err);
+
+    if (rc < 0)
+        platform_findings_add(findings, false, what, "%s", err.text);
+    else if (missing)
+        platform_findings_add(findings, true, what, "folder:%s, made when something is stored", missing);
+    else
+        platform_findings_add(findings, true, what, "%s answers", name);
+}
+
+/* Each account once: several folders may be in it. Shares are none of ours to look at. */
+static void examine_stores(struct flow *flow, struct platform_findings *findings)
+{
+    const struct config *c = &flow->config;
+
+    examine_store(flow, &c->code, findings); /* one that is not configured is what is found */
+    for (size_t i = 0; i < c->n_folders; i++) {
+        const char *file = c->folders[i].account_file;
+        bool known = config_is_share(&c->folders[i]) || act_streq(file, c->code.account_file);
+        for (size_t k = 0; k < i && !known; k++)
+            known = !config_is_share(&c->folders[k]) && act_streq(file, c->folders[k].account_file);
+        if (!known)
+            examine_store(flow, &c->folders[i], findings);
+    }
+}
+
+static void examine_platform(struct flow *flow, struct platform_findings *findings)
+{
+    struct platform *platform;
+    struct act_error err;
+
+    if (flow_platform(flow, &platform, &err) < 0)
+        platform_findings_add(findings, false, "platform", "%s", err.text);
+    else
+        platform_examine(platform, findings);
+}
+
+static void examine_ledger(struct platform_findings *findings)
+{
+    static const char what[] = "ledger";
+    struct act_error err;
+    int rc = flow_look_at_ledger(&err);
+
+    if (rc == 0)
+        platform_findings_add(findings, true, what, "can be read and written");
+    else if (rc == -ACT_NOT_FOUND)
+        platform_findings_add(findings, true, what, "made with the first run");
+    else
+        platform_findings_add(findings, false, what, "%s%s", err.text,
+                              rc == -ACT_FAIL ? "; the next submit keeps it aside and begins a new one" : "");
+}
+
+void flow_doctor(struct flow *flow, const struct config_request *request, struct platform_findings *out)
+{
+    *out = (struct platform_findings){0};
+    bool sound = examine_config(flow, request, out);
+    examine_ledger(out);
+    if (sound) {
+        examine_stores(flow, out);
+        examine_platform(flow, out);
+    }
+}

@@ -1,0 +1,363 @@
+/* guard.c - what must not get into a package unnoticed: credentials.
+ *
+ * A cluster or account file that holds a secret stays out, whatever its name and wherever it lies: all that reads such a
+ * file takes one map of YAML (or JSON) of at most 1 MiB, and so does this. One that does not parse (a tab, marks of a merge)
+ * is known by its name or place, and is read by its words. Who may read the package need not be who may read the file.
+ * Other files with credentials may be what the code needs: they are packed and named.
+ */
+#include <endian.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistr.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/secrets.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "codec/yaml.h"
+#include "config/config.h"
+#include "flow/code/code_internal.h"
+#include "package/package.h"
+
+#define RULE "holds a secret: "
+
+_Static_assert(PACKAGE_JUDGED >= 1 << 20, "whatever loads as configuration is judged");
+
+/* -- which text may be such a file: parsing all of them would take long -- */
+
+static bool is_word_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static bool has(const struct act_buf *text, const char *what)
+{
+    return memmem(text->data, text->len, what, strlen(what)) != NULL;
+}
+
+static bool has_word(const struct act_buf *text, const char *word)
+{
+    size_t n = strlen(word);
+    const char *end = text->data + text->len;
+
+    for (const char *s = text->data; (s = memmem(s, (size_t)(end - s), word, n)); s++)
+        if ((s == text->data || !is_word_char(s[-1])) && !is_word_char(s[n]))
+            return true;
+    return false;
+}
+
+/* A letter, '_' or '@' that is written as a number ("\u0061"), as only text in quotes can have it. */
+static bool has_escaped_letter(const struct act_buf *text)
+{
+    static const char *const begins[] = {"\\x", "\\u00", "\\U000000"};
+    const char *end = text->data + text->len;
+
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+        for (const char *s = text->data; (s = memmem(s, (size_t)(end - s), begins[i], strlen(begins[i])));
+             s++)
+            if (s[strlen(begins[i])] >= '4' && s[strlen(begins[i])] <= '7')
+                return true;
+    return false;
+}
+
+/* Nothing that secret_of_tree() finds is missing here: a key as it is, or with escapes; "\/" is JSON's. */
+static bool may_be_config(const struct act_buf *text)
+{
+    return has(text, "account_key") || has(text, "sas_token") ||
+           (has(text, "docker") && has(text, "password")) || has_word(text, "env") ||
+           has_escaped_letter(text) || act_text_is_secret(text->data) ||
+           (has(text, ":\\/\\/") && has(text, "@"));
+}
+
+/* -- what it holds -- */
+
+/* The first scalar, at any depth, whose URL has a password. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
+static bool has_secret_url(const struct yaml *value)
+{
+    bool has = value->kind == YAML_SCALAR && act_text_is_secret(value->text);
+
+    for (size_t i = 0; !has && i < value->n; i++)
+        has = has_secret_url(value->items[i]);
+    return has;
+}
+
+static char *url_of_tree(const struct yaml *tree)
+{
+    for (size_t i = 0; i < tree->n; i++)
+        if (config_is_key(tree->items[i]->key) && has_secret_url(tree->items[i]))
+            return act_sprintf("%s, a URL with a password", tree->items[i]->key);
+    return NULL;
+}
+
+/* A variable of the run: "env.WANDB_API_KEY". */
+static char *secret_of_env(const struct yaml *tree)
+{
+    const struct yaml *env = yaml_get(tree, "env");
+
+    for (size_t i = 0; env && env->kind == YAML_MAP && i < env->n; i++) {
+        const struct yaml *value = env->items[i];
+        if (value->kind == YAML_SCALAR && *value->text && !yaml_is_null(value) &&
+            act_env_gives_away(value->key, value->text))
+            return act_sprintf("env.%s", value->key);
+    }
+    return NULL;
+}
+
+static char *secret_of_tree(const struct yaml *tree)
+{
+    const char *key = config_find_secret(tree);
+    char *what = key ? act_strdup(key) : secret_of_env(tree);
+
+    return what ? what : url_of_tree(tree);
+}
+
+/* -- what it seems to hold, where it does not parse -- */
+
+/* The key in front of a colon. */
+static char *word_before(const char *start, const char *colon)
+{
+    const char *end = colon;
+
+    while (end > start && strchr(" \t\"'", end[-1]))
+        end--;
+    const char *word = end;
+    while (word > start && is_word_char(word[-1]))
+        word--;
+    return act_strndup(word, (size_t)(end - word));
+}
+
+/* What stands behind the colon, or indented on the next lines: of much text its beginning, which says enough. */
+static char *value_behind(const char *s)
+{
+    enum { VALUE_MAX = 512 };
+    size_t n = 0;
+
+    s += strspn(s, " \t\r");
+    while (*s == '\n' && (s[1] == ' ' || s[1] == '\t'))
+        s += 1 + strspn(s + 1, " \t\r");
+    s += strspn(s, "\"'");
+    while (n < VALUE_MAX && !strchr("\r\n,}]#\"'", s[n])) /* the NUL at the end, too */
+        n++;
+    return act_strndup(s, n);
+}
+
+/* Templates do not parse either: what they put in is elsewhere. */
+static bool is_value(const char *text)
+{
+    return *text && strcmp(text, "null") != 0 && strcmp(text, "~") != 0 && !act_starts_with(text, "{{") &&
+           !act_starts_with(text, "${");
+}
+
+/* Variables are in capitals; "key: x" is about anything. */
+static bool is_variable(const char *word)
+{
+    return *word && word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == '\0';
+}
+
+static bool is_secret(const char *word, const char *value)
+{
+    return is_value(value) &&
+           (config_is_secret(word) || (is_variable(word) && act_env_gives_away(word, value)));
+}
+
+static char *secret_of_text(const struct act_buf *text)
+{
+    const char *end = text->data + text->len;
+
+    for (const char *colon = text->data; (colon = memchr(colon, ':', (size_t)(end - colon))); colon++) {
+        char *word = word_before(text->data, colon);
+        ACT_AUTOFREE char *value = value_behind(colon + 1);
+        if (is_secret(word, value))
+            return word;
+        free(word);
+    }
+    return act_text_is_secret(text->data) ? act_strdup("a URL with a password") : NULL;
+}
+
+/* -- the judgement -- */
+
+static void release(struct act_buf *text)
+{
+    if (text->data)
+        explicit_bzero(text->data, text->len);
+    act_buf_release(text);
+}
+
+enum order { ORDER_NONE, ORDER_LITTLE, ORDER_BIG };
+
+/* The byte order of text in UTF-16, by its mark or by its first character. */
+static enum order utf16_order(const struct act_buf *text)
+{
+    const char *s = text->data;
+
+    if (text->len < 2)
+        return ORDER_NONE;
+    if (memcmp(s, "\xff\xfe", 2) == 0 || (s[0] && !s[1]))
+        return ORDER_LITTLE;
+    return memcmp(s, "\xfe\xff", 2) == 0 || (!s[0] && s[1]) ? ORDER_BIG : ORDER_NONE;
+}
+
+/* Other tools write UTF-16, and PyYAML reads it. What is no character becomes U+FFFD. */
+static void make_utf8(struct act_buf *text)
+{
+    enum order order = utf16_order(text);
+    size_t n = order == ORDER_NONE ? 0 : text->len / 2;
+    ACT_AUTOFREE uint16_t *units = act_alloc((n + 1) * sizeof(*units));
+    struct act_buf out = {0};
+
+    if (n == 0)
+        return;
+    memcpy(units, text->data, n * sizeof(*units));
+    for (size_t i = 0; i < n; i++)
+        units[i] = order == ORDER_BIG ? be16toh(units[i]) : le16toh(units[i]);
+    for (size_t i = 0; i < n;) {
+        uint8_t utf8[4];
+        ucs4_t character;
+        i += (size_t)u16_mbtouc(&character, units + i, n - i);
+        act_buf_add(&out, (const char *)utf8, (size_t)u8_uctomb(utf8, character, sizeof(utf8)));
+    }
+    explicit_bzero(units, n * sizeof(*units));
+    release(text);
+    *text = out;
+}
+
+/* NULL too where it cannot be such a file. */
+static char *judge_text(const char *path, const struct act_buf *text)
+{
+    struct act_error ignored;
+    struct yaml *tree = NULL;
+    char *seems = package_is_config(path) ? secret_of_text(text) : NULL;
+
+    bool folds =
+        package_is_config(path) && (has(text, "\\\n") || has(text, "\\\r")); /* in the midst of a word */
+
+    if (!seems && !folds && !may_be_config(text))
+        return NULL;
+    if (yaml_parse(text->data, text->len, "package", &tree, &ignored) < 0)
+        return seems;
+    free(seems);
+    char *what = tree->kind == YAML_MAP ? secret_of_tree(tree) : NULL;
+    yaml_tree_free(tree);
+    return what;
+}
+
+char *flow_guard_judge(const char *path, const void *data, size_t len)
+{
+    struct act_buf text = {0};
+
+    act_buf_add(&text, data, len);
+    make_utf8(&text);
+    ACT_AUTOFREE char *what = text.len > 0 ? judge_text(path, &text) : NULL;
+    release(&text);
+    return what ? act_sprintf(RULE "%s", what) : NULL;
+}
+
+/* -- other credentials -- */
+
+static bool is_private_key(const char *data, size_t len)
+{
+    return memmem(data, len, "PRIVATE KEY-----", strlen("PRIVATE KEY-----")) != NULL;
+}
+
+static bool is_service_account(const char *data, size_t len)
+{
+    CODEC_AUTOJSON json_t *json = NULL;
+    struct act_error ignored;
+
+    return codec_json_parse(data, len, "package", &json, &ignored) == 0 && json_is_object(json) &&
+           json_object_get(json, "private_key") != NULL;
+}
+
+/* What is known by its name alone has no look; what has one is at most 16 KiB. */
+static const struct credential {
+    const char *name; /* "*.pem": how it ends, else all of it */
+    bool (*look)(const char *data, size_t len);
+} credentials[] = {
+    {".env", NULL},
+    {"credentials.json", NULL},
+    {".netrc", NULL},
+    {"_netrc", NULL},
+    {"kaggle.json", NULL},
+    {"id_rsa", NULL},
+    {"id_dsa", NULL},
+    {"id_ecdsa", NULL},
+    {"id_ed25519", NULL},
+    {"id_ecdsa_sk", NULL},
+    {"id_ed25519_sk", NULL},
+    {"*.pem", is_private_key},
+    {"*.key", is_private_key},
+    {"*.json", is_service_account},
+};
+
+/* What the guard looks into, at most: it only warns, and nobody waits for it. */
+enum { LOOK_BYTES = 16 << 10, MAX_LOOKS = 64 };
+
+static const struct credential *find_credential(const char *name)
+{
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < sizeof(credentials) / sizeof(credentials[0]); i++) {
+        const char *wanted = credentials[i].name;
+        size_t tail = strlen(wanted) - 1;
+        if (*wanted == '*' ? n >= tail && memcmp(name + n - tail, wanted + 1, tail) == 0
+                           : strcmp(name, wanted) == 0)
+            return &credentials[i];
+    }
+    return NULL;
+}
+
+static bool looks_so(const char *root, const char *path, bool (*look)(const char *, size_t), int *looks_left)
+{
+    ACT_AUTOFREE char *file = act_path_join(root, path);
+    char *data = NULL;
+    size_t len = 0;
+
+    if ((*looks_left)-- <= 0 || act_file_read(file, LOOK_BYTES, &data, &len, NULL) < 0)
+        return false;
+    bool is = look(data, len);
+    explicit_bzero(data, len);
+    free(data);
+    return is;
+}
+
+static bool is_credential(const char *root, const struct package_entry *e, int *looks_left)
+{
+    const struct credential *c = S_ISREG(e->mode) ? find_credential(act_path_basename(e->path)) : NULL;
+
+    return c && (!c->look || (e->size <= LOOK_BYTES && looks_so(root, e->path, c->look, looks_left)));
+}
+
+static void note_left_out(const struct package_list *list)
+{
+    for (size_t i = 0; i < list->n_left_out; i++)
+        if (act_starts_with(list->left_out[i].rule, RULE))
+            act_note("left out: '%s' %s", list->left_out[i].path, list->left_out[i].rule);
+}
+
+static void warn_of_credentials(const char *root, const struct package_list *list)
+{
+    enum { NAMED = 5 };
+    struct act_buf names = {0};
+    int looks_left = MAX_LOOKS;
+    size_t n = 0;
+
+    for (size_t i = 0; i < list->n; i++)
+        if (is_credential(root, &list->v[i], &looks_left) && n++ < NAMED)
+            act_buf_addf(&names, "%s'%s'", names.len ? ", " : "", list->v[i].path);
+    if (n > NAMED)
+        act_buf_addf(&names, " and %zu more", n - NAMED);
+    if (n > 0)
+        act_warn("credentials go into the package: %s; '.actignore' leaves out what the code does not need",
+                 names.data);
+    act_buf_release(&names);
+}
+
+void flow_guard_tell(const char *root, const struct package_list *list)
+{
+    note_left_out(list);
+    warn_of_credentials(root, list);
+}

@@ -1,0 +1,505 @@
+/* init.c - packs the code and stores it, named by its content.
+ *
+ * In the store, with code_path "a/code.zip":
+ *   a/code/<sha256>.zip   every package, once
+ *   a/code.zip            a copy of the last one, where older tools look
+ *   a/code/latest.json    {"sha256", "bytes", "code_path_etag"}: what a/code.zip is, as long as its ETag is
+ * that one; if another tool replaces a/code.zip, the ETag says so. {"compiled_from", "compiled_in"}: of which package
+ * it was compiled, and in which image
+ * With code_path "a/code" the packages are in "a/code.packages": a store of folders has no file where it has a folder.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/dirs.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "config/config.h"
+#include "flow/code/code.h"
+#include "flow/code/code_internal.h"
+#include "flow/flow.h"
+#include "flow/flow_internal.h"
+#include "flow/runs/logs_internal.h"
+#include "flow/runs/submit_internal.h"
+#include "package/package.h"
+#include "run/run.h"
+#include "store/store.h"
+#include "transfer/transfer.h"
+
+char *flow_code_base(const struct config *config)
+{
+    const char *path = config->code.path;
+
+    return act_ends_with(path, ".zip") ? act_strndup(path, strlen(path) - strlen(".zip"))
+                                       : act_sprintf("%s.packages", path);
+}
+
+char *flow_code_key(const struct flow *flow, const char *fmt, ...)
+{
+    ACT_AUTOFREE char *base = flow_code_base(&flow->config);
+    ACT_AUTOFREE char *rest = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    int n = vasprintf(&rest, fmt, ap);
+    va_end(ap);
+    return act_sprintf("%s/%s", base, n < 0 ? "" : rest);
+}
+
+char *flow_package_key(const struct flow *flow, const char *sha256)
+{
+    return flow_code_key(flow, "%s.zip", sha256);
+}
+
+char *flow_pointer_key(const struct flow *flow)
+{
+    return flow_code_key(flow, "latest.json");
+}
+
+char *flow_packages_dir(void)
+{
+    ACT_AUTOFREE char *dir = act_cache_dir();
+
+    return act_path_join(dir, "packages");
+}
+
+char *flow_package_cache(const char *sha256)
+{
+    ACT_AUTOFREE char *dir = flow_packages_dir();
+
+    return act_sprintf("%s/%s.zip", dir, sha256);
+}
+
+/* What an init works on. */
+struct work {
+    struct flow *flow;
+    struct flow_init *io;
+    struct package_options options;
+    struct store *store;
+    const char *compiled_from;  /* the SHA-256 of the package that this one was compiled of; NULL: of none */
+    char code_etag[STORE_ETAG]; /* of code_path, where the package was committed; "": it was not */
+};
+
+void flow_init_release(struct flow_init *io)
+{
+    package_list_release(&io->list);
+    package_summary_release(&io->package);
+}
+
+/* Account files, stores, mapped folders and the logs of runs are not code. What holds a secret is the guard's. */
+static void keep_out_file(const struct config *config, const char *file, struct act_strv *out)
+{
+    if (file && strcmp(file, config->project_root) != 0 && act_path_is_within(file, config->project_root))
+        act_strv_push(out, file + strlen(config->project_root) + 1);
+}
+
+/* A store in the project would be packed into what it stores. */
+static void keep_out_store(const struct config *config, const struct config_folder *folder,
+                           struct act_strv *out)
+{
+    struct config_account account;
+
+    keep_out_file(config, folder->account_file, out);
+    if (!folder->account_file || !config_account_peek(config, folder, &account))
+        return;
+    keep_out_file(config, account.folder, out);
+    config_account_release(&account);
+}
+
+static void kept_out(const struct config *config, struct act_strv *out)
+{
+    ACT_AUTOFREE char *logs = flow_log_folder(config->project_root);
+
+    keep_out_store(config, &config->code, out);
+    keep_out_file(config, logs, out);
+    for (size_t i = 0; i < config->n_folders; i++) {
+        keep_out_store(config, &config->folders[i], out);
+        act_strv_push(out, config->folders[i].name);
+    }
+}
+
+/* Remembers what the last package of this project was made of. */
+static char *index_path(const struct flow *flow, const char *packages)
+{
+    struct act_sha256 h;
+    char hex[ACT_SHA256_HEX];
+
+    act_sha256_init(&h);
+    act_sha256_add(&h, flow->config.project_root, strlen(flow->config.project_root));
+    act_sha256_done(&h, hex);
+    return act_sprintf("%s/index-%.16s", packages, hex);
+}
+
+static void show_packing(void *arg, const struct package_progress *now)
+{
+    struct flow_init *io = arg;
+
+    io->packing(io->arg, &(struct transfer_progress){.found_objects = now->entries,
+                                                     .found_bytes = now->bytes,
+                                                     .listing_done = true,
+                                                     .done_objects = now->done_entries,
+                                                     .done_bytes = now->done_bytes});
+}
+
+/* What is new, and may hold a secret, before anything is packed; all: whatever is new. */
+static int judge(struct work *w, bool all, struct act_error *err)
+{
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    ACT_AUTOFREE char *index = index_path(w->flow, packages);
+
+    return package_judge(&w->options, index, all, &w->io->list, err);
+}
+
+static int build_once(struct work *w, struct act_error *err)
+{
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    ACT_AUTOFREE char *index = index_path(w->flow, packages);
+
+    flow_http(w->flow);
+    return package_write(&w->options, &w->io->list,
+                         &(struct package_output){.engine = w->flow->engine,
+                                                  .folder = packages,
+                                                  .index = index,
+                                                  .progress = w->io->packing ? show_packing : NULL,
+                                                  .arg = w->io},
+                         &w->io->package, err);
+}
+
+/* Writes the package into the cache, under its own name. A secret where none was expected: once more, without it. */
+static int build(struct work *w, struct act_error *err)
+{
+    int rc = build_once(w, err);
+
+    if (rc != -ACT_PARTIAL)
+        return rc;
+    rc = judge(w, true, err);
+    if (rc == 0)
+        rc = build_once(w, err);
+    return rc == -ACT_PARTIAL ? -(int)err->code : rc; /* it changed meanwhile */
+}
+
+int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
+                struct act_error *err)
+{
+    struct store_call head = {.op = STORE_HEAD, .key = key};
+    int rc = store_do(store, &head, err);
+
+    memcpy(etag, head.entry.etag, STORE_ETAG);
+    *out_size = head.entry.size;
+    store_call_release(&head);
+    return rc == 0 ? 1 : rc == -ACT_NOT_FOUND && strcmp(err->service_code, "ContainerNotFound") != 0 ? 0 : rc;
+}
+
+/* 1: the store has the package under its own name; 0: it has not. */
+static int is_stored(const struct work *w, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = flow_package_key(w->flow, w->io->package.sha256);
+    char etag[STORE_ETAG];
+    uint64_t size;
+    int rc = flow_exists(w->store, key, etag, &size, err);
+
+    return rc == 1 ? size == w->io->package.bytes : rc;
+}
+
+/* A package of an earlier init is looked into before it is sent. What is damaged is made anew. */
+static int verify(struct work *w, struct act_error *err)
+{
+    ACT_AUTOFREE char *file = flow_package_cache(w->io->package.sha256);
+
+    if (!w->io->package.unchanged || flow_file_is(file, w->io->package.sha256))
+        return 0;
+    unlink(file);
+    package_summary_release(&w->io->package);
+    return build(w, err);
+}
+
+/* As any file. */
+static int upload_whole(struct work *w, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = flow_package_key(w->flow, w->io->package.sha256);
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    ACT_AUTOFREE char *name = act_sprintf("%s.zip", w->io->package.sha256);
+    struct transfer_options options = {.progress = w->io->uploading, .arg = w->io->arg};
+    struct transfer_report report = {0};
+    struct store *cache;
+    int rc = store_folder_open(flow_http(w->flow), packages, false, &cache, err);
+
+    if (rc < 0)
+        return rc;
+    struct transfer_path from = {.store = cache, .path = name};
+    rc = transfer_copy(w->flow->engine, &from, w->store, key, &options, &report, err);
+    w->io->sent_bytes = report.total.done_bytes;
+    transfer_report_release(&report);
+    store_free(cache);
+    return rc;
+}
+
+/* The package itself, once. */
+static int store_package(struct work *w, struct act_error *err)
+{
+    int rc = is_stored(w, err);
+
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    rc = verify(w, err);
+    if (rc < 0)
+        return rc;
+    return flow_has_blocks(w->store, &w->io->package)
+               ? flow_upload_blocks(w->flow, w->store, w->io, w->code_etag, err)
+               : upload_whole(w, err);
+}
+
+static int write_pointer(const struct work *w, const char *etag, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = flow_pointer_key(w->flow);
+    CODEC_AUTOJSON json_t *pointer =
+        json_pack("{s:i,s:s,s:I,s:s,s:s*,s:s*}", "version", 1, "sha256", w->io->package.sha256, "bytes",
+                  (json_int_t)w->io->package.bytes, "code_path_etag", etag, "compiled_from", w->compiled_from,
+                  "compiled_in", w->compiled_from ? w->flow->config.docker.image : NULL);
+    ACT_AUTOFREE char *text = codec_json_line(pointer);
+
+    w->io->published = true;
+    return flow_put_text(w->store, key, text, err);
+}
+
+/* Whether code_path already is this package. */
+static int is_published(const struct work *w, const json_t *pointer, struct act_error *err)
+{
+    char etag[STORE_ETAG];
+    uint64_t size;
+
+    if (!act_streq(codec_json_str(pointer, "sha256", ""), w->io->package.sha256) ||
+        !act_streq(codec_json_str(pointer, "compiled_from", NULL), w->compiled_from))
+        return 0;
+    int rc = flow_exists(w->store, w->flow->config.code.path, etag, &size, err);
+    return rc < 0 ? rc : rc == 1 && strcmp(etag, codec_json_str(pointer, "code_path_etag", "")) == 0;
+}
+
+/* 1: code_path is this package, compiled, and stays it. */
+static int find_compiled(const struct work *w, const json_t *pointer, struct act_error *err)
+{
+    const char *sha256 = codec_json_str(pointer, "sha256", ""), *image = w->flow->config.docker.image;
+    const char *from = codec_json_str(pointer, "compiled_from", NULL);
+    char etag[STORE_ETAG];
+    int rc = 0;
+
+    if (!w->io->keep_compiled || !from)
+        return 0;
+    if (act_streq(from, w->io->package.sha256) && flow_is_sha256(sha256) && image &&
+        act_streq(codec_json_str(pointer, "compiled_in", ""), image)) {
+        ACT_AUTOFREE char *key = flow_package_key(w->flow, sha256);
+        rc = flow_exists(w->store, key, etag, &w->io->compiled_bytes, err);
+    }
+    if (rc == 1)
+        memcpy(w->io->compiled, sha256, sizeof(w->io->compiled));
+    w->io->was_compiled = rc == 0;
+    return rc;
+}
+
+static int publish(struct work *w, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = flow_package_key(w->flow, w->io->package.sha256);
+    CODEC_AUTOJSON json_t *pointer = NULL;
+
+    if (w->code_etag[0])
+        return write_pointer(w, w->code_etag, err);
+    int rc = flow_read_pointer(w->flow, w->store, &pointer, err);
+    if (rc == 0)
+        rc = find_compiled(w, pointer, err);
+    if (rc == 0)
+        rc = is_published(w, pointer, err);
+    if (rc != 0)
+        return rc < 0 ? rc : 0;
+    struct store_call copy = {.op = STORE_COPY, .source = key, .key = w->flow->config.code.path};
+    rc = store_do(w->store, &copy, err);
+    if (rc == 0)
+        rc = write_pointer(w, copy.entry.etag, err);
+    store_call_release(&copy);
+    return rc;
+}
+
+/* How long what is in the cache is kept that nobody uses, or that was never finished. */
+static int64_t kept_s(const char *name)
+{
+    enum { DAY_S = 24 * 3600, MONTH_S = 30 * DAY_S };
+
+    return act_starts_with(name, "foreign-") || act_starts_with(name, ".act-part") ||
+                   act_starts_with(name, FLOW_COMPILES)
+               ? DAY_S
+               : MONTH_S;
+}
+
+/* What cannot be removed is tried again the next time. */
+static void prune(const char *packages, const char *name, mode_t mode)
+{
+    ACT_AUTOFREE char *path = act_path_join(packages, name);
+
+    if (S_ISREG(mode))
+        unlink(path);
+    else if (S_ISDIR(mode) && act_starts_with(name, FLOW_COMPILES) && act_remove_tree(path, NULL) < 0)
+        act_trace("package", "cannot remove '%s'", path);
+}
+
+/* The cache keeps what was used lately. Runs have their own name for their package, so none loses it. */
+static void prune_cache(void)
+{
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    DIR *d = opendir(packages);
+    struct stat st;
+
+    package_sweep(packages);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            st.st_mtime < act_now_unix_s() - kept_s(e->d_name))
+            prune(packages, e->d_name, st.st_mode);
+    if (d)
+        closedir(d);
+}
+
+static int upload(struct work *w, struct act_error *err)
+{
+    if (!w->flow->config.code.path)
+        return act_error_set(
+            err, ACT_CONFIG,
+            "cluster '%s' does not say where the code is stored: it has no 'code_path' in 'config_param'",
+            w->flow->config.cluster);
+    int rc = flow_store(w->flow, &w->flow->config.code, &w->store, err);
+
+    if (rc == 0)
+        rc = store_package(w, err);
+    if (rc == 0)
+        rc = publish(w, err);
+    store_free(w->store);
+    return rc < 0 ? act_error_prefix(err, "cannot upload the package to '%s'", w->flow->config.code.path) : 0;
+}
+
+/* So many new bytes are rarely code: they may be data or checkpoints. */
+static int weigh(struct work *w, struct act_error *err)
+{
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    ACT_AUTOFREE char *index = index_path(w->flow, packages);
+    struct flow_init *io = w->io;
+
+    if (!io->large || io->list.bytes <= FLOW_LARGE_CODE)
+        return 0;
+    package_forecast(&io->list, packages, index, &io->package);
+    int rc = io->package.changed_bytes > FLOW_LARGE_CODE ? io->large(io->arg, io, err) : 0;
+    package_summary_release(&io->package);
+    return rc;
+}
+
+/* What an init would do, and whether it would find its work done. A store that cannot be asked is no failure. */
+static int forecast(struct work *w)
+{
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    ACT_AUTOFREE char *index = index_path(w->flow, packages);
+    struct act_error err = {0};
+
+    package_forecast(&w->io->list, packages, index, &w->io->package);
+    if (!w->io->package.unchanged)
+        return 0;
+    CODEC_AUTOJSON json_t *pointer = NULL;
+    int rc = flow_store(w->flow, &w->flow->config.code, &w->store, &err);
+    if (rc == 0)
+        rc = flow_read_pointer(w->flow, w->store, &pointer, &err);
+    if (rc == 0)
+        rc = find_compiled(w, pointer, &err);
+    if (rc >= 0)
+        rc = is_stored(w, &err);
+    store_free(w->store);
+    if (rc < 0)
+        act_warn("cannot ask the store for the package: %s", err.text);
+    else
+        w->io->is_stored = rc ? FLOW_YES : FLOW_NO;
+    return 0;
+}
+
+/* Of several that pack the same project at once, one packs and sends; the others then find that done. Where there are no
+ * locks, each does it by itself. The lock ends with the descriptor, or with this process. */
+static int lock_project(const struct flow *flow)
+{
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    ACT_AUTOFREE char *index = index_path(flow, packages);
+    ACT_AUTOFREE char *path = act_sprintf("%s.lock", index);
+    int fd = act_mkdir_all(packages, 0700, NULL) < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd >= 0 && flock(fd, LOCK_EX) < 0)
+        act_warn("cannot lock '%s': %s", path, strerror(errno));
+    return fd;
+}
+
+static int cannot_pack(const struct flow *flow, int rc, struct act_error *err)
+{
+    return rc < 0 ? act_error_prefix(err, "cannot pack '%s'", flow->config.project_root) : 0;
+}
+
+int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
+{
+    struct act_strv out = {0};
+    struct work w = {.flow = flow, .io = io};
+    int lock = io->dry_run ? -1 : lock_project(flow);
+
+    kept_out(&flow->config, &out);
+    w.options = (struct package_options){.root = flow->config.project_root,
+                                         .zip_options = &flow->config.zip_options,
+                                         .no_gitignore = !flow->config.gitignore,
+                                         .kept_out = &out,
+                                         .judge = flow_guard_judge};
+    int rc = cannot_pack(flow, package_scan(&w.options, &io->list, err), err);
+    if (rc == 0 && io->command)
+        rc = flow_check_program(&flow->config, &io->list, io->command, err);
+    if (rc == 0)
+        rc = cannot_pack(flow, judge(&w, io->dry_run, err), err);
+    if (rc == 0)
+        rc = weigh(&w, err);
+    if (rc == 0)
+        rc = io->dry_run ? forecast(&w) : cannot_pack(flow, build(&w, err), err);
+    if (rc == 0 && !io->dry_run) {
+        prune_cache();
+        rc = upload(&w, err);
+    }
+    act_strv_release(&out);
+    if (lock >= 0)
+        close(lock);
+    if (io->done)
+        io->done(io->arg);
+    if (rc == 0 && !(io->command && io->package.unchanged)) /* a run with the same code: it was told before */
+        flow_guard_tell(flow->config.project_root, &io->list);
+    return rc;
+}
+
+int flow_init_compiled(struct flow *flow, const char *root, const struct flow_init *source,
+                       struct flow_init *io, struct act_error *err)
+{
+    ACT_AUTOFREE char *packages = flow_packages_dir();
+    struct act_strv out = {0};
+    struct work w = {.flow = flow, .io = io, .compiled_from = source->package.sha256};
+    struct package_output output = {
+        .engine = flow->engine, .folder = packages, .progress = io->packing ? show_packing : NULL, .arg = io};
+
+    kept_out(&flow->config, &out);
+    w.options = (struct package_options){.root = root, .kept_out = &out, .as_it_is = true};
+    int rc = package_scan(&w.options, &io->list, err);
+    if (rc == 0)
+        rc = package_write(&w.options, &io->list, &output, &io->package, err);
+    if (rc < 0)
+        act_error_prefix(err, "cannot pack what was compiled");
+    else
+        rc = upload(&w, err);
+    act_strv_release(&out);
+    if (io->done)
+        io->done(io->arg);
+    return rc;
+}

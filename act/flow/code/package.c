@@ -1,0 +1,190 @@
+/* package.c - the package that a run is pinned to: which one code_path stands for, and a verified local copy. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "config/config.h"
+#include "flow/code/code_internal.h"
+#include "flow/flow.h"
+#include "flow/flow_internal.h"
+#include "package/package.h"
+#include "run/run.h"
+#include "store/store.h"
+#include "transfer/transfer.h"
+
+void flow_package_release(struct flow_package *p)
+{
+    free(p->store);
+    free(p->key);
+    free(p->file);
+    *p = (struct flow_package){0};
+}
+
+/* Downloads key to the file path. */
+static int fetch(struct flow *flow, struct store *store, const char *key, const char *path,
+                 struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = act_path_dirname(path);
+    struct transfer_path from = {.store = store, .path = act_strdup(key)};
+    struct transfer_report report = {0};
+    struct store *to;
+    int rc = store_folder_open(flow_http(flow), dir, true, &to, err);
+
+    if (rc == 0) {
+        rc = transfer_copy(flow->engine, &from, to, act_path_basename(path), &(struct transfer_options){0},
+                           &report, err);
+        transfer_report_release(&report);
+        store_free(to);
+    }
+    free(from.path);
+    return rc;
+}
+
+bool flow_file_is(const char *path, const char *sha256)
+{
+    char hex[ACT_SHA256_HEX];
+    struct act_error ignored;
+
+    return act_sha256_file(path, hex, &ignored) == 0 && strcmp(hex, sha256) == 0;
+}
+
+/* Used: kept in the cache for longer. Once a day, because whoever sends this file takes a new time for a change. */
+static void note_use(const char *file)
+{
+    enum { DAY_S = 24 * 3600 };
+    struct stat st;
+
+    if (stat(file, &st) == 0 && st.st_mtime < act_now_unix_s() - DAY_S)
+        utimensat(AT_FDCWD, file, NULL, 0);
+}
+
+static int fetch_verified(struct flow *flow, struct store *store, struct flow_package *p,
+                          struct act_error *err)
+{
+    p->file = flow_package_cache(p->sha256);
+    if (flow_file_is(p->file, p->sha256)) {
+        note_use(p->file);
+        return 0;
+    }
+    unlink(p->file); /* a damaged copy must not look like one that is the same */
+    int rc = fetch(flow, store, p->key, p->file, err);
+    if (rc < 0 || flow_file_is(p->file, p->sha256))
+        return rc;
+    unlink(p->file);
+    return act_error_set(
+        err, ACT_FAIL,
+        "the package '%s' in %s is damaged: its SHA-256 is not the one in its name; run 'a init' again",
+        p->key, p->store);
+}
+
+/* Another tool wrote code_path: what it holds gets its name from its content. */
+static int adopt_foreign(struct flow *flow, struct store *store, struct flow_package *p,
+                         struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = flow_packages_dir();
+    ACT_AUTOFREE char *temp = act_sprintf("%s/foreign-%d.zip", dir, (int)getpid());
+
+    p->key = act_strdup(flow->config.code.path);
+    int rc = fetch(flow, store, p->key, temp, err);
+    if (rc == 0)
+        rc = act_sha256_file(temp, p->sha256, err);
+    if (rc < 0)
+        return rc;
+    p->file = flow_package_cache(p->sha256);
+    return rename(temp, p->file) < 0 ? act_error_errno(err, errno, "cannot write '%s'", p->file) : 0;
+}
+
+bool flow_is_sha256(const char *text)
+{
+    return strlen(text) == ACT_SHA256_HEX - 1 && strspn(text, "0123456789abcdef") == ACT_SHA256_HEX - 1;
+}
+
+/* The pointer's word, when it still describes code_path. */
+static bool pointer_holds(const json_t *pointer, const struct store_entry *code, struct flow_package *p)
+{
+    const char *sha256 = codec_json_str(pointer, "sha256", "");
+
+    if (!flow_is_sha256(sha256) || strcmp(codec_json_str(pointer, "code_path_etag", ""), code->etag) != 0)
+        return false;
+    memcpy(p->sha256, sha256, ACT_SHA256_HEX);
+    return true;
+}
+
+int flow_read_pointer(struct flow *flow, struct store *store, json_t **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = flow_pointer_key(flow);
+    ACT_AUTOFREE char *text = NULL;
+    int rc = flow_get_text(store, key, &text, err);
+
+    *out = NULL;
+    if (rc == -ACT_NOT_FOUND)
+        return 0;
+    if (rc == 0 && codec_json_parse(text, strlen(text), key, out, err) < 0)
+        *out = NULL; /* as good as none: code_path itself is asked */
+    return rc;
+}
+
+static int locate(struct flow *flow, struct store *store, struct flow_package *p, struct act_error *err)
+{
+    struct store_call head = {.op = STORE_HEAD, .key = flow->config.code.path};
+    CODEC_AUTOJSON json_t *pointer = NULL;
+    int rc = store_do(store, &head, err);
+
+    if (rc == 0)
+        rc = flow_read_pointer(flow, store, &pointer, err);
+    if (rc == 0) {
+        p->bytes = (int64_t)head.entry.size;
+        if (pointer && pointer_holds(pointer, &head.entry, p)) {
+            p->key = flow_package_key(flow, p->sha256);
+            rc = fetch_verified(flow, store, p, err);
+        } else {
+            rc = adopt_foreign(flow, store, p, err);
+        }
+    }
+    store_call_release(&head);
+    return rc;
+}
+
+int flow_current_package(struct flow *flow, struct flow_package *out, struct act_error *err)
+{
+    struct store *store;
+    int rc = flow_store(flow, &flow->config.code, &store, err);
+
+    *out = (struct flow_package){0};
+    if (rc < 0)
+        return rc;
+    out->store = act_strdup(store_name(store));
+    rc = locate(flow, store, out, err);
+    if (rc < 0)
+        flow_package_release(out);
+    store_free(store);
+    return rc;
+}
+
+int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, struct flow_package *out,
+                        struct act_error *err)
+{
+    struct store *store;
+    int rc = flow_store(flow, &flow->config.code, &store, err);
+
+    *out = (struct flow_package){0};
+    if (rc < 0)
+        return rc;
+    out->store = act_strdup(store_name(store));
+    out->key = act_strdup(key);
+    memcpy(out->sha256, sha256, ACT_SHA256_HEX);
+    rc = fetch_verified(flow, store, out, err);
+    if (rc < 0)
+        flow_package_release(out);
+    store_free(store);
+    return rc;
+}

@@ -1,0 +1,308 @@
+/* program.c - refuses a command that cannot work, before anything is uploaded or queued.
+ *
+ * Only what is certain is refused: files that the package does not have count as missing unless something can still
+ * make them (compile.aml.sh, requirements.txt), or they lie in a mapped folder.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "flow/code/code_internal.h"
+#include "package/package.h"
+#include "proc/proc.h"
+#include "run/starter.h"
+
+/* What a command can be looked up in. */
+struct place {
+    const struct config *config;
+    const struct package_list *list;
+};
+
+static int by_path(const void *path, const void *entry)
+{
+    return strcmp(path, ((const struct package_entry *)entry)->path);
+}
+
+static const struct package_entry *find(const struct package_list *list, const char *path)
+{
+    return list->n ? bsearch(path, list->v, list->n, sizeof(*list->v), by_path) : NULL;
+}
+
+static bool has_folder(const struct package_list *list, const char *path)
+{
+    ACT_AUTOFREE char *folder = act_sprintf("%s/", path);
+
+    return find(list, folder) != NULL;
+}
+
+/* Something prepares the node before the command runs, and may make what it needs. */
+static bool is_prepared(const struct package_list *list)
+{
+    return find(list, "compile.aml.sh") || find(list, "requirements.txt");
+}
+
+static bool is_mapped(const struct config *config, const char *path)
+{
+    for (size_t i = 0; i < config->n_folders; i++)
+        if (act_streq(path, config->folders[i].name) || act_path_is_within(path, config->folders[i].name))
+            return true;
+    return false;
+}
+
+static bool is_outside(const char *clean)
+{
+    return act_streq(clean, "..") || act_starts_with(clean, "../");
+}
+
+/* Whether a relative path may be there when the command runs: the walk of the path may lead through a link. */
+static bool may_exist(const struct place *p, const char *path)
+{
+    ACT_AUTOFREE char *clean = act_path_clean(path);
+
+    if (is_outside(clean))
+        return false;
+    if (clean[0] == '/' || is_mapped(p->config, clean) || find(p->list, clean) || has_folder(p->list, clean))
+        return true;
+    for (char *slash = strrchr(clean, '/'); slash; slash = strrchr(clean, '/')) {
+        *slash = '\0';
+        const struct package_entry *e = find(p->list, clean);
+        if (e && S_ISLNK(e->mode))
+            return true;
+    }
+    return false;
+}
+
+/* The rule that left the file out, or NULL. */
+static const char *rule_for(const struct package_list *list, const char *path)
+{
+    for (size_t i = 0; i < list->n_left_out; i++) {
+        const char *out = list->left_out[i].path;
+        size_t len = strlen(out);
+        if (act_streq(out, path) || (len > 0 && out[len - 1] == '/' && strncmp(path, out, len) == 0))
+            return list->left_out[i].rule;
+    }
+    return NULL;
+}
+
+static int missing(const struct place *p, const char *word, struct act_error *err)
+{
+    ACT_AUTOFREE char *clean = act_path_clean(word);
+    const char *rule = rule_for(p->list, clean);
+
+    if (rule)
+        return act_error_set(err, ACT_NOT_FOUND,
+                             "'%s' would not be there on the nodes: %s leaves it out of the package", word,
+                             rule);
+    if (is_outside(clean))
+        return act_error_set(
+            err, ACT_NOT_FOUND,
+            "'%s' is outside the project '%s', where commands start: runs have only what is in it", word,
+            p->config->project_root);
+    return act_error_set(err, ACT_NOT_FOUND, "there is no '%s' in the project '%s'", word,
+                         p->config->project_root);
+}
+
+/* "./run.sh": a file of the package that may be executed. */
+static int check_file(const struct place *p, const char *word, struct act_error *err)
+{
+    ACT_AUTOFREE char *clean = act_path_clean(word);
+    const struct package_entry *e = find(p->list, clean);
+
+    if (!may_exist(p, word))
+        return missing(p, word, err);
+    if (e && S_ISREG(e->mode) && !(e->mode & 0111))
+        return act_error_set(err, ACT_USAGE,
+                             "'%s' is not executable: chmod +x it, or name what runs it: sh %s", word, word);
+    return 0;
+}
+
+/* ---- what the first word starts */
+
+struct started {
+    enum { NOTHING, SCRIPT, MODULE } kind; /* NOTHING: or nobody knows */
+    const char *word;
+};
+
+static const struct interpreter {
+    const char *name;
+    const char *alone; /* letters of options without a value */
+} interpreters[] = {
+    {"python", "bBdEiIOPqsSuvx"}, {"bash", "efluvx"}, {"sh", "efluvx"}, {"dash", "efluvx"}, {"perl", "tTwW"},
+};
+
+/* "python3.11" is "python". */
+static const struct interpreter *find_interpreter(const char *word)
+{
+    const char *name = act_path_basename(word);
+
+    for (size_t i = 0; i < sizeof(interpreters) / sizeof(interpreters[0]); i++) {
+        const char *rest = name + strlen(interpreters[i].name);
+        if (act_starts_with(name, interpreters[i].name) && strspn(rest, "0123456789.") == strlen(rest))
+            return &interpreters[i];
+    }
+    return NULL;
+}
+
+static bool is_alone(const struct interpreter *interpreter, const char *word)
+{
+    return word[0] == '-' && word[1] && strspn(word + 1, interpreter->alone) == strlen(word + 1);
+}
+
+/* "python -u train.py", "python -m pkg.train", when there is no option before it but those that stand alone. -I and -P
+ * of Python take no modules from where it starts. */
+static struct started by_interpreter(const struct act_strv *argv)
+{
+    const struct interpreter *interpreter = find_interpreter(argv->v[0]);
+    bool is_apart = false;
+    size_t i = 1;
+
+    for (; interpreter && i < argv->n && is_alone(interpreter, argv->v[i]); i++)
+        is_apart = is_apart || strpbrk(argv->v[i], "IP");
+    if (!interpreter || i == argv->n)
+        return (struct started){0};
+    if (i + 1 < argv->n && interpreter == interpreters && act_streq(argv->v[i], "-m") && !is_apart)
+        return (struct started){MODULE, argv->v[i + 1]};
+    return argv->v[i][0] == '-' ? (struct started){0} : (struct started){SCRIPT, argv->v[i]};
+}
+
+/* "torchrun train.py". Which of its options have a value may change with its version: only what looks like a script is
+ * taken for one. */
+static struct started by_starter(const struct run_starter *starter, const struct act_strv *argv)
+{
+    const char *word = starter->end < argv->n ? argv->v[starter->end] : "-";
+
+    if (word[0] == '-' || run_starter_has(starter, argv, "h help"))
+        return (struct started){0};
+    if (run_starter_has(starter, argv, "m module"))
+        return (struct started){MODULE, word};
+    return act_ends_with(word, ".py") ? (struct started){SCRIPT, word} : (struct started){0};
+}
+
+static struct started what_starts(const struct act_strv *argv)
+{
+    struct run_starter starter;
+
+    return run_starter_find(argv, true, &starter) ? by_starter(&starter, argv) : by_interpreter(argv);
+}
+
+/* ---- modules of Python */
+
+/* Python looks for a module of a regular package in that package only, unless the package itself does something about
+ * it; folders without __init__.py may have parts elsewhere. */
+static bool is_closed(const struct place *p, const char *package)
+{
+    static const char *const opened_by[] = {"__path__", "namespace", "sys.modules"};
+    ACT_AUTOFREE char *name = act_sprintf("%s/__init__.py", package);
+    ACT_AUTOFREE char *path = act_path_join(p->config->project_root, name);
+    ACT_AUTOFREE char *file = act_sprintf("%s.py", package);
+    ACT_AUTOFREE char *text = NULL;
+    struct act_error ignored;
+    size_t len;
+
+    if (!find(p->list, name))
+        return find(p->list, file) && !has_folder(p->list, package);
+    if (act_file_read_regular(path, PACKAGE_JUDGED, &text, &len, &ignored) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof(opened_by) / sizeof(opened_by[0]); i++)
+        if (strstr(text, opened_by[i]))
+            return false;
+    return true;
+}
+
+/* "python -m pkg.train", where the project has pkg. */
+static int check_module(const struct place *p, const char *module, struct act_error *err)
+{
+    ACT_AUTOFREE char *package = act_strndup(module, strcspn(module, "."));
+    ACT_AUTOFREE char *path = act_strdup(module);
+
+    for (char *c = path; *c; c++)
+        *c = *c == '.' ? '/' : *c;
+    ACT_AUTOFREE char *file = act_sprintf("%s.py", path);
+    ACT_AUTOFREE char *compiled = act_sprintf("%s.pyc", path);
+    if (!strchr(module, '.') || may_exist(p, path) || may_exist(p, file) || may_exist(p, compiled) ||
+        !is_closed(p, package))
+        return 0;
+    return missing(p, file, err);
+}
+
+static int check_started(const struct place *p, const struct started *what, struct act_error *err)
+{
+    if (what->kind == MODULE)
+        return check_module(p, what->word, err);
+    return what->kind == NOTHING || may_exist(p, what->word) ? 0 : missing(p, what->word, err);
+}
+
+/* ---- the tree itself */
+
+/* A full path to what is in the package: it would run what the file says then, or be found nowhere. */
+static int check_live(const struct place *p, const char *word, struct act_error *err)
+{
+    ACT_AUTOFREE char *root = realpath(p->config->project_root, NULL);
+    ACT_AUTOFREE char *path = word && word[0] == '/' ? realpath(word, NULL) : NULL;
+
+    if (!root || !path || act_streq(path, root) || !act_path_is_within(path, root) ||
+        !find(p->list, path + strlen(root) + 1))
+        return 0;
+    return act_error_set(
+        err, ACT_USAGE, "'%s' is the file here, which may change, and the run has its own copy: write './%s'",
+        word, path + strlen(root) + 1);
+}
+
+/* ---- the first word */
+
+/* A word without a slash, which the shell would look up in PATH. Only of this machine is PATH known. */
+static int check_name(const struct place *p, const char *word, struct act_error *err)
+{
+    const struct package_entry *e = find(p->list, word);
+    ACT_AUTOFREE char *program = proc_find_in_path(word);
+    bool here = act_streq(p->config->platform, "local") && !p->config->docker.image;
+
+    if (program)
+        return 0;
+    if (e && S_ISREG(e->mode))
+        return act_error_set(
+            err, ACT_USAGE,
+            "'%s' is a file of the project, not a program: name what runs it, as in 'python3 %s'%s", word,
+            word, e->mode & 0111 ? ", or write './' before it" : "");
+    for (size_t i = 0; here && i < p->config->env.n; i++)
+        here = !act_starts_with(p->config->env.v[i], "PATH=");
+    if (!here)
+        return 0;
+    ACT_AUTOFREE char *python3 = act_streq(word, "python") ? proc_find_in_path("python3") : NULL;
+    return act_error_set(err, ACT_NOT_FOUND, "there is no program '%s' in PATH%s", word,
+                         python3 ? "; did you mean 'python3'?" : "");
+}
+
+static int check_word(const char *word, struct act_error *err)
+{
+    if (!*word)
+        return act_error_set(err, ACT_USAGE, "the command is an empty word");
+    return act_error_set(
+        err, ACT_USAGE,
+        "'%s' is one word, and no program is called so: leave out the quotes around the whole command, or "
+        "let a shell read it: sh -c '...'",
+        word);
+}
+
+int flow_check_program(const struct config *config, const struct package_list *list,
+                       const struct act_strv *argv, struct act_error *err)
+{
+    const struct place p = {.config = config, .list = list};
+    const struct started what = what_starts(argv);
+    const char *word = argv->v[0];
+
+    if (!*word || (argv->n == 1 && strpbrk(word, " \t\n") && !may_exist(&p, word)))
+        return check_word(word, err);
+    int rc = check_live(&p, word, err);
+    if (rc == 0)
+        rc = check_live(&p, what.word, err);
+    if (rc < 0 || is_prepared(list))
+        return rc;
+    rc = strchr(word, '/') ? check_file(&p, word, err) : check_name(&p, word, err);
+    return rc == 0 ? check_started(&p, &what, err) : rc;
+}

@@ -1,0 +1,576 @@
+/* data.c - the mapped folders: upload, download, verify, list, remove, URLs.
+ *
+ * A local folder is opened as a folder store of its own, rooted at what the path names (symbolic links on the
+ * way there are followed; those inside are kept as links, or followed where that is asked for), so that every direction is one transfer_copy().
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "config/config.h"
+#include "flow/data/data.h"
+#include "flow/data/data_internal.h"
+#include "flow/flow.h"
+#include "flow/flow_internal.h"
+#include "flow/trust.h"
+#include "store/store.h"
+#include "transfer/transfer.h"
+
+/* A mapped path: its folder, the local path and the key. */
+struct mapping {
+    const struct config_folder *folder;
+    char *rest;  /* behind the folder's name, cleaned */
+    char *local; /* absolute */
+    char *key;   /* in the store; a trailing slash of the path is kept */
+};
+
+static void mapping_release(struct mapping *m)
+{
+    free(m->rest);
+    free(m->local);
+    free(m->key);
+}
+
+static int map(const struct config *config, const char *path, struct mapping *out, struct act_error *err)
+{
+    int rc = config_map_path(config, path, &out->folder, &out->rest, err);
+
+    if (rc == 0 && *out->rest)
+        rc = flow_trust_path(config, out->folder->name, out->rest, err);
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *folder = act_path_join(config->project_root, out->folder->name);
+    out->local = act_path_join(folder, out->rest);
+    out->key = act_path_join(out->folder->path, out->rest);
+    return 0;
+}
+
+/* A key without the trailing slash. */
+static char *bare(const char *key)
+{
+    size_t len = strlen(key);
+
+    return act_strndup(key, len && key[len - 1] == '/' ? len - 1 : len);
+}
+
+/* Opens what a local path names: a folder as the whole of a store, a file as a key of its folder's store. */
+static int open_local_source(struct flow *flow, const char *local, bool follow, struct transfer_path *out,
+                             struct act_error *err)
+{
+    ACT_AUTOFREE char *name = bare(local);
+    ACT_AUTOFREE char *real = realpath(name, NULL);
+    struct stat st;
+
+    if (!real || stat(real, &st) < 0)
+        return act_error_errno(err, errno, "cannot read '%s'", local);
+    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+        return act_error_set(err, ACT_FAIL, "cannot upload '%s': neither a file nor a folder", local);
+    if (S_ISREG(st.st_mode) && act_ends_with(local, "/"))
+        return act_error_set(err, ACT_NOT_FOUND, "cannot upload '%s': it is a file, not a folder", local);
+    ACT_AUTOFREE char *dir = act_path_dirname(real);
+    out->is_folder = S_ISDIR(st.st_mode);
+    int rc = store_folder_open(flow_http(flow), out->is_folder ? real : dir, false, &out->store, err);
+    if (rc == 0)
+        out->path = act_strdup(out->is_folder ? "" : act_path_basename(real));
+    if (rc == 0 && follow)
+        store_follow_links(out->store);
+    return rc;
+}
+
+/* Adds to an error what begins like the key, which names nothing; path is what the user typed for it. */
+static void suggest(struct store *store, const char *key, const char *path, struct act_error *err)
+{
+    enum { SUGGESTIONS = 3 };
+    ACT_AUTOFREE char *stem = bare(key);
+    ACT_AUTOFREE char *typed = bare(path);
+    ACT_AUTOFREE char *problem = act_strdup(err->text);
+    struct store_call list = {.op = STORE_LIST, .key = stem, .delimiter = true, .max = SUGGESTIONS + 1};
+    struct act_buf names = {0};
+    struct act_error ignored;
+    bool is_empty = false;
+    int rc = store_do(store, &list, &ignored);
+
+    for (size_t i = 0; rc == 0 && i < list.page.n && i < SUGGESTIONS; i++) {
+        const char *rest = list.page.v[i].key + strlen(stem);
+        is_empty = is_empty || strcmp(rest, "/") == 0;
+        if (strcmp(rest, "/") != 0)
+            act_buf_addf(&names, "%s'%s%s'", names.len ? ", " : "", typed, rest);
+    }
+    if (is_empty)
+        act_error_set(err, ACT_NOT_FOUND, "'%s' is an empty folder in the store", typed);
+    else if (names.len)
+        act_error_set(err, ACT_NOT_FOUND, "%s; what begins so: %s%s", problem, names.data,
+                      list.page.n > SUGGESTIONS ? ", ..." : "");
+    store_call_release(&list);
+    act_buf_release(&names);
+}
+
+/* What a key in a store is; path is what the user typed for it. */
+static int resolve(struct store *store, const char *key, const char *path, struct transfer_path *out,
+                   struct act_error *err)
+{
+    int rc = transfer_resolve(store, key, out, err);
+
+    if (rc < 0)
+        act_error_prefix(err, rc == -ACT_NOT_FOUND ? "cannot find '%s'" : "cannot look at '%s'", path);
+    if (rc == -ACT_NOT_FOUND && !err->service_code[0])
+        suggest(store, key, path, err);
+    return rc;
+}
+
+/* The same of a mapped path of this project. */
+static int resolve_mapped(struct flow *flow, struct store *store, const struct mapping *m, const char *path,
+                          struct transfer_path *out, struct act_error *err)
+{
+    int rc = resolve(store, m->key, path, out, err);
+
+    if (rc == -ACT_NOT_FOUND)
+        flow_explain_absence(flow, m->folder, m->local, err);
+    return rc;
+}
+
+/* Folders are reached without requests, whose number and pace --transfers and --bwlimit limit. to may be NULL. */
+static void mention_limits(struct flow *flow, const struct store *from, const struct store *to)
+{
+    bool rate = flow->network.bwlimit > 0, number = flow->network.max_transfers > 0;
+
+    if ((!rate && !number) || flow->limits_mentioned || !store_has_real_folders(from) ||
+        (to && !store_has_real_folders(to)))
+        return;
+    act_warn("%s%s%s used: only requests to Blob Storage are limited, and this is all in folders",
+             rate ? "--bwlimit" : "", rate && number ? " and " : "",
+             rate && number ? "--transfers are not"
+             : number       ? "--transfers is not"
+                            : " is not");
+    flow->limits_mentioned = true;
+}
+
+/* ---- what cannot be moved */
+
+static int check_part_size(const struct transfer_options *o, const struct store *to, struct act_error *err)
+{
+    char size[ACT_UNIT_TEXT], limit[ACT_UNIT_TEXT];
+
+    if (o->part_size <= store_max_put(to))
+        return 0;
+    act_size_to_text(o->part_size, size);
+    act_size_to_text(store_max_put(to), limit);
+    return act_error_set(err, ACT_USAGE, "parts of %s are too large for %s: at most %s", size, store_name(to),
+                         limit);
+}
+
+/* One file in parts of a size that was asked for must get by with the parts that an object can have. */
+static int check_parts(const struct transfer_path *from, const struct transfer_options *o, const char *path,
+                       struct act_error *err)
+{
+    struct store_call head = {.op = STORE_HEAD, .key = from->path};
+    int rc;
+
+    if (!o->part_size || from->is_folder)
+        return 0;
+    rc = store_do(from->store, &head, err);
+    if (rc == 0 && head.entry.size / STORE_MAX_BLOCKS >= o->part_size)
+        rc = act_error_set(err, ACT_USAGE,
+                           "'%s' has %llu bytes: more than %d parts of %llu bytes; give a larger --part-size",
+                           path, (unsigned long long)head.entry.size, STORE_MAX_BLOCKS,
+                           (unsigned long long)o->part_size);
+    store_call_release(&head);
+    return rc;
+}
+
+/* A folder and another one in it: the copy would grow for ever, or the mirror delete what it copies. */
+static int check_places(const struct transfer_path *from, const struct store *to, const char *to_path,
+                        const char *path, struct act_error *err)
+{
+    ACT_AUTOFREE char *a = act_path_join(store_name(from->store), from->path);
+    ACT_AUTOFREE char *b = act_path_join(store_name(to), to_path);
+
+    if (strcmp(a, b) == 0)
+        return act_error_set(err, ACT_USAGE, "'%s' is the same place on both sides: %s", path, a);
+    if (from->is_folder && (act_path_is_within(a, b) || act_path_is_within(b, a)))
+        return act_error_set(err, ACT_USAGE, "cannot copy '%s': of %s and %s one lies in the other", path, a,
+                             b);
+    return 0;
+}
+
+/* A file does not take the place of a folder, nor the reverse, though a blob store would keep both. */
+static int check_kind(const struct transfer_path *from, struct store *to, const char *to_path,
+                      const char *path, struct act_error *err)
+{
+    ACT_AUTOFREE char *as_folder = act_sprintf("%s/", to_path);
+    struct store_call head = {.op = STORE_HEAD, .key = to_path};
+    struct transfer_path there = {0};
+    bool other_kind;
+    int rc;
+
+    if (!*to_path)
+        return 0;
+    if (from->is_folder) {
+        rc = store_do(to, &head, err);
+        other_kind = rc == 0 && head.entry.kind != STORE_FOLDER;
+        store_call_release(&head);
+    } else {
+        rc = transfer_resolve(to, as_folder, &there, err);
+        other_kind = rc == 0;
+        transfer_path_release(&there);
+    }
+    if (other_kind)
+        return act_error_set(err, ACT_FAIL, "cannot copy '%s': it is a %s, and a %s at the destination", path,
+                             from->is_folder ? "folder" : "file", from->is_folder ? "file" : "folder");
+    return rc == -ACT_NOT_FOUND ? 0 : rc;
+}
+
+/* ---- the two directions, and from store to store */
+
+static int copy(struct flow *flow, const struct transfer_path *from, struct store *to, const char *to_path,
+                const char *path, struct flow_data *io, struct act_error *err)
+{
+    int rc = check_part_size(&io->options, to, err);
+
+    if (rc == 0)
+        rc = check_parts(from, &io->options, path, err);
+    if (rc == 0)
+        rc = check_places(from, to, to_path, path, err);
+    if (rc == 0)
+        rc = check_kind(from, to, to_path, path, err);
+    if (rc < 0)
+        return rc;
+    mention_limits(flow, from->store, to);
+    io->path = path;
+    io->from_path = from->path;
+    io->to_path = to_path;
+    return transfer_copy(flow->engine, from, to, to_path, &io->options, &io->report, err);
+}
+
+char *flow_step_path(const struct flow_data *io, const struct transfer_step *step)
+{
+    const char *base = step->action == TRANSFER_DELETE ? io->to_path : io->from_path;
+    const char *rel = step->entry->key + strlen(base);
+    ACT_AUTOFREE char *path = bare(io->path);
+
+    return act_path_join(path, rel + (*rel == '/'));
+}
+
+/* What path is in the store of another cluster. Both sides use one engine: the destination's, so other must not
+ * be used after flow is closed. */
+static int open_other(struct flow *flow, struct flow *other, const char *path, struct transfer_path *out,
+                      struct act_error *err)
+{
+    struct mapping theirs = {0};
+    int rc = map(&other->config, path, &theirs, err);
+
+    other->engine = flow->engine;
+    other->http = flow_http(flow);
+    other->tokens = flow_tokens(flow);
+    if (rc == 0)
+        rc = flow_store(other, theirs.folder, &out->store, err);
+    other->engine = NULL;
+    other->http = NULL;
+    other->tokens = NULL;
+    if (rc == 0)
+        rc = resolve(out->store, theirs.key, path, out, err);
+    mapping_release(&theirs);
+    return rc;
+}
+
+/* From the local folder, or from another cluster's store when other is not NULL. */
+static int upload(struct flow *flow, struct flow *other, const struct mapping *m, const char *path,
+                  struct flow_data *io, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = bare(m->key);
+    struct transfer_path from = {0};
+    struct store *to = NULL;
+    int rc = other ? open_other(flow, other, path, &from, err)
+                   : open_local_source(flow, m->local, io->follow, &from, err);
+
+    if (rc == 0)
+        rc = flow_store(flow, m->folder, &to, err);
+    if (rc == 0)
+        rc = copy(flow, &from, to, key, path, io, err);
+    store_free(to);
+    store_free(from.store);
+    transfer_path_release(&from);
+    return rc;
+}
+
+int flow_upload(struct flow *flow, struct flow *from, const char *path, struct flow_data *io,
+                struct act_error *err)
+{
+    struct mapping m = {0};
+    int rc = map(&flow->config, path, &m, err);
+
+    io->report = (struct transfer_report){0};
+    if (rc == 0 && io->options.delete_extra)
+        rc = flow_check_alone(&flow->config, m.folder, m.key, path, err);
+    if (rc == 0) {
+        flow_http(flow);
+        rc = upload(flow, from, &m, path, io, err);
+    }
+    mapping_release(&m);
+    return rc;
+}
+
+/* The folder that objects go to. A dry run makes none: it looks at the nearest one that is there. */
+static int open_local_target(struct flow *flow, const char *folder, bool dry_run, struct store **out,
+                             char **out_path, struct act_error *err)
+{
+    ACT_AUTOFREE char *there = act_strdup(folder);
+    struct stat st;
+
+    while (dry_run && stat(there, &st) < 0 && errno == ENOENT && strcmp(there, "/") != 0) {
+        char *up = act_path_dirname(there);
+        free(there);
+        there = up;
+    }
+    const char *rest = folder + strlen(there);
+    *out_path = act_strdup(rest + (*rest == '/'));
+    return store_folder_open(flow_http(flow), there, !dry_run, out, err);
+}
+
+static int download_to(struct flow *flow, const struct transfer_path *from, const char *local,
+                       const char *path, struct flow_data *io, struct act_error *err)
+{
+    ACT_AUTOFREE char *target = bare(local);
+    ACT_AUTOFREE char *dir = act_path_dirname(target);
+    ACT_AUTOFREE char *below = NULL;
+    struct store *to = NULL;
+    struct stat st;
+
+    if (from->is_folder && stat(target, &st) == 0 && !S_ISDIR(st.st_mode))
+        return act_error_set(err, ACT_FAIL, "cannot copy '%s': it is a folder, and a file at the destination",
+                             path);
+    int rc = open_local_target(flow, from->is_folder ? target : dir, io->options.dry_run, &to, &below, err);
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *to_path =
+        from->is_folder ? act_strdup(below) : act_path_join(below, act_path_basename(target));
+    io->options.stay_closed = true;
+    rc = copy(flow, from, to, to_path, path, io, err);
+    store_free(to);
+    return rc;
+}
+
+int flow_download(struct flow *flow, const char *path, struct flow_data *io, struct act_error *err)
+{
+    struct transfer_path from = {0};
+    struct store *store = NULL;
+    struct mapping m = {0};
+    int rc = map(&flow->config, path, &m, err);
+
+    io->report = (struct transfer_report){0};
+    if (rc == 0)
+        rc = flow_store(flow, m.folder, &store, err);
+    if (rc == 0)
+        rc = resolve_mapped(flow, store, &m, path, &from, err);
+    if (rc == 0)
+        rc = download_to(flow, &from, m.local, path, io, err);
+    transfer_path_release(&from);
+    store_free(store);
+    mapping_release(&m);
+    return rc;
+}
+
+/* ---- verify */
+
+char *flow_verify_path(const struct flow_verify *io, const char *rel)
+{
+    ACT_AUTOFREE char *base = bare(io->path);
+
+    return act_path_join(base, io->is_folder ? rel : "");
+}
+
+static int verify(struct flow *flow, const struct transfer_path *from, const struct mapping *m,
+                  struct flow_verify *io, struct act_error *err)
+{
+    ACT_AUTOFREE char *key = bare(m->key);
+    struct store *to = NULL;
+    int rc = flow_store(flow, m->folder, &to, err);
+
+    if (rc == 0)
+        rc = check_part_size(&io->options, to, err);
+    if (rc == 0)
+        rc = check_places(from, to, key, io->path, err);
+    if (rc == 0)
+        mention_limits(flow, from->store, to);
+    if (rc == 0)
+        rc = transfer_verify(flow->engine, from, to, key, &io->options, io->deep, io->each, &io->report, err);
+    store_free(to);
+    return rc;
+}
+
+int flow_verify(struct flow *flow, struct flow *other, const char *path, struct flow_verify *io,
+                struct act_error *err)
+{
+    struct transfer_path from = {0};
+    struct mapping m = {0};
+    int rc = map(&flow->config, path, &m, err);
+
+    io->path = path;
+    io->report = (struct transfer_report){0};
+    flow_http(flow);
+    if (rc == 0)
+        rc = other ? open_other(flow, other, path, &from, err)
+                   : open_local_source(flow, m.local, io->follow, &from, err);
+    io->is_folder = from.is_folder;
+    if (rc == 0)
+        rc = verify(flow, &from, &m, io, err);
+    store_free(from.store);
+    transfer_path_release(&from);
+    mapping_release(&m);
+    return rc;
+}
+
+/* ---- single paths */
+
+int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, struct act_error *err)
+{
+    struct mapping m = {0};
+    int rc = map(&flow->config, path, &m, err);
+
+    *out = (struct flow_path){0};
+    if (rc == 0)
+        rc = flow_store(flow, m.folder, &out->store, err);
+    if (rc == 0)
+        rc = resolve_mapped(flow, out->store, &m, path, &out->path, err);
+    if (rc == 0)
+        mention_limits(flow, out->store, NULL);
+    mapping_release(&m);
+    if (rc < 0)
+        flow_path_release(out);
+    return rc;
+}
+
+/* Its place on disk as a store. Where there is no such folder nothing can have been left in it. */
+static int open_here(struct flow *flow, const struct mapping *m, struct store **out, struct act_error *err)
+{
+    struct stat st;
+
+    if (stat(m->local, &st) < 0 || !S_ISDIR(st.st_mode))
+        return act_error_set(err, ACT_NOT_FOUND, "no such folder: '%s'", m->local);
+    return store_folder_open(flow_http(flow), m->local, false, out, err);
+}
+
+int flow_open_place(struct flow *flow, const char *path, enum flow_place place, struct flow_path *out,
+                    struct act_error *err)
+{
+    struct mapping m = {0};
+    int rc = map(&flow->config, path, &m, err);
+
+    *out = (struct flow_path){0};
+    if (rc == 0)
+        rc = place == FLOW_STORE ? flow_store(flow, m.folder, &out->store, err)
+                                 : open_here(flow, &m, &out->store, err);
+    if (rc == 0)
+        out->path = (struct transfer_path){.store = out->store,
+                                           .path = place == FLOW_STORE ? bare(m.key) : act_strdup(""),
+                                           .is_folder = true};
+    mapping_release(&m);
+    return rc;
+}
+
+void flow_path_release(struct flow_path *path)
+{
+    transfer_path_release(&path->path);
+    store_free(path->store);
+    *path = (struct flow_path){0};
+}
+
+int flow_may_remove(struct flow *flow, const char *path, struct act_error *err)
+{
+    struct mapping m = {0};
+    int rc = map(&flow->config, path, &m, err);
+
+    if (rc == 0)
+        rc = flow_check_alone(&flow->config, m.folder, m.key, path, err);
+    mapping_release(&m);
+    return rc;
+}
+
+/* What was said of the URL's end must be true. */
+static int check_end(const struct store_call *call, const char *path, const struct flow_url *io,
+                     struct act_error *err)
+{
+    if (call->url_ends || !io->life_s)
+        return 0;
+    return act_error_set(
+        err, ACT_USAGE, "'--expires' has no effect on the URL of '%s', which ACT does not sign; leave it out",
+        path);
+}
+
+static int make_url(struct store *store, const char *key, const char *path, struct flow_url *io,
+                    struct act_error *err)
+{
+    enum { DAY_S = 24 * 3600 };
+    struct store_call call = {.op = STORE_URL,
+                              .key = key,
+                              .permissions = "r",
+                              .life_s = io->life_s ? io->life_s : DAY_S,
+                              .share_sas = io->share_sas};
+    int rc = store_do(store, &call, err);
+
+    if (call.only_sas)
+        act_error_hint(err, "--share-sas gives it away on purpose");
+    if (rc == 0)
+        rc = check_end(&call, path, io, err);
+    if (rc == 0) {
+        io->url = call.url;
+        call.url = NULL;
+    }
+    store_call_release(&call);
+    return rc;
+}
+
+int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct act_error *err)
+{
+    struct flow_path p;
+    int rc = flow_open_path(flow, path, &p, err);
+
+    if (rc < 0)
+        return rc;
+    if (p.path.is_folder)
+        rc = act_error_set(err, ACT_USAGE, "'%s' is a folder; a URL is for one file", path);
+    else
+        rc = make_url(p.store, p.path.path, path, io, err);
+    flow_path_release(&p);
+    return rc;
+}
+
+/* ---- the folders of a run */
+
+/* Nothing to download into an empty folder is fine: the first run of an experiment has no output yet. */
+int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,
+                          const char *dir, struct act_error *err)
+{
+    struct flow_data io = {0};
+    struct transfer_path from = {0};
+    ACT_AUTOFREE char *key = act_sprintf("%s/", path);
+    int rc = transfer_resolve(store, key, &from, err);
+
+    if (rc == 0)
+        rc = download_to(flow, &from, dir, name, &io, err);
+    else if (rc == -ACT_NOT_FOUND && strcmp(err->service_code, "ContainerNotFound") != 0)
+        rc = 0;
+    transfer_report_release(&io.report);
+    transfer_path_release(&from);
+    return rc;
+}
+
+int flow_send_run_folder(struct flow *flow, struct store *store, const char *path, const char *name,
+                         const char *dir, struct act_error *err)
+{
+    struct flow_data io = {0};
+    struct transfer_path from = {0};
+    int rc = open_local_source(flow, dir, false, &from, err);
+
+    if (rc == 0)
+        rc = copy(flow, &from, store, path, name, &io, err);
+    transfer_report_release(&io.report);
+    store_free(from.store);
+    transfer_path_release(&from);
+    return rc;
+}

@@ -1,0 +1,113 @@
+/* here.c - a run uses a mapped folder of the project where it is, when it sees the project and the store has nothing for it. */
+#include <dirent.h>
+#include <fts.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "flow/data/data_internal.h"
+#include "flow/flow.h"
+#include "run/run.h"
+
+bool flow_has_content(const char *path)
+{
+    DIR *dir = opendir(path);
+    const struct dirent *e = NULL;
+
+    while (dir && (e = readdir(dir)) && (act_streq(e->d_name, ".") || act_streq(e->d_name, "..")))
+        ;
+    if (dir)
+        closedir(dir);
+    return e != NULL;
+}
+
+/* On this machine, and on the nodes of a Slurm cluster of which it is a login node. They refuse a folder that they do not
+ * see after all. */
+static bool see_the_project(const struct config *config, const struct config_folder *folder)
+{
+    return act_streq(config->platform, "local") ||
+           (act_streq(config->platform, "slurm") && config_is_built_in(folder) && !config->slurm.login);
+}
+
+/* A file of the project that is not there, of another size there, or older. */
+static bool differs(const struct stat *own, const char *stored)
+{
+    struct stat there;
+
+    return stat(stored, &there) < 0 || there.st_size != own->st_size ||
+           there.st_mtim.tv_sec < own->st_mtim.tv_sec;
+}
+
+/* Whether the project's folder has a file that the store has not, or not so. A glance, as it comes with every submit: what
+ * lies behind the first ones counts as stored. */
+static bool has_unstored(const char *own, const char *stored)
+{
+    enum { GLANCE = 1000 };
+    ACT_AUTOFREE char *root = act_strdup(own);
+    FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    const FTSENT *e = NULL;
+    bool found = false;
+
+    for (int n = 0; tree && !found && n < GLANCE && (e = fts_read(tree)); n++) {
+        ACT_AUTOFREE char *there = act_sprintf("%s%s", stored, e->fts_path + strlen(root));
+        found = e->fts_info == FTS_F && differs(e->fts_statp, there);
+    }
+    if (tree)
+        fts_close(tree);
+    return found;
+}
+
+void flow_use_here(const struct config *config, const struct config_folder *from, struct run_folder *folder)
+{
+    ACT_AUTOFREE char *own = act_path_join(config->project_root, folder->name);
+
+    if (!see_the_project(config, from) || !folder->link || !flow_has_content(own))
+        return;
+    if (flow_has_content(folder->link)) {
+        if (config_is_built_in(from) &&
+            has_unstored(own, folder->link)) /* whoever wrote down a store knows */
+            act_note("%s  what the store has, not the project's own folder; 'a u %s' stores that",
+                     folder->name, folder->name);
+        return;
+    }
+    act_note("%s  the project's own folder, as the store has none; 'a u %s' stores it", folder->name,
+             folder->name);
+    free(folder->store);
+    folder->store = act_sprintf("folder:%s", config->project_root);
+    act_str_replace(&folder->path, folder->name);
+    act_str_replace(&folder->link, own);
+}
+
+/* Where the folder is in a folder store. New string, or NULL. */
+static char *place_of(const struct flow *flow, const struct config_folder *folder)
+{
+    struct config_account account;
+    struct act_error ignored;
+    char *place = NULL;
+
+    if (config_account(&flow->config, folder, &account, &ignored) < 0)
+        return NULL;
+    if (account.folder)
+        place = act_path_join(account.folder, folder->path);
+    config_account_release(&account);
+    return place;
+}
+
+void flow_explain_absence(struct flow *flow, const struct config_folder *folder, const char *local,
+                          struct act_error *err)
+{
+    ACT_AUTOFREE char *place = place_of(flow, folder);
+
+    if (!place || flow_has_content(place) || !see_the_project(&flow->config, folder))
+        return;
+    if (access(local, F_OK) == 0)
+        act_error_hint(err, "it is in the project's own folder '%s', which runs use as the store has none",
+                       folder->name);
+    else if (config_is_built_in(folder))
+        flow_hint_moved(flow, folder, place, err);
+}

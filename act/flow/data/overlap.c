@@ -1,0 +1,84 @@
+/* overlap.c - mapped folders of which one lies in another in the store. That is legal, and files of the original have it;
+ * but whoever deletes in the outer one would take what the inner one stands for. */
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "flow/code/code_internal.h"
+#include "flow/data/data_internal.h"
+#include "flow/trust.h"
+
+/* Where a path in the store of a row is, so that two can be compared: a real folder, or host, container and key. New
+ * string, or NULL: nobody can say, and the row cannot be used either. */
+static char *place_of(const struct config *config, const struct config_folder *folder, const char *path)
+{
+    struct config_account a;
+
+    if (!folder->account_file || !folder->path || config_is_share(folder) ||
+        !config_account_peek(config, folder, &a))
+        return NULL;
+    ACT_AUTOFREE char *store =
+        a.folder ? act_strdup(a.folder) : act_path_join(a.endpoint, a.container_name ? a.container_name : "");
+    ACT_AUTOFREE char *place = act_path_join(store, path);
+    bool is_here = a.folder != NULL;
+    size_t len = strlen(place);
+
+    config_account_release(&a);
+    if (len > 0 && place[len - 1] == '/')
+        place[len - 1] = '\0';
+    return is_here ? flow_real_place(place) : act_strdup(place);
+}
+
+static bool lies_in(const struct config *config, const struct config_folder *folder, const char *path,
+                    const char *place)
+{
+    ACT_AUTOFREE char *there = place_of(config, folder, path);
+
+    return there && act_path_is_within(there, place);
+}
+
+/* What lies at the place or below it and is not own's: a name of the configuration, or NULL. */
+static const char *find_in(const struct config *config, const struct config_folder *own, const char *place)
+{
+    const struct config_folder *code = &config->code;
+
+    for (size_t i = 0; i < config->n_folders; i++) {
+        const struct config_folder *other = &config->folders[i];
+        if (other != own && lies_in(config, other, other->path, place))
+            return other->name;
+    }
+    if (!code->path)
+        return NULL;
+    ACT_AUTOFREE char *packages = flow_code_base(config);
+    return lies_in(config, code, code->path, place) || lies_in(config, code, packages, place) ? "code_path"
+                                                                                              : NULL;
+}
+
+int flow_check_alone(const struct config *config, const struct config_folder *folder, const char *key,
+                     const char *path, struct act_error *err)
+{
+    ACT_AUTOFREE char *place = place_of(config, folder, key);
+    const char *other = place ? find_in(config, folder, place) : NULL;
+
+    if (!other)
+        return 0;
+    return act_error_set(err, ACT_USAGE,
+                         "cannot delete in '%s': in the store '%s' lies in it, and would be deleted as well; "
+                         "name what is to go ('%s/...'), or give each folder a 'path' of its own",
+                         path, other, folder->name);
+}
+
+void flow_warn_overlaps(const struct config *config)
+{
+    for (size_t i = 0; i < config->n_folders; i++) {
+        const struct config_folder *folder = &config->folders[i];
+        ACT_AUTOFREE char *place = place_of(config, folder, folder->path);
+        const char *other = place ? find_in(config, folder, place) : NULL;
+        if (other)
+            act_warn("in the store '%s' lies in '%s': nothing is deleted in '%s' as a whole", other,
+                     folder->name, folder->name);
+    }
+}

@@ -1,0 +1,202 @@
+/* run_folders.c - how a mapped folder of a blob store comes to the nodes of a run, and back. Nodes of a cluster do not see the
+ * project with its account files: the run's folder gets what they need, and no more than that. */
+#include <string.h>
+#include <unistd.h>
+
+#include "auth/auth.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "config/config.h"
+#include "flow/data/data.h"
+#include "flow/data/data_internal.h"
+#include "flow/flow.h"
+#include "flow/flow_internal.h"
+#include "run/run.h"
+#include "store/store.h"
+
+/* ---- here: what they get */
+
+/* For its container only, and for as long as a run can wait and work. Permissions in the documented order. */
+static int make_sas(const struct config_account *a, enum run_folder_mode mode, char **out,
+                    struct act_error *err)
+{
+    enum { LIFE_S = 30 * 24 * 3600 };
+    struct auth *auth;
+    int rc = auth_new(a->account_name, a->account_key, NULL, AUTH_KEY, &auth, err);
+
+    if (rc < 0)
+        return rc;
+    rc = auth_service_sas(auth, a->container_name, NULL, mode == RUN_FOLDER_UPLOAD ? "rcwl" : "rl", 0,
+                          act_now_unix_s() + LIFE_S, act_starts_with(a->endpoint, "https:"), out, err);
+    auth_free(auth);
+    return rc;
+}
+
+/* A login does not reach the nodes; a URL of the container that is signed with it does. */
+static int sign_with_login(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode,
+                           char **out, struct act_error *err)
+{
+    enum { LIFE_S = 7 * 24 * 3600 }; /* the longest that there is */
+    struct store *store = NULL;
+    char *url = NULL;
+    int rc = flow_store(flow, f, &store, err);
+
+    if (rc == 0)
+        rc = store_url(store, NULL, mode == RUN_FOLDER_UPLOAD ? "rcwl" : "rl", LIFE_S, &url, err);
+    store_free(store);
+    const char *query = url ? strchr(url, '?') : NULL;
+    *out = query ? act_strdup(query + 1) : NULL;
+    if (url)
+        explicit_bzero(url, strlen(url));
+    free(url);
+    return rc;
+}
+
+static int find_sas(struct flow *flow, const struct config_folder *f, const struct config_account *a,
+                    enum run_folder_mode mode, char **out, struct act_error *err)
+{
+    bool prefer_sas = act_streq(a->auth, "sas") && a->sas_token;
+
+    if (flow_uses_login(a))
+        return sign_with_login(flow, f, mode, out, err);
+    if (a->account_key && !prefer_sas)
+        return make_sas(a, mode, out, err);
+    *out = a->sas_token ? act_strdup(a->sas_token) : NULL;
+    return 0;
+}
+
+/* The nodes send the credential to the endpoint, so it must be one that it may go to. */
+static int check_store(struct flow *flow, const struct config_folder *f, struct act_error *err)
+{
+    struct store *store = NULL;
+    int rc = flow_store(flow, f, &store, err);
+
+    store_free(store);
+    return rc;
+}
+
+static int describe_store(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode,
+                          json_t *folders, struct act_error *err)
+{
+    struct config_account a;
+    ACT_AUTOFREE char *sas = NULL;
+    int rc = config_account(&flow->config, f, &a, err);
+
+    if (rc < 0)
+        return rc;
+    rc = check_store(flow, f, err);
+    if (rc == 0)
+        rc = find_sas(flow, f, &a, mode, &sas, err);
+    if (rc == 0)
+        rc = json_object_set_new(folders, f->name,
+                                 json_pack("{s:s, s:s, s:s, s:s, s:s?}", "path", f->path, "account_name",
+                                           a.account_name, "container_name", a.container_name, "endpoint",
+                                           a.endpoint, "sas_token", sas));
+    config_account_release(&a);
+    if (sas)
+        explicit_bzero(sas, strlen(sas));
+    return rc < 0 ? act_error_prefix(err, "folder '%s'", f->name) : 0;
+}
+
+static const struct config_folder *find_folder(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->n_folders; i++)
+        if (strcmp(config->folders[i].name, name) == 0)
+            return &config->folders[i];
+    return NULL;
+}
+
+static bool is_moved(const struct run_folder *f)
+{
+    return !f->link && (f->mode == RUN_FOLDER_DOWNLOAD || f->mode == RUN_FOLDER_UPLOAD);
+}
+
+int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *root = json_pack("{s:i, s:{}}", "version", 1, "folders");
+    json_t *folders = json_object_get(root, "folders");
+    int rc = 0;
+
+    *out = NULL;
+    for (size_t i = 0; rc == 0 && i < spec->n_folders; i++) {
+        const struct config_folder *f = find_folder(&flow->config, spec->folders[i].name);
+        if (f && is_moved(&spec->folders[i]))
+            rc = describe_store(flow, f, spec->folders[i].mode, folders, err);
+    }
+    if (rc == 0 && json_object_size(folders) > 0)
+        *out = codec_json_line(root);
+    return rc;
+}
+
+/* ---- on the node: what is done with it */
+
+struct place {
+    struct flow flow;
+    struct store *store;
+    char *path; /* in it */
+};
+
+static int no_such_folder(const char *name, struct act_error *err)
+{
+    return act_error_set(err, ACT_NOT_FOUND, "'%s' is not a mapped folder of the run", name);
+}
+
+static int open_given(const char *file, const char *name, struct place *p, struct act_error *err)
+{
+    enum { MAX_BYTES = 1 << 20 };
+    CODEC_AUTOJSON json_t *root = NULL;
+    int rc = codec_json_read(file, MAX_BYTES, &root, err);
+
+    if (rc < 0)
+        return rc;
+    const json_t *f = json_object_get(json_object_get(root, "folders"), name);
+    if (!f)
+        return no_such_folder(name, err);
+    struct store_azure_options o = {.account = codec_json_str(f, "account_name", ""),
+                                    .container = codec_json_str(f, "container_name", ""),
+                                    .endpoint = codec_json_str(f, "endpoint", ""),
+                                    .sas = codec_json_str(f, "sas_token", NULL),
+                                    .is_checked = true};
+    p->path = act_strdup(codec_json_str(f, "path", ""));
+    return store_azure_open(flow_http(&p->flow), &o, &p->store, err);
+}
+
+static int open_of_project(const char *run_dir, const char *name, struct place *p, struct act_error *err)
+{
+    ACT_AUTOFREE char *spec_path = act_path_join(run_dir, RUN_FILE_SPEC);
+    struct run_spec spec = {0};
+    int rc = run_spec_read(spec_path, &spec, err);
+
+    if (rc == 0) {
+        struct config_request request = {.cluster = spec.cluster, .start_dir = spec.project_root};
+        rc = flow_open(&request, &p->flow, err);
+    }
+    run_spec_release(&spec);
+    if (rc < 0)
+        return rc;
+    const struct config_folder *f = find_folder(&p->flow.config, name);
+    if (!f)
+        return no_such_folder(name, err);
+    p->path = act_strdup(f->path);
+    return flow_store(&p->flow, f, &p->store, err);
+}
+
+int flow_move_run_folder(const char *run_dir, const char *folder, const char *dir, bool download,
+                         struct act_error *err)
+{
+    ACT_AUTOFREE char *given = act_path_join(run_dir, RUN_FILE_STORES);
+    struct place p = {0};
+    int rc = access(given, F_OK) == 0 ? open_given(given, folder, &p, err)
+                                      : open_of_project(run_dir, folder, &p, err);
+
+    if (rc == 0)
+        rc = (download ? flow_fetch_run_folder : flow_send_run_folder)(&p.flow, p.store, p.path, folder, dir,
+                                                                       err);
+    store_free(p.store);
+    free(p.path);
+    flow_close(&p.flow);
+    return rc;
+}

@@ -1,0 +1,204 @@
+/* volumes.c - the volumes of a job file of Azure Batch AI: mounted by the keys that it has for them, or what stands for
+ * them.
+ *
+ * Only Azure Machine Learning mounts: a volume becomes a folder of the configuration, whose account is in memory, and goes
+ * the way of all mapped folders. The keys are the word of whoever named the file, the host of a share is not: it must be
+ * Azure's, or one that the user trusts.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "auth/trusted.h"
+#include "base/path.h"
+#include "flow/jobfile/build.h"
+
+/* A kind of volume: the member that says where it is in its account (NULL: nothing mounts it), and what else to do. */
+struct kind {
+    const char *list, *place, *instead;
+};
+
+static const struct kind kinds[] = {
+    {"azureFileShares", "azureFileUrl",
+     "map the share in the cluster file, as a folder of that name, or put what is there into the "
+     "code"},
+    {"azureBlobFileSystems", "containerName",
+     "map the container in the cluster file, as a folder of that name"},
+    {"fileServers", NULL,
+     "file servers of Batch AI are no more: put what was there into the code, or into a mapped "
+     "folder of that name"},
+    {"unmanagedFileSystems", NULL,
+     "the mount command is not run: the nodes must have it mounted, or a mapped folder "
+     "of that name stand for it"},
+};
+
+/* One of the file's. */
+struct volume {
+    const struct kind *kind;
+    size_t i; /* in its list */
+    const json_t *item;
+    const char *path; /* where it is mounted */
+};
+
+/* ---- what is where */
+
+static bool is_at(const struct config_folder *folders, size_t n_folders, const char *rel)
+{
+    for (size_t i = 0; i < n_folders; i++) {
+        const char *name = folders[i].name;
+        size_t n = name ? strlen(name) : 0;
+        if (n && strncmp(rel, name, n) == 0 && (rel[n] == '/' || rel[n] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+bool job_is_mapped(const struct job_build *b, const char *rel)
+{
+    return is_at(b->config->folders, b->config->n_folders, rel) ||
+           is_at(b->out->volumes, b->out->n_volumes, rel);
+}
+
+bool job_is_in_code(const struct config *config, const char *rel)
+{
+    ACT_AUTOFREE char *path = config->project_root ? act_path_join(config->project_root, rel) : NULL;
+
+    return path && access(path, F_OK) == 0;
+}
+
+/* ---- mounting */
+
+static int bad_url(const struct job_build *b, const struct volume *v, const char *account)
+{
+    return act_error_set(
+        b->err, ACT_CONFIG,
+        "%s: 'properties.mountVolumes.%s[%zu].azureFileUrl' must be that of a share of its account, "
+        "such as https://%s.file.core.windows.net/SHARE",
+        b->file, v->kind->list, v->i, account);
+}
+
+/* The service sends the key to the host that the URL names. */
+static int check_host(const struct job_build *b, const struct volume *v, const char *url)
+{
+    ACT_AUTOFREE char *said_by =
+        act_sprintf("'properties.mountVolumes.%s[%zu].azureFileUrl' of '%s'", v->kind->list, v->i, b->file);
+    struct auth_address address = {.url = url, .said_by = said_by, .owner = AUTH_OF_USER};
+
+    return auth_check_address(&address, b->err);
+}
+
+/* "https://acct.file.core.windows.net/share/a/b": share, path in it, and the account's endpoint, which is named by Blob
+ * Storage wherever ACT keeps one. */
+static int read_url(const struct job_build *b, const struct volume *v, const char *url,
+                    struct config_folder *out)
+{
+    const char *account = out->account->account_name, *scheme = strstr(url, "://");
+    ACT_AUTOFREE char *begin = act_sprintf("%s.file.", account);
+    const char *host = scheme ? scheme + strlen("://") : "";
+
+    if (!act_starts_with(host, begin) || strpbrk(url, "?#@%\\ \t\r\n"))
+        return bad_url(b, v, account);
+    const char *suffix = host + strlen(begin), *share = suffix + strcspn(suffix, "/");
+    share += *share == '/';
+    size_t n = strcspn(share, "/");
+    const char *path = share + n + (share[n] == '/');
+    if (n == 0 || (*path && !act_path_is_safe(path, strlen(path))))
+        return bad_url(b, v, account);
+    out->file_share = act_strndup(share, n);
+    act_str_replace(&out->path, path);
+    if (act_ends_with(path, "/"))
+        out->path[strlen(path) - 1] = '\0';
+    out->account->endpoint =
+        act_sprintf("%.*s%s.blob.%.*s", (int)(host - url), url, account, (int)strcspn(suffix, "/"), suffix);
+    return check_host(b, v, url);
+}
+
+static void note_options(struct job_build *b, const struct volume *v)
+{
+    static const char *const members[] = {"mountOptions", "fileMode", "directoryMode"};
+
+    for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+        if (job_text(v->item, members[i]))
+            job_note(b, "mountVolumes.%s: %s of the volume at '%s' is not used: the service has its own",
+                     v->kind->list, members[i], v->path);
+}
+
+static int mount_volume(struct job_build *b, const struct volume *v)
+{
+    struct flow_job_file *out = b->out;
+    const char *place = job_text(v->item, v->kind->place);
+    bool is_share = strcmp(v->kind->place, "azureFileUrl") == 0;
+
+    out->volumes = act_realloc(out->volumes, (out->n_volumes + 1) * sizeof(*out->volumes));
+    struct config_folder *folder = &out->volumes[out->n_volumes++];
+    *folder = (struct config_folder){.name = act_strdup(v->path),
+                                     .account_file = act_strdup(b->file),
+                                     .path = act_strdup(""),
+                                     .storage_type = act_strdup(is_share ? "file" : "blob"),
+                                     .blob_cache_timeout = -1,
+                                     .mode = act_strdup("rw_mount"),
+                                     .account = act_calloc(1, sizeof(*folder->account))};
+    folder->account->account_name = act_strdup(job_text(v->item, "accountName"));
+    folder->account->account_key =
+        act_strdup(job_text(json_object_get(v->item, "credentials"), "accountKey"));
+    if (job_is_in_code(b->config, v->path))
+        job_note(b, "mountVolumes.%s: the volume is mounted in place of the code's '%s'", v->kind->list,
+                 v->path);
+    note_options(b, v);
+    if (is_share)
+        return read_url(b, v, place, folder);
+    folder->account->container_name = act_strdup(place);
+    return 0;
+}
+
+/* ---- what is not mounted */
+
+/* NULL: nothing is in the way of mounting it. */
+static const char *obstacle(const struct job_build *b, const struct volume *v)
+{
+    if (!v->kind->place || !job_is_on_azureml(b->config))
+        return "";
+    if (!job_text(v->item, "accountName") || !job_text(v->item, v->kind->place))
+        return ", as the file does not say where it is";
+    if (!job_text(json_object_get(v->item, "credentials"), "accountKey"))
+        return ", as the file has no accountKey for it";
+    if (!act_path_is_safe(v->path, strlen(v->path)) || strchr(v->path, '/'))
+        return ", as its path is not one plain name";
+    return NULL;
+}
+
+static int take_volume(struct job_build *b, const struct volume *v)
+{
+    const char *reason = obstacle(b, v);
+
+    b->out->has_secrets |= job_text(json_object_get(v->item, "credentials"), "accountKey") != NULL;
+    if (job_is_mapped(b, v->path))
+        job_note(b, "mountVolumes.%s: the mapped folder stands for the volume at '%s'", v->kind->list,
+                 v->path);
+    else if (!reason)
+        return mount_volume(b, v);
+    else if (job_is_in_code(b->config, v->path))
+        job_note(b, "mountVolumes.%s: the code's '%s' stands for the volume", v->kind->list, v->path);
+    else
+        job_note(b, "mountVolumes.%s: the volume at '%s' is not mounted%s; %s", v->kind->list, v->path,
+                 reason, v->kind->instead);
+    return 0;
+}
+
+int job_take_volumes(struct job_build *b)
+{
+    const json_t *all = json_object_get(b->job, "mountVolumes");
+    size_t i;
+    json_t *item;
+    int rc = 0;
+
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+        json_array_foreach(json_object_get(all, kinds[k].list), i, item)
+        {
+            struct volume v = {&kinds[k], i, item, job_text(item, "relativeMountPath")};
+            rc = take_volume(b, &v);
+            if (rc < 0)
+                return rc;
+        }
+    return 0;
+}

@@ -1,0 +1,124 @@
+/* again.c - a submission that was interrupted, or that nobody answered, is gone on with when it comes again: under the
+ * id of the run that may be there already, so that there is never a second one.
+ *
+ * <state folder>/submitting/<hash of the run without its id> holds the id while the platform is asked, and stays when what
+ * became of it is not known. It is locked while the platform is asked: who finds it locked is another process that submits
+ * the same at the same time, as a run of its own.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/dirs.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "flow/flow.h"
+#include "flow/flow_internal.h"
+#include "flow/runs/submit_internal.h"
+#include "ledger/ledger.h"
+#include "package/package.h"
+#include "run/run.h"
+
+/* What differs from one submission of the same run to the next. */
+static char *path_of(const struct run_spec *spec)
+{
+    static const char *const own[] = {"id", "created", "package_key", "package_store"};
+    CODEC_AUTOJSON json_t *json = run_spec_to_json(spec);
+    struct act_sha256 h;
+    char hex[ACT_SHA256_HEX];
+
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        json_object_del(json, own[i]);
+    char *text = json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
+    act_sha256_init(&h);
+    act_sha256_add(&h, text, strlen(text));
+    act_sha256_done(&h, hex);
+    free(text);
+    ACT_AUTOFREE char *dir = act_state_dir();
+    return act_sprintf("%s/submitting/%s", dir, hex);
+}
+
+/* The file at path, locked; -1: somebody else has it, or there can be none. */
+static int open_locked(const char *path)
+{
+    ACT_AUTOFREE char *dir = act_path_dirname(path);
+    struct stat here, there;
+    struct act_error ignored;
+
+    if (act_mkdir_all(dir, 0700, &ignored) < 0)
+        return -1;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -1;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &here) == 0 && stat(path, &there) == 0 &&
+        here.st_ino == there.st_ino) /* else it was removed before it was locked */
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* Whether nobody knows yet what became of the run. */
+static bool is_open(struct flow *flow, const char *id)
+{
+    struct ledger_runs rows = {0};
+    struct ledger *ledger;
+    struct act_error ignored;
+    bool open = flow_ledger(flow, &ledger, &ignored) == 0 && ledger_find(ledger, id, &rows, &ignored) == 0 &&
+                rows.n == 1 && run_state_from_name(rows.v[0].state) == RUN_QUEUED;
+
+    ledger_runs_release(&rows);
+    return open;
+}
+
+static bool take_id(struct flow *flow, int fd, struct run_spec *spec)
+{
+    enum { AGAIN_S = 3600 }; /* later it is meant to be another one */
+    char text[1024];
+    ssize_t n = pread(fd, text, sizeof(text), 0);
+    CODEC_AUTOJSON json_t *json = NULL;
+
+    if (n <= 0 || codec_json_parse(text, (size_t)n, "submission", &json, NULL) < 0)
+        return false;
+    const char *id = codec_json_str(json, "id", "");
+    int64_t created = codec_json_int(json, "created", 0);
+    if (!run_id_valid(id) || created + AGAIN_S < act_now_unix_s() || !is_open(flow, id))
+        return false;
+    act_note("going on with '%s', of which it is not known whether it was submitted", id);
+    act_str_replace(&spec->id, id);
+    spec->created_unix_s = created;
+    return true;
+}
+
+bool flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out)
+{
+    *out = (struct flow_again){.path = path_of(spec)};
+    out->fd = open_locked(out->path);
+    if (out->fd < 0)
+        return false;
+    bool taken = take_id(flow, out->fd, spec);
+    ACT_AUTOFREE char *line =
+        act_sprintf("{\"id\": \"%s\", \"created\": %lld}\n", spec->id, (long long)spec->created_unix_s);
+    if (ftruncate(out->fd, 0) < 0 || lseek(out->fd, 0, SEEK_SET) < 0 ||
+        act_write_all(out->fd, line, strlen(line)) < 0)
+        act_warn(
+            "cannot write '%s': should this be interrupted, look with 'a q' before it is submitted again",
+            out->path);
+    return taken;
+}
+
+void flow_again_end(struct flow_again *again, bool known)
+{
+    if (again->fd >= 0 && known)
+        unlink(again->path);
+    if (again->fd >= 0)
+        close(again->fd);
+    free(again->path);
+}

@@ -1,0 +1,343 @@
+/* log_files.c - where the logs of a run are read: at its platform, or in assets/<run id>/ once all of them are there.
+ *
+ * That a run has ended and its logs were fetched to their ends is written down beside the copies, as soon as nothing more is
+ * added to them (platform_logs.settled). What is changed later is no copy any more and is fetched anew. Where every question
+ * is a request to a service, the copies answer from then on, until the run's state is another one, a copy is not what it was,
+ * or somebody wants to look again.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "diagnose/diagnose.h"
+#include "flow/flow.h"
+#include "flow/flow_internal.h"
+#include "flow/runs/logs.h"
+#include "flow/runs/logs_internal.h"
+#include "flow/runs/runs.h"
+#include "platform/platform.h"
+#include "run/run.h"
+
+/* In assets/<run id>/: {"version": 2, "state": "Completed", "ended": Unix time, "logs": [{"name", "size", "changed":
+ * Unix time, 0: not known}, ...]} */
+#define COMPLETE_FILE ".complete"
+
+enum { COMPLETE_MAX = 16 << 20, COMPLETE_VERSION = 2 };
+
+char *flow_log_folder(const char *project)
+{
+    const char *named = getenv("AML_LOG_FOLDER"); /* as in the original */
+
+    if (!named || !*named)
+        named = "assets";
+    ACT_AUTOFREE char *path = *named == '/' ? act_strdup(named) : act_path_join(project, named);
+    return act_path_clean(path);
+}
+
+char *flow_assets(const struct flow_run *run)
+{
+    ACT_AUTOFREE char *folder = flow_log_folder(run->row.project);
+
+    return act_path_join(folder, run->row.id);
+}
+
+static bool is_copy(const char *root, const char *folder, const char *name, uint64_t size, int64_t whole_ns)
+{
+    ACT_AUTOFREE char *path = act_path_join(folder, name);
+    struct stat st;
+    int fd = act_open_below(root, path, O_PATH, NULL);
+    bool is = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == size &&
+              act_timespec_ns(st.st_mtim) <= whole_ns;
+
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+/* What is written down beside the copies, new, and when it was; NULL: nothing. */
+static char *complete_text(const char *root, const char *folder, size_t *out_len, int64_t *out_ns)
+{
+    int fd = act_folder_below(root, folder, false, NULL);
+    char *text = NULL;
+    struct stat st;
+
+    if (fd < 0)
+        return NULL;
+    ACT_AUTOFREE char *path = act_held_path(fd, COMPLETE_FILE);
+    *out_ns = fstatat(fd, COMPLETE_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 ? act_timespec_ns(st.st_mtim) : 0;
+    if (act_file_read_regular(path, COMPLETE_MAX, &text, out_len, NULL) < 0)
+        text = NULL;
+    close(fd);
+    return text;
+}
+
+static int64_t idle_since(int64_t changed_unix_s)
+{
+    int64_t now = act_now_unix_s();
+
+    return changed_unix_s > 0 && changed_unix_s <= now ? now - changed_unix_s : -1;
+}
+
+/* The names, sizes and ages of the copies, and when they were whole; false: they are not all there. */
+static bool read_complete(const struct flow_run *run, const char *root, const char *folder,
+                          struct platform_logs *out, int64_t *out_whole_ns)
+{
+    size_t len = 0;
+    int64_t whole_ns = 0;
+    ACT_AUTOFREE char *text = complete_text(root, folder, &len, &whole_ns);
+    CODEC_AUTOJSON json_t *json = NULL;
+    const json_t *log, *logs;
+    size_t i;
+    bool good = true;
+
+    *out = (struct platform_logs){0};
+    if (!text || codec_json_parse(text, len, COMPLETE_FILE, &json, NULL) < 0 ||
+        codec_json_int(json, "version", 0) != COMPLETE_VERSION ||
+        strcmp(codec_json_str(json, "state", ""), run_state_name(run->status.state)) != 0 ||
+        codec_json_int(json, "ended", -1) != run->status.ended_unix_s)
+        return false;
+    *out_whole_ns = whole_ns;
+    logs = json_object_get(json, "logs");
+    out->v = act_calloc(json_array_size(logs) + 1, sizeof(*out->v));
+    json_array_foreach(logs, i, log)
+    {
+        const char *name = codec_json_str(log, "name", "");
+        int64_t size = codec_json_int(log, "size", -1);
+        good = good && act_path_is_safe(name, strlen(name)) && size >= 0 &&
+               is_copy(root, folder, name, (uint64_t)size, whole_ns);
+        out->v[out->n++] = (struct platform_log){.name = act_strdup(name),
+                                                 .size = (uint64_t)size,
+                                                 .idle_s = idle_since(codec_json_int(log, "changed", 0))};
+    }
+    if (!good)
+        platform_logs_release(out);
+    return good && out->n > 0;
+}
+
+int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
+                         struct act_error *err)
+{
+    *out = (struct flow_log_source){.id = run->row.id, .whole_ns = INT64_MAX};
+    int rc = run->status.unsubmitted ? 0 : flow_platform_of(flow, &run->row, &out->platform, err);
+
+    if (rc < 0 || !out->platform || !run_state_is_final(run->status.state))
+        return rc;
+    ACT_AUTOFREE char *folder = flow_assets(run);
+    ACT_AUTOFREE char *root = flow_log_folder(run->row.project);
+    bool whole = read_complete(run, root, folder, &out->copies, &out->whole_ns);
+    if (whole && platform_is_service(out->platform)) {
+        out->folder = act_strdup(folder);
+        out->root = act_strdup(root);
+    }
+    return 0;
+}
+
+void flow_log_source_close(struct flow_log_source *s)
+{
+    platform_logs_release(&s->copies);
+    free(s->folder);
+    free(s->root);
+    *s = (struct flow_log_source){0};
+}
+
+int flow_log_source_list(const struct flow_log_source *s, struct platform_logs *out, struct act_error *err)
+{
+    *out = (struct platform_logs){0};
+    if (!s->platform)
+        return 0;
+    if (!s->folder)
+        return platform_logs(s->platform, s->id, out, err);
+    out->v = act_calloc(s->copies.n + 1, sizeof(*out->v));
+    for (out->n = 0; out->n < s->copies.n; out->n++)
+        out->v[out->n] = (struct platform_log){.name = act_strdup(s->copies.v[out->n].name),
+                                               .size = s->copies.v[out->n].size,
+                                               .idle_s = s->copies.v[out->n].idle_s};
+    return 0;
+}
+
+int flow_log_source_read(const struct flow_log_source *s, const char *name, uint64_t offset, void *data,
+                         size_t len, size_t *out_got, struct act_error *err)
+{
+    if (!s->folder)
+        return platform_read_log(s->platform, s->id, name, offset, data, len, out_got, err);
+    ACT_AUTOFREE char *path = act_path_join(s->folder, name);
+    int fd = act_open_below(s->root, path, O_RDONLY, err);
+
+    if (fd < 0)
+        return fd;
+    ssize_t n = act_pread_all(fd, data, len, (off_t)offset);
+    int errnum = errno;
+    close(fd);
+    *out_got = n > 0 ? (size_t)n : 0;
+    return n < 0 ? act_error_errno(err, errnum, "cannot read '%s'", path) : 0;
+}
+
+int flow_log_source_fetch(const struct flow_log_source *s, const struct platform_fetch *fetch,
+                          struct act_error *err)
+{
+    return s->folder ? 0 : platform_fetch_logs(s->platform, s->id, fetch, err);
+}
+
+int flow_forget_complete(const struct flow_run *run, struct act_error *err)
+{
+    ACT_AUTOFREE char *folder = flow_assets(run);
+    ACT_AUTOFREE char *root = flow_log_folder(run->row.project);
+    int fd = act_folder_below(root, folder, false, err), rc = 0;
+
+    if (fd < 0)
+        return fd == -ACT_NOT_FOUND ? 0 : fd;
+    if (unlinkat(fd, COMPLETE_FILE, 0) < 0 && errno != ENOENT)
+        rc = act_error_errno(err, errno, "cannot remove '%s/" COMPLETE_FILE "'", folder);
+    close(fd);
+    return rc;
+}
+
+/* Nothing is added to the logs of a run that ended, but by a service that is slow. */
+static bool are_whole(const struct flow_log_source *s, const struct flow_run *run,
+                      const struct platform_logs *listed, const struct flow_logs *logs)
+{
+    bool whole = logs->n > 0 && run_state_is_final(run->status.state) &&
+                 (listed->settled || !platform_is_service(s->platform));
+
+    for (size_t i = 0; i < logs->n && whole; i++)
+        whole = is_copy(logs->root, logs->folder, logs->v[i].name, logs->v[i].size, INT64_MAX);
+    return whole;
+}
+
+static int begin_write_back(int fd)
+{
+    (void)!sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    return 0;
+}
+
+static int sync_each(const struct flow_logs *logs, int (*sync)(int fd), struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < logs->n && rc == 0; i++) {
+        int fd = act_open_below(logs->root, logs->v[i].path, O_RDONLY, err);
+        rc = fd < 0 ? fd : 0;
+        if (fd >= 0 && sync(fd) < 0)
+            rc = act_error_errno(err, errno, "cannot write '%s'", logs->v[i].path);
+        if (fd >= 0)
+            close(fd);
+    }
+    return rc;
+}
+
+/* What is written down as whole is never asked for again: so it has to outlast a power cut. The disk has the bytes of all
+ * copies to write before any is waited for. */
+static int sync_copies(const struct flow_logs *logs, struct act_error *err)
+{
+    int rc = sync_each(logs, begin_write_back, err);
+
+    return rc < 0 ? rc : sync_each(logs, fdatasync, err);
+}
+
+int flow_log_source_complete(const struct flow_log_source *s, const struct flow_run *run,
+                             const struct platform_logs *listed, const struct flow_logs *logs,
+                             struct act_error *err)
+{
+    json_t *list = json_array();
+    CODEC_AUTOJSON json_t *json = json_pack("{s:i, s:s, s:I, s:o}", "version", COMPLETE_VERSION, "state",
+                                            run_state_name(run->status.state), "ended",
+                                            (json_int_t)run->status.ended_unix_s, "logs", list);
+
+    if (s->copies.n > 0 || !s->platform)
+        return 0;
+    if (!are_whole(s, run, listed, logs))
+        return flow_forget_complete(run, err);
+    int rc = sync_copies(logs, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < logs->n; i++) {
+        int64_t changed = listed->v[i].idle_s < 0 ? 0 : act_now_unix_s() - listed->v[i].idle_s;
+        json_array_append_new(list,
+                              json_pack("{s:o, s:I, s:I}", "name", codec_json_bytes_new(logs->v[i].name),
+                                        "size", (json_int_t)logs->v[i].size, "changed", (json_int_t)changed));
+    }
+    int fd = act_folder_below(logs->root, logs->folder, false, err);
+    if (fd < 0)
+        return fd;
+    ACT_AUTOFREE char *path = act_held_path(fd, COMPLETE_FILE);
+    rc = codec_json_write(path, json, 0666, err);
+    close(fd);
+    return rc;
+}
+
+const struct platform_log *flow_find_rank_log(const struct platform_logs *logs, const char *prefix, int rank)
+{
+    const struct platform_log *found = NULL;
+    int best = 0, choice;
+
+    for (size_t i = 0; i < logs->n; i++) {
+        const char *name = logs->v[i].name;
+        if (!act_starts_with(name, prefix) || run_log_rank(name + strlen(prefix), &choice) != rank)
+            continue;
+        if (!found || choice < best) {
+            found = &logs->v[i];
+            best = choice;
+        }
+    }
+    return found;
+}
+
+/* ---- ends of logs */
+
+int flow_log_tail(const struct flow_log_source *s, const struct platform_log *log, size_t max,
+                  struct act_buf *out, struct act_error *err)
+{
+    uint64_t from = log && log->size > max ? log->size - max : 0;
+    size_t got = 1;
+
+    if (!log)
+        return 0;
+    ACT_AUTOFREE char *text = act_alloc(max);
+    /* as long as it was when it was listed: to ask for more is a request of its own at a service */
+    for (size_t len = 0; len < max && got > 0 && (len == 0 || from + len < log->size); len += got) {
+        int rc = flow_log_source_read(s, log->name, from + len, text, max - len, &got, err);
+        if (rc == -ACT_NOT_FOUND)
+            return 0;
+        if (rc < 0)
+            return rc;
+        act_buf_add(out, text, got);
+    }
+    const char *first = from > 0 && out->len > 0 ? memchr(out->data, '\n', out->len) : NULL;
+    if (first) {
+        size_t cut = (size_t)(first - out->data) + 1;
+        memmove(out->data, out->data + cut, out->len - cut + 1);
+        out->len -= cut;
+    }
+    return 0;
+}
+
+void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out)
+{
+    struct act_strv found = {0};
+    size_t end = text->len;
+
+    while (end > 0 && found.n < n) {
+        const char *before = memrchr(text->data, '\n', end - 1);
+        size_t start = before ? (size_t)(before - text->data) + 1 : 0;
+        size_t len = end - start < DIAGNOSE_LINE ? end - start : DIAGNOSE_LINE;
+        char *line = act_alloc(len + 1);
+        memcpy(line, text->data + start, len);
+        line[diagnose_clean(line, len)] = '\0';
+        if (*line)
+            act_strv_take(&found, line);
+        else
+            free(line);
+        end = start;
+    }
+    for (size_t i = found.n; i > 0; i--)
+        act_strv_push(out, found.v[i - 1]);
+    act_strv_release(&found);
+}

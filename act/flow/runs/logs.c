@@ -1,0 +1,614 @@
+/* logs.c - logs of a run: fetched into assets/<run id>/, or followed as they grow.
+ *
+ * The logs of the last attempt have their plain names, those of earlier ones are below attempts/<n>/: so a list of the
+ * logs tells which attempt it is that writes, whatever the scheduler says meanwhile.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "flow/flow.h"
+#include "flow/runs/logs.h"
+#include "flow/runs/logs_internal.h"
+#include "flow/runs/runs.h"
+#include "flow/runs/runs_internal.h"
+#include "flow/trust.h"
+#include "platform/platform.h"
+#include "run/run.h"
+#include "transfer/transfer.h"
+
+enum { CHUNK = 8 << 20, ATTEMPT_MAX = 1 << 24, REPLACED_TRIES = 3 };
+
+static void forget_fetched(struct flow_logs *logs)
+{
+    for (size_t i = 0; i < logs->n; i++) {
+        free(logs->v[i].name);
+        free(logs->v[i].path);
+    }
+    free(logs->v);
+    logs->v = NULL;
+    logs->n = 0;
+}
+
+void flow_logs_release(struct flow_logs *logs)
+{
+    forget_fetched(logs);
+    free(logs->folder);
+    free(logs->root);
+    logs->folder = logs->root = NULL;
+}
+
+/* "attempts/2/...": 2; 0 for other names. */
+static int attempt_of(const char *name)
+{
+    static const char prefix[] = RUN_DIR_ATTEMPTS "/";
+    int64_t n;
+
+    if (!act_starts_with(name, prefix))
+        return 0;
+    name += strlen(prefix);
+    ACT_AUTOFREE char *number = act_strndup(name, strcspn(name, "/"));
+    return act_int_from_text(number, &n) && n > 0 && n < ATTEMPT_MAX ? (int)n : 0;
+}
+
+static int last_attempt(const struct platform_logs *logs)
+{
+    int last = 0;
+
+    for (size_t i = 0; i < logs->n; i++)
+        last = attempt_of(logs->v[i].name) > last ? attempt_of(logs->v[i].name) : last;
+    return last + 1;
+}
+
+/* Makes the local copy ready for what is new of the log. One that is longer than the log is of another log, which began anew:
+ * so does the copy, and one that was changed after whole_ns. */
+static int prepare_copy(const char *root, const struct flow_log *log, int64_t whole_ns, uint64_t *out_have,
+                        struct act_error *err)
+{
+    struct stat st = {0};
+    int rc = 0, fd = act_open_below(root, log->path, O_WRONLY | O_CREAT, err);
+
+    if (fd < 0)
+        return fd;
+    rc = fstat(fd, &st);
+    bool anew = (uint64_t)st.st_size > log->size || act_timespec_ns(st.st_mtim) > whole_ns;
+    if (rc < 0 || (anew && ftruncate(fd, 0) < 0))
+        rc = act_error_errno(err, errno, "cannot write '%s'", log->path);
+    *out_have = anew ? 0 : (uint64_t)st.st_size;
+    close(fd);
+    return rc;
+}
+
+/* Tells how far it is, now and then. */
+struct teller {
+    const struct flow_fetch *what;
+    struct transfer_progress now;
+    int64_t next_ms;
+};
+
+static void tell(void *arg, const struct platform_part *part, uint64_t bytes)
+{
+    enum { EVERY_MS = 200 };
+    struct teller *t = arg;
+    int64_t ms = act_now_monotonic_ms();
+
+    t->now.done_bytes += bytes;
+    t->now.done_objects += part->offset + part->got == part->end;
+    if (t->what->progress && ms >= t->next_ms) {
+        t->what->progress(t->what->arg, &t->now);
+        t->next_ms = ms + EVERY_MS;
+    }
+}
+
+static int fetch_parts(const struct flow_log_source *from, const struct flow_fetch *what,
+                       struct platform_part *parts, size_t n, struct act_error *err)
+{
+    struct teller teller = {.what = what, .now = {.found_objects = n, .listing_done = true}};
+    struct platform_fetch fetch = {.parts = parts, .n = n, .moved = tell, .arg = &teller};
+
+    for (size_t i = 0; i < n; i++)
+        teller.now.found_bytes += parts[i].end - parts[i].offset;
+    return flow_log_source_fetch(from, &fetch, err);
+}
+
+/* Copies of logs whose place another one has taken meanwhile. Returns how many. */
+static int forget_replaced(const struct platform_part *parts, size_t n, struct act_error *err)
+{
+    int replaced = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!parts[i].replaced)
+            continue;
+        int fd = act_open_below(parts[i].root, parts[i].path, O_WRONLY | O_TRUNC, err);
+        if (fd < 0)
+            return fd;
+        close(fd);
+        replaced++;
+    }
+    return replaced;
+}
+
+/* Brings the copies up to date with the logs as they were listed. Returns how many logs were replaced meanwhile. */
+static int fetch_all(const struct flow_log_source *from, const struct platform_logs *logs,
+                     const struct flow_fetch *what, struct flow_logs *out, struct act_error *err)
+{
+    struct platform_part *parts = act_calloc(logs->n + 1, sizeof(*parts));
+    size_t n = 0;
+    int rc = 0;
+
+    out->v = act_calloc(logs->n + 1, sizeof(*out->v));
+    for (; out->n < logs->n && rc == 0; out->n++) {
+        const char *name = logs->v[out->n].name;
+        struct flow_log *log = &out->v[out->n];
+        uint64_t have = 0;
+        *log = (struct flow_log){
+            .name = act_strdup(name), .path = act_path_join(out->folder, name), .size = logs->v[out->n].size};
+        rc = act_path_is_safe(name, strlen(name))
+                 ? prepare_copy(out->root, log, what->refresh ? 0 : from->whole_ns, &have, err)
+                 : act_error_set(err, ACT_FAIL, "'%s' is not a safe name for a log", name);
+        uint64_t end =
+            what->max_bytes && log->size - have > what->max_bytes ? have + what->max_bytes : log->size;
+        if (rc == 0 && have < end)
+            parts[n++] = (struct platform_part){
+                .name = log->name, .path = log->path, .root = out->root, .offset = have, .end = end};
+    }
+    if (rc == 0)
+        rc = fetch_parts(from, what, parts, n, err);
+    int replaced = forget_replaced(parts, n, rc < 0 ? NULL : err); /* whatever became of the others */
+    free(parts);
+    return rc < 0 ? rc : replaced;
+}
+
+/* The file in assets/<run id>/ that says of which attempt the copies are, where that is not the first. */
+#define ATTEMPT_FILE ".attempt"
+
+static int copied_attempt(int folder)
+{
+    enum { NUMBER_MAX = 32 };
+    ACT_AUTOFREE char *path = act_held_path(folder, ATTEMPT_FILE);
+    ACT_AUTOFREE char *text = NULL;
+    int64_t n;
+    size_t len;
+
+    if (act_file_read_regular(path, NUMBER_MAX, &text, &len, NULL) < 0 || len == 0)
+        return 1;
+    text[len - 1] = '\0'; /* the line's end */
+    return act_int_from_text(text, &n) && n > 0 && n < ATTEMPT_MAX ? (int)n : 1;
+}
+
+/* Copies of another attempt's logs are no beginning of this one's: they go, those below attempts/ take their place. */
+static int replace_copies(int folder, int attempt, struct act_error *err)
+{
+    static const char *const moved[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS};
+    ACT_AUTOFREE char *path = act_held_path(folder, ATTEMPT_FILE);
+    ACT_AUTOFREE char *text = act_sprintf("%d\n", attempt);
+    int rc = 0;
+
+    if (copied_attempt(folder) == attempt)
+        return 0;
+    for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]) && rc == 0; i++) {
+        ACT_AUTOFREE char *copies = act_held_path(folder, moved[i]);
+        rc = act_remove_tree(copies, err);
+    }
+    return rc < 0 ? rc : act_file_write(path, text, strlen(text), 0666, err);
+}
+
+static int begin_anew(const struct flow_logs *logs, int attempt, struct act_error *err)
+{
+    int folder = act_folder_below(logs->root, logs->folder, attempt > 1, err);
+
+    if (folder < 0) /* where there is no folder yet there are no copies */
+        return folder == -ACT_NOT_FOUND && attempt == 1 ? 0 : folder;
+    int rc = replace_copies(folder, attempt, err);
+    close(folder);
+    return rc;
+}
+
+/* An attempt that begins meanwhile takes the logs away from under the names they had: then all is done again. So it is when
+ * another log has taken the place of one; where that happens again and again, it is left to the next time. */
+static int fetch_attempt(const struct flow_log_source *from, const struct flow_run *run,
+                         const struct flow_fetch *what, struct flow_logs *out, struct act_error *err)
+{
+    struct platform_logs logs = {0};
+    int rc = flow_log_source_list(from, &logs, err), attempt = 0, replaced = 0, tries = 0;
+
+    while (rc == 0 && (attempt != last_attempt(&logs) || (replaced > 0 && tries++ < REPLACED_TRIES))) {
+        forget_fetched(out);
+        attempt = last_attempt(&logs);
+        rc = begin_anew(out, attempt, err);
+        if (rc == 0)
+            rc = replaced = fetch_all(from, &logs, what, out, err);
+        if (rc < 0 || (replaced == 0 && run_state_is_final(run->status.state)))
+            break;
+        platform_logs_release(&logs);
+        rc = flow_log_source_list(from, &logs, err);
+    }
+    if (rc == 0)
+        rc = flow_log_source_complete(from, run, &logs, out, err);
+    platform_logs_release(&logs);
+    return rc;
+}
+
+int flow_fetch_logs(struct flow *flow, const struct flow_run *run, const struct flow_fetch *what,
+                    struct flow_logs *out, struct act_error *err)
+{
+    struct flow_log_source from = {0};
+
+    *out = (struct flow_logs){.folder = flow_assets(run), .root = flow_log_folder(run->row.project)};
+    int rc = flow_trust_logs(run->row.project, err);
+    if (rc == 0 && what->refresh)
+        rc = flow_forget_complete(run, err);
+    if (rc == 0)
+        rc = flow_log_source_open(flow, run, &from, err);
+    if (rc == 0)
+        rc = fetch_attempt(&from, run, what, out, err);
+    flow_log_source_close(&from);
+    if (rc < 0) {
+        act_error_prefix(err, "cannot fetch the logs of '%s'", run->row.id);
+        flow_logs_release(out);
+    }
+    return rc;
+}
+
+/* ---- follow */
+
+/* A log of one run at its platform. */
+struct source {
+    const struct flow_log_source *logs;
+    const char *name;
+    char *chunk; /* CHUNK bytes */
+};
+
+/* The offset of the last n lines among the len bytes at text; len when there are fewer. found: how many there
+ * were. */
+static size_t tail_start(const char *text, size_t len, int64_t n, int64_t *found)
+{
+    for (size_t i = len; i > 0; i--)
+        if (text[i - 1] == '\n' && (*found)++ == n)
+            return i;
+    return 0;
+}
+
+/* Where the last n lines of the first end bytes begin. Looks backwards, chunk by chunk. */
+static int find_tail(const struct source *s, int64_t n, uint64_t end, uint64_t *out, struct act_error *err)
+{
+    int64_t found = 0;
+    char last;
+    size_t got;
+
+    *out = n == 0 ? end : 0;
+    if (end == 0 || n == 0)
+        return 0;
+    int rc = flow_log_source_read(s->logs, s->name, end - 1, &last, 1, &got, err);
+    if (rc < 0)
+        return rc;
+    if (last != '\n')
+        found = 1; /* the line that has no end yet counts as one */
+    while (end > 0) {
+        uint64_t start = end > CHUNK ? end - CHUNK : 0;
+        rc = flow_log_source_read(s->logs, s->name, start, s->chunk, end - start, &got, err);
+        if (rc < 0)
+            return rc;
+        size_t at = tail_start(s->chunk, got, n, &found);
+        if (at > 0) {
+            *out = start + at;
+            return 0;
+        }
+        end = start;
+    }
+    return 0;
+}
+
+/* A log that is followed. */
+struct stream {
+    int rank;   /* with flow_follow.all */
+    char *name; /* in the last attempt */
+    uint64_t offset;
+    bool seen;           /* it is, or was, there */
+    struct act_buf line; /* with flow_follow.all: what there is of a line that has no end yet */
+};
+
+struct follower {
+    struct flow *flow;
+    struct flow_run *run;
+    const struct flow_follow *what;
+    struct flow_log_source from;
+    char *chunk; /* CHUNK bytes */
+    struct platform_logs logs;
+    int attempt; /* the one that is read; 0: not known yet */
+    struct stream *v;
+    size_t n;
+    bool moved;   /* there was something new in this round */
+    bool aborted; /* the run, by heed_signal() */
+};
+
+static void add_stream(struct follower *f, size_t at, int rank, const char *name)
+{
+    f->v = act_realloc(f->v, (f->n + 1) * sizeof(*f->v));
+    memmove(f->v + at + 1, f->v + at, (f->n++ - at) * sizeof(*f->v));
+    f->v[at] = (struct stream){.rank = rank, .name = act_strdup(name)};
+}
+
+/* Ranks come one after the other; their logs stay sorted. */
+static void find_ranks(struct follower *f, const char *prefix)
+{
+    for (size_t i = 0; i < f->logs.n; i++) {
+        const char *name = f->logs.v[i].name;
+        if (!act_starts_with(name, prefix))
+            continue;
+        int rank = run_log_rank(name + strlen(prefix), NULL);
+        size_t at = f->n;
+        while (at > 0 && f->v[at - 1].rank > rank)
+            at--;
+        if (rank >= 0 && (at == 0 || f->v[at - 1].rank < rank))
+            add_stream(f, at, rank, name + strlen(prefix));
+    }
+}
+
+static int by_name(const void *key, const void *log)
+{
+    return strcmp(key, ((const struct platform_log *)log)->name);
+}
+
+static int give_line(const struct follower *f, struct stream *s, struct act_error *err)
+{
+    int rc = f->what->line(f->what->sink.arg, s->rank, s->line.data ? s->line.data : "", s->line.len, err);
+
+    s->line.len = 0;
+    return rc;
+}
+
+static int give_lines(const struct follower *f, struct stream *s, const char *text, size_t len,
+                      struct act_error *err)
+{
+    enum { LINE_MAX_BYTES = 64 << 10 };
+    int rc = 0;
+
+    while (len > 0 && rc == 0) {
+        const char *end = memchr(text, '\n', len);
+        size_t n = end ? (size_t)(end - text) : len;
+        bool too_long = n > LINE_MAX_BYTES - s->line.len;
+        if (too_long)
+            n = LINE_MAX_BYTES - s->line.len;
+        act_buf_add(&s->line, text, n);
+        if (too_long || end)
+            rc = give_line(f, s, err);
+        n += !too_long && end;
+        text += n;
+        len -= n;
+    }
+    return rc;
+}
+
+/* Gives what the log has between the stream's offset and end. A log that is gone was moved by a new attempt, which the
+ * next round finds. */
+static int drain(struct follower *f, struct stream *s, const char *name, uint64_t end, struct act_error *err)
+{
+    int rc = 0;
+
+    while (rc == 0 && s->offset < end) {
+        size_t want = end - s->offset < CHUNK ? end - s->offset : CHUNK, got;
+        rc = flow_log_source_read(&f->from, name, s->offset, f->chunk, want, &got, err);
+        if (rc == -ACT_NOT_FOUND || (rc == 0 && got == 0))
+            return 0;
+        if (rc < 0)
+            return rc;
+        f->moved = true;
+        s->offset += got;
+        rc = f->what->all ? give_lines(f, s, f->chunk, got, err)
+                          : f->what->sink.write(f->what->sink.arg, f->chunk, got, err);
+    }
+    return rc;
+}
+
+/* The rank's log has the name that its platform gives it. */
+static void find_rank(struct follower *f, const char *prefix)
+{
+    struct stream *s = &f->v[0];
+    const struct platform_log *log = flow_find_rank_log(&f->logs, prefix, f->what->rank);
+
+    if (s->offset > 0 || !log)
+        return;
+    free(s->name);
+    s->name = act_strdup(log->name + strlen(prefix));
+}
+
+/* A service that starts a run anew under the same names lets the log begin anew. A size of 0 may be one that is not known. */
+static int notice_restart(const struct follower *f, struct stream *s, const struct platform_log *log,
+                          struct act_error *err)
+{
+    if (!log || log->size == 0 || log->size >= s->offset)
+        return 0;
+    act_note("log '%s' begins anew", log->name);
+    s->offset = 0;
+    return s->line.len > 0 ? give_line(f, s, err) : 0;
+}
+
+/* A round over all streams, as the logs of an attempt stand. */
+static int drain_attempt(struct follower *f, int attempt, int last, bool from_tail, struct act_error *err)
+{
+    ACT_AUTOFREE char *prefix =
+        attempt < last ? act_sprintf(RUN_DIR_ATTEMPTS "/%d/", attempt) : act_strdup("");
+    int rc = 0;
+
+    if (f->what->all)
+        find_ranks(f, prefix);
+    else if (!f->what->name)
+        find_rank(f, prefix);
+    for (size_t i = 0; i < f->n && rc == 0; i++) {
+        struct stream *s = &f->v[i];
+        ACT_AUTOFREE char *name = act_sprintf("%s%s", prefix, s->name);
+        const struct platform_log *log =
+            f->logs.n ? bsearch(name, f->logs.v, f->logs.n, sizeof(*f->logs.v), by_name) : NULL;
+        struct source source = {.logs = &f->from, .name = name, .chunk = f->chunk};
+        s->seen = s->seen || log;
+        rc = notice_restart(f, s, log, err);
+        if (rc == 0 && log && from_tail)
+            rc = find_tail(&source, f->what->tail, log->size, &s->offset, err);
+        if (log && rc == 0)
+            rc = drain(f, s, name, log->size, err);
+    }
+    return rc;
+}
+
+/* Lines that will never have an end. */
+static int give_rest(struct follower *f, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < f->n && rc == 0; i++)
+        if (f->v[i].line.len > 0)
+            rc = give_line(f, &f->v[i], err);
+    return rc;
+}
+
+/* What is left of an attempt that has ended, then the next one from its start. */
+static int change_attempt(struct follower *f, int last, struct act_error *err)
+{
+    int rc = drain_attempt(f, f->attempt, last, false, err);
+
+    if (rc == 0)
+        rc = give_rest(f, err);
+    if (rc < 0)
+        return rc;
+    act_note("attempt %d begins", ++f->attempt);
+    for (size_t i = 0; i < f->n; i++)
+        f->v[i].offset = 0;
+    return 0;
+}
+
+static bool is_over(const struct follower *f)
+{
+    return f->what->attempt > 0 && f->attempt == f->what->attempt && f->attempt < last_attempt(&f->logs);
+}
+
+static int choose_attempt(struct follower *f, int last, struct act_error *err)
+{
+    if (f->what->attempt > last)
+        return act_error_set(err, ACT_NOT_FOUND, "run '%s' has had %d attempt%s, not %d", f->run->row.id,
+                             last, last == 1 ? "" : "s", f->what->attempt);
+    f->attempt = f->what->attempt > 0 ? f->what->attempt : last;
+    return drain_attempt(f, f->attempt, last, f->what->tail >= 0, err);
+}
+
+static int follow_round(struct follower *f, struct act_error *err)
+{
+    platform_logs_release(&f->logs);
+    f->moved = false;
+    int rc = flow_log_source_list(&f->from, &f->logs, err), last = last_attempt(&f->logs);
+
+    if (rc == 0 && f->attempt == 0)
+        return choose_attempt(f, last, err);
+    while (rc == 0 && f->attempt < last && f->what->attempt == 0)
+        rc = change_attempt(f, last, err);
+    return rc < 0 ? rc : drain_attempt(f, f->attempt, last, false, err);
+}
+
+/* So that a sink that collects lines gives them out. */
+static int end_round(const struct follower *f, struct act_error *err)
+{
+    return f->what->all && f->moved ? f->what->sink.write(f->what->sink.arg, "", 0, err) : 0;
+}
+
+/* A service is asked about every log in every round. */
+static int timed_round(struct follower *f, struct flow_watch *watch, struct act_error *err)
+{
+    int64_t start = act_now_monotonic_ms();
+    int rc = follow_round(f, err);
+
+    watch->round_ms =
+        f->from.platform && platform_is_service(f->from.platform) ? act_now_monotonic_ms() - start : 0;
+    return rc;
+}
+
+/* At the first signal; what the command prints at its end is followed as well. */
+static int heed_signal(struct follower *f, struct act_error *err)
+{
+    bool ignored;
+
+    if (f->aborted || !f->what->interrupted || !*f->what->interrupted)
+        return 0;
+    f->aborted = true;
+    return flow_abort(f->flow, f->run, &ignored, err);
+}
+
+static int follow(struct follower *f, struct act_error *err)
+{
+    const struct flow_follow *what = f->what;
+    struct flow_watch watch = {0};
+
+    for (;;) {
+        /* the state was asked for just before this began */
+        int rc = f->attempt ? flow_watch_look(&watch, f->flow, f->from.platform, f->run, err) : 0;
+        bool ended = run_state_is_final(f->run->status.state);
+        if (rc == 0)
+            rc = timed_round(f, &watch, err);
+        if (rc == 0)
+            rc = end_round(f, err);
+        if (what->follow)
+            rc = flow_watch_took(&watch, rc, err);
+        if (rc < 0 || !what->follow || (ended && !watch.trial_ms) || is_over(f))
+            return rc;
+        rc = heed_signal(f, err);
+        if (rc < 0)
+            return rc;
+        flow_watch_pause(&watch, f->moved, 0);
+    }
+}
+
+/* A log that is not there yet, or that a run has ended without. */
+static int check_seen(const struct follower *f, struct act_error *err)
+{
+    const struct flow_run *run = f->run;
+
+    if (f->what->all || f->v[0].seen)
+        return 0;
+    if (!run_state_is_final(run->status.state)) {
+        act_note("run '%s' is %s and has no log '%s' yet", run->row.id, run_state_name(run->status.state),
+                 f->v[0].name);
+        return 0;
+    }
+    return act_error_set(err, ACT_NOT_FOUND,
+                         "run '%s' is %s and has no log '%s'; 'a q %s' lists those it has", run->row.id,
+                         run_state_name(run->status.state), f->v[0].name, run->row.id);
+}
+
+static void release_follower(struct follower *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        free(f->v[i].name);
+        act_buf_release(&f->v[i].line);
+    }
+    free(f->v);
+    free(f->chunk);
+    platform_logs_release(&f->logs);
+    flow_log_source_close(&f->from);
+}
+
+int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_follow *what,
+                    struct act_error *err)
+{
+    ACT_AUTOFREE char *rank_log = run_rank_log(what->rank);
+    struct follower f = {.flow = flow, .run = run, .what = what, .chunk = act_alloc(CHUNK)};
+    int rc = flow_log_source_open(flow, run, &f.from, err);
+
+    if (!what->all)
+        add_stream(&f, 0, 0, what->name ? what->name : rank_log);
+    if (rc == 0)
+        rc = follow(&f, err);
+    if (rc == 0)
+        rc = give_rest(&f, err);
+    if (rc == 0 && what->must_exist)
+        rc = check_seen(&f, err);
+    release_follower(&f);
+    return rc;
+}

@@ -1,0 +1,665 @@
+/* submit.c - from a command to a run. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "config/config.h"
+#include "flow/code/code.h"
+#include "flow/code/code_internal.h"
+#include "flow/data/data_internal.h"
+#include "flow/flow.h"
+#include "flow/flow_internal.h"
+#include "flow/jobfile/jobfile.h"
+#include "flow/runs/runs.h"
+#include "flow/runs/runs_internal.h"
+#include "flow/runs/submit.h"
+#include "flow/runs/submit_internal.h"
+#include "ledger/ledger.h"
+#include "platform/azureml/azureml.h"
+#include "platform/platform.h"
+#include "run/run.h"
+
+/* Where a mapped folder is, without opening it. */
+static int describe_folder(struct flow *flow, const struct config_folder *f, struct run_folder *out,
+                           struct act_error *err)
+{
+    struct config_account a;
+    int rc = config_account(&flow->config, f, &a, err);
+
+    if (rc < 0)
+        return rc;
+    *out = (struct run_folder){.name = act_strdup(f->name), .path = act_strdup(f->path)};
+    if (a.folder) {
+        out->store = act_sprintf("folder:%s", a.folder);
+        out->link = act_path_join(a.folder, f->path);
+    } else if (config_is_share(f)) {
+        out->store = act_sprintf(RUN_SHARE "%s/%s", a.account_name, f->file_share);
+    } else {
+        out->store = act_sprintf("blob:%s/%s", a.account_name, a.container_name);
+    }
+    if (f->account)
+        out->datastore = azureml_datastore_name(f, &a);
+    if (!run_folder_mode_from_name(f->mode, &out->mode))
+        rc = act_error_set(err, ACT_CONFIG, "folder '%s': unknown mode '%s'", f->name, f->mode);
+    config_account_release(&a);
+    return rc;
+}
+
+static int describe_folders(struct flow *flow, struct run_spec *spec, struct act_error *err)
+{
+    const struct config *c = &flow->config;
+
+    spec->folders = act_calloc(c->n_folders, sizeof(*spec->folders));
+    for (size_t i = 0; i < c->n_folders; i++) {
+        int rc = describe_folder(flow, &c->folders[i], &spec->folders[i], err);
+        spec->n_folders = i + (rc == 0 || spec->folders[i].name);
+        if (rc < 0)
+            return rc;
+        if (spec->folders[i].link && spec->folders[i].mode != RUN_FOLDER_RW_MOUNT)
+            act_warn(
+                "'mode: %s' of the folder '%s' has no effect: its store is a folder, which runs read and write "
+                "themselves",
+                c->folders[i].mode, c->folders[i].name);
+    }
+    return 0;
+}
+
+/* As the original ran commands on this machine: what is mapped are the folders here, and no store is asked. */
+static void describe_own_folders(const struct config *c, struct run_spec *spec)
+{
+    spec->folders = act_calloc(c->n_folders, sizeof(*spec->folders));
+    for (size_t i = 0; i < c->n_folders; i++) {
+        ACT_AUTOFREE char *own = act_path_join(c->project_root, c->folders[i].name);
+        bool is_read = act_streq(c->folders[i].mode, "ro_mount");
+        if (is_read && access(own, F_OK) < 0)
+            continue;
+        spec->folders[spec->n_folders++] =
+            (struct run_folder){.name = act_strdup(c->folders[i].name),
+                                .store = act_sprintf("folder:%s", c->project_root),
+                                .path = act_strdup(c->folders[i].name),
+                                .mode = is_read ? RUN_FOLDER_RO_MOUNT : RUN_FOLDER_RW_MOUNT,
+                                .link = act_strdup(own)};
+    }
+}
+
+/* The same for a run: where it finds them. */
+static int choose_folders(struct flow *flow, struct run_spec *spec, struct act_error *err)
+{
+    int rc = describe_folders(flow, spec, err);
+
+    for (size_t i = 0; rc == 0 && i < spec->n_folders; i++)
+        flow_use_here(&flow->config, &flow->config.folders[i], &spec->folders[i]);
+    return rc;
+}
+
+static void add_env(const struct act_strv *pairs, struct run_spec *spec)
+{
+    for (size_t i = 0; i < pairs->n; i++) {
+        const char *eq = strchr(pairs->v[i], '=');
+        ACT_AUTOFREE char *name = act_strndup(pairs->v[i], (size_t)(eq - pairs->v[i]));
+        run_spec_add_env(spec, name, eq + 1);
+    }
+}
+
+static void add_secrets(const struct act_strv *pairs, struct run_spec *spec)
+{
+    size_t first = spec->n_env;
+
+    add_env(pairs, spec);
+    for (size_t i = first; i < spec->n_env; i++)
+        spec->env[i].secret = true;
+}
+
+/* Nodes and processes, from what the configuration says and the platform has. */
+static int shape(const struct config *c, struct platform *platform, struct run_spec *spec,
+                 struct act_error *err)
+{
+    struct platform_limits limits;
+    struct run_shape s = {0};
+    int rc = platform_limits(platform, &limits, err);
+
+    if (rc < 0)
+        return rc;
+    int64_t most = (int64_t)limits.gpu_per_node * limits.max_nodes; /* 0: nobody knows */
+    if (most > 0 && c->num_gpu > most)
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "%lld %s asked for, but '%s' has %lld; use at most -n %lld",
+                             (long long)c->num_gpu, limits.has_gpus ? "GPUs are" : "processes are",
+                             c->cluster, (long long)most, (long long)most);
+    rc = run_shape_of(c->num_gpu >= 0 ? c->num_gpu : limits.num_gpu, limits.gpu_per_node, c->multi_process,
+                      &s, err);
+    if (rc < 0)
+        return rc;
+    spec->nodes = s.nodes;
+    spec->procs_per_node = s.procs_per_node;
+    if (c->process_count_per_node > 0 && c->multi_process && s.gpus_per_node > 0)
+        spec->procs_per_node = (int)c->process_count_per_node;
+    spec->gpus_per_node = s.gpus_per_node;
+    return rc;
+}
+
+/* The size that a job file names: all GPUs of each of its nodes. */
+static int shape_of_file(const struct config *c, struct platform *platform, const char *file,
+                         const struct flow_job_file *job, struct run_spec *spec, struct act_error *err)
+{
+    struct platform_limits limits;
+    int rc = platform_limits(platform, &limits, err);
+
+    if (rc < 0)
+        return rc;
+    if (limits.max_nodes && job->nodes > limits.max_nodes)
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "'%s' asks for %d nodes, but '%s' has %d; -n gives another size", file,
+                             job->nodes, c->cluster, limits.max_nodes);
+    spec->nodes = job->nodes;
+    spec->procs_per_node = job->procs_per_node;
+    spec->gpus_per_node = limits.has_gpus ? limits.gpu_per_node : job->procs_per_node;
+    return 0;
+}
+
+static void identify(const struct flow *flow, struct run_spec *spec)
+{
+    const struct config *c = &flow->config;
+
+    spec->created_unix_s = act_now_unix_s();
+    spec->id = run_id_new(c->experiment_name, spec->created_unix_s);
+    spec->experiment = act_strdup(c->experiment_name);
+    spec->cluster = act_strdup(c->cluster);
+    spec->platform = act_strdup(c->platform);
+    spec->project_root = act_strdup(c->project_root);
+    spec->compile_args = act_strdup(c->compile_args);
+    spec->sleep_if_fail = c->sleep_if_fail;
+    spec->sleep_if_succeed = c->sleep_if_succeed;
+    spec->config = config_resolved(c);
+    add_env(&c->env, spec);
+}
+
+/* The image, and how Slurm's nodes start the processes. */
+static void describe_launch(const struct config *c, struct platform *platform, struct run_spec *spec)
+{
+    const struct config_slurm *slurm = &c->slurm;
+
+    if (platform_is_service(platform) && c->docker.image)
+        spec->image = azureml_image(&c->docker);
+    if (strcmp(platform_name(platform), "slurm") != 0)
+        return;
+    spec->launcher = act_strdup(slurm->launcher);
+    spec->mpi = act_strdup(slurm->mpi);
+    spec->scratch = act_strdup(slurm->scratch);
+    if (c->docker.image && slurm->container && strcmp(slurm->container, "none") != 0) {
+        spec->container = act_strdup(slurm->container);
+        spec->image = act_strdup(c->docker.image);
+    }
+}
+
+/* What only its job file says of a run. */
+static void describe_job_file(const struct config *c, struct platform *platform,
+                              const struct flow_job_file *job, struct run_spec *spec)
+{
+    spec->own_image = job && job->image && spec->image;
+    if (!job || !platform_is_service(platform))
+        return;
+    spec->timeout = job->limit_s ? act_strdup(c->azureml.timeout) : NULL;
+    spec->shm_size = job->shm_size ? act_strdup(c->azureml.shm_size) : NULL;
+}
+
+/* The package stored last, whatever the project's files are now. */
+static int take_last_package(struct flow *flow, struct flow_package *out, struct act_error *err)
+{
+    int rc = flow_current_package(flow, out, err);
+
+    return rc == -ACT_NOT_FOUND ? act_error_hint(err, "without --last-package the code is packed first") : rc;
+}
+
+/* The package that the run is pinned to: the files as they are now. A dry run has one when nothing changed. */
+static int pin_package(struct flow *flow, const struct flow_submit *io, struct flow_package *out,
+                       struct act_error *err)
+{
+    struct flow_init *code = io->code;
+
+    if (!code)
+        return take_last_package(flow, out, err);
+    code->dry_run = io->dry_run;
+    code->command = io->job ? NULL : io->argv;
+    code->keep_compiled = true;
+    int rc = flow_init(flow, code, err);
+    if (rc < 0)
+        return rc;
+    if (io->own_folders) /* a run here, which may be without the image */
+        code->compiled[0] = '\0';
+    flow_say_code(code);
+    if (code->dry_run && code->is_stored != FLOW_YES)
+        return 0;
+    const char *sha256 = code->compiled[0] ? code->compiled : code->package.sha256;
+    ACT_AUTOFREE char *key = flow_package_key(flow, sha256);
+    rc = flow_package_by_key(flow, key, sha256, out, err);
+    out->bytes = (int64_t)(code->compiled[0] ? code->compiled_bytes : code->package.bytes);
+    return rc;
+}
+
+static void set_package(const struct flow_package *p, struct run_spec *spec)
+{
+    if (!p->key)
+        return;
+    spec->package_store = act_strdup(p->store);
+    spec->package_key = act_strdup(p->key);
+    spec->package_bytes = p->bytes;
+    memcpy(spec->package_sha256, p->sha256, sizeof(spec->package_sha256));
+}
+
+char *flow_command_line(const struct act_strv *argv)
+{
+    struct act_buf b = {0};
+
+    for (size_t i = 0; i < argv->n; i++) {
+        const char *a = argv->v[i];
+        bool plain = *a && !a[strcspn(a, " \t\n'\"\\$`*?[]{}()<>|&;~#!")];
+        act_buf_adds(&b, i ? " " : "");
+        if (plain) {
+            act_buf_adds(&b, a);
+            continue;
+        }
+        act_buf_addc(&b, '\'');
+        for (; *a; a++)
+            act_buf_adds(&b, *a == '\'' ? "'\\''" : (char[2]){*a, '\0'});
+        act_buf_addc(&b, '\'');
+    }
+    return act_buf_steal(&b);
+}
+
+static int64_t gpus_of(const struct run_spec *spec)
+{
+    return (int64_t)spec->nodes * (spec->gpus_per_node ? spec->gpus_per_node : spec->procs_per_node);
+}
+
+struct ledger_run flow_row_of(const struct run_spec *spec)
+{
+    CODEC_AUTOJSON json_t *json = run_spec_to_json(spec);
+
+    return (struct ledger_run){.id = act_strdup(spec->id),
+                               .cluster = act_strdup(spec->cluster),
+                               .platform = act_strdup(spec->platform),
+                               .experiment = act_strdup(spec->experiment),
+                               .project = act_strdup(spec->project_root),
+                               .created_unix_s = spec->created_unix_s,
+                               .num_gpu = gpus_of(spec),
+                               .state = act_strdup(run_state_name(RUN_QUEUED)),
+                               .spec = codec_json_line(json),
+                               .command =
+                                   spec->title ? act_strdup(spec->title) : flow_command_line(&spec->argv)};
+}
+
+int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err)
+{
+    struct ledger_run row = flow_row_of(spec);
+    struct ledger *ledger;
+    int rc = flow_ledger(flow, &ledger, err);
+
+    if (rc == 0)
+        rc = ledger_add(ledger, &row, err);
+    ledger_run_release(&row);
+    return rc;
+}
+
+/* What became of a submission, into the ledger. The run itself matters more than this line: a failure is a warning. */
+static void note_outcome(struct flow *flow, const char *id, const struct run_status *status)
+{
+    CODEC_AUTOJSON json_t *json = run_status_to_json(status);
+    ACT_AUTOFREE char *line = codec_json_line(json);
+    struct ledger_update update = {id, run_state_name(status->state), line};
+    struct act_error err;
+
+    if (ledger_update(flow->ledger, &update, 1, &err) < 0)
+        act_warn("%s", err.text);
+}
+
+/* The platform's word on it goes into the ledger. unclear: the platform may have it, so it stays Queued until somebody
+ * asks. */
+static int note_submission(struct flow *flow, const struct run_spec *spec, int rc, bool unclear,
+                           struct act_error *err)
+{
+    enum { LONG_S = 10 };
+    struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
+
+    if (rc < 0 && !unclear) {
+        status.state = RUN_FAILED;
+        status.exit_status = -1;
+        status.unsubmitted = true;
+        snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s", err->text);
+    }
+    /* after so long somebody may have taken the run for one that was never submitted */
+    if (status.state == RUN_FAILED || act_now_unix_s() - spec->created_unix_s >= LONG_S)
+        note_outcome(flow, spec->id, &status);
+    return unclear ? act_error_hint(err, "'a q %s' will tell whether it was submitted", spec->id) : rc;
+}
+
+/* Sets *asked when the platform is asked for the run. */
+static int hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
+                     bool *asked, struct act_error *err)
+{
+    ACT_AUTOFREE char *stores = NULL;
+    struct flow_job_files files = {0};
+    int rc = spec->foreign                   ? 0
+             : platform_is_service(platform) ? flow_store_job(flow, spec, package, &files, err)
+                                             : flow_run_stores(flow, spec, &stores, err);
+
+    if (rc == 0)
+        rc = flow_remember(flow, spec, err);
+    if (rc == 0) {
+        struct platform_submission submission = {.spec = spec,
+                                                 .package = package,
+                                                 .stores = stores,
+                                                 .agent_key = files.agent_key,
+                                                 .spec_key = files.spec_key,
+                                                 .agent_url = files.agent_url,
+                                                 .spec_url = files.spec_url,
+                                                 .package_url = files.package_url,
+                                                 .asked = asked};
+        rc = platform_submit(platform, &submission, err);
+        rc = note_submission(flow, spec, rc, *asked && flow_may_pass(rc), err);
+    }
+    flow_job_files_release(&files);
+    if (stores)
+        explicit_bzero(stores, strlen(stores));
+    return rc;
+}
+
+int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
+                   struct act_error *err)
+{
+    struct flow_again again;
+    bool asked = false;
+
+    if (!platform_is_service(platform))
+        return hand_over(flow, platform, spec, package, &asked, err);
+    asked = flow_again_begin(flow, spec, &again);
+    int rc = hand_over(flow, platform, spec, package, &asked, err);
+    bool unclear = asked && flow_may_pass(rc);
+    flow_again_end(&again, !unclear);
+    return unclear ? act_error_hint(err, "the same command again is the same run") : rc;
+}
+
+static void describe_command(const struct flow_submit *io, struct run_spec *spec)
+{
+    if (!io->job) {
+        act_strv_copy(&spec->argv, io->argv->v, io->argv->n);
+        return;
+    }
+    if (io->limit_s) {
+        act_strv_push(&spec->argv, "timeout");
+        act_strv_push(&spec->argv, "--verbose");
+        act_strv_push(&spec->argv, "--kill-after=10s");
+        act_strv_pushf(&spec->argv, "%lld", (long long)io->limit_s);
+    }
+    act_strv_push(&spec->argv, "/bin/bash");
+    act_strv_push(&spec->argv, "-c");
+    act_strv_push(&spec->argv, io->job->line);
+    spec->title = act_sprintf("%s, %s", io->job_file, io->job->title);
+    add_env(&io->job->env, spec);
+    add_secrets(&io->job->secrets, spec);
+}
+
+int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
+                      struct flow_package *package, struct act_error *err)
+{
+    int rc;
+
+    identify(flow, &io->spec);
+    io->spec.resubmit_of = act_strdup(io->resubmit_of);
+    describe_command(io, &io->spec);
+    rc = io->job && !io->own_size
+             ? shape_of_file(&flow->config, platform, io->job_file, io->job, &io->spec, err)
+             : shape(&flow->config, platform, &io->spec, err);
+    if (rc == 0)
+        rc = flow_check_shared_temp(platform, &io->spec, err);
+    if (rc == 0)
+        rc = flow_form_starter(platform, &io->spec, err);
+    describe_launch(&flow->config, platform, &io->spec);
+    describe_job_file(&flow->config, platform, io->job, &io->spec);
+    if (rc == 0 && io->own_folders)
+        describe_own_folders(&flow->config, &io->spec);
+    else if (rc == 0)
+        rc = choose_folders(flow, &io->spec, err);
+    if (rc == 0)
+        rc = platform_check(platform, &io->spec, err);
+    if (rc == 0)
+        rc = pin_package(flow, io, package, err);
+    if (rc == 0)
+        set_package(package, &io->spec);
+    return rc;
+}
+
+int flow_check_run(struct flow *flow, struct act_error *err)
+{
+    struct run_spec spec = {.nodes = 1,
+                            .procs_per_node = 1}; /* how many there are is a matter of the machine */
+    struct platform *platform;
+    int rc = platform_open(&flow->config, &platform, err);
+
+    if (rc < 0)
+        return rc;
+    act_strv_push(&spec.argv, "true");
+    rc = describe_folders(flow, &spec, err);
+    if (rc == 0 && !platform_is_service(platform)) /* it would be asked */
+        rc = platform_check(platform, &spec, err);
+    run_spec_release(&spec);
+    platform_free(platform);
+    return rc;
+}
+
+static int read_job_file(struct flow *flow, struct flow_submit *io, struct flow_job_file *job,
+                         struct act_error *err)
+{
+    int rc = flow_job_file_read(io->job_file, &flow->config, job, err);
+
+    if (rc < 0)
+        return rc;
+    if (job->fixed_size && io->own_size)
+        return act_error_set(err, ACT_USAGE,
+                             "'%s' says how many workers and parameter servers there are: there cannot be "
+                             "another size as well",
+                             io->job_file);
+    io->limit_s = flow_job_file_apply(job, &flow->config);
+    for (size_t i = 0; i < job->notes.n; i++)
+        act_note("%s", job->notes.v[i]);
+    io->job = job;
+    return 0;
+}
+
+int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err)
+{
+    struct flow_package package = {0};
+    struct flow_job_file job = {0};
+    struct platform *platform = NULL;
+    int rc = 0;
+
+    if (io->job_file)
+        rc = read_job_file(flow, io, &job, err);
+    else if (io->argv->n == 0)
+        rc = act_error_set(err, ACT_USAGE, "no command to submit; try: a submit python train.py");
+    if (rc == 0)
+        rc = platform_open(&flow->config, &platform, err);
+    if (rc == 0)
+        rc = flow_describe_run(flow, platform, io, &package, err);
+    if (rc == 0)
+        flow_mention_unused(&flow->config, false, io->spec.image != NULL);
+    if (rc == 0 && !io->dry_run)
+        rc = flow_start_run(flow, platform, &io->spec, package.file, err);
+    flow_package_release(&package);
+    flow_job_file_release(&job);
+    io->job = NULL;
+    platform_free(platform);
+    return rc;
+}
+
+/* ---- resubmit */
+
+/* The size of the first run, unless this command gives another; on another cluster as many GPUs. */
+static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved, struct platform *platform,
+                        struct run_spec *spec, struct act_error *err)
+{
+    bool said = config_is_said(&to->config, "num_gpu");
+
+    if (moved || said || config_is_said(&to->config, "multi_process")) {
+        if (!said)
+            to->config.num_gpu = gpus_of(old);
+        return shape(&to->config, platform, spec, err);
+    }
+    spec->nodes = old->nodes;
+    spec->procs_per_node = old->procs_per_node;
+    spec->gpus_per_node = old->gpus_per_node;
+    spec->started_per_node = old->started_per_node;
+    return 0;
+}
+
+/* What the job file of the first run had mounted by its keys, which only a datastore leads to now. */
+static void repeat_volumes(const struct config *config, struct platform *platform, const struct run_spec *old,
+                           struct run_spec *spec)
+{
+    for (size_t i = 0; i < old->n_folders; i++) {
+        const struct run_folder *f = &old->folders[i];
+        if (!f->datastore || flow_find_folder(spec, f->name))
+            continue;
+        if (!platform_is_service(platform)) {
+            act_note(
+                "the volume '%s', '%s', is not mounted on cluster '%s'; map it there, as a folder of that name",
+                f->name, f->store, config->cluster);
+            continue;
+        }
+        spec->folders = act_realloc(spec->folders, (spec->n_folders + 1) * sizeof(*spec->folders));
+        spec->folders[spec->n_folders++] = (struct run_folder){.name = act_strdup(f->name),
+                                                               .store = act_strdup(f->store),
+                                                               .path = act_strdup(f->path),
+                                                               .datastore = act_strdup(f->datastore),
+                                                               .mode = f->mode};
+    }
+}
+
+/* What the first run says, and where it will run, to a new specification. */
+static int repeat_spec(struct flow *to, const struct run_spec *old, struct platform *platform,
+                       struct run_spec *spec, struct act_error *err)
+{
+    bool moved = strcmp(old->cluster, to->config.cluster) != 0;
+
+    flow_repeat_config(&to->config, old, moved);
+    identify(to, spec);
+    describe_launch(&to->config, platform, spec);
+    spec->timeout = act_strdup(old->timeout);
+    spec->shm_size = act_strdup(old->shm_size);
+    spec->own_image = old->own_image && act_streq(spec->image, old->image);
+    spec->resubmit_of = act_strdup(old->id);
+    act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
+    spec->title = act_strdup(old->title);
+    int rc = repeat_shape(to, old, moved, platform, spec, err);
+    if (rc == 0 && !old->foreign)
+        rc = flow_form_starter(platform, spec, err);
+    if (rc == 0)
+        rc = choose_folders(to, spec, err);
+    if (rc == 0)
+        repeat_volumes(&to->config, platform, old, spec);
+    return rc < 0 ? rc : flow_repeat_settings(&to->config, old, moved, spec, err);
+}
+
+/* The old run's package, which the new cluster's store may not have: the local copy serves both. */
+static int repeat_package(struct flow *home, const struct run_spec *old, struct flow_package *out,
+                          struct act_error *err)
+{
+    if (!old->package_key)
+        return 0;
+    int rc = flow_package_by_key(home, old->package_key, old->package_sha256, out, err);
+    out->bytes = old->package_bytes;
+    return rc;
+}
+
+static int end_old_run(struct flow *flow, struct flow_run *old, struct act_error *err)
+{
+    bool was_final;
+
+    return run_state_is_final(old->status.state) ? 0 : flow_abort(flow, old, &was_final, err);
+}
+
+/* The values of the secrets, which run.json does not have: the platform may. */
+static void find_secrets(struct flow *flow, struct flow_run *old)
+{
+    struct run_spec there = {0};
+    struct platform *platform;
+    struct act_error ignored;
+    bool missing = false;
+
+    for (size_t i = 0; i < old->spec.n_env; i++)
+        missing = missing || !old->spec.env[i].value;
+    if (!missing || flow_platform_of(flow, &old->row, &platform, &ignored) < 0 ||
+        platform_spec(platform, old->row.id, &there, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < old->spec.n_env; i++)
+        for (size_t j = 0; j < there.n_env; j++)
+            if (!old->spec.env[i].value && strcmp(old->spec.env[i].name, there.env[j].name) == 0)
+                old->spec.env[i] = (struct run_env){
+                    .name = old->spec.env[i].name, .value = act_strdup(there.env[j].value), .secret = true};
+    run_spec_release(&there);
+}
+
+/* Of another tool's job the service alone knows all: where it was it becomes the same again, elsewhere its command runs. */
+static int repeat_foreign(const struct flow *to, const struct run_spec *old, struct run_spec *spec,
+                          struct act_error *err)
+{
+    spec->foreign = old->foreign && strcmp(old->cluster, to->config.cluster) == 0;
+    if (old->foreign && !spec->foreign && strstr(old->argv.v[old->argv.n - 1], "${{"))
+        return act_error_set(err, ACT_FAIL,
+                             "another tool made it, and its command names inputs of its job ('${{'), which "
+                             "cluster '%s' does not have",
+                             to->config.cluster);
+    return 0;
+}
+
+/* A service gets the new run first, as the first one is lost when that fails. */
+static int replace_run(struct flow *flow, struct flow_run *old, struct flow *to, struct platform *platform,
+                       struct run_spec *spec, const char *package, struct act_error *err)
+{
+    int rc;
+
+    if (!platform_is_service(platform)) {
+        rc = end_old_run(flow, old, err);
+        return rc < 0 ? rc : flow_start_run(to, platform, spec, package, err);
+    }
+    rc = flow_start_run(to, platform, spec, package, err);
+    if (rc == 0 && end_old_run(flow, old, err) < 0)
+        act_warn("'%s' goes on beside '%s': %s", old->row.id, spec->id, err->text);
+    return rc;
+}
+
+int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
+                  struct run_spec *out_spec, struct act_error *err)
+{
+    struct flow_package package = {0};
+    struct platform *platform = NULL;
+    int rc = platform_open(&to->config, &platform, err);
+
+    *out_spec = (struct run_spec){0};
+    if (rc < 0)
+        return rc;
+    find_secrets(flow, old);
+    rc = repeat_spec(to, &old->spec, platform, out_spec, err);
+    if (rc == 0)
+        rc = repeat_foreign(to, &old->spec, out_spec, err);
+    if (rc == 0)
+        rc = flow_check_shared_temp(platform, out_spec, err);
+    if (rc == 0 && !out_spec->foreign)
+        rc = platform_check(platform, out_spec, err);
+    if (rc == 0)
+        rc = repeat_package(home, &old->spec, &package, err);
+    if (rc == 0)
+        set_package(&package, out_spec);
+    if (rc == 0)
+        flow_mention_unused(&to->config, false, out_spec->image != NULL);
+    if (rc == 0 && !dry_run)
+        rc = replace_run(flow, old, to, platform, out_spec, package.file, err);
+    flow_package_release(&package);
+    platform_free(platform);
+    return rc < 0 ? act_error_prefix(err, "cannot resubmit '%s'", old->row.id) : 0;
+}

@@ -1,0 +1,53 @@
+/* submit.h - runs that begin: on a cluster, here, again. */
+#ifndef ACT_FLOW_RUNS_SUBMIT_H
+#define ACT_FLOW_RUNS_SUBMIT_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "flow/code/code.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
+#include "run/run.h"
+
+struct flow_submit {
+    const struct act_strv *argv; /* empty with a job file */
+    const char *job_file;        /* a job file of Batch AI that says what to run and where; NULL: none */
+    bool own_size;    /* nodes and processes are those of the configuration, whatever the job file says */
+    bool dry_run;     /* only fill spec */
+    bool own_folders; /* mapped folders are the project's own, whatever the stores have */
+    struct flow_init
+        *code; /* how the code is packed first, and what came of it; NULL: the package stored last is taken */
+    const char *resubmit_of;
+    struct run_spec spec;            /* out; release with run_spec_release() */
+    const struct flow_job_file *job; /* internal */
+    int64_t limit_s;                 /* internal: after which the command is ended; 0: never */
+};
+int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err) ACT_NODISCARD;
+
+/* Runs the command here, as a run of the platform local, with the project's own folders, and the image (in docker or podman)
+ * of flow's cluster: _start() returns when it has begun, _attend() when it has ended. What rank 0 prints goes to the
+ * sink; when *interrupted becomes true the run is aborted. */
+struct flow_local {
+    const struct act_strv *argv;
+    bool no_container;
+    bool dry_run;           /* only fill spec */
+    struct flow_init *code; /* as in struct flow_submit */
+    struct flow_sink sink;
+    const volatile sig_atomic_t *interrupted;
+    int exit_status;      /* out: as flow_exit_status() */
+    struct run_spec spec; /* out; release with run_spec_release() */
+};
+int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error *err) ACT_NODISCARD;
+int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error *err) ACT_NODISCARD;
+/* Submits a run again: command, package and size as they were, on the same cluster also image, environment and folders
+ * (see flow_repeat_settings()). One that is still active is aborted first; where a service runs it, afterwards, so that
+ * nothing is lost when the new one is refused. home is the configuration of its cluster, to the one it goes to now; they
+ * may be the same. With dry_run nothing is aborted and nothing submitted. Release *out_spec in every case. */
+int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
+                  struct run_spec *out_spec, struct act_error *err) ACT_NODISCARD;
+
+#endif

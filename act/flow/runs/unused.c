@@ -1,0 +1,49 @@
+/* unused.c - what the configuration says and a run has no use for. Each is said once, when the run is described: nobody
+ * shall wonder why it had no effect. */
+#include "base/log.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "flow/runs/submit_internal.h"
+
+struct use {
+    const struct config *config;
+    const char *platform; /* where it runs */
+    bool in_image;        /* docker.image is used, by whatever platform */
+};
+
+static bool is_elastic_elsewhere(const struct use *u)
+{
+    return u->config->elastic_num_gpu.n && !act_streq(u->platform, "itp");
+}
+
+static bool has_idle_image(const struct use *u)
+{
+    return u->config->docker.image && !u->in_image && act_streq(u->platform, "local");
+}
+
+static bool wants_no_custom_image(const struct use *u)
+{
+    return u->config->docker.image && u->in_image && !u->config->use_custom_docker;
+}
+
+static const struct {
+    bool (*applies)(const struct use *use);
+    const char *text;
+} rows[] = {
+    {is_elastic_elsewhere, "elastic_num_gpu is not used: only runs of the platform itp change their size"},
+    {has_idle_image,
+     "docker.image is not used: the platform local runs commands directly; 'a local' runs one in the "
+     "image"},
+    {wants_no_custom_image,
+     "'use_custom_docker: false' is not used: the run is in the image of docker.image"},
+};
+
+void flow_mention_unused(const struct config *config, bool here, bool in_image)
+{
+    const struct use use = {
+        .config = config, .platform = here ? "local" : config->platform, .in_image = in_image};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].applies(&use))
+            act_warn("%s", rows[i].text);
+}

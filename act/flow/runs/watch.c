@@ -1,0 +1,78 @@
+/* watch.c - how often a run is looked at, and what happens while its platform cannot be asked: a scheduler restarts, a
+ * connection breaks. Who watches goes on; who asks once is told. */
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
+#include "flow/runs/runs_internal.h"
+
+enum {
+    SHORTEST_MS = 10,
+    LONGEST_MS = 500,
+    FIRST_TRIAL_MS = 500,
+    LONGEST_TRIAL_MS = 10000,
+    /* Asking takes at most one part in so many of the time, so that a busy scheduler is left alone; of a watch that goes
+     * on for minutes less and less. */
+    PARTS_FIRST = 50,
+    PARTS_LAST = 300,
+    PARTS_MOVED = 10, /* of a round that brought something: there may be more */
+};
+
+static int64_t at_most(int64_t value, int64_t most)
+{
+    return value < most ? value : most;
+}
+
+bool flow_may_pass(int rc)
+{
+    return rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT;
+}
+
+int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *platform, struct flow_run *run,
+                    struct act_error *err)
+{
+    int64_t start = act_now_monotonic_ms();
+
+    if (start < w->due_ms && w->trial_ms == 0)
+        return 0;
+    int rc = flow_refresh(flow, platform, run, err);
+    int64_t end = act_now_monotonic_ms();
+    w->begun_ms = w->begun_ms ? w->begun_ms : start;
+    int64_t parts = at_most(PARTS_FIRST + (start - w->begun_ms) / 1000, PARTS_LAST);
+    int64_t by_cost = at_most((end - start) * parts, LONGEST_TRIAL_MS);
+    w->look_ms = w->look_ms ? at_most(w->look_ms * 3 / 2, LONGEST_MS) : SHORTEST_MS;
+    w->due_ms = end + (by_cost > w->look_ms ? by_cost : w->look_ms);
+    return rc;
+}
+
+int flow_watch_took(struct flow_watch *w, int rc, const struct act_error *err)
+{
+    if (rc >= 0) {
+        if (w->trial_ms)
+            act_note("it answers again");
+        w->trial_ms = 0;
+        return rc;
+    }
+    if (!flow_may_pass(rc))
+        return rc;
+    if (w->trial_ms == 0)
+        act_warn("%s (this goes on until it answers; Ctrl-C ends the watch, not the run)", err->text);
+    w->trial_ms = w->trial_ms ? at_most(w->trial_ms * 2, LONGEST_TRIAL_MS) : FIRST_TRIAL_MS;
+    return 0;
+}
+
+/* From quick to patient: what happens early is noticed at once, a long run is not asked about all the time. */
+void flow_watch_pause(struct flow_watch *w, bool moved, int64_t until_ms)
+{
+    int64_t now = act_now_monotonic_ms(), pause;
+    int64_t by_cost = at_most(w->round_ms * (moved ? PARTS_MOVED : PARTS_FIRST), LONGEST_TRIAL_MS);
+
+    w->pause_ms = moved || !w->pause_ms ? SHORTEST_MS : at_most(w->pause_ms * 3 / 2, LONGEST_MS);
+    pause = w->trial_ms ? w->trial_ms : w->pause_ms > by_cost ? w->pause_ms : by_cost;
+    if (until_ms && until_ms - now < pause)
+        pause = until_ms > now ? until_ms - now : 0;
+    usleep((useconds_t)pause * 1000);
+}

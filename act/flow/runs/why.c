@@ -1,0 +1,616 @@
+/* why.c - why a run failed, from the agent's record, the status and the ends of the logs.
+ *
+ * Every text that may tell something is scanned with the rules. What is found competes: the place first (enum quality),
+ * then the order of the rules. The logs of other ranks are read only when the rank that failed first says nothing, or
+ * only what a rank says whose peer has gone.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "codec/json.h"
+#include "diagnose/diagnose.h"
+#include "flow/flow.h"
+#include "flow/runs/logs_internal.h"
+#include "flow/runs/runs.h"
+#include "flow/runs/why.h"
+#include "platform/platform.h"
+#include "run/run.h"
+
+enum {
+    RANK_TAIL = 256 << 10,
+    OTHER_TAIL = 64 << 10,
+    OTHER_RANKS = 64,
+    SYSTEM_LOGS = 16, /* of each kind at most */
+    METRICS_TAIL = 32 << 10,
+    METRICS_LINES = 6, /* the last minute */
+    NEAR_LINES = 200,  /* what a log says near its end */
+    SHOWN_LINES = 20,
+    MEMORY_FULL_PERCENT = 95,
+    DISK_FULL_PERCENT = 99,
+};
+
+/* How good an explanation is by the place it was found in; the first is the best. */
+enum quality {
+    CAUSE,       /* near the end of the failed rank's log, or in the words of the agent, Slurm or mpirun */
+    UNEXPLAINED, /* an exception near the end of that log */
+    ENDING,      /* how the rank ended: a signal, an exit status */
+    OTHERS_CAUSE,
+    OTHERS_UNEXPLAINED,
+    FAR_CAUSE, /* earlier in the failed rank's log */
+    EFFECT,
+    AFTERMATH, /* the abort of a rank that had said what it could not go on after */
+    OTHERS_EFFECT,
+    NOTHING
+};
+
+struct asking {
+    struct flow_log_source from;
+    const struct flow_run *run;
+    const char *prefix; /* "", or "attempts/<n>/" */
+    struct platform_logs logs;
+    struct run_status status; /* of the attempt that failed */
+    bool has_record;          /* the agent wrote down why */
+    struct flow_why *out;
+    enum quality quality; /* of what out holds */
+    bool said_effect;     /* the failed rank, near its end */
+};
+
+/* ---- reading */
+
+static const struct platform_log *find_log(const struct asking *a, const char *name)
+{
+    ACT_AUTOFREE char *full = act_sprintf("%s%s", a->prefix, name);
+
+    for (size_t i = 0; i < a->logs.n; i++)
+        if (strcmp(a->logs.v[i].name, full) == 0)
+            return &a->logs.v[i];
+    return NULL;
+}
+
+static const struct platform_log *find_rank_log(const struct asking *a, int rank)
+{
+    return rank >= 0 ? flow_find_rank_log(&a->logs, a->prefix, rank) : NULL;
+}
+
+/* Without the prefix; NULL: there is no such log. */
+static const char *name_in_attempt(const struct asking *a, const struct platform_log *log)
+{
+    return log ? log->name + strlen(a->prefix) : NULL;
+}
+
+static int read_tail(const struct asking *a, const struct platform_log *log, size_t max, struct act_buf *out,
+                     struct act_error *err)
+{
+    return flow_log_tail(&a->from, log, max, out, err);
+}
+
+/* ---- what is found */
+
+static void consider(struct asking *a, enum quality quality, const struct diagnose_hit *hit, const char *log,
+                     int rank)
+{
+    struct flow_why *out = a->out;
+
+    if (quality > a->quality || (quality == a->quality && hit->rule->order >= out->rule->order))
+        return;
+    a->quality = quality;
+    out->rule = hit->rule;
+    out->cause_rank = rank;
+    free(out->log);
+    free(out->line);
+    out->log = log ? act_sprintf("%s%s", a->prefix, log) : NULL;
+    out->line = act_strdup(hit->line);
+}
+
+static void scan(const struct asking *a, enum diagnose_where where, const char *text, size_t len,
+                 struct diagnose_hits *out)
+{
+    struct diagnose_scan *s = diagnose_scan_new(a->out->rules, where);
+
+    if (len > 0)
+        diagnose_scan_feed(s, text, len);
+    diagnose_scan_end(s, out);
+}
+
+/* Some rules tell only how a process ended: those of the agent's last resort. */
+static bool is_ending(const struct diagnose_rule *rule)
+{
+    return rule->kind == DIAGNOSE_LAST_RESORT && (rule->where & DIAGNOSE_AGENT);
+}
+
+/* A signal that came from outside says more than what the rank complained of; an abort is what it did about that. */
+static enum quality ending_quality(const struct asking *a, enum quality otherwise)
+{
+    bool has_aborted = a->out->signal == SIGABRT || a->out->exit_status == 128 + SIGABRT;
+
+    return has_aborted && a->said_effect ? AFTERMATH : otherwise;
+}
+
+static bool says_effect(const struct diagnose_hits *hits)
+{
+    for (size_t i = 0; i < hits->n; i++)
+        if (hits->v[i].rule->kind == DIAGNOSE_EFFECT && hits->lines - hits->v[i].line_no < NEAR_LINES)
+            return true;
+    return false;
+}
+
+/* What a text explains whose place in it does not matter. */
+static void judge_text(struct asking *a, enum diagnose_where where, const char *text, size_t len,
+                       const char *log)
+{
+    static const enum quality qualities[] = {
+        [DIAGNOSE_CAUSE] = CAUSE, [DIAGNOSE_EFFECT] = EFFECT, [DIAGNOSE_LAST_RESORT] = ENDING};
+    struct diagnose_hits hits;
+
+    scan(a, where, text, len, &hits);
+    for (size_t i = 0; i < hits.n; i++) {
+        enum quality quality = qualities[hits.v[i].rule->kind];
+        consider(a, quality == ENDING ? ending_quality(a, ENDING) : quality, &hits.v[i], log, -1);
+    }
+    diagnose_hits_release(&hits);
+}
+
+static void judge_failed_rank(struct asking *a, const struct act_buf *text, const char *log, int rank)
+{
+    static const enum quality near[] = {
+        [DIAGNOSE_CAUSE] = CAUSE, [DIAGNOSE_EFFECT] = EFFECT, [DIAGNOSE_LAST_RESORT] = UNEXPLAINED};
+    struct diagnose_hits hits;
+
+    scan(a, DIAGNOSE_FAILED_RANK, text->data, text->len, &hits);
+    a->said_effect = says_effect(&hits);
+    for (size_t i = 0; i < hits.n; i++) {
+        bool is_near = hits.lines - hits.v[i].line_no < NEAR_LINES;
+        enum quality quality = near[hits.v[i].rule->kind];
+        if (is_near)
+            consider(a, is_ending(hits.v[i].rule) ? ending_quality(a, quality) : quality, &hits.v[i], log,
+                     rank);
+        else if (hits.v[i].rule->kind == DIAGNOSE_CAUSE)
+            consider(a, FAR_CAUSE, &hits.v[i], log, rank);
+    }
+    diagnose_hits_release(&hits);
+}
+
+static void judge_other_rank(struct asking *a, const struct act_buf *text, const char *log, int rank)
+{
+    static const enum quality near[] = {[DIAGNOSE_CAUSE] = OTHERS_CAUSE,
+                                        [DIAGNOSE_EFFECT] = OTHERS_EFFECT,
+                                        [DIAGNOSE_LAST_RESORT] = OTHERS_UNEXPLAINED};
+    struct diagnose_hits hits;
+
+    scan(a, DIAGNOSE_OTHER_RANK, text->data, text->len, &hits);
+    bool has_effect = says_effect(&hits);
+    for (size_t i = 0; i < hits.n; i++)
+        if (!(has_effect && is_ending(hits.v[i].rule)) && hits.lines - hits.v[i].line_no < NEAR_LINES)
+            consider(a, near[hits.v[i].rule->kind], &hits.v[i], log, rank);
+    diagnose_hits_release(&hits);
+}
+
+/* ---- the record */
+
+static void take_record(struct flow_why *out, const json_t *json)
+{
+    ACT_AUTOFREE char *reason = codec_json_bytes_get(json_object_get(json, "reason"));
+    ACT_AUTOFREE char *node = codec_json_bytes_get(json_object_get(json, "node"));
+    const json_t *lines = json_object_get(json, "lines");
+    struct act_strv said = {0};
+
+    out->rank = (int)codec_json_int(json, "rank", -1);
+    out->exit_status = (int)codec_json_int(json, "exit_status", out->exit_status);
+    out->signal = (int)codec_json_int(json, "signal", 0);
+    out->failed_unix_s = codec_json_int(json, "time", 0);
+    if (node && *node)
+        out->node = act_strdup(node);
+    if (reason && *reason) {
+        free(out->reason);
+        out->reason = act_strdup(reason);
+    }
+    if (json_is_array(lines) && codec_json_strv_get(lines, &said))
+        for (size_t i = said.n > SHOWN_LINES ? said.n - SHOWN_LINES : 0; i < said.n; i++) {
+            said.v[i][diagnose_clean(said.v[i], strlen(said.v[i]))] = '\0';
+            act_strv_push(&out->lines, said.v[i]);
+        }
+    act_strv_release(&said);
+}
+
+/* A small JSON file among the logs; NULL when there is none, or no whole one. */
+static int read_json(const struct asking *a, const char *name, json_t **out, struct act_error *err)
+{
+    const struct platform_log *log = find_log(a, name);
+    struct act_buf text = {0};
+    struct act_error ignored;
+    int rc = log && log->size <= RANK_TAIL ? read_tail(a, log, RANK_TAIL, &text, err) : 0;
+
+    *out = NULL;
+    if (text.len > 0 && codec_json_parse(text.data, text.len, name, out, &ignored) < 0)
+        *out = NULL;
+    act_buf_release(&text);
+    return rc;
+}
+
+/* Where there is no record, the agents of the ranks have said it. */
+static int find_failed_rank(struct asking *a, struct act_error *err)
+{
+    struct flow_why *out = a->out;
+    struct flow_last_words words;
+    int rc = flow_find_last_words(&a->from, a->run, &a->logs, a->prefix, &words, err);
+
+    if (rc < 0 || words.rank < 0)
+        return rc;
+    out->rank = words.rank;
+    out->exit_status = words.exit_status;
+    out->signal = words.signal;
+    out->failed_unix_s = words.unix_ns / 1000000000;
+    free(out->node);
+    out->node = act_strdup(words.node);
+    if (words.reason) {
+        free(out->reason);
+        out->reason = words.reason;
+    }
+    return 0;
+}
+
+/* The status of the attempt, and what the agent wrote down besides. A record of another attempt does not count. */
+static int read_record(struct asking *a, struct act_error *err)
+{
+    struct flow_why *out = a->out;
+    CODEC_AUTOJSON json_t *record = NULL;
+    CODEC_AUTOJSON json_t *status = NULL;
+    int rc = *a->prefix ? read_json(a, RUN_FILE_STATUS, &status, err) : 0;
+
+    if (status)
+        run_status_from_json(status, &a->status);
+    out->rank = a->status.failed_rank;
+    out->exit_status = a->status.exit_status;
+    out->failed_unix_s = a->status.ended_unix_s;
+    out->reason = act_strdup(a->status.reason);
+    if (rc == 0)
+        rc = read_json(a, RUN_FILE_FAILURE, &record, err);
+    a->has_record = record && codec_json_int(record, "attempt", 1) == out->attempt;
+    if (a->has_record)
+        take_record(out, record);
+    bool failed = a->status.state == RUN_FAILED || *a->prefix;
+    if (rc == 0 && !a->has_record && !out->node && failed && platform_is_service(a->from.platform))
+        rc = find_failed_rank(a, err);
+    return rc;
+}
+
+/* ---- the places */
+
+/* Without the numbers of the node that the agent adds there. */
+static void take_last_lines(struct flow_why *out, const struct act_buf *text)
+{
+    struct act_strv lines = {0};
+
+    flow_last_lines(text, SHOWN_LINES, &lines);
+    for (size_t i = 0; i < lines.n; i++)
+        if (!act_starts_with(lines.v[i], RUN_LOG_METRICS))
+            act_strv_push(&out->lines, lines.v[i]);
+    act_strv_release(&lines);
+}
+
+static int ask_failed_rank(struct asking *a, struct act_error *err)
+{
+    const struct platform_log *log = find_rank_log(a, a->out->rank);
+    const char *name = name_in_attempt(a, log);
+    struct act_buf text = {0};
+    int rc = read_tail(a, log, RANK_TAIL, &text, err);
+
+    a->out->rank_log = act_strdup(name ? name : name_in_attempt(a, find_rank_log(a, 0)));
+
+    if (rc == 0 && text.len > 0) {
+        if (a->out->lines.n == 0)
+            take_last_lines(a->out, &text);
+        judge_failed_rank(a, &text, name, a->out->rank);
+    }
+    act_buf_release(&text);
+    return rc;
+}
+
+static void ask_agent(struct asking *a)
+{
+    const struct flow_why *out = a->out;
+    struct act_buf text = {0};
+
+    act_buf_addf(&text, "%s\n%s\n", out->reason, a->status.reason);
+    if (out->rank >= 0 && out->signal)
+        act_buf_addf(&text, "rank %d was killed by signal %d\n", out->rank, out->signal);
+    else if (out->rank >= 0)
+        act_buf_addf(&text, "rank %d exited with status %d\n", out->rank, out->exit_status);
+    judge_text(a, DIAGNOSE_AGENT, text.data, text.len, NULL);
+    act_buf_release(&text);
+}
+
+/* What the preparation said counts only when it is what failed: pip warns of many things. */
+static bool is_asked(const struct asking *a, unsigned where)
+{
+    if (where & (DIAGNOSE_MPIRUN | DIAGNOSE_SLURM))
+        return true;
+    return (where & DIAGNOSE_PREPARE) && strstr(a->out->reason, "preparation");
+}
+
+static int ask_system_logs(struct asking *a, struct act_error *err)
+{
+    size_t prefix = strlen(a->prefix), asked = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < a->logs.n && asked < SYSTEM_LOGS && rc == 0; i++) {
+        const char *name = a->logs.v[i].name + prefix;
+        struct act_buf text = {0};
+        if (!act_starts_with(a->logs.v[i].name, a->prefix))
+            continue;
+        unsigned where = diagnose_where_of(name, a->out->rank);
+        if (!is_asked(a, where))
+            continue;
+        asked++;
+        rc = read_tail(a, &a->logs.v[i], OTHER_TAIL, &text, err);
+        if (rc == 0 && text.len > 0)
+            judge_text(a, (enum diagnose_where)where, text.data, text.len, name);
+        act_buf_release(&text);
+    }
+    return rc;
+}
+
+static int ask_other_ranks(struct asking *a, struct act_error *err)
+{
+    int world = a->run->spec.nodes * a->run->spec.procs_per_node, asked = 0, rc = 0;
+
+    for (int rank = 0; rank < world && asked < OTHER_RANKS && rc == 0; rank++) {
+        const struct platform_log *log = find_rank_log(a, rank);
+        const char *name = name_in_attempt(a, log);
+        struct act_buf text = {0};
+        if (rank == a->out->rank)
+            continue;
+        asked++;
+        rc = read_tail(a, log, OTHER_TAIL, &text, err);
+        if (rc == 0 && text.len > 0)
+            judge_other_rank(a, &text, name, rank);
+        act_buf_release(&text);
+    }
+    return rc;
+}
+
+/* ---- what was full */
+
+enum resource { HOST_MEMORY, CODE_DISK, RUN_DISK, RESOURCES };
+enum { GPUS = 64 };
+
+struct fullness {
+    int percent[RESOURCES], gpu[GPUS];
+};
+
+static void raise_to(int *percent, double used, double total)
+{
+    int now = total > 0 && used >= 0 && used <= total ? (int)(used / total * 100) : 0;
+
+    if (now > *percent)
+        *percent = now;
+}
+
+static double number_of(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+
+    return json_is_number(value) ? json_number_value(value) : -1;
+}
+
+static void raise_by_free(int *percent, const json_t *object, const char *free_key)
+{
+    double total = number_of(object, "total"), unused = number_of(object, free_key);
+
+    if (total >= 0 && unused >= 0)
+        raise_to(percent, total - unused, total);
+}
+
+/* A line of metrics/<node>.jsonl, as node/metrics.h describes it. */
+static void take_metrics(const char *line, struct fullness *full)
+{
+    CODEC_AUTOJSON json_t *json = NULL;
+    struct act_error ignored;
+    const json_t *gpu;
+    size_t i;
+
+    if (codec_json_parse(line, strlen(line), "metrics", &json, &ignored) < 0)
+        return;
+    const json_t *disk = json_object_get(json, "disk");
+    raise_by_free(&full->percent[HOST_MEMORY], json_object_get(json, "memory"), "available");
+    raise_by_free(&full->percent[CODE_DISK], json_object_get(disk, "code"), "free");
+    raise_by_free(&full->percent[RUN_DISK], json_object_get(disk, "run"), "free");
+    json_array_foreach(json_object_get(json, "gpus"), i, gpu)
+    {
+        int64_t index = codec_json_int(gpu, "index", (int64_t)i);
+        if (index >= 0 && index < GPUS)
+            raise_to(&full->gpu[index], number_of(gpu, "memory_used"), number_of(gpu, "memory_total"));
+    }
+}
+
+static void note_fullness(struct act_strv *notes, const struct fullness *full, const char *node)
+{
+    static const struct {
+        const char *name;
+        int full_percent;
+    } rows[] = {[HOST_MEMORY] = {"host memory", MEMORY_FULL_PERCENT},
+                [CODE_DISK] = {"disk of the code", DISK_FULL_PERCENT},
+                [RUN_DISK] = {"disk of the run's folder", DISK_FULL_PERCENT}};
+
+    for (int i = 0; i < RESOURCES; i++)
+        if (full->percent[i] >= rows[i].full_percent)
+            act_strv_pushf(notes, "%s %d%% full on %s", rows[i].name, full->percent[i], node);
+    for (int i = 0; i < GPUS; i++)
+        if (full->gpu[i] >= MEMORY_FULL_PERCENT)
+            act_strv_pushf(notes, "memory of GPU %d %d%% full on %s", i, full->gpu[i], node);
+}
+
+/* The metrics of the failed rank's node, or of the only node. New string, or NULL. */
+static char *metrics_log(const struct asking *a)
+{
+    ACT_AUTOFREE char *folder = act_sprintf("%s" RUN_DIR_METRICS "/", a->prefix);
+    const char *only = NULL;
+
+    if (a->out->node)
+        return act_sprintf(RUN_DIR_METRICS "/%s.jsonl", a->out->node);
+    for (size_t i = 0; i < a->logs.n; i++) {
+        if (!act_starts_with(a->logs.v[i].name, folder))
+            continue;
+        if (only)
+            return NULL;
+        only = a->logs.v[i].name + strlen(a->prefix);
+    }
+    return act_strdup(only);
+}
+
+static int ask_metrics(struct asking *a, struct act_error *err)
+{
+    ACT_AUTOFREE char *name = metrics_log(a);
+    struct flow_why *out = a->out;
+    struct fullness full = {0};
+    struct act_buf text = {0};
+    struct act_strv lines = {0};
+    int rc = name ? read_tail(a, find_log(a, name), METRICS_TAIL, &text, err) : 0;
+
+    if (text.len > 0)
+        flow_last_lines(&text, METRICS_LINES, &lines);
+    for (size_t i = 0; i < lines.n; i++)
+        take_metrics(lines.v[i], &full);
+    note_fullness(&out->notes, &full, out->node ? out->node : "the node");
+    /* a full memory explains only a process that was killed */
+    bool was_killed = out->signal == 9 || out->exit_status == 128 + 9;
+    for (size_t i = 0; i < out->notes.n && was_killed; i++)
+        judge_text(a, DIAGNOSE_METRICS, out->notes.v[i], strlen(out->notes.v[i]), name);
+    act_strv_release(&lines);
+    act_buf_release(&text);
+    return rc;
+}
+
+/* ---- the answer */
+
+/* The advice with what it names in braces. New string. */
+static char *fill_in(const char *advice, const struct flow_run *run, const struct flow_why *why)
+{
+    int rank = why->cause_rank >= 0 ? why->cause_rank : why->rank;
+    ACT_AUTOFREE char *number = rank >= 0 ? act_sprintf("%d", rank) : act_strdup("N");
+    const struct {
+        const char *name, *value;
+    } rows[] = {{"{run}", run->row.id}, {"{node}", why->node ? why->node : "NODE"}, {"{rank}", number}};
+    struct act_buf out = {0};
+
+    while (*advice) {
+        size_t i = 0;
+        while (i < sizeof(rows) / sizeof(rows[0]) && !act_starts_with(advice, rows[i].name))
+            i++;
+        if (i == sizeof(rows) / sizeof(rows[0])) {
+            act_buf_addc(&out, *advice++);
+            continue;
+        }
+        act_buf_adds(&out, rows[i].value);
+        advice += strlen(rows[i].name);
+    }
+    return act_buf_steal(&out);
+}
+
+static int ask_all_ranks(struct asking *a, int64_t ended_unix_s, struct act_error *err)
+{
+    return flow_find_rank_lines(&a->from, a->run, &a->logs, a->prefix, ended_unix_s, &a->out->said, err);
+}
+
+static int explain(struct asking *a, struct act_error *err)
+{
+    int rc = read_record(a, err);
+
+    if (a->run->status.state != RUN_FAILED && !*a->prefix && !a->has_record) {
+        a->out->attempt = 0;
+        return rc;
+    }
+    if (rc == 0)
+        rc = ask_failed_rank(a, err);
+    if (rc == 0) {
+        ask_agent(a);
+        rc = ask_system_logs(a, err);
+    }
+    if (rc == 0)
+        rc = ask_metrics(a, err);
+    if (rc == 0 && a->quality > ENDING)
+        rc = ask_other_ranks(a, err);
+    if (rc == 0 && a->out->rule && a->out->rule->compare && a->run->status.state != RUN_RUNNING)
+        rc = ask_all_ranks(a, a->out->failed_unix_s, err);
+    return rc;
+}
+
+/* What an earlier attempt left is moved away when the next one begins; until then it is where it was. */
+static bool is_moved(const struct asking *a, const char *folder)
+{
+    for (size_t i = 0; i < a->logs.n; i++)
+        if (act_starts_with(a->logs.v[i].name, folder))
+            return true;
+    return false;
+}
+
+/* Which attempt has failed: the last one, or when it still runs or waits the one before. 0: none. */
+static int failed_attempt(const struct run_status *status)
+{
+    if (status->state == RUN_FAILED)
+        return status->attempt > 0 ? status->attempt : 1;
+    return run_state_is_final(status->state) || status->attempt < 2 ? 0 : status->attempt - 1;
+}
+
+static int ask(struct asking *a, struct act_error *err)
+{
+    const struct run_status *status = &a->run->status;
+    ACT_AUTOFREE char *earlier = act_sprintf(RUN_DIR_ATTEMPTS "/%d/", a->out->attempt);
+    int rc = flow_log_source_list(&a->from, &a->logs, err);
+
+    if (rc == 0 && status->state == RUN_RUNNING)
+        rc = ask_all_ranks(a, 0, err);
+    if (status->state == RUN_FAILED)
+        a->status = *status;
+    else if (is_moved(a, earlier))
+        a->prefix = earlier;
+    if (rc == 0 && a->out->attempt > 0)
+        rc = explain(a, err);
+    a->prefix = "";
+    platform_logs_release(&a->logs);
+    return rc;
+}
+
+int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out, struct act_error *err)
+{
+    const struct run_status *status = &run->status;
+    struct asking a = {.run = run, .prefix = "", .out = out, .quality = NOTHING};
+
+    a.status = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1};
+    *out = (struct flow_why){
+        .attempt = status->unsubmitted ? 0 : failed_attempt(status), .rank = -1, .cause_rank = -1};
+    bool asks_platform = status->state == RUN_RUNNING || out->attempt > 0;
+    if (!asks_platform && !status->unsubmitted && status->state != RUN_CANCELED)
+        return 0; /* the status says all */
+    int rc = flow_rules(run, &out->rules, err);
+    if (rc == 0 && !asks_platform)
+        judge_text(&a, DIAGNOSE_AGENT, status->reason, strlen(status->reason), NULL);
+    if (rc == 0 && asks_platform)
+        rc = flow_log_source_open(flow, run, &a.from, err);
+    if (rc == 0 && asks_platform)
+        rc = ask(&a, err);
+    flow_log_source_close(&a.from);
+    if (rc == 0 && out->rule)
+        out->advice = fill_in(out->rule->advice, run, out);
+    if (rc < 0)
+        flow_why_release(out);
+    return rc < 0 ? act_error_prefix(err, "cannot explain '%s'", run->row.id) : 0;
+}
+
+void flow_why_release(struct flow_why *why)
+{
+    free(why->node);
+    free(why->reason);
+    free(why->advice);
+    free(why->log);
+    free(why->line);
+    free(why->rank_log);
+    flow_rank_lines_release(&why->said);
+    act_strv_release(&why->lines);
+    act_strv_release(&why->notes);
+    diagnose_free(why->rules);
+    *why = (struct flow_why){0};
+}
