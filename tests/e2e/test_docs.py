@@ -1,0 +1,127 @@
+"""The documents: their commands run, their options exist, their links lead somewhere, the generated one is current."""
+import functools
+import json
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+import azureml_double
+import documents
+from conftest import ROOT
+
+ON_AZURE = ["docs/tutorials/azureml.md", "docs/tutorials/moving-over.md"]
+ELSEWHERE = [*ON_AZURE, "docs/tutorials/slurm.md"]  # the latter in test_docs_slurm.py
+TORCH = pathlib.Path("/usr/lib/python3/dist-packages/torch")
+PLACEHOLDER = re.compile(r"VERB|\.\.\.$|^[<\[]")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+COLUMNS = 120
+
+
+def runs_commands(name):
+    return any(language in ("sh", "console") for language, _ in documents.blocks(name))
+
+
+@pytest.mark.parametrize("name", [n for n in documents.documents() if runs_commands(n) and n not in ELSEWHERE])
+def test_commands(act, name):
+    """By somebody who has just installed the program."""
+    if "import torch" in (ROOT / name).read_text() and not TORCH.exists():
+        pytest.skip("PyTorch is not installed: scripts/install-deps --torch")
+    del act.env["ACT_TRUSTED_PROJECTS"]
+    assert documents.Reader(name, act.env, act.scratch / "home").read() > 0
+
+
+@pytest.mark.parametrize("name", ON_AZURE)
+def test_commands_on_azure(act, azureml, container, name):
+    """In the workspace and the container of the doubles, whose names replace those of the document."""
+    service = azureml.service
+    names = {
+        "00000000-0000-0000-0000-000000000000": azureml_double.SUBSCRIPTION, "mygroup": "rg", "myworkspace": "ws",
+        "mycluster": "gpu", "mycontainer": container, "bm90IGEga2V5": service.key,
+        "account_name: myaccount": f"account_name: {service.account}\nendpoint: {service.endpoint}",
+        "platform: aml": "platform: aml\nazureml: " + json.dumps(
+            {"endpoint": azureml.links["arm"], "history_endpoint": azureml.links["api"]}) + "\n"}
+
+    def edit(text):
+        return functools.reduce(lambda text, name: text.replace(name, names[name]), names, text)
+    assert documents.Reader(name, act.env, act.scratch / "home", edit).read() > 10
+
+
+def test_words(act):
+    """Every `a ...` and every script, also those that no test can run."""
+    verbs = documents.Verbs(act)
+    assert verbs.check("a -n 8 ls data".split()) and verbs.check("a submit --all x".split()), "finds what is wrong"
+    assert not verbs.check("a -n 8 submit x --all".split())
+    wrong, checked = [], 0
+    for name in documents.documents():
+        for words in documents.uses(name):
+            if words[0] != "a":
+                why = None if (ROOT / words[0]).exists() else "no such script"
+            elif any(PLACEHOLDER.search(word) for word in words[1:2]):
+                continue
+            else:
+                why = verbs.check(words)
+            checked += 1
+            if why:
+                wrong.append(f"{name}: {' '.join(words)}: {why}")
+    assert not wrong and checked > 100, "\n".join(wrong)
+
+
+def rows(text):
+    """The tables of commands: each command, and the keys that it has."""
+    for commands, keys in re.findall(r"^\| (`a [^|]*) \| ([^|]*) \|", text, re.MULTILINE):
+        for command in re.findall(r"`a ([^`]*)`", commands):
+            yield command, set(re.findall(r"`([^`]*)`", keys))
+
+
+def test_json_keys(act):
+    """The keys that the program prints are those in the tables, and every verb with --json is there."""
+    act.write("data/x")
+    act.run("u", "data")
+    run = act.finish("false", status=1)
+    verbs, tested = documents.Verbs(act), set()
+    elsewhere = {"initc", "login", "cluster"}  # an image, or Azure
+    for command, keys in rows((ROOT / "docs/reference/json.md").read_text()):
+        words = command.replace("CMD", "true").replace("RUN", run).split()
+        if verbs.names[words[0]] in elsewhere:
+            continue
+        act.write("data/x", command)  # something to upload, and a difference
+        options = ["--json"] + ["-y"] * (words[0] == "rm")
+        out = act.run(words[0], *options, *words[1:], status=None).out
+        assert set(json.loads(out if out.startswith("{\n") else out.splitlines()[-1])) == keys, command
+        tested.add(verbs.names[words[0]])
+    assert tested | elsewhere == {verb for verb in verbs.names.values() if "--json" in verbs.of(verb)}
+
+
+def anchors(path):
+    """The names of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", documents.FENCE.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links():
+    wrong = []
+    for name in [*documents.documents(), "act/README.md"]:
+        for link in LINK.findall(documents.FENCE.sub("", (ROOT / name).read_text())):
+            if "://" in link:
+                continue
+            path, _, anchor = link.partition("#")
+            target = ((ROOT / name).parent / path).resolve() if path else ROOT / name
+            if not target.exists() or (anchor and anchor not in anchors(target)):
+                wrong.append(f"{name}: {link}")
+    assert not wrong
+
+
+def test_keys_are_those_of_the_schemas(tmp_path):
+    subprocess.run([ROOT / "scripts/reference", tmp_path / "keys.md"], check=True)
+    assert (tmp_path / "keys.md").read_text() == (ROOT / "docs/reference/keys.md").read_text(), "run scripts/reference"
+
+
+def test_size():
+    """The first page is short, and no line of prose is too long."""
+    assert (ROOT / "README.md").stat().st_size <= 8192
+    for name in documents.documents():
+        long = [n for n, line in enumerate((ROOT / name).read_text().splitlines(), 1)
+                if len(line) > COLUMNS and not line.startswith("|")]
+        assert not long, (name, long)
