@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "base/user.h"
 
@@ -67,4 +68,13 @@ void act_close_own_dirs(void)
 
     close_dir(state);
     close_dir(cache);
+}
+
+void act_hint_at_own_dirs(struct act_error *err)
+{
+    ACT_AUTOFREE char *state = act_state_dir();
+    ACT_AUTOFREE char *cache = act_cache_dir();
+
+    if (err->code == ACT_DENIED && (act_can_write_in(state, NULL) < 0 || act_can_write_in(cache, NULL) < 0))
+        act_error_hint(err, "set ACT_HOME to a folder that can be written");
 }

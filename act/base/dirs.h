@@ -2,6 +2,8 @@
 #ifndef ACT_BASE_DIRS_H
 #define ACT_BASE_DIRS_H
 
+#include "base/error.h"
+
 /* The user's home folder; ACT's own: $ACT_HOME, or "<data home>/act" by the XDG base directory rules, where
  * "cache" is below $XDG_CACHE_HOME, and what the user sets below $XDG_CONFIG_HOME, unless ACT_HOME is set. New strings. */
 char *act_home_dir(void);
@@ -12,5 +14,9 @@ char *act_cache_dir(void);
  * more than ACT's stays as it is: the home folder, the root, a folder like /tmp. */
 void act_close_own_dirs(void);
 char *act_config_dir(void);
+
+/* Behind an error for want of permission (ACT_DENIED): what to do where ACT's own folders cannot be written, as in a home
+ * that is read-only. Other errors stay as they are. */
+void act_hint_at_own_dirs(struct act_error *err);
 
 #endif

@@ -162,6 +162,7 @@ int cli_main(int argc, char **argv)
     int status = rc < 0 ? -rc : rc;
     if (rc < 0) {
         fflush(stdout);
+        act_hint_at_own_dirs(&err);
         fprintf(stderr, "act: %s\n", err.text);
         if (cli.command && cli.command->own_status)
             status = ACT_WRAPPER;

@@ -159,6 +159,7 @@ static int use_copy(struct flow *flow, const struct act_error *why, struct act_e
 
     if (rc < 0)
         return rc;
+    act_hint_at_own_dirs(&reason);
     act_warn("%s (what is known of the runs is shown, but not written down)", reason.text);
     if (ledger_is_new(flow->ledger_copy))
         fill(flow, flow->ledger_copy, NULL);

@@ -173,7 +173,10 @@ int place_open(struct node *node, const struct rank_place *place, int attempt, s
     free(node->code);
     node->code = find_code(node);
     node->users_fd = hold(node->local, node->name, err);
-    return node->users_fd < 0 ? node->users_fd : 0;
+    if (node->users_fd < 0)
+        return act_error_hint(err, "%s names another folder",
+                              node->spec.scratch ? "slurm.scratch" : "TMPDIR");
+    return 0;
 }
 
 static void remove_place(const char *dir)

@@ -438,6 +438,24 @@ char *proc_find_in_path(const char *name)
     return NULL;
 }
 
+/* In PATH may be what another installation left. What cannot be started here is for machines of another kind. */
+static int check_version(char *path, struct act_error *err)
+{
+    enum { SECONDS = 10, OUTPUT_MAX = 4096 };
+    ACT_AUTOFREE char *said = NULL;
+    char *argv[] = {path, (char[]){"--version"}, NULL};
+    struct act_error ignored;
+    int status;
+
+    if (proc_run(argv, SECONDS, OUTPUT_MAX, &said, &status, &ignored) < 0 || !said ||
+        strstr(said, " " ACT_VERSION "\n"))
+        return 0;
+    return act_error_set(err, ACT_CONFIG,
+                         "'%s' is not of version " ACT_VERSION
+                         ", as this program is, but says '%.*s'; install ACT again, all of one version",
+                         path, (int)strcspn(said, "\n"), said);
+}
+
 int proc_find_sibling(const char *name, char **out, struct act_error *err)
 {
     static const char *const places[] = {".", "../libexec/act"};
@@ -451,9 +469,13 @@ int proc_find_sibling(const char *name, char **out, struct act_error *err)
         }
         free(candidate);
     }
-    *out = proc_find_in_path(name);
+    ACT_AUTOFREE char *installed = proc_find_in_path(name);
+    int rc = installed ? check_version(installed, err) : 0;
+    *out = rc == 0 ? installed : NULL;
     if (*out)
-        return 0;
+        installed = NULL;
+    if (rc < 0 || *out)
+        return rc;
     return act_error_set(err, ACT_NOT_FOUND,
                          "cannot find the program '%s' beside this one, in '../libexec/act' or in PATH; "
                          "install ACT again",

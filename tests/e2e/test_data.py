@@ -881,6 +881,11 @@ def test_https_is_verified(act, azure, scratch):
         message = act.fail("u", "data", status=None, match="certificate", env={"ACT_MAX_RETRIES": "0"})
         assert f"127.0.0.1:{server.port}" in message or "127.0.0.1" in message
         assert azure.keys() == {} and not server.seen
+        act.write("empty.pem", "")
+        for file in ("nowhere.pem", "empty.pem"):
+            for variable in ("ACT_CA_FILE", "SSL_CERT_FILE"):
+                act.fail("u", "data", status=7, match=f"certificates in '{act.project}/{file}'",
+                         env={variable: str(act.project / file)})
         act.run("u", "data", env={"ACT_CA_FILE": str(authority.file)})
         assert azure.keys() == {"data/a": 1}
     finally:

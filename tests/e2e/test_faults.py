@@ -327,6 +327,18 @@ def test_full_disk(act, azure, proxy, data, tiny_disk):
     act.finish("true", before=("-n", "1"))
 
 
+def test_full_temporary_folder(act, tiny_disk):
+    """That of a node, where a run keeps what is its own."""
+    (tiny_disk / "filler").write_bytes(bytes(6 << 20))
+    act.env["TMPDIR"] = str(tiny_disk)
+    run = act.submit("true", before=("-n", "1"))
+    message = act.run("wait", run, status=None).err
+    assert "No space left on device; TMPDIR names another folder" in message, message
+    assert "TMPDIR" in act.run("why", run).out
+    (tiny_disk / "filler").unlink()
+    act.finish("true", before=("-n", "1"))
+
+
 def test_interrupted_upload_can_simply_be_run_again(act, azure, proxy, data):
     act.write("data/huge.bin", BIG * 2)
     stall = threading.Event()

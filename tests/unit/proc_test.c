@@ -275,6 +275,7 @@ static void test_hide(void **state)
 static void test_find(void **state)
 {
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
+    static const char same[] = "#!/bin/sh\necho only-here " ACT_VERSION "\n";
     ACT_AUTOFREE char *program = act_path_join(dir, "only-here");
     ACT_AUTOFREE char *self = NULL;
     ACT_AUTOFREE char *found = NULL;
@@ -285,6 +286,9 @@ static void test_find(void **state)
     assert_ok(proc_find_sibling("proc_test", &self, &err), err);
     assert_int_equal(proc_find_sibling("only-here", &found, &err), -ACT_NOT_FOUND);
     setenv("PATH", dir, 1);
+    assert_int_equal(proc_find_sibling("only-here", &found, &err), -ACT_CONFIG);
+    assert_non_null(strstr(err.text, "is not of version " ACT_VERSION));
+    assert_ok(act_file_write(program, same, strlen(same), 0755, &err), err);
     assert_ok(proc_find_sibling("only-here", &found, &err), err);
     assert_string_equal(found, program);
     assert_int_equal(chmod(program, 0644), 0);

@@ -33,6 +33,8 @@
 #define LOST        "lost: the supervisor is gone (killed, or the machine restarted)"
 #define FOLDER_GONE "its folder was removed while it runs; 'a abort' ends its processes"
 #define NOT_STARTED "lost: it was never started (the submission was interrupted)"
+#define NOT_BEGUN   "its agent ended before it began: %s"
+#define AGENT_LOG   RUN_DIR_SYSTEM "/supervisor.txt"
 
 struct local {
     struct platform base;
@@ -124,7 +126,7 @@ static int local_check(struct platform *p, const struct run_spec *spec, struct a
 static int start_supervisor(const struct local *l, const char *dir, int lock_fd, struct act_error *err)
 {
     ACT_AUTOFREE char *agent = NULL;
-    ACT_AUTOFREE char *log = act_path_join(dir, RUN_DIR_SYSTEM "/supervisor.txt");
+    ACT_AUTOFREE char *log = act_path_join(dir, AGENT_LOG);
     struct act_strv argv = {0};
     pid_t pid;
     int rc = proc_find_sibling("act-node", &agent, err);
@@ -324,6 +326,20 @@ static void empty_cgroup(const struct local *l, const char *id)
         (void)sweep(l, id, &ignored);
 }
 
+/* Why a run has no supervisor; begun: it had one. */
+static void say_lost(const struct local *l, const char *id, bool begun, struct run_status *status)
+{
+    enum { LINE_MAX_BYTES = 4096 };
+    ACT_AUTOFREE char *log = run_file(l, id, AGENT_LOG);
+    ACT_AUTOFREE char *said = NULL;
+    size_t len = 0;
+
+    if (!begun && act_file_read(log, LINE_MAX_BYTES, &said, &len, NULL) == 0 && len > 0)
+        snprintf(status->reason, sizeof(status->reason), NOT_BEGUN, (said[strcspn(said, "\n")] = '\0', said));
+    else
+        snprintf(status->reason, sizeof(status->reason), "%s", begun ? LOST : NOT_STARTED);
+}
+
 /* Nobody holds the lock but this process now, so nobody else writes. */
 static int declare_lost(const struct local *l, const char *id, int lock_fd, struct run_status *status,
                         struct act_error *err)
@@ -341,7 +357,7 @@ static int declare_lost(const struct local *l, const char *id, int lock_fd, stru
     status->state = RUN_FAILED;
     status->exit_status = 128 + SIGKILL;
     status->failed_rank = -1;
-    snprintf(status->reason, sizeof(status->reason), "%s", begun ? LOST : NOT_STARTED);
+    say_lost(l, id, begun, status);
     return run_status_write(status_path, status, err);
 }
 
