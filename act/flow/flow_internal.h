@@ -34,8 +34,10 @@ bool flow_uses_login(const struct config_account *account);
 int flow_get_text(struct store *store, const char *key, char **out, struct act_error *err) ACT_NODISCARD;
 int flow_put_text(struct store *store, const char *key, const char *text,
                   struct act_error *err) ACT_NODISCARD;
-/* The platform of flow's configuration, and that of a run of the ledger. They are flow's and stay open. */
+/* The platform of flow's configuration, this machine, and the platform of a run of the ledger. They are flow's and stay
+ * open. */
 int flow_platform(struct flow *flow, struct platform **out, struct act_error *err) ACT_NODISCARD;
+int flow_platform_here(struct flow *flow, struct platform **out, struct act_error *err) ACT_NODISCARD;
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out,
                      struct act_error *err) ACT_NODISCARD;
 void flow_close_platforms(struct flow *flow);

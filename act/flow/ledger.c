@@ -74,13 +74,12 @@ static void add_run_of(struct platform *platform, const char *id, struct ledger_
 /* Those of this machine: each has a folder. */
 static void find_runs_here(struct flow *flow, struct ledger_runs *out)
 {
-    const struct ledger_run here = {.platform = (char[]){"local"}, .cluster = (char[]){"local"}};
     struct platform *platform = NULL;
     struct act_strv ids = {0};
     struct act_error err;
 
     *out = (struct ledger_runs){0};
-    if (flow_platform_of(flow, &here, &platform, &err) < 0 || platform_list(platform, &ids, &err) < 0)
+    if (flow_platform_here(flow, &platform, &err) < 0 || platform_list(platform, &ids, &err) < 0)
         act_warn("the runs of this machine are not in the new ledger: %s", err.text);
     for (size_t i = 0; i < ids.n; i++)
         add_run_of(platform, ids.v[i], out);

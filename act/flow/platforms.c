@@ -16,19 +16,16 @@ struct flow_opened {
     char *cluster; /* which cluster of which project */
     char *where;   /* what it comes to */
     struct platform *platform;
-    struct config *config; /* that it was opened with, when that was loaded for it; else NULL */
+    struct config *config; /* that it was opened with, when that was made for it; else NULL */
 };
 
 /* Clusters of which this is the same know the same runs. */
 static char *where_of(const struct config *config)
 {
-    const char *login = config->slurm.login, *root = config->slurm.root;
+    const struct platform_row *row = platform_find(config->platform);
+    ACT_AUTOFREE char *place = row->place ? row->place(config) : act_strdup(config->file);
 
-    if (strcmp(config->platform, "local") == 0)
-        return act_strdup("local");
-    if (strcmp(config->platform, "slurm") == 0)
-        return act_sprintf("slurm\n%s\n%s", login ? login : "", root ? root : "");
-    return act_sprintf("%s\n%s", config->platform, config->file ? config->file : "");
+    return act_sprintf("%s\n%s", config->platform, place ? place : "");
 }
 
 static int open_cluster(struct flow *flow, const char *cluster, const struct config *config,
@@ -63,9 +60,7 @@ static bool find_opened(const struct flow *flow, const char *cluster, struct pla
 
 static char *cluster_key(const char *platform, const char *cluster, const char *project)
 {
-    if (strcmp(platform, "local") == 0)
-        return act_strdup(platform);
-    return act_sprintf("%s\n%s\n%s", platform, cluster, project);
+    return act_sprintf("%s\n%s\n%s", platform, cluster, project ? project : "");
 }
 
 int flow_platform(struct flow *flow, struct platform **out, struct act_error *err)
@@ -84,8 +79,8 @@ static void release_config(struct config *config)
 }
 
 /* Takes the configuration, which lives as long as the platform. */
-static int open_loaded(struct flow *flow, const char *cluster, struct config *config, struct platform **out,
-                       struct act_error *err)
+static int open_taken(struct flow *flow, const char *cluster, struct config *config, struct platform **out,
+                      struct act_error *err)
 {
     struct config *kept = act_alloc(sizeof(*kept));
 
@@ -96,34 +91,6 @@ static int open_loaded(struct flow *flow, const char *cluster, struct config *co
     else
         release_config(kept);
     return rc;
-}
-
-/* A run on Slurm says itself where it is: the cluster file may say something else by now, or have been overridden. */
-static int open_slurm(struct flow *flow, const struct ledger_run *row, struct platform **out,
-                      struct act_error *err)
-{
-    CODEC_AUTOJSON json_t *json = NULL;
-    int rc = codec_json_parse(row->slurm, strlen(row->slurm), row->id, &json, err);
-    ACT_AUTOFREE char *login = act_strdup(codec_json_str(json, "login", NULL));
-    ACT_AUTOFREE char *root = act_strdup(codec_json_str(json, "root", NULL));
-    ACT_AUTOFREE char *gres = act_strdup(codec_json_str(json, "gres", NULL));
-    struct config config = {.platform = row->platform,
-                            .cluster = row->cluster,
-                            .gpu_per_node = -1,
-                            .num_gpu = -1,
-                            .slurm = {.login = login, .root = root, .gres = gres}};
-
-    return rc < 0 ? rc : open_cluster(flow, row->slurm, &config, out, err);
-}
-
-/* This machine needs no cluster file, which may be gone. */
-static int open_local(struct flow *flow, const struct ledger_run *row, struct platform **out,
-                      struct act_error *err)
-{
-    struct config config = {
-        .platform = row->platform, .cluster = row->cluster, .gpu_per_node = -1, .num_gpu = -1};
-
-    return open_cluster(flow, row->platform, &config, out, err);
 }
 
 static int open_configured(struct flow *flow, const struct ledger_run *row, const char *cluster,
@@ -140,23 +107,44 @@ static int open_configured(struct flow *flow, const struct ledger_run *row, cons
     if (rc < 0)
         return act_error_prefix(err, "run '%s' is on cluster '%s' of '%s'", row->id, row->cluster,
                                 row->project);
-    return open_loaded(flow, cluster, &config, out, err);
+    return open_taken(flow, cluster, &config, out, err);
+}
+
+/* What a run says itself of where it is, which needs no cluster file. settings: NULL, or those that it was submitted with. */
+static int open_recalled(struct flow *flow, const struct ledger_run *row, const json_t *settings,
+                         const char *cluster, struct platform **out, struct act_error *err)
+{
+    const struct platform_row *kind = platform_find(row->platform);
+    struct config config = {.platform = act_strdup(row->platform),
+                            .cluster = act_strdup(row->cluster),
+                            .gpu_per_node = -1,
+                            .num_gpu = -1};
+
+    if (kind->recall && kind->recall(settings, &config))
+        return open_taken(flow, cluster, &config, out, err);
+    config_release(&config);
+    return open_configured(flow, row, cluster, out, err);
 }
 
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out,
                      struct act_error *err)
 {
-    bool is_slurm = strcmp(row->platform, "slurm") == 0 && row->slurm;
-    ACT_AUTOFREE char *cluster =
-        is_slurm ? act_strdup(row->slurm) : cluster_key(row->platform, row->cluster, row->project);
+    CODEC_AUTOJSON json_t *settings = NULL;
+    ACT_AUTOFREE char *cluster = row->settings ? cluster_key(row->platform, row->settings, "")
+                                               : cluster_key(row->platform, row->cluster, row->project);
 
     if (find_opened(flow, cluster, out))
         return 0;
-    if (is_slurm)
-        return open_slurm(flow, row, out, err);
-    if (strcmp(row->platform, "local") == 0)
-        return open_local(flow, row, out, err);
-    return open_configured(flow, row, cluster, out, err);
+    int rc =
+        row->settings ? codec_json_parse(row->settings, strlen(row->settings), row->id, &settings, err) : 0;
+    return rc < 0 ? rc : open_recalled(flow, row, settings, cluster, out, err);
+}
+
+int flow_platform_here(struct flow *flow, struct platform **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *name = act_strdup(platform_here()->name);
+
+    return flow_platform_of(flow, &(struct ledger_run){.platform = name, .cluster = name}, out, err);
 }
 
 static bool is_last_of_its_platform(const struct flow *flow, size_t at)

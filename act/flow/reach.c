@@ -17,6 +17,7 @@
 #include "flow/runs/logs_internal.h"
 #include "flow/trust.h"
 #include "http/http.h"
+#include "platform/platform.h"
 
 char *flow_real_place(const char *path)
 {
@@ -153,49 +154,6 @@ static void add_value(const struct config *config, const char *key, const char *
         show_value(config, key, value, items);
 }
 
-/* With spaces between them; NULL: there are none. New string. */
-static char *text_of(const struct act_strv *words)
-{
-    char *text = NULL;
-
-    for (size_t i = 0; i < words->n; i++) {
-        char *longer = act_sprintf("%s%s%s", i ? text : "", i ? " " : "", words->v[i]);
-        free(text);
-        text = longer;
-    }
-    return text;
-}
-
-/* Where somebody logs in, into which folder, and what is said to the scheduler there belong together: one of them that
- * the project gives makes all of them a matter, as it would use a login of the user's for its own ends. */
-static void add_login(const struct config *config, struct act_strv *items)
-{
-    ACT_AUTOFREE char *options = text_of(&config->slurm.sbatch_options);
-    const struct {
-        const char *key, *value;
-    } parts[] = {{"slurm.login", config->slurm.login},
-                 {"slurm.root", config->slurm.root},
-                 {"slurm.sbatch_options", options}};
-    bool is_own = true;
-
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-        is_own = is_own && config_is_own(config, parts[i].key);
-    for (size_t i = 0; !is_own && i < sizeof(parts) / sizeof(parts[0]); i++)
-        show_value(config, parts[i].key, parts[i].value, items);
-}
-
-static void add_slurm(const struct config *config, struct act_strv *items)
-{
-    if (!act_streq(config->platform, "slurm"))
-        return;
-    if (config->slurm.login)
-        add_login(config, items);
-    else if (config->slurm.root && is_outside(config, config->slurm.root)) {
-        ACT_AUTOFREE char *place = flow_real_place(config->slurm.root);
-        add_value(config, "slurm.root", place, items);
-    }
-}
-
 /* Whether the host is neither Azure's nor trusted anyway. Where the user's list cannot be read it is foreign. */
 static bool is_foreign(const char *url)
 {
@@ -204,12 +162,35 @@ static bool is_foreign(const char *url)
     return url && auth_trusts(NULL, url, &ignored) != 1;
 }
 
-static void add_azureml(const struct config *config, struct act_strv *items)
+static void add_outside(const struct config *config, const struct platform_reach *r, struct act_strv *items)
 {
-    if (is_foreign(config->azureml.endpoint))
-        add_value(config, "azureml.endpoint", config->azureml.endpoint, items);
-    if (is_foreign(config->azureml.history_endpoint))
-        add_value(config, "azureml.history_endpoint", config->azureml.history_endpoint, items);
+    if (r->value && is_outside(config, r->value)) {
+        ACT_AUTOFREE char *place = flow_real_place(r->value);
+        add_value(config, r->key, place, items);
+    }
+}
+
+/* One part of a login that the project gives makes all of them a matter, as it would use a login of the user's for its own
+ * ends. */
+static void add_platform(const struct config *config, struct act_strv *items)
+{
+    struct platform_reaches reaches = {0};
+    bool own_login = true;
+
+    platform_reach(config, &reaches);
+    for (size_t i = 0; i < reaches.n; i++)
+        own_login =
+            own_login && (reaches.v[i].kind != PLATFORM_LOGIN || config_is_own(config, reaches.v[i].key));
+    for (size_t i = 0; i < reaches.n; i++) {
+        const struct platform_reach *r = &reaches.v[i];
+        if (r->kind == PLATFORM_FOLDER)
+            add_outside(config, r, items);
+        else if (r->kind == PLATFORM_HOST && is_foreign(r->value))
+            add_value(config, r->key, r->value, items);
+        else if (r->kind == PLATFORM_LOGIN && !own_login)
+            show_value(config, r->key, r->value, items);
+    }
+    platform_reaches_release(&reaches);
 }
 
 /* By where it really is, so that a link on the way cannot be turned elsewhere later. */
@@ -267,7 +248,7 @@ static void add_store(const struct config *config, const struct config_folder *f
     add_place_in_store(config, file, store, packages, items);
 }
 
-/* The same in the store that is below slurm.root, which add_slurm() shows where it lies outside itself. */
+/* The same in the store that is below slurm.root, which add_platform() shows where it lies outside itself. */
 static void add_place_in_root(const struct config *config, const struct config_folder *folder,
                               const char *store, struct act_strv *items)
 {
@@ -341,6 +322,5 @@ void flow_reach(const struct config *config, struct act_strv *items)
     add_account(config, &config->code, items);
     for (size_t i = 0; i < config->n_folders; i++)
         add_account(config, &config->folders[i], items);
-    add_slurm(config, items);
-    add_azureml(config, items);
+    add_platform(config, items);
 }

@@ -42,20 +42,23 @@ static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(
 
 #define SELECT_RUNS                                                                                          \
     "SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command, status, "
-#define NEWEST_FIRST  " ORDER BY created_unix_s DESC, rowid DESC"
-#define SLURM_OF_SPEC "CASE WHEN json_valid(spec) THEN json_extract(spec, '$.config.slurm') END"
+#define NEWEST_FIRST " ORDER BY created_unix_s DESC, rowid DESC"
+/* config.slurm of a run on the platform slurm: a name that is none must not become a path that is none. */
+#define SETTINGS_OF_SPEC                                                                                     \
+    "CASE WHEN json_valid(spec) AND platform GLOB '[a-z]*' AND platform NOT GLOB '*[^a-z0-9]*' THEN "        \
+    "json_extract(spec, '$.config.' || platform) END"
 /* Only specifications of runs that are asked about are read. */
-static const char sql_list[] = SELECT_RUNS
-    "CASE WHEN ?2 THEN NULL ELSE spec END, CASE WHEN platform = 'slurm' AND state NOT IN ('Completed', 'Failed',"
-    " 'Canceled') THEN " SLURM_OF_SPEC " END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST
-    " LIMIT ?3";
+static const char sql_list[] =
+    SELECT_RUNS "CASE WHEN ?2 THEN NULL ELSE spec END, CASE WHEN state NOT IN ('Completed', 'Failed',"
+                " 'Canceled') THEN " SETTINGS_OF_SPEC
+                " END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT ?3";
 /* Two, because an index alone answers the first. */
 static const char sql_count[] = "SELECT count(*) FROM runs";
 static const char sql_count_cluster[] = "SELECT count(*) FROM runs WHERE cluster = ?1";
 static const char sql_count_id[] = "SELECT count(*) FROM runs WHERE id = ?1";
-static const char sql_find_exact[] = SELECT_RUNS "spec, " SLURM_OF_SPEC " FROM runs WHERE id = ?1";
+static const char sql_find_exact[] = SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE id = ?1";
 static const char sql_find_piece[] =
-    SELECT_RUNS "spec, " SLURM_OF_SPEC " FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST;
+    SELECT_RUNS "spec, " SETTINGS_OF_SPEC " FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST;
 
 struct ledger {
     sqlite3 *db;
@@ -68,7 +71,7 @@ struct ledger {
 void ledger_run_release(struct ledger_run *run)
 {
     char *const strings[] = {run->id,   run->cluster, run->platform, run->experiment, run->project,
-                             run->spec, run->state,   run->status,   run->command,    run->slurm};
+                             run->spec, run->state,   run->status,   run->command,    run->settings};
 
     for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
         free(strings[i]);
@@ -626,7 +629,7 @@ static struct ledger_run read_run(sqlite3_stmt *statement)
         .command = column_some_text(statement, 8),
         .status = column_text(statement, 9),
         .spec = column_text(statement, 10),
-        .slurm = column_text(statement, 11),
+        .settings = column_text(statement, 11),
     };
 }
 

@@ -1,4 +1,4 @@
-/* platform.c - the table of platforms, and the wrappers that callers use. */
+/* platform.c - platforms by their names, and the wrappers that callers use. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -10,54 +10,70 @@
 #include "base/file.h"
 #include "platform/platform_internal.h"
 
-static const struct {
-    const char *name;
-    int (*open)(const struct config *config, struct platform **out, struct act_error *err);
-} platforms[] = {
-    {"local", platform_local_open}, {"slurm", platform_slurm_open},         {"aml", platform_azureml_open},
-    {"itp", platform_azureml_open}, {"singularity", platform_azureml_open},
-};
-
-int platform_open(const struct config *config, struct platform **out, struct act_error *err)
+static int refuse_to_open(const struct config *config, struct platform **out, struct act_error *err)
 {
-    for (size_t i = 0; i < sizeof(platforms) / sizeof(platforms[0]); i++)
-        if (strcmp(config->platform, platforms[i].name) == 0)
-            return platforms[i].open(config, out, err);
+    *out = NULL;
     return act_error_set(err, ACT_CONFIG,
                          "platform '%s' cannot be driven by this version of ACT; use -c local to run on this "
                          "machine",
                          config->platform);
 }
 
+const struct platform_row *platform_find(const char *name)
+{
+    static const struct platform_row unknown = {.name = "", .open = refuse_to_open};
+
+    for (const struct platform_row *const *row = platform_table; *row; row++)
+        if (act_streq((*row)->name, name))
+            return *row;
+    return &unknown;
+}
+
+const struct platform_row *platform_here(void)
+{
+    const struct platform_row *const *row = platform_table;
+
+    while (!(*row)->is_here)
+        row++;
+    return *row;
+}
+
+const struct platform_row *platform_row(const struct platform *p)
+{
+    return p->row;
+}
+
+int platform_open(const struct config *config, struct platform **out, struct act_error *err)
+{
+    return platform_find(config->platform)->open(config, out, err);
+}
+
 void platform_free(struct platform *p)
 {
     if (p)
-        p->ops->close(p);
+        p->row->close(p);
 }
 
-const char *platform_name(const struct platform *p)
+void platform_reach(const struct config *config, struct platform_reaches *out)
 {
-    return p->ops->name;
-}
-
-bool platform_is_service(const struct platform *p)
-{
-    return p->ops->is_service;
+    for (const struct platform_row *const *row = platform_table; *row; row++)
+        if ((*row)->reach)
+            (*row)->reach(config, out);
 }
 
 static int cannot(const struct platform *p, const char *what, struct act_error *err)
 {
-    return act_error_set(err, ACT_FAIL, "platform '%s' cannot %s", p->ops->name, what);
+    return act_error_set(err, ACT_FAIL, "platform '%s' cannot %s", p->row->name, what);
 }
 
 int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
 {
-    return p->ops->limits(p, out, err);
+    return p->row->limits(p, out, err);
 }
 
 int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
-    return p->ops->check ? p->ops->check(p, spec, err) : 0;
+    return p->row->check ? p->row->check(p, spec, err) : 0;
 }
 
 int platform_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
@@ -68,13 +84,13 @@ int platform_submit(struct platform *p, const struct platform_submission *submis
     bool nobody_wants_it = false;
     if (!own.asked)
         own.asked = &nobody_wants_it;
-    return p->ops->submit(p, &own, err);
+    return p->row->submit(p, &own, err);
 }
 
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                     struct act_error *err)
 {
-    return p->ops->status(p, ids, n, out, err);
+    return p->row->status(p, ids, n, out, err);
 }
 
 static int check_id(const char *id, struct act_error *err)
@@ -86,14 +102,14 @@ int platform_abort(struct platform *p, const char *id, bool *out_was_final, stru
 {
     int rc = check_id(id, err);
 
-    return rc < 0 ? rc : p->ops->abort(p, id, out_was_final, err);
+    return rc < 0 ? rc : p->row->abort(p, id, out_was_final, err);
 }
 
 int platform_logs(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err)
 {
     int rc = check_id(id, err);
 
-    return rc < 0 ? rc : p->ops->logs(p, id, out, err);
+    return rc < 0 ? rc : p->row->logs(p, id, out, err);
 }
 
 int platform_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
@@ -101,12 +117,12 @@ int platform_read_log(struct platform *p, const char *id, const char *name, uint
 {
     int rc = check_id(id, err);
 
-    return rc < 0 ? rc : p->ops->read_log(p, id, name, offset, data, len, out_got, err);
+    return rc < 0 ? rc : p->row->read_log(p, id, name, offset, data, len, out_got, err);
 }
 
 char *platform_page(struct platform *p, const char *id)
 {
-    return p->ops->page ? p->ops->page(p, id) : NULL;
+    return p->row->page ? p->row->page(p, id) : NULL;
 }
 
 int platform_part_write(const struct platform_part *part, const void *data, size_t len, struct act_error *err)
@@ -136,7 +152,7 @@ static int fetch_part(struct platform *p, const char *id, const struct platform_
 
     while ((left = part->end - part->offset - part->got) > 0) {
         size_t want = left < most ? (size_t)left : most, got;
-        int rc = p->ops->read_log(p, id, part->name, part->offset + part->got, piece, want, &got, err);
+        int rc = p->row->read_log(p, id, part->name, part->offset + part->got, piece, want, &got, err);
         if (rc == -ACT_NOT_FOUND || (rc == 0 && got == 0))
             return 0;
         if (rc == 0)
@@ -158,8 +174,8 @@ int platform_fetch_logs(struct platform *p, const char *id, const struct platfor
 
     if (rc < 0 || fetch->n == 0)
         return rc;
-    if (p->ops->fetch_logs)
-        return p->ops->fetch_logs(p, id, fetch, err);
+    if (p->row->fetch_logs)
+        return p->row->fetch_logs(p, id, fetch, err);
     ACT_AUTOFREE char *piece = act_alloc(PIECE);
     for (size_t i = 0; i < fetch->n && rc == 0; i++)
         rc = fetch_part(p, id, fetch, &fetch->parts[i], piece, PIECE, err);
@@ -172,19 +188,19 @@ int platform_spec(struct platform *p, const char *id, struct run_spec *out, stru
 
     if (rc < 0)
         return rc;
-    return p->ops->spec ? p->ops->spec(p, id, out, err) : cannot(p, "tell how a run was submitted", err);
+    return p->row->spec ? p->row->spec(p, id, out, err) : cannot(p, "tell how a run was submitted", err);
 }
 
 int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
 {
-    return p->ops->list ? p->ops->list(p, out_ids, err) : cannot(p, "list its runs", err);
+    return p->row->list ? p->row->list(p, out_ids, err) : cannot(p, "list its runs", err);
 }
 
 int platform_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
                     struct act_error *err)
 {
     *out = (struct platform_runs){0};
-    return p->ops->recent ? p->ops->recent(p, only, max, out, err) : 0;
+    return p->row->recent ? p->row->recent(p, only, max, out, err) : 0;
 }
 
 int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
@@ -194,7 +210,7 @@ int platform_nodes(struct platform *p, const char *id, struct platform_nodes *ou
     *out = (struct platform_nodes){0};
     if (rc < 0)
         return rc;
-    return p->ops->nodes ? p->ops->nodes(p, id, out, err) : cannot(p, "tell the nodes of a run", err);
+    return p->row->nodes ? p->row->nodes(p, id, out, err) : cannot(p, "tell the nodes of a run", err);
 }
 
 int platform_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
@@ -202,26 +218,26 @@ int platform_shell(struct platform *p, const char *id, const char *node, const s
 {
     int rc = id ? check_id(id, err) : 0;
 
-    if (rc == 0 && !id && !p->ops->is_service)
+    if (rc == 0 && !id && !p->row->nodes_have_addresses)
         rc = act_error_set(err, ACT_NOT_FOUND,
                            "no node has an address of its own on platform '%s': name a run, and a node of it",
-                           p->ops->name);
+                           p->row->name);
     if (rc < 0)
         return rc;
-    return p->ops->shell ? p->ops->shell(p, id, node, command, out_argv, err)
+    return p->row->shell ? p->row->shell(p, id, node, command, out_argv, err)
                          : cannot(p, "open a shell", err);
 }
 
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err)
 {
     *out = (struct platform_summary){0};
-    return p->ops->summary ? p->ops->summary(p, out, err) : cannot(p, "tell what it is doing", err);
+    return p->row->summary ? p->row->summary(p, out, err) : cannot(p, "tell what it is doing", err);
 }
 
 int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err)
 {
     *out = (struct platform_jobs){0};
-    return p->ops->jobs ? p->ops->jobs(p, out, err) : cannot(p, "list the jobs of everybody", err);
+    return p->row->jobs ? p->row->jobs(p, out, err) : cannot(p, "list the jobs of everybody", err);
 }
 
 int platform_check_mounts(const struct run_spec *spec, const char *where, struct act_error *err)
@@ -246,8 +262,8 @@ int platform_check_mounts(const struct run_spec *spec, const char *where, struct
 
 void platform_examine(struct platform *p, struct platform_findings *findings)
 {
-    if (p->ops->examine)
-        p->ops->examine(p, findings);
+    if (p->row->examine)
+        p->row->examine(p, findings);
 }
 
 /* ---- what they return ---- */
@@ -264,6 +280,20 @@ void platform_findings_add(struct platform_findings *findings, bool ok, const ch
     va_end(ap);
     findings->v = act_realloc(findings->v, (findings->n + 1) * sizeof(*findings->v));
     findings->v[findings->n++] = found;
+}
+
+void platform_reaches_add(struct platform_reaches *reaches, int kind, const char *key, const char *value)
+{
+    reaches->v = act_realloc(reaches->v, (reaches->n + 1) * sizeof(*reaches->v));
+    reaches->v[reaches->n++] = (struct platform_reach){.kind = kind, .key = key, .value = act_strdup(value)};
+}
+
+void platform_reaches_release(struct platform_reaches *reaches)
+{
+    for (size_t i = 0; i < reaches->n; i++)
+        free(reaches->v[i].value);
+    free(reaches->v);
+    *reaches = (struct platform_reaches){0};
 }
 
 void platform_findings_release(struct platform_findings *findings)

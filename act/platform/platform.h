@@ -1,12 +1,13 @@
-/* platform.h - where runs execute, behind one interface: this machine, Slurm, Azure Machine Learning,
- * Kubernetes.
+/* platform.h - where runs execute, behind one interface: this machine, Slurm, Azure Machine Learning.
  *
- * Every platform passes tests/conformance/platform_test.c. To add one: one folder with a struct platform_ops,
- * one row in platform.c. A platform never uploads anything: packages are handed to it as data.
+ * A platform is a folder and a row of the table in table.c, and passes tests/conformance/platform_test.c. Nobody asks for
+ * its name: what is different about it is a member of its row. It never uploads anything: packages are handed to it
+ * as data.
  */
 #ifndef ACT_PLATFORM_PLATFORM_H
 #define ACT_PLATFORM_PLATFORM_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,7 +29,7 @@ struct platform_log {
 struct platform_logs {
     struct platform_log *v;
     size_t n;
-    bool settled; /* the run ended a while ago, and its logs have not changed since */
+    bool settled; /* of a run that has ended: nothing will be added to them */
 };
 void platform_logs_release(struct platform_logs *logs);
 
@@ -151,8 +152,8 @@ struct platform_submission {
     const char *package; /* local path of the package, verified; NULL for a run without code */
     const char *
         stores; /* for RUN_FILE_STORES, secret; NULL: none. Where the nodes see the project it is not needed */
-    /* Where the agent and run.json (without secrets) are in the store of the package, for platforms that is_service;
-     * else NULL. */
+    /* Where the agent and run.json (without secrets) are in the store of the package, where the nodes fetch them; else
+     * NULL. */
     const char *agent_key, *spec_key;
     /* URLs that read them and the package without any credential, secret; NULL: the nodes get them from the store. */
     const char *agent_url, *spec_url, *package_url;
@@ -161,12 +162,81 @@ struct platform_submission {
     bool *asked;
 };
 
-struct platform_ops {
-    const char *name; /* as in the cluster file */
-    /* A service elsewhere: its nodes get package, agent and run.json from the store, every question is a request to it,
-     * and it does not tell which rank failed. */
-    bool is_service;
+/* What only the job file of a run says of it, not its cluster file. */
+struct platform_asked {
+    bool time_limit, shm_size;
+};
 
+/* A value of the configuration that leads somewhere: nobody's project may say it unasked. */
+struct platform_reach {
+    enum {
+        PLATFORM_HOST,   /* a host that is asked, and may be told credentials */
+        PLATFORM_FOLDER, /* a folder that is written */
+        PLATFORM_LOGIN,  /* where somebody logs in, and what is done there: all of these belong together */
+    } kind;
+    const char *key; /* "slurm.login" */
+    char *value;     /* NULL: not given */
+};
+struct platform_reaches {
+    struct platform_reach *v;
+    size_t n;
+};
+void platform_reaches_release(struct platform_reaches *reaches);
+
+/* A platform: what it is, which callers ask instead of its name; what it makes of a configuration, for which nobody is
+ * asked; and what it does. The functions are called by those below, which stand for the ones that are NULL. */
+struct platform_row {
+    const char *name; /* as in the cluster file */
+
+    /* It is this machine: one place whatever its clusters are called, and runs have the PATH and the project of it. */
+    bool is_here;
+    /* Every question, and every submission, is a request to a service: it takes its time, and its answer can be lost. */
+    bool answers_by_request;
+    /* The agent of a run writes down which rank failed, and why; else only the ranks themselves say it, in their logs. */
+    bool keeps_record;
+    /* It lists its runs itself, of whatever machine or tool, with the names that people gave them: recent(). */
+    bool keeps_list;
+    /* Its nodes fetch package, agent and run.json from the store of the code; else submit() is handed the package, and
+     * brings it to them. */
+    bool nodes_fetch;
+    /* The nodes of a run see one folder of the run. */
+    bool nodes_share_folder;
+    /* Its nodes have addresses by which a shell reaches them, whatever runs there. */
+    bool nodes_have_addresses;
+    /* submit() may refuse what check() lets through. */
+    bool refuses_late;
+    /* Its runs can change their size. */
+    bool is_elastic;
+    /* Its nodes log in to the registry of an image as docker.* says; else as their own set-up does. */
+    bool logs_in_to_registry;
+
+    /* The place that a configuration means: clusters of one place know the same runs. New string. NULL: each cluster file is a
+     * place of its own. */
+    char *(*place)(const struct config *config);
+    /* Completes out so that open() finds the runs of a place without its cluster file, which may be gone or say something
+     * else by now. settings: the platform's part of the configuration that a run was submitted with, as JSON, or NULL.
+     * false: they do not tell. NULL: the cluster file is needed. */
+    bool (*recall)(const json_t *settings, struct config *out);
+    /* Whether the nodes see the project of this machine where a folder of the configuration is. NULL: they do not. */
+    bool (*sees_project)(const struct config *config, const struct config_folder *folder);
+    /* Whether runs are in the image of docker.image, when there is one. NULL: they never are. */
+    bool (*runs_images)(const struct config *config);
+    /* What of the configuration leads somewhere, added to out. May be NULL. */
+    void (*reach)(const struct config *config, struct platform_reaches *out);
+    /* The name by which the platform knows the store of a folder, with its credential, so that a run can have one that only its
+     * job file tells of. New string. NULL: it knows none. */
+    char *(*datastore)(const struct config_folder *folder, const struct config_account *account);
+    /* How long a run may take, and the size of its /dev/shm, in the words of the platform's configuration. NULL: it has none
+     * for that. */
+    void (*set_time_limit)(struct config *config, int64_t seconds);
+    void (*set_shm_size)(struct config *config, const char *size);
+    /* The platform's part of the specification of a run. May be NULL. */
+    void (*describe)(const struct config *config, const struct platform_asked *asked, struct run_spec *spec);
+    /* Gives the configuration what describe() noted of the run that is repeated, unless this command says something else.
+     * May be NULL. */
+    void (*repeat)(struct config *config, const struct run_spec *old);
+
+    int (*open)(const struct config *config, struct platform **out, struct act_error *err);
     /* What this platform's nodes offer, with config's word where the platform does not know better. */
     int (*limits)(struct platform *p, struct platform_limits *out, struct act_error *err);
     /* Whether such a run could start here; asked before anything is uploaded for it. The package may not be known yet. May be NULL:
@@ -204,9 +274,9 @@ struct platform_ops {
     int (*nodes)(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
     /* The words of a program that runs command on a node of a running run, in its code root; command without words: an
      * interactive shell. node NULL: the first. Where the caller has no terminal, the command gets none either. The
-     * caller executes it. May be NULL. Of a service: where ssh leads to the machine instead of the container of the run,
-     * there is no code root, and the command runs in the home; id NULL: on the node that has the address that node is,
-     * whatever runs there. */
+     * caller executes it. May be NULL. Where ssh leads to the machine instead of the container of the run, there is no code
+     * root, and the command runs in the home. With nodes_have_addresses, id NULL: on the node that has the address that
+     * node is, whatever runs there. */
     int (*shell)(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                  struct act_strv *out_argv, struct act_error *err);
     /* May be NULL. */
@@ -218,11 +288,19 @@ struct platform_ops {
     void (*close)(struct platform *p);
 };
 
-/* The platform of a cluster. That of Azure Machine Learning reads config as long as it is open. One that this version cannot drive is -ACT_CONFIG and says so. */
+/* The row of a platform; of a name that this version does not drive one that has no facts, and that cannot be opened. */
+const struct platform_row *platform_find(const char *name);
+/* That which is this machine. */
+const struct platform_row *platform_here(void);
+const struct platform_row *platform_row(const struct platform *p);
+/* What of the configuration leads somewhere, whichever platform makes use of it. */
+void platform_reach(const struct config *config, struct platform_reaches *out);
+void platform_reaches_add(struct platform_reaches *reaches, int kind, const char *key, const char *value);
+
+/* The platform of a cluster. config must stay as long as it is open. One that this version cannot drive is -ACT_CONFIG and
+ * says so. */
 int platform_open(const struct config *config, struct platform **out, struct act_error *err) ACT_NODISCARD;
 void platform_free(struct platform *p);
-const char *platform_name(const struct platform *p);
-bool platform_is_service(const struct platform *p); /* see platform_ops */
 
 /* Wrappers: they supply the text for what a platform cannot do. */
 int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err) ACT_NODISCARD;

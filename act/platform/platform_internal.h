@@ -7,23 +7,16 @@
 
 /* A platform begins with this. */
 struct platform {
-    const struct platform_ops *ops;
+    const struct platform_row *row;
 };
 
-/* One function for each row of the table in platform.c. */
-int platform_local_open(const struct config *config, struct platform **out,
-                        struct act_error *err) ACT_NODISCARD;
-
-int platform_slurm_open(const struct config *config, struct platform **out,
-                        struct act_error *err) ACT_NODISCARD;
+/* table.c: every platform, a NULL behind them. It has a file of its own so that tests can have a table of their own. */
+extern const struct platform_row *const platform_table[];
+extern const struct platform_row platform_local, platform_slurm, platform_azureml[3];
 
 /* Folders of a blob store that are to be mounted, and shares of Azure Files: no platform but that of Azure Machine Learning
  * has them. where: "this machine". */
 int platform_check_mounts(const struct run_spec *spec, const char *where,
-                          struct act_error *err) ACT_NODISCARD;
-
-/* aml, itp and singularity: Azure Machine Learning. */
-int platform_azureml_open(const struct config *config, struct platform **out,
                           struct act_error *err) ACT_NODISCARD;
 
 /* For platforms whose runs are folders of a site, as the operations of platform.h. */

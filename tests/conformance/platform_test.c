@@ -91,7 +91,7 @@ static struct run_spec make_wide_spec(int nodes, int procs, const char *const *a
         .id = run_id_new("conformance", act_now_unix_s()),
         .experiment = act_strdup("conformance"),
         .cluster = act_strdup("test"),
-        .platform = act_strdup(platform_name(platform)),
+        .platform = act_strdup(platform_row(platform)->name),
         .created_unix_s = act_now_unix_s(),
         .nodes = nodes,
         .procs_per_node = procs,

@@ -94,7 +94,7 @@ static struct platform *begin(struct bed *b)
     setenv("AZURE_CLIENT_SECRET", "the~secret", 1);
     b->config.azureml.endpoint = b->url;
     b->config.azureml.history_endpoint = b->url;
-    assert_ok(platform_azureml_open(&b->config, &p, &b->err), b->err);
+    assert_ok(platform_open(&b->config, &p, &b->err), b->err);
     b->a = azureml_of(p);
     return p;
 }

@@ -54,7 +54,7 @@ static struct azureml *open_it(const struct config *config)
     struct platform *p = NULL;
     struct act_error err = {0};
 
-    assert_ok(platform_azureml_open(config, &p, &err), err);
+    assert_ok(platform_open(config, &p, &err), err);
     return azureml_of(p);
 }
 

@@ -261,13 +261,13 @@ static void where_a_run_on_slurm_is(void **state)
         struct ledger_run run = {.id = id, .platform = platform, .state = now, .spec = spec};
         assert_ok(ledger_add(ledger, &run, &err), err);
         assert_ok(ledger_find(ledger, id, &runs, &err), err);
-        assert_true(act_streq(runs.v[0].slurm, rows[i].found));
+        assert_true(act_streq(runs.v[0].settings, rows[i].found));
         ledger_runs_release(&runs);
     }
     assert_ok(ledger_list(ledger, &query, &runs, &err), err);
     assert_int_equal(runs.n, COUNT(rows));
     for (size_t i = 0; i < COUNT(rows); i++) /* newest first */
-        assert_true(act_streq(runs.v[COUNT(rows) - 1 - i].slurm, rows[i].in_list));
+        assert_true(act_streq(runs.v[COUNT(rows) - 1 - i].settings, rows[i].in_list));
     ledger_runs_release(&runs);
     ledger_close(ledger);
 }

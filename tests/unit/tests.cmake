@@ -38,10 +38,9 @@ set_tests_properties(link_test PROPERTIES COST 20)
 act_test(agent_test unit/agent_test.c codec INSIDE node)
 act_test(cgroup_test unit/cgroup_test.c run INSIDE node)
 act_test(job_file_test unit/job_file_test.c codec INSIDE flow)
-act_test(watch_test unit/watch_test.c INSIDE flow)
-# a stand-in for the platform, and nobody waits
-target_link_options(watch_test PRIVATE -Wl,--wrap=platform_open,--wrap=platform_is_service,--wrap=platform_recent,--wrap=platform_free,--wrap=platform_status
-                    -Wl,--wrap=platform_logs,--wrap=platform_read_log,--wrap=platform_fetch_logs,--wrap=platform_submit,--wrap=platform_list,--wrap=usleep)
+act_test(watch_test unit/watch_test.c INSIDE flow platform)
+target_sources(watch_test PRIVATE fake/platform.c)
+target_link_options(watch_test PRIVATE -Wl,--wrap=usleep) # nobody waits
 act_test(site_test unit/site_test.c codec INSIDE site)
 add_dependencies(site_test act act-node)
 act_test(power_test unit/power_test.c transfer INSIDE flow node)

@@ -1,5 +1,5 @@
-/* Watching runs, against a stand-in for the platform that goes away, forgets, and starts runs anew on command. It takes
- * the place of the functions of platform.h, and of usleep(): nobody waits here. */
+/* Watching runs, on a platform that goes away, forgets, and starts runs anew on command. usleep() is replaced: nobody waits
+ * here. */
 #include "unit/test.h"
 
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "fake/platform.h"
 #include "flow/flow.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/logs.h"
@@ -25,185 +26,20 @@
 #include "run/run.h"
 #include "transfer/transfer.h"
 
-enum { LOGS_MAX = 8, PAUSES_MAX = 64 };
+enum { PAUSES_MAX = 64 };
 
-/* The stand-in. */
-static struct {
-    struct run_status status;
-    struct {
-        const char *name, *text; /* sorted by name */
-    } logs[LOGS_MAX];
-    size_t n_logs;
-    bool is_service;
-    int logs_take_ms;           /* a list of the logs */
-    int fail_status, fail_logs; /* so many calls fail */
-    int fail_code, fail_submit;
-    int shrinks;                   /* so many parts that are fetched find a log that is shorter than it was */
-    void (*before_logs)(int call); /* called before each list of the logs, from 1 */
-    void (*before_read)(int call, const char *name); /* likewise */
-    int n_status, n_logs_calls, n_read, n_open, n_free;
-    size_t n_ids;  /* of the last question for states */
-    char root[64]; /* of the cluster that was opened last */
-    useconds_t pauses[PAUSES_MAX];
-    size_t n_pauses;
-} stand;
+/* What usleep() was asked for. */
+static useconds_t pauses[PAUSES_MAX];
+static size_t n_pauses;
 
 static char *scratch; /* a temporary folder: ACT_HOME and the projects are below it */
 static struct act_buf out;
 
-static int unreachable(int *left, struct act_error *err)
-{
-    (*left)--;
-    return act_error_set(err, stand.fail_code, "the controller does not answer");
-}
-
-int __wrap_platform_open(const struct config *config, struct platform **p, struct act_error *err);
-int __wrap_platform_open(const struct config *config, struct platform **p, struct act_error *err)
-{
-    static char identities[16];
-
-    (void)err;
-    snprintf(stand.root, sizeof(stand.root), "%s", config->slurm.root ? config->slurm.root : "none");
-    *p = (struct platform *)(void *)&identities[stand.n_open++ % 16];
-    return 0;
-}
-
-bool __wrap_platform_is_service(const struct platform *p);
-bool __wrap_platform_is_service(const struct platform *p)
-{
-    (void)p;
-    return stand.is_service;
-}
-
-int __wrap_platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err);
-int __wrap_platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
-{
-    (void)p;
-    (void)out_ids; /* a new ledger finds none here */
-    (void)err;
-    return 0;
-}
-
-int __wrap_platform_recent(struct platform *p, const enum run_state *only, size_t max,
-                           struct platform_runs *runs, struct act_error *err);
-int __wrap_platform_recent(struct platform *p, const enum run_state *only, size_t max,
-                           struct platform_runs *runs, struct act_error *err)
-{
-    (void)p;
-    (void)only;
-    (void)max;
-    (void)err;
-    *runs = (struct platform_runs){0};
-    return 0;
-}
-
-void __wrap_platform_free(struct platform *p);
-void __wrap_platform_free(struct platform *p)
-{
-    (void)p;
-    stand.n_free++;
-}
-
-int __wrap_platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *status,
-                           struct act_error *err);
-int __wrap_platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *status,
-                           struct act_error *err)
-{
-    (void)p;
-    (void)ids;
-    stand.n_status++;
-    stand.n_ids = n;
-    if (stand.fail_status > 0)
-        return unreachable(&stand.fail_status, err);
-    for (size_t i = 0; i < n; i++)
-        status[i] = stand.status;
-    return 0;
-}
-
-int __wrap_platform_logs(struct platform *p, const char *id, struct platform_logs *logs,
-                         struct act_error *err);
-int __wrap_platform_logs(struct platform *p, const char *id, struct platform_logs *logs,
-                         struct act_error *err)
-{
-    (void)p;
-    (void)id;
-    *logs = (struct platform_logs){0};
-    stand.n_logs_calls++;
-    nanosleep(&(struct timespec){.tv_nsec = stand.logs_take_ms * 1000000L}, NULL);
-    if (stand.before_logs)
-        stand.before_logs(stand.n_logs_calls);
-    if (stand.fail_logs > 0)
-        return unreachable(&stand.fail_logs, err);
-    logs->v = act_calloc(LOGS_MAX, sizeof(*logs->v));
-    for (; logs->n < stand.n_logs; logs->n++)
-        logs->v[logs->n] = (struct platform_log){.name = act_strdup(stand.logs[logs->n].name),
-                                                 .size = strlen(stand.logs[logs->n].text)};
-    return 0;
-}
-
-int __wrap_platform_read_log(struct platform *p, const char *id, const char *name, uint64_t offset,
-                             void *data, size_t len, size_t *got, struct act_error *err);
-int __wrap_platform_read_log(struct platform *p, const char *id, const char *name, uint64_t offset,
-                             void *data, size_t len, size_t *got, struct act_error *err)
-{
-    (void)p;
-    (void)id;
-    *got = 0;
-    stand.n_read++;
-    if (stand.before_read)
-        stand.before_read(stand.n_read, name);
-    for (size_t i = 0; i < stand.n_logs; i++) {
-        size_t size = strlen(stand.logs[i].text);
-        if (strcmp(stand.logs[i].name, name) != 0)
-            continue;
-        if (offset < size)
-            *got = size - offset < len ? size - offset : len;
-        memcpy(data, stand.logs[i].text + (offset < size ? offset : 0), *got);
-        return 0;
-    }
-    return act_error_set(err, ACT_NOT_FOUND, "no log '%s'", name);
-}
-
-int __wrap_platform_fetch_logs(struct platform *p, const char *id, const struct platform_fetch *fetch,
-                               struct act_error *err);
-int __wrap_platform_fetch_logs(struct platform *p, const char *id, const struct platform_fetch *fetch,
-                               struct act_error *err)
-{
-    enum { LOG_MAX = 256 };
-    char text[LOG_MAX];
-
-    for (size_t i = 0; i < fetch->n; i++) {
-        struct platform_part *part = &fetch->parts[i];
-        int fd = open(part->path, O_WRONLY | O_CLOEXEC), rc;
-        assert_true(part->end - part->offset <= LOG_MAX);
-        rc = __wrap_platform_read_log(p, id, part->name, part->offset, text, part->end - part->offset,
-                                      &part->got, err);
-        assert_int_equal(pwrite(fd, text, part->got, (off_t)part->offset), part->got);
-        part->replaced = stand.shrinks > 0 && stand.shrinks--;
-        if (part->got > 0)
-            fetch->moved(fetch->arg, part, part->got);
-        close(fd);
-        if (rc < 0 && rc != -ACT_NOT_FOUND)
-            return rc;
-    }
-    return 0;
-}
-
-int __wrap_platform_submit(struct platform *p, const struct platform_submission *submission,
-                           struct act_error *err);
-int __wrap_platform_submit(struct platform *p, const struct platform_submission *submission,
-                           struct act_error *err)
-{
-    (void)p;
-    *submission->asked = true;
-    return stand.fail_submit ? act_error_set(err, stand.fail_submit, "no answer") : 0;
-}
-
 int __wrap_usleep(useconds_t us);
 int __wrap_usleep(useconds_t us)
 {
-    if (stand.n_pauses < PAUSES_MAX)
-        stand.pauses[stand.n_pauses++] = us;
+    if (n_pauses < PAUSES_MAX)
+        pauses[n_pauses++] = us;
     return 0;
 }
 
@@ -211,10 +47,10 @@ int __wrap_usleep(useconds_t us)
 
 static void set_logs(size_t n, const char *const (*logs)[2])
 {
-    stand.n_logs = n;
+    fake.n_logs = n;
     for (size_t i = 0; i < n; i++) {
-        stand.logs[i].name = logs[i][0];
-        stand.logs[i].text = logs[i][1];
+        fake.logs[i].name = logs[i][0];
+        fake.logs[i].text = logs[i][1];
     }
 }
 #define LOGS(...)                                                                                            \
@@ -323,9 +159,8 @@ static int set_up(void **state)
     setenv("ACT_HOME", home, 1);
     setenv("ACT_TRUSTED_PROJECTS", "*", 1); /* its login node is this machine */
     make_ledger();
-    memset(&stand, 0, sizeof(stand));
-    stand.status = (struct run_status){.state = RUN_RUNNING, .failed_rank = -1, .attempt = 1};
-    stand.fail_code = ACT_TEMPORARY;
+    fake_reset();
+    n_pauses = 0;
     flow_open_bare(NULL, &flow);
     run = make_run("project", "me@here");
     return 0;
@@ -337,7 +172,7 @@ static int tear_down(void **state)
     flow_run_release(&run);
     flow_close(&flow);
     act_buf_release(&out);
-    assert_int_equal(stand.n_free, stand.n_open);
+    assert_int_equal(fake.n_close, fake.n_open);
     return 0;
 }
 
@@ -345,7 +180,7 @@ static void end_run(int call, const char *name)
 {
     (void)call;
     (void)name;
-    stand.status.state = RUN_COMPLETED;
+    fake.status.state = RUN_COMPLETED;
 }
 
 /* ---- the tests ---- */
@@ -357,8 +192,8 @@ static void wait_survives_an_outage(void **state)
     size_t at = 0;
 
     (void)state;
-    stand.status.state = RUN_COMPLETED;
-    stand.fail_status = COUNT(longer);
+    fake.status.state = RUN_COMPLETED;
+    fake.fail_status = COUNT(longer);
     catch_stderr();
     int rc = flow_wait(&flow, &run, &err);
     ACT_AUTOFREE char *said = caught_stderr();
@@ -366,10 +201,10 @@ static void wait_survives_an_outage(void **state)
     assert_int_equal(run.status.state, RUN_COMPLETED);
     assert_int_equal(count_of(said, "the controller does not answer"), 1);
     assert_int_equal(count_of(said, "answers again"), 1);
-    while (at < stand.n_pauses && stand.pauses[at] < longer[0])
+    while (at < n_pauses && pauses[at] < longer[0])
         at++;
-    assert_int_equal(stand.n_pauses - at, COUNT(longer));
-    assert_memory_equal(stand.pauses + at, longer, sizeof(longer));
+    assert_int_equal(n_pauses - at, COUNT(longer));
+    assert_memory_equal(pauses + at, longer, sizeof(longer));
 }
 
 static void wait_tells_what_does_not_pass(void **state)
@@ -377,10 +212,10 @@ static void wait_tells_what_does_not_pass(void **state)
     struct act_error err;
 
     (void)state;
-    stand.fail_status = 1;
-    stand.fail_code = ACT_DENIED;
+    fake.fail_status = 1;
+    fake.fail_code = ACT_DENIED;
     assert_int_equal(flow_wait(&flow, &run, &err), -ACT_DENIED);
-    assert_int_equal(stand.fail_status, 0);
+    assert_int_equal(fake.fail_status, 0);
 }
 
 static struct run_spec start_run(int code);
@@ -393,8 +228,8 @@ static void first_question_is_as_patient(void **state)
     struct act_error err;
 
     (void)state;
-    stand.status.state = RUN_COMPLETED;
-    stand.fail_status = COUNT(longer);
+    fake.status.state = RUN_COMPLETED;
+    fake.fail_status = COUNT(longer);
     catch_stderr();
     int rc = flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 0}, &found, &err);
     ACT_AUTOFREE char *said = caught_stderr();
@@ -402,8 +237,8 @@ static void first_question_is_as_patient(void **state)
     assert_int_equal(found.status.state, RUN_COMPLETED);
     assert_int_equal(count_of(said, "the controller does not answer (this goes on"), 1);
     assert_int_equal(count_of(said, "answers again"), 1);
-    assert_int_equal(stand.n_pauses, COUNT(longer));
-    assert_memory_equal(stand.pauses, longer, sizeof(longer));
+    assert_int_equal(n_pauses, COUNT(longer));
+    assert_memory_equal(pauses, longer, sizeof(longer));
     flow_run_release(&found);
     run_spec_release(&spec);
 }
@@ -415,19 +250,19 @@ static void first_question_has_an_end(void **state)
     struct act_error err;
 
     (void)state;
-    stand.fail_status = INT_MAX;
+    fake.fail_status = INT_MAX;
     catch_stderr();
     int rc = flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 1}, &found, &err);
     free(caught_stderr());
     assert_int_equal(rc, -ACT_TIMEOUT);
     assert_non_null(strstr(err.text, "the controller does not answer"));
 
-    stand.fail_code = ACT_DENIED;
-    stand.n_status = 0;
+    fake.fail_code = ACT_DENIED;
+    fake.n_status = 0;
     assert_int_equal(flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 0}, &found, &err),
                      -ACT_DENIED);
     assert_int_equal(flow_find_watched(&flow, spec.id, &found, &err), -ACT_DENIED);
-    assert_int_equal(stand.n_status, 2);
+    assert_int_equal(fake.n_status, 2);
     run_spec_release(&spec);
 }
 
@@ -444,8 +279,8 @@ static void follow_survives_an_outage(void **state)
 
     (void)state;
     LOGS({USER0, "one\ntwo\n"});
-    stand.fail_logs = 2;
-    stand.before_logs = finish_later;
+    fake.fail_logs = 2;
+    fake.before_logs = finish_later;
     catch_stderr();
     int rc = flow_follow_log(&flow, &run, &what, &err);
     ACT_AUTOFREE char *said = caught_stderr();
@@ -470,19 +305,18 @@ static void following_leaves_a_service_alone(void **state)
 
     (void)state;
     for (int service = 0; service < 2; service++) {
-        stand.status.state = run.status.state = RUN_RUNNING;
-        stand.n_pauses = 0;
-        stand.n_logs_calls = 0;
-        stand.is_service = service;
-        stand.logs_take_ms = COST_MS;
-        stand.before_logs = finish_later;
+        fake.status.state = run.status.state = RUN_RUNNING;
+        n_pauses = 0;
+        fake.n_logs_calls = 0;
+        fake.row.answers_by_request = service;
+        fake.logs_take_ms = COST_MS;
+        fake.before_logs = finish_later;
         LOGS({USER0, "one\n"});
         assert_ok(flow_follow_log(&flow, &run, &what, &err), err);
-        assert_true(stand.n_pauses >= 3);
-        for (size_t i = 1; i < stand.n_pauses; i++)
-            assert_true(service ? stand.pauses[i] >= QUIET_US && stand.pauses[i] <= MOST_US
-                                : stand.pauses[i] <= USUAL_US);
-        assert_true(!service || (stand.pauses[0] >= MOVED_US && stand.pauses[0] <= MOST_US));
+        assert_true(n_pauses >= 3);
+        for (size_t i = 1; i < n_pauses; i++)
+            assert_true(service ? pauses[i] >= QUIET_US && pauses[i] <= MOST_US : pauses[i] <= USUAL_US);
+        assert_true(!service || (pauses[0] >= MOVED_US && pauses[0] <= MOST_US));
     }
 }
 
@@ -505,7 +339,7 @@ static void log_that_begins_anew_is_followed(void **state)
 
     (void)state;
     LOGS({USER0, "a long first line\n"});
-    stand.before_logs = begin_log_anew;
+    fake.before_logs = begin_log_anew;
     catch_stderr();
     int rc = flow_follow_log(&flow, &run, &what, &err);
     ACT_AUTOFREE char *said = caught_stderr();
@@ -521,9 +355,9 @@ static void reading_once_does_not_wait(void **state)
 
     (void)state;
     LOGS({USER0, "one\n"});
-    stand.fail_logs = 1;
+    fake.fail_logs = 1;
     assert_int_equal(flow_follow_log(&flow, &run, &what, &err), -ACT_TEMPORARY);
-    assert_int_equal(stand.n_pauses, 0);
+    assert_int_equal(n_pauses, 0);
 }
 
 /* Two attempts end between two looks. */
@@ -545,7 +379,7 @@ static void follow_goes_through_attempts(void **state)
     struct act_error err;
 
     (void)state;
-    stand.before_logs = begin_anew;
+    fake.before_logs = begin_anew;
     catch_stderr();
     int rc = flow_follow_log(&flow, &run, &what, &err);
     ACT_AUTOFREE char *said = caught_stderr();
@@ -561,7 +395,7 @@ static void all_ranks_go_through_attempts(void **state)
     struct act_error err;
 
     (void)state;
-    stand.before_logs = begin_anew;
+    fake.before_logs = begin_anew;
     catch_stderr();
     int rc = flow_follow_log(&flow, &run, &what, &err);
     ACT_AUTOFREE char *said = caught_stderr();
@@ -611,7 +445,7 @@ static void copies_are_never_a_mixture(void **state)
 
     (void)state;
     LOGS({USER0, "old rank 0\n"}, {USER1, "old rank 1\n"});
-    stand.before_read = move_away;
+    fake.before_read = move_away;
     assert_ok(flow_fetch_logs(&flow, &run, &(struct flow_fetch){0}, &logs, &err), err);
     assert_int_equal(logs.n, 4);
     assert_copy(&logs, USER0, "new rank 0\n");
@@ -619,9 +453,9 @@ static void copies_are_never_a_mixture(void **state)
     assert_copy(&logs, "attempts/1/" USER1, "old rank 1\n");
     flow_logs_release(&logs);
 
-    stand.n_read = 1; /* nothing moves now, and nothing is read twice */
+    fake.n_read = 1; /* nothing moves now, and nothing is read twice */
     assert_ok(flow_fetch_logs(&flow, &run, &(struct flow_fetch){0}, &logs, &err), err);
-    assert_int_equal(stand.n_read, 1);
+    assert_int_equal(fake.n_read, 1);
     assert_copy(&logs, USER0, "new rank 0\n");
     flow_logs_release(&logs);
 }
@@ -633,19 +467,19 @@ static void replaced_logs_begin_anew(void **state)
     struct act_error err;
 
     (void)state;
-    stand.status.state = run.status.state = RUN_COMPLETED;
+    fake.status.state = run.status.state = RUN_COMPLETED;
     LOGS({USER0, "rank 0\n"});
-    stand.shrinks = 1;
+    fake.shrinks = 1;
     assert_ok(flow_fetch_logs(&flow, &run, &(struct flow_fetch){0}, &logs, &err), err);
     assert_copy(&logs, USER0, "rank 0\n");
-    assert_int_equal(stand.n_read, 2);
+    assert_int_equal(fake.n_read, 2);
     flow_logs_release(&logs);
 
     LOGS({USER0, "rank 0\nand more\n"});
-    stand.shrinks = 100;
+    fake.shrinks = 100;
     assert_ok(flow_fetch_logs(&flow, &run, &(struct flow_fetch){0}, &logs, &err), err);
     assert_copy(&logs, USER0, ""); /* of one log or the other it would be a mixture */
-    assert_true(stand.n_read < 10);
+    assert_true(fake.n_read < 10);
     flow_logs_release(&logs);
 }
 
@@ -702,11 +536,11 @@ static void one_question_for_each_place(void **state)
     assert_int_equal(runs.n, 157);
     for (size_t i = 0; i < runs.n; i++)
         assert_int_equal(runs.v[i].status.state, RUN_RUNNING);
-    assert_int_equal(stand.n_open, 2);
-    assert_int_equal(stand.n_status, 2);
+    assert_int_equal(fake.n_open, 2);
+    assert_int_equal(fake.n_status, 2);
     flow_runs_release(&runs);
 
-    stand.fail_status = 1;
+    fake.fail_status = 1;
     catch_stderr();
     int rc = flow_list_runs(&flow, &table, &runs, &err);
     ACT_AUTOFREE char *said = caught_stderr();
@@ -716,9 +550,9 @@ static void one_question_for_each_place(void **state)
     flow_runs_release(&runs);
 
     table.as_known = true;
-    stand.n_status = 0;
+    fake.n_status = 0;
     assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
-    assert_int_equal(stand.n_status, 0);
+    assert_int_equal(fake.n_status, 0);
     flow_runs_release(&runs);
 }
 
@@ -734,16 +568,16 @@ static void runs_are_where_they_were_submitted(void **state)
     run.row.spec = act_strdup("{\"config\": {\"slurm\": {\"login\": null, \"root\": \"/elsewhere\"}}}");
     add_run(&run);
     assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
-    assert_string_equal(stand.root, "/elsewhere");
+    assert_string_equal(fake.root, "/elsewhere");
     assert_int_equal(runs.v[0].status.state, RUN_RUNNING);
     flow_runs_release(&runs);
 
     flow_close(&flow);
-    memset(stand.root, 0, sizeof(stand.root));
+    memset(fake.root, 0, sizeof(fake.root));
     ACT_AUTOFREE char *file = act_path_join(run.row.project, "aux_data/aml/lab.yaml");
     assert_int_equal(unlink(file), 0);
     assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
-    assert_string_equal(stand.root, "/elsewhere");
+    assert_string_equal(fake.root, "/elsewhere");
     flow_runs_release(&runs);
 }
 
@@ -763,7 +597,7 @@ static struct run_spec start_run(int code)
     spec.id = run_id_new("watched", spec.created_unix_s);
     act_strv_push(&spec.argv, "true");
     assert_ok(flow_platform_of(&flow, &run.row, &platform, &err), err);
-    stand.fail_submit = code;
+    fake.fail_submit = code;
     assert_int_equal(flow_start_run(&flow, platform, &spec, NULL, &err), -code);
     if (code)
         assert_non_null(strstr(err.text, "no answer"));

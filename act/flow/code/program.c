@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "package/package.h"
+#include "platform/platform.h"
 #include "proc/proc.h"
 #include "run/starter.h"
 
@@ -260,7 +261,7 @@ static int check_name(const struct place *p, const char *word, struct act_error 
 {
     const struct package_entry *e = find(p->list, word);
     ACT_AUTOFREE char *program = proc_find_in_path(word);
-    bool here = act_streq(p->config->platform, "local") && !p->config->docker.image;
+    bool here = platform_find(p->config->platform)->is_here && !p->config->docker.image;
 
     if (program)
         return 0;

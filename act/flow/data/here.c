@@ -12,6 +12,7 @@
 #include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow.h"
+#include "platform/platform.h"
 #include "run/run.h"
 
 bool flow_has_content(const char *path)
@@ -26,12 +27,11 @@ bool flow_has_content(const char *path)
     return e != NULL;
 }
 
-/* On this machine, and on the nodes of a Slurm cluster of which it is a login node. They refuse a folder that they do not
- * see after all. */
 static bool see_the_project(const struct config *config, const struct config_folder *folder)
 {
-    return act_streq(config->platform, "local") ||
-           (act_streq(config->platform, "slurm") && config_is_built_in(folder) && !config->slurm.login);
+    const struct platform_row *row = platform_find(config->platform);
+
+    return row->sees_project && row->sees_project(config, folder);
 }
 
 /* A file of the project that is not there, of another size there, or older. */

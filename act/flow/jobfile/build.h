@@ -40,7 +40,6 @@ int job_take_volumes(struct job_build *b) ACT_NODISCARD;
 /* Whether a path, relative to the code root, is in a mapped folder or a volume that is mounted; in the project. */
 bool job_is_mapped(const struct job_build *b, const char *rel);
 bool job_is_in_code(const struct config *config, const char *rel);
-bool job_is_on_azureml(const struct config *config);
 
 /* Adds the command to the line and says how many processes there are. */
 int job_add_command(struct job_build *b) ACT_NODISCARD;

@@ -3,30 +3,13 @@
 
 #include "flow/jobfile/build.h"
 #include "platform/azureml/azureml.h"
-
-enum kind { ON_AZUREML, ON_SLURM, ON_MACHINE };
-
-static enum kind kind_of(const struct config *config)
-{
-    static const char *const services[] = {"aml", "itp", "singularity"};
-
-    for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
-        if (act_streq(config->platform, services[i]))
-            return ON_AZUREML;
-    return act_streq(config->platform, "slurm") ? ON_SLURM : ON_MACHINE;
-}
-
-bool job_is_on_azureml(const struct config *config)
-{
-    return kind_of(config) == ON_AZUREML;
-}
+#include "platform/platform.h"
 
 static bool runs_images(const struct config *config)
 {
-    const char *container = config->slurm.container;
+    const struct platform_row *row = platform_find(config->platform);
 
-    return kind_of(config) == ON_AZUREML ||
-           (kind_of(config) == ON_SLURM && container && strcmp(container, "none") != 0);
+    return row->runs_images && row->runs_images(config);
 }
 
 static void note(struct flow_job_file *job, const char *text)
@@ -51,7 +34,7 @@ static void apply_registry(struct flow_job_file *job, struct config *config)
     struct config_docker *docker = &config->docker;
     ACT_AUTOFREE char *registry = registry_of(docker);
 
-    if (kind_of(config) != ON_AZUREML) {
+    if (!platform_find(config->platform)->logs_in_to_registry) {
         if (job->password)
             note(job,
                  "containerSettings.imageSourceRegistry.credentials are not used: the nodes log in to the "
@@ -84,36 +67,27 @@ static void apply_image(struct flow_job_file *job, struct config *config)
 
 static void apply_shm_size(struct flow_job_file *job, struct config *config)
 {
+    const struct platform_row *row = platform_find(config->platform);
+
     if (!job->shm_size)
         return;
-    if (kind_of(config) == ON_AZUREML)
-        act_str_replace(&config->azureml.shm_size, job->shm_size);
+    if (row->set_shm_size)
+        row->set_shm_size(config, job->shm_size);
     else
         note(job, "containerSettings.shmSize is not used: processes have the /dev/shm of their node");
 }
 
-/* "3-00:00:00" */
-static char *slurm_time(int64_t s)
-{
-    return act_sprintf("%lld-%02d:%02d:%02d", (long long)(s / 86400), (int)(s / 3600 % 24),
-                       (int)(s / 60 % 60), (int)(s % 60));
-}
-
 int64_t flow_job_file_apply(struct flow_job_file *job, struct config *config)
 {
-    ACT_AUTOFREE char *iso = act_sprintf("PT%lldS", (long long)job->limit_s);
-    ACT_AUTOFREE char *slurm = slurm_time(job->limit_s);
+    const struct platform_row *row = platform_find(config->platform);
 
     apply_image(job, config);
     apply_shm_size(job, config);
     for (size_t i = 0; i < job->n_volumes; i++)
         config_add_folder(config, &job->volumes[i]);
     job->n_volumes = 0;
-    if (!job->limit_s || kind_of(config) == ON_MACHINE)
+    if (!job->limit_s || !row->set_time_limit)
         return job->limit_s;
-    if (kind_of(config) == ON_AZUREML)
-        act_str_replace(&config->azureml.timeout, iso);
-    else
-        act_str_replace(&config->slurm.time, slurm);
+    row->set_time_limit(config, job->limit_s);
     return 0;
 }

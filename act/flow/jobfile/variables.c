@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "flow/jobfile/build.h"
+#include "platform/platform.h"
 
 #define PREFIX  "AZ_BATCHAI_"
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
@@ -145,7 +146,8 @@ int flow_check_shared_temp(struct platform *platform, const struct run_spec *spe
 {
     static const char shared[] = PREFIX "SHARED_JOB_TEMP";
 
-    if (!spec->title || spec->nodes == 1 || !platform_is_service(platform) || !run_uses(spec, shared))
+    if (!spec->title || spec->nodes == 1 || platform_row(platform)->nodes_share_folder ||
+        !run_uses(spec, shared))
         return 0;
     return act_error_set(
         err, ACT_CONFIG,

@@ -12,6 +12,7 @@
 #include "auth/trusted.h"
 #include "base/path.h"
 #include "flow/jobfile/build.h"
+#include "platform/platform.h"
 
 /* A kind of volume: the member that says where it is in its account (NULL: nothing mounts it), and what else to do. */
 struct kind {
@@ -156,7 +157,7 @@ static int mount_volume(struct job_build *b, const struct volume *v)
 /* NULL: nothing is in the way of mounting it. */
 static const char *obstacle(const struct job_build *b, const struct volume *v)
 {
-    if (!v->kind->place || !job_is_on_azureml(b->config))
+    if (!v->kind->place || !platform_find(b->config->platform)->datastore)
         return "";
     if (!job_text(v->item, "accountName") || !job_text(v->item, v->kind->place))
         return ", as the file does not say where it is";

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow.h"
+#include "flow/flow_internal.h"
 #include "flow/runs/logs.h"
 #include "flow/runs/runs.h"
 #include "flow/runs/submit.h"
@@ -83,7 +84,6 @@ int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error
 
 int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error *err)
 {
-    struct config here = {.platform = flow->config.platform, .cluster = flow->config.cluster};
     struct flow_submit submit = {
         .argv = io->argv, .dry_run = io->dry_run, .code = io->code, .own_folders = true};
     const char *image = io->no_container ? NULL : flow->config.docker.image, *tool = NULL;
@@ -96,16 +96,13 @@ int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error 
     rc = image ? find_tool(image, &tool, err) : 0;
     if (rc < 0)
         return rc;
-    here.platform = act_strdup("local");
-    here.gpu_per_node = here.num_gpu = -1;
-    rc = platform_open(&here, &platform, err);
-    free(here.platform);
+    rc = flow_platform_here(flow, &platform, err);
     if (rc < 0)
         return rc;
     rc = flow_describe_run(flow, platform, &submit, &package, err);
     if (rc == 0) {
         free(submit.spec.platform);
-        submit.spec.platform = act_strdup("local");
+        submit.spec.platform = act_strdup(platform_here()->name);
         submit.spec.image = act_strdup(image);
         submit.spec.container = act_strdup(tool);
         flow_mention_unused(&flow->config, true, image != NULL);
@@ -114,6 +111,5 @@ int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error 
         rc = flow_start_run(flow, platform, &submit.spec, package.file, err);
     io->spec = submit.spec;
     flow_package_release(&package);
-    platform_free(platform);
     return rc;
 }

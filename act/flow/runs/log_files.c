@@ -133,7 +133,7 @@ int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct f
     ACT_AUTOFREE char *folder = flow_assets(run);
     ACT_AUTOFREE char *root = flow_log_folder(run->row.project);
     bool whole = read_complete(run, root, folder, &out->copies, &out->whole_ns);
-    if (whole && platform_is_service(out->platform)) {
+    if (whole && platform_row(out->platform)->answers_by_request) {
         out->folder = act_strdup(folder);
         out->root = act_strdup(root);
     }
@@ -200,12 +200,10 @@ int flow_forget_complete(const struct flow_run *run, struct act_error *err)
     return rc;
 }
 
-/* Nothing is added to the logs of a run that ended, but by a service that is slow. */
-static bool are_whole(const struct flow_log_source *s, const struct flow_run *run,
-                      const struct platform_logs *listed, const struct flow_logs *logs)
+static bool are_whole(const struct flow_run *run, const struct platform_logs *listed,
+                      const struct flow_logs *logs)
 {
-    bool whole = logs->n > 0 && run_state_is_final(run->status.state) &&
-                 (listed->settled || !platform_is_service(s->platform));
+    bool whole = logs->n > 0 && run_state_is_final(run->status.state) && listed->settled;
 
     for (size_t i = 0; i < logs->n && whole; i++)
         whole = is_copy(logs->root, logs->folder, logs->v[i].name, logs->v[i].size, INT64_MAX);
@@ -253,7 +251,7 @@ int flow_log_source_complete(const struct flow_log_source *s, const struct flow_
 
     if (s->copies.n > 0 || !s->platform)
         return 0;
-    if (!are_whole(s, run, listed, logs))
+    if (!are_whole(run, listed, logs))
         return flow_forget_complete(run, err);
     int rc = sync_copies(logs, err);
     if (rc < 0)

@@ -519,14 +519,14 @@ static int end_round(const struct follower *f, struct act_error *err)
     return f->what->all && f->moved ? f->what->sink.write(f->what->sink.arg, "", 0, err) : 0;
 }
 
-/* A service is asked about every log in every round. */
+/* Every log is asked for in every round. */
 static int timed_round(struct follower *f, struct flow_watch *watch, struct act_error *err)
 {
     int64_t start = act_now_monotonic_ms();
     int rc = follow_round(f, err);
 
-    watch->round_ms =
-        f->from.platform && platform_is_service(f->from.platform) ? act_now_monotonic_ms() - start : 0;
+    bool by_request = f->from.platform && platform_row(f->from.platform)->answers_by_request;
+    watch->round_ms = by_request ? act_now_monotonic_ms() - start : 0;
     return rc;
 }
 

@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "flow/runs/submit_internal.h"
 #include "platform/azureml/azureml.h"
+#include "platform/platform.h"
 #include "run/run.h"
 
 /* ---- the environment */
@@ -131,11 +132,11 @@ static void repeat_image(struct config *config, const struct run_spec *old, bool
 
 void flow_repeat_config(struct config *config, const struct run_spec *old, bool moved)
 {
+    const struct platform_row *row = platform_find(config->platform);
+
     repeat_image(config, old, moved);
-    if (old->timeout && !config_is_said(config, "azureml.timeout"))
-        act_str_replace(&config->azureml.timeout, old->timeout);
-    if (old->shm_size && !config_is_said(config, "azureml.shm_size"))
-        act_str_replace(&config->azureml.shm_size, old->shm_size);
+    if (row->repeat)
+        row->repeat(config, old);
 }
 
 /* ---- what prepares the code */

@@ -140,7 +140,7 @@ int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *
 
     if (rc < 0)
         return rc;
-    if (now.state == RUN_FAILED && !run->status.ranks_asked && platform_is_service(platform))
+    if (now.state == RUN_FAILED && !run->status.ranks_asked && !platform_row(platform)->keeps_record)
         flow_add_last_words(flow, run, &now);
     take_status(run, &now);
     return store_changes(flow, run, 1, err);
@@ -159,7 +159,7 @@ static int ask_ranks(struct flow *flow, struct flow_run *run, struct act_error *
         act_note("cannot find out which rank failed: %s", why.text);
         return 0;
     }
-    if (platform_is_service(platform))
+    if (!platform_row(platform)->keeps_record)
         flow_add_last_words(flow, run, &now);
     take_status(run, &now);
     return store_changes(flow, run, 1, err);
@@ -197,7 +197,7 @@ static void warn_old(size_t n, const struct act_error *err)
 static bool same_cluster(const struct ledger_run *a, const struct ledger_run *b)
 {
     return strcmp(a->platform, b->platform) == 0 && strcmp(a->cluster, b->cluster) == 0 &&
-           strcmp(a->project, b->project) == 0 && act_streq(a->slurm, b->slurm);
+           strcmp(a->project, b->project) == 0 && act_streq(a->settings, b->settings);
 }
 
 /* Takes the runs of the first one's cluster off the list of active ones. Returns how many there are. */
@@ -464,7 +464,7 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
         return; /* without a cluster there is none to ask; 'a config check' says what is wrong with one */
     struct ledger_run row = {
         .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
-    if (strcmp(config.platform, "local") != 0 &&
+    if (!platform_find(config.platform)->is_here &&
         (!table->platform || act_streq(table->platform, config.platform))) {
         int rc = flow_platform_of(flow, &row, &platform, &err);
         if (rc == 0)
@@ -621,7 +621,7 @@ static int adopt_matching(struct flow *flow, struct platform *platform, struct q
             n++;
         }
     act_strv_release(&ids);
-    if (rc < 0 || n > 0 || !platform_is_service(platform))
+    if (rc < 0 || n > 0 || !platform_row(platform)->keeps_list)
         return rc;
     rc = flow_find_named(platform, q->piece, &q->named, err);
     return rc == 0 && q->named ? adopt_if_there(flow, platform, q->named, project, err) : rc;
@@ -629,9 +629,8 @@ static int adopt_matching(struct flow *flow, struct platform *platform, struct q
 
 static int adopt_here(struct flow *flow, struct question *q, struct act_error *err)
 {
-    const struct ledger_run here = {.platform = (char[]){"local"}, .cluster = (char[]){"local"}};
     struct platform *platform = NULL;
-    int rc = flow_platform_of(flow, &here, &platform, err);
+    int rc = flow_platform_here(flow, &platform, err);
 
     return rc < 0 ? rc : adopt_matching(flow, platform, q, NULL, err);
 }
@@ -649,7 +648,7 @@ static int adopt_from_cluster(struct flow *flow, struct question *q, struct act_
         return flow->cluster ? rc : 0; /* without a cluster there is none to look on */
     struct ledger_run row = {
         .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
-    if (strcmp(config.platform, "local") != 0 && strlen(q->piece) >= PIECE_MIN) {
+    if (!platform_find(config.platform)->is_here && strlen(q->piece) >= PIECE_MIN) {
         rc = flow_platform_of(flow, &row, &platform, err);
         if (rc == 0)
             rc = adopt_matching(flow, platform, q, config.project_root, err);
@@ -706,7 +705,7 @@ int flow_rebuild(struct flow *flow, struct act_error *err)
     struct ledger_run row = {
         .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
     rc = flow_platform_of(flow, &row, &platform, err);
-    if (rc == 0 && !platform_is_service(platform)) {
+    if (rc == 0 && !platform_row(platform)->keeps_list) {
         rc = platform_list(platform, &ids, err);
         if (rc == 0)
             rc = adopt_unknown(flow, platform, &ids, &config, err);

@@ -20,7 +20,6 @@
 #include "flow/runs/submit.h"
 #include "flow/runs/submit_internal.h"
 #include "ledger/ledger.h"
-#include "platform/azureml/azureml.h"
 #include "platform/platform.h"
 #include "run/run.h"
 
@@ -28,6 +27,7 @@
 static int describe_folder(struct flow *flow, const struct config_folder *f, struct run_folder *out,
                            struct act_error *err)
 {
+    const struct platform_row *row = platform_find(flow->config.platform);
     struct config_account a;
     int rc = config_account(&flow->config, f, &a, err);
 
@@ -42,8 +42,8 @@ static int describe_folder(struct flow *flow, const struct config_folder *f, str
     } else {
         out->store = act_sprintf("blob:%s/%s", a.account_name, a.container_name);
     }
-    if (f->account)
-        out->datastore = azureml_datastore_name(f, &a);
+    if (f->account && row->datastore)
+        out->datastore = row->datastore(f, &a);
     if (!run_folder_mode_from_name(f->mode, &out->mode))
         rc = act_error_set(err, ACT_CONFIG, "folder '%s': unknown mode '%s'", f->name, f->mode);
     config_account_release(&a);
@@ -179,33 +179,16 @@ static void identify(const struct flow *flow, struct run_spec *spec)
     add_env(&c->env, spec);
 }
 
-/* The image, and how Slurm's nodes start the processes. */
-static void describe_launch(const struct config *c, struct platform *platform, struct run_spec *spec)
+/* What the platform adds; job: of the job file, or NULL. */
+static void describe_by_platform(const struct config *c, const struct platform *platform,
+                                 const struct flow_job_file *job, struct run_spec *spec)
 {
-    const struct config_slurm *slurm = &c->slurm;
+    const struct platform_row *row = platform_row(platform);
+    const struct platform_asked asked = {.time_limit = job && job->limit_s, .shm_size = job && job->shm_size};
 
-    if (platform_is_service(platform) && c->docker.image)
-        spec->image = azureml_image(&c->docker);
-    if (strcmp(platform_name(platform), "slurm") != 0)
-        return;
-    spec->launcher = act_strdup(slurm->launcher);
-    spec->mpi = act_strdup(slurm->mpi);
-    spec->scratch = act_strdup(slurm->scratch);
-    if (c->docker.image && slurm->container && strcmp(slurm->container, "none") != 0) {
-        spec->container = act_strdup(slurm->container);
-        spec->image = act_strdup(c->docker.image);
-    }
-}
-
-/* What only its job file says of a run. */
-static void describe_job_file(const struct config *c, struct platform *platform,
-                              const struct flow_job_file *job, struct run_spec *spec)
-{
+    if (row->describe)
+        row->describe(c, &asked, spec);
     spec->own_image = job && job->image && spec->image;
-    if (!job || !platform_is_service(platform))
-        return;
-    spec->timeout = job->limit_s ? act_strdup(c->azureml.timeout) : NULL;
-    spec->shm_size = job->shm_size ? act_strdup(c->azureml.shm_size) : NULL;
 }
 
 /* The package stored last, whatever the project's files are now. */
@@ -344,10 +327,11 @@ static int hand_over(struct flow *flow, struct platform *platform, struct run_sp
 {
     ACT_AUTOFREE char *stores = NULL;
     struct flow_job_files files = {0};
-    int rc = spec->foreign                   ? 0
-             : platform_is_service(platform) ? flow_store_job(flow, spec, package, &files, err)
-                                             : flow_run_stores(flow, spec, &stores, err);
+    int rc = 0;
 
+    if (!spec->foreign)
+        rc = platform_row(platform)->nodes_fetch ? flow_store_job(flow, spec, package, &files, err)
+                                                 : flow_run_stores(flow, spec, &stores, err);
     if (rc == 0)
         rc = flow_remember(flow, spec, err);
     if (rc == 0) {
@@ -375,7 +359,7 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     struct flow_again again;
     bool asked = false;
 
-    if (!platform_is_service(platform))
+    if (!platform_row(platform)->answers_by_request)
         return hand_over(flow, platform, spec, package, &asked, err);
     asked = flow_again_begin(flow, spec, &again);
     int rc = hand_over(flow, platform, spec, package, &asked, err);
@@ -419,8 +403,7 @@ int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_
         rc = flow_check_shared_temp(platform, &io->spec, err);
     if (rc == 0)
         rc = flow_form_starter(platform, &io->spec, err);
-    describe_launch(&flow->config, platform, &io->spec);
-    describe_job_file(&flow->config, platform, io->job, &io->spec);
+    describe_by_platform(&flow->config, platform, io->job, &io->spec);
     if (rc == 0 && io->own_folders)
         describe_own_folders(&flow->config, &io->spec);
     else if (rc == 0)
@@ -439,16 +422,15 @@ int flow_check_run(struct flow *flow, struct act_error *err)
     struct run_spec spec = {.nodes = 1,
                             .procs_per_node = 1}; /* how many there are is a matter of the machine */
     struct platform *platform;
-    int rc = platform_open(&flow->config, &platform, err);
+    int rc = flow_platform(flow, &platform, err);
 
     if (rc < 0)
         return rc;
     act_strv_push(&spec.argv, "true");
     rc = describe_folders(flow, &spec, err);
-    if (rc == 0 && !platform_is_service(platform)) /* it would be asked */
+    if (rc == 0 && !platform_row(platform)->answers_by_request) /* it would be asked */
         rc = platform_check(platform, &spec, err);
     run_spec_release(&spec);
-    platform_free(platform);
     return rc;
 }
 
@@ -483,7 +465,7 @@ int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err
     else if (io->argv->n == 0)
         rc = act_error_set(err, ACT_USAGE, "no command to submit; try: a submit python train.py");
     if (rc == 0)
-        rc = platform_open(&flow->config, &platform, err);
+        rc = flow_platform(flow, &platform, err);
     if (rc == 0)
         rc = flow_describe_run(flow, platform, io, &package, err);
     if (rc == 0)
@@ -493,7 +475,6 @@ int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err
     flow_package_release(&package);
     flow_job_file_release(&job);
     io->job = NULL;
-    platform_free(platform);
     return rc;
 }
 
@@ -525,7 +506,7 @@ static void repeat_volumes(const struct config *config, struct platform *platfor
         const struct run_folder *f = &old->folders[i];
         if (!f->datastore || flow_find_folder(spec, f->name))
             continue;
-        if (!platform_is_service(platform)) {
+        if (!platform_row(platform)->datastore) {
             act_note(
                 "the volume '%s', '%s', is not mounted on cluster '%s'; map it there, as a folder of that name",
                 f->name, f->store, config->cluster);
@@ -548,7 +529,7 @@ static int repeat_spec(struct flow *to, const struct run_spec *old, struct platf
 
     flow_repeat_config(&to->config, old, moved);
     identify(to, spec);
-    describe_launch(&to->config, platform, spec);
+    describe_by_platform(&to->config, platform, NULL, spec);
     spec->timeout = act_strdup(old->timeout);
     spec->shm_size = act_strdup(old->shm_size);
     spec->own_image = old->own_image && act_streq(spec->image, old->image);
@@ -617,13 +598,13 @@ static int repeat_foreign(const struct flow *to, const struct run_spec *old, str
     return 0;
 }
 
-/* A service gets the new run first, as the first one is lost when that fails. */
+/* What may still be refused comes first, as the first run is lost otherwise. */
 static int replace_run(struct flow *flow, struct flow_run *old, struct flow *to, struct platform *platform,
                        struct run_spec *spec, const char *package, struct act_error *err)
 {
     int rc;
 
-    if (!platform_is_service(platform)) {
+    if (!platform_row(platform)->refuses_late) {
         rc = end_old_run(flow, old, err);
         return rc < 0 ? rc : flow_start_run(to, platform, spec, package, err);
     }
@@ -638,7 +619,7 @@ int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, st
 {
     struct flow_package package = {0};
     struct platform *platform = NULL;
-    int rc = platform_open(&to->config, &platform, err);
+    int rc = flow_platform(to, &platform, err);
 
     *out_spec = (struct run_spec){0};
     if (rc < 0)
@@ -660,6 +641,5 @@ int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, st
     if (rc == 0 && !dry_run)
         rc = replace_run(flow, old, to, platform, out_spec, package.file, err);
     flow_package_release(&package);
-    platform_free(platform);
     return rc < 0 ? act_error_prefix(err, "cannot resubmit '%s'", old->row.id) : 0;
 }

@@ -4,21 +4,22 @@
 #include "base/text.h"
 #include "config/config.h"
 #include "flow/runs/submit_internal.h"
+#include "platform/platform.h"
 
 struct use {
     const struct config *config;
-    const char *platform; /* where it runs */
-    bool in_image;        /* docker.image is used, by whatever platform */
+    const struct platform_row *platform; /* where it runs */
+    bool in_image;                       /* docker.image is used, by whatever platform */
 };
 
 static bool is_elastic_elsewhere(const struct use *u)
 {
-    return u->config->elastic_num_gpu.n && !act_streq(u->platform, "itp");
+    return u->config->elastic_num_gpu.n && !u->platform->is_elastic;
 }
 
 static bool has_idle_image(const struct use *u)
 {
-    return u->config->docker.image && !u->in_image && act_streq(u->platform, "local");
+    return u->config->docker.image && !u->in_image && u->platform->is_here;
 }
 
 static bool wants_no_custom_image(const struct use *u)
@@ -40,8 +41,9 @@ static const struct {
 
 void flow_mention_unused(const struct config *config, bool here, bool in_image)
 {
-    const struct use use = {
-        .config = config, .platform = here ? "local" : config->platform, .in_image = in_image};
+    const struct use use = {.config = config,
+                            .platform = here ? platform_here() : platform_find(config->platform),
+                            .in_image = in_image};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].applies(&use))

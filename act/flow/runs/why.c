@@ -272,7 +272,7 @@ static int read_record(struct asking *a, struct act_error *err)
     if (a->has_record)
         take_record(out, record);
     bool failed = a->status.state == RUN_FAILED || *a->prefix;
-    if (rc == 0 && !a->has_record && !out->node && failed && platform_is_service(a->from.platform))
+    if (rc == 0 && !a->has_record && !out->node && failed && !platform_row(a->from.platform)->keeps_record)
         rc = find_failed_rank(a, err);
     return rc;
 }

@@ -121,7 +121,7 @@ static char *azureml_page(struct platform *p, const char *id)
                        a->config->workspace.workspace_name, tid ? "&tid=" : "", tid ? tid : "");
 }
 
-/* ---- the table ---- */
+/* ---- opening and closing ---- */
 
 static void azureml_close(struct platform *p)
 {
@@ -136,21 +136,6 @@ static void azureml_close(struct platform *p)
     free(a->workspace);
     free(a);
 }
-
-static const struct platform_ops operations[] = {
-#define OPERATIONS(platform_name)                                                                            \
-    {                                                                                                        \
-        .name = (platform_name), .is_service = true, .limits = azureml_limits, .check = azureml_check,       \
-        .submit = azureml_submit, .status = azureml_status, .abort = azureml_abort, .logs = azureml_logs,    \
-        .read_log = azureml_read_log, .fetch_logs = azureml_fetch_logs, .page = azureml_page,                \
-        .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent, .nodes = azureml_nodes,        \
-        .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,                            \
-        .examine = azureml_examine, .close = azureml_close,                                                  \
-    }
-    [AZUREML_MANAGED] = OPERATIONS("aml"),
-    [AZUREML_ITP] = OPERATIONS("itp"),
-    [AZUREML_SINGULARITY] = OPERATIONS("singularity"),
-};
 
 static int check_workspace(const struct config *c, struct act_error *err)
 {
@@ -180,7 +165,7 @@ static char *encode_segment(const char *text)
     return act_buf_steal(&out);
 }
 
-int platform_azureml_open(const struct config *config, struct platform **out, struct act_error *err)
+static int azureml_open(const struct config *config, struct platform **out, struct act_error *err)
 {
     int rc = check_workspace(config, err);
 
@@ -193,9 +178,9 @@ int platform_azureml_open(const struct config *config, struct platform **out, st
     ACT_AUTOFREE char *name = encode_segment(config->workspace.workspace_name);
 
     a->config = config;
-    while (strcmp(operations[a->kind].name, config->platform) != 0)
+    while (strcmp(platform_azureml[a->kind].name, config->platform) != 0)
         a->kind++;
-    a->base.ops = &operations[a->kind];
+    a->base.row = &platform_azureml[a->kind];
     a->api_version = config->azureml.api_version      ? config->azureml.api_version
                      : a->kind == AZUREML_SINGULARITY ? API_VERSION_SINGULARITY
                                                       : API_VERSION;
@@ -205,3 +190,70 @@ int platform_azureml_open(const struct config *config, struct platform **out, st
     *out = &a->base;
     return 0;
 }
+
+/* ---- what a configuration means ---- */
+
+static bool azureml_runs_images(const struct config *config)
+{
+    (void)config;
+    return true;
+}
+
+static void azureml_reach(const struct config *config, struct platform_reaches *out)
+{
+    platform_reaches_add(out, PLATFORM_HOST, "azureml.endpoint", config->azureml.endpoint);
+    platform_reaches_add(out, PLATFORM_HOST, "azureml.history_endpoint", config->azureml.history_endpoint);
+}
+
+static void azureml_set_time_limit(struct config *config, int64_t seconds)
+{
+    ACT_AUTOFREE char *iso = act_sprintf("PT%lldS", (long long)seconds);
+
+    act_str_replace(&config->azureml.timeout, iso);
+}
+
+static void azureml_set_shm_size(struct config *config, const char *size)
+{
+    act_str_replace(&config->azureml.shm_size, size);
+}
+
+static void azureml_describe(const struct config *config, const struct platform_asked *asked,
+                             struct run_spec *spec)
+{
+    if (config->docker.image)
+        spec->image = azureml_image(&config->docker);
+    if (asked->time_limit)
+        spec->timeout = act_strdup(config->azureml.timeout);
+    if (asked->shm_size)
+        spec->shm_size = act_strdup(config->azureml.shm_size);
+}
+
+static void azureml_repeat(struct config *config, const struct run_spec *old)
+{
+    if (old->timeout && !config_is_said(config, "azureml.timeout"))
+        act_str_replace(&config->azureml.timeout, old->timeout);
+    if (old->shm_size && !config_is_said(config, "azureml.shm_size"))
+        act_str_replace(&config->azureml.shm_size, old->shm_size);
+}
+
+/* ---- the rows ---- */
+
+const struct platform_row platform_azureml[] = {
+#define ROW(...)                                                                                             \
+    {                                                                                                        \
+        .answers_by_request = true, .keeps_list = true, .nodes_fetch = true, .nodes_have_addresses = true,   \
+        .refuses_late = true, .logs_in_to_registry = true, .runs_images = azureml_runs_images,               \
+        .reach = azureml_reach, .datastore = azureml_datastore_name,                                         \
+        .set_time_limit = azureml_set_time_limit, .set_shm_size = azureml_set_shm_size,                      \
+        .describe = azureml_describe, .repeat = azureml_repeat, .open = azureml_open,                        \
+        .limits = azureml_limits, .check = azureml_check, .submit = azureml_submit,                          \
+        .status = azureml_status, .abort = azureml_abort, .logs = azureml_logs,                              \
+        .read_log = azureml_read_log, .fetch_logs = azureml_fetch_logs, .page = azureml_page,                \
+        .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent, .nodes = azureml_nodes,        \
+        .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,                            \
+        .examine = azureml_examine, .close = azureml_close, __VA_ARGS__                                      \
+    }
+    [AZUREML_MANAGED] = ROW(.name = "aml"),
+    [AZUREML_ITP] = ROW(.name = "itp", .is_elastic = true),
+    [AZUREML_SINGULARITY] = ROW(.name = "singularity"),
+};

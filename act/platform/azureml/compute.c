@@ -11,7 +11,7 @@
 
 static int open_managed(struct platform *p, struct azureml **out, struct arm **arm, struct act_error *err)
 {
-    const char *name = platform_name(p);
+    const char *name = p->row->name;
 
     *out = azureml_of(p);
     *arm = NULL;

@@ -72,7 +72,7 @@ static void judge_compute(const struct azureml *a, const json_t *compute, struct
 
     if (strcmp(type, wanted) != 0)
         platform_findings_add(findings, false, what, "'%s' is of type '%s'; platform '%s' needs '%s'", target,
-                              type, a->base.ops->name, wanted);
+                              type, a->base.row->name, wanted);
     else if (strcasecmp(state, "Succeeded") != 0 && strcasecmp(state, "Updating") != 0)
         platform_findings_add(findings, false, what, "'%s' is '%s': no run begins there", target, state);
     else if (a->kind == AZUREML_ITP)

@@ -172,7 +172,7 @@ static int find_wanted(struct azureml *a, struct wanted *w, struct act_error *er
                      a->config->cluster, w->node)
                : act_error_set(err, ACT_NOT_FOUND,
                                "platform '%s' does not tell the addresses of its nodes: name a run",
-                               a->base.ops->name);
+                               a->base.row->name);
 }
 
 /* ---- how one logs in there ---- */

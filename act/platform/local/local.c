@@ -516,8 +516,56 @@ static void local_close(struct platform *p)
     free(l);
 }
 
-static const struct platform_ops local_ops = {
+static int local_open(const struct config *config, struct platform **out, struct act_error *err)
+{
+    struct local *l = act_calloc(1, sizeof(*l));
+    ACT_AUTOFREE char *state = act_state_dir();
+    int rc = local_machine_find(&l->machine, err);
+
+    if (rc == 0)
+        rc = site_open(&(struct site_options){.root = state}, &l->site, err);
+    if (rc < 0) {
+        free(l);
+        return rc;
+    }
+    l->base.row = &platform_local;
+    l->wanted_gpu_per_node = config->gpu_per_node;
+    l->slots = act_path_join(site_root(l->site), "slots");
+    *out = &l->base;
+    return 0;
+}
+
+/* ---- the row ---- */
+
+static char *local_place(const struct config *config)
+{
+    (void)config;
+    return act_strdup("");
+}
+
+static bool local_recall(const json_t *settings, struct config *out)
+{
+    (void)settings;
+    (void)out;
+    return true;
+}
+
+static bool local_sees_project(const struct config *config, const struct config_folder *folder)
+{
+    (void)config;
+    (void)folder;
+    return true;
+}
+
+const struct platform_row platform_local = {
     .name = "local",
+    .is_here = true,
+    .keeps_record = true,
+    .nodes_share_folder = true,
+    .place = local_place,
+    .recall = local_recall,
+    .sees_project = local_sees_project,
+    .open = local_open,
     .limits = local_limits,
     .check = local_check,
     .submit = local_submit,
@@ -534,22 +582,3 @@ static const struct platform_ops local_ops = {
     .examine = local_examine,
     .close = local_close,
 };
-
-int platform_local_open(const struct config *config, struct platform **out, struct act_error *err)
-{
-    struct local *l = act_calloc(1, sizeof(*l));
-    ACT_AUTOFREE char *state = act_state_dir();
-    int rc = local_machine_find(&l->machine, err);
-
-    if (rc == 0)
-        rc = site_open(&(struct site_options){.root = state}, &l->site, err);
-    if (rc < 0) {
-        free(l);
-        return rc;
-    }
-    l->base.ops = &local_ops;
-    l->wanted_gpu_per_node = config->gpu_per_node;
-    l->slots = act_path_join(site_root(l->site), "slots");
-    *out = &l->base;
-    return 0;
-}

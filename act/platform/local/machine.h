@@ -16,7 +16,7 @@ int local_machine_find(struct local_machine *out, struct act_error *err) ACT_NOD
 const struct local_machine *local_machine_of(struct platform *p);
 char *local_run_dir(struct platform *p, const char *id);
 
-/* Members of struct platform_ops. The jobs of everybody are the runs of this user: nobody can see those of others. */
+/* Members of struct platform_row. The jobs of everybody are the runs of this user: nobody can see those of others. */
 int local_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
 int local_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                 struct act_strv *out_argv, struct act_error *err);

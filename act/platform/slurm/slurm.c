@@ -242,8 +242,115 @@ static void slurm_close(struct platform *p)
     free(s);
 }
 
-static const struct platform_ops slurm_ops = {
+static int slurm_open(const struct config *config, struct platform **out, struct act_error *err)
+{
+    struct slurm *s = act_calloc(1, sizeof(*s));
+
+    (void)err;
+    s->base.row = &platform_slurm;
+    copy_config(config, s);
+    *out = &s->base;
+    return 0;
+}
+
+/* ---- what a configuration means ---- */
+
+static char *slurm_place(const struct config *config)
+{
+    const char *login = config->slurm.login, *root = config->slurm.root;
+
+    return act_sprintf("%s\n%s", login ? login : "", root ? root : "");
+}
+
+/* A run says itself where it is: the cluster file may have been overridden. */
+static bool slurm_recall(const json_t *settings, struct config *out)
+{
+    if (!settings)
+        return false;
+    out->slurm.login = act_strdup(codec_json_str(settings, "login", NULL));
+    out->slurm.root = act_strdup(codec_json_str(settings, "root", NULL));
+    out->slurm.gres = act_strdup(codec_json_str(settings, "gres", NULL));
+    return true;
+}
+
+/* On the nodes of a cluster of which this machine is a login node. They refuse a folder that they do not see after all. */
+static bool slurm_sees_project(const struct config *config, const struct config_folder *folder)
+{
+    return config_is_built_in(folder) && !config->slurm.login;
+}
+
+static bool slurm_runs_images(const struct config *config)
+{
+    return config->slurm.container && strcmp(config->slurm.container, "none") != 0;
+}
+
+/* With spaces between them; NULL: there are none. New string. */
+static char *text_of(const struct act_strv *words)
+{
+    struct act_buf text = {0};
+
+    for (size_t i = 0; i < words->n; i++)
+        act_buf_addf(&text, "%s%s", i ? " " : "", words->v[i]);
+    return text.data;
+}
+
+/* Where somebody logs in, into which folder, and what is said to the scheduler there: one of them that a project gives makes all
+ * of them a matter, as it would use a login of the user's for its own ends. */
+static void slurm_reach(const struct config *config, struct platform_reaches *out)
+{
+    const struct config_slurm *c = &config->slurm;
+    ACT_AUTOFREE char *options = text_of(&c->sbatch_options);
+
+    if (!act_streq(config->platform, platform_slurm.name))
+        return;
+    if (!c->login) {
+        platform_reaches_add(out, PLATFORM_FOLDER, "slurm.root", c->root);
+        return;
+    }
+    platform_reaches_add(out, PLATFORM_LOGIN, "slurm.login", c->login);
+    platform_reaches_add(out, PLATFORM_LOGIN, "slurm.root", c->root);
+    platform_reaches_add(out, PLATFORM_LOGIN, "slurm.sbatch_options", options);
+}
+
+/* "3-00:00:00" */
+static void slurm_set_time_limit(struct config *config, int64_t s)
+{
+    ACT_AUTOFREE char *text = act_sprintf("%lld-%02d:%02d:%02d", (long long)(s / 86400), (int)(s / 3600 % 24),
+                                          (int)(s / 60 % 60), (int)(s % 60));
+
+    act_str_replace(&config->slurm.time, text);
+}
+
+/* How the nodes start the processes, and in which image. */
+static void slurm_describe(const struct config *config, const struct platform_asked *asked,
+                           struct run_spec *spec)
+{
+    const struct config_slurm *c = &config->slurm;
+
+    (void)asked; /* a repeated run has what the cluster file says */
+    spec->launcher = act_strdup(c->launcher);
+    spec->mpi = act_strdup(c->mpi);
+    spec->scratch = act_strdup(c->scratch);
+    if (config->docker.image && slurm_runs_images(config)) {
+        spec->container = act_strdup(c->container);
+        spec->image = act_strdup(config->docker.image);
+    }
+}
+
+/* ---- the row ---- */
+
+const struct platform_row platform_slurm = {
     .name = "slurm",
+    .keeps_record = true,
+    .nodes_share_folder = true,
+    .place = slurm_place,
+    .recall = slurm_recall,
+    .sees_project = slurm_sees_project,
+    .runs_images = slurm_runs_images,
+    .reach = slurm_reach,
+    .set_time_limit = slurm_set_time_limit,
+    .describe = slurm_describe,
+    .open = slurm_open,
     .limits = slurm_limits,
     .check = slurm_check,
     .submit = slurm_submit,
@@ -260,14 +367,3 @@ static const struct platform_ops slurm_ops = {
     .examine = slurm_examine,
     .close = slurm_close,
 };
-
-int platform_slurm_open(const struct config *config, struct platform **out, struct act_error *err)
-{
-    struct slurm *s = act_calloc(1, sizeof(*s));
-
-    (void)err;
-    s->base.ops = &slurm_ops;
-    copy_config(config, s);
-    *out = &s->base;
-    return 0;
-}

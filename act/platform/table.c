@@ -1,0 +1,6 @@
+/* table.c - the platforms. */
+#include "platform/platform_internal.h"
+
+const struct platform_row *const platform_table[] = {
+    &platform_local, &platform_slurm, &platform_azureml[0], &platform_azureml[1], &platform_azureml[2], NULL,
+};
