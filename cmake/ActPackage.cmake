@@ -1,9 +1,10 @@
 # What is installed beside the programs, and the packages that CPack makes of it all: scripts/package.
 install(DIRECTORY aux_data/ DESTINATION ${CMAKE_INSTALL_DATADIR}/act/examples)
-install(FILES config/account.schema.json config/cluster.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/act/schemas)
+# Examples name their schemas as ../../config/..., here and there.
+install(DIRECTORY config DESTINATION ${CMAKE_INSTALL_DATADIR}/act)
 # What scripts/contents says of the libraries inside, where it was asked.
 install(DIRECTORY ${CMAKE_BINARY_DIR}/contents/ DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
-install(FILES LICENSE README.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES CHANGELOG.md LICENSE README.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # 'act' is another tool in Debian and Fedora.

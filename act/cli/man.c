@@ -142,6 +142,16 @@ static void put_verb(FILE *out, const struct cli_command *c)
     fputs(".SH SEE ALSO\n.BR a (1),\n.BR act.yaml (5)\n", out);
 }
 
+/* The page does not know where it will be installed. */
+static void put_documents(FILE *out)
+{
+    fputs(".PP\n", out);
+    put_prose(
+        out,
+        "Tutorials and the reference are in share/doc/act-cluster/docs, example files in share/act/examples,\n"
+        "below the folder where ACT is installed.\n");
+}
+
 static void put_overview(FILE *out)
 {
     put_title(out, "a", 1, "transfers any command from this machine to a cluster");
@@ -157,6 +167,7 @@ static void put_overview(FILE *out)
     put_prose(out, cli_exit_statuses);
     put_examples(out, cli_overview_examples);
     fputs(".SH SEE ALSO\n.BR act.yaml (5)\n", out);
+    put_documents(out);
 }
 
 static void put_key(void *arg, const struct config_key_text *key)
@@ -186,6 +197,7 @@ static void put_file_format(FILE *out, const struct cli_command *command)
     fputs(".SH CONFIGURATION OF THE USER\n~/.config/act/config.yaml, which no project changes.\n", out);
     config_each_key(CONFIG_USER_FILE, put_key, out);
     fputs(".SH SEE ALSO\n.BR a (1)\n", out);
+    put_documents(out);
 }
 
 static void put_page(FILE *out, const struct cli_command *command)

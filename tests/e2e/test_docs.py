@@ -19,21 +19,30 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 COLUMNS = 120
 
 
+@pytest.fixture
+def home(act):
+    """That of somebody who has just installed the program, by scripts/install."""
+    share = act.scratch / "home/.local/share/act"
+    share.mkdir(parents=True)
+    (share / "examples").symlink_to(ROOT / "aux_data")
+    (share / "config").symlink_to(ROOT / "config")
+    return act.scratch / "home"
+
+
 def runs_commands(name):
     return any(language in ("sh", "console") for language, _ in documents.blocks(name))
 
 
 @pytest.mark.parametrize("name", [n for n in documents.documents() if runs_commands(n) and n not in ELSEWHERE])
-def test_commands(act, name):
-    """By somebody who has just installed the program."""
+def test_commands(act, home, name):
     if "import torch" in (ROOT / name).read_text() and not TORCH.exists():
         pytest.skip("PyTorch is not installed: scripts/install-deps --torch")
     del act.env["ACT_TRUSTED_PROJECTS"]
-    assert documents.Reader(name, act.env, act.scratch / "home").read() > 0
+    assert documents.Reader(name, act.env, home).read() > 0
 
 
 @pytest.mark.parametrize("name", ON_AZURE)
-def test_commands_on_azure(act, azureml, container, name):
+def test_commands_on_azure(act, azureml, container, home, name):
     """In the workspace and the container of the doubles, whose names replace those of the document."""
     service = azureml.service
     names = {
@@ -45,7 +54,7 @@ def test_commands_on_azure(act, azureml, container, name):
 
     def edit(text):
         return functools.reduce(lambda text, name: text.replace(name, names[name]), names, text)
-    assert documents.Reader(name, act.env, act.scratch / "home", edit).read() > 10
+    assert documents.Reader(name, act.env, home, edit).read() > 10
 
 
 def test_words(act):
@@ -116,6 +125,46 @@ def test_links():
 def test_keys_are_those_of_the_schemas(tmp_path):
     subprocess.run([ROOT / "scripts/reference", tmp_path / "keys.md"], check=True)
     assert (tmp_path / "keys.md").read_text() == (ROOT / "docs/reference/keys.md").read_text(), "run scripts/reference"
+
+
+def test_paths():
+    """Files of the project that the documents name are there, but for those of users' own projects."""
+    named = {(name, path) for name in [*documents.documents(), "act/README.md"] for path in re.findall(
+        r"`((?:act|scripts|config|docs|tests)/[\w./-]+)`", (ROOT / name).read_text())}
+    assert not {(name, path) for name, path in named if not (ROOT / path).exists()}
+
+
+def test_variables():
+    """The reference has every variable that a user may set, and no other."""
+    inside = {"ACT_ATTEMPT", "ACT_LINK", "ACT_SITE_LOGIN"}
+    sources = "".join(path.read_text() for path in (ROOT / "act").rglob("*.c"))
+    text = (ROOT / "docs/reference/environment.md").read_text()
+    known = set(re.findall(r'"((?:ACT|AML)_[A-Z_]+)"', sources)) - inside
+    assert set(re.findall(r"`((?:ACT|AML)_[A-Z_]+)`", text)) - {"ACT_NUM_GPU", "ACT_RUN_ID"} == known - {"ACT_RUN_ID"}
+
+
+def test_exit_statuses(act):
+    told = re.search(r"exit status: (.*?);", act.run("help").out, re.DOTALL).group(1)
+    table = (ROOT / "docs/reference/exit-status.md").read_text()
+    assert re.findall(r"\b(\d+) ", told) == re.findall(r"^\| (\d+) \|", table, re.MULTILINE)
+
+
+def test_changes(act):
+    version = act.run("--version").out.split()[1]
+    assert f"\n## {version}\n" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_examples(act):
+    """They name their schemas, and are valid."""
+    for path in (ROOT / "aux_data").glob("*/*.example.yaml"):
+        schema = path.read_text().splitlines()[0].removeprefix("# yaml-language-server: $schema=")
+        assert (path.parent / schema).exists(), path
+        copy = act.project / path.relative_to(ROOT).parent / path.name.replace(".example", "")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(path.read_text())
+        copy.chmod(0o600)
+    for path in (ROOT / "aux_data/aml").glob("*.yaml"):
+        assert act.run("-c", path.name.split(".")[0], "config", "check").err == "the configuration is valid\n", path
 
 
 def test_size():

@@ -44,12 +44,23 @@ def test_packages_have_what_the_archive_has(unpack, unpacked, tmp_path):
     root = tmp_path / "root"
     root.mkdir()
     unpack(root)
-    own = {"LICENSE", "README.md", "SECURITY.md", "install", "share/act/install"}
+    own = {"CHANGELOG.md", "LICENSE", "README.md", "SECURITY.md", "install", "share/act/install"}
     assert files(root / "usr") == files(unpacked) - own
-    assert {"bin/a", "bin/act", "bin/act-node", "share/man/man1/a-submit.1", "share/act/schemas/cluster.schema.json",
-            "share/act/examples/example/train.py", "share/bash-completion/completions/a"} <= files(root / "usr")
+    assert {"bin/a", "bin/act", "bin/act-node", "share/man/man1/a-submit.1", "share/act/config/cluster.schema.json",
+            "share/act/examples/example/train.py", "share/doc/act-cluster/docs/tutorials/local.md",
+            "share/bash-completion/completions/a"} <= files(root / "usr")
     assert run(root / "usr/bin/a", "--version").startswith("act ")
     assert run("readelf", "--wide", "--sections", root / "usr/bin/act").count(".symtab") == 0, "not stripped"
+
+
+def test_documents_and_examples_find_what_they_name(unpacked):
+    """The schema of each example; the links of the documents, but for those into the sources."""
+    for path in unpacked.glob("share/act/examples/*/*.example.yaml"):
+        name = re.match(r"# yaml-language-server: \$schema=(\S+)\n", path.read_text()).group(1)
+        assert (path.parent / name).resolve().suffixes == [".schema", ".json"] and (path.parent / name).exists(), path
+    for path in [unpacked / "README.md", *unpacked.glob("share/doc/act-cluster/**/*.md")]:
+        links = set(re.findall(r"\]\(([^)#:]+)[)#]", path.read_text())) - {"CONTRIBUTING.md"}
+        assert not [link for link in links if not (path.parent / link).exists()], path
 
 
 def test_packages_need_nothing():
