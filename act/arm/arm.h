@@ -25,11 +25,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "auth/token.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "http/http.h"
 
+struct auth_cloud;
+struct http;
+struct token_identity;
+struct token_want;
+struct tokens;
 struct arm;
 
 struct arm_options {

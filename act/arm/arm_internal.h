@@ -3,6 +3,9 @@
 #define ACT_ARM_ARM_INTERNAL_H
 
 #include "arm/arm.h"
+#include "auth/token.h"
+#include "engine/engine.h"
+#include "http/http.h"
 
 struct arm {
     struct http *http;

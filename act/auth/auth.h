@@ -7,11 +7,13 @@
 #define ACT_AUTH_AUTH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "auth/token.h"
 #include "base/error.h"
-#include "http/http.h"
+
+struct http_call;
 
 enum auth_kind { AUTH_ANONYMOUS, AUTH_KEY, AUTH_SAS, AUTH_LOGIN };
 

@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/text.h"
+#include "http/http.h"
 
 /* The version fixes the lines of the string to sign: this one has 16. */
 #define SAS_VERSION "2021-12-02"

@@ -30,7 +30,8 @@
 
 #include "auth/cloud.h"
 #include "base/error.h"
-#include "http/http.h"
+
+struct http;
 
 /* The tokens of one process. Free it before its http, with nothing under way. NULL is fine. */
 struct tokens;

@@ -6,6 +6,8 @@
 
 #include "auth/token.h"
 #include "base/text.h"
+#include "engine/engine.h"
+#include "http/http.h"
 #include "proc/proc.h"
 
 struct token {

@@ -13,7 +13,6 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "filter/filter.h"
 #include "flow/code/code.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "cli/cli.h"
+#include "filter/filter.h"
 #include "flow/flow.h"
 
 #define AT(member) offsetof(struct cli_options, member)

@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "filter/filter.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
 #include "flow/runs/logs.h"

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "engine/engine.h"
 #include "flow/flow.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/runs.h"

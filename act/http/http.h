@@ -20,8 +20,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "engine/engine.h"
 
+struct engine;
 struct http;
 
 struct http_options {

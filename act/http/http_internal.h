@@ -2,6 +2,7 @@
 #ifndef ACT_HTTP_HTTP_INTERNAL_H
 #define ACT_HTTP_HTTP_INTERNAL_H
 
+#include "engine/engine.h"
 #include "http/bucket.h"
 #include "http/http.h"
 #include "http/pace.h"

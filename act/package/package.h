@@ -29,7 +29,8 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "engine/engine.h"
+
+struct engine;
 
 struct package_options {
     const char *root;                   /* the project root */

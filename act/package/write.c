@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "engine/engine.h"
 #include "package/job.h"
 
 enum {

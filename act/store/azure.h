@@ -7,6 +7,8 @@
 #define ACT_STORE_AZURE_H
 
 #include "auth/auth.h"
+#include "engine/engine.h"
+#include "http/http.h"
 #include "store/store_internal.h"
 
 struct azure {

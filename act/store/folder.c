@@ -14,6 +14,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "engine/engine.h"
+#include "http/http.h"
 
 #define MAX_PUT (64U << 20) /* bytes at once; bounds the memory of a transfer, not the file system */
 

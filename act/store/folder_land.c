@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "engine/engine.h"
+#include "http/http.h"
 #include "store/folder.h"
 
 enum {

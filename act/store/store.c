@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "base/crc64.h"
+#include "engine/engine.h"
+#include "http/http.h"
 #include "store/store_internal.h"
 
 const char *store_verb(enum store_op op)

@@ -18,8 +18,8 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "http/http.h"
 
+struct http;
 struct store;
 
 enum store_kind {

@@ -20,9 +20,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "store/store.h"
 
+struct engine;
 struct filter;
+struct store;
+struct store_entry;
 
 /* A path in a store: a file or a folder, found out by transfer_resolve(). "data/voc2" never means
  * "data/voc2012". */

@@ -3,6 +3,7 @@
 #define ACT_TRANSFER_TRANSFER_INTERNAL_H
 
 #include "engine/engine.h"
+#include "store/store.h"
 #include "transfer/transfer.h"
 
 /* Pages of what lies below a prefix ("" for all), in order of keys. Some are fetched ahead, in bounded memory; the

@@ -13,6 +13,8 @@
 #include "base/clock.h"
 #include "base/crc64.h"
 #include "base/file.h"
+#include "engine/engine.h"
+#include "http/http.h"
 #include "store/store.h"
 
 static struct {

@@ -1,4 +1,4 @@
-act_test(store_test conformance/store_test.c store)
+act_test(store_test conformance/store_test.c engine http store)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME store_azurite
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_store.py $<TARGET_FILE:store_test>)

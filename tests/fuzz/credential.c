@@ -2,6 +2,7 @@
 #include "fuzz/fuzz.h"
 
 #include "auth/auth.h"
+#include "http/http.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -4,8 +4,11 @@
 #include <stdio.h>
 
 #include "arm/arm.h"
+#include "auth/token.h"
 #include "base/file.h"
 #include "codec/json.h"
+#include "engine/engine.h"
+#include "http/http.h"
 
 #define OK    "HTTP/1.1 200 OK\r\n\r\n"
 #define AGAIN "Retry-After: 0\r\n"

@@ -5,6 +5,7 @@
 #include "auth/trusted.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "http/http.h"
 
 #define ACCOUNT "devstoreaccount1"
 #define KEY     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="

@@ -20,6 +20,8 @@
 #include "base/crc64.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "engine/engine.h"
+#include "http/http.h"
 #include "store/store.h"
 
 enum { BLOCK = 1000, BLOCKS = 3, TOTAL = 2500 };

@@ -7,6 +7,7 @@
 #include "base/crc64.h"
 #include "engine/engine.h"
 #include "filter/filter.h"
+#include "http/http.h"
 #include "store/store_internal.h"
 #include "transfer/transfer.h"
 

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "engine/engine.h"
 #include "package/package_internal.h"
 
 enum { NOBODY = 65534 };

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "engine/engine.h"
 #include "flow/runs/logs.h"
 #include "flow/runs/logs_internal.h"
 #include "flow/runs/runs.h"

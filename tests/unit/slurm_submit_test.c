@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "platform/platform.h"
 
 /* Each line of "jobs" is a job, its number that of the line, its text the name. A mode is taken once. */

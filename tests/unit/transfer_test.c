@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/crc64.h"
+#include "http/http.h"
 #include "store/store_internal.h"
 #include "transfer/copy.h"
 

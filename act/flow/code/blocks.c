@@ -29,6 +29,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "engine/engine.h"
 #include "flow/code/code.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow.h"

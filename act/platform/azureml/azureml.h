@@ -11,6 +11,10 @@
 
 #include "platform/platform.h"
 
+struct config_account;
+struct config_docker;
+struct config_folder;
+
 /* The image of runs, with the registry, as docker has it. New string. */
 char *azureml_image(const struct config_docker *docker);
 /* The datastore that stands for a row of the configuration, as its own name or its content says. New string. */

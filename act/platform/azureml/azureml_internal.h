@@ -24,6 +24,9 @@
 #define ACT_PLATFORM_AZUREML_INTERNAL_H
 
 #include "arm/arm.h"
+#include "auth/token.h"
+#include "engine/engine.h"
+#include "http/http.h"
 #include "platform/azureml/azureml.h"
 #include "platform/platform_internal.h"
 
