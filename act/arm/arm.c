@@ -4,7 +4,6 @@
  *                     ^                    | 401, the first time
  *                     +--------------------+
  */
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -155,18 +154,6 @@ static char *whole_url(const struct arm *arm, const struct arm_call *call)
     return act_sprintf("%s%capi-version=%s", url, strchr(url, '?') ? '&' : '?', call->api_version);
 }
 
-/* A random (version 4) UUID, RFC 9562. */
-static void make_uuid(char out[37])
-{
-    uint8_t b[16];
-
-    act_random(b, sizeof(b));
-    b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
-    b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
-    snprintf(out, 37, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
-}
-
 static void forget_token(struct arm_try *t)
 {
     if (t->sent_token)
@@ -310,7 +297,7 @@ static void send_it(struct arm_try *t)
 {
     struct http_call *http = &t->http;
     const char *token = token_now(t->arm->tokens, &t->token.want);
-    char id[37];
+    char id[ACT_UUID_TEXT];
 
     *http = (struct http_call){.method = t->call->method,
                                .url = whole_url(t->arm, t->call),
@@ -320,7 +307,7 @@ static void send_it(struct arm_try *t)
                                .waits = tell_wait,
                                .done = answered,
                                .arg = t};
-    make_uuid(id);
+    act_uuid(id);
     t->sent_token = act_strdup(token);
     http_header_setf(&http->headers, "Authorization", "Bearer %s", token);
     http_header_set(&http->headers, "Accept", "application/json");

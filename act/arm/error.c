@@ -1,5 +1,5 @@
-/* error.c - what an answer that is no success means. The body may be that of the resource manager, that of the run
- * history, a gateway's HTML, or empty. */
+/* error.c - error responses. The body may be that of the resource manager, that of the run history, a gateway's
+ * HTML, or empty. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

@@ -222,9 +222,8 @@ static char *message_of(const json_t *answer)
                *code = codec_json_str(answer, "user_code", NULL);
     const char *address = codec_json_str(answer, "verification_uri", NULL);
 
-    for (const char *c = message; *c; c++)
-        if ((unsigned char)*c < ' ' || *c == 0x7f || c - message > MAX_MESSAGE)
-            message = "";
+    if (strlen(message) > MAX_MESSAGE || act_has_control(message))
+        message = "";
     if (*message)
         return act_strdup(message);
     return code && address ? act_sprintf("open %s in a browser and type the code %s", address, code) : NULL;

@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "base/text.h"
 
-/* Why the step to name in the folder fd failed; the first len bytes of path are the way there. */
+/* Reports why name could not be opened in the folder fd, to which the first len bytes of path lead. */
 static int step_error(int fd, const char *name, const char *path, size_t len, struct act_error *err)
 {
     int saved = errno;

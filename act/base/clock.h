@@ -25,7 +25,7 @@ bool act_time_from_iso_ns(const char *text, int64_t *out_unix_ns);
 /* "2026-11-20 10:00:00" in the user's time zone, for tables. */
 void act_time_to_local(int64_t unix_s, char out[ACT_TIME_TEXT]);
 
-/* Times that 64 bits cannot count (before 1677, after 2262) are the first or the last one that they can. */
+/* Times outside of 64 bits (before 1677, after 2262) become the first or the last one inside. */
 static inline int64_t act_timespec_ns(struct timespec t)
 {
     int64_t ns;

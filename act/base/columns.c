@@ -1,5 +1,5 @@
-/* columns.c - how many columns of a terminal text takes. Not wcwidth(): that knows nothing in the C locale, where terminals
- * show UTF-8 all the same, and a static program cannot bring a locale along. */
+/* columns.c - how many columns of a terminal text takes. Not by wcwidth(), which knows only ASCII in the C locale,
+ * although terminals show UTF-8 there, too; and a static program cannot bring a locale along. */
 #include "base/terminal.h"
 
 #include <limits.h>

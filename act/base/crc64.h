@@ -17,11 +17,11 @@
 #define ACT_CRC64_BASE64 13 /* 12 characters and NUL */
 #define ACT_CRC64_HEX    17 /* 16 digits and NUL */
 
-/* The checksum of what crc is the checksum of, followed by len bytes. 0 is the checksum of nothing. Uses
- * carry-less multiplication where the processor has it (x86-64 PCLMULQDQ, ARMv8 PMULL). */
+/* Continues the checksum crc with len bytes. 0 is the checksum of nothing. Uses carry-less multiplication where the
+ * processor has it (x86-64 PCLMULQDQ, ARMv8 PMULL). */
 uint64_t act_crc64(uint64_t crc, const void *data, size_t len);
 
-/* The same with tables only: what other processors use, and what the fast way is tested against. */
+/* The same with tables only, for other processors and to test the fast way against. */
 uint64_t act_crc64_portable(uint64_t crc, const void *data, size_t len);
 
 /* The checksum of A followed by B, from that of A, that of B, and the bytes of B. */

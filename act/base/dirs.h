@@ -4,14 +4,14 @@
 
 #include "base/error.h"
 
-/* The user's home folder; ACT's own: $ACT_HOME, or "<data home>/act" by the XDG base directory rules, where
- * "cache" is below $XDG_CACHE_HOME, and what the user sets below $XDG_CONFIG_HOME, unless ACT_HOME is set. New strings. */
+/* The user's home folder; ACT's own: $ACT_HOME, or "<data home>/act" by the XDG base directory rules, where "cache"
+ * is below $XDG_CACHE_HOME, and the user's settings below $XDG_CONFIG_HOME, unless ACT_HOME is set. New strings. */
 char *act_home_dir(void);
 char *act_state_dir(void);
 char *act_cache_dir(void);
 
-/* Keeps others out of both of these folders where they are there, are ours, and let anybody in. What ACT_HOME may name and is
- * more than ACT's stays as it is: the home folder, the root, a folder like /tmp. */
+/* Closes the state and cache folders to other users if they exist, are ours and are open to anybody. A folder that
+ * ACT_HOME names but that is not ACT's alone stays as it is: the home folder, the root, a folder like /tmp. */
 void act_close_own_dirs(void);
 char *act_config_dir(void);
 

@@ -4,13 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Makes text one printable line: remote text must not move the cursor of a terminal or forge a line. */
-static void make_printable(char *text)
-{
-    for (unsigned char *c = (unsigned char *)text; *c; c++)
-        if (*c < 0x20 || *c == 0x7f)
-            *c = (*c == '\n' || *c == '\t') ? ' ' : '?';
-}
+#include "base/text.h"
 
 /* The mark of a text that did not fit. */
 static void mark_cut(char *text)
@@ -27,7 +21,9 @@ static void set_text(struct act_error *err, const char *fmt, va_list ap)
 
     if (n >= (int)sizeof(err->text))
         mark_cut(err->text);
-    make_printable(err->text);
+    /* remote text must not move a terminal's cursor or forge a line */
+    act_mask_controls(err->text, "\n\t", '?');
+    act_mask_controls(err->text, "", ' ');
 }
 
 /* Replaces the text by "<a><sep><b>"; a and b may point into the old text's copy. */

@@ -50,7 +50,7 @@ int act_file_read(const char *path, size_t max, char **out, size_t *out_len, str
 int act_file_read_regular(const char *path, size_t max, char **out, size_t *out_len, struct act_error *err)
 {
     struct stat st = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* the open of a FIFO waits, too */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* opening a FIFO would wait, too */
 
     if (fd < 0 || fstat(fd, &st) < 0) {
         int rc = act_error_errno(err, errno, "cannot read '%s'", path);
@@ -58,7 +58,7 @@ int act_file_read_regular(const char *path, size_t max, char **out, size_t *out_
             close(fd);
         return rc;
     }
-    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) { /* of a folder read() says it */
+    if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) { /* read() itself refuses a folder */
         close(fd);
         return act_error_set(err, ACT_FAIL, "cannot read '%s': it is not a regular file", path);
     }
@@ -126,33 +126,89 @@ static void sync_folder_of(const char *path)
     }
 }
 
-static int write_and_rename(int fd, const char *temp, const char *path, const void *data, size_t len,
-                            mode_t mode)
+int act_rename_new(int dir, const char *from, const char *to)
 {
-    if (act_write_all(fd, data, len) < 0 || fchmod(fd, mode) < 0 || fsync(fd) < 0)
+    struct stat st;
+
+    if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
         return -1;
-    return rename(temp, path);
+    if (linkat(dir, from, dir, to, 0) == 0)
+        return unlinkat(dir, from, 0);
+    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
+        return -1;
+    if (fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0) /* without links it can only be looked at before */
+        errno = EEXIST;
+    return errno == ENOENT ? renameat(dir, from, dir, to) : -1;
+}
+
+/* How a file comes to its name. */
+struct landing {
+    const char *path;
+    mode_t mode;
+    bool durable;      /* also after a power cut */
+    bool *out_existed; /* set: it replaces nothing */
+};
+
+static int fill(const struct landing *l, int fd, const void *data, size_t len)
+{
+    int rc = act_write_all(fd, data, len) < 0 || fchmod(fd, l->mode) < 0 || (l->durable && fsync(fd) < 0);
+
+    return close(fd) < 0 || rc ? -1 : 0; /* some file systems notice a quota only at the end */
+}
+
+/* 0, or -1 with errno. */
+static int land(const struct landing *l, const void *data, size_t len)
+{
+    ACT_AUTOFREE char *temp = act_sprintf("%s.XXXXXX", l->path);
+    int fd = mkostemp(temp, O_CLOEXEC);
+
+    if (fd < 0)
+        return -1;
+    if (fill(l, fd, data, len) < 0 ||
+        (l->out_existed ? act_rename_new(AT_FDCWD, temp, l->path) : rename(temp, l->path)) < 0) {
+        int saved = errno;
+        unlink(temp);
+        errno = saved;
+        return -1;
+    }
+    if (l->durable)
+        sync_folder_of(l->path);
+    return 0;
+}
+
+static int write_whole(const struct landing *l, const void *data, size_t len, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = act_path_dirname(l->path);
+    int rc = act_mkdir_all(dir, 0777, err);
+
+    if (rc < 0 || land(l, data, len) == 0)
+        return rc;
+    if (l->out_existed && errno == EEXIST) {
+        *l->out_existed = true;
+        return 0;
+    }
+    return act_error_errno(err, errno, "cannot write '%s'", l->path);
 }
 
 int act_file_write(const char *path, const void *data, size_t len, mode_t mode, struct act_error *err)
 {
-    ACT_AUTOFREE char *dir = act_path_dirname(path);
-    ACT_AUTOFREE char *temp = act_sprintf("%s.XXXXXX", path);
-    int rc = act_mkdir_all(dir, 0777, err);
+    return write_whole(&(struct landing){.path = path, .mode = mode, .durable = true}, data, len, err);
+}
 
-    if (rc < 0)
-        return rc;
-    int fd = mkostemp(temp, O_CLOEXEC);
-    if (fd < 0)
-        return act_error_errno(err, errno, "cannot write '%s'", path);
-    if (write_and_rename(fd, temp, path, data, len, mode) < 0) {
-        rc = act_error_errno(err, errno, "cannot write '%s'", path);
-        unlink(temp);
-    }
-    close(fd);
-    if (rc == 0)
-        sync_folder_of(path);
-    return rc;
+int act_file_write_quickly(const char *path, const void *data, size_t len, mode_t mode, struct act_error *err)
+{
+    return write_whole(&(struct landing){.path = path, .mode = mode}, data, len, err);
+}
+
+int act_file_create(const char *path, const void *data, size_t len, mode_t mode, bool *out_existed,
+                    struct act_error *err)
+{
+    const struct landing l = {.path = path, .mode = mode, .durable = true, .out_existed = out_existed};
+
+    *out_existed = false;
+    return write_whole(&l, data, len, err);
 }
 
 mode_t act_umask(void)
@@ -270,7 +326,7 @@ int act_copy_content(int in, int out)
         return -1;
     for (off_t at = 0, data, hole; at < st.st_size; at = hole) {
         data = lseek(in, at, SEEK_DATA);
-        if (data < 0 && errno == ENXIO) /* nothing but a hole is left */
+        if (data < 0 && errno == ENXIO) /* only a hole is left */
             break;
         hole = data < 0 ? -1 : lseek(in, data, SEEK_HOLE);
         if (hole < 0) { /* it does not know of holes */
@@ -300,7 +356,7 @@ int act_file_copy(const char *from, const char *to, mode_t mode, struct act_erro
     if (copied == 0)
         copied = fdatasync(out);
     int saved = errno;
-    if (close(out) < 0 && copied == 0) { /* where a quota is only noticed now */
+    if (close(out) < 0 && copied == 0) { /* some file systems notice a quota only now */
         copied = -1;
         saved = errno;
     }

@@ -12,15 +12,24 @@
 int act_file_read(const char *path, size_t max, char **out, size_t *out_len,
                   struct act_error *err) ACT_NODISCARD;
 
-/* The same, but only of a regular file. What a project's files name may be a FIFO or a terminal, for which a reader
- * would wait for ever. */
+/* The same, but only of a regular file. A path from a project's files may be a FIFO or a terminal, on which a reader
+ * would wait forever. */
 int act_file_read_regular(const char *path, size_t max, char **out, size_t *out_len,
                           struct act_error *err) ACT_NODISCARD;
 
 /* Replaces path by the data: readers see the old or the new content, never a part, also after a power cut.
- * The file gets exactly this mode; missing folders are made. */
+ * The file gets exactly this mode; missing folders are made. errno is set on failure. */
 int act_file_write(const char *path, const void *data, size_t len, mode_t mode,
                    struct act_error *err) ACT_NODISCARD;
+/* The same without waiting for the disk: what a power cut leaves may be torn, and the reader must notice it. */
+int act_file_write_quickly(const char *path, const void *data, size_t len, mode_t mode,
+                           struct act_error *err) ACT_NODISCARD;
+/* The same as act_file_write(), but only where nothing is: else *out_existed is set, and the file left as it is. */
+int act_file_create(const char *path, const void *data, size_t len, mode_t mode, bool *out_existed,
+                    struct act_error *err) ACT_NODISCARD;
+/* Renames in the folder dir, or fails with EEXIST; as renameat2(RENAME_NOREPLACE), but also on file systems without it,
+ * such as NFS. Returns 0, or -1 with errno. */
+int act_rename_new(int dir, const char *from, const char *to) ACT_NODISCARD;
 
 /* Writes all bytes, going on after a partial write or a signal. Returns 0 or -1 with errno. */
 int act_write_all(int fd, const void *data, size_t len) ACT_NODISCARD;
@@ -34,29 +43,29 @@ mode_t act_umask(void);
 /* mkdir -p. An existing folder is fine. */
 int act_mkdir_all(const char *path, mode_t mode, struct act_error *err) ACT_NODISCARD;
 
-/* Whether files can be written in a folder, or where it is not there, it could be made. Nothing is touched. */
+/* Whether files can be written in a folder or, if it does not exist, it could be made. Nothing is touched. */
 int act_can_write_in(const char *path, struct act_error *err) ACT_NODISCARD;
 
 /* rm -rf; never follows a symbolic link. A path that does not exist is fine. */
 int act_remove_tree(const char *path, struct act_error *err) ACT_NODISCARD;
 
-/* Opens what lies below root, through no symbolic link behind root: path begins with root. A link on the way, or at its end,
- * is -ACT_DENIED, and the error names it. Return a descriptor >= 0. act_open_below() takes the flags of open(); with O_CREAT
- * it makes missing folders, too, and it never waits for a FIFO's other end. act_folder_below() is of use for the
- * ...at() calls and with act_held_path(). */
+/* Open path, which begins with root, without following symbolic links after root. A link on the way or at the end is
+ * -ACT_DENIED, and the error names it. Return a descriptor >= 0. act_open_below() takes the flags of open(); with
+ * O_CREAT it also makes missing folders, and it never waits for the other end of a FIFO. act_folder_below() is for
+ * the ...at() calls and act_held_path(). */
 int act_open_below(const char *root, const char *path, int flags, struct act_error *err) ACT_NODISCARD;
 int act_folder_below(const char *root, const char *path, bool make, struct act_error *err) ACT_NODISCARD;
-/* The path of name in the folder that a descriptor holds, whatever becomes of the folder's own path. New string. */
+/* The path of name in the folder that a descriptor holds, even after the folder was moved. New string. */
 char *act_held_path(int fd, const char *name);
 
-/* Whether the file itself, no link's target, belongs to neither the user nor root. out_owner may be NULL. */
+/* Whether the file (a link itself, not its target) belongs to neither the user nor root. out_owner may be NULL. */
 bool act_is_foreign(const char *path, uid_t *out_owner);
 
-/* Copies a file: a reflink or an in-kernel copy where possible. The target must not exist. When it returns the content
- * outlasts a power cut: the copy may be renamed to replace something. */
+/* Copies a file: a reflink or an in-kernel copy where possible. The target must not exist. The content is on the
+ * disk when it returns, so the copy may be renamed over something. */
 int act_file_copy(const char *from, const char *to, mode_t mode, struct act_error *err) ACT_NODISCARD;
 
-/* The same of two open files, the second one empty. Holes stay holes. 0, or -1 with errno. */
+/* The same for two open files, the second one empty. Holes stay holes. 0, or -1 with errno. */
 int act_copy_content(int in, int out) ACT_NODISCARD;
 
 /* Opens (making it, 0600) and locks a file exclusively. The lock lives as long as a descriptor of this open

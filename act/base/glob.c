@@ -7,7 +7,7 @@
 #include "base/terminal.h"
 #include "base/text.h"
 
-/* What a byte that is not UTF-8 counts as: behind all characters. */
+/* A byte that is not UTF-8 sorts after all characters. */
 #define RAW_BYTE UINT32_C(0x110000)
 
 /* The character at *at, and past it. */
@@ -20,7 +20,7 @@ static uint32_t next(const char **at)
     return n ? act_utf8_decode(s, n) : RAW_BYTE + (unsigned char)*s;
 }
 
-/* The same of a pattern, whose backslash may be there to protect it. */
+/* The same in a pattern, where a backslash may quote it. */
 static uint32_t next_of_pattern(const char **at, enum act_glob_flags flags)
 {
     if (**at == '\\' && (*at)[1] && (flags & ACT_GLOB_ESCAPES))
@@ -95,7 +95,7 @@ static bool one_matches(const char **pattern, uint32_t c, enum act_glob_flags fl
     return has;
 }
 
-/* Goes back to the last '*' only, as that one can always take over from those before it. */
+/* Goes back to the last '*' only: it can always do what those before it could. */
 bool act_glob(const char *pattern, const char *text, enum act_glob_flags flags)
 {
     const char *star = NULL, *star_text = NULL;

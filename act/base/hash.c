@@ -1,15 +1,18 @@
-/* OpenSSL calls its own SHA256_Update() and the like deprecated. They are used on purpose: the first digest of EVP takes
- * a millisecond, as it sets up all of OpenSSL, and every command makes one; in the agent it would be 3.7 MB more instead
- * of 16 kB. What computes is the same code, and as no provider is asked, MD5 is there on hosts in FIPS mode too. */
+/* OpenSSL calls its own SHA256_Update() and the like deprecated. They are used on purpose: the first digest of EVP
+ * takes a millisecond, as it sets up all of OpenSSL, and every command makes one; in the agent it would be 3.7 MB
+ * more instead of 16 kB. The code that computes is the same, and since no provider is asked, MD5 works on hosts in
+ * FIPS mode, too. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/hash.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/md5.h>
 #include <openssl/sha.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -38,6 +41,33 @@ void act_hex(const uint8_t *data, size_t len, char *out)
         out[2 * i + 1] = digits[data[i] & 15];
     }
     out[2 * len] = '\0';
+}
+
+bool act_is_hex(const char *text, size_t len)
+{
+    return strspn(text, "0123456789abcdef") == len && !text[len];
+}
+
+void act_uuid(char out[ACT_UUID_TEXT])
+{
+    uint8_t b[16];
+    char hex[2 * sizeof(b) + 1];
+
+    act_random(b, sizeof(b));
+    b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
+    b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
+    act_hex(b, sizeof(b), hex);
+    snprintf(out, ACT_UUID_TEXT, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+}
+
+bool act_is_uuid(const char *text)
+{
+    static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    size_t i = 0;
+
+    while (form[i] && (form[i] == '-' ? text[i] == '-' : isxdigit((unsigned char)text[i])))
+        i++;
+    return !form[i] && !text[i];
 }
 
 void act_sha256_init(struct act_sha256 *h)
@@ -106,7 +136,7 @@ void act_md5_done(struct act_md5 *h, char out[ACT_MD5_BASE64])
     EVP_EncodeBlock((unsigned char *)out, digest, sizeof(digest));
 }
 
-/* SHA256() is EVP's too. */
+/* SHA256() goes through EVP, too. */
 static void sha256_of_bytes(const uint8_t *data, size_t len, uint8_t digest[SHA256_DIGEST_LENGTH])
 {
     struct act_sha256 h;
@@ -162,7 +192,7 @@ char *act_base64_encode(const void *data, size_t len)
     return out;
 }
 
-/* EVP_DecodeBlock() takes '=' anywhere for zeros, and gives a multiple of 3 bytes. */
+/* EVP_DecodeBlock() takes '=' for zeros anywhere, and returns a multiple of 3 bytes. */
 uint8_t *act_base64_decode(const char *text, size_t *out_len)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -185,7 +215,7 @@ void act_random(void *out, size_t len)
     while (len > 0) {
         ssize_t n = getrandom(p, len, 0);
         if (n < 0 && errno != EINTR)
-            abort(); /* the kernel has no randomness: nothing can be done safely */
+            abort(); /* without the kernel's randomness nothing is safe */
         if (n > 0) {
             p += n;
             len -= (size_t)n;

@@ -1,4 +1,4 @@
-/* hash.h - digests (OpenSSL's): SHA-256 names packages, MD5 is what Blob Storage verifies. Base64 and hex beside. */
+/* hash.h - digests (OpenSSL's): SHA-256 names packages, MD5 is what Blob Storage verifies. Also base64 and hex. */
 #ifndef ACT_BASE_HASH_H
 #define ACT_BASE_HASH_H
 
@@ -13,6 +13,13 @@
 
 /* Lower-case hex of len bytes; out holds 2 * len + 1 bytes. */
 void act_hex(const uint8_t *data, size_t len, char *out);
+/* Whether the text is len lower-case hex digits and nothing else. */
+bool act_is_hex(const char *text, size_t len);
+
+/* A random UUID (RFC 9562, version 4), and whether a text is any UUID, in either case. */
+#define ACT_UUID_TEXT 37
+void act_uuid(char out[ACT_UUID_TEXT]);
+bool act_is_uuid(const char *text);
 
 /* SHA-256 of everything given, as hex; done and bytes begin anew. */
 struct act_sha256 {
@@ -36,7 +43,7 @@ void act_md5_done(struct act_md5 *h, char out[ACT_MD5_BASE64]);
 /* HMAC-SHA-256 as base64. */
 char *act_hmac_sha256_base64(const uint8_t *key, size_t key_len, const void *data, size_t len);
 
-/* Whether both texts are the same, in a time that does not tell how much of them is. */
+/* Whether both texts are the same, compared in constant time. */
 bool act_equal_secrets(const char *a, const char *b);
 
 /* Base64 (RFC 4648 section 4) of less than 1 GiB. encode: a new string. decode: a new buffer, NULL when malformed; blanks

@@ -1,7 +1,5 @@
 #include "base/log.h"
 
-#include <stdio.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,17 +19,13 @@ void act_log_quiet(bool quiet)
 ACT_PRINTF(2, 0)
 static void print_line(const char *prefix, const char *fmt, va_list ap)
 {
-    ACT_AUTOFREE char *text = NULL;
+    ACT_AUTOFREE char *text = act_vsprintf(fmt, ap);
     struct act_buf line = {0};
 
-    if (vasprintf(&text, fmt, ap) < 0)
-        return;
-    for (char *c = text; *c; c++)
-        if (((unsigned char)*c < 0x20 && *c != '\n' && *c != '\t') || *c == 0x7f)
-            *c = '?';
+    act_mask_controls(text, "\n\t", '?');
     act_buf_addf(&line, "%s%s\n", prefix, text);
     if (act_terminal_write(STDERR_FILENO, line.data, line.len) < 0)
-        (void)0; /* nowhere left to say so */
+        (void)0; /* there is nowhere left to report it */
     act_buf_release(&line);
 }
 

@@ -1,8 +1,7 @@
-/* log.h - words for the person in front of the program, on stderr. Results go to stdout and never through
- * here.
+/* log.h - messages for the user, on stderr. Results go to stdout, never through here.
  *
- * ACT_TRACE=http,sync (or "all") prints what those components do; nothing secret may be passed to any of
- * these functions. May be called from any thread: a line is one write.
+ * ACT_TRACE=http,sync (or "all") prints what those components do; never pass anything secret to these functions. May
+ * be called from any thread: a line is one write.
  */
 #ifndef ACT_BASE_LOG_H
 #define ACT_BASE_LOG_H

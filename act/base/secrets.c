@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 
-/* What the name of a secret has in it. A word is what stands between '_', digits and the like. */
+/* Words that give away the name of a secret. '_', digits and the like separate words. */
 static const struct secret_word {
     const char *text;
     enum {
@@ -45,7 +45,7 @@ static const struct secret_word {
     {"COOKIE", WHOLE, true},
 };
 
-/* English words that only end so; PWD and OLDPWD are every shell's. */
+/* English words with such an ending; PWD and OLDPWD are set by every shell. */
 static const char *const harmless[] = {
     "BYPASS", "COMPASS", "ENCOMPASS", "OVERPASS", "SURPASS", "TRESPASS", "UNDERPASS", "DONKEY", "HOCKEY",
     "HOTKEY", "HOTKEYS", "JOCKEY",    "MONKEY",   "TURKEY",  "TURNKEY",  "WHISKEY",   "OLDPWD", "ASKPASS",

@@ -10,8 +10,8 @@ enum { MARKS_MAX = 6, NOT_SHOWN = '?', ESCAPE = 0x1b };
 
 /* -- one character -- */
 
-/* What cannot be seen or changes the direction of what can: the controls and formats of Unicode, but for those that belong to
- * a script's letters, and its blank letters. */
+/* Characters that are invisible or change the direction of text: Unicode's controls and formats, except for those
+ * that belong to the letters of a script, and its blank letters. */
 static bool is_harmful(uint32_t c)
 {
     static const struct {
@@ -69,7 +69,7 @@ static void put_mark(struct act_harmless *t, const char *s, size_t len, struct a
     t->marks = marks;
 }
 
-/* "\r" and "\n" behind it are one line end, and so is "\r" at the begin of a line, as of a progress bar, none. */
+/* "\r\n" is one line end; a "\r" at the start of a line, as in a progress bar, is none. */
 static void put_line_end(struct act_harmless *t, char c, struct act_buf *out)
 {
     bool is_shown = c == '\n' ? !t->after_return : t->in_line;
@@ -168,7 +168,7 @@ static size_t take(struct act_harmless *t, const char *s, size_t len, bool is_en
     return n;
 }
 
-/* What is held back is the begin of a character or of a colour, so it has room. */
+/* Only an incomplete character or colour is held back, so there is room for it. */
 static void take_all(struct act_harmless *t, const char *s, size_t len, bool is_end, struct act_buf *out)
 {
     size_t n;
@@ -222,7 +222,7 @@ static int write_and_release(int fd, struct act_buf *shown)
     return rc;
 }
 
-/* As fopencookie() wants it: 0 is a failure, with errno. */
+/* For fopencookie(): 0 is a failure, with errno. */
 static ssize_t write_guarded(void *cookie, const char *data, size_t len)
 {
     struct guard *g = cookie;

@@ -1,7 +1,6 @@
 #include "base/text.h"
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +28,13 @@ void *act_realloc(void *old, size_t size)
     return checked(realloc(old, size ? size : 1));
 }
 
+void *act_grow(void *v, size_t n, size_t item_size)
+{
+    bool is_full = (n & (n - 1)) == 0; /* at 0 and every power of two */
+
+    return is_full ? act_realloc(v, (n ? 2 * n : 1) * item_size) : v;
+}
+
 char *act_strdup(const char *s)
 {
     return s ? checked(strdup(s)) : NULL;
@@ -47,8 +53,7 @@ char *act_strndup(const char *s, size_t len)
     return checked(strndup(s, len));
 }
 
-ACT_PRINTF(1, 0)
-static char *format(const char *fmt, va_list ap)
+char *act_vsprintf(const char *fmt, va_list ap)
 {
     char *s = NULL;
 
@@ -62,7 +67,7 @@ char *act_sprintf(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    char *s = format(fmt, ap);
+    char *s = act_vsprintf(fmt, ap);
     va_end(ap);
     return s;
 }
@@ -128,6 +133,45 @@ bool act_is_control(const char *s)
     const unsigned char *c = (const unsigned char *)s;
 
     return c[0] < 0x20 || c[0] == 0x7f || (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0);
+}
+
+bool act_has_control(const char *s)
+{
+    while (*s && !act_is_control(s))
+        s++;
+    return *s != '\0';
+}
+
+void act_mask_controls(char *text, const char *keep, char mask)
+{
+    for (; *text; text++)
+        if (((unsigned char)*text < 0x20 || *text == 0x7f) && !strchr(keep, *text))
+            *text = mask;
+}
+
+static size_t count_plain(const char *text, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && text[n] >= 0x20 && text[n] < 0x7f)
+        n++;
+    return n;
+}
+
+char *act_one_line(const char *text, size_t len)
+{
+    struct act_buf out = {0};
+
+    for (size_t n, plain; len > 0; text += n, len -= n) {
+        plain = count_plain(text, len);
+        n = plain ? plain : act_utf8_char(text, len);
+        if (n == 0 || act_is_control(text))
+            act_buf_addc(&out, n && isspace((unsigned char)*text) ? ' ' : '?');
+        else
+            act_buf_add(&out, text, n);
+        n += n == 0;
+    }
+    return act_buf_steal(&out);
 }
 
 char *act_printable(const char *s)
@@ -234,10 +278,25 @@ void act_buf_addf(struct act_buf *b, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    char *s = format(fmt, ap);
+    char *s = act_vsprintf(fmt, ap);
     va_end(ap);
     act_buf_adds(b, s);
     free(s);
+}
+
+/* A backslash quotes nothing in the single quotes of some shells, so a quote stands in double ones. */
+void act_buf_add_quoted(struct act_buf *b, const char *word)
+{
+    act_buf_addc(b, '\'');
+    for (size_t n; *word; word += n) {
+        n = strcspn(word, "'");
+        act_buf_add(b, word, n);
+        if (word[n]) {
+            act_buf_adds(b, "'\"'\"'");
+            n++;
+        }
+    }
+    act_buf_addc(b, '\'');
 }
 
 char *act_buf_steal(struct act_buf *b)
@@ -256,9 +315,7 @@ void act_buf_release(struct act_buf *b)
 
 void act_strv_take(struct act_strv *s, char *text)
 {
-    /* Grow when the count is a power of two (or zero): no capacity field needed. */
-    if ((s->n & (s->n - 1)) == 0 || s->n == 0)
-        s->v = act_realloc(s->v, (2 * s->n + 2) * sizeof(*s->v));
+    ACT_GROW(s->v, s->n + 1); /* the NULL counts */
     s->v[s->n++] = text;
     s->v[s->n] = NULL;
 }
@@ -273,7 +330,7 @@ void act_strv_pushf(struct act_strv *s, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    act_strv_take(s, format(fmt, ap));
+    act_strv_take(s, act_vsprintf(fmt, ap));
     va_end(ap);
 }
 

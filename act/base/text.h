@@ -6,6 +6,7 @@
 #ifndef ACT_BASE_TEXT_H
 #define ACT_BASE_TEXT_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -27,8 +28,16 @@ void *act_realloc(void *old, size_t size);
 char *act_strdup(const char *s);
 char *act_strndup(const char *s, size_t len);
 char *act_sprintf(const char *fmt, ...) ACT_PRINTF(1, 2);
+char *act_vsprintf(const char *fmt, va_list ap) ACT_PRINTF(1, 0);
 
-/* Frees what *text points to (NULL: nothing) and puts a copy of by (NULL: NULL) in its place. */
+/* A growing vector is a pointer and a count, NULL and 0 at first. Its capacity is the power of two that the count needs,
+ * so it is not stored, and a vector that was allocated in another way must not grow. ACT_PUSH appends an item; ACT_GROW
+ * only makes room for one more. */
+#define ACT_GROW(v, n)      ((v) = act_grow((v), (n), sizeof(*(v))))
+#define ACT_PUSH(v, n, ...) (ACT_GROW(v, n), (v)[(n)++] = __VA_ARGS__)
+void *act_grow(void *v, size_t n, size_t item_size);
+
+/* Frees *text and replaces it by a copy of by. Both may be NULL. */
 void act_str_replace(char **text, const char *by);
 
 /* Whether s begins / ends with the other string. */
@@ -39,21 +48,28 @@ static inline bool act_streq(const char *a, const char *b)
     return a == b || (a && b && __builtin_strcmp(a, b) == 0);
 }
 
-/* The length of the UTF-8 character that len (not 0) bytes begin with, 0 when they begin with none. As act_utf8_valid(). */
+/* The length of the UTF-8 character at the start of len (not 0) bytes, 0 when there is none. As act_utf8_valid(). */
 size_t act_utf8_char(const char *s, size_t len);
 
 /* Whether the len bytes are well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms). */
 bool act_utf8_valid(const char *s, size_t len);
 
-/* Whether it begins with a control character (C0, DEL, C1): what moves a terminal's cursor or ends a line. */
+/* Whether it begins with, or contains, a control character (C0, DEL, C1), which may move a terminal's cursor or end
+ * a line. */
 bool act_is_control(const char *s);
+bool act_has_control(const char *s);
 
-/* The text with what a terminal would not show as it is, control characters and bytes that are not UTF-8, as "\\xNN". New
- * string. */
+/* Puts mask in the place of every control character (C0, DEL) that is not one of keep. */
+void act_mask_controls(char *text, const char *keep, char mask);
+
+/* len bytes from outside as one line of UTF-8: line ends and tabs are blanks, other control characters and bytes that are
+ * not UTF-8 '?'. New string. */
+char *act_one_line(const char *text, size_t len);
+
+/* The text with control characters and bytes that are not UTF-8 as "\\xNN". New string. */
 char *act_printable(const char *s);
 
-/* The number of single-character edits, and of neighbours that change places, from a to b, letters compared without case.
- * For "did you mean". */
+/* The number of single-character edits and swaps of neighbours from a to b, ignoring case. For "did you mean". */
 int act_edit_distance(const char *a, const char *b);
 
 /* The candidate that is near enough to word to be meant, or NULL. candidates ends with NULL. */
@@ -69,6 +85,8 @@ void act_buf_add(struct act_buf *b, const void *data, size_t len);
 void act_buf_adds(struct act_buf *b, const char *s);
 void act_buf_addc(struct act_buf *b, char c);
 void act_buf_addf(struct act_buf *b, const char *fmt, ...) ACT_PRINTF(2, 3);
+/* A word in single quotes, as every shell reads it. */
+void act_buf_add_quoted(struct act_buf *b, const char *word);
 /* Hands the text (never NULL) to the caller and leaves the buffer empty. */
 char *act_buf_steal(struct act_buf *b);
 void act_buf_release(struct act_buf *b);

@@ -8,7 +8,7 @@
 
 enum { ENTRY_MAX = 16 << 10 };
 
-/* What getpwuid_r() gives: the texts are in room. */
+/* As for getpwuid_r(): the texts are in room. */
 struct entry {
     struct passwd pw;
     char room[ENTRY_MAX];

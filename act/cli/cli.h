@@ -221,12 +221,10 @@ int cli_width(void);
 /* widths are those that n columns would like (not 0); on return those that they get in room columns (0: any), two blanks
  * between them. 0: left out. */
 void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room);
-/* Appends a table with the cells of all rows, one after another. Control characters become blanks. room as above. */
+/* Appends a table with the cells of all rows, one after another. Each is one line (act_one_line()). room as above. */
 void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room,
                     bool coloured, struct act_buf *out);
 void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells);
-/* A text as one line: control characters become blanks, and bytes that are not UTF-8 '?'. New string. */
-char *cli_one_line(const char *text);
 
 /* ---- signal.c */
 

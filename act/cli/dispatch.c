@@ -121,8 +121,7 @@ void cli_outcome_add(struct cli_outcome *o, int rc, const struct act_error *err)
     o->n++;
     if (rc >= 0)
         return;
-    o->failed = act_realloc(o->failed, (o->n_failed + 1) * sizeof(*o->failed));
-    o->failed[o->n_failed++] = *err;
+    ACT_PUSH(o->failed, o->n_failed, *err);
 }
 
 int cli_outcome_end(struct cli_outcome *o, struct act_error *err)

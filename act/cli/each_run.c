@@ -19,8 +19,7 @@ static void take_run(struct flow_runs *runs, struct flow_run *run)
         flow_run_release(run);
         return;
     }
-    runs->v = act_realloc(runs->v, (runs->n + 1) * sizeof(*runs->v));
-    runs->v[runs->n++] = *run;
+    ACT_PUSH(runs->v, runs->n, *run);
 }
 
 static void find_all(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs,

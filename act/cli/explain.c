@@ -28,7 +28,7 @@ static struct row *row_of(struct rows *rows, const char *name, size_t len)
     for (size_t i = rows->n; i-- > 0;) /* the same one is asked for many times in a row */
         if (strncmp(rows->v[i].name, name, len) == 0 && rows->v[i].name[len] == '\0')
             return &rows->v[i];
-    rows->v = act_realloc(rows->v, (rows->n + 1) * sizeof(*rows->v));
+    ACT_GROW(rows->v, rows->n);
     rows->v[rows->n] = (struct row){.name = act_strndup(name, len)};
     return &rows->v[rows->n++];
 }

@@ -409,8 +409,7 @@ struct parser {
 
 static void note_before(struct parser *p, const struct cli_option *option, const char *word)
 {
-    p->before = act_realloc(p->before, (p->n_before + 1) * sizeof(*p->before));
-    p->before[p->n_before++] = (struct before){.option = option, .word = word};
+    ACT_PUSH(p->before, p->n_before, (struct before){.option = option, .word = word});
 }
 
 /* What stands before the verb must be the verb's too. */

@@ -211,7 +211,7 @@ static void print_field(const char *name, const char *value)
 {
     if (!value || !*value)
         return;
-    ACT_AUTOFREE char *line = cli_one_line(value);
+    ACT_AUTOFREE char *line = act_one_line(value, strlen(value));
     printf("%-9s %s\n", name, line);
 }
 
@@ -294,20 +294,14 @@ char *cli_name(const char *name)
 {
     char *text = act_strdup(name);
 
-    for (char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    act_mask_controls(text, "", '?');
     return text;
 }
 
 void cli_put_name(const char *name)
 {
-    const char *c = name;
-
-    while ((unsigned char)*c >= 0x20 && *c != 0x7f)
-        c++;
-    if (*c == '\0') {
-        fwrite_unlocked(name, 1, (size_t)(c - name), stdout);
+    if (!act_has_control(name)) {
+        fputs_unlocked(name, stdout);
         return;
     }
     ACT_AUTOFREE char *shown = cli_name(name);

@@ -65,20 +65,6 @@ void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room)
 
 /* ---- the text of it */
 
-char *cli_one_line(const char *text)
-{
-    char *line = act_strdup(text);
-    bool utf8 = act_utf8_valid(line, strlen(line));
-
-    for (char *c = line; *c; c++) {
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = ' ';
-        if (!utf8 && ((unsigned char)*c & 0x80))
-            *c = '?';
-    }
-    return line;
-}
-
 /* As a terminal shows it, so that what is counted is what is seen. */
 static char *as_seen(char *line)
 {
@@ -185,7 +171,7 @@ void cli_table_text(const struct cli_column *columns, size_t n, const struct act
     struct act_strv lines = {0};
 
     for (size_t i = 0; i < cells->n; i++) {
-        char *line = cli_one_line(cells->v[i]);
+        char *line = act_one_line(cells->v[i], strlen(cells->v[i]));
         act_strv_take(&lines, room > 0 ? as_seen(line) : line);
     }
     lay_out(&l, &lines);

@@ -1,8 +1,8 @@
 /* yaml.c - libyaml's events to a tree.
  *
- * libyaml reads ahead at most 1 KiB for a simple key, so that the bounds on depth and number are noticed
- * while the text is read, not afterwards. A file name is shared by all values of a document and counted, so
- * that values can be moved between trees.
+ * libyaml reads ahead at most 1 KiB for a simple key, so the bounds on depth and number stop it while the text is
+ * read, not afterwards. A file name is shared by all values of a document and counted, so that values can be moved
+ * between trees.
  */
 #include "codec/yaml.h"
 
@@ -32,8 +32,8 @@ struct name {
 /* The last definition of its name, as in YAML 1.1. */
 struct anchor {
     char *name;
-    const struct yaml *value; /* in the tree under construction */
-    bool open;                /* its end was not read yet */
+    const struct yaml *value; /* in the unfinished tree */
+    bool open;                /* its end has not been read yet */
 };
 
 struct reader {
@@ -138,10 +138,7 @@ struct yaml *yaml_new_text(const char *name, const char *text)
 
 void yaml_push(struct yaml *list, struct yaml *value)
 {
-    /* Grow when the count is a power of two (or zero): no capacity field needed. */
-    if ((list->n & (list->n - 1)) == 0)
-        list->items = act_realloc(list->items, (2 * list->n + 1) * sizeof(struct yaml *));
-    list->items[list->n++] = value;
+    ACT_PUSH(list->items, list->n, value);
 }
 
 static struct yaml **find(const struct yaml *map, const char *key)
@@ -194,19 +191,12 @@ void yaml_merge(struct yaml *base, struct yaml *over)
 int yaml_error(const struct yaml *at, struct act_error *err, const char *fmt, ...)
 {
     va_list ap;
-    char *text = NULL;
 
     va_start(ap, fmt);
-    int n = vasprintf(&text, fmt, ap);
+    ACT_AUTOFREE char *what = act_vsprintf(fmt, ap);
     va_end(ap);
-    const char *what = n < 0 ? "invalid value" : text;
-    if (at->line)
-        act_error_set(err, ACT_CONFIG, "%s:%d:%d: %s", at->file, at->line, at->column, what);
-    else
-        act_error_set(err, ACT_CONFIG, "%s: %s", at->file, what);
-    if (n >= 0)
-        free(text);
-    return -ACT_CONFIG;
+    return at->line ? act_error_set(err, ACT_CONFIG, "%s:%d:%d: %s", at->file, at->line, at->column, what)
+                    : act_error_set(err, ACT_CONFIG, "%s: %s", at->file, what);
 }
 
 static int refuse_at(struct reader *r, yaml_mark_t mark, const char *why)
@@ -380,8 +370,8 @@ static int read_alias(struct reader *r, int depth, struct yaml **out)
 
 /* -- scalars, lists, maps -- */
 
-/* What a tag says about a scalar: 1 text, 0 nothing, -1 the words of YAML count though it is quoted, -2 what
- * is not supported. */
+/* What a tag says about a scalar: 1: it is text; 0: nothing; -1: YAML's words count although it is quoted; -2: not
+ * supported. */
 static int tag_meaning(const yaml_char_t *tag)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* yaml.h - YAML (and so JSON) documents as a tree that remembers where every value stands.
+/* yaml.h - YAML (and so JSON) documents as a tree that remembers the position of every value.
  *
  * Bounded: 1 MiB of text, 64 levels, 100,000 values, 4,096 keys in one map, 16 "%TAG". Aliases and merge keys ("<<") are
  * resolved by copying within those bounds (and 8 MiB of text). Only one document per file. Scalars keep their
@@ -31,7 +31,7 @@ struct yaml {
  * All errors are ACT_CONFIG, except that a file cannot be read; none quotes a value, which may be secret. */
 int yaml_parse(const char *text, size_t len, const char *name, struct yaml **out,
                struct act_error *err) ACT_NODISCARD;
-/* Only of a regular file. */
+/* Of a regular file only. */
 int yaml_read(const char *path, const char *name, struct yaml **out, struct act_error *err) ACT_NODISCARD;
 /* Wipes what it frees. (The plain name yaml_free belongs to libyaml.) */
 void yaml_tree_free(struct yaml *value);

@@ -92,14 +92,6 @@ static bool has_parent_segment(const char *path)
     return false;
 }
 
-static bool has_control(const char *text)
-{
-    for (; *text; text++)
-        if (iscntrl((unsigned char)*text))
-            return true;
-    return false;
-}
-
 /* Brings a path in the store to its form: "data/x" for "/data//x/". */
 static void check_store_path(struct config_folder *folder, const struct yaml *row, struct config_findings *f)
 {
@@ -109,7 +101,7 @@ static void check_store_path(struct config_folder *folder, const struct yaml *ro
         config_problem(f, at ? at : row, "'%s' has no 'path', its place in the store", row->key);
         return;
     }
-    if (has_parent_segment(folder->path) || has_control(folder->path))
+    if (has_parent_segment(folder->path) || act_has_control(folder->path))
         config_problem(f, at, "the path of '%s' must not contain '..' or control characters", row->key);
     ACT_AUTOFREE char *clean = act_path_clean(folder->path);
     const char *start = clean + strspn(clean, "/");
@@ -184,13 +176,13 @@ static void read_folder(struct config *c, const struct yaml *row, struct config_
                      row->key);
         return;
     }
-    if (!act_path_is_safe(name, strlen(name)) || strchr(name, '/') || has_control(name)) {
+    if (!act_path_is_safe(name, strlen(name)) || strchr(name, '/') || act_has_control(name)) {
         config_problem(f, row, "'%s' cannot be a folder of the project; only folders at its top are mapped",
                        name);
         free(name);
         return;
     }
-    c->folders = act_realloc(c->folders, (c->n_folders + 1) * sizeof(*c->folders));
+    ACT_GROW(c->folders, c->n_folders);
     struct config_folder *folder = &c->folders[c->n_folders++];
     *folder = (struct config_folder){.name = name};
     read_row(c, row, folder, f);
@@ -394,8 +386,7 @@ int config_load(const struct config_request *request, struct config *out, struct
 
 void config_add_folder(struct config *config, struct config_folder *folder)
 {
-    config->folders = act_realloc(config->folders, (config->n_folders + 1) * sizeof(*config->folders));
-    config->folders[config->n_folders++] = *folder;
+    ACT_PUSH(config->folders, config->n_folders, *folder);
     *folder = (struct config_folder){0};
 }
 

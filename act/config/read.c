@@ -11,13 +11,10 @@ ACT_PRINTF(3, 0)
 static void add_finding(struct act_strv *list, const struct yaml *at, const char *fmt, va_list ap)
 {
     struct act_error err;
-    char *text = NULL;
+    ACT_AUTOFREE char *text = act_vsprintf(fmt, ap);
 
-    if (vasprintf(&text, fmt, ap) < 0)
-        return;
     yaml_error(at, &err, "%s", text);
     act_strv_push(list, err.text);
-    free(text);
 }
 
 void config_problem(struct config_findings *f, const struct yaml *at, const char *fmt, ...)

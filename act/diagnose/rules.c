@@ -198,7 +198,7 @@ static struct pattern *new_pattern(struct reader *r, enum pattern_role role, boo
 {
     struct diagnose *d = r->d;
 
-    d->patterns = act_realloc(d->patterns, (d->n_patterns + 1) * sizeof(*d->patterns));
+    ACT_GROW(d->patterns, d->n_patterns);
     struct pattern *p = &d->patterns[d->n_patterns++];
     *p = (struct pattern){.role = role, .rule = d->n_rules - 1, .ignore_case = ignore_case};
     return p;
@@ -368,7 +368,7 @@ static int take_rule(struct reader *r, const struct yaml *rule)
         return 0;
     if (d->n_rules == RULES_MAX)
         return yaml_error(rule, r->err, "more than %d rules", RULES_MAX);
-    d->rules = act_realloc(d->rules, (d->n_rules + 1) * sizeof(*d->rules));
+    ACT_GROW(d->rules, d->n_rules);
     struct rule *new = &d->rules[d->n_rules];
     *new = (struct rule){.shown = {.order = d->n_rules}};
     d->n_rules++;

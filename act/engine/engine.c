@@ -31,7 +31,7 @@
 enum {
     DEFAULT_CONNECTIONS = 512,
     OTHER_FILES = 256, /* descriptors for everything that is not a connection */
-    MIN_WORKERS = 4,   /* one processor can still wait for several reads of a disk */
+    MIN_WORKERS = 4,   /* even one processor can wait for several disk reads */
     MAX_WORKERS = 64,  /* hashing at 10 GB/s takes some 20; the rest wait for slow disks */
     WORKER_STACK = 256 << 10,
     MAX_WAIT_MS = 1000, /* how late a stop flag that a signal handler sets may be seen */
@@ -68,7 +68,7 @@ struct pool {
     pthread_cond_t more;
     struct work_list todo, finished;
     size_t todo_n, idle; /* items waiting, threads waiting */
-    bool waking;         /* one of the waiting threads was called and has not come yet */
+    bool waking;         /* one of the waiting threads was woken and has not arrived yet */
     bool loop_waits;     /* and wants to be woken */
     bool quit;
     int wake_fd; /* -1: not there; not changed while threads run */
@@ -80,7 +80,7 @@ struct engine {
     int epoll_fd;            /* -1: not there */
     struct watched *watched; /* by descriptor */
     size_t watched_n;
-    int64_t curl_due_ms; /* when libcurl wants to be called; -1: never */
+    int64_t curl_due_ms; /* when libcurl wants to be called next; -1: never */
     struct timers timers;
     struct timer_queue due;               /* to be fired in this turn */
     struct transfer *ended, **ended_tail; /* to be delivered in this turn */
@@ -197,8 +197,8 @@ static void wake_loop(int fd)
         ;
 }
 
-/* Whether to wake a worker, once the lock is free. One at a time, and only while there is something to do: the
- * one that comes wakes the next. Most small items are taken by a worker that is awake anyway. */
+/* Whether to wake a worker once the lock is free. One at a time, and only while there is something to do: each wakes
+ * the next. Most small items are taken by a worker that is awake anyway. */
 static bool should_wake_worker(struct pool *p)
 {
     if (!p->todo.first || p->idle == 0 || p->waking)
@@ -283,8 +283,8 @@ static struct watched *watched_of(struct engine *e, curl_socket_t fd)
     return &e->watched[index];
 }
 
-/* Makes epoll look for these events. A descriptor that was closed unheard is gone from epoll, and its number
- * may be in use again: each of the two calls stands in for the other. */
+/* Makes epoll watch for these events. A descriptor that was closed without our knowledge is gone from epoll, and its
+ * number may be reused: each of the two calls stands in for the other. */
 static void watch(struct engine *e, curl_socket_t fd, struct watched *w, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.fd = fd};
@@ -341,7 +341,7 @@ static int clock_wanted(CURLM *multi, long delay_ms, void *arg)
     return 0;
 }
 
-/* Room for the connections; where the system does not give it, fewer connections. */
+/* Raises the limit of open files for the connections; if that fails, there are fewer connections. */
 static int allowed_connections(int wanted)
 {
     struct rlimit limit;
@@ -395,7 +395,7 @@ static bool start_thread(struct engine *e)
     return started;
 }
 
-/* One more thread, deaf to signals: those are for the loop's thread. Where the system gives no thread or no
+/* Starts one more thread, with signals blocked: they are for the loop's thread. If the system refuses a thread or a
  * descriptor, the loop does the work itself. */
 static void add_worker(struct engine *e)
 {
@@ -503,7 +503,7 @@ static void deliver_transfers(struct engine *e)
     }
 }
 
-/* Without a single thread: do here what was queued. */
+/* Without any thread: do the queued work here. */
 static void work_here(struct engine *e)
 {
     struct work *w;
@@ -537,7 +537,7 @@ static void deliver_work(struct engine *e)
     }
 }
 
-/* Fires what is due now; what those start comes with the next turn. */
+/* Fires what is due now; timers that these start fire in the next turn. */
 static void deliver_timers(struct engine *e)
 {
     struct timer timer;
@@ -571,7 +571,7 @@ static void heed_socket(struct engine *e, curl_socket_t fd, uint32_t events)
     struct watched *w = watched_of(e, fd);
 
     if (events & (EPOLLERR | EPOLLHUP))
-        events |= w->wanted; /* the next call on the socket tells what is wrong */
+        events |= w->wanted; /* the next call on the socket reports what is wrong */
     if (w->wanted == 0)
         watch(e, fd, w, 0); /* a peer closed an idle connection */
     else
@@ -600,7 +600,7 @@ static int wait_ms(const struct engine *e)
     return left_ms < 0 ? 0 : left_ms > MAX_WAIT_MS ? MAX_WAIT_MS : (int)left_ms;
 }
 
-/* From here on a worker that finishes something wakes the loop. Whether it may wait at all. */
+/* From here on a worker that finishes something wakes the loop. Returns whether the loop may wait at all. */
 static bool ask_to_be_woken(struct engine *e)
 {
     struct pool *p = &e->pool;

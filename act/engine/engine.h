@@ -20,9 +20,9 @@ struct engine_options {
     int max_connections; /* in all; 0: 512 */
 };
 
-/* Threads start with the first piece of work, libcurl with the first request: an engine that is not used
- * costs nothing. With the first request, the limit of open files (RLIMIT_NOFILE) is raised where it is too
- * low for max_connections; where it cannot be raised, there are fewer connections. */
+/* Threads start with the first piece of work, libcurl with the first request: an engine that is not used costs
+ * nothing. The first request raises the limit of open files (RLIMIT_NOFILE) if it is too low for max_connections; if
+ * that fails, there are fewer connections. */
 struct engine *engine_new(const struct engine_options *options);
 /* Nothing may be under way. NULL is fine. */
 void engine_free(struct engine *engine);
@@ -42,10 +42,10 @@ void engine_work(struct engine *engine, void (*work)(void *arg), void (*done)(vo
  * were started. */
 void engine_timer(struct engine *engine, int64_t delay_ms, void (*fire)(void *arg), void *arg);
 
-/* Timers with this arg do nothing any more: for one who goes away before they fire. Looks at all timers. */
+/* Cancels all timers with this arg, for an owner that goes away before they fire. Looks at every timer. */
 void engine_forget(struct engine *engine, const void *arg);
 
-/* Runs until *stop is true or nothing is under way any more. stop may be NULL. */
+/* Runs until *stop is true or nothing is under way. stop may be NULL. */
 void engine_run(struct engine *engine, const bool *stop);
 
 /* Whether transfers, work or timers are under way. */

@@ -57,10 +57,7 @@ static bool is_sooner(const struct timer *a, const struct timer *b)
 
 static void heap_push(struct timers *t, struct timer timer)
 {
-    if (t->n == t->cap) {
-        t->cap = t->cap ? 2 * t->cap : 64;
-        t->heap = act_realloc(t->heap, t->cap * sizeof(*t->heap));
-    }
+    ACT_GROW(t->heap, t->n);
     size_t at = t->n++;
     while (at > 0 && is_sooner(&timer, &t->heap[(at - 1) / 2])) {
         t->heap[at] = t->heap[(at - 1) / 2];

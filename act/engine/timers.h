@@ -1,4 +1,4 @@
-/* timers.h - what is to be called later. For engine.c only.
+/* timers.h - calls that are due later. For engine.c only.
  *
  * Those without a delay are a list, in order; the others are a heap, soonest first, those of one moment in
  * the order they were added.
@@ -25,7 +25,7 @@ struct timer_queue {
 
 struct timers {
     struct timer *heap;
-    size_t n, cap;
+    size_t n;
     uint64_t added;
     struct timer_queue soon; /* to be fired in the next turn */
 };
@@ -36,7 +36,7 @@ void timers_add(struct timers *t, int64_t now_ms, int64_t delay_ms, void (*fire)
 void timers_take_due(struct timers *t, int64_t now_ms, struct timer_queue *due);
 /* When the next one is due: -1: never; 0: now. */
 int64_t timers_next_ms(const struct timers *t);
-/* Those with this arg will call a function that does nothing. */
+/* Cancels those with this arg: they will call a function that does nothing. */
 void timers_forget(struct timers *t, const void *arg);
 void timers_release(struct timers *t);
 

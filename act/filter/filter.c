@@ -7,7 +7,7 @@
 
 struct rule {
     struct filter_pattern pattern;
-    char *name; /* where it comes from and what it is, for messages */
+    char *name; /* its origin and text, for messages */
     uint64_t matches;
 };
 
@@ -16,7 +16,7 @@ struct rules {
     size_t n;
 };
 
-/* What is known of one folder of the last path. */
+/* What the rules say about one folder of the last path. */
 struct level {
     bool left_out;
     bool included;
@@ -24,7 +24,7 @@ struct level {
 
 struct filter {
     struct rules list, includes;
-    struct filter_path path; /* the last that was asked for */
+    struct filter_path path; /* the last one asked about */
     struct level *levels;    /* of its folders, from the root */
     size_t n_levels, cap;
 };
@@ -36,8 +36,7 @@ static int add_rule(struct rules *rules, const char *pattern, char *name, enum a
 
     filter_pattern_init(&rule.pattern, pattern);
     const char *problem = filter_pattern_problem(&rule.pattern);
-    rules->v = act_realloc(rules->v, (rules->n + 1) * sizeof(rule));
-    rules->v[rules->n++] = rule;
+    ACT_PUSH(rules->v, rules->n, rule);
     return problem ? act_error_set(err, code, "%s %s", name, problem) : 0;
 }
 
@@ -128,8 +127,8 @@ void filter_free(struct filter *f)
     free(f);
 }
 
-/* The last rule that matches the path of the first depth segments, or NULL. Rules that matched nothing yet are
- * asked even when they decide nothing, so that filter_idle() is right. */
+/* The last rule that matches the path of the first depth segments, or NULL. Rules that have matched nothing yet are
+ * tried even if they cannot decide, for filter_idle(). */
 static const struct rule *last_match(struct rules *rules, const struct filter_path *path, size_t depth,
                                      bool is_folder)
 {
@@ -148,7 +147,7 @@ static const struct rule *last_match(struct rules *rules, const struct filter_pa
     return by;
 }
 
-/* What holds for the path of the first depth segments, in a parent of which that is known. */
+/* What the rules say about the path of the first depth segments, given its parent. */
 static struct level decide(struct filter *f, struct level parent, size_t depth, bool is_folder)
 {
     struct level level = parent;
@@ -176,7 +175,7 @@ static size_t known_levels(const struct filter *f, const char *rel)
     return i;
 }
 
-/* Makes the path the last one, with what holds for its folders. */
+/* Makes the path the last one, with the state of its folders. */
 static void enter(struct filter *f, const char *rel)
 {
     f->n_levels = known_levels(f, rel);

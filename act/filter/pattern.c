@@ -37,7 +37,7 @@ void filter_path_set(struct filter_path *path, const char *text)
         slash = strchr(p, '/');
         if (slash)
             *slash = '\0';
-        if (path->n == path->v_cap) {
+        if (path->n == path->v_cap) { /* kept from path to path */
             path->v_cap = path->v_cap ? path->v_cap * 2 : 16;
             path->v = act_realloc(path->v, path->v_cap * sizeof(*path->v));
         }
@@ -70,12 +70,11 @@ static void add_part(struct filter_pattern *pattern, const char *text, size_t le
     struct filter_part part = {.text = act_strndup(text, len), .len = len};
 
     part.kind = kind_of(part.text);
-    pattern->parts = act_realloc(pattern->parts, (pattern->n_parts + 1) * sizeof(part));
-    pattern->parts[pattern->n_parts++] = part;
+    ACT_PUSH(pattern->parts, pattern->n_parts, part);
 }
 
-/* Behind the ']' that ends the bracket expression at p, or NULL. A ']' that comes first is one of its
- * characters, and so are those of "[:class:]". */
+/* The position after the ']' that ends the bracket expression at p, or NULL. A ']' that comes first belongs to the
+ * set, and so do those of "[:class:]". */
 static const char *skip_bracket(const char *p)
 {
     p++;
@@ -209,7 +208,7 @@ static bool part_matches(const struct filter_part *part, const char *segment)
     return false;
 }
 
-/* Goes back to the last "**" only, as that one can always take over from those before it. */
+/* Goes back to the last "**" only: it can always do what those before it could. */
 static bool parts_match(const struct filter_pattern *pattern, char *const *path, size_t n)
 {
     size_t p = 0, s = 0, star = SIZE_MAX, star_s = 0;
@@ -244,7 +243,7 @@ bool filter_pattern_matches(const struct filter_pattern *pattern, const struct f
 
 /* ---- files */
 
-/* Cuts the line's end, and blanks before it that no backslash protects. */
+/* Cuts the line end, and unescaped blanks before it. */
 static void trim_line(char *line)
 {
     size_t len = strlen(line);

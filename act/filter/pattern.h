@@ -6,8 +6,7 @@
  * left out. '*', '?' and '[...]' never match a slash; a backslash protects the character behind it. Letters
  * are compared with case.
  *
- * The characters of '?' and '[...]' are those of the thread's locale: C.UTF-8 gives what users expect. Any
- * thread; nothing is shared.
+ * The characters of '?' and '[...]' are those of act_glob(). Any thread; nothing is shared.
  */
 #ifndef ACT_FILTER_PATTERN_H
 #define ACT_FILTER_PATTERN_H
@@ -18,8 +17,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* A path cut at its slashes, so that it is cut once and matched with many patterns. {0} is an empty one, to be
- * used again for the next path. */
+/* A path cut at its slashes, once for many patterns. {0} is an empty one; reuse it for the next path. */
 struct filter_path {
     char *text; /* the path with NUL for each slash */
     char **v;   /* the segments, into text */
@@ -41,22 +39,22 @@ struct filter_pattern {
 void filter_pattern_init(struct filter_pattern *pattern, const char *text);
 void filter_pattern_release(struct filter_pattern *pattern);
 
-/* Why no path can match, or NULL: a sentence without subject, as "has no ']' for its '['". */
+/* Why no path can match, or NULL: a sentence without a subject, such as "has no ']' for its '['". */
 const char *filter_pattern_problem(const struct filter_pattern *pattern);
 
-/* Whether the path of the first depth (at least one) segments matches. What is in a folder that matches is
- * not asked here: see filter.h. */
+/* Whether the path of the first depth (at least one) segments matches. Does not look at matching parent folders: see
+ * filter.h. */
 bool filter_pattern_matches(const struct filter_pattern *pattern, const struct filter_path *path,
                             size_t depth, bool is_folder);
 
-/* Whether the pattern has neither wildcards nor protected characters. */
+/* Whether the pattern has neither wildcards nor backslashes. */
 bool filter_pattern_is_plain(const struct filter_pattern *pattern);
 
 /* The lines of a gitignore file, the n-th at v[n - 1]: without line ends and blanks at the end that no backslash
  * protects; comments are empty. -ACT_NOT_FOUND: there is no such file. -ACT_CONFIG: it is not UTF-8 text. At
  * most 1 MiB. Release the lines. */
 int filter_read_lines(const char *file, struct act_strv *out, struct act_error *err) ACT_NODISCARD;
-/* The same, but only of a regular file: what a project brings along may be a FIFO. */
+/* The same for a regular file only: in a project it may be a FIFO. */
 int filter_read_regular_lines(const char *file, struct act_strv *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

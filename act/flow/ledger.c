@@ -62,7 +62,7 @@ static void add_run_of(struct platform *platform, const char *id, struct ledger_
     if (platform_spec(platform, id, &spec, &err) < 0) {
         act_warn("run '%s' is not in the new ledger: %s", id, err.text);
     } else {
-        out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
+        ACT_GROW(out->v, out->n);
         out->v[out->n] = flow_row_of(&spec);
         if (platform_status(platform, &id, 1, &status, &err) == 0)
             note_status(&out->v[out->n], &status);

@@ -42,9 +42,9 @@ static int open_cluster(struct flow *flow, const char *cluster, const struct con
         rc = platform_open(config, out, err);
     if (rc < 0)
         return rc;
-    flow->opened = act_realloc(flow->opened, (flow->n_opened + 1) * sizeof(*flow->opened));
-    flow->opened[flow->n_opened++] =
-        (struct flow_opened){.cluster = act_strdup(cluster), .where = act_strdup(where), .platform = *out};
+    ACT_PUSH(
+        flow->opened, flow->n_opened,
+        (struct flow_opened){.cluster = act_strdup(cluster), .where = act_strdup(where), .platform = *out});
     return 0;
 }
 

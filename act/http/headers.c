@@ -4,13 +4,12 @@
  * A value that is replaced leaves its old text behind: only signing does that, once for each try.
  */
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "http/http.h"
 
-enum { BLOCK = 1024, FIRST_HEADERS = 16 };
+enum { BLOCK = 1024 };
 
 struct http_text {
     struct http_text *next;
@@ -59,10 +58,7 @@ static struct http_header *find(const struct http_headers *h, const char *name)
 
 static struct http_header *append(struct http_headers *h)
 {
-    if (h->n == h->cap) {
-        h->cap = h->cap ? 2 * h->cap : FIRST_HEADERS;
-        h->v = act_realloc(h->v, h->cap * sizeof(*h->v));
-    }
+    ACT_GROW(h->v, h->n);
     return &h->v[h->n++];
 }
 
@@ -86,20 +82,12 @@ void http_header_set(struct http_headers *h, const char *name, const char *value
 
 void http_header_setf(struct http_headers *h, const char *name, const char *fmt, ...)
 {
-    char small[256], *large = NULL;
-    va_list ap, again;
+    va_list ap;
 
     va_start(ap, fmt);
-    va_copy(again, ap);
-    int n = vsnprintf(small, sizeof(small), fmt, ap);
-    if (n >= (int)sizeof(small))
-        n = vasprintf(&large, fmt, again);
-    va_end(again);
+    ACT_AUTOFREE char *value = act_vsprintf(fmt, ap);
     va_end(ap);
-    if (n < 0)
-        abort(); /* out of memory */
-    set(h, name, large ? large : small, (size_t)n);
-    free(large);
+    set(h, name, value, strlen(value));
 }
 
 const char *http_header_get(const struct http_headers *h, const char *name)

@@ -51,7 +51,7 @@ struct http_header {
 /* {0} is an empty list. All text belongs to the list. */
 struct http_headers {
     struct http_header *v;
-    size_t n, cap;
+    size_t n;
     struct http_text *text;
 };
 /* One more, of the same name as another or not. */

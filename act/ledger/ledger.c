@@ -1,5 +1,5 @@
-/* ledger.c - see ledger.h. Every call is one statement or one transaction; nothing is kept open in between,
- * so that other processes never wait for this one. */
+/* ledger.c - see ledger.h. Every call is one statement or one transaction, and nothing stays open in between, so
+ * other processes never wait for this one. */
 #include "ledger/ledger.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ static const char sql_find_piece[] =
 struct ledger {
     sqlite3 *db;
     char *path;
-    int64_t locked_ms; /* since when it is waited for */
+    int64_t locked_ms; /* when the wait for it began */
     bool told;         /* that it is waited for */
     bool is_new;
 };
@@ -216,7 +216,7 @@ static int migrate(struct ledger *ledger, struct act_error *err)
     return rc;
 }
 
-/* SQLite would wait for whoever writes to a pipe, for ever. */
+/* SQLite would wait forever for a writer at the other end of a pipe. */
 static int check_files(const char *path, struct act_error *err)
 {
     static const char *const ends[] = {"", "-journal", "-wal"};
@@ -232,8 +232,8 @@ static int check_files(const char *path, struct act_error *err)
     return 0;
 }
 
-/* Commands of runs are nobody else's business: the file is made before SQLite would, with a mode of its own.
- * SQLite gives its journal the same mode. */
+/* The commands of runs are private, so the file is created before SQLite would, with a mode of its own. SQLite gives
+ * its journal the same mode. */
 static int make_file(const char *path, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(path);
@@ -310,10 +310,10 @@ bool ledger_is_new(const struct ledger *ledger)
 
 /* A copy of what can be read */
 
-enum { SHORT_TIMEOUT_MS = 200 }; /* whoever asks for a copy has waited already */
+enum { SHORT_TIMEOUT_MS = 200 }; /* the caller has waited already */
 
-/* Opens what is there to be read, without locks: immutable is what SQLite calls a file that nobody changes. NULL when it
- * cannot be. */
+/* Opens the file for reading, without locks: "immutable" is SQLite's word for a file that nobody changes. NULL if
+ * that fails. */
 static sqlite3 *open_without_locks(const char *path)
 {
     struct act_buf uri = {0};
@@ -359,7 +359,7 @@ static struct ledger *in_memory(const char *path)
     return ledger;
 }
 
-/* With the locks where they can be had, else without. */
+/* With locks if possible, else without. */
 static bool copy_pages(struct ledger *ledger, const char *path)
 {
     sqlite3 *from = NULL;
@@ -424,7 +424,7 @@ int ledger_look(const char *path, struct act_error *err)
 
 enum condition { SOUND, DAMAGED, LOCKED };
 
-/* What a statement that gives one text says; NULL: an error, which is in the connection. New string. */
+/* The result of a statement that yields one text; NULL: an error, which is in the connection. New string. */
 static char *ask(sqlite3 *db, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
@@ -437,7 +437,7 @@ static char *ask(sqlite3 *db, const char *sql)
     return text;
 }
 
-/* A sound file of a newer program is none of our business; something else's tables are damage. */
+/* A sound file of a newer program is left alone; the tables of another program count as damage. */
 static enum condition examine_schema(sqlite3 *db)
 {
     ACT_AUTOFREE char *version = ask(db, sql_version);
@@ -451,7 +451,7 @@ static enum condition examine_schema(sqlite3 *db)
     return n == SCHEMA_VERSION && fits(db, sql_add) && fits(db, sql_list) ? SOUND : DAMAGED;
 }
 
-/* What cannot be found out counts as sound: it stays where it is. */
+/* In case of doubt a file counts as sound and stays where it is. */
 static enum condition examine(const char *path)
 {
     enum condition condition = SOUND;
@@ -488,7 +488,7 @@ static int move_aside(const char *path, char **out_name, struct act_error *err)
     return 0;
 }
 
-/* Locks the folder, where the file system can; it is free again when the descriptor is closed. */
+/* Locks the folder, if the file system can, until the descriptor is closed. */
 static int lock_folder(const char *path)
 {
     enum { PAUSE_MS = 20 };
@@ -607,7 +607,7 @@ static char *column_text(sqlite3_stmt *statement, int at)
     return act_strdup((const char *)sqlite3_column_text(statement, at)); /* NULL stays NULL */
 }
 
-/* Of a column that is never NULL, unless somebody else wrote it. */
+/* For a column that is never NULL, unless another program wrote it. */
 static char *column_some_text(sqlite3_stmt *statement, int at)
 {
     const char *text = (const char *)sqlite3_column_text(statement, at);
@@ -633,23 +633,17 @@ static struct ledger_run read_run(sqlite3_stmt *statement)
     };
 }
 
-/* Adds the rows that a statement gives, until it gives no more. Returns what it said then. */
+/* Adds all rows of a statement. Returns the result of its last step. */
 static int add_rows(sqlite3_stmt *statement, struct ledger_runs *out)
 {
-    size_t cap = out->n;
     int step;
 
-    while ((step = sqlite3_step(statement)) == SQLITE_ROW) {
-        if (out->n == cap) {
-            cap = cap ? 2 * cap : 16;
-            out->v = act_realloc(out->v, cap * sizeof(*out->v));
-        }
-        out->v[out->n++] = read_run(statement);
-    }
+    while ((step = sqlite3_step(statement)) == SQLITE_ROW)
+        ACT_PUSH(out->v, out->n, read_run(statement));
     return step;
 }
 
-/* From both ends, as far as it goes. */
+/* Reads from both ends as far as possible. */
 void ledger_salvage(const char *path, struct ledger_runs *out)
 {
     static const char *const orders[] = {SELECT_RUNS "spec, NULL FROM runs ORDER BY rowid",

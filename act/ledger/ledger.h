@@ -1,9 +1,9 @@
 /* ledger.h - the SQLite file of the runs this user submitted, "ledger.db" in the state folder.
  *
- * Rollback journal (homes are often on NFS), a busy timeout of 10 s, of which the user is told after one, the schema version in user_version; an
- * older schema is migrated, a newer one is an error that says so. Concurrent processes are fine. What is no regular file is
- * never opened. A broken or busy database is an error, never an empty one: who opened it decides whether to set a damaged file aside and begin
- * anew, or to go on with a copy of what can be read.
+ * Rollback journal (homes are often on NFS), a busy timeout of 10 s (the user is told after one second), the schema
+ * version in user_version; an older schema is migrated, a newer one is an error that says so. Concurrent processes
+ * are fine. Only a regular file is opened. A broken or busy database is an error, never an empty one: the caller
+ * decides whether to set a damaged file aside and start a new one, or to continue with a copy of what can be read.
  */
 #ifndef ACT_LEDGER_LEDGER_H
 #define ACT_LEDGER_LEDGER_H
@@ -39,32 +39,31 @@ void ledger_runs_release(struct ledger_runs *runs);
 
 int ledger_open(const char *path, struct ledger **out, struct act_error *err) ACT_NODISCARD;
 void ledger_close(struct ledger *ledger);
-/* Whether it was begun only now, so that it has no runs. */
+/* Whether this call created it, so that it has no runs. */
 bool ledger_is_new(const struct ledger *ledger);
 
-/* A copy in memory, for when the file cannot be written, or another process keeps it locked: what can be read of it, also
- * without the lock; new where nothing can. An error when it has a newer schema. */
+/* Opens a copy in memory of what can be read, for when the file cannot be written or another process keeps it
+ * locked; an empty one if nothing can be read. A newer schema is an error. */
 int ledger_copy(const char *path, struct ledger **out, struct act_error *err) ACT_NODISCARD;
 
-/* Whether the file is there, and can be read; nothing is written. -ACT_NOT_FOUND: it is not there; -ACT_FAIL: it is damaged. */
+/* Whether the file can be read; nothing is written. -ACT_NOT_FOUND: it does not exist; -ACT_FAIL: it is damaged. */
 int ledger_look(const char *path, struct act_error *err) ACT_NODISCARD;
 
-/* Moves a file that is no sound ledger to another name beside it, with its journal. One process does so at a time; when
- * the file is sound, as when another process has just begun a new one, nothing is moved and *out_name is NULL. Else it is
- * the new path, the caller's. -ACT_TEMPORARY: another process keeps it locked. */
+/* Renames a damaged ledger, with its journal. One process does so at a time; if the file is sound, perhaps because
+ * another process has just created a new one, nothing is renamed and *out_name is NULL. Else it is the new path, the
+ * caller's. -ACT_TEMPORARY: another process keeps it locked. */
 int ledger_set_aside(const char *path, char **out_name, struct act_error *err) ACT_NODISCARD;
-/* The rows that can still be read of a file that was set aside, in no order, some maybe twice. */
+/* The rows that can still be read from a file that was set aside, in no order, some perhaps twice. */
 void ledger_salvage(const char *path, struct ledger_runs *out);
 
-/* Adds a run; one with this id already there is left as it is. Strings that are NULL count as empty, except
- * status. */
+/* Adds a run; an existing one with this id is left as it is. NULL strings count as empty, except status. */
 int ledger_add(struct ledger *ledger, const struct ledger_run *run, struct act_error *err) ACT_NODISCARD;
 /* The same for many, all in one transaction. */
 int ledger_add_all(struct ledger *ledger, const struct ledger_runs *runs,
                    struct act_error *err) ACT_NODISCARD;
 
-/* Stores new states, all in one transaction. A status of NULL keeps the one that is there; an id that is not
- * in the ledger is passed over. */
+/* Stores new states, all in one transaction. A status of NULL keeps the stored one; an id that is not in the ledger
+ * is skipped. */
 struct ledger_update {
     const char *id, *state, *status;
 };
@@ -85,8 +84,8 @@ int ledger_count(struct ledger *ledger, const char *cluster, size_t *out,
 /* Whether there is a run of exactly this id. */
 int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_error *err) ACT_NODISCARD;
 
-/* The run whose id is the piece, or else the runs whose id contains it (as it is, no wildcards), newest
- * first. No match, also of an empty piece, is an empty list and success. */
+/* The run whose id is the piece, or else the runs whose id contains it (literally, no wildcards), newest first. If
+ * nothing matches, or the piece is empty, the list is empty; that is success. */
 int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *out,
                 struct act_error *err) ACT_NODISCARD;
 

@@ -25,24 +25,15 @@ enum { RESERVE_BYTES = 256 * 1024 };
 
 /* ---- one job only ---- */
 
-/* The content is there, and on the disk, before the name is: whoever loses can read who has won, also a job that is requeued
- * after a power cut. Hard links are exclusive on NFS too. */
+/* The content is on the disk before the name is there, so whoever loses can read who has won, even after a power cut. */
 int attempt_claim(const struct supervisor *s, struct act_error *err)
 {
     enum { CLAIM_MAX = 256 };
     ACT_AUTOFREE char *path = node_path(&s->node, FILE_CLAIM);
-    ACT_AUTOFREE char *temp = act_sprintf("%s.XXXXXX", path);
     ACT_AUTOFREE char *owner = NULL;
-    int fd = mkostemp(temp, O_CLOEXEC);
-    int rc = 0;
+    bool existed;
+    int rc = act_file_create(path, s->job.id, strlen(s->job.id), 0600, &existed, err);
 
-    if (fd < 0)
-        return act_error_errno(err, errno, "cannot write '%s'", path);
-    if (act_write_all(fd, s->job.id, strlen(s->job.id)) < 0 || fdatasync(fd) < 0 ||
-        (link(temp, path) < 0 && errno != EEXIST))
-        rc = act_error_errno(err, errno, "cannot write '%s'", path);
-    close(fd);
-    unlink(temp);
     if (rc == 0)
         rc = act_file_read(path, CLAIM_MAX, &owner, NULL, err);
     if (rc == 0 && strcmp(owner, s->job.id) != 0)

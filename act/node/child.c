@@ -232,8 +232,7 @@ static struct process *list_processes(size_t *out_n)
     for (struct dirent *e; proc && (e = readdir(proc));) {
         if (!isdigit((unsigned char)e->d_name[0]))
             continue;
-        list = act_realloc(list, (n + 1) * sizeof(*list));
-        list[n++] = (struct process){.pid = atoi(e->d_name), .parent = parent_of(e->d_name)};
+        ACT_PUSH(list, n, (struct process){.pid = atoi(e->d_name), .parent = parent_of(e->d_name)});
     }
     if (proc)
         closedir(proc);

@@ -219,8 +219,7 @@ static void list_processes(const char *run_dir, struct processes *out)
     for (const struct dirent *e; proc && (e = readdir(proc));) {
         if (!isdigit((unsigned char)e->d_name[0]) || !read_process(atoi(e->d_name), run_dir, &p))
             continue;
-        out->v = act_realloc(out->v, (out->n + 1) * sizeof(p));
-        out->v[out->n++] = p;
+        ACT_PUSH(out->v, out->n, p);
     }
     if (proc)
         closedir(proc);

@@ -24,8 +24,7 @@ enum { BACKLOG = 4096 };
 
 static void add_fd(struct link_listeners *l, int fd)
 {
-    l->fds = act_realloc(l->fds, (l->n + 1) * sizeof(*l->fds));
-    l->fds[l->n++] = fd;
+    ACT_PUSH(l->fds, l->n, fd);
 }
 
 static void close_all(struct link_listeners *l)

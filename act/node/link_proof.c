@@ -15,7 +15,7 @@ void link_make_secret(char out[LINK_SECRET_TEXT])
 
 bool link_is_secret(const char *text)
 {
-    return strspn(text, "0123456789abcdef") == LINK_SECRET_TEXT - 1 && !text[LINK_SECRET_TEXT - 1];
+    return act_is_hex(text, LINK_SECRET_TEXT - 1);
 }
 
 char *link_proof(enum link_role role, const char *token, const char *supervisor_nonce, const char *rank_nonce,

@@ -26,9 +26,7 @@ static void say(const char *fmt, va_list ap)
     char now[ACT_TIME_TEXT], text[4096], line[sizeof(text) + ACT_TIME_TEXT + 64];
 
     vsnprintf(text, sizeof(text), fmt, ap);
-    for (char *c = text; *c; c++)
-        if (iscntrl((unsigned char)*c))
-            *c = '?';
+    act_mask_controls(text, "", '?');
     act_time_to_iso(act_now_unix_s(), now);
     int n = snprintf(line, sizeof(line), "%s %s: %s\n", now, log_who, text);
     if (act_write_all(log_fd, line, (size_t)n) < 0)
@@ -75,12 +73,7 @@ int node_attempt(void)
 
 int64_t node_abort_grace_ms(void)
 {
-    enum { GRACE_S = 10, LONGEST_S = 86400 };
-    int64_t seconds;
-    const char *text = getenv("ACT_ABORT_GRACE");
-
-    return text && act_int_from_text(text, &seconds) && seconds >= 0 && seconds < LONGEST_S ? seconds * 1000
-                                                                                            : GRACE_S * 1000;
+    return run_abort_grace_s(getenv("ACT_ABORT_GRACE")) * 1000;
 }
 
 int node_open_log(const struct node *node, const char *name)
@@ -170,7 +163,5 @@ void node_last_line(const char *path, char *out, size_t size)
         }
         n = newline ? newline - tail : 0;
     }
-    for (char *c = out; *c; c++)
-        if (iscntrl((unsigned char)*c))
-            *c = ' ';
+    act_mask_controls(out, "", ' ');
 }

@@ -1,6 +1,5 @@
 #include "node/record.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,29 +44,6 @@ void record_from_json(const json_t *json, struct record *out)
 
 /* ---- the last lines ---- */
 
-static size_t utf8_len(unsigned char lead)
-{
-    return lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-}
-
-/* A program's bytes as text that every reader can show. New string. */
-static char *clean_line(const char *line, size_t len)
-{
-    struct act_buf text = {0};
-
-    for (size_t i = 0; i < len;) {
-        size_t n = utf8_len((unsigned char)line[i]);
-        bool good =
-            n <= len - i && act_utf8_valid(line + i, n) && (n > 1 || !iscntrl((unsigned char)line[i]));
-        if (good)
-            act_buf_add(&text, line + i, n);
-        else
-            act_buf_addc(&text, line[i] == '\t' ? ' ' : '?');
-        i += good ? n : 1;
-    }
-    return act_buf_steal(&text);
-}
-
 void record_tail(const char *path, struct act_strv *out)
 {
     char tail[RECORD_LINES_BYTES];
@@ -96,7 +72,7 @@ void record_tail(const char *path, struct act_strv *out)
         const char *line_end = i > 0 ? starts[i - 1] - 1 : stop;
         size_t len = (size_t)(line_end - starts[i]);
         len -= len > 0 && line_end[-1] == '\r';
-        act_strv_take(out, clean_line(starts[i], len));
+        act_strv_take(out, act_one_line(starts[i], len));
     }
 }
 

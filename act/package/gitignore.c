@@ -69,8 +69,7 @@ static int push_level(struct package_gitignore *g, const char *dir, struct level
         rc = filter_read_regular_lines(path, &lines, err);
     if (lines.n > 0) {
         take_lines(&level, &lines);
-        g->v = act_realloc(g->v, (g->n + 1) * sizeof(*g->v));
-        g->v[g->n++] = level;
+        ACT_PUSH(g->v, g->n, level);
     } else {
         release_level(&level);
     }

@@ -46,7 +46,7 @@ static void leave_out(struct package_list *list, size_t i, char *rule)
 
     list->bytes -= list->v[i].size;
     list->v[i].path = NULL;
-    list->left_out = act_realloc(list->left_out, (list->n_left_out + 1) * sizeof(*list->left_out));
+    ACT_GROW(list->left_out, list->n_left_out);
     while (at > 0 && strcmp(list->left_out[at - 1].path, row.path) > 0)
         at--;
     memmove(&list->left_out[at + 1], &list->left_out[at],

@@ -68,8 +68,7 @@ static void add_line(struct package_rules *rules, const char *text, int number)
     struct line line = {.number = number};
 
     filter_pattern_init(&line.pattern, text);
-    rules->lines = act_realloc(rules->lines, (rules->n_lines + 1) * sizeof(line));
-    rules->lines[rules->n_lines++] = line;
+    ACT_PUSH(rules->lines, rules->n_lines, line);
 }
 
 static int load_ignore_file(struct package_rules *rules, const char *root, struct act_error *err)

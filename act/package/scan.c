@@ -31,7 +31,6 @@ struct scan {
     int root_fd;
     uid_t user;
     struct package_list list;
-    size_t cap, left_out_cap;
     struct act_strv todo; /* folders still to be read */
     struct problem *problems;
     size_t n_problems;
@@ -60,10 +59,7 @@ static const char *name_problem(const char *path)
 {
     if (!act_utf8_valid(path, strlen(path)))
         return "the name is not UTF-8";
-    for (const char *p = path; *p; p++)
-        if (act_is_control(p))
-            return "line break or control character in the name";
-    return NULL;
+    return act_has_control(path) ? "line break or control character in the name" : NULL;
 }
 
 /* Results */
@@ -72,9 +68,8 @@ static void add_problem(struct scan *scan, const char *path, enum act_code code,
 {
     ACT_AUTOFREE char *name = package_printable(path);
 
-    scan->problems = act_realloc(scan->problems, (scan->n_problems + 1) * sizeof(*scan->problems));
-    scan->problems[scan->n_problems++] =
-        (struct problem){.text = act_sprintf("'%s' (%s)", name, reason), .code = code};
+    ACT_PUSH(scan->problems, scan->n_problems,
+             (struct problem){.text = act_sprintf("'%s' (%s)", name, reason), .code = code});
 }
 
 static void add_errno_problem(struct scan *scan, const char *path, int errnum)
@@ -87,30 +82,24 @@ static void add_left_out(struct scan *scan, const char *path, bool is_folder, ch
 {
     struct package_list *list = &scan->list;
 
-    if (list->n_left_out == scan->left_out_cap) {
-        scan->left_out_cap = scan->left_out_cap ? 2 * scan->left_out_cap : 64;
-        list->left_out = act_realloc(list->left_out, scan->left_out_cap * sizeof(*list->left_out));
-    }
-    list->left_out[list->n_left_out++] =
-        (struct package_left_out){.path = act_sprintf("%s%s", path, is_folder ? "/" : ""), .rule = rule};
+    ACT_PUSH(
+        list->left_out, list->n_left_out,
+        (struct package_left_out){.path = act_sprintf("%s%s", path, is_folder ? "/" : ""), .rule = rule});
 }
 
 static void add_entry(struct scan *scan, const char *path, const struct stat *st)
 {
     struct package_list *list = &scan->list;
 
-    if (list->n == scan->cap) {
-        scan->cap = scan->cap ? 2 * scan->cap : 64;
-        list->v = act_realloc(list->v, scan->cap * sizeof(*list->v));
-    }
-    list->v[list->n++] = (struct package_entry){
-        .path = act_sprintf("%s%s", path, S_ISDIR(st->st_mode) ? "/" : ""),
-        .size = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
-        .mode = st->st_mode & (S_IFMT | 0777),
-        .mtime_ns = act_timespec_ns(st->st_mtim),
-        .ctime_ns = act_timespec_ns(st->st_ctim),
-        .inode = st->st_ino,
-    };
+    ACT_PUSH(list->v, list->n,
+             (struct package_entry){
+                 .path = act_sprintf("%s%s", path, S_ISDIR(st->st_mode) ? "/" : ""),
+                 .size = S_ISDIR(st->st_mode) ? 0 : (uint64_t)st->st_size,
+                 .mode = st->st_mode & (S_IFMT | 0777),
+                 .mtime_ns = act_timespec_ns(st->st_mtim),
+                 .ctime_ns = act_timespec_ns(st->st_ctim),
+                 .inode = st->st_ino,
+             });
     if (S_ISREG(st->st_mode))
         list->bytes += (uint64_t)st->st_size;
 }

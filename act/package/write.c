@@ -102,7 +102,6 @@ struct build {
     struct package_item *items;
     struct package_sink sink;
     struct package_summary *out;
-    size_t cap_blocks;
     uint64_t block_start, entries_end;
     bool block_copied;   /* all of the block so far is one range of the last package, */
     int64_t block_shift; /* so many bytes further ahead there */
@@ -202,11 +201,7 @@ static void add_block(struct build *b, struct package_block block, bool has_id)
 {
     struct package_summary *out = b->out;
 
-    if (out->n_blocks == b->cap_blocks) {
-        b->cap_blocks = b->cap_blocks ? 2 * b->cap_blocks : 64;
-        out->blocks = act_realloc(out->blocks, b->cap_blocks * sizeof(*out->blocks));
-    }
-    out->blocks[out->n_blocks++] = block;
+    ACT_PUSH(out->blocks, out->n_blocks, block);
     if (has_id)
         return;
     if (package_sink_flush(&b->sink) < 0) {

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -271,21 +270,18 @@ void platform_examine(struct platform *p, struct platform_findings *findings)
 void platform_findings_add(struct platform_findings *findings, bool ok, const char *what, const char *fmt,
                            ...)
 {
-    struct platform_finding found = {.ok = ok, .what = act_strdup(what)};
     va_list ap;
 
     va_start(ap, fmt);
-    if (vasprintf(&found.text, fmt, ap) < 0)
-        abort();
+    ACT_PUSH(findings->v, findings->n,
+             (struct platform_finding){.ok = ok, .what = act_strdup(what), .text = act_vsprintf(fmt, ap)});
     va_end(ap);
-    findings->v = act_realloc(findings->v, (findings->n + 1) * sizeof(*findings->v));
-    findings->v[findings->n++] = found;
 }
 
 void platform_reaches_add(struct platform_reaches *reaches, int kind, const char *key, const char *value)
 {
-    reaches->v = act_realloc(reaches->v, (reaches->n + 1) * sizeof(*reaches->v));
-    reaches->v[reaches->n++] = (struct platform_reach){.kind = kind, .key = key, .value = act_strdup(value)};
+    ACT_PUSH(reaches->v, reaches->n,
+             (struct platform_reach){.kind = kind, .key = key, .value = act_strdup(value)});
 }
 
 void platform_reaches_release(struct platform_reaches *reaches)
@@ -356,8 +352,8 @@ void platform_jobs_release(struct platform_jobs *jobs)
 
 void platform_logs_add(struct platform_logs *logs, const char *name, uint64_t size, int64_t idle_s)
 {
-    logs->v = act_realloc(logs->v, (logs->n + 1) * sizeof(*logs->v));
-    logs->v[logs->n++] = (struct platform_log){.name = act_strdup(name), .size = size, .idle_s = idle_s};
+    ACT_PUSH(logs->v, logs->n,
+             (struct platform_log){.name = act_strdup(name), .size = size, .idle_s = idle_s});
 }
 
 static int by_name(const void *a, const void *b)

@@ -33,7 +33,7 @@ bool proc_pidfd_is_pollable(int fd)
     return fd >= 0 && fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
-/* By the state in "pid (name) state ...". */
+/* Reads the state in "pid (name) state ...". */
 static bool folder_has_ended(int folder)
 {
     char text[512];

@@ -1,5 +1,5 @@
-/* proc.c - child processes. Children start with the default signal handling and an empty signal mask; nothing
- * but what is named stays open in them. */
+/* proc.c - child processes. Children start with default signal handling and an empty signal mask; only the named
+ * descriptors stay open in them. */
 #include "proc/proc.h"
 
 #include <errno.h>
@@ -73,7 +73,7 @@ int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error 
 
 /* ---- run and capture ---- */
 
-enum { LOOK_MS = 10 }; /* for the end of a child that poll() does not tell of */
+enum { LOOK_MS = 10 }; /* between looks at a child whose end poll() does not report */
 
 struct stream {
     int fd; /* -1: not captured, or has ended */
@@ -98,13 +98,13 @@ static int time_left_ms(const struct capture *c)
     return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
 }
 
-/* Of two times of poll(), -1 being never. */
+/* The shorter of two timeouts of poll(), where -1 is never. */
 static int sooner_ms(int a, int b)
 {
     return a < 0 ? b : b < 0 || a < b ? a : b;
 }
 
-/* Takes what is there to read. */
+/* Reads what is there. */
 static int take_output(const struct capture *c, struct stream *s, struct act_error *err)
 {
     char chunk[16384];
@@ -122,8 +122,8 @@ static int take_output(const struct capture *c, struct stream *s, struct act_err
     return 0;
 }
 
-/* Until the output has ended and the child too. A grandchild that keeps the output open is not waited for
- * once the child is gone and nothing more is there. */
+/* Until both the output and the child have ended. It does not wait for a grandchild that keeps the output open once
+ * the child is gone and nothing is left to read. */
 static int wait_for_end(struct capture *c, struct act_error *err)
 {
     for (;;) {
@@ -224,7 +224,7 @@ int proc_run(char *const *argv, int timeout_s, size_t max_bytes, char **out, int
     return rc;
 }
 
-/* A file in memory: nobody has to feed it while the output is read, and "/dev/stdin" can be opened too. */
+/* A file in memory need not be fed while the output is read, and "/dev/stdin" can be opened, too. */
 static int open_input(const struct proc_call *call, struct act_error *err)
 {
     int fd = memfd_create("input", MFD_CLOEXEC);

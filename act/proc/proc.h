@@ -16,7 +16,7 @@
 int proc_run(char *const *argv, int timeout_s, size_t max_bytes, char **out, int *out_status,
              struct act_error *err) ACT_NODISCARD;
 
-/* The same with everything in the hands of the caller: what goes in, and both streams that come out. */
+/* The same with the caller in control of the input and both output streams. */
 struct proc_call {
     char *const *argv; /* argv[0] is looked up in PATH; ends with NULL */
     char *const *env;  /* NULL: this process's */
@@ -25,7 +25,7 @@ struct proc_call {
     size_t input_len;
     int timeout_s;    /* 0: no limit; when it is over the process group is killed: -ACT_TIMEOUT */
     size_t max_bytes; /* of each stream; more is an error */
-    bool on_terminal; /* it may ask on the terminal: stays in this process's group, and is killed alone */
+    bool on_terminal; /* it may ask on the terminal, so it stays in this process group and is killed alone */
 };
 struct proc_result {
     int status; /* as from waitpid() */
@@ -52,9 +52,9 @@ int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error 
 int proc_daemon(char *const *argv, const char *log_path, int keep_fd, pid_t *out_pid,
                 struct act_error *err) ACT_NODISCARD;
 
-/* From now on nobody but root looks into the memory of this process, and no core of it is written (PR_SET_DUMPABLE in
- * prctl(2)): for those that hold secrets. Programs that it starts are as always, because exec gives it back. ACT_DUMPABLE=1 in the
- * environment leaves all as it is, for debuggers and strace. */
+/* From now on only root can look into this process's memory, and no core is written (PR_SET_DUMPABLE in prctl(2)):
+ * for programs that hold secrets. Programs that it starts are unaffected, because exec resets it. ACT_DUMPABLE=1 in
+ * the environment leaves everything as it is, for debuggers and strace. */
 void proc_hide(void);
 
 /* The program beside the running one ("act-node" beside "act"), or in "../libexec/act" of it, or in PATH, where it must say

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
+
 static const char *const state_names[] = {
     [RUN_QUEUED] = "Queued", [RUN_RUNNING] = "Running",   [RUN_COMPLETED] = "Completed",
     [RUN_FAILED] = "Failed", [RUN_CANCELED] = "Canceled", [RUN_UNKNOWN] = "Unknown",
@@ -86,6 +88,22 @@ bool run_name_valid(const char *name)
     return *name && *name != '-' && strlen(name) <= ID_MAX;
 }
 
+int64_t run_abort_grace_s(const char *text)
+{
+    enum { USUAL_S = 10, DAY_S = 86400 };
+    int64_t seconds;
+
+    return text && act_int_from_text(text, &seconds) && seconds >= 0 && seconds < DAY_S ? seconds : USUAL_S;
+}
+
+int64_t run_abort_wait_ms(void)
+{
+    enum { LEAST_S = 10, MORE_S = 5 };
+    int64_t grace_s = run_abort_grace_s(getenv("ACT_ABORT_GRACE"));
+
+    return ((grace_s > LEAST_S ? grace_s : LEAST_S) + MORE_S) * 1000;
+}
+
 bool run_id_valid(const char *id)
 {
     size_t len = strlen(id), digits = 0;
@@ -94,7 +112,7 @@ bool run_id_valid(const char *id)
         return false;
 
     const char *tail = id + len - TAIL_HEX;
-    if (strspn(tail, "0123456789abcdef") != TAIL_HEX || tail[-1] != '_')
+    if (!act_is_hex(tail, TAIL_HEX) || tail[-1] != '_')
         return false;
     const char *time_end = tail - 1;
     while (time_end - digits > id && isdigit((unsigned char)time_end[-1 - (ptrdiff_t)digits]))
@@ -167,7 +185,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* The rank that the first len bytes of name say, or -1. */
+/* The rank in the first len bytes of name, or -1. */
 static int match_log(const struct log_name *row, const char *name, size_t len)
 {
     enum { DIGITS_MAX = 8 };

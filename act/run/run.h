@@ -29,15 +29,14 @@ const char *
 run_folder_mode_name(enum run_folder_mode mode); /* "rw_mount", "ro_mount", "download", "upload" */
 bool run_folder_mode_from_name(const char *name, enum run_folder_mode *out);
 
-#define RUN_SHARE "file:" /* begins the store of a folder that is in a share of Azure Files */
+#define RUN_SHARE "file:" /* prefix of the store of a folder in an Azure Files share */
 
 struct run_folder {
-    char *name;  /* "data": the link in the code root */
-    char *store; /* without secrets: "folder:/path", "blob:account/container" or "file:account/share" */
-    char *path;  /* path in the store */
-    char *link;  /* folder store: the absolute local path to link to; else NULL */
-    char *
-        datastore; /* of the workspace, and the one thing that leads there again: its key was in a job file; or NULL */
+    char *name;      /* "data": the link in the code root */
+    char *store;     /* without secrets: "folder:/path", "blob:account/container" or "file:account/share" */
+    char *path;      /* path in the store */
+    char *link;      /* folder store: the absolute local path to link to; else NULL */
+    char *datastore; /* of the workspace; the only way to it once a job file with its key is gone; or NULL */
     enum run_folder_mode mode;
 };
 
@@ -56,7 +55,7 @@ struct run_spec {
     int64_t created_unix_s;
     struct act_strv argv; /* any bytes */
     char *
-        title; /* for people, what its job file runs: "job.json, pyTorch: python train.py"; NULL: argv says it */
+        title; /* what its job file runs, for people: "job.json, pyTorch: python train.py"; NULL: argv says it */
 
     char *package_store, *package_key;   /* as in run_folder.store; where the package is stored */
     char package_sha256[ACT_SHA256_HEX]; /* empty: a run without code */
@@ -65,7 +64,7 @@ struct run_spec {
     struct run_folder *folders;
     size_t n_folders;
     int nodes, procs_per_node, gpus_per_node; /* gpus_per_node may be 0 */
-    /* The command is a starter (starter.h), one on each node, which makes so many processes there; 0: it is none. */
+    /* The command is a starter (starter.h), one on each node, which starts so many processes there; 0: it is not. */
     int started_per_node;
     struct run_env *env;
     size_t n_env;
@@ -74,28 +73,34 @@ struct run_spec {
     char *launcher;           /* what starts the ranks: "mpirun" (also when NULL) or "srun" */
     char *mpi;                /* srun's --mpi; may be NULL */
     char *container;          /* "apptainer", "pyxis", "docker" or "podman"; may be NULL */
-    char *image;              /* what it runs in: in container, or as a service has it; may be NULL */
-    char *timeout, *shm_size; /* what its job file tells a service of these: "PT5H", "16g"; may be NULL */
+    char *image;              /* the image it runs in, by container or by the service; may be NULL */
+    char *timeout, *shm_size; /* limits from its job file, for a service: "PT5H", "16g"; may be NULL */
     char *scratch;            /* a folder on each node's disk, for the code; may be NULL */
     char *resubmit_of;        /* the id of the run this one repeats; may be NULL */
     bool own_image;           /* image is of its job file, not of the cluster file */
-    bool foreign;             /* another tool's job, or the same again: only its service knows all of it */
+    bool foreign;             /* another tool's job, or a repeat of one: only its service knows all of it */
     json_t *config;           /* the resolved configuration without secrets; may be NULL */
 };
 
 void run_spec_release(struct run_spec *spec);
-/* How many processes of the user's a node has, whoever starts them. */
+/* How many processes of the user a node has, whoever starts them. */
 static inline int run_spec_processes(const struct run_spec *spec)
 {
     return spec->started_per_node ? spec->started_per_node : spec->procs_per_node;
 }
 void run_spec_add_env(struct run_spec *spec, const char *name, const char *value);
 
+/* ACT_ABORT_GRACE, the seconds that a run has between SIGTERM and SIGKILL. text is its value; NULL, and what is no number
+ * of seconds less than a day, is the usual ten. */
+int64_t run_abort_grace_s(const char *text);
+/* How long to wait for a run that was asked to end before killing it; from ACT_ABORT_GRACE of this process. */
+int64_t run_abort_wait_ms(void);
+
 /* "<experiment>_<unix time>_<8 hex>"; characters of experiment outside [A-Za-z0-9_-] become '-'. New string. */
 char *run_id_new(const char *experiment, int64_t now_unix_s);
 /* Whether it has that form, and so may become part of a path. */
 bool run_id_valid(const char *id);
-/* Whether it may become part of a path at all: a service calls the runs of other tools "brave_apple_x1y2z3". */
+/* Whether it is safe as part of a path: a service gives runs of other tools names like "brave_apple_x1y2z3". */
 bool run_name_valid(const char *name);
 
 /* run.json (version 1) out and in. Reading checks every member; unknown members are ignored, a newer version
@@ -105,7 +110,7 @@ int run_spec_from_json(const json_t *json, struct run_spec *out, struct act_erro
 int run_spec_write(const struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
 int run_spec_read(const char *path, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 
-/* The folders with a datastore, as run.json has them; and such a list as the folders of a specification that has none. */
+/* The folders with a datastore, in the form of run.json; and the way back, for a specification without folders. */
 json_t *run_volumes_to_json(const struct run_spec *spec);
 int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 
@@ -118,24 +123,24 @@ struct run_shape {
 int run_shape_of(int64_t num_gpu, int gpu_per_node, bool multi_process, struct run_shape *out,
                  struct act_error *err) ACT_NODISCARD;
 
-/* Where and how a run is, as far as is known. */
+/* The state of a run, as far as it is known. */
 struct run_status {
     enum run_state state;
     int64_t started_unix_s, ended_unix_s; /* 0: not yet, or not known */
     int exit_status;          /* of the first failing rank, as a shell would give it (128 + signal) */
     int failed_rank;          /* the rank that failed first; -1: none, or not known */
-    int attempt;              /* from 1; Slurm starts a run anew when it was preempted or a node failed */
-    int64_t heartbeat_unix_s; /* when its supervisor last said that it lives; 0: never */
+    int attempt;              /* from 1; Slurm restarts a run that was preempted or whose node failed */
+    int64_t heartbeat_unix_s; /* when its supervisor last gave a sign of life; 0: never */
     char reason[512];         /* one line: why it waits, why it failed, "lost"; may be empty */
-    bool unsubmitted;         /* it failed before its platform had it, which knows nothing of it */
-    bool aborted;     /* the user has asked its platform to end it; who ended it, not every platform says */
-    bool ranks_asked; /* of a service's run that failed: the logs of its ranks were asked why */
+    bool unsubmitted;         /* it failed before its platform got it, so the platform does not know it */
+    bool aborted;     /* the user asked its platform to end it; not every platform says who ended a run */
+    bool ranks_asked; /* a service's run failed, and the logs of its ranks were searched for the reason */
 };
 json_t *run_status_to_json(const struct run_status *status);
 void run_status_from_json(const json_t *json, struct run_status *out);
 
-/* status.json out and in. A final state is on the disk when write returns; one on the way there is replaced
- * atomically too, but nothing waits for the disk: after a power cut it means nothing any more. */
+/* status.json out and in. A final state is on the disk when write returns; earlier states are replaced atomically,
+ * too, but without waiting for the disk: after a power cut they mean nothing. */
 int run_status_write(const char *path, const struct run_status *status, struct act_error *err) ACT_NODISCARD;
 int run_status_read(const char *path, struct run_status *out, struct act_error *err) ACT_NODISCARD;
 
@@ -152,28 +157,28 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
  * folders/; what earlier attempts left of these: attempts/<n>/.
  */
 #define RUN_FILE_SPEC    "run.json"
-#define RUN_FILE_SECRETS "secrets.json" /* 0600; only there when the environment holds secrets */
+#define RUN_FILE_SECRETS "secrets.json" /* 0600; exists only if the environment holds secrets */
 #define RUN_FILE_PACKAGE "package.zip"
-/* 0600; only there when a mapped folder is moved to or from a blob store and the nodes do not see the project: {"version": 1,
- * "folders": {"<name>": {"path", "account_name", "container_name", "endpoint", "sas_token"}}} */
+/* 0600; exists only if nodes that do not see the project copy a mapped folder to or from a blob store: {"version":
+ * 1, "folders": {"<name>": {"path", "account_name", "container_name", "endpoint", "sas_token"}}} */
 #define RUN_FILE_STORES "stores.json"
 #define RUN_FILE_STATUS "status.json"
 #define RUN_FILE_LOCK   "supervisor.lock" /* locked (flock) while a supervisor lives */
 #define RUN_FILE_ABORT  "abort"           /* exists: the run is to be cancelled */
 #define RUN_FILE_HOSTS  "hostfile"
-#define RUN_FILE_CGROUP "cgroup" /* where the run's processes are, while they have a cgroup of their own */
+#define RUN_FILE_CGROUP "cgroup" /* the cgroup of the run's processes, if they have one of their own */
 #define RUN_DIR_CODE    "code"   /* in "nodes/<node rank>/" when there are several nodes */
 #define RUN_DIR_TEMP    "temp"
 #define RUN_DIR_USER    "user_logs"
 #define RUN_DIR_SYSTEM  "system_logs"
 #define RUN_DIR_NODES   "nodes"
 #define RUN_DIR_METRICS "metrics"
-#define RUN_LOG_AGENT   "act: "                   /* how the agent's own lines in a rank's log begin */
+#define RUN_LOG_AGENT   "act: "                   /* prefix of the agent's own lines in a rank's log */
 #define RUN_LOG_METRICS RUN_LOG_AGENT "metrics: " /* see node/metrics.h */
 #define RUN_DIR_FOLDERS "folders" /* <name>/: what will be sent from a mapped folder of mode upload */
 #define RUN_DIR_ATTEMPTS                                                                                     \
     "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */
-/* {"job": "<id>"}: the job that a scheduler made of the run */
+/* {"job": "<id>"}: the scheduler's job for the run */
 #define RUN_FILE_JOB "job.json"
 /* Why an attempt failed, written before the other ranks are stopped: {"version": 1, "attempt", "rank" (-1: not one
  * rank's), "node", "exit_status", "signal", "reason", "time" (Unix, seconds), "lines": [the last lines of that rank]} */
@@ -187,11 +192,11 @@ char *run_rank_log(int rank); /* "user_logs/std_log_process_<rank>.txt", new str
  * NULL): where there are several of one rank, the one with the smallest is its log. */
 int run_log_rank(const char *name, int *out_choice);
 
-/* Whether the value must not be seen: somebody said so, or name or value do. */
+/* Whether the value must stay hidden: it is marked so, or its name or value gives it away. */
 bool run_env_is_secret(const struct run_env *env);
 
-/* run.json only names the variables that are secret. Their values are in a file of their own (0600), which is written only when
- * there are any. Reading completes a specification that came from run.json; a file that is not there changes nothing. */
+/* run.json only names the variables that are secret. Their values are in a separate file (0600), which is written
+ * only if there are any. Reading it completes a specification from run.json; a missing file changes nothing. */
 int run_secrets_write(const struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
 int run_secrets_read(struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
 /* The content of that file: an object of names and values. */

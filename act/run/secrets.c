@@ -1,4 +1,4 @@
-/* secrets.c - values of the environment that must not appear in run.json, in a file of their own. */
+/* secrets.c - environment values that must not appear in run.json, in a separate file. */
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

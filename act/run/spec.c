@@ -81,8 +81,7 @@ void run_spec_release(struct run_spec *spec)
 
 void run_spec_add_env(struct run_spec *spec, const char *name, const char *value)
 {
-    spec->env = act_realloc(spec->env, (spec->n_env + 1) * sizeof(*spec->env));
-    spec->env[spec->n_env++] = (struct run_env){.name = act_strdup(name), .value = act_strdup(value)};
+    ACT_PUSH(spec->env, spec->n_env, (struct run_env){.name = act_strdup(name), .value = act_strdup(value)});
 }
 
 /* ---- out ---- */
@@ -249,11 +248,10 @@ static int get_starter(const json_t *json, struct run_spec *spec, struct act_err
 static int get_sha256(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     const char *text = codec_json_str(json, "package_sha256", "?");
-    size_t len = strlen(text);
 
-    if (len != 0 && (len != ACT_SHA256_HEX - 1 || strspn(text, "0123456789abcdef") != len))
+    if (*text && !act_is_hex(text, ACT_SHA256_HEX - 1))
         return malformed(err, "package_sha256", "64 lower-case hex digits, or empty");
-    memcpy(spec->package_sha256, text, len + 1);
+    snprintf(spec->package_sha256, sizeof(spec->package_sha256), "%s", text);
     return 0;
 }
 
@@ -285,10 +283,9 @@ int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act
 
     if (!json_is_array(array))
         return malformed(err, "folders", "a list");
-    spec->folders = act_calloc(json_array_size(array), sizeof(*spec->folders));
     json_array_foreach(array, i, member)
     {
-        spec->n_folders = i + 1;
+        ACT_PUSH(spec->folders, spec->n_folders, (struct run_folder){0});
         rc = get_folder(member, &spec->folders[i], err);
         if (rc < 0)
             return act_error_prefix(err, "folder %zu", i + 1);
@@ -308,10 +305,9 @@ static int get_env(const json_t *json, struct run_spec *spec, struct act_error *
 
     if (!json_is_array(array))
         return malformed(err, "env", "a list");
-    spec->env = act_calloc(json_array_size(array), sizeof(*spec->env));
     json_array_foreach(array, i, member)
     {
-        spec->n_env = i + 1;
+        ACT_PUSH(spec->env, spec->n_env, (struct run_env){0});
         int rc = get_texts(member, &spec->env[i], env_texts, COUNT_OF(env_texts), err);
         if (rc < 0)
             return act_error_prefix(err, "variable %zu", i + 1);

@@ -1,4 +1,4 @@
-/* starter.c - the starters are data: how they are called, and which words they take. */
+/* starter.c - the starters as data: how they are called, and which options they take. */
 #include "run/starter.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ enum when {
     ALWAYS,
     SEVERAL,  /* nodes */
     ALL_GPUS, /* of the node are the run's, or there are several nodes */
-    NEVER     /* only known, as the user may write it */
+    NEVER     /* known, because the user may write it */
 };
 
 /* One option. Lists are names with blanks between them. */
@@ -33,8 +33,8 @@ struct starter_kind {
     struct word words[WORDS_MAX];
 };
 
-/* Without a backend torchrun meets at the master's address; one that is named needs an endpoint. Its own words for the
- * rendezvous count for nothing beside --standalone. */
+/* Without a backend torchrun meets at the master's address; a named one needs an endpoint. --standalone overrides
+ * all its other rendezvous options. */
 static const struct starter_kind torchrun = {
     .alone = "standalone m module no_python run_path use_env h help",
     .words =
@@ -68,8 +68,8 @@ static const struct starter_kind accelerate = {
         },
 };
 
-/* Told a number it takes the first GPUs of the node, whatever CUDA_VISIBLE_DEVICES says. Of several nodes it knows by a
- * file of hosts alone; with --no_ssh it counts them and reaches none. */
+/* With a number it takes the first GPUs of the node, whatever CUDA_VISIBLE_DEVICES says. It learns of several nodes
+ * from a hostfile only; with --no_ssh it counts them and connects to none. */
 static const struct starter_kind deepspeed = {
     .alone =
         "h help module no_python no_local_rank no_ssh no_ssh_check force_multi save_pid elastic_training "
@@ -159,8 +159,7 @@ static size_t find_end(const struct starter_kind *kind, const struct act_strv *a
     return i < argv->n ? i : argv->n;
 }
 
-/* The value of an option as the user wrote it, empty for one without; the last one counts. NULL: he did not write
- * it. */
+/* The value of an option as the user wrote it, empty for one without; the last one counts. NULL: it is not there. */
 static const char *find_option(const struct run_starter *s, const struct act_strv *argv, const char *option)
 {
     const char *value = NULL;

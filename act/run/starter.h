@@ -1,5 +1,5 @@
 /* starter.h - programs that start the processes of a node by themselves: torchrun, accelerate launch, deepspeed. A run
- * starts one of them on each node, and what its user left out of its words is filled in. Pure.
+ * starts one of them on each node, and fills in the options that the user left out. Pure.
  *
  * Source: torch/distributed/run.py and launch.py (PyTorch 1.13 and 2.9), accelerate/commands/launch.py and
  * utils/launch.py (Accelerate 1.x), deepspeed/launcher/runner.py and launch.py (DeepSpeed 0.16).
@@ -19,30 +19,30 @@ struct run_starter {
     size_t first, end;               /* its own options are the words from first to before end */
 };
 
-/* Whether the command is one. has_gpus: the nodes have GPUs; some are starters only then. */
+/* Whether the command is a starter. has_gpus: the nodes have GPUs; some are starters only then. */
 bool run_starter_find(const struct act_strv *argv, bool has_gpus, struct run_starter *out);
 
 /* Whether the user has written one of these of its options; names without dashes, blanks between them, "_" for "-". */
 bool run_starter_has(const struct run_starter *starter, const struct act_strv *argv, const char *options);
 
-/* What a run knows that a starter wants to be told. */
+/* What a run knows and a starter needs. */
 struct run_starter_place {
     int nodes, per_node; /* nodes, and processes on each */
     int node_rank;
     const char *address, *port; /* of the first node */
     const char *id;             /* of the run */
     const char *hosts;          /* the path of a file with a line "<name> slots=<processes>" for each node */
-    bool narrowed;              /* the environment says which of the node's GPUs are the run's */
+    bool narrowed;              /* the environment says which GPUs of the node belong to the run */
 };
 
-/* Adds the words that are missing, before the user's own: where both say something, his are the last. */
+/* Adds the missing options before the user's own, which come last and so win. */
 void run_starter_fill(const struct run_starter *starter, const struct run_starter_place *place,
                       struct act_strv *argv);
 
-/* The numbers that a user may have written himself. */
+/* The numbers that the user may have given. */
 enum run_starter_number { RUN_STARTER_NODES, RUN_STARTER_PER_NODE, RUN_STARTER_TOTAL };
 
-/* The text that the user gave for that number, of argv; NULL: none. out_option: the option, without dashes. */
+/* The user's text for that number, in argv; NULL: none. out_option: the option, without dashes. */
 const char *run_starter_written(const struct run_starter *starter, const struct act_strv *argv,
                                 enum run_starter_number number, const char **out_option);
 

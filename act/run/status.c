@@ -1,10 +1,7 @@
 /* status.c - status.json, replaced as a whole so that a reader never sees a part of it. */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "codec/json.h"
@@ -13,13 +10,9 @@
 /* JSON takes only UTF-8; a reason may quote a program's output, cut anywhere. */
 static json_t *reason_json(const char *reason)
 {
-    ACT_AUTOFREE char *copy = act_strdup(reason);
+    ACT_AUTOFREE char *line = act_one_line(reason, strlen(reason));
 
-    if (!act_utf8_valid(copy, strlen(copy)))
-        for (char *c = copy; *c; c++)
-            if ((unsigned char)*c >= 0x80)
-                *c = '?';
-    return json_string(copy);
+    return json_string(line);
 }
 
 json_t *run_status_to_json(const struct run_status *status)
@@ -60,29 +53,12 @@ void run_status_from_json(const json_t *json, struct run_status *out)
     snprintf(out->reason, sizeof(out->reason), "%s", codec_json_str(json, "reason", ""));
 }
 
-/* Without waiting for the disk: whoever is asked after a power cut has no supervisor any more, and takes a torn record for
- * none at all. */
-static int replace_quickly(const char *path, const char *text, struct act_error *err)
-{
-    ACT_AUTOFREE char *temp = act_sprintf("%s.XXXXXX", path);
-    int rc = 0;
-    int fd = mkostemp(temp, O_CLOEXEC);
-
-    if (fd < 0)
-        return act_error_errno(err, errno, "cannot write '%s'", path);
-    if (act_write_all(fd, text, strlen(text)) < 0 || rename(temp, path) < 0) {
-        rc = act_error_errno(err, errno, "cannot write '%s'", path);
-        unlink(temp);
-    }
-    close(fd);
-    return rc;
-}
-
+/* Whoever is asked after a power cut has no supervisor any more, and takes a torn record for none at all. */
 int run_record_write(const char *path, const json_t *value, struct act_error *err)
 {
     ACT_AUTOFREE char *text = codec_json_line(value);
 
-    return replace_quickly(path, text, err);
+    return act_file_write_quickly(path, text, strlen(text), 0600, err);
 }
 
 int run_status_write(const char *path, const struct run_status *status, struct act_error *err)

@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -147,31 +146,6 @@ int here_read_text(struct site *site, const char *id, const char *name, char **o
 
 /* ---- writing ---- */
 
-static int write_new(int folder, const char *temp, const char *text)
-{
-    int fd = openat(folder, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-    if (fd < 0)
-        return -1;
-    int rc = act_write_all(fd, text, strlen(text)) == 0 ? fsync(fd) : -1, saved = errno;
-    if (close(fd) < 0 && rc == 0) /* where a quota is only noticed now */
-        return -1;
-    errno = saved;
-    return rc;
-}
-
-/* Gives the file its name; with out_existed only when nobody has it. */
-static int publish(int folder, const char *temp, const char *name, bool *out_existed)
-{
-    if (!out_existed)
-        return renameat(folder, temp, folder, name);
-    int rc = linkat(folder, temp, folder, name, 0);
-    if (rc < 0 && errno != EEXIST) /* a file system without hard links */
-        rc = renameat2(folder, temp, folder, name, RENAME_NOREPLACE);
-    *out_existed = rc < 0 && errno == EEXIST;
-    return *out_existed ? 0 : rc;
-}
-
 int here_write(struct site *site, const char *id, const char *name, const char *text, bool *out_existed,
                struct act_error *err)
 {
@@ -180,10 +154,11 @@ int here_write(struct site *site, const char *id, const char *name, const char *
 
     if (folder < 0)
         return folder;
-    ACT_AUTOFREE char *temp = here_other_name("", last);
-    if (write_new(folder, temp, text) < 0 || publish(folder, temp, last, out_existed) < 0)
+    ACT_AUTOFREE char *path = act_held_path(folder, last);
+    rc = out_existed ? act_file_create(path, text, strlen(text), 0600, out_existed, NULL)
+                     : act_file_write(path, text, strlen(text), 0600, NULL);
+    if (rc < 0)
         rc = file_error("write", id, name, err);
-    unlinkat(folder, temp, 0);
     close(folder);
     return rc;
 }
@@ -192,9 +167,8 @@ int here_write(struct site *site, const char *id, const char *name, const char *
 
 void site_files_add(struct site_files *files, const char *name, uint64_t size, int64_t idle_s)
 {
-    if ((files->n & (files->n - 1)) == 0)
-        files->v = act_realloc(files->v, (files->n ? files->n * 2 : 1) * sizeof(*files->v));
-    files->v[files->n++] = (struct site_file){.name = act_strdup(name), .size = size, .idle_s = idle_s};
+    ACT_PUSH(files->v, files->n,
+             (struct site_file){.name = act_strdup(name), .size = size, .idle_s = idle_s});
 }
 
 static int by_name(const void *a, const void *b)

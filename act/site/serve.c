@@ -197,7 +197,7 @@ static int create(struct request *r, const struct run_spec *spec, struct act_err
     bool existed = run_id_valid(spec->id) && access(dir, F_OK) == 0;
     int rc = 0;
 
-    if (package && !site_is_hex(sha256, ACT_SHA256_HEX - 1))
+    if (package && !act_is_hex(sha256, ACT_SHA256_HEX - 1))
         return malformed("package", err);
     bool needed = package && !existed && !here_is_there(path, codec_json_int(package, "bytes", -1));
     if (!existed && !needed)
@@ -234,7 +234,7 @@ static int serve_agent(struct request *r, struct act_error *err)
     json_t *missing = json_array();
 
     json_object_set_new(r->answer, "missing", missing);
-    if (!site_is_hex(hash, SITE_AGENT_HEX))
+    if (!act_is_hex(hash, SITE_AGENT_HEX))
         return malformed("hash", err);
     ACT_AUTOFREE char *dir = site_agent_dir(r->site, hash);
     ACT_AUTOFREE char *agent = act_path_join(dir, SITE_AGENT);
@@ -257,8 +257,8 @@ static char *place_of(const struct request *r, mode_t *out_mode)
     const bool known = act_streq(program, SITE_AGENT) || act_streq(program, SITE_ACT);
 
     *out_mode = known ? 0700 : 0600;
-    if (!site_is_hex(sha256, ACT_SHA256_HEX - 1) || (*program && !known) ||
-        (known && !site_is_hex(hash, SITE_AGENT_HEX)))
+    if (!act_is_hex(sha256, ACT_SHA256_HEX - 1) || (*program && !known) ||
+        (known && !act_is_hex(hash, SITE_AGENT_HEX)))
         return NULL;
     if (!known)
         return here_package_path(r->site, sha256);

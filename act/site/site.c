@@ -37,11 +37,6 @@ void site_free(struct site *site)
     free(site);
 }
 
-bool site_is_hex(const char *text, size_t len)
-{
-    return strlen(text) == len && strspn(text, "0123456789abcdef") == len;
-}
-
 const char *site_root(const struct site *site)
 {
     return site->root;

@@ -24,9 +24,6 @@ enum {
 /* The first line that the other side says begins with this; then "ready", or "needs <system> <machine>". */
 #define SITE_BANNER "act-site/1 "
 
-/* Whether text is len lower-case hex digits. */
-bool site_is_hex(const char *text, size_t len);
-
 /* The programs that are brought to a site, into bin/<16 hex of the agent's SHA-256>/. */
 #define SITE_AGENT "act-node"
 #define SITE_ACT   "act"

@@ -315,7 +315,7 @@ int ssh_find_root(struct ssh *ssh, char **out, struct act_error *err)
     struct act_buf script = {0};
 
     act_buf_adds(&script, "set -- ");
-    ssh_add_quoted(&script, ssh->root);
+    act_buf_add_quoted(&script, ssh->root);
     act_buf_adds(&script, "; " SET_ROOT "printf \"%s\" \"$r\"");
     int rc = run_script(ssh, script.data, &limits, &result, err);
     act_buf_release(&script);
@@ -336,7 +336,7 @@ int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_res
     act_buf_adds(&script, "cd /; TZ=UTC; export TZ; unset SINFO_FORMAT SINFO_PARTITION; exec");
     for (const char *const *word = command->argv; *word; word++) {
         act_buf_addc(&script, ' ');
-        ssh_add_quoted(&script, *word);
+        act_buf_add_quoted(&script, *word);
     }
     int rc = run_script(ssh, script.data, command, result, err);
     act_buf_release(&script);

@@ -48,8 +48,6 @@ char *ssh_lock_path(const struct ssh *ssh);
 /* The words that run a script of sh there with the arguments root, hash of the agent, last. The script is one line without
  * single quotes: the same text to every login shell. */
 void ssh_command_words(const struct ssh *ssh, const char *script, const char *last, struct act_strv *argv);
-/* A word in single quotes, as every shell reads it. */
-void ssh_add_quoted(struct act_buf *line, const char *word);
 /* The words of ssh with a terminal that run argv there, in a login shell when programs are only found with one. port 0: as
  * ssh is configured. */
 void ssh_shell_words(const char *login, int port, bool in_login_shell, const struct act_strv *argv,

@@ -105,18 +105,6 @@ static void push_options(struct act_strv *argv)
     act_strv_push(argv, "ControlPersist=600");
 }
 
-/* A backslash is no quote to all of them. */
-void ssh_add_quoted(struct act_buf *line, const char *word)
-{
-    act_buf_addc(line, '\'');
-    for (; *word; word++)
-        if (*word == '\'')
-            act_buf_adds(line, "'\"'\"'");
-        else
-            act_buf_addc(line, *word);
-    act_buf_addc(line, '\'');
-}
-
 void ssh_shell_words(const char *login, int port, bool in_login_shell, const struct act_strv *argv,
                      struct act_strv *out)
 {
@@ -131,11 +119,11 @@ void ssh_shell_words(const char *login, int port, bool in_login_shell, const str
     act_strv_push(out, login);
     for (size_t i = 0; i < argv->n; i++) {
         act_buf_adds(&line, i ? " " : "");
-        ssh_add_quoted(&line, argv->v[i]);
+        act_buf_add_quoted(&line, argv->v[i]);
     }
     if (in_login_shell) {
         act_buf_adds(&command, "exec \"$SHELL\" -lc ");
-        ssh_add_quoted(&command, line.data);
+        act_buf_add_quoted(&command, line.data);
         act_strv_push(out, command.data);
     } else {
         act_strv_push(out, line.data);
@@ -161,7 +149,7 @@ void ssh_command_words(const struct ssh *ssh, const char *script, const char *la
     act_buf_adds(&line, "exec sh -c");
     for (const char *const *word = words; *word; word++) {
         act_buf_addc(&line, ' ');
-        ssh_add_quoted(&line, *word);
+        act_buf_add_quoted(&line, *word);
     }
     act_strv_push(argv, line.data);
     act_buf_release(&line);

@@ -2,15 +2,14 @@
  *
  * Source: learn.microsoft.com/rest/api/storageservices/blob-service-rest-api.
  *
- * Objects are block blobs. Writes replace a blob at once (Put Blob, or Put Block List at the end), and
- * nothing is ever deleted to clean up: uncommitted blocks expire by themselves. A conditional write that was
- * sent twice may be refused because its first try azure_succeeded; metadata with a random id tells.
+ * Objects are block blobs. Writes replace a blob at once (Put Blob, or Put Block List at the end), and nothing is
+ * ever deleted to clean up: uncommitted blocks expire by themselves. A conditional write that was sent twice may be
+ * refused because its first try succeeded; metadata with a random id tells.
  */
 #include "store/azure.h"
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "auth/trusted.h"
@@ -68,15 +67,10 @@ const char *azure_what(struct azure_op *op)
 
 static void set_request_id(struct http_headers *headers)
 {
-    uint8_t r[16];
-    char hex[2 * sizeof(r) + 1];
+    char id[ACT_UUID_TEXT];
 
-    act_random(r, sizeof(r));
-    r[6] = (uint8_t)((r[6] & 0x0f) | 0x40); /* RFC 9562: version 4, variant 10 */
-    r[8] = (uint8_t)((r[8] & 0x3f) | 0x80);
-    act_hex(r, sizeof(r), hex);
-    http_header_setf(headers, "x-ms-client-request-id", "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12,
-                     hex + 16, hex + 20);
+    act_uuid(id);
+    http_header_set(headers, "x-ms-client-request-id", id);
 }
 
 /* Whether the service refused the signature because of our clock. Then its time is taken from now on. */

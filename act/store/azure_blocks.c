@@ -19,7 +19,7 @@ struct listed {
 
 struct block_reader {
     struct listed *v;
-    size_t n, cap;
+    size_t n;
     struct listed block;
     bool has_size, complete;
 };
@@ -38,10 +38,7 @@ static void take_id(struct block_reader *reader, const char *text)
 
 static void add_block(struct block_reader *reader, bool committed)
 {
-    if (reader->n == reader->cap) {
-        reader->cap = reader->cap ? 2 * reader->cap : 64;
-        reader->v = act_realloc(reader->v, reader->cap * sizeof(*reader->v));
-    }
+    ACT_GROW(reader->v, reader->n);
     reader->block.committed = committed;
     reader->v[reader->n++] = reader->block;
 }

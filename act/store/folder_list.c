@@ -312,8 +312,7 @@ static int push(struct listing *l, size_t base_len, struct act_error *err)
         act_strv_release(&level.names);
         return pass_by(l, rc, errnum);
     }
-    walk->levels = act_realloc(walk->levels, (walk->depth + 1) * sizeof(level));
-    walk->levels[walk->depth++] = level;
+    ACT_PUSH(walk->levels, walk->depth, level);
     return 0;
 }
 

@@ -24,7 +24,6 @@
 #include "store/folder.h"
 
 #define MAP ".map" /* the map's name is that of the part file and this */
-#define HEX "0123456789abcdef"
 
 enum {
     CHECK_BYTES = 1 << 20,             /* read at once to check a block */
@@ -608,10 +607,12 @@ int folder_upload_run(struct folder_job *job, struct act_error *err)
 bool folder_is_part(const char *name)
 {
     const size_t key_hex = 16, id_hex = 2 * sizeof(struct store_upload_id);
-    const char *key = name + strlen(FOLDER_PART), *id = key + key_hex + 1;
 
-    return act_starts_with(name, FOLDER_PART) && strspn(key, HEX) == key_hex && key[key_hex] == '-' &&
-           strspn(id, HEX) == id_hex && id[id_hex] == '\0';
+    if (!act_starts_with(name, FOLDER_PART))
+        return false;
+    name += strlen(FOLDER_PART);
+    ACT_AUTOFREE char *key = act_strndup(name, key_hex);
+    return act_is_hex(key, key_hex) && name[key_hex] == '-' && act_is_hex(name + key_hex + 1, id_hex);
 }
 
 bool folder_part_is_free(int dir, const char *part)

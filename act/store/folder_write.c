@@ -111,25 +111,6 @@ static int exists(const struct folder_place *place, struct act_error *err)
     return act_error_set(err, ACT_PARTIAL, "it exists already");
 }
 
-/* As renameat2(RENAME_NOREPLACE), also where the file system does not have it. One that has no links either can only be
- * looked at before. */
-static int rename_new(int dir, const char *from, const char *to)
-{
-    struct stat st;
-
-    if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return -1;
-    if (linkat(dir, from, dir, to, 0) == 0)
-        return unlinkat(dir, from, 0);
-    if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
-        return -1;
-    if (fstatat(dir, to, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        errno = EEXIST;
-    return errno == ENOENT ? renameat(dir, from, dir, to) : -1;
-}
-
 /* Makes the finished part file the object. */
 int folder_put_in_place(struct store_call *call, struct folder_place *place, const char *part,
                         struct act_error *err)
@@ -139,7 +120,7 @@ int folder_put_in_place(struct store_call *call, struct folder_place *place, con
     if (call->if_match && (fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW) ||
                            folder_check_match(call->if_match, &st, err)))
         return folder_changed(err);
-    int failed = call->if_absent ? rename_new(place->fd, part, place->name)
+    int failed = call->if_absent ? act_rename_new(place->fd, part, place->name)
                                  : renameat(place->fd, part, place->fd, place->name);
     if (failed && call->if_absent && errno == EEXIST)
         return exists(place, err);

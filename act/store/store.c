@@ -73,8 +73,7 @@ void store_page_release(struct store_page *page)
 
 struct store_entry *store_page_add(struct store_page *page)
 {
-    if ((page->n & (page->n - 1)) == 0) /* full at 0, 1, 2, 4, 8, ... */
-        page->v = act_realloc(page->v, (page->n ? 2 * page->n : 1) * sizeof(*page->v));
+    ACT_GROW(page->v, page->n);
     page->v[page->n] = (struct store_entry){.mode = -1};
     return &page->v[page->n++];
 }

@@ -1,9 +1,8 @@
 /* store.h - object stores behind one interface: Azure Blob Storage, or a folder.
  *
- * Objects have a key (UTF-8, segments separated by '/', no leading slash), bytes and a few attributes. Every
- * operation is a struct store_call: fill in the inputs, start it, read the outputs when done was called.
- * Both stores pass tests/conformance/store_test.c. To add a store: one file with a struct store_ops, one row
- * in store.c.
+ * Objects have a key (UTF-8, segments separated by '/', no leading slash), bytes and a few attributes. Every operation
+ * is a struct store_call: fill in the inputs, start it, read the outputs when done was called. Every store passes
+ * tests/conformance/store_test.c. To add a store: one file with a struct store_ops, and its function to open it below.
  *
  * A local folder of the user is a folder store as well, so an upload, a download and a copy between two
  * clusters are one thing: objects go from one store to another.

@@ -14,7 +14,8 @@ struct side {
 struct sync {
     struct sync_options options;
     struct side sides[2];
-    struct act_strv behind; /* names of the source below which more may be than was listed, so far, sorted */
+    struct act_strv
+        behind; /* names of the source so far below which there may be more than was listed, sorted */
 };
 
 /* ---- one object */
@@ -33,8 +34,8 @@ const char *sync_reason_text(enum sync_reason reason)
 
 #define SECOND_NS INT64_C(1000000000)
 
-/* How finely a time is kept, as far as it tells itself: a time to the nanosecond hardly ever ends in zeros. Whole
- * seconds, what exFAT keeps, milliseconds, microseconds, what Windows keeps. */
+/* The resolution of a time, guessed from its zeros, as nanoseconds hardly ever end in zeros: whole seconds, exFAT's,
+ * milliseconds, microseconds, Windows'. */
 static int64_t grain_ns(int64_t ns)
 {
     static const int64_t grains[] = {SECOND_NS, 10000000, 1000000, 1000, 100};
@@ -76,8 +77,8 @@ bool sync_is_newer(const struct store_entry *from, const struct store_entry *to)
            !same_time(copy, source);
 }
 
-/* Whether the copy has the time of an original that has no other than when the store wrote it, in whole seconds. In
- * that second it may have been written twice, so the copy must be younger. */
+/* Whether the copy has the time of an original whose only time is when the store wrote it, in whole seconds. It may
+ * have been written twice in that second, so the copy must be younger. */
 static bool written_behind(const struct store_entry *from, const struct store_entry *to)
 {
     return !from->mtime_ns && to->mtime_ns && to->mtime_ns == sync_mtime_ns(from) &&
@@ -299,7 +300,7 @@ static bool takes(const struct sync *s, const char *rel)
     return !s->options.takes || s->options.takes(s->options.arg, rel, act_ends_with(rel, "/"));
 }
 
-/* ---- names below which more may be than was listed */
+/* ---- names below which there may be more than was listed */
 
 /* Compares the first len bytes of a key, a whole name, with a link's. */
 struct stem {
@@ -316,7 +317,7 @@ static int compare_stem(const void *a, const void *b)
     return order ? order : -(name[stem->len] != '\0');
 }
 
-/* They come in order but for the slash of folders, behind which "a-" comes before "a/". */
+/* They come in order, except that "a-" comes before the folder "a/". */
 static void protect(struct sync *s, const char *rel)
 {
     size_t at = s->behind.n, len = strlen(rel);
@@ -340,7 +341,7 @@ static bool is_protected(const struct sync *s, const char *rel)
     return false;
 }
 
-/* Of a folder behind a link it is known what is in it, unless that is nothing: a disk may not be mounted there. */
+/* The contents of a folder behind a link are known, unless there are none: a disk may not be mounted there. */
 static bool hides_more(const struct store_entry *from)
 {
     return from->key && (from->kind == STORE_UNREADABLE || (from->leads_out && !from->filled));
@@ -374,8 +375,8 @@ static const struct store_entry *below(struct side *side, const char *folder)
     return head && act_starts_with(rel_of(side, head), folder) ? head : NULL;
 }
 
-/* An empty folder of the source that has something in it at the destination is there already, unless what is in it
- * may be about to go. */
+/* An empty folder of the source that has contents at the destination exists already, unless these contents may be
+ * deleted. */
 static bool is_there(struct sync *s, const struct sync_item *item)
 {
     struct side *to = &s->sides[SYNC_TO];
@@ -384,7 +385,7 @@ static bool is_there(struct sync *s, const struct sync_item *item)
     return item->to.key || item->from.filled || (head && !(s->options.extras && takes(s, rel_of(to, head))));
 }
 
-/* A folder that is at both sides, or will be by what is in it. */
+/* A folder that both sides have, or will have through its contents. */
 static void decide_mode(const struct sync *s, struct sync_item *item)
 {
     int there = item->to.key && item->to.mode >= 0 ? item->to.mode : s->options.folder_mode;
@@ -410,8 +411,7 @@ static void decide(struct sync *s, struct sync_item *item)
             sync_decide(&item->from, item->to.key ? &item->to : NULL, s->options.checksum, &item->reason);
 }
 
-/* Whether somebody wants to hear of it. An empty folder of the destination that has something in it at the source is
- * not extra. */
+/* Whether the caller wants it. An empty folder of the destination that has contents at the source is not extra. */
 static bool takes_part(struct sync *s, const struct sync_item *item)
 {
     const struct store_entry *entry = item->from.key ? &item->from : &item->to;

@@ -1,15 +1,14 @@
 /* sync.h - compares two listings and says what to do with each object. Pure: no input or output.
  *
  * Both listings come in byte order of their keys, page by page, and are merged, so that memory does not grow with the
- * number of objects: one page of each side and what was handed out. Keys are compared without the prefix of their
- * side. A listing that does not keep the order is an error: with it, an object could be taken for missing, and be
- * deleted at the other side. What was said before the error holds for copies, not for deletions: delete nothing before
- * sync_finished(), that is before both listings were seen to their end.
+ * number of objects: one page of each side and what was handed out. Keys are compared without the prefix of their side.
+ * A listing out of order is an error, because an object might be taken for missing and be deleted on the other side.
+ * Items before the error are good for copies, not for deletions: delete nothing before sync_finished(), that is, before
+ * both listings have ended.
  *
- * A store lists a folder only when it is empty, or (store_entry.filled) as one of those that it knows by itself. So an
- * empty folder at one side that has something in it at the other is there on both: it is neither extra nor, when what is
- * in it stays, new. Of a folder with something in it only the mode matters, and only where it is not the one that it gets
- * by itself.
+ * A store lists a folder only if it is empty, or (store_entry.filled) if it keeps folders itself. So a folder that is
+ * empty on one side and has contents on the other is on both: it is not extra and, if the contents stay, not new. Of a
+ * folder with something in it only the mode matters, and only where it is not the one that it gets by itself.
  *
  * One thread at a time.
  */
@@ -26,7 +25,7 @@ enum sync_action {
     SYNC_UNSURE, /* the content decides, and the listings do not know enough of it: compute the checksums that are
                     missing and compare. Without checksum it is as right to copy, where that is cheaper */
     SYNC_EXTRA, /* only at the destination. A folder that is filled there may be empty once the others are gone */
-    SYNC_UNREADABLE, /* at one side there is only a name that could not be read: nothing can be said */
+    SYNC_UNREADABLE, /* one side has only a name that could not be read: nothing is known */
 };
 
 enum sync_reason {
@@ -37,7 +36,7 @@ enum sync_reason {
     SYNC_TIME,
     SYNC_CONTENT, /* checksums differ */
     SYNC_MODE,    /* permission bits differ, the rest does not or is not known */
-    SYNC_UNKNOWN, /* nothing is known that could show that they are the same */
+    SYNC_UNKNOWN, /* nothing is known that would show that they are the same */
 };
 /* "new", "kind", "size", "time", "content", "mode", "nothing known"; "" for none. */
 const char *sync_reason_text(enum sync_reason reason);
@@ -53,12 +52,12 @@ const char *sync_reason_text(enum sync_reason reason);
 enum sync_action sync_decide(const struct store_entry *from, const struct store_entry *to, bool checksum,
                              enum sync_reason *out_reason);
 
-/* The time to give a copy, so that it is known for the same the next time: that of the original or, where it is not
- * known, when the store last wrote it. 0: neither is known. */
+/* The time to give a copy, so that it counts as the same next time: that of the original or, if it is not known,
+ * when the store last wrote it. 0: neither is known. */
 int64_t sync_mtime_ns(const struct store_entry *entry);
 
-/* Whether what is at the destination is newer than the source, by those times, as finely as both tell. False where a time
- * is not known, and of folders, whose times say nothing. */
+/* Whether the destination is newer than the source, by those times, at the coarser resolution of the two. False if a
+ * time is not known, and for folders, whose times mean nothing. */
 bool sync_is_newer(const struct store_entry *from, const struct store_entry *to);
 
 /* How open copies may be. {0}: as open as their originals. */
@@ -82,7 +81,7 @@ struct sync_options {
     /* Whether an object takes part; what does not is never given, from neither side. rel of a folder ends in '/'.
      * NULL: all. */
     bool (*takes)(void *arg, const char *rel, bool is_folder);
-    /* The same of a folder that cannot be read: whether anything below it may take part. NULL: it may. */
+    /* The same for a folder that cannot be read: whether anything below it may take part. NULL: it may. */
     bool (*enters)(void *arg, const char *rel);
     void *arg;
 };
@@ -106,13 +105,14 @@ struct sync_item {
     struct store_entry from; /* key NULL with SYNC_EXTRA, and when absent. Its mode: sync_mode() */
     struct store_entry to;   /* key NULL when absent */
     const char *rel;         /* the key without the prefix, into one of the keys */
-    /* With SYNC_EXTRA: lies below a name of the source behind which there may be the same, a link that leads out of it or
-     * what could not be read: no mirror deletes it. Whether that name itself takes part makes no difference. */
+    /* With SYNC_EXTRA: lies below a name of the source that may hide the same, such as a link that leads out of it
+     * or a folder that could not be read, so no mirror deletes it. Whether that name itself takes part makes no
+     * difference. */
     bool is_protected;
 };
 void sync_item_release(struct sync_item *item);
 
-/* The next object, in order. False: more pages are needed, or all is said (sync_finished). */
+/* The next object, in order. False: more pages are needed, or this was the end (sync_finished). */
 bool sync_next(struct sync *sync, struct sync_item *out);
 bool sync_finished(const struct sync *sync);
 

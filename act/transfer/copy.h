@@ -146,7 +146,7 @@ struct job_setup {
  * one in *first. */
 int job_run(const struct job_setup *setup, struct act_error *first, struct act_error *err);
 
-/* Does whatever can be done now. Called after every event; not from within itself. */
+/* Does whatever can be done now. Call it after every event; a call from within itself makes it look again. */
 void job_pump(struct job *job);
 /* Has begin take the item over when its turn comes. */
 void job_later(struct job *job, struct sync_item *item,

@@ -42,8 +42,7 @@ static void leave_linked(struct count *n)
 
 static void enter_linked(struct count *n, const char *rel)
 {
-    n->linked = act_realloc(n->linked, (n->n_linked + 1) * sizeof(*n->linked));
-    n->linked[n->n_linked++] = (struct linked){.rel = act_strdup(rel)};
+    ACT_PUSH(n->linked, n->n_linked, (struct linked){.rel = act_strdup(rel)});
 }
 
 /* A folder to which a link leads, and in which there is nothing but folders, may be where a disk is not mounted. */

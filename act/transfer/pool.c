@@ -44,8 +44,5 @@ void transfer_pool_give(struct transfer_pool *pool, char *buffer, size_t len)
         free(buffer);
         return;
     }
-    if ((pool->n_spare & (pool->n_spare - 1)) == 0) /* full at 0, 1, 2, 4, 8, ... */
-        pool->spare =
-            act_realloc(pool->spare, (pool->n_spare ? 2 * pool->n_spare : 1) * sizeof(*pool->spare));
-    pool->spare[pool->n_spare++] = buffer;
+    ACT_PUSH(pool->spare, pool->n_spare, buffer);
 }

@@ -53,7 +53,7 @@ static struct transfer_failure *group_for(struct transfer_report *report, const 
             return &report->failures[i];
     if (report->n_failures == TRANSFER_MAX_FAILURES)
         return NULL;
-    report->failures = act_realloc(report->failures, (report->n_failures + 1) * sizeof(*report->failures));
+    ACT_GROW(report->failures, report->n_failures);
     report->failures[report->n_failures] = (struct transfer_failure){.text = act_strdup(text)};
     return &report->failures[report->n_failures++];
 }

@@ -2,6 +2,7 @@
 #include "unit/test.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -216,6 +217,76 @@ static void buffers_and_vectors_grow(void **state)
     act_strv_release(&v);
 }
 
+static void vectors_grow_and_shrink(void **state)
+{
+    struct pair {
+        int a, b;
+    } *v = NULL;
+    size_t n = 0;
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        ACT_PUSH(v, n, (struct pair){i, -i});
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(v[i].a + v[i].b, 0);
+    n = 3;
+    for (int i = 0; i < 30; i++)
+        ACT_PUSH(v, n, (struct pair){.a = i});
+    assert_int_equal(n, 33);
+    assert_int_equal(v[2].a, 2);
+    assert_int_equal(v[32].a, 29);
+    free(v);
+}
+
+static void text_from_outside_table(void **state)
+{
+    static const struct {
+        const char *in, *masked, *line;
+        bool has_control;
+    } rows[] = {
+        {"", "", "", false},
+        {"plain \xc3\xbc", "plain \xc3\xbc", "plain \xc3\xbc", false},
+        {"a\tb\r\n", "a\tb?\n", "a b  ", true},
+        {"\033[2J\x7f", "?[2J?", "?[2J?", true},
+        {"\xc2\x9b"
+         "2J",
+         "\xc2\x9b"
+         "2J",
+         "?2J", true},
+        {"a\xff\xc3", "a\xff\xc3", "a??", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char *masked = act_strdup(rows[i].in), *line = act_one_line(rows[i].in, strlen(rows[i].in));
+        act_mask_controls(masked, "\n\t", '?');
+        assert_string_equal(masked, rows[i].masked);
+        assert_string_equal(line, rows[i].line);
+        assert_int_equal(act_has_control(rows[i].in), rows[i].has_control);
+        free(masked);
+        free(line);
+    }
+}
+
+static void shells_read_quoted_words(void **state)
+{
+    static const char *const words[] = {"", "a b", "it's", "''", "$HOME `id` \\ \"x\" !y\n", "-n"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(words); i++) {
+        struct act_buf b = {0};
+        char said[100] = "";
+        act_buf_adds(&b, "printf %s ");
+        act_buf_add_quoted(&b, words[i]);
+        FILE *shell = popen(b.data, "r");
+        assert_non_null(shell);
+        said[fread(said, 1, sizeof(said) - 1, shell)] = '\0';
+        assert_int_equal(pclose(shell), 0);
+        assert_string_equal(said, words[i]);
+        act_buf_release(&b);
+    }
+}
+
 static void path_clean_table(void **state)
 {
     static const struct {
@@ -327,7 +398,44 @@ static void file_write_replaces_whole(void **state)
     assert_int_equal(act_file_read_regular(scratch, 3, &text, &len, &err), -ACT_FAIL);
     assert_non_null(strstr(err.text, "directory"));
     assert_int_equal(act_file_write("/proc/x/y", "", 0, 0600, &err), -ACT_NOT_FOUND);
+    assert_ok(act_file_write_quickly(path, "three", 5, 0640, &err), err);
+    assert_ok(act_file_read(path, 100, &text, NULL, &err), err);
+    assert_string_equal(text, "three");
+    free(text);
     free(path);
+}
+
+static void file_create_replaces_nothing(void **state)
+{
+    struct act_error err = {0};
+    ACT_AUTOFREE char *dir = act_path_join(scratch, "claims"), *path = act_path_join(dir, "claim");
+    char *text;
+    bool existed;
+    int fd, n = 0;
+
+    (void)state;
+    assert_ok(act_file_create(path, "one", 3, 0600, &existed, &err), err);
+    assert_false(existed);
+    assert_ok(act_file_create(path, "two", 3, 0600, &existed, &err), err);
+    assert_true(existed);
+    assert_ok(act_file_read(path, 100, &text, NULL, &err), err);
+    assert_string_equal(text, "one");
+    free(text);
+
+    fd = open(dir, O_RDONLY | O_DIRECTORY);
+    assert_true(fd >= 0);
+    assert_int_equal(symlinkat("nowhere", fd, "link"), 0);
+    assert_int_equal(act_rename_new(fd, "claim", "link"), -1);
+    assert_int_equal(errno, EEXIST);
+    assert_int_equal(act_rename_new(fd, "claim", "new"), 0);
+    assert_int_equal(act_rename_new(fd, "claim", "newer"), -1);
+    assert_int_equal(errno, ENOENT);
+
+    DIR *names = fdopendir(fd);
+    while (readdir(names))
+        n++;
+    assert_int_equal(n, 4); /* ".", "..", "link" and "new": nothing temporary is left */
+    closedir(names);
 }
 
 static void full_disk_leaves_the_old_file(void **state)
@@ -457,6 +565,25 @@ static void globs_match_as_libc_says(void **state)
         }
     }
     freelocale(uselocale(before));
+}
+
+static void hex_and_uuids(void **state)
+{
+    char one[ACT_UUID_TEXT], other[ACT_UUID_TEXT];
+
+    (void)state;
+    assert_true(act_is_hex("0af9", 4));
+    assert_false(act_is_hex("0af", 4) || act_is_hex("0af90", 4) || act_is_hex("0AF9", 4) ||
+                 act_is_hex("0ag9", 4));
+    act_uuid(one);
+    act_uuid(other);
+    assert_true(act_is_uuid(one) && act_is_uuid(other));
+    assert_string_not_equal(one, other);
+    assert_int_equal(one[14], '4');
+    assert_non_null(strchr("89ab", one[19]));
+    assert_true(act_is_uuid("00000000-0000-0000-0000-00000000000A"));
+    assert_false(act_is_uuid("00000000-0000-0000-0000-00000000000g") || act_is_uuid("") ||
+                 act_is_uuid("00000000-0000-0000-0000-0000000000000"));
 }
 
 static void times_go_round(void **state)
@@ -835,14 +962,19 @@ int main(void)
         cmocka_unit_test(text_takes_columns),
         cmocka_unit_test(nearest_finds_slips_only),
         cmocka_unit_test(buffers_and_vectors_grow),
+        cmocka_unit_test(vectors_grow_and_shrink),
+        cmocka_unit_test(text_from_outside_table),
+        cmocka_unit_test(shells_read_quoted_words),
         cmocka_unit_test(path_clean_table),
         cmocka_unit_test(path_safety_table),
         cmocka_unit_test(path_parts),
         cmocka_unit_test(file_write_replaces_whole),
+        cmocka_unit_test(file_create_replaces_nothing),
         cmocka_unit_test(full_disk_leaves_the_old_file),
         cmocka_unit_test(copy_and_remove_tree),
         cmocka_unit_test(lock_excludes),
         cmocka_unit_test(digests_of_known_texts),
+        cmocka_unit_test(hex_and_uuids),
         cmocka_unit_test(times_go_round),
         cmocka_unit_test(globs_match_as_libc_says),
         cmocka_unit_test(units_table),

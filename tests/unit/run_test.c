@@ -24,6 +24,23 @@ static void test_states(void **state)
     assert_int_equal(run_state_from_name(NULL), RUN_UNKNOWN);
 }
 
+static void test_abort_grace(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t seconds;
+    } rows[] = {{NULL, 10}, {"", 10}, {"x", 10}, {"-1", 10}, {"86400", 10}, {"0", 0}, {"86399", 86399}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_int_equal(run_abort_grace_s(rows[i].text), rows[i].seconds);
+    setenv("ACT_ABORT_GRACE", "1", 1);
+    assert_int_equal(run_abort_wait_ms(), 15000);
+    setenv("ACT_ABORT_GRACE", "100", 1);
+    assert_int_equal(run_abort_wait_ms(), 105000);
+    unsetenv("ACT_ABORT_GRACE");
+}
+
 static void test_shape(void **state)
 {
     static const struct {
@@ -370,13 +387,10 @@ static void test_status(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_shape),
-        cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_names_of_logs),
-        cmocka_unit_test(test_spec_round_trip),
-        cmocka_unit_test(test_spec_refused),
-        cmocka_unit_test(test_secrets),
+        cmocka_unit_test(test_states),        cmocka_unit_test(test_abort_grace),
+        cmocka_unit_test(test_shape),         cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_names_of_logs), cmocka_unit_test(test_spec_round_trip),
+        cmocka_unit_test(test_spec_refused),  cmocka_unit_test(test_secrets),
         cmocka_unit_test(test_status),
     };
 

@@ -664,7 +664,7 @@ static void test_words(void **state)
     ACT_AUTOFREE char *script = slurm_job_script("/a b/act-node", "/it's/runs/x");
     assert_string_equal(script,
                         "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nexec '/a b/act-node' supervise --slurm "
-                        "'/it'\\''s/runs/x'\n");
+                        "'/it'\"'\"'s/runs/x'\n");
 }
 
 /* A copy that lives as long as keep; NULL stays NULL. */

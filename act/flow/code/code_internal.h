@@ -42,7 +42,6 @@ char *flow_packages_dir(void);
 char *flow_package_cache(const char *sha256);
 /* Whether the file is there and has the hash. */
 bool flow_file_is(const char *path, const char *sha256);
-bool flow_is_sha256(const char *text);
 /* What latest.json of a store says (see init.c), NULL where there is none, or none that can be read. New value. */
 int flow_read_pointer(struct flow *flow, struct store *store, json_t **out,
                       struct act_error *err) ACT_NODISCARD;

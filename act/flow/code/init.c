@@ -49,13 +49,12 @@ char *flow_code_base(const struct config *config)
 char *flow_code_key(const struct flow *flow, const char *fmt, ...)
 {
     ACT_AUTOFREE char *base = flow_code_base(&flow->config);
-    ACT_AUTOFREE char *rest = NULL;
     va_list ap;
 
     va_start(ap, fmt);
-    int n = vasprintf(&rest, fmt, ap);
+    ACT_AUTOFREE char *rest = act_vsprintf(fmt, ap);
     va_end(ap);
-    return act_sprintf("%s/%s", base, n < 0 ? "" : rest);
+    return act_sprintf("%s/%s", base, rest);
 }
 
 char *flow_package_key(const struct flow *flow, const char *sha256)
@@ -297,7 +296,7 @@ static int find_compiled(const struct work *w, const json_t *pointer, struct act
 
     if (!w->io->keep_compiled || !from)
         return 0;
-    if (act_streq(from, w->io->package.sha256) && flow_is_sha256(sha256) && image &&
+    if (act_streq(from, w->io->package.sha256) && act_is_hex(sha256, ACT_SHA256_HEX - 1) && image &&
         act_streq(codec_json_str(pointer, "compiled_in", ""), image)) {
         ACT_AUTOFREE char *key = flow_package_key(w->flow, sha256);
         rc = flow_exists(w->store, key, etag, &w->io->compiled_bytes, err);

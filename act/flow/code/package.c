@@ -103,17 +103,13 @@ static int adopt_foreign(struct flow *flow, struct store *store, struct flow_pac
     return rename(temp, p->file) < 0 ? act_error_errno(err, errno, "cannot write '%s'", p->file) : 0;
 }
 
-bool flow_is_sha256(const char *text)
-{
-    return strlen(text) == ACT_SHA256_HEX - 1 && strspn(text, "0123456789abcdef") == ACT_SHA256_HEX - 1;
-}
-
 /* The pointer's word, when it still describes code_path. */
 static bool pointer_holds(const json_t *pointer, const struct store_entry *code, struct flow_package *p)
 {
     const char *sha256 = codec_json_str(pointer, "sha256", "");
 
-    if (!flow_is_sha256(sha256) || strcmp(codec_json_str(pointer, "code_path_etag", ""), code->etag) != 0)
+    if (!act_is_hex(sha256, ACT_SHA256_HEX - 1) ||
+        strcmp(codec_json_str(pointer, "code_path_etag", ""), code->etag) != 0)
         return false;
     memcpy(p->sha256, sha256, ACT_SHA256_HEX);
     return true;

@@ -2,7 +2,6 @@
 #include "flow/jobfile/jobfile.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,12 +16,10 @@ enum { FILE_MAX = 1 << 20 };
 
 void job_note(struct job_build *b, const char *fmt, ...)
 {
-    char *text = NULL;
     va_list ap;
 
     va_start(ap, fmt);
-    if (vasprintf(&text, fmt, ap) >= 0)
-        act_strv_take(&b->out->notes, text);
+    act_strv_take(&b->out->notes, act_vsprintf(fmt, ap));
     va_end(ap);
 }
 

@@ -130,7 +130,7 @@ static int mount_volume(struct job_build *b, const struct volume *v)
     const char *place = job_text(v->item, v->kind->place);
     bool is_share = strcmp(v->kind->place, "azureFileUrl") == 0;
 
-    out->volumes = act_realloc(out->volumes, (out->n_volumes + 1) * sizeof(*out->volumes));
+    ACT_GROW(out->volumes, out->n_volumes);
     struct config_folder *folder = &out->volumes[out->n_volumes++];
     *folder = (struct config_folder){.name = act_strdup(v->path),
                                      .account_file = act_strdup(b->file),

@@ -333,7 +333,7 @@ struct follower {
 
 static void add_stream(struct follower *f, size_t at, int rank, const char *name)
 {
-    f->v = act_realloc(f->v, (f->n + 1) * sizeof(*f->v));
+    ACT_GROW(f->v, f->n);
     memmove(f->v + at + 1, f->v + at, (f->n++ - at) * sizeof(*f->v));
     f->v[at] = (struct stream){.rank = rank, .name = act_strdup(name)};
 }

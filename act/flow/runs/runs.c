@@ -228,9 +228,8 @@ static struct group *group_of(struct group *groups, size_t *n_groups, struct pla
 
 static void add_to_group(struct group *group, struct flow_run *const *runs, size_t n)
 {
-    group->v = act_realloc(group->v, (group->n + n) * sizeof(struct flow_run *));
-    memcpy(group->v + group->n, runs, n * sizeof(struct flow_run *));
-    group->n += n;
+    for (size_t i = 0; i < n; i++)
+        ACT_PUSH(group->v, group->n, runs[i]);
 }
 
 /* The active runs by the platform they are on. Returns the number of groups; those of a platform that cannot be
@@ -324,7 +323,6 @@ static void load_specs(struct flow_runs *runs)
 /* Moves the rows of a platform (NULL: all) into out. */
 static void take_rows(struct ledger_runs *rows, const char *platform, struct flow_runs *out)
 {
-    out->v = act_calloc(rows->n + 1, sizeof(*out->v));
     for (size_t i = 0; i < rows->n; i++) {
         if (!*rows->v[i].id || !*rows->v[i].platform) {
             act_warn("a row of the ledger is damaged, and is not shown: id '%s', platform '%s'",
@@ -336,8 +334,8 @@ static void take_rows(struct ledger_runs *rows, const char *platform, struct flo
             ledger_run_release(&rows->v[i]);
             continue;
         }
-        out->v[out->n].row = rows->v[i];
-        status_of_row(&rows->v[i], &out->v[out->n++].status);
+        ACT_PUSH(out->v, out->n, (struct flow_run){.row = rows->v[i]});
+        status_of_row(&rows->v[i], &out->v[out->n - 1].status);
     }
     free(rows->v);
 }
@@ -356,19 +354,19 @@ struct question {
 
 static void add_foreign(const struct platform_run *run, const struct config *config, struct flow_runs *out)
 {
-    out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
-    out->v[out->n++] = (struct flow_run){.row = {.id = act_strdup(run->id),
-                                                 .cluster = act_strdup(run->cluster),
-                                                 .platform = act_strdup(config->platform),
-                                                 .project = act_strdup(config->project_root),
-                                                 .state = act_strdup(run_state_name(run->status.state)),
-                                                 .command = run->title    ? act_strdup(run->title)
-                                                            : run->argv.n ? flow_command_line(&run->argv)
-                                                                          : act_strdup("(of another tool)"),
-                                                 .created_unix_s = run->created_unix_s,
-                                                 .num_gpu = run->num_gpu},
-                                         .status = run->status,
-                                         .fresh = true};
+    ACT_PUSH(out->v, out->n,
+             (struct flow_run){.row = {.id = act_strdup(run->id),
+                                       .cluster = act_strdup(run->cluster),
+                                       .platform = act_strdup(config->platform),
+                                       .project = act_strdup(config->project_root),
+                                       .state = act_strdup(run_state_name(run->status.state)),
+                                       .command = run->title    ? act_strdup(run->title)
+                                                  : run->argv.n ? flow_command_line(&run->argv)
+                                                                : act_strdup("(of another tool)"),
+                                       .created_unix_s = run->created_unix_s,
+                                       .num_gpu = run->num_gpu},
+                               .status = run->status,
+                               .fresh = true});
     act_strv_copy(&out->v[out->n - 1].spec.argv, run->argv.v, run->argv.n);
     out->v[out->n - 1].spec.title = act_strdup(run->title);
 }

@@ -54,10 +54,9 @@ static int describe_folders(struct flow *flow, struct run_spec *spec, struct act
 {
     const struct config *c = &flow->config;
 
-    spec->folders = act_calloc(c->n_folders, sizeof(*spec->folders));
     for (size_t i = 0; i < c->n_folders; i++) {
+        ACT_PUSH(spec->folders, spec->n_folders, (struct run_folder){0});
         int rc = describe_folder(flow, &c->folders[i], &spec->folders[i], err);
-        spec->n_folders = i + (rc == 0 || spec->folders[i].name);
         if (rc < 0)
             return rc;
         if (spec->folders[i].link && spec->folders[i].mode != RUN_FOLDER_RW_MOUNT)
@@ -72,18 +71,17 @@ static int describe_folders(struct flow *flow, struct run_spec *spec, struct act
 /* As the original ran commands on this machine: what is mapped are the folders here, and no store is asked. */
 static void describe_own_folders(const struct config *c, struct run_spec *spec)
 {
-    spec->folders = act_calloc(c->n_folders, sizeof(*spec->folders));
     for (size_t i = 0; i < c->n_folders; i++) {
         ACT_AUTOFREE char *own = act_path_join(c->project_root, c->folders[i].name);
         bool is_read = act_streq(c->folders[i].mode, "ro_mount");
         if (is_read && access(own, F_OK) < 0)
             continue;
-        spec->folders[spec->n_folders++] =
-            (struct run_folder){.name = act_strdup(c->folders[i].name),
-                                .store = act_sprintf("folder:%s", c->project_root),
-                                .path = act_strdup(c->folders[i].name),
-                                .mode = is_read ? RUN_FOLDER_RO_MOUNT : RUN_FOLDER_RW_MOUNT,
-                                .link = act_strdup(own)};
+        ACT_PUSH(spec->folders, spec->n_folders,
+                 (struct run_folder){.name = act_strdup(c->folders[i].name),
+                                     .store = act_sprintf("folder:%s", c->project_root),
+                                     .path = act_strdup(c->folders[i].name),
+                                     .mode = is_read ? RUN_FOLDER_RO_MOUNT : RUN_FOLDER_RW_MOUNT,
+                                     .link = act_strdup(own)});
     }
 }
 
@@ -243,14 +241,10 @@ char *flow_command_line(const struct act_strv *argv)
         const char *a = argv->v[i];
         bool plain = *a && !a[strcspn(a, " \t\n'\"\\$`*?[]{}()<>|&;~#!")];
         act_buf_adds(&b, i ? " " : "");
-        if (plain) {
+        if (plain)
             act_buf_adds(&b, a);
-            continue;
-        }
-        act_buf_addc(&b, '\'');
-        for (; *a; a++)
-            act_buf_adds(&b, *a == '\'' ? "'\\''" : (char[2]){*a, '\0'});
-        act_buf_addc(&b, '\'');
+        else
+            act_buf_add_quoted(&b, a);
     }
     return act_buf_steal(&b);
 }
@@ -512,12 +506,12 @@ static void repeat_volumes(const struct config *config, struct platform *platfor
                 f->name, f->store, config->cluster);
             continue;
         }
-        spec->folders = act_realloc(spec->folders, (spec->n_folders + 1) * sizeof(*spec->folders));
-        spec->folders[spec->n_folders++] = (struct run_folder){.name = act_strdup(f->name),
-                                                               .store = act_strdup(f->store),
-                                                               .path = act_strdup(f->path),
-                                                               .datastore = act_strdup(f->datastore),
-                                                               .mode = f->mode};
+        ACT_PUSH(spec->folders, spec->n_folders,
+                 (struct run_folder){.name = act_strdup(f->name),
+                                     .store = act_strdup(f->store),
+                                     .path = act_strdup(f->path),
+                                     .datastore = act_strdup(f->datastore),
+                                     .mode = f->mode});
     }
 }
 

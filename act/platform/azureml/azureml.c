@@ -1,6 +1,5 @@
 /* azureml.c - Azure Machine Learning by its REST interface: what the platform can do, and how it is reached. */
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "platform/azureml/azureml_internal.h"
@@ -13,13 +12,12 @@ enum { GPU_PER_NODE = 4 };
 
 char *azureml_url(const struct azureml *a, const char *fmt, ...)
 {
-    ACT_AUTOFREE char *path = NULL;
     va_list ap;
 
     va_start(ap, fmt);
-    int n = vasprintf(&path, fmt, ap);
+    ACT_AUTOFREE char *path = act_vsprintf(fmt, ap);
     va_end(ap);
-    return act_sprintf("%s%s", a->workspace, n < 0 ? "" : path);
+    return act_sprintf("%s%s", a->workspace, path);
 }
 
 /* ---- reaching it ---- */

@@ -18,7 +18,7 @@
  *   compute.c  the managed clusters themselves, see azureml.h
  *   examine.c  whether all is there that runs need
  *
- * Source: learn.microsoft.com/rest/api/azureml; the version of each request is in the table of azureml.c.
+ * Source: learn.microsoft.com/rest/api/azureml; azureml.c has the API versions.
  */
 #ifndef ACT_PLATFORM_AZUREML_INTERNAL_H
 #define ACT_PLATFORM_AZUREML_INTERNAL_H
@@ -30,7 +30,7 @@
 #include "platform/azureml/azureml.h"
 #include "platform/platform_internal.h"
 
-/* The version in which virtual clusters are asked for; that of the configuration is for all else. */
+/* The API version for virtual clusters; everything else uses that of struct azureml. */
 #define AZUREML_VIRTUAL_CLUSTER_VERSION "2021-03-01-preview"
 
 enum azureml_kind { AZUREML_MANAGED, AZUREML_ITP, AZUREML_SINGULARITY };

@@ -143,8 +143,7 @@ static void add_quotas(json_t *quotas, const char *tier, struct platform_summary
             const json_t *limit = json_array_get(limits, i);
             if (!is_quota_of(limit, tier))
                 continue;
-            out->pools = act_realloc(out->pools, (out->n_pools + 1) * sizeof(*out->pools));
-            out->pools[out->n_pools++] = quota_pool(region, limit);
+            ACT_PUSH(out->pools, out->n_pools, quota_pool(region, limit));
         }
     }
 }
@@ -219,7 +218,7 @@ static struct platform_job *new_job(struct queue *q, const char *id, const char 
 {
     struct platform_jobs *jobs = q->jobs;
 
-    jobs->v = act_realloc(jobs->v, (jobs->n + 1) * sizeof(*jobs->v));
+    ACT_GROW(jobs->v, jobs->n);
     struct platform_job *job = &jobs->v[jobs->n++];
     *job = (struct platform_job){.id = act_strdup(id),
                                  .user = act_strdup(user),

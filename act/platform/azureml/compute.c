@@ -141,8 +141,7 @@ static int take_cluster(void *arg, const json_t *item, struct act_error *err)
     struct azureml_clusters *out = arg;
 
     (void)err;
-    out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
-    out->v[out->n++] = read_cluster(item);
+    ACT_PUSH(out->v, out->n, read_cluster(item));
     return 0;
 }
 
@@ -387,13 +386,13 @@ static int take_node(void *arg, const json_t *item, struct act_error *err)
     struct azureml_node_list *out = arg;
 
     (void)err;
-    out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
-    out->v[out->n++] = (struct azureml_node){.id = copy(item, "nodeId"),
-                                             .state = copy(item, "nodeState"),
-                                             .public_address = copy(item, "publicIpAddress"),
-                                             .private_address = copy(item, "privateIpAddress"),
-                                             .run = copy(item, "runId"),
-                                             .port = codec_json_int(item, "port", 0)};
+    ACT_PUSH(out->v, out->n,
+             (struct azureml_node){.id = copy(item, "nodeId"),
+                                   .state = copy(item, "nodeState"),
+                                   .public_address = copy(item, "publicIpAddress"),
+                                   .private_address = copy(item, "privateIpAddress"),
+                                   .run = copy(item, "runId"),
+                                   .port = codec_json_int(item, "port", 0)});
     return 0;
 }
 

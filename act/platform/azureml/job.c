@@ -5,7 +5,6 @@
  * virtual cluster as computeId, queueSettings, locations, camelCase in AISuperComputer. slaTier and priority in there,
  * and all that is for itp, are known from the source of azure-ai-ml only.
  */
-#include <ctype.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -148,12 +147,8 @@ static const char *variable_of(const struct run_spec *spec, const char *name)
  * ten seconds that a run has elsewhere. */
 static char *kill_timeout(const struct run_spec *spec)
 {
-    enum { GRACE_S = 10, LONGEST_S = 86400 };
-    const char *text = variable_of(spec, "ACT_ABORT_GRACE");
-    int64_t grace_s = GRACE_S;
+    int64_t grace_s = run_abort_grace_s(variable_of(spec, "ACT_ABORT_GRACE"));
 
-    if (text && (!act_int_from_text(text, &grace_s) || grace_s < 0 || grace_s >= LONGEST_S))
-        grace_s = GRACE_S;
     return act_sprintf("%lld", (long long)(grace_s + 1) / 2);
 }
 
@@ -439,17 +434,6 @@ static void add_limits(const struct azureml *a, json_t *job)
                             json_pack("{s:s, s:s}", "jobLimitsType", "Command", "timeout", iso));
 }
 
-/* 8-4-4-4-12 hexadecimal digits */
-static bool is_uuid(const char *text)
-{
-    static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
-    size_t i = 0;
-
-    while (form[i] && (form[i] == '-' ? text[i] == '-' : isxdigit((unsigned char)text[i])))
-        i++;
-    return !form[i] && !text[i];
-}
-
 /* The job is to its storage who submits it: the service wants a second token for that. */
 static bool runs_as_user(const struct azureml *a)
 {
@@ -460,7 +444,7 @@ static int check_identity(const struct azureml *a, struct act_error *err)
 {
     const char *who = a->config->azureml.identity;
 
-    if (!who || runs_as_user(a) || strcmp(who, "managed") == 0 || is_uuid(who) || *who == '/')
+    if (!who || runs_as_user(a) || strcmp(who, "managed") == 0 || act_is_uuid(who) || *who == '/')
         return 0;
     return act_error_set(
         err, ACT_CONFIG,
@@ -476,7 +460,7 @@ static void add_identity(const struct azureml *a, json_t *job)
     if (!who)
         return;
     json_t *identity = json_pack("{s:s}", "identityType", runs_as_user(a) ? "UserIdentity" : "Managed");
-    if (is_uuid(who))
+    if (act_is_uuid(who))
         set(identity, "clientId", who);
     else if (*who == '/')
         set(identity, "resourceId", who);

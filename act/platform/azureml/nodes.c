@@ -47,13 +47,13 @@ static void add_node(struct node_list *l, char *name, char *state)
     struct platform_nodes *out = l->out;
     int rank = (int)out->n, per_node = l->spec->procs_per_node;
 
-    out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
-    out->v[out->n++] = (struct platform_node){.name = name,
-                                              .state = state,
-                                              .rank = rank,
-                                              .first_rank = rank * per_node,
-                                              .n_ranks = per_node,
-                                              .gpus = l->spec->gpus_per_node};
+    ACT_PUSH(out->v, out->n,
+             (struct platform_node){.name = name,
+                                    .state = state,
+                                    .rank = rank,
+                                    .first_rank = rank * per_node,
+                                    .n_ranks = per_node,
+                                    .gpus = l->spec->gpus_per_node});
 }
 
 static int take_node(void *arg, const json_t *item, struct act_error *err)

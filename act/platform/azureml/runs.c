@@ -451,7 +451,7 @@ static void add_run(struct recent *r, const struct told *told, const struct plat
 
     if (!run_name_valid(told->id) || has_enough(r) || (r->only && *r->only != found->status.state))
         return;
-    out->v = act_realloc(out->v, (out->n + 1) * sizeof(*out->v));
+    ACT_GROW(out->v, out->n);
     struct platform_run *run = &out->v[out->n++];
     *run = *found;
     run->id = act_strdup(told->id);

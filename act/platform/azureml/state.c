@@ -202,13 +202,12 @@ void azureml_read_run(const json_t *run, struct run_status *out)
 
 char *azureml_history_url(struct azureml *a, const char *fmt, ...)
 {
-    ACT_AUTOFREE char *path = NULL;
     va_list ap;
 
     va_start(ap, fmt);
-    int n = vasprintf(&path, fmt, ap);
+    ACT_AUTOFREE char *path = act_vsprintf(fmt, ap);
     va_end(ap);
-    return act_sprintf("%s/history/v1.0%s%s", a->history, a->workspace, n < 0 ? "" : path);
+    return act_sprintf("%s/history/v1.0%s%s", a->history, a->workspace, path);
 }
 
 int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_error *err)

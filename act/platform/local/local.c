@@ -413,17 +413,6 @@ static int ask_to_abort(const struct local *l, const char *id, struct act_error 
     return 0;
 }
 
-static int64_t abort_limit_ms(void)
-{
-    enum { GRACE_S = 10, MORE_S = 5 };
-    int64_t grace_s = GRACE_S;
-    const char *text = getenv("ACT_ABORT_GRACE");
-
-    if (text && (!act_int_from_text(text, &grace_s) || grace_s < 0 || grace_s > 86400))
-        grace_s = GRACE_S;
-    return ((grace_s > GRACE_S ? grace_s : GRACE_S) + MORE_S) * 1000;
-}
-
 /* Signals the supervisor and waits for its end; or, as long as it is only starting, a moment. */
 static void signal_and_wait(const struct local *l, const char *id, int64_t limit_ms)
 {
@@ -450,7 +439,7 @@ static int abort_without_folder(const struct local *l, const char *id, struct ac
 
     if (fd >= 0) {
         proc_pidfd_signal(fd, pid, SIGTERM);
-        if (!proc_pidfd_wait(fd, (int)abort_limit_ms()))
+        if (!proc_pidfd_wait(fd, (int)run_abort_wait_ms()))
             proc_pidfd_signal(fd, pid, SIGKILL);
         close(fd);
     }
@@ -460,7 +449,7 @@ static int abort_without_folder(const struct local *l, const char *id, struct ac
 static int local_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
 {
     const struct local *l = local_of(p);
-    int64_t deadline = act_now_monotonic_ms() + abort_limit_ms(), left;
+    int64_t deadline = act_now_monotonic_ms() + run_abort_wait_ms(), left;
     struct run_status status;
     int rc = status_of(l, id, &status, err);
 

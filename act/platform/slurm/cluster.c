@@ -16,12 +16,11 @@ static void add_node(struct platform_nodes *nodes, const char *name, int procs_p
 {
     int rank = (int)nodes->n;
 
-    if ((nodes->n & (nodes->n - 1)) == 0) /* full at every power of two */
-        nodes->v = act_realloc(nodes->v, (nodes->n ? 2 * nodes->n : 1) * sizeof(*nodes->v));
-    nodes->v[nodes->n++] = (struct platform_node){.name = act_strdup(name),
-                                                  .rank = rank,
-                                                  .first_rank = rank * procs_per_node,
-                                                  .n_ranks = procs_per_node};
+    ACT_PUSH(nodes->v, nodes->n,
+             (struct platform_node){.name = act_strdup(name),
+                                    .rank = rank,
+                                    .first_rank = rank * procs_per_node,
+                                    .n_ranks = procs_per_node});
 }
 
 static struct platform_node *find_node(const struct platform_nodes *nodes, const char *name)
@@ -376,7 +375,7 @@ static struct platform_pool *pool_of(struct platform_summary *summary, const cha
 
     if (pool)
         return pool;
-    summary->pools = act_realloc(summary->pools, (summary->n_pools + 1) * sizeof(*summary->pools));
+    ACT_GROW(summary->pools, summary->n_pools);
     pool = &summary->pools[summary->n_pools++];
     *pool =
         (struct platform_pool){.name = act_strndup(partition, len - is_default), .is_default = is_default};
@@ -396,8 +395,7 @@ void slurm_summary_from_sinfo(char *text, bool has_gpus, struct platform_summary
 
     out->has_gpus = has_gpus;
     while (slurm_next_row(&text, f, N_COUNT)) {
-        if ((n & (n - 1)) == 0)
-            nodes = act_realloc(nodes, (n ? 2 * n : 1) * sizeof(*nodes));
+        ACT_GROW(nodes, n);
         nodes[n] = read_seen(f, has_gpus);
         count_seen(&nodes[n++], pool_of(out, f[N_PARTITION]));
     }
@@ -498,18 +496,17 @@ void slurm_jobs_of_all(char *text, struct platform_jobs *out)
     char *f[J_COUNT];
 
     while (slurm_next_row(&text, f, J_COUNT)) {
-        if ((out->n & (out->n - 1)) == 0)
-            out->v = act_realloc(out->v, (out->n ? 2 * out->n : 1) * sizeof(*out->v));
-        out->v[out->n++] = (struct platform_job){
-            .id = act_strdup(f[J_ID]),
-            .user = act_strdup(f[J_USER]),
-            .name = act_strdup(f[J_NAME]),
-            .nodes_text = act_strdup(f[J_LIST]),
-            .running_s = slurm_duration(f[J_USED]),
-            .limit_s = slurm_duration(f[J_LIMIT]),
-            .nodes = slurm_count(strtol(f[J_NODES], NULL, 10)),
-            .gpus = job_gpus(f[J_NODES], f[J_PER_NODE], f[J_PER_JOB], f[J_ALLOCATED]),
-        };
+        ACT_PUSH(out->v, out->n,
+                 (struct platform_job){
+                     .id = act_strdup(f[J_ID]),
+                     .user = act_strdup(f[J_USER]),
+                     .name = act_strdup(f[J_NAME]),
+                     .nodes_text = act_strdup(f[J_LIST]),
+                     .running_s = slurm_duration(f[J_USED]),
+                     .limit_s = slurm_duration(f[J_LIMIT]),
+                     .nodes = slurm_count(strtol(f[J_NODES], NULL, 10)),
+                     .gpus = job_gpus(f[J_NODES], f[J_PER_NODE], f[J_PER_JOB], f[J_ALLOCATED]),
+                 });
     }
     if (out->n)
         qsort(out->v, out->n, sizeof(*out->v), longest_first);

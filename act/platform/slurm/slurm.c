@@ -77,23 +77,12 @@ static int tell(struct slurm *s, const struct slurm_view *view, enum method how,
     return rc;
 }
 
-static int64_t grace_ms(void)
-{
-    enum { GRACE_S = 10, MORE_S = 5, GRACE_MAX_S = 86400 };
-    int64_t grace_s = GRACE_S;
-    const char *text = getenv("ACT_ABORT_GRACE");
-
-    if (text && (!act_int_from_text(text, &grace_s) || grace_s < 0 || grace_s > GRACE_MAX_S))
-        grace_s = GRACE_S;
-    return ((grace_s > GRACE_S ? grace_s : GRACE_S) + MORE_S) * 1000;
-}
-
 /* What fits the run as it is now. */
 static enum method choose(const struct slurm_view *view, bool at_once, int64_t waited_ms)
 {
     enum { PENDING_MS = 2000 }; /* a job that Slurm prepares or has suspended waits too, but not as PENDING */
 
-    if (at_once || view->is_array || waited_ms > grace_ms())
+    if (at_once || view->is_array || waited_ms > run_abort_wait_ms())
         return AT_ONCE;
     if (view->status.state == RUN_RUNNING)
         return GRACEFULLY;
@@ -111,7 +100,7 @@ static int end_job(struct slurm *s, const char *id, bool at_once, struct slurm_v
 
     while (rc == 0 && !run_state_is_final(view->status.state)) {
         enum method how = choose(view, at_once, waited);
-        if (waited > grace_ms() + KILL_MS)
+        if (waited > run_abort_wait_ms() + KILL_MS)
             return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet (job %lld)",
                                  id, (long long)view->job);
         if (how > told)

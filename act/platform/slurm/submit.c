@@ -155,23 +155,15 @@ void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, cons
     act_strv_push(out, "/dev/stdin");
 }
 
-static void add_quoted(struct act_buf *b, const char *word)
-{
-    act_buf_addc(b, '\'');
-    for (; *word; word++)
-        act_buf_adds(b, *word == '\'' ? "'\\''" : (char[2]){*word, '\0'});
-    act_buf_addc(b, '\'');
-}
-
 /* Sites may submit with --export=NONE; without the second line nothing that the agent starts would find its programs. */
 char *slurm_job_script(const char *agent, const char *run_dir)
 {
     struct act_buf b = {0};
 
     act_buf_adds(&b, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nexec ");
-    add_quoted(&b, agent);
+    act_buf_add_quoted(&b, agent);
     act_buf_adds(&b, " supervise --slurm ");
-    add_quoted(&b, run_dir);
+    act_buf_add_quoted(&b, run_dir);
     act_buf_adds(&b, "\n");
     return act_buf_steal(&b);
 }

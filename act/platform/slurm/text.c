@@ -46,8 +46,7 @@ bool slurm_next_row(char **cursor, char **fields, size_t n)
 
 static struct slurm_job *add_job(struct slurm_jobs *jobs)
 {
-    if ((jobs->n & (jobs->n - 1)) == 0) /* full at every power of two */
-        jobs->v = act_realloc(jobs->v, (jobs->n ? 2 * jobs->n : 1) * sizeof(*jobs->v));
+    ACT_GROW(jobs->v, jobs->n);
     jobs->v[jobs->n] = (struct slurm_job){.uid = -1};
     return &jobs->v[jobs->n++];
 }
