@@ -1014,7 +1014,7 @@ static void make_varied_tree(void)
 {
     assert_int_equal(
         run("cd '%s' && mkdir -p e/f && ln -s e/f link && for i in $(seq 100 240); do d=d$((i %% 7)); mkdir -p $d; "
-            "head -c $((i * i * 2)) /dev/urandom >$d/noise$i; seq $i 1000 | head -n $i >$d/text$i; done; "
+            "head -c $((i * i)) /dev/urandom >$d/noise$i; seq $i 1000 | head -n $i >$d/text$i; done; "
             "for mib in 1 3 7; do head -c ${mib}M /dev/urandom >d1/large$mib; seq 1 ${mib}00000 >d2/long$mib; done",
             project),
         0);
@@ -1096,7 +1096,7 @@ static void a_damaged_cache_is_not_used(void **state)
     for (size_t i = 0; i < COUNT(damages); i++) {
         start_again();
         make_all("a b d/c");
-        assert_int_equal(run("seq 1000000 >'%s/long'; seq 20000 >'%s/short'", project, project), 0);
+        assert_int_equal(run("seq 300000 >'%s/long'; seq 20000 >'%s/short'", project, project), 0);
         struct package_summary s = pack_again();
         package_summary_release(&s);
         make("z");
