@@ -20,12 +20,12 @@ from conftest import ROOT
 RUN_ID = re.compile(r"[a-z][a-z0-9]*_\d{10}_([0-9a-f]{8})")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PATH = re.compile(r"# ([\w.~/-]+\.\w+)(?:;.*)?\n")
-INLINE = re.compile(r"`(a [^`]+)`")
+INLINE = re.compile(r"`((?:a|scripts/[\w-]+) [^`]+)`")
 
 
 def documents():
     """Those for users and developers, relative to the root."""
-    found = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")]
+    found = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "act/README.md")]
     found += sorted((ROOT / "docs").rglob("*.md")) + [ROOT / "aux_data/example/README.md"]
     return [str(path.relative_to(ROOT)) for path in found]
 
