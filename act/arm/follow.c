@@ -97,7 +97,8 @@ static bool has_failed(const char *status)
     return is(status, "Failed") || is(status, "Canceled") || is(status, "Cancelled");
 }
 
-static int fail(const struct follow *f, const char *status, const json_t *body, struct act_error *err)
+static int fail_operation(const struct follow *f, const char *status, const json_t *body,
+                          struct act_error *err)
 {
     char code[sizeof(err->service_code)];
     ACT_AUTOFREE char *text = arm_error_text(body, code, sizeof(code));
@@ -151,7 +152,7 @@ static int operation_ended(const struct follow *f, const struct arm_call *call, 
                              f->first->what);
     tell(f, status, call->answer);
     if (has_failed(status))
-        return fail(f, status, call->answer, err);
+        return fail_operation(f, status, call->answer, err);
     return is(status, "Succeeded");
 }
 
@@ -173,7 +174,9 @@ static int check_resource(const struct follow *f, const json_t *resource, struct
     const json_t *properties = json_object_get(resource, "properties"),
                  *first = json_array_get(json_object_get(properties, "provisioningErrors"), 0);
 
-    return has_failed(state_of(resource)) ? fail(f, state_of(resource), first ? first : properties, err) : 0;
+    return has_failed(state_of(resource))
+               ? fail_operation(f, state_of(resource), first ? first : properties, err)
+               : 0;
 }
 
 /* A resource: properties.provisioningState; without one it is there. */

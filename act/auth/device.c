@@ -144,7 +144,7 @@ static void end(struct login *login)
     login->finished = true;
 }
 
-static void fail(struct login *login, const char *why)
+static void fail_login(struct login *login, const char *why)
 {
     act_error_set(&login->ask.error, ACT_DENIED, "%s", why);
     end(login);
@@ -155,7 +155,7 @@ static void poll(void *arg);
 static void poll_later(struct login *login)
 {
     if (act_now_monotonic_ms() + login->interval_s * 1000 > login->until_ms)
-        fail(login, "the code was not typed in time");
+        fail_login(login, "the code was not typed in time");
     else
         engine_timer(http_engine(login->ask.http), login->interval_s * 1000, poll, login);
 }
@@ -191,10 +191,10 @@ static void polled(struct http_call *call)
         return;
     }
     if (strcmp(err->service_code, "expired_token") == 0)
-        fail(login, "the code was not typed in time");
+        fail_login(login, "the code was not typed in time");
     else if (strcmp(err->service_code, "authorization_declined") == 0 ||
              strcmp(err->service_code, "access_denied") == 0)
-        fail(login, "the login was declined");
+        fail_login(login, "the login was declined");
     else
         end(login);
 }
@@ -244,7 +244,7 @@ static void got_code(struct http_call *call)
         token_describe_answer(call, "no code to log in with", &login->ask.error);
         end(login);
     } else if (!code || !message) {
-        fail(login, "the answer has no code to log in with");
+        fail_login(login, "the answer has no code to log in with");
     } else {
         int64_t life_s = token_number(json_object_get(answer, "expires_in"));
         int64_t interval_s = token_number(json_object_get(answer, "interval"));

@@ -75,7 +75,7 @@ static void go_to(struct usage *u, const char *rel)
     }
 }
 
-static int take(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
+static int count_object(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
 {
     struct usage *u = arg;
 
@@ -96,7 +96,7 @@ static int measure(struct cli *cli, const char *word, struct act_error *err)
     if (rc < 0)
         return rc;
     u.open = act_calloc(depth + 1, sizeof(*u.open));
-    rc = transfer_list(cli->flow.engine, &p.path, TRANSFER_TREE, take, &u, err);
+    rc = transfer_list(cli->flow.engine, &p.path, TRANSFER_TREE, count_object, &u, err);
     while (rc == 0 && u.n_open > 0)
         close_folder(&u);
     free(u.open);

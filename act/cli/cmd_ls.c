@@ -119,7 +119,7 @@ static void print_json(const struct listing *l, const struct store_entry *e, con
         e->md5[0] ? e->md5 : NULL, "place", leftover ? place_words[l->place] : NULL));
 }
 
-static int take(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
+static int print_entry(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
 {
     struct listing *l = arg;
 
@@ -138,7 +138,7 @@ static int list(void *arg, const char *word, enum flow_place place, struct flow_
     l->word = word;
     l->place = place;
     l->what = &p->path;
-    int rc = transfer_list(l->cli->flow.engine, &p->path, l->scope, take, l, err);
+    int rc = transfer_list(l->cli->flow.engine, &p->path, l->scope, print_entry, l, err);
     flow_path_release(p);
     return rc;
 }

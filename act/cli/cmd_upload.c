@@ -10,7 +10,7 @@
 
 typedef unsigned long long count_t; /* for printf */
 
-struct job {
+struct moving {
     struct cli_progress progress; /* first: it is what the callbacks get */
     struct cli *cli;
     struct flow *from; /* the other cluster's; NULL: none */
@@ -32,12 +32,12 @@ static const char *const actions[] = {
 
 static void print_step(void *arg, const struct transfer_step *step)
 {
-    struct job *job = arg;
-    ACT_AUTOFREE char *path = flow_step_path(&job->io, step);
+    struct moving *moving = arg;
+    ACT_AUTOFREE char *path = flow_step_path(&moving->io, step);
     char size[ACT_UNIT_TEXT];
 
-    job->to_delete += step->action == TRANSFER_DELETE;
-    if (job->cli->options.json) {
+    moving->to_delete += step->action == TRANSFER_DELETE;
+    if (moving->cli->options.json) {
         cli_print_json_line(json_pack("{s:i,s:s,s:I,s:o,s:s}", "version", 1, "action", actions[step->action],
                                       "size", (json_int_t)step->entry->size, "path",
                                       codec_json_bytes_new(path), "reason", step->reason));
@@ -51,53 +51,53 @@ static void print_step(void *arg, const struct transfer_step *step)
 
 static void note_left(void *arg, const struct transfer_step *step)
 {
-    struct job *job = arg;
+    struct moving *moving = arg;
 
-    if (job->options.dry_run)
+    if (moving->options.dry_run)
         print_step(arg, step);
-    job->left_links |= act_streq(step->reason, "a link");
-    if (job->left.n < TRANSFER_MAX_FAILURES) {
-        ACT_AUTOFREE char *path = flow_step_path(&job->io, step);
-        act_strv_push(&job->left, path);
+    moving->left_links |= act_streq(step->reason, "a link");
+    if (moving->left.n < TRANSFER_MAX_FAILURES) {
+        ACT_AUTOFREE char *path = flow_step_path(&moving->io, step);
+        act_strv_push(&moving->left, path);
     }
 }
 
-static int ask(void *arg, uint64_t objects, uint64_t bytes, struct act_error *err)
+static int ask_to_delete(void *arg, uint64_t objects, uint64_t bytes, struct act_error *err)
 {
-    struct job *job = arg;
+    struct moving *moving = arg;
     char size[ACT_UNIT_TEXT];
 
-    cli_progress_clear(&job->progress);
+    cli_progress_clear(&moving->progress);
     act_size_to_text(bytes, size);
     ACT_AUTOFREE char *question =
-        act_sprintf(job->up ? "Delete from the store %llu object%s, %s, not in the source '%s'?"
-                            : "Delete here %llu object%s, %s, not in the store's '%s'?",
-                    (count_t)objects, objects == 1 ? "" : "s", size, job->path);
-    return cli_confirm(job->cli, question, err);
+        act_sprintf(moving->up ? "Delete from the store %llu object%s, %s, not in the source '%s'?"
+                               : "Delete here %llu object%s, %s, not in the store's '%s'?",
+                    (count_t)objects, objects == 1 ? "" : "s", size, moving->path);
+    return cli_confirm(moving->cli, question, err);
 }
 
 /* ---- at the end */
 
-static void print_summary_json(const struct job *job)
+static void print_summary_json(const struct moving *moving)
 {
-    const struct transfer_progress *t = &job->sum.total;
-    bool dry = job->options.dry_run;
+    const struct transfer_progress *t = &moving->sum.total;
+    bool dry = moving->options.dry_run;
 
     cli_print_json_line(json_pack(
         "{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:I,s:f,s:o,s:o}", "version", 1, "summary",
-        job->cli->command->name, "dry_run", dry, "objects",
+        moving->cli->command->name, "dry_run", dry, "objects",
         (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
         (json_int_t)(dry ? t->found_bytes : t->done_bytes), "resumed_bytes", (json_int_t)t->resumed_bytes,
         "same", (json_int_t)t->same_objects, "newer", (json_int_t)t->newer_objects, "left",
-        cli_names_json(&job->left), "skipped_links", (json_int_t)t->skipped_links, "deleted",
-        (json_int_t)(dry ? job->to_delete : t->deleted_objects), "failed", (json_int_t)t->failed_objects,
-        "folder_modes", (json_int_t)t->folder_modes, "seconds", cli_progress_seconds(&job->progress),
-        "failures", cli_failures_json(&job->sum), "errors", cli_errors_json(&job->outcome)));
+        cli_names_json(&moving->left), "skipped_links", (json_int_t)t->skipped_links, "deleted",
+        (json_int_t)(dry ? moving->to_delete : t->deleted_objects), "failed", (json_int_t)t->failed_objects,
+        "folder_modes", (json_int_t)t->folder_modes, "seconds", cli_progress_seconds(&moving->progress),
+        "failures", cli_failures_json(&moving->sum), "errors", cli_errors_json(&moving->outcome)));
 }
 
-static void print_plan_summary(const struct job *job)
+static void print_plan_summary(const struct moving *moving)
 {
-    const struct transfer_progress *t = &job->sum.total;
+    const struct transfer_progress *t = &moving->sum.total;
     char size[ACT_UNIT_TEXT], modes[48] = "";
 
     act_size_to_text(t->found_bytes, size);
@@ -107,97 +107,98 @@ static void print_plan_summary(const struct job *job)
     act_note(
         "would %s %llu object%s, %s; %llu already the same; %llu to delete; %llu newer at the destination, "
         "left%s",
-        job->cli->command->name, (count_t)t->found_objects, t->found_objects == 1 ? "" : "s", size,
-        (count_t)t->same_objects, (count_t)job->to_delete, (count_t)t->newer_objects, modes);
-    cli_print_failures(&job->sum);
+        moving->cli->command->name, (count_t)t->found_objects, t->found_objects == 1 ? "" : "s", size,
+        (count_t)t->same_objects, (count_t)moving->to_delete, (count_t)t->newer_objects, modes);
+    cli_print_failures(&moving->sum);
 }
 
-static void print_summary(struct job *job)
+static void print_summary(struct moving *moving)
 {
-    const struct transfer_progress *t = &job->sum.total;
-    bool only_an_error = job->outcome.n_failed == job->outcome.n &&
+    const struct transfer_progress *t = &moving->sum.total;
+    bool only_an_error = moving->outcome.n_failed == moving->outcome.n &&
                          t->done_objects + t->same_objects + t->newer_objects + t->skipped_links +
                                  t->deleted_objects + t->failed_objects + t->folder_modes <=
                              1;
 
-    cli_progress_clear(&job->progress);
-    if (job->cli->options.json)
-        print_summary_json(job);
+    cli_progress_clear(&moving->progress);
+    if (moving->cli->options.json)
+        print_summary_json(moving);
     else if (only_an_error)
         return;
-    else if (job->options.dry_run)
-        print_plan_summary(job);
+    else if (moving->options.dry_run)
+        print_plan_summary(moving);
     else
-        cli_progress_end(&job->progress, job->up ? "uploaded" : "downloaded", &job->sum);
+        cli_progress_end(&moving->progress, moving->up ? "uploaded" : "downloaded", &moving->sum);
 }
 
-static void warn_left(const struct job *job)
+static void warn_left(const struct moving *moving)
 {
-    uint64_t more = job->sum.total.newer_objects - job->left.n;
+    uint64_t more = moving->sum.total.newer_objects - moving->left.n;
     struct act_buf names = {0};
 
-    if (job->left.n == 0)
+    if (moving->left.n == 0)
         return;
-    for (size_t i = 0; i < job->left.n; i++)
-        act_buf_addf(&names, "%s'%s'", i ? ", " : "", job->left.v[i]);
+    for (size_t i = 0; i < moving->left.n; i++)
+        act_buf_addf(&names, "%s'%s'", i ? ", " : "", moving->left.v[i]);
     if (more > 0)
         act_buf_addf(&names, " and %llu more", (count_t)more);
     act_warn("left what is newer%s %s: %s; --overwrite takes it",
-             job->left_links ? ", or a link out of the folder," : "", job->up ? "in the store" : "here",
+             moving->left_links ? ", or a link out of the folder," : "", moving->up ? "in the store" : "here",
              names.data);
     act_buf_release(&names);
 }
 
-static void warn_kept(struct job *job)
+static void warn_kept(struct moving *moving)
 {
-    const struct transfer_report *r = &job->io.report;
+    const struct transfer_report *r = &moving->io.report;
     count_t failed = r->total.failed_objects;
 
     if (r->kept_extras == 0)
         return;
-    cli_progress_clear(&job->progress);
-    act_warn("nothing %s deleted %s '%s', as %llu object%s failed", job->options.dry_run ? "would be" : "was",
-             job->up ? "from the store's" : "here from", job->path, failed, failed == 1 ? "" : "s");
+    cli_progress_clear(&moving->progress);
+    act_warn("nothing %s deleted %s '%s', as %llu object%s failed",
+             moving->options.dry_run ? "would be" : "was", moving->up ? "from the store's" : "here from",
+             moving->path, failed, failed == 1 ? "" : "s");
 }
 
 /* ---- all of it */
 
-static void transfer(struct job *job, const char *path)
+static void transfer(struct moving *moving, const char *path)
 {
-    struct flow *to = &job->cli->flow;
+    struct flow *to = &moving->cli->flow;
     struct act_error err = {0};
 
-    job->path = path;
-    job->io = (struct flow_data){.options = job->options, .follow = job->cli->options.follow_links};
-    int rc =
-        job->up ? flow_upload(to, job->from, path, &job->io, &err) : flow_download(to, path, &job->io, &err);
-    cli_outcome_add(&job->outcome, rc, &err);
-    warn_kept(job);
-    cli_progress_add(&job->progress, &job->sum, &job->io.report);
+    moving->path = path;
+    moving->io = (struct flow_data){.options = moving->options, .follow = moving->cli->options.follow_links};
+    int rc = moving->up ? flow_upload(to, moving->from, path, &moving->io, &err)
+                        : flow_download(to, path, &moving->io, &err);
+    cli_outcome_add(&moving->outcome, rc, &err);
+    warn_kept(moving);
+    cli_progress_add(&moving->progress, &moving->sum, &moving->io.report);
 }
 
 static int transfer_all(struct cli *cli, struct flow *from, bool up, struct act_error *err)
 {
-    struct job job = {.cli = cli, .from = from, .up = up};
-    int rc = cli_transfer_options(cli, &job.options, err);
+    struct moving moving = {.cli = cli, .from = from, .up = up};
+    int rc = cli_transfer_options(cli, &moving.options, err);
 
     if (rc < 0)
         return rc;
-    cli_progress_start(&job.progress, up ? "uploading" : "downloading",
-                       cli->options.quiet || cli->options.dry_run, &job.options);
-    job.options.confirm = ask;
-    job.options.left = note_left;
+    cli_progress_start(&moving.progress, up ? "uploading" : "downloading",
+                       cli->options.quiet || cli->options.dry_run, &moving.options);
+    moving.options.confirm = ask_to_delete;
+    moving.options.left = note_left;
     if (up)
-        job.options.links = cli->options.skip_links ? TRANSFER_SKIP_LINKS : TRANSFER_REFUSE_LINKS;
-    job.options.plan = job.options.dry_run ? print_step : NULL;
+        moving.options.links = cli->options.skip_links ? TRANSFER_SKIP_LINKS : TRANSFER_REFUSE_LINKS;
+    moving.options.plan = moving.options.dry_run ? print_step : NULL;
     for (size_t i = 0; i < cli->words.n; i++)
-        transfer(&job, cli->words.v[i]);
-    print_summary(&job);
-    warn_left(&job);
+        transfer(&moving, cli->words.v[i]);
+    print_summary(&moving);
+    warn_left(&moving);
     cli_warn_idle_patterns(cli);
-    rc = cli_outcome_end(&job.outcome, err);
-    transfer_report_release(&job.sum);
-    act_strv_release(&job.left);
+    rc = cli_outcome_end(&moving.outcome, err);
+    transfer_report_release(&moving.sum);
+    act_strv_release(&moving.left);
     return rc;
 }
 

@@ -190,7 +190,7 @@ static void enter(struct filter *f, const char *rel)
     }
 }
 
-static struct level ask(struct filter *f, const char *rel, bool is_folder)
+static struct level ask_patterns(struct filter *f, const char *rel, bool is_folder)
 {
     struct level level = {.included = f->includes.n == 0};
     enter(f, rel);
@@ -206,13 +206,13 @@ bool filter_takes(struct filter *f, const char *rel, bool is_folder)
 {
     if (!f)
         return true;
-    struct level level = ask(f, rel, is_folder);
+    struct level level = ask_patterns(f, rel, is_folder);
     return !level.left_out && level.included;
 }
 
 bool filter_enters(struct filter *f, const char *rel)
 {
-    return !f || !ask(f, rel, true).left_out;
+    return !f || !ask_patterns(f, rel, true).left_out;
 }
 
 static void push_idle(const struct rules *rules, struct act_strv *out)

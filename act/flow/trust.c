@@ -204,8 +204,8 @@ static int nobody_to_ask(const struct matter *m, const struct act_strv *items, s
 }
 
 /* What leads out now must be what the user saw: a link may have been changed while the question stood there. */
-static int ask(const struct matter *m, const struct act_strv *shown, const struct act_strv *all,
-               struct act_error *err)
+static int ask_trust(const struct matter *m, const struct act_strv *shown, const struct act_strv *all,
+                     struct act_error *err)
 {
     struct act_strv now = {0};
     int rc = ask_user ? ask_user(m->project, shown, err) : 1;
@@ -234,7 +234,7 @@ static int decide(const struct matter *m, struct act_error *err)
     collect(m, &all);
     rc = flow_untrusted(m->project, &all, &unknown, err);
     if (rc == 0 && unknown.n > 0)
-        rc = ask(m, &unknown, &all, err);
+        rc = ask_trust(m, &unknown, &all, err);
     act_strv_release(&all);
     act_strv_release(&unknown);
     return rc;

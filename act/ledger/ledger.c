@@ -88,7 +88,7 @@ void ledger_runs_release(struct ledger_runs *runs)
 
 /* Errors */
 
-static int fail(const struct ledger *ledger, const char *what, struct act_error *err)
+static int fail_ledger(const struct ledger *ledger, const char *what, struct act_error *err)
 {
     switch (sqlite3_errcode(ledger->db)) {
     case SQLITE_BUSY:
@@ -117,7 +117,7 @@ static int fail(const struct ledger *ledger, const char *what, struct act_error 
 static int run_sql(struct ledger *ledger, const char *sql, const char *what, struct act_error *err)
 {
     if (sqlite3_exec(ledger->db, sql, NULL, NULL, NULL) != SQLITE_OK)
-        return fail(ledger, what, err);
+        return fail_ledger(ledger, what, err);
     return 0;
 }
 
@@ -152,7 +152,7 @@ static int ask_number(const struct ledger *ledger, const char *sql, const char *
     if (step == SQLITE_ROW)
         *out = sqlite3_column_int(statement, 0);
     else
-        rc = fail(ledger, "read", err);
+        rc = fail_ledger(ledger, "read", err);
     sqlite3_finalize(statement);
     return rc;
 }
@@ -197,7 +197,7 @@ static bool fits(sqlite3 *db, const char *sql)
 
 static int check_tables(struct ledger *ledger, struct act_error *err)
 {
-    return fits(ledger->db, sql_add) && fits(ledger->db, sql_list) ? 0 : fail(ledger, "use", err);
+    return fits(ledger->db, sql_add) && fits(ledger->db, sql_list) ? 0 : fail_ledger(ledger, "use", err);
 }
 
 static int migrate(struct ledger *ledger, struct act_error *err)
@@ -278,7 +278,7 @@ int ledger_open(const char *path, struct ledger **out, struct act_error *err)
     ledger = act_calloc(1, sizeof(*ledger));
     ledger->path = act_strdup(path);
     if (sqlite3_open_v2(path, &ledger->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
-        rc = fail(ledger, "open", err);
+        rc = fail_ledger(ledger, "open", err);
         goto out;
     }
     sqlite3_busy_handler(ledger->db, wait_for_lock, ledger);
@@ -425,7 +425,7 @@ int ledger_look(const char *path, struct act_error *err)
 enum condition { SOUND, DAMAGED, LOCKED };
 
 /* The result of a statement that yields one text; NULL: an error, which is in the connection. New string. */
-static char *ask(sqlite3 *db, const char *sql)
+static char *ask_database(sqlite3 *db, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
     char *text = NULL;
@@ -440,8 +440,8 @@ static char *ask(sqlite3 *db, const char *sql)
 /* A sound file of a newer program is left alone; the tables of another program count as damage. */
 static enum condition examine_schema(sqlite3 *db)
 {
-    ACT_AUTOFREE char *version = ask(db, sql_version);
-    ACT_AUTOFREE char *tables = ask(db, "SELECT count(*) FROM sqlite_master");
+    ACT_AUTOFREE char *version = ask_database(db, sql_version);
+    ACT_AUTOFREE char *tables = ask_database(db, "SELECT count(*) FROM sqlite_master");
     long n = version ? strtol(version, NULL, 10) : 0;
 
     if (!version || !tables || n > SCHEMA_VERSION)
@@ -459,7 +459,7 @@ static enum condition examine(const char *path)
 
     if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK) {
         sqlite3_busy_timeout(db, SHORT_TIMEOUT_MS);
-        ACT_AUTOFREE char *word = ask(db, "PRAGMA quick_check(1)");
+        ACT_AUTOFREE char *word = ask_database(db, "PRAGMA quick_check(1)");
         int code = sqlite3_errcode(db);
         if (word)
             condition = strcmp(word, "ok") == 0 ? examine_schema(db) : DAMAGED;
@@ -544,12 +544,12 @@ int ledger_add(struct ledger *ledger, const struct ledger_run *run, struct act_e
     int rc = 0;
 
     if (sqlite3_prepare_v2(ledger->db, sql_add, -1, &statement, NULL) != SQLITE_OK) {
-        rc = fail(ledger, "write to", err);
+        rc = fail_ledger(ledger, "write to", err);
         goto out;
     }
     bind_run(statement, run);
     if (sqlite3_step(statement) != SQLITE_DONE)
-        rc = fail(ledger, "write to", err);
+        rc = fail_ledger(ledger, "write to", err);
 out:
     sqlite3_finalize(statement);
     return rc;
@@ -562,13 +562,13 @@ static int update_all(struct ledger *ledger, const struct ledger_update *updates
     int rc = 0;
 
     if (sqlite3_prepare_v2(ledger->db, sql_update, -1, &statement, NULL) != SQLITE_OK)
-        rc = fail(ledger, "write to", err);
+        rc = fail_ledger(ledger, "write to", err);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         bind_text(statement, 1, updates[i].id);
         bind_text(statement, 2, updates[i].state);
         bind_text(statement, 3, updates[i].status);
         if (sqlite3_step(statement) != SQLITE_DONE)
-            rc = fail(ledger, "write to", err);
+            rc = fail_ledger(ledger, "write to", err);
         sqlite3_reset(statement);
     }
     sqlite3_finalize(statement);
@@ -668,7 +668,7 @@ static int take_rows(struct ledger *ledger, sqlite3_stmt *statement, struct ledg
     int step = add_rows(statement, out), rc = 0;
 
     if (step != SQLITE_DONE) {
-        rc = fail(ledger, "read", err);
+        rc = fail_ledger(ledger, "read", err);
         ledger_runs_release(out);
     }
     sqlite3_finalize(statement);
@@ -682,7 +682,7 @@ int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct 
 
     *out = (struct ledger_runs){0};
     if (sqlite3_prepare_v2(ledger->db, sql_list, -1, &statement, NULL) != SQLITE_OK)
-        return fail(ledger, "read", err);
+        return fail_ledger(ledger, "read", err);
     bind_text(statement, 1, query->cluster);
     sqlite3_bind_int(statement, 2, query->without_spec);
     sqlite3_bind_int64(statement, 3, query->max ? (int64_t)query->max : -1);
@@ -711,7 +711,7 @@ static int find_by(struct ledger *ledger, const char *sql, const char *piece, st
     sqlite3_stmt *statement = NULL;
 
     if (sqlite3_prepare_v2(ledger->db, sql, -1, &statement, NULL) != SQLITE_OK)
-        return fail(ledger, "read", err);
+        return fail_ledger(ledger, "read", err);
     bind_text(statement, 1, piece);
     return take_rows(ledger, statement, out, err);
 }

@@ -17,7 +17,7 @@
 enum { OUTPUT_MAX = 16 * 1024 * 1024, ASK_S = 5, STEP_S = 60, KILL_WAIT_S = 30 };
 
 /* What a program of Slurm prints; NULL when it fails. New string. */
-static char *ask(const char *const *argv, int timeout_s)
+static char *ask_slurm(const char *const *argv, int timeout_s)
 {
     struct act_strv words = {0};
     struct act_error err = {0};
@@ -74,7 +74,7 @@ int job_find_hosts(struct job *job, const struct node *node, struct act_error *e
 
     if (!list)
         return act_error_set(err, ACT_FAIL, "cannot find out the nodes: SLURM_JOB_NODELIST is not set");
-    names = ask((const char *const[]){"scontrol", "show", "hostnames", list, NULL}, STEP_S);
+    names = ask_slurm((const char *const[]){"scontrol", "show", "hostnames", list, NULL}, STEP_S);
     if (!names)
         return act_error_set(err, ACT_FAIL,
                              "cannot find out the nodes '%s': 'scontrol show hostnames' failed", list);
@@ -156,8 +156,9 @@ static bool output_says(const struct job *job, const struct node *node, const ch
 
 void job_find_end(struct job *job, const struct node *node)
 {
-    ACT_AUTOFREE char *config = ask((const char *const[]){"scontrol", "show", "config", NULL}, ASK_S);
-    ACT_AUTOFREE char *show = ask((const char *const[]){"scontrol", "show", "job", job->id, NULL}, ASK_S);
+    ACT_AUTOFREE char *config = ask_slurm((const char *const[]){"scontrol", "show", "config", NULL}, ASK_S);
+    ACT_AUTOFREE char *show =
+        ask_slurm((const char *const[]){"scontrol", "show", "job", job->id, NULL}, ASK_S);
     int64_t wait_s = config ? job_parse_kill_wait(config) : -1;
 
     job->kill_wait_ms = (wait_s < 0 ? KILL_WAIT_S : wait_s) * 1000;
@@ -197,7 +198,7 @@ static char *run_on_nodes(const char *nodes, int n_nodes, const char *const *arg
         n++;
     for (size_t i = 0; argv[i] && n + 1 < WORDS_MAX; i++)
         words[n++] = argv[i];
-    return ask(words, STEP_S);
+    return ask_slurm(words, STEP_S);
 }
 
 bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, struct act_strv *out_blind)
@@ -227,5 +228,5 @@ void job_sweep(const struct node *node, const char *nodes, int n_nodes)
 
 void job_cancel(const struct job *job)
 {
-    free(ask((const char *const[]){"scancel", job->id, NULL}, STEP_S));
+    free(ask_slurm((const char *const[]){"scancel", job->id, NULL}, STEP_S));
 }

@@ -140,7 +140,7 @@ static int check_readable(const struct scan *scan, const char *path, const struc
     return faccessat(scan->root_fd, path, R_OK, AT_EACCESS) < 0 && errno != ENOENT ? errno : 0;
 }
 
-static void take(struct scan *scan, const char *path, const struct stat *st)
+static void take_path(struct scan *scan, const char *path, const struct stat *st)
 {
     const char *bad_name = name_problem(path);
 
@@ -181,7 +181,7 @@ static void visit(struct scan *scan, const char *path, unsigned char type)
     else if (verdict == PACKAGE_SKIP)
         act_strv_push(&scan->todo, path);
     else
-        take(scan, path, &st);
+        take_path(scan, path, &st);
 }
 
 static bool is_dot(const char *name)

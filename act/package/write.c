@@ -1,10 +1,10 @@
 /* write.c - the zip of a scanned list: workers make its bytes, the loop puts them in order.
  *
- *   list ──► plan ──► jobs (workers) ──► libzip, which asks for the data of one entry after the other ──► sink
+ *   list ──► plan ──► tasks (workers) ──► libzip, which asks for the data of one entry after the other ──► sink
  *
- * The plan goes through the list once. Entries that the index knows become COPY jobs, as large as they lie
+ * The plan goes through the list once. Entries that the index knows become COPY tasks, as large as they lie
  * together in one block of the last package; small files, links and folders are batched; a large file goes
- * piece by piece. What is under way is bounded by memory; jobs start in order, so the one that everybody waits
+ * piece by piece. What is under way is bounded by memory; tasks start in order, so the one that everybody waits
  * for is always under way.
  *
  * What goes into the archive depends on the list and the files' content alone: neither on the number of workers
@@ -23,13 +23,13 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "engine/engine.h"
-#include "package/job.h"
+#include "package/task.h"
 
 enum {
     PIECE = PACKAGE_JUDGED, /* files up to this size are compressed whole */
     BATCH = 256 << 10,      /* bytes of small files that one worker takes at once */
     BATCH_ENTRIES = 256,    /* the same for folders, links and tiny files */
-    MEMORY = 32 << 20,      /* for jobs under way; compressors and the lists come on top */
+    MEMORY = 32 << 20,      /* for tasks under way; compressors and the lists come on top */
     JOBS = 128,             /* under way */
     WIDE = 4 << 20,         /* larger files have blocks of their own */
     PIECES_PER_BLOCK = 4,   /* of these */
@@ -44,9 +44,9 @@ enum {
 static char empty_marker[] = ".act-empty";
 static const struct package_entry marker = {.path = empty_marker, .mode = S_IFREG | 0644};
 
-/* A job on its way through the build. */
+/* A task on its way through the build. */
 struct step {
-    struct package_job job;
+    struct package_task task;
     struct build *build;
     size_t first;    /* its first entry */
     uint64_t from;   /* where in that entry it begins: in the file (PIECE) or in its bytes (COPY) */
@@ -79,20 +79,20 @@ struct build {
 
     /* the plan */
     size_t next;        /* the entry at hand */
-    uint64_t next_from; /* what of it is in jobs already */
+    uint64_t next_from; /* what of it is in tasks already */
 
     /* under way */
     struct step *first, **end; /* in order */
-    size_t jobs, running, digests;
+    size_t tasks, running, digests;
     uint64_t memory;
-    bool is_ready; /* the first job */
+    bool is_ready; /* the first task */
     bool is_idle;  /* nothing is with the workers */
     struct package_deflaters *deflaters;
     bool *good_blocks; /* of the last package: verified */
 
     /* the entry that libzip reads */
     bool is_open;
-    const char *data; /* what is left of the first job's share in it */
+    const char *data; /* what is left of the first task's share in it */
     size_t left;
     uint64_t given;      /* bytes of its data up to now */
     struct act_buf cuts; /* uint64_t: how much of its data is before a border */
@@ -278,31 +278,31 @@ static uint64_t end_of(const struct package_known *k)
 /* Whole entries that lie one behind the other in the same block, from k, the one at hand. */
 static void plan_copies(struct build *b, struct step *s, const struct package_known *k)
 {
-    uint64_t end = s->job.block->offset + s->job.block->len;
+    uint64_t end = s->task.block->offset + s->task.block->len;
 
-    s->job.offset = k->item.offset;
+    s->task.offset = k->item.offset;
     do {
         b->items[b->next] = k->item;
-        b->items[b->next].data -= s->job.offset;
-        s->job.len = end_of(k) - s->job.offset;
-        s->job.n++;
+        b->items[b->next].data -= s->task.offset;
+        s->task.len = end_of(k) - s->task.offset;
+        s->task.n++;
         b->next++;
         k = b->next < b->list->n ? known(b, b->next) : NULL;
-    } while (k && !is_wide(&b->list->v[b->next]) && k->item.offset == s->job.offset + s->job.len &&
+    } while (k && !is_wide(&b->list->v[b->next]) && k->item.offset == s->task.offset + s->task.len &&
              end_of(k) <= end);
 }
 
 static void plan_wide_copy(struct build *b, struct step *s, const struct package_known *k)
 {
-    uint64_t block_end = s->job.block->offset + s->job.block->len, end = end_of(k);
+    uint64_t block_end = s->task.block->offset + s->task.block->len, end = end_of(k);
 
     s->is_part = true;
-    s->job.offset = k->item.data + b->next_from;
-    s->job.len = (end < block_end ? end : block_end) - s->job.offset;
-    s->job.n = 1;
+    s->task.offset = k->item.data + b->next_from;
+    s->task.len = (end < block_end ? end : block_end) - s->task.offset;
+    s->task.n = 1;
     if (b->next_from == 0)
         b->items[b->next] = k->item;
-    b->next_from += s->job.len;
+    b->next_from += s->task.len;
     s->ends_entry = end <= block_end;
 }
 
@@ -314,10 +314,10 @@ static uint64_t start_of(const struct build *b, const struct package_known *k)
 
 static void plan_copy(struct build *b, struct step *s, const struct package_known *k)
 {
-    s->job.kind = PACKAGE_COPY;
-    s->job.last_fd = b->last_fd;
-    s->job.block = find_block(&b->last, start_of(b, k));
-    s->job.is_good = b->good_blocks[s->job.block - b->last.blocks];
+    s->task.kind = PACKAGE_COPY;
+    s->task.last_fd = b->last_fd;
+    s->task.block = find_block(&b->last, start_of(b, k));
+    s->task.is_good = b->good_blocks[s->task.block - b->last.blocks];
     if (is_wide(&b->list->v[b->next]))
         plan_wide_copy(b, s, k);
     else
@@ -329,31 +329,31 @@ static void plan_piece(struct build *b, struct step *s)
     const struct package_entry *entry = &b->list->v[b->next];
     uint64_t left = entry->size - b->next_from;
 
-    s->job.kind = PACKAGE_PIECE;
-    s->job.n = 1;
-    s->job.offset = b->next_from;
-    s->job.len = left < PIECE ? left : PIECE;
+    s->task.kind = PACKAGE_PIECE;
+    s->task.n = 1;
+    s->task.offset = b->next_from;
+    s->task.len = left < PIECE ? left : PIECE;
     s->is_part = true;
-    s->job.last = s->ends_entry = left <= PIECE;
-    b->next_from += s->job.len;
+    s->task.last = s->ends_entry = left <= PIECE;
+    b->next_from += s->task.len;
 }
 
 static void plan_batch(struct build *b, struct step *s)
 {
     uint64_t bytes = 0;
 
-    s->job.kind = PACKAGE_BATCH;
-    s->job.items = &b->items[b->next];
+    s->task.kind = PACKAGE_BATCH;
+    s->task.items = &b->items[b->next];
     do {
         bytes += b->list->v[b->next++].size;
-        s->job.n++;
-    } while (b->next < b->list->n && s->job.n < BATCH_ENTRIES && bytes + b->list->v[b->next].size <= BATCH &&
+        s->task.n++;
+    } while (b->next < b->list->n && s->task.n < BATCH_ENTRIES && bytes + b->list->v[b->next].size <= BATCH &&
              !known(b, b->next));
 }
 
 static void count_read(struct build *b, const struct step *s)
 {
-    for (size_t i = s->first; i < s->first + s->job.n; i++)
+    for (size_t i = s->first; i < s->first + s->task.n; i++)
         if (S_ISREG(b->list->v[i].mode) && s->from == 0) {
             b->out->read_files++;
             b->out->read_bytes += b->list->v[i].size;
@@ -366,10 +366,10 @@ static struct step *plan(struct build *b)
     const struct package_known *k = known(b, b->next);
 
     *s = (struct step){.build = b, .first = b->next, .from = b->next_from};
-    s->job.entries = &b->list->v[b->next];
-    s->job.judge = b->options->judge;
-    s->job.root_fd = b->root_fd;
-    s->job.deflaters = b->deflaters;
+    s->task.entries = &b->list->v[b->next];
+    s->task.judge = b->options->judge;
+    s->task.root_fd = b->root_fd;
+    s->task.deflaters = b->deflaters;
     if (k)
         plan_copy(b, s, k);
     else if (is_piecewise(&b->list->v[b->next]))
@@ -382,7 +382,7 @@ static struct step *plan(struct build *b)
         b->next++;
         b->next_from = 0;
     }
-    s->memory = package_job_memory(&s->job);
+    s->memory = package_task_memory(&s->task);
     return s;
 }
 
@@ -392,7 +392,7 @@ static void run_step(void *arg)
 {
     struct step *s = arg;
 
-    package_job_run(&s->job);
+    package_task_run(&s->task);
 }
 
 static void step_done(void *arg)
@@ -402,8 +402,8 @@ static void step_done(void *arg)
 
     s->ready = true;
     b->running--;
-    if (s->job.kind == PACKAGE_COPY && s->job.rc == 0)
-        b->good_blocks[s->job.block - b->last.blocks] = true;
+    if (s->task.kind == PACKAGE_COPY && s->task.rc == 0)
+        b->good_blocks[s->task.block - b->last.blocks] = true;
     look_around(b);
 }
 
@@ -411,7 +411,7 @@ static void start(struct build *b, struct step *s)
 {
     *b->end = s;
     b->end = &s->next;
-    b->jobs++;
+    b->tasks++;
     b->running++;
     b->memory += s->memory;
     engine_work(b->output->engine, run_step, step_done, s);
@@ -419,7 +419,7 @@ static void start(struct build *b, struct step *s)
 
 static void start_more(struct build *b)
 {
-    while (b->rc == 0 && b->next < b->list->n && b->jobs < JOBS && b->memory < MEMORY)
+    while (b->rc == 0 && b->next < b->list->n && b->tasks < JOBS && b->memory < MEMORY)
         start(b, plan(b));
 }
 
@@ -435,7 +435,7 @@ static void show_progress(struct build *b)
     b->output->progress(b->output->arg, &b->progress);
 }
 
-/* The next job is there, whose data is asked for now. */
+/* The next task is there, whose data is asked for now. */
 static void wait_for_first(struct build *b)
 {
     start_more(b);
@@ -451,38 +451,38 @@ static void drop_first(struct build *b)
     b->first = s->next;
     if (!b->first)
         b->end = &b->first;
-    b->jobs--;
+    b->tasks--;
     b->memory -= s->memory;
-    free(s->job.buffer);
+    free(s->task.buffer);
     free(s);
 }
 
-static int fail_job(struct build *b, const struct package_job *job)
+static int fail_task(struct build *b, const struct package_task *task)
 {
-    b->error = job->error;
-    b->is_damaged = job->is_damaged;
-    return job->rc;
+    b->error = task->error;
+    b->is_damaged = task->is_damaged;
+    return task->rc;
 }
 
-/* Takes what the first job has of entry i. */
+/* Takes what the first task has of entry i. */
 static void take_share(struct build *b, size_t i)
 {
     const struct step *s = b->first;
     struct package_item *item = &b->items[i];
 
-    b->data = s->job.bytes + (s->is_part ? 0 : item->data);
-    b->left = s->is_part ? s->job.n_bytes : item->packed;
-    if (s->job.kind != PACKAGE_PIECE)
+    b->data = s->task.bytes + (s->is_part ? 0 : item->data);
+    b->left = s->is_part ? s->task.n_bytes : item->packed;
+    if (s->task.kind != PACKAGE_PIECE)
         return;
-    item->crc = package_crc_join(item->crc, s->job.crc, s->job.len);
-    b->progress.done_bytes += s->job.len;
+    item->crc = package_crc_join(item->crc, s->task.crc, s->task.len);
+    b->progress.done_bytes += s->task.len;
 }
 
 static void next_share(struct build *b, size_t i)
 {
     wait_for_first(b);
-    if (b->rc == 0 && b->first->job.rc < 0)
-        b->rc = fail_job(b, &b->first->job);
+    if (b->rc == 0 && b->first->task.rc < 0)
+        b->rc = fail_task(b, &b->first->task);
     if (b->rc == 0)
         take_share(b, i);
     show_progress(b);
@@ -495,17 +495,17 @@ static void open_entry(struct build *b, size_t i)
     b->given = 0;
     if (b->rc < 0)
         return;
-    const struct package_job *job = &b->first->job;
-    uint64_t data = job->offset + (b->first->is_part ? 0 : b->items[i].data);
-    b->origin =
-        (struct origin){.copied = job->kind == PACKAGE_COPY, .data = data, .head = data - b->items[i].offset};
+    const struct package_task *task = &b->first->task;
+    uint64_t data = task->offset + (b->first->is_part ? 0 : b->items[i].data);
+    b->origin = (struct origin){
+        .copied = task->kind == PACKAGE_COPY, .data = data, .head = data - b->items[i].offset};
 }
 
 /* Blocks of a wide entry are so many pieces, or as they were. */
 static bool is_inner_border(const struct build *b, size_t i, const struct step *s)
 {
     return is_wide(&b->list->v[i]) &&
-           (s->job.kind == PACKAGE_COPY || (s->from / PIECE + 1) % PIECES_PER_BLOCK == 0);
+           (s->task.kind == PACKAGE_COPY || (s->from / PIECE + 1) % PIECES_PER_BLOCK == 0);
 }
 
 static void go_on_in_entry(struct build *b, size_t i)
@@ -551,7 +551,7 @@ static void cut_wide(struct build *b, const struct package_item *item)
 static void count_entry(struct build *b, size_t i)
 {
     b->progress.done_entries++;
-    if (S_ISREG(b->list->v[i].mode) && b->first->job.kind != PACKAGE_PIECE)
+    if (S_ISREG(b->list->v[i].mode) && b->first->task.kind != PACKAGE_PIECE)
         b->progress.done_bytes += b->list->v[i].size;
 }
 
@@ -560,7 +560,7 @@ static void close_entry(struct build *b, size_t i)
     const struct step *s = b->first;
 
     count_entry(b, i);
-    if (s->is_part || i + 1 == s->first + s->job.n)
+    if (s->is_part || i + 1 == s->first + s->task.n)
         drop_first(b);
     b->cuts.len = 0;
     b->is_open = false;
@@ -761,7 +761,7 @@ int package_write(const struct package_options *options, const struct package_li
         return act_error_errno(err, errno, "cannot read the project folder '%s'", options->root);
     rc = build(&b);
     close(b.root_fd);
-    malloc_trim(0); /* what jobs held is for the upload now */
+    malloc_trim(0); /* what tasks held is for the upload now */
     if (rc < 0) {
         package_summary_release(out);
         if (err)

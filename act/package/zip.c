@@ -45,7 +45,7 @@ bool package_is_deflated(const struct package_entry *entry)
     return S_ISREG(entry->mode) && entry->size > 0;
 }
 
-static zip_int64_t fail(struct archive *a, int code, int errnum)
+static zip_int64_t fail_archive(struct archive *a, int code, int errnum)
 {
     zip_error_set(&a->error, code, errnum);
     return -1;
@@ -76,7 +76,7 @@ static zip_int64_t read_entry(const struct source *s, void *data, zip_uint64_t l
 {
     int64_t n = s->archive->zip->read(s->archive->zip->arg, s->i, data, len);
 
-    return n < 0 ? fail(s->archive, ZIP_ER_READ, ECANCELED) : n;
+    return n < 0 ? fail_archive(s->archive, ZIP_ER_READ, ECANCELED) : n;
 }
 
 static zip_int64_t serve_entry(void *arg, void *data, zip_uint64_t len, zip_source_cmd_t command)
@@ -99,7 +99,7 @@ static zip_int64_t serve_entry(void *arg, void *data, zip_uint64_t len, zip_sour
     case ZIP_SOURCE_ERROR:
         return zip_error_to_data(&s->archive->error, data, len);
     default:
-        return fail(s->archive, ZIP_ER_OPNOTSUPP, 0);
+        return fail_archive(s->archive, ZIP_ER_OPNOTSUPP, 0);
     }
 }
 
@@ -107,7 +107,8 @@ static zip_int64_t serve_entry(void *arg, void *data, zip_uint64_t len, zip_sour
 
 static zip_int64_t write_archive(struct archive *a, const void *data, zip_uint64_t len)
 {
-    return package_sink_write(a->zip->sink, data, len) < 0 ? fail(a, ZIP_ER_WRITE, errno) : (zip_int64_t)len;
+    return package_sink_write(a->zip->sink, data, len) < 0 ? fail_archive(a, ZIP_ER_WRITE, errno)
+                                                           : (zip_int64_t)len;
 }
 
 static void settle(struct archive *a)
@@ -143,7 +144,7 @@ static zip_int64_t serve_archive(void *arg, void *data, zip_uint64_t len, zip_so
     case ZIP_SOURCE_SUPPORTS: /* what is read is never asked for: there is no archive yet */
         return ZIP_SOURCE_SUPPORTS_WRITABLE;
     case ZIP_SOURCE_STAT:
-        return fail(a, ZIP_ER_READ, ENOENT);
+        return fail_archive(a, ZIP_ER_READ, ENOENT);
     case ZIP_SOURCE_WRITE:
         return write_archive(a, data, len);
     case ZIP_SOURCE_SEEK_WRITE:
@@ -160,7 +161,7 @@ static zip_int64_t serve_archive(void *arg, void *data, zip_uint64_t len, zip_so
         package_sink_settle(a->zip->sink);
         return 0;
     default:
-        return fail(a, ZIP_ER_OPNOTSUPP, 0);
+        return fail_archive(a, ZIP_ER_OPNOTSUPP, 0);
     }
 }
 

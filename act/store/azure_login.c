@@ -153,7 +153,7 @@ static bool take_key(struct azure_op *op)
 }
 
 /* Whoever waited goes on, or ends as this op does, which comes last. */
-static void go_on(struct azure_op *op, int rc)
+static void go_on_signing(struct azure_op *op, int rc)
 {
     struct azure_delegation *delegation = op->azure->delegation;
     struct azure_op *waiting = delegation->waiting, *next;
@@ -184,21 +184,22 @@ static void answer_key(struct azure_op *op)
 
     if (!azure_succeeded(op)) {
         int rc = azure_answer_error(op);
-        go_on(op, rc == -ACT_DENIED
-                      ? act_error_hint(err, "a URL needs a key of the account, or a login that may have "
-                                            "such keys made (a role on the whole account)")
-                      : rc);
+        go_on_signing(op,
+                      rc == -ACT_DENIED
+                          ? act_error_hint(err, "a URL needs a key of the account, or a login that may have "
+                                                "such keys made (a role on the whole account)")
+                          : rc);
     } else if (!take_key(op)) {
-        go_on(op,
-              act_error_set(err, ACT_FAIL, "%s: the service gave no key to sign URLs with", azure_what(op)));
+        go_on_signing(op, act_error_set(err, ACT_FAIL, "%s: the service gave no key to sign URLs with",
+                                        azure_what(op)));
     } else {
-        go_on(op, 0);
+        go_on_signing(op, 0);
     }
 }
 
 static void key_failed(struct azure_op *op)
 {
-    go_on(op, act_error_prefix(&op->call->error, "%s", azure_what(op)));
+    go_on_signing(op, act_error_prefix(&op->call->error, "%s", azure_what(op)));
 }
 
 void azure_need_delegation(struct azure_op *op, int64_t life_s, void (*then)(struct azure_op *))

@@ -94,8 +94,8 @@ static void add(struct folder_dirs *dirs, struct folder_dir *dir)
 
 /* The kept one, moved to the front, or NULL. One that is too old is forgotten, and is in *old when it is to be
  * freed. */
-static struct folder_dir *take(struct folder_dirs *dirs, const char *path, size_t len, bool fresh,
-                               struct folder_dir **old)
+static struct folder_dir *take_kept(struct folder_dirs *dirs, const char *path, size_t len, bool fresh,
+                                    struct folder_dir **old)
 {
     struct folder_dir **at = find(dirs, path, len), *dir = *at;
 
@@ -151,7 +151,7 @@ int folder_dir_open(struct folder *folder, const char *path, size_t len, bool cr
     int fd = -1;
 
     pthread_mutex_lock(&dirs->lock);
-    struct folder_dir *dir = take(dirs, path, len, fresh, &old);
+    struct folder_dir *dir = take_kept(dirs, path, len, fresh, &old);
     pthread_mutex_unlock(&dirs->lock);
     place->kept = dir != NULL;
     if (!dir) {

@@ -35,7 +35,7 @@ static bool read_line(const char *line, int rank, struct flow_last_words *out)
 
 /* Takes it when it is of the rank that failed before all others that were looked at. What the agent said just before is the
  * reason. */
-static void take(int rank, const struct act_strv *lines, struct flow_last_words *first)
+static void take_last_words(int rank, const struct act_strv *lines, struct flow_last_words *first)
 {
     static const char agent[] = "act: ";
     struct flow_last_words words;
@@ -66,7 +66,7 @@ int flow_find_last_words(const struct flow_log_source *source, const struct flow
         rc = flow_log_tail(source, flow_find_rank_log(logs, prefix, rank), TAIL, &text, err);
         if (text.len > 0)
             flow_last_lines(&text, LINES, &lines);
-        take(rank, &lines, out);
+        take_last_words(rank, &lines, out);
         act_strv_release(&lines);
         act_buf_release(&text);
     }

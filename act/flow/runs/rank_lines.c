@@ -103,8 +103,8 @@ static void take_end(struct end *end, const struct act_strv *lines, int64_t unti
     end->said.line = act_strdup(i > 0 ? lines->v[i - 1] : "");
 }
 
-static int ask(const struct flow_log_source *from, struct end *end, int64_t until_unix_s,
-               struct act_error *err)
+static int ask_log_end(const struct flow_log_source *from, struct end *end, int64_t until_unix_s,
+                       struct act_error *err)
 {
     int64_t since_end_s = act_now_unix_s() - until_unix_s, idle_s = end->log ? end->log->idle_s : -1;
     struct act_buf text = {0};
@@ -170,7 +170,7 @@ int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_r
     qsort(ends, out->ranks, sizeof(*ends), to_be_asked_first);
     size_t n = choose(ends, out->ranks);
     for (size_t i = 0; i < n && rc == 0; i++)
-        rc = ask(from, &ends[i], until_unix_s, err);
+        rc = ask_log_end(from, &ends[i], until_unix_s, err);
     count_same(ends, n);
     qsort(ends, n, sizeof(*ends), to_be_shown_first);
     out->v = act_calloc(n, sizeof(*out->v));

@@ -555,7 +555,7 @@ static int failed_attempt(const struct run_status *status)
     return run_state_is_final(status->state) || status->attempt < 2 ? 0 : status->attempt - 1;
 }
 
-static int ask(struct asking *a, struct act_error *err)
+static int ask_why(struct asking *a, struct act_error *err)
 {
     const struct run_status *status = &a->run->status;
     ACT_AUTOFREE char *earlier = act_sprintf(RUN_DIR_ATTEMPTS "/%d/", a->out->attempt);
@@ -591,7 +591,7 @@ int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out
     if (rc == 0 && asks_platform)
         rc = flow_log_source_open(flow, run, &a.from, err);
     if (rc == 0 && asks_platform)
-        rc = ask(&a, err);
+        rc = ask_why(&a, err);
     flow_log_source_close(&a.from);
     if (rc == 0 && out->rule)
         out->advice = fill_in(out->rule->advice, run, out);

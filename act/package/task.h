@@ -1,22 +1,22 @@
-/* job.h - one thing for a worker to do: it makes some of the archive's data. */
-#ifndef ACT_PACKAGE_JOB_H
-#define ACT_PACKAGE_JOB_H
+/* task.h - one thing for a worker to do: it makes some of the archive's data. */
+#ifndef ACT_PACKAGE_TASK_H
+#define ACT_PACKAGE_TASK_H
 
 #include "package/package_internal.h"
 
-enum package_job_kind {
+enum package_task_kind {
     PACKAGE_BATCH, /* data of whole entries, one after the other */
     PACKAGE_PIECE, /* compressed data of a range of one file */
     PACKAGE_COPY,  /* a range of the last package */
 };
 
-struct package_job {
-    enum package_job_kind kind;
+struct package_task {
+    enum package_task_kind kind;
 
     /* in */
     const struct package_entry *entries;
     size_t n;
-    struct package_item *items; /* BATCH: of the entries, filled in; data counts from the job's first byte */
+    struct package_item *items; /* BATCH: of the entries, filled in; data counts from the task's first byte */
     uint64_t offset;            /* PIECE, COPY: the range */
     size_t len;
     bool last;                                                      /* PIECE: of its file */
@@ -38,9 +38,9 @@ struct package_job {
 };
 
 /* What it takes of memory while it is under way. */
-size_t package_job_memory(const struct package_job *job);
+size_t package_task_memory(const struct package_task *task);
 /* On a worker. */
-void package_job_run(struct package_job *job);
+void package_task_run(struct package_task *task);
 
 /* Fills in what follows from a block's bytes. */
 void package_block_sum(struct package_block *block, const void *data);
