@@ -26,6 +26,10 @@ set(CPACK_RPM_FILE_NAME RPM-DEFAULT)
 set(CPACK_RPM_PACKAGE_LICENSE MIT)
 set(CPACK_RPM_PACKAGE_AUTOREQPROV OFF)
 set(CPACK_RPM_COMPRESSION_TYPE gzip) # what the oldest rpm reads
+if(CMAKE_CROSSCOMPILING) # else CPack asks dpkg and uname
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64) # Debian's name of the one in cmake/
+  set(CPACK_RPM_PACKAGE_ARCHITECTURE ${CMAKE_SYSTEM_PROCESSOR})
+endif()
 # The same files give the same package. CPack knows no Recommends, and this is where tags may stand, too.
 set(CPACK_RPM_SPEC_MORE_DEFINE "%define use_source_date_epoch_as_buildtime 1
 %define clamp_mtime_to_source_date_epoch 1
