@@ -449,6 +449,24 @@ static void hint_root(const struct config *config, const char *path, struct act_
     act_buf_release(&up);
 }
 
+/* Where runs have a folder that lies behind the login node, and who moves it: nothing of ACT reaches it. */
+static void hint_login(const struct config *config, const char *name, struct act_error *err)
+{
+    const char *root = config->slurm.root ? config->slurm.root : "~/.act";
+    ACT_AUTOFREE char *prefix = config_built_in_prefix(config->project_root);
+
+    act_error_hint(err,
+                   "through a login node folders need a store that both sides reach: see config_param in "
+                   "'aux_data/aml/slurm.example.yaml'");
+    for (size_t i = 0; i < CONFIG_BUILT_IN_FOLDERS; i++)
+        if (act_streq(name, config_built_in_folders[i]))
+            act_error_hint(err,
+                           "or have rsync move it: runs use what is there, as after 'rsync -a --mkpath %s/ "
+                           "%s:%s/store/%s/%s/'",
+                           name, config->slurm.login, act_starts_with(root, "~/") ? root + 2 : root, prefix,
+                           name);
+}
+
 static int unknown_folder(const struct config *config, const char *path, const char *name,
                           struct act_error *err)
 {
@@ -470,9 +488,7 @@ static int unknown_folder(const struct config *config, const char *path, const c
     hint_root(config, path, err);
     act_error_hint(err, "mapped are: %s", list.len ? list.data : "none");
     if (list.len == 0 && config->slurm.login)
-        act_error_hint(err,
-                       "through a login node folders need a store that both sides reach: see config_param in "
-                       "'aux_data/aml/slurm.example.yaml'");
+        hint_login(config, name, err);
     act_strv_release(&names);
     act_buf_release(&list);
     return -ACT_NOT_FOUND;

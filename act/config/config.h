@@ -140,7 +140,7 @@ struct config_request {
  * project root is the nearest folder upwards, at most the home folder, that holds aux_data or .git, else the
  * current folder. A cluster file of platform local without config_param, or without its code_path, gets those
  * rows as well; one of platform slurm too, with the folder store <slurm.root>/store. With slurm.login it gets the code
- * alone, in the store of this machine: runs have it from there by way of the site.
+ * alone, in the store of this machine: runs have it from there by way of the site; the store there is the platform's.
  *
  * Warnings (unknown keys, files with secrets that others can read) go to act_warn(). */
 int config_load(const struct config_request *request, struct config *out,
@@ -246,5 +246,8 @@ void config_simple_keys(struct act_strv *out);
 
 /* "<folder name>-<8 hex of its whole path>": what keeps the projects of a user apart in the built-in store. New string. */
 char *config_built_in_prefix(const char *project_root);
+/* The folders of the built-in rows. */
+enum { CONFIG_BUILT_IN_FOLDERS = 2 };
+extern const char *const config_built_in_folders[CONFIG_BUILT_IN_FOLDERS];
 
 #endif

@@ -84,6 +84,8 @@ char *config_built_in_prefix(const char *root)
     return prefix;
 }
 
+const char *const config_built_in_folders[CONFIG_BUILT_IN_FOLDERS] = {"data", "output"};
+
 static struct yaml *built_in_row(const char *prefix, const char *below)
 {
     struct yaml *row = yaml_new_map(CONFIG_DEFAULT);
@@ -96,12 +98,12 @@ static struct yaml *built_in_row(const char *prefix, const char *below)
 
 static struct yaml *built_in_rows(const char *root, bool with_folders)
 {
-    static const char *const names[] = {"data", "output"};
+    const char *const *names = config_built_in_folders;
     ACT_AUTOFREE char *prefix = config_built_in_prefix(root);
     struct yaml *rows = yaml_new_map(CONFIG_DEFAULT), *all = yaml_new_map(CONFIG_DEFAULT);
 
     yaml_put(rows, "code_path", built_in_row(prefix, "code.zip"));
-    for (size_t i = 0; with_folders && i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; with_folders && i < CONFIG_BUILT_IN_FOLDERS; i++) {
         ACT_AUTOFREE char *key = act_sprintf("%s_folder", names[i]);
         yaml_put(rows, key, built_in_row(prefix, names[i]));
     }

@@ -75,6 +75,13 @@ int platform_check(struct platform *p, const struct run_spec *spec, struct act_e
     return p->row->check ? p->row->check(p, spec, err) : 0;
 }
 
+int platform_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there,
+                         char **out_store, struct act_error *err)
+{
+    *out_store = NULL;
+    return p->ops->own_folders ? p->ops->own_folders(p, paths, n, out_there, out_store, err) : 0;
+}
+
 int platform_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
 {
     if (!run_id_valid(submission->spec->id))

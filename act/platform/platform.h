@@ -242,6 +242,10 @@ struct platform_row {
     /* Whether such a run could start here; asked before anything is uploaded for it. The package may not be known yet. May be NULL:
      * submit will tell. */
     int (*check)(struct platform *p, const struct run_spec *spec, struct act_error *err);
+    /* Of a cluster whose own store this machine does not see: *out_store is where it is there, absolute, a new string, and
+     * out_there[i] whether it has the folder paths[i]. May be NULL; there is none: *out_store is NULL. */
+    int (*own_folders)(struct platform *p, const char *const *paths, size_t n, bool *out_there,
+                       char **out_store, struct act_error *err);
     /* Starts a run, or queues it. The same id twice is one run: the second call succeeds and changes nothing.
      * Returns when the platform has it. */
     int (*submit)(struct platform *p, const struct platform_submission *submission, struct act_error *err);
@@ -305,6 +309,8 @@ void platform_free(struct platform *p);
 /* Wrappers: they supply the text for what a platform cannot do. */
 int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err) ACT_NODISCARD;
 int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+int platform_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there,
+                         char **out_store, struct act_error *err) ACT_NODISCARD;
 int platform_submit(struct platform *p, const struct platform_submission *submission,
                     struct act_error *err) ACT_NODISCARD;
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,

@@ -9,11 +9,18 @@
 #include "flow/flow.h"
 #include "run/run.h"
 
+struct platform;
 struct store;
 
 /* A folder of a run that sees the project becomes the project's own of that name, and a note says so, when that holds
  * something and the store does not. from: its row. */
 void flow_use_here(const struct config *config, const struct config_folder *from, struct run_folder *folder);
+/* Nothing is mapped, and the code has no store that somebody wrote down. */
+bool flow_may_use_own_folders(const struct config *config);
+/* Then, where the platform has a store that this machine does not see: the run gets those of the built-in folders that
+ * are there, and notes say so. Asks the platform. */
+int flow_use_own_folders(const struct config *config, struct platform *platform, struct run_spec *spec,
+                         struct act_error *err) ACT_NODISCARD;
 /* Whether there is a folder with something in it. */
 bool flow_has_content(const char *path);
 /* Adds to the error that something is not in the store where it is instead; local is its place in the project. */

@@ -1,4 +1,5 @@
-/* here.c - a run uses a mapped folder of the project where it is, when it sees the project and the store has nothing for it. */
+/* here.c - a run uses a mapped folder of the project where it is, when it sees the project and the store has nothing for it;
+ * and folders that only the cluster sees. */
 #include <dirent.h>
 #include <fts.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow.h"
+#include "flow/runs/submit_internal.h"
 #include "platform/platform.h"
 #include "run/run.h"
 
@@ -81,6 +83,45 @@ void flow_use_here(const struct config *config, const struct config_folder *from
     folder->store = act_sprintf("folder:%s", config->project_root);
     act_str_replace(&folder->path, folder->name);
     act_str_replace(&folder->link, own);
+}
+
+static void add_own(const char *name, const char *store, const char *path, struct run_spec *spec)
+{
+    spec->folders = act_realloc(spec->folders, (spec->n_folders + 1) * sizeof(*spec->folders));
+    spec->folders[spec->n_folders] = (struct run_folder){.name = act_strdup(name),
+                                                         .store = act_sprintf("folder:%s", store),
+                                                         .path = act_strdup(path),
+                                                         .mode = RUN_FOLDER_RW_MOUNT,
+                                                         .link = act_path_join(store, path)};
+    act_note("%s  '%s' of the cluster", name, spec->folders[spec->n_folders++].link);
+}
+
+bool flow_may_use_own_folders(const struct config *config)
+{
+    return config->n_folders == 0 && config_is_built_in(&config->code);
+}
+
+static int add_own_folders(const struct config *config, struct platform *platform, struct run_spec *spec,
+                           struct act_error *err)
+{
+    ACT_AUTOFREE char *prefix = config_built_in_prefix(config->project_root), *store = NULL;
+    bool there[CONFIG_BUILT_IN_FOLDERS] = {false};
+    struct act_strv paths = {0};
+
+    for (size_t i = 0; i < CONFIG_BUILT_IN_FOLDERS; i++)
+        act_strv_take(&paths, act_path_join(prefix, config_built_in_folders[i]));
+    int rc = platform_own_folders(platform, (const char *const *)paths.v, paths.n, there, &store, err);
+    for (size_t i = 0; rc == 0 && store && i < paths.n; i++)
+        if (there[i] && !flow_find_folder(spec, config_built_in_folders[i]))
+            add_own(config_built_in_folders[i], store, paths.v[i], spec);
+    act_strv_release(&paths);
+    return rc;
+}
+
+int flow_use_own_folders(const struct config *config, struct platform *platform, struct run_spec *spec,
+                         struct act_error *err)
+{
+    return flow_may_use_own_folders(config) ? add_own_folders(config, platform, spec, err) : 0;
 }
 
 /* Where the folder is in a folder store. New string, or NULL. */

@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "flow/data/data_internal.h"
 #include "flow/runs/submit_internal.h"
 #include "platform/azureml/azureml.h"
 #include "platform/platform.h"
@@ -199,7 +200,7 @@ static int repeat_folders(const struct config *config, const struct run_spec *ol
     size_t n = 0;
 
     for (size_t i = 0; i < old->n_folders; i++)
-        if (!flow_find_folder(spec, old->folders[i].name))
+        if (!flow_find_folder(spec, old->folders[i].name) && !flow_may_use_own_folders(config))
             return act_error_set(err, ACT_CONFIG, "cluster '%s' has no folder '%s' any more", config->cluster,
                                  old->folders[i].name);
     for (size_t i = 0; i < spec->n_folders; i++) {

@@ -353,10 +353,13 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     struct flow_again again;
     bool asked = false;
 
+    int rc = flow_use_own_folders(&flow->config, platform, spec, err);
+    if (rc < 0)
+        return rc;
     if (!platform_row(platform)->answers_by_request)
         return hand_over(flow, platform, spec, package, &asked, err);
     asked = flow_again_begin(flow, spec, &again);
-    int rc = hand_over(flow, platform, spec, package, &asked, err);
+    rc = hand_over(flow, platform, spec, package, &asked, err);
     bool unclear = asked && flow_may_pass(rc);
     flow_again_end(&again, !unclear);
     return unclear ? act_error_hint(err, "the same command again is the same run") : rc;

@@ -186,6 +186,55 @@ static int slurm_list(struct platform *p, struct act_strv *out_ids, struct act_e
     return rc < 0 ? rc : site_list(site, out_ids, err);
 }
 
+/* ---- folders ---- */
+
+/* Prints a digit for each path: whether it is a folder. */
+#define ARE_FOLDERS "for path; do [ -d \"$path\" ] && printf 1 || printf 0; done"
+
+static int ask_for_folders(struct site *site, const struct act_strv *paths, bool *out_there,
+                           struct act_error *err)
+{
+    static const char *const words[] = {"sh", "-c", ARE_FOLDERS, "sh"};
+    struct act_strv argv = {0};
+    struct site_result result = {0};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        act_strv_push(&argv, words[i]);
+    for (size_t i = 0; i < paths->n; i++)
+        act_strv_push(&argv, paths->v[i]);
+    int rc = site_run(site, &(struct site_command){.argv = (const char *const *)argv.v}, &result, err);
+    for (size_t i = 0; rc == 0 && i < paths->n && i < result.out_len; i++)
+        out_there[i] = result.out[i] == '1';
+    site_result_release(&result);
+    act_strv_release(&argv);
+    return rc;
+}
+
+/* Without a login node the store of the root is one like any other: this machine sees it. */
+static int slurm_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there,
+                             char **out_store, struct act_error *err)
+{
+    struct slurm *s = slurm_of(p);
+    struct act_strv places = {0};
+    struct site *site;
+
+    if (!s->config.login)
+        return 0;
+    int rc = slurm_site(s, &site, err);
+    if (rc < 0)
+        return rc;
+    char *store = act_path_join(site_root(site), "store");
+    for (size_t i = 0; i < n; i++)
+        act_strv_take(&places, act_path_join(store, paths[i]));
+    rc = ask_for_folders(site, &places, out_there, err);
+    act_strv_release(&places);
+    if (rc == 0)
+        *out_store = store;
+    else
+        free(store);
+    return rc;
+}
+
 /* The texts of the configuration, which need not live as long as the platform. */
 static const size_t texts[] = {
     offsetof(struct config_slurm, login),       offsetof(struct config_slurm, root),
@@ -342,6 +391,7 @@ const struct platform_row platform_slurm = {
     .open = slurm_open,
     .limits = slurm_limits,
     .check = slurm_check,
+    .own_folders = slurm_own_folders,
     .submit = slurm_submit,
     .status = slurm_status,
     .abort = slurm_abort,
