@@ -6,6 +6,7 @@
 
 enum act_glob_flags {
     ACT_GLOB_ESCAPES = 1, /* a backslash quotes the next character */
+    ACT_GLOB_BYTES = 2,   /* every byte is a character: as git matches */
 };
 
 /* Whether the whole text matches: '*' any characters, '/' too, '?' one, "[a-z]", "[!a-z]" and "[[:alpha:]]" one of a set

@@ -193,7 +193,7 @@ static bool ends_in(const char *segment, const struct filter_part *part)
     return have >= len && memcmp(segment + have - len, part->text + stars, len) == 0;
 }
 
-static bool part_matches(const struct filter_part *part, const char *segment)
+static bool part_matches(const struct filter_part *part, const char *segment, bool bytes)
 {
     switch (part->kind) {
     case PART_LITERAL:
@@ -201,7 +201,7 @@ static bool part_matches(const struct filter_part *part, const char *segment)
     case PART_ENDING:
         return ends_in(segment, part);
     case PART_GLOB:
-        return act_glob(part->text, segment, ACT_GLOB_ESCAPES);
+        return act_glob(part->text, segment, bytes ? ACT_GLOB_ESCAPES | ACT_GLOB_BYTES : ACT_GLOB_ESCAPES);
     case PART_ANY_DEPTH:
         return true;
     }
@@ -218,7 +218,7 @@ static bool parts_match(const struct filter_pattern *pattern, char *const *path,
             star = p++;
             star_s = p == pattern->n_parts ? s + 1 : s;
             s = star_s;
-        } else if (p < pattern->n_parts && part_matches(&pattern->parts[p], path[s])) {
+        } else if (p < pattern->n_parts && part_matches(&pattern->parts[p], path[s], pattern->bytes)) {
             p++;
             s++;
         } else if (star != SIZE_MAX) {
@@ -237,7 +237,7 @@ bool filter_pattern_matches(const struct filter_pattern *pattern, const struct f
     if (pattern->n_parts == 0 || (pattern->folder_only && !is_folder))
         return false;
     if (!pattern->anchored)
-        return part_matches(&pattern->parts[0], path->v[depth - 1]);
+        return part_matches(&pattern->parts[0], path->v[depth - 1], pattern->bytes);
     return parts_match(pattern, path->v, depth);
 }
 

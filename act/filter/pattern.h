@@ -33,6 +33,7 @@ struct filter_pattern {
     struct filter_part *parts;
     size_t n_parts;
     bool take_back, folder_only, anchored;
+    bool bytes; /* '?' and '[...]' stand for a byte, as git has it; set it when it is initialised */
 };
 
 /* Any text is a pattern, though perhaps one that matches nothing. Release it. */

@@ -53,6 +53,7 @@ static void take_lines(struct level *level, const struct act_strv *lines)
     for (size_t i = 0; i < lines->n; i++)
         if (*lines->v[i]) {
             filter_pattern_init(&level->patterns[level->n], lines->v[i]);
+            level->patterns[level->n].bytes = true;
             level->numbers[level->n++] = (int)i + 1;
         }
 }
