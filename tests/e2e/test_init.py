@@ -156,6 +156,12 @@ SECRETS = {
     "a base of any name": ("shared/common", "docker:\n  password: pssst\n", "docker.password"),
     "an account file elsewhere": ("conf/store.txt", "account_name: a\naccount_key: pssst\ncontainer_name: c\n", "account_key"),
     "JSON": ("x.json", '{"account_name": "a", "sas_token": "sig=pssst"}', "sas_token"),
+    "a volume of a job file": (
+        "job.json", '{"properties": {"mountVolumes": {"azureFileShares": [{"credentials": {"accountKey": "pssst"}}]}}}',
+        "credentials.accountKey"),
+    "a secret variable of a job file": (
+        "job.json", '{"properties": {"secrets": [{"name": "A", "value": "pssst"}]}}',
+        "secrets"),
     "an escaped key": ("x.json", '{"account\\u005fkey": "pssst"}', "account_key"),
     "an alias": ("y.yml", 'x: &x pssst\ndocker:\n  "\\x70assword": *x\n', "docker.password"),
     "a byte order mark": ("y.yaml", "\ufeffaccount_key: pssst\n", "account_key"),
@@ -606,7 +612,8 @@ def test_two_inits_at_once(blocks):
 
 NAMES = ["a", "b.py", "c.pt", "build", "dat", "x y", "é", "[z]", "a.b.c", "tmp"]
 LINES = ["*.pt", "/a", "a", "build/", "dat/*", "!dat/a", "**/b.py", "x*", "a/**/c.pt", "!*.pt", "tmp/", "[ab]*",
-         "[ab]?", "\\[z]", "# comment", "", "a/b.py", "/dat/", "!/a", "é", "*.b.?", "x y", "*", "!*/", "!b.py", "a/*"]
+         "[ab]?", "\\[z]", "# comment", "", "a/b.py", "/dat/", "!/a", "é", "*.b.?", "x y", "*", "!*/", "!b.py", "a/*",
+         "?", "??", "[!z]", "[é]*"]
 
 
 def random_tree(act, random):

@@ -68,7 +68,8 @@ static bool may_be_config(const struct act_buf *text)
 {
     return has(text, "account_key") || has(text, "sas_token") ||
            (has(text, "docker") && has(text, "password")) || has_word(text, "env") ||
-           has_escaped_letter(text) || act_text_is_secret(text->data) ||
+           (has(text, "credentials") && (has(text, "accountKey") || has(text, "password"))) ||
+           has_word(text, "secrets") || has_escaped_letter(text) || act_text_is_secret(text->data) ||
            (has(text, ":\\/\\/") && has(text, "@"));
 }
 
@@ -107,11 +108,38 @@ static char *secret_of_env(const struct yaml *tree)
     return NULL;
 }
 
+/* Published job files have "<key>" or "$KEY" there. */
+static bool is_filled_in(const struct yaml *value)
+{
+    return value && value->kind == YAML_SCALAR && *value->text && !yaml_is_null(value) &&
+           !strchr("<$", *value->text) && !act_starts_with(value->text, "{{");
+}
+
+/* The credentials of a job file's volumes and registries, and its secret variables, wherever they stand in it. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
+static char *secret_of_job(const struct yaml *tree)
+{
+    static const char *const keys[] = {"accountKey", "password"};
+    static const char variables[] = "secrets";
+    char *what = NULL;
+
+    for (size_t i = 0; act_streq(tree->key, variables) && i < tree->n; i++)
+        if (tree->items[i]->kind == YAML_MAP && is_filled_in(yaml_get(tree->items[i], "value")))
+            return act_strdup(variables);
+    for (size_t i = 0; act_streq(tree->key, "credentials") && i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (tree->kind == YAML_MAP && is_filled_in(yaml_get(tree, keys[i])))
+            return act_sprintf("credentials.%s", keys[i]);
+    for (size_t i = 0; !what && i < tree->n; i++)
+        what = secret_of_job(tree->items[i]);
+    return what;
+}
+
 static char *secret_of_tree(const struct yaml *tree)
 {
     const char *key = config_find_secret(tree);
     char *what = key ? act_strdup(key) : secret_of_env(tree);
 
+    what = what ? what : secret_of_job(tree);
     return what ? what : url_of_tree(tree);
 }
 
