@@ -123,6 +123,12 @@ def test_secrets_are_not_shown(act, azureml, scratch):
         assert not file.is_file() or b"pssst-4321" not in file.read_bytes(), file
 
 
+def test_a_run_found_in_a_cluster_of_another_name(act, azureml, scratch):
+    run = submit(act, "true")
+    (act.project / "aux_data/aml/aml.yaml").rename(act.project / "aux_data/aml/here.yaml")
+    assert act.run("-c", "here", "q", run, "--json", env={"ACT_HOME": str(scratch / "third")}).json["runs"][0]["cluster"] == "here"
+
+
 def test_logs_are_followed(act, azureml, scratch):
     gate = scratch / "gate"
     run = submit(act, *waits_for(gate))

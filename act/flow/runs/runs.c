@@ -574,18 +574,28 @@ static int add_row(struct ledger *ledger, void *row, struct act_error *err)
     return ledger_add(ledger, row, err);
 }
 
+/* Whether the cluster that a run names is one of its project here. */
+static bool knows_cluster(const struct run_spec *spec)
+{
+    struct config_request request = {.cluster = spec->cluster, .start_dir = spec->project_root};
+    struct act_error ignored;
+
+    return config_is_there(&request, &ignored) == 0;
+}
+
 /* Takes a run into the ledger, as its platform describes it. One that was submitted on another machine belongs to this
- * project, where its own is not here. */
-static int adopt(struct flow *flow, struct platform *platform, const char *id, const char *project,
+ * project, where its own is not here, and to the cluster that it was found in, where this project has none of its name.
+ * found_in NULL: on this machine. */
+static int adopt(struct flow *flow, struct platform *platform, const char *id, const struct config *found_in,
                  struct act_error *err)
 {
     struct run_spec spec = {0};
     int rc = platform_spec(platform, id, &spec, err);
 
-    if (rc == 0 && project && (!spec.project_root || access(spec.project_root, F_OK) < 0)) {
-        free(spec.project_root);
-        spec.project_root = act_strdup(project);
-    }
+    if (rc == 0 && found_in && (!spec.project_root || access(spec.project_root, F_OK) < 0))
+        act_str_replace(&spec.project_root, found_in->project_root);
+    if (rc == 0 && found_in && !knows_cluster(&spec))
+        act_str_replace(&spec.cluster, found_in->cluster);
     if (rc == 0) {
         struct ledger_run row = flow_row_of(&spec);
         rc = flow_with_ledger(flow, add_row, &row, err);
@@ -595,34 +605,34 @@ static int adopt(struct flow *flow, struct platform *platform, const char *id, c
     return rc;
 }
 
-static int adopt_if_there(struct flow *flow, struct platform *platform, const char *id, const char *project,
-                          struct act_error *err)
+static int adopt_if_there(struct flow *flow, struct platform *platform, const char *id,
+                          const struct config *found_in, struct act_error *err)
 {
-    int rc = adopt(flow, platform, id, project, err);
+    int rc = adopt(flow, platform, id, found_in, err);
 
     return rc == -ACT_NOT_FOUND ? 0 : rc;
 }
 
 /* Takes the runs of a platform whose id holds the piece; where there are none, the one whose name does. */
 static int adopt_matching(struct flow *flow, struct platform *platform, struct question *q,
-                          const char *project, struct act_error *err)
+                          const struct config *found_in, struct act_error *err)
 {
     struct act_strv ids = {0};
     size_t n = 0;
 
     if (run_id_valid(q->piece)) /* need not be searched for */
-        return adopt_if_there(flow, platform, q->piece, project, err);
+        return adopt_if_there(flow, platform, q->piece, found_in, err);
     int rc = platform_list(platform, &ids, err);
     for (size_t i = 0; i < ids.n && rc == 0; i++)
         if (strstr(ids.v[i], q->piece)) {
-            rc = adopt(flow, platform, ids.v[i], project, err);
+            rc = adopt(flow, platform, ids.v[i], found_in, err);
             n++;
         }
     act_strv_release(&ids);
     if (rc < 0 || n > 0 || !platform_row(platform)->keeps_list)
         return rc;
     rc = flow_find_named(platform, q->piece, &q->named, err);
-    return rc == 0 && q->named ? adopt_if_there(flow, platform, q->named, project, err) : rc;
+    return rc == 0 && q->named ? adopt_if_there(flow, platform, q->named, found_in, err) : rc;
 }
 
 static int adopt_here(struct flow *flow, struct question *q, struct act_error *err)
@@ -649,7 +659,7 @@ static int adopt_from_cluster(struct flow *flow, struct question *q, struct act_
     if (!platform_find(config.platform)->is_here && strlen(q->piece) >= PIECE_MIN) {
         rc = flow_platform_of(flow, &row, &platform, err);
         if (rc == 0)
-            rc = adopt_matching(flow, platform, q, config.project_root, err);
+            rc = adopt_matching(flow, platform, q, &config, err);
         if (rc < 0 && rc != -ACT_USAGE)
             act_error_prefix(err, "no run '%s' is known here, and cluster '%s' does not tell", q->piece,
                              config.cluster);
@@ -676,7 +686,7 @@ static int adopt_unknown(struct flow *flow, struct platform *platform, const str
         struct act_error why;
         int rc = flow_with_ledger(flow, find_piece, &q, &why);
         if (rc == 0 && q.rows.n == 0)
-            rc = adopt(flow, platform, ids->v[i], config->project_root, &why);
+            rc = adopt(flow, platform, ids->v[i], config, &why);
         if (rc == 0 && q.rows.n == 0)
             n++;
         if (rc < 0)

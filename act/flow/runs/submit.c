@@ -251,7 +251,7 @@ char *flow_command_line(const struct act_strv *argv)
 
 static int64_t gpus_of(const struct run_spec *spec)
 {
-    return (int64_t)spec->nodes * (spec->gpus_per_node ? spec->gpus_per_node : spec->procs_per_node);
+    return (int64_t)spec->nodes * spec->gpus_per_node;
 }
 
 struct ledger_run flow_row_of(const struct run_spec *spec)
