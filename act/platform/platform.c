@@ -79,7 +79,7 @@ int platform_own_folders(struct platform *p, const char *const *paths, size_t n,
                          char **out_store, struct act_error *err)
 {
     *out_store = NULL;
-    return p->ops->own_folders ? p->ops->own_folders(p, paths, n, out_there, out_store, err) : 0;
+    return p->row->own_folders ? p->row->own_folders(p, paths, n, out_there, out_store, err) : 0;
 }
 
 int platform_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)

@@ -225,7 +225,7 @@ static int run_at_place(struct folder_job *job, struct act_error *err)
     enum store_op op = job->call->op;
     const char *problem = steps[op].problem(job->call->key);
     bool again = false;
-    int rc = 0;
+    int rc = 0, tries = 0;
 
     if (problem)
         return act_error_set(err, ACT_FAIL, "the name %s", problem);
@@ -236,7 +236,7 @@ static int run_at_place(struct folder_job *job, struct act_error *err)
         rc = steps[op].run(job, &place, err);
         if (rc == 0 && steps[op].create)
             rc = folder_land(job, &place, err);
-        again = folder_was_elsewhere(&place, rc);
+        again = folder_was_elsewhere(&place, rc) || folder_dir_was_closed(job->folder, &place, rc, &tries);
         if (job->waits)
             job->place = place;
         else
@@ -253,6 +253,17 @@ static int remove_key(struct folder *folder, struct store_deletion *d)
     struct folder_job job = {.folder = folder, .call = &call};
 
     return run_at_place(&job, &d->error);
+}
+
+/* As a GET of no bytes. */
+static int may_read(struct store *store, const char *key, struct act_error *err)
+{
+    struct store_call call = {.op = STORE_GET, .key = key};
+    struct folder_job job = {.folder = (struct folder *)store, .call = &call};
+    int rc = run_at_place(&job, err);
+
+    store_entry_release(&call.entry);
+    return rc ? act_error_prefix(err, "cannot %s '%s/%s'", store_verb(call.op), job.folder->root, key) : 0;
 }
 
 static void remove_many(struct folder *folder, struct store_call *call)
@@ -381,6 +392,7 @@ static const struct store_ops ops = {
     .window = window,
     .hurry = folder_hurry,
     .open_up = folder_may_open_up,
+    .may_read = may_read,
     .close = close_folder,
     .max_put = MAX_PUT,
     .sums_are_free = true,

@@ -140,6 +140,10 @@ void folder_dir_changed(const struct folder_place *place);
 int folder_sync_dir(const struct folder_place *place);
 /* Whether a folder that is open can be written has to be looked at again. */
 void folder_dirs_distrust(struct folder_dirs *dirs);
+/* Whether to try again what was denied there: another process that fills the same read-only folder has ended, and closed it. At
+ * most FOLDER_TRIES times. Any thread. */
+enum { FOLDER_TRIES = 20 };
+bool folder_dir_was_closed(struct folder *folder, const struct folder_place *place, int rc, int *tries);
 /* folder_open_up() of the place's folder. Any thread. */
 void folder_dir_open_up(struct folder *folder, const struct folder_place *place);
 /* All that changed, on a worker. */
@@ -185,8 +189,8 @@ void folder_modes_release(struct folder_modes *modes);
 int folder_set_mode(struct folder *folder, int fd, const char *path, size_t len, int mode);
 /* store_open_up() */
 void folder_may_open_up(struct store *store, const char *key);
-/* Lets the owner, when that is us, write a read-only folder until the end, when it may be. */
-void folder_open_up(struct folder *folder, int fd, const char *path, size_t len);
+/* Lets the owner, when that is us, write a read-only folder until the end, when it may be. Whether he can now. */
+bool folder_open_up(struct folder *folder, int fd, const char *path, size_t len);
 /* The end: gives all the modes that wait. */
 int folder_end_modes(struct folder *folder, struct act_error *err);
 

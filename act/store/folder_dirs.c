@@ -186,6 +186,14 @@ void folder_dir_open_up(struct folder *folder, const struct folder_place *place)
         folder_open_up(folder, dir->fd, dir->path, dir->len);
 }
 
+bool folder_dir_was_closed(struct folder *folder, const struct folder_place *place, int rc, int *tries)
+{
+    const struct folder_dir *dir = place->dir;
+
+    return rc == -(int)ACT_DENIED && (*tries)++ < FOLDER_TRIES &&
+           folder_open_up(folder, dir->fd, dir->path, dir->len);
+}
+
 void folder_dirs_distrust(struct folder_dirs *dirs)
 {
     pthread_mutex_lock(&dirs->lock);

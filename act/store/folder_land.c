@@ -60,6 +60,16 @@ static int wait_for_bytes(int fd)
 
 /* ---- one file, on a worker */
 
+static int name_it(struct folder_job *job, struct folder_place *place, struct act_error *err)
+{
+    int rc, tries = 0;
+
+    do
+        rc = job->landing.name(job, place, err);
+    while (folder_dir_was_closed(job->folder, place, rc, &tries));
+    return rc;
+}
+
 void folder_landing_end(struct folder_landing *l, const struct folder_place *place, bool failed)
 {
     if (failed && *l->part && !l->stays)
@@ -87,7 +97,7 @@ int folder_land(struct folder_job *job, struct folder_place *place, struct act_e
     if (durable && l->fd >= 0 && check_sync(fdatasync(l->fd))) /* a link has none */
         rc = sync_error(err);
     if (rc == 0)
-        rc = l->name(job, place, err);
+        rc = name_it(job, place, err);
     if (rc == 0 && durable && alone && folder_sync_dir(place))
         rc = sync_error(err);
     folder_landing_end(l, place, rc != 0);
@@ -138,13 +148,13 @@ static void name_one(struct folder_job *job)
     struct store_call *call = job->call;
     struct folder_place *place = &job->place;
 
-    call->rc = job->landing.name(job, place, &call->error);
+    call->rc = name_it(job, place, &call->error);
     if (!folder_was_elsewhere(place, call->rc))
         return;
     folder_place_release(place);
     call->rc = folder_find(job->folder, call->key, true, true, place, &call->error);
     if (call->rc == 0)
-        call->rc = job->landing.name(job, place, &call->error);
+        call->rc = name_it(job, place, &call->error);
 }
 
 static void land_all(void *arg)

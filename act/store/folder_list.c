@@ -370,10 +370,15 @@ static void emit_file(struct listing *l, const char *name)
 
 static void emit_prefix(struct listing *l, const char *name)
 {
-    struct store_entry *entry = store_page_add(l->page);
+    ACT_AUTOFREE char *key = act_sprintf("%s%s", path_of(l->walk), name);
+    struct act_error ignored;
+    struct stat st;
 
-    entry->key = act_sprintf("%s%s", path_of(l->walk), name);
-    entry->kind = STORE_PREFIX;
+    if (open_at_hand(l, &ignored) == 0 && fstatat(l->walk->fd, name, &st, 0) == 0)
+        emit(l, key, &st)->kind = STORE_PREFIX;
+    else
+        *store_page_add(l->page) =
+            (struct store_entry){.key = act_strdup(key), .kind = STORE_PREFIX, .mode = -1};
 }
 
 /* Of a folder in the one at hand, name with its '/'. */

@@ -109,18 +109,22 @@ void folder_may_open_up(struct store *store, const char *key)
     pthread_mutex_unlock(&modes->lock);
 }
 
-void folder_open_up(struct folder *folder, int fd, const char *path, size_t len)
+bool folder_open_up(struct folder *folder, int fd, const char *path, size_t len)
 {
     struct folder_modes *modes = &folder->modes;
     struct stat st;
-    bool found;
+    bool can;
 
     pthread_mutex_lock(&modes->lock);
-    (void)find(&modes->read_only, path, len, &found);
-    if (found && fstat(fd, &st) == 0 && !(st.st_mode & S_IWUSR) && st.st_uid == geteuid() &&
-        fchmodat(fd, ".", (st.st_mode & 07777) | S_IWUSR, 0) == 0)
-        note(modes, path, len, st.st_mode & 07777);
+    (void)find(&modes->read_only, path, len, &can);
+    can = can && fstat(fd, &st) == 0 && st.st_uid == geteuid();
+    if (can && !(st.st_mode & S_IWUSR)) {
+        can = fchmodat(fd, ".", (st.st_mode & 07777) | S_IWUSR, 0) == 0;
+        if (can)
+            note(modes, path, len, st.st_mode & 07777);
+    }
     pthread_mutex_unlock(&modes->lock);
+    return can;
 }
 
 /* One that is gone meanwhile needs no mode. */

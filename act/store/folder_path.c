@@ -112,8 +112,13 @@ static int open_or_make(struct folder *folder, int fd, const char *path, size_t 
 
     if (next >= 0 || errno != ENOENT || !create)
         return next;
-    folder_open_up(folder, fd, path, len);
-    if (mkdirat(fd, name, 0777) && errno != EEXIST)
+    int failed, tries = 0;
+    do {
+        bool can = folder_open_up(folder, fd, path, len);
+        failed = mkdirat(fd, name, 0777) && errno != EEXIST;
+        tries = failed && errno == EACCES && can ? tries + 1 : FOLDER_TRIES;
+    } while (tries < FOLDER_TRIES); /* another process may have closed it in between */
+    if (failed)
         return -1;
     folder->made = true;
     return open_step(folder, fd, name);

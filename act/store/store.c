@@ -206,6 +206,11 @@ int store_do(struct store *store, struct store_call *call, struct act_error *err
     return call->rc;
 }
 
+int store_may_read(struct store *store, const char *key, struct act_error *err)
+{
+    return store->ops->may_read ? store->ops->may_read(store, key, err) : 0;
+}
+
 void store_open_up(struct store *store, const char *key)
 {
     if (store->ops->open_up)

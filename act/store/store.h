@@ -231,6 +231,10 @@ void store_call_release(struct store_call *call);
  * is freed, and is read-only again then. Others are left as whoever made them so wants them. Nothing is done at once, and
  * nothing at all on Azure. */
 void store_open_up(struct store *store, const char *key);
+
+/* Opens an object for reading and closes it, at once: 0, or the error that GET would begin with. Always 0 where only a request
+ * would tell. */
+int store_may_read(struct store *store, const char *key, struct act_error *err) ACT_NODISCARD;
 /* Calls that were kept need not wait for others: none will come before one of them is done. */
 void store_hurry(struct store *store);
 /* What is written from now on may be lost or cut short by a power cut (folder). */

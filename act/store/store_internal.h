@@ -15,6 +15,8 @@ struct store_ops {
     int (*window)(const struct store *store);
     void (*hurry)(struct store *store);                    /* store_hurry(); NULL: no call is ever kept */
     void (*open_up)(struct store *store, const char *key); /* store_open_up(); NULL: no folder has to be */
+    int (*may_read)(struct store *store, const char *key,
+                    struct act_error *err); /* store_may_read(); may be NULL */
     uint64_t max_put;
     bool sums_are_free; /* see store.h */
     bool block_ids;     /* store_takes_block_ids() */

@@ -45,6 +45,18 @@ static void begin_copy(struct job *job, struct sync_item *item)
     sync_item_release(item);
 }
 
+/* What a dry run finds out without reading. */
+static bool will_fail(struct job *job, const struct sync_item *item)
+{
+    struct act_error err;
+
+    if (!job->options->dry_run || item->from.kind != STORE_FILE ||
+        store_may_read(job->from, item->from.key, &err) == 0)
+        return false;
+    transfer_report_failure(job->report, &err, &job->first);
+    return true;
+}
+
 static void copy_item(struct job *job, struct sync_item *item)
 {
     struct transfer_progress *t = &job->report->total;
@@ -56,7 +68,7 @@ static void copy_item(struct job *job, struct sync_item *item)
         refuse_key(job, item->from.key, to_key, problem);
     } else if (item->from.size > store_max_put(job->to) * STORE_MAX_BLOCKS) {
         refuse_size(job, &item->from);
-    } else {
+    } else if (!will_fail(job, item)) {
         t->found_objects += !item->from.filled;
         t->folder_modes += item->from.filled && job->options->dry_run;
         t->found_bytes += item->from.size;
@@ -238,7 +250,7 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
     uint64_t agreed = 0; /* objects to delete */
     int rc = 0;
 
-    *report = (struct transfer_report){0};
+    *report = (struct transfer_report){.is_plan = options->dry_run};
     if (options->no_sync)
         store_no_sync(to);
     if (mirror)

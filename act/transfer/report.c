@@ -119,7 +119,8 @@ int transfer_report_result(const struct transfer_report *report, const struct ac
                            struct act_error *err)
 {
     const struct transfer_progress *t = &report->total;
-    const uint64_t good = t->done_objects + t->same_objects + t->newer_objects;
+    const uint64_t done = report->is_plan ? t->found_objects : t->done_objects;
+    const uint64_t good = done + t->same_objects + t->newer_objects;
 
     if (t->failed_objects == 0)
         return 0;

@@ -71,6 +71,7 @@ struct transfer_report {
     uint64_t kept_extras; /* of a mirror: what was to be deleted, and was not, as something failed */
     struct transfer_failure *failures; /* the first TRANSFER_MAX_FAILURES groups */
     size_t n_failures;
+    bool is_plan;         /* of a dry run: what was found would be done */
     int64_t next_tick_ms; /* internal: when progress is called again */
 };
 void transfer_report_release(struct transfer_report *report);

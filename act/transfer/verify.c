@@ -69,6 +69,8 @@ static void take(struct job *job, struct sync_item *item)
     }
     if (item->action == SYNC_UNREADABLE)
         job_fail_unreadable(job, item);
+    else if (item->is_protected) /* it may be at the source, behind a name that was told */
+        ;
     else if (item->action == SYNC_SAME) /* an empty folder here, one with something in it there */
         count(job, item);
     else

@@ -223,6 +223,9 @@ def test_unreadable_file(act, stored):
     act.write("data/good", "good")
     act.write("data/secret", "x").chmod(0)
     act.respect_modes()
+    plan = act.run("u", "--dry-run", "data", status=8)
+    assert "data/good" in plan.out and "secret" not in plan.out
+    assert "data/secret" in plan.err, plan
     result = act.run("u", "data", status=8)
     assert "data/secret" in result.err and stored.keys() == {"data/good": 4}
 

@@ -141,6 +141,33 @@ def test_a_download_that_was_killed_is_mended(act, azure_double):
     assert counts(act, "d", "data") == (0, len(MODES), 0)
 
 
+def test_another_process_closes_the_folder(act, azure_double):
+    """Two downloads fill one read-only folder, and the first to end makes it read-only again."""
+    act.respect_modes()
+    make(act)
+    act.run("u", "data")
+    away(act)
+    azure_double.service.fault("stall", ms=2000, method="GET", path="data/ro/f")
+    process = act.start("d", "data")
+    ro = act.project / "data/ro"
+    for _ in range(1500):
+        if (ro / "sub/f").exists():
+            break
+        time.sleep(0.02)
+    ro.chmod(0o555)
+    assert process.wait(timeout=120) == 0, process.stderr.read()
+    process.communicate()
+    assert here(act) == KEPT and (ro / "f").read_text() == "ro"
+
+
+def test_modes_of_folders_are_listed(act):
+    make(act)
+    act.run("u", "data")
+    rows = {line.split()[-1]: line.split() for line in act.run("ls", "-l", "data").out.splitlines()}
+    assert rows["private/"][0] == "drwx------" and rows["ro/"][0] == "dr-xr-xr-x", rows
+    assert rows["ro/"][1] == "-" and rows["ro/"][2][:2] == "20", rows
+
+
 def test_removals_leave_no_folder_behind(act, stored):
     act.respect_modes()
     make(act)
