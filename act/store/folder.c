@@ -79,6 +79,8 @@ static int get_link(struct store_call *call, struct folder_place *place, const s
         call->got = rest < call->sink_cap ? rest : call->sink_cap;
         if (call->got)
             memcpy(call->sink, target + call->offset, call->got);
+        if (call->sums)
+            store_sums_add(call->sums, call->sink, call->got);
     }
     folder_fill(&call->entry, call->key, st);
     return 0;
@@ -127,10 +129,12 @@ static ssize_t read_range(struct store_call *call, int fd)
     if (call->sink_cap == 0)
         return 0;
     if (!folder_is_hole(fd, (off_t)call->offset, call->sink_cap) || fstat(fd, &st) || !S_ISREG(st.st_mode))
-        return act_pread_all(fd, call->sink, call->sink_cap, (off_t)call->offset);
+        return folder_read(fd, call->sink, call->sink_cap, (off_t)call->offset, call->sums);
     uint64_t size = (uint64_t)st.st_size, rest = size > call->offset ? size - call->offset : 0;
     size_t n = rest < call->sink_cap ? (size_t)rest : call->sink_cap;
     memset(call->sink, 0, n);
+    if (call->sums)
+        store_sums_add(call->sums, call->sink, n);
     return (ssize_t)n;
 }
 
@@ -150,7 +154,7 @@ static int read_file(struct store_call *call, struct folder_place *place, int fd
     return 0;
 }
 
-static int read_object(struct folder_job *job, struct folder_place *place, struct act_error *err)
+static int get(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
     bool followed = false;
     int fd = place->is_folder ? -1 : open_object(job, place, &followed);
@@ -160,16 +164,6 @@ static int read_object(struct folder_job *job, struct folder_place *place, struc
                         : get_other(job->call, place, errno, err);
     int rc = read_file(job->call, place, fd, err);
     close(fd);
-    return rc;
-}
-
-static int get(struct folder_job *job, struct folder_place *place, struct act_error *err)
-{
-    struct store_call *call = job->call;
-    int rc = read_object(job, place, err);
-
-    if (rc == 0 && call->sums)
-        store_sums_add(call->sums, call->sink, call->got);
     return rc;
 }
 

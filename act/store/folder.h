@@ -204,13 +204,24 @@ void folder_give_back_holes(int fd, off_t size);
 /* Whether the range, as far as there is a file, is a hole. */
 bool folder_is_hole(int fd, off_t offset, size_t len);
 
+/* ---- folder_pieces.c: bytes and their sums, on a worker */
+
+/* As act_pread_all(); what was read is added to sums unless that is NULL. */
+ssize_t folder_read(int fd, void *sink, size_t len, off_t offset, struct store_sums *sums);
+/* Writes the data of a BLOCK that comes again over whatever is there, as folder_write_sparse(), and adds it to sums.
+ * 0, or -1 with errno. */
+int folder_write(int fd, const struct store_call *call, struct store_sums *sums, bool *holes);
+
 /* ---- folder_write.c: one function for each operation, on a worker */
 
 int folder_put(struct folder_job *job, struct folder_place *place, struct act_error *err);
 int folder_copy(struct folder_job *job, struct folder_place *place, struct act_error *err);
 
-/* Compares the data of a PUT or BLOCK with the checksums that came with it. Gives its CRC64 unless out is NULL. */
-int folder_check_data(const struct store_call *call, uint64_t *out, struct act_error *err);
+/* Compares the data of a PUT or BLOCK with the checksums that came with it. */
+int folder_check_data(const struct store_call *call, struct act_error *err);
+/* The same where the sums of the data were made while it was written. begin: {0}, ready for those that are needed. */
+struct store_sums folder_begin_sums(const struct store_call *call);
+int folder_check_sums(const struct store_call *call, struct store_sums *sums, struct act_error *err);
 void folder_part_name(const char *key, const struct store_upload_id *id, char out[FOLDER_PART_NAME]);
 /* Sets mode and modification time. 0, or -1 with errno. */
 int folder_set_attributes(const struct store_call *call, int fd);

@@ -462,26 +462,42 @@ int folder_blocks(struct folder_job *job, struct folder_place *place, struct act
 
 /* ---- calls of an open upload, on a worker */
 
+/* The caller's sums, which it may chain, from those of this block. */
+static void add_block_sums(const struct store_call *call, uint64_t crc64)
+{
+    struct store_sums *sums = call->sums;
+
+    if (!sums)
+        return;
+    sums->crc64 = act_crc64_combine(sums->crc64, crc64, call->len);
+    if (sums->want_md5)
+        act_md5_add(&sums->md5, call->data, call->len);
+}
+
+/* The bytes may be written before it is known that they are not damaged: only the record makes them a block. */
 static int write_block(struct folder_job *job, struct act_error *err)
 {
     struct folder_upload *u = job->upload;
     const struct store_call *call = job->call;
+    struct store_sums sums = folder_begin_sums(call);
     bool holes = false;
 
-    job->record = (struct folder_record){.index = call->block, .offset = call->offset, .len = call->len};
-    int rc = folder_check_data(call, &job->record.crc64, err);
-    if (rc)
-        return rc;
-    job->record.check = check_of(&job->record);
-    if (folder_write_sparse(u->fd, call->data, call->len, (off_t)call->offset, false, &holes) ||
-        act_write_all(u->map_fd, &job->record, sizeof(job->record)))
-        return act_error_errno(err, errno, "cannot write");
+    int failed = folder_write(u->fd, call, &sums, &holes);
     if (holes)
         u->holes = true;
+    if (failed)
+        return act_error_errno(err, errno, "cannot write");
+    int rc = folder_check_sums(call, &sums, err);
+    if (rc)
+        return rc;
+    job->record = (struct folder_record){
+        .index = call->block, .offset = call->offset, .len = call->len, .crc64 = sums.crc64};
+    job->record.check = check_of(&job->record);
+    if (act_write_all(u->map_fd, &job->record, sizeof(job->record)))
+        return act_error_errno(err, errno, "cannot write");
     if (folder_syncs(job->folder, &u->place))
         folder_write_back(u->fd);
-    if (call->sums)
-        store_sums_add(call->sums, call->data, call->len);
+    add_block_sums(call, sums.crc64);
     return 0;
 }
 
@@ -489,14 +505,12 @@ static int read_block(struct folder_job *job, struct act_error *err)
 {
     const struct folder_upload *u = job->upload;
     struct store_call *call = job->call;
-    ssize_t n = act_pread_all(u->fd, call->sink, call->sink_cap, (off_t)call->offset);
+    ssize_t n = folder_read(u->fd, call->sink, call->sink_cap, (off_t)call->offset, call->sums);
 
     if (n < 0)
         return act_error_errno(err, errno, "cannot read the part file");
     call->got = (size_t)n;
     call->entry = (struct store_entry){.key = act_strdup(call->key), .size = u->total, .mode = -1};
-    if (call->sums)
-        store_sums_add(call->sums, call->sink, call->got);
     return 0;
 }
 
@@ -637,7 +651,7 @@ int folder_block(struct folder_job *job, struct folder_place *place, struct act_
 {
     const struct store_call *call = job->call;
     char part[FOLDER_PART_NAME];
-    int rc = folder_check_data(call, NULL, err);
+    int rc = folder_check_data(call, err);
 
     if (rc)
         return rc;

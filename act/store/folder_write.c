@@ -28,25 +28,38 @@ void folder_part_name(const char *key, const struct store_upload_id *id, char ou
     snprintf(out, FOLDER_PART_NAME, FOLDER_PART "%.16s-%s", key_hex, id_hex);
 }
 
-int folder_check_data(const struct store_call *call, uint64_t *out, struct act_error *err)
+struct store_sums folder_begin_sums(const struct store_call *call)
+{
+    struct store_sums sums = {.want_md5 = call->md5 != NULL};
+
+    act_md5_init(&sums.md5);
+    return sums;
+}
+
+int folder_check_sums(const struct store_call *call, struct store_sums *sums, struct act_error *err)
 {
     char md5[ACT_MD5_BASE64];
-    struct act_md5 hash;
-    uint64_t crc64 = call->crc64 || out ? act_crc64(0, call->data, call->len) : 0;
 
-    if (out)
-        *out = crc64;
-    if (call->crc64 && crc64 != *call->crc64)
+    if (call->crc64 && sums->crc64 != *call->crc64)
         return act_error_set(err, ACT_TEMPORARY,
                              "its bytes are damaged: their CRC64 is not the one they had");
     if (!call->md5)
         return 0;
-    act_md5_init(&hash);
-    act_md5_add(&hash, call->data, call->len);
-    act_md5_done(&hash, md5);
+    act_md5_done(&sums->md5, md5);
     if (strcmp(md5, call->md5) != 0)
         return act_error_set(err, ACT_TEMPORARY, "its bytes are damaged: their MD5 is not the one they had");
     return 0;
+}
+
+int folder_check_data(const struct store_call *call, struct act_error *err)
+{
+    struct store_sums sums = folder_begin_sums(call);
+
+    if (call->crc64)
+        sums.crc64 = act_crc64(0, call->data, call->len);
+    if (call->md5)
+        act_md5_add(&sums.md5, call->data, call->len);
+    return folder_check_sums(call, &sums, err);
 }
 
 static void random_part_name(const char *key, char out[FOLDER_PART_NAME])
@@ -326,7 +339,7 @@ static int put_link(struct store_call *call, struct folder_place *place, struct 
 int folder_put(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
     struct store_call *call = job->call;
-    int rc = folder_check_data(call, NULL, err);
+    int rc = folder_check_data(call, err);
 
     if (rc)
         return rc;
