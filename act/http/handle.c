@@ -97,7 +97,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
     struct http_handle *h = arg;
     struct http_call *call = h->t->call;
-    bool to_sink = call->sink && h->status >= 200 && h->status < 300;
+    bool to_sink = http_has_sink(call) && h->status >= 200 && h->status < 300;
     size_t len = size * count;
     size_t used = to_sink ? call->sink_len : call->body_text.len;
     size_t cap = to_sink ? call->sink_cap : call->max_body ? call->max_body : (size_t)DEFAULT_MAX_BODY;
@@ -108,12 +108,15 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     }
     if (h->http->limit && len > 0 && http_limit_ask(h->http->limit, h, HTTP_DOWN, len) == 0)
         return CURL_WRITEFUNC_PAUSE; /* it comes again */
-    if (to_sink) {
-        memcpy((char *)call->sink + used, data, len);
-        call->sink_len += len;
-    } else {
+    if (!to_sink) {
         act_buf_add(&call->body_text, data, len);
+        return len;
     }
+    if (call->take)
+        call->take(call, used, data, len);
+    else
+        memcpy((char *)call->sink + used, data, len);
+    call->sink_len += len;
     return len;
 }
 

@@ -72,6 +72,9 @@ struct http_call {
     size_t body_len;
     void *sink; /* a 2xx body goes here, when set; more than sink_cap bytes is a failure */
     size_t sink_cap;
+    /* Instead of a sink: gets the bytes of a 2xx body as they come, from `at` on, sink_cap in all. With every try they
+     * come from the start. It may start things, but nothing of this call ends in it. */
+    void (*take)(struct http_call *call, size_t at, const void *data, size_t len);
     size_t max_body;  /* limit of body_text; 0: 8 MiB */
     const char *what; /* for error texts: "cannot get 'container/key'"; owned by the caller */
     /* Called before every try, to sign with the current time. May set headers, and replace url for this one
@@ -93,7 +96,7 @@ struct http_call {
     struct act_error error;
     int status; /* HTTP status */
     struct http_headers answer_headers;
-    size_t sink_len;          /* bytes in sink */
+    size_t sink_len;          /* bytes that went into sink or to take */
     struct act_buf body_text; /* the body, when it did not go to the sink */
     int tries;                /* how often it was sent */
     bool ambiguous;           /* an earlier try may have taken effect though it failed */

@@ -22,6 +22,12 @@ struct http {
 /* The file of certificates to trust: the user's word, or where this distribution has it. NULL: there is none. */
 const char *http_ca_file(void);
 
+/* Whether a 2xx body goes to who asked as it comes. */
+static inline bool http_has_sink(const struct http_call *call)
+{
+    return call->sink || call->take;
+}
+
 /* A host and port. */
 struct http_peer {
     struct http *http;

@@ -56,7 +56,7 @@ static size_t grant_for(const struct line *line, const struct http_handle *h)
 {
     const struct http_call *call = h->t->call;
     size_t left = line->direction == HTTP_UP ? call->body_len - h->sent
-                  : call->sink               ? call->sink_cap - call->sink_len
+                  : http_has_sink(call)      ? call->sink_cap - call->sink_len
                                              : 0;
     size_t piece = piece_of(line);
 

@@ -390,6 +390,7 @@ static const struct store_ops ops = {
     .window = window,
     .close = close_azure,
     .max_put = MAX_PUT,
+    .gives_pieces = true,
     .block_ids = true,
 };
 

@@ -82,6 +82,13 @@ void azure_answer_head_of_get(struct azure_op *op)
     azure_finish(op, rc);
 }
 
+static void take_bytes(struct http_call *http, size_t at, const void *data, size_t len)
+{
+    struct store_call *call = ((struct azure_op *)http->arg)->call;
+
+    call->take(call, at, data, len);
+}
+
 void azure_build_get(struct azure_op *op)
 {
     const struct store_call *call = op->call;
@@ -93,6 +100,7 @@ void azure_build_get(struct azure_op *op)
         http_header_set(&op->http.headers, "If-Match", call->if_match);
     op->http.sink = call->sink;
     op->http.sink_cap = call->sink_cap;
+    op->http.take = call->take ? take_bytes : NULL;
 }
 
 /* Whether the bytes that came are those that were asked for; gives the size of the whole blob. A proxy may

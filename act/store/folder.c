@@ -390,6 +390,7 @@ static const struct store_ops ops = {
     .close = close_folder,
     .max_put = MAX_PUT,
     .sums_are_free = true,
+    .takes_pieces = true,
     .real_folders = true,
 };
 

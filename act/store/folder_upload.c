@@ -202,7 +202,7 @@ void folder_upload_detach(struct folder_job *job)
         return;
     if (call->rc == 0 && call->op == STORE_BLOCKS)
         tell_blocks(u, call);
-    if (call->rc == 0 && call->op == STORE_BLOCK)
+    if (call->rc == 0 && call->op == STORE_BLOCK && !call->more)
         note(u, &job->record);
     if (call->rc == 0 && (call->op == STORE_COMMIT || call->op == STORE_DROP)) {
         u->over = true; /* its files are closed with it */
@@ -463,7 +463,7 @@ int folder_blocks(struct folder_job *job, struct folder_place *place, struct act
 /* ---- calls of an open upload, on a worker */
 
 /* The caller's sums, which it may chain, from those of this block. */
-static void add_block_sums(const struct store_call *call, uint64_t crc64)
+static void give_sums(const struct store_call *call, uint64_t crc64)
 {
     struct store_sums *sums = call->sums;
 
@@ -472,6 +472,23 @@ static void add_block_sums(const struct store_call *call, uint64_t crc64)
     sums->crc64 = act_crc64_combine(sums->crc64, crc64, call->len);
     if (sums->want_md5)
         act_md5_add(&sums->md5, call->data, call->len);
+}
+
+/* Says that a block is complete. Of pieces data is the last one, which ends where the block does. */
+static int record_block(struct folder_job *job, uint64_t crc64, struct act_error *err)
+{
+    const struct folder_upload *u = job->upload;
+    const struct store_call *call = job->call;
+    uint64_t len = call->block_len ? call->block_len : call->len;
+
+    job->record = (struct folder_record){
+        .index = call->block, .offset = call->offset + call->len - len, .len = len, .crc64 = crc64};
+    job->record.check = check_of(&job->record);
+    if (act_write_all(u->map_fd, &job->record, sizeof(job->record)))
+        return act_error_errno(err, errno, "cannot write");
+    if (folder_syncs(job->folder, &u->place))
+        folder_write_back(u->fd);
+    return 0;
 }
 
 /* The bytes may be written before it is known that they are not damaged: only the record makes them a block. */
@@ -490,15 +507,23 @@ static int write_block(struct folder_job *job, struct act_error *err)
     int rc = folder_check_sums(call, &sums, err);
     if (rc)
         return rc;
-    job->record = (struct folder_record){
-        .index = call->block, .offset = call->offset, .len = call->len, .crc64 = sums.crc64};
-    job->record.check = check_of(&job->record);
-    if (act_write_all(u->map_fd, &job->record, sizeof(job->record)))
+    give_sums(call, sums.crc64);
+    return record_block(job, sums.crc64, err);
+}
+
+/* Of a block that comes in pieces. Its checksum comes with the last one. */
+static int write_piece(struct folder_job *job, struct act_error *err)
+{
+    struct folder_upload *u = job->upload;
+    const struct store_call *call = job->call;
+    bool holes = false;
+
+    int failed = folder_write_sparse(u->fd, call->data, call->len, (off_t)call->offset, false, &holes);
+    if (holes)
+        u->holes = true;
+    if (failed)
         return act_error_errno(err, errno, "cannot write");
-    if (folder_syncs(job->folder, &u->place))
-        folder_write_back(u->fd);
-    add_block_sums(call, sums.crc64);
-    return 0;
+    return call->more ? 0 : record_block(job, *call->crc64, err);
 }
 
 static int read_block(struct folder_job *job, struct act_error *err)
@@ -606,7 +631,7 @@ int folder_upload_run(struct folder_job *job, struct act_error *err)
     case STORE_BLOCKS:
         return 0;
     case STORE_BLOCK:
-        return write_block(job, err);
+        return job->call->block_len ? write_piece(job, err) : write_block(job, err);
     case STORE_COMMIT:
         return commit_upload(job, err);
     case STORE_DROP:
@@ -651,7 +676,7 @@ int folder_block(struct folder_job *job, struct folder_place *place, struct act_
 {
     const struct store_call *call = job->call;
     char part[FOLDER_PART_NAME];
-    int rc = folder_check_data(call, err);
+    int rc = call->block_len ? 0 : folder_check_data(call, err);
 
     if (rc)
         return rc;

@@ -253,6 +253,16 @@ bool store_sums_are_free(const struct store *store)
     return store->ops->sums_are_free;
 }
 
+bool store_gives_pieces(const struct store *store)
+{
+    return store->ops->gives_pieces;
+}
+
+bool store_takes_pieces(const struct store *store)
+{
+    return store->ops->takes_pieces;
+}
+
 int store_window(const struct store *store)
 {
     return store->ops->window(store);

@@ -74,12 +74,14 @@ struct store_entry *store_page_add(struct store_page *page);
 enum store_op {
     STORE_HEAD, /* key -> entry; -ACT_NOT_FOUND when there is none */
     STORE_GET,  /* key, offset, [sink, sink_cap], if_match, sums -> got bytes (fewer only at the end), entry.
+                    With take: the bytes go there (where store_gives_pieces()).
                     With from_upload: bytes of the blocks of upload_id that are not committed (folder) */
     STORE_PUT, /* key, data, md5, attributes, if_match, if_absent, sums: the whole object -> entry.etag. A folder that
                     is there already gets the attributes, if_absent means files. In a folder its mode stays when
                     somebody else owns it; entry has the one that it has, or gets in the end */
     STORE_BLOCK, /* key, upload_id, block or block_id, offset, data, crc64, md5, sums: one block of a larger
-                    object, in any order */
+                    object, in any order. With block_len, data is the next piece of a block of this length, of which more
+                    come or not; crc64, with the last one, is that of the block (where store_takes_pieces()) */
     STORE_COMMIT, /* key, upload_id and n_blocks or blocks, total, attributes, if_match, if_absent: blocks 0..n-1
                      become the object -> entry.etag. Until then the old object stays as it was. After
                      BLOCK_FROM source_url again: the object gets the properties that the source has */
@@ -161,8 +163,13 @@ struct store_call {
     void *sink;
     size_t sink_cap; /* of the range [offset, offset + sink_cap) */
     uint64_t offset;
+    /* GET: instead of sink, the bytes as they come, which begin at `at` in the range. They may come once more, from the
+     * start. It starts what it likes; this call does not end in it. */
+    void (*take)(struct store_call *call, size_t at, const void *data, size_t len);
     struct store_sums *sums; /* bytes of data or sink are added; NULL: not wanted */
     bool from_upload, keep;
+    uint64_t block_len;   /* BLOCK in pieces; 0: data is the whole block */
+    bool more;            /* BLOCK in pieces: data is not the last one */
     const char *if_match; /* an ETag: fail with -ACT_TEMPORARY ("changed") when the object has another */
     bool if_absent;       /* fail with -ACT_PARTIAL ("exists") when there is an object */
     bool
@@ -253,6 +260,9 @@ uint64_t store_max_put(const struct store *store);
 bool store_can(const struct store *store, enum store_op op);
 /* Whether bytes pass a worker anyway when they are read or written, so that sums cost no further hand-over. */
 bool store_sums_are_free(const struct store *store);
+/* Whether GET has take, and whether BLOCK takes pieces. */
+bool store_gives_pieces(const struct store *store);
+bool store_takes_pieces(const struct store *store);
 /* How many calls it makes sense to have under way at once, now; at least 1. */
 int store_window(const struct store *store);
 /* Whether a PUT_FROM or BLOCK_FROM failed because the service cannot or may not read the source by itself, so

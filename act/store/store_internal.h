@@ -19,6 +19,8 @@ struct store_ops {
                     struct act_error *err); /* store_may_read(); may be NULL */
     uint64_t max_put;
     bool sums_are_free; /* see store.h */
+    bool gives_pieces;  /* store_gives_pieces() */
+    bool takes_pieces;  /* store_takes_pieces() */
     bool block_ids;     /* store_takes_block_ids() */
     bool real_folders;  /* folders exist by themselves, also without anything in them */
 };

@@ -12,6 +12,9 @@
  * always has its buffer. Where the service copies by itself a part is only one request. An object that is only read,
  * for its checksums, goes the same way without the writing.
  *
+ * Where a part comes from a service and goes to a disk as it is, READ and WRITE are one: it is summed and written in
+ * pieces while it comes (pieces.c).
+ *
  * Everything runs on the engine's loop.
  */
 #ifndef ACT_TRANSFER_COPY_H
@@ -48,6 +51,7 @@ struct object {
     bool sums_on_read, sums_on_write; /* where the CRC-64 of a part is computed */
     bool want_md5;                    /* of the whole */
     bool chain;                       /* of several parts */
+    bool in_pieces;                   /* parts are written while they come */
     bool resumable;                   /* the upload id says what the source is */
     struct store_upload_id upload_id;
     uint64_t part_size;
@@ -172,6 +176,30 @@ size_t object_needs(const struct object *object);
 bool object_step(struct object *object);
 /* Instead of a step: no more of it is started. */
 void object_give_up(struct object *object);
+
+/* ---- pieces.c: a part that is written while it comes */
+
+struct pieces;
+struct pieces_setup {
+    const char *key; /* the block: what STORE_BLOCK takes. All of it lives until pieces_free() */
+    struct store_upload_id upload_id;
+    uint32_t block;
+    uint64_t offset;
+    char *buffer; /* of len bytes, the length of the block */
+    size_t len;
+    uint64_t *crc64; /* of the bytes that were taken */
+    /* After pieces_end(), maybe within it: nothing is under way any more. error: of the store, NULL when all that came
+     * was written. */
+    void (*done)(void *arg, const struct act_error *error);
+    void *arg;
+};
+struct pieces *pieces_new(struct store *to, const struct pieces_setup *setup);
+/* Bytes that begin at `at`; those that were taken before are skipped. */
+void pieces_take(struct pieces *pieces, size_t at, const char *data, size_t len);
+/* Nothing more comes. What is not a whole piece is not written. */
+void pieces_end(struct pieces *pieces);
+/* Nothing may be under way. NULL is fine. */
+void pieces_free(struct pieces *pieces);
 
 /* ---- plan.c */
 

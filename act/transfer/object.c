@@ -14,7 +14,8 @@ struct part {
     uint64_t offset;
     size_t len;
     char *buffer;
-    char *source_url; /* by_service */
+    struct pieces *pieces; /* NULL: it is written when it is whole */
+    char *source_url;      /* by_service */
     bool arrived;
     bool kept; /* it only waits for the disk, and does not count among the calls */
     struct store_sums sums;
@@ -457,6 +458,7 @@ static void part_free(struct part *p)
 
     if (p->buffer)
         transfer_pool_give(&o->job->pool, p->buffer, p->len);
+    pieces_free(p->pieces);
     o->job->calls_under_way -= !p->kept;
     o->under_way--;
     store_call_release(&p->call);
@@ -698,6 +700,10 @@ static void read_done(struct store_call *call)
 
     check_read(p);
     p->arrived = true;
+    if (p->pieces) {
+        pieces_end(p->pieces);
+        return;
+    }
     if (!o->chain) {
         o->failed ? part_ended(p) : take_part(p);
         return;
@@ -711,6 +717,38 @@ static void read_done(struct store_call *call)
     job_pump(job);
 }
 
+static void pieces_written(void *arg, const struct act_error *error)
+{
+    struct part *p = arg;
+    struct object *o = p->object;
+
+    if (error)
+        fail(o, error);
+    else if (!o->failed)
+        part_arrived(p);
+    part_ended(p);
+}
+
+static void take_piece(struct store_call *call, size_t at, const void *data, size_t len)
+{
+    pieces_take(((struct part *)call->arg)->pieces, at, data, len);
+}
+
+static void write_in_pieces(struct part *p)
+{
+    struct object *o = p->object;
+
+    p->pieces = pieces_new(o->job->to, &(struct pieces_setup){.key = o->to_key,
+                                                              .upload_id = o->upload_id,
+                                                              .block = p->index,
+                                                              .offset = p->offset,
+                                                              .buffer = p->buffer,
+                                                              .len = p->len,
+                                                              .crc64 = &p->sums.crc64,
+                                                              .done = pieces_written,
+                                                              .arg = p});
+}
+
 /* Bytes that are in the part file of a folder already are read from there. */
 static void read_part(struct part *p)
 {
@@ -718,13 +756,17 @@ static void read_part(struct part *p)
     struct job *job = o->job;
     bool from_disk = o->states[p->index].present && store_sums_are_free(job->to);
 
+    if (o->in_pieces && !o->states[p->index].present)
+        write_in_pieces(p);
+
     p->call = (struct store_call){.op = STORE_GET,
                                   .key = from_disk ? o->to_key : o->from.key,
                                   .upload_id = o->upload_id,
                                   .from_upload = from_disk,
                                   .offset = p->offset,
-                                  .sink = p->buffer,
+                                  .sink = p->pieces ? NULL : p->buffer,
                                   .sink_cap = p->len,
+                                  .take = p->pieces ? take_piece : NULL,
                                   .sums = o->sums_on_read ? &p->sums : NULL,
                                   .done = read_done,
                                   .arg = p};

@@ -112,6 +112,8 @@ void object_plan(struct object *o)
         object_cut(o, job->pool.part_size);
     plan_sums(o);
     o->chain = o->want_md5 && o->n_parts > 1;
+    o->in_pieces =
+        o->sums_on_write && !o->chain && store_gives_pieces(job->from) && store_takes_pieces(job->to);
     if (o->n_parts > 1)
         choose_upload_id(o);
     /* A folder holds a lock for who asks, and knows later what nobody goes on with. */

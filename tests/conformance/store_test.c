@@ -625,6 +625,83 @@ static void test_resume(void **state)
     free(data);
 }
 
+static void send_piece(const char *key, struct store_upload_id id, const char *data, size_t from, size_t to,
+                       size_t total)
+{
+    struct store_call call = call_of(STORE_BLOCK, key);
+    uint64_t crc64 = act_crc64(0, data, total);
+
+    call.upload_id = id;
+    call.offset = from;
+    call.data = data + from;
+    call.len = to - from;
+    call.block_len = total;
+    call.more = to < total;
+    call.crc64 = call.more ? NULL : &crc64;
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+}
+
+/* A block that comes in pieces is there with the last one, and not before. */
+static void test_pieces_taken(void **state)
+{
+    struct store_upload_id id = new_id();
+
+    (void)state;
+    if (!store_takes_pieces(t.store))
+        skip();
+    char *data = pattern(2500, 9);
+    assert_blocks("pieces/x", id, 2500, "-");
+    send_piece("pieces/x", id, data, 0, 1000, 2500);
+    send_piece("pieces/x", id, data, 1000, 2000, 2500);
+    reopen();
+    assert_blocks("pieces/x", id, 2500, "-");
+    for (size_t at = 0; at < 2500; at += 500)
+        send_piece("pieces/x", id, data, at, at + 500, 2500);
+    reopen();
+    assert_blocks("pieces/x", id, 2500, "x");
+    struct store_call call = commit_call("pieces/x", id, 1, 2500, 2500);
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_content("pieces/x", data, 2500);
+    free(data);
+}
+
+static void take_into(struct store_call *call, size_t at, const void *data, size_t len)
+{
+    struct act_buf *got = call->arg;
+
+    assert_int_equal(at, got->len);
+    act_buf_add(got, data, len);
+}
+
+static void taken(struct store_call *call)
+{
+    assert_ok(call->rc, call->error);
+}
+
+static void test_pieces_given(void **state)
+{
+    (void)state;
+    if (!store_gives_pieces(t.store))
+        skip();
+    put_text("pieces/y", "0123456789");
+    struct act_buf got = {0};
+    struct store_call call = call_of(STORE_GET, "pieces/y");
+    call.offset = 3;
+    call.sink_cap = 5;
+    call.take = take_into;
+    call.arg = &got;
+    call.done = taken;
+    store_start(t.store, &call);
+    engine_run(t.engine, NULL);
+    assert_int_equal(call.got, 5);
+    assert_int_equal(got.len, 5);
+    assert_memory_equal(got.data, "34567", 5);
+    store_call_release(&call);
+    act_buf_release(&got);
+}
+
 /* What interrupted uploads left, below a prefix. */
 static struct act_strv leftovers(const char *prefix)
 {
@@ -1952,12 +2029,14 @@ static int teardown(void **state)
 #define COMMON_TESTS                                                                                         \
     cmocka_unit_test(test_put_get), cmocka_unit_test(test_md5), cmocka_unit_test(test_crc64),                \
         cmocka_unit_test(test_sums), cmocka_unit_test(test_missing), cmocka_unit_test(test_delete_many),     \
-        cmocka_unit_test(test_resume), cmocka_unit_test(test_leftovers), cmocka_unit_test(test_delete),      \
-        cmocka_unit_test(test_ranges), cmocka_unit_test(test_blocks), cmocka_unit_test(test_two_uploads),    \
-        cmocka_unit_test(test_commit_edges), cmocka_unit_test(test_attributes),                              \
-        cmocka_unit_test(test_symlink), cmocka_unit_test(test_folders), cmocka_unit_test(test_folder_modes), \
-        cmocka_unit_test(test_conditions), cmocka_unit_test(test_commit_conditions),                         \
-        cmocka_unit_test(test_list), cmocka_unit_test(test_list_entries), cmocka_unit_test(test_list_many),  \
+        cmocka_unit_test(test_resume), cmocka_unit_test(test_pieces_taken),                                  \
+        cmocka_unit_test(test_pieces_given), cmocka_unit_test(test_leftovers),                               \
+        cmocka_unit_test(test_delete), cmocka_unit_test(test_ranges), cmocka_unit_test(test_blocks),         \
+        cmocka_unit_test(test_two_uploads), cmocka_unit_test(test_commit_edges),                             \
+        cmocka_unit_test(test_attributes), cmocka_unit_test(test_symlink), cmocka_unit_test(test_folders),   \
+        cmocka_unit_test(test_folder_modes), cmocka_unit_test(test_conditions),                              \
+        cmocka_unit_test(test_commit_conditions), cmocka_unit_test(test_list),                               \
+        cmocka_unit_test(test_list_entries), cmocka_unit_test(test_list_many),                               \
         cmocka_unit_test(test_awkward_names), cmocka_unit_test(test_key_problems),                           \
         cmocka_unit_test(test_copy), cmocka_unit_test(test_concurrent)
 
