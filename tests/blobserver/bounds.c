@@ -3,21 +3,29 @@
  *     bounds memcpy                                 GB/s of copying memory
  *     bounds loopback                               GB/s of sendfile to recv over the loopback address
  *     bounds requests PORT TARGET CONNECTIONS       GET requests a second on so many kept connections
+ *     bounds receive PORT TARGET SIZE FILE          seconds, and CPU seconds, to receive so many bytes, sum them (CRC-64)
+ *                                                   and write them to a file that is not there yet
  *
- * Each prints one number. A figure is the best of some tries, because it is a bound. */
+ * A figure is the best of some tries, because it is a bound. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/crc64.h"
+
+enum { RANGE = 8 << 20, PIECE = 256 << 10, RECEIVERS = 4 };
 enum { TRIES = 5, MEMORY = 256 << 20, FILE_SIZE = 8 << 20, BUFFER = 1 << 20, MAX_CONNECTIONS = 1000 };
 #define LOOPBACK_BYTES   (UINT64_C(2) << 30)
 #define REQUESTS_SECONDS 1.0
@@ -204,9 +212,113 @@ static double measure_requests(int port, const char *target, int connections)
     return (double)done / took;
 }
 
+/* ---- a large file */
+
+struct download {
+    int port, file;
+    const char *target;
+    uint64_t size;
+    _Atomic uint64_t next; /* where the next range begins */
+    _Atomic uint64_t sums; /* so that they are not left out */
+};
+
+/* Asks for a range and receives the head of the answer. Returns how many bytes of the range came with it, which are at
+ * the start of the buffer. */
+static size_t ask_range(int fd, const struct download *d, uint64_t from, uint64_t n, char *buffer)
+{
+    char request[4096];
+    size_t got = 0;
+    int len = snprintf(request, sizeof(request),
+                       "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nx-ms-range: bytes=%llu-%llu\r\n\r\n", d->target,
+                       (unsigned long long)from, (unsigned long long)(from + n - 1));
+    const char *end = NULL;
+
+    check(send(fd, request, (size_t)len, MSG_NOSIGNAL) == len, "bounds: send");
+    while (!end) {
+        ssize_t more = recv(fd, buffer + got, PIECE - got, 0);
+        check(more > 0, "bounds: recv");
+        got += (size_t)more;
+        end = memmem(buffer, got, "\r\n\r\n", 4);
+    }
+    got -= (size_t)(end + 4 - buffer);
+    memmove(buffer, end + 4, got);
+    return got;
+}
+
+static void receive_range(int fd, struct download *d, uint64_t from, uint64_t n, char *buffer)
+{
+    size_t got = ask_range(fd, d, from, n, buffer);
+    uint64_t sum = 0;
+
+    for (uint64_t done = 0; done < n; got = 0) {
+        size_t want = n - done < PIECE ? (size_t)(n - done) : PIECE;
+        ssize_t more = got < want ? recv(fd, buffer + got, want - got, MSG_WAITALL) : 0;
+        check(got + (size_t)more == want, "bounds: recv");
+        sum = act_crc64(sum, buffer, want);
+        check(pwrite(d->file, buffer, want, (off_t)(from + done)) == (ssize_t)want, "bounds: write");
+        done += want;
+    }
+    d->sums ^= sum;
+}
+
+static void *receive_ranges(void *arg)
+{
+    struct download *d = arg;
+    char *buffer = need(malloc(PIECE));
+    int fd = connect_to(d->port);
+    uint64_t from;
+
+    while ((from = atomic_fetch_add(&d->next, RANGE)) < d->size)
+        receive_range(fd, d, from, d->size - from < RANGE ? d->size - from : RANGE, buffer);
+    close(fd);
+    free(buffer);
+    return NULL;
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage used;
+
+    getrusage(RUSAGE_SELF, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+static void measure_receive(int port, const char *target, uint64_t size, const char *path, double best[2])
+{
+    struct download d = {.port = port, .target = target, .size = size};
+    double started = seconds(), used = cpu_seconds();
+    pthread_t threads[RECEIVERS];
+
+    d.file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    check(d.file >= 0, path);
+    for (int i = 0; i < RECEIVERS; i++)
+        check(!pthread_create(&threads[i], NULL, receive_ranges, &d), "bounds: thread");
+    for (int i = 0; i < RECEIVERS; i++)
+        pthread_join(threads[i], NULL);
+    close(d.file);
+    double took[] = {seconds() - started, cpu_seconds() - used};
+    for (int i = 0; i < 2; i++)
+        best[i] = best[i] == 0 || took[i] < best[i] ? took[i] : best[i];
+    unlink(path);
+}
+
+static int show_receive(char **argv)
+{
+    double best[2] = {0};
+
+    for (int i = 0; i < TRIES; i++)
+        measure_receive(atoi(argv[2]), argv[3], strtoull(argv[4], NULL, 10), argv[5], best);
+    printf("%.3f %.3f\n", best[0], best[1]);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     double best = 0;
+
+    if (argc == 6 && !strcmp(argv[1], "receive"))
+        return show_receive(argv);
 
     for (int i = 0; i < TRIES; i++) {
         double now = 0;
@@ -219,7 +331,9 @@ int main(int argc, char **argv)
         best = now > best ? now : best;
     }
     if (best == 0) {
-        fputs("usage: bounds memcpy | loopback | requests PORT TARGET CONNECTIONS\n", stderr);
+        fputs(
+            "usage: bounds memcpy | loopback | requests PORT TARGET CONNECTIONS | receive PORT TARGET SIZE FILE\n",
+            stderr);
         return 2;
     }
     printf("%.3f\n", best);
