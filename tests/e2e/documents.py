@@ -17,7 +17,7 @@ import uuid
 
 from conftest import ROOT
 
-RUN_ID = re.compile(r"[a-z][a-z0-9]*_\d{10}_([0-9a-f]{8})")
+RUN_ID = re.compile(r"[\w-]+_\d{10}_([0-9a-f]{8})")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PATH = re.compile(r"# ([\w.~/-]+\.\w+)(?:;.*)?\n")
 INLINE = re.compile(r"`((?:a|scripts/[\w-]+) [^`]+)`")
