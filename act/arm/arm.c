@@ -248,7 +248,7 @@ static int judge(struct arm_try *t)
     if (call->status < 200 || call->status > 299)
         return arm_describe(call, &t->http, json, &t->token.want, t->sent_token);
     if (rc < 0) {
-        act_error_prefix(&call->error, "cannot %s: the answer is no JSON", call->what);
+        act_error_prefix(&call->error, "cannot %s: the answer is not JSON", call->what);
         return act_error_hint(&call->error, "is '%s' the right address?", t->arm->endpoint);
     }
     call->answer = json_incref(json);

@@ -1,17 +1,17 @@
-/* arm.h - Azure Resource Manager and what speaks like it (the run history of Azure Machine Learning): JSON requests with a
- * token, errors of all shapes, pages, long-running operations.
+/* arm.h - Azure Resource Manager and services with the same protocol (the run history of Azure Machine Learning): JSON
+ * requests with a token, errors of all shapes, pages, long-running operations.
  *
- * A request carries "Authorization: Bearer", x-ms-client-request-id (a fresh uuid), Accept and, with a body, Content-Type.
- * It is sent again as http.h says. A 401 drops the token and tries once more with a new one, of the tenant that the answer
- * names where none is set; a claims challenge is not tried again but names the command that answers it. The token goes
- * only to the hosts that were given to arm_new() and arm_trust(): a link that leads elsewhere is an error. Answers are
- * bounded.
+ * A request carries "Authorization: Bearer", x-ms-client-request-id (a fresh uuid), Accept and, with a body,
+ * Content-Type. It is sent again as http.h says. A 401 drops the token and tries once more with a new one, of the
+ * tenant that the answer names if none is set; a claims challenge is not retried: its error names the command that
+ * answers it. The token goes only to the hosts that were given to arm_new() and arm_trust(): a link to any other host
+ * is an error. Answers are bounded.
  *
  * Errors: "cannot <what>: <code>: <message>" with the deepest inner code, the details that say more, and the ids that
  * support asks for (x-ms-correlation-request-id, else x-ms-request-id, else the body's correlation). 401 and 403 are
- * -ACT_DENIED (AuthorizationFailed names action and scope), 404 -ACT_NOT_FOUND, quota -ACT_NO_CAPACITY, 408, 429 and 5xx
- * -ACT_TEMPORARY, else -ACT_FAIL; err->http_status, service_code, request_id are set. A body that is no JSON, or empty: the
- * status and its first 500 bytes.
+ * -ACT_DENIED (AuthorizationFailed names action and scope), 404 -ACT_NOT_FOUND, quota -ACT_NO_CAPACITY, 408, 429 and
+ * 5xx -ACT_TEMPORARY, else -ACT_FAIL; err->http_status, service_code, request_id are set. A body that is not JSON, or
+ * empty: the status and its first 500 bytes.
  *
  * Source: learn.microsoft.com/azure/azure-resource-manager/management/async-operations, request-limits-and-throttling;
  * github.com/microsoft/api-guidelines (nextLink, error); the recorded traffic of the tests of azure-ai-ml
@@ -47,14 +47,14 @@ struct arm_options {
 int arm_new(const struct arm_options *options, struct arm **out, struct act_error *err) ACT_NODISCARD;
 void arm_free(struct arm *arm);
 const char *arm_endpoint(const struct arm *arm);
-/* What its requests' tokens are for; the tenant may become known with the first answer. */
+/* What the tokens of its requests are for; the first answer may tell the tenant. */
 const struct token_want *arm_want(const struct arm *arm);
 /* Another base URL that the token may go to: the run history of a region. One that is neither https nor on this machine,
  * or lies in another cloud, is -ACT_CONFIG; one that is neither Azure's nor trusted by the user (auth/trusted.h) -ACT_DENIED,
  * as in arm_new(). said_by: who names it. */
 int arm_trust(struct arm *arm, const char *base_url, const char *said_by,
               struct act_error *err) ACT_NODISCARD;
-/* Whose token the requests have. */
+/* Whose token the requests carry. */
 int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *err) ACT_NODISCARD;
 /* How many requests were sent, retries included. */
 uint64_t arm_requests(const struct arm *arm);
@@ -67,8 +67,9 @@ struct arm_call {
     const char *api_version; /* added as a query parameter; NULL: none */
     json_t *body;            /* NULL: none; the reference is the call's */
     char *user_token;        /* secret, for x-azureml-token; NULL: none; owned by the call */
-    bool missing_is_fine; /* a 404 is rc 0 with status 404, no answer, and its code in error.service_code */
-    size_t max_body;      /* of the answer; 0: 16 MiB */
+    bool
+        missing_is_fine; /* a 404 is rc 0 with status 404, without an answer, its code in error.service_code */
+    size_t max_body;     /* of the answer; 0: 16 MiB */
     void (*done)(struct arm_call *call); /* on the loop, exactly once */
     void *arg;
 
@@ -82,7 +83,7 @@ struct arm_call {
     struct arm_try *internal;
 };
 void arm_start(struct arm *arm, struct arm_call *call);
-/* Runs the engine until it is answered. */
+/* Runs the engine until the answer is there. */
 int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err) ACT_NODISCARD;
 void arm_call_release(struct arm_call *call);
 
@@ -91,24 +92,24 @@ int arm_get(struct arm *arm, const char *url, const char *api_version, const cha
             struct act_error *err) ACT_NODISCARD;
 
 /* Every member of the lists on all pages (member: "value", "nodes"), in order, until each says stop (1) or fails
- * (negative). POST when post is set (listNodes). Follows nextLink on the same host only; a link that comes again is an
+ * (negative). POST when post is set (listNodes). Follows nextLink on the same host only; a repeated link is an
  * error. */
 int arm_each(struct arm *arm, const char *url, const char *api_version, bool post, const char *member,
              const char *what, int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
              struct act_error *err) ACT_NODISCARD;
 
-/* Follows the long-running operation that call (answered, still unreleased) began, until it ended: by its operation URL,
- * else its location, else, of a PUT, by the provisioning state of the resource. progress (may be NULL) is called with
- * every status. A resource that is in a failed state then is an error too. Succeeded: *out (may be NULL) is the resource,
- * or what the operation gave, or NULL. timeout_s 0: none. */
+/* Follows the long-running operation that call (answered, not yet released) started to its end: by its operation
+ * URL, else its location, else, for a PUT, by the provisioning state of the resource. progress (may be NULL) is
+ * called with every status. A resource in a failed state is an error, too. On success *out (may be NULL) is the
+ * resource, or the operation's result, or NULL. timeout_s 0: none. */
 int arm_follow(struct arm *arm, struct arm_call *call, int64_t timeout_s,
                void (*progress)(void *arg, const char *status, int percent /* -1: not said */), void *arg,
                json_t **out, struct act_error *err) ACT_NODISCARD;
 
-/* The text of an error body of any shape, and its deepest code into code (of size). New string; NULL: it is none. For
- * the error of a run as well. */
+/* The text of an error body of any shape, and its deepest code into code (of size). New string; NULL: it is not an
+ * error. Also for the error of a run. */
 char *arm_error_text(const json_t *body, char *code, size_t size);
-/* What such a code means where there is no HTTP status beside it: ACT_NO_CAPACITY, else ACT_FAIL. */
+/* What such a code means without an HTTP status: ACT_NO_CAPACITY, else ACT_FAIL. */
 enum act_code arm_meaning(const char *code);
 
 #endif

@@ -12,7 +12,7 @@ struct arm {
     struct tokens *tokens;
     struct token_want want;
     char *endpoint;
-    char *tenant;            /* that of want: as given, or as the service named it */
+    char *tenant;            /* that of want: as given, or as named by the service */
     struct act_strv trusted; /* base URLs without a final slash; the endpoint is the first */
     uint64_t requests;
 };
@@ -24,7 +24,7 @@ bool arm_is_trusted(const struct arm *arm, const char *url);
  * want. */
 int arm_describe(struct arm_call *call, const struct http_call *http, const json_t *body,
                  const struct token_want *want, const char *token);
-/* Says which tenant to log in to. */
+/* Adds which tenant to log in to. */
 void arm_hint_tenant(struct act_error *err, const char *tenant);
 
 #endif

@@ -210,12 +210,12 @@ static void hint_login(struct arm_call *call, const struct http_call *http, cons
     token_read_challenge(http_header_get(&http->answer_headers, "WWW-Authenticate"), &challenge);
     if (challenge.claims) {
         ACT_AUTOFREE char *command = token_claims_command(&challenge, want);
-        act_error_hint(&call->error, "a further proof is asked for; run '%s'", command);
+        act_error_hint(&call->error, "further proof is required; run '%s'", command);
     } else if (challenge.tenant && !token_is_of_tenant(token, challenge.tenant)) {
         arm_hint_tenant(&call->error, challenge.tenant);
     } else {
         act_error_hint(&call->error,
-                       "the service does not take the login; log in again ('a doctor' says who one is)");
+                       "the service rejects the login; log in again ('a doctor' shows who you are)");
         hint_clock(&call->error, http);
     }
     token_challenge_release(&challenge);

@@ -21,7 +21,7 @@ static int give_items(const json_t *page, const char *member, const char *what,
     int rc = 0;
 
     if (list && !json_is_array(list) && !json_is_null(list))
-        return act_error_set(err, ACT_FAIL, "cannot %s: '%s' in the answer is no list", what, member);
+        return act_error_set(err, ACT_FAIL, "cannot %s: '%s' in the answer is not a list", what, member);
     json_array_foreach(list, i, item) if ((rc = each(arg, item, err)) != 0) break;
     return rc;
 }

@@ -1,4 +1,4 @@
-/* answer.c - reading what token endpoints and the Azure CLI answer, and what tokens say of themselves. */
+/* answer.c - reads the answers of token endpoints and the Azure CLI, and the claims of tokens. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -92,7 +92,7 @@ int64_t token_local_time(const char *text)
     return (int64_t)mktime(&tm);
 }
 
-/* One that lives shorter than the margin is used for half of its life. */
+/* A token that lives shorter than the margin is used for half of its life. */
 int64_t token_refresh_time(int64_t now_s, int64_t expires_s, bool half_life)
 {
     int64_t life = expires_s - now_s;
@@ -183,7 +183,7 @@ void token_identity_release(struct token_identity *identity)
 
 /* ---- answers ---- */
 
-/* When a token ends by its own claims, and how long it lasts in all; -1: it does not say. */
+/* When a token ends by its own claims, and its whole lifetime; -1: not in the claims. */
 static int64_t claimed_times(const char *text, int64_t *out_life_s)
 {
     CODEC_AUTOJSON json_t *claims = claims_of(text);
@@ -203,8 +203,8 @@ static bool is_header_value(const char *text)
     return *text != '\0';
 }
 
-/* By the clock of this machine; -1: nothing says it. What is absolute is of the clock of who answered, but a local time is
- * of ours. IMDS hands out tokens that it keeps, with the expires_in of their first day: what is absolute comes first. */
+/* By the clock of this machine; -1: unknown. Absolute times follow the clock of the service, local times ours. IMDS
+ * hands out cached tokens with their original expires_in, so absolute times come first. */
 static int64_t end_of_token(const json_t *answer, const char *text, int64_t now_s, int64_t ahead_s)
 {
     const char *local = codec_json_str(answer, "expiresOn", NULL);
@@ -311,7 +311,7 @@ static char *tenant_in(const char *url)
     return NULL;
 }
 
-/* It will be shown as part of a command: only what base64 consists of. */
+/* It will be shown as part of a command, so only base64 characters are allowed. */
 static bool is_base64(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=";

@@ -1,4 +1,4 @@
-/* auth.c - shared key, SAS or the token of a login on a request. */
+/* auth.c - puts a shared key signature, a SAS or a login's token on a request. */
 #include "auth/auth.h"
 
 #include <ctype.h>
@@ -22,7 +22,7 @@ struct auth {
 
 /* --- credentials ---------------------------------------------------------------------------------------- */
 
-/* Copies and pasted files bring white space along; a SAS from a portal may start with '?'. */
+/* Copied text may have white space around it; a SAS from the portal may start with '?'. */
 static char *cleaned(const char *text, bool is_sas)
 {
     size_t start = strspn(text, is_sas ? " \t\r\n?" : " \t\r\n"), len = strlen(text);
@@ -159,7 +159,7 @@ static void add_line(struct act_buf *out, const char *text)
     act_buf_addc(out, '\n');
 }
 
-/* The lines that every request has; the length is empty when it is 0, and so is what is not sent. */
+/* The lines of every request; a length of 0 and headers that are not sent are empty lines. */
 static void add_standard_headers(struct act_buf *out, const struct http_call *call)
 {
     static const char *const before_length[] = {"Content-Encoding", "Content-Language"};

@@ -23,20 +23,20 @@ struct auth;
  * unless prefer is AUTH_SAS. A malformed key is -ACT_CONFIG. Secrets are wiped by auth_free(). */
 int auth_new(const char *account, const char *key, const char *sas, enum auth_kind prefer, struct auth **out,
              struct act_error *err) ACT_NODISCARD;
-/* Requests carry a token for want, which is copied but for the cloud. tokens must live longer. */
+/* Requests carry a token for want, which is copied except for the cloud. tokens must outlive it. */
 struct auth *auth_new_login(const char *account, struct tokens *tokens, const struct token_want *want);
 void auth_free(struct auth *auth);
 enum auth_kind auth_kind_of(const struct auth *auth);
 const char *auth_account(const struct auth *auth);
 
-/* Whether requests can be signed now; if not, auth_get_ready() starts what is missing: a token. call is filled in but
- * for done and arg. Always true but for a login. */
+/* Whether requests can be signed now; if not, auth_get_ready() starts to get a token. call is filled in except for
+ * done and arg. Always true except for a login. */
 bool auth_is_ready(const struct auth *auth);
 void auth_get_ready(const struct auth *auth, struct token_call *call);
 /* "Bearer <token>" of a login that is ready, for the source of a copy. New string, secret; NULL: there is none. */
 char *auth_bearer(const struct auth *auth);
-/* What a service said (401) to a request that carried this value of Authorization: the token is forgotten, and if the
- * service named another tenant than the token's while none is set, that is asked from now on. */
+/* Takes note that a service answered 401 to a request with this Authorization: forgets the token, and if no tenant
+ * is set and the service named another one than the token's, uses that one from now on. */
 void auth_refused(struct auth *auth, const char *authorization, const struct token_challenge *challenge);
 const struct token_want *auth_want(const struct auth *auth);
 
@@ -56,7 +56,7 @@ int auth_service_sas(const struct auth *auth, const char *container, const char 
                      const char *permissions, int64_t start_s, int64_t expiry_s, bool https_only, char **out,
                      struct act_error *err) ACT_NODISCARD;
 
-/* What a service gives a login to sign with, of at most 7 days. Members as it sent them. */
+/* The key that a service gives a login to sign with, valid for at most 7 days. Members as it sent them. */
 struct auth_delegation {
     char *object_id, *tenant, *start, *expiry, *service, *version;
     uint8_t *key; /* secret */

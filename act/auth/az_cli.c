@@ -35,7 +35,7 @@ static const char *tenant_of(const struct token_want *want)
     return tenant ? tenant : want->tenant;
 }
 
-/* In a folder where nobody can have put Python modules that it would load. */
+/* In a folder where nobody can have planted Python modules that it would load. */
 static void run_az(void *arg)
 {
     struct token_ask *ask = arg;
@@ -63,8 +63,8 @@ static void run_az(void *arg)
 
 /* ---- what it said ---- */
 
-/* The last line that says something, or the first with a word in it (NULL: any), without white space around it and
- * without what could be a token. New string; empty: there is none. */
+/* The last line that is not blank, or the first that contains word (may be NULL), trimmed and without anything that
+ * could be a token. New string; empty: there is none. */
 static char *line_with(const char *text, const char *word)
 {
     ACT_AUTOFREE char *line = act_strdup("");
@@ -139,7 +139,7 @@ static void take_output(struct token_ask *ask)
     struct act_error why;
 
     if (codec_json_parse(ask->program.out, ask->program.out_len, "az", &answer, NULL) < 0)
-        act_error_set(&why, ACT_FAIL, "the answer is no JSON");
+        act_error_set(&why, ACT_FAIL, "the answer is not JSON");
     else if (token_take(answer, ask->source, act_now_unix_s(), 0, &ask->token, &why) == 0)
         why.code = ACT_OK;
     if (why.code)
@@ -171,8 +171,8 @@ static void ask_az(struct token_ask *ask)
 
 /* ---- the source ---- */
 
-/* Whose login it is follows from its folder, and is another one once 'az login' or 'az account set' rewrote the list of
- * subscriptions there. */
+/* The login is identified by its folder, and is another one once 'az login' or 'az account set' has rewritten the
+ * list of subscriptions there. */
 static char *az_identity(const struct token_want *want)
 {
     const char *set = token_env("AZURE_CONFIG_DIR"), *tenant = tenant_of(want);

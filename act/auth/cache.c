@@ -4,8 +4,8 @@
  *    "tokens": {"<key>": {"access_token": "...", "expires_on": 1, "refresh_on": 1}},
  *    "logins": {"<authority>": {"tenant": "...", "client": "...", "refresh_token": "..."}}}
  *
- * It is replaced as a whole. What cannot be read, or what others could have written or read, counts as empty and is
- * replaced by the next token.
+ * It is replaced as a whole. A file that cannot be read, or that others could have read or written, counts as empty
+ * and is replaced with the next token.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -97,8 +97,8 @@ static void pause_ms(long ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-/* Against two that read, change and write at the same time. Whoever stops in between must not stop others: without the
- * lock, at worst a token is lost. */
+/* Against two processes that read, change and write at the same time. One that hangs must not stop others: without
+ * the lock a token is lost at worst. */
 static int lock_file(void)
 {
     ACT_AUTOFREE char *path = file_name("tokens.lock");
@@ -243,7 +243,7 @@ struct grant_entry {
     bool is_new;
 };
 
-/* Tokens of the login before are not those of this one. */
+/* Tokens of the previous login do not belong to this one. */
 static void drop_tokens_of(json_t *tokens, const struct token_source *source, const char *authority)
 {
     ACT_AUTOFREE char *prefix = act_sprintf("%s|%s|", source->name, authority);

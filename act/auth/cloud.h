@@ -25,19 +25,19 @@ struct auth_cloud {
 /* Of a token for Blob Storage, in every cloud. */
 #define AUTH_STORAGE_SCOPE "https://storage.azure.com/.default"
 
-/* The cloud that AZURE_CLOUD names; else the one that the host of the endpoint (may be NULL) is known to lie in, whether
- * of a storage account, the resource manager or a run history; else the one whose authority AZURE_AUTHORITY_HOST is; else
- * the public one. An unknown AZURE_CLOUD, or one that the endpoint does not lie in, is -ACT_CONFIG. */
+/* The cloud that AZURE_CLOUD names; else the one of the endpoint's host (may be NULL), which may be a storage
+ * account, the resource manager or a run history; else the one whose authority is AZURE_AUTHORITY_HOST; else the
+ * public one. An unknown AZURE_CLOUD, or one that contradicts the endpoint, is -ACT_CONFIG. */
 int auth_cloud_find(const char *endpoint, const struct auth_cloud **out, struct act_error *err) ACT_NODISCARD;
 
 /* Whether a host, as http_host() gives it, is one of the cloud's (NULL: of any cloud's). */
 bool auth_cloud_has(const struct auth_cloud *cloud, const char *host);
 
-/* -ACT_CONFIG when the host of a URL (may be NULL) is known to lie in another cloud: a token must not go there. */
+/* -ACT_CONFIG if the host of a URL (may be NULL) is known to belong to another cloud: a token must not go there. */
 int auth_cloud_check(const struct auth_cloud *cloud, const char *url, struct act_error *err) ACT_NODISCARD;
 
-/* The authority to ask, without a final slash: AZURE_AUTHORITY_HOST, else the cloud's. One that is neither https nor on
- * this machine, or is that of another cloud, is -ACT_CONFIG. New string. */
+/* The authority, without a final slash: AZURE_AUTHORITY_HOST, else the cloud's. One that is neither https nor on
+ * this machine, or belongs to another cloud, is -ACT_CONFIG. New string. */
 int auth_cloud_authority(const struct auth_cloud *cloud, char **out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -1,4 +1,4 @@
-/* device.c - logging in with a code that is typed into a browser elsewhere, and the tokens that follow from it.
+/* device.c - logs in with a code that the user types into a browser elsewhere, and gets tokens from that login.
  *
  * Source: RFC 8628, learn.microsoft.com/entra/identity-platform/v2-oauth2-device-code.
  */
@@ -11,7 +11,7 @@
 
 /* The Azure CLI's application, which tenants know. */
 #define CLIENT "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
-/* Who it is, and that tokens can be renewed. */
+/* For the user's name, and for tokens that can be renewed. */
 #define MORE_SCOPES "openid profile offline_access"
 
 enum {
@@ -215,7 +215,7 @@ static int64_t within(int64_t value, int64_t low, int64_t high, int64_t fallback
     return value < 0 ? fallback : value < low ? low : value > high ? high : value;
 }
 
-/* What the service wants to be shown; composed here when it does not say it in a readable way. New string. */
+/* The service's message to the user; composed here if that is not readable. New string. */
 static char *message_of(const json_t *answer)
 {
     const char *message = codec_json_str(answer, "message", ""),
@@ -282,7 +282,7 @@ int token_device_start(struct http *http, const struct token_want *want, const c
     tenant = tenant ? tenant : token_env("AZURE_TENANT_ID");
     tenant = tenant ? tenant : "organizations";
     if (!token_tenant_is_valid(tenant))
-        return act_error_set(err, ACT_USAGE, "'%s' is no tenant: give its id or its domain name", tenant);
+        return act_error_set(err, ACT_USAGE, "'%s' is not a tenant: give its id or its domain name", tenant);
     rc = auth_cloud_authority(want->cloud, &authority, err);
     if (rc < 0)
         return rc;

@@ -1,4 +1,4 @@
-/* managed.c - the identity of the machine or job that this runs on.
+/* managed.c - the managed identity of this machine or job.
  *
  * Source: learn.microsoft.com/entra/identity/managed-identities-azure-resources/how-to-use-vm-token,
  * learn.microsoft.com/azure/app-service/overview-managed-identity.
@@ -140,8 +140,8 @@ static void send_to_imds(void *arg)
     http_start(ask->http, &ask->call);
 }
 
-/* Azure's service refuses a request without the header, saying so in JSON. At its address other clouds have theirs, and
- * Docker's desktop answers for it. */
+/* Azure's service refuses a request without the header, with a JSON error. Other clouds have their own service at
+ * this address, and Docker Desktop answers there, too. */
 static bool is_azure(const struct http_call *call)
 {
     const struct act_buf *body = &call->body_text;

@@ -1,4 +1,4 @@
-/* principal.c - an application that proves who it is: with a secret, or with a token that somebody else issued.
+/* principal.c - an application that authenticates with a secret, or with a token of another issuer.
  *
  * Source: learn.microsoft.com/entra/identity-platform/v2-oauth2-client-creds-grant-flow.
  */
@@ -93,7 +93,7 @@ static bool begin_form(struct token_ask *ask)
             return false;
         }
     if (!token_tenant_is_valid(token_env(names[0]))) {
-        token_denied(ask, "AZURE_TENANT_ID is '%s', which is no tenant", token_env(names[0]));
+        token_denied(ask, "AZURE_TENANT_ID is '%s', which is not a tenant", token_env(names[0]));
         return false;
     }
     token_form_add(&ask->body, "client_id", token_env(names[1]));

@@ -1,4 +1,4 @@
-/* sas.c - making a SAS: with the key of the account, or with one that was given to a login. */
+/* sas.c - makes a SAS with the key of the account, or with the delegation key of a login. */
 #include "auth/auth.h"
 
 #include <string.h>

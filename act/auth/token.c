@@ -1,4 +1,4 @@
-/* token.c - the one entry: which source is asked, and who waits for it.
+/* token.c - the single entry point: which source is asked, and who waits for it.
  *
  *   token_start -> look (worker: cache, lock) -> found ------------------------------------+
  *                    ^   |                                                                 v
@@ -20,8 +20,8 @@
 
 enum {
     LOOK_AGAIN_MS = 50,
-    MAX_BUSY_MS = 120000,        /* then whoever has the lock does not come back */
-    REMEMBER_FAILURE_MS = 10000, /* so that not every object of a transfer asks anew */
+    MAX_BUSY_MS = 120000,        /* then the owner of the lock is taken for dead */
+    REMEMBER_FAILURE_MS = 10000, /* so that not every object of a transfer asks again */
     MAX_SOURCES = 8,
 };
 
@@ -136,7 +136,7 @@ static bool same_want(const struct token_want *a, const struct token_want *b)
            act_streq(a->tenant, b->tenant);
 }
 
-/* Whether AZURE_TOKEN_CREDENTIALS leaves it in. */
+/* Whether AZURE_TOKEN_CREDENTIALS allows it. */
 static bool is_wanted(const struct token_source *source, const struct token_want *want)
 {
     const char *limit = token_env("AZURE_TOKEN_CREDENTIALS");
@@ -159,7 +159,7 @@ static void add_candidate(struct slot *slot, const struct token_source *source)
         .key = act_sprintf("%s|%s|%s|%s", source->name, slot->authority, identity, slot->want.scope)};
 }
 
-/* A source that is set up is the only one. */
+/* A source that is set up is the only one that counts. */
 static void choose_candidates(struct slot *slot)
 {
     for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
@@ -272,7 +272,7 @@ static void take_found(struct slot *slot)
     tell_all(slot, 0);
 }
 
-/* What is not due yet but could not be renewed is used for as long as it lasts. */
+/* A token that could not be renewed is used for as long as it lasts. */
 static void take_failure(struct slot *slot)
 {
     bool may_pass = slot->error.code == ACT_TEMPORARY || slot->error.code == ACT_TIMEOUT;
@@ -440,7 +440,7 @@ static int lock_refresh(const struct slot *slot, struct act_error *err)
     return token_cache_lock(name, err);
 }
 
-/* Whoever has the lock looks once more: the one before may just have put it there. */
+/* Looks once more with the lock: its last owner may just have stored the token. */
 static void look(void *arg)
 {
     struct slot *slot = arg;

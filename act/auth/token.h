@@ -1,4 +1,4 @@
-/* token.h - access tokens of Microsoft Entra, from where the environment has them.
+/* token.h - access tokens of Microsoft Entra, from the sources that the environment offers.
  *
  * One of these sources issues a token, the first that is set up:
  *
@@ -9,13 +9,13 @@
  *   virtual machine   the metadata service answers (its address: AZURE_POD_IDENTITY_AUTHORITY_HOST)
  *   Azure CLI         'az login' was done
  *
- * Those of the first half are settings: when one is there its refusal is the last word. The others are tried in turn.
+ * The first three are settings: if one is set up, its refusal is final. The others are tried in turn.
  * AZURE_TOKEN_CREDENTIALS (prod, dev, or the name of a credential, as the official libraries know it) limits which are
  * looked at. AZURE_CLIENT_ID also names a managed identity that a user assigned.
  *
- * Tokens are kept in <act_cache_dir()>/tokens.json (0600), which every process of the user shares: of many that need the
- * same token, one asks for it. It is asked for again five minutes before it ends, that of a managed identity after half
- * of its life. A cache that cannot be used only costs time, and a warning.
+ * Tokens are kept in <act_cache_dir()>/tokens.json (0600), which all processes of the user share: of many that need the
+ * same token, one asks for it. It is renewed five minutes before it ends, that of a managed identity after half of its
+ * life. An unusable cache only costs time and a warning.
  *
  * Everything runs on the engine. No token, secret or code goes into arguments, traces or error texts.
  *
@@ -54,7 +54,7 @@ struct token_call {
     struct act_error error;
     struct token_call *next; /* internal */
 };
-/* Sees to it that there is a token which need not be renewed yet. Calls for the same wait for one refresh. */
+/* Makes sure that there is a token that need not be renewed yet. Calls for the same token wait for one refresh. */
 void token_start(struct tokens *tokens, struct token_call *call);
 /* Runs the engine until there is one. */
 int token_wait(struct tokens *tokens, const struct token_want *want, struct act_error *err) ACT_NODISCARD;
@@ -81,25 +81,24 @@ void token_identity_release(struct token_identity *identity);
 int token_identify(struct tokens *tokens, const struct token_want *want, struct token_identity *out,
                    struct act_error *err) ACT_NODISCARD;
 
-/* Logs in with a device code: show(arg, message) tells the user where to type it, then this waits until that was done.
+/* Logs in with a device code: show(arg, message) tells the user where to type it, then this waits for the user.
  * tenant NULL: AZURE_TENANT_ID, else any. The application is that of the Azure CLI unless ACT_LOGIN_CLIENT_ID names
- * another. What allows to get tokens from now on is kept in the cache; where that cannot be written it is an error. */
+ * another. The refresh token is kept in the cache; it is an error if that cannot be written. */
 int token_device_login(struct tokens *tokens, const struct token_want *want, const char *tenant,
                        void (*show)(void *arg, const char *message), void *arg,
                        struct act_error *err) ACT_NODISCARD;
 
-/* Forgets all that the cache holds; with dry_run nothing. *out_had: there was something. */
+/* Forgets everything in the cache; nothing with dry_run. *out_had: it was not empty. */
 int token_forget_all(bool dry_run, bool *out_had, struct act_error *err) ACT_NODISCARD;
 
 /* What a 401 says in WWW-Authenticate. */
 struct token_challenge {
     char *tenant; /* of the account; NULL: it does not say */
     char *
-        claims; /* base64: a further proof is asked for (conditional access), which only a new login gives; NULL: none */
+        claims; /* base64: conditional access wants a further proof, which only a new login gives; NULL: none */
 };
 void token_read_challenge(const char *header, struct token_challenge *out);
-/* Whether the token that the challenge answers is of another tenant than the service names, while none is set: that one is
- * to be asked. */
+/* Whether no tenant is set and the service names another one than the refused token's, which is the one to use. */
 bool token_follows(const struct token_challenge *challenge, const struct token_want *want, const char *text);
 /* By its claims, which are not verified. */
 bool token_is_of_tenant(const char *text, const char *tenant);

@@ -58,9 +58,9 @@ struct token_source {
     const char *credential; /* what AZURE_TOKEN_CREDENTIALS calls it */
     bool is_for_jobs;       /* "prod", else "dev" */
     bool has_half_life;     /* its long tokens are renewed after half of their life */
-    /* Whether the environment says that it is to be used, and nothing else; NULL: one never knows. */
+    /* Whether the environment says that this source, and no other, is to be used; NULL: it never says so. */
     bool (*is_set)(void);
-    /* What tells its tokens from those of others: tenant, client, machine. New string. */
+    /* What distinguishes its tokens from others: tenant, client, machine. New string. */
     char *(*identity)(const struct token_want *want);
     void (*ask)(struct token_ask *ask);
 };
@@ -74,9 +74,10 @@ const char *token_env(const char *name); /* NULL when it is not set, or empty */
 bool token_tenant_is_valid(const char *tenant);
 /* A number, also one that is written as a string; -1: it is neither. */
 int64_t token_number(const json_t *value);
-/* From the JSON of any source: access_token with expires_on, expires_in or its own claim. now_s: of the answer, by the
- * clock of this machine, which all times of a token are of; ahead_s: how far that of who answered is ahead of it. A token
- * is never taken to last longer than it does in all by its own claims. -ACT_FAIL: there is none in it, or it has ended. */
+/* From the JSON of any source: access_token with expires_on, expires_in or its own claim. now_s: when the answer
+ * came, by the clock of this machine, which all times of a token follow; ahead_s: how far the service's clock is
+ * ahead of it. A token never counts as longer-lived than its own claims say. -ACT_FAIL: it has no token, or one that
+ * has ended. */
 int token_take(const json_t *answer, const struct token_source *source, int64_t now_s, int64_t ahead_s,
                struct token *out, struct act_error *err) ACT_NODISCARD;
 /* "2026-05-01 14:34:56.000000", in the time zone of this machine; -1: malformed. */

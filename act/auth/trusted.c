@@ -1,4 +1,4 @@
-/* trusted.c - whether a host is Azure's, this machine, or one that the user trusts. */
+/* trusted.c - whether a host is Azure's, this machine, or trusted by the user. */
 #include "auth/trusted.h"
 
 #include <string.h>
@@ -91,7 +91,7 @@ static int refuse(const struct auth_address *a, struct act_error *err)
             ? "%s is '%.200s': your credentials go to Azure's own hosts and to those that you trust, "
               "and '%s' is none of them"
             : "%s is '%.200s': not encrypted, so everybody on the way could read the credential, and "
-              "'%s' is no host that you trust",
+              "'%s' is not a host that you trust",
         a->said_by, shown, host);
     return act_error_hint(err, "if it is to have them, add 'trusted_hosts: [\"%s\"]' to '%s'", host, file);
 }

@@ -1,9 +1,9 @@
-/* trusted.h - where what proves who the user is may go: tokens of a login, and the key or SAS of the environment.
+/* trusted.h - where credentials may go: tokens of a login, and the key or SAS of the environment.
  *
- * They go to Azure's own hosts (over https), to this machine, and to the hosts that the user trusts: 'trusted_hosts' in the user's own
- * configuration file and ACT_TRUSTED_HOSTS (separated by commas or blanks). What a project's files say is no part of it, as
- * a project may come from anybody. An entry is a name, an address (IPv6 in brackets), or "*.domain" for all names below a
- * domain.
+ * They go to Azure's own hosts (over https), to this machine, and to the hosts that the user trusts: 'trusted_hosts'
+ * in the user's own configuration file and ACT_TRUSTED_HOSTS (separated by commas or blanks). A project's files have
+ * no say, as a project may come from anybody. An entry is a name, an address (IPv6 in brackets), or "*.domain" for
+ * all names below a domain.
  */
 #ifndef ACT_AUTH_TRUSTED_H
 #define ACT_AUTH_TRUSTED_H
@@ -11,14 +11,14 @@
 #include "auth/cloud.h"
 #include "base/error.h"
 
-/* Whose the credential is that a request would carry. */
+/* Where the credential of a request comes from. */
 enum auth_owner {
     AUTH_OF_NOBODY, /* there is none */
     AUTH_OF_FILE, /* it stands in the file that names the address: it may go there, but for plain http elsewhere */
     AUTH_OF_USER, /* of a login, or of the environment */
 };
 
-/* An address, and who says that requests go there. */
+/* An address, and who wants requests to go there. */
 struct auth_address {
     const char *url;
     const struct auth_cloud *cloud; /* that the credential is for; NULL: any */
@@ -26,12 +26,12 @@ struct auth_address {
     enum auth_owner owner;
 };
 
-/* 0, or -ACT_DENIED with the host, who says it, and the line to add where the user trusts it. A list of the user's that
- * cannot be read is an error too, when it is asked. */
+/* 0, or -ACT_DENIED with the host, who wants it, and the line to add if the user trusts it. If the user's list is
+ * needed but cannot be read, that is an error, too. */
 int auth_check_address(const struct auth_address *address, struct act_error *err) ACT_NODISCARD;
 
-/* Whether a URL leads to one of Azure's hosts (of a cloud; NULL: of any) over https, to this machine, or to a host that the
- * user trusts: 1 or 0, or negative where the list cannot be read. */
+/* Whether a URL leads to one of Azure's hosts (of a cloud; NULL: of any) over https, to this machine, or to a host
+ * that the user trusts: 1, 0, or negative if the list cannot be read. */
 int auth_trusts(const struct auth_cloud *cloud, const char *url, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -257,7 +257,7 @@ int act_can_write_in(const char *path, struct act_error *err)
     if (access(there, W_OK | X_OK) < 0)
         return act_error_errno(err, errno, "cannot write in '%s'", there);
     if (stat(there, &st) == 0 && !S_ISDIR(st.st_mode))
-        return act_error_set(err, ACT_FAIL, "'%s' is no folder", there);
+        return act_error_set(err, ACT_FAIL, "'%s' is not a folder", there);
     return 0;
 }
 

@@ -247,7 +247,8 @@ static int read_key(const char *path, char **out, struct act_error *err)
         (act_starts_with(*out, "ssh-") || act_starts_with(*out, "ecdsa-") || act_starts_with(*out, "sk-")))
         return 0;
     explicit_bzero(*out, len);
-    return act_error_set(err, ACT_USAGE, "'%s' is no public key; it is the file that ends with '.pub'", path);
+    return act_error_set(err, ACT_USAGE, "'%s' is not a public key; it is the file that ends with '.pub'",
+                         path);
 }
 
 static bool is_name(const char *name)

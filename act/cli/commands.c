@@ -34,7 +34,7 @@ const struct cli_command cli_commands[] = {
      .synopsis = "",
      .summary = "the same, and compile it here in the cluster's image",
      .examples =
-         "a initc                pack the project, store it, run its compile.aml.sh, store what comes of it\n"
+         "a initc                pack the project, store it, run its compile.aml.sh, store the result\n"
          "a -ca --fast initc     with an argument for compile.aml.sh\n",
      .details =
          "requirements.txt is installed and compile.aml.sh runs in docker.image, in a container that docker or\n"
@@ -55,12 +55,12 @@ const struct cli_command cli_commands[] = {
                  "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n"
                  "a submit --dry-run -f job.json    what that becomes, and what has no counterpart\n",
      .details =
-         "The words from the first that is no option are the command; they reach every process exactly as\n"
+         "The first word that is not an option begins the command; its words reach every process exactly as\n"
          "they are, without a shell. The code is packed as it is now; --last-package\n"
          "takes what 'a init' or a submit stored last.\n"
          "With -f the command, the environment, the nodes and processes (unless -n is given), the image and\n"
          "the time limit are those of the file. Its volumes are mapped folders: $AZ_BATCHAI_MOUNT_ROOT/data\n"
-         "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is said.\n"
+         "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is reported.\n"
          "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null);\n"
          "--dry-run prints the specification as JSON in any case.",
      .options = "cluster num-gpu param single compile-args file last-package dry-run yes json",
@@ -177,9 +177,9 @@ const struct cli_command cli_commands[] = {
      .examples = "a why 60ce2fc7\n"
                  "a why --json 60ce2fc7 | jq -r .diagnosis.code\n",
      .details =
-         "Reads what the agent wrote down and the ends of the logs; nothing is fetched. A run that waits:\n"
-         "why; one that runs: what it does. Own rules, in the form of those of the program, can stand in\n"
-         "aux_data/diagnosis.yaml. Exit status 0: the question was answered.\n"
+         "Reads the agent's records and the ends of the logs; fetches nothing. Says why a run waits, or what\n"
+         "it is doing. Your own rules, in the form of the program's, can go into aux_data/diagnosis.yaml. Exit\n"
+         "status 0: the question was answered.\n"
          "What each rank said last and for how long it is silent is shown of a run that runs, or that\n"
          "hung: ranks that are where few others are first. At a service the time is the log's.\n"
          "--json: version (1), run, state, reason, attempt, heartbeat, last_line (of rank 0), ranks\n"
@@ -200,7 +200,7 @@ const struct cli_command cli_commands[] = {
                  "a parse old/logs              the logs in a folder\n",
      .details =
          "Fetches the logs as 'a q RUN' does and prints each code on a line; 'a why' says which one counts.\n"
-         "A word that names a folder here is one of logs: of a run, as in assets/, or with the logs in it.\n"
+         "A word that names a folder here stands for the logs in it: of a run, as in assets/, or any others.\n"
          "On stderr: the lines with 'Error', 100 of each log at most.\n"
          "--json: version (1), run (or folder), codes (code, id, class, log, line) and errors (log, line).\n"
          "Exit status 0, also without any.",
@@ -279,9 +279,9 @@ const struct cli_command cli_commands[] = {
      .summary = "what the cluster is doing: nodes, GPUs, queue, your runs",
      .examples = "a summary\na -c eu s\na s --json | jq .total.gpus.idle\n",
      .details =
-         "In use: at least a part of it is. Down: also what is drained or reserved. * is where your runs go.\n"
-         "-: not known. On Azure Machine Learning also what would be started is idle; a virtual cluster shows\n"
-         "its quota: GPUS is the limit, IN USE what is used of it.\n"
+         "In use: at least partly. Down: also drained or reserved. *: where your runs go. -: not known. On\n"
+         "Azure Machine Learning nodes that would be started count as idle; a virtual cluster shows its quota:\n"
+         "GPUS is the limit, IN USE how much is used.\n"
          "--json: version (1), cluster, platform, has_gpus (false: gpus are processors), load (of one\n"
          "machine), total and partitions (name, default, nodes and gpus: total, idle, busy, down; jobs:\n"
          "running, queued, queued_gpus; null: not known),\n"
@@ -300,10 +300,10 @@ const struct cli_command cli_commands[] = {
                  "a cluster nodes gpu                       with addresses, and whose run they have\n"
                  "a cluster delete -y --no-wait gpu\n",
      .details =
-         "Needs a cluster file of platform aml; NAME is its compute_target unless given (create and delete\n"
-         "must be told). --max N: at most N nodes. What is not given keeps its value; a new cluster begins\n"
-         "with none, is dedicated and lies where the workspace does. A change is followed until it has ended,\n"
-         "its status goes to stderr; interrupted, it goes on at the service. delete asks first.\n"
+         "Needs a cluster file of platform aml; NAME defaults to its compute_target, except for create and\n"
+         "delete. --max N: at most N nodes. Options that are not given keep their values; a new cluster starts\n"
+         "without nodes, is dedicated and is in the workspace's region. A change is followed to its end, with\n"
+         "its status on stderr; if that is interrupted, the change goes on. delete asks first.\n"
          "--json: version (1), and clusters, a cluster (name, type, location, state, error, vm_size,\n"
          "vm_priority, allocation, admin_user, min_nodes, max_nodes, nodes, target_nodes, idle_s and\n"
          "node_states) or nodes (id, state, public_address, private_address, port, run); null: not said.\n"
@@ -336,15 +336,15 @@ const struct cli_command cli_commands[] = {
                  "a u --dry-run --delete data      what would be copied and deleted, and why\n"
                  "a u --exclude '*.tmp' --exclude '/cache/' data\n",
      .details =
-         "What is the same already (size and modification time) is not moved again. Interrupted, the same\n"
-         "command goes on where it stopped. What is newer in the store, and different, is left and named\n"
-         "unless --overwrite is given. Nothing is deleted without --delete, which counts and asks first.\n"
-         "Links inside the folder are kept; one that leads out of it is named, and the exit status is 8.\n"
-         "--follow stores what it leads to, wherever that is, as files and folders; --skip-links leaves it\n"
-         "out. Links that lead back to a folder that they are in, or nowhere, are named and not followed. So\n"
-         "is what cannot be read, and names that are not UTF-8: the rest is stored, and --exclude leaves them\n"
-         "out. --delete spares what the store has below such names.\n"
-         "Several paths: one that fails does not keep the others from being tried; the exit status is then 8.\n"
+         "Files whose size and modification time match are skipped. After an interruption the same command\n"
+         "continues where it stopped. Files that are newer in the store, and different, are left and named\n"
+         "unless --overwrite is given. Nothing is deleted without --delete, which counts and asks first. Links\n"
+         "inside the folder are kept; one that leads out of it is named, and the exit status is 8. --follow\n"
+         "stores what it leads to, wherever that is, as files and folders; --skip-links leaves it out. Links\n"
+         "that lead back to a folder that they are in, or nowhere, are named and not followed. So is what\n"
+         "cannot be read, and names that are not UTF-8: the rest is stored, and --exclude leaves them out.\n"
+         "--delete spares what the store has below such names.\n"
+         "With several paths, a failure of one does not stop the others; the exit status is then 8.\n"
          "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
          "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
          "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"
@@ -366,11 +366,11 @@ const struct cli_command cli_commands[] = {
                  "a d --include '*.npz' --bwlimit 20M output\n"
                  "a d --delete data/coco           the local folder becomes what the store has\n",
      .details =
-         "Each file is verified, written beside its target and renamed into place. What is the same already\n"
-         "(size and modification time) is not moved again. Interrupted, the same command goes on where it\n"
-         "stopped. What is newer here, and different, is left and named unless --overwrite is given. Nothing\n"
-         "is deleted without --delete, which counts and asks first. Several paths: one that fails does not\n"
-         "keep the others from being tried; the exit status is then 8.\n"
+         "Each file is verified, written beside its target and renamed into place. Files whose size and\n"
+         "modification time match are skipped. After an interruption the same command continues where it\n"
+         "stopped. Files that are newer here, and different, are left and named unless --overwrite is given.\n"
+         "Nothing is deleted without --delete, which counts and asks first. With several paths, a failure of\n"
+         "one does not stop the others; the exit status is then 8.\n"
          "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
          "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
          "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"
@@ -391,9 +391,9 @@ const struct cli_command cli_commands[] = {
                  "a ls --json -r output | jq -r 'select(.size > 1e9) | .path'\n"
                  "a ls --leftovers data            what interrupted transfers left, in the store and here\n",
      .details =
-         "Names come sorted, as they are found; control characters in them are shown as '?'. With --json each\n"
-         "object is a line of its own: version (1), path, name, kind (file, symlink, folder, leftover), size,\n"
-         "mtime, mode, md5; null: not known; of a leftover also place (store, here). The counts go to stderr.",
+         "Names are sorted; control characters in them are shown as '?'. With --json each object is a line of\n"
+         "its own: version (1), path, name, kind (file, symlink, folder, leftover), size, mtime, mode, md5;\n"
+         "null: not known; of a leftover also place (store, here). The counts go to stderr.",
      .options = "cluster param recursive long bytes leftovers json transfers",
      .min_words = 1,
      .max_words = ANY,
@@ -408,10 +408,11 @@ const struct cli_command cli_commands[] = {
                  "a rm --include '*.tmp' output\n"
                  "a rm --leftovers data            what interrupted transfers left, in the store and here\n",
      .details =
-         "Counts first and asks; without a terminal -y is needed. What has changed since it was listed stays\n"
-         "and is named; the exit status is then 8. The local folder is not touched. --dry-run prints a path on\n"
-         "each line, with --json an object: version (1), action (delete), size, path. --json ends with a line\n"
-         "with version (1), summary (rm), dry_run, objects, bytes, failed, failures, errors: see 'a upload'.",
+         "Counts first and asks; without a terminal -y is needed. Objects that changed after they were listed\n"
+         "stay and are named; the exit status is then 8. The local folder is not touched. --dry-run prints a\n"
+         "path on each line, with --json an object: version (1), action (delete), size, path. --json ends with\n"
+         "a line with version (1), summary (rm), dry_run, objects, bytes, failed, failures, errors: see 'a\n"
+         "upload'.",
      .options = "cluster param dry-run yes include exclude filter-from leftovers json transfers",
      .min_words = 1,
      .max_words = ANY,
@@ -438,9 +439,8 @@ const struct cli_command cli_commands[] = {
                  "a cat --last 10k output/log.txt  the end of a log\n"
                  "a cat --first 1M data/big.csv | head\n",
      .details =
-         "A whole file is verified at its end: when it does not have the checksum that the store knows, the\n"
-         "exit status is 1 and what was printed is not to be trusted. A log that grows is printed as long as\n"
-         "it is at the start.",
+         "A whole file is verified at its end: if it does not match the store's checksum, the exit status is 1\n"
+         "and the output must not be trusted. A growing log is printed up to its length at the start.",
      .options = "cluster param first last memory transfers bwlimit",
      .min_words = 1,
      .max_words = ANY,
@@ -474,7 +474,7 @@ const struct cli_command cli_commands[] = {
      .details =
          "It is valid for 24 hours unless --expires says otherwise. Whoever has it can read the file. It is\n"
          "signed with an account_key or a login. Where the account file has only a sas_token, --share-sas puts\n"
-         "that into the URL, with all that it permits and until it ends; --expires is refused then, as it is\n"
+         "that into the URL, with everything it permits, until it expires; --expires is refused then, as it is\n"
          "for a file in a folder store.\n"
          "--json: a line for each with version (1), path and url.",
      .options = "cluster param expires share-sas json",
@@ -485,12 +485,12 @@ const struct cli_command cli_commands[] = {
     {.name = "login",
      .synopsis = "[--device-code [--tenant TENANT]]",
      .summary = "who you are to Azure; or log in with a code",
-     .examples = "a login                          who one is, and what says so\n"
+     .examples = "a login                          who you are, and by which credential\n"
                  "a login --device-code            log in with a browser on any machine\n"
                  "a login --device-code --tenant contoso.onmicrosoft.com\n",
      .details =
          "Accounts without a key or SAS use the login that the environment has: a service principal, a managed\n"
-         "identity, 'a login --device-code' or 'az login'. What --device-code gives is kept until 'a logout'.\n"
+         "identity, 'a login --device-code' or 'az login'. A login by --device-code is kept until 'a logout'.\n"
          "--json: version (1), name of a user, app_id, object_id, tenant, source and expires; null is what the\n"
          "token does not say.",
      .options = "cluster param device-code tenant dry-run json",
@@ -547,9 +547,9 @@ const struct cli_command cli_commands[] = {
      .examples =
          "a doctor\na -c eu doctor\na doctor --json | jq -r '.checks[] | select(.ok | not) | .text'\n",
      .details =
-         "A line for each thing that was looked at: what was found, or what is wrong and what to do. Exit\n"
-         "status 0: all is well; 1: something is not. Changes nothing on the cluster. --json: version (1),\n"
-         "ok, and checks, each with what, ok, text.",
+         "One line for each check: what was found, or what is wrong and what to do. Exit status 0: all is\n"
+         "well; 1: something is not. Changes nothing on the cluster. --json: version (1), ok, and checks, each\n"
+         "with what, ok, text.",
      .options = "cluster param json",
      .bare = true,
      .run = cmd_doctor},

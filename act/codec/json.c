@@ -31,7 +31,7 @@ int codec_json_write(const char *path, const json_t *value, unsigned mode, struc
     ACT_AUTOFREE char *dump = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
 
     if (!dump)
-        return act_error_set(err, ACT_FAIL, "cannot write '%s': the value is no JSON", path);
+        return act_error_set(err, ACT_FAIL, "cannot write '%s': the value is not JSON", path);
     act_buf_addf(&text, "%s\n", dump);
     int rc = act_file_write(path, text.data, text.len, (mode_t)mode, err);
     act_buf_release(&text);

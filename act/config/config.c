@@ -268,7 +268,7 @@ static void check_image(struct config *c, struct config_findings *f)
 {
     if (c->docker.image && *c->docker.image && !config_is_image(c->docker.image))
         config_problem(f, yaml_get(yaml_get(c->values->tree, "docker"), "image"),
-                       "'docker.image' is no name of an image: it begins with '-' or has blanks in it");
+                       "'docker.image' is not the name of an image: it begins with '-' or has blanks in it");
 }
 
 /* As of sbatch(1): "90", "12:00:00", "3-00:00:00", "unlimited". */

@@ -1,7 +1,7 @@
-/* diagnose.h - what the text of logs means: rules, which are data, and a scanner that finds what they describe.
+/* diagnose.h - explains log text: rules, which are data, and a scanner that applies them.
  *
- * The rules are config/diagnosis.yaml, which is part of the program, and a file of the user's own, whose rules come
- * first and replace those of the same id. A rule file is a map with "version: 1" and "rules", a list of maps:
+ * The rules are config/diagnosis.yaml, which is built in, and a file of the user, whose rules come first and replace
+ * those of the same id. A rule file is a map with "version: 1" and "rules", a list of maps:
  *
  *   id           its name, of a-z, 0-9 and _
  *   code         what 'a parse' prints; default: the id. Several rules may have one code
@@ -20,8 +20,9 @@
  *   summary      what it means
  *   advice       what to do next; {run}, {node} and {rank} are replaced
  *
- * The earlier rule is the better explanation. Log text is hostile: lines are looked at in pieces of DIAGNOSE_LINE
- * bytes, regular expressions only where a literal part of them is found, back-references and counts are refused.
+ * The earlier rule is the better explanation. Log text is hostile: lines are scanned in pieces of DIAGNOSE_LINE
+ * bytes, regular expressions are tried only where a literal part of them is found, back-references and counts are
+ * refused.
  */
 #ifndef ACT_DIAGNOSE_DIAGNOSE_H
 #define ACT_DIAGNOSE_DIAGNOSE_H

@@ -226,8 +226,8 @@ static int check_files(const char *path, struct act_error *err)
         ACT_AUTOFREE char *file = act_sprintf("%s%s", path, ends[i]);
         if (stat(file, &st) == 0 && !S_ISREG(st.st_mode))
             return act_error_set(err, ACT_DENIED,
-                                 "cannot open the ledger '%s': '%s' is no regular file; move it away", path,
-                                 file);
+                                 "cannot open the ledger '%s': '%s' is not a regular file; move it away",
+                                 path, file);
     }
     return 0;
 }

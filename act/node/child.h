@@ -1,4 +1,4 @@
-/* child.h - the children of the agent: start, wait for whatever happens next, leave nobody behind. */
+/* child.h - the children of the agent: start them, wait for whatever happens next, leave none behind. */
 #ifndef ACT_NODE_CHILD_H
 #define ACT_NODE_CHILD_H
 
@@ -14,8 +14,8 @@ struct watch {
     int signal_fd;
     int extra_fd; /* anything else that becomes readable, or -1 */
     bool (*extra)(
-        void *
-            arg); /* called then; false: that without which this process must not live is gone. NULL: nobody */
+        void
+            *arg); /* called then; false: this process must end, as what it depends on is gone. May be NULL */
     void *extra_arg;
 };
 
@@ -38,32 +38,31 @@ struct child {
     bool guarded;    /* it watches this process itself, and cleans up before it ends */
 };
 
-/* The child has /dev/null as input, a process group of its own, the signal handling that programs expect, and
- * dies when this process dies (unless guarded). Returns its pid, or -1 with the errno of what could not be
- * done, exec included.
+/* The child has /dev/null as input, a process group of its own, the signal handling that programs expect, and dies
+ * when this process dies (unless guarded). Returns its pid, or -1 with the errno of the step that failed, exec
+ * included.
  */
 pid_t child_start(const struct child *child);
 
-/* Waits for the end of this child, and signals stay as they are: for a process without a watch. Its wait status. */
+/* Waits for the end of this child without touching signals: for a process without a watch. Returns its wait status. */
 int child_wait(pid_t pid);
 
 /* Takes the status of every child that has ended. True when pid is among them, with its status. */
 bool child_reap(pid_t pid, int *out_status);
 
-/* Signals all that descends from this process. */
+/* Signals all descendants of this process. */
 void child_signal_all(int sig);
-/* Ends all that descends from this process: SIGTERM, and after grace_ms SIGKILL. */
+/* Ends all descendants of this process: SIGTERM, and after grace_ms SIGKILL. */
 void child_end_all(struct watch *w, int64_t grace_ms);
 void child_kill_all(void);
 
-/* Signals those of all that descends from this process that catch the signal: the others would die of it. Returns
- * how many. */
+/* Signals those descendants of this process that catch the signal: the others would die of it. Returns how many. */
 int child_signal_catchers(int sig);
 /* Whether a mask in the form of "SigCgt" in /proc/<pid>/status (proc(5)) has the signal. */
 bool child_mask_has(const char *hex, int sig);
 
-/* From now on this process, and what it forks, has this soft limit, or as near to it as it may; programs that it starts
- * have the one that was. Returns the limit that it has now. For at most two resources. */
+/* Gives this process, and what it forks, this soft limit, or the nearest one allowed; programs that it executes get
+ * the old one. Returns the new limit. For at most two resources. */
 rlim_t child_own_limit(int resource, rlim_t wanted);
 
 /* As a shell gives it: the exit status, or 128 + the signal. */

@@ -1,4 +1,4 @@
-/* container.h - the run's image on a node: what has to stand before a command that runs in it.
+/* container.h - the run's image on a node: the words that go before a command to run it there.
  *
  * "apptainer": every command of the run is started by "apptainer exec" ("singularity exec" where there is only that). The
  * environment of the caller reaches it. "pyxis": srun itself starts the agents in the image, and commands stay as they
@@ -19,17 +19,18 @@ bool container_is_used(const struct node *node);
 /* Whether each command has a container of its own, so that what prepares it has to run in the same one. */
 bool container_is_fresh(const struct node *node);
 
-/* Appends the words that run argv (ends with NULL) in the code root: argv itself without a container. rank: whose command it
- * is; -1: nobody's. Neither program in PATH: -ACT_NOT_FOUND. A path that cannot be written as a bind (it has ':' or ','):
- * -ACT_CONFIG. */
+/* Appends the words that run argv (ends with NULL) in the code root: argv itself without a container. rank: whose
+ * command it is; -1: no rank's. Neither program in PATH: -ACT_NOT_FOUND. A path that cannot be bound (it contains
+ * ':' or ','): -ACT_CONFIG. */
 int container_wrap(const struct node *node, int rank, const char *const *argv, struct act_strv *out,
                    struct act_error *err) ACT_NODISCARD;
 
-/* Removes the containers that commands of the run have of their own: they outlive docker's client, if that is killed.
- * Those that are gone, and a docker that does not answer, are no matter. */
+/* Removes the containers of the run's commands, which outlive a docker client that was killed. Ignores those that
+ * are gone and a docker that does not answer. */
 void container_remove_all(const struct node *node);
 
-/* Appends srun's options for pyxis; nothing for all other runs. program is the agent, which must be seen in there. */
+/* Appends srun's options for pyxis; nothing for all other runs. program is the agent, which must be visible in the
+ * container. */
 int container_srun_options(const struct node *node, const char *program, struct act_strv *out,
                            struct act_error *err) ACT_NODISCARD;
 

@@ -1,4 +1,4 @@
-/* counters.h - what the kernel counts on this machine, and what the processes of a run use. */
+/* counters.h - the kernel's counters on this machine, and what the processes of a run use. */
 #ifndef ACT_NODE_COUNTERS_H
 #define ACT_NODE_COUNTERS_H
 
@@ -14,8 +14,8 @@ struct counters {
     uint64_t memory_total, memory_available, run_memory; /* bytes, now */
 };
 
-/* What cannot be read stays 0. The run's processes are the agents "act-node rank <run_dir>" of this machine and all
- * that descends from them. */
+/* What cannot be read stays 0. The run's processes are the agents "act-node rank <run_dir>" on this machine and all
+ * their descendants. */
 void counters_read(const char *run_dir, struct counters *out);
 
 #endif

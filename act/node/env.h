@@ -1,4 +1,4 @@
-/* env.h - what every rank finds in its environment. */
+/* env.h - the environment of every rank. */
 #ifndef ACT_NODE_ENV_H
 #define ACT_NODE_ENV_H
 
@@ -8,11 +8,11 @@ struct rank_place {
     int rank, world_size, local_rank, local_size, node_rank;
 };
 
-/* From what the launcher says, srun or Open MPI; without one the only rank of a run of one process. Ranks are counted node
- * by node, unless AZUREML_CR_NODE_RANK says otherwise. */
+/* From the launcher, srun or Open MPI; without one it is the only rank of a run of one process. Ranks are counted
+ * node by node, unless AZUREML_CR_NODE_RANK says otherwise. */
 int env_find_place(const struct node *node, struct rank_place *out, struct act_error *err) ACT_NODISCARD;
 
-/* Puts all of it into the environment of this process. */
+/* Sets all of it in the environment of this process. */
 void env_set(const struct node *node, const struct rank_place *place);
 
 /* The same in the job of a service, which has set some of it: what is there stays. The first node's address is that of the
@@ -21,7 +21,7 @@ void env_set(const struct node *node, const struct rank_place *place);
 int env_set_of_service(const struct node *node, const struct rank_place *place,
                        struct act_error *err) ACT_NODISCARD;
 
-/* In the environment of a rank of another run: removes what made it one, so that mpirun and srun start anew. */
+/* Within a rank of another run: removes the variables that made it one, so that mpirun and srun start afresh. */
 void env_scrub(void);
 
 #endif

@@ -9,7 +9,7 @@ int folder_prepare_all(const struct node *node, struct act_error *err) ACT_NODIS
 
 /* Whether there is something to send back. */
 bool folder_any_to_send(const struct node *node);
-/* Sends what is there in the folders of mode upload. Fits struct child. Returns an exit status. */
+/* Sends the contents of the folders of mode upload. For struct child. Returns an exit status. */
 int folder_send_all(void *node);
 
 #endif

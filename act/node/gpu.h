@@ -1,5 +1,5 @@
-/* gpu.h - what nvidia-smi says about the GPUs of this node. A driver in trouble can make it hang for good, so it never
- * gets more than a few seconds, and one that does not end is not waited for. */
+/* gpu.h - what nvidia-smi reports about the GPUs of this node. A broken driver can make it hang forever, so it gets
+ * a few seconds at most, and nothing waits for one that does not end. */
 #ifndef ACT_NODE_GPU_H
 #define ACT_NODE_GPU_H
 
@@ -12,12 +12,12 @@
 struct gpu_query {
     char *program; /* NULL: there is none */
     struct watch *watch;
-    pid_t pid;    /* of the one that runs, or did not end; 0: none */
+    pid_t pid;    /* of the one that is running, or did not end; 0: none */
     int failures; /* in a row */
     bool told_to_end;
 };
 
-/* watch is used while nvidia-smi runs, and has to outlive the query. */
+/* watch is used while nvidia-smi runs, and must outlive the query. */
 void gpu_open(struct gpu_query *q, struct watch *watch);
 void gpu_close(struct gpu_query *q);
 

@@ -1,5 +1,5 @@
-/* job.h - the Slurm job that a supervisor is the batch step of. Slurm's own programs are asked; what they print is in
- * the manual pages of scontrol and srun, and was observed with Slurm 22.05. */
+/* job.h - the Slurm job whose batch step is a supervisor. Slurm's own programs are asked; their output is described
+ * in the manual pages of scontrol and srun, and was observed with Slurm 22.05. */
 #ifndef ACT_NODE_JOB_H
 #define ACT_NODE_JOB_H
 
@@ -12,9 +12,9 @@ struct job {
     int starts;            /* how often Slurm has started it, from 1 */
     struct act_strv hosts; /* in the order of the node ranks */
     int64_t kill_wait_ms;  /* between SIGTERM and SIGKILL when Slurm ends a job */
-    off_t output_from;     /* what this attempt's part of Slurm's output begins with */
+    off_t output_from;     /* the start of this attempt's part of Slurm's output */
     enum job_end end;      /* why Slurm ends it */
-    bool preempted;        /* and for the sake of another job */
+    bool preempted;        /* and in favour of another job */
 };
 
 /* Reads the environment of a batch step. */
@@ -27,17 +27,17 @@ void job_release(struct job *job);
 void job_find_end(struct job *job, const struct node *node);
 /* From what "scontrol show job" printed while the job, started so often (from 1), was being ended. */
 enum job_end job_parse_end(const char *show_job, int starts);
-/* KillWait from what "scontrol show config" printed, in seconds; -1: it is not there. */
+/* KillWait from the output of "scontrol show config", in seconds; -1: it is missing. */
 int64_t job_parse_kill_wait(const char *show_config);
-/* "time limit reached"; NULL when it goes on. */
+/* "time limit reached"; NULL if it goes on. */
 const char *job_end_text(const struct job *job);
 
-/* Which of these nodes (with commas between) do not see the run's folder: appended to blind. False when that could
- * not be found out. */
+/* Appends to blind those of the nodes (separated by commas) that do not see the run's folder. False: that could not
+ * be found out. */
 bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, struct act_strv *out_blind);
 /* Runs "act-node sweep" on these nodes. */
 void job_sweep(const struct node *node, const char *nodes, int n_nodes);
-/* Has Slurm end the job, this process included. */
+/* Makes Slurm end the job, this process included. */
 void job_cancel(const struct job *job);
 
 #endif

@@ -1,4 +1,4 @@
-/* launcher.h - how the ranks are started: Open MPI's mpirun or Slurm's srun, and what they find. */
+/* launcher.h - how the ranks are started, by Open MPI's mpirun or Slurm's srun, and in which environment. */
 #ifndef ACT_NODE_LAUNCHER_H
 #define ACT_NODE_LAUNCHER_H
 
@@ -7,7 +7,7 @@
 /* "mpirun", "srun", or "rank" for a run of one process, which needs neither. */
 const char *launcher_name(const struct node *node);
 
-/* The words that start "program rank <run folder>" once for each rank of the run. */
+/* The command that starts "program rank <run folder>" once for each rank of the run. */
 int launcher_command(const struct node *node, const char *program, struct act_strv *out,
                      struct act_error *err) ACT_NODISCARD;
 
@@ -15,10 +15,10 @@ int launcher_command(const struct node *node, const char *program, struct act_st
 int launcher_write_hosts(const struct node *node, const struct act_strv *hosts,
                          struct act_error *err) ACT_NODISCARD;
 
-/* Where rank 0 may listen, and how long a launcher gives ranks when it ends them itself, into the environment. */
+/* Sets in the environment where rank 0 may listen, and how long a launcher waits for ranks that it ends itself. */
 void launcher_set_environment(const char *master, int64_t grace_ms);
 
-/* The major version in what "mpirun --version" prints; 0 when it is not Open MPI. */
+/* The major version in the output of "mpirun --version"; 0: it is not Open MPI. */
 int launcher_mpirun_version(const char *text);
 
 #endif

@@ -1,16 +1,15 @@
 /* link.h - the connections between the supervisor of a run and the agents of its ranks.
  *
- * When everybody is on one machine the supervisor listens on a Unix socket in the run's folder, for processes of its user
- * and of root. Else it listens on TCP where the nodes are. A rank finds in its environment (LINK_ENV) the token of the run
- * and where that is. A message is a JSON object in one line of at most LINK_LINE_MAX bytes.
- *   supervisor -> rank   {"type": "challenge", "nonce": S}                             the first line
- *   rank -> supervisor   {"type": "hello", "nonce": R, "proof": P, "rank", "node", "pid"}
- *   supervisor -> rank   {"type": "accepted", "proof": P, "stop": bool}                only to those who know the token
- *   then                 see ranks.h
- * The token is never sent: a proof is an HMAC of both nonces (link_internal.h). Who has not proved that he knows it within
- * LINK_STRANGER_MS is hung up on, and when there are too many of these the oldest is first.
- * When a connection breaks, the other side is gone: a process that dies closes it, and a machine that vanishes
- * is noticed within a minute (keep-alive, TCP_USER_TIMEOUT).
+ * On one machine the supervisor listens on a Unix socket in the run's folder, for processes of its user and of root.
+ * Else it listens on TCP towards the nodes. A rank finds the run's token and the address in its environment
+ * (LINK_ENV). A message is a JSON object in one line of at most LINK_LINE_MAX bytes.   supervisor -> rank   {"type":
+ * "challenge", "nonce": S}                             the first line   rank -> supervisor   {"type": "hello",
+ * "nonce": R, "proof": P, "rank", "node", "pid"}   supervisor -> rank   {"type": "accepted", "proof": P, "stop":
+ * bool}                only to those who know the token   then                 see ranks.h The token is never sent:
+ * a proof is an HMAC of both nonces (link_internal.h). A peer that has not proved within LINK_STRANGER_MS that it
+ * knows the token is disconnected, and if there are too many of them, the oldest goes first. When a connection
+ * breaks, the other side is gone: a process that dies closes it, and a machine that vanishes is noticed within a
+ * minute (keep-alive, TCP_USER_TIMEOUT).
  */
 #ifndef ACT_NODE_LINK_H
 #define ACT_NODE_LINK_H
@@ -34,17 +33,18 @@ struct link {
     size_t taken; /* bytes of in that were handed out */
 };
 
-/* Takes the next whole message out of what has arrived: 1 with a new reference; 0: it is not complete yet; -1: this
- * is not our protocol (no JSON object, or too long a line). */
+/* Takes the next whole message from the received bytes: 1 with a new reference; 0: it is not complete yet; -1: this
+ * is not our protocol (not a JSON object, or too long a line). */
 int link_take(struct link *l, json_t **out);
-/* Reads what is there without waiting. False: the connection is at its end; errno tells why, 0 for a plain end. */
+/* Reads without waiting. False: the connection has ended; errno says why, 0 for a normal end. */
 bool link_fill(struct link *l);
-/* Sends a message, or keeps what the network does not take at once for link_flush(). False: broken. */
+/* Sends a message, or keeps what the network does not take at once for link_flush(). False: the connection is
+ * broken. */
 bool link_send(struct link *l, const json_t *message);
 bool link_flush(struct link *l);
 /* Waits until all is sent; false when it could not be. */
 bool link_drain(struct link *l, int timeout_ms);
-/* Lets the other side read all that was sent, waits for it to hang up, at most timeout_ms, and closes. */
+/* Lets the other side read everything that was sent, waits at most timeout_ms for it to hang up, and closes. */
 void link_finish(struct link *l, int timeout_ms);
 void link_close(struct link *l);
 
@@ -64,13 +64,13 @@ struct link_events {
     /* A rank that knows the token has connected. False: it is not wanted (there is one of that rank already). */
     bool (*hello)(void *arg, int rank, const json_t *message);
     void (*message)(void *arg, int rank, const json_t *message);
-    /* Its connection is at its end; errnum 0: closed by the other side. */
+    /* Its connection has ended; errnum 0: closed by the other side. */
     void (*gone)(void *arg, int rank, int errnum);
 };
 
 /* Where the ranks are. */
 struct link_where {
-    const char *dir; /* everybody is on this machine: the run's folder; NULL: there are several nodes */
+    const char *dir; /* the run's folder, if all ranks are on this machine; NULL: there are several nodes */
     const struct act_strv *hosts; /* the names of all nodes; NULL: not known */
 };
 
@@ -83,14 +83,14 @@ int link_listen(int n_ranks, const struct link_where *where, const struct link_e
 const char *link_address(const struct link_server *s);
 /* A descriptor that becomes readable when there is something for link_serve(), a stranger's time that is over included. */
 int link_fd(const struct link_server *s);
-/* Handles what has happened, without waiting. */
+/* Handles pending events, without waiting. */
 void link_serve(struct link_server *s);
-/* To one rank, to all that are connected. New ones are told in their acceptance when stopping. */
+/* To one rank, to all connected ranks. While stopping, new ones learn it from their acceptance. */
 void link_tell(struct link_server *s, int rank, const json_t *message);
 void link_tell_all(struct link_server *s, const json_t *message);
 void link_set_stopping(struct link_server *s);
 int link_connected(const struct link_server *s); /* how many ranks */
-/* Hangs up on all ranks, which are gone then with ETIMEDOUT; those who are still there end everything. */
+/* Disconnects all ranks, which then count as gone with ETIMEDOUT; those that still live end themselves. */
 void link_cut(struct link_server *s);
 void link_server_free(struct link_server *s);
 

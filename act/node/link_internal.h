@@ -20,11 +20,11 @@ socklen_t link_parse_address(const char *text, uint16_t port, struct sockaddr_st
 enum link_role { LINK_RANK, LINK_SUPERVISOR };
 
 void link_make_secret(char out[LINK_SECRET_TEXT]);
-/* That this side knows the token, for this rank on this connection alone: both nonces are in it. The role keeps what one
- * side has said from being the other one's proof. New string. */
+/* Proves that this side knows the token, for this rank and connection only: it contains both nonces. The role keeps
+ * one side's proof from being reused by the other. New string. */
 char *link_proof(enum link_role role, const char *token, const char *supervisor_nonce, const char *rank_nonce,
                  int64_t rank);
-/* Whether the message's nonce is one, and its proof that of the role. */
+/* Whether the message has a valid nonce and the role's proof. */
 bool link_is_proved(const json_t *message, enum link_role role, const char *token,
                     const char *supervisor_nonce, const char *rank_nonce, int64_t rank);
 bool link_is_secret(const char *text);
@@ -42,8 +42,8 @@ int link_listen_on(struct link_listeners *l, const struct link_where *where,
                    struct act_error *err) ACT_NODISCARD;
 void link_listeners_release(struct link_listeners *l);
 
-/* The Unix socket in the folder of this descriptor, whose own path may be too long for an address. Lives as long as the
- * descriptor. */
+/* The Unix socket in the folder of this descriptor, as its own path may be too long for an address. Lives as long as
+ * the descriptor. */
 struct sockaddr_un;
 void link_unix_address(int dir_fd, struct sockaddr_un *out);
 

@@ -1,4 +1,4 @@
-/* metrics.h - what a node of the run uses: a line of JSON every ten seconds in metrics/<node>.jsonl.
+/* metrics.h - what a node of the run uses, as a line of JSON every ten seconds in metrics/<node>.jsonl.
  *
  *   {"time": Unix seconds with fractions, "node": name,
  *    "cpu": {"cores": processors of the node, "busy": share of them that worked (0 to 1), "run": how many of them the
@@ -31,9 +31,9 @@
 
 #include "node/node.h"
 
-/* Starts the sampler of this node as a child; one rank of each node does it. It writes its first line at once, and its
- * last one, without GPUs, when it is told to end (SIGTERM); it dies with this process. Where it cannot be started the log says why, and
- * the run goes on without. */
+/* Starts the sampler of this node as a child; one rank of each node does it. It writes its first line at once, and
+ * its last one, without GPUs, when it is told to end (SIGTERM); it dies with this process. If it cannot be started,
+ * the log says why, and the run goes on without it. */
 void metrics_start(const struct node *node);
 
 /* Starts one that writes the lines for people to the log of this rank, on the same terms. */

@@ -7,8 +7,8 @@
  *
  *   act-node job         the same where a service starts the ranks by itself, and collects what they print (service.c)
  *
- * Nobody outlives the one above him: a rank is connected with the supervisor (link.h) and ends when the connection
- * does, every other process that is started here dies with its parent, and both adopt and end whatever their commands
+ * No process outlives the one above it: a rank is connected to the supervisor (link.h) and ends with the connection,
+ * every other process that is started here dies with its parent, and both adopt and end whatever their commands
  * leave behind. On "local" all but the supervisor are in a cgroup (cgroup.h), where the user may make one.
  */
 #ifndef ACT_NODE_NODE_H
@@ -25,9 +25,9 @@
 enum { NODE_NAME_MAX = 64 };
 
 struct node {
-    char *dir;     /* the run folder, absolute; of a service's job the node's private one */
-    char *package; /* the local path of the package */
-    char *launch;  /* which start of the run this is, fit for a file name; NULL: the attempt tells */
+    char *dir;                    /* the run folder, absolute; of a service's job the node's private one */
+    char *package;                /* the local path of the package */
+    char *launch;                 /* identifies this start of the run in file names; NULL: the attempt does */
     char name[NODE_NAME_MAX + 1]; /* of this machine, fit for a file name */
     char *code;                   /* the code root; before place_open() that of a run on one node */
     int node_rank, attempt;       /* of this node in the run; from 1; both from place_open() */
@@ -40,16 +40,16 @@ struct node {
 int node_open(struct node *node, const char *dir, const char *who, struct act_error *err) ACT_NODISCARD;
 /* Only reads run.json at path and finds the node's name: for a run that has no run folder yet. */
 int node_read(struct node *node, const char *path, const char *who, struct act_error *err) ACT_NODISCARD;
-/* Opens the agent's own log (again: where it was may have been put away). */
+/* Opens the agent's own log, perhaps again after the old one was put away. */
 void node_own_log(const struct node *node);
 void node_release(struct node *node);
 /* A file of the run folder. New string. */
 char *node_path(const struct node *node, const char *name);
 /* Set by the supervisor for the ranks: the number of the attempt. */
 #define NODE_ENV_ATTEMPT "ACT_ATTEMPT"
-/* How often the run was started, from 1, as the supervisor says. */
+/* How often the run was started, from 1, according to the supervisor. */
 int node_attempt(void);
-/* How long a command that is told to end has for it. */
+/* How long a command may take to end when told to. */
 int64_t node_abort_grace_ms(void);
 static inline int node_world_size(const struct node *node)
 {
@@ -61,7 +61,7 @@ void node_say(const char *fmt, ...) ACT_PRINTF(1, 2);
 
 /* Opens a log of the run folder for appending; -1 with errno. */
 int node_open_log(const struct node *node, const char *name);
-/* The last line of a file that says something, without control characters; empty when there is none. */
+/* The last line of a file that is not blank, without control characters; empty: there is none. */
 void node_last_line(const char *path, char *out, size_t size);
 
 /* The programs (argc and argv behind the verb). They return an exit status. */

@@ -9,9 +9,9 @@
  * The job of a service has no run folder: this one, "<node rank>-<launch>", is in its place, so that what an earlier
  * start of the same job left is never taken for this one's.
  *
- * Locks are here because those of a shared file system may reach this node only, or nobody. The folder ends with
- * the last rank of its node; what a killed run left behind goes when another run prepares the node, at the earliest ten
- * minutes after the last end of a rank: between that and the start of the next rank nothing is locked.
+ * Locks are here because those of a shared file system may hold on this node only, or not at all. The last rank of a
+ * node removes the folder; leftovers of a killed run go when another run prepares the node, at the earliest ten
+ * minutes after the last end of a rank, because nothing is locked between that and the start of the next rank.
  */
 #ifndef ACT_NODE_PLACE_H
 #define ACT_NODE_PLACE_H
@@ -19,15 +19,15 @@
 #include "node/env.h"
 #include "node/node.h"
 
-/* Sets the node's rank, attempt (from 1), code root and private folder, and makes that folder. Where "act-<uid>" is not
- * ours alone, a folder "act-<uid>.<random>" beside it takes its place, the same for all ranks of the node. */
+/* Sets the node's rank, attempt (from 1), code root and private folder, and makes that folder. If "act-<uid>" is not
+ * ours alone, a folder "act-<uid>.<random>" beside it is used, the same for all ranks of the node. */
 int place_open(struct node *node, const struct rank_place *place, int attempt,
                struct act_error *err) ACT_NODISCARD;
 
 /* The rank has ended, and so have its processes. */
 void place_close(struct node *node, const struct rank_place *place);
 
-/* Removes the private folders that this node made and no living rank uses, but for those where a rank has ended lately. */
+/* Removes the private folders of this node that no living rank uses, except those where a rank has just ended. */
 void place_sweep(const struct node *node);
 
 #endif

@@ -4,11 +4,11 @@
 
 #include "node/node.h"
 
-/* In a child of its own, after place_open(): the first on this node does it, the others wait for what came of it.
- * A later attempt finds what the earlier ones left in the code root. Returns 0, or the exit status of what failed. */
+/* Runs in a child, after place_open(): the first one on this node prepares it, the others wait for the result. A
+ * later attempt finds what earlier ones left in the code root. Returns 0, or the exit status of what failed. */
 int prepare_node(void *node);
 
-/* What came of it. False when nobody has finished. */
+/* The result. False: it is not finished. */
 bool prepare_result(const struct node *node, int *out_exit_status, char *out_reason, size_t size);
 
 /* Appends the words that stand before a command in a container of its own (container_is_fresh()), where it is prepared

@@ -1,5 +1,6 @@
-/* rank.h - one process of a run on its node, whoever started it: prepares the node, starts the command with its arguments
- * as they are, passes signals on. rank.c is the one that a supervisor hears of, service.c the one of a service's job.
+/* rank.h - one process of a run on its node, whoever started it: prepares the node, starts the command with its
+ * arguments as they are, passes signals on. rank.c is the one with a supervisor, service.c the one in a service's
+ * job.
  */
 #ifndef ACT_NODE_RANK_H
 #define ACT_NODE_RANK_H
@@ -15,10 +16,10 @@ struct rank {
     struct rank_place place;
     struct watch watch;
     struct record record;
-    pid_t child;        /* what runs at the moment, or 0 */
-    int64_t kill_at_ms; /* then it is killed (monotonic); 0: never */
-    int64_t grace_ms;   /* of a command that SIGTERM came for; -1: who sends it says when it is killed */
-    int log_fd;         /* for what the user is to read */
+    pid_t child;        /* the running process, or 0 */
+    int64_t kill_at_ms; /* when it is killed (monotonic); 0: never */
+    int64_t grace_ms;   /* of a command that got SIGTERM; -1: its sender decides when to kill it */
+    int log_fd;         /* the user's log */
     int out_fd;         /* of the command; -1: as ours */
     void (*report)(struct rank *r); /* the record has changed */
     void (*gone)(struct rank *r);   /* the watch says WATCH_GONE; does not return */
@@ -26,10 +27,10 @@ struct rank {
 
 /* Prepares the node and runs the command, once node, place and environment are set. Returns the exit status. */
 int rank_work(struct rank *r);
-/* Leaves no process behind, and nothing on the node once all its ranks have ended. */
+/* Leaves no process behind, and nothing on the node after its last rank. */
 void rank_end(struct rank *r);
 
-/* It cannot do its work: the record and the log say why. */
+/* Notes in the record and the log why the rank cannot do its work. */
 void rank_fail(struct rank *r, int exit_status, const char *reason);
 /* Ends the command, now or before it starts. */
 void rank_stop(struct rank *r, const char *who);

@@ -1,4 +1,4 @@
-/* record.h - what became of a rank: its agent says it, the supervisor keeps it. */
+/* record.h - what became of a rank, as its agent reports and the supervisor keeps it. */
 #ifndef ACT_NODE_RECORD_H
 #define ACT_NODE_RECORD_H
 
@@ -16,8 +16,8 @@ struct record {
     int64_t ended_unix_ns;   /* 0: not yet */
     int exit_status;         /* as a shell gives it */
     int signal;              /* that killed it, or 0 */
-    bool stopped;            /* it was told to end: how it ended says nothing about it */
-    bool kept;               /* it has ended, and its node is kept for a look */
+    bool stopped;            /* it was told to end, so how it ended means nothing */
+    bool kept;               /* it has ended, and its node is kept for inspection */
     bool lost;               /* its agent is gone and cannot say how it ended */
     char reason[400];        /* why it could not do its work; may be empty */
     struct act_strv lines;   /* the last of its log, when it failed: UTF-8 without control characters */

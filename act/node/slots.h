@@ -10,9 +10,9 @@ struct slots {
     int total, need, taken;
 };
 
-/* Takes need of total slots in dir, waiting as long as it takes; runs are served in the order of their
- * coming. waiting is called when nothing is free at once, and when what is missing changes. A SIGTERM or
- * SIGINT ends the wait with -ACT_INTERRUPTED. */
+/* Takes need of total slots in dir, waiting as long as necessary; runs are served in order of arrival. waiting is
+ * called if nothing is free at once, and when the number of missing slots changes. A SIGTERM or SIGINT ends the wait
+ * with -ACT_INTERRUPTED. */
 int slots_take(struct slots *s, const char *dir, int total, int need, struct watch *w,
                void (*waiting)(void *arg, int missing), void *arg, struct act_error *err) ACT_NODISCARD;
 void slots_release(struct slots *s);

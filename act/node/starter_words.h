@@ -1,4 +1,4 @@
-/* starter_words.h - the command of a run, with what a starter (run/starter.h) has to know on this node. */
+/* starter_words.h - the command of a run, with what a starter (run/starter.h) needs to know on this node. */
 #ifndef ACT_NODE_STARTER_WORDS_H
 #define ACT_NODE_STARTER_WORDS_H
 

@@ -1,12 +1,9 @@
 /* supervisor.h - the parts of "act-node supervise".
  *
- *   supervise.c   the program and its loop
- *   start.c       until the ranks run
- *   ranks.c       what is known of the ranks
- *   judge.c       what is true when they are gone
- *   attempt.c     what is written down: status, failure, what earlier attempts left
- *   launcher.c    how the ranks are started
- *   job.c         what Slurm says about the job that this is
+ * supervise.c   the program and its loop   start.c       until the ranks run   ranks.c       what is known of the
+ * ranks   judge.c       what the end of the ranks means   attempt.c     what is recorded: status, failure, what
+ * earlier attempts left   launcher.c    how the ranks are started   job.c         what Slurm says about the job that
+ * this is
  */
 #ifndef ACT_NODE_SUPERVISOR_H
 #define ACT_NODE_SUPERVISOR_H
@@ -24,7 +21,7 @@ struct supervise_options {
     int slots;   /* this machine has */
     int lock_fd; /* of supervisor.lock, locked; -1: still to be taken */
     bool gpus;   /* the slots are GPUs */
-    bool slurm;  /* this is the batch step of a job: everything is ours already */
+    bool slurm;  /* this is the batch step of a job, so everything is ours already */
 };
 
 struct rank_state {
@@ -56,7 +53,7 @@ struct supervisor {
 
 /* ---- start.c ---- */
 
-/* Starts the ranks, when the slots are ours and nobody has asked to abort (-ACT_INTERRUPTED). */
+/* Starts the ranks, once the slots are ours and unless the user has asked to abort (-ACT_INTERRUPTED). */
 int start_run(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
 
 /* ---- ranks.c ---- */
@@ -64,7 +61,7 @@ int start_run(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
 /* Listens for them; what they say comes through s->watch. */
 int ranks_open(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
 void ranks_close(struct supervisor *s);
-/* Asks all to end; what is left after grace_ms is killed by its agent, and a moment later the agents are given up. */
+/* Asks all ranks to end; after grace_ms the agents kill what is left, and a moment later the agents are given up. */
 void ranks_stop(struct supervisor *s, int64_t grace_ms);
 /* A signal for those processes of the commands that catch it. */
 void ranks_signal(struct supervisor *s, int sig);
@@ -73,28 +70,29 @@ void ranks_signal(struct supervisor *s, int sig);
 
 /* How many have said hello. */
 int judge_count_came(const struct supervisor *s);
-/* Whether the first failure is no more than a SIGTERM, which Slurm sends to everything at once when it ends a job or a step. */
+/* Whether the first failure is only a SIGTERM, which Slurm sends to everything at once when it ends a job or a step. */
 bool judge_only_terminated(const struct supervisor *s);
-/* What is true now that all ranks are gone: sets the final status. */
+/* Sets the final status after all ranks are gone. */
 void judge_run(struct supervisor *s);
 /* Whether nodes whose ranks have not come do not see the run's folder. */
 bool judge_is_blind(const struct supervisor *s);
-/* Ends what was left behind on nodes whose agents did not live to do it. */
+/* Ends what was left behind on nodes whose agents died too early to do it. */
 void judge_sweep(struct supervisor *s);
 
 /* ---- attempt.c ---- */
 
 /* One job only may run a run; a job that Slurm starts again is the same one. */
 int attempt_claim(const struct supervisor *s, struct act_error *err) ACT_NODISCARD;
-/* Which attempt this is: as Slurm counts, or one more than the last when its controller has lost count. Waits for a supervisor
- * that is still at the same one. False: that attempt has ended already, s->status says how, and there is nothing to do. */
+/* Which attempt this is: as Slurm counts, or one more than the last if its controller has lost count. Waits for a
+ * supervisor that is still at the same one. False: that attempt has ended already, s->status says how, and there is
+ * nothing to do. */
 bool attempt_find(struct supervisor *s);
 /* Whether the client has written its wish. */
 bool attempt_abort_is_asked(const struct supervisor *s);
-/* Puts away what an earlier attempt left and makes the folders of this one. */
+/* Puts away what an earlier attempt left, and makes the folders of this one. */
 int attempt_begin(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
 void attempt_set_reason(struct supervisor *s, const char *reason);
-/* The end: state, exit status, reason. Nothing is written yet. */
+/* Sets the final state, exit status and reason, without writing them. */
 void attempt_finish(struct supervisor *s, enum run_state state, int exit_status, const char *reason);
 /* Writes status.json; when the disk is full, with the help of the reserve. */
 void attempt_save_status(struct supervisor *s);

@@ -1,4 +1,4 @@
-/* sweep.h - processes of a run that nobody watches any more: their agent was killed. */
+/* sweep.h - processes of a run whose agent was killed. */
 #ifndef ACT_NODE_SWEEP_H
 #define ACT_NODE_SWEEP_H
 

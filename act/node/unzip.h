@@ -6,13 +6,14 @@
 
 #include "base/error.h"
 
-/* Unpacks zip into the folder target, which must not exist or be empty, unless over: then files and links give way to those
- * of the package, and all else stays as it is. sha256 (64 hex digits) must be that of the zip; NULL: not checked. Files,
- * folders and symbolic links come back with their modes. A link is made as it is, also one that leads elsewhere, as those
- * of a virtual environment do; nothing is ever written through one. Works on as many threads as there are processors.
+/* Unpacks zip into the folder target, which must not exist or be empty, unless over: then files and links give way to
+ * those of the package, and all else stays as it is. sha256 (64 hex digits) must be that of the zip; NULL: not checked.
+ * Files, folders and symbolic links come back with their modes. A link is made as it is, even one that leads elsewhere,
+ * as in virtual environments; nothing is ever written through one. Works on as many threads as there are processors.
  *
- * Refused: what zip_open() refuses, entries below a link, data that is longer or shorter than declared or has another CRC,
- * more data than the disk has room for. What was unpacked before an error stays; with another SHA-256 it goes, unless over. */
+ * Refused: what zip_open() refuses, entries below a link, data that is longer or shorter than declared or has
+ * another CRC, more data than the disk has room for. What was unpacked before an error stays; it is removed if the
+ * SHA-256 differs, unless over. */
 int node_unzip(const char *zip, const char *sha256, const char *target, bool over,
                struct act_error *err) ACT_NODISCARD;
 

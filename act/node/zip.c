@@ -60,7 +60,7 @@ int zip_refuse(const struct zip_entry *entry, const char *why, struct act_error 
 
 static int no_zip(struct act_error *err)
 {
-    return act_error_set(err, ACT_FAIL, "it is no zip file, or a damaged one");
+    return act_error_set(err, ACT_FAIL, "it is not a zip file, or a damaged one");
 }
 
 static int bad_table(struct act_error *err)

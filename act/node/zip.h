@@ -1,4 +1,4 @@
-/* zip.h - the table of contents of a zip file, and the bytes of its entries. Everything in it is hostile until proved
+/* zip.h - the table of contents of a zip file, and the bytes of its entries. Everything in it is hostile until proven
  * otherwise.
  *
  * Source: PKWARE's APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3 (zip64).

@@ -1,6 +1,6 @@
-/* deflate.c - raw deflate (RFC 1951) of a whole small file with libdeflate, which is twice as fast as zlib but
- * wants all of a file at once; of a piece of a large file with zlib, so that pieces are compressed side by side
- * and put one behind the other (as pigz does: each piece knows the 32 KiB before it and ends on a byte).
+/* deflate.c - raw deflate (RFC 1951): small files with libdeflate, which is twice as fast as zlib but needs the
+ * whole file at once; pieces of large files with zlib, so that they can be compressed in parallel and joined (as
+ * pigz does: each piece knows the 32 KiB before it and ends on a byte).
  */
 #include "package/package_internal.h"
 
@@ -34,7 +34,7 @@ struct package_deflaters {
     struct package_deflater *idle;
 };
 
-/* Memory that is exhausted ends the program, as everywhere for small things. */
+/* Running out of memory ends the program, as with any small allocation. */
 static void *have(void *p)
 {
     if (!p)
@@ -108,7 +108,7 @@ size_t package_piece_bound(size_t len)
     return len + (len / STORED_MAX + 1) * STORED_HEAD + PIECE_SLACK;
 }
 
-/* Whether a sample from the middle gets smaller: what is compressed or encrypted already does not. */
+/* Whether a sample from the middle shrinks: compressed or encrypted data does not. */
 static bool looks_compressible(struct package_deflater *d, const uint8_t *data, size_t len, uint8_t *scratch)
 {
     size_t n = len < PROBE_BYTES ? len : PROBE_BYTES;
@@ -174,7 +174,7 @@ size_t package_deflate_piece(struct package_deflater *d, const uint8_t *data, si
     z->next_out = out;
     z->avail_out = (uInt)cap;
     int rc = deflate(z, last ? Z_FINISH : Z_SYNC_FLUSH);
-    /* Full: it did not get smaller, whatever the sample said. */
+    /* Full: it did not shrink after all. */
     bool fits = rc == (last ? Z_STREAM_END : Z_OK) && z->avail_in == 0 && z->avail_out > 0;
     return fits && cap - z->avail_out <= len ? cap - z->avail_out : store_piece(data, len, last, out);
 }

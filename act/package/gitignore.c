@@ -1,9 +1,9 @@
 /* gitignore.c - what the .gitignore files say: those of the project's folders, and those above the project up to the top
  * of the repository it lies in.
  *
- * As git does it (gitignore(5)): the file nearest to a path speaks first, in it the last line that matches, and
- * what is in a folder that is left out is never asked for. What only one user or one clone knows does not count
- * (.git/info/exclude, core.excludesFile, the index), so that the same tree is the same package for everybody.
+ * As git does it (gitignore(5)): the file nearest to a path comes first, in it the last line that matches, and
+ * nothing in an excluded folder is looked at. Settings of one user or one clone do not count (.git/info/exclude,
+ * core.excludesFile, the index), so the same tree is the same package for everybody.
  */
 #include "package/package_internal.h"
 
@@ -17,7 +17,7 @@
 
 #define GITIGNORE ".gitignore"
 
-/* The lines of one file. Paths are seen from its folder: without their first `drop` bytes, behind `add`. */
+/* The lines of one file. Paths are relative to its folder: without their first `drop` bytes, after `add`. */
 struct level {
     char *folder; /* its folder below the root, "" for the root and above */
     size_t drop;
@@ -30,9 +30,9 @@ struct level {
 
 struct package_gitignore {
     char *root;
-    struct level *v; /* those that apply where the walk is, the nearest last */
+    struct level *v; /* those that apply at this point of the walk, the nearest last */
     size_t n;
-    struct filter_path parts; /* of the path that is asked for, kept for its memory */
+    struct filter_path parts; /* the current path; kept to reuse its memory */
 };
 
 static void release_level(struct level *level)
@@ -58,7 +58,7 @@ static void take_lines(struct level *level, const struct act_strv *lines)
         }
 }
 
-/* Reads dir's file, where there is one. As git, not through a link. Takes level's strings. */
+/* Reads dir's file, if there is one; like git, not through a link. Takes level's strings. */
 static int push_level(struct package_gitignore *g, const char *dir, struct level level, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, GITIGNORE);
@@ -78,7 +78,7 @@ static int push_level(struct package_gitignore *g, const char *dir, struct level
     return rc;
 }
 
-/* A folder that others may write to, such as /tmp, may lie above the project: what is not of the user is of no account there. */
+/* A folder that others may write to, such as /tmp, may be above the project: other users' files there are ignored. */
 static bool is_top(const char *dir, const char *root)
 {
     ACT_AUTOFREE char *git = act_path_join(dir, ".git");

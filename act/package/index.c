@@ -1,10 +1,10 @@
-/* index.c - what the last package of a project was made of: a file of this machine, for this machine.
+/* index.c - what the last package of a project was made of, in a file for this machine only.
  *
  *   head | blocks | records, in the order of the package | paths | SHA-256 of all before
  *
- * It is written beside and renamed, and not synced: the checksum tells what a power cut left of it. A record
- * whose file was changed less than FRESH_NS before the tree was read is marked: a later change may have left
- * the same time stamps, as clocks of file systems tick slowly.
+ * It is replaced atomically but not synced: the checksum shows whether a power cut tore it. Records of files that
+ * were changed less than FRESH_NS before the tree was read are marked, because file systems' clocks tick slowly, and
+ * a later change may have left the same time stamps.
  */
 #include "package/package_internal.h"
 
@@ -65,7 +65,7 @@ static bool is_whole(const char *data, size_t len)
     return memcmp(sum, data + len - CHECKSUM, CHECKSUM) == 0;
 }
 
-/* The checksum says that we wrote it; the lengths are checked all the same. */
+/* The checksum shows that we wrote it; the lengths are still checked. */
 static bool fits(const struct head *h, size_t len)
 {
     struct head ours;
@@ -102,7 +102,7 @@ static bool covers(const struct package_block *blocks, size_t n, uint64_t bytes)
     return at == bytes;
 }
 
-/* data + at may not be aligned for what lies there. */
+/* data + at may not be aligned. */
 static bool unpack(const char *data, const struct head *h, struct package_index *out)
 {
     size_t at = sizeof(*h), path = 0;

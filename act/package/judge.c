@@ -1,4 +1,4 @@
-/* judge.c - what stays out of a package by its content.
+/* judge.c - what stays out of a package because of its content.
  *
  * Files are judged where they are read to be packed (task.c), so that what is packed was judged, byte for byte. That comes too
  * late to leave one out, so what may well be kept out is judged before. What the last package holds was judged then.
@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "package/package_internal.h"
 
-/* So many new files cost less than a package that is begun twice. */
+/* Judging so many new files costs less than starting a package twice. */
 enum { FEW = 256 };
 
 static bool is_new(const struct package_index *last, const struct package_entry *e)
@@ -27,7 +27,7 @@ bool package_is_config(const char *path)
     return act_starts_with(path, "aux_data/") || act_ends_with(path, ".yaml") || act_ends_with(path, ".yml");
 }
 
-/* A file that cannot be read, or is another one meanwhile, is one that package_write() speaks of. */
+/* package_write() reports a file that cannot be read or was replaced meanwhile. */
 static char *judge_file(const struct package_options *options, int root_fd, const struct package_entry *e,
                         char *data)
 {

@@ -14,11 +14,11 @@
  * files hold secrets: aux_data/configs is on the built-in list; "!aux_data/configs/" takes it back. Top-level
  * dot files stay out, as with the original's '*', unless taken back ("!.name", "!.*").
  *
- * Symbolic links are stored as links (one that leads out of the project gives a warning), the modes' rwx bits
- * and empty folders are kept; set-user-id, set-group-id and sticky bits, owners and times are not. Sockets,
- * pipes and devices are left out and said. Names must be UTF-8 without control characters; others are an
- * error that names them before anything is written. A package without files holds one empty file,
- * ".act-empty", because unzip does not accept an archive without entries.
+ * Symbolic links are stored as links (one that leads out of the project gives a warning), the modes' rwx bits and
+ * empty folders are kept; set-user-id, set-group-id and sticky bits, owners and times are not. Sockets, pipes and
+ * devices are left out and reported. Names must be UTF-8 without control characters; others are an error that names
+ * them before anything is written. A package without files holds one empty file, ".act-empty", because unzip does
+ * not accept an archive without entries.
  */
 #ifndef ACT_PACKAGE_PACKAGE_H
 #define ACT_PACKAGE_PACKAGE_H
@@ -36,15 +36,15 @@ struct package_options {
     const char *root;                   /* the project root */
     const struct act_strv *zip_options; /* may be NULL */
     const struct act_strv *kept_out;    /* paths below root: mapped folders, account files; may be NULL */
-    /* Why a file stays out because of its content: a new string, or NULL. Asked about the bytes that are packed, on workers;
-     * not about files of more than PACKAGE_JUDGED bytes. NULL: nobody is asked. */
+    /* Why a file stays out because of its content: a new string, or NULL. Called on workers, for the bytes that are
+     * packed, but not for files of more than PACKAGE_JUDGED bytes. May be NULL. */
     char *(*judge)(const char *path, const void *data, size_t len);
     bool no_gitignore; /* .gitignore files do not count */
-    bool as_it_is;     /* nor does any other rule but kept_out: what is there was chosen before */
+    bool as_it_is;     /* nor does any other rule but kept_out: the files were chosen before */
 };
 #define PACKAGE_JUDGED ((size_t)1 << 20)
 
-/* Whether a path below root is where configuration lies, or is named as it: below aux_data, *.yaml, *.yml. */
+/* Whether a path below root is or looks like configuration: below aux_data, *.yaml, *.yml. */
 bool package_is_config(const char *path);
 
 struct package_entry {
@@ -77,8 +77,8 @@ int package_scan(const struct package_options *options, struct package_list *out
                  struct act_error *err) ACT_NODISCARD;
 void package_list_release(struct package_list *list);
 
-/* Moves new and changed files that options->judge keeps out to left_out: those that are likely, all where they are few, or all
- * that there are. index: as package_output. What it passes over is found when it is read, see package_write(). */
+/* Moves new and changed files that options->judge keeps out to left_out: judges the likely ones, all of a few, or
+ * all. index: as package_output. package_write() finds the others when it reads them. */
 int package_judge(const struct package_options *options, const char *index, bool all,
                   struct package_list *list, struct act_error *err) ACT_NODISCARD;
 
@@ -102,8 +102,8 @@ struct package_progress {
 struct package_output {
     struct engine *engine;
     const char *folder; /* the zip becomes <folder>/<sha256>.zip, mode 0600; made when missing */
-    const char *index;  /* remembers what the last package of this project was made of, which is taken from
-                           there when it did not change; missing or damaged: everything is read. NULL: no such thing */
+    const char *
+        index; /* of the last package, whose unchanged data is copied; missing or damaged: everything is read. May be NULL */
     void (*progress)(void *arg, const struct package_progress *now); /* at most every 200 ms; may be NULL */
     void *arg;
 };
@@ -121,7 +121,7 @@ struct package_summary {
     struct act_strv changed; /* the first PACKAGE_NAMED of them, in order */
     bool is_first;           /* there is no last package: nothing is named as changed */
     uint64_t changed_bytes;  /* of the files that are new or other, uncompressed */
-    bool unchanged; /* it is the last package: nothing was read or written, its file was not looked into */
+    bool unchanged;          /* it equals the last package: nothing was read or written, not even that file */
 };
 void package_summary_release(struct package_summary *summary);
 
@@ -133,17 +133,17 @@ void package_summary_release(struct package_summary *summary);
  * A file that options->judge keeps out is -ACT_PARTIAL: package_judge() with all finds it.
  * Runs the engine. A kill leaves at most a file new-*.zip, see package_sweep().
  *
- * Nothing is synced to the disk: who uses a package or an index verifies it, and makes it anew. */
+ * Nothing is synced to the disk: users of a package or an index verify it, and make it again if needed. */
 int package_write(const struct package_options *options, const struct package_list *list,
                   const struct package_output *output, struct package_summary *out,
                   struct act_error *err) ACT_NODISCARD;
 
-/* What package_write() would do, as far as the list and the index tell: read_files, read_bytes, and for a tree
- * that is the last package also the rest. Reads nothing but the index. */
+/* What package_write() would do, judging by the list and the index: read_files, read_bytes, and for an unchanged
+ * tree also the rest. Reads only the index. */
 void package_forecast(const struct package_list *list, const char *folder, const char *index,
                       struct package_summary *out);
 
-/* Removes the unfinished packages of processes that are gone. */
+/* Removes unfinished packages of processes that have ended. */
 void package_sweep(const char *folder);
 
 #endif

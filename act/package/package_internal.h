@@ -11,8 +11,8 @@ int package_rules_new(const struct package_options *options, struct package_rule
                       struct act_error *err) ACT_NODISCARD;
 void package_rules_free(struct package_rules *rules);
 
-/* The walk comes to a folder ("" is the root), before it asks for what is in it. Whole subtrees come one after the
- * other. A .gitignore there that cannot be read is an error. */
+/* Call it when the walk enters a folder ("" is the root), before asking about its contents. Whole subtrees come one
+ * after the other. An unreadable .gitignore there is an error. */
 int package_rules_enter(struct package_rules *rules, const char *folder, struct act_error *err) ACT_NODISCARD;
 
 enum package_verdict {
@@ -42,7 +42,7 @@ char *package_gitignore_ask(struct package_gitignore *gitignore, const char *pat
 /* A name for an error text: at most a line's worth, control characters and bytes that are not UTF-8 as \xNN. */
 char *package_printable(const char *path);
 
-/* ---- deflate.c: what a thread needs to compress, half a MiB, is taken from those that all share */
+/* ---- deflate.c: the half MiB that a thread needs to compress comes from a shared pool */
 
 #define PACKAGE_DICTIONARY 32768 /* bytes before a piece that help to compress it */
 

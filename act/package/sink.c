@@ -1,5 +1,5 @@
-/* sink.c - the file of an archive whose maker goes back to the head of an entry when its data is written. So only what
- * is settled is hashed: mostly from the buffer, what is longer from the file, where it has just been written. */
+/* sink.c - the file of an archive whose maker returns to the header of an entry after writing its data. So only
+ * settled bytes are hashed: mostly from the buffer, longer ones from the file, where they have just been written. */
 #include "package/package_internal.h"
 
 #include <errno.h>

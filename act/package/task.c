@@ -1,7 +1,7 @@
 /* task.c - what workers do: read and compress files, read and verify blocks of the last package.
  *
- * Each file is compared with the scan before and after it is read; the pieces of a large one by themselves, so
- * that all of them were read from one state.
+ * Each file is compared with the scan before and after it is read, and so is each piece of a large one, so that all
+ * of them come from one state.
  */
 #include "package/task.h"
 
@@ -35,7 +35,7 @@ static int fail_changed(struct package_task *task, const struct package_entry *e
                          "'%s' changed while it was packaged; try again when nothing writes to it", name);
 }
 
-/* A file that is gone, or has become something else, has changed. */
+/* A file that is gone or was replaced counts as changed. */
 static int fail_errno(struct package_task *task, const struct package_entry *entry, int errnum)
 {
     if (errnum == ENOENT || errnum == ENOTDIR || errnum == ELOOP)
@@ -119,7 +119,7 @@ static size_t batch_bound(const struct package_task *task)
     return bound;
 }
 
-/* It was passed over before, or has got its secret since. */
+/* It was not looked at before, or its secret is new. */
 static int judge(struct package_task *task, const struct package_entry *entry, const void *data)
 {
     char *rule = task->judge && entry->size > 0 ? task->judge(entry->path, data, entry->size) : NULL;

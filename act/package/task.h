@@ -1,4 +1,4 @@
-/* task.h - one thing for a worker to do: it makes some of the archive's data. */
+/* task.h - one task of a worker, which makes some of the archive's data. */
 #ifndef ACT_PACKAGE_TASK_H
 #define ACT_PACKAGE_TASK_H
 
@@ -32,12 +32,12 @@ struct package_task {
     size_t n_bytes;
     char *buffer;
     uint32_t crc;    /* PIECE: of the uncompressed bytes */
-    bool is_damaged; /* COPY: the last package is not what it was; rc is set, error is not */
+    bool is_damaged; /* COPY: the last package has changed; rc is set, error is not */
     int rc;
     struct act_error error;
 };
 
-/* What it takes of memory while it is under way. */
+/* The memory that it takes while under way. */
 size_t package_task_memory(const struct package_task *task);
 /* On a worker. */
 void package_task_run(struct package_task *task);

@@ -1,5 +1,5 @@
-/* temp.c - files that are not finished. A lock says that their process lives; whatever ends it, even kill -9 or
- * a machine that shares the folder and is switched off, ends the lock, too. */
+/* temp.c - unfinished files. A lock shows that their process lives; it ends with the process, even by kill -9 or
+ * when another machine that shares the folder is switched off. */
 #include "package/package_internal.h"
 
 #include <dirent.h>
@@ -15,7 +15,7 @@
 #define PREFIX "new-"
 #define SUFFIX ".zip"
 
-/* A sweep may have taken the file between our making it and our lock. Where locks do not exist, there is none. */
+/* A sweep may have removed the file before we locked it. Where locks do not exist, nothing is swept. */
 static bool is_ours(int fd)
 {
     struct stat st;

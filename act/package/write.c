@@ -36,7 +36,7 @@ enum {
     BLOCK_MIN = 256 << 10,  /* no border before: little, as borders that are passed over move those behind */
     BLOCK_SPREAD_BITS = 20, /* then one within about a MiB */
     BLOCK_MAX = 4 << 20,    /* a border after the entry that reaches this */
-    FIRST_PROGRESS_MS = 1000, /* what takes less is not worth a word */
+    FIRST_PROGRESS_MS = 1000, /* what takes less is not reported */
     PROGRESS_MS = 200,
 };
 
@@ -86,7 +86,7 @@ struct build {
     size_t tasks, running, digests;
     uint64_t memory;
     bool is_ready; /* the first task */
-    bool is_idle;  /* nothing is with the workers */
+    bool is_idle;  /* the workers have nothing to do */
     struct package_deflaters *deflaters;
     bool *good_blocks; /* of the last package: verified */
 
@@ -171,7 +171,7 @@ static int fail_libzip(struct build *b, const struct act_error *why)
                          why->text);
 }
 
-/* Something came back from a worker. */
+/* A worker has finished something. */
 static void look_around(struct build *b)
 {
     b->is_ready = b->first && b->first->ready;
@@ -593,7 +593,7 @@ static void cut_directory(struct build *b)
     cut(b, b->sink.end);
 }
 
-/* libzip is not told why an entry cannot be read: that is in rc. */
+/* rc has the reason; libzip need not know it. */
 static void write_archive(struct build *b)
 {
     bool is_empty = b->list->n == 0;
@@ -613,7 +613,7 @@ static void write_archive(struct build *b)
         cut_directory(b);
 }
 
-/* What was begun comes back, even when nobody wants it any more. */
+/* Waits for everything that was started, even if it is not needed any more. */
 static void wait_for_all(struct build *b)
 {
     look_around(b);
@@ -672,7 +672,7 @@ static int build_into_temp(struct build *b)
     return rc;
 }
 
-/* The last package's file, or -1 when it is gone. */
+/* The file of the last package, or -1 if it is gone. */
 static int open_last(const struct package_index *last, const char *folder)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/%s.zip", folder, last->sha256);
@@ -738,7 +738,7 @@ static int build(struct build *b)
     const struct build fresh = *b;
     int rc = build_once(b);
 
-    if (rc < 0 && b->is_damaged) { /* a copy of what can be made again: without it */
+    if (rc < 0 && b->is_damaged) { /* a copy is only faster: go on without it */
         package_summary_release(b->out);
         unlink(b->output->index);
         *b = fresh;

@@ -168,7 +168,7 @@ int frame_read(struct channel *c, size_t max, struct frame *out, struct act_erro
         rc = codec_json_parse(line.data ? line.data : "", line.len, "the other side's line", &out->head, err);
     act_buf_release(&line);
     if (rc == 0 && !json_is_object(out->head))
-        rc = act_error_set(err, ACT_FAIL, "the other side's line is no object");
+        rc = act_error_set(err, ACT_FAIL, "the other side's line is not an object");
     return rc < 0 ? rc : read_parts(c, max, out, err);
 }
 

@@ -1,7 +1,6 @@
-/* frame.h - what both ends of a connection to a site speak: a line of compact JSON, which says how many bytes of other
- * content follow in how many parts:
- *   {"op":"write","id":"...","name":"job.json","parts":[14]}\n{"job":"1234"}
- * The other end is never trusted: lines and parts are bounded.
+/* frame.h - the protocol of a connection to a site: a line of compact JSON, which says how many parts of how many
+ * bytes follow:   {"op":"write","id":"...","name":"job.json","parts":[14]}\n{"job":"1234"} The other end is never
+ * trusted: lines and parts are bounded.
  */
 #ifndef ACT_SITE_FRAME_H
 #define ACT_SITE_FRAME_H
@@ -19,13 +18,13 @@ enum { CHANNEL_BUFFER = 64 * 1024, FRAME_HEAD_MAX = 32 << 20, FRAME_PARTS = 2 };
 struct channel {
     int in_fd, out_fd;
     int64_t deadline_ms; /* for reading, by the monotonic clock; 0: none */
-    bool ended;          /* the other side will say no more */
+    bool ended;          /* the other side has closed its end */
     size_t pos, len;     /* what was read and not yet taken */
     char buffer[CHANNEL_BUFFER];
 };
 
-/* All of them: the end of the other side, or of the connection, is -ACT_TEMPORARY with err->network; what cannot be
- * understood is -ACT_FAIL. err is not NULL. */
+/* For all of them: the end of the other side or of the connection is -ACT_TEMPORARY with err->network; a malformed
+ * frame is -ACT_FAIL. err is not NULL. */
 
 /* A line without its end, of at most max bytes; a NUL follows. */
 int channel_read_line(struct channel *c, size_t max, struct act_buf *out,

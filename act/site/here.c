@@ -40,7 +40,7 @@ int here_list(struct site *site, struct act_strv *out_ids, struct act_error *err
 
 /* ---- programs ---- */
 
-/* What changes the form in which Slurm's tools print. */
+/* Variables that change the output format of Slurm's tools. */
 static bool changes_output(const char *variable)
 {
     static const char *const prefixes[] = {"TZ=",    "SLURM_TIME_FORMAT=", "SQUEUE_", "SACCT_",
@@ -60,7 +60,7 @@ static void make_environment(struct act_strv *out)
     act_strv_push(out, "TZ=UTC");
 }
 
-/* The root, which whoever only asks does not make. */
+/* The root, which mere questions do not create. */
 static const char *working_dir(const struct site *site)
 {
     return access(site->root, X_OK) == 0 ? site->root : "/";

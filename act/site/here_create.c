@@ -1,5 +1,5 @@
-/* here_create.c - what is made below the root: the folders of runs, the packages, the agent. Whatever can be seen
- * there is complete: it is filled under another name and renamed. */
+/* here_create.c - creates what is below the root: folders of runs, packages, the agent. Whatever is visible there is
+ * complete: it is filled under another name and renamed. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -92,8 +92,8 @@ char *here_package_path(const struct site *site, const char *sha256)
     return act_sprintf("%s/packages/%s.zip", site->root, sha256);
 }
 
-/* A second name costs nothing, and packages never change: they are named by their content. From another file system the
- * package is copied once, for all runs that have it. */
+/* A hard link costs nothing, and packages never change: they are named by their content. From another file system
+ * the package is copied once for all its runs. */
 static int add_package(const struct site *site, const char *dir, const char *package, const char *sha256,
                        struct act_error *err)
 {
@@ -115,7 +115,7 @@ static int add_package(const struct site *site, const char *dir, const char *pac
 
 /* ---- runs ---- */
 
-/* Removes what clients left that were killed while they filled a folder. */
+/* Removes leftovers of clients that were killed while they filled a folder. */
 static void remove_leftovers(const char *fresh)
 {
     enum { OLD_S = 3600 };
@@ -202,7 +202,7 @@ int here_create_run(struct site *site, const struct run_spec *spec, const char *
 
     *out_existed = false;
     if (!run_id_valid(spec->id))
-        return act_error_set(err, ACT_USAGE, "'%s' is no run id", spec->id);
+        return act_error_set(err, ACT_USAGE, "'%s' is not a run id", spec->id);
     *out_existed = access(dir, F_OK) == 0;
     if (*out_existed)
         return 0;
@@ -246,7 +246,7 @@ int here_remove_run(struct site *site, const char *id, struct act_error *err)
 
 /* ---- the agent ---- */
 
-/* The program of this name that belongs to this one, beside the agent as well. */
+/* Puts the program of this name, which belongs to this one, beside the agent, too. */
 static int keep_program(const struct site *site, const char *dir, const char *name, const char *from,
                         struct act_error *err)
 {

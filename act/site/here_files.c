@@ -1,5 +1,5 @@
-/* here_files.c - files in a run's folder on this machine. The user's command can write there too, so no link is
- * followed below it: every folder on the way is opened by itself. */
+/* here_files.c - files in a run's folder on this machine. The user's command can write there, too, so no link below
+ * it is followed: every folder on the way is opened by itself. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +50,7 @@ static int open_folder_of(int run_fd, const char *name, const char **out_last)
 
 static int file_error(const char *doing, const char *id, const char *name, struct act_error *err)
 {
-    if (errno == ELOOP) /* what O_NOFOLLOW says to a link */
+    if (errno == ELOOP) /* O_NOFOLLOW met a link */
         return act_error_set(err, ACT_NOT_FOUND, "cannot %s '%s' of run '%s': it is a link", doing, name, id);
     return act_error_errno(err, errno, "cannot %s '%s' of run '%s'", doing, name, id);
 }
@@ -96,7 +96,7 @@ static int open_file(const struct site *site, const char *id, const char *name, 
     close(folder);
     if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
         close(fd);
-        return act_error_set(err, ACT_NOT_FOUND, "'%s' of run '%s' is no file", name, id);
+        return act_error_set(err, ACT_NOT_FOUND, "'%s' of run '%s' is not a file", name, id);
     }
     if (fd >= 0)
         *out_size = (uint64_t)st.st_size;
@@ -237,7 +237,7 @@ int here_files(struct site *site, const char *id, const char *const *folders, si
 
 /* ---- states ---- */
 
-/* A small file of JSON; NULL when it is not there, or is none. */
+/* A small JSON file; NULL if it does not exist or is not JSON. */
 static json_t *read_json(int run_fd, const char *name)
 {
     char text[65536];

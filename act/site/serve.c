@@ -1,4 +1,4 @@
-/* serve.c - the other side: what is asked for in frames is done here, on this machine. */
+/* serve.c - the other side: does on this machine what frames ask for. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -187,7 +187,7 @@ static int serve_run(struct request *r, struct act_error *err)
     return rc;
 }
 
-/* The package is asked for when it is not here yet. */
+/* Asks for the package if it is not here yet. */
 static int create(struct request *r, const struct run_spec *spec, struct act_error *err)
 {
     const json_t *package = json_object_get(r->frame.head, "package");
@@ -250,7 +250,7 @@ static int serve_agent(struct request *r, struct act_error *err)
 
 /* ---- files that are brought ---- */
 
-/* Where a file that is brought belongs; NULL when nothing of that kind may be brought. New string. */
+/* Where an uploaded file belongs; NULL: no such file is allowed. New string. */
 static char *place_of(const struct request *r, mode_t *out_mode)
 {
     const char *program = text_of(r, "program"), *hash = text_of(r, "hash"), *sha256 = text_of(r, "sha256");
@@ -266,8 +266,8 @@ static char *place_of(const struct request *r, mode_t *out_mode)
     return act_path_join(dir, program);
 }
 
-/* Takes what follows the request, all of it even when it cannot be written: the next request is behind it. An
- * error of the connection is told by channel_rc. */
+/* Reads what follows the request, all of it even if it cannot be written, because the next request comes after it.
+ * channel_rc reports an error of the connection. */
 static int receive(struct request *r, int fd, const char *path, int64_t bytes, int *out_channel_rc,
                    struct act_error *err)
 {
@@ -320,7 +320,7 @@ static int serve_put(struct request *r, int *out_channel_rc, struct act_error *e
     mode_t mode;
     ACT_AUTOFREE char *path = place_of(r, &mode);
 
-    if (bytes < 0 || !path) /* where the next request begins is not known then */
+    if (bytes < 0 || !path) /* it is unknown where the next request begins */
         return *out_channel_rc = malformed("bytes", err);
     return receive_file(r, path, mode, bytes, out_channel_rc, err);
 }
@@ -350,7 +350,7 @@ static int find_and_serve(struct request *r, int *out_channel_rc, struct act_err
     return act_error_set(err, ACT_USAGE, "there is no request '%s'", name);
 }
 
-/* Negative when the connection is of no use any more. */
+/* Negative: the connection cannot be used any more. */
 static int serve_one(struct site *site, struct channel *channel)
 {
     struct request r = {.site = site, .channel = channel};
@@ -382,7 +382,7 @@ int site_serve(int in_fd, int out_fd)
     struct site site = {0};
     struct act_error err;
 
-    signal(SIGPIPE, SIG_IGN); /* a client that is gone is the end of the input too */
+    signal(SIGPIPE, SIG_IGN); /* a client that is gone ends the input, too */
     channel->in_fd = in_fd;
     channel->out_fd = out_fd;
     int rc = channel_write(channel, SITE_BANNER "ready\n", strlen(SITE_BANNER "ready\n"), &err);

@@ -1,14 +1,12 @@
-/* site.h - the place where the folders of runs are, and programs that work on it: this machine, or a login node behind
- * one OpenSSH connection.
+/* site.h - the place where the folders of runs are and programs work on them: this machine, or a login node behind one
+ * OpenSSH connection.
  *
- * Here every function works on the files themselves. Behind ssh the same functions travel as frames to "act-node serve"
- * on the other side, which calls them there: so both ways do the same, and a call costs one round trip. Below <root>:
- *   bin/<16 hex>/act-node, act   the agent of this version, by its content
- *   packages/<sha256>.zip        packages that were brought here
- *   runs/<run id>/               see run/run.h
- *   new/                         folders that are being filled
- * Not for several threads at once. Behind ssh a broken connection is -ACT_TEMPORARY: what was asked for may have been
- * done or not; the next call connects again.
+ * Here every function works on the files themselves. Behind ssh the same functions travel as frames to "act-node
+ * serve" on the other side, which calls them there: so both ways do the same, and a call costs one round trip. Below
+ * <root>:   bin/<16 hex>/act-node, act   the agent of this version, by its content   packages/<sha256>.zip
+ * packages that were brought here   runs/<run id>/               see run/run.h   new/
+ * folders that are being filled For one thread at a time. Behind ssh a broken connection is -ACT_TEMPORARY: the
+ * request may or may not have been carried out; the next call connects again.
  */
 #ifndef ACT_SITE_SITE_H
 #define ACT_SITE_SITE_H
@@ -25,13 +23,13 @@ struct site;
 
 struct site_options {
     const char *login; /* "user@host" for ssh; NULL: this machine */
-    const char *root;  /* "~/" is the home there; NULL: "~/.act" */
+    const char *root;  /* "~/" is the home folder there; NULL: "~/.act" */
     bool
         only_look; /* bring nothing there: without an agent there is only site_run(), the rest is -ACT_NOT_FOUND */
 };
 
-/* Connects when there is a login. The ssh program is "ssh", or the words of $ACT_SSH. Host unreachable, key changed, not
- * allowed: one message with what ssh said. */
+/* Connects if there is a login. The ssh program is "ssh", or the words of $ACT_SSH. Any failure (host unreachable,
+ * key changed, not allowed) is one message with ssh's own words. */
 int site_open(const struct site_options *options, struct site **out, struct act_error *err) ACT_NODISCARD;
 void site_free(struct site *site);
 
@@ -40,7 +38,7 @@ const char *site_root(const struct site *site);
 /* <root>/runs/<id>, absolute. New string. */
 char *site_run_dir(const struct site *site, const char *id);
 
-/* Where the agent of this version is on the site, brought there when it is not. New string. */
+/* Where the agent of this version is on the site; brings it there if necessary. New string. */
 int site_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
 
 /* The same path, and whether it is there; it is not brought. */
@@ -61,8 +59,8 @@ struct site_result {
     char *out, *err;
     size_t out_len, err_len;
 };
-/* 0 also when the program fails. A program that is not there: -ACT_NOT_FOUND; too late: -ACT_TIMEOUT. Release result in
- * every case. */
+/* 0 even if the program fails. A missing program is -ACT_NOT_FOUND, a timeout -ACT_TIMEOUT. Release result in every
+ * case. */
 int site_run(struct site *site, const struct site_command *command, struct site_result *result,
              struct act_error *err) ACT_NODISCARD;
 void site_result_release(struct site_result *result);
@@ -76,7 +74,7 @@ int site_create_run(struct site *site, const struct run_spec *spec, const char *
  * (to be closed) only when there was none. */
 int site_create_locked_run(struct site *site, const struct run_spec *spec, const char *package,
                            int *out_lock_fd, bool *out_existed, struct act_error *err) ACT_NODISCARD;
-/* Takes the folder away again, at once and whole: for a run that could not be started after all. None there: success. */
+/* Removes the folder again, all at once, for a run that could not be started after all. A missing folder is success. */
 int site_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
 
 /* Files of a run's folder; name is relative to it and safe, no link is followed on the way. A missing one is
@@ -86,7 +84,8 @@ int site_read(struct site *site, const char *id, const char *name, uint64_t offs
 /* A small file, whole, as text. New string. */
 int site_read_text(struct site *site, const char *id, const char *name, char **out,
                    struct act_error *err) ACT_NODISCARD;
-/* Writes a small file (0600), atomically. With out_existed only where there is none (O_EXCL), and tells; NULL: replaces. */
+/* Writes a small file (0600) atomically. out_existed NULL: replaces it; else only creates it, and sets *out_existed
+ * if it existed. */
 int site_write(struct site *site, const char *id, const char *name, const char *text, bool *out_existed,
                struct act_error *err) ACT_NODISCARD;
 
@@ -117,10 +116,10 @@ void site_states_release(struct site_state *states, size_t n);
 /* The ids of all runs there, sorted. */
 int site_list(struct site *site, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
 
-/* The words that run argv on the site, with a terminal where there is one: as they are here, through ssh elsewhere. */
+/* The command that runs argv on the site, with a terminal if there is one: argv itself here, ssh elsewhere. */
 void site_shell_words(const struct site *site, const struct act_strv *argv, struct act_strv *out);
 
-/* The same for a machine that is no site: login is "user@host" or "host", port 0 the one that ssh is configured for. */
+/* The same for a machine that is not a site: login is "user@host" or "host", port 0 is ssh's own. */
 void site_ssh_words(const char *login, int port, const struct act_strv *argv, struct act_strv *out);
 
 /* The other side: answers requests from in_fd on out_fd until its end. Called by act-node. */

@@ -60,16 +60,16 @@ int here_find_agent(struct site *site, char **out, bool *out_there, struct act_e
 int here_size_of(const char *path, int64_t *out, struct act_error *err) ACT_NODISCARD;
 /* Whether path is a file of that size. */
 bool here_is_there(const char *path, int64_t size);
-/* A name in dir ("": none) that nobody else takes, for what will be called name. New string. */
+/* An unused name in dir ("": none) for a file that will be called name. New string. */
 char *here_other_name(const char *dir, const char *name);
-/* A name in new/ for what will be path: free, and on the same file system. Its folders are made. New string. */
+/* An unused name in new/, on the same file system, for a file that will be path. Makes its folders. New string. */
 int here_temp(const struct site *site, const char *path, char **out, struct act_error *err) ACT_NODISCARD;
 /* When rc is 0 renames temp (may be NULL) to path, making its folder; else removes it. Returns rc, or its own error. */
 int here_publish(const char *temp, const char *path, int rc, struct act_error *err) ACT_NODISCARD;
 
 /* wire.c */
 int wire_open(const struct site_options *options, struct site *site, struct act_error *err) ACT_NODISCARD;
-/* The same on a connection that is there, to site_serve(). */
+/* The same over an existing connection to site_serve(). */
 int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site,
                   struct act_error *err) ACT_NODISCARD;
 void wire_free(struct wire *wire);

@@ -1,5 +1,5 @@
-/* ssh.c - starts OpenSSH, and tells what it could not do. ssh is left to ask for passwords on the terminal; which keys and
- * hosts are trusted is its own affair and never changed here. Options: ssh_config(5). */
+/* ssh.c - starts OpenSSH and reports its failures. ssh itself asks for passwords on the terminal; which keys and
+ * hosts it trusts is never changed here. Options: ssh_config(5). */
 #include "site/ssh.h"
 
 #include <ctype.h>
@@ -45,7 +45,7 @@ void ssh_release(struct ssh *ssh)
 
 /* ---- what ssh says ---- */
 
-/* The last line that says something, without its end. */
+/* The last line that is not blank, without its end. */
 static void last_line(char *said, char *out, size_t size)
 {
     char *rest = said, *line;
@@ -125,8 +125,8 @@ int ssh_explain_loss(const struct ssh *ssh, struct act_error *err)
 
 /* ---- the connection ---- */
 
-/* ssh reads and writes one socket; what it says goes to a file in memory, which a master that stays in the
- * background may keep open. */
+/* ssh reads and writes one socket; its messages go to a file in memory, which a master in the background may keep
+ * open. */
 static int start(struct ssh *ssh, struct act_strv *argv, struct channel *channel, struct act_error *err)
 {
     int ends[2];
@@ -181,7 +181,7 @@ static int read_banner(struct channel *channel, struct act_buf *line, struct act
     return rc;
 }
 
-/* What "uname" may have said; a word that becomes part of a file name. */
+/* A word of "uname"'s output, which becomes part of a file name. */
 static bool is_machine(const char *text)
 {
     return *text && strlen(text) < 32 && text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
@@ -228,7 +228,7 @@ static const char copy_script[] =
              ".$$\"; mkdir -p \"$d\" && { cat >\"$t\" && [ \"$(wc -c <\"$t\")\" -eq \"$3\" ] && "
              "chmod 700 \"$t\" && mv -f \"$t\" \"$d/" SITE_AGENT "\" || { rm -f \"$t\"; exit 1; }; }";
 
-/* Brings the agent in a connection of its own: there is nobody there yet to talk to. */
+/* Brings the agent over a connection of its own, as there is no agent yet to talk to. */
 static int copy_agent(const struct ssh *ssh, struct act_error *err)
 {
     enum { AGENT_MAX = 64 << 20 };
@@ -262,7 +262,7 @@ static int copy_agent(const struct ssh *ssh, struct act_error *err)
 
 /* ---- without an agent ---- */
 
-/* A shell for what comes on its input, as start_script has the agent. */
+/* Starts a shell for its input, as start_script starts the agent. */
 static const char shell_script[] =
     "if command -v sbatch >/dev/null 2>&1; then exec sh; fi; "
     "case \"${SHELL:-}\" in *csh|\"\") exec sh;; esac; exec \"$SHELL\" -lc \"exec sh\"";
@@ -363,7 +363,7 @@ static int wait_for_ssh(struct ssh *ssh)
     return status;
 }
 
-/* Nothing came that could be understood: waits for what ssh has to say. */
+/* No valid answer came: waits for ssh's message. */
 static int explain_start(struct ssh *ssh, struct channel *channel, struct act_error *err)
 {
     if (!err->network || !channel->ended)
@@ -379,8 +379,8 @@ static int explain_start(struct ssh *ssh, struct channel *channel, struct act_er
     return explain(ssh, said, err);
 }
 
-/* Until the other side says something. What ssh says meanwhile may be what somebody on the terminal is asked: the menu of a
- * second factor, a warning. */
+/* Waits for the other side's first bytes. Meanwhile ssh may be asking the user something: the menu of a second
+ * factor, a warning. */
 static void wait_for_answer(const struct ssh *ssh, const struct channel *channel)
 {
     enum { STEP_MS = 100, CHUNK = 4096 };
@@ -428,7 +428,7 @@ static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_nee
     return rc;
 }
 
-/* "Linux x86_64": whether the agent that was tried is of that kind; if not, another one is to be tried. */
+/* "Linux x86_64": whether the agent that was tried is for such a machine; if not, another one will be tried. */
 static int look_at_machine(struct ssh *ssh, const char *needs, bool *out_fits, struct act_error *err)
 {
     const char *machine = strchr(needs, ' ');
@@ -487,8 +487,8 @@ static int start_or_bring(struct ssh *ssh, struct channel *channel, struct act_e
                                   ssh->login, ssh->root);
 }
 
-/* One after the other: the first asks for the password and makes the connection that the others share, and no server is
- * met by more new connections than it takes. */
+/* One after the other: the first asks for the password and makes the connection that the others share, and no server
+ * gets more new connections at once than it accepts. */
 int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err)
 {
     ACT_AUTOFREE char *path = ssh_lock_path(ssh);

@@ -1,4 +1,4 @@
-/* ssh.h - "act-node serve" behind OpenSSH, brought there when it is not. */
+/* ssh.h - "act-node serve" behind OpenSSH, brought there if necessary. */
 #ifndef ACT_SITE_SSH_H
 #define ACT_SITE_SSH_H
 
@@ -13,11 +13,11 @@
 
 struct ssh {
     char *login, *root;
-    char *agent; /* the program that fits the machine there, on this one; NULL: not looked for yet */
+    char *agent; /* the local program for the machine there; NULL: not looked for yet */
     char agent_hash[ACT_SHA256_HEX];
     char *machine;  /* as "uname -m" says there, when it is another one than this; else NULL */
     pid_t pid;      /* of the ssh that holds the connection; 0: none */
-    int err_fd;     /* what it says on stderr: a file in memory */
+    int err_fd;     /* its stderr: a file in memory */
     bool busy;      /* the last try failed because the other side was */
     bool only_look; /* nothing is brought */
     bool absent;    /* so the agent is not there, and there is no connection to one */
@@ -30,10 +30,10 @@ void ssh_release(struct ssh *ssh);
 int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err) ACT_NODISCARD;
 /* Ends the connection. */
 void ssh_disconnect(struct ssh *ssh, struct channel *channel);
-/* Puts what ssh said, as far as it helps, into the error of a connection that was lost. */
+/* Adds what ssh said, if it helps, to the error of a lost connection. */
 int ssh_explain_loss(const struct ssh *ssh, struct act_error *err);
 
-/* Without an agent, as far as shells get: where the root is (new string), and a program as with site_run(). */
+/* Without an agent, by shells: where the root is (new string), and a program as with site_run(). */
 int ssh_find_root(struct ssh *ssh, char **out, struct act_error *err) ACT_NODISCARD;
 int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_result *result,
             struct act_error *err) ACT_NODISCARD;
@@ -45,8 +45,8 @@ char *ssh_find_program(const struct ssh *ssh, const char *name);
 bool ssh_has_terminal(void); /* whether somebody can be asked */
 /* Locked while a connection to this login is made. New string; NULL: there is no folder for it. */
 char *ssh_lock_path(const struct ssh *ssh);
-/* The words that run a script of sh there with the arguments root, hash of the agent, last. The script is one line without
- * single quotes: the same text to every login shell. */
+/* The command that runs an sh script there with the arguments root, hash of the agent, last. The script is one line
+ * without single quotes, which every login shell reads alike. */
 void ssh_command_words(const struct ssh *ssh, const char *script, const char *last, struct act_strv *argv);
 /* The words of ssh with a terminal that run argv there, in a login shell when programs are only found with one. port 0: as
  * ssh is configured. */

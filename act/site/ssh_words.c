@@ -1,4 +1,4 @@
-/* ssh_words.c - the words of ssh: its options, and commands that every login shell understands. */
+/* ssh_words.c - ssh's command line: its options, and commands that every login shell understands. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 bool ssh_has_terminal(void)
 {
     int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
-    bool ours = fd >= 0 && tcgetpgrp(fd) == getpgrp(); /* who asks in the background is stopped */
+    bool ours =
+        fd >= 0 && tcgetpgrp(fd) == getpgrp(); /* reading the terminal in the background would stop us */
 
     if (fd >= 0)
         close(fd);

@@ -1,4 +1,4 @@
-/* wire.c - the functions of a site behind a connection: each is one request and its answer, which is checked. */
+/* wire.c - the functions of a site behind a connection: each is one request and one checked answer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void disconnect(struct wire *w)
     w->channel.in_fd = w->channel.out_fd = -1;
 }
 
-/* What is answered to any request: an error of the other side becomes one here. */
+/* Any answer: an error on the other side becomes one here. */
 static int check_answer(const struct frame *answer, struct act_error *err)
 {
     static const enum act_code codes[] = {ACT_FAIL,      ACT_USAGE,       ACT_NOT_FOUND, ACT_DENIED,
@@ -60,7 +60,7 @@ static int check_answer(const struct frame *answer, struct act_error *err)
     return act_error_set(err, ACT_FAIL, "%.*s", ERROR_TEXT_MAX, text ? text : "it does not say why");
 }
 
-/* After a failure of the connection, not of what was asked for. */
+/* After a failure of the connection, not of the request. */
 static int drop(struct wire *w, struct act_error *err)
 {
     if (!err->network) {
@@ -73,8 +73,8 @@ static int drop(struct wire *w, struct act_error *err)
     return -(int)err->code;
 }
 
-/* Sends the request (takes its reference), with a file behind it when there is one, and reads the answer. Release it
- * in every case. */
+/* Sends the request (takes its reference), followed by a file if there is one, and reads the answer. Release it in
+ * every case. */
 struct exchange {
     json_t *request;
     const struct frame_part *part;
@@ -284,7 +284,7 @@ static int put_program(struct site *site, const char *name, const char *agent_ha
                path, sha256, bytes, err);
 }
 
-/* Adds the size of a program to what the other side shall have. */
+/* Adds the size of a program to the list for the other side. */
 static int add_program(const struct site *site, json_t *programs, const char *name, struct act_error *err)
 {
     ACT_AUTOFREE char *path = ssh_find_program(&site->wire->ssh, name);

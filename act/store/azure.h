@@ -19,9 +19,9 @@ struct azure {
     char *version; /* x-ms-version */
     struct auth *auth;
     char *sas;                           /* secret; NULL when requests are not signed with a SAS */
-    int64_t clock_offset_s;              /* the service's clock minus ours, once it refused ours */
+    int64_t clock_offset_s;              /* the service's clock minus ours, once it has refused ours */
     bool no_crc64;                       /* the service turned out not to know x-ms-content-crc64 */
-    bool no_batch;                       /* nor Blob Batch, or the credential does not permit it */
+    bool no_batch;                       /* nor Blob Batch, or the credential does not allow it */
     struct azure_ids *ids;               /* see azure_ids.c */
     struct azure_ahead *ahead;           /* see azure_ahead.c */
     struct azure_delegation *delegation; /* see azure_login.c */
@@ -40,7 +40,7 @@ struct azure_op {
     char *blob; /* the blob's name, where it is not the key: folder markers */
     struct act_buf body;
     bool clock_checked;
-    struct token_call token; /* while it waits for one */
+    struct token_call token; /* while it waits for a token */
     bool token_ended;        /* before the request could be sent */
     int endings;             /* how often */
     bool login_renewed;
@@ -53,12 +53,11 @@ struct azure_op {
     char md5[ACT_MD5_BASE64];
     struct store_sums sums; /* the caller's with the body added, for when it has arrived */
     bool summed;
-    int damaged; /* how often the body did not arrive as it was sent */
-    bool
-        ambiguous; /* one of those times, or with another credential, it may have arrived before all the same */
+    int damaged;    /* how often the body arrived damaged */
+    bool ambiguous; /* an earlier try, perhaps with another credential, may have succeeded after all */
 
-    char upload[AZURE_UPLOAD_ID]; /* conditional writes: metadata that tells our object from another's */
-    struct act_error refused;     /* while we find out whose it is: what the service said */
+    char upload[AZURE_UPLOAD_ID]; /* conditional writes: metadata that distinguishes our object from others */
+    struct act_error refused;     /* the service's refusal, while we find out whose object it is */
 
     struct http_headers properties; /* COMMIT: those of the source */
     char *copy_id;
@@ -70,7 +69,7 @@ struct azure_op {
     bool deleted;   /* that marker is gone already */
     bool describes; /* only the metadata of what is there */
     char replaces
-        [STORE_ETAG]; /* what is written replaces this only, whatever the call says; "": as that says */
+        [STORE_ETAG]; /* the only ETag that may be replaced, whatever the call says; "": as the call says */
 
     size_t id_len; /* of the block ids in the request */
     int id_lookups;
@@ -83,7 +82,7 @@ struct azure_op {
 
 /* ---- azure.c */
 
-/* Begins the op, or begins it anew. */
+/* Starts the op, or starts it over. */
 void azure_start(struct azure_op *op);
 /* Sends what op->build makes; op->answer gets the answer. */
 void azure_send(struct azure_op *op);
@@ -91,7 +90,7 @@ void azure_send_next(struct azure_op *op, void (*build)(struct azure_op *),
                      void (*answer)(struct azure_op *));
 /* Ends the op and the call. rc: 0, or the code of the error that is in call->error. */
 void azure_finish(struct azure_op *op, int rc);
-/* Ends them with what the answer at hand means. */
+/* Ends them according to the current answer. */
 void azure_finish_failed(struct azure_op *op);
 
 /* "cannot put 'container/key'", for error texts. */
@@ -102,7 +101,7 @@ void azure_wipe_free(char *secret);
 char *azure_url(const struct azure *azure, const char *blob);
 /* For build: method and URL; query may be NULL. */
 void azure_request(struct azure_op *op, const char *method, const char *blob, const char *query);
-/* The blob that the op is about: the key, unless op->blob says another. */
+/* The op's blob: the key, unless op->blob names another. */
 static inline const char *azure_blob_of(const struct azure_op *op)
 {
     return op->blob ? op->blob : op->call->key;
@@ -117,7 +116,7 @@ static inline bool azure_succeeded(const struct azure_op *op)
 
 void azure_build_head(struct azure_op *op);
 void azure_answer_head(struct azure_op *op);
-/* HEAD in place of a GET that can bring nothing. */
+/* HEAD instead of a GET that cannot return any bytes. */
 void azure_answer_head_of_get(struct azure_op *op);
 /* Fills the call's entry from the answer to HEAD, of whatever kind the blob is. */
 int azure_take_head(struct azure_op *op);
@@ -130,9 +129,9 @@ void azure_build_commit(struct azure_op *op);
 /* Method and URL of Put Block and Put Block From URL. */
 void azure_request_block(struct azure_op *op);
 void azure_answer_write(struct azure_op *op);
-/* For build: what must be there to be replaced. */
+/* For build: the condition on the object that is replaced. */
 void azure_set_conditions(struct azure_op *op);
-/* Puts a random id into the metadata of what is written, by which it is known again. */
+/* Puts a random id into the metadata of the new object, to recognize it later. */
 void azure_set_upload(struct azure_op *op);
 void azure_build_delete(struct azure_op *op);
 void azure_answer_delete(struct azure_op *op);
@@ -146,9 +145,9 @@ void azure_set_metadata(struct http_headers *headers, const struct store_call *c
 void azure_take_metadata(struct store_entry *entry, const char *name, const char *value);
 void azure_take_etag(struct store_entry *entry, const char *etag);
 void azure_take_md5(struct store_entry *entry, const char *md5);
-/* Settles what a blob is once size and metadata are known: an empty one with a slash is a folder. */
+/* Decides what a blob is, from its size and metadata: an empty one with a slash is a folder. */
 void azure_take_key(struct store_entry *entry, const char *name);
-/* From the headers of HEAD and GET; size is what they say of the whole blob. */
+/* From the headers of HEAD and GET; size is that of the whole blob. */
 void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int status,
                 const struct http_headers *headers);
 
@@ -159,13 +158,13 @@ const char *azure_key_problem(const char *key);
 #define AZURE_CODE     64
 #define AZURE_SENTENCE 320
 
-/* An answer that is no success, of a request or of a part of a batch. */
+/* An error response to a request or to a part of a batch. */
 struct azure_refusal {
     int status;
     char code[AZURE_CODE]; /* the service's own, "" when there is none */
     char message[AZURE_SENTENCE];
     char request_id[64];
-    int source_status; /* where the service failed to read the source of a copy: what it got there; 0: it did not */
+    int source_status; /* the status that the service got from the source of a copy; 0: none */
     char source_code[AZURE_CODE];
 };
 /* Fills it from the headers and the XML of an answer. */
@@ -176,18 +175,18 @@ struct azure_refusal azure_refusal_of(const struct http_call *http);
 int azure_describe(const struct azure *azure, const char *what, const struct azure_refusal *refusal,
                    struct act_error *err);
 
-/* Sets call->error from the answer at hand; returns the code, negative. */
+/* Sets call->error from the current answer; returns the code, negative. */
 int azure_answer_error(struct azure_op *op);
-/* Whether the answer at hand carries this code of the service. */
+/* Whether the current answer has this error code. */
 bool azure_has_code(const struct http_call *http, const char *code);
 
 /* ---- azure_login.c */
 
 /* Whether the token was refused and the request is to be sent again, with another one. */
 bool azure_renew_login(struct azure_op *op);
-/* What to do about a refusal of the login, where the op was refused. */
+/* Adds what to do if the login was refused. */
 void azure_hint_login(const struct azure_op *op, struct act_error *err);
-/* Goes on with then() when a login has a key that signs URLs for so long; otherwise the op ends. */
+/* Calls then() once the login has a key that signs URLs for so long; otherwise ends the op. */
 void azure_need_delegation(struct azure_op *op, int64_t life_s, void (*then)(struct azure_op *));
 void azure_delegation_free(struct azure_delegation *delegation);
 /* A URL as for STORE_URL; blob NULL: of the container. A login must have its key. */
@@ -200,19 +199,19 @@ void azure_make_url(struct azure_op *op);
 #define AZURE_ID_MIN 8 /* bytes that an id needs at least to be one of an upload's */
 #define AZURE_ID_MAX 64
 
-/* The length that ids of blocks must have at this key, STORE_BLOCK_ID unless others are there. */
+/* The length that block ids must have at this key: STORE_BLOCK_ID unless there are others. */
 size_t azure_id_length(const struct azure *azure, const char *key);
-/* They have this length from now on, until azure_forget_ids(). */
+/* Sets this length until azure_forget_ids(). */
 void azure_set_id_length(struct azure *azure, const char *key, size_t len);
 void azure_forget_ids(struct azure *azure, const char *key);
 void azure_free_ids(struct azure *azure);
 /* The id in the form that it has with this length, base64. New string. */
 char *azure_encode_id(const uint8_t id[STORE_BLOCK_ID], size_t len);
-/* The id of which these len bytes are the form; false: of none that can be an upload's. */
+/* The id that these len bytes represent; false: it cannot be an upload's. */
 bool azure_decode_id(const struct store_upload_id *upload, const uint8_t *form, size_t len,
                      uint8_t id[STORE_BLOCK_ID]);
-/* The service refused a block as its id has another length than those that are there (InvalidBlobOrBlock).
- * Finds out their length, once for all blocks that meet it at the same time, and sends op again. */
+/* For a block that the service refused because its id is not as long as the existing ones (InvalidBlobOrBlock):
+ * finds out their length, once for all blocks that meet this at the same time, and sends op again. */
 void azure_fit_ids(struct azure_op *op);
 
 /* ---- azure_copy.c, azure_list.c, azure_blocks.c, azure_batch.c */
@@ -227,17 +226,17 @@ char *azure_page_query(const struct store_call *call, const char *marker);
 /* For build: the request for a page. */
 void azure_request_page(struct azure_op *op, const char *query);
 void azure_list_free(struct azure_list *list);
-/* Starts to fetch the page after the one that just came for op, if op says that it will be wanted. */
+/* Starts to fetch the page after the one that just came for op, if op says that it will be needed. */
 void azure_ahead_start(struct azure_op *op);
 /* Whether the page of this query was fetched ahead, or is on its way: then op->answer gets it. */
 bool azure_ahead_take(struct azure_op *op, const char *query);
-/* Waits for what is on its way, and frees it. */
+/* Waits for requests under way, and frees them. */
 void azure_ahead_end(struct azure *azure);
 /* Ends a listing with what its page has of leftovers. */
 void azure_keep_leftovers(struct azure_op *op);
 void azure_leftovers_free(struct azure_leftovers *left);
 void azure_build_blocks(struct azure_op *op);
-/* Also puts the bytes of all blocks that wait, whosever they are, into entry.size. */
+/* Also sets entry.size to the bytes of all uncommitted blocks, of any upload. */
 void azure_answer_blocks(struct azure_op *op);
 void azure_clear(struct azure_op *op);
 void azure_batch(struct azure_op *op);

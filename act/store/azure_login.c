@@ -53,13 +53,13 @@ void azure_hint_login(const struct azure_op *op, struct act_error *err)
     struct token_challenge challenge = challenge_of(op);
     if (op->http.status == 401 && challenge.claims) {
         ACT_AUTOFREE char *command = token_claims_command(&challenge, auth_want(auth));
-        act_error_hint(err, "a further proof is asked for; run '%s'", command);
+        act_error_hint(err, "further proof is required; run '%s'", command);
     } else if (op->http.status == 401) {
-        act_error_hint(err, "the service does not take the login%s%s; log in again there",
+        act_error_hint(err, "the service rejects the login%s%s; log in again there",
                        challenge.tenant ? ", the account belongs to the tenant " : "",
                        challenge.tenant ? challenge.tenant : "");
     } else if (azure_has_code(&op->http, "AuthorizationPermissionMismatch")) {
-        act_error_hint(err, "the login needs a role there, as 'Storage Blob Data Contributor'");
+        act_error_hint(err, "you need a role on the data, such as 'Storage Blob Data Contributor'");
     }
     token_challenge_release(&challenge);
 }

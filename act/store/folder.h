@@ -13,7 +13,7 @@
 
 #include "store/store_internal.h"
 
-/* Files whose names begin so are uploads under way: never listed, refused as keys. */
+/* Prefix of the files of uploads under way: never listed, refused as keys. */
 #define FOLDER_PART      ".act-part-"
 #define FOLDER_PART_NAME 80 /* room for the name of a part file */
 
@@ -27,7 +27,7 @@ struct folder_dirs {
     struct folder_dir *first; /* the one used last */
     size_t n;
     dev_t dev;                /* of the root */
-    atomic_bool many_changed; /* also some that are not open any more */
+    atomic_bool many_changed; /* including some that are no longer open */
 };
 
 /* Finished files that wait for the disk; used by the loop only. See folder_land.c. */
@@ -41,7 +41,7 @@ struct folder_landings {
 /* The modes that folders get at the end. See folder_mode.c. */
 struct folder_modes {
     pthread_mutex_t lock;
-    struct act_strv read_only; /* paths of folders that may be written all the same, in order */
+    struct act_strv read_only; /* sorted paths of read-only folders that were made writable */
     struct folder_mode *first, **end;
 };
 
@@ -54,11 +54,11 @@ struct folder {
     struct folder_dirs dirs;
     struct folder_landings landings;
     struct folder_modes modes;
-    bool slow;        /* others write much on this file system; of the worker that syncs */
+    bool slow;        /* others write a lot on this file system; belongs to the worker that syncs */
     atomic_bool made; /* folders were made */
 };
 
-/* A complete block of an upload, as its map says it. */
+/* A complete block of an upload, as its map records it. */
 struct folder_record {
     uint64_t offset, len, crc64;
     uint32_t index;
@@ -70,19 +70,19 @@ struct folder_place {
     int fd; /* O_PATH, of dir */
     char name[NAME_MAX + 1];
     bool is_folder; /* the key ended in '/' */
-    bool kept;      /* dir was open already: the folder may be another by now */
+    bool kept;      /* dir was open already: the path may lead to another folder by now */
     struct folder_dir *dir;
 };
 
 struct folder_job;
 
-/* A file that is complete, and not in its place yet. */
+/* A complete file that is not in its place yet. */
 struct folder_landing {
     int fd;
     bool borrowed;               /* the descriptor is the upload's */
     bool stays;                  /* the part file, when it cannot have its place */
-    char part[FOLDER_PART_NAME]; /* what it is called now; "": it has no name */
-    /* Puts it in its place, on a worker. NULL: there is none. */
+    char part[FOLDER_PART_NAME]; /* its current name; "": none */
+    /* Puts it in its place, on a worker. NULL: there is no file. */
     int (*name)(struct folder_job *job, struct folder_place *place, struct act_error *err);
 };
 
@@ -108,11 +108,11 @@ const char *folder_part_problem(const char *key);
 /* The same for a prefix: its last segment may be empty or a piece of a name. */
 const char *folder_prefix_problem(const char *prefix);
 
-/* Opens (O_PATH) the folder of the len bytes at path, below the root; "" is the root. With create, missing
- * folders are made. What does not exist is -ACT_NOT_FOUND. */
+/* Opens (O_PATH) the folder of the len bytes at path, below the root; "" is the root. With create, missing folders
+ * are made. A missing one is -ACT_NOT_FOUND. */
 int folder_open_dir(struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
                     struct act_error *err);
-/* fresh: do not trust a folder that is open already. */
+/* fresh: do not use a folder that is open already. */
 int folder_find(struct folder *folder, const char *key, bool create, bool fresh, struct folder_place *out,
                 struct act_error *err);
 
@@ -132,11 +132,11 @@ int folder_dir_open(struct folder *folder, const char *path, size_t len, bool cr
 /* The names of the part files and maps that were in the place's folder when it was first looked through since it was
  * opened: once, and not for each of many uploads. Valid as long as the place. Any thread. */
 const struct act_strv *folder_dir_parts(const struct folder_place *place);
-/* Whether it is on a file system that no power cut spares. */
+/* Whether it is on a file system that does not survive a power cut. */
 bool folder_dir_is_in_memory(const struct folder_place *place);
-/* Something got its name there, or another one. */
+/* A file got its name there, or was renamed. */
 void folder_dir_changed(const struct folder_place *place);
-/* The folder itself, on the disk. 0, or -1 with errno. Best effort: some file systems cannot. */
+/* Syncs the folder itself. 0, or -1 with errno. Best effort: some file systems cannot. */
 int folder_sync_dir(const struct folder_place *place);
 /* Whether a folder that is open can be written has to be looked at again. */
 void folder_dirs_distrust(struct folder_dirs *dirs);
@@ -153,23 +153,23 @@ void folder_place_release(struct folder_place *place);
 
 /* ---- folder.c: shared by reading and writing */
 
-/* Finds out what lies at the place. A folder answers only to a key with a slash, and a file to one without. */
+/* Looks at the place. A folder matches only a key with a slash, a file only one without. */
 int folder_stat(const struct folder_place *place, struct stat *st, struct act_error *err);
 /* -ACT_TEMPORARY when if_match is another ETag; NULL: any. */
 int folder_check_match(const char *if_match, const struct stat *st, struct act_error *err);
-/* Sets the error of an object that is not the one the caller has seen. */
+/* Sets the error for an object that has changed since the caller saw it. */
 int folder_changed(struct act_error *err);
 
-/* Whether to look for the folder once more: it was open already, and may not be at its path any more. */
+/* Whether to open the folder again: it was open already, and may have been moved. */
 bool folder_was_elsewhere(const struct folder_place *place, int rc);
 /* The end of a call that has waited: on the loop. */
 void folder_job_end(struct folder_job *job);
 
 /* ---- folder_land.c: see there */
 
-/* Whether files in this place have to be on the disk before they are seen. */
+/* Whether files in this place must be on the disk before they become visible. */
 bool folder_syncs(const struct folder *folder, const struct folder_place *place);
-/* Begins to write what was written to the file; the disk takes its time later. */
+/* Starts writing the file's data to the disk, without waiting for it. */
 void folder_write_back(int fd);
 /* On a worker: puts the file of the job, if it has one, in its place, or sets job->waits. */
 int folder_land(struct folder_job *job, struct folder_place *place, struct act_error *err);
@@ -183,9 +183,9 @@ void folder_hurry(struct store *store);
 
 void folder_modes_init(struct folder_modes *modes);
 void folder_modes_release(struct folder_modes *modes);
-/* The folder fd, whose path below the root has len bytes, gets this mode, but what it has of set-id and sticky bits and
- * whether others may write stay; without the owner's right to write it gets that at the end. One of somebody else stays
- * as it is. 0, or -1 with errno. */
+/* Gives the folder fd, whose path below the root has len bytes, this mode, but keeps its set-id and sticky bits and
+ * whether others may write; a mode without the owner's right to write waits until the end. Leaves other users'
+ * folders alone. 0, or -1 with errno. */
 int folder_set_mode(struct folder *folder, int fd, const char *path, size_t len, int mode);
 /* store_open_up() */
 void folder_may_open_up(struct store *store, const char *key);
@@ -196,10 +196,10 @@ int folder_end_modes(struct folder *folder, struct act_error *err);
 
 /* ---- folder_sparse.c: holes, on a worker */
 
-/* Writes what is not zeros. The rest becomes a hole, or stays one where the file is fresh: it has no bytes there. Sets
- * *holes when there is one; it may be behind the file's end. 0, or -1 with errno. */
+/* Writes all but zeros, which become a hole, or stay one in a fresh file. Sets *holes if there is one; it may be
+ * after the file's end. 0, or -1 with errno. */
 int folder_write_sparse(int fd, const char *data, size_t len, off_t offset, bool fresh, bool *holes);
-/* Gives back the room that was taken for holes. */
+/* Frees the space that was reserved for holes. */
 void folder_give_back_holes(int fd, off_t size);
 /* Whether the range, as far as there is a file, is a hole. */
 bool folder_is_hole(int fd, off_t offset, size_t len);
@@ -225,8 +225,8 @@ int folder_check_sums(const struct store_call *call, struct store_sums *sums, st
 void folder_part_name(const char *key, const struct store_upload_id *id, char out[FOLDER_PART_NAME]);
 /* Sets mode and modification time. 0, or -1 with errno. */
 int folder_set_attributes(const struct store_call *call, int fd);
-/* Has the file system tell errors of writing that it kept back. A network file system does so when a descriptor is
- * closed; this one stays open, it has the lock. 0, or -1 with errno. */
+/* Makes the file system report delayed write errors. A network file system does so when a descriptor is closed; ours
+ * stays open, because it holds the lock. 0, or -1 with errno. */
 int folder_flush(int fd);
 /* Makes the finished part file the object. */
 int folder_put_in_place(struct store_call *call, struct folder_place *place, const char *part,
@@ -247,12 +247,12 @@ int folder_blocks(struct folder_job *job, struct folder_place *place, struct act
 int folder_block(struct folder_job *job, struct folder_place *place, struct act_error *err);
 int folder_commit(struct folder_job *job, struct folder_place *place, struct act_error *err);
 int folder_drop(struct folder_job *job, struct folder_place *place, struct act_error *err);
-/* Closes the uploads that are open; somebody may go on with them. */
+/* Closes the open uploads, which can be resumed. */
 void folder_uploads_close(struct folder *folder);
 
 /* Whether it is the name of a part file. */
 bool folder_is_part(const char *name);
-/* Whether nobody has the part file open. */
+/* Whether no process is using the part file. */
 bool folder_part_is_free(int dir, const char *part);
 int folder_clear(struct folder_job *job, struct folder_place *place, struct act_error *err);
 

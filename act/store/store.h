@@ -4,8 +4,8 @@
  * is a struct store_call: fill in the inputs, start it, read the outputs when done was called. Every store passes
  * tests/conformance/store_test.c. To add a store: one file with a struct store_ops, and its function to open it below.
  *
- * A local folder of the user is a folder store as well, so an upload, a download and a copy between two
- * clusters are one thing: objects go from one store to another.
+ * The user's local folder is a folder store, too, so an upload, a download and a copy between two clusters are the
+ * same thing: objects go from one store to another.
  */
 #ifndef ACT_STORE_STORE_H
 #define ACT_STORE_STORE_H
@@ -37,7 +37,7 @@ int store_folder_mode(unsigned mode);
 
 #define STORE_ETAG 96
 
-/* What a store knows of an object besides its bytes. */
+/* What a store knows about an object besides its bytes. */
 struct store_entry {
     char *key; /* owned */
     enum store_kind kind;
@@ -47,7 +47,7 @@ struct store_entry {
     int mode;       /* permission bits, of a folder as store_folder_mode() gives them; -1: not known */
     uint64_t crc64; /* of all bytes, when has_crc64 */
     bool has_crc64;
-    bool grows;   /* an append blob: what is there never changes, more may come at its end */
+    bool grows;   /* an append blob: its bytes never change, but it may grow */
     bool slashed; /* a folder of Azure, in a listing: its marker is itself named with the '/' */
     bool filled;  /* a folder with something in it, in a listing with whole only */
     bool
@@ -129,7 +129,7 @@ struct store_block {
     bool has_crc64;
     uint64_t crc64;
 };
-/* The id of block index of an upload. */
+/* The id of the block with this index. */
 void store_block_id(const struct store_upload_id *upload, uint32_t index, uint8_t out[STORE_BLOCK_ID]);
 /* The index of a block that belongs to the upload, or -1. */
 int64_t store_block_index(const struct store_upload_id *upload, const struct store_block *block);
@@ -159,7 +159,7 @@ struct store_call {
     size_t len;
     const char *md5; /* of data, base64; the store verifies it before it keeps anything. NULL: not known */
     const uint64_t
-        *crc64; /* the same; where a service does not take it the store sends the MD5. NULL: not known */
+        *crc64; /* the same; the store sends the MD5 to a service that does not know it. NULL: not known */
     void *sink;
     size_t sink_cap; /* of the range [offset, offset + sink_cap) */
     uint64_t offset;
@@ -172,10 +172,8 @@ struct store_call {
     bool more;            /* BLOCK in pieces: data is not the last one */
     const char *if_match; /* an ETag: fail with -ACT_TEMPORARY ("changed") when the object has another */
     bool if_absent;       /* fail with -ACT_PARTIAL ("exists") when there is an object */
-    bool
-        unmarked; /* if_match, if_absent: without a mark in the object by which the store knows a try of its own
-                             whose answer was lost. Who calls looks himself whether what is there is what he wrote */
-    struct {      /* attributes to keep with PUT and COMMIT */
+    bool unmarked;        /* if_match, if_absent: without the mark by which the store knows its own object */
+    struct {              /* attributes to keep with PUT and COMMIT */
         enum store_kind kind;
         int64_t mtime_ns;      /* 0: none */
         int mode;              /* -1: none */
@@ -228,45 +226,44 @@ struct store_call {
 
 /* Starts a call; done is called exactly once, on the engine's loop. */
 void store_start(struct store *store, struct store_call *call);
-/* Starts it and runs the engine until it is done. Returns call->rc, with the error copied to err. call->done
- * and call->arg are not used. */
+/* Starts the call and runs the engine until it is done. Returns call->rc, with the error copied to err. Does not use
+ * call->done and call->arg. */
 int store_do(struct store *store, struct store_call *call, struct act_error *err) ACT_NODISCARD;
 /* Frees the outputs (not the inputs). The call may then be used again. */
 void store_call_release(struct store_call *call);
 
-/* The folder of this key (with its slash), should it be read-only and ours, may be written until SYNC, or until the store
- * is freed, and is read-only again then. Others are left as whoever made them so wants them. Nothing is done at once, and
- * nothing at all on Azure. */
+/* Makes the folder of this key (with its slash), if it is read-only and ours, writable until SYNC or until the store
+ * is freed. Other users' folders are left alone. Does nothing at once, and nothing at all on Azure. */
 void store_open_up(struct store *store, const char *key);
 
 /* Opens an object for reading and closes it, at once: 0, or the error that GET would begin with. Always 0 where only a request
  * would tell. */
 int store_may_read(struct store *store, const char *key, struct act_error *err) ACT_NODISCARD;
-/* Calls that were kept need not wait for others: none will come before one of them is done. */
+/* Calls that wait for others need not: none will come before one of them is done. */
 void store_hurry(struct store *store);
-/* What is written from now on may be lost or cut short by a power cut (folder). */
+/* From now on a power cut may lose or truncate what is written (folder). */
 void store_no_sync(struct store *store);
 
-/* From now on links that lead out of the folder are what they lead to, to LIST from the root and to GET with the ETag of the
- * listing. What leads nowhere, or back to a folder that it is in, is STORE_UNREADABLE. Not for a store that is written to
- * (folder). */
+/* From now on LIST from the root, and GET with the ETag of the listing, follow links that lead out of the folder. A
+ * link that leads nowhere, or back to a folder that it is in, is STORE_UNREADABLE. Not for a store that is written
+ * to (folder). */
 void store_follow_links(struct store *store);
 
-/* "blob:account/container" or "folder:/path": what it is, without secrets. Valid as long as the store. */
+/* "blob:account/container" or "folder:/path", without secrets. Valid as long as the store. */
 const char *store_name(const struct store *store);
 /* PUT and BLOCK take at most so many bytes at once. */
 uint64_t store_max_put(const struct store *store);
-/* Whether the store has this operation. Those that not every store has: PUT_FROM, BLOCK_FROM, SYNC. */
+/* Whether the store has this operation. Some lack PUT_FROM, BLOCK_FROM or SYNC. */
 bool store_can(const struct store *store, enum store_op op);
-/* Whether bytes pass a worker anyway when they are read or written, so that sums cost no further hand-over. */
+/* Whether bytes pass through a worker anyway when they are read or written, so that sums need no extra one. */
 bool store_sums_are_free(const struct store *store);
 /* Whether GET has take, and whether BLOCK takes pieces. */
 bool store_gives_pieces(const struct store *store);
 bool store_takes_pieces(const struct store *store);
 /* How many calls it makes sense to have under way at once, now; at least 1. */
 int store_window(const struct store *store);
-/* Whether a PUT_FROM or BLOCK_FROM failed because the service cannot or may not read the source by itself, so
- * that the bytes have to go through the client. */
+/* Whether a PUT_FROM or BLOCK_FROM failed because the service cannot or may not read the source itself, so the bytes
+ * must go through the client. */
 bool store_must_stream(const struct act_error *error);
 
 /* Whether BLOCK takes block_id and COMMIT takes blocks, among them those that the object has. */
@@ -275,13 +272,13 @@ bool store_takes_block_ids(const struct store *store);
 /* Whether folders stay when the last object in them is removed, as on a disk. */
 bool store_has_real_folders(const struct store *store);
 
-/* Why a key cannot be written to this store, or NULL when it can. A sentence without subject: "contains a '..'". */
+/* Why a key cannot be written to this store, or NULL if it can. A sentence without a subject: "contains a '..'". */
 const char *store_key_problem(const struct store *store, const char *key);
 
-/* A URL that gives what permissions say ("r", "rl", "racwdl") on the object, or on the container when key is
- * NULL, for life_s seconds, without a further credential. A store that cannot says so (folder: file:// for
- * permissions "r"). An account with nothing but a shared access signature cannot sign: -ACT_DENIED, unless the call of
- * STORE_URL has share_sas. Runs the engine; on the loop use STORE_URL. New string, secret. */
+/* A URL that grants permissions ("r", "rl", "racwdl") on the object, or on the container if key is NULL, for life_s
+ * seconds, without another credential. A store that cannot do this reports it (folder: file:// for permissions "r").
+ * An account with only a shared access signature cannot sign: -ACT_DENIED, unless the call of STORE_URL has
+ * share_sas. Runs the engine; on the loop use STORE_URL. New string, secret. */
 int store_url(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
               struct act_error *err) ACT_NODISCARD;
 
@@ -304,11 +301,12 @@ struct store_azure_options {
     bool use_cli;          /* that of the Azure CLI */
     const char *file;      /* that names the endpoint, for messages */
     bool secret_is_lent;   /* key or SAS do not stand in that file, but are those of the environment */
-    bool is_checked;       /* who made these options knows that the credential may go to the endpoint */
+    bool is_checked;       /* the caller knows that the credential may go to the endpoint */
 };
-/* Nothing is sent. A malformed key or endpoint is -ACT_CONFIG; so is a login for an endpoint that is not encrypted; one that
- * the credential must not go to (auth/trusted.h) is -ACT_DENIED. Without a credential requests are anonymous. A service on a
- * host that is not trusted gets no URLs of other stores to copy from: it has no PUT_FROM and BLOCK_FROM. */
+/* Sends nothing. A malformed key or endpoint is -ACT_CONFIG; so is a login for an endpoint that is not encrypted;
+ * one that the credential must not go to (auth/trusted.h) is -ACT_DENIED. Without a credential requests are
+ * anonymous. A service on a host that is not trusted gets no URLs of other stores to copy from: it has no PUT_FROM
+ * and BLOCK_FROM. */
 int store_azure_open(struct http *http, const struct store_azure_options *options, struct store **out,
                      struct act_error *err) ACT_NODISCARD;
 

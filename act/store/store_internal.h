@@ -22,7 +22,7 @@ struct store_ops {
     bool gives_pieces;  /* store_gives_pieces() */
     bool takes_pieces;  /* store_takes_pieces() */
     bool block_ids;     /* store_takes_block_ids() */
-    bool real_folders;  /* folders exist by themselves, also without anything in them */
+    bool real_folders;  /* folders exist by themselves, even empty ones */
 };
 
 /* The common head of every store struct. */

@@ -188,7 +188,7 @@ const REQUIRED = { Datastore: ["credentials"] };
 /** What is wrong with a body, as a list of texts; name is that of a mapper ("JobBase"). */
 export function checkBody(name, body, version) {
     if (!isObject(body?.properties)) {
-        return ["the body is no JSON object with properties"];
+        return ["the body is not JSON object with properties"];
     }
     const missing = (REQUIRED[name] ?? []).filter((member) => !isObject(body.properties[member]));
     const problems = missing.map((member) => `body.properties.${member} is missing`);

@@ -152,7 +152,7 @@ export class Double {
                 try {
                     body = JSON.parse(data);
                 } catch {
-                    problems.push("the body is no JSON");
+                    problems.push("the body is not JSON");
                 }
             }
             const query = Object.fromEntries(url.searchParams);

@@ -117,7 +117,7 @@ def test_copy_between_stores_replaces_what_was_listed(act, azure_double, size):
 
 
 def test_blob_whose_name_ends_in_a_slash(act, azure_double):
-    """It has content, so it is no folder."""
+    """It has content, so it is not a folder."""
     for words in (("rm", "-y", "data"), ("u", "-y", "--delete", "data")):
         act.write("data/a", "a")
         azure_double.put("data/dir/", b"content")
@@ -143,7 +143,7 @@ def test_parts_of_a_batch_that_are_refused(act, azure, proxy):
 
 
 def test_folder_that_cannot_be_removed(act):
-    """It holds what is no object."""
+    """It holds what is not an object."""
     act.write("data/a", "a")
     act.write("data/deep/b", "b")
     act.run("u", "--overwrite", "data")

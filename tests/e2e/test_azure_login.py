@@ -123,7 +123,7 @@ def test_what_az_says_when_it_fails(act, store, az, err, status, message):
 
 
 @pytest.mark.parametrize("out, message", [
-    ("", "the answer is no JSON"), ("garbage", "the answer is no JSON"), ("{}", "no token that can be used"),
+    ("", "the answer is not JSON"), ("garbage", "the answer is not JSON"), ("{}", "no token that can be used"),
     ('{"accessToken": 7}', "no token that can be used"),
     ('{"accessToken": "x", "expires_on": 5}', "ended at 1970-01-01T00:00:05Z, but the clock of this machine says 20"),
     ('{"accessToken": "a\\nb", "expires_on": 99999999999}', "no token that can be used")])
@@ -190,7 +190,7 @@ def test_a_wrong_assertion(act, store, login):
 
 @pytest.mark.parametrize("tenant, message", [
     ("99999999-0000-4000-8000-000000000000", "AADSTS90002"),
-    ("../../common", "is no tenant"),
+    ("../../common", "is not a tenant"),
     (OTHER_TENANT, f"the account belongs to the tenant {TENANT}"),
 ])
 def test_a_wrong_tenant(act, store, login, tenant, message):
@@ -458,7 +458,7 @@ def test_a_token_that_the_service_refuses_is_asked_for_again_once(act, store, lo
     assert len(store.list(store.container, "files/data/")) == 21
     store.forget()
     store.clock(200000)
-    act.fail("ls", "data", status=4, match="the service does not take the login", env=env)
+    act.fail("ls", "data", status=4, match="the service rejects the login", env=env)
     refused = [r for r in store.log() if r.status == 401]
     assert len(refused) == 2 and len(login.asked("token")) == 3
 
@@ -755,7 +755,7 @@ def test_a_device_login_for_a_tenant(act, store, login):
     act.run("login", "--device-code", "--tenant", OTHER_TENANT)
     assert {row.tenant for row in login.asked()} == {OTHER_TENANT}
     result = act.run("login", "--device-code", "--tenant", "a/b", status=2)
-    assert "'a/b' is no tenant" in result.err
+    assert "'a/b' is not a tenant" in result.err
     act.fail("login", "--tenant", TENANT, status=2, match="--tenant is for --device-code")
 
 

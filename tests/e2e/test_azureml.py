@@ -555,7 +555,7 @@ def test_connections_that_break(act, azureml, cut):
     ({"status": 400, "body": ""}, "400"),
     ({"status": 400, "json": {"error": {"code": "UserError", "message": "Outer.", "details": [
         {"code": "Inner", "message": "The reason."}]}}}, "Outer.*The reason"),
-    ({"status": 400, "json": []}, "400"), ({"status": 200, "body": "{"}, "no JSON")])
+    ({"status": 400, "json": []}, "400"), ({"status": 200, "body": "{"}, "not JSON")])
 def test_errors_of_all_shapes(act, azureml, answer, match):
     azureml.faults({"method": "PUT", "match": "/jobs/", "times": 100, "answer": answer})
     act.fail("submit", "true", status=None, match=f"(?s){match}")

@@ -86,7 +86,7 @@ def test_create_without_waiting(act, azureml):
     (("--vm-size", "S"), "needs --vm-size and --max"),
     (("--vm-size", "S", "--max", "2", "--min", "3"), "at least 3 and at most 2"),
     (("--vm-size", "S", "--max", "2", "--admin-user", "ann"), "needs --ssh-key"),
-    (("--vm-size", "S", "--max", "2", "--ssh-key", "id"), "no public key"),
+    (("--vm-size", "S", "--max", "2", "--ssh-key", "id"), "not a public key"),
 ])
 def test_create_with_bad_words(act, azureml, words, match):
     act.write("id", "-----BEGIN OPENSSH PRIVATE KEY-----\nsecret\n-----END OPENSSH PRIVATE KEY-----\n")

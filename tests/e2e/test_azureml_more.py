@@ -83,7 +83,7 @@ def test_ssh_that_cannot_be(act, azureml):
     act.fail("submit", "true", status=7, match="azureml.ssh needs your public key.*id_rsa.pub.*ssh-keygen")
     ssh_key(act)
     (act.scratch / "user/.ssh/id_rsa.pub").write_text("")
-    act.fail("submit", "true", status=7, match="id_rsa.pub' is no public key")
+    act.fail("submit", "true", status=7, match="id_rsa.pub' is not a public key")
     azureml.cluster(platform="singularity", compute_target="vc", azureml={"ssh": True})
     act.fail("submit", "true", status=7, match="azureml.ssh is for the platforms aml and itp")
     assert azureml.requests() == []

@@ -232,7 +232,7 @@ def test_bad_params(act):
     act.fail("-p", "{unclosed", "config", "show", status=(2, 7), match="-p")
     act.fail("-p", "num_gpu: many", "config", "show", status=(2, 7), match="num_gpu")
     for image in ("--privileged", "-v/:/host", "x y"):
-        act.fail("-p", f"docker: {{image: '{image}'}}", "config", "show", status=2, match="no name of an image")
+        act.fail("-p", f"docker: {{image: '{image}'}}", "config", "show", status=2, match="not the name of an image")
     act.fail("-p", "num_gpuu: 1", "config", "show", status=2, match="did you mean 'num_gpu'")
 
 
@@ -361,4 +361,4 @@ def test_mistakes_are_named_by_their_kind(act):
     said = act.run("ls", "data", cwd=act.project / "models/deep", status=3).err
     assert "paths count from the current folder: did you mean '../../data'?" in said
     act.write("train.py", "import os")
-    assert "'train.py' is no job file" in act.run("submit", "-f", "train.py", status=7).err
+    assert "'train.py' is not a job file" in act.run("submit", "-f", "train.py", status=7).err

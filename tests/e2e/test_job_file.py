@@ -508,7 +508,7 @@ def test_bad_words(act):
     act.write("broken.json", '{"properties": {')
     act.fail("submit", "-f", "broken.json", status=7, match=r"broken\.json:1:\d+")
     act.write("list.json", "[]")
-    act.fail("submit", "-f", "list.json", status=7, match="'list.json' is no job file")
+    act.fail("submit", "-f", "list.json", status=7, match="'list.json' is not a job file")
     act.write("flat.json", json.dumps({"nodeCount": 1, **custom("true")}))
     act.fail("submit", "-f", "flat.json", status=7, match=r"flat\.json: 'nodeCount' must be a member of 'properties'")
     act.write("large.json", '{"properties": "' + "x" * (1 << 20) + '"}')

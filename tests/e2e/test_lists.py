@@ -189,7 +189,7 @@ def leave(stored):
 def test_leftovers(act, voc):
     before = voc.keys()
     size = leave(voc)
-    assert "big" not in act.run("ls", "-r", "data").out, "a leftover is no object"
+    assert "big" not in act.run("ls", "-r", "data").out, "a leftover is not an object"
     (left,) = objects(act, "ls", "--leftovers", "data")
     assert (left["kind"], left["size"]) == ("leftover", size) and left["path"].startswith("data/voc/")
     result = act.run("ls", "--leftovers", "data/voc")

@@ -874,8 +874,8 @@ def test_ledger_that_is_no_file(act, name):
     (act.home / name).unlink(missing_ok=True)
     os.mkfifo(act.home / name)
     result = act.run("q", "--json", timeout=60)
-    assert states(result) == {done: "Failed"} and f"'{act.home}/{name}' is no regular file; move it away" in result.err, result
-    act.fail("submit", "true", status=4, match="is no regular file", timeout=60)
+    assert states(result) == {done: "Failed"} and f"'{act.home}/{name}' is not a regular file; move it away" in result.err, result
+    act.fail("submit", "true", status=4, match="is not a regular file", timeout=60)
 
 
 def test_ledger_of_a_newer_version(act):

@@ -297,10 +297,10 @@ static void errors_table(void **state)
         {"HTTP/1.1 400 No\r\n\r\n[1]", -ACT_FAIL, "", "HTTP 400: [1]", ""},
         {"HTTP/1.1 400 No\r\n\r\n{\"error\": \"a text\"}", -ACT_FAIL, "", "HTTP 400: {\"error\": \"a text\"}",
          ""},
-        {OK "<html>", -ACT_FAIL, "", "the answer is no JSON", ""},
+        {OK "<html>", -ACT_FAIL, "", "the answer is not JSON", ""},
         {OK, -ACT_FAIL, "", "the answer is empty", ""},
         {OK "null", -ACT_FAIL, "", "the answer is empty", ""},
-        {OK "nil", -ACT_FAIL, "", "the answer is no JSON", ""},
+        {OK "nil", -ACT_FAIL, "", "the answer is not JSON", ""},
     };
 
     (void)state;
@@ -449,7 +449,7 @@ static void pages_that_go_wrong(void **state)
         {{OK "{\"value\": [], \"nextLink\": \"" A "\"}", OK "{\"value\": [], \"nextLink\": \"" B "\"}",
           OK "{\"value\": [], \"nextLink\": \"" A "\"}"},
          "has no end"},
-        {{OK "{\"value\": 1}"}, "'value' in the answer is no list"},
+        {{OK "{\"value\": 1}"}, "'value' in the answer is not a list"},
     };
 #undef A
 #undef B

@@ -593,7 +593,7 @@ static void what_is_no_file_is_not_opened(void **state)
         ACT_AUTOFREE char *file = act_sprintf("%s%s", path, ends[i]);
         assert_int_equal(i == 0 ? mkfifo(file, 0600) : mkdir(file, 0700), 0);
         assert_int_equal(ledger_open(path, &ledger, &err), -ACT_DENIED);
-        assert_non_null(strstr(err.text, "is no regular file"));
+        assert_non_null(strstr(err.text, "is not a regular file"));
         assert_non_null(strstr(err.text, file));
         assert_ok(ledger_copy(path, &ledger, &err), err);
         assert_true(ledger_is_new(ledger));

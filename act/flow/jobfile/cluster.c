@@ -58,7 +58,8 @@ static void apply_image(struct flow_job_file *job, struct config *config)
         return;
     }
     if (!config_is_image(job->image)) {
-        act_strv_pushf(&job->notes, "the image '%s' is not used: that is no name of an image", job->image);
+        act_strv_pushf(&job->notes, "the image '%s' is not used: that is not the name of an image",
+                       job->image);
         return;
     }
     apply_registry(job, config);

@@ -407,7 +407,7 @@ int flow_job_file_read(const char *path, const struct config *config, struct flo
     if (text[mark + strspn(text + mark, " \t\r\n")] != '{')
         return act_error_set(
             err, ACT_CONFIG,
-            "'%s' is no job file, which is JSON and begins with '{'; a program of the project runs "
+            "'%s' is not a job file, which is JSON and begins with '{'; a program of the project runs "
             "by its command: a submit python3 train.py",
             path);
     if (codec_json_parse(text + mark, len - mark, path, &json, err) < 0) {

@@ -66,7 +66,7 @@ static int read_page(const struct pages *p, const json_t *answer, struct act_str
     json_t *run;
 
     if (!json_is_array(runs))
-        return act_error_set(err, ACT_FAIL, "its answer is no list of runs");
+        return act_error_set(err, ACT_FAIL, "its answer is not a list of runs");
     if (*id && act_strv_has(first, id))
         return act_error_set(err, ACT_FAIL, "its pages repeat");
     if (first->n == PAGES_MAX)

@@ -33,7 +33,7 @@ static int find_ssh_key(const struct azureml *a, char **out, struct act_error *e
             continue;
         size_t line = rc < 0 ? 0 : strcspn(text, "\r\n");
         if (rc == 0 && (!line || !act_utf8_valid(text, line)))
-            rc = act_error_set(err, ACT_CONFIG, "'%s' is no public key", path);
+            rc = act_error_set(err, ACT_CONFIG, "'%s' is not a public key", path);
         if (rc == 0)
             *out = act_strndup(text, line);
         return rc;
