@@ -56,8 +56,9 @@ struct cli_options {
 struct cli {
     const struct cli_command *command;
     struct cli_options options;
-    struct act_strv words; /* what stands behind the verb and its options */
-    size_t words_before;   /* how many of them stand before "--"; all where there is none */
+    struct act_strv words;    /* what stands behind the verb and its options */
+    size_t words_before;      /* how many of them stand before "--"; all where there is none */
+    struct services services; /* of all flows of the command */
     struct flow flow;
     bool flow_is_open;
     struct filter *filter; /* of cli_transfer_options() */

@@ -21,7 +21,7 @@ static int cat(struct cli *cli, const char *word, struct act_error *err)
     if (p.path.is_folder)
         rc = act_error_set(err, ACT_USAGE, "'%s' is a folder; 'a ls' lists it, 'a d' downloads it", word);
     else
-        rc = transfer_read(cli->flow.engine, &p.path, &range, o->memory, print, NULL, err);
+        rc = transfer_read(services_engine(&cli->services), &p.path, &range, o->memory, print, NULL, err);
     cli_end_text();
     flow_path_release(&p);
     return rc;

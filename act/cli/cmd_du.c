@@ -96,7 +96,7 @@ static int measure(struct cli *cli, const char *word, struct act_error *err)
     if (rc < 0)
         return rc;
     u.open = act_calloc(depth + 1, sizeof(*u.open));
-    rc = transfer_list(cli->flow.engine, &p.path, TRANSFER_TREE, count_object, &u, err);
+    rc = transfer_list(services_engine(&cli->services), &p.path, TRANSFER_TREE, count_object, &u, err);
     while (rc == 0 && u.n_open > 0)
         close_folder(&u);
     free(u.open);

@@ -12,7 +12,7 @@
 typedef unsigned long long count_t; /* for printf */
 
 struct listing {
-    const struct cli *cli;
+    struct cli *cli;
     const struct cli_options *options;
     const char *word; /* the path as typed */
     const struct transfer_path *what;
@@ -138,7 +138,7 @@ static int list(void *arg, const char *word, enum flow_place place, struct flow_
     l->word = word;
     l->place = place;
     l->what = &p->path;
-    int rc = transfer_list(l->cli->flow.engine, &p->path, l->scope, print_entry, l, err);
+    int rc = transfer_list(services_engine(&l->cli->services), &p->path, l->scope, print_entry, l, err);
     flow_path_release(p);
     return rc;
 }

@@ -35,6 +35,7 @@ static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct 
 
     if (rc < 0)
         return act_error_prefix(err, "cannot find the configuration of '%s'", old->row.id);
+    home.services = &cli->services;
     rc = open_target(cli, old, &to, err);
     if (rc == 0) {
         rc = flow_resubmit(&cli->flow, old, &home, &to, cli->options.dry_run, &spec, err);

@@ -34,7 +34,7 @@ static void print_step(void *arg, const struct transfer_step *step)
 static int run(const struct removing *removing, const struct transfer_options *options,
                struct transfer_report *report, struct act_error *err)
 {
-    struct engine *engine = removing->cli->flow.engine;
+    struct engine *engine = services_engine(&removing->cli->services);
 
     if (removing->cli->options.leftovers)
         return transfer_clear(engine, removing->what->store, removing->what->path, options, report, err);

@@ -72,6 +72,7 @@ int cmd_ssh(struct cli *cli, struct act_error *err)
         rc = find_shell(cli, &argv, err);
     if (rc == 0) {
         flow_close(&cli->flow); /* what is open ends with this program, which does not come back */
+        services_close(&cli->services);
         execvp(argv.v[0], argv.v);
         rc = act_error_errno(err, errno, "cannot start '%s'", argv.v[0]);
     }

@@ -49,15 +49,15 @@ int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, s
     struct cli_request request;
     int rc = check_transfers(o, err);
 
+    cli->services.network.max_transfers = o->transfers > 0 ? (int)o->transfers : 0;
+    cli->services.network.bwlimit = o->bwlimit;
     cli_request(cli, &request);
     request.config.cluster = cluster;
     request.config.start_dir = start_dir;
     if (rc == 0)
         rc = (cli->command->looks_only ? flow_open_to_look : flow_open)(&request.config, flow, err);
-    if (rc == 0) {
-        flow->network.max_transfers = o->transfers > 0 ? (int)o->transfers : 0;
-        flow->network.bwlimit = o->bwlimit;
-    }
+    if (rc == 0)
+        flow->services = &cli->services;
     return rc;
 }
 
@@ -84,6 +84,7 @@ static int run_command(struct cli *cli, struct act_error *err)
     act_close_own_dirs();
     if (cli->command->bare || cli->command->of_runs) {
         flow_open_bare(cli->options.cluster, &cli->flow);
+        cli->flow.services = &cli->services;
         cli->flow_is_open = true;
         rc = cli->command->of_runs ? flow_check_cluster(&cli->flow, err) : 0;
     } else {

@@ -528,4 +528,5 @@ void cli_release(struct cli *cli)
     filter_free(cli->filter);
     if (cli->flow_is_open)
         flow_close(&cli->flow);
+    services_close(&cli->services);
 }

@@ -67,27 +67,24 @@ void flow_close(struct flow *flow)
     flow_close_platforms(flow);
     ledger_close(flow->ledger);
     ledger_close(flow->ledger_copy);
-    tokens_free(flow->tokens);
-    http_free(flow->http);
-    engine_free(flow->engine);
+    services_close(&flow->own);
     config_release(&flow->config);
     *flow = (struct flow){0};
 }
 
-struct http *flow_http(struct flow *flow)
+struct services *flow_services(struct flow *flow)
 {
-    if (!flow->engine)
-        flow->engine = engine_new(&(struct engine_options){0});
-    if (!flow->http)
-        flow->http = http_new(flow->engine, &flow->network);
-    return flow->http;
+    return flow->services ? flow->services : &flow->own;
 }
 
-struct tokens *flow_tokens(struct flow *flow)
+struct engine *flow_engine(struct flow *flow)
 {
-    if (!flow->tokens)
-        flow->tokens = tokens_new(flow_http(flow));
-    return flow->tokens;
+    return services_engine(flow_services(flow));
+}
+
+struct http *flow_http(struct flow *flow)
+{
+    return services_http(flow_services(flow));
 }
 
 bool flow_uses_login(const struct config_account *a)
@@ -105,7 +102,8 @@ static int open_azure(struct flow *flow, const struct config_account *a, struct 
                                     .key = anonymous ? NULL : a->account_key,
                                     .sas = anonymous ? NULL : a->sas_token,
                                     .prefer_sas = act_streq(a->auth, "sas"),
-                                    .tokens = flow_uses_login(a) ? flow_tokens(flow) : NULL,
+                                    .tokens =
+                                        flow_uses_login(a) ? services_tokens(flow_services(flow)) : NULL,
                                     .use_cli = flow->config.use_cli_auth,
                                     .file = a->file,
                                     .secret_is_lent = a->secret_is_lent};

@@ -9,19 +9,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "auth/services.h"
 #include "base/error.h"
 #include "config/config.h"
-#include "http/http.h"
 #include "ledger/ledger.h"
 
 /* What the use cases share; everything but the configuration is opened when it is first needed. */
 struct flow {
     struct config config;
-    const char *cluster;         /* of flow_open_bare() */
-    struct http_options network; /* before the first use; {0}: the defaults */
-    struct engine *engine;
-    struct http *http;
-    struct tokens *tokens;
+    const char *cluster;       /* of flow_open_bare() */
+    struct services *services; /* of the whole command, to be set before the first use; NULL: its own */
+    struct services own;
     struct ledger *ledger;
     bool ledger_filled;         /* with the runs that are there, as it was new */
     struct ledger *ledger_copy; /* used instead, once it could not be read or written; not for new runs */

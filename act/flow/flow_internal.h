@@ -12,10 +12,11 @@
 struct http;
 struct platform;
 struct store;
-struct tokens;
 
+/* What the flow shares with the others of its command. */
+struct services *flow_services(struct flow *flow);
+struct engine *flow_engine(struct flow *flow);
 struct http *flow_http(struct flow *flow);
-struct tokens *flow_tokens(struct flow *flow);
 /* Opens the ledger, for what must be written down. A damaged one is kept aside, and a new one gets the runs that are there. */
 int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) ACT_NODISCARD;
 /* Does something with the ledger that shows or notes what is known of runs. Where the file cannot be used, as on a full

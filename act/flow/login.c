@@ -30,7 +30,7 @@ int flow_identify(struct flow *flow, struct token_identity *out, struct act_erro
 
     *out = (struct token_identity){0};
     if (rc == 0)
-        rc = token_identify(flow_tokens(flow), &want, out, err);
+        rc = token_identify(services_tokens(flow_services(flow)), &want, out, err);
     return rc;
 }
 
@@ -40,7 +40,8 @@ int flow_login(struct flow *flow, const char *tenant, void (*show)(void *arg, co
     struct token_want want;
     int rc = want_of(flow, &want, err);
 
-    return rc < 0 ? rc : token_device_login(flow_tokens(flow), &want, tenant, show, arg, err);
+    return rc < 0 ? rc
+                  : token_device_login(services_tokens(flow_services(flow)), &want, tenant, show, arg, err);
 }
 
 int flow_logout(bool dry_run, bool *out_had, struct act_error *err)

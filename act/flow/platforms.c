@@ -39,7 +39,7 @@ static int open_cluster(struct flow *flow, const char *cluster, const struct con
         if (strcmp(flow->opened[i].where, where) == 0)
             *out = flow->opened[i].platform;
     if (!*out)
-        rc = platform_open(config, out, err);
+        rc = platform_open(flow_services(flow), config, out, err);
     if (rc < 0)
         return rc;
     ACT_PUSH(

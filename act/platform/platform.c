@@ -9,8 +9,10 @@
 #include "base/file.h"
 #include "platform/platform_internal.h"
 
-static int refuse_to_open(const struct config *config, struct platform **out, struct act_error *err)
+static int refuse_to_open(struct services *services, const struct config *config, struct platform **out,
+                          struct act_error *err)
 {
+    (void)services;
     *out = NULL;
     return act_error_set(err, ACT_CONFIG,
                          "platform '%s' cannot be driven by this version of ACT; use -c local to run on this "
@@ -42,9 +44,10 @@ const struct platform_row *platform_row(const struct platform *p)
     return p->row;
 }
 
-int platform_open(const struct config *config, struct platform **out, struct act_error *err)
+int platform_open(struct services *services, const struct config *config, struct platform **out,
+                  struct act_error *err)
 {
-    return platform_find(config->platform)->open(config, out, err);
+    return platform_find(config->platform)->open(services, config, out, err);
 }
 
 void platform_free(struct platform *p)

@@ -19,6 +19,7 @@
 #include "run/run.h"
 
 struct platform;
+struct services;
 
 /* A log file of a run, as it stands. */
 struct platform_log {
@@ -236,7 +237,8 @@ struct platform_row {
      * May be NULL. */
     void (*repeat)(struct config *config, const struct run_spec *old);
 
-    int (*open)(const struct config *config, struct platform **out, struct act_error *err);
+    int (*open)(struct services *services, const struct config *config, struct platform **out,
+                struct act_error *err);
     /* What this platform's nodes offer, with config's word where the platform does not know better. */
     int (*limits)(struct platform *p, struct platform_limits *out, struct act_error *err);
     /* Whether such a run could start here; asked before anything is uploaded for it. The package may not be known yet. May be NULL:
@@ -301,9 +303,10 @@ const struct platform_row *platform_row(const struct platform *p);
 void platform_reach(const struct config *config, struct platform_reaches *out);
 void platform_reaches_add(struct platform_reaches *reaches, int kind, const char *key, const char *value);
 
-/* The platform of a cluster. config must stay as long as it is open. One that this version cannot drive is -ACT_CONFIG and
- * says so. */
-int platform_open(const struct config *config, struct platform **out, struct act_error *err) ACT_NODISCARD;
+/* The platform of a cluster. services, which all of a command share, and config must stay as long as it is open. One that this
+ * version cannot drive is -ACT_CONFIG and says so. */
+int platform_open(struct services *services, const struct config *config, struct platform **out,
+                  struct act_error *err) ACT_NODISCARD;
 void platform_free(struct platform *p);
 
 /* Wrappers: they supply the text for what a platform cannot do. */

@@ -67,7 +67,8 @@ export class Double {
                 return;
             }
             const entry = { server: name, method: request.method, url: request.url, headers: { ...request.headers },
-                body: body.toString(), authorized: "authorization" in request.headers };
+                body: body.toString(), authorized: "authorization" in request.headers,
+                connection: request.socket.remotePort };
             delete entry.headers.authorization;
             this.world.requests.push(entry);
             const fault = this.faults.find(name, request.method, url);

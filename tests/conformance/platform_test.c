@@ -41,6 +41,7 @@ enum { GPUS = 4, MAX_NODES = 2 };
 static char *home;       /* a temporary folder: ACT_HOME is below it */
 static char *build_path; /* PATH with the agent in it */
 static struct platform *platform;
+static struct services services;
 static struct flow flow; /* of a service: the platform is its */
 static const struct world {
     const char *name;
@@ -73,7 +74,7 @@ static int open_platform(struct platform **out, struct act_error *err)
                             .num_gpu = -1,
                             .slurm = {.root = root, .launcher = (char[]){"mpirun"}}};
 
-    return platform_open(world->is_service ? &flow.config : &config, out, err);
+    return platform_open(&services, world->is_service ? &flow.config : &config, out, err);
 }
 
 static void pause_ms(long ms)
@@ -1008,7 +1009,7 @@ static void test_local_limits(void **state)
     assert_ok(platform_limits(platform, &limits, &err), err);
     assert_int_equal(limits.gpu_per_node, 4);
     assert_int_equal(limits.max_nodes, 1);
-    assert_ok(platform_open(&config, &small, &err), err);
+    assert_ok(platform_open(&services, &config, &small, &err), err);
     assert_int_equal(platform_limits(small, &limits, &err), -ACT_NO_CAPACITY);
     assert_contains(err.text, "gpu_per_node is 5, and this machine has 4");
     platform_free(small);
@@ -1022,10 +1023,10 @@ static void test_local_limits(void **state)
     assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
                      -ACT_NO_CAPACITY);
     setenv("ACT_LOCAL_SLOTS", "many", 1);
-    assert_int_equal(platform_open(&config, &small, &err), -ACT_CONFIG);
+    assert_int_equal(platform_open(&services, &config, &small, &err), -ACT_CONFIG);
     setenv("ACT_LOCAL_SLOTS", "4", 1);
     config.platform = (char[]){"k8s"};
-    assert_int_equal(platform_open(&config, &small, &err), -ACT_CONFIG);
+    assert_int_equal(platform_open(&services, &config, &small, &err), -ACT_CONFIG);
     assert_contains(err.text, "use -c local");
     run_spec_release(&spec);
 }
@@ -1394,6 +1395,7 @@ static int remove_world(void **state)
         flow_close(&flow);
     else
         platform_free(platform);
+    services_close(&services);
     int rc = act_remove_tree(home, &err);
     free(home);
     free(build_path);

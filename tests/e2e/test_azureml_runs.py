@@ -48,6 +48,18 @@ def test_runs_of_other_experiments(act, azureml):
     assert table(act, azureml)[1] == ["POST runs:query"], "they have ended"
 
 
+def test_clusters_of_one_service(act, azureml):
+    """A command has one connection to a service, however many clusters are on it."""
+    known(act, azureml, 2)
+    folder = act.project / "aux_data/aml"
+    (folder / "twin.yaml").write_text((folder / "aml.yaml").read_text())
+    azureml.tell("seed", count=2, status="Running", experiment="twin", prefix="twin-seeded")
+    act.run("-c", "twin", "q", "twin-seeded", status=2)
+    result, asked = requests_of(azureml, act, "q", "--json", "--max", "0")
+    assert {r["cluster"] for r in result.json["runs"]} == {"aml", "twin"}
+    assert len(asked) > 2 and len({(r["server"], r["connection"]) for r in asked}) == len({r["server"] for r in asked})
+
+
 def test_active_runs(act, azureml):
     names = known(act, azureml, 201, "another")
     runs, asked, _ = table(act, azureml)

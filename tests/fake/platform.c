@@ -30,8 +30,10 @@ static bool fake_recall(const json_t *settings, struct config *out)
     return settings != NULL;
 }
 
-static int fake_open(const struct config *config, struct platform **out, struct act_error *err)
+static int fake_open(struct services *services, const struct config *config, struct platform **out,
+                     struct act_error *err)
 {
+    (void)services;
     (void)err;
     snprintf(fake.root, sizeof(fake.root), "%s", config->slurm.root ? config->slurm.root : "none");
     fake.n_open++;

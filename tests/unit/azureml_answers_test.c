@@ -37,6 +37,7 @@ struct bed {
     struct step steps[8];
     size_t n;
     char *texts[8], *home, *url;
+    struct services services;
     struct config config;
     struct azureml *a;
     struct act_error err;
@@ -94,7 +95,7 @@ static struct platform *begin(struct bed *b)
     setenv("AZURE_CLIENT_SECRET", "the~secret", 1);
     b->config.azureml.endpoint = b->url;
     b->config.azureml.history_endpoint = b->url;
-    assert_ok(platform_open(&b->config, &p, &b->err), b->err);
+    assert_ok(platform_open(&b->services, &b->config, &p, &b->err), b->err);
     b->a = azureml_of(p);
     return p;
 }
@@ -103,6 +104,7 @@ static struct platform *begin(struct bed *b)
 static void end(struct bed *b)
 {
     platform_free(&b->a->base);
+    services_close(&b->services);
     server_stop(&b->server);
     assert_int_equal(b->server.requests_n, b->n);
     for (size_t i = 0; i < b->n; i++)

@@ -49,13 +49,21 @@ static struct config config_of(const char *platform)
                            .gpu_per_node = 4};
 }
 
+static struct services services;
+
 static struct azureml *open_it(const struct config *config)
 {
     struct platform *p = NULL;
     struct act_error err = {0};
 
-    assert_ok(platform_open(config, &p, &err), err);
+    assert_ok(platform_open(&services, config, &p, &err), err);
     return azureml_of(p);
+}
+
+static void close_it(struct azureml *a)
+{
+    platform_free(&a->base);
+    services_close(&services);
 }
 
 static struct run_spec spec_of(int nodes, int procs, int gpus)
@@ -106,7 +114,7 @@ static json_t *body_of(const struct config *config, struct run_spec *spec)
     json_t *body = NULL;
 
     assert_ok(make_body(a, spec, &body, &err), err);
-    platform_free(&a->base);
+    close_it(a);
     run_spec_release(spec);
     return body;
 }
@@ -122,7 +130,7 @@ static void refused(const struct config *config, struct run_spec *spec, const ch
     assert_null(body);
     if (!strstr(err.text, part) || !act_utf8_valid(err.text, strlen(err.text)))
         fail_msg("'%s' is not in '%s'", part, err.text);
-    platform_free(&a->base);
+    close_it(a);
     run_spec_release(spec);
 }
 
@@ -495,7 +503,7 @@ static void run_comes_back(void **state)
     assert_string_equal(back.argv.v[1], "it's ${{inputs.x}}\xff");
     assert_int_equal(back.n_env, 1);
     run_spec_release(&back);
-    platform_free(&a->base);
+    close_it(a);
     free(config.platform);
 }
 
@@ -520,7 +528,7 @@ static void job_of_another_tool(void **state)
     CODEC_AUTOJSON json_t *empty =
         json_pack("{s:{s:s, s:i}}", "properties", "jobType", "AutoML", "resources", 1);
     assert_int_equal(azureml_read_spec(a, RUN, empty, &back, &err), -ACT_FAIL);
-    platform_free(&a->base);
+    close_it(a);
     free(config.platform);
 }
 
@@ -819,7 +827,7 @@ static void environments_that_are_there(void **state)
             (rc == 0 && !act_streq(id, rows[i][1]) && rows[i][1]))
             fail_msg("'%s' is '%s' (%s)", rows[i][0], id ? id : "none", err.text);
         assert_true(rc < 0 || !rows[i][1] == !id);
-        platform_free(&a->base);
+        close_it(a);
         free(config.docker.image);
     }
     free(config.platform);
@@ -839,7 +847,7 @@ static void names_are_escaped(void **state)
     assert_string_equal(url, "/subscriptions/s/resourceGroups/r(g)%C3%BC/providers/"
                              "Microsoft.MachineLearningServices/workspaces/my%20ws%2F..%2Fx%3F/jobs/j");
     assert_true(act_ends_with(compute, "/computes/a%20b"));
-    platform_free(&a->base);
+    close_it(a);
     struct run_spec spec = spec_of(1, 1, 1);
     CODEC_AUTOJSON json_t *body = body_of(&config, &spec); /* ids in it are texts */
     expect(body, "computeId",
@@ -849,7 +857,7 @@ static void names_are_escaped(void **state)
     a = open_it(&config);
     ACT_AUTOFREE char *id = azureml_compute_id(a);
     assert_string_equal(id, config.compute_target);
-    platform_free(&a->base);
+    close_it(a);
     free(config.platform);
 }
 
@@ -1129,7 +1137,7 @@ static int read_it(struct reader *r, uint64_t offset, size_t len, size_t *got, s
 
 static void end_reader(struct reader *r)
 {
-    platform_free(&r->a->base);
+    close_it(r->a);
     free(r->config.platform);
     free(r->url);
     free(r->data);
@@ -1549,9 +1557,9 @@ static void history_is_remembered(void **state)
         assert_string_equal(history, "https://x.api.azureml.ms");
         assert_int_equal(service.workspaces, 1);
         if (i == 0)
-            platform_free(&r.a->base);
+            close_it(r.a);
     }
-    platform_free(&r.a->base);
+    close_it(r.a);
     r.config.workspace.workspace_name = FIXED("other"); /* another one is not mistaken for it */
     r.a = open_it(&r.config);
     assert_ok(azureml_history(r.a, &history, &err), err);

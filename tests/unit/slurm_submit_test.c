@@ -576,7 +576,7 @@ static int open_platform(char *login)
                             .slurm = {.login = login, .root = root, .launcher = (char[]){"mpirun"}}};
     struct act_error err;
 
-    return platform_open(&config, &platform, &err);
+    return platform_open(NULL, &config, &platform, &err);
 }
 
 /* Slurm without jobs, and a client that knows nothing yet. */

@@ -33,6 +33,7 @@
 #include "flow/code/code.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow.h"
+#include "flow/flow_internal.h"
 #include "package/package.h"
 #include "store/store.h"
 #include "transfer/transfer.h"
@@ -237,7 +238,7 @@ static void send_part(struct upload *u, size_t i)
                                    .done = part_sent,
                                    .arg = part}};
     u->under_way++;
-    engine_work(u->flow->engine, read_part, part_read, part);
+    engine_work(flow_engine(u->flow), read_part, part_read, part);
 }
 
 static void send_more(struct upload *u)
@@ -261,7 +262,7 @@ static int send_all(struct upload *u, struct act_error *err)
     for (size_t i = 0; i < package->n_blocks; i++)
         u->progress.found_bytes += u->blocks[i].committed ? 0 : u->blocks[i].len;
     send_more(u);
-    engine_run(u->flow->engine, &u->is_over);
+    engine_run(flow_engine(u->flow), &u->is_over);
     if (u->rc < 0 && err)
         *err = u->error;
     return u->rc;

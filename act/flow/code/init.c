@@ -166,9 +166,8 @@ static int build_once(struct work *w, struct act_error *err)
     ACT_AUTOFREE char *packages = flow_packages_dir();
     ACT_AUTOFREE char *index = index_path(w->flow, packages);
 
-    flow_http(w->flow);
     return package_write(&w->options, &w->io->list,
-                         &(struct package_output){.engine = w->flow->engine,
+                         &(struct package_output){.engine = flow_engine(w->flow),
                                                   .folder = packages,
                                                   .index = index,
                                                   .progress = w->io->packing ? show_packing : NULL,
@@ -238,7 +237,7 @@ static int upload_whole(struct work *w, struct act_error *err)
     if (rc < 0)
         return rc;
     struct transfer_path from = {.store = cache, .path = name};
-    rc = transfer_copy(w->flow->engine, &from, w->store, key, &options, &report, err);
+    rc = transfer_copy(flow_engine(w->flow), &from, w->store, key, &options, &report, err);
     w->io->sent_bytes = report.total.done_bytes;
     transfer_report_release(&report);
     store_free(cache);
@@ -485,8 +484,10 @@ int flow_init_compiled(struct flow *flow, const char *root, const struct flow_in
     ACT_AUTOFREE char *packages = flow_packages_dir();
     struct act_strv out = {0};
     struct work w = {.flow = flow, .io = io, .compiled_from = source->package.sha256};
-    struct package_output output = {
-        .engine = flow->engine, .folder = packages, .progress = io->packing ? show_packing : NULL, .arg = io};
+    struct package_output output = {.engine = flow_engine(flow),
+                                    .folder = packages,
+                                    .progress = io->packing ? show_packing : NULL,
+                                    .arg = io};
 
     kept_out(&flow->config, &out);
     w.options = (struct package_options){.root = root, .kept_out = &out, .as_it_is = true};

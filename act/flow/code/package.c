@@ -40,8 +40,8 @@ static int fetch(struct flow *flow, struct store *store, const char *key, const 
     int rc = store_folder_open(flow_http(flow), dir, true, &to, err);
 
     if (rc == 0) {
-        rc = transfer_copy(flow->engine, &from, to, act_path_basename(path), &(struct transfer_options){0},
-                           &report, err);
+        rc = transfer_copy(flow_engine(flow), &from, to, act_path_basename(path),
+                           &(struct transfer_options){0}, &report, err);
         transfer_report_release(&report);
         store_free(to);
     }

@@ -137,7 +137,8 @@ static int resolve_mapped(struct flow *flow, struct store *store, const struct m
 /* Folders are reached without requests, whose number and pace --transfers and --bwlimit limit. to may be NULL. */
 static void mention_limits(struct flow *flow, const struct store *from, const struct store *to)
 {
-    bool rate = flow->network.bwlimit > 0, number = flow->network.max_transfers > 0;
+    const struct http_options *network = &flow_services(flow)->network;
+    bool rate = network->bwlimit > 0, number = network->max_transfers > 0;
 
     if ((!rate && !number) || flow->limits_mentioned || !store_has_real_folders(from) ||
         (to && !store_has_real_folders(to)))
@@ -244,7 +245,7 @@ static int copy(struct flow *flow, const struct transfer_path *from, struct stor
     io->path = path;
     io->from_path = from->path;
     io->to_path = to_path;
-    return transfer_copy(flow->engine, from, to, to_path, &io->options, &io->report, err);
+    return transfer_copy(flow_engine(flow), from, to, to_path, &io->options, &io->report, err);
 }
 
 char *flow_step_path(const struct flow_data *io, const struct transfer_step *step)
@@ -256,22 +257,14 @@ char *flow_step_path(const struct flow_data *io, const struct transfer_step *ste
     return act_path_join(path, rel + (*rel == '/'));
 }
 
-/* What path is in the store of another cluster. Both sides use one engine: the destination's, so other must not
- * be used after flow is closed. */
-static int open_other(struct flow *flow, struct flow *other, const char *path, struct transfer_path *out,
-                      struct act_error *err)
+/* What path is in the store of another cluster. Both sides use the services of one command. */
+static int open_other(struct flow *other, const char *path, struct transfer_path *out, struct act_error *err)
 {
     struct mapping theirs = {0};
     int rc = map(&other->config, path, &theirs, err);
 
-    other->engine = flow->engine;
-    other->http = flow_http(flow);
-    other->tokens = flow_tokens(flow);
     if (rc == 0)
         rc = flow_store(other, theirs.folder, &out->store, err);
-    other->engine = NULL;
-    other->http = NULL;
-    other->tokens = NULL;
     if (rc == 0)
         rc = resolve(out->store, theirs.key, path, out, err);
     mapping_release(&theirs);
@@ -285,7 +278,7 @@ static int upload(struct flow *flow, struct flow *other, const struct mapping *m
     ACT_AUTOFREE char *key = bare(m->key);
     struct transfer_path from = {0};
     struct store *to = NULL;
-    int rc = other ? open_other(flow, other, path, &from, err)
+    int rc = other ? open_other(other, path, &from, err)
                    : open_local_source(flow, m->local, io->follow, &from, err);
 
     if (rc == 0)
@@ -307,10 +300,8 @@ int flow_upload(struct flow *flow, struct flow *from, const char *path, struct f
     io->report = (struct transfer_report){0};
     if (rc == 0 && io->options.delete_extra)
         rc = flow_check_alone(&flow->config, m.folder, m.key, path, err);
-    if (rc == 0) {
-        flow_http(flow);
+    if (rc == 0)
         rc = upload(flow, from, &m, path, io, err);
-    }
     mapping_release(&m);
     return rc;
 }
@@ -398,7 +389,8 @@ static int verify(struct flow *flow, const struct transfer_path *from, const str
     if (rc == 0)
         mention_limits(flow, from->store, to);
     if (rc == 0)
-        rc = transfer_verify(flow->engine, from, to, key, &io->options, io->deep, io->each, &io->report, err);
+        rc = transfer_verify(flow_engine(flow), from, to, key, &io->options, io->deep, io->each, &io->report,
+                             err);
     store_free(to);
     return rc;
 }
@@ -412,9 +404,8 @@ int flow_verify(struct flow *flow, struct flow *other, const char *path, struct 
 
     io->path = path;
     io->report = (struct transfer_report){0};
-    flow_http(flow);
     if (rc == 0)
-        rc = other ? open_other(flow, other, path, &from, err)
+        rc = other ? open_other(other, path, &from, err)
                    : open_local_source(flow, m.local, io->follow, &from, err);
     io->is_folder = from.is_folder;
     if (rc == 0)

@@ -39,7 +39,7 @@ static int put_file(struct flow *flow, struct store *store, const char *file, co
     rc = store_folder_open(flow_http(flow), dir, false, &from.store, err);
     if (rc < 0)
         return rc;
-    rc = transfer_copy(flow->engine, &from, store, key, &(struct transfer_options){0}, &report, err);
+    rc = transfer_copy(flow_engine(flow), &from, store, key, &(struct transfer_options){0}, &report, err);
     transfer_report_release(&report);
     store_free(from.store);
     return rc;

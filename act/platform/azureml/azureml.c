@@ -28,34 +28,16 @@ int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err)
     ACT_AUTOFREE char *said_by = act_sprintf("'azureml.endpoint' of '%s'", origin);
     int rc = a->arm ? 0 : auth_cloud_find(a->config->azureml.endpoint, &a->cloud, err);
 
-    if (rc == 0 && !a->arm) {
-        a->engine = engine_new(&(struct engine_options){0});
-        a->http = http_new(a->engine, &(struct http_options){0});
-        a->tokens = tokens_new(a->http);
-        rc = arm_new(&(struct arm_options){.http = a->http,
-                                           .tokens = a->tokens,
+    if (rc == 0 && !a->arm)
+        rc = arm_new(&(struct arm_options){.http = services_http(a->services),
+                                           .tokens = services_tokens(a->services),
                                            .endpoint = a->config->azureml.endpoint,
                                            .cloud = a->cloud,
                                            .use_cli = a->config->use_cli_auth,
                                            .said_by = said_by},
                      &a->arm, err);
-        if (rc < 0)
-            azureml_disconnect(a);
-    }
     *out = a->arm;
     return rc;
-}
-
-void azureml_disconnect(struct azureml *a)
-{
-    arm_free(a->arm);
-    tokens_free(a->tokens);
-    http_free(a->http);
-    engine_free(a->engine);
-    a->arm = NULL;
-    a->tokens = NULL;
-    a->http = NULL;
-    a->engine = NULL;
 }
 
 int azureml_user_token(struct azureml *a, const char **out, struct act_error *err)
@@ -68,9 +50,9 @@ int azureml_user_token(struct azureml *a, const char **out, struct act_error *er
         return rc;
     struct token_want want = *arm_want(arm);
     want.scope = a->cloud->azureml_scope;
-    rc = token_wait(a->tokens, &want, err);
+    rc = token_wait(services_tokens(a->services), &want, err);
     if (rc == 0)
-        *out = token_now(a->tokens, &want);
+        *out = token_now(services_tokens(a->services), &want);
     return rc < 0 ? act_error_prefix(err, "cannot get the token that 'azureml.identity: user' needs") : 0;
 }
 
@@ -126,7 +108,7 @@ static void azureml_close(struct platform *p)
     struct azureml *a = azureml_of(p);
 
     azureml_close_logs(a);
-    azureml_disconnect(a);
+    arm_free(a->arm);
     json_decref(a->workspace_answer);
     act_strv_release(&a->history_failed);
     act_strv_release(&a->datastores);
@@ -163,7 +145,8 @@ static char *encode_segment(const char *text)
     return act_buf_steal(&out);
 }
 
-static int azureml_open(const struct config *config, struct platform **out, struct act_error *err)
+static int azureml_open(struct services *services, const struct config *config, struct platform **out,
+                        struct act_error *err)
 {
     int rc = check_workspace(config, err);
 
@@ -175,6 +158,7 @@ static int azureml_open(const struct config *config, struct platform **out, stru
     ACT_AUTOFREE char *group = encode_segment(config->workspace.resource_group);
     ACT_AUTOFREE char *name = encode_segment(config->workspace.workspace_name);
 
+    a->services = services;
     a->config = config;
     while (strcmp(platform_azureml[a->kind].name, config->platform) != 0)
         a->kind++;

@@ -24,6 +24,7 @@
 #define ACT_PLATFORM_AZUREML_INTERNAL_H
 
 #include "arm/arm.h"
+#include "auth/services.h"
 #include "auth/token.h"
 #include "engine/engine.h"
 #include "http/http.h"
@@ -50,11 +51,10 @@ struct azureml {
     char *workspace;             /* "/subscriptions/.../workspaces/<name>", escaped */
     const char *api_version;
 
+    struct services *services;
+
     /* opened by azureml_arm() */
     const struct auth_cloud *cloud;
-    struct engine *engine;
-    struct http *http;
-    struct tokens *tokens;
     struct arm *arm;
 
     /* once somebody has asked for it */
@@ -73,8 +73,6 @@ static inline struct azureml *azureml_of(struct platform *p)
 
 /* The client, opened with the first call. */
 int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err) ACT_NODISCARD;
-
-void azureml_disconnect(struct azureml *a);
 
 /* The workspace as the service describes it, asked for once; stays the platform's. */
 int azureml_workspace(struct azureml *a, const json_t **out, struct act_error *err) ACT_NODISCARD;

@@ -177,7 +177,7 @@ static void write_next(struct copying *log)
             judge(log, s);
         if (s->got > s->before && !log->part->replaced) {
             log->writing = true;
-            engine_work(log->f->a->engine, write_work, write_done, s);
+            engine_work(services_engine(log->f->a->services), write_work, write_done, s);
         } else {
             drop_first(log);
         }
@@ -235,14 +235,14 @@ static void start_slice(struct copying *log)
     log->started += s->len - s->before;
     f->n_slices++;
     f->under_way++;
-    http_start(f->a->http, &s->http);
+    http_start(services_http(f->a->services), &s->http);
 }
 
 /* Whether there is room for the next slice of the log. */
 static bool has_room(const struct fetching *f, const struct copying *log)
 {
-    return f->n_slices == 0 ||
-           (f->memory + next_len(log) <= MEMORY && f->under_way < (size_t)http_window(f->a->http, log->url));
+    return f->n_slices == 0 || (f->memory + next_len(log) <= MEMORY &&
+                                f->under_way < (size_t)http_window(services_http(f->a->services), log->url));
 }
 
 /* Log after log, so that most of them are whole when this is interrupted. */
@@ -294,7 +294,7 @@ static void fetch(struct fetching *f, const char *id)
         find_urls(f);
         go_on(f);
         if (!f->done)
-            engine_run(f->a->engine, &f->done);
+            engine_run(services_engine(f->a->services), &f->done);
     }
     const struct copying *denied = f->rc == 0 ? find_denied(f) : NULL;
     if (denied)

@@ -69,8 +69,8 @@ static char *ask_discovery(const struct azureml *a, const char *url)
         .method = "GET", .url = act_strdup(url), .max_body = ANSWER_MAX, .done = set_flag, .arg = &finished};
     CODEC_AUTOJSON json_t *answer = NULL;
 
-    http_start(a->http, &call);
-    engine_run(a->engine, &finished);
+    http_start(services_http(a->services), &call);
+    engine_run(services_engine(a->services), &finished);
     if (call.rc < 0)
         act_trace("azureml", "no discovery: %s", call.error.text);
     else if (call.status != 200 || call.body_text.len == 0 ||

@@ -177,10 +177,10 @@ static void ask_sizes(struct azureml *a, struct head *heads, size_t n)
         heads[i].countdown = &countdown;
         heads[i].http.done = got_size;
         heads[i].http.arg = &heads[i];
-        http_start(a->http, &heads[i].http);
+        http_start(services_http(a->services), &heads[i].http);
     }
     if (n)
-        engine_run(a->engine, &countdown.done);
+        engine_run(services_engine(a->services), &countdown.done);
 }
 
 /* A size that nobody told is not 0. A blob that is not there (yet) is. */
@@ -295,9 +295,9 @@ static void run_slices(struct azureml *a, struct slice *slices, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         slices[i].countdown = &countdown;
-        http_start(a->http, &slices[i].http);
+        http_start(services_http(a->services), &slices[i].http);
     }
-    engine_run(a->engine, &countdown.done);
+    engine_run(services_engine(a->services), &countdown.done);
 }
 
 /* Whether a part of a log is the one that was asked for: "bytes 100-199/1000". */

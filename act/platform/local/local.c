@@ -505,12 +505,14 @@ static void local_close(struct platform *p)
     free(l);
 }
 
-static int local_open(const struct config *config, struct platform **out, struct act_error *err)
+static int local_open(struct services *services, const struct config *config, struct platform **out,
+                      struct act_error *err)
 {
     struct local *l = act_calloc(1, sizeof(*l));
     ACT_AUTOFREE char *state = act_state_dir();
     int rc = local_machine_find(&l->machine, err);
 
+    (void)services;
     if (rc == 0)
         rc = site_open(&(struct site_options){.root = state}, &l->site, err);
     if (rc < 0) {

@@ -280,10 +280,12 @@ static void slurm_close(struct platform *p)
     free(s);
 }
 
-static int slurm_open(const struct config *config, struct platform **out, struct act_error *err)
+static int slurm_open(struct services *services, const struct config *config, struct platform **out,
+                      struct act_error *err)
 {
     struct slurm *s = act_calloc(1, sizeof(*s));
 
+    (void)services; /* its programs are asked, by ssh where need be */
     (void)err;
     s->base.row = &platform_slurm;
     copy_config(config, s);

@@ -1,0 +1,26 @@
+/* services.h - what all parts of one command share that speak to the network: one loop, one HTTP client, whose limits then hold
+ * for the whole command, and one set of tokens. Each is opened when it is first asked for.
+ */
+#ifndef ACT_AUTH_SERVICES_H
+#define ACT_AUTH_SERVICES_H
+
+#include "http/http.h"
+
+struct engine;
+struct tokens;
+
+/* {0} with the limits begins; members below them are internal. */
+struct services {
+    struct http_options network; /* before the first use; {0}: the defaults */
+    struct engine *engine;
+    struct http *http;
+    struct tokens *tokens;
+};
+
+/* They are the services' own, and stay until services_close(), which comes after whatever uses them. */
+struct engine *services_engine(struct services *services);
+struct http *services_http(struct services *services);
+struct tokens *services_tokens(struct services *services);
+void services_close(struct services *services);
+
+#endif
