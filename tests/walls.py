@@ -3,8 +3,9 @@
 
 usage: walls.py SOURCES BUILD
 
-For each module: it finds the public headers of what it uses, and of what those export; it finds no other header, neither
-upwards nor sideways nor inside another module. Its USES and EXPORTS are what its files, and its public headers, include.
+For each module: it finds the public headers of what it uses, and of what those export; it finds no other header,
+neither upwards nor sideways nor inside another module. Its USES and EXPORTS are what its files, and its public headers,
+include.
 """
 import json
 import pathlib
@@ -104,7 +105,8 @@ class House:
 def main():
     house = House(*(pathlib.Path(word) for word in sys.argv[1:]))
     with ThreadPoolExecutor() as pool:
-        found = pool.map(lambda module: (module.name, list(filter(None, house.mistakes(module)))), house.modules.values())
+        found = pool.map(lambda module: (module.name, list(filter(None, house.mistakes(module)))),
+                         house.modules.values())
     failed = False
     for name, mistakes in found:
         for mistake in mistakes:

@@ -64,7 +64,8 @@ class Tool:
 
     def run(self, *words, out=None, env=None, cwd=None):
         trust = {"SSL_CERT_FILE": str(self.service.ca)} if self.service.ca else {}
-        return measure(list(map(str, words)), {**self.env, **trust, **(env or {})}, cwd or self.scratch, self.scratch, out)
+        return measure(list(map(str, words)), {**self.env, **trust, **(env or {})}, cwd or self.scratch, self.scratch,
+                       out)
 
 
 class ActTool(Tool):
@@ -139,7 +140,8 @@ class Azcopy(Tool):
 
     def __init__(self, service, scratch):
         super().__init__(service, scratch)
-        self.env = {"PATH": "/usr/bin:/bin", "HOME": str(self.scratch), "AZCOPY_LOG_LOCATION": str(self.scratch / "log"),
+        self.env = {"PATH": "/usr/bin:/bin", "HOME": str(self.scratch),
+                    "AZCOPY_LOG_LOCATION": str(self.scratch / "log"),
                     "AZCOPY_JOB_PLAN_LOCATION": str(self.scratch / "plan"), "AZCOPY_DISABLE_SYSLOG": "true"}
 
     def azcopy(self, *words, out=None):

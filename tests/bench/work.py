@@ -306,8 +306,8 @@ class InitAgain(Init):
 
 
 class Logs(Line):
-    """The logs of a run on Azure Machine Learning that are not here yet, by `a q`; the peer is `a d` of files that are the
-    same, from the same server."""
+    """The logs of a run on Azure Machine Learning that are not here yet, by `a q`; the peer is `a d` of files that are
+    the same, from the same server."""
     tuned = False
 
     def prepare(self):

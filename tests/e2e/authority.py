@@ -25,7 +25,8 @@ class Authority:
         config = self.folder / f"{kind}.cnf"
         config.write_text(CONFIG.format(names="".join(f", DNS:{name}" for name in names)))
         subprocess.run(["openssl", "req", "-x509", "-config", config, "-extensions", kind, "-newkey", "ec", "-pkeyopt",
-                        "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={kind}", "-out", file, "-keyout", key,
+                        "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={kind}", "-out", file,
+                        "-keyout", key,
                         *options], check=True, capture_output=True)
 
     def issue(self, *names):

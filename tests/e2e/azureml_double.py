@@ -19,7 +19,8 @@ CLIENT, SECRET = "22222222-0000-0000-0000-000000000001", "the~secret.of_tests"
 
 def login_env(url):
     """The login with a secret, at this address."""
-    return {"AZURE_TENANT_ID": TENANT, "AZURE_CLIENT_ID": CLIENT, "AZURE_CLIENT_SECRET": SECRET, "AZURE_AUTHORITY_HOST": url}
+    return {"AZURE_TENANT_ID": TENANT, "AZURE_CLIENT_ID": CLIENT, "AZURE_CLIENT_SECRET": SECRET,
+            "AZURE_AUTHORITY_HOST": url}
 
 
 def cluster_keys(arm, api):

@@ -1,4 +1,5 @@
-"""A proxy for HTTPS: it opens tunnels to hosts that it knows by name, to servers of this machine, and keeps what it saw."""
+"""A proxy for HTTPS: it opens tunnels to hosts that it knows by name, to servers of this machine, and keeps what it
+saw."""
 import base64
 import select
 import socket

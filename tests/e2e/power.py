@@ -20,7 +20,8 @@ def possible():
 
 
 def quietly(*words):
-    return subprocess.run(list(map(str, words)), check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.run(list(map(str, words)), check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True)
 
 
 def do(*words):

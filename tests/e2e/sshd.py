@@ -48,7 +48,8 @@ class Sshd:
     def _new_key(self, name):
         path = self.folder / name
         path.unlink(missing_ok=True)
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True, stdin=subprocess.DEVNULL)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True,
+                       stdin=subprocess.DEVNULL)
         return path
 
     def _write_client(self):

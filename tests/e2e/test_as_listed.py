@@ -1,5 +1,5 @@
-"""What is replaced or removed is what was listed, and nothing that came there meanwhile; a removal that did not happen is
-reported."""
+"""What is replaced or removed is what was listed, and nothing that came there meanwhile; a removal that did not happen
+is reported."""
 import os
 
 import pytest

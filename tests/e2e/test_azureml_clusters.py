@@ -49,13 +49,15 @@ def test_list_on_many_pages(act, azureml):
 
 
 def test_states_of_nodes(act, azureml):
-    azureml.tell("compute", name="gpu", shown={"currentNodeCount": 4, "allocationState": "Resizing", "nodeStateCounts": {
+    azureml.tell("compute", name="gpu",
+                 shown={"currentNodeCount": 4, "allocationState": "Resizing", "nodeStateCounts": {
         "preparingNodeCount": 1, "runningNodeCount": 1, "idleNodeCount": 0, "unusableNodeCount": 1,
         "leavingNodeCount": 0, "preemptedNodeCount": 1}})
     assert act.run("cluster", "list").out.splitlines()[1].split()[-4:] == ["4", "2", "0", "2"]
     cluster = show(act, "gpu")
     assert cluster["allocation"] == "Resizing"
-    assert cluster["node_states"] == {"preparing": 1, "running": 1, "idle": 0, "unusable": 1, "leaving": 0, "preempted": 1}
+    assert cluster["node_states"] == {"preparing": 1, "running": 1, "idle": 0, "unusable": 1, "leaving": 0,
+                                      "preempted": 1}
 
 
 def test_create(act, azureml):
@@ -119,7 +121,8 @@ def test_create_that_ends_in_a_failed_state(act, azureml):
              match="cannot create the cluster 'fresh': Failed: SubnetFull: No address is left$")
     assert (show(act, "fresh")["state"], show(act, "fresh")["error"]) == ("Failed", "SubnetFull: No address is left")
     assert re.search(r"^error +SubnetFull: No address is left$", act.run("cluster", "show", "fresh").out, re.M)
-    act.fail("cluster", "create", "fresh", "--vm-size", "S", "--max", "2", match="is there already, and 'Failed'.*delete fresh")
+    act.fail("cluster", "create", "fresh", "--vm-size", "S", "--max", "2",
+             match="is there already, and 'Failed'.*delete fresh")
 
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
@@ -140,7 +143,8 @@ def test_names_that_cannot_be(act, azureml, name):
 
 
 @pytest.mark.parametrize("words, match", [
-    (("list", "--max", "3"), "'a cluster list' takes no --max"), (("delete", "gpu", "-y", "--nodes", "0"), "takes no --nodes"),
+    (("list", "--max", "3"), "'a cluster list' takes no --max"),
+    (("delete", "gpu", "-y", "--nodes", "0"), "takes no --nodes"),
     (("resize", "gpu", "--nodes", "2", "--max", "4"), "takes no --max"),
     (("autoscale", "gpu", "--min", "0", "--vm-size", "S"), "takes no --vm-size")])
 def test_options_of_another_verb(act, azureml, words, match):

@@ -61,6 +61,7 @@ def test_no_login(act, azureml):
 
 
 def test_no_permission(act, azureml):
-    azureml.faults({"method": "GET", "match": "/workspaces/ws\\?", "forbidden": "Microsoft.MachineLearningServices/workspaces/read"})
+    azureml.faults({"method": "GET", "match": "/workspaces/ws\\?",
+                    "forbidden": "Microsoft.MachineLearningServices/workspaces/read"})
     ok, text = findings(act, status=1)["workspace"]
     assert not ok and "Microsoft.MachineLearningServices/workspaces/read" in text

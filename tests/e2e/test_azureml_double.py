@@ -1,5 +1,5 @@
-"""The double of Azure Machine Learning runs what it is given: ranks, inputs, outputs, logs, ends. Its answers are tested
-by tests/azureml/double.test.mjs."""
+"""The double of Azure Machine Learning runs what it is given: ranks, inputs, outputs, logs, ends. Its answers are
+tested by tests/azureml/double.test.mjs."""
 import json
 import pathlib
 import time
@@ -61,7 +61,8 @@ class Client:
     def log(self, details, name=None):
         """A log as it stands; without a name the user's logs by name."""
         if name is None:
-            return {n: self.log(details, n) for n in details["logFiles"] if n.startswith(("user_logs", "azureml-logs/70"))}
+            return {n: self.log(details, n) for n in details["logFiles"]
+                    if n.startswith(("user_logs", "azureml-logs/70"))}
         with urllib.request.urlopen(details["logFiles"][name], timeout=30) as answer:
             return answer.read().decode()
 
@@ -74,7 +75,8 @@ def client(azureml, container):
     client.call("PUT", f"{WORKSPACE}/environments/e/versions/1", environment)
     store = {"datastoreType": "AzureBlob", "accountName": service.account, "containerName": container,
              "endpoint": "core.windows.net", "protocol": "https",
-             "credentials": {"credentialsType": "AccountKey", "secrets": {"secretsType": "AccountKey", "key": service.key}}}
+             "credentials": {"credentialsType": "AccountKey",
+                             "secrets": {"secretsType": "AccountKey", "key": service.key}}}
     client.call("PUT", f"{WORKSPACE}/datastores/ds", {"properties": store})
     store["credentials"] = {"credentialsType": "Sas", "secrets": {
         "secretsType": "Sas", "sasToken": service.container_sas(container)}}

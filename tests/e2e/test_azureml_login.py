@@ -1,5 +1,5 @@
-"""Who one is to Azure Machine Learning, played by its double: which cloud and which tenant are asked for the token, and what
-becomes of a submission of somebody who is not logged in."""
+"""Who one is to Azure Machine Learning, played by its double: which cloud and which tenant are asked for the token, and
+what becomes of a submission of somebody who is not logged in."""
 import json
 import ssl
 import time
@@ -92,7 +92,8 @@ def test_clock_of_the_service_is_named_when_it_refuses_the_login(act, azureml, b
     """az takes what it keeps for valid, by a clock that is behind."""
     by_az.gives(token(azureml, TENANT))
     azureml.tell("settings", clock=3 * 3600 * 1000)
-    act.fail("summary", status=4, match="ExpiredAuthenticationToken.*; the clock of this machine is 3h00m behind that of the service$")
+    act.fail("summary", status=4,
+             match="ExpiredAuthenticationToken.*; the clock of this machine is 3h00m behind that of the service$")
 
 
 # ---- nobody
@@ -111,7 +112,8 @@ def test_who_is_not_logged_in_packs_nothing(act, azureml, by_az, container):
 def test_what_entra_said_to_az_is_shown(act, azureml, by_az):
     by_az.says(err="ERROR: AADSTS50173: The provided grant has expired due to it being revoked. Trace ID: 0\n"
                "Interactive authentication is needed. Please run:\naz login\n", status=1)
-    act.fail("submit", "true", status=4, match="Azure CLI: AADSTS50173: The provided grant has expired due to it being revoked; "
+    act.fail("submit", "true", status=4,
+             match="Azure CLI: AADSTS50173: The provided grant has expired due to it being revoked; "
              "run 'az login' or 'a login --device-code'$")
 
 
@@ -140,7 +142,8 @@ def test_the_tenant_that_the_service_names_is_asked_where_none_is_set(act, azure
 def test_a_tenant_that_az_is_not_logged_in_to(act, azureml, by_az):
     at_home(azureml, by_az, "AADSTS50020: User account 'ann@contoso.com' does not exist in tenant 'T'.\n"
             "Interactive authentication is needed. Please run:\naz login\n", status=1)
-    text = act.fail("summary", status=4, match=f"run 'az login --tenant {TENANT}' or 'a login --device-code --tenant {TENANT}'$")
+    text = act.fail("summary", status=4,
+                    match=f"run 'az login --tenant {TENANT}' or 'a login --device-code --tenant {TENANT}'$")
     assert text.count("az login") == 1 and "AADSTS50020" in text
     assert [r["status"] for r in azureml.requests("arm")] == [401]
 
@@ -154,7 +157,8 @@ def test_a_login_that_knows_one_tenant_only(act, azureml, by_az):
 def test_a_tenant_that_is_set_is_not_left(act, azureml):
     act.env["AZURE_TENANT_ID"] = OTHER_TENANT
     act.fail("summary", status=4, match=f"it belongs to the tenant {TENANT}, AZURE_TENANT_ID is '{OTHER_TENANT}'")
-    assert len(azureml.requests("login")) == 2 and all(f"/{OTHER_TENANT}/" in r["url"] for r in azureml.requests("login"))
+    assert len(azureml.requests("login")) == 2 and all(f"/{OTHER_TENANT}/" in r["url"]
+                                                       for r in azureml.requests("login"))
 
 
 # ---- the host of the run history
@@ -218,7 +222,8 @@ def test_a_host_that_fails_in_between_is_not_forgotten(act, azureml, unknown):
     assert unknown() == azureml.links["api"] and workspace_asked(azureml) == 0
 
 
-@pytest.mark.parametrize("answer", [{"status": 200, "json": []}, {"status": 200, "body": "<html>"}, {"status": 404, "body": ""},
+@pytest.mark.parametrize("answer",
+                         [{"status": 200, "json": []}, {"status": 200, "body": "<html>"}, {"status": 404, "body": ""},
                                     {"status": 200, "json": {"api": "http://open.example"}}])
 def test_a_discovery_that_says_nothing(act, azureml, unknown, answer):
     """The last resort is the region's host."""
@@ -242,7 +247,8 @@ def proxy(act, azureml, scratch):
     fronts = {name: FaultProxy(("127.0.0.1", ports[name]), tls=context) for name in names}
     server = ConnectProxy({f"{names[name]}:443": ("127.0.0.1", front.port) for name, front in fronts.items()})
     azureml.cluster(azureml={"endpoint": f"https://{names['arm']}", "history_endpoint": f"https://{names['api']}"})
-    act.env |= {"AZURE_AUTHORITY_HOST": f"https://{names['login']}", "ACT_CA_FILE": str(authority.file), "ACT_MAX_RETRIES": "0",
+    act.env |= {"AZURE_AUTHORITY_HOST": f"https://{names['login']}", "ACT_CA_FILE": str(authority.file),
+                "ACT_MAX_RETRIES": "0",
                 "ACT_TRUSTED_HOSTS": f"{names['arm']}, {names['api']}",
                 "HTTPS_PROXY": f"http://127.0.0.1:{server.port}"}
     yield server
@@ -263,7 +269,8 @@ def test_the_way_through_a_proxy(act, azureml, proxy):
 @pytest.mark.parametrize("hosts, asked", [("arm.invalid", ["login.invalid:443"]), (".invalid", []), ("*", []),
                                           ("other.invalid,login.invalid", [])])
 def test_hosts_that_are_not_for_the_proxy(act, azureml, proxy, variable, hosts, asked):
-    act.fail("summary", status=5, match=r"cannot reach \w+.invalid:443: its name cannot be resolved", env={variable: hosts})
+    act.fail("summary", status=5, match=r"cannot reach \w+.invalid:443: its name cannot be resolved",
+             env={variable: hosts})
     assert [target for _, target in proxy.seen] == asked
 
 
@@ -272,7 +279,8 @@ def test_a_proxy_with_a_password(act, azureml, proxy):
     act.run("summary", env={"HTTPS_PROXY": f"http://zoe:pssst-1234@127.0.0.1:{proxy.port}"})
     act.run("logout")
     for given in ("", "zoe:wrong-5678@"):
-        text = act.fail("summary", status=4, env={"HTTPS_PROXY": f"http://{given}127.0.0.1:{proxy.port}", "ACT_MAX_RETRIES": "3"},
+        text = act.fail("summary", status=4,
+                        env={"HTTPS_PROXY": f"http://{given}127.0.0.1:{proxy.port}", "ACT_MAX_RETRIES": "3"},
                         match=f"cannot reach login.invalid:443: the proxy 'http://.*127.0.0.1:{proxy.port}' refuses: HTTP 407; "
                         "it wants a user and a password")
         assert "wrong" not in text and "zoe" not in text and "tried" not in text
@@ -281,7 +289,8 @@ def test_a_proxy_with_a_password(act, azureml, proxy):
 @pytest.mark.parametrize("answer, status", [("403 Forbidden", 4), ("503 Busy", 5)])
 def test_a_proxy_that_refuses(act, azureml, proxy, answer, status):
     proxy.status = answer
-    act.fail("summary", status=status, match=f"cannot reach login.invalid:443: the proxy 'http://127.0.0.1:{proxy.port}' refuses: "
+    act.fail("summary", status=status,
+             match=f"cannot reach login.invalid:443: the proxy 'http://127.0.0.1:{proxy.port}' refuses: "
              f"HTTP {answer[:3]}$")
 
 
@@ -316,7 +325,8 @@ def test_answers_are_bounded(act, azureml, size, fits):
     ({"status": 200, "body": "<html><h1>Sign in</h1></html>", "headers": {"Content-Type": "text/html"}},
      "the answer is not JSON.*is 'http://127.0.0.1:[0-9]+' the right address"),
     ({"status": 200, "body": ""}, "the answer is empty"),
-    ({"status": 200, "body": "\u001f\u008b\b\u0000\u0000\u001b[31m", "headers": {"Content-Encoding": "gzip"}}, "the answer is not JSON"),
+    ({"status": 200, "body": "\u001f\u008b\b\u0000\u0000\u001b[31m", "headers": {"Content-Encoding": "gzip"}},
+     "the answer is not JSON"),
     ({"status": 301, "body": "", "headers": {"Location": "https://elsewhere.invalid/"}}, "HTTP 301")])
 def test_answers_that_are_none(act, azureml, answer, message):
     azureml.faults(COMPUTE | {"answer": answer})
@@ -343,7 +353,8 @@ def test_where_a_cancel_leads_is_not_followed(act, azureml):
 
 
 def test_the_id_that_support_asks_for_is_shown(act, azureml):
-    azureml.faults(COMPUTE | {"answer": {"status": 400, "json": {"error": {"code": "BadRequest", "message": "No."}}, "headers": {
+    azureml.faults(COMPUTE | {"answer": {"status": 400, "json": {"error": {"code": "BadRequest", "message": "No."}},
+                                         "headers": {
         "x-ms-correlation-request-id": "c0ffee-1", "x-ms-request-id": "r-2"}}})
     act.fail("summary", match=r"HTTP 400: BadRequest: No \(request id c0ffee-1\)$")
 

@@ -1,5 +1,5 @@
-"""Logs of runs on Azure Machine Learning: whose they are, why a run failed when there is nothing but them, and that nobody
-asks for what is here already."""
+"""Logs of runs on Azure Machine Learning: whose they are, why a run failed when there is nothing but them, and that
+nobody asks for what is here already."""
 import hashlib
 import json
 import os
@@ -37,7 +37,8 @@ def asked(azureml, act, *words):
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("runtime, log", [("new", "user_logs/std_log_process_3.txt"), ("old", "azureml-logs/70_driver_log_3.txt")])
+@pytest.mark.parametrize("runtime, log",
+                         [("new", "user_logs/std_log_process_3.txt"), ("old", "azureml-logs/70_driver_log_3.txt")])
 def test_rank_that_failed(act, azureml, two_ranks, runtime, log):
     azureml.tell("settings", runtime=runtime)
     run = fail(act, "sh", "-c", f"[ $RANK = 3 ] || exec sleep 300; sleep 1; echo step; echo '{GPU}'; exit 5", gpus=4)
@@ -84,7 +85,8 @@ def test_of_a_hang_every_rank_shows_where_it_is(act, azureml, two_ranks):
         "nodeCount": 1, "constraints": {"maxWallClockTime": "00:00:04"},
         "customMpiSettings": {"commandLine": "echo at $RANK; exec sleep 300", "processCount": 2}}}))
     run = act.run("submit", "-f", "job.json").out.strip()
-    act.until(lambda: sorted((r["rank"], r["line"]) for r in why(act, run)["ranks"]) == [(0, "at 0"), (1, "at 1")], "lines")
+    act.until(lambda: sorted((r["rank"], r["line"]) for r in why(act, run)["ranks"]) == [(0, "at 0"), (1, "at 1")],
+              "lines")
     act.run("wait", run, status=None)
     answer = why(act, run)
     assert answer["diagnosis"]["code"] == "TimeLimit", answer
@@ -100,7 +102,8 @@ def test_command_that_is_not_there(act, azureml):
 
 def test_only_the_service_says_why(act, azureml):
     run, = azureml.tell("seed", count=1)
-    azureml.tell("job", id=run, set={"status": "Failed", "error": {"code": "UserError", "message": "the image is gone"}})
+    azureml.tell("job", id=run,
+                 set={"status": "Failed", "error": {"code": "UserError", "message": "the image is gone"}})
     result = act.run("why", run)
     assert "the image is gone" in result.out, result
 
@@ -118,7 +121,8 @@ def test_a_table_keeps_what_the_ranks_said(act, azureml, before):
     """The service knows neither the rank nor its status: who asked the ranks first, or later, knows them for good."""
     run = submit(act, "sh", "-c", "exit 7", gpus=1)
     if before != "wait":
-        act.until(lambda: [r for r in act.run(before, "--json").json["runs"] if r["state"] == "Failed"], "its end in the table")
+        act.until(lambda: [r for r in act.run(before, "--json").json["runs"] if r["state"] == "Failed"],
+                  "its end in the table")
     act.run("wait", run, status=7)
     for verb in ("q", "qf", "q"):
         row, = act.run(verb, "--json").json["runs"]
@@ -412,7 +416,8 @@ def test_killed_while_it_fetches(act, azureml_on_double, double):
 
 
 @pytest.mark.parametrize("fault, values", [
-    ("answer", {"status": 500}), ("answer", {"status": 404, "code": "BlobNotFound"}), ("truncate", {}), ("reset", {"where": "body"}),
+    ("answer", {"status": 500}), ("answer", {"status": 404, "code": "BlobNotFound"}), ("truncate", {}),
+    ("reset", {"where": "body"}),
     ("range", {}),
 ])
 def test_faults_leave_beginnings(act, azureml_on_double, double, fault, values):

@@ -13,7 +13,8 @@ def rows(**folders):
     """config_param with the code and these folders; a path alone is short for {"path": path}."""
     params = {"code_path": {"azure_blob_config_file": ACCOUNT, "path": "files/code/project.zip"}}
     for name, row in folders.items():
-        params[name if name == "code_path" else f"{name}_folder"] = {**params.get(name, {"azure_blob_config_file": ACCOUNT}),
+        params[name if name == "code_path"
+               else f"{name}_folder"] = {**params.get(name, {"azure_blob_config_file": ACCOUNT}),
                                                                      **row}
     return params
 
@@ -32,7 +33,8 @@ def finish(act, *words):
 
 def asked(azureml, kind="datastores"):
     """The requests about datastores, as "<method> <name>"."""
-    return [f"{r['method']} {r['url'].split('?')[0].split('/')[-1]}" for r in azureml.requests("arm") if f"/{kind}/" in r["url"]]
+    return [f"{r['method']} {r['url'].split('?')[0].split('/')[-1]}" for r in azureml.requests("arm")
+            if f"/{kind}/" in r["url"]]
 
 
 def datastore(azureml, name):
@@ -149,7 +151,8 @@ def test_datastore_that_somebody_makes_at_the_same_moment(act, azureml, containe
 
 def test_datastore_that_may_not_be_registered(act, azureml, container):
     azureml.cluster(config_param=rows(code_path={"datastore_name": "mine"}))
-    azureml.faults({"method": "PUT", "match": "/datastores/", "forbidden": "Microsoft.MachineLearningServices/workspaces/datastores/write"})
+    azureml.faults({"method": "PUT", "match": "/datastores/",
+                    "forbidden": "Microsoft.MachineLearningServices/workspaces/datastores/write"})
     act.fail("submit", "true", status=4, match="(?s)datastores/write.*datastore_name")
 
 
@@ -198,7 +201,8 @@ def test_share_needs_a_key_or_a_signature(act, azureml, container):
     assert azureml.requests() == [] and not azureml.service.list(container)
 
 
-@pytest.mark.parametrize("words", [("u", "data"), ("d", "data"), ("ls", "data"), ("rm", "-y", "data/a"), ("url", "data/a"),
+@pytest.mark.parametrize("words",
+                         [("u", "data"), ("d", "data"), ("ls", "data"), ("rm", "-y", "data/a"), ("url", "data/a"),
                                    ("cat", "data/a")])
 def test_data_verbs_on_a_share(act, azureml, container, words):
     act.write("data/a", "x")
@@ -217,8 +221,10 @@ def test_share_is_nothing_that_doctor_and_check_complain_of(act, azureml, contai
 
 @pytest.mark.parametrize("platform", ["local", "slurm"])
 def test_share_on_other_platforms(act, azureml, container, platform):
-    azureml.cluster(name="other", platform=platform, docker={"image": None}, config_param=rows(data=share(mode="download")))
-    act.fail("-c", "other", "submit", "true", status=7, match="'data' is in a share of Azure Files.*my-files.*Blob Storage")
+    azureml.cluster(name="other", platform=platform, docker={"image": None},
+                    config_param=rows(data=share(mode="download")))
+    act.fail("-c", "other", "submit", "true", status=7,
+             match="'data' is in a share of Azure Files.*my-files.*Blob Storage")
     assert not azureml.service.list(container)
 
 
@@ -231,7 +237,8 @@ def with_url(**folders):
 
 def files_of(job):
     """The URLs of the inputs that are files, taken apart."""
-    return {name: urllib.parse.urlsplit(i["uri"]) for name, i in job["inputs"].items() if i["jobInputType"] == "uri_file"}
+    return {name: urllib.parse.urlsplit(i["uri"]) for name,
+            i in job["inputs"].items() if i["jobInputType"] == "uri_file"}
 
 
 def test_code_by_url(act, azureml, container):
@@ -273,7 +280,8 @@ def test_lost_job_is_found_with_the_urls_of_before(act, azureml, container):
     """The same command again signs other URLs for the job that is there already."""
     azureml.cluster(config_param=with_url())
     down = {"status": 503, "body": ""}
-    azureml.faults({"method": "PUT", "match": "/jobs/", "cut": "after"}, {"match": "/jobs/", "times": 1000, "answer": down})
+    azureml.faults({"method": "PUT", "match": "/jobs/", "cut": "after"},
+                   {"match": "/jobs/", "times": 1000, "answer": down})
     act.fail("-n", 1, "submit", "echo", "once", status=5, env={"ACT_MAX_RETRIES": "1"}, match="the same command again")
     made, = azureml.tell("jobs")
     azureml.faults()
@@ -308,7 +316,8 @@ def test_folders_are_mounted_all_the_same(act, azureml, container):
 
 
 def test_setting_of_mounts_that_is_gone(act, azureml, container):
-    azureml.cluster(config_param=rows(**{name: {"path": name, "blob_cache_timeout": 60} for name in ("data", "output")}))
+    azureml.cluster(config_param=rows(**{name: {"path": name, "blob_cache_timeout": 60}
+                                         for name in ("data", "output")}))
     result = act.run("-n", 1, "submit", "true")
     assert result.err.count("'blob_cache_timeout' of 'data' has no effect") == 1 and "'output' has" not in result.err
 
@@ -327,7 +336,8 @@ def test_url_that_would_give_more_than_a_file(act, azureml, container, auth):
 
 def stored(azureml, container):
     """Keys and ETags of what the code's store has."""
-    return {key: azureml.service.head(f"{container}/{key}")["etag"] for key in azureml.service.list(container, "files/code")}
+    return {key: azureml.service.head(f"{container}/{key}")["etag"]
+            for key in azureml.service.list(container, "files/code")}
 
 
 def test_second_submit_stores_nothing_but_its_run(act, azureml, container):

@@ -31,7 +31,8 @@ OUT = ["--exclude", "bad*", "--exclude", "worse?", "--exclude", "shut/", "--excl
 
 def test_one_bad_thing_stops_nothing(act, broken):
     result = act.run("u", "data", status=8)
-    for text in ("'bad\\xff'", "'sub/worse\\xfe'", "not UTF-8", "'shut/': Permission denied", "sub/secret", "--exclude"):
+    for text in ("'bad\\xff'", "'sub/worse\\xfe'", "not UTF-8", "'shut/': Permission denied", "sub/secret",
+                 "--exclude"):
         assert text in result.err, result.err
     assert there(broken) == HELD | {"new", "line\nbreak"}
     result = json.loads(act.run("u", "--json", "data", status=8).out)

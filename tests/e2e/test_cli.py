@@ -9,7 +9,8 @@ import pytest
 VERBS = {
     "init": ["initi"], "initc": ["initic"], "submit": [], "local": [], "query": ["q"], "qr": [], "qq": [],
     "qf": ["f", "failed"], "logs": [], "wait": [], "abort": ["a"], "resubmit": [], "upload": ["u"],
-    "download": ["d"], "ls": [], "rm": [], "url": [], "verify": [], "nodes": [], "ssh": [], "summary": ["s"], "blame": [], "doctor": [], "why": [], "parse": [], "config": [], "completion": [], "help": [],
+    "download": ["d"], "ls": [], "rm": [], "url": [], "verify": [], "nodes": [], "ssh": [], "summary": ["s"],
+    "blame": [], "doctor": [], "why": [], "parse": [], "config": [], "completion": [], "help": [],
 }
 ALL = [name for verb, aliases in VERBS.items() for name in (verb, *aliases)]
 
@@ -63,7 +64,8 @@ def test_the_program_by_its_long_name(act):
 
 
 @pytest.mark.parametrize("typed, meant", [
-    (["sumbit", "x"], "submit"), (["dowload", "x"], "download"), (["quer"], "query"), (["--clutser", "x", "q"], "--cluster"),
+    (["sumbit", "x"], "submit"), (["dowload", "x"], "download"), (["quer"], "query"),
+    (["--clutser", "x", "q"], "--cluster"),
     (["q", "--jsno"], "--json"), (["-c", "aml", "uplod", "x"], "upload"),
 ])
 def test_did_you_mean(act, typed, meant):
@@ -118,7 +120,8 @@ def test_hostile_log_on_a_terminal(act):
 
 
 HOSTILE = b"\x1b[2J\x1b]0;t\x07 \xc2\x9b5n \x9b6n \xe2\x80\xaegpj.exe \xe2\x80\x8b.\xff \x00\x08 e" + 9 * b"\xcc\x81"
-BAD = [b"\x1b[2J", b"\x1b]", b"\x07", b"\xc2\x9b", b"\x9b6n", b"\xe2\x80\xae", b"\xe2\x80\x8b", b"\xff", b"\x00", b"\x08",
+BAD = [b"\x1b[2J", b"\x1b]", b"\x07", b"\xc2\x9b", b"\x9b6n", b"\xe2\x80\xae", b"\xe2\x80\x8b", b"\xff", b"\x00",
+       b"\x08",
        7 * b"\xcc\x81"]
 
 
@@ -129,7 +132,8 @@ def assert_harmless(shown, *words):
 
 def test_hostile_text_of_a_run_on_a_terminal(act):
     """Its log, as it is followed, asked for and explained; colours stay, but nothing that hides a line."""
-    act.write("evil.py", f"import sys; sys.stdout.buffer.write(b'\x1b[32mgreen\x1b[0m over\\rwritten\\r\\n' + {HOSTILE!r} + "
+    act.write("evil.py",
+              f"import sys; sys.stdout.buffer.write(b'\x1b[32mgreen\x1b[0m over\\rwritten\\r\\n' + {HOSTILE!r} + "
                          "b'\\nCUDA out of memory ' + " f"{HOSTILE!r} + b'\\n'); sys.exit(1)")
     run = act.finish("python3", "evil.py", before=("-n", "1"), status=1)
     for words in (("logs", run), ("logs", "-f", run), ("logs", "--all", run), ("q", run), ("why", run)):
@@ -159,8 +163,10 @@ def test_hostile_names_on_a_terminal(act):
     with open(folder + b"/f", "wb") as f:
         f.write(b"x")
     (act.project / "data").mkdir()
-    for words in (("ls", "data"), ("ls", "-l", "-r", "data"), ("ls", "--json", "data"), ("du", "-d", "2", "data"), ("verify", "data"),
-                  ("d", "--dry-run", "data"), ("cat", b"data/" + name), ("url", b"data/" + name), ("cat", b"data/no" + name)):
+    for words in (("ls", "data"), ("ls", "-l", "-r", "data"), ("ls", "--json", "data"), ("du", "-d", "2", "data"),
+                  ("verify", "data"),
+                  ("d", "--dry-run", "data"), ("cat", b"data/" + name), ("url", b"data/" + name),
+                  ("cat", b"data/no" + name)):
         shown = act.on_terminal(*words)
         assert_harmless(shown.replace(b"\x1b[K", b""), *words)
         assert b"\x1b[31m" not in shown, (words, shown)
@@ -199,7 +205,8 @@ def test_completion_never_runs_what_a_project_names(act):
 COMP_WORDS=(a d ""); COMP_CWORD=2; _act_complete 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}"
 COMP_WORDS=(a -c ""); COMP_CWORD=2; _act_complete 2>/dev/null; printf '%s\\n' "${COMPREPLY[@]}"
 """
-    done = subprocess.run(["bash", "-c", script], cwd=act.project, env=act.env | {"PATH": f"{act.programs}:/usr/bin:/bin"},
+    done = subprocess.run(["bash", "-c", script], cwd=act.project,
+                          env=act.env | {"PATH": f"{act.programs}:/usr/bin:/bin"},
                           capture_output=True, text=True, check=True)
     offered = done.stdout.split("\n")
     assert "data/" in offered and not [word for word in offered if "PWNED" in word or "*" in word], done

@@ -1,5 +1,5 @@
-"""The verbs that ask a cluster, on Slurm: what they show, and what they do while its controller does not answer and when
-it starts a run anew."""
+"""The verbs that ask a cluster, on Slurm: what they show, and what they do while its controller does not answer and
+when it starts a run anew."""
 import json
 import os
 import pathlib

@@ -23,7 +23,8 @@ import pytest
 import fault_proxy
 from authority import Authority
 
-AWKWARD_NAMES = ["two words.txt", "it's", 'say "hi"', "Grüße 世界 🚀.txt", "a+b&c=d#e?f.txt", "100%", "%41", "semi;colon", "-dash",
+AWKWARD_NAMES = ["two words.txt", "it's", 'say "hi"', "Grüße 世界 🚀.txt", "a+b&c=d#e?f.txt", "100%", "%41", "semi;colon",
+                 "-dash",
                  "$HOME", "*", "[x]", "{y}", "comma,", "a!b", "tilde~", ".hidden", "UPPER", "upper"]
 
 
@@ -624,7 +625,8 @@ def slow(seconds):
 # ---- hostile content of a store
 
 
-@pytest.mark.parametrize("name", ["data/../../x", "data/a/../../../x", "data/./x", "data//x", "data/x/..", "data/a\\..\\b"])
+@pytest.mark.parametrize("name",
+                         ["data/../../x", "data/a/../../../x", "data/./x", "data//x", "data/x/..", "data/a\\..\\b"])
 def test_hostile_names_are_refused(act, azure, name):
     act.account("store", account_name=azure.service.account, account_key=azure.service.key,
                 container_name=azure.container, endpoint=azure.service.endpoint)
@@ -751,7 +753,8 @@ def test_a_checksum_of_the_whole_is_stored(act, in_azure):
     assert len(head["x-ms-meta-act_crc64"]) == 16
 
 
-# What one tool brought to the other side leaves nothing to do for the next: large files and small ones, checksums and times.
+# What one tool brought to the other side leaves nothing to do for the next: large files and small ones, checksums and
+# times.
 
 
 def nothing_for_rclone(rclone, folder, remote):

@@ -1,5 +1,5 @@
-"""The test double of the Blob service: each fault does what it says, seen with a plain HTTP client; what only it can do,
-beside Azurite; and azcopy and rclone as peers."""
+"""The test double of the Blob service: each fault does what it says, seen with a plain HTTP client; what only it can
+do, beside Azurite; and azcopy and rclone as peers."""
 import base64
 import email.utils
 import hashlib
@@ -90,7 +90,8 @@ def test_resets_of_an_upload(double, ask, where, done, status):
     assert [r.status for r in double.log() if r.method == "PUT"] == [status]
 
 
-@pytest.mark.parametrize("where, head, part", [("answer", False, False), ("headers", True, False), ("body", True, True)])
+@pytest.mark.parametrize("where, head, part",
+                         [("answer", False, False), ("headers", True, False), ("body", True, True)])
 def test_resets_of_a_download(double, ask, where, head, part):
     put(ask, "x", bytes(100000))
     double.fault("reset", where=where, method="GET")
@@ -471,8 +472,8 @@ def test_discard(blobserver):
 
 
 def test_tls(blobserver, scratch, act):
-    """Bytes come whole; ACT verifies who sends them, uses connections again, and opens further ones with the session of an
-    earlier one."""
+    """Bytes come whole; ACT verifies who sends them, uses connections again, and opens further ones with the session of
+    an earlier one."""
     server = BlobDouble(blobserver, authority=Authority(scratch))
     try:
         server.create("box")

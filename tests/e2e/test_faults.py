@@ -161,7 +161,8 @@ def test_source_that_changes_while_it_is_read(act, azure, proxy, big):
         assert result.status in (1, 5, 8) and not path.exists()
 
 
-@pytest.mark.parametrize("body", [b"", b"<EnumerationResults>", b"not xml at all", b"<?xml version='1.0'?><!DOCTYPE x [<!ENTITY a 'b'>"
+@pytest.mark.parametrize("body", [b"", b"<EnumerationResults>", b"not xml at all",
+                                  b"<?xml version='1.0'?><!DOCTYPE x [<!ENTITY a 'b'>"
                                   b"]><EnumerationResults>&a;</EnumerationResults>", b"<a>" * 100_000],
                          ids=["nothing", "no end", "no XML", "entities", "deep"])
 def test_broken_listing_is_never_an_empty_one(act, azure, proxy, data, body):

@@ -35,7 +35,8 @@ def test_agent_of_another_version_in_path(act_alone, scratch):
     act = act_alone
     agent(scratch / "old/act-node", "echo act-node 0.0.9")
     act.env["PATH"] += f":{scratch}/old"
-    message = act.fail("submit", "true", status=7, match="but says 'act-node 0.0.9'; install ACT again, all of one version")
+    message = act.fail("submit", "true", status=7,
+                       match="but says 'act-node 0.0.9'; install ACT again, all of one version")
     assert str(scratch / "old/act-node") in message
     assert "fail  agent: " in act.run("doctor", status=1).out
 

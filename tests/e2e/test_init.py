@@ -154,7 +154,8 @@ def utf16(text):
 SECRETS = {
     "a cluster file": ("aux_data/aml/other.yaml", "docker: {image: x, password: pssst}\n", "docker.password"),
     "a base of any name": ("shared/common", "docker:\n  password: pssst\n", "docker.password"),
-    "an account file elsewhere": ("conf/store.txt", "account_name: a\naccount_key: pssst\ncontainer_name: c\n", "account_key"),
+    "an account file elsewhere": ("conf/store.txt", "account_name: a\naccount_key: pssst\ncontainer_name: c\n",
+                                  "account_key"),
     "JSON": ("x.json", '{"account_name": "a", "sas_token": "sig=pssst"}', "sas_token"),
     "a volume of a job file": (
         "job.json", '{"properties": {"mountVolumes": {"azureFileShares": [{"credentials": {"accountKey": "pssst"}}]}}}',
@@ -172,7 +173,8 @@ SECRETS = {
     "a short name": ("y.yaml", "env:\n  GH_PAT: pssst\n", "env.GH_PAT"),
     "a webhook": ("y.yaml", "env:\n  SLACK_WEBHOOK: https://hooks/pssst\n", "env.SLACK_WEBHOOK"),
     "a URL": ("y.yaml", "env: {HTTPS_PROXY: 'http://me:pssst@proxy:1'}\n", "env.HTTPS_PROXY"),
-    "a URL in JSON": ("y.json", r'{"slurm": {"sbatch_options": ["--export=P=http:\/\/me:pssst@proxy"]}}', "slurm, a URL"),
+    "a URL in JSON": ("y.json", r'{"slurm": {"sbatch_options": ["--export=P=http:\/\/me:pssst@proxy"]}}',
+                      "slurm, a URL"),
     "a tab": ("aux_data/aml/store.txt", "account_name: a\n\taccount_key: pssst\n", "account_key"),
     "a merge": ("conf/y.yml", "<<<<<<< HEAD\nsas_token: 'pssst'\n=======\n", "sas_token"),
     "half of it": ("aux_data/aml/y.json", '{"docker": {"image": "x", "password":"pssst"', "password"),
@@ -353,7 +355,8 @@ def test_killed_while_packing(act):
 
 
 def test_awkward_names(act):
-    names = {"two words.py", "it's.py", 'say "hi".py', "Grüße 世界 🚀.py", "a\\b.py", "100%.py", "*.py", "[x].py", "-dash.py",
+    names = {"two words.py", "it's.py", 'say "hi".py', "Grüße 世界 🚀.py", "a\\b.py", "100%.py", "*.py", "[x].py",
+             "-dash.py",
              "$HOME.py", "a:b.py", "tilde~.py"}
     for name in names:
         act.write(name, name)

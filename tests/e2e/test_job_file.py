@@ -59,7 +59,8 @@ def test_python_toolkits(act):
     assert act.lines(run) == ["['--master'] None"]
 
 
-# As a server of TensorFlow is: it has the address that its list says, and one of a parameter server never ends by itself.
+# As a server of TensorFlow is: it has the address that its list says, and one of a parameter server never ends by
+# itself.
 TASK = """
 import json, os, socket, sys, time
 config = json.loads(os.environ["TF_CONFIG"])
@@ -167,10 +168,12 @@ def test_people_see_what_the_file_runs(act):
 def test_shared_folder_of_azure_nodes(act, azureml):
     """There is none: such a run is refused before it is queued."""
     file = job_file(act, nodeCount=2, customMpiSettings={"commandLine": "touch $AZ_BATCHAI_SHARED_JOB_TEMP/x"})
-    act.fail("submit", "-f", file, status=7, match="'job.json' uses .AZ_BATCHAI_SHARED_JOB_TEMP.* the 2 nodes .* mapped folder")
+    act.fail("submit", "-f", file, status=7,
+             match="'job.json' uses .AZ_BATCHAI_SHARED_JOB_TEMP.* the 2 nodes .* mapped folder")
     assert act.run("q", "--json").json["runs"] == []
     run, _ = finish(act, file, before=("-n", "1"))
-    assert "customMpi: touch" in act.run("q", env={"ACT_HOME": str(act.scratch / "anew")}).out, "another machine sees it so"
+    assert "customMpi: touch" in act.run("q",
+                                         env={"ACT_HOME": str(act.scratch / "anew")}).out, "another machine sees it so"
     act.fail("-n", "4", "resubmit", run, status=7, match="'job.json' uses .AZ_BATCHAI_SHARED_JOB_TEMP.* the 2 nodes")
     act.cluster("here", folders=(), extra={"platform": "local"})
     run, _ = finish(act, file, before=("-c", "here", "-n", "1"))
@@ -181,7 +184,8 @@ def test_shared_folder_of_azure_nodes(act, azureml):
 def volumes(service, container, share):
     """A container and a share, with the account's key."""
     credentials = {"accountKey": service.key}
-    return {"azureBlobFileSystems": [{"accountName": service.account, "containerName": container, "relativeMountPath": "bfs",
+    return {"azureBlobFileSystems": [{"accountName": service.account, "containerName": container,
+                                      "relativeMountPath": "bfs",
                                       "credentials": credentials}],
             "azureFileShares": [{"accountName": service.account, "relativeMountPath": "afs", "credentials": credentials,
                                  "azureFileUrl": f"https://{service.account}.file.core.windows.net/{share}/team/x"}]}
@@ -208,7 +212,8 @@ def test_volumes_are_mounted_on_azure(act, azureml, container):
     assert act.lines(run) == ["from the share, from the containerother.json"], "the file itself is not packed"
     assert service.get(f"{share}/team/x/c") == b"new\n" and "mounted" not in said and "'SET'" not in said
     stores = [d["properties"] for d in azureml.tell("objects")["datastores"].values()]
-    made = {d["datastoreType"] + (d.get("fileShareName") or d["containerName"]): d for d in stores if d["protocol"] == "https"}
+    made = {d["datastoreType"] + (d.get("fileShareName") or d["containerName"]): d for d in stores
+            if d["protocol"] == "https"}
     assert sorted(made) == [f"AzureBlob{container}", f"AzureFile{share}"]
     for properties in made.values():
         assert properties["endpoint"] == "core.windows.net" and properties["credentials"]["secrets"]["key"] == service.key
@@ -231,14 +236,16 @@ def test_volumes_of_a_repeated_run(act, azureml, container):
     name, = (name for name in azureml.tell("objects")["datastores"] if name.startswith("file_"))
     gone = "has no datastore 'file_.* for 'file:.* the job file of the first run mounted as 'afs' .*submit the job file again"
     azureml.tell("object", kind="datastores", name=name, properties={
-        "datastoreType": "AzureFile", "accountName": "other", "fileShareName": "files", "credentials": {"credentialsType": "None"}})
+        "datastoreType": "AzureFile", "accountName": "other", "fileShareName": "files",
+        "credentials": {"credentialsType": "None"}})
     act.fail("resubmit", run, status=7, match=gone)
     azureml.tell("reset")
     act.fail("resubmit", run, status=7, match=gone)
 
 
 @pytest.mark.parametrize("url, status, match", [
-    ("https://acct.file.evil.example/s", 4, r"azureFileShares\[0\]\.azureFileUrl' of 'job\.json' .*evil\.example.*trusted_hosts"),
+    ("https://acct.file.evil.example/s", 4,
+     r"azureFileShares\[0\]\.azureFileUrl' of 'job\.json' .*evil\.example.*trusted_hosts"),
     ("http://acct.file.core.windows.net/s", 4, "not encrypted"),
     ("https://acct.file.@evil.example/s", 7, "azureFileUrl' must be that of a share of its account"),
     ("https://evil.example/s", 7, "must be that of a share of its account"),
@@ -246,7 +253,8 @@ def test_volumes_of_a_repeated_run(act, azureml, container):
     ("https://acct.file.core.windows.net/", 7, "must be that of a share of its account")])
 def test_key_goes_to_no_foreign_host(act, azureml, url, status, match):
     file = job_file(act, **custom("true"), mountVolumes={"azureFileShares": [
-        {"accountName": "acct", "azureFileUrl": url, "relativeMountPath": "afs", "credentials": {"accountKey": "c2VjcmV0"}}]})
+        {"accountName": "acct", "azureFileUrl": url, "relativeMountPath": "afs",
+         "credentials": {"accountKey": "c2VjcmV0"}}]})
     act.fail("submit", "-f", file, status=status, match=match)
     assert azureml.requests() == [] and "c2VjcmV0" not in act.run("q", "--json").out
 
@@ -258,7 +266,8 @@ def test_volume_that_azure_cannot_mount(act, azureml):
         {**place, "relativeMountPath": "a", "credentials": vault},
         {**place, "relativeMountPath": "b/c", "credentials": {"accountKey": "c2VjcmV0"}},
         {**place, "relativeMountPath": "data", "credentials": {"accountKey": "c2VjcmV0"}}]})).err
-    for piece in ("'a' is not mounted, as the file has no accountKey for it; map", "'b/c' is not mounted, as its path is not",
+    for piece in ("'a' is not mounted, as the file has no accountKey for it; map",
+                  "'b/c' is not mounted, as its path is not",
                   "the mapped folder stands for the volume at 'data'"):
         assert piece in said, said
 
@@ -475,10 +484,12 @@ def test_registry_on_azure(act, azureml):
     ({"nodeCount": "1"}, r"'properties\.nodeCount' must be a whole number"),
     ({"nodeCount": 0}, r"'properties\.nodeCount' must be a whole number"),
     ({"nodeCount": None}, r"'properties\.nodeCount' is missing"),
-    ({"inputDirectories": [{"id": "A", "path": "x"}, {"id": "B"}]}, r"'properties\.inputDirectories\[1\]\.path' is missing"),
+    ({"inputDirectories": [{"id": "A", "path": "x"}, {"id": "B"}]},
+     r"'properties\.inputDirectories\[1\]\.path' is missing"),
     ({"inputDirectories": {"id": "A"}}, r"'properties\.inputDirectories' must be a list"),
     ({"inputDirectories": [{"id": "A B", "path": "x"}]}, "cannot be part of a variable"),
-    ({"environmentVariables": [{"name": "A=B", "value": "x"}]}, r"environmentVariables\[0\]\.name' is 'A=B', no name of a variable"),
+    ({"environmentVariables": [{"name": "A=B", "value": "x"}]},
+     r"environmentVariables\[0\]\.name' is 'A=B', no name of a variable"),
     ({"customToolkitSettings": None}, "says nothing to run"),
     ({"horovodSettings": {"pythonScriptFilePath": "x"}}, "has both 'customToolkitSettings' and 'horovodSettings'"),
     ({"customToolkitSettings": {"commandLine": 1}}, r"'properties\.customToolkitSettings\.commandLine' must be a text"),

@@ -59,7 +59,8 @@ def test_ls_long(act, voc):
 
 def test_ls_json_is_lines(act, voc):
     found = objects(act, "ls", "-r", "data/voc")
-    assert [e["path"] for e in found] == [f"data/voc/{n}" for n in ("a.txt", "deep-not/d", "deep/b.txt", "deep/er/c", "z")]
+    assert [e["path"] for e in found] == [f"data/voc/{n}"
+                                          for n in ("a.txt", "deep-not/d", "deep/b.txt", "deep/er/c", "z")]
     b = found[2]
     assert (b["name"], b["kind"], b["size"], b["mtime"]) == ("deep/b.txt", "file", 2000, "2017-07-14T02:40:00Z")
     assert re.fullmatch("0[0-7]{3}", b["mode"])

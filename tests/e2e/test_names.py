@@ -6,11 +6,15 @@ import pytest
 
 from test_data import away, tree
 
-FINE = [" leading", "trailing ", "two  blanks", "tab\there", "line\nbreak", "a+b", "a%20b", "%", "%zz", "&amp;", "<xml>", "a\"b", "a'b",
-        "a?b=c", "a#b", "a;b", "a:b", "a@b", "a=b", "~tilde", "[x]", "(y)", "{z}", "p|q", "c^d", "back`tick", "a,b", "!", "*", "$HOME",
-        "café", "cafe\u0301", "日本語", "🚀🚀", "\u200bzero", "\u202ertl", "-dash", "--delete", ".hidden", "..a", "a..b", "con", "nul.txt", "x" * 255,
+FINE = [" leading", "trailing ", "two  blanks", "tab\there", "line\nbreak", "a+b", "a%20b", "%", "%zz", "&amp;",
+        "<xml>", "a\"b", "a'b",
+        "a?b=c", "a#b", "a;b", "a:b", "a@b", "a=b", "~tilde", "[x]", "(y)", "{z}", "p|q", "c^d", "back`tick", "a,b",
+        "!", "*", "$HOME",
+        "café", "cafe\u0301", "日本語", "🚀🚀", "\u200bzero", "\u202ertl", "-dash", "--delete", ".hidden", "..a", "a..b",
+        "con", "nul.txt", "x" * 255,
         "é" * 127, "deep/" * 120 + "end", ("d" * 200 + "/") * 3 + "end"]
-ODD = ["...", "dot.", "folder./x", "cr\rhere", "bell\x07", "\x01", "\x1f", "\x7f", "c1\u0081", "\ue000private", "nonchar\ufffe", "nonchar\uffff", "back\\slash",
+ODD = ["...", "dot.", "folder./x", "cr\rhere", "bell\x07", "\x01", "\x1f", "\x7f", "c1\u0081", "\ue000private",
+       "nonchar\ufffe", "nonchar\uffff", "back\\slash",
        "a\\..\\b", "deep/" * 260 + "end", ("n" * 200 + "/") * 6 + "end"]
 
 

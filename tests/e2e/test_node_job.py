@@ -300,7 +300,8 @@ def test_folder_that_the_job_does_not_bring(job, act):
     (("--spec", "/nowhere/spec.json"), 125, "nowhere/spec.json"),
 ])
 def test_bad_words(act, words, status, says):
-    done = subprocess.run([act.programs / "act-node", "job", *words], env=act.env, capture_output=True, text=True, check=False)
+    done = subprocess.run([act.programs / "act-node", "job", *words], env=act.env, capture_output=True, text=True,
+                          check=False)
     assert (done.returncode, done.stdout) == (status, "") and says in done.stderr
 
 

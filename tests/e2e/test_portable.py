@@ -19,8 +19,8 @@ BIN = "usr/local/bin"  # /bin is a link in distributions
 ROOTS = [pathlib.Path(path) for path in os.environ.get("ACT_ROOTS", "").split(":") if path]
 
 # Becomes the root's first process, runs one command after the other there, and tells what became of them. RUN is what
-# the last submit printed; "read" is a command of its own. Where there is a base, the root lies over it, and what is written
-# is forgotten.
+# the last submit printed; "read" is a command of its own. Where there is a base, the root lies over it, and what is
+# written is forgotten.
 INSIDE = """
 import json, os, subprocess, sys
 root, base, commands = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
@@ -80,7 +80,8 @@ def root(programs, scratch):
 
 def run_inside(root, base, *commands):
     done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child",
-                           sys.executable, "-c", INSIDE, root, base, json.dumps(commands)], capture_output=True, check=False)
+                           sys.executable, "-c", INSIDE, root, base, json.dumps(commands)], capture_output=True,
+                          check=False)
     assert done.returncode == 0, done.stderr.decode()
     return json.loads(done.stdout)
 
@@ -137,4 +138,5 @@ def test_nothing_of_glibc_that_needs_its_modules(programs):
     if elf.DT_NEEDED in act.dynamic:
         pytest.skip("this build loads shared libraries")
     assert not act.of_type(elf.PT_INTERP)
-    assert not {"getpwuid", "getpwuid_r", "getpwnam", "getgrgid", "__nss_database_get", "__nss_lookup_function"} & act.symbols.keys()
+    assert not {"getpwuid", "getpwuid_r", "getpwnam", "getgrgid", "__nss_database_get",
+                "__nss_lookup_function"} & act.symbols.keys()

@@ -1,4 +1,5 @@
-"""What the processes of ACT keep to themselves, and that commands are as free as without ACT: as a user who is not root."""
+"""What the processes of ACT keep to themselves, and that commands are as free as without ACT: as a user who is not
+root."""
 import os
 import pathlib
 import platform
@@ -61,7 +62,8 @@ def said(act, run):
 
 def run_for_a_look(act, **options):
     """A command that says what it may do and stays; what it said, its process id, and the run."""
-    run = act.submit("sh", "-c", "grep NoNewPrivs /proc/self/status; ulimit -S -c; echo pid $$; exec sleep 600", **options)
+    run = act.submit("sh", "-c", "grep NoNewPrivs /proc/self/status; ulimit -S -c; echo pid $$; exec sleep 600",
+                     **options)
     act.until(lambda: len(said(act, run)) == 3, "the command has said all")
     lines = said(act, run)
     return lines, int(lines[2].removeprefix("pid ")), run

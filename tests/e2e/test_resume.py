@@ -277,7 +277,8 @@ def test_names_cannot_be_resolved_in_the_middle(act, azure_double, resolver):
     out, err = client.communicate(timeout=60)
     assert resolver.asked and client.returncode in (0, 5, 8), err
     double.no_faults()
-    act.fail("u", "data", status=5, match="(?i)resolve.*blob.act.test|blob.act.test.*resolve", env={"ACT_MAX_RETRIES": "1"})
+    act.fail("u", "data", status=5, match="(?i)resolve.*blob.act.test|blob.act.test.*resolve",
+             env={"ACT_MAX_RETRIES": "1"})
     resolver.works = True
     act.run("u", "data")
     assert len(azure_double.keys()) == 60
@@ -312,7 +313,8 @@ def test_a_file_that_vanishes(act, azure_double):
     away(act, "data")
     result = act.run("d", "data", status=8)
     assert "07" in result.err and "BlobNotFound" in result.err
-    assert set(tree(act.project / "data")) == {f"{i:02}" for i in range(30) if f"data/{i:02}" in azure_double.keys()} - {"07"}
+    assert set(tree(act.project / "data")) == {f"{i:02}" for i in range(30)
+                                               if f"data/{i:02}" in azure_double.keys()} - {"07"}
 
 
 def test_a_source_that_changes_while_it_is_sent(act, azure_double):

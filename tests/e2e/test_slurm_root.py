@@ -32,7 +32,8 @@ def behind_ssh(act, lab):
 def test_code_and_folders_are_below_the_root(act, lab):
     configure(act, lab)
     assert "valid" in act.run("-c", "lab", "config", "check").err
-    act.write("train.py", "print(open('data/words').read() + open('more').read())\nopen('output/model', 'w').write('m')")
+    act.write("train.py",
+              "print(open('data/words').read() + open('more').read())\nopen('output/model', 'w').write('m')")
     act.write("more", "1")
     act.write("data/words", "own")
     first = lab.submit("python3", "train.py")

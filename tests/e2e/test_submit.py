@@ -145,7 +145,8 @@ def test_a_starter_is_told_what_the_user_left_out(act, two_ranks):
     act.run("wait", run)
     assert act.lines(run)[1] == "--nproc_per_node=1"
 
-    own = act.run("-n", "2", "submit", "./torchrun", "--nproc-per-node", "4", "--nnodes", "2", "--standalone", "train.py")
+    own = act.run("-n", "2", "submit", "./torchrun", "--nproc-per-node", "4", "--nnodes", "2", "--standalone",
+                  "train.py")
     assert "one on each node, 4 processes each" in own.err
     assert "'--nproc_per_node 4' stays as it is written, but the run has 2 processes on each node" in own.err
     assert "'--nnodes 2' stays as it is written, but the run has 1 node\n" in own.err

@@ -368,7 +368,8 @@ def test_verify_lists_every_difference(act, both):
     assert by_path["data/sub/b"]["from"]["size"] == 6 and by_path["data/sub/b"]["to"]["size"] == 5
     assert by_path["data/new"]["to"] is None and by_path["data/gone here"]["from"] is None
     assert act.run("verify", "data/sub", "data/a", status=8).out == "size data/sub/b\ncontent data/a\n"
-    assert act.run("verify", "--exclude", "new", "--exclude", "gone*", "--exclude", "/a", "--exclude", "b", "data").out == ""
+    assert act.run("verify", "--exclude", "new", "--exclude", "gone*", "--exclude", "/a", "--exclude", "b",
+                   "data").out == ""
 
 
 def test_verify_finds_damage_in_large_files(act, stored):
@@ -460,7 +461,8 @@ def test_links_that_cannot_be_followed_are_named(act, linked):
     (data / "parent").symlink_to(act.project)
     linked.put("data/gone/x", b"held")
     result = act.run("u", "--follow", "--exclude", "parent/aux_data", "--exclude", "parent/[!d]*", "data", status=8)
-    for text in ("'link/up/'", "'link/near/far/'", "'link/deep/far/'", "'self'", "'parent/data/'", "leads back to itself",
+    for text in ("'link/up/'", "'link/near/far/'", "'link/deep/far/'", "'self'", "'parent/data/'",
+                 "leads back to itself",
                  "cannot follow the link 'gone': No such file"):
         assert text in result.err, (text, result.err)
     held = there(linked)

@@ -91,14 +91,16 @@ CREDENTIALS = {"login": {}, "key": {"AZURE_STORAGE_KEY": KEY}, "SAS": {"AZURE_ST
 @pytest.mark.parametrize("kind", CREDENTIALS)
 def test_a_project_cannot_have_credentials_sent_to_an_endpoint(act, login, listener, kind, scheme):
     """0.0.0.0 is this machine to the kernel, but not by name: what would be sent would arrive."""
-    act.account("store", account_name="acct", container_name="cont", endpoint=f"{scheme}://0.0.0.0:{listener.port}/acct")
+    act.account("store", account_name="acct", container_name="cont",
+                endpoint=f"{scheme}://0.0.0.0:{listener.port}/acct")
     act.env |= {**login.principal(), **CREDENTIALS[kind], "ACT_MAX_RETRIES": "0", "ACT_CONNECT_TIMEOUT": "5"}
     act.write("data/a", "a")
     for words in (("ls", "data"), ("u", "data"), ("init",), ("url", "data/a")):
         if kind == "login" and scheme == "http":
             act.fail(*words, status=7, match="not encrypted")
             continue
-        act.fail(*words, status=4, match=r"'endpoint' of '.*/aux_data/configs/store.yaml' is '.*'0\.0\.0\.0' is none of them")
+        act.fail(*words, status=4,
+                 match=r"'endpoint' of '.*/aux_data/configs/store.yaml' is '.*'0\.0\.0\.0' is none of them")
     assert not listener.heard and not login.asked(), (listener.heard, login.asked())
 
 
@@ -256,7 +258,8 @@ def test_without_a_terminal_nothing_leads_out(other, words):
     assert not stored(other) and os.listdir(other.secret) == ["id_rsa"]
 
 
-@pytest.mark.parametrize("words", [("config", "show"), ("config", "check"), ("help",), ("trust", "--json"), ("trust", "--list"),
+@pytest.mark.parametrize("words",
+                         [("config", "show"), ("config", "check"), ("help",), ("trust", "--json"), ("trust", "--list"),
                                    ("trust", "--dry-run")])
 def test_what_only_looks_needs_no_trust(other, words):
     link(other)
@@ -395,7 +398,8 @@ def reach(act, scratch, kind):
     if kind == "slurm.root with a login of the user":
         return own_login(act, {"root": "/elsewhere"}, "'slurm.root' is '/elsewhere'")
     if kind == "slurm.sbatch_options with a login of the user":
-        return own_login(act, {"sbatch_options": ["--output=x", "--wait"]}, "'slurm.sbatch_options' is '--output=x --wait'")
+        return own_login(act, {"sbatch_options": ["--output=x", "--wait"]},
+                         "'slurm.sbatch_options' is '--output=x --wait'")
     if kind == "slurm.root through a link":
         act.cluster("aml", extra={"platform": "slurm", "slurm": {"root": "there"}})
         (act.project / "there").symlink_to(act.secret)
@@ -422,10 +426,12 @@ def reach(act, scratch, kind):
     return f"aux_data/aml/aml.yaml: '{kind}' is '"
 
 
-@pytest.mark.parametrize("kind", ["assets", "hooks", "the project itself", "account files", "mapped .git", "store in .git",
+@pytest.mark.parametrize("kind",
+                         ["assets", "hooks", "the project itself", "account files", "mapped .git", "store in .git",
                                   "dangling", "store", "store through a link", "account file", "endpoint", "base",
                                   "slurm.login", "slurm.root", "azureml.endpoint", "account file through a link",
-                                  "account file of the user", "row through a link", "packages through a link", "base file",
+                                  "account file of the user", "row through a link", "packages through a link",
+                          "base file",
                                   "cluster folder", "slurm.root with a login of the user", "slurm.root through a link",
                                   "slurm.sbatch_options with a login of the user", "endpoint in clear text"])
 def test_what_leads_out(other, scratch, kind):
@@ -560,7 +566,8 @@ def test_what_is_the_users_own_needs_no_trust(other, scratch):
     assert other.run("-p", "{platform: slurm, slurm: {login: me@h.example}}", "trust", "--json").json["reaches"] == []
 
 
-@pytest.mark.parametrize("listed, status", [("*", 0), ("{p}", 0), ("/nowhere:{p}/..", 0), ("{p}x", 4), ("", 4), (".", 4)])
+@pytest.mark.parametrize("listed, status",
+                         [("*", 0), ("{p}", 0), ("/nowhere:{p}/..", 0), ("{p}x", 4), ("", 4), (".", 4)])
 def test_the_environment_trusts_for_programs(other, listed, status):
     link(other)
     other.run("u", "data", env={"ACT_TRUSTED_PROJECTS": listed.format(p=other.project)}, status=status)

@@ -177,7 +177,8 @@ def test_of_a_silent_run_every_rank_shows_where_it_is(act, two_ranks):
     age(logs[1], 7200)
     shown = rows(act.run("why", run))
     assert [(rank, line) for rank, _, line in shown] == [("0", "step 7"), ("1", "loading shard 3")]
-    assert re.match("^>[0-9]+d", shown[0][1]) and shown[1][1].startswith("2h0"), "what the agent said is no sign of rank 0"
+    assert re.match("^>[0-9]+d",
+                    shown[0][1]) and shown[1][1].startswith("2h0"), "what the agent said is no sign of rank 0"
     answer = why(act, run)
     assert answer["last_line"] == "step 7" and answer["ranks"][1]["silent_s"] >= 7200 and answer["ranks"][0]["longer"]
 
@@ -224,7 +225,8 @@ def test_logs_of_any_size_and_content(act):
     with open(log, "wb") as f:
         f.truncate(3 << 30)  # sparse: only the end is read
         f.seek(0, os.SEEK_END)
-        f.write(b"\n\x1b[2J\x1b]0;title\x07[1,0]<stderr>:\x1b[31m" + GPU.encode() + b"\x1b[0m\xff\x00\r\n" + b"\xe2" * 5000)
+        f.write(b"\n\x1b[2J\x1b]0;title\x07[1,0]<stderr>:\x1b[31m" + GPU.encode() + b"\x1b[0m\xff\x00\r\n"
+                + b"\xe2" * 5000)
     result = act.run("why", run)
     assert b"\x1b" not in result.raw_out and b"\x07" not in result.raw_out and b"\x00" not in result.raw_out
     result.raw_out.decode("utf-8")
@@ -252,7 +254,8 @@ def failed_with(act, reason, **record):
 def test_the_record_of_the_agent(act):
     run = failed_with(act, "rank 0 was killed by signal 9 (Killed)", signal=9, exit_status=137)
     result = act.run("why", run)
-    assert result.out.splitlines()[:2] == ["rank 0 on node n2 failed first: killed by signal 9 (Killed)", "  said before"]
+    assert result.out.splitlines()[:2] == ["rank 0 on node n2 failed first: killed by signal 9 (Killed)",
+                                           "  said before"]
     failure = why(act, run)["failure"]
     assert (failure["node"], failure["signal"], failure["time"]) == ("n2", 9, "2023-11-14T22:13:20Z")
     (act.run_dir(run) / "system_logs/slurm.txt").write_text("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0.\n")
@@ -286,7 +289,8 @@ def test_reasons(act, reason, code):
 
 
 def test_a_step_before_the_command_is_a_class_of_its_own(act):
-    act.write("compile.aml.sh", "#!/bin/sh\necho building\necho \"ModuleNotFoundError: No module named 'torch'\" >&2\nexit 7\n")
+    act.write("compile.aml.sh",
+              "#!/bin/sh\necho building\necho \"ModuleNotFoundError: No module named 'torch'\" >&2\nexit 7\n")
     run = act.finish("true", before=("-n", "1"), status=7)
     result = act.run("why", run)
     assert fields(result)["class"] == "compile step failed" and "\n  building\n" in result.out, result

@@ -55,7 +55,8 @@ def test_dry_runs_change_nothing(act):
 def test_json_is_described_by_the_help(act):
     act.write("data/w", "w")
     for verb, words in (("init", []), ("init", ["--dry-run"]), ("upload", ["data"]), ("ls", ["data"]),
-                        ("du", ["data"]), ("doctor", []), ("config", ["check"]), ("config", ["show"]), ("verify", ["data"]), ("summary", [])):
+                        ("du", ["data"]), ("doctor", []), ("config", ["check"]), ("config", ["show"]),
+                        ("verify", ["data"]), ("summary", [])):
         documented(act, verb, act.run(verb, "--json", *words).out)
     submitted = act.run("-n", "1", "submit", "--json", "sh", "-c", "exit 3").out
     documented(act, "submit", submitted)
@@ -74,7 +75,8 @@ def test_json_is_described_by_the_help(act):
     act.run("wait", new["id"], status=3)
 
 
-@pytest.mark.parametrize("words", [["q"], ["qr"], ["logs", "x"], ["wait", "x"], ["why", "x"], ["abort", "x"], ["nodes", "x"],
+@pytest.mark.parametrize("words",
+                         [["q"], ["qr"], ["logs", "x"], ["wait", "x"], ["why", "x"], ["abort", "x"], ["nodes", "x"],
                                    ["ls", "data"], ["config", "show"], ["login"], ["submit", "true"]])
 def test_an_unknown_cluster_is_an_error_for_every_verb(act, words):
     status = 125 if words[0] == "wait" else 3
@@ -101,8 +103,10 @@ def test_misspelt_keys_of_the_command_line(act, param, words):
 
 
 def test_names_of_other_tools(act):
-    for typed, meant in (("ps", "'a q'"), ("run", "'a submit COMMAND'"), ("cancel", "'a abort RUN'"), ("stop", "'a abort RUN'"),
-                         ("status", "'a q'"), ("cp", "'a u PATH'"), ("tail", "'a logs -f RUN'"), ("version", "--version")):
+    for typed, meant in (("ps", "'a q'"), ("run", "'a submit COMMAND'"), ("cancel", "'a abort RUN'"),
+                         ("stop", "'a abort RUN'"),
+                         ("status", "'a q'"), ("cp", "'a u PATH'"), ("tail", "'a logs -f RUN'"),
+                         ("version", "--version")):
         assert meant in act.fail(typed, status=2)
         assert meant in act.fail("help", typed, status=2)
     act.fail("help", "sumbit", status=2, match="did you mean 'submit'")

@@ -75,9 +75,11 @@ def test_documents_and_examples_find_what_they_name(unpacked):
 
 def test_packages_need_nothing():
     deb = run("dpkg-deb", "-f", only("*.deb"))
-    assert f"Architecture: {KINDS[PROCESSOR][0]}\n" in deb and run("rpm", "-qp", "--qf", "%{ARCH}", only("*.rpm")) == PROCESSOR
+    assert f"Architecture: {KINDS[PROCESSOR][0]}\n" in deb and run("rpm", "-qp", "--qf", "%{ARCH}",
+                                                                   only("*.rpm")) == PROCESSOR
     assert "Package: act-cluster\n" in deb and "\nDepends:" not in deb and "openmpi-bin" in deb
-    assert run("rpm", "-qp", "--qf", "%{NAME} [%{RECOMMENDS} ]", only("*.rpm")) == "act-cluster ca-certificates openmpi "
+    assert run("rpm", "-qp", "--qf", "%{NAME} [%{RECOMMENDS} ]",
+               only("*.rpm")) == "act-cluster ca-certificates openmpi "
     assert all(line.startswith("rpmlib(") for line in run("rpm", "-qp", "--requires", only("*.rpm")).splitlines())
 
 
