@@ -16,7 +16,12 @@ static int unreachable(int *left, struct act_error *err)
     return act_error_set(err, fake.fail_code, "the controller does not answer");
 }
 
-/* ---- what its configuration means ---- */
+static void note(const char *what)
+{
+    size_t n = strlen(fake.did);
+
+    snprintf(fake.did + n, sizeof(fake.did) - n, "%s ", what);
+}
 
 static char *fake_place(const struct config *config)
 {
@@ -27,7 +32,7 @@ static char *fake_place(const struct config *config)
 static bool fake_recall(const json_t *settings, struct config *out)
 {
     out->slurm.root = act_strdup(codec_json_str(settings, "root", NULL));
-    return settings != NULL;
+    return settings || platform_find(out->platform)->is_here;
 }
 
 static int fake_open(struct services *services, const struct config *config, struct platform **out,
@@ -48,12 +53,19 @@ static void fake_close(struct platform *p)
     free(p);
 }
 
-/* ---- runs ---- */
+static int fake_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
+{
+    (void)p;
+    (void)err;
+    *out = (struct platform_limits){.gpu_per_node = 1, .num_gpu = 1};
+    return 0;
+}
 
 static int fake_submit(struct platform *p, const struct platform_submission *submission,
                        struct act_error *err)
 {
     (void)p;
+    note("submit");
     *submission->asked = true;
     return fake.fail_submit ? act_error_set(err, fake.fail_submit, "no answer") : 0;
 }
@@ -71,15 +83,24 @@ static int fake_status(struct platform *p, const char *const *ids, size_t n, str
     return 0;
 }
 
+static int fake_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+{
+    (void)p;
+    (void)id;
+    (void)err;
+    note("abort");
+    *out_was_final = false;
+    return 0;
+}
+
 static int fake_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
 {
     (void)p;
     (void)out_ids; /* a new ledger finds none here */
     (void)err;
+    note("list");
     return 0;
 }
-
-/* ---- logs ---- */
 
 static int fake_list_logs(struct platform *p, const char *id, struct platform_logs *out,
                           struct act_error *err)
@@ -140,8 +161,6 @@ static int fake_fetch_logs(struct platform *p, const char *id, const struct plat
     return 0;
 }
 
-/* ---- the rows ---- */
-
 static const struct platform_row usual = {
     .name = "slurm",
     .keeps_record = true,
@@ -149,8 +168,10 @@ static const struct platform_row usual = {
     .place = fake_place,
     .recall = fake_recall,
     .open = fake_open,
+    .limits = fake_limits,
     .submit = fake_submit,
     .status = fake_status,
+    .abort = fake_abort,
     .logs = fake_list_logs,
     .read_log = fake_read_log,
     .fetch_logs = fake_fetch_logs,
@@ -165,23 +186,10 @@ void fake_reset(void)
                          .fail_code = ACT_TEMPORARY};
 }
 
-static char *here_place(const struct config *config)
-{
-    (void)config;
-    return act_strdup("");
-}
-
-static bool here_recall(const json_t *settings, struct config *out)
-{
-    (void)settings;
-    (void)out;
-    return true;
-}
-
 static const struct platform_row here = {.name = "local",
                                          .is_here = true,
-                                         .place = here_place,
-                                         .recall = here_recall,
+                                         .place = fake_place,
+                                         .recall = fake_recall,
                                          .open = fake_open,
                                          .list = fake_list,
                                          .close = fake_close};

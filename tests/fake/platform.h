@@ -22,6 +22,7 @@ struct fake {
     void (*before_read)(int call, const char *name); /* likewise */
     int n_status, n_logs_calls, n_read, n_open, n_close;
     char root[64]; /* of the cluster that was opened last */
+    char did[64];  /* "abort submit ": what else it was asked for */
 };
 extern struct fake fake;
 

@@ -38,6 +38,8 @@ set_tests_properties(link_test PROPERTIES COST 20)
 act_test(agent_test unit/agent_test.c codec INSIDE node)
 act_test(cgroup_test unit/cgroup_test.c run INSIDE node)
 act_test(job_file_test unit/job_file_test.c codec INSIDE flow)
+act_test(facts_test unit/facts_test.c INSIDE flow platform)
+target_sources(facts_test PRIVATE fake/platform.c)
 act_test(watch_test unit/watch_test.c INSIDE flow platform)
 target_sources(watch_test PRIVATE fake/platform.c)
 target_link_options(watch_test PRIVATE -Wl,--wrap=usleep) # nobody waits

@@ -1,0 +1,144 @@
+/* What a platform's row says decides what is done with it, whatever it is called. */
+#include "unit/test.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "fake/platform.h"
+#include "flow/flow.h"
+#include "flow/flow_internal.h"
+#include "flow/runs/runs.h"
+#include "flow/runs/submit.h"
+#include "flow/runs/submit_internal.h"
+#include "ledger/ledger.h"
+#include "run/run.h"
+
+static char *scratch;
+static struct flow flow;
+
+static int set_up(void **state)
+{
+    static const char yaml[] = "platform: slurm\nslurm:\n  login: me@here\nexperiment_name: facts\n";
+    ACT_AUTOFREE char *file = act_path_join(scratch, "aux_data/aml/lab.yaml");
+    ACT_AUTOFREE char *home = act_path_join(scratch, "home");
+    struct config_request request = {.cluster = "lab", .start_dir = scratch};
+    struct act_error err;
+
+    (void)state;
+    setenv("ACT_HOME", home, 1);
+    setenv("ACT_TRUSTED_PROJECTS", "*", 1); /* its login node is this machine */
+    fake_reset();
+    assert_ok(act_file_write(file, yaml, strlen(yaml), 0600, &err), err);
+    assert_ok(flow_open(&request, &flow, &err), err);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    flow_close(&flow);
+    assert_int_equal(fake.n_close, fake.n_open);
+    return 0;
+}
+
+/* Submits a run that is running again, with this outcome. */
+static void resubmit(int code)
+{
+    struct run_spec first = {.experiment = act_strdup("facts"),
+                             .cluster = act_strdup("lab"),
+                             .platform = act_strdup("slurm"),
+                             .project_root = act_strdup(scratch),
+                             .nodes = 1,
+                             .procs_per_node = 1,
+                             .created_unix_s = act_now_unix_s()};
+    struct run_spec second;
+    struct flow_run old = {.status = fake.status};
+    struct platform *platform;
+    struct act_error err;
+
+    fake.fail_submit = 0;
+    first.id = run_id_new("facts", first.created_unix_s);
+    act_strv_push(&first.argv, "true");
+    assert_ok(flow_platform(&flow, &platform, &err), err);
+    assert_ok(flow_start_run(&flow, platform, &first, NULL, &err), err);
+    old.spec = first;
+    old.row = flow_row_of(&first);
+    fake.fail_submit = code;
+    fake.did[0] = '\0';
+    int rc = flow_resubmit(&flow, &old, &flow, &flow, false, &second, &err);
+    assert_int_equal(rc, -code);
+    run_spec_release(&second);
+    flow_run_release(&old);
+}
+
+static void what_may_be_refused_comes_first(void **state)
+{
+    (void)state;
+    resubmit(0);
+    assert_string_equal(fake.did, "abort submit ");
+    resubmit(ACT_DENIED);
+    assert_string_equal(fake.did, "abort submit ");
+
+    fake.row.refuses_late = true;
+    resubmit(0);
+    assert_string_equal(fake.did, "submit abort ");
+    resubmit(ACT_DENIED);
+    assert_string_equal(fake.did, "submit ");
+}
+
+static void a_ledger_takes_runs_that_nobody_lists(void **state)
+{
+    struct flow bare;
+    struct act_error err;
+
+    (void)state;
+    assert_int_equal(chdir(scratch), 0);
+    for (int listed = 0; listed < 2; listed++) {
+        flow_open_bare("lab", &bare);
+        fake.row.keeps_list = listed;
+        fake.did[0] = '\0';
+        assert_ok(flow_rebuild(&bare, &err), err);
+        assert_string_equal(fake.did, listed ? "" : "list ");
+        flow_close(&bare);
+    }
+}
+
+/* One that has no row is none of them, and says so when it is opened. */
+static void nobody_drives_a_name_without_a_row(void **state)
+{
+    struct config config = {.platform = (char[]){"k8s"}};
+    struct services services = {0};
+    struct platform *platform;
+    struct act_error err;
+
+    (void)state;
+    assert_false(platform_find("k8s")->is_here);
+    assert_int_equal(platform_open(&services, &config, &platform, &err), -ACT_CONFIG);
+    assert_non_null(strstr(err.text, "'k8s' cannot be driven"));
+    assert_string_equal(platform_here()->name, "local");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_may_be_refused_comes_first, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_ledger_takes_runs_that_nobody_lists, set_up, tear_down),
+        cmocka_unit_test(nobody_drives_a_name_without_a_row),
+    };
+    char folder[] = "/tmp/act-facts-test.XXXXXX";
+    struct act_error err;
+
+    scratch = realpath(mkdtemp(folder), NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    if (act_remove_tree(scratch, &err) < 0)
+        failed++;
+    free(scratch);
+    return failed;
+}
