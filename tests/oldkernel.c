@@ -1,5 +1,5 @@
-/* oldkernel COMMAND...: runs it as if the kernel were Linux 4.18: the system calls of later ones answer ENOSYS, to it and to
- * all that it starts. */
+/* oldkernel COMMAND...: runs it as if the kernel were Linux 4.18: the system calls of later ones answer ENOSYS, to it
+ * and to all that it starts. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

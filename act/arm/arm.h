@@ -49,9 +49,9 @@ void arm_free(struct arm *arm);
 const char *arm_endpoint(const struct arm *arm);
 /* What the tokens of its requests are for; the first answer may tell the tenant. */
 const struct token_want *arm_want(const struct arm *arm);
-/* Another base URL that the token may go to: the run history of a region. One that is neither https nor on this machine,
- * or lies in another cloud, is -ACT_CONFIG; one that is neither Azure's nor trusted by the user (auth/trusted.h) -ACT_DENIED,
- * as in arm_new(). said_by: who names it. */
+/* Another base URL that the token may go to: the run history of a region. One that is neither https nor on this
+ * machine, or lies in another cloud, is -ACT_CONFIG; one that is neither Azure's nor trusted by the user
+ * (auth/trusted.h) -ACT_DENIED, as in arm_new(). said_by: who names it. */
 int arm_trust(struct arm *arm, const char *base_url, const char *said_by,
               struct act_error *err) ACT_NODISCARD;
 /* Whose token the requests carry. */

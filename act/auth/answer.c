@@ -292,7 +292,8 @@ static char *parameter(const char *header, const char *name)
     return NULL;
 }
 
-/* The first segment of the path: https://login.microsoftonline.com/<tenant>/oauth2/authorize. Some names stand for any. */
+/* The first segment of the path: https://login.microsoftonline.com/<tenant>/oauth2/authorize. Some names stand for
+ * any. */
 static char *tenant_in(const char *url)
 {
     static const char *const any[] = {"common", "organizations", "consumers"};

@@ -1,5 +1,5 @@
-/* services.h - what all parts of one command share that speak to the network: one loop, one HTTP client, whose limits then hold
- * for the whole command, and one set of tokens. Each is opened when it is first asked for.
+/* services.h - what all parts of one command share that speak to the network: one loop, one HTTP client, whose limits
+ * then hold for the whole command, and one set of tokens. Each is opened when it is first asked for.
  */
 #ifndef ACT_AUTH_SERVICES_H
 #define ACT_AUTH_SERVICES_H

@@ -112,8 +112,8 @@ bool token_cache_get_grant(const char *authority, struct token_grant *out);
 int token_cache_put_grant(const char *authority, const struct token_grant *grant, bool is_new,
                           struct act_error *err) ACT_NODISCARD;
 int token_cache_clear(bool dry_run, bool *out_had, struct act_error *err) ACT_NODISCARD;
-/* The lock of those who ask for this token: a descriptor, -ACT_TEMPORARY when another process has it, another error when
- * there can be none. */
+/* The lock of those who ask for this token: a descriptor, -ACT_TEMPORARY when another process has it, another error
+ * when there can be none. */
 int token_cache_lock(const char *what, struct act_error *err) ACT_NODISCARD;
 
 /* ---- device.c */

@@ -15,8 +15,8 @@ char *act_cache_dir(void);
 void act_close_own_dirs(void);
 char *act_config_dir(void);
 
-/* Behind an error for want of permission (ACT_DENIED): what to do where ACT's own folders cannot be written, as in a home
- * that is read-only. Other errors stay as they are. */
+/* Behind an error for want of permission (ACT_DENIED): what to do where ACT's own folders cannot be written, as in a
+ * home that is read-only. Other errors stay as they are. */
 void act_hint_at_own_dirs(struct act_error *err);
 
 #endif

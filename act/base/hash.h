@@ -46,8 +46,8 @@ char *act_hmac_sha256_base64(const uint8_t *key, size_t key_len, const void *dat
 /* Whether both texts are the same, compared in constant time. */
 bool act_equal_secrets(const char *a, const char *b);
 
-/* Base64 (RFC 4648 section 4) of less than 1 GiB. encode: a new string. decode: a new buffer, NULL when malformed; blanks
- * around the text do not count. */
+/* Base64 (RFC 4648 section 4) of less than 1 GiB. encode: a new string. decode: a new buffer, NULL when malformed;
+ * blanks around the text do not count. */
 char *act_base64_encode(const void *data, size_t len);
 uint8_t *act_base64_decode(const char *text, size_t *out_len);
 

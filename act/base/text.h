@@ -30,9 +30,9 @@ char *act_strndup(const char *s, size_t len);
 char *act_sprintf(const char *fmt, ...) ACT_PRINTF(1, 2);
 char *act_vsprintf(const char *fmt, va_list ap) ACT_PRINTF(1, 0);
 
-/* A growing vector is a pointer and a count, NULL and 0 at first. Its capacity is the power of two that the count needs,
- * so it is not stored, and a vector that was allocated in another way must not grow. ACT_PUSH appends an item; ACT_GROW
- * only makes room for one more. */
+/* A growing vector is a pointer and a count, NULL and 0 at first. Its capacity is the power of two that the count
+ * needs, so it is not stored, and a vector that was allocated in another way must not grow. ACT_PUSH appends an item;
+ * ACT_GROW only makes room for one more. */
 #define ACT_GROW(v, n)      ((v) = act_grow((v), (n), sizeof(*(v))))
 #define ACT_PUSH(v, n, ...) (ACT_GROW(v, n), (v)[(n)++] = __VA_ARGS__)
 void *act_grow(void *v, size_t n, size_t item_size);
@@ -62,8 +62,8 @@ bool act_has_control(const char *s);
 /* Puts mask in the place of every control character (C0, DEL) that is not one of keep. */
 void act_mask_controls(char *text, const char *keep, char mask);
 
-/* len bytes from outside as one line of UTF-8: line ends and tabs are blanks, other control characters and bytes that are
- * not UTF-8 '?'. New string. */
+/* len bytes from outside as one line of UTF-8: line ends and tabs are blanks, other control characters and bytes that
+ * are not UTF-8 '?'. New string. */
 char *act_one_line(const char *text, size_t len);
 
 /* The text with control characters and bytes that are not UTF-8 as "\\xNN". New string. */

@@ -2,7 +2,8 @@
  * statuses.
  *
  * To add a command: a file cmd_<name>.c with one function, its declaration below, a row in commands.c, which names
- * every option that it uses; new ones are rows in options.c. Help, completion and "did you mean" come from the same rows.
+ * every option that it uses; new ones are rows in options.c. Help, completion and "did you mean" come from the same
+ * rows.
  */
 #ifndef ACT_CLI_CLI_H
 #define ACT_CLI_CLI_H
@@ -219,8 +220,8 @@ struct cli_column {
 
 /* The columns of the terminal that stdout is; 0: it is none, or does not say. */
 int cli_width(void);
-/* widths are those that n columns would like (not 0); on return those that they get in room columns (0: any), two blanks
- * between them. 0: left out. */
+/* widths are those that n columns would like (not 0); on return those that they get in room columns (0: any), two
+ * blanks between them. 0: left out. */
 void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room);
 /* Appends a table with the cells of all rows, one after another. Each is one line (act_one_line()). room as above. */
 void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room,
@@ -281,8 +282,8 @@ void cli_rate_add(struct cli_rate *rate, int64_t ms, const struct transfer_progr
 double cli_rate_bytes(const struct cli_rate *rate);
 /* How long the rest takes; -1 when nobody can know: listing goes on, it is too early, nothing moves. */
 int64_t cli_rate_left_s(const struct cli_rate *rate, const struct transfer_progress *now);
-/* "uploading 30% [###.......] 12/40 objects, 3.4 MiB/8.0 MiB, 1.2 MiB/s, 4s left, what takes long", cut at width columns,
- * with a bar where there is room; 0: not cut, and without one. */
+/* "uploading 30% [###.......] 12/40 objects, 3.4 MiB/8.0 MiB, 1.2 MiB/s, 4s left, what takes long", cut at width
+ * columns, with a bar where there is room; 0: not cut, and without one. */
 void cli_progress_line(const char *verb, const struct cli_rate *rate, const struct transfer_progress *now,
                        size_t width, struct act_buf *out);
 

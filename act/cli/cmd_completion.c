@@ -43,8 +43,8 @@ int cmd_completion(struct cli *cli, struct act_error *err)
     return act_error_set(err, ACT_USAGE, "no completion for '%s': bash, zsh and fish are known", shell);
 }
 
-/* Names come from projects, also of others: bash puts them on its command line as they are, so none is offered that a shell
- * would read as anything but one word. */
+/* Names come from projects, also of others: bash puts them on its command line as they are, so none is offered that a
+ * shell would read as anything but one word. */
 static void offer(const char *candidate, const char *typed)
 {
     static const char shells_own[] = " \t\r\n'\"\\`$&|;<>()[]{}*?!#~^";

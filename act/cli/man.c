@@ -56,7 +56,8 @@ static void put_entry(FILE *out, const char *term, const char *more, const char 
     put_line(out, text);
 }
 
-/* Whether the line of prose that begins here begins a paragraph: it is about an option, and the last one is at its end. */
+/* Whether the line of prose that begins here begins a paragraph: it is about an option, and the last one is at its
+ * end. */
 static bool begins_paragraph(const char *text, const char *line)
 {
     return line > text + 1 && act_starts_with(line, "--") && strchr(".;:", line[-2]);

@@ -1,9 +1,9 @@
 /* yaml.h - YAML (and so JSON) documents as a tree that remembers the position of every value.
  *
- * Bounded: 1 MiB of text, 64 levels, 100,000 values, 4,096 keys in one map, 16 "%TAG". Aliases and merge keys ("<<") are
- * resolved by copying within those bounds (and 8 MiB of text). Only one document per file. Scalars keep their
- * text; what type it is, is the reader's question (yaml_as_*), answered by the YAML 1.1 words that PyYAML
- * takes (true/yes/on, ~, null, 0x10, 1_000; not the sexagesimal 1:30), unless the scalar was quoted.
+ * Bounded: 1 MiB of text, 64 levels, 100,000 values, 4,096 keys in one map, 16 "%TAG". Aliases and merge keys ("<<")
+ * are resolved by copying within those bounds (and 8 MiB of text). Only one document per file. Scalars keep their text;
+ * what type it is, is the reader's question (yaml_as_*), answered by the YAML 1.1 words that PyYAML takes (true/yes/on,
+ * ~, null, 0x10, 1_000; not the sexagesimal 1:30), unless the scalar was quoted.
  */
 #ifndef ACT_CODEC_YAML_H
 #define ACT_CODEC_YAML_H

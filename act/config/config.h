@@ -147,8 +147,8 @@ int config_load(const struct config_request *request, struct config *out,
                 struct act_error *err) ACT_NODISCARD;
 void config_release(struct config *config);
 
-/* Whether config_load() would find a file, or the built-in cluster; nothing is read. Else -ACT_NOT_FOUND, with the clusters
- * that there are, or what is wrong with AML_CONFIG_PATH. */
+/* Whether config_load() would find a file, or the built-in cluster; nothing is read. Else -ACT_NOT_FOUND, with the
+ * clusters that there are, or what is wrong with AML_CONFIG_PATH. */
 int config_is_there(const struct config_request *request, struct act_error *err) ACT_NODISCARD;
 
 /* Reads the account of a mapped folder (or of config->code). A file without secrets takes them from the
@@ -180,8 +180,8 @@ json_t *config_resolved(const struct config *config);
 /* Whether the value of a key ("docker.image") is of this command alone: of a flag, of -p, of the environment. */
 bool config_is_said(const struct config *config, const char *key);
 
-/* The key of a secret ("docker.password", "account_key") that a tree of YAML holds where it is a cluster or account file, or
- * NULL. Variables of env are not looked at. */
+/* The key of a secret ("docker.password", "account_key") that a tree of YAML holds where it is a cluster or account
+ * file, or NULL. Variables of env are not looked at. */
 struct yaml;
 const char *config_find_secret(const struct yaml *tree);
 /* Whether a cluster or account file has such a key at its top level. */
@@ -214,14 +214,14 @@ bool config_is_image(const char *name);
 /* Whether the value of a key is the user's own word: of the command line, the environment, a default, a file of his own
  * folder, or the cluster file outside of the project that AML_CONFIG_PATH names. */
 bool config_is_own(const struct config *config, const char *key);
-/* Whether the account file of a row is: built in, or named by such a word and in his own folder or outside of the project. Of
- * a row that is not said for this command alone, the path must be his word too. */
+/* Whether the account file of a row is: built in, or named by such a word and in his own folder or outside of the
+ * project. Of a row that is not said for this command alone, the path must be his word too. */
 bool config_account_is_own(const struct config *config, const struct config_folder *folder);
 /* The account, as config_account() gives it, without a word about what is wrong; false: there is none. */
 bool config_account_peek(const struct config *config, const struct config_folder *folder,
                          struct config_account *out);
-/* The files that values come from and that are not the user's own: the cluster file, those that '_base_' and 'aml_config'
- * name. Absolute paths, appended where they are not there yet. */
+/* The files that values come from and that are not the user's own: the cluster file, those that '_base_' and
+ * 'aml_config' name. Absolute paths, appended where they are not there yet. */
 void config_files(const struct config *config, struct act_strv *out);
 /* The file of the value of a key, for messages. New string. */
 char *config_file_of(const struct config *config, const char *key);
@@ -244,7 +244,8 @@ void config_each_key(enum config_file file, void (*each)(void *arg, const struct
 /* The top-level keys of a cluster file that have one value: "num_gpu". */
 void config_simple_keys(struct act_strv *out);
 
-/* "<folder name>-<8 hex of its whole path>": what keeps the projects of a user apart in the built-in store. New string. */
+/* "<folder name>-<8 hex of its whole path>": what keeps the projects of a user apart in the built-in store. New
+ * string. */
 char *config_built_in_prefix(const char *project_root);
 /* The folders of the built-in rows. */
 enum { CONFIG_BUILT_IN_FOLDERS = 2 };

@@ -179,7 +179,8 @@ static void doubt_idle(const struct yaml *map, struct config_findings *f)
     }
 }
 
-/* In a file a key that ACT does not know is a doubt, as it may be another tool's; on the command line it is a mistake. */
+/* In a file a key that ACT does not know is a doubt, as it may be another tool's; on the command line it is a
+ * mistake. */
 static int check_param(const struct yaml *over, struct act_error *err)
 {
     const struct yaml *rows = yaml_get(over, "config_param");

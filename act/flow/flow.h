@@ -32,8 +32,8 @@ int flow_open(const struct config_request *request, struct flow *out, struct act
 /* Only loads it, for what shows it. */
 int flow_open_to_look(const struct config_request *request, struct flow *out,
                       struct act_error *err) ACT_NODISCARD;
-/* Whether the cluster of flow_open_bare(), or the file that AML_CONFIG_PATH names, is there; a cluster that has runs in the
- * ledger is. */
+/* Whether the cluster of flow_open_bare(), or the file that AML_CONFIG_PATH names, is there; a cluster that has runs in
+ * the ledger is. */
 int flow_check_cluster(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 /* Without a configuration: for what only needs the ledger. cluster (may be NULL, not copied): where a run that the
  * ledger does not know is looked for. */

@@ -17,14 +17,15 @@ struct store;
 struct services *flow_services(struct flow *flow);
 struct engine *flow_engine(struct flow *flow);
 struct http *flow_http(struct flow *flow);
-/* Opens the ledger, for what must be written down. A damaged one is kept aside, and a new one gets the runs that are there. */
+/* Opens the ledger, for what must be written down. A damaged one is kept aside, and a new one gets the runs that are
+ * there. */
 int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) ACT_NODISCARD;
 /* Does something with the ledger that shows or notes what is known of runs. Where the file cannot be used, as on a full
  * disk, that is said once, and from then on it is done with a copy in memory. */
 int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void *arg, struct act_error *err),
                      void *arg, struct act_error *err) ACT_NODISCARD;
-/* Whether it can be read and written; nothing is. -ACT_NOT_FOUND: there is none yet, and it can be made. -ACT_FAIL: it is
- * damaged. */
+/* Whether it can be read and written; nothing is. -ACT_NOT_FOUND: there is none yet, and it can be made. -ACT_FAIL: it
+ * is damaged. */
 int flow_look_at_ledger(struct act_error *err) ACT_NODISCARD;
 /* The store of a mapped folder, or of the code. */
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "flow/flow.h"
 
-/* Who one is to Azure: the identity of a token for the storage of this cluster, from whatever issues one here. Asks when
- * the cache has none. -ACT_DENIED: there is no credential, the text says what was tried. */
+/* Who one is to Azure: the identity of a token for the storage of this cluster, from whatever issues one here. Asks
+ * when the cache has none. -ACT_DENIED: there is no credential, the text says what was tried. */
 int flow_identify(struct flow *flow, struct token_identity *out, struct act_error *err) ACT_NODISCARD;
 /* Logs in with a code that is typed into a browser; show() gets the message for the user. As token_device_login(). */
 int flow_login(struct flow *flow, const char *tenant, void (*show)(void *arg, const char *message), void *arg,

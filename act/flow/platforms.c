@@ -1,5 +1,5 @@
-/* platforms.c - the platforms that runs are on, each opened once: clusters of several projects may be the same place, and
- * a connection to a login node is worth keeping. */
+/* platforms.c - the platforms that runs are on, each opened once: clusters of several projects may be the same place,
+ * and a connection to a login node is worth keeping. */
 #include <string.h>
 
 #include "base/error.h"
@@ -110,7 +110,8 @@ static int open_configured(struct flow *flow, const struct ledger_run *row, cons
     return open_taken(flow, cluster, &config, out, err);
 }
 
-/* What a run says itself of where it is, which needs no cluster file. settings: NULL, or those that it was submitted with. */
+/* What a run says itself of where it is, which needs no cluster file. settings: NULL, or those that it was submitted
+ * with. */
 static int open_recalled(struct flow *flow, const struct ledger_run *row, const json_t *settings,
                          const char *cluster, struct platform **out, struct act_error *err)
 {

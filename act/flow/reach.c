@@ -1,5 +1,5 @@
-/* reach.c - what of a project leads out of it: links, stores, logins, hosts. Each is one line of text that says what and
- * where to, so that another target is another line. */
+/* reach.c - what of a project leads out of it: links, stores, logins, hosts. Each is one line of text that says what
+ * and where to, so that another target is another line. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,8 +64,8 @@ static char *target_of(const char *path)
     return flow_real_place(clean);
 }
 
-/* Below root, by the names from there on: what git, editors and others find in hidden folders they may run, and aux_data is
- * this program's own. */
+/* Below root, by the names from there on: what git, editors and others find in hidden folders they may run, and
+ * aux_data is this program's own. */
 static bool is_plain(const char *below)
 {
     return *below && !strstr(below, "/.") && !act_path_is_within(below, "/aux_data");
@@ -170,8 +170,8 @@ static void add_outside(const struct config *config, const struct platform_reach
     }
 }
 
-/* One part of a login that the project gives makes all of them a matter, as it would use a login of the user's for its own
- * ends. */
+/* One part of a login that the project gives makes all of them a matter, as it would use a login of the user's for its
+ * own ends. */
 static void add_platform(const struct config *config, struct act_strv *items)
 {
     struct platform_reaches reaches = {0};
@@ -218,8 +218,8 @@ static void add_files(const struct config *config, struct act_strv *items)
     act_strv_release(&files);
 }
 
-/* Whether a path in a folder store leads out of it, and of the project, by a link on its way; or to where no data should be
- * in the project. */
+/* Whether a path in a folder store leads out of it, and of the project, by a link on its way; or to where no data
+ * should be in the project. */
 static void add_place_in_store(const struct config *config, const char *file, const char *store,
                                const char *path, struct act_strv *items)
 {
@@ -298,8 +298,8 @@ static void add_owner(const struct config *config, const char *path, struct act_
     add(items, act_sprintf("'%s' belongs to the user '%s'", config_shown_path(config, path), name));
 }
 
-/* What the configuration says is run as the user. Somebody else may have put it there: also above the project, in a folder
- * such as /tmp. A file outside of the project is one that the user named. */
+/* What the configuration says is run as the user. Somebody else may have put it there: also above the project, in a
+ * folder such as /tmp. A file outside of the project is one that the user named. */
 static void add_owners(const struct config *config, struct act_strv *items)
 {
     ACT_AUTOFREE char *above = act_path_join(config->project_root, "aux_data");

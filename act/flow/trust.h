@@ -1,9 +1,9 @@
-/* trust.h - the files of a project may come from anybody. Before they make ACT reach out of the project, the user is shown
- * how, and says once whether it may.
+/* trust.h - the files of a project may come from anybody. Before they make ACT reach out of the project, the user is
+ * shown how, and says once whether it may.
  *
- * What was answered with yes is remembered in <act_state_dir()>/trusted.json, by the project's path and the words of what
- * was shown: another target asks again, and nothing else does. ACT_TRUSTED_PROJECTS (paths separated by ':', with all
- * below them, or '*') trusts projects without a question. What the user says on the command line (--follow too), in
+ * What was answered with yes is remembered in <act_state_dir()>/trusted.json, by the project's path and the words of
+ * what was shown: another target asks again, and nothing else does. ACT_TRUSTED_PROJECTS (paths separated by ':', with
+ * all below them, or '*') trusts projects without a question. What the user says on the command line (--follow too), in
  * the environment or in files of his own configuration folder needs no trust.
  */
 #ifndef ACT_FLOW_TRUST_H
@@ -17,7 +17,8 @@
 
 /* ---- reach.c: what leads out, one line each, appended to items where it is not there yet */
 
-/* All that the configuration and the links of its folders lead to. Contacts nobody; what cannot be read leads nowhere. */
+/* All that the configuration and the links of its folders lead to. Contacts nobody; what cannot be read leads
+ * nowhere. */
 void flow_reach(const struct config *config, struct act_strv *items);
 /* Whether root/name is a link out of root, or to where no data should be in it. */
 void flow_reach_link(const char *root, const char *name, struct act_strv *items);

@@ -1,5 +1,5 @@
-/* certificates.c - where the certificates of the authorities are that this machine trusts. A static libcurl has no place of
- * its own, and each distribution another one. */
+/* certificates.c - where the certificates of the authorities are that this machine trusts. A static libcurl has no
+ * place of its own, and each distribution another one. */
 #include <stdlib.h>
 #include <unistd.h>
 

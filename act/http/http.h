@@ -36,9 +36,9 @@ struct http_options {
 };
 
 /* Where an option is 0 the environment may set it: ACT_CONNECT_TIMEOUT, ACT_STALL_TIMEOUT, ACT_GIVE_UP (seconds),
- * ACT_MAX_RETRIES, ACT_MAX_TRANSFERS and ACT_CA_FILE (or SSL_CERT_FILE, as for OpenSSL's programs). A peer that never answered gets only two retries when it cannot be
- * reached. The clock of give_up_ms starts with the first failure. Free it before its engine, with no call
- * under way. */
+ * ACT_MAX_RETRIES, ACT_MAX_TRANSFERS and ACT_CA_FILE (or SSL_CERT_FILE, as for OpenSSL's programs). A peer that never
+ * answered gets only two retries when it cannot be reached. The clock of give_up_ms starts with the first failure. Free
+ * it before its engine, with no call under way. */
 struct http *http_new(struct engine *engine, const struct http_options *options);
 void http_free(struct http *http);
 struct engine *http_engine(struct http *http);
@@ -120,8 +120,8 @@ int http_window(struct http *http, const char *url);
 int64_t http_retry_delay(int status, bool network_error, int tries, int max_retries, int64_t elapsed_ms,
                          int64_t give_up_ms, int64_t retry_after_ms, double random01);
 
-/* What the answer asks to wait: retry-after-ms, x-ms-retry-after-ms or Retry-After; -1: nothing (usable). A date there is
- * one of the service's clock (the answer's Date); now_unix_s is for answers that do not tell theirs. */
+/* What the answer asks to wait: retry-after-ms, x-ms-retry-after-ms or Retry-After; -1: nothing (usable). A date there
+ * is one of the service's clock (the answer's Date); now_unix_s is for answers that do not tell theirs. */
 int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_s);
 
 /* How many seconds the clock of who answered (its Date) is ahead of now_unix_s, that of this machine; 0: it does not
@@ -136,8 +136,8 @@ char *http_decode(const char *text);
 bool http_is_private(const char *url);
 /* Whether it leads to this machine and nowhere else: localhost, 127.x.x.x, [::1]. */
 bool http_is_here(const char *url);
-/* The host of an http or https URL, as libcurl would connect to it: in lower case, an IPv6 address in brackets, without a
- * final dot. NULL: it has none that is plain, or a user before it. New string. */
+/* The host of an http or https URL, as libcurl would connect to it: in lower case, an IPv6 address in brackets, without
+ * a final dot. NULL: it has none that is plain, or a user before it. New string. */
 char *http_host(const char *url);
 
 /* url with the values of secret query parameters ("sig", "code", ...) replaced by "REDACTED". New string. */

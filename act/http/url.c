@@ -112,8 +112,8 @@ static size_t token_length(const char *text)
     return n > 20 ? n : 0;
 }
 
-/* Whether text begins with the name and value of a SAS's signature, also where a whole URL was encoded; *out_name is the
- * length of the name. 0, or how many bytes all of it is. */
+/* Whether text begins with the name and value of a SAS's signature, also where a whole URL was encoded; *out_name is
+ * the length of the name. 0, or how many bytes all of it is. */
 static size_t signature_length(const char *text, size_t *out_name)
 {
     enum { SHORTEST = 20 }; /* of 32 bytes in base64 it is 44 at least */
@@ -170,8 +170,8 @@ static void peer_release(struct peer *peer)
     curl_free(peer->port);
 }
 
-/* A name of ASCII letters, digits, '-' and '_' between dots, or an address: what is written otherwise may be another name
- * for whoever looks it up. */
+/* A name of ASCII letters, digits, '-' and '_' between dots, or an address: what is written otherwise may be another
+ * name for whoever looks it up. */
 static bool is_plain_host(const char *host)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-_.";

@@ -25,7 +25,8 @@ enum { RESERVE_BYTES = 256 * 1024 };
 
 /* ---- one job only ---- */
 
-/* The content is on the disk before the name is there, so whoever loses can read who has won, even after a power cut. */
+/* The content is on the disk before the name is there, so whoever loses can read who has won, even after a power
+ * cut. */
 int attempt_claim(const struct supervisor *s, struct act_error *err)
 {
     enum { CLAIM_MAX = 256 };
@@ -106,8 +107,8 @@ static int move_entries(const char *from, const char *to, struct act_error *err)
     return rc;
 }
 
-/* status.json is copied, not moved: there always is one. It says the earlier attempt until this one has written its own, so
- * that an interrupted try is repeated. */
+/* status.json is copied, not moved: there always is one. It says the earlier attempt until this one has written its
+ * own, so that an interrupted try is repeated. */
 static int put_away(const struct supervisor *s, const struct run_status *earlier, struct act_error *err)
 {
     static const char *const folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS};
@@ -155,8 +156,8 @@ int attempt_begin(struct supervisor *s, struct act_error *err)
     return rc;
 }
 
-/* Another machine may have written the file a moment ago: NFS looks at a folder anew when it is opened, not when something is
- * looked for in it (nfs(5), "close-to-open"). */
+/* Another machine may have written the file a moment ago: NFS looks at a folder anew when it is opened, not when
+ * something is looked for in it (nfs(5), "close-to-open"). */
 bool attempt_abort_is_asked(const struct supervisor *s)
 {
     int dir = open(s->node.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -136,8 +136,8 @@ static int enter(const struct child *child, pid_t parent, int report_fd)
     return errno;
 }
 
-/* Begins in the cgroup, where writing into cgroup.procs would wait for all processors of the machine. The caller has one
- * thread, so that nothing of the C library needs the care of fork(). */
+/* Begins in the cgroup, where writing into cgroup.procs would wait for all processors of the machine. The caller has
+ * one thread, so that nothing of the C library needs the care of fork(). */
 static pid_t fork_into(int cgroup)
 {
     struct clone_args args = {

@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What the header of an older system does not name. A right belongs to a version ("ABI") of Landlock; the kernel refuses
- * those of a later one. */
+/* What the header of an older system does not name. A right belongs to a version ("ABI") of Landlock; the kernel
+ * refuses those of a later one. */
 enum {
     ABI_REFER = 2,
     ABI_TRUNCATE = 3,

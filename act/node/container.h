@@ -1,9 +1,10 @@
 /* container.h - the run's image on a node: the words that go before a command to run it there.
  *
- * "apptainer": every command of the run is started by "apptainer exec" ("singularity exec" where there is only that). The
- * environment of the caller reaches it. "pyxis": srun itself starts the agents in the image, and commands stay as they
- * are. "docker", "podman" (of "a local"): the same as apptainer, but that each command gets a container of its own, in which
- * nothing is left of the one before, and that they get only what they need of the environment. All see the run's folder, the code root and the linked folders under the same paths as without.
+ * "apptainer": every command of the run is started by "apptainer exec" ("singularity exec" where there is only that).
+ * The environment of the caller reaches it. "pyxis": srun itself starts the agents in the image, and commands stay as
+ * they are. "docker", "podman" (of "a local"): the same as apptainer, but that each command gets a container of its
+ * own, in which nothing is left of the one before, and that they get only what they need of the environment. All see
+ * the run's folder, the code root and the linked folders under the same paths as without.
  *
  * Sources: apptainer.org/docs/user/main/cli/apptainer_exec.html; github.com/NVIDIA/pyxis (README, "Usage");
  * github.com/NVIDIA/enroot doc/cmd/import.md (image names).

@@ -15,9 +15,9 @@ int env_find_place(const struct node *node, struct rank_place *out, struct act_e
 /* Sets all of it in the environment of this process. */
 void env_set(const struct node *node, const struct rank_place *place);
 
-/* The same in the job of a service, which has set some of it: what is there stays. The first node's address is that of the
- * service's list of hosts, else what the service calls the master; the port is the one that goes with the master, else one
- * that follows from the run's id. Writes the host file where there is none. */
+/* The same in the job of a service, which has set some of it: what is there stays. The first node's address is that of
+ * the service's list of hosts, else what the service calls the master; the port is the one that goes with the master,
+ * else one that follows from the run's id. Writes the host file where there is none. */
 int env_set_of_service(const struct node *node, const struct rank_place *place,
                        struct act_error *err) ACT_NODISCARD;
 

@@ -55,8 +55,8 @@ static int make_link(const char *to, const char *at, struct act_error *err)
     return symlink(to, at) == 0 ? 0 : act_error_errno(err, errno, "cannot link '%s'", at);
 }
 
-/* A store that is missing is made on the machine of the user alone; on a node it would be another one than the user's, and
- * what the run leaves there would be lost. */
+/* A store that is missing is made on the machine of the user alone; on a node it would be another one than the user's,
+ * and what the run leaves there would be lost. */
 static int check_store(const struct node *node, const struct run_folder *folder, struct act_error *err)
 {
     static const char kind[] = "folder:";

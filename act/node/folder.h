@@ -4,7 +4,8 @@
 
 #include "node/node.h"
 
-/* Links, makes or fetches every mapped folder. One of mode upload is the same folder on all nodes, in the run folder. */
+/* Links, makes or fetches every mapped folder. One of mode upload is the same folder on all nodes, in the run
+ * folder. */
 int folder_prepare_all(const struct node *node, struct act_error *err) ACT_NODISCARD;
 
 /* Whether there is something to send back. */

@@ -181,9 +181,9 @@ const char *job_end_text(const struct job *job)
 
 /* ---- steps of the job ---- */
 
-/* Runs a program once on each of the nodes (with commas between), beside what runs there. NULL when it fails anywhere; else
- * what all have printed. It shares the GPUs of the job: srun takes --gpus-per-node from the environment of the job, and
- * refuses --gres=none beside it. New string. */
+/* Runs a program once on each of the nodes (with commas between), beside what runs there. NULL when it fails anywhere;
+ * else what all have printed. It shares the GPUs of the job: srun takes --gpus-per-node from the environment of the
+ * job, and refuses --gres=none beside it. New string. */
 static char *run_on_nodes(const char *nodes, int n_nodes, const char *const *argv)
 {
     enum { WORDS_MAX = 24 };

@@ -105,8 +105,8 @@ bool judge_is_blind(const struct supervisor *s)
     return *reason != '\0';
 }
 
-/* What mpirun or srun, or an agent below it, said: mpirun's messages stand between lines of dashes, the first line of the last one tells most; else
- * the last line. New string. */
+/* What mpirun or srun, or an agent below it, said: mpirun's messages stand between lines of dashes, the first line of
+ * the last one tells most; else the last line. New string. */
 static char *launcher_words(const char *log)
 {
     static const char agent[] = "act-node: ";

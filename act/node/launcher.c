@@ -89,8 +89,8 @@ static int tasks_per_rank(const struct run_spec *spec)
     return run_spec_processes(spec) / spec->procs_per_node;
 }
 
-/* An agent ends with a status only when it could not join the run: then srun ends the others. What its command did it tells
- * the supervisor, which ends the others with time to save. */
+/* An agent ends with a status only when it could not join the run: then srun ends the others. What its command did it
+ * tells the supervisor, which ends the others with time to save. */
 static int srun_words(const struct node *node, const char *program, struct act_strv *out,
                       struct act_error *err)
 {

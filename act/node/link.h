@@ -51,8 +51,8 @@ void link_close(struct link *l);
 /* ---- the rank's side ---- */
 
 /* Connects to the supervisor that the environment names, tries all its addresses for some seconds, says hello and is
- * accepted. hello, which names the rank, gets the proof. *out_stop: the ranks are being stopped already. Removes LINK_ENV
- * from the environment. */
+ * accepted. hello, which names the rank, gets the proof. *out_stop: the ranks are being stopped already. Removes
+ * LINK_ENV from the environment. */
 int link_connect(struct link *l, json_t *hello, bool *out_stop, struct act_error *err) ACT_NODISCARD;
 
 /* ---- the supervisor's side ---- */
@@ -74,14 +74,15 @@ struct link_where {
     const struct act_strv *hosts; /* the names of all nodes; NULL: not known */
 };
 
-/* Listens for ranks 0 to n_ranks - 1. On one machine that is a Unix socket; on a file system that has none, a port of the
- * loopback. With several nodes a free port of those addresses of this machine that its way to the hosts begins with (all
- * of its addresses when the system does not know each of them), and of the loopback. */
+/* Listens for ranks 0 to n_ranks - 1. On one machine that is a Unix socket; on a file system that has none, a port of
+ * the loopback. With several nodes a free port of those addresses of this machine that its way to the hosts begins with
+ * (all of its addresses when the system does not know each of them), and of the loopback. */
 int link_listen(int n_ranks, const struct link_where *where, const struct link_events *events, void *arg,
                 struct link_server **out, struct act_error *err) ACT_NODISCARD;
 /* The value of LINK_ENV for the ranks. Lives as long as the server. */
 const char *link_address(const struct link_server *s);
-/* A descriptor that becomes readable when there is something for link_serve(), a stranger's time that is over included. */
+/* A descriptor that becomes readable when there is something for link_serve(), a stranger's time that is over
+ * included. */
 int link_fd(const struct link_server *s);
 /* Handles pending events, without waiting. */
 void link_serve(struct link_server *s);

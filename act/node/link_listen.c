@@ -1,5 +1,5 @@
-/* link_listen.c - where the supervisor listens: a Unix socket in the run's folder when everybody is on this machine, else
- * the addresses that the other nodes reach it by. */
+/* link_listen.c - where the supervisor listens: a Unix socket in the run's folder when everybody is on this machine,
+ * else the addresses that the other nodes reach it by. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -200,7 +200,8 @@ static void meet(struct link_server *s, int fd)
         drop(s, p, 0);
 }
 
-/* A stranger gives his descriptor away; without one nobody is accepted for a moment, instead of again and again in vain. */
+/* A stranger gives his descriptor away; without one nobody is accepted for a moment, instead of again and again in
+ * vain. */
 static bool make_room(struct link_server *s)
 {
     if (s->strangers) {

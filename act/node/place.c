@@ -41,8 +41,8 @@ static char *find_code(const struct node *node)
 
 /* ---- the base ---- */
 
-/* Everybody may write to /tmp: somebody else may have made the folder first, or a link of that name. Below a folder that
- * is ours, and in which nobody else can have made anything, nobody can from now on. */
+/* Everybody may write to /tmp: somebody else may have made the folder first, or a link of that name. Below a folder
+ * that is ours, and in which nobody else can have made anything, nobody can from now on. */
 static bool is_private(const char *base)
 {
     struct stat st;
@@ -75,8 +75,8 @@ static char *find_other_base(const char *disk)
     return found;
 }
 
-/* All ranks of a node have to find the same base: only one at a time looks and makes. Others may lock that folder, too, and are
- * not waited for longer than this. Returns a descriptor to close, or -1. */
+/* All ranks of a node have to find the same base: only one at a time looks and makes. Others may lock that folder, too,
+ * and are not waited for longer than this. Returns a descriptor to close, or -1. */
 static int lock_disk(const char *disk)
 {
     enum { TRIES = 100, PAUSE_MS = 20 };
@@ -124,7 +124,8 @@ static char *open_base(const struct node *node, struct act_error *err)
     return other;
 }
 
-/* Whether the file that was opened is still the one of that name: what is locked may have been removed, and made anew. */
+/* Whether the file that was opened is still the one of that name: what is locked may have been removed, and made
+ * anew. */
 static bool is_current(int fd, const char *path)
 {
     struct stat held, there;

@@ -175,8 +175,8 @@ int node_rank(int argc, char **argv)
         exit_status = work(r);
     rank_end(r);
     say_goodbye(r);
-    /* The record tells. mpirun and srun would end the other ranks when one of them fails; the supervisor gives them time
-     * to save, and no more than they need. */
+    /* The record tells. mpirun and srun would end the other ranks when one of them fails; the supervisor gives them
+     * time to save, and no more than they need. */
     if (r->place.world_size > 1)
         exit_status = 0;
     record_release(&r->record);

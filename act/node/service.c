@@ -264,7 +264,8 @@ static int watch_inside(struct service *s, struct act_error *err)
     return child_exit_status(status);
 }
 
-/* The job copies the agent to where it may be executed (see azureml_job_command()); once it runs, the name is not needed. */
+/* The job copies the agent to where it may be executed (see azureml_job_command()); once it runs, the name is not
+ * needed. */
 static void remove_copy(void)
 {
     static const char copies[] = "/tmp/act-node.";

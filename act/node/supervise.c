@@ -3,8 +3,8 @@
  *   ours alone -> slots taken -> Running -> ranks -> all gone -> folders sent -> Completed, Failed or Canceled
  *
  * On "local" the lock on supervisor.lock is taken by the client before this process exists and held until it ends, so
- * that a status that is not final and a free lock mean: lost. In a Slurm job (--slurm) this is the batch step; the job's id
- * in the file "claim" makes the run ours. status.json has no other writer meanwhile. */
+ * that a status that is not final and a free lock mean: lost. In a Slurm job (--slurm) this is the batch step; the
+ * job's id in the file "claim" makes the run ours. status.json has no other writer meanwhile. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

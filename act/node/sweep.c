@@ -92,7 +92,8 @@ static void remove_containers(const char *dir)
     node_release(&node);
 }
 
-/* The id is the name of the run folder, which need not be readable for this. What a run had in a cgroup is all of it. */
+/* The id is the name of the run folder, which need not be readable for this. What a run had in a cgroup is all of
+ * it. */
 int node_sweep(int argc, char **argv)
 {
     if (argc != 2 || !run_id_valid(act_path_basename(argv[1])))

@@ -322,7 +322,8 @@ static void *check_sha256(void *arg)
     return NULL;
 }
 
-/* Unpacks while the checksum is made: the zip is taken for hostile in any case. What is there already is not put at risk. */
+/* Unpacks while the checksum is made: the zip is taken for hostile in any case. What is there already is not put at
+ * risk. */
 static int unpack_checked(struct checksum *c, const char *target, bool over, struct act_error *err)
 {
     struct act_error ignored;

@@ -29,13 +29,14 @@ struct zip {
     size_t n;
 };
 
-/* Reads and checks the table of contents. Refused: names that are unsafe or appear twice, encrypted entries, devices,
- * unknown kinds of compression, entries that share data, links of impossible length, sizes that no compression gives. */
+/* Reads and checks the table of contents. Refused: names that are unsafe or appear twice, encrypted entries,
+ * devices, unknown kinds of compression, entries that share data, links of impossible length, sizes that no
+ * compression gives. */
 int zip_open(const char *path, struct zip *out, struct act_error *err) ACT_NODISCARD;
 void zip_close(struct zip *zip);
 
-/* Gives the data of an entry to sink in pieces (at most len bytes of the declared size in all, in order), and checks its
- * length and CRC. sink returns 0, or an error that it has set. */
+/* Gives the data of an entry to sink in pieces (at most len bytes of the declared size in all, in order), and checks
+ * its length and CRC. sink returns 0, or an error that it has set. */
 typedef int zip_sink(void *arg, const void *data, size_t len, struct act_error *err);
 struct zip_reader; /* the memory for it; one for each thread */
 struct zip_reader *zip_reader_new(void);

@@ -1,5 +1,5 @@
-/* gitignore.c - what the .gitignore files say: those of the project's folders, and those above the project up to the top
- * of the repository it lies in.
+/* gitignore.c - what the .gitignore files say: those of the project's folders, and those above the project up to the
+ * top of the repository it lies in.
  *
  * As git does it (gitignore(5)): the file nearest to a path comes first, in it the last line that matches, and
  * nothing in an excluded folder is looked at. Settings of one user or one clone do not count (.git/info/exclude,

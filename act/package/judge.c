@@ -1,7 +1,8 @@
 /* judge.c - what stays out of a package because of its content.
  *
- * Files are judged where they are read to be packed (task.c), so that what is packed was judged, byte for byte. That comes too
- * late to leave one out, so what may well be kept out is judged before. What the last package holds was judged then.
+ * Files are judged where they are read to be packed (task.c), so that what is packed was judged, byte for byte. That
+ * comes too late to leave one out, so what may well be kept out is judged before. What the last package holds was
+ * judged then.
  */
 #include <errno.h>
 #include <fcntl.h>

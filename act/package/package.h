@@ -125,13 +125,13 @@ struct package_summary {
 };
 void package_summary_release(struct package_summary *summary);
 
-/* Writes the zip of a scanned list: files deflated, links stored, entries in list order, fixed time stamps. Files are read
- * and compressed by the engine's workers, within about 48 MiB of memory. What the index knows by size, mtime,
- * ctime, inode and mode is neither read nor compressed: its bytes come from the last package, each block of
- * which is verified. The bytes are the same either way; they depend on the versions of libdeflate, zlib
- * and libzip besides the tree. A file that changed since the scan, or while it was read, is -ACT_TEMPORARY and named.
- * A file that options->judge keeps out is -ACT_PARTIAL: package_judge() with all finds it.
- * Runs the engine. A kill leaves at most a file new-*.zip, see package_sweep().
+/* Writes the zip of a scanned list: files deflated, links stored, entries in list order, fixed time stamps. Files are
+ * read and compressed by the engine's workers, within about 48 MiB of memory. What the index knows by size, mtime,
+ * ctime, inode and mode is neither read nor compressed: its bytes come from the last package, each block of which is
+ * verified. The bytes are the same either way; they depend on the versions of libdeflate, zlib and libzip besides the
+ * tree. A file that changed since the scan, or while it was read, is -ACT_TEMPORARY and named. A file that
+ * options->judge keeps out is -ACT_PARTIAL: package_judge() with all finds it. Runs the engine. A kill leaves at most a
+ * file new-*.zip, see package_sweep().
  *
  * Nothing is synced to the disk: users of a package or an index verify it, and make it again if needed. */
 int package_write(const struct package_options *options, const struct package_list *list,

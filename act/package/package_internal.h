@@ -144,8 +144,8 @@ struct package_index {
 /* Reads an index; one that is missing, damaged or of another version is an empty one. */
 void package_index_load(const char *path, struct package_index *out);
 void package_index_release(struct package_index *index);
-/* What is other than in the index, into out's is_first, n_changed, changed and changed_bytes. items: of the list, as they were packed;
- * NULL: they were not, and a file's size and times tell. */
+/* What is other than in the index, into out's is_first, n_changed, changed and changed_bytes. items: of the list, as
+ * they were packed; NULL: they were not, and a file's size and times tell. */
 void package_index_compare(const struct package_index *index, const struct package_list *list,
                            const struct package_item *items, struct package_summary *out);
 /* Replaces it by what was just written. */

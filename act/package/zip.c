@@ -1,11 +1,11 @@
 /* zip.c - libzip writes the archive: it asks for the data of one entry after the other, compressed as it is, and gives
  * the archive to a sink.
  *
- * Source: libzip's zip_source_function(3), and zip_close.c of 1.7.3. An entry's header is written before its
- * data and once more behind it, when CRC and length are known: so libzip goes back, and when it is at the end again, the
- * entry is settled. Which method an entry has must be known before all that: what is not empty is a deflated file
- * or a stored link. Without a length before the data, a file of more than 4,293,656,963 bytes has zip64 fields, which
- * depends on its size alone.
+ * Source: libzip's zip_source_function(3), and zip_close.c of 1.7.3. An entry's header is written before its data and
+ * once more behind it, when CRC and length are known: so libzip goes back, and when it is at the end again, the entry
+ * is settled. Which method an entry has must be known before all that: what is not empty is a deflated file or a stored
+ * link. Without a length before the data, a file of more than 4,293,656,963 bytes has zip64 fields, which depends on
+ * its size alone.
  */
 #include "package/package_internal.h"
 

@@ -1,7 +1,7 @@
 /* platform.h - where runs execute, behind one interface: this machine, Slurm, Azure Machine Learning.
  *
- * A platform is a folder and a row of the table in table.c, and passes tests/conformance/platform_test.c. Nobody asks for
- * its name: what is different about it is a member of its row. It never uploads anything: packages are handed to it
+ * A platform is a folder and a row of the table in table.c, and passes tests/conformance/platform_test.c. Nobody asks
+ * for its name: what is different about it is a member of its row. It never uploads anything: packages are handed to it
  * as data.
  */
 #ifndef ACT_PLATFORM_PLATFORM_H
@@ -191,9 +191,11 @@ struct platform_row {
 
     /* It is this machine: one place whatever its clusters are called, and runs have the PATH and the project of it. */
     bool is_here;
-    /* Every question, and every submission, is a request to a service: it takes its time, and its answer can be lost. */
+    /* Every question, and every submission, is a request to a service: it takes its time, and its answer can be
+     * lost. */
     bool answers_by_request;
-    /* The agent of a run writes down which rank failed, and why; else only the ranks themselves say it, in their logs. */
+    /* The agent of a run writes down which rank failed, and why; else only the ranks themselves say it, in their
+     * logs. */
     bool keeps_record;
     /* It lists its runs itself, of whatever machine or tool, with the names that people gave them: recent(). */
     bool keeps_list;
@@ -211,12 +213,12 @@ struct platform_row {
     /* Its nodes log in to the registry of an image as docker.* says; else as their own set-up does. */
     bool logs_in_to_registry;
 
-    /* The place that a configuration means: clusters of one place know the same runs. New string. NULL: each cluster file is a
-     * place of its own. */
+    /* The place that a configuration means: clusters of one place know the same runs. New string. NULL: each cluster
+     * file is a place of its own. */
     char *(*place)(const struct config *config);
-    /* Completes out so that open() finds the runs of a place without its cluster file, which may be gone or say something
-     * else by now. settings: the platform's part of the configuration that a run was submitted with, as JSON, or NULL.
-     * false: they do not tell. NULL: the cluster file is needed. */
+    /* Completes out so that open() finds the runs of a place without its cluster file, which may be gone or say
+     * something else by now. settings: the platform's part of the configuration that a run was submitted with, as JSON,
+     * or NULL. false: they do not tell. NULL: the cluster file is needed. */
     bool (*recall)(const json_t *settings, struct config *out);
     /* Whether the nodes see the project of this machine where a folder of the configuration is. NULL: they do not. */
     bool (*sees_project)(const struct config *config, const struct config_folder *folder);
@@ -224,28 +226,28 @@ struct platform_row {
     bool (*runs_images)(const struct config *config);
     /* What of the configuration leads somewhere, added to out. May be NULL. */
     void (*reach)(const struct config *config, struct platform_reaches *out);
-    /* The name by which the platform knows the store of a folder, with its credential, so that a run can have one that only its
-     * job file tells of. New string. NULL: it knows none. */
+    /* The name by which the platform knows the store of a folder, with its credential, so that a run can have one that
+     * only its job file tells of. New string. NULL: it knows none. */
     char *(*datastore)(const struct config_folder *folder, const struct config_account *account);
-    /* How long a run may take, and the size of its /dev/shm, in the words of the platform's configuration. NULL: it has none
-     * for that. */
+    /* How long a run may take, and the size of its /dev/shm, in the words of the platform's configuration. NULL: it has
+     * none for that. */
     void (*set_time_limit)(struct config *config, int64_t seconds);
     void (*set_shm_size)(struct config *config, const char *size);
     /* The platform's part of the specification of a run. May be NULL. */
     void (*describe)(const struct config *config, const struct platform_asked *asked, struct run_spec *spec);
-    /* Gives the configuration what describe() noted of the run that is repeated, unless this command says something else.
-     * May be NULL. */
+    /* Gives the configuration what describe() noted of the run that is repeated, unless this command says something
+     * else. May be NULL. */
     void (*repeat)(struct config *config, const struct run_spec *old);
 
     int (*open)(struct services *services, const struct config *config, struct platform **out,
                 struct act_error *err);
     /* What this platform's nodes offer, with config's word where the platform does not know better. */
     int (*limits)(struct platform *p, struct platform_limits *out, struct act_error *err);
-    /* Whether such a run could start here; asked before anything is uploaded for it. The package may not be known yet. May be NULL:
-     * submit will tell. */
+    /* Whether such a run could start here; asked before anything is uploaded for it. The package may not be known yet.
+     * May be NULL: submit will tell. */
     int (*check)(struct platform *p, const struct run_spec *spec, struct act_error *err);
-    /* Of a cluster whose own store this machine does not see: *out_store is where it is there, absolute, a new string, and
-     * out_there[i] whether it has the folder paths[i]. May be NULL; there is none: *out_store is NULL. */
+    /* Of a cluster whose own store this machine does not see: *out_store is where it is there, absolute, a new string,
+     * and out_there[i] whether it has the folder paths[i]. May be NULL; there is none: *out_store is NULL. */
     int (*own_folders)(struct platform *p, const char *const *paths, size_t n, bool *out_there,
                        char **out_store, struct act_error *err);
     /* Starts a run, or queues it. The same id twice is one run: the second call succeeds and changes nothing.
@@ -280,9 +282,9 @@ struct platform_row {
     int (*nodes)(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
     /* The words of a program that runs command on a node of a running run, in its code root; command without words: an
      * interactive shell. node NULL: the first. Where the caller has no terminal, the command gets none either. The
-     * caller executes it. May be NULL. Where ssh leads to the machine instead of the container of the run, there is no code
-     * root, and the command runs in the home. With nodes_have_addresses, id NULL: on the node that has the address that
-     * node is, whatever runs there. */
+     * caller executes it. May be NULL. Where ssh leads to the machine instead of the container of the run, there is no
+     * code root, and the command runs in the home. With nodes_have_addresses, id NULL: on the node that has the address
+     * that node is, whatever runs there. */
     int (*shell)(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                  struct act_strv *out_argv, struct act_error *err);
     /* May be NULL. */
@@ -294,7 +296,8 @@ struct platform_row {
     void (*close)(struct platform *p);
 };
 
-/* The row of a platform; of a name that this version does not drive one that has no facts, and that cannot be opened. */
+/* The row of a platform; of a name that this version does not drive one that has no facts, and that cannot be
+ * opened. */
 const struct platform_row *platform_find(const char *name);
 /* That which is this machine. */
 const struct platform_row *platform_here(void);
@@ -303,8 +306,8 @@ const struct platform_row *platform_row(const struct platform *p);
 void platform_reach(const struct config *config, struct platform_reaches *out);
 void platform_reaches_add(struct platform_reaches *reaches, int kind, const char *key, const char *value);
 
-/* The platform of a cluster. services, which all of a command share, and config must stay as long as it is open. One that this
- * version cannot drive is -ACT_CONFIG and says so. */
+/* The platform of a cluster. services, which all of a command share, and config must stay as long as it is open. One
+ * that this version cannot drive is -ACT_CONFIG and says so. */
 int platform_open(struct services *services, const struct config *config, struct platform **out,
                   struct act_error *err) ACT_NODISCARD;
 void platform_free(struct platform *p);
@@ -324,8 +327,8 @@ int platform_logs(struct platform *p, const char *id, struct platform_logs *out,
                   struct act_error *err) ACT_NODISCARD;
 int platform_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
                       size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
-/* Brings parts of logs into files. A log that ends earlier or is not there (any more) is no failure. The first failure ends
- * it; what the files have then is right, as after the end of this process at any moment. */
+/* Brings parts of logs into files. A log that ends earlier or is not there (any more) is no failure. The first failure
+ * ends it; what the files have then is right, as after the end of this process at any moment. */
 int platform_fetch_logs(struct platform *p, const char *id, const struct platform_fetch *fetch,
                         struct act_error *err) ACT_NODISCARD;
 char *platform_page(struct platform *p, const char *id); /* NULL: there is none */

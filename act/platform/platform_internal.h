@@ -14,8 +14,8 @@ struct platform {
 extern const struct platform_row *const platform_table[];
 extern const struct platform_row platform_local, platform_slurm, platform_azureml[3];
 
-/* Folders of a blob store that are to be mounted, and shares of Azure Files: no platform but that of Azure Machine Learning
- * has them. where: "this machine". */
+/* Folders of a blob store that are to be mounted, and shares of Azure Files: no platform but that of Azure Machine
+ * Learning has them. where: "this machine". */
 int platform_check_mounts(const struct run_spec *spec, const char *where,
                           struct act_error *err) ACT_NODISCARD;
 
@@ -27,8 +27,8 @@ int platform_site_read_log(struct site *site, const char *id, const char *name, 
 int platform_site_spec(struct site *site, const char *id, struct run_spec *out,
                        struct act_error *err) ACT_NODISCARD;
 
-/* Writes data behind what the part's file has got of it. Blocks; touches nothing but the file. A file that does not have what
- * comes before it is left alone: there is never a hole. */
+/* Writes data behind what the part's file has got of it. Blocks; touches nothing but the file. A file that does not
+ * have what comes before it is left alone: there is never a hole. */
 int platform_part_write(const struct platform_part *part, const void *data, size_t len,
                         struct act_error *err) ACT_NODISCARD;
 

@@ -57,8 +57,8 @@ int proc_daemon(char *const *argv, const char *log_path, int keep_fd, pid_t *out
  * the environment leaves everything as it is, for debuggers and strace. */
 void proc_hide(void);
 
-/* The program beside the running one ("act-node" beside "act"), or in "../libexec/act" of it, or in PATH, where it must say
- * with --version that it is of the same version: -ACT_CONFIG. New string. */
+/* The program beside the running one ("act-node" beside "act"), or in "../libexec/act" of it, or in PATH, where it must
+ * say with --version that it is of the same version: -ACT_CONFIG. New string. */
 int proc_find_sibling(const char *name, char **out, struct act_error *err) ACT_NODISCARD;
 
 /* The first program of this name in PATH, NULL when there is none. New string. */

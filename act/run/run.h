@@ -90,8 +90,8 @@ static inline int run_spec_processes(const struct run_spec *spec)
 }
 void run_spec_add_env(struct run_spec *spec, const char *name, const char *value);
 
-/* ACT_ABORT_GRACE, the seconds that a run has between SIGTERM and SIGKILL. text is its value; NULL, and what is no number
- * of seconds less than a day, is the usual ten. */
+/* ACT_ABORT_GRACE, the seconds that a run has between SIGTERM and SIGKILL. text is its value; NULL, and what is no
+ * number of seconds less than a day, is the usual ten. */
 int64_t run_abort_grace_s(const char *text);
 /* How long to wait for a run that was asked to end before killing it; from ACT_ABORT_GRACE of this process. */
 int64_t run_abort_wait_ms(void);
@@ -149,12 +149,11 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 
 /* The folder of a run on the platform (a shared file system where there are several nodes).
  *
- * Written by the client: run.json, secrets.json, stores.json, package.zip, the first status.json, supervisor.lock, abort,
- * job.json.
- * Written by the agent: claim (the id of the one job that may run it), reserve (room that is given up when the disk is full, so
- * that the end can be written; gone afterwards), status.json, hostfile, temp/, code/ (of one node) or
- * nodes/<node rank>/code/ (of several), user_logs/std_log_process_<rank>.txt, metrics/<node>.jsonl, system_logs/,
- * folders/; what earlier attempts left of these: attempts/<n>/.
+ * Written by the client: run.json, secrets.json, stores.json, package.zip, the first status.json, supervisor.lock,
+ * abort, job.json. Written by the agent: claim (the id of the one job that may run it), reserve (room that is given up
+ * when the disk is full, so that the end can be written; gone afterwards), status.json, hostfile, temp/, code/ (of one
+ * node) or nodes/<node rank>/code/ (of several), user_logs/std_log_process_<rank>.txt, metrics/<node>.jsonl,
+ * system_logs/, folders/; what earlier attempts left of these: attempts/<n>/.
  */
 #define RUN_FILE_SPEC    "run.json"
 #define RUN_FILE_SECRETS "secrets.json" /* 0600; exists only if the environment holds secrets */
@@ -181,7 +180,8 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 /* {"job": "<id>"}: the scheduler's job for the run */
 #define RUN_FILE_JOB "job.json"
 /* Why an attempt failed, written before the other ranks are stopped: {"version": 1, "attempt", "rank" (-1: not one
- * rank's), "node", "exit_status", "signal", "reason", "time" (Unix, seconds), "lines": [the last lines of that rank]} */
+ * rank's), "node", "exit_status", "signal", "reason", "time" (Unix, seconds), "lines": [the last lines of that
+ * rank]} */
 #define RUN_FILE_FAILURE "system_logs/failure.json"
 /* A line for everything that happened to a rank: {"time", "event": "started" | "ended" | "lost", "rank", "node", "pid",
  * "exit_status", "signal"} */

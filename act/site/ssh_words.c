@@ -22,7 +22,8 @@ bool ssh_has_terminal(void)
     return ours;
 }
 
-/* Whether sockets may be made in dir: ours alone, and a path that a socket address can hold and that ssh takes as it is. */
+/* Whether sockets may be made in dir: ours alone, and a path that a socket address can hold and that ssh takes as it
+ * is. */
 static bool is_private(const char *dir)
 {
     enum {

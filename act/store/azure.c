@@ -262,8 +262,8 @@ static void answer_folder(struct azure_op *op)
     }
 }
 
-/* What is known of the folder goes to its marker with a slash, where another tool made one: a second one beside it would
- * say something else. */
+/* What is known of the folder goes to its marker with a slash, where another tool made one: a second one beside it
+ * would say something else. */
 static void answer_marker(struct azure_op *op)
 {
     int rc = azure_take_head(op);

@@ -174,8 +174,8 @@ static void build_put(struct azure_op *op)
     op->http.body_len = call->len;
 }
 
-/* With a hierarchical namespace a folder with something in it is no blob that can be replaced: it can only be described,
- * and what it is must not be said again (azcopy, ste/sender-blobFolders.go). */
+/* With a hierarchical namespace a folder with something in it is no blob that can be replaced: it can only be
+ * described, and what it is must not be said again (azcopy, ste/sender-blobFolders.go). */
 static bool is_real_folder(const struct azure_op *op)
 {
     return op->call->op == STORE_PUT && op->call->attr.kind == STORE_FOLDER && op->replaces[0] &&

@@ -140,8 +140,8 @@ void folder_dir_changed(const struct folder_place *place);
 int folder_sync_dir(const struct folder_place *place);
 /* Whether a folder that is open can be written has to be looked at again. */
 void folder_dirs_distrust(struct folder_dirs *dirs);
-/* Whether to try again what was denied there: another process that fills the same read-only folder has ended, and closed it. At
- * most FOLDER_TRIES times. Any thread. */
+/* Whether to try again what was denied there: another process that fills the same read-only folder has ended, and
+ * closed it. At most FOLDER_TRIES times. Any thread. */
 enum { FOLDER_TRIES = 20 };
 bool folder_dir_was_closed(struct folder *folder, const struct folder_place *place, int rc, int *tries);
 /* folder_open_up() of the place's folder. Any thread. */

@@ -136,8 +136,8 @@ static bool is_of_interest(const struct folder_walk *walk, const struct dirent *
     return !act_starts_with(name, FOLDER_PART);
 }
 
-/* Whether a link in the folder at hand would be refused in another folder store, in which what is at hand of a followed link
- * would be a folder. */
+/* Whether a link in the folder at hand would be refused in another folder store, in which what is at hand of a followed
+ * link would be a folder. */
 static bool leads_out(const struct folder_walk *walk, size_t base_len, const char *name)
 {
     char target[PATH_MAX];

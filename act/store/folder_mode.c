@@ -1,8 +1,9 @@
 /* folder_mode.c - the modes of folders, and how read-only ones are filled.
  *
- * Who may not write a folder cannot put anything in it. So a folder that is to be read-only becomes so at the end (SYNC,
- * or when the store is freed), and one that is already, and of which the caller knows that it is to be, can be written
- * until then. When this process is killed before, the folder stays as it is then, and who compares modes sees that.
+ * Who may not write a folder cannot put anything in it. So a folder that is to be read-only becomes so at the end
+ * (SYNC, or when the store is freed), and one that is already, and of which the caller knows that it is to be, can be
+ * written until then. When this process is killed before, the folder stays as it is then, and who compares modes sees
+ * that.
  */
 #include <errno.h>
 #include <fcntl.h>

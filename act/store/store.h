@@ -236,8 +236,8 @@ void store_call_release(struct store_call *call);
  * is freed. Other users' folders are left alone. Does nothing at once, and nothing at all on Azure. */
 void store_open_up(struct store *store, const char *key);
 
-/* Opens an object for reading and closes it, at once: 0, or the error that GET would begin with. Always 0 where only a request
- * would tell. */
+/* Opens an object for reading and closes it, at once: 0, or the error that GET would begin with. Always 0 where only a
+ * request would tell. */
 int store_may_read(struct store *store, const char *key, struct act_error *err) ACT_NODISCARD;
 /* Calls that wait for others need not: none will come before one of them is done. */
 void store_hurry(struct store *store);

@@ -5,7 +5,8 @@
 #include "store/store.h"
 
 struct store_ops {
-    /* One function for each operation (NULL: the store has none); each must lead to exactly one store_finish(), later, on the loop. */
+    /* One function for each operation (NULL: the store has none); each must lead to exactly one store_finish(), later,
+     * on the loop. */
     void (*start[STORE_OPS])(struct store *store, struct store_call *call);
     const char *(*key_problem)(const char *key);
     /* STORE_URL at once, where start has none for it; key NULL: of the container. */

@@ -1,8 +1,8 @@
 /* copy.h - for the files that move or compare whole trees: a job, and one object of it.
  *
- * A job lists both sides, merges them (sync) and gives each item to its own take(): transfer_copy() copies what differs,
- * mirror.c deletes what is left over, verify.c reports. struct object is one object under way, struct part one part
- * of it:
+ * A job lists both sides, merges them (sync) and gives each item to its own take(): transfer_copy() copies what
+ * differs, mirror.c deletes what is left over, verify.c reports. struct object is one object under way, struct part one
+ * part of it:
  *
  *   new ──► (blocks that are there already) ──► part: READ ──► (CHAIN) ──► WRITE ──► COMMIT
  *

@@ -1,4 +1,5 @@
-/* mirror.c - what is only at the destination: counted and asked about before anything is changed, deleted at the end. */
+/* mirror.c - what is only at the destination: counted and asked about before anything is changed, deleted at the
+ * end. */
 #include <inttypes.h>
 #include <string.h>
 

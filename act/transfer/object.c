@@ -256,7 +256,8 @@ static struct store_entry expected(struct object *o)
     return entry;
 }
 
-/* Blob Storage can have an object of a folder's name, beside what is in the folder. That is complete without the mode. */
+/* Blob Storage can have an object of a folder's name, beside what is in the folder. That is complete without the
+ * mode. */
 static void lose_mode(struct object *o)
 {
     act_warn(
@@ -296,8 +297,8 @@ static void looked(struct store_call *call)
     job_pump(job);
 }
 
-/* Something else is there than what was listed. It is what was to be written when the answer to an earlier try was lost, or
- * when another process does the same; nothing else is replaced. */
+/* Something else is there than what was listed. It is what was to be written when the answer to an earlier try was
+ * lost, or when another process does the same; nothing else is replaced. */
 static void look_at_destination(struct object *o)
 {
     o->call = (struct store_call){.op = STORE_HEAD, .key = o->to_key};

@@ -105,8 +105,8 @@ struct transfer_options {
     uint64_t memory;       /* for part buffers; 0: TRANSFER_MEMORY. At least one part */
     struct filter *filter; /* NULL: everything */
     bool checksum;         /* compare content, not times */
-    /* Up to this size objects that go in several parts get their MD5 too, for tools that know nothing else. It takes all
-     * bytes in order, on one processor. 0: TRANSFER_MD5_MAX */
+    /* Up to this size objects that go in several parts get their MD5 too, for tools that know nothing else. It takes
+     * all bytes in order, on one processor. 0: TRANSFER_MD5_MAX */
     uint64_t md5_max;
     /* Mirror: what is at the destination and not at the source is deleted, after everything was copied without a
      * failure, as it was listed (If-Match). Counted before anything is changed; more than max_delete (negative: no
@@ -115,13 +115,14 @@ struct transfer_options {
     bool delete_extra;
     int64_t max_delete;
     int (*confirm)(void *arg, uint64_t objects, uint64_t bytes, struct act_error *err);
-    /* What is newer and different at the destination, or a link that leads out of it where the source has a file, stays, and left (may be NULL) is called for it, in a dry run too.
-     * Without, the destination becomes what the source is. */
+    /* What is newer and different at the destination, or a link that leads out of it where the source has a file,
+     * stays, and left (may be NULL) is called for it, in a dry run too. Without, the destination becomes what the
+     * source is. */
     bool keep_newer;
     enum transfer_links links; /* in no case what lies below the name of such a link is deleted */
     void (*left)(void *arg, const struct transfer_step *step);
-    /* What is at the destination is not opened to others than its owner; sync_mode(). What is new on a disk gets what the
-     * umask leaves in any case. */
+    /* What is at the destination is not opened to others than its owner; sync_mode(). What is new on a disk gets what
+     * the umask leaves in any case. */
     bool stay_closed;
     bool no_sync; /* a power cut may take what is written now (a folder) */
     /* With dry_run nothing is written; plan (may be NULL otherwise) is called for every step. */
@@ -153,10 +154,10 @@ enum transfer_difference {
 };
 
 /* Compares both sides completely, by content: a stored checksum where the store has one (deep: never, all bytes are
- * read on both sides). Calls each for every difference: in order of keys,
- * but those that have to be read for come when they were. 0 when there is none, -ACT_PARTIAL with
- * differences or when something could not be compared (report->failures). Uses part_size, memory, filter, progress and arg
- * of the options; done_objects counts what was compared. */
+ * read on both sides). Calls each for every difference: in order of keys, but those that have to be read for come when
+ * they were. 0 when there is none, -ACT_PARTIAL with differences or when something could not be compared
+ * (report->failures). Uses part_size, memory, filter, progress and arg of the options; done_objects counts what was
+ * compared. */
 int transfer_verify(struct engine *engine, const struct transfer_path *from, struct store *to,
                     const char *to_path, const struct transfer_options *options, bool deep,
                     void (*each)(void *arg, enum transfer_difference what, const char *rel,

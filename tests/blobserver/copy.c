@@ -14,8 +14,8 @@ void service_port(int port)
     own_port = port;
 }
 
-/* Makes a request of the URL of a source; false when it is not of this server, which is where the port is ours, or where
- * the client sent the copy: what speaks TLS for us has another. url is changed. */
+/* Makes a request of the URL of a source; false when it is not of this server, which is where the port is ours, or
+ * where the client sent the copy: what speaks TLS for us has another. url is changed. */
 static bool parse_source(const struct request *r, struct request *source, char *url, char *account,
                          size_t cap)
 {

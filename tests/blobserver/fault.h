@@ -45,8 +45,8 @@ struct fault {
  *     KIND [NAME=VALUE]...
  * Names are those of struct fault, and method=, path= (an extended regular expression that is searched for in the path
  * and query as they came), times= (how often; default 1, 0 for ever) and skip= (how many requests to let pass first).
- * Without where= a truncation or a stall is in the body. Values are percent-encoded. Returns the number of the first line
- * that is wrong, or 0. */
+ * Without where= a truncation or a stall is in the body. Values are percent-encoded. Returns the number of the first
+ * line that is wrong, or 0. */
 int fault_add(const char *text);
 void fault_clear(void);
 /* What happens to a request: the first rule that wants it decides. */

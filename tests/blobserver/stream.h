@@ -16,8 +16,8 @@ struct stream {
 
 /* Every stream that is opened from now on speaks TLS, with the certificates and the key of a PEM file. */
 bool stream_use_tls(const char *pem);
-/* "ACCEPTED RESUMED CIPHER": handshakes so far, those of them that went on with an earlier session, and the cipher of the
- * last one; empty without TLS. */
+/* "ACCEPTED RESUMED CIPHER": handshakes so far, those of them that went on with an earlier session, and the cipher of
+ * the last one; empty without TLS. */
 void stream_describe(struct text *out);
 
 /* Takes the descriptor. */

@@ -3,8 +3,8 @@
  *
  * ACT_TEST_PLATFORM names the platform, "local" without it. A cluster has at least two nodes with four GPUs each and
  * shares the temporary folder with this machine: run_platform.py starts one. A service is the cluster "aml" of the
- * project around the current folder. What its nodes fetch is stored, and which rank failed is found out, by flow/, as it
- * is for users. */
+ * project around the current folder. What its nodes fetch is stored, and which rank failed is found out, by flow/, as
+ * it is for users. */
 #include "unit/test.h"
 
 #include <errno.h>

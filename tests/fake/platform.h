@@ -1,5 +1,6 @@
-/* platform.h - a platform for tests: it goes away, forgets, and starts runs anew on command. Its row is the test's to change,
- * so that callers meet any facts. Link it with whatever uses platforms: its table takes the place of the product's. */
+/* platform.h - a platform for tests: it goes away, forgets, and starts runs anew on command. Its row is the test's to
+ * change, so that callers meet any facts. Link it with whatever uses platforms: its table takes the place of the
+ * product's. */
 #ifndef ACT_TESTS_FAKE_PLATFORM_H
 #define ACT_TESTS_FAKE_PLATFORM_H
 

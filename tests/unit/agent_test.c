@@ -203,8 +203,8 @@ static void test_masks(void **state)
     assert_false(child_mask_has("\tffffffffffffffff\n", 65));
 }
 
-/* Only those that handle a signal get it. The one that does starts no program: its copy would handle it, too, until that
- * program is there. */
+/* Only those that handle a signal get it. The one that does starts no program: its copy would handle it, too, until
+ * that program is there. */
 static void test_signal_catchers(void **state)
 {
     static const char *const scripts[] = {"trap 'exit 3' USR1; echo >&3; while :; do :; done",

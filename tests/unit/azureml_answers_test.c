@@ -1,6 +1,6 @@
-/* azureml_answers_test.c - what Azure Machine Learning answers, in the shapes that it was recorded in: which members there
- * are, which of them are null, how times are written. tests/fixtures/azureml has the answers; names and numbers are made
- * up.
+/* azureml_answers_test.c - what Azure Machine Learning answers, in the shapes that it was recorded in: which members
+ * there are, which of them are null, how times are written. tests/fixtures/azureml has the answers; names and numbers
+ * are made up.
  *
  * Source of the shapes: the recorded traffic of the tests of azure-ai-ml (github.com/Azure/azure-sdk-for-python,
  * sdk/ml/azure-ai-ml/tests/recordings) and of promptflow (github.com/microsoft/promptflow, src/promptflow-recording).

@@ -1,5 +1,5 @@
-/* azureml_test.c - runs as jobs of Azure Machine Learning and back, names and URLs, states; and the reading of logs, from a
- * service of this process that answers as the emulator never does. */
+/* azureml_test.c - runs as jobs of Azure Machine Learning and back, names and URLs, states; and the reading of logs,
+ * from a service of this process that answers as the emulator never does. */
 #include "unit/test.h"
 
 #include <arpa/inet.h>

@@ -369,8 +369,8 @@ static void mistakes_are_explained(void **state)
     }
 }
 
-/* Every verb names options that exist, each once, no two with one name; it has an example of itself, and says what its JSON
- * holds. */
+/* Every verb names options that exist, each once, no two with one name; it has an example of itself, and says what its
+ * JSON holds. */
 static void tables_are_consistent(void **state)
 {
     (void)state;
@@ -453,8 +453,8 @@ static char *help_of(const struct cli_command *c)
     return text;
 }
 
-/* Each pair is in the verb's help and reaches its place, or is refused with a line that names the verb, before and behind
- * it. */
+/* Each pair is in the verb's help and reaches its place, or is refused with a line that names the verb, before and
+ * behind it. */
 static void check_pair(const struct cli_command *c, const struct cli_option *o, const char *help)
 {
     ACT_AUTOFREE char *listed =

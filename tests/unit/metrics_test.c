@@ -1,4 +1,5 @@
-/* metrics_test.c - the lines of the sampler, with programs in the place of nvidia-smi that answer well, badly, never. */
+/* metrics_test.c - the lines of the sampler, with programs in the place of nvidia-smi that answer well, badly,
+ * never. */
 #include "unit/test.h"
 
 #include <signal.h>

@@ -243,8 +243,8 @@ static void test_sweep(void **state)
     node_release(&alive);
 }
 
-/* Between a rank that has ended and one that is still to come nothing is locked, and another run, or another node of the same
- * launch on this machine, prepares itself meanwhile. */
+/* Between a rank that has ended and one that is still to come nothing is locked, and another run, or another node of
+ * the same launch on this machine, prepares itself meanwhile. */
 static void test_sweep_between_two_ranks(void **state)
 {
     static const struct {

@@ -1,4 +1,5 @@
-/* script_server.h - a server of this process that gives the answers of a script, good and bad, and keeps what it was asked. */
+/* script_server.h - a server of this process that gives the answers of a script, good and bad, and keeps what it was
+ * asked. */
 #ifndef TESTS_UNIT_SCRIPT_SERVER_H
 #define TESTS_UNIT_SCRIPT_SERVER_H
 

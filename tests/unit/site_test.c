@@ -1,5 +1,5 @@
-/* site_test.c - the same cases on this machine, and through a connection to site_serve(); or, with ACT_TEST_LOGIN, through
- * ssh to that host, which must be this machine. Then what neither side may believe of the other. */
+/* site_test.c - the same cases on this machine, and through a connection to site_serve(); or, with ACT_TEST_LOGIN,
+ * through ssh to that host, which must be this machine. Then what neither side may believe of the other. */
 #include "unit/test.h"
 
 #include <dirent.h>

@@ -1,5 +1,6 @@
-/* slurm_submit_test.c - one run, one job, whatever happens: several clients at once, clients that are killed, answers that are
- * lost, refusals; and what Slurm is asked afterwards. Slurm's programs are stand-ins that do as the file "mode" says. */
+/* slurm_submit_test.c - one run, one job, whatever happens: several clients at once, clients that are killed, answers
+ * that are lost, refusals; and what Slurm is asked afterwards. Slurm's programs are stand-ins that do as the file
+ * "mode" says. */
 #include "unit/test.h"
 
 #include <limits.h>

@@ -1,5 +1,6 @@
-/* slurm_test.c - what Slurm's programs print and what follows from it, over recorded text: of 22.05.8 on a cluster of two
- * nodes with four GPUs each, and in the forms that the manual pages of other versions show. '^' stands for the separator. */
+/* slurm_test.c - what Slurm's programs print and what follows from it, over recorded text: of 22.05.8 on a cluster of
+ * two nodes with four GPUs each, and in the forms that the manual pages of other versions show. '^' stands for the
+ * separator. */
 #include "unit/test.h"
 
 #include <signal.h>

@@ -1,4 +1,5 @@
-/* temp_dir.h - a folder for the tests of one program: dir, from make_dir() to remove_dir(), which are set-up and tear-down. */
+/* temp_dir.h - a folder for the tests of one program: dir, from make_dir() to remove_dir(), which are set-up and
+ * tear-down. */
 #ifndef TESTS_UNIT_TEMP_DIR_H
 #define TESTS_UNIT_TEMP_DIR_H
 

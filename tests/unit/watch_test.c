@@ -1,5 +1,5 @@
-/* Watching runs, on a platform that goes away, forgets, and starts runs anew on command. usleep() is replaced: nobody waits
- * here. */
+/* Watching runs, on a platform that goes away, forgets, and starts runs anew on command. usleep() is replaced: nobody
+ * waits here. */
 #include "unit/test.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* doctor.c - whether all that runs of a cluster need is there: its configuration, its stores, what its platform says. It
- * writes nothing, there or here, but what the login keeps in the cache: what is not there yet could be made. */
+/* doctor.c - whether all that runs of a cluster need is there: its configuration, its stores, what its platform says.
+ * It writes nothing, there or here, but what the login keeps in the cache: what is not there yet could be made. */
 #include <string.h>
 #include <unistd.h>
 

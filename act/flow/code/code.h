@@ -22,8 +22,8 @@ struct flow_init {
     void (*packing)(void *arg, const struct transfer_progress *now);
     void (*uploading)(void *arg, const struct transfer_progress *now);
     void (*done)(void *arg); /* before anything is said of what came of it; may be NULL */
-    /* Before more than FLOW_LARGE_CODE bytes that the last package did not have are packed: an error gives it up. May be
-     * NULL. */
+    /* Before more than FLOW_LARGE_CODE bytes that the last package did not have are packed: an error gives it up. May
+     * be NULL. */
     int (*large)(void *arg, const struct flow_init *io, struct act_error *err);
     void *arg;
     bool keep_compiled;             /* code_path stays where it is this package, compiled in the same image */
@@ -38,9 +38,9 @@ struct flow_init {
 };
 /* Packs the project and stores it as "<code_path without .zip>/<sha256>.zip" (flow_code_base()) and as code_path. */
 int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err) ACT_NODISCARD;
-/* The same, and then compiles it with compile.aml.sh in docker.image, by docker or podman on this machine, and stores what
- * comes of it as a package of its own, which code_path becomes: out; release both. Nothing to compile, or nothing that does
- * it: -ACT_USAGE, and nothing is stored. What the compiler prints goes to stderr. */
+/* The same, and then compiles it with compile.aml.sh in docker.image, by docker or podman on this machine, and stores
+ * what comes of it as a package of its own, which code_path becomes: out; release both. Nothing to compile, or nothing
+ * that does it: -ACT_USAGE, and nothing is stored. What the compiler prints goes to stderr. */
 int flow_compile(struct flow *flow, struct flow_init *code, struct flow_init *out,
                  struct act_error *err) ACT_NODISCARD;
 void flow_init_release(struct flow_init *io);

@@ -30,7 +30,8 @@ int flow_current_package(struct flow *flow, struct flow_package *out, struct act
 /* A package by its key, verified against sha256. */
 int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, struct flow_package *out,
                         struct act_error *err) ACT_NODISCARD;
-/* The folder of the packages in the store: code_path without .zip, or with .packages where it has no .zip. New string. */
+/* The folder of the packages in the store: code_path without .zip, or with .packages where it has no .zip. New
+ * string. */
 char *flow_code_base(const struct config *config);
 /* "<flow_code_base()>/<sha256>.zip" and ".../latest.json". New strings. */
 char *flow_package_key(const struct flow *flow, const char *sha256);
@@ -51,8 +52,8 @@ int flow_init_compiled(struct flow *flow, const char *root, const struct flow_in
 /* The object at key, if there is one: 1 with its ETag and size, 0, or an error. */
 int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
                 struct act_error *err) ACT_NODISCARD;
-/* guard.c: why a file stays out of a package, as package_options.judge; and what users should know of the credentials that
- * were left out, or go in, one line for each. */
+/* guard.c: why a file stays out of a package, as package_options.judge; and what users should know of the credentials
+ * that were left out, or go in, one line for each. */
 char *flow_guard_judge(const char *path, const void *data, size_t len);
 void flow_guard_tell(const char *root, const struct package_list *list);
 /* Whether a package is large enough for flow_upload_blocks(), and the store can do it. */

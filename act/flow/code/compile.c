@@ -1,7 +1,7 @@
 /* compile.c - compiles the package here, in the cluster's image, as the nodes would: they then find that done.
  *
- * The image needs a shell, and no zip: the code is unpacked and packed on this machine. What the container's root makes is
- * given to whom the folder belongs to as the container sees it, which is right with a daemon and without root.
+ * The image needs a shell, and no zip: the code is unpacked and packed on this machine. What the container's root makes
+ * is given to whom the folder belongs to as the container sees it, which is right with a daemon and without root.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +53,8 @@ static int check(const struct config *config, const char **out_tool, struct act_
     return 0;
 }
 
-/* Runs it with what it prints on stderr. The environment has the configuration's variables first, as the first counts. */
+/* Runs it with what it prints on stderr. The environment has the configuration's variables first, as the first
+ * counts. */
 static int run(const struct config *config, const struct act_strv *words, int *out_exit_status,
                struct act_error *err)
 {

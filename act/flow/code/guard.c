@@ -1,9 +1,9 @@
 /* guard.c - what must not get into a package unnoticed: credentials.
  *
- * A cluster or account file that holds a secret stays out, whatever its name and wherever it lies: all that reads such a
- * file takes one map of YAML (or JSON) of at most 1 MiB, and so does this. One that does not parse (a tab, marks of a merge)
- * is known by its name or place, and is read by its words. Who may read the package need not be who may read the file.
- * Other files with credentials may be what the code needs: they are packed and named.
+ * A cluster or account file that holds a secret stays out, whatever its name and wherever it lies: all that reads such
+ * a file takes one map of YAML (or JSON) of at most 1 MiB, and so does this. One that does not parse (a tab, marks of a
+ * merge) is known by its name or place, and is read by its words. Who may read the package need not be who may read the
+ * file. Other files with credentials may be what the code needs: they are packed and named.
  */
 #include <endian.h>
 #include <string.h>

@@ -424,8 +424,8 @@ static int forecast(struct work *w)
     return 0;
 }
 
-/* Of several that pack the same project at once, one packs and sends; the others then find that done. Where there are no
- * locks, each does it by itself. The lock ends with the descriptor, or with this process. */
+/* Of several that pack the same project at once, one packs and sends; the others then find that done. Where there are
+ * no locks, each does it by itself. The lock ends with the descriptor, or with this process. */
 static int lock_project(const struct flow *flow)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();

@@ -1,7 +1,8 @@
 /* data.c - the mapped folders: upload, download, verify, list, remove, URLs.
  *
- * A local folder is opened as a folder store of its own, rooted at what the path names (symbolic links on the
- * way there are followed; those inside are kept as links, or followed where that is asked for), so that every direction is one transfer_copy().
+ * A local folder is opened as a folder store of its own, rooted at what the path names (symbolic links on the way there
+ * are followed; those inside are kept as links, or followed where that is asked for), so that every direction is one
+ * transfer_copy().
  */
 #include <errno.h>
 #include <string.h>

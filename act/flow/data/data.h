@@ -70,9 +70,9 @@ struct flow_url {
     char *url;     /* out: a new string, secret */
 };
 int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct act_error *err) ACT_NODISCARD;
-/* Moves a mapped folder of a run between its store and dir on this machine: what the agent asks for where a folder is not
- * mounted. download true: from the store. Where the run's folder brings the access to its stores, that is used, else
- * the project that the run was submitted from. */
+/* Moves a mapped folder of a run between its store and dir on this machine: what the agent asks for where a folder is
+ * not mounted. download true: from the store. Where the run's folder brings the access to its stores, that is used,
+ * else the project that the run was submitted from. */
 int flow_move_run_folder(const char *run_dir, const char *folder, const char *dir, bool download,
                          struct act_error *err) ACT_NODISCARD;
 

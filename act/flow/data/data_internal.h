@@ -26,8 +26,8 @@ bool flow_has_content(const char *path);
 /* Adds to the error that something is not in the store where it is instead; local is its place in the project. */
 void flow_explain_absence(struct flow *flow, const struct config_folder *folder, const char *local,
                           struct act_error *err);
-/* Refuses (-ACT_USAGE) to delete what is at key in the store of a folder, where another row of the configuration lies there
- * or below; path is what the user typed for it. */
+/* Refuses (-ACT_USAGE) to delete what is at key in the store of a folder, where another row of the configuration lies
+ * there or below; path is what the user typed for it. */
 int flow_check_alone(const struct config *config, const struct config_folder *folder, const char *key,
                      const char *path, struct act_error *err) ACT_NODISCARD;
 /* Warns of every folder in which another row lies. */

@@ -1,5 +1,5 @@
-/* here.c - a run uses a mapped folder of the project where it is, when it sees the project and the store has nothing for it;
- * and folders that only the cluster sees. */
+/* here.c - a run uses a mapped folder of the project where it is, when it sees the project and the store has nothing
+ * for it; and folders that only the cluster sees. */
 #include <dirent.h>
 #include <fts.h>
 #include <string.h>
@@ -45,8 +45,8 @@ static bool differs(const struct stat *own, const char *stored)
            there.st_mtim.tv_sec < own->st_mtim.tv_sec;
 }
 
-/* Whether the project's folder has a file that the store has not, or not so. A glance, as it comes with every submit: what
- * lies behind the first ones counts as stored. */
+/* Whether the project's folder has a file that the store has not, or not so. A glance, as it comes with every submit:
+ * what lies behind the first ones counts as stored. */
 static bool has_unstored(const char *own, const char *stored)
 {
     enum { GLANCE = 1000 };

@@ -1,5 +1,5 @@
-/* moved.c - a project is known by its path: one that was moved or renamed finds nothing in the built-in store, and is told
- * where its data is. It is not taken over by itself: another folder may have the name of one that was deleted. */
+/* moved.c - a project is known by its path: one that was moved or renamed finds nothing in the built-in store, and is
+ * told where its data is. It is not taken over by itself: another folder may have the name of one that was deleted. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* overlap.c - mapped folders of which one lies in another in the store. That is legal, and files of the original have it;
- * but whoever deletes in the outer one would take what the inner one stands for. */
+/* overlap.c - mapped folders of which one lies in another in the store. That is legal, and files of the original have
+ * it; but whoever deletes in the outer one would take what the inner one stands for. */
 #include <string.h>
 
 #include "base/error.h"

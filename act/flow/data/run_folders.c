@@ -1,5 +1,5 @@
-/* run_folders.c - how a mapped folder of a blob store comes to the nodes of a run, and back. Nodes of a cluster do not see the
- * project with its account files: the run's folder gets what they need, and no more than that. */
+/* run_folders.c - how a mapped folder of a blob store comes to the nodes of a run, and back. Nodes of a cluster do not
+ * see the project with its account files: the run's folder gets what they need, and no more than that. */
 #include <string.h>
 #include <unistd.h>
 

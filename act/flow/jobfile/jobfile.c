@@ -161,7 +161,8 @@ static int value_of(struct job_build *b, const char *list, size_t i, const json_
     return 0;
 }
 
-/* Adds the variables of a list to out, and to expanded the names of those whose values refer to variables of Batch AI. */
+/* Adds the variables of a list to out, and to expanded the names of those whose values refer to variables of Batch
+ * AI. */
 static int add_variables(struct job_build *b, const char *list, struct act_strv *out,
                          struct act_strv *expanded)
 {
@@ -374,7 +375,8 @@ int flow_job_file_parse(json_t *json, const char *name, const struct config *con
     return rc;
 }
 
-/* Such a file is easily packed with the code. The package of this run leaves it out, as the account file of a folder. */
+/* Such a file is easily packed with the code. The package of this run leaves it out, as the account file of a
+ * folder. */
 static void note_secrets(const char *path, const struct config *config, struct flow_job_file *job)
 {
     static const char apart[] = "aux_data/configs/";

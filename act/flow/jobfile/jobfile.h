@@ -44,9 +44,9 @@ int flow_job_file_parse(json_t *json, const char *name, const struct config *con
 /* Whether it has the form of one: format.c. Members in the Python SDK's spelling become those of the format, and
  * comments go. */
 int flow_job_file_check(json_t *json, const char *name, struct act_error *err) ACT_NODISCARD;
-/* Tells config the image, the shared memory, the time and the volumes that the job asks for, where its platform has them, and adds to the
- * notes of the job what it has not. Returns how many seconds the command itself has to be limited to, because the platform
- * limits nothing; 0: no need. */
+/* Tells config the image, the shared memory, the time and the volumes that the job asks for, where its platform has
+ * them, and adds to the notes of the job what it has not. Returns how many seconds the command itself has to be limited
+ * to, because the platform limits nothing; 0: no need. */
 int64_t flow_job_file_apply(struct flow_job_file *job, struct config *config);
 /* Whether the run of a job file, as its title tells, needs a folder that its nodes do not share: -ACT_CONFIG. */
 int flow_check_shared_temp(struct platform *platform, const struct run_spec *spec,

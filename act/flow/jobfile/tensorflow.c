@@ -3,8 +3,8 @@
  * A node has the same number of processes as any other: so many as make all workers, filled node by node, and one for a
  * parameter server. What is left over has nothing to do. Worker 0 is the master, with arguments of its own.
  *
- * A parameter server never ends by itself; Batch AI ended it with the job. Here a little program beside it, the keeper, has
- * a connection to every worker, and ends when the last of them has: then the server is told to end.
+ * A parameter server never ends by itself; Batch AI ended it with the job. Here a little program beside it, the keeper,
+ * has a connection to every worker, and ends when the last of them has: then the server is told to end.
  */
 #include <string.h>
 

@@ -35,9 +35,9 @@ static int run_python(struct job_build *b, const json_t *settings)
     return 0;
 }
 
-/* It is one process, and not one of an mpirun, so that it can start its own: that must not see what the outer one told its
- * processes, nor take the outer one's options for its own. A user's settings of Open MPI stay. On Slurm the srun by which it reaches
- * other nodes has what the run has, instead of waiting for more. */
+/* It is one process, and not one of an mpirun, so that it can start its own: that must not see what the outer one told
+ * its processes, nor take the outer one's options for its own. A user's settings of Open MPI stay. On Slurm the srun by
+ * which it reaches other nodes has what the run has, instead of waiting for more. */
 static const char alone[] =
     "[ \"${RANK:-0}\" = 0 ] || exit 0\n"
     "unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE ${!PMI_@} ${!PMIX_@} ${!PRTE_@}\n"

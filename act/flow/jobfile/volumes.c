@@ -1,9 +1,9 @@
 /* volumes.c - the volumes of a job file of Azure Batch AI: mounted by the keys that it has for them, or what stands for
  * them.
  *
- * Only Azure Machine Learning mounts: a volume becomes a folder of the configuration, whose account is in memory, and goes
- * the way of all mapped folders. The keys are the word of whoever named the file, the host of a share is not: it must be
- * Azure's, or one that the user trusts.
+ * Only Azure Machine Learning mounts: a volume becomes a folder of the configuration, whose account is in memory, and
+ * goes the way of all mapped folders. The keys are the word of whoever named the file, the host of a share is not: it
+ * must be Azure's, or one that the user trusts.
  */
 #include <stdlib.h>
 #include <string.h>

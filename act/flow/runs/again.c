@@ -1,9 +1,9 @@
 /* again.c - a submission that was interrupted, or that nobody answered, is gone on with when it comes again: under the
  * id of the run that may be there already, so that there is never a second one.
  *
- * <state folder>/submitting/<hash of the run without its id> holds the id while the platform is asked, and stays when what
- * became of it is not known. It is locked while the platform is asked: who finds it locked is another process that submits
- * the same at the same time, as a run of its own.
+ * <state folder>/submitting/<hash of the run without its id> holds the id while the platform is asked, and stays when
+ * what became of it is not known. It is locked while the platform is asked: who finds it locked is another process that
+ * submits the same at the same time, as a run of its own.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-/* batch_param.c - what "python src/....py -bp BASE64" was given: its parameters are YAML in base64, as the original ACT's
- * users wrote it and its queries decoded it.
+/* batch_param.c - what "python src/....py -bp BASE64" was given: its parameters are YAML in base64, as the original
+ * ACT's users wrote it and its queries decoded it.
  */
 #include <regex.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* job_files.c - what the nodes of a run fetch from the store of the code where they share no file system with anybody: the
- * package, the agent, run.json. In that store, with code_path "a/code.zip":
+/* job_files.c - what the nodes of a run fetch from the store of the code where they share no file system with anybody:
+ * the package, the agent, run.json. In that store, with code_path "a/code.zip":
  *   a/code/<sha256>.zip           the package
  *   a/code/bin/<16 hex>/act-node  the agent, by its content
  *   a/code/runs/<id>.json         run.json, without secrets

@@ -14,8 +14,8 @@
 
 enum { TAIL = 8 << 10, LINES = 20, RANKS_MAX = 64 };
 
-/* "act: rank 3 on node n1 exited with status 1 at 2026-01-01T00:00:00.000000000Z", or "... was killed by signal 9 (Killed)
- * at ..." */
+/* "act: rank 3 on node n1 exited with status 1 at 2026-01-01T00:00:00.000000000Z", or "... was killed by signal 9
+ * (Killed) at ..." */
 static bool read_line(const char *line, int rank, struct flow_last_words *out)
 {
     const char *at = strrchr(line, ' ');
@@ -33,8 +33,8 @@ static bool read_line(const char *line, int rank, struct flow_last_words *out)
     return out->signal > 0 && out->signal < 128;
 }
 
-/* Takes it when it is of the rank that failed before all others that were looked at. What the agent said just before is the
- * reason. */
+/* Takes it when it is of the rank that failed before all others that were looked at. What the agent said just before is
+ * the reason. */
 static void take_last_words(int rank, const struct act_strv *lines, struct flow_last_words *first)
 {
     static const char agent[] = "act: ";

@@ -1,9 +1,9 @@
 /* log_files.c - where the logs of a run are read: at its platform, or in assets/<run id>/ once all of them are there.
  *
- * That a run has ended and its logs were fetched to their ends is written down beside the copies, as soon as nothing more is
- * added to them (platform_logs.settled). What is changed later is no copy any more and is fetched anew. Where every question
- * is a request to a service, the copies answer from then on, until the run's state is another one, a copy is not what it was,
- * or somebody wants to look again.
+ * That a run has ended and its logs were fetched to their ends is written down beside the copies, as soon as nothing
+ * more is added to them (platform_logs.settled). What is changed later is no copy any more and is fetched anew. Where
+ * every question is a request to a service, the copies answer from then on, until the run's state is another one, a
+ * copy is not what it was, or somebody wants to look again.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -231,8 +231,8 @@ static int sync_each(const struct flow_logs *logs, int (*sync)(int fd), struct a
     return rc;
 }
 
-/* What is written down as whole is never asked for again: so it has to outlast a power cut. The disk has the bytes of all
- * copies to write before any is waited for. */
+/* What is written down as whole is never asked for again: so it has to outlast a power cut. The disk has the bytes of
+ * all copies to write before any is waited for. */
 static int sync_copies(const struct flow_logs *logs, struct act_error *err)
 {
     int rc = sync_each(logs, begin_write_back, err);

@@ -69,8 +69,8 @@ static int last_attempt(const struct platform_logs *logs)
     return last + 1;
 }
 
-/* Makes the local copy ready for what is new of the log. One that is longer than the log is of another log, which began anew:
- * so does the copy, and one that was changed after whole_ns. */
+/* Makes the local copy ready for what is new of the log. One that is longer than the log is of another log, which began
+ * anew: so does the copy, and one that was changed after whole_ns. */
 static int prepare_copy(const char *root, const struct flow_log *log, int64_t whole_ns, uint64_t *out_have,
                         struct act_error *err)
 {
@@ -213,8 +213,8 @@ static int begin_anew(const struct flow_logs *logs, int attempt, struct act_erro
     return rc;
 }
 
-/* An attempt that begins meanwhile takes the logs away from under the names they had: then all is done again. So it is when
- * another log has taken the place of one; where that happens again and again, it is left to the next time. */
+/* An attempt that begins meanwhile takes the logs away from under the names they had: then all is done again. So it is
+ * when another log has taken the place of one; where that happens again and again, it is left to the next time. */
 static int fetch_attempt(const struct flow_log_source *from, const struct flow_run *run,
                          const struct flow_fetch *what, struct flow_logs *out, struct act_error *err)
 {
@@ -422,7 +422,8 @@ static void find_rank(struct follower *f, const char *prefix)
     s->name = act_strdup(log->name + strlen(prefix));
 }
 
-/* A service that starts a run anew under the same names lets the log begin anew. A size of 0 may be one that is not known. */
+/* A service that starts a run anew under the same names lets the log begin anew. A size of 0 may be one that is not
+ * known. */
 static int notice_restart(const struct follower *f, struct stream *s, const struct platform_log *log,
                           struct act_error *err)
 {

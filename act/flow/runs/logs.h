@@ -26,8 +26,8 @@ struct flow_logs {
 };
 void flow_logs_release(struct flow_logs *logs);
 
-/* Fetches what is new of every log into assets/<run id>/ of the run's project. A copy is the beginning of its log at every
- * moment, whatever happens. */
+/* Fetches what is new of every log into assets/<run id>/ of the run's project. A copy is the beginning of its log at
+ * every moment, whatever happens. */
 struct flow_fetch {
     uint64_t max_bytes; /* of each log at most; 0: all */
     bool refresh;       /* from the beginnings, although all logs of a run that ended are here */

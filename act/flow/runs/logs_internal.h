@@ -34,8 +34,8 @@ int flow_log_source_read(const struct flow_log_source *source, const char *name,
                          size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
 int flow_log_source_fetch(const struct flow_log_source *source, const struct platform_fetch *fetch,
                           struct act_error *err) ACT_NODISCARD;
-/* The copies are the logs that were listed. When the run has ended and nothing will be added to them, the platform is not asked
- * again, until flow_forget_complete(). */
+/* The copies are the logs that were listed. When the run has ended and nothing will be added to them, the platform is
+ * not asked again, until flow_forget_complete(). */
 int flow_log_source_complete(const struct flow_log_source *source, const struct flow_run *run,
                              const struct platform_logs *listed, const struct flow_logs *copies,
                              struct act_error *err) ACT_NODISCARD;
@@ -45,7 +45,8 @@ int flow_forget_complete(const struct flow_run *run, struct act_error *err) ACT_
 char *flow_log_folder(const char *project);
 /* The folder in it of a run. New string. */
 char *flow_assets(const struct flow_run *run);
-/* At most the last max bytes of a log (NULL: nothing), from the beginning of a line; nothing when there is no such log. */
+/* At most the last max bytes of a log (NULL: nothing), from the beginning of a line; nothing when there is no such
+ * log. */
 int flow_log_tail(const struct flow_log_source *source, const struct platform_log *log, size_t max,
                   struct act_buf *out, struct act_error *err) ACT_NODISCARD;
 /* The last n lines that say something, cleaned; appended to out. */
@@ -53,8 +54,8 @@ void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out)
 /* The log of a rank among those whose names begin with prefix, whatever the platform calls it; NULL: there is none. */
 const struct platform_log *flow_find_rank_log(const struct platform_logs *logs, const char *prefix, int rank);
 
-/* Which rank of a failed run failed first, as the ranks' agents say it at the ends of their logs where a service keeps no
- * other record. */
+/* Which rank of a failed run failed first, as the ranks' agents say it at the ends of their logs where a service keeps
+ * no other record. */
 struct flow_last_words {
     int rank; /* -1: nobody says it */
     int exit_status, signal;
@@ -79,8 +80,8 @@ struct flow_error_scan {
 void flow_error_lines_begin(struct flow_error_scan *s, const char *log, struct flow_codes *out);
 void flow_error_lines_feed(struct flow_error_scan *s, const char *text, size_t len);
 void flow_error_lines_end(struct flow_error_scan *s);
-/* What the ranks said last, of one attempt, until ended_unix_s (0: now). out (may be {0}) is replaced; release it in every
- * case. */
+/* What the ranks said last, of one attempt, until ended_unix_s (0: now). out (may be {0}) is replaced; release it in
+ * every case. */
 int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_run *run,
                          const struct platform_logs *logs, const char *prefix, int64_t ended_unix_s,
                          struct flow_rank_lines *out, struct act_error *err) ACT_NODISCARD;

@@ -1,4 +1,5 @@
-/* repeat.c - what a run that is repeated has from the first one, beyond its command and its size. Pure: nobody is asked. */
+/* repeat.c - what a run that is repeated has from the first one, beyond its command and its size. Pure: nobody is
+ * asked. */
 #include <string.h>
 
 #include "base/error.h"

@@ -408,8 +408,8 @@ static bool is_beyond(struct flow *flow, const struct question *rows, const char
     return rows->beyond > 0 && flow_with_ledger(flow, look_for_id, &q, &ignored) == 0 && q.known;
 }
 
-/* Notes the fresh states of known runs, and which runs are of other machines. Returns how many those are; they come first
- * then. */
+/* Notes the fresh states of known runs, and which runs are of other machines. Returns how many those are; they come
+ * first then. */
 static size_t take_known(struct flow *flow, const struct question *rows, struct platform_runs *recent,
                          struct flow_runs *out)
 {

@@ -33,8 +33,9 @@ struct flow_runs {
 };
 void flow_run_release(struct flow_run *run);
 void flow_runs_release(struct flow_runs *runs);
-/* The one run that piece means, its status fresh from its platform. A run that the ledger does not
- * know, because it was lost, never written, or another machine's, is taken into it from this machine or the cluster. Ambiguous: -ACT_USAGE with the candidates. */
+/* The one run that piece means, its status fresh from its platform. A run that the ledger does not know, because it was
+ * lost, never written, or another machine's, is taken into it from this machine or the cluster. Ambiguous: -ACT_USAGE
+ * with the candidates. */
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out,
                   struct act_error *err) ACT_NODISCARD;
 /* The same as the ledger knows it, without asking anybody, and without spec. */
@@ -52,11 +53,12 @@ struct flow_table {
     bool with_spec;       /* fill in the specifications too */
     bool as_known;        /* ask no platform */
 };
-/* Takes the runs that the cluster of the command line, or of this project, has and the ledger lacks, as after it was lost.
- * Those of a service are in every table, and not taken. */
+/* Takes the runs that the cluster of the command line, or of this project, has and the ledger lacks, as after it was
+ * lost. Those of a service are in every table, and not taken. */
 int flow_rebuild(struct flow *flow, struct act_error *err) ACT_NODISCARD;
-/* The runs of the ledger, newest first, the active ones refreshed from their platforms (many in one call); of a table of
- * all states and platforms no more of them than max. A platform that cannot be asked leaves its runs as they were, with a warning. */
+/* The runs of the ledger, newest first, the active ones refreshed from their platforms (many in one call); of a table
+ * of all states and platforms no more of them than max. A platform that cannot be asked leaves its runs as they were,
+ * with a warning. */
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
                    struct act_error *err) ACT_NODISCARD;
 /* The page where a run can be looked at with a browser. New string; NULL: there is none. */
@@ -80,7 +82,8 @@ int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final,
  * otherwise. */
 int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final,
                 struct act_error *err) ACT_NODISCARD;
-/* The parameters of a command "python src/....py -bp BASE64", decoded: YAML. New string; NULL: it is no such command. */
+/* The parameters of a command "python src/....py -bp BASE64", decoded: YAML. New string; NULL: it is no such
+ * command. */
 char *flow_batch_param(const struct act_strv *argv);
 /* What a shell would give for the run: 0, the exit status of the first failing rank, 143 when cancelled. */
 int flow_exit_status(const struct run_status *status);

@@ -582,7 +582,8 @@ static void find_secrets(struct flow *flow, struct flow_run *old)
     run_spec_release(&there);
 }
 
-/* Of another tool's job the service alone knows all: where it was it becomes the same again, elsewhere its command runs. */
+/* Of another tool's job the service alone knows all: where it was it becomes the same again, elsewhere its command
+ * runs. */
 static int repeat_foreign(const struct flow *to, const struct run_spec *old, struct run_spec *spec,
                           struct act_error *err)
 {

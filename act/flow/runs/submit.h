@@ -28,9 +28,9 @@ struct flow_submit {
 };
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err) ACT_NODISCARD;
 
-/* Runs the command here, as a run of the platform local, with the project's own folders, and the image (in docker or podman)
- * of flow's cluster: _start() returns when it has begun, _attend() when it has ended. What rank 0 prints goes to the
- * sink; when *interrupted becomes true the run is aborted. */
+/* Runs the command here, as a run of the platform local, with the project's own folders, and the image (in docker or
+ * podman) of flow's cluster: _start() returns when it has begun, _attend() when it has ended. What rank 0 prints goes
+ * to the sink; when *interrupted becomes true the run is aborted. */
 struct flow_local {
     const struct act_strv *argv;
     bool no_container;
@@ -45,8 +45,8 @@ int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error 
 int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error *err) ACT_NODISCARD;
 /* Submits a run again: command, package and size as they were, on the same cluster also image, environment and folders
  * (see flow_repeat_settings()). One that is still active is aborted first; where a service runs it, afterwards, so that
- * nothing is lost when the new one is refused. home is the configuration of its cluster, to the one it goes to now; they
- * may be the same. With dry_run nothing is aborted and nothing submitted. Release *out_spec in every case. */
+ * nothing is lost when the new one is refused. home is the configuration of its cluster, to the one it goes to now;
+ * they may be the same. With dry_run nothing is aborted and nothing submitted. Release *out_spec in every case. */
 int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
                   struct run_spec *out_spec, struct act_error *err) ACT_NODISCARD;
 

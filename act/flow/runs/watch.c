@@ -14,8 +14,8 @@ enum {
     LONGEST_MS = 500,
     FIRST_TRIAL_MS = 500,
     LONGEST_TRIAL_MS = 10000,
-    /* Asking takes at most one part in so many of the time, so that a busy scheduler is left alone; of a watch that goes
-     * on for minutes less and less. */
+    /* Asking takes at most one part in so many of the time, so that a busy scheduler is left alone; of a watch that
+     * goes on for minutes less and less. */
     PARTS_FIRST = 50,
     PARTS_LAST = 300,
     PARTS_MOVED = 10, /* of a round that brought something: there may be more */

@@ -53,8 +53,8 @@ int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out
              struct act_error *err) ACT_NODISCARD;
 void flow_why_release(struct flow_why *why);
 
-/* What the rules find in the fetched logs of a run, all of them whole; each code once, in the order of the rules. What is only a last
- * resort is left out when there is anything else. No fetched logs: -ACT_NOT_FOUND. */
+/* What the rules find in the fetched logs of a run, all of them whole; each code once, in the order of the rules. What
+ * is only a last resort is left out when there is anything else. No fetched logs: -ACT_NOT_FOUND. */
 struct flow_code {
     const struct diagnose_rule *rule;
     char *log, *line; /* the first log that has it, and the last such line there */

@@ -132,8 +132,8 @@ static int check_workspace(const struct config *c, struct act_error *err)
     return 0;
 }
 
-/* As encodeURIComponent() has it, with which the official client writes ids: names of resource groups may have brackets.
- * New string. */
+/* As encodeURIComponent() has it, with which the official client writes ids: names of resource groups may have
+ * brackets. New string. */
 static char *encode_segment(const char *text)
 {
     struct act_buf out = {0};

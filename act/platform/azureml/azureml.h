@@ -1,5 +1,5 @@
-/* azureml.h - the managed clusters of an Azure Machine Learning workspace: what there is, and changing it. Only a platform
- * "aml" has them; another one is -ACT_CONFIG and says so.
+/* azureml.h - the managed clusters of an Azure Machine Learning workspace: what there is, and changing it. Only a
+ * platform "aml" has them; another one is -ACT_CONFIG and says so.
  *
  * What the workspace has besides (attached Kubernetes, a machine of one user) is listed, but not changed.
  *

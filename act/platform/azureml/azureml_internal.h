@@ -83,8 +83,8 @@ int azureml_user_token(struct azureml *a, const char **out, struct act_error *er
 int azureml_history(struct azureml *a, const char **out, struct act_error *err) ACT_NODISCARD;
 /* The tenant of the workspace, as it was remembered with that, after azureml_arm(). New string; NULL: not known. */
 char *azureml_tenant(const struct azureml *a);
-/* arm_do() for a request to it, after azureml_history(). Where the host cannot be reached, or does not know the workspace,
- * it is asked of the next one that the workspace names, and so is everything later. */
+/* arm_do() for a request to it, after azureml_history(). Where the host cannot be reached, or does not know the
+ * workspace, it is asked of the next one that the workspace names, and so is everything later. */
 int azureml_ask_history(struct azureml *a, struct arm_call *call, struct act_error *err) ACT_NODISCARD;
 /* Pure parts of it: the base URL by the workspace's mlFlowTrackingUri ("azureml://<host>/mlflow/..."), by what its
  * discoveryUrl answers, by its region as the clouds name it. NULL: it is not said. New strings. */
@@ -133,8 +133,8 @@ char *azureml_iso_duration(const char *text);
 
 /* ---- repeat.c */
 
-/* The body that makes the job of another tool again, spec->resubmit_of, as spec; from the answer that describes it. A new
- * reference. */
+/* The body that makes the job of another tool again, spec->resubmit_of, as spec; from the answer that describes it. A
+ * new reference. */
 json_t *azureml_repeated_body(const json_t *answer, const struct run_spec *spec);
 
 /* ---- state.c */
@@ -170,8 +170,8 @@ int azureml_compute(struct azureml *a, json_t **out, struct act_error *err) ACT_
 void azureml_close_logs(struct azureml *a);
 /* The number of the last "user_logs/retry_<n>/" among the logs of a run; 0: it was not started again. */
 int azureml_last_retry(const json_t *details);
-/* The logs of a run, name -> URL, under the names that attempts have everywhere: those of the last one plain, earlier ones below
- * attempts/<n>/. Without names that would leave a folder. A new reference. */
+/* The logs of a run, name -> URL, under the names that attempts have everywhere: those of the last one plain, earlier
+ * ones below attempts/<n>/. Without names that would leave a folder. A new reference. */
 json_t *azureml_log_files(const json_t *details);
 /* Sees to it that the URLs of a run's logs are known; fresh: that they are new. */
 int azureml_find_logs(struct azureml *a, const char *id, bool fresh, struct act_error *err) ACT_NODISCARD;
@@ -180,8 +180,8 @@ const char *azureml_log_url(const struct azureml *a, const char *name);
 /* Prepares the request for len bytes of a log, to data. */
 void azureml_log_request(struct http_call *http, const char *url, const char *what, uint64_t offset,
                          void *data, size_t len);
-/* How many bytes its answer brought: none of an empty log, of a range behind its end, and of one whose URL is no longer good
- * (403). */
+/* How many bytes its answer brought: none of an empty log, of a range behind its end, and of one whose URL is no longer
+ * good (403). */
 int azureml_log_answer(const struct http_call *http, uint64_t offset, size_t *out_got,
                        struct act_error *err) ACT_NODISCARD;
 /* The size of the log, as an answer says it; 0: it does not. */
@@ -201,9 +201,9 @@ void azureml_places_release(struct azureml_job_places *places, size_t n_folders)
 /* Whether what the configuration says of stores can be, without asking anybody. -ACT_CONFIG. */
 int azureml_check_stores(const struct azureml *a, struct act_error *err) ACT_NODISCARD;
 /* Where the mapped folders are, and the files of the run. A datastore has the account, the container and a hash of its
- * credential in its name, so that a new key makes a new one. One that the user named is made where it is missing, written
- * again where ACT made it with another credential, and used as it is where somebody else made it; one that leads
- * elsewhere is -ACT_CONFIG. */
+ * credential in its name, so that a new key makes a new one. One that the user named is made where it is missing,
+ * written again where ACT made it with another credential, and used as it is where somebody else made it; one that
+ * leads elsewhere is -ACT_CONFIG. */
 int azureml_find_folders(struct azureml *a, const struct run_spec *spec, struct azureml_job_places *out,
                          struct act_error *err) ACT_NODISCARD;
 int azureml_find_files(struct azureml *a, const struct platform_submission *s, struct azureml_job_places *out,
@@ -229,8 +229,8 @@ char *azureml_registry_target(const struct config_docker *docker);
 enum { AZUREML_MARK = 17 };
 void azureml_mark(const char *text, char out[AZUREML_MARK]);
 
-/* The functions of platform.h: submit.c has check, submit, abort; state.c spec; runs.c status, recent, list; logs.c logs,
- * read_log; fetch.c fetch_logs; nodes.c nodes, shell; cluster.c summary, jobs. */
+/* The functions of platform.h: submit.c has check, submit, abort; state.c spec; runs.c status, recent, list; logs.c
+ * logs, read_log; fetch.c fetch_logs; nodes.c nodes, shell; cluster.c summary, jobs. */
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);

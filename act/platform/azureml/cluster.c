@@ -1,7 +1,7 @@
 /* cluster.c - what the compute is doing, and the jobs of everybody on it.
  *
- * Source: learn.microsoft.com/rest/api/azureml/compute (Get); the run history as azure-ai-ml and azureml-core speak to it
- * (runs by compute, filters on the status); virtual clusters as they were recorded (test_vc; arm.h names where).
+ * Source: learn.microsoft.com/rest/api/azureml/compute (Get); the run history as azure-ai-ml and azureml-core speak to
+ * it (runs by compute, filters on the status); virtual clusters as they were recorded (test_vc; arm.h names where).
  */
 #include <stdio.h>
 #include <string.h>
@@ -292,8 +292,8 @@ static int read_runs(struct azureml *a, struct queue *q, struct act_error *err)
     return rc;
 }
 
-/* ---- by the list of jobs, newest first, which knows only when they were submitted, and not what has ended from what has
- * not */
+/* ---- by the list of jobs, newest first, which knows only when they were submitted, and not what has ended from what
+ * has not */
 
 static struct platform_job *find_job(const struct platform_jobs *jobs, const char *id)
 {
@@ -380,8 +380,8 @@ static int count_queue(struct azureml *a, struct platform_pool *pool, struct act
     return rc;
 }
 
-/* ---- who runs longest in the workspace: what runs on this compute, however long ago it was submitted, and of the newest
- * jobs those on all the others */
+/* ---- who runs longest in the workspace: what runs on this compute, however long ago it was submitted, and of the
+ * newest jobs those on all the others */
 
 static int longest_first(const void *x, const void *y)
 {

@@ -5,11 +5,11 @@
  *
  *   in the file ─► being written ─► arrived ─► under way ... started
  *
- * So a file is the beginning of its log at every moment, whatever fails and whoever is killed: there is nothing to mend, and
- * its length says where to go on. The price is that a slice may wait in memory for the one before it.
+ * So a file is the beginning of its log at every moment, whatever fails and whoever is killed: there is nothing to
+ * mend, and its length says where to go on. The price is that a slice may wait in memory for the one before it.
  *
- * A job that is started again may write another log under the same name. It is known by being shorter; or, where a file is gone
- * on with, by other bytes before those that are new: a few of them are asked for too, and compared.
+ * A job that is started again may write another log under the same name. It is known by being shorter; or, where a file
+ * is gone on with, by other bytes before those that are new: a few of them are asked for too, and compared.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* history.c - where the run history of a workspace is: as it is set, as it was within the last day, or as the workspace
- * says, by one of several members of which not each leads to it everywhere (private links). A host that does not answer,
- * or does not know the workspace, is left for the next one that is named.
+ * says, by one of several members of which not each leads to it everywhere (private links). A host that does not
+ * answer, or does not know the workspace, is left for the next one that is named.
  */
 #include <string.h>
 #include <unistd.h>
@@ -100,8 +100,8 @@ static char *by_region(const struct azureml *a)
 
 /* ---- what is remembered ---- */
 
-/* <act_cache_dir()>/azureml-<hash of the workspace>.json: {"workspace", "history", "read" (Unix time), "tenant"}. It saves
- * a request for each command; what cannot be kept only costs that. */
+/* <act_cache_dir()>/azureml-<hash of the workspace>.json: {"workspace", "history", "read" (Unix time), "tenant"}. It
+ * saves a request for each command; what cannot be kept only costs that. */
 static char *memory_path(const struct azureml *a)
 {
     enum { HASH_SHOWN = 16 };

@@ -161,8 +161,8 @@ static int put_connection(struct azureml *a, const char *what, const char *url, 
     return rc;
 }
 
-/* What an environment cannot hold: the user and password of a private registry are a connection of the workspace. Named by
- * its content, so that another password makes another. */
+/* What an environment cannot hold: the user and password of a private registry are a connection of the workspace. Named
+ * by its content, so that another password makes another. */
 int azureml_connect_registry(struct azureml *a, struct act_error *err)
 {
     const struct config_docker *d = &a->config->docker;

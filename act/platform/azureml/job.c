@@ -143,8 +143,8 @@ static const char *variable_of(const struct run_spec *spec, const char *name)
 }
 
 /* Open MPI waits as long between SIGCONT, which it sends first, and SIGTERM as between that and SIGKILL: a second by
- * default, which is no time to save anything. Nobody says how long the service waits for mpirun, so both together have the
- * ten seconds that a run has elsewhere. */
+ * default, which is no time to save anything. Nobody says how long the service waits for mpirun, so both together have
+ * the ten seconds that a run has elsewhere. */
 static char *kill_timeout(const struct run_spec *spec)
 {
     int64_t grace_s = run_abort_grace_s(variable_of(spec, "ACT_ABORT_GRACE"));
@@ -332,7 +332,8 @@ static int check_docker_args(const struct azureml *a, struct act_error *err)
                          a->config->platform);
 }
 
-/* Versions that were asked for may not know of the priority, which is new in a preview: then only who asks for it too. */
+/* Versions that were asked for may not know of the priority, which is new in a preview: then only who asks for it
+ * too. */
 static json_t *singularity_queue(const struct azureml *a)
 {
     const struct config *c = a->config;

@@ -20,8 +20,8 @@ static void add_file(json_t *files, const char *name, const char *url)
         json_object_set_new(files, name, json_string(url));
 }
 
-/* "logFiles" is an object name -> URL; old services had a list of {name, url}. A new reference to the former, without names
- * that would leave the folder of the copies. */
+/* "logFiles" is an object name -> URL; old services had a list of {name, url}. A new reference to the former, without
+ * names that would leave the folder of the copies. */
 static json_t *listed_files(const json_t *details)
 {
     json_t *listed = json_object_get(details, "logFiles"), *files = json_object(), *file;
@@ -34,8 +34,8 @@ static json_t *listed_files(const json_t *details)
     return files;
 }
 
-/* A job that the service starts again has its logs in "user_logs/retry_001/", "retry_002/" and so on; those of its first
- * attempt stay where they were. *out_rest is the name behind the folder. -1: it is no log of an attempt. */
+/* A job that the service starts again has its logs in "user_logs/retry_001/", "retry_002/" and so on; those of its
+ * first attempt stay where they were. *out_rest is the name behind the folder. -1: it is no log of an attempt. */
 static int retry_of(const char *name, const char **out_rest)
 {
     static const char folder[] = RUN_DIR_USER "/", retry[] = "retry_";

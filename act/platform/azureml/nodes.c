@@ -3,8 +3,8 @@
  * Managed clusters list their nodes with address and port. Others do not: their nodes are numbers, and who can log in
  * there says a tag of the run (attached Kubernetes) or the ssh service of the job.
  *
- * Source: learn.microsoft.com/rest/api/azureml/compute (List Nodes); the run history as azure-ai-ml speaks to it (service
- * instances); the tag as the original read it; learn.microsoft.com/cli/azure/ml/job (connect-ssh).
+ * Source: learn.microsoft.com/rest/api/azureml/compute (List Nodes); the run history as azure-ai-ml speaks to it
+ * (service instances); the tag as the original read it; learn.microsoft.com/cli/azure/ml/job (connect-ssh).
  */
 #include <stdio.h>
 #include <string.h>
@@ -331,7 +331,8 @@ static int find_login(struct azureml *a, const struct wanted *w, struct login *o
     return rc;
 }
 
-/* In the code root (see node/place.c) where that is: in a container ssh finds it, on the machine around one it does not. */
+/* In the code root (see node/place.c) where that is: in a container ssh finds it, on the machine around one it does
+ * not. */
 static void push_command(const struct wanted *w, const struct act_strv *command, struct act_strv *out)
 {
     act_strv_push(out, "sh");

@@ -85,8 +85,8 @@ static int next_page(const json_t *answer, char **out, struct act_error *err)
     return 0;
 }
 
-/* The runs of the experiment, newest first, page after page as long as more() says so. An experiment that the service does
- * not know has no runs yet. */
+/* The runs of the experiment, newest first, page after page as long as more() says so. An experiment that the service
+ * does not know has no runs yet. */
 static int each_run(struct azureml *a, const struct pages *p, struct act_error *err)
 {
     ACT_AUTOFREE char *experiment = http_encode(a->config->experiment_name, false);
@@ -225,8 +225,8 @@ static int64_t created_of(const char *id)
     return act_int_from_text(text, &seconds) ? seconds : 0;
 }
 
-/* A run that the history says it does not have is gone, or never was: unless its job is so new that it may not have it yet,
- * there is nobody else to ask. */
+/* A run that the history says it does not have is gone, or never was: unless its job is so new that it may not have it
+ * yet, there is nobody else to ask. */
 static void take_missing(struct lookup *l, size_t i, const json_t *error)
 {
     char code[64];
@@ -514,8 +514,8 @@ static int take_job(void *arg, const json_t *job, struct act_error *err)
     return has_enough(r);
 }
 
-/* The filter is for the service; what it lets through is looked at all the same. When that is nothing, the newest runs are
- * looked at without one: it may be understood otherwise there. */
+/* The filter is for the service; what it lets through is looked at all the same. When that is nothing, the newest runs
+ * are looked at without one: it may be understood otherwise there. */
 static int list_experiment(struct azureml *a, struct recent *r, struct act_error *err)
 {
     ACT_AUTOFREE char *filter = r->only ? azureml_state_filter(a, *r->only) : NULL;

@@ -1,7 +1,8 @@
 /* stores.c - where a job reads and writes: datastores of the workspace, and URLs.
  *
  * Source: learn.microsoft.com/rest/api/azureml/datastores/create-or-update; learn.microsoft.com/azure/machine-learning/
- * reference-yaml-datastore-blob (the form of a SAS); what a datastore answers, by the recorded traffic that arm.h names.
+ * reference-yaml-datastore-blob (the form of a SAS); what a datastore answers, by the recorded traffic that arm.h
+ * names.
  */
 #include <string.h>
 
@@ -151,8 +152,8 @@ static char *place_text(const json_t *properties)
     return act_sprintf("of the type '%s'", type);
 }
 
-/* One that is there must lead to where the configuration says. *out_put: ACT made it, with another credential than the one
- * of now; what others made stays as it is, and a login takes nobody's credential away. */
+/* One that is there must lead to where the configuration says. *out_put: ACT made it, with another credential than the
+ * one of now; what others made stays as it is, and a login takes nobody's credential away. */
 static int judge_datastore(const struct datastore *d, const json_t *have, bool *out_put,
                            struct act_error *err)
 {
@@ -357,8 +358,8 @@ static char *store_of(const json_t *properties)
                        codec_json_str(properties, is_share ? "fileShareName" : "containerName", ""));
 }
 
-/* Of a run that is repeated: nobody has the key any more, so the datastore is used where it is still there, and leads where
- * it led. */
+/* Of a run that is repeated: nobody has the key any more, so the datastore is used where it is still there, and leads
+ * where it led. */
 static int find_volume(struct azureml *a, const struct run_folder *folder, const char *path,
                        struct azureml_place *out, struct act_error *err)
 {

@@ -288,8 +288,8 @@ static int open_supervisor(const char *lock_path, pid_t *out_pid)
 
 /* ---- status ---- */
 
-/* A folder that is removed takes nothing away from the run's processes; the supervisor may make it again for its status, with
- * a lock that nobody holds. */
+/* A folder that is removed takes nothing away from the run's processes; the supervisor may make it again for its
+ * status, with a lock that nobody holds. */
 static bool is_cut_off(const struct local *l, const char *id, struct run_status *out)
 {
     ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
@@ -430,7 +430,8 @@ static void signal_and_wait(const struct local *l, const char *id, int64_t limit
     close(fd);
 }
 
-/* The supervisor has nothing to write into, and ends its ranks all the same; the agent's sweep ends what it could not. */
+/* The supervisor has nothing to write into, and ends its ranks all the same; the agent's sweep ends what it could
+ * not. */
 static int abort_without_folder(const struct local *l, const char *id, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = site_run_dir(l->site, id);

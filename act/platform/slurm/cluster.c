@@ -128,8 +128,8 @@ static int read_node_states(struct slurm *s, struct platform_nodes *nodes, struc
     return rc;
 }
 
-/* When Slurm has forgotten the job, or, as it ends, those of its nodes that are free again: the node list that it gave the
- * agent. */
+/* When Slurm has forgotten the job, or, as it ends, those of its nodes that are free again: the node list that it gave
+ * the agent. */
 static void nodes_from_hostfile(struct slurm *s, const char *id, int procs_per_node,
                                 struct platform_nodes *out)
 {

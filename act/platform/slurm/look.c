@@ -198,8 +198,8 @@ static int gather(struct look *l, struct act_error *err)
     return read_again(l, err);
 }
 
-/* Slurm forgets its jobs within minutes: the end of one whose agent could not write it is written down here. That it could
- * not be is no failure: whoever looks next tries again. */
+/* Slurm forgets its jobs within minutes: the end of one whose agent could not write it is written down here. That it
+ * could not be is no failure: whoever looks next tries again. */
 static void keep(struct look *l, size_t i, const struct run_status *status)
 {
     struct act_error ignored;

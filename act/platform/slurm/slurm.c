@@ -53,8 +53,8 @@ static int slurm_status(struct platform *p, const char *const *ids, size_t n, st
 /* How a job is told to end. */
 enum method { NOT_YET, WHILE_IT_WAITS, GRACEFULLY, AT_ONCE };
 
-/* What scancel says of a job that has started, ended or been queued again since it was looked at, and of one that its node
- * has not begun yet, though Slurm calls it running. */
+/* What scancel says of a job that has started, ended or been queued again since it was looked at, and of one that its
+ * node has not begun yet, though Slurm calls it running. */
 static const char *const moved_on[] = {"Invalid job id", "already complet", "can not be altered now"};
 
 static int tell(struct slurm *s, const struct slurm_view *view, enum method how, enum method *told,
@@ -313,7 +313,8 @@ static bool slurm_recall(const json_t *settings, struct config *out)
     return true;
 }
 
-/* On the nodes of a cluster of which this machine is a login node. They refuse a folder that they do not see after all. */
+/* On the nodes of a cluster of which this machine is a login node. They refuse a folder that they do not see after
+ * all. */
 static bool slurm_sees_project(const struct config *config, const struct config_folder *folder)
 {
     return config_is_built_in(folder) && !config->slurm.login;
@@ -334,8 +335,8 @@ static char *text_of(const struct act_strv *words)
     return text.data;
 }
 
-/* Where somebody logs in, into which folder, and what is said to the scheduler there: one of them that a project gives makes all
- * of them a matter, as it would use a login of the user's for its own ends. */
+/* Where somebody logs in, into which folder, and what is said to the scheduler there: one of them that a project gives
+ * makes all of them a matter, as it would use a login of the user's for its own ends. */
 static void slurm_reach(const struct config *config, struct platform_reaches *out)
 {
     const struct config_slurm *c = &config->slurm;

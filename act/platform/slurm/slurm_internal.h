@@ -33,10 +33,11 @@ bool slurm_has_gpus(const struct slurm *s);
 
 /* Connects if need be. */
 int slurm_site(struct slurm *s, struct site **out, struct act_error *err) ACT_NODISCARD;
-/* Runs a program of Slurm (argv ends with NULL) that must succeed; its stdout is *out, a new string. What it complains about is
- * the error, whole, with a code that fits. */
+/* Runs a program of Slurm (argv ends with NULL) that must succeed; its stdout is *out, a new string. What it complains
+ * about is the error, whole, with a code that fits. */
 int slurm_run(struct slurm *s, const char *const *argv, char **out, struct act_error *err) ACT_NODISCARD;
-/* The same with an input, and an answer that may have been lost: *out_unclear tells that nobody knows whether it was done. */
+/* The same with an input, and an answer that may have been lost: *out_unclear tells that nobody knows whether it was
+ * done. */
 int slurm_feed(struct slurm *s, const char *const *argv, const char *input, char **out, bool *out_unclear,
                struct act_error *err) ACT_NODISCARD;
 /* The error for what a program wrote to stderr. */
@@ -90,8 +91,8 @@ int slurm_summary(struct platform *p, struct platform_summary *out, struct act_e
 int slurm_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 /* The nodes of a job, from "scontrol show job -d". */
 void slurm_nodes_from_scontrol(const char *text, int procs_per_node, struct platform_nodes *out);
-/* The nodes and partitions of "sinfo -O" with slurm_sinfo_fields, the jobs of "squeue -O" with slurm_queue_fields, and those
- * of everybody with slurm_running_fields; text is changed. */
+/* The nodes and partitions of "sinfo -O" with slurm_sinfo_fields, the jobs of "squeue -O" with slurm_queue_fields, and
+ * those of everybody with slurm_running_fields; text is changed. */
 extern const char slurm_sinfo_fields[], slurm_queue_fields[], slurm_running_fields[];
 void slurm_summary_from_sinfo(char *text, bool has_gpus, struct platform_summary *out);
 void slurm_summary_add_queue(char *text, struct platform_summary *out);

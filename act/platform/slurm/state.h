@@ -18,7 +18,8 @@ enum run_state slurm_state_of(const char *word);
 /* The job as far as Slurm alone knows it. */
 void slurm_status_of(const struct slurm_job *job, struct run_status *out);
 
-/* Sorts jobs by id, makes one of the tasks of each array: running while one of them runs, failed when one has failed. */
+/* Sorts jobs by id, makes one of the tasks of each array: running while one of them runs, failed when one has
+ * failed. */
 void slurm_jobs_combine(struct slurm_jobs *jobs);
 /* The job of a combined list; NULL: it is not there. */
 const struct slurm_job *slurm_jobs_find(const struct slurm_jobs *jobs, int64_t id);

@@ -155,7 +155,8 @@ void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, cons
     act_strv_push(out, "/dev/stdin");
 }
 
-/* Sites may submit with --export=NONE; without the second line nothing that the agent starts would find its programs. */
+/* Sites may submit with --export=NONE; without the second line nothing that the agent starts would find its
+ * programs. */
 char *slurm_job_script(const char *agent, const char *run_dir)
 {
     struct act_buf b = {0};
@@ -224,8 +225,8 @@ static char *process_world(void)
     return n > 0 ? act_sprintf("%s %s", boot, space) : act_strdup("");
 }
 
-/* When a process started, in the kernel's ticks: with its id, it is that process and no other. 0: there is none, or it may
- * not be looked at. */
+/* When a process started, in the kernel's ticks: with its id, it is that process and no other. 0: there is none, or it
+ * may not be looked at. */
 static int64_t process_start(int64_t pid)
 {
     enum { FIELDS_BEFORE = 20, STAT_MAX = 4096 };

@@ -31,8 +31,9 @@ struct slurm_jobs {
 };
 void slurm_jobs_release(struct slurm_jobs *jobs);
 
-/* The fields of "squeue -O" that slurm_jobs_from_squeue() reads, and of "sacct -o" that slurm_jobs_from_sacct() reads. Rows
- * that have not that many fields are left out: a name may hold a newline. text is changed, and must live as long as jobs. */
+/* The fields of "squeue -O" that slurm_jobs_from_squeue() reads, and of "sacct -o" that slurm_jobs_from_sacct() reads.
+ * Rows that have not that many fields are left out: a name may hold a newline. text is changed, and must live as long
+ * as jobs. */
 extern const char slurm_squeue_fields[], slurm_sacct_fields[];
 void slurm_jobs_from_squeue(char *text, struct slurm_jobs *out);
 void slurm_jobs_from_sacct(char *text, struct slurm_jobs *out);
@@ -61,8 +62,8 @@ char *slurm_node_state(const char *text);
 /* The names of "n[1-2,07-09],gpu3": n1 n2 n07 n08 n09 gpu3; also with several brackets in a name. At most 65536. */
 void slurm_hosts(const char *list, struct act_strv *out);
 
-/* The value of "Key=Value" in what "scontrol show job" printed, for keys whose values have no blanks. New string, NULL: not
- * there, "(null)" or empty. */
+/* The value of "Key=Value" in what "scontrol show job" printed, for keys whose values have no blanks. New string, NULL:
+ * not there, "(null)" or empty. */
 char *slurm_job_value(const char *text, const char *key);
 
 #endif
