@@ -14,14 +14,14 @@ static json_t *number(int64_t n)
     return n < 0 ? json_null() : json_integer(n);
 }
 
-static json_t *states_json(const struct azureml_cluster *c)
+static json_t *states_json(const struct platform_cluster *c)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "preparing", number(c->preparing), "running",
                      number(c->running), "idle", number(c->idle), "unusable", number(c->unusable), "leaving",
                      number(c->leaving), "preempted", number(c->preempted));
 }
 
-static json_t *cluster_json(const struct azureml_cluster *c)
+static json_t *cluster_json(const struct platform_cluster *c)
 {
     return json_pack("{s:s,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:o,s:o,s:o,s:o,s:o,s:o}", "name", c->name,
                      "type", c->type, "location", c->location, "state", c->state, "error", c->error,
@@ -44,7 +44,7 @@ static void push_text(struct act_strv *cells, const char *text)
     act_strv_push(cells, text && *text ? text : "-");
 }
 
-static void print_clusters(const struct azureml_clusters *clusters)
+static void print_clusters(const struct platform_clusters *clusters)
 {
     static const struct cli_column columns[] = {
         {"NAME", 'l', .rank = 0},  {"TYPE", 'l', .rank = 9},
@@ -56,7 +56,7 @@ static void print_clusters(const struct azureml_clusters *clusters)
     struct act_strv cells = {0};
 
     for (size_t i = 0; i < clusters->n; i++) {
-        const struct azureml_cluster *c = &clusters->v[i];
+        const struct platform_cluster *c = &clusters->v[i];
         bool counted = c->running >= 0;
         act_strv_push(&cells, c->name);
         push_text(&cells, c->type);
@@ -82,7 +82,7 @@ static void print_line(const char *name, const char *value)
     putchar('\n');
 }
 
-static void print_states(const struct azureml_cluster *c)
+static void print_states(const struct platform_cluster *c)
 {
     const struct {
         const char *name;
@@ -98,7 +98,7 @@ static void print_states(const struct azureml_cluster *c)
     act_buf_release(&line);
 }
 
-static void print_sizes(const struct azureml_cluster *c)
+static void print_sizes(const struct platform_cluster *c)
 {
     const struct {
         const char *name;
@@ -113,7 +113,7 @@ static void print_sizes(const struct azureml_cluster *c)
     act_buf_release(&line);
 }
 
-static void print_cluster(const struct azureml_cluster *c)
+static void print_cluster(const struct platform_cluster *c)
 {
     char idle[ACT_UNIT_TEXT];
 
@@ -122,7 +122,7 @@ static void print_cluster(const struct azureml_cluster *c)
     print_line("location", c->location);
     print_line("state", c->state);
     print_line("error", c->error);
-    if (!azureml_cluster_is_managed(c))
+    if (!c->is_managed)
         return;
     print_line("vm size", c->vm_size);
     print_line("priority", c->vm_priority);
@@ -136,7 +136,7 @@ static void print_cluster(const struct azureml_cluster *c)
     print_line("admin user", c->admin_user);
 }
 
-static void print_nodes(const struct azureml_node_list *nodes)
+static void print_nodes(const struct platform_cluster_nodes *nodes)
 {
     static const struct cli_column columns[] = {
         {"NODE", 'l', .rank = 0},    {"STATE", 'l', .rank = 1}, {"PUBLIC", 'l', .rank = 3},
@@ -145,7 +145,7 @@ static void print_nodes(const struct azureml_node_list *nodes)
     struct act_strv cells = {0};
 
     for (size_t i = 0; i < nodes->n; i++) {
-        const struct azureml_node *n = &nodes->v[i];
+        const struct platform_cluster_node *n = &nodes->v[i];
         push_text(&cells, n->id);
         push_text(&cells, n->state);
         push_text(&cells, n->public_address);
@@ -192,7 +192,7 @@ struct verb {
 
 static int list(struct cli *cli, const char *name, struct act_error *err)
 {
-    struct azureml_clusters clusters;
+    struct platform_clusters clusters;
     int rc = flow_list_clusters(&cli->flow, &clusters, err);
 
     (void)name;
@@ -206,20 +206,20 @@ static int list(struct cli *cli, const char *name, struct act_error *err)
     } else if (rc == 0) {
         print_clusters(&clusters);
     }
-    azureml_clusters_release(&clusters);
+    platform_clusters_release(&clusters);
     return rc;
 }
 
 static int show(struct cli *cli, const char *name, struct act_error *err)
 {
-    struct azureml_cluster cluster;
+    struct platform_cluster cluster;
     int rc = flow_get_cluster(&cli->flow, name, &cluster, err);
 
     if (rc == 0 && cli->options.json)
         rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "cluster", cluster_json(&cluster)), err);
     else if (rc == 0)
         print_cluster(&cluster);
-    azureml_cluster_release(&cluster);
+    platform_cluster_release(&cluster);
     return rc;
 }
 
@@ -270,7 +270,7 @@ static int would(struct cli *cli, const char *action, const char *name, const ch
 }
 
 /* "a to b nodes, which go after 5m": what is said of them. New string. */
-static char *scale_text(const struct azureml_scale *s)
+static char *scale_text(const struct platform_scale *s)
 {
     struct act_buf text = {0};
     char idle[ACT_UNIT_TEXT];
@@ -290,10 +290,10 @@ static char *scale_text(const struct azureml_scale *s)
 static int would_change(struct cli *cli, const char *action, const char *name, const char *how,
                         struct act_error *err)
 {
-    struct azureml_cluster cluster;
+    struct platform_cluster cluster;
     int rc = flow_get_cluster(&cli->flow, name, &cluster, err);
 
-    azureml_cluster_release(&cluster);
+    platform_cluster_release(&cluster);
     return rc < 0 ? rc : would(cli, action, name, how, err);
 }
 
@@ -301,7 +301,7 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     struct told told = {.name = name};
-    struct azureml_follow follow = {.no_wait = o->no_wait, .progress = tell, .arg = &told};
+    struct platform_follow follow = {.no_wait = o->no_wait, .progress = tell, .arg = &told};
     ACT_AUTOFREE char *key = NULL;
 
     if (!is_name(name))
@@ -319,7 +319,7 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
     int rc = o->ssh_key ? read_key(o->ssh_key, &key, err) : 0;
     if (rc < 0)
         return rc;
-    struct azureml_new_cluster cluster = {
+    struct platform_new_cluster cluster = {
         .name = name,
         .vm_size = o->vm_size,
         .location = o->location,
@@ -337,14 +337,15 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
     return rc < 0 ? rc : finish(cli, name, "the creation", err);
 }
 
-static int scale(struct cli *cli, const char *name, const struct azureml_scale *wanted, struct act_error *err)
+static int scale(struct cli *cli, const char *name, const struct platform_scale *wanted,
+                 struct act_error *err)
 {
     if (cli->options.dry_run) {
         ACT_AUTOFREE char *how = scale_text(wanted);
         return would_change(cli, "resize", name, how, err);
     }
     struct told told = {.name = name};
-    struct azureml_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
+    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
     int rc = flow_scale_cluster(&cli->flow, name, wanted, &follow, err);
 
     return rc < 0 ? rc : finish(cli, name, "the new size", err);
@@ -356,7 +357,7 @@ static int resize(struct cli *cli, const char *name, struct act_error *err)
 
     if (n < 0)
         return act_error_set(err, ACT_USAGE, "how many nodes? try: a cluster resize %s --nodes 2", name);
-    return scale(cli, name, &(struct azureml_scale){.min_nodes = n, .max_nodes = n}, err);
+    return scale(cli, name, &(struct platform_scale){.min_nodes = n, .max_nodes = n}, err);
 }
 
 static int autoscale(struct cli *cli, const char *name, struct act_error *err)
@@ -367,13 +368,14 @@ static int autoscale(struct cli *cli, const char *name, struct act_error *err)
         return act_error_set(err, ACT_USAGE, "nothing to change; try: a cluster autoscale %s --min 0 --max 4",
                              name);
     return scale(cli, name,
-                 &(struct azureml_scale){.min_nodes = o->min, .max_nodes = o->max, .idle_s = o->idle_s}, err);
+                 &(struct platform_scale){.min_nodes = o->min, .max_nodes = o->max, .idle_s = o->idle_s},
+                 err);
 }
 
 static int delete (struct cli *cli, const char *name, struct act_error *err)
 {
     struct told told = {.name = name};
-    struct azureml_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
+    struct platform_follow follow = {.no_wait = cli->options.no_wait, .progress = tell, .arg = &told};
     if (cli->options.dry_run)
         return would_change(cli, "delete", name, " with all its nodes", err);
     ACT_AUTOFREE char *question =
@@ -394,13 +396,13 @@ static int delete (struct cli *cli, const char *name, struct act_error *err)
 
 static int nodes(struct cli *cli, const char *name, struct act_error *err)
 {
-    struct azureml_node_list found;
+    struct platform_cluster_nodes found;
     int rc = flow_cluster_nodes(&cli->flow, name, &found, err);
 
     if (rc == 0 && cli->options.json) {
         json_t *all = json_array();
         for (size_t i = 0; i < found.n; i++) {
-            const struct azureml_node *n = &found.v[i];
+            const struct platform_cluster_node *n = &found.v[i];
             json_array_append_new(all, json_pack("{s:s?,s:s?,s:s?,s:s?,s:o,s:s?}", "id", n->id, "state",
                                                  n->state, "public_address", n->public_address,
                                                  "private_address", n->private_address, "port",
@@ -412,7 +414,7 @@ static int nodes(struct cli *cli, const char *name, struct act_error *err)
     } else if (rc == 0) {
         print_nodes(&found);
     }
-    azureml_node_list_release(&found);
+    platform_cluster_nodes_release(&found);
     return rc;
 }
 

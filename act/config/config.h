@@ -208,6 +208,14 @@ bool config_is_users(const char *path);
 /* Who gave the value of a key ("azureml.endpoint"): "aux_data/aml/aml.yaml:12", "-p", "default". New string. */
 char *config_origin(const struct config *config, const char *key);
 
+/* The image of docker.*, with its registry. The host of that: docker.address without scheme and final slashes, else as
+ * the name of the image has it, else Docker Hub's. The host that the name of an image begins with; NULL: none, so Docker
+ * Hub. New strings. */
+char *config_docker_image(const struct config_docker *docker);
+char *config_docker_registry(const struct config_docker *docker);
+char *config_image_registry(const char *image);
+bool config_is_docker_hub(const char *host);
+
 /* Whether a text may be the name of an image: one that begins with '-' would be an option of docker's. */
 bool config_is_image(const char *name);
 

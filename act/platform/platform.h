@@ -19,6 +19,7 @@
 #include "run/run.h"
 
 struct platform;
+struct platform_clusters_ops;
 struct services;
 
 /* A log file of a run, as it stands. */
@@ -293,6 +294,8 @@ struct platform_row {
     int (*jobs)(struct platform *p, struct platform_jobs *out, struct act_error *err);
     /* Looks whether all that runs need is there; what fails is a finding too. May be NULL. */
     void (*examine)(struct platform *p, struct platform_findings *findings);
+    /* The clusters that it can make, change and remove: see clusters.h. NULL: it has none. */
+    const struct platform_clusters_ops *clusters;
     void (*close)(struct platform *p);
 };
 

@@ -11,8 +11,8 @@
 
 #include "base/file.h"
 #include "codec/json.h"
-#include "platform/azureml/azureml.h"
 #include "platform/azureml/azureml_internal.h"
+#include "platform/clusters.h"
 
 #define RUN     "exp_1795300000_0123abcd"
 #define OK      "HTTP/1.1 200 OK\r\n\r\n"
@@ -227,29 +227,29 @@ static void a_cancel_that_comes_too_late(void **state)
 
 static void clusters(void **state)
 {
-    struct azureml_clusters found;
+    struct platform_clusters found;
     struct bed b;
 
     (void)state;
     prepare(&b, "aml");
     will_say(&b, OK, "clusters"); /* the last page has no nextLink */
     struct platform *p = begin(&b);
-    assert_ok(azureml_list_clusters(p, &found, &b.err), b.err);
+    assert_ok(platform_list_clusters(p, &found, &b.err), b.err);
     assert_int_equal(found.n, 2);
-    const struct azureml_cluster *ready = &found.v[0], *new = &found.v[1];
-    assert_true(azureml_cluster_is_managed(ready) && ready->idle_s == 100 && ready->max_nodes == 4);
+    const struct platform_cluster *ready = &found.v[0], *new = &found.v[1];
+    assert_true(ready->is_managed && ready->idle_s == 100 && ready->max_nodes == 4);
     assert_true(ready->nodes == 3 && ready->running == 1 && ready->idle == 2 && ready->unusable == 0);
     assert_string_equal(ready->admin_user, "azureuser");
     assert_string_equal(new->state, "Creating");
     assert_true(new->nodes == -1 && new->target_nodes == -1 && new->running == -1 && new->max_nodes == 4);
     assert_true(!new->admin_user && !new->allocation && !new->error);
-    azureml_clusters_release(&found);
+    platform_clusters_release(&found);
     end(&b);
 }
 
 static void a_cluster_that_is_not_there(void **state)
 {
-    struct azureml_cluster found;
+    struct platform_cluster found;
     struct bed b;
 
     (void)state;
@@ -257,7 +257,7 @@ static void a_cluster_that_is_not_there(void **state)
     will_say(&b, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nx-ms-correlation-request-id: c1\r\n\r\n",
              NULL);
     struct platform *p = begin(&b);
-    assert_int_equal(azureml_get_cluster(p, "none", &found, &b.err), -ACT_NOT_FOUND);
+    assert_int_equal(platform_get_cluster(p, "none", &found, &b.err), -ACT_NOT_FOUND);
     assert_non_null(strstr(b.err.text, "cannot look at the cluster 'none': HTTP 404: there is none"));
     assert_non_null(strstr(b.err.text, "'a cluster list'"));
     end(&b);

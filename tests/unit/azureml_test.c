@@ -754,7 +754,7 @@ static void images(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct config_docker docker = {.address = act_strdup(rows[i][0]), .image = act_strdup(rows[i][1])};
-        ACT_AUTOFREE char *image = azureml_image(&docker);
+        ACT_AUTOFREE char *image = config_docker_image(&docker);
         assert_string_equal(image, rows[i][2]);
         free(docker.address);
         free(docker.image);

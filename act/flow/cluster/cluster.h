@@ -1,4 +1,4 @@
-/* cluster.h - the cluster itself: what it is doing, its nodes, the managed clusters of a workspace. */
+/* cluster.h - the cluster itself: what it is doing, its nodes, the clusters that its platform can make and change. */
 #ifndef ACT_FLOW_CLUSTER_CLUSTER_H
 #define ACT_FLOW_CLUSTER_CLUSTER_H
 
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
-#include "platform/azureml/azureml.h"
+#include "platform/clusters.h"
 #include "platform/platform.h"
 
 /* The nodes of a run: none yet while it waits. */
@@ -33,16 +33,16 @@ int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *er
 /* The name, or with NULL the compute_target of flow's cluster; without one -ACT_USAGE. */
 int flow_cluster_name(const struct flow *flow, const char *name, const char **out,
                       struct act_error *err) ACT_NODISCARD;
-int flow_list_clusters(struct flow *flow, struct azureml_clusters *out, struct act_error *err) ACT_NODISCARD;
-int flow_get_cluster(struct flow *flow, const char *name, struct azureml_cluster *out,
+int flow_list_clusters(struct flow *flow, struct platform_clusters *out, struct act_error *err) ACT_NODISCARD;
+int flow_get_cluster(struct flow *flow, const char *name, struct platform_cluster *out,
                      struct act_error *err) ACT_NODISCARD;
-int flow_create_cluster(struct flow *flow, const struct azureml_new_cluster *cluster,
-                        const struct azureml_follow *follow, struct act_error *err) ACT_NODISCARD;
-int flow_scale_cluster(struct flow *flow, const char *name, const struct azureml_scale *scale,
-                       const struct azureml_follow *follow, struct act_error *err) ACT_NODISCARD;
-int flow_delete_cluster(struct flow *flow, const char *name, const struct azureml_follow *follow,
+int flow_create_cluster(struct flow *flow, const struct platform_new_cluster *cluster,
+                        const struct platform_follow *follow, struct act_error *err) ACT_NODISCARD;
+int flow_scale_cluster(struct flow *flow, const char *name, const struct platform_scale *scale,
+                       const struct platform_follow *follow, struct act_error *err) ACT_NODISCARD;
+int flow_delete_cluster(struct flow *flow, const char *name, const struct platform_follow *follow,
                         struct act_error *err) ACT_NODISCARD;
-int flow_cluster_nodes(struct flow *flow, const char *name, struct azureml_node_list *out,
+int flow_cluster_nodes(struct flow *flow, const char *name, struct platform_cluster_nodes *out,
                        struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -1,11 +1,11 @@
-/* compute.c - the managed clusters of an Azure Machine Learning workspace. */
+/* compute.c - the clusters that a platform can make, change and remove. */
 #include "base/error.h"
 #include "base/path.h"
 #include "config/config.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow.h"
 #include "flow/flow_internal.h"
-#include "platform/azureml/azureml.h"
+#include "platform/clusters.h"
 
 int flow_cluster_name(const struct flow *flow, const char *name, const char **out, struct act_error *err)
 {
@@ -19,57 +19,57 @@ int flow_cluster_name(const struct flow *flow, const char *name, const char **ou
                          flow->config.cluster);
 }
 
-int flow_list_clusters(struct flow *flow, struct azureml_clusters *out, struct act_error *err)
+int flow_list_clusters(struct flow *flow, struct platform_clusters *out, struct act_error *err)
 {
     struct platform *platform;
     int rc = flow_platform(flow, &platform, err);
 
-    *out = (struct azureml_clusters){0};
-    return rc < 0 ? rc : azureml_list_clusters(platform, out, err);
+    *out = (struct platform_clusters){0};
+    return rc < 0 ? rc : platform_list_clusters(platform, out, err);
 }
 
-int flow_get_cluster(struct flow *flow, const char *name, struct azureml_cluster *out, struct act_error *err)
+int flow_get_cluster(struct flow *flow, const char *name, struct platform_cluster *out, struct act_error *err)
 {
     struct platform *platform;
     int rc = flow_platform(flow, &platform, err);
 
-    *out = (struct azureml_cluster){0};
-    return rc < 0 ? rc : azureml_get_cluster(platform, name, out, err);
+    *out = (struct platform_cluster){0};
+    return rc < 0 ? rc : platform_get_cluster(platform, name, out, err);
 }
 
-int flow_create_cluster(struct flow *flow, const struct azureml_new_cluster *cluster,
-                        const struct azureml_follow *follow, struct act_error *err)
+int flow_create_cluster(struct flow *flow, const struct platform_new_cluster *cluster,
+                        const struct platform_follow *follow, struct act_error *err)
 {
     struct platform *platform;
     int rc = flow_platform(flow, &platform, err);
 
-    return rc < 0 ? rc : azureml_create_cluster(platform, cluster, follow, err);
+    return rc < 0 ? rc : platform_create_cluster(platform, cluster, follow, err);
 }
 
-int flow_scale_cluster(struct flow *flow, const char *name, const struct azureml_scale *scale,
-                       const struct azureml_follow *follow, struct act_error *err)
+int flow_scale_cluster(struct flow *flow, const char *name, const struct platform_scale *scale,
+                       const struct platform_follow *follow, struct act_error *err)
 {
     struct platform *platform;
     int rc = flow_platform(flow, &platform, err);
 
-    return rc < 0 ? rc : azureml_scale_cluster(platform, name, scale, follow, err);
+    return rc < 0 ? rc : platform_scale_cluster(platform, name, scale, follow, err);
 }
 
-int flow_delete_cluster(struct flow *flow, const char *name, const struct azureml_follow *follow,
+int flow_delete_cluster(struct flow *flow, const char *name, const struct platform_follow *follow,
                         struct act_error *err)
 {
     struct platform *platform;
     int rc = flow_platform(flow, &platform, err);
 
-    return rc < 0 ? rc : azureml_delete_cluster(platform, name, follow, err);
+    return rc < 0 ? rc : platform_delete_cluster(platform, name, follow, err);
 }
 
-int flow_cluster_nodes(struct flow *flow, const char *name, struct azureml_node_list *out,
+int flow_cluster_nodes(struct flow *flow, const char *name, struct platform_cluster_nodes *out,
                        struct act_error *err)
 {
     struct platform *platform;
     int rc = flow_platform(flow, &platform, err);
 
-    *out = (struct azureml_node_list){0};
-    return rc < 0 ? rc : azureml_cluster_nodes(platform, name, out, err);
+    *out = (struct platform_cluster_nodes){0};
+    return rc < 0 ? rc : platform_list_cluster_nodes(platform, name, out, err);
 }

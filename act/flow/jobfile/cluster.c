@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "flow/jobfile/build.h"
-#include "platform/azureml/azureml.h"
 #include "platform/platform.h"
 
 static bool runs_images(const struct config *config)
@@ -25,7 +24,7 @@ static char *registry_of(const struct config_docker *docker)
 
     if (host && *host)
         return act_strndup(host, strcspn(host, "/"));
-    return docker->image ? azureml_registry_of(docker->image) : NULL;
+    return docker->image ? config_image_registry(docker->image) : NULL;
 }
 
 /* The cluster's registry is none for an image from elsewhere; what it says of the same registry holds. */

@@ -10,7 +10,6 @@
 #include "base/path.h"
 #include "codec/json.h"
 #include "flow/jobfile/build.h"
-#include "platform/azureml/azureml.h"
 
 enum { FILE_MAX = 1 << 20 };
 
@@ -241,7 +240,7 @@ static void take_image(struct flow_job_file *out, const char *server, const char
         out->image = act_strdup(image);
     else
         out->image = act_sprintf("%.*s/%s", n, host, image);
-    out->registry = n > 0 ? act_strndup(host, (size_t)n) : azureml_registry_of(image);
+    out->registry = n > 0 ? act_strndup(host, (size_t)n) : config_image_registry(image);
 }
 
 static int take_credentials(struct job_build *b, const json_t *credentials)

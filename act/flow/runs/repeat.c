@@ -9,7 +9,6 @@
 #include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/runs/submit_internal.h"
-#include "platform/azureml/azureml.h"
 #include "platform/platform.h"
 #include "run/run.h"
 
@@ -115,7 +114,7 @@ static bool is_image_wanted(const struct config *config, const struct run_spec *
 static void repeat_image(struct config *config, const struct run_spec *old, bool moved)
 {
     struct config_docker *docker = &config->docker;
-    ACT_AUTOFREE char *today = docker->image ? azureml_image(docker) : NULL;
+    ACT_AUTOFREE char *today = docker->image ? config_docker_image(docker) : NULL;
 
     if (!is_image_wanted(config, old, moved) || act_streq(docker->image, old->image) ||
         act_streq(today, old->image))
@@ -124,7 +123,7 @@ static void repeat_image(struct config *config, const struct run_spec *old, bool
         "the image is that of the first run, '%s', and not '%s'; -p 'docker: {image: ...}' names another",
         old->image, docker->image ? docker->image : "none");
     act_str_replace(&docker->image, old->image);
-    ACT_AUTOFREE char *with_registry = azureml_image(docker);
+    ACT_AUTOFREE char *with_registry = config_docker_image(docker);
     if (strcmp(with_registry, old->image) == 0)
         return;
     act_str_replace(&docker->address, NULL);

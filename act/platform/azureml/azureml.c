@@ -203,7 +203,7 @@ static void azureml_describe(const struct config *config, const struct platform_
                              struct run_spec *spec)
 {
     if (config->docker.image)
-        spec->image = azureml_image(&config->docker);
+        spec->image = config_docker_image(&config->docker);
     if (asked->time_limit)
         spec->timeout = act_strdup(config->azureml.timeout);
     if (asked->shm_size)
@@ -235,7 +235,7 @@ const struct platform_row platform_azureml[] = {
         .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,                            \
         .examine = azureml_examine, .close = azureml_close, __VA_ARGS__                                      \
     }
-    [AZUREML_MANAGED] = ROW(.name = "aml"),
+    [AZUREML_MANAGED] = ROW(.name = "aml", .clusters = &azureml_clusters),
     [AZUREML_ITP] = ROW(.name = "itp", .is_elastic = true),
     [AZUREML_SINGULARITY] = ROW(.name = "singularity"),
 };

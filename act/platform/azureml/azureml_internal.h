@@ -15,7 +15,7 @@
  *   fetch.c    many logs at once into files
  *   nodes.c    nodes, shell
  *   cluster.c  summary, jobs
- *   compute.c  the managed clusters themselves, see azureml.h
+ *   compute.c  the managed clusters themselves, see clusters.h
  *   examine.c  whether all is there that runs need
  *
  * Source: learn.microsoft.com/rest/api/azureml; azureml.c has the API versions.
@@ -28,7 +28,7 @@
 #include "auth/token.h"
 #include "engine/engine.h"
 #include "http/http.h"
-#include "platform/azureml/azureml.h"
+#include "platform/clusters.h"
 #include "platform/platform_internal.h"
 
 /* The API version for virtual clusters; everything else uses that of struct azureml. */
@@ -208,7 +208,9 @@ int azureml_find_folders(struct azureml *a, const struct run_spec *spec, struct 
                          struct act_error *err) ACT_NODISCARD;
 int azureml_find_files(struct azureml *a, const struct platform_submission *s, struct azureml_job_places *out,
                        struct act_error *err) ACT_NODISCARD;
-/* A pure part of it. A new reference. */
+/* Pure parts of it. The datastore that stands for a row of the configuration, as its own name or its content says, a new string;
+ * and its body, a new reference. */
+char *azureml_datastore_name(const struct config_folder *row, const struct config_account *account);
 json_t *azureml_datastore_body(const struct config_folder *row, const struct config_account *account);
 
 /* ---- image.c */
@@ -228,6 +230,9 @@ char *azureml_registry_target(const struct config_docker *docker);
 /* What tells one content from another, short: in names, and where it is known what ACT once wrote. */
 enum { AZUREML_MARK = 17 };
 void azureml_mark(const char *text, char out[AZUREML_MARK]);
+
+/* compute.c */
+extern const struct platform_clusters_ops azureml_clusters;
 
 /* The functions of platform.h: submit.c has check, submit, abort; state.c spec; runs.c status, recent, list; logs.c
  * logs, read_log; fetch.c fetch_logs; nodes.c nodes, shell; cluster.c summary, jobs. */

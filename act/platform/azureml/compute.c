@@ -1,6 +1,8 @@
-/* compute.c - the managed clusters of a workspace. */
-#include "platform/azureml/azureml.h"
-
+/* compute.c - the managed clusters of a workspace.
+ *
+ * Source: learn.microsoft.com/rest/api/azureml/compute; making, changing and deleting one as it was recorded
+ * (test_aml_compute_create_and_delete; arm.h names where): 201, 201 and 202 with Azure-AsyncOperation, no Retry-After.
+ */
 #include <string.h>
 
 #include "base/units.h"
@@ -8,19 +10,6 @@
 #include "platform/azureml/azureml_internal.h"
 
 #define MANAGED "AmlCompute"
-
-static int open_managed(struct platform *p, struct azureml **out, struct arm **arm, struct act_error *err)
-{
-    const char *name = p->row->name;
-
-    *out = azureml_of(p);
-    *arm = NULL;
-    if (strcmp(name, "aml") != 0)
-        return act_error_set(
-            err, ACT_CONFIG,
-            "platform '%s' has no managed clusters: only a cluster file of platform 'aml' has", name);
-    return azureml_arm(*out, arm, err);
-}
 
 static char *cluster_url(const struct azureml *a, const char *name, const char *rest)
 {
@@ -30,33 +19,6 @@ static char *cluster_url(const struct azureml *a, const char *name, const char *
 }
 
 /* ---- what there is ---- */
-
-void azureml_cluster_release(struct azureml_cluster *c)
-{
-    free(c->name);
-    free(c->type);
-    free(c->location);
-    free(c->state);
-    free(c->error);
-    free(c->vm_size);
-    free(c->vm_priority);
-    free(c->allocation);
-    free(c->admin_user);
-    *c = (struct azureml_cluster){0};
-}
-
-void azureml_clusters_release(struct azureml_clusters *clusters)
-{
-    for (size_t i = 0; i < clusters->n; i++)
-        azureml_cluster_release(&clusters->v[i]);
-    free(clusters->v);
-    *clusters = (struct azureml_clusters){0};
-}
-
-bool azureml_cluster_is_managed(const struct azureml_cluster *cluster)
-{
-    return act_streq(cluster->type, MANAGED);
-}
 
 static char *copy(const json_t *object, const char *key)
 {
@@ -102,15 +64,16 @@ static char *first_error(const json_t *errors)
     return text ? text : codec_json_line(first);
 }
 
-static struct azureml_cluster read_cluster(const json_t *item)
+static struct platform_cluster read_cluster(const json_t *item)
 {
     const json_t *resource = json_object_get(item, "properties"),
                  *own = json_object_get(resource, "properties"),
                  *scale = json_object_get(own, "scaleSettings"),
                  *counts = json_object_get(own, "nodeStateCounts");
-    struct azureml_cluster c = {
+    struct platform_cluster c = {
         .name = act_strdup(codec_json_str(item, "name", "")),
         .type = copy(resource, "computeType"),
+        .is_managed = act_streq(codec_json_str(resource, "computeType", NULL), MANAGED),
         .location = copy(item, "location"),
         .state = copy(resource, "provisioningState"),
         .error = first_error(json_object_get(resource, "provisioningErrors")),
@@ -138,26 +101,26 @@ static struct azureml_cluster read_cluster(const json_t *item)
 
 static int take_cluster(void *arg, const json_t *item, struct act_error *err)
 {
-    struct azureml_clusters *out = arg;
+    struct platform_clusters *out = arg;
 
     (void)err;
     ACT_PUSH(out->v, out->n, read_cluster(item));
     return 0;
 }
 
-int azureml_list_clusters(struct platform *p, struct azureml_clusters *out, struct act_error *err)
+static int list_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err)
 {
-    struct azureml *a;
+    struct azureml *a = azureml_of(p);
     struct arm *arm;
-    int rc = open_managed(p, &a, &arm, err);
+    int rc = azureml_arm(a, &arm, err);
 
-    *out = (struct azureml_clusters){0};
+    *out = (struct platform_clusters){0};
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *url = azureml_url(a, "/computes");
     rc = arm_each(arm, url, a->api_version, false, "value", "list the clusters", take_cluster, out, err);
     if (rc < 0)
-        azureml_clusters_release(out);
+        platform_clusters_release(out);
     return rc;
 }
 
@@ -180,15 +143,15 @@ static int get_resource(const struct azureml *a, struct arm *arm, const char *na
     return rc == -ACT_NOT_FOUND ? act_error_hint(err, "'a cluster list' shows what is there") : rc;
 }
 
-int azureml_get_cluster(struct platform *p, const char *name, struct azureml_cluster *out,
-                        struct act_error *err)
+static int get_cluster(struct platform *p, const char *name, struct platform_cluster *out,
+                       struct act_error *err)
 {
     CODEC_AUTOJSON json_t *resource = NULL;
-    struct azureml *a;
+    struct azureml *a = azureml_of(p);
     struct arm *arm;
-    int rc = open_managed(p, &a, &arm, err);
+    int rc = azureml_arm(a, &arm, err);
 
-    *out = (struct azureml_cluster){0};
+    *out = (struct platform_cluster){0};
     if (rc == 0)
         rc = get_resource(a, arm, name, false, &resource, err);
     if (rc == 0)
@@ -198,20 +161,20 @@ int azureml_get_cluster(struct platform *p, const char *name, struct azureml_clu
 
 /* What is changed must be a managed cluster. */
 static int get_managed(const struct azureml *a, struct arm *arm, const char *name,
-                       struct azureml_cluster *out, struct act_error *err)
+                       struct platform_cluster *out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *resource = NULL;
     int rc = get_resource(a, arm, name, false, &resource, err);
 
-    *out = (struct azureml_cluster){0};
+    *out = (struct platform_cluster){0};
     if (rc < 0)
         return rc;
     *out = read_cluster(resource);
-    if (azureml_cluster_is_managed(out))
+    if (out->is_managed)
         return 0;
     rc = act_error_set(err, ACT_CONFIG, "'%s' is of type '%s', not a managed cluster: ACT does not change it",
                        name, out->type ? out->type : "unknown");
-    azureml_cluster_release(out);
+    platform_cluster_release(out);
     return rc;
 }
 
@@ -219,7 +182,7 @@ static int get_managed(const struct azureml *a, struct arm *arm, const char *nam
 
 /* Sends a change and follows it. Takes url and body. */
 static int change(const struct azureml *a, struct arm *arm, const char *method, const char *what, char *url,
-                  json_t *body, const struct azureml_follow *follow, struct act_error *err)
+                  json_t *body, const struct platform_follow *follow, struct act_error *err)
 {
     struct arm_call call = {
         .method = method, .what = what, .url = url, .api_version = a->api_version, .body = body};
@@ -233,7 +196,7 @@ static int change(const struct azureml *a, struct arm *arm, const char *method, 
     return rc;
 }
 
-static json_t *scale_json(const struct azureml_scale *scale)
+static json_t *scale_json(const struct platform_scale *scale)
 {
     json_t *json = json_pack("{s:I, s:I}", "minNodeCount", (json_int_t)scale->min_nodes, "maxNodeCount",
                              (json_int_t)scale->max_nodes);
@@ -245,7 +208,7 @@ static json_t *scale_json(const struct azureml_scale *scale)
     return json;
 }
 
-static int check_scale(const char *name, const struct azureml_scale *scale, struct act_error *err)
+static int check_scale(const char *name, const struct platform_scale *scale, struct act_error *err)
 {
     if (scale->min_nodes > scale->max_nodes)
         return act_error_set(
@@ -254,8 +217,8 @@ static int check_scale(const char *name, const struct azureml_scale *scale, stru
     return 0;
 }
 
-static json_t *new_cluster_json(const struct azureml_new_cluster *c, const char *location,
-                                const struct azureml_scale *scale)
+static json_t *new_cluster_json(const struct platform_new_cluster *c, const char *location,
+                                const struct platform_scale *scale)
 {
     json_t *own = json_pack("{s:s, s:s, s:s, s:o}", "vmSize", c->vm_size, "vmPriority",
                             c->low_priority ? "LowPriority" : "Dedicated", "osType", "Linux", "scaleSettings",
@@ -289,14 +252,14 @@ static int check_free(const struct azureml *a, struct arm *arm, const char *name
                          name);
 }
 
-int azureml_create_cluster(struct platform *p, const struct azureml_new_cluster *c,
-                           const struct azureml_follow *follow, struct act_error *err)
+static int create_cluster(struct platform *p, const struct platform_new_cluster *c,
+                          const struct platform_follow *follow, struct act_error *err)
 {
-    struct azureml_scale scale = c->scale;
+    struct platform_scale scale = c->scale;
     const json_t *workspace = NULL;
-    struct azureml *a;
+    struct azureml *a = azureml_of(p);
     struct arm *arm;
-    int rc = open_managed(p, &a, &arm, err);
+    int rc = azureml_arm(a, &arm, err);
 
     if (scale.min_nodes < 0)
         scale.min_nodes = 0;
@@ -316,18 +279,19 @@ int azureml_create_cluster(struct platform *p, const struct azureml_new_cluster 
 
 /* One that is there already, as it is. */
 static int open_cluster(struct platform *p, const char *name, struct azureml **a, struct arm **arm,
-                        struct azureml_cluster *cluster, struct act_error *err)
+                        struct platform_cluster *cluster, struct act_error *err)
 {
-    int rc = open_managed(p, a, arm, err);
+    *a = azureml_of(p);
+    int rc = azureml_arm(*a, arm, err);
 
     return rc < 0 ? rc : get_managed(*a, *arm, name, cluster, err);
 }
 
-int azureml_scale_cluster(struct platform *p, const char *name, const struct azureml_scale *wanted,
-                          const struct azureml_follow *follow, struct act_error *err)
+static int scale_cluster(struct platform *p, const char *name, const struct platform_scale *wanted,
+                         const struct platform_follow *follow, struct act_error *err)
 {
-    struct azureml_scale scale = *wanted;
-    struct azureml_cluster cluster = {0};
+    struct platform_scale scale = *wanted;
+    struct platform_cluster cluster = {0};
     struct azureml *a;
     struct arm *arm;
     int rc = open_cluster(p, name, &a, &arm, &cluster, err);
@@ -340,7 +304,7 @@ int azureml_scale_cluster(struct platform *p, const char *name, const struct azu
         scale.max_nodes = cluster.max_nodes > 0 ? cluster.max_nodes : 0;
     if (scale.idle_s == 0)
         scale.idle_s = cluster.idle_s;
-    azureml_cluster_release(&cluster);
+    platform_cluster_release(&cluster);
     rc = check_scale(name, &scale, err);
     if (rc < 0)
         return rc;
@@ -350,17 +314,17 @@ int azureml_scale_cluster(struct platform *p, const char *name, const struct azu
                   follow, err);
 }
 
-int azureml_delete_cluster(struct platform *p, const char *name, const struct azureml_follow *follow,
-                           struct act_error *err)
+static int delete_cluster(struct platform *p, const char *name, const struct platform_follow *follow,
+                          struct act_error *err)
 {
-    struct azureml_cluster cluster = {0};
+    struct platform_cluster cluster = {0};
     struct azureml *a;
     struct arm *arm;
     int rc = open_cluster(p, name, &a, &arm, &cluster, err);
 
     if (rc < 0)
         return rc;
-    azureml_cluster_release(&cluster);
+    platform_cluster_release(&cluster);
     ACT_AUTOFREE char *what = act_sprintf("delete the cluster '%s'", name);
     return change(a, arm, "DELETE", what, cluster_url(a, name, "?underlyingResourceAction=Delete"), NULL,
                   follow, err);
@@ -368,48 +332,42 @@ int azureml_delete_cluster(struct platform *p, const char *name, const struct az
 
 /* ---- nodes ---- */
 
-void azureml_node_list_release(struct azureml_node_list *nodes)
-{
-    for (size_t i = 0; i < nodes->n; i++) {
-        free(nodes->v[i].id);
-        free(nodes->v[i].state);
-        free(nodes->v[i].public_address);
-        free(nodes->v[i].private_address);
-        free(nodes->v[i].run);
-    }
-    free(nodes->v);
-    *nodes = (struct azureml_node_list){0};
-}
-
 static int take_node(void *arg, const json_t *item, struct act_error *err)
 {
-    struct azureml_node_list *out = arg;
+    struct platform_cluster_nodes *out = arg;
 
     (void)err;
     ACT_PUSH(out->v, out->n,
-             (struct azureml_node){.id = copy(item, "nodeId"),
-                                   .state = copy(item, "nodeState"),
-                                   .public_address = copy(item, "publicIpAddress"),
-                                   .private_address = copy(item, "privateIpAddress"),
-                                   .run = copy(item, "runId"),
-                                   .port = codec_json_int(item, "port", 0)});
+             (struct platform_cluster_node){.id = copy(item, "nodeId"),
+                                            .state = copy(item, "nodeState"),
+                                            .public_address = copy(item, "publicIpAddress"),
+                                            .private_address = copy(item, "privateIpAddress"),
+                                            .run = copy(item, "runId"),
+                                            .port = codec_json_int(item, "port", 0)});
     return 0;
 }
 
-int azureml_cluster_nodes(struct platform *p, const char *name, struct azureml_node_list *out,
-                          struct act_error *err)
+static int list_nodes(struct platform *p, const char *name, struct platform_cluster_nodes *out,
+                      struct act_error *err)
 {
-    struct azureml *a;
+    struct azureml *a = azureml_of(p);
     struct arm *arm;
-    int rc = open_managed(p, &a, &arm, err);
+    int rc = azureml_arm(a, &arm, err);
 
-    *out = (struct azureml_node_list){0};
+    *out = (struct platform_cluster_nodes){0};
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *url = cluster_url(a, name, "/listNodes");
     ACT_AUTOFREE char *what = act_sprintf("list the nodes of the cluster '%s'", name);
     rc = arm_each(arm, url, a->api_version, true, "nodes", what, take_node, out, err);
     if (rc < 0)
-        azureml_node_list_release(out);
+        platform_cluster_nodes_release(out);
     return rc == -ACT_NOT_FOUND ? act_error_hint(err, "'a cluster list' shows what is there") : rc;
 }
+
+const struct platform_clusters_ops azureml_clusters = {.list = list_clusters,
+                                                       .get = get_cluster,
+                                                       .create = create_cluster,
+                                                       .scale = scale_cluster,
+                                                       .remove = delete_cluster,
+                                                       .nodes = list_nodes};

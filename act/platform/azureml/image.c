@@ -28,60 +28,13 @@ void azureml_mark(const char *text, char out[AZUREML_MARK])
 /* As docker and kubelets know Docker Hub. */
 #define HUB_TARGET "https://index.docker.io/v1/"
 
-static bool is_hub(const char *host)
-{
-    static const char *const names[] = {"docker.io", "index.docker.io", "registry-1.docker.io"};
-    size_t n = strcspn(host, "/");
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strlen(names[i]) == n && strncmp(host, names[i], n) == 0)
-            return true;
-    return false;
-}
-
-char *azureml_registry_of(const char *image)
-{
-    size_t n = strcspn(image, "/");
-    char *host = act_strndup(image, n);
-
-    if (image[n] && (strpbrk(host, ".:") || strcmp(host, "localhost") == 0))
-        return host;
-    free(host);
-    return NULL;
-}
-
-/* docker.address without scheme and final slashes, else the registry in the name of the image. New string. */
-static char *registry_of(const struct config_docker *d)
-{
-    const char *address = d->address ? d->address : "", *scheme = strstr(address, "://");
-    const char *host = scheme ? scheme + 3 : address;
-    size_t n = strlen(host);
-
-    while (n && host[n - 1] == '/')
-        n--;
-    if (n)
-        return act_strndup(host, n);
-    char *named = azureml_registry_of(d->image);
-    return named ? named : act_strdup("docker.io");
-}
-
-char *azureml_image(const struct config_docker *docker)
-{
-    ACT_AUTOFREE char *registry = registry_of(docker);
-    size_t n = strlen(registry);
-
-    if (is_hub(registry) || (strncmp(docker->image, registry, n) == 0 && docker->image[n] == '/'))
-        return act_strdup(docker->image);
-    return act_sprintf("%s/%s", registry, docker->image);
-}
-
 char *azureml_registry_target(const struct config_docker *docker)
 {
-    ACT_AUTOFREE char *registry = registry_of(docker);
+    ACT_AUTOFREE char *registry = config_docker_registry(docker);
     bool plain = docker->address && act_starts_with(docker->address, "http://");
 
-    return is_hub(registry) ? act_strdup(HUB_TARGET)
-                            : act_sprintf("%s://%s", plain ? "http" : "https", registry);
+    return config_is_docker_hub(registry) ? act_strdup(HUB_TARGET)
+                                          : act_sprintf("%s://%s", plain ? "http" : "https", registry);
 }
 
 static bool is_given(const char *text)
@@ -275,7 +228,7 @@ static int put_environment(struct azureml *a, const char *what, const char *id, 
 /* Named by the image, so that it is made once. One that was archived can still be used. */
 static int make_environment(struct azureml *a, char **out_id, struct act_error *err)
 {
-    ACT_AUTOFREE char *image = azureml_image(&a->config->docker);
+    ACT_AUTOFREE char *image = config_docker_image(&a->config->docker);
     char mark[AZUREML_MARK];
     azureml_mark(image, mark);
     ACT_AUTOFREE char *id = azureml_url(a, "/environments/act-%s/versions/1", mark);
