@@ -13,8 +13,10 @@
 #include "flow/flow.h"
 
 /* Where the value of an option goes, and as what: a member of another type does not compile. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): a type */
 #define OPTION(kind, type, member)                                                                           \
     kind, _Generic(((struct cli_options *)0)->member, type : offsetof(struct cli_options, member))
+/* NOLINTEND(bugprone-macro-parentheses) */
 #define FLAG(member)     OPTION(CLI_FLAG, bool, member)
 #define STRING(member)   OPTION(CLI_STRING, char *, member)
 #define STRINGS(member)  OPTION(CLI_STRINGS, struct act_strv, member)
