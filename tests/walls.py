@@ -16,6 +16,9 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
+# Rooms of a module: each uses only those before it, and what is in none of them.
+ROOMS = {"flow": ["code", "data", "jobfile", "runs", "cluster"]}
+
 INCLUDE = re.compile(r'#include "(\w+)/[\w/]+\.[ch]"')
 
 
@@ -38,6 +41,16 @@ class Module:
     def included_by(self, paths):
         """The other modules that these files include."""
         return {name for path in paths for name in INCLUDE.findall(path.read_text())} - {self.name}
+
+
+    def wrong_ways(self):
+        """Includes of a room by what comes before it."""
+        order = ["", *ROOMS.get(self.name, [])]
+        for path in sorted(self.folder.rglob("*.[ch]")):
+            room = path.parent.name if path.parent.name in order else ""
+            for other in re.findall(rf'#include "{self.name}/(\w+)/', path.read_text()):
+                if other in order and order.index(other) > order.index(room):
+                    yield f"{path.relative_to(self.folder)} includes {other}/"
 
 
 class House:
@@ -94,6 +107,7 @@ class House:
         # The others at once; without the system's headers, where somebody else's node/node.h may be.
         yield self.compile(module, (f'#if __has_include("{header}")\n#error {header} is found\n#endif'
                                     for header in sum(hidden.values(), [])), "-nostdinc")
+        yield from module.wrong_ways()
         used = module.included_by(module.files + list(module.folder.rglob("*.h")))
         if used != module.uses:
             yield f"its files include {sorted(used)}, but it USES {sorted(module.uses)}"

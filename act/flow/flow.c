@@ -2,19 +2,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "auth/token.h"
+#include "auth/services.h"
 #include "base/dirs.h"
-#include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "config/config.h"
-#include "engine/engine.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/runs.h"
 #include "flow/trust.h"
-#include "http/http.h"
 #include "ledger/ledger.h"
 #include "store/store.h"
 
@@ -40,18 +36,25 @@ void flow_open_bare(const char *cluster, struct flow *out)
     *out = (struct flow){.cluster = cluster};
 }
 
+struct cluster_runs {
+    const char *cluster;
+    size_t n;
+};
+
+static int count_runs(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    struct cluster_runs *runs = arg;
+
+    return ledger_count(ledger, runs->cluster, &runs->n, err);
+}
+
 /* Whether the ledger has runs on it: clusters of other projects are known by them. */
 static bool has_runs(struct flow *flow, const char *cluster)
 {
-    struct flow_table table = {.cluster = cluster, .max = 1, .as_known = true};
-    struct flow_runs runs;
+    struct cluster_runs runs = {.cluster = cluster};
     struct act_error ignored;
 
-    if (!cluster || flow_list_runs(flow, &table, &runs, &ignored) < 0)
-        return false;
-    bool found = runs.n > 0;
-    flow_runs_release(&runs);
-    return found;
+    return cluster && flow_with_ledger(flow, count_runs, &runs, &ignored) == 0 && runs.n > 0;
 }
 
 int flow_check_cluster(struct flow *flow, struct act_error *err)
@@ -175,4 +178,16 @@ int flow_put_text(struct store *store, const char *key, const char *text, struct
     int rc = store_do(store, &call, err);
     store_call_release(&call);
     return rc;
+}
+
+int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
+                struct act_error *err)
+{
+    struct store_call head = {.op = STORE_HEAD, .key = key};
+    int rc = store_do(store, &head, err);
+
+    memcpy(etag, head.entry.etag, STORE_ETAG);
+    *out_size = head.entry.size;
+    store_call_release(&head);
+    return rc == 0 ? 1 : rc == -ACT_NOT_FOUND && strcmp(err->service_code, "ContainerNotFound") != 0 ? 0 : rc;
 }

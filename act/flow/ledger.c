@@ -7,15 +7,12 @@
 #include <unistd.h>
 
 #include "base/dirs.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/submit_internal.h"
 #include "ledger/ledger.h"
 #include "platform/platform.h"
 #include "run/run.h"
@@ -198,5 +195,17 @@ int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void 
         if (rc == 0)
             rc = what(flow->ledger_copy ? flow->ledger_copy : ledger, arg, err);
     } while (rc < 0 && (rc = help(flow, rc, err)) == 0);
+    return rc;
+}
+
+int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err)
+{
+    struct ledger_run row = flow_row_of(spec);
+    struct ledger *ledger;
+    int rc = flow_ledger(flow, &ledger, err);
+
+    if (rc == 0)
+        rc = ledger_add(ledger, &row, err);
+    ledger_run_release(&row);
     return rc;
 }

@@ -1,9 +1,9 @@
 /* login.c - who one is to Azure, logging in and out. */
 #include "flow/login.h"
+#include "auth/cloud.h"
+#include "auth/services.h"
 #include "auth/token.h"
-#include "base/error.h"
 #include "config/config.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
 
 /* A token for the storage of this cluster: in the cloud that its account lies in, or else its workspace. */

@@ -2,11 +2,9 @@
  * and a connection to a login node is worth keeping. */
 #include <string.h>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "config/config.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "ledger/ledger.h"

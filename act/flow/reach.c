@@ -7,14 +7,12 @@
 #include <unistd.h>
 
 #include "auth/trusted.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "base/user.h"
 #include "config/config.h"
-#include "flow/code/code_internal.h"
-#include "flow/runs/logs_internal.h"
+#include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "http/http.h"
 #include "platform/platform.h"

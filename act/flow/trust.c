@@ -1,6 +1,4 @@
 /* trust.c - what is remembered of projects that were trusted, and the question. */
-#include "flow/trust.h"
-
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +6,10 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "codec/json.h"
+#include "config/config.h"
+#include "flow/trust.h"
 
 static int (*ask_user)(const char *project, const struct act_strv *items, struct act_error *err);
 

@@ -1,10 +1,8 @@
 /* check.c - what is wrong with a configuration: in itself, and for a run. */
-#include "base/error.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "flow/cluster/doctor.h"
 #include "flow/data/data_internal.h"
-#include "flow/flow.h"
 #include "flow/runs/submit_internal.h"
 
 int flow_check_config(const struct config_request *request, struct act_strv *out_problems,

@@ -1,14 +1,11 @@
 /* cluster.c - where a run is, and what a cluster is doing. */
 #include <string.h>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "config/config.h"
 #include "flow/cluster/cluster.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/runs.h"
 #include "platform/platform.h"
 #include "run/run.h"
 

@@ -1,9 +1,7 @@
 /* compute.c - the clusters that a platform can make, change and remove. */
-#include "base/error.h"
 #include "base/path.h"
 #include "config/config.h"
 #include "flow/cluster/cluster.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
 #include "platform/clusters.h"
 

@@ -3,13 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "flow/cluster/doctor.h"
-#include "flow/code/code_internal.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "platform/platform.h"

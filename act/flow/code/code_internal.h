@@ -30,17 +30,6 @@ int flow_current_package(struct flow *flow, struct flow_package *out, struct act
 /* A package by its key, verified against sha256. */
 int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, struct flow_package *out,
                         struct act_error *err) ACT_NODISCARD;
-/* The folder of the packages in the store: code_path without .zip, or with .packages where it has no .zip. New
- * string. */
-char *flow_code_base(const struct config *config);
-/* "<flow_code_base()>/<sha256>.zip" and ".../latest.json". New strings. */
-char *flow_package_key(const struct flow *flow, const char *sha256);
-char *flow_pointer_key(const struct flow *flow);
-/* "<flow_code_base()>/" and what the format says. New string. */
-char *flow_code_key(const struct flow *flow, const char *fmt, ...) ACT_PRINTF(2, 3);
-/* Where local copies of packages are kept, and that of one of them. New strings. */
-char *flow_packages_dir(void);
-char *flow_package_cache(const char *sha256);
 /* Whether the file is there and has the hash. */
 bool flow_file_is(const char *path, const char *sha256);
 /* What latest.json of a store says (see init.c), NULL where there is none, or none that can be read. New value. */
@@ -49,11 +38,8 @@ int flow_read_pointer(struct flow *flow, struct store *store, json_t **out,
 /* Stores the tree of root, which is that package of an init compiled, as one of its own and as code_path. */
 int flow_init_compiled(struct flow *flow, const char *root, const struct flow_init *source,
                        struct flow_init *io, struct act_error *err) ACT_NODISCARD;
-/* The object at key, if there is one: 1 with its ETag and size, 0, or an error. */
-int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
-                struct act_error *err) ACT_NODISCARD;
-/* guard.c: why a file stays out of a package, as package_options.judge; and what users should know of the credentials
- * that were left out, or go in, one line for each. */
+/* guard.c: why a file stays out of a package, as package_options.judge; and what users should know of the
+ * credentials that were left out, or go in, one line for each. */
 char *flow_guard_judge(const char *path, const void *data, size_t len);
 void flow_guard_tell(const char *root, const struct package_list *list);
 /* Whether a package is large enough for flow_upload_blocks(), and the store can do it. */
@@ -65,5 +51,11 @@ int flow_upload_blocks(struct flow *flow, struct store *store, struct flow_init 
 /* Refuses a command (at least one word) that cannot work with the code of the list: -ACT_USAGE or -ACT_NOT_FOUND. */
 int flow_check_program(const struct config *config, const struct package_list *list,
                        const struct act_strv *argv, struct act_error *err) ACT_NODISCARD;
+
+/* "docker" or "podman", whichever answers first; none: -ACT_CONFIG with the reason. */
+int flow_find_docker(const char **out, struct act_error *err) ACT_NODISCARD;
+
+/* How the folders begin, among the packages, where packages are compiled. */
+#define FLOW_COMPILES "compile-"
 
 #endif

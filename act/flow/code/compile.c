@@ -9,16 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "config/config.h"
-#include "flow/code/code.h"
 #include "flow/code/code_internal.h"
-#include "flow/flow.h"
-#include "flow/runs/submit_internal.h"
+#include "flow/flow_internal.h"
 #include "proc/proc.h"
 
 #define CODE_INSIDE "/tmp/code"

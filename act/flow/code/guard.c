@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistr.h>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"

@@ -19,67 +19,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/dirs.h"
-#include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "config/config.h"
-#include "flow/code/code.h"
 #include "flow/code/code_internal.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/logs_internal.h"
-#include "flow/runs/submit_internal.h"
 #include "package/package.h"
 #include "run/run.h"
 #include "store/store.h"
 #include "transfer/transfer.h"
-
-char *flow_code_base(const struct config *config)
-{
-    const char *path = config->code.path;
-
-    return act_ends_with(path, ".zip") ? act_strndup(path, strlen(path) - strlen(".zip"))
-                                       : act_sprintf("%s.packages", path);
-}
-
-char *flow_code_key(const struct flow *flow, const char *fmt, ...)
-{
-    ACT_AUTOFREE char *base = flow_code_base(&flow->config);
-    va_list ap;
-
-    va_start(ap, fmt);
-    ACT_AUTOFREE char *rest = act_vsprintf(fmt, ap);
-    va_end(ap);
-    return act_sprintf("%s/%s", base, rest);
-}
-
-char *flow_package_key(const struct flow *flow, const char *sha256)
-{
-    return flow_code_key(flow, "%s.zip", sha256);
-}
-
-char *flow_pointer_key(const struct flow *flow)
-{
-    return flow_code_key(flow, "latest.json");
-}
-
-char *flow_packages_dir(void)
-{
-    ACT_AUTOFREE char *dir = act_cache_dir();
-
-    return act_path_join(dir, "packages");
-}
-
-char *flow_package_cache(const char *sha256)
-{
-    ACT_AUTOFREE char *dir = flow_packages_dir();
-
-    return act_sprintf("%s/%s.zip", dir, sha256);
-}
 
 /* What an init works on. */
 struct work {
@@ -186,18 +138,6 @@ static int build(struct work *w, struct act_error *err)
     if (rc == 0)
         rc = build_once(w, err);
     return rc == -ACT_PARTIAL ? -(int)err->code : rc; /* it changed meanwhile */
-}
-
-int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
-                struct act_error *err)
-{
-    struct store_call head = {.op = STORE_HEAD, .key = key};
-    int rc = store_do(store, &head, err);
-
-    memcpy(etag, head.entry.etag, STORE_ETAG);
-    *out_size = head.entry.size;
-    store_call_release(&head);
-    return rc == 0 ? 1 : rc == -ACT_NOT_FOUND && strcmp(err->service_code, "ContainerNotFound") != 0 ? 0 : rc;
 }
 
 /* 1: the store has the package under its own name; 0: it has not. */

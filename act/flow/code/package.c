@@ -7,14 +7,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/error.h"
-#include "base/file.h"
+#include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "config/config.h"
 #include "flow/code/code_internal.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
 #include "package/package.h"
 #include "run/run.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
@@ -16,9 +15,9 @@
 #include "config/config.h"
 #include "flow/data/data.h"
 #include "flow/data/data_internal.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
+#include "http/http.h"
 #include "store/store.h"
 #include "transfer/transfer.h"
 

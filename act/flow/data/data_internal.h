@@ -45,5 +45,7 @@ int flow_send_run_folder(struct flow *flow, struct store *store, const char *pat
  * account key. *out NULL: nothing. New string, with secrets. */
 int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out,
                     struct act_error *err) ACT_NODISCARD;
+/* NULL: it has none of that name. */
+const struct run_folder *flow_find_folder(const struct run_spec *spec, const char *name);
 
 #endif

@@ -6,27 +6,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "flow/data/data_internal.h"
-#include "flow/flow.h"
-#include "flow/runs/submit_internal.h"
 #include "platform/platform.h"
 #include "run/run.h"
 
-bool flow_has_content(const char *path)
+const struct run_folder *flow_find_folder(const struct run_spec *spec, const char *name)
 {
-    DIR *dir = opendir(path);
-    const struct dirent *e = NULL;
-
-    while (dir && (e = readdir(dir)) && (act_streq(e->d_name, ".") || act_streq(e->d_name, "..")))
-        ;
-    if (dir)
-        closedir(dir);
-    return e != NULL;
+    for (size_t i = 0; i < spec->n_folders; i++)
+        if (strcmp(spec->folders[i].name, name) == 0)
+            return &spec->folders[i];
+    return NULL;
 }
 
 static bool see_the_project(const struct config *config, const struct config_folder *folder)

@@ -1,17 +1,29 @@
-/* moved.c - a project is known by its path: one that was moved or renamed finds nothing in the built-in store, and is
- * told where its data is. It is not taken over by itself: another folder may have the name of one that was deleted. */
+/* moved.c - a project is known by its path: one that was moved or renamed finds nothing in the built-in store, and
+ * is told where its data is. It is not taken over by itself: another folder may have the name of one that was
+ * deleted. */
+#include <dirent.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "flow/data/data_internal.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
 #include "ledger/ledger.h"
+
+bool flow_has_content(const char *path)
+{
+    DIR *dir = opendir(path);
+    const struct dirent *e = NULL;
+
+    while (dir && (e = readdir(dir)) && (act_streq(e->d_name, ".") || act_streq(e->d_name, "..")))
+        ;
+    if (dir)
+        closedir(dir);
+    return e != NULL;
+}
 
 static int list_rows(struct ledger *ledger, void *rows, struct act_error *err)
 {

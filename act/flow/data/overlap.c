@@ -2,13 +2,12 @@
  * it; but whoever deletes in the outer one would take what the inner one stands for. */
 #include <string.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "config/config.h"
-#include "flow/code/code_internal.h"
 #include "flow/data/data_internal.h"
+#include "flow/flow_internal.h"
 #include "flow/trust.h"
 
 /* Where a path in the store of a row is, so that two can be compared: a real folder, or host, container and key. New

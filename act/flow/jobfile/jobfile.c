@@ -1,6 +1,4 @@
 /* jobfile.c - what a job file of Azure Batch AI comes to: folders, an environment, a command, an image. */
-#include "flow/jobfile/jobfile.h"
-
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,35 +6,13 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/jobfile/build.h"
+#include "run/run.h"
 
 enum { FILE_MAX = 1 << 20 };
-
-void job_note(struct job_build *b, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    act_strv_take(&b->out->notes, act_vsprintf(fmt, ap));
-    va_end(ap);
-}
-
-const char *job_text(const json_t *object, const char *member)
-{
-    return codec_json_str(object, member, NULL);
-}
-
-void job_add_quoted(struct act_buf *line, const char *text)
-{
-    act_buf_addc(line, '"');
-    for (; *text; text++) {
-        if (strchr("\"`", *text) || (*text == '\\' && text[1] != '$'))
-            act_buf_addc(line, '\\');
-        act_buf_addc(line, *text);
-    }
-    act_buf_addc(line, '"');
-}
 
 /* ---- folders ---- */
 

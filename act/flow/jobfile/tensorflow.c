@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "base/text.h"
 #include "codec/json.h"
 #include "flow/jobfile/build.h"
 

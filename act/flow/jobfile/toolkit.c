@@ -2,32 +2,13 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/jobfile/build.h"
 
 /* What the settings of a toolkit come to: a line for the shell. */
 typedef int toolkit_fn(struct job_build *b, const json_t *settings);
-
-void job_add_interpreter(struct act_buf *line, const json_t *settings)
-{
-    const char *interpreter = job_text(settings, "pythonInterpreterPath");
-
-    if (interpreter)
-        job_add_quoted(line, interpreter);
-    else
-        act_buf_adds(line, "python");
-}
-
-void job_add_script(struct act_buf *line, const json_t *settings, const char *arguments)
-{
-    const char *text = job_text(settings, arguments);
-
-    job_add_interpreter(line, settings);
-    act_buf_addc(line, ' ');
-    job_add_quoted(line, job_text(settings, "pythonScriptFilePath"));
-    if (text)
-        act_buf_addf(line, " %s", text);
-}
 
 static int run_python(struct job_build *b, const json_t *settings)
 {

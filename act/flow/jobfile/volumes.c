@@ -11,6 +11,9 @@
 
 #include "auth/trusted.h"
 #include "base/path.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "config/config.h"
 #include "flow/jobfile/build.h"
 #include "platform/platform.h"
 

@@ -4,6 +4,7 @@
 #include <regex.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "codec/yaml.h"
 #include "flow/runs/runs.h"

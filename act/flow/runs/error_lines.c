@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "diagnose/diagnose.h"
 #include "flow/runs/logs_internal.h"
-#include "flow/runs/why.h"
 
 enum { SHOWN = 100 }; /* of each log, as in the original */
 

@@ -7,13 +7,11 @@
  */
 #include <string.h>
 
-#include "base/error.h"
+#include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "config/config.h"
-#include "flow/code/code_internal.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/submit_internal.h"
 #include "package/package.h"

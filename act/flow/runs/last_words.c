@@ -3,12 +3,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "flow/flow.h"
 #include "flow/runs/logs_internal.h"
-#include "flow/runs/runs.h"
 #include "platform/platform.h"
 #include "run/run.h"
 

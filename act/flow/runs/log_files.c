@@ -12,17 +12,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "diagnose/diagnose.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/logs.h"
 #include "flow/runs/logs_internal.h"
-#include "flow/runs/runs.h"
 #include "platform/platform.h"
 #include "run/run.h"
 
@@ -31,16 +27,6 @@
 #define COMPLETE_FILE ".complete"
 
 enum { COMPLETE_MAX = 16 << 20, COMPLETE_VERSION = 2 };
-
-char *flow_log_folder(const char *project)
-{
-    const char *named = getenv("AML_LOG_FOLDER"); /* as in the original */
-
-    if (!named || !*named)
-        named = "assets";
-    ACT_AUTOFREE char *path = *named == '/' ? act_strdup(named) : act_path_join(project, named);
-    return act_path_clean(path);
-}
 
 char *flow_assets(const struct flow_run *run)
 {

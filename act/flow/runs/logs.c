@@ -10,16 +10,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "flow/flow.h"
-#include "flow/runs/logs.h"
+#include "flow/flow_internal.h"
 #include "flow/runs/logs_internal.h"
-#include "flow/runs/runs.h"
 #include "flow/runs/runs_internal.h"
 #include "flow/trust.h"
 #include "platform/platform.h"

@@ -40,9 +40,6 @@ int flow_log_source_complete(const struct flow_log_source *source, const struct 
                              const struct platform_logs *listed, const struct flow_logs *copies,
                              struct act_error *err) ACT_NODISCARD;
 int flow_forget_complete(const struct flow_run *run, struct act_error *err) ACT_NODISCARD;
-/* Where the logs of a project's runs are fetched to: <project>/assets, or what AML_LOG_FOLDER names, below the project
- * unless it is absolute. New string. */
-char *flow_log_folder(const char *project);
 /* The folder in it of a run. New string. */
 char *flow_assets(const struct flow_run *run);
 /* At most the last max bytes of a log (NULL: nothing), from the beginning of a line; nothing when there is no such

@@ -1,7 +1,6 @@
 /* named.c - runs by the name that a service shows for them: those of other tools have one, which is no run id. */
 #include <string.h>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "flow/runs/submit_internal.h"
 #include "platform/platform.h"

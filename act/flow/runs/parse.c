@@ -6,14 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "diagnose/diagnose.h"
+#include "flow/flow_internal.h"
 #include "flow/runs/logs_internal.h"
-#include "flow/runs/runs.h"
-#include "flow/runs/why.h"
 #include "flow/trust.h"
 #include "run/run.h"
 

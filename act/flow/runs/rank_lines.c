@@ -7,11 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/text.h"
 #include "flow/runs/logs_internal.h"
-#include "flow/runs/runs.h"
-#include "flow/runs/why.h"
 #include "platform/platform.h"
 #include "run/run.h"
 

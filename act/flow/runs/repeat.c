@@ -2,10 +2,10 @@
  * asked. */
 #include <string.h>
 
-#include "base/error.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "codec/json.h"
 #include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/runs/submit_internal.h"
@@ -153,14 +153,6 @@ static void repeat_hooks(const struct config *config, const struct run_spec *old
 }
 
 /* ---- the folders */
-
-const struct run_folder *flow_find_folder(const struct run_spec *spec, const char *name)
-{
-    for (size_t i = 0; i < spec->n_folders; i++)
-        if (strcmp(spec->folders[i].name, name) == 0)
-            return &spec->folders[i];
-    return NULL;
-}
 
 static void release_folder(struct run_folder *f)
 {

@@ -11,9 +11,24 @@
 
 struct platform;
 
+/* ---- state.c */
+
+/* The status that the ledger has of a run. */
+void flow_status_of_row(const struct ledger_run *row, struct run_status *out);
+/* Notes a status that was asked for just now. A platform that no longer knows a run does not change what is known. */
+void flow_take_status(struct flow_run *run, struct run_status *now);
+/* Writes what changed among the runs to the ledger. */
+int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n,
+                       struct act_error *err) ACT_NODISCARD;
+/* What a table learned of a run that failed is what its service says. Who looks at that one run asks its ranks too. */
+int flow_ask_ranks(struct flow *flow, struct flow_run *run, struct act_error *err) ACT_NODISCARD;
+/* Fills in the specification that the ledger has of a run. */
+int flow_load_spec(struct flow_run *run, struct act_error *err) ACT_NODISCARD;
 /* Fresh status of one run, also into the ledger when it changed. */
 int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *run,
                  struct act_error *err) ACT_NODISCARD;
+/* ---- watch.c */
+
 /* Whether a platform that failed so may answer later, and may have done what it was asked for. */
 bool flow_may_pass(int rc);
 

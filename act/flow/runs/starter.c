@@ -1,7 +1,5 @@
 /* starter.c - a command that starts the processes of a node by itself is started once on each node. */
 #include "run/starter.h"
-
-#include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "base/units.h"

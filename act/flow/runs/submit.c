@@ -3,21 +3,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "config/config.h"
-#include "flow/code/code.h"
-#include "flow/code/code_internal.h"
 #include "flow/data/data_internal.h"
-#include "flow/flow.h"
 #include "flow/flow_internal.h"
 #include "flow/jobfile/jobfile.h"
-#include "flow/runs/runs.h"
 #include "flow/runs/runs_internal.h"
-#include "flow/runs/submit.h"
 #include "flow/runs/submit_internal.h"
 #include "ledger/ledger.h"
 #include "platform/platform.h"
@@ -233,56 +227,6 @@ static void set_package(const struct flow_package *p, struct run_spec *spec)
     memcpy(spec->package_sha256, p->sha256, sizeof(spec->package_sha256));
 }
 
-char *flow_command_line(const struct act_strv *argv)
-{
-    struct act_buf b = {0};
-
-    for (size_t i = 0; i < argv->n; i++) {
-        const char *a = argv->v[i];
-        bool plain = *a && !a[strcspn(a, " \t\n'\"\\$`*?[]{}()<>|&;~#!")];
-        act_buf_adds(&b, i ? " " : "");
-        if (plain)
-            act_buf_adds(&b, a);
-        else
-            act_buf_add_quoted(&b, a);
-    }
-    return act_buf_steal(&b);
-}
-
-static int64_t gpus_of(const struct run_spec *spec)
-{
-    return (int64_t)spec->nodes * spec->gpus_per_node;
-}
-
-struct ledger_run flow_row_of(const struct run_spec *spec)
-{
-    CODEC_AUTOJSON json_t *json = run_spec_to_json(spec);
-
-    return (struct ledger_run){.id = act_strdup(spec->id),
-                               .cluster = act_strdup(spec->cluster),
-                               .platform = act_strdup(spec->platform),
-                               .experiment = act_strdup(spec->experiment),
-                               .project = act_strdup(spec->project_root),
-                               .created_unix_s = spec->created_unix_s,
-                               .num_gpu = gpus_of(spec),
-                               .state = act_strdup(run_state_name(RUN_QUEUED)),
-                               .spec = codec_json_line(json),
-                               .command =
-                                   spec->title ? act_strdup(spec->title) : flow_command_line(&spec->argv)};
-}
-
-int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err)
-{
-    struct ledger_run row = flow_row_of(spec);
-    struct ledger *ledger;
-    int rc = flow_ledger(flow, &ledger, err);
-
-    if (rc == 0)
-        rc = ledger_add(ledger, &row, err);
-    ledger_run_release(&row);
-    return rc;
-}
-
 /* What became of a submission, into the ledger. The run itself matters more than this line: a failure is a warning. */
 static void note_outcome(struct flow *flow, const char *id, const struct run_status *status)
 {
@@ -485,7 +429,7 @@ static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved,
 
     if (moved || said || config_is_said(&to->config, "multi_process")) {
         if (!said)
-            to->config.num_gpu = gpus_of(old);
+            to->config.num_gpu = flow_gpus_of(old);
         return shape(&to->config, platform, spec, err);
     }
     spec->nodes = old->nodes;

@@ -15,10 +15,6 @@
 
 struct platform;
 
-/* How the folders begin, among the packages, where packages are compiled. */
-#define FLOW_COMPILES "compile-"
-/* "docker" or "podman", whichever answers first; none: -ACT_CONFIG with the reason. */
-int flow_find_docker(const char **out, struct act_error *err) ACT_NODISCARD;
 /* Fills io->spec from the configuration and what the platform offers, and pins the package. */
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
                       struct flow_package *package, struct act_error *err) ACT_NODISCARD;
@@ -27,16 +23,10 @@ int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 /* Once command and size of a run are known: where the command is a starter (run/starter.h), each node gets one, and a
  * note says so; a warning, where the user's words contradict the size. */
 int flow_form_starter(struct platform *platform, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-/* A command as a person would read it, with quotes where they are needed. New string. */
-char *flow_command_line(const struct act_strv *argv);
-/* What the ledger keeps of a run that nothing else is known of. The caller's to release. */
-struct ledger_run flow_row_of(const struct run_spec *spec);
 /* The id of the run whose name at the service is piece, or holds it, among the newest of the experiment: new string.
  * Piece itself where none does and it could be one's whole name; NULL: none. Several: -ACT_USAGE, which lists them. */
 int flow_find_named(struct platform *platform, const char *piece, char **out_id,
                     struct act_error *err) ACT_NODISCARD;
-/* Puts a run into the ledger; one that is there already stays as it is. */
-int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 
 /* What the nodes of a run fetch from the store, put there; package is a local file or NULL. Changes spec's package_key
  * to where it is there. */
@@ -56,8 +46,6 @@ void flow_job_files_release(struct flow_job_files *files);
 void flow_repeat_config(struct config *config, const struct run_spec *old, bool moved);
 int flow_repeat_settings(const struct config *config, const struct run_spec *old, bool moved,
                          struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-/* NULL: it has none of that name. */
-const struct run_folder *flow_find_folder(const struct run_spec *spec, const char *name);
 
 /* A submission to a service while it is under way. */
 struct flow_again {

@@ -1,7 +1,6 @@
 /* unused.c - what the configuration says and a run has no use for. Each is said once, when the run is described: nobody
  * shall wonder why it had no effect. */
 #include "base/log.h"
-#include "base/text.h"
 #include "config/config.h"
 #include "flow/runs/submit_internal.h"
 #include "platform/platform.h"

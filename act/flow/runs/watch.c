@@ -3,10 +3,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/log.h"
-#include "flow/flow.h"
-#include "flow/runs/runs.h"
 #include "flow/runs/runs_internal.h"
 
 enum {

@@ -7,15 +7,10 @@
 #include <signal.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/text.h"
-#include "base/units.h"
 #include "codec/json.h"
 #include "diagnose/diagnose.h"
-#include "flow/flow.h"
 #include "flow/runs/logs_internal.h"
-#include "flow/runs/runs.h"
-#include "flow/runs/why.h"
 #include "platform/platform.h"
 #include "run/run.h"
 

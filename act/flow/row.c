@@ -1,0 +1,46 @@
+/* row.c - a run as a row of the ledger. */
+#include <string.h>
+
+#include "base/text.h"
+#include "codec/json.h"
+#include "flow/flow_internal.h"
+#include "ledger/ledger.h"
+#include "run/run.h"
+
+int64_t flow_gpus_of(const struct run_spec *spec)
+{
+    return (int64_t)spec->nodes * spec->gpus_per_node;
+}
+
+char *flow_command_line(const struct act_strv *argv)
+{
+    struct act_buf b = {0};
+
+    for (size_t i = 0; i < argv->n; i++) {
+        const char *a = argv->v[i];
+        bool plain = *a && !a[strcspn(a, " \t\n'\"\\$`*?[]{}()<>|&;~#!")];
+        act_buf_adds(&b, i ? " " : "");
+        if (plain)
+            act_buf_adds(&b, a);
+        else
+            act_buf_add_quoted(&b, a);
+    }
+    return act_buf_steal(&b);
+}
+
+struct ledger_run flow_row_of(const struct run_spec *spec)
+{
+    CODEC_AUTOJSON json_t *json = run_spec_to_json(spec);
+
+    return (struct ledger_run){.id = act_strdup(spec->id),
+                               .cluster = act_strdup(spec->cluster),
+                               .platform = act_strdup(spec->platform),
+                               .experiment = act_strdup(spec->experiment),
+                               .project = act_strdup(spec->project_root),
+                               .created_unix_s = spec->created_unix_s,
+                               .num_gpu = flow_gpus_of(spec),
+                               .state = act_strdup(run_state_name(RUN_QUEUED)),
+                               .spec = codec_json_line(json),
+                               .command =
+                                   spec->title ? act_strdup(spec->title) : flow_command_line(&spec->argv)};
+}

@@ -1,0 +1,269 @@
+/* find.c - the run that a piece of its id means, taken into the ledger from where it is if that does not know it. */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "flow/flow_internal.h"
+#include "flow/runs/runs_internal.h"
+#include "flow/runs/submit_internal.h"
+#include "ledger/ledger.h"
+#include "platform/platform.h"
+#include "run/run.h"
+
+/* Which run is meant. */
+struct question {
+    const char *piece;
+    char *named; /* the id of the run whose name holds the piece */
+    struct ledger_runs rows;
+};
+
+static int ambiguous(const char *piece, const struct ledger_runs *rows, struct act_error *err)
+{
+    enum { SHOWN = 5 };
+    struct act_buf names = {0};
+
+    for (size_t i = 0; i < rows->n && i < SHOWN; i++)
+        act_buf_addf(&names, "%s%s", i ? ", " : "", rows->v[i].id);
+    int rc = act_error_set(err, ACT_USAGE, "'%s' could be any of %zu runs: %s%s", piece, rows->n, names.data,
+                           rows->n > SHOWN ? ", ..." : "");
+    act_buf_release(&names);
+    return rc;
+}
+
+/* The ids that people paste have slashes around them when they come from a folder name. */
+static char *clean_piece(const char *piece)
+{
+    size_t len;
+
+    piece += strspn(piece, " \t/");
+    len = strlen(piece);
+    while (len > 0 && strchr(" \t/\n", piece[len - 1]))
+        len--;
+    return act_strndup(piece, len);
+}
+
+static int refresh_row(struct flow *flow, struct flow_run *run, struct act_error *err)
+{
+    struct platform *platform = NULL;
+    int rc = flow_platform_of(flow, &run->row, &platform, err);
+
+    return rc < 0 ? rc : flow_refresh(flow, platform, run, err);
+}
+
+static int complete_row(struct flow *flow, struct flow_run *run, struct act_error *err)
+{
+    int rc = flow_load_spec(run, err);
+
+    if (rc == 0)
+        rc = run_state_is_final(run->status.state) ? flow_ask_ranks(flow, run, err)
+                                                   : refresh_row(flow, run, err);
+    if (rc < 0)
+        flow_run_release(run);
+    return rc;
+}
+
+static int add_row(struct ledger *ledger, void *row, struct act_error *err)
+{
+    return ledger_add(ledger, row, err);
+}
+
+/* Whether the cluster that a run names is one of its project here. */
+static bool knows_cluster(const struct run_spec *spec)
+{
+    struct config_request request = {.cluster = spec->cluster, .start_dir = spec->project_root};
+    struct act_error ignored;
+
+    return config_is_there(&request, &ignored) == 0;
+}
+
+/* Takes a run into the ledger, as its platform describes it. One that was submitted on another machine belongs to this
+ * project, where its own is not here, and to the cluster that it was found in, where this project has none of its name.
+ * found_in NULL: on this machine. */
+static int adopt(struct flow *flow, struct platform *platform, const char *id, const struct config *found_in,
+                 struct act_error *err)
+{
+    struct run_spec spec = {0};
+    int rc = platform_spec(platform, id, &spec, err);
+
+    if (rc == 0 && found_in && (!spec.project_root || access(spec.project_root, F_OK) < 0))
+        act_str_replace(&spec.project_root, found_in->project_root);
+    if (rc == 0 && found_in && !knows_cluster(&spec))
+        act_str_replace(&spec.cluster, found_in->cluster);
+    if (rc == 0) {
+        struct ledger_run row = flow_row_of(&spec);
+        rc = flow_with_ledger(flow, add_row, &row, err);
+        ledger_run_release(&row);
+    }
+    run_spec_release(&spec);
+    return rc;
+}
+
+static int adopt_if_there(struct flow *flow, struct platform *platform, const char *id,
+                          const struct config *found_in, struct act_error *err)
+{
+    int rc = adopt(flow, platform, id, found_in, err);
+
+    return rc == -ACT_NOT_FOUND ? 0 : rc;
+}
+
+/* Takes the runs of a platform whose id holds the piece; where there are none, the one whose name does. */
+static int adopt_matching(struct flow *flow, struct platform *platform, struct question *q,
+                          const struct config *found_in, struct act_error *err)
+{
+    struct act_strv ids = {0};
+    size_t n = 0;
+
+    if (run_id_valid(q->piece)) /* need not be searched for */
+        return adopt_if_there(flow, platform, q->piece, found_in, err);
+    int rc = platform_list(platform, &ids, err);
+    for (size_t i = 0; i < ids.n && rc == 0; i++)
+        if (strstr(ids.v[i], q->piece)) {
+            rc = adopt(flow, platform, ids.v[i], found_in, err);
+            n++;
+        }
+    act_strv_release(&ids);
+    if (rc < 0 || n > 0 || !platform_row(platform)->keeps_list)
+        return rc;
+    rc = flow_find_named(platform, q->piece, &q->named, err);
+    return rc == 0 && q->named ? adopt_if_there(flow, platform, q->named, found_in, err) : rc;
+}
+
+static int adopt_here(struct flow *flow, struct question *q, struct act_error *err)
+{
+    struct platform *platform = NULL;
+    int rc = flow_platform_here(flow, &platform, err);
+
+    return rc < 0 ? rc : adopt_matching(flow, platform, q, NULL, err);
+}
+
+/* Looks on the cluster of the command line, or of this project: another machine may have submitted it. */
+static int adopt_from_cluster(struct flow *flow, struct question *q, struct act_error *err)
+{
+    enum { PIECE_MIN = 4 }; /* less would take half of what is there */
+    struct config_request request = {.cluster = flow->cluster};
+    struct platform *platform = NULL;
+    struct config config;
+    int rc = config_load(&request, &config, err);
+
+    if (rc < 0)
+        return flow->cluster ? rc : 0; /* without a cluster there is none to look on */
+    struct ledger_run row = {
+        .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
+    if (!platform_find(config.platform)->is_here && strlen(q->piece) >= PIECE_MIN) {
+        rc = flow_platform_of(flow, &row, &platform, err);
+        if (rc == 0)
+            rc = adopt_matching(flow, platform, q, &config, err);
+        if (rc < 0 && rc != -ACT_USAGE)
+            act_error_prefix(err, "no run '%s' is known here, and cluster '%s' does not tell", q->piece,
+                             config.cluster);
+    }
+    config_release(&config);
+    return rc;
+}
+
+static int find_piece(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    struct question *q = arg;
+
+    return ledger_find(ledger, q->named ? q->named : q->piece, &q->rows, err);
+}
+
+/* What is wrong with one run is told, and no reason to leave out the others. */
+static int adopt_unknown(struct flow *flow, struct platform *platform, const struct act_strv *ids,
+                         const struct config *config, struct act_error *err)
+{
+    size_t n = 0, n_failed = 0;
+
+    for (size_t i = 0; i < ids->n; i++) {
+        struct question q = {.piece = ids->v[i]};
+        struct act_error why;
+        int rc = flow_with_ledger(flow, find_piece, &q, &why);
+        if (rc == 0 && q.rows.n == 0)
+            rc = adopt(flow, platform, ids->v[i], config, &why);
+        if (rc == 0 && q.rows.n == 0)
+            n++;
+        if (rc < 0)
+            act_warn("run '%s' is not in the ledger: %s", ids->v[i], why.text);
+        n_failed += rc < 0;
+        ledger_runs_release(&q.rows);
+    }
+    act_note("%zu run%s of cluster '%s' came into the ledger", n, n == 1 ? "" : "s", config->cluster);
+    return n_failed ? act_error_set(err, ACT_PARTIAL, "%zu of %zu runs could not be taken into the ledger",
+                                    n_failed, ids->n)
+                    : 0;
+}
+
+int flow_rebuild(struct flow *flow, struct act_error *err)
+{
+    struct config_request request = {.cluster = flow->cluster};
+    struct platform *platform = NULL;
+    struct act_strv ids = {0};
+    struct config config;
+    int rc = config_load(&request, &config, err);
+
+    if (rc < 0)
+        return rc;
+    struct ledger_run row = {
+        .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
+    rc = flow_platform_of(flow, &row, &platform, err);
+    if (rc == 0 && !platform_row(platform)->keeps_list) {
+        rc = platform_list(platform, &ids, err);
+        if (rc == 0)
+            rc = adopt_unknown(flow, platform, &ids, &config, err);
+    }
+    act_strv_release(&ids);
+    config_release(&config);
+    return rc;
+}
+
+static int find_rows(struct flow *flow, struct question *q, struct act_error *err)
+{
+    static int (*const adopters[])(struct flow *, struct question *,
+                                   struct act_error *) = {adopt_here, adopt_from_cluster};
+    int rc = flow_with_ledger(flow, find_piece, q, err);
+
+    for (size_t i = 0; rc == 0 && q->rows.n == 0 && i < sizeof(adopters) / sizeof(adopters[0]); i++) {
+        rc = adopters[i](flow, q, err);
+        if (rc == 0)
+            rc = flow_with_ledger(flow, find_piece, q, err);
+    }
+    return rc;
+}
+
+/* The one run that piece means, as out->row alone; asked: it may be taken into the ledger from elsewhere. */
+static int find_row(struct flow *flow, const char *piece, bool asked, struct flow_run *out,
+                    struct act_error *err)
+{
+    ACT_AUTOFREE char *wanted_piece = clean_piece(piece);
+    struct question q = {.piece = wanted_piece};
+
+    *out = (struct flow_run){0};
+    if (*wanted_piece == '\0')
+        return act_error_set(err, ACT_USAGE, "an empty run id");
+    int rc = asked ? find_rows(flow, &q, err) : flow_with_ledger(flow, find_piece, &q, err);
+    if (rc == 0 && q.rows.n == 0)
+        rc = act_error_set(err, ACT_NOT_FOUND, "no run '%s'; 'a q' lists the runs", wanted_piece);
+    if (rc == 0 && q.rows.n > 1)
+        rc = ambiguous(wanted_piece, &q.rows, err);
+    if (rc == 0) {
+        out->row = q.rows.v[0];
+        q.rows.v[0] = (struct ledger_run){0};
+        flow_status_of_row(&out->row, &out->status);
+    }
+    ledger_runs_release(&q.rows);
+    free(q.named);
+    return rc;
+}
+
+int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
+{
+    int rc = find_row(flow, piece, true, out, err);
+
+    return rc < 0 ? rc : complete_row(flow, out, err);
+}
+
+int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
+{
+    return find_row(flow, piece, false, out, err);
+}

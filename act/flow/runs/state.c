@@ -1,0 +1,168 @@
+/* state.c - what has become of a run: as the ledger knows it, and as its platform says now. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "flow/flow_internal.h"
+#include "flow/runs/logs_internal.h"
+#include "flow/runs/runs_internal.h"
+#include "ledger/ledger.h"
+#include "platform/platform.h"
+#include "run/run.h"
+
+void flow_run_release(struct flow_run *run)
+{
+    ledger_run_release(&run->row);
+    run_spec_release(&run->spec);
+}
+
+void flow_runs_release(struct flow_runs *runs)
+{
+    for (size_t i = 0; i < runs->n; i++)
+        flow_run_release(&runs->v[i]);
+    free(runs->v);
+    *runs = (struct flow_runs){0};
+}
+
+void flow_status_of_row(const struct ledger_run *row, struct run_status *out)
+{
+    struct act_error ignored;
+    CODEC_AUTOJSON json_t *json = NULL;
+
+    *out = (struct run_status){.failed_rank = -1, .attempt = 1};
+    if (row->status && codec_json_parse(row->status, strlen(row->status), "ledger", &json, &ignored) == 0)
+        run_status_from_json(json, out);
+    out->state = run_state_from_name(row->state);
+}
+
+/* A run is written down before it is submitted. One that its platform still does not know after this time never was:
+ * its 'a submit' was killed in between. */
+enum { SUBMIT_GRACE_S = 30 };
+
+static void judge_unknown(const struct flow_run *run, struct run_status *now)
+{
+    if (run->status.state != RUN_QUEUED)
+        return;
+    *now = run->status;
+    if (run->row.created_unix_s + SUBMIT_GRACE_S > act_now_unix_s())
+        return;
+    now->state = RUN_FAILED;
+    now->exit_status = -1;
+    now->unsubmitted = true;
+    snprintf(now->reason, sizeof(now->reason),
+             "never submitted: 'a submit' was interrupted; submit it again");
+}
+
+/* A table asks the service only for its own word: what the ranks have said of the same end stays. */
+static void keep_words(const struct run_status *old, struct run_status *now)
+{
+    if (!old->ranks_asked || now->ranks_asked || now->state != old->state || now->attempt != old->attempt)
+        return;
+    now->ranks_asked = true;
+    now->failed_rank = old->failed_rank;
+    now->exit_status = old->exit_status;
+    memcpy(now->reason, old->reason, sizeof(now->reason));
+}
+
+/* A service may say only that a run was cancelled. */
+static void keep_abort(const struct run_status *old, struct run_status *now)
+{
+    now->aborted = now->aborted || old->aborted;
+    if (now->aborted && now->state == RUN_CANCELED && !*now->reason)
+        snprintf(now->reason, sizeof(now->reason), "aborted");
+}
+
+void flow_take_status(struct flow_run *run, struct run_status *now)
+{
+    const struct run_status *old = &run->status;
+
+    if (now->state == RUN_UNKNOWN && run_state_is_final(old->state))
+        return;
+    if (now->state == RUN_UNKNOWN &&
+        !now->reason[0]) /* it knows of none, not only of a state that has no name here */
+        judge_unknown(run, now);
+    keep_words(old, now);
+    keep_abort(old, now);
+    run->changed = run->changed || now->state != old->state || now->started_unix_s != old->started_unix_s ||
+                   now->ended_unix_s != old->ended_unix_s || now->attempt != old->attempt ||
+                   now->ranks_asked != old->ranks_asked || strcmp(now->reason, old->reason) != 0;
+    run->status = *now;
+}
+
+struct changes {
+    struct ledger_update *v;
+    size_t n;
+};
+
+static int write_changes(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    const struct changes *changes = arg;
+
+    return ledger_update(ledger, changes->v, changes->n, err);
+}
+
+int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struct act_error *err)
+{
+    struct ledger_update *updates = act_calloc(n, sizeof(*updates));
+    struct act_strv lines = {0};
+    int rc = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!runs[i].changed)
+            continue;
+        CODEC_AUTOJSON json_t *json = run_status_to_json(&runs[i].status);
+        act_strv_take(&lines, codec_json_line(json));
+        updates[lines.n - 1] = (struct ledger_update){runs[i].row.id, run_state_name(runs[i].status.state),
+                                                      lines.v[lines.n - 1]};
+        runs[i].changed = false;
+    }
+    if (lines.n > 0)
+        rc = flow_with_ledger(flow, write_changes, &(struct changes){updates, lines.n}, err);
+    act_strv_release(&lines);
+    free(updates);
+    return rc;
+}
+
+int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *run, struct act_error *err)
+{
+    const char *id = run->row.id;
+    struct run_status now;
+    int rc = platform_status(platform, &id, 1, &now, err);
+
+    if (rc < 0)
+        return rc;
+    if (now.state == RUN_FAILED && !run->status.ranks_asked && !platform_row(platform)->keeps_record)
+        flow_add_last_words(flow, run, &now);
+    flow_take_status(run, &now);
+    return flow_store_changes(flow, run, 1, err);
+}
+
+int flow_ask_ranks(struct flow *flow, struct flow_run *run, struct act_error *err)
+{
+    struct run_status now = run->status;
+    struct platform *platform;
+    struct act_error why;
+
+    if (now.state != RUN_FAILED || now.ranks_asked || now.unsubmitted)
+        return 0;
+    if (flow_platform_of(flow, &run->row, &platform, &why) < 0) {
+        act_note("cannot find out which rank failed: %s", why.text);
+        return 0;
+    }
+    if (!platform_row(platform)->keeps_record)
+        flow_add_last_words(flow, run, &now);
+    flow_take_status(run, &now);
+    return flow_store_changes(flow, run, 1, err);
+}
+
+int flow_load_spec(struct flow_run *run, struct act_error *err)
+{
+    if (!run->row.spec) /* one that only its platform knows */
+        return 0;
+    CODEC_AUTOJSON json_t *json = NULL;
+    int rc = codec_json_parse(run->row.spec, strlen(run->row.spec), run->row.id, &json, err);
+
+    return rc < 0 ? rc : run_spec_from_json(json, &run->spec, err);
+}

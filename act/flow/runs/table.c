@@ -1,0 +1,359 @@
+/* table.c - many runs at once: those of the ledger, with fresh states, and those that only a service knows. */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "flow/flow_internal.h"
+#include "flow/runs/runs_internal.h"
+#include "ledger/ledger.h"
+#include "platform/platform.h"
+#include "run/run.h"
+
+/* Runs that one call can tell of. */
+struct group {
+    struct platform *platform;
+    struct flow_run **v;
+    size_t n;
+};
+
+static int refresh_group(const struct group *group, struct act_error *err)
+{
+    const char **ids = act_calloc(group->n, sizeof(*ids));
+    struct run_status *now = act_calloc(group->n, sizeof(*now));
+
+    for (size_t i = 0; i < group->n; i++)
+        ids[i] = group->v[i]->row.id;
+    int rc = platform_status(group->platform, ids, group->n, now, err);
+    for (size_t i = 0; i < group->n && rc == 0; i++)
+        flow_take_status(group->v[i], &now[i]);
+    free(ids);
+    free(now);
+    return rc;
+}
+
+static void warn_old(size_t n, const struct act_error *err)
+{
+    act_warn("the state of %zu run%s may be old: %s", n, n == 1 ? "" : "s", err->text);
+}
+
+static bool same_cluster(const struct ledger_run *a, const struct ledger_run *b)
+{
+    return strcmp(a->platform, b->platform) == 0 && strcmp(a->cluster, b->cluster) == 0 &&
+           strcmp(a->project, b->project) == 0 && act_streq(a->settings, b->settings);
+}
+
+/* Takes the runs of the first one's cluster off the list of active ones. Returns how many there are. */
+static size_t split_cluster(struct flow_run **active, size_t *n_active, struct flow_run **out)
+{
+    const struct ledger_run *first = &active[0]->row;
+    size_t n = 0, rest = 0;
+
+    for (size_t i = 0; i < *n_active; i++) {
+        if (same_cluster(first, &active[i]->row))
+            out[n++] = active[i];
+        else
+            active[rest++] = active[i];
+    }
+    *n_active = rest;
+    return n;
+}
+
+/* Several clusters may be one place: the same runs, one question. */
+static struct group *group_of(struct group *groups, size_t *n_groups, struct platform *platform)
+{
+    for (size_t i = 0; i < *n_groups; i++)
+        if (groups[i].platform == platform)
+            return &groups[i];
+    groups[*n_groups] = (struct group){.platform = platform};
+    return &groups[(*n_groups)++];
+}
+
+static void add_to_group(struct group *group, struct flow_run *const *runs, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ACT_PUSH(group->v, group->n, runs[i]);
+}
+
+/* The active runs by the platform they are on. Returns the number of groups; those of a platform that cannot be
+ * opened are in none. */
+static size_t make_groups(struct flow *flow, struct flow_run **active, size_t n_active, struct group *groups)
+{
+    struct flow_run **same = act_calloc(n_active + 1, sizeof(*same));
+    struct platform *platform;
+    struct act_error err;
+    size_t n_groups = 0;
+
+    while (n_active > 0) {
+        size_t n = split_cluster(active, &n_active, same);
+        if (flow_platform_of(flow, &same[0]->row, &platform, &err) < 0)
+            warn_old(n, &err);
+        else
+            add_to_group(group_of(groups, &n_groups, platform), same, n);
+    }
+    free(same);
+    return n_groups;
+}
+
+/* Refreshes the active runs, one call for each platform. */
+static int refresh_active(struct flow *flow, struct flow_runs *runs, struct act_error *err)
+{
+    struct flow_run **active = act_calloc(runs->n + 1, sizeof(*active));
+    struct group *groups = act_calloc(runs->n + 1, sizeof(*groups));
+    size_t n_active = 0;
+
+    for (size_t i = 0; i < runs->n; i++)
+        if (!run_state_is_final(runs->v[i].status.state) && !runs->v[i].fresh)
+            active[n_active++] = &runs->v[i];
+    size_t n_groups = make_groups(flow, active, n_active, groups);
+    for (size_t i = 0; i < n_groups; i++) {
+        if (refresh_group(&groups[i], err) < 0)
+            warn_old(groups[i].n, err);
+        free(groups[i].v);
+    }
+    free(active);
+    free(groups);
+    return flow_store_changes(flow, runs->v, runs->n, err);
+}
+
+static bool wanted(const struct flow_table *table, const struct flow_run *run)
+{
+    return !table->state || strcmp(run_state_name(run->status.state), table->state) == 0;
+}
+
+/* Drops the runs that are in another state than asked for, and those beyond the maximum. */
+static void filter(const struct flow_table *table, struct flow_runs *runs)
+{
+    size_t n = 0;
+
+    runs->total = 0;
+    for (size_t i = 0; i < runs->n; i++) {
+        bool keep = wanted(table, &runs->v[i]);
+        runs->total += keep;
+        if (keep && (table->max == 0 || n < (size_t)table->max))
+            runs->v[n++] = runs->v[i];
+        else
+            flow_run_release(&runs->v[i]);
+    }
+    runs->n = n;
+}
+
+/* A damaged row is one row. */
+static void load_specs(struct flow_runs *runs)
+{
+    struct act_error err;
+
+    for (size_t i = 0; i < runs->n; i++) {
+        if (flow_load_spec(&runs->v[i], &err) == 0)
+            continue;
+        act_warn("the ledger's row of run '%s' is damaged, and only a part of it is shown: %s",
+                 runs->v[i].row.id, err.text);
+        run_spec_release(&runs->v[i].spec);
+        runs->v[i].spec = (struct run_spec){0};
+    }
+}
+
+/* Moves the rows of a platform (NULL: all) into out. */
+static void take_rows(struct ledger_runs *rows, const char *platform, struct flow_runs *out)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        if (!*rows->v[i].id || !*rows->v[i].platform) {
+            act_warn("a row of the ledger is damaged, and is not shown: id '%s', platform '%s'",
+                     rows->v[i].id, rows->v[i].platform);
+            ledger_run_release(&rows->v[i]);
+            continue;
+        }
+        if (platform && strcmp(rows->v[i].platform, platform) != 0) {
+            ledger_run_release(&rows->v[i]);
+            continue;
+        }
+        ACT_PUSH(out->v, out->n, (struct flow_run){.row = rows->v[i]});
+        flow_status_of_row(&rows->v[i], &out->v[out->n - 1].status);
+    }
+    free(rows->v);
+}
+
+/* The rows of a table. */
+struct question {
+    struct ledger_query query;
+    struct ledger_runs rows;
+    size_t beyond; /* how many match that are older than the rows, which were not to be more */
+};
+
+/* ---- runs that the ledger does not know */
+
+static void add_foreign(const struct platform_run *run, const struct config *config, struct flow_runs *out)
+{
+    ACT_PUSH(out->v, out->n,
+             (struct flow_run){.row = {.id = act_strdup(run->id),
+                                       .cluster = act_strdup(run->cluster),
+                                       .platform = act_strdup(config->platform),
+                                       .project = act_strdup(config->project_root),
+                                       .state = act_strdup(run_state_name(run->status.state)),
+                                       .command = run->title    ? act_strdup(run->title)
+                                                  : run->argv.n ? flow_command_line(&run->argv)
+                                                                : act_strdup("(of another tool)"),
+                                       .created_unix_s = run->created_unix_s,
+                                       .num_gpu = run->num_gpu},
+                               .status = run->status,
+                               .fresh = true});
+    act_strv_copy(&out->v[out->n - 1].spec.argv, run->argv.v, run->argv.n);
+    out->v[out->n - 1].spec.title = act_strdup(run->title);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    struct flow_run *const *x = a, *const *y = b;
+
+    return strcmp((*x)->row.id, (*y)->row.id);
+}
+
+static int compare_id(const void *id, const void *run)
+{
+    return strcmp(id, (*(struct flow_run *const *)run)->row.id);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct flow_run *x = a, *y = b;
+
+    return x->row.created_unix_s < y->row.created_unix_s   ? 1
+           : x->row.created_unix_s > y->row.created_unix_s ? -1
+                                                           : 0;
+}
+
+struct known_id {
+    const char *id;
+    bool is_known;
+};
+
+static int look_for_id(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    struct known_id *known = arg;
+
+    return ledger_has(ledger, known->id, &known->is_known, err);
+}
+
+/* Whether the ledger has a run that is not among the rows taken of it. It is older than they are, and never shown. */
+static bool is_beyond(struct flow *flow, const struct question *rows, const char *id)
+{
+    struct known_id known = {.id = id};
+    struct act_error ignored;
+
+    return rows->beyond > 0 && flow_with_ledger(flow, look_for_id, &known, &ignored) == 0 && known.is_known;
+}
+
+/* Notes the fresh states of known runs, and which runs are of other machines. Returns how many those are; they come
+ * first then. */
+static size_t take_known(struct flow *flow, const struct question *rows, struct platform_runs *recent,
+                         struct flow_runs *out)
+{
+    struct flow_run **known = act_calloc(out->n + 1, sizeof(struct flow_run *));
+    size_t foreign = 0;
+
+    for (size_t i = 0; i < out->n; i++)
+        known[i] = &out->v[i];
+    qsort(known, out->n, sizeof(struct flow_run *), by_id);
+    for (size_t i = 0; i < recent->n; i++) {
+        struct platform_run *run = &recent->v[i];
+        struct flow_run **found = bsearch(run->id, known, out->n, sizeof(struct flow_run *), compare_id);
+        if (found && !run->is_partial) {
+            flow_take_status(*found, &run->status);
+            (*found)->fresh = true;
+        } else if (!found && !is_beyond(flow, rows, run->id)) {
+            struct platform_run swapped = recent->v[foreign];
+            recent->v[foreign++] = *run;
+            *run = swapped;
+        }
+    }
+    free(known);
+    return foreign;
+}
+
+/* What the platform lists: fresh states of known runs, and those of other machines. */
+static void merge_recent(struct flow *flow, const struct question *rows, struct platform_runs *recent,
+                         const struct config *config, struct flow_runs *out)
+{
+    size_t foreign = take_known(flow, rows, recent, out);
+
+    for (size_t i = 0; i < foreign; i++)
+        add_foreign(&recent->v[i], config, out);
+    if (foreign > 0)
+        qsort(out->v, out->n, sizeof(*out->v), newest_first);
+}
+
+/* Asks the cluster of the command line, or of this project, for the runs that it has. */
+static void add_recent(struct flow *flow, const struct flow_table *table, const struct question *rows,
+                       struct flow_runs *out)
+{
+    struct config_request request = {.cluster = table->cluster};
+    enum run_state state = run_state_from_name(table->state);
+    struct platform_runs recent = {0};
+    struct platform *platform;
+    struct config config;
+    struct act_error err;
+
+    if (config_load(&request, &config, &err) < 0)
+        return; /* without a cluster there is none to ask; 'a config check' says what is wrong with one */
+    struct ledger_run row = {
+        .platform = config.platform, .cluster = config.cluster, .project = config.project_root};
+    if (!platform_find(config.platform)->is_here &&
+        (!table->platform || act_streq(table->platform, config.platform))) {
+        int rc = flow_platform_of(flow, &row, &platform, &err);
+        if (rc == 0)
+            rc = platform_recent(platform, table->state ? &state : NULL, (size_t)table->max, &recent, &err);
+        if (rc < 0)
+            act_warn("only runs of this machine are shown: %s", err.text);
+        merge_recent(flow, rows, &recent, &config, out);
+    }
+    platform_runs_release(&recent);
+    config_release(&config);
+}
+
+static int list_rows(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    struct question *q = arg;
+    size_t n = 0;
+    int rc = ledger_list(ledger, &q->query, &q->rows, err);
+
+    if (rc == 0 && q->query.max > 0 && q->rows.n == q->query.max)
+        rc = ledger_count(ledger, q->query.cluster, &n, err);
+    q->beyond = n > q->rows.n ? n - q->rows.n : 0;
+    if (rc < 0)
+        ledger_runs_release(&q->rows);
+    return rc;
+}
+
+/* Of a table of all states the newest rows are enough: the rest is only counted. */
+static struct question question_of(const struct flow_table *table)
+{
+    bool all_count = !table->state && !table->platform;
+
+    return (struct question){.query = {.cluster = table->cluster,
+                                       .without_spec = !table->with_spec,
+                                       .max = all_count ? (size_t)table->max : 0}};
+}
+
+int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
+                   struct act_error *err)
+{
+    struct question q = question_of(table);
+    int rc = flow_with_ledger(flow, list_rows, &q, err);
+
+    *out = (struct flow_runs){0};
+    if (rc < 0)
+        return rc;
+    take_rows(&q.rows, table->platform, out);
+    if (!table->as_known)
+        add_recent(flow, table, &q, out);
+    rc = table->as_known ? 0 : refresh_active(flow, out, err);
+    if (rc == 0) {
+        filter(table, out);
+        out->total += q.beyond;
+        if (table->with_spec)
+            load_specs(out);
+    }
+    if (rc < 0)
+        flow_runs_release(out);
+    return rc;
+}
