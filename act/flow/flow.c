@@ -1,18 +1,10 @@
 /* flow.c - what the use cases share. */
-#include <string.h>
-#include <unistd.h>
 
 #include "auth/services.h"
-#include "base/dirs.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/path.h"
-#include "base/text.h"
 #include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "ledger/ledger.h"
-#include "store/store.h"
 
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err)
 {
@@ -73,121 +65,4 @@ void flow_close(struct flow *flow)
     services_close(&flow->own);
     config_release(&flow->config);
     *flow = (struct flow){0};
-}
-
-struct services *flow_services(struct flow *flow)
-{
-    return flow->services ? flow->services : &flow->own;
-}
-
-struct engine *flow_engine(struct flow *flow)
-{
-    return services_engine(flow_services(flow));
-}
-
-struct http *flow_http(struct flow *flow)
-{
-    return services_http(flow_services(flow));
-}
-
-bool flow_uses_login(const struct config_account *a)
-{
-    return act_streq(a->auth, "login") || (!a->auth && !a->account_key && !a->sas_token);
-}
-
-static int open_azure(struct flow *flow, const struct config_account *a, struct store **out,
-                      struct act_error *err)
-{
-    bool anonymous = act_streq(a->auth, "anonymous");
-    struct store_azure_options o = {.account = a->account_name,
-                                    .container = a->container_name,
-                                    .endpoint = a->endpoint,
-                                    .key = anonymous ? NULL : a->account_key,
-                                    .sas = anonymous ? NULL : a->sas_token,
-                                    .prefer_sas = act_streq(a->auth, "sas"),
-                                    .tokens =
-                                        flow_uses_login(a) ? services_tokens(flow_services(flow)) : NULL,
-                                    .use_cli = flow->config.use_cli_auth,
-                                    .file = a->file,
-                                    .secret_is_lent = a->secret_is_lent};
-
-    return store_azure_open(flow_http(flow), &o, out, err);
-}
-
-/* A built-in store is nobody else's business, as all that is in ACT's own folder. Other folders are made as the user's
- * programs make theirs. */
-static int make_private(const char *folder, bool is_built_in, struct act_error *err)
-{
-    ACT_AUTOFREE char *state = act_state_dir();
-    ACT_AUTOFREE char *here = *state == '/' ? NULL : getcwd(NULL, 0);
-    ACT_AUTOFREE char *joined = act_path_join(here ? here : "", state);
-    ACT_AUTOFREE char *own = act_path_clean(joined);
-
-    return is_built_in || act_path_is_within(folder, own) ? act_mkdir_all(folder, 0700, err) : 0;
-}
-
-int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
-               struct act_error *err)
-{
-    struct config_account a;
-
-    if (config_is_share(folder))
-        return act_error_set(err, ACT_CONFIG,
-                             "'%s' is in the share '%s' of Azure Files, which only jobs of Azure Machine "
-                             "Learning reach: ACT itself reads and writes Blob Storage (storage_type: blob)",
-                             folder->name, folder->file_share);
-    int rc = config_account(&flow->config, folder, &a, err);
-    if (rc < 0)
-        return rc;
-    if (a.folder)
-        rc = make_private(a.folder, config_is_built_in(folder), err);
-    if (rc == 0 && a.folder)
-        rc = store_folder_open(flow_http(flow), a.folder, true, out, err);
-    else if (rc == 0)
-        rc = open_azure(flow, &a, out, err);
-    config_account_release(&a);
-    return rc;
-}
-
-enum { SMALL_TEXT = 64 << 10 };
-
-int flow_get_text(struct store *store, const char *key, char **out, struct act_error *err)
-{
-    char *text = act_calloc(1, SMALL_TEXT + 1);
-    struct store_call call = {.op = STORE_GET, .key = key, .sink = text, .sink_cap = SMALL_TEXT};
-    int rc = store_do(store, &call, err);
-
-    store_call_release(&call);
-    if (rc < 0)
-        free(text);
-    else
-        *out = text;
-    return rc;
-}
-
-int flow_put_text(struct store *store, const char *key, const char *text, struct act_error *err)
-{
-    struct act_md5 h;
-    char md5[ACT_MD5_BASE64];
-
-    act_md5_init(&h);
-    act_md5_add(&h, text, strlen(text));
-    act_md5_done(&h, md5);
-    struct store_call call = {
-        .op = STORE_PUT, .key = key, .data = text, .len = strlen(text), .md5 = md5, .attr.mode = -1};
-    int rc = store_do(store, &call, err);
-    store_call_release(&call);
-    return rc;
-}
-
-int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
-                struct act_error *err)
-{
-    struct store_call head = {.op = STORE_HEAD, .key = key};
-    int rc = store_do(store, &head, err);
-
-    memcpy(etag, head.entry.etag, STORE_ETAG);
-    *out_size = head.entry.size;
-    store_call_release(&head);
-    return rc == 0 ? 1 : rc == -ACT_NOT_FOUND && strcmp(err->service_code, "ContainerNotFound") != 0 ? 0 : rc;
 }
