@@ -26,8 +26,8 @@ if(ACT_WERROR)
   target_compile_options(act_flags INTERFACE -Werror)
 endif()
 
-# What makes a mistake in memory end in a crash and not in somebody else's hands; tests/e2e/test_programs.py looks for it in
-# the finished programs. _FORTIFY_SOURCE takes an optimiser, and hides from the sanitizers what they look for.
+# What makes a mistake in memory end in a crash and not in somebody else's hands; tests/e2e/test_programs.py looks for it
+# in the finished programs. _FORTIFY_SOURCE takes an optimiser, and hides from the sanitizers what they look for.
 target_compile_options(
   act_flags
   INTERFACE -fPIE

@@ -1,8 +1,8 @@
 # A folder below act/ is a module is a library, and act_module() builds its walls:
 #
 #  * A module has a level and USES only modules of a lower level.
-#  * "#include "<module>/<header>.h"" finds the public HEADERS of the modules that are named under USES, and nothing else:
-#    each module has an include folder of its own in the build tree, which holds links to them.
+#  * "#include "<module>/<header>.h"" finds the public HEADERS of the modules that are named under USES, and nothing
+#    else: each module has an include folder of its own in the build tree, which holds links to them.
 #  * What a module uses is its own business, except for EXPORTS, which its public headers include.
 #  * Internal headers are seen by the module itself, and by what is given act_inside() of it.
 #

@@ -507,8 +507,10 @@ const struct cli_command cli_commands[] = {
     {.name = "config",
      .synopsis = "show | check",
      .summary = "every value with its origin; or what is wrong",
-     .examples =
-         "a config show\na config show --all       keys without a value too\na -c eu -p 'num_gpu: 8' config show --json\na -c eu config check\n",
+     .examples = "a config show\n"
+                 "a config show --all       keys without a value too\n"
+                 "a -c eu -p 'num_gpu: 8' config show --json\n"
+                 "a -c eu config check\n",
      .details =
          "show leaves out keys without a value. --json: version (1), cluster, file, project_root and values,\n"
          "which are all keys, each with value and origin; of check version, ok and problems.",

@@ -209,8 +209,8 @@ bool config_is_users(const char *path);
 char *config_origin(const struct config *config, const char *key);
 
 /* The image of docker.*, with its registry. The host of that: docker.address without scheme and final slashes, else as
- * the name of the image has it, else Docker Hub's. The host that the name of an image begins with; NULL: none, so Docker
- * Hub. New strings. */
+ * the name of the image has it, else Docker Hub's. The host that the name of an image begins with; NULL: none, so
+ * Docker Hub. New strings. */
 char *config_docker_image(const struct config_docker *docker);
 char *config_docker_registry(const struct config_docker *docker);
 char *config_image_registry(const char *image);

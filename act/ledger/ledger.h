@@ -25,9 +25,9 @@ struct ledger_run {
     int64_t created_unix_s;
     int64_t num_gpu; /* nodes x GPUs, or processes without GPUs */
     char *command;   /* for people, one line */
-    char *
-        settings; /* out: of spec the member of config that has the name of the platform, JSON; NULL: there is none, or in
-                        a list a run that has ended */
+    /* Out: of spec the member of config that has the name of the platform, JSON; NULL: there is none, or in a list a
+     * run that has ended. */
+    char *settings;
 };
 void ledger_run_release(struct ledger_run *run);
 

@@ -102,8 +102,8 @@ struct package_progress {
 struct package_output {
     struct engine *engine;
     const char *folder; /* the zip becomes <folder>/<sha256>.zip, mode 0600; made when missing */
-    const char *
-        index; /* of the last package, whose unchanged data is copied; missing or damaged: everything is read. May be NULL */
+    /* Of the last package, whose unchanged data is copied; missing or damaged: everything is read. May be NULL. */
+    const char *index;
     void (*progress)(void *arg, const struct package_progress *now); /* at most every 200 ms; may be NULL */
     void *arg;
 };

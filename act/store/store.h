@@ -26,8 +26,8 @@ enum store_kind {
     STORE_SYMLINK, /* the bytes are the link's target */
     STORE_FOLDER,  /* an empty folder, kept; its key ends in '/' */
     STORE_PREFIX,  /* in a listing with a delimiter only: something lies below this key, which ends in '/' */
-    STORE_UNREADABLE, /* in a listing only: a name of which nothing else is known, see entry.problem. A folder's key ends
-                         in '/', and what lies below it is not known either */
+    STORE_UNREADABLE, /* in a listing only: a name of which nothing else is known, see entry.problem. A folder's key
+                         ends in '/', and what lies below it is not known either */
 };
 
 /* The permission bits of a folder that are kept, of those in mode: never set-id and sticky bits, and never that others
@@ -80,8 +80,8 @@ enum store_op {
                     is there already gets the attributes, if_absent means files. In a folder its mode stays when
                     somebody else owns it; entry has the one that it has, or gets in the end */
     STORE_BLOCK, /* key, upload_id, block or block_id, offset, data, crc64, md5, sums: one block of a larger
-                    object, in any order. With block_len, data is the next piece of a block of this length, of which more
-                    come or not; crc64, with the last one, is that of the block (where store_takes_pieces()) */
+                    object, in any order. With block_len, data is the next piece of a block of this length, of which
+                    more come or not; crc64, with the last one, is that of the block (where store_takes_pieces()) */
     STORE_COMMIT, /* key, upload_id and n_blocks or blocks, total, attributes, if_match, if_absent: blocks 0..n-1
                      become the object -> entry.etag. Until then the old object stays as it was. After
                      BLOCK_FROM source_url again: the object gets the properties that the source has */

@@ -92,8 +92,8 @@ static int refuse_emptied(const struct count *n, struct act_error *err)
 {
     return act_error_set(
         err, ACT_USAGE,
-        "there is nothing in '%s', to which a link leads, but maybe empty folders, and the destination has something of it: "
-        "nothing was changed; use 'a rm' if you mean it, or --exclude",
+        "there is nothing in '%s', to which a link leads, but maybe empty folders, and the destination has something "
+        "of it: nothing was changed; use 'a rm' if you mean it, or --exclude",
         n->emptied);
 }
 

@@ -3,8 +3,8 @@
  *     bounds memcpy                                 GB/s of copying memory
  *     bounds loopback                               GB/s of sendfile to recv over the loopback address
  *     bounds requests PORT TARGET CONNECTIONS       GET requests a second on so many kept connections
- *     bounds receive PORT TARGET SIZE FILE          seconds, and CPU seconds, to receive so many bytes, sum them (CRC-64)
- *                                                   and write them to a file that is not there yet
+ *     bounds receive PORT TARGET SIZE FILE          seconds, and CPU seconds, to receive so many bytes, sum them
+ *                                                   (CRC-64) and write them to a file that is not there yet
  *
  * A figure is the best of some tries, because it is a bound. */
 #include <arpa/inet.h>

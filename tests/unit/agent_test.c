@@ -62,7 +62,8 @@ static void test_job_end(void **state)
         int attempt;
         enum job_end end;
     } rows[] = {
-        {"JobId=3 JobName=x\n   JobState=COMPLETING Reason=None Dependency=(null)\n   Requeue=1 Restarts=0 BatchFlag=1\n",
+        {"JobId=3 JobName=x\n   JobState=COMPLETING Reason=None Dependency=(null)\n"
+         "   Requeue=1 Restarts=0 BatchFlag=1\n",
          1, JOB_CANCELLED},
         {"JobId=1 JobName=x\n   JobState=COMPLETING Reason=TimeLimit Dependency=(null)\n   Requeue=1 Restarts=0\n",
          1, JOB_TIME_LIMIT},

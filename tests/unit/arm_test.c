@@ -260,12 +260,14 @@ static void errors_table(void **state)
          "\"No x.\\r\\nSee y\"}}",
          -ACT_NOT_FOUND, "ResourceNotFound",
          "cannot look at 'x': HTTP 404: ResourceNotFound: No x; See y (request id r1)", "r1"},
-        {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"UserError\", \"message\": \"Bad.\", \"innerError\": {\"code\": "
+        {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"UserError\", \"message\": \"Bad.\", \"innerError\": "
+         "{\"code\": "
          "\"BadArgument\", \"innerError\": {\"code\": \"ArgumentInvalid\", \"innerError\": null}}}, \"correlation\": "
          "{\"operation\": \"o1\", \"request\": \"r2\"}, \"componentName\": \"run-history\"}",
          -ACT_FAIL, "ArgumentInvalid", "cannot look at 'x': HTTP 400: ArgumentInvalid: Bad (request id o1)",
          "o1"},
-        {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"UserError\", \"message\": \"It has ended.\", \"details\": [], "
+        {"HTTP/1.1 400 No\r\n\r\n{\"error\": {\"code\": \"UserError\", \"message\": \"It has ended.\", "
+         "\"details\": [], "
          "\"additionalInfo\": [{\"type\": \"ComponentName\", \"info\": {\"value\": \"managementfrontend\"}}, "
          "{\"type\": \"Correlation\", \"info\": {\"value\": {\"operation\": \"o2\", \"request\": \"r3\"}}}, "
          "{\"type\": \"InnerError\", \"info\": {\"value\": {\"code\": \"BadArgument\", \"innerError\": {\"code\": "
@@ -275,7 +277,8 @@ static void errors_table(void **state)
         {"HTTP/1.1 404 No\r\n\r\n{\"error\": {\"code\": \"UserError\", \"severity\": null, \"message\": \"No run.\", "
          "\"messageFormat\": \"No {what}.\", \"messageParameters\": {\"what\": \"run\"}, \"referenceCode\": null, "
          "\"detailsUri\": null, \"target\": null, \"details\": [], \"innerError\": {\"code\": \"NotFoundError\", "
-         "\"innerError\": null}, \"debugInfo\": null, \"additionalInfo\": null}, \"correlation\": {\"operation\": \"o3\", "
+         "\"innerError\": null}, \"debugInfo\": null, \"additionalInfo\": null}, \"correlation\": "
+         "{\"operation\": \"o3\", "
          "\"request\": \"r4\"}, \"environment\": \"eastus\", \"location\": \"eastus\", \"time\": "
          "\"2026-11-22T09:03:44.6763704+00:00\", \"componentName\": \"run-history\", \"statusCode\": 404}",
          -ACT_NOT_FOUND, "NotFoundError", "HTTP 404: NotFoundError: No run (request id o3)", "o3"},

@@ -12,13 +12,15 @@
     "AZ_BATCHAI_SHARED_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP\" AZ_BATCHAI_JOB_TEMP_DIR=\"$AZ_BATCHAI_JOB_TEMP\" "  \
     "AZ_BATCHAI_JOB_TEMP=\"$AZ_BATCHAI_JOB_TEMP/node-${NODE_RANK:-0}\"\n"                                    \
     "mkdir -p \"$AZ_BATCHAI_JOB_TEMP\" || exit\n"
-#define FIRST                                                                                                           \
-    "[ \"${RANK:-0}\" = 0 ] || exit 0\n"                                                                                \
-    "unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE ${!PMI_@} ${!PMIX_@} ${!PRTE_@}\n"                               \
-    "unset ${!OMPI_COMM_WORLD_@} ${!OMPI_UNIVERSE_@} ${!OMPI_APP_CTX_@} OMPI_FIRST_RANKS OMPI_NUM_APP_CTX OMPI_ARGV "   \
-    "OMPI_COMMAND OMPI_FILE_LOCATION\n"                                                                                 \
-    "unset ${!OMPI_MCA_orte_@} ${!OMPI_MCA_ess_@} ${!OMPI_MCA_rmaps_@} ${!OMPI_MCA_hwloc_base_binding_@} OMPI_MCA_ess " \
-    "OMPI_MCA_pmix OMPI_MCA_initial_wdir OMPI_MCA_mpi_oversubscribe\nunset SLURM_MEM_PER_CPU; export SLURM_OVERLAP=1 SLURM_MEM_PER_NODE=0\n"
+#define FIRST                                                                                                \
+    "[ \"${RANK:-0}\" = 0 ] || exit 0\n"                                                                     \
+    "unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE ${!PMI_@} ${!PMIX_@} ${!PRTE_@}\n"                    \
+    "unset ${!OMPI_COMM_WORLD_@} ${!OMPI_UNIVERSE_@} ${!OMPI_APP_CTX_@} OMPI_FIRST_RANKS "                   \
+    "OMPI_NUM_APP_CTX OMPI_ARGV OMPI_COMMAND OMPI_FILE_LOCATION\n"                                           \
+    "unset ${!OMPI_MCA_orte_@} ${!OMPI_MCA_ess_@} ${!OMPI_MCA_rmaps_@} "                                     \
+    "${!OMPI_MCA_hwloc_base_binding_@} OMPI_MCA_ess OMPI_MCA_pmix OMPI_MCA_initial_wdir "                    \
+    "OMPI_MCA_mpi_oversubscribe\n"                                                                           \
+    "unset SLURM_MEM_PER_CPU; export SLURM_OVERLAP=1 SLURM_MEM_PER_NODE=0\n"
 
 static int parse(const char *text, struct flow_job_file *out, struct act_error *err)
 {

@@ -113,7 +113,8 @@ static void test_sbatch_answers(void **state)
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(slurm_id_from_sbatch(rows[i].text), rows[i].id);
     ACT_AUTOFREE char *said = slurm_complaint(
-        "sbatch: error: invalid partition specified: nope\nsbatch: error: Batch job submission failed: Invalid partition "
+        "sbatch: error: invalid partition specified: nope\nsbatch: error: Batch job submission failed: Invalid "
+        "partition "
         "name specified\n");
     assert_string_equal(
         said, "invalid partition specified: nope; Batch job submission failed: Invalid partition name "
@@ -326,7 +327,8 @@ static void test_states(void **state)
         const char *words;
         enum run_state state;
     } rows[] = {
-        {"PENDING CONFIGURING POWER_UP_NODE REQUEUED REQUEUE_HOLD REQUEUE_FED RESV_DEL_HOLD SPECIAL_EXIT SUSPENDED STOPPED",
+        {"PENDING CONFIGURING POWER_UP_NODE REQUEUED REQUEUE_HOLD REQUEUE_FED RESV_DEL_HOLD SPECIAL_EXIT "
+         "SUSPENDED STOPPED",
          RUN_QUEUED},
         {"RUNNING SIGNALING STAGE_OUT RESIZING COMPLETING", RUN_RUNNING},
         {"COMPLETED", RUN_COMPLETED},

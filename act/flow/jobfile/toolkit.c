@@ -25,7 +25,8 @@ static const char alone[] =
     "unset ${!OMPI_COMM_WORLD_@} ${!OMPI_UNIVERSE_@} ${!OMPI_APP_CTX_@} OMPI_FIRST_RANKS OMPI_NUM_APP_CTX OMPI_ARGV "
     "OMPI_COMMAND OMPI_FILE_LOCATION\n"
     "unset ${!OMPI_MCA_orte_@} ${!OMPI_MCA_ess_@} ${!OMPI_MCA_rmaps_@} ${!OMPI_MCA_hwloc_base_binding_@} OMPI_MCA_ess "
-    "OMPI_MCA_pmix OMPI_MCA_initial_wdir OMPI_MCA_mpi_oversubscribe\nunset SLURM_MEM_PER_CPU; export SLURM_OVERLAP=1 SLURM_MEM_PER_NODE=0\n";
+    "OMPI_MCA_pmix OMPI_MCA_initial_wdir OMPI_MCA_mpi_oversubscribe\n"
+    "unset SLURM_MEM_PER_CPU; export SLURM_OVERLAP=1 SLURM_MEM_PER_NODE=0\n";
 
 /* Only the first node had it; the others were there for what it starts itself. */
 static int run_custom(struct job_build *b, const json_t *settings)

@@ -208,8 +208,8 @@ int azureml_find_folders(struct azureml *a, const struct run_spec *spec, struct 
                          struct act_error *err) ACT_NODISCARD;
 int azureml_find_files(struct azureml *a, const struct platform_submission *s, struct azureml_job_places *out,
                        struct act_error *err) ACT_NODISCARD;
-/* Pure parts of it. The datastore that stands for a row of the configuration, as its own name or its content says, a new string;
- * and its body, a new reference. */
+/* Pure parts of it. The datastore that stands for a row of the configuration, as its own name or its content says, a
+ * new string; and its body, a new reference. */
 char *azureml_datastore_name(const struct config_folder *row, const struct config_account *account);
 json_t *azureml_datastore_body(const struct config_folder *row, const struct config_account *account);
 
