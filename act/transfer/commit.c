@@ -1,0 +1,301 @@
+/* commit.c - the end of an object: the whole is what the source has, only what was listed is replaced, or nothing is. */
+#include <string.h>
+
+#include "base/crc64.h"
+#include "base/log.h"
+#include "transfer/object.h"
+
+enum { SOURCE_URL_LIFE_S = 2 * 3600 };
+
+static void arrive(struct object *o)
+{
+    struct job *job = o->job;
+
+    job->report->total.done_objects += !o->from.filled;
+    job->report->total.folder_modes += o->from.filled && !o->in_vain;
+    object_free(o);
+}
+
+static void drop_done(struct store_call *call)
+{
+    struct object *o = call->arg;
+    struct job *job = o->job;
+
+    object_call_ended(o);
+    o->there ? arrive(o) : object_free(o);
+    job_pump(job);
+}
+
+void object_abandon(struct object *o)
+{
+    if (o->read)
+        o->read(o);
+    if (o->read || o->n_parts == 1) {
+        o->there ? arrive(o) : object_free(o);
+        return;
+    }
+    o->call = (struct store_call){.op = STORE_DROP,
+                                  .key = o->to_key,
+                                  .upload_id = o->upload_id,
+                                  .keep = o->resumable && !o->useless && !o->there};
+    object_call(o, o->job->to, drop_done);
+}
+
+static void refuse_whole(struct object *o, const char *sum, const char *ours, const char *theirs)
+{
+    struct act_error err;
+
+    act_error_set(&err, ACT_FAIL,
+                  "cannot copy '%s': what arrived has %s %s, %s says %s; nothing was replaced", o->from.key,
+                  sum, ours, store_name(o->job->from), theirs);
+    o->useless = true;
+    object_fail(o, &err);
+}
+
+bool object_agrees(struct object *o, const char *md5, bool has_crc64, uint64_t crc64)
+{
+    char ours[ACT_CRC64_HEX], theirs[ACT_CRC64_HEX];
+
+    if (md5[0] && o->from.md5[0] && strcmp(md5, o->from.md5) != 0) {
+        refuse_whole(o, "MD5", md5, o->from.md5);
+        return false;
+    }
+    if (has_crc64 && o->from.has_crc64 && crc64 != o->from.crc64) {
+        act_crc64_to_hex(crc64, ours);
+        act_crc64_to_hex(o->from.crc64, theirs);
+        refuse_whole(o, "CRC-64", ours, theirs);
+        return false;
+    }
+    return true;
+}
+
+/* The CRC-64 of the whole from those of the parts; false: not all are known. */
+static bool combine(struct object *o)
+{
+    o->crc64 = 0;
+    for (uint32_t i = 0; i < o->n_parts; i++) {
+        if (!o->states[i].has_crc64)
+            return false;
+        o->crc64 = act_crc64_combine(o->crc64, o->states[i].crc64, object_part_len(o, i));
+    }
+    return true;
+}
+
+/* ---- only what was listed is replaced */
+
+/* What a folder replaces is never a file, whatever its marker was. */
+void object_set_condition(const struct object *o, struct store_call *call)
+{
+    bool folder = o->from.kind == STORE_FOLDER;
+
+    call->if_absent = o->to_absent || folder;
+    call->if_match = o->to_etag[0] && !folder ? o->to_etag : NULL;
+    call->unmarked = true;
+}
+
+bool object_is_not_as_listed(const struct store_call *call)
+{
+    const struct act_error *e = &call->error;
+
+    return (call->if_absent && call->rc == -ACT_PARTIAL) ||
+           (call->if_match && call->rc == -ACT_TEMPORARY && !e->network &&
+            (e->http_status == 0 || e->http_status == 412));
+}
+
+void object_note_refusal(struct object *o, const struct act_error *error)
+{
+    if (!o->refusal)
+        o->refusal = act_alloc(sizeof(*o->refusal));
+    *o->refusal = *error;
+}
+
+/* What the object will look like when it has arrived. */
+static struct store_entry expected(struct object *o)
+{
+    struct store_entry entry = o->from;
+
+    if (o->md5[0])
+        memcpy(entry.md5, o->md5, sizeof(entry.md5));
+    if (o->n_parts > 1 && combine(o)) {
+        entry.crc64 = o->crc64;
+        entry.has_crc64 = true;
+    }
+    return entry;
+}
+
+/* Blob Storage can have an object of a folder's name, beside what is in the folder. That is complete without the
+ * mode. */
+static void lose_mode(struct object *o)
+{
+    act_warn(
+        "the mode of the folder '%s' is not kept: there is an object of this name without the '/' in %s; rename "
+        "or remove it",
+        o->to_key, store_name(o->job->to));
+    o->in_vain = o->there = true;
+}
+
+static void refuse_replacement(struct object *o, bool found)
+{
+    bool beside = !found && o->from.kind == STORE_FOLDER;
+
+    act_error_hint(o->refusal, beside
+                                   ? "there is an object of this name without the '/': rename or remove it"
+                                   : "it is not as it was listed, and was not replaced: run the same command "
+                                     "again");
+    object_fail(o, o->refusal);
+}
+
+static void looked(struct store_call *call)
+{
+    struct object *o = call->arg;
+    struct job *job = o->job;
+    struct store_entry entry = expected(o);
+
+    o->there = call->rc == 0 && sync_decide(&entry, &call->entry, job->options->checksum, NULL) == SYNC_SAME;
+    bool found = call->rc != -(int)ACT_NOT_FOUND;
+    object_call_ended(o);
+    if (!o->there && !found && o->from.filled)
+        lose_mode(o);
+    else if (!o->there)
+        refuse_replacement(o, found);
+    while (o->there && o->written < o->n_parts)
+        object_count_written(o, o->written, false);
+    object_abandon(o);
+    job_pump(job);
+}
+
+/* Something else is there than what was listed. It is what was to be written when the answer to an earlier try was
+ * lost, or when another process does the same; nothing else is replaced. */
+void object_look_at_destination(struct object *o)
+{
+    o->call = (struct store_call){.op = STORE_HEAD, .key = o->to_key};
+    object_call(o, o->job->to, looked);
+}
+
+static void commit_done(struct store_call *call)
+{
+    struct object *o = call->arg;
+    struct job *job = o->job;
+    bool blocks_missing = call->rc < 0 && strcmp(call->error.service_code, "InvalidBlockList") == 0;
+    bool ended = call->rc == 0;
+
+    if (blocks_missing &&
+        !o->recommitted) { /* they expired, or somebody else wrote there: see which are left */
+        o->recommitted = true;
+        object_start_over(o);
+        o->asked = false;
+        for (uint32_t i = 0; i < o->n_parts; i++)
+            o->states[i].present = false;
+        object_call_ended(o);
+        job_enqueue(job, o, true);
+    } else if (object_is_not_as_listed(call)) {
+        object_note_refusal(o, &call->error);
+        object_call_ended(o);
+        object_look_at_destination(o);
+    } else {
+        if (!ended)
+            object_fail(o, &call->error);
+        object_call_ended(o);
+        ended ? arrive(o) : object_abandon(o);
+    }
+    job_pump(job);
+}
+
+static void commit_kept(struct store_call *call)
+{
+    struct object *o = call->arg;
+
+    o->kept = true;
+    o->job->calls_under_way--;
+    job_pump(o->job);
+}
+
+void object_set_attributes(const struct object *o, struct store_call *call)
+{
+    call->attr.kind = o->from.kind;
+    call->attr.mtime_ns = sync_mtime_ns(&o->from);
+    call->attr.mode = o->from.mode;
+}
+
+/* A call for a URL that the service of the destination can read the source by; nobody else sees it. */
+struct store_call object_url_call(const struct object *o)
+{
+    return (struct store_call){.op = STORE_URL,
+                               .key = o->from.key,
+                               .permissions = "r",
+                               .life_s = SOURCE_URL_LIFE_S,
+                               .share_sas = true};
+}
+
+/* Takes it; NULL: there is none. */
+char *object_take_url(struct store_call *call)
+{
+    char *url = call->url;
+
+    call->url = NULL;
+    return url;
+}
+
+static void send_commit(struct object *o)
+{
+    bool whole = combine(o);
+
+    if (!whole && o->from.has_crc64)
+        o->crc64 = o->from.crc64;
+    o->call = (struct store_call){.op = STORE_COMMIT,
+                                  .key = o->to_key,
+                                  .upload_id = o->upload_id,
+                                  .n_blocks = o->n_parts,
+                                  .total = o->from.size,
+                                  .part_size = o->part_size};
+    object_set_attributes(o, &o->call);
+    object_set_condition(o, &o->call);
+    o->call.attr.md5 = o->md5[0] ? o->md5 : o->from.md5[0] ? o->from.md5 : NULL;
+    o->call.attr.crc64 = whole || o->from.has_crc64 ? &o->crc64 : NULL;
+    o->call.source_url = o->source_url;
+    o->call.kept = commit_kept;
+    object_call(o, o->job->to, commit_done);
+}
+
+static void commit_url_done(struct store_call *call)
+{
+    struct object *o = call->arg;
+    struct job *job = o->job;
+
+    if (call->rc < 0)
+        object_fail(o, &call->error);
+    o->source_url = object_take_url(call);
+    object_call_ended(o);
+    if (o->source_url)
+        send_commit(o);
+    else
+        object_abandon(o);
+    job_pump(job);
+}
+
+static void commit(struct object *o)
+{
+    bool whole = combine(o);
+
+    if (!o->by_service && !object_agrees(o, o->md5, whole, o->crc64)) {
+        object_abandon(o);
+    } else if (o->by_service && !o->source_url) {
+        o->call = object_url_call(o);
+        object_call(o, o->job->from, commit_url_done);
+    } else {
+        send_commit(o);
+    }
+}
+
+void object_finish(struct object *o)
+{
+    if (o->read) {
+        combine(o);
+        o->read(o);
+        object_free(o);
+    } else if (o->n_parts > 1) {
+        commit(o);
+    } else {
+        arrive(o);
+    }
+}

@@ -1,0 +1,391 @@
+/* part.c - one part of an object: read, hashed in order, written; or fetched by the service itself. See copy.h. */
+#include "transfer/object.h"
+
+struct part {
+    struct object *object;
+    uint32_t index;
+    uint64_t offset;
+    size_t len;
+    char *buffer;
+    struct pieces *pieces; /* NULL: it is written when it is whole */
+    char *source_url;      /* by_service */
+    bool arrived;
+    bool kept; /* it only waits for the disk, and does not count among the calls */
+    struct store_sums sums;
+    struct store_call call;
+    struct part *next; /* in object->parts, by index */
+};
+
+static void part_free(struct part *p)
+{
+    struct object *o = p->object;
+
+    if (p->buffer)
+        transfer_pool_give(&o->job->pool, p->buffer, p->len);
+    pieces_free(p->pieces);
+    o->job->calls_under_way -= !p->kept;
+    o->under_way--;
+    store_call_release(&p->call);
+    free(p->source_url);
+    free(p);
+}
+
+static void part_ended(struct part *p)
+{
+    struct object *o = p->object;
+    struct job *job = o->job;
+
+    part_free(p);
+    object_settle(o);
+    job_pump(job);
+}
+
+static void part_arrived(struct part *p)
+{
+    struct object *o = p->object;
+    struct part_state *state = &o->states[p->index];
+    const struct store_entry *written = &p->call.entry;
+
+    o->in_vain = o->from.filled && written->mode >= 0 && written->mode != o->from.mode;
+
+    if (o->sums_on_read || o->sums_on_write) {
+        state->crc64 = p->sums.crc64;
+        state->has_crc64 = true;
+    }
+    object_count_written(o, p->index, state->present);
+}
+
+static void write_done(struct store_call *call)
+{
+    struct part *p = call->arg;
+    struct object *o = p->object;
+
+    if (call->rc == 0) {
+        part_arrived(p);
+    } else if (o->by_service && store_must_stream(&call->error)) {
+        o->job->by_service = false;
+        o->redo = true;
+    } else if (object_is_not_as_listed(call)) {
+        object_note_refusal(o, &call->error);
+    } else {
+        object_fail(o, &call->error);
+    }
+    part_ended(p);
+}
+
+static void put_kept(struct store_call *call)
+{
+    struct part *p = call->arg;
+    struct job *job = p->object->job;
+
+    if (p->buffer)
+        transfer_pool_give(&job->pool, p->buffer, p->len);
+    p->buffer = NULL;
+    p->kept = true;
+    job->calls_under_way--;
+    job_pump(job);
+}
+
+/* A whole object at once. What verifies it is what the store checks: Blob Storage the MD5, which it also keeps; a
+ * folder, on its worker, whatever the source knows. */
+static void fill_put(struct part *p)
+{
+    struct object *o = p->object;
+
+    p->call.op = STORE_PUT;
+    p->call.kept = put_kept;
+    if (o->want_md5)
+        p->call.md5 = o->md5;
+    else if (o->from.md5[0])
+        p->call.md5 = o->from.md5;
+    else if (o->sums_on_read)
+        p->call.crc64 = &p->sums.crc64;
+    else if (o->from.has_crc64)
+        p->call.crc64 = &o->from.crc64;
+    object_set_attributes(o, &p->call);
+    object_set_condition(o, &p->call);
+}
+
+static void fill_block(struct part *p)
+{
+    struct object *o = p->object;
+
+    p->call.op = STORE_BLOCK;
+    p->call.upload_id = o->upload_id;
+    p->call.block = p->index;
+    p->call.offset = p->offset;
+    if (o->sums_on_read)
+        p->call.crc64 = &p->sums.crc64;
+    else
+        p->call.sums = &p->sums;
+}
+
+static void write_part(struct part *p)
+{
+    struct object *o = p->object;
+
+    store_call_release(&p->call);
+    p->call =
+        (struct store_call){.key = o->to_key, .data = p->buffer, .len = p->len, .done = write_done, .arg = p};
+    o->n_parts == 1 ? fill_put(p) : fill_block(p);
+    store_start(o->job->to, &p->call);
+}
+
+/* The bytes are here and their sums known. */
+static void take_part(struct part *p)
+{
+    struct object *o = p->object;
+    bool whole = o->n_parts == 1;
+
+    if (whole && o->want_md5)
+        act_md5_done(&p->sums.md5, o->md5);
+    if (whole && !o->read && !object_agrees(o, o->md5, o->sums_on_read, p->sums.crc64)) {
+        part_ended(p);
+    } else if (o->read || o->states[p->index].present) {
+        part_arrived(p);
+        part_ended(p);
+    } else {
+        write_part(p);
+    }
+}
+
+/* ---- the chain: the MD5 of the whole, part by part in order */
+
+/* On a worker. */
+static void chain_part(void *arg)
+{
+    struct part *p = arg;
+
+    act_md5_add(&p->object->hash, p->buffer, p->len);
+}
+
+static void chain_next(struct object *o);
+
+static void chain_done(void *arg)
+{
+    struct part *p = arg;
+    struct object *o = p->object;
+
+    o->hashing = false;
+    if (p->index + 1 == o->n_parts)
+        act_md5_done(&o->hash, o->md5);
+    chain_next(o); /* first: with its last part the object may end */
+    if (o->failed)
+        part_ended(p);
+    else
+        take_part(p);
+}
+
+static void chain_add(struct part *p)
+{
+    *p->object->parts_tail = p;
+    p->object->parts_tail = &p->next;
+}
+
+static void chain_remove(struct part *p)
+{
+    struct object *o = p->object;
+    struct part **at = &o->parts;
+
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    if (!p->next)
+        o->parts_tail = at;
+}
+
+/* Hands the next part in order to a worker, when it has arrived. */
+static void chain_next(struct object *o)
+{
+    struct part *p = o->parts;
+
+    if (o->hashing || !p || !p->arrived)
+        return;
+    chain_remove(p);
+    o->hashing = true;
+    engine_work(o->job->engine, chain_part, chain_done, p);
+}
+
+/* Ends the parts that arrived and now will never be hashed. */
+static void chain_end(struct object *o)
+{
+    struct part *p = o->parts, *next;
+
+    for (; p; p = next) {
+        next = p->next;
+        if (p->arrived) {
+            chain_remove(p);
+            part_free(p);
+        }
+    }
+}
+
+/* ---- reading */
+
+/* What came is not what was asked for. A growing object only grows; any other is guarded by its ETag, and this is the
+ * store's or the service's fault. */
+static void check_read(struct part *p)
+{
+    struct object *o = p->object;
+    const struct store_entry *now = &p->call.entry;
+    struct act_error err;
+
+    if (p->call.rc < 0) {
+        o->useless |= p->call.rc == -ACT_TEMPORARY && !p->call.error.network;
+        object_fail(o, &p->call.error);
+    } else if (p->call.got != p->len || (o->from.grows && (!now->grows || now->size < o->from.size))) {
+        o->useless = true;
+        act_error_set(&err, ACT_TEMPORARY, "'%s' changed while it was read: %zu of %zu bytes at offset %llu",
+                      o->from.key, p->call.got, p->len, (unsigned long long)p->offset);
+        object_fail(o, &err);
+    }
+}
+
+static void read_done(struct store_call *call)
+{
+    struct part *p = call->arg;
+    struct object *o = p->object;
+    struct job *job = o->job;
+
+    check_read(p);
+    p->arrived = true;
+    if (p->pieces) {
+        pieces_end(p->pieces);
+        return;
+    }
+    if (!o->chain) {
+        o->failed ? part_ended(p) : take_part(p);
+        return;
+    }
+    if (!o->failed) {
+        chain_next(o);
+        return;
+    }
+    chain_end(o);
+    object_settle(o);
+    job_pump(job);
+}
+
+static void pieces_written(void *arg, const struct act_error *error)
+{
+    struct part *p = arg;
+    struct object *o = p->object;
+
+    if (error)
+        object_fail(o, error);
+    else if (!o->failed)
+        part_arrived(p);
+    part_ended(p);
+}
+
+static void take_piece(struct store_call *call, size_t at, const void *data, size_t len)
+{
+    pieces_take(((struct part *)call->arg)->pieces, at, data, len);
+}
+
+static void write_in_pieces(struct part *p)
+{
+    struct object *o = p->object;
+
+    p->pieces = pieces_new(o->job->to, &(struct pieces_setup){.key = o->to_key,
+                                                              .upload_id = o->upload_id,
+                                                              .block = p->index,
+                                                              .offset = p->offset,
+                                                              .buffer = p->buffer,
+                                                              .len = p->len,
+                                                              .crc64 = &p->sums.crc64,
+                                                              .done = pieces_written,
+                                                              .arg = p});
+}
+
+/* Bytes that are in the part file of a folder already are read from there. */
+static void read_part(struct part *p)
+{
+    struct object *o = p->object;
+    struct job *job = o->job;
+    bool from_disk = o->states[p->index].present && store_sums_are_free(job->to);
+
+    if (o->in_pieces && !o->states[p->index].present)
+        write_in_pieces(p);
+
+    p->call = (struct store_call){.op = STORE_GET,
+                                  .key = from_disk ? o->to_key : o->from.key,
+                                  .upload_id = o->upload_id,
+                                  .from_upload = from_disk,
+                                  .offset = p->offset,
+                                  .sink = p->pieces ? NULL : p->buffer,
+                                  .sink_cap = p->len,
+                                  .take = p->pieces ? take_piece : NULL,
+                                  .sums = o->sums_on_read ? &p->sums : NULL,
+                                  .done = read_done,
+                                  .arg = p};
+    if (!from_disk && !o->from.grows && o->from.etag[0])
+        p->call.if_match = o->from.etag;
+    store_start(from_disk ? job->to : o->source, &p->call);
+}
+
+/* Where no URL can be made that the other service could read by, the bytes go through here. */
+static void part_url_done(struct store_call *call)
+{
+    struct part *p = call->arg;
+    struct object *o = p->object;
+
+    if (call->rc == -ACT_DENIED) {
+        o->job->by_service = false;
+        o->redo = true;
+    } else if (call->rc < 0) {
+        object_fail(o, &call->error);
+    }
+    p->source_url = object_take_url(call);
+    store_call_release(call);
+    if (!p->source_url) {
+        part_ended(p);
+        return;
+    }
+    p->call = (struct store_call){.op = o->n_parts == 1 ? STORE_PUT_FROM : STORE_BLOCK_FROM,
+                                  .key = o->to_key,
+                                  .upload_id = o->upload_id,
+                                  .block = p->index,
+                                  .source_url = p->source_url,
+                                  .source_match = o->from.etag[0] && !o->from.grows ? o->from.etag : NULL,
+                                  .offset = p->offset,
+                                  .total = p->len,
+                                  .done = write_done,
+                                  .arg = p};
+    if (o->n_parts == 1)
+        object_set_condition(o, &p->call);
+    store_start(o->job->to, &p->call);
+}
+
+static void copy_by_service(struct part *p)
+{
+    p->call = object_url_call(p->object);
+    p->call.done = part_url_done;
+    p->call.arg = p;
+    store_start(p->object->job->from, &p->call);
+}
+
+void object_start_part(struct object *o, uint32_t index)
+{
+    struct part *p = act_calloc(1, sizeof(*p));
+
+    p->object = o;
+    p->index = index;
+    p->offset = (uint64_t)index * o->part_size;
+    p->len = object_part_len(o, index);
+    p->sums.want_md5 = o->want_md5 && o->n_parts == 1;
+    act_md5_init(&p->sums.md5);
+    o->under_way++;
+    o->job->calls_under_way++;
+    if (o->by_service) {
+        copy_by_service(p);
+        return;
+    }
+    p->buffer = transfer_pool_take(&o->job->pool, p->len);
+    if (o->chain)
+        chain_add(p);
+    if (p->len == 0)
+        take_part(p);
+    else
+        read_part(p);
+}
