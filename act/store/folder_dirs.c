@@ -190,7 +190,7 @@ bool folder_dir_was_closed(struct folder *folder, const struct folder_place *pla
 {
     const struct folder_dir *dir = place->dir;
 
-    return rc == -(int)ACT_DENIED && (*tries)++ < FOLDER_TRIES &&
+    return rc == -(int)ACT_DENIED && dir && (*tries)++ < FOLDER_TRIES && /* no dir: it could not be opened */
            folder_open_up(folder, dir->fd, dir->path, dir->len);
 }
 
