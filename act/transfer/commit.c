@@ -1,4 +1,4 @@
-/* commit.c - the end of an object: the whole is what the source has, only what was listed is replaced, or nothing is. */
+/* commit.c - the end of an object: the whole is what the source has, only what was listed is replaced, or nothing. */
 #include <string.h>
 
 #include "base/crc64.h"
