@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)diagnose_where_of(name, 0);
     (void)run_id_valid(name);
     flow_last_lines(&log, LINES, &lines);
-    take(3, &lines, &words);
+    take_last_words(3, &lines, &words);
     FUZZ_CHECK(words.rank < 0 || (words.exit_status > 0 && words.exit_status < 256));
     free(words.reason);
     act_strv_release(&lines);
