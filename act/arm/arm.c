@@ -179,7 +179,7 @@ static void end(struct arm_try *t, int rc)
 
 static void ask_for_token(struct arm_try *t);
 
-/* A token of another tenant than the service names is no bad one: it stays for what is in that tenant. */
+/* A token for another tenant than the service names is still valid: it is kept for that tenant. */
 static bool follow_tenant(struct arm_try *t, const struct token_challenge *challenge)
 {
     struct arm *arm = t->arm;
@@ -345,7 +345,7 @@ static void ask_for_token(struct arm_try *t)
     token_start(t->arm->tokens, &t->token);
 }
 
-/* The token must not leave for a stranger. */
+/* The token must not be sent to an untrusted host. */
 static void refuse(void *arg)
 {
     struct arm_try *t = arg;

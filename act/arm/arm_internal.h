@@ -20,8 +20,8 @@ struct arm {
 /* Whether the token may go to a URL: it begins with a trusted base URL, at a boundary. */
 bool arm_is_trusted(const struct arm *arm, const char *url);
 
-/* error.c: sets call->error from an error response; returns its negative code. token: that the request carried, for
- * want. */
+/* error.c: sets call->error from an error response; returns its negative code. token: the one that the request carried,
+ * for want. */
 int arm_describe(struct arm_call *call, const struct http_call *http, const json_t *body,
                  const struct token_want *want, const char *token);
 /* Adds which tenant to log in to. */

@@ -48,7 +48,7 @@ enum act_code arm_meaning(const char *code)
     return meaning_of(0, code);
 }
 
-/* What the list "additionalInfo" of an error says of a type. NULL: nothing. */
+/* The entry of this type in an error's "additionalInfo". NULL: none. */
 static const json_t *info_of(const json_t *error, const char *type)
 {
     const json_t *list = json_object_get(error, "additionalInfo");
@@ -90,7 +90,7 @@ static const char *deepest_code(const json_t *error)
     return code;
 }
 
-/* Adds a message as one line, without final stops. Of a trace only the beginning. */
+/* Adds a message as one line, without final stops. Only the beginning of a trace. */
 static void add_sentence(struct act_buf *out, const char *text)
 {
     for (int line = 0; *text && line < LINES_MAX; line++) {
@@ -164,7 +164,7 @@ static const char *id_of(const struct http_call *http, const json_t *body)
     return codec_json_str(correlation, "operation", codec_json_str(correlation, "request", ""));
 }
 
-/* What a body says that is no error of the service. New string. */
+/* The beginning of a body that is not an error of the service, redacted. New string. */
 static char *raw_text(const struct http_call *http)
 {
     size_t n = http->body_text.len < BODY_SHOWN ? http->body_text.len : BODY_SHOWN;

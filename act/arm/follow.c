@@ -1,4 +1,4 @@
-/* follow.c - pages, and operations that take long. */
+/* follow.c - paging and long-running operations. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -118,7 +118,7 @@ static void tell(const struct follow *f, const char *status, const json_t *body)
         f->progress(f->arg, status, json_is_number(percent) ? (int)json_number_value(percent) : -1);
 }
 
-/* Asks a URL again and again; ended says of each answer whether it is the last: 1, 0, or an error. */
+/* Polls a URL; ended says of each response whether it is the last: 1, 0, or an error. */
 static int poll_url(const struct follow *f, const char *url, const char *api_version,
                     int (*ended)(const struct follow *f, const struct arm_call *call, struct act_error *err),
                     json_t **out, struct act_error *err)

@@ -28,7 +28,7 @@ static void need(const struct config *c, const char *key, const char *value, str
         config_problem(f, c->values->tree, "the platform '%s' needs '%s'", c->platform, key);
 }
 
-/* What only some verbs need; the others work without. */
+/* Needed by some verbs only; the others work without it. */
 static void check_platform(const struct config *c, struct config_findings *f)
 {
     need(c, "config_param.code_path", c->code.path, f);

@@ -1,10 +1,9 @@
 /* config.h - files, environment and flags to one typed, validated, read-only struct.
  *
- * Precedence: flag, -p, environment (ACT_<KEY>, for keys at the top level that are no map or list), cluster
- * file (with the files its "_base_" names), default. A value that is null counts as not given. Every key is
- * one row of the table in schema.c: its path, type, default, legacy spelling, whether it is secret and a line
- * of documentation; loading, "config show", "config check", the nearest key of an unknown one and the JSON
- * Schemas in config/ come from it.
+ * Precedence: flag, -p, environment (ACT_<KEY>, for top-level keys that are neither map nor list), cluster file (with
+ * the files its "_base_" names), default. A value that is null counts as not given. Every key is one row of the table
+ * in schema.c: its path, type, default, legacy spelling, whether it is secret and a line of documentation; loading,
+ * "config show", "config check", the nearest key of an unknown one and the JSON Schemas in config/ come from it.
  */
 #ifndef ACT_CONFIG_CONFIG_H
 #define ACT_CONFIG_CONFIG_H
@@ -147,8 +146,8 @@ int config_load(const struct config_request *request, struct config *out,
                 struct act_error *err) ACT_NODISCARD;
 void config_release(struct config *config);
 
-/* Whether config_load() would find a file, or the built-in cluster; nothing is read. Else -ACT_NOT_FOUND, with the
- * clusters that there are, or what is wrong with AML_CONFIG_PATH. */
+/* Whether config_load() would find a file, or the built-in cluster; nothing is read. Otherwise -ACT_NOT_FOUND, with the
+ * existing clusters, or what is wrong with AML_CONFIG_PATH. */
 int config_is_there(const struct config_request *request, struct act_error *err) ACT_NODISCARD;
 
 /* Reads the account of a mapped folder (or of config->code). A file without secrets takes them from the
@@ -177,7 +176,7 @@ json_t *config_show(const struct config *config);
 /* The configuration as nested JSON, for run.json; secrets masked as "***". A new reference. */
 json_t *config_resolved(const struct config *config);
 
-/* Whether the value of a key ("docker.image") is of this command alone: of a flag, of -p, of the environment. */
+/* Whether the value of a key ("docker.image") is for this command alone: from a flag, -p or the environment. */
 bool config_is_said(const struct config *config, const char *key);
 
 /* The key of a secret ("docker.password", "account_key") that a tree of YAML holds where it is a cluster or account
@@ -202,15 +201,15 @@ struct config_user {
 int config_user_read(struct config_user *out, struct act_error *err) ACT_NODISCARD;
 void config_user_release(struct config_user *user);
 char *config_user_file(void); /* new string */
-/* Whether a file lies in the folder of that one, where links lead: it is the user's, and no project's. */
+/* Whether a file, with links resolved, lies in the folder of that file: it is the user's, not a project's. */
 bool config_is_users(const char *path);
 
 /* Who gave the value of a key ("azureml.endpoint"): "aux_data/aml/aml.yaml:12", "-p", "default". New string. */
 char *config_origin(const struct config *config, const char *key);
 
-/* The image of docker.*, with its registry. The host of that: docker.address without scheme and final slashes, else as
- * the name of the image has it, else Docker Hub's. The host that the name of an image begins with; NULL: none, so
- * Docker Hub. New strings. */
+/* In this order: the image of docker.*, with its registry; the host of that registry (docker.address without scheme and
+ * final slashes, else the one in the image's name, else Docker Hub's); the host that an image's name begins with (NULL:
+ * none, so Docker Hub). New strings. */
 char *config_docker_image(const struct config_docker *docker);
 char *config_docker_registry(const struct config_docker *docker);
 char *config_image_registry(const char *image);
@@ -219,17 +218,17 @@ bool config_is_docker_hub(const char *host);
 /* Whether a text may be the name of an image: one that begins with '-' would be an option of docker's. */
 bool config_is_image(const char *name);
 
-/* Whether the value of a key is the user's own word: of the command line, the environment, a default, a file of his own
- * folder, or the cluster file outside of the project that AML_CONFIG_PATH names. */
+/* Whether the value of a key is the user's own: from the command line, the environment, a default, a file in the user's
+ * own folder, or the cluster file outside the project that AML_CONFIG_PATH names. */
 bool config_is_own(const struct config *config, const char *key);
-/* Whether the account file of a row is: built in, or named by such a word and in his own folder or outside of the
- * project. Of a row that is not said for this command alone, the path must be his word too. */
+/* Whether the account file of a row is the user's own: built in, or named by such a value and in the user's own folder
+ * or outside the project. If the row is not given for this command alone, its path must be such a value too. */
 bool config_account_is_own(const struct config *config, const struct config_folder *folder);
-/* The account, as config_account() gives it, without a word about what is wrong; false: there is none. */
+/* Like config_account(), but does not report what is wrong; false: there is no account. */
 bool config_account_peek(const struct config *config, const struct config_folder *folder,
                          struct config_account *out);
 /* The files that values come from and that are not the user's own: the cluster file, those that '_base_' and
- * 'aml_config' name. Absolute paths, appended where they are not there yet. */
+ * 'aml_config' name. Absolute paths, appended unless already in out. */
 void config_files(const struct config *config, struct act_strv *out);
 /* The file of the value of a key, for messages. New string. */
 char *config_file_of(const struct config *config, const char *key);
@@ -246,7 +245,7 @@ struct config_key_text {
     const char *help;
 };
 enum config_file { CONFIG_CLUSTER_FILE, CONFIG_ACCOUNT_FILE, CONFIG_USER_FILE };
-/* Every key of a file that is no legacy, in the order of the tables. */
+/* Every key of a file that is not legacy, in the order of the tables. */
 void config_each_key(enum config_file file, void (*each)(void *arg, const struct config_key_text *key),
                      void *arg);
 /* The top-level keys of a cluster file that have one value: "num_gpu". */

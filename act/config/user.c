@@ -57,7 +57,7 @@ static int check_folder(const char *file, struct act_error *err)
     return 0;
 }
 
-/* Where it is a link, both the link and what it leads to must be the user's. */
+/* If it is a link, both the link and its target must be the user's. */
 static int check_place(const char *file, struct act_error *err)
 {
     ACT_AUTOFREE char *real = realpath(file, NULL);
@@ -116,7 +116,7 @@ void config_user_release(struct config_user *user)
 
 /* ---- whose word a value is */
 
-/* Of the command line, the environment, or a default: what is in a file has a line. */
+/* From the command line, the environment, or a default: only a value from a file has a line. */
 static bool is_in_no_file(const struct yaml *value)
 {
     return value->line == 0 || value->file[0] == '-' || value->file[0] == '$';

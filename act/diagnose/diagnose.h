@@ -45,7 +45,7 @@ enum diagnose_where {
     DIAGNOSE_AGENT = 32,
     DIAGNOSE_METRICS = 64,
 };
-/* By the name that the log has in a run's folder; 0: such a log tells nothing. */
+/* From the name of the log in a run's folder; 0: such a log tells nothing. */
 unsigned diagnose_where_of(const char *log_name, int failed_rank);
 
 enum diagnose_kind { DIAGNOSE_CAUSE, DIAGNOSE_EFFECT, DIAGNOSE_LAST_RESORT };
@@ -77,7 +77,7 @@ void diagnose_free(struct diagnose *d);
 size_t diagnose_count(const struct diagnose *d);
 const struct diagnose_rule *diagnose_rule(const struct diagnose *d, size_t i);
 
-/* What a text holds of one rule. */
+/* What matched one rule in a text. */
 struct diagnose_hit {
     const struct diagnose_rule *rule;
     char *line;       /* the last one that matched, without colours and prefixes, printable */

@@ -301,7 +301,7 @@ static int check_id(const struct reader *r, const struct yaml *rule, const char 
     return 0;
 }
 
-/* What is not there stays as it was. */
+/* A missing key leaves the value unchanged. */
 static int take_switch(const struct yaml *rule, const char *key, bool *out, struct act_error *err)
 {
     const struct yaml *value = yaml_get(rule, key);

@@ -1,8 +1,8 @@
 /* bucket.h - a limit of bytes per second. Pure: the caller brings the clock.
  *
- * Permission to move bytes grows with time, up to what a tenth of a second gives, so that a pause is not
- * followed by a burst. Who takes more than there is (libcurl hands over data in pieces that cannot be cut)
- * leaves a debt: over seconds the rate is exact.
+ * Permission to move bytes grows with time, up to what a tenth of a second gives, so that a pause is not followed by a
+ * burst. Taking more than there is (libcurl hands over data in pieces that cannot be cut) leaves a debt: over seconds
+ * the rate is exact.
  */
 #ifndef ACT_HTTP_BUCKET_H
 #define ACT_HTTP_BUCKET_H

@@ -1,5 +1,5 @@
-/* certificates.c - where the certificates of the authorities are that this machine trusts. A static libcurl has no
- * place of its own, and each distribution another one. */
+/* certificates.c - where this machine keeps the CA certificates that it trusts. A static libcurl has no default path,
+ * and it differs between distributions. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -4,8 +4,8 @@
  *                       ^                                             |
  *                       +------------- at once, or a timer -----------+
  *
- * Everything of a call that is under way is in its struct http_try, what belongs to one sending in a struct
- * http_handle; connections stay with the engine.
+ * The state of a call in flight is in its struct http_try, that of a single transfer in a struct http_handle;
+ * connections stay with the engine.
  */
 #include <stdio.h>
 #include <string.h>
@@ -137,7 +137,7 @@ static void finish(struct http_try *t, int rc)
     call->done(call);
 }
 
-/* How much more the service will take before it throttles, as it says it: " <header> <value>". New string. */
+/* The quota left before the service throttles, as reported by it: " <header> <value>". New string. */
 static char *limits_of(const struct http_call *call)
 {
     static const char prefix[] = "x-ms-ratelimit-remaining-";
@@ -169,7 +169,7 @@ static void trace_try(const struct http_try *t)
               limits ? limits : "", call->rc ? ": " : "", call->rc ? call->error.text : "");
 }
 
-/* libcurl takes an answer that was cut within its headers, or behind an interim one, as whole. */
+/* libcurl accepts a response truncated within its headers, or after an interim one, as complete. */
 static CURLcode note_answer(struct http_try *t)
 {
     struct http_handle *h = t->handle;

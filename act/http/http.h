@@ -5,11 +5,11 @@
  * x-ms-retry-after-ms), otherwise exponential with jitter. The decision is http_retry_delay(), a pure
  * function. Bodies are memory; large ones are the caller's parts. TLS certificates are always verified.
  *
- * Only so many requests are under way at one peer (host and port: a storage account) as bring something;
- * the others wait here, first come, first served. A peer that throttles (429; 503 ServerBusy; 500
- * OperationTimedOut; another passing failure with Retry-After) gets half as many and a pause. As long as it
- * answered something else properly within the last two minutes, a throttled request waits for its next turn
- * without using up a retry. See pace.h; ACT_TRACE=pace shows it.
+ * Only as many requests are in flight at one peer (host and port: a storage account) as raise throughput; the others
+ * wait here, first come, first served. A peer that throttles (429; 503 ServerBusy; 500 OperationTimedOut; another
+ * passing failure with Retry-After) gets half as many and a pause. As long as it answered something else properly
+ * within the last two minutes, a throttled request waits for its next turn without using up a retry. See pace.h;
+ * ACT_TRACE=pace shows it.
  */
 #ifndef ACT_HTTP_HTTP_H
 #define ACT_HTTP_HTTP_H
@@ -26,12 +26,12 @@ struct http;
 
 struct http_options {
     int connect_timeout_s; /* 0: 10 */
-    int stall_timeout_s;   /* less than 1 KiB/s for so long is a failure; 0: 30 */
+    int stall_timeout_s;   /* less than 1 KiB/s for this long is a failure; 0: 30 */
     int max_retries;       /* 0: 8; negative: none */
-    int64_t give_up_ms;    /* no new try after so long; 0: 120,000 */
+    int64_t give_up_ms;    /* no retry after this long; 0: 120,000 */
     int max_transfers;     /* requests under way at one peer, at most; 1 to 500; 0: 256 */
     uint64_t bwlimit;      /* bytes per second of request bodies, and as many of answers; 0: no limit. A
-                              stall is then a transfer that may move but has moved nothing for so long */
+                              stall is then a transfer that may move but has moved nothing for this long */
     const char *ca_file;   /* NULL: the system's, where each distribution has it */
 };
 
@@ -54,7 +54,7 @@ struct http_headers {
     size_t n;
     struct http_text *text;
 };
-/* One more, of the same name as another or not. */
+/* Appends a header, even if there is one of the same name. */
 void http_header_add(struct http_headers *h, const char *name, size_t name_len, const char *value,
                      size_t value_len);
 void http_header_set(struct http_headers *h, const char *name, const char *value); /* replaces */
@@ -72,8 +72,8 @@ struct http_call {
     size_t body_len;
     void *sink; /* a 2xx body goes here, when set; more than sink_cap bytes is a failure */
     size_t sink_cap;
-    /* Instead of a sink: gets the bytes of a 2xx body as they come, from `at` on, sink_cap in all. With every try they
-     * come from the start. It may start things, but nothing of this call ends in it. */
+    /* Instead of a sink: gets the bytes of a 2xx body as they arrive, at offset `at`, sink_cap at most in all. Every
+     * try delivers them from the start. It may start other calls, but this call never ends inside it. */
     void (*take)(struct http_call *call, size_t at, const void *data, size_t len);
     size_t max_body;  /* limit of body_text; 0: 8 MiB */
     const char *what; /* for error texts: "cannot get 'container/key'"; owned by the caller */
@@ -81,12 +81,12 @@ struct http_call {
      * try: before the next one, and for done, it is again what was given to http_start(). */
     int (*sign)(struct http_call *call, struct act_error *err);
     void *sign_arg;
-    /* Whether an answer that would be retried is the last word: another try would bring the same. NULL: none. */
+    /* Whether a response that would be retried is final, because a retry would bring the same. NULL: none is. */
     bool (*is_final)(const struct http_call *call);
     bool no_retry;
-    bool direct;  /* never through a proxy, wherever it leads; to this machine nothing goes through one */
+    bool direct;  /* never use a proxy, whatever the host; requests to this machine never do */
     bool bounded; /* a throttled request gives up after give_up_ms as well: somebody waits for it */
-    /* Called before a wait for the next try, of a status (0: there was no answer). May be NULL. */
+    /* Called before waiting to retry; call->status is 0 if there was no response. May be NULL. */
     void (*waits)(const struct http_call *call, int64_t ms, bool throttled);
     void (*done)(struct http_call *call);
     void *arg;
@@ -104,15 +104,15 @@ struct http_call {
     struct http_try *internal;
 };
 
-/* Starts it. done is called exactly once, on the loop, with rc and the answer set. The number of bytes of the
- * answer has been checked against Content-Length. Answers of 4xx and 5xx that are not retried (any more) are
- * rc 0: what they mean is the caller's question. A failed connection names host, port and reason. */
+/* Starts it. done is called exactly once, on the loop, with rc and the answer set. The length of the response has been
+ * checked against Content-Length. 4xx and 5xx responses that are not (or no longer) retried have rc 0: the caller
+ * interprets them. A failed connection names host, port and reason. */
 void http_start(struct http *http, struct http_call *call);
 void http_call_release(struct http_call *call);
 
-/* How many requests to the peer of this URL it makes sense to have started and not done now. It changes with
- * every answer. More do no harm but keep their bodies in memory while they wait; clearly fewer (less than
- * three quarters) and nobody finds out whether more would be faster. */
+/* How many requests to the peer of this URL are currently worth having in flight. It changes with every response. More
+ * do no harm but keep their bodies in memory while they wait; with clearly fewer (less than three quarters) the pace
+ * cannot tell whether more would be faster. */
 int http_window(struct http *http, const char *url);
 
 /* Milliseconds to wait before the next try, or -1: no further try. status 0: no answer came (network).
@@ -121,11 +121,11 @@ int64_t http_retry_delay(int status, bool network_error, int tries, int max_retr
                          int64_t give_up_ms, int64_t retry_after_ms, double random01);
 
 /* What the answer asks to wait: retry-after-ms, x-ms-retry-after-ms or Retry-After; -1: nothing (usable). A date there
- * is one of the service's clock (the answer's Date); now_unix_s is for answers that do not tell theirs. */
+ * is by the service's clock (the response's Date); now_unix_s is for responses without one. */
 int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_s);
 
-/* How many seconds the clock of who answered (its Date) is ahead of now_unix_s, that of this machine; 0: it does not
- * tell. An answer takes time, so small differences mean nothing. */
+/* How many seconds the service's clock (the response's Date) is ahead of now_unix_s, this machine's; 0: no Date. A
+ * response takes time, so small differences mean nothing. */
 int64_t http_clock_ahead_s(const struct http_headers *answer, int64_t now_unix_s);
 
 /* Percent-encodes everything but A-Z a-z 0-9 - . _ ~ and, where keep_slash, '/'. New string. */
@@ -143,8 +143,8 @@ char *http_host(const char *url);
 /* url with the values of secret query parameters ("sig", "code", ...) replaced by "REDACTED". New string. */
 char *http_redact_url(const char *url);
 
-/* Text from a service with what looks like a token (three parts of base64url, RFC 7519) or like the signature of a SAS
- * replaced, as one may repeat what it was sent. New string. */
+/* Text from a service, which may repeat what it was sent, with whatever looks like a token (three parts of base64url,
+ * RFC 7519) or the signature of a SAS replaced. New string. */
 char *http_redact_text(const char *text);
 
 #endif

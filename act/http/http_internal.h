@@ -13,16 +13,16 @@ struct http {
     char *ca_file;
     CURLSH *share;            /* TLS sessions */
     struct http_handle *idle; /* handles to use again */
-    struct http_peer *peers;  /* every one that was ever asked */
+    struct http_peer *peers;  /* all peers ever contacted */
     struct http_origin *origins;
-    bool pump_soon;           /* a timer will start what waits */
+    bool pump_soon;           /* a timer will start the waiting tries */
     struct http_limit *limit; /* NULL: none */
 };
 
-/* The file of certificates to trust: the user's word, or where this distribution has it. NULL: there is none. */
+/* The file of trusted certificates: the user's, or this distribution's. NULL: there is none. */
 const char *http_ca_file(void);
 
-/* Whether a 2xx body goes to who asked as it comes. */
+/* Whether a 2xx body is passed to the caller as it arrives. */
 static inline bool http_has_sink(const struct http_call *call)
 {
     return call->sink || call->take;
@@ -37,7 +37,7 @@ struct http_peer {
     int64_t well_ms; /* when it last answered properly; -1: never */
     struct pace pace;
     int under_way;
-    struct http_try *first, **end; /* what waits, in order */
+    struct http_try *first, **end; /* waiting tries, in order */
     bool hold_timer;               /* a timer will start what waits when the pause is over */
     struct http_peer *next;
 };
@@ -110,8 +110,7 @@ enum http_direction { HTTP_UP, HTTP_DOWN };
 
 struct http_limit *http_limit_new(struct engine *engine, uint64_t rate);
 void http_limit_free(struct http_limit *limit);
-/* How many of len bytes may move now; 0: none, the handle then waits and is resumed when it may. Of an
- * answer all or none. */
+/* How many of len bytes may move now; 0: none, and the handle waits until resumed. For a response, all or none. */
 size_t http_limit_ask(struct http_limit *limit, struct http_handle *handle, enum http_direction direction,
                       size_t len);
 /* The largest piece to be received at once. */
@@ -121,13 +120,13 @@ void http_limit_leave(struct http_limit *limit, struct http_handle *handle);
 
 /* ------------------------------------------------------------------------------------------------------- */
 
-/* Describes a failed try in call->error. Returns whether it may pass when tried again. */
+/* Describes a failed try in call->error. Returns whether a retry may succeed. */
 bool http_describe_failure(struct http_try *t, CURLcode code);
 
-/* Whether an answer of this status may be another one next time. */
+/* Whether a retry after this status may get a different one. */
 bool http_may_pass(int status);
 
-/* Whether the answer says that the peer has too much to do. */
+/* Whether the response says that the peer is overloaded. */
 bool http_is_throttled(int status, const struct http_headers *answer);
 
 /* "host:port" of an http or https URL, and whether it is this machine (or its metadata service), which no

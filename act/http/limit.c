@@ -1,7 +1,7 @@
 /* limit.c - bytes per second, for all connections together.
  *
- * A handle that may not move anything is paused and waits in line; a timer resumes those whose turn it is and
- * grants each one piece, so that they do not all come back for one piece. Nobody overtakes who waits.
+ * A handle that may not move anything is paused and waits in line; a timer resumes those whose turn it is and grants
+ * each one piece, so that they do not all come back for one piece. Nobody overtakes a waiting handle.
  */
 #include "base/clock.h"
 #include "http/http_internal.h"

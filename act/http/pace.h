@@ -28,7 +28,7 @@ struct pace {
     int64_t cut_ms, hold_until_ms;
 };
 
-/* max: never more than so many. */
+/* max: the limit of the window. */
 void pace_init(struct pace *pace, int max);
 
 /* Requests were started: under_way were before, now there are so many. */

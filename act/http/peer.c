@@ -1,4 +1,4 @@
-/* peer.c - who is asked, and whose turn it is.
+/* peer.c - peers, and the order of requests to each.
  *
  * Calls wait in a list for each peer. What changes a list or makes room at a peer only asks for a pump; it
  * comes once in a turn of the loop, for all that happened in it.

@@ -1,4 +1,4 @@
-/* url.c - URLs as text: encoding, hiding secrets, whom they lead to. */
+/* url.c - URLs as text: encoding, hiding secrets, the host they lead to. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -35,7 +35,7 @@ static int hex_value(char c)
     return -1;
 }
 
-/* What is not a valid escape stays as it is, and so does %00, which no string can hold. */
+/* Invalid escapes are left as they are, and so is %00, which no string can hold. */
 char *http_decode(const char *text)
 {
     struct act_buf out = {0};

@@ -99,7 +99,7 @@ static void no_answer(struct azure_op *op, const struct act_error *err)
         azure_finish(op, act_error_prefix(&op->call->error, "%s", azure_what(op)));
 }
 
-/* The same request with another credential. What its tries may have done is not forgotten. */
+/* Sends the request again with another credential, remembering what its earlier tries may have done. */
 static void send_again(struct azure_op *op)
 {
     op->ambiguous |= op->http.ambiguous;
@@ -121,7 +121,7 @@ static void http_ended(struct http_call *http)
     }
 }
 
-/* What the emulator will never do it answers with 500: with this code, or to requests with a SAS without any. */
+/* The emulator answers what it does not implement with 500: with this code, or, with a SAS, without any. */
 static bool is_final(const struct http_call *http)
 {
     enum store_op op = ((const struct azure_op *)http->arg)->call->op;
@@ -213,7 +213,7 @@ static void look_behind_slash(struct azure_op *op)
     azure_send_next(op, azure_build_head, answer_folder);
 }
 
-/* Both markers are one folder: who does not say which one of them is to go means both. */
+/* Both markers are one folder: a caller that does not say which one to delete means both. */
 static void answer_delete_folder(struct azure_op *op)
 {
     if (azure_succeeded(op) && is_bare(op) && !op->call->if_match) {
@@ -233,7 +233,7 @@ static bool is_another(const struct azure_op *op)
            strcmp(call->if_match, call->entry.etag) != 0;
 }
 
-/* Where the one that was listed is nowhere any more, the service says so of the first. */
+/* If the listed marker no longer exists, the service says so of the first. */
 static void delete_folder(struct azure_op *op, bool found)
 {
     if (!found)
@@ -262,8 +262,7 @@ static void answer_folder(struct azure_op *op)
     }
 }
 
-/* What is known of the folder goes to its marker with a slash, where another tool made one: a second one beside it
- * would say something else. */
+/* The folder's metadata goes to its marker with a slash if another tool made one: a second one would contradict it. */
 static void answer_marker(struct azure_op *op)
 {
     int rc = azure_take_head(op);
@@ -344,7 +343,7 @@ static void dropped(void *call)
     store_finish(call, 0);
 }
 
-/* Uncommitted blocks expire by themselves; there is no request that removes them and surely nothing else. */
+/* Uncommitted blocks expire by themselves; no request removes them and is sure to remove nothing else. */
 static void start_drop(struct store *store, struct store_call *call)
 {
     engine_timer(http_engine(store->http), 0, dropped, call);
@@ -443,7 +442,7 @@ static char *endpoint_of(const struct store_azure_options *o)
     return endpoint;
 }
 
-/* Whether what the requests would carry may go there. *out_foreign: the host is not one that is trusted. */
+/* Whether the requests' credential may be sent there. *out_foreign: the host is not trusted. */
 static int check_address(const struct store_azure_options *o, bool *out_foreign, struct act_error *err)
 {
     ACT_AUTOFREE char *endpoint = endpoint_of(o);

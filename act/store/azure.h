@@ -1,7 +1,7 @@
 /* azure.h - for the files of the Azure Blob Storage store only.
  *
- * A store_call becomes an azure_op: one request after the other, each made by op->build and judged by
- * op->answer, which either finishes the op or sets the next pair and sends it.
+ * A store_call becomes an azure_op: a sequence of requests. op->build makes each one; op->answer handles its response
+ * and finishes the op, or sets the next pair and sends it.
  */
 #ifndef ACT_STORE_AZURE_H
 #define ACT_STORE_AZURE_H
@@ -13,17 +13,17 @@
 
 struct azure {
     struct store store;
-    struct store_ops ops; /* those of this one */
+    struct store_ops ops; /* of this instance */
     char *endpoint;       /* without a final slash */
     char *container;
     char *version; /* x-ms-version */
     struct auth *auth;
-    char *sas;                           /* secret; NULL when requests are not signed with a SAS */
-    int64_t clock_offset_s;              /* the service's clock minus ours, once it has refused ours */
-    bool no_crc64;                       /* the service turned out not to know x-ms-content-crc64 */
-    bool no_batch;                       /* nor Blob Batch, or the credential does not allow it */
-    struct azure_ids *ids;               /* see azure_ids.c */
-    struct azure_ahead *ahead;           /* see azure_ahead.c */
+    char *sas;                 /* secret; NULL when requests are not signed with a SAS */
+    int64_t clock_offset_s;    /* the service's clock minus ours, once the service has rejected ours */
+    bool no_crc64;             /* the service turned out not to know x-ms-content-crc64 */
+    bool no_batch;             /* nor Blob Batch, or the credential does not allow it */
+    struct azure_ids *ids;     /* see azure_ids.c */
+    struct azure_ahead *ahead; /* see azure_ahead.c */
     struct azure_delegation *delegation; /* see azure_login.c */
 };
 
@@ -33,25 +33,25 @@ struct azure_op {
     struct azure *azure;
     struct store_call *call;
     void (*build)(struct azure_op *op);  /* fills http */
-    void (*answer)(struct azure_op *op); /* an answer came, of any status */
-    void (*failed)(struct azure_op *op); /* none came, call->error says why; NULL: this ends the op */
+    void (*answer)(struct azure_op *op); /* handles a response of any status */
+    void (*failed)(struct azure_op *op); /* no response: call->error says why; NULL: ends the op */
     struct http_call http;
     char *what; /* see azure_what() */
-    char *blob; /* the blob's name, where it is not the key: folder markers */
+    char *blob; /* the blob's name if it is not the key (folder markers) */
     struct act_buf body;
     bool clock_checked;
     struct token_call token; /* while it waits for a token */
-    bool token_ended;        /* before the request could be sent */
-    int endings;             /* how often */
+    bool token_ended;        /* it expired before the request could be sent */
+    int endings;             /* how often that happened */
     bool login_renewed;
-    void (*then)(struct azure_op *op); /* once there is a key to sign URLs with, */
-    int64_t life_s;                    /* for so long */
+    void (*then)(struct azure_op *op); /* called once there is a key to sign URLs with, */
+    int64_t life_s;                    /* valid for this long */
 
-    /* The checksum of the body, where it has one; the service verifies it. */
+    /* The checksum of the body, if any; the service verifies it. */
     enum { SUM_NONE, SUM_CRC64, SUM_MD5 } sum;
     uint64_t crc64;
     char md5[ACT_MD5_BASE64];
-    struct store_sums sums; /* the caller's with the body added, for when it has arrived */
+    struct store_sums sums; /* the caller's sums plus the body, for when it has arrived */
     bool summed;
     int damaged;    /* how often the body arrived damaged */
     bool ambiguous; /* an earlier try, perhaps with another credential, may have succeeded after all */
@@ -59,15 +59,15 @@ struct azure_op {
     char upload[AZURE_UPLOAD_ID]; /* conditional writes: metadata that distinguishes our object from others */
     struct act_error refused;     /* the service's refusal, while we find out whose object it is */
 
-    struct http_headers properties; /* COMMIT: those of the source */
+    struct http_headers properties; /* COMMIT: the source's */
     char *copy_id;
     char *copy_progress;
     int64_t copy_moved_ms; /* when the copy last made progress */
     int64_t poll_ms;
 
-    bool passed;    /* a folder's marker without a slash that is not the one meant */
-    bool deleted;   /* that marker is gone already */
-    bool describes; /* only the metadata of what is there */
+    bool passed;    /* the folder marker without a slash is not the one meant */
+    bool deleted;   /* that marker is already gone */
+    bool describes; /* sets only the metadata of the existing blob */
     char replaces
         [STORE_ETAG]; /* the only ETag that may be replaced, whatever the call says; "": as the call says */
 
@@ -84,13 +84,13 @@ struct azure_op {
 
 /* Starts the op, or starts it over. */
 void azure_start(struct azure_op *op);
-/* Sends what op->build makes; op->answer gets the answer. */
+/* Sends the request that op->build makes; op->answer handles the response. */
 void azure_send(struct azure_op *op);
 void azure_send_next(struct azure_op *op, void (*build)(struct azure_op *),
                      void (*answer)(struct azure_op *));
 /* Ends the op and the call. rc: 0, or the code of the error that is in call->error. */
 void azure_finish(struct azure_op *op, int rc);
-/* Ends them according to the current answer. */
+/* Ends both with the error of the current response. */
 void azure_finish_failed(struct azure_op *op);
 
 /* "cannot put 'container/key'", for error texts. */
@@ -118,18 +118,18 @@ void azure_build_head(struct azure_op *op);
 void azure_answer_head(struct azure_op *op);
 /* HEAD instead of a GET that cannot return any bytes. */
 void azure_answer_head_of_get(struct azure_op *op);
-/* Fills the call's entry from the answer to HEAD, of whatever kind the blob is. */
+/* Fills the call's entry from the response to HEAD, whatever kind of blob it is. */
 int azure_take_head(struct azure_op *op);
 void azure_build_get(struct azure_op *op);
 void azure_answer_get(struct azure_op *op);
-/* PUT and BLOCK: the checksums first, then the request. */
+/* PUT and BLOCK: computes the checksums, then sends the request. */
 void azure_put(struct azure_op *op);
 void azure_block(struct azure_op *op);
 void azure_build_commit(struct azure_op *op);
 /* Method and URL of Put Block and Put Block From URL. */
 void azure_request_block(struct azure_op *op);
 void azure_answer_write(struct azure_op *op);
-/* For build: the condition on the object that is replaced. */
+/* For build: sets the condition on the object to be replaced. */
 void azure_set_conditions(struct azure_op *op);
 /* Puts a random id into the metadata of the new object, to recognize it later. */
 void azure_set_upload(struct azure_op *op);
@@ -139,15 +139,15 @@ void azure_answer_delete(struct azure_op *op);
 /* ---- azure_meta.c */
 
 void azure_set_attributes(struct http_headers *headers, const struct store_call *call);
-/* The same without what kind of object it is. */
+/* Likewise, but omits the kind of object. */
 void azure_set_metadata(struct http_headers *headers, const struct store_call *call);
-/* One piece of metadata, its name without "x-ms-meta-". */
+/* Takes one metadata item; name excludes "x-ms-meta-". */
 void azure_take_metadata(struct store_entry *entry, const char *name, const char *value);
 void azure_take_etag(struct store_entry *entry, const char *etag);
 void azure_take_md5(struct store_entry *entry, const char *md5);
-/* Decides what a blob is, from its size and metadata: an empty one with a slash is a folder. */
+/* Decides what a blob is from its size and metadata: an empty one with a trailing slash is a folder. */
 void azure_take_key(struct store_entry *entry, const char *name);
-/* From the headers of HEAD and GET; size is that of the whole blob. */
+/* Fills the entry from the headers of HEAD or GET; size is that of the whole blob. */
 void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int status,
                 const struct http_headers *headers);
 
@@ -161,57 +161,57 @@ const char *azure_key_problem(const char *key);
 /* An error response to a request or to a part of a batch. */
 struct azure_refusal {
     int status;
-    char code[AZURE_CODE]; /* the service's own, "" when there is none */
+    char code[AZURE_CODE]; /* the service's error code; "": none */
     char message[AZURE_SENTENCE];
     char request_id[64];
     int source_status; /* the status that the service got from the source of a copy; 0: none */
     char source_code[AZURE_CODE];
 };
-/* Fills it from the headers and the XML of an answer. */
+/* Fills it from a response's headers and XML body. */
 void azure_read_refusal(struct azure_refusal *out, int status, const struct http_headers *headers,
                         const char *body, size_t len);
 struct azure_refusal azure_refusal_of(const struct http_call *http);
-/* Describes it; returns the code, negative. */
+/* Sets err from the refusal; returns the negative code. */
 int azure_describe(const struct azure *azure, const char *what, const struct azure_refusal *refusal,
                    struct act_error *err);
 
-/* Sets call->error from the current answer; returns the code, negative. */
+/* Sets call->error from the current response; returns the negative code. */
 int azure_answer_error(struct azure_op *op);
-/* Whether the current answer has this error code. */
+/* Whether the current response has this error code. */
 bool azure_has_code(const struct http_call *http, const char *code);
 
 /* ---- azure_login.c */
 
-/* Whether the token was refused and the request is to be sent again, with another one. */
+/* Whether the token was refused and the request is to be retried with another one. */
 bool azure_renew_login(struct azure_op *op);
-/* Adds what to do if the login was refused. */
+/* Adds what to do to the error if the login was refused. */
 void azure_hint_login(const struct azure_op *op, struct act_error *err);
-/* Calls then() once the login has a key that signs URLs for so long; otherwise ends the op. */
+/* Calls then() once the login has a key that signs URLs valid for life_s; otherwise ends the op. */
 void azure_need_delegation(struct azure_op *op, int64_t life_s, void (*then)(struct azure_op *));
 void azure_delegation_free(struct azure_delegation *delegation);
-/* A URL as for STORE_URL; blob NULL: of the container. A login must have its key. */
+/* A URL as for STORE_URL; blob NULL: of the container. A login must already have its key. */
 int azure_mint_url(const struct azure *azure, const char *blob, const char *permissions, int64_t life_s,
                    char **out, struct act_error *err) ACT_NODISCARD;
 void azure_make_url(struct azure_op *op);
 
 /* ---- azure_ids.c */
 
-#define AZURE_ID_MIN 8 /* bytes that an id needs at least to be one of an upload's */
+#define AZURE_ID_MIN 8 /* the shortest id that can identify its upload, in bytes */
 #define AZURE_ID_MAX 64
 
-/* The length that block ids must have at this key: STORE_BLOCK_ID unless there are others. */
+/* The required length of block ids at this key: STORE_BLOCK_ID, unless it has ids of another length. */
 size_t azure_id_length(const struct azure *azure, const char *key);
 /* Sets this length until azure_forget_ids(). */
 void azure_set_id_length(struct azure *azure, const char *key, size_t len);
 void azure_forget_ids(struct azure *azure, const char *key);
 void azure_free_ids(struct azure *azure);
-/* The id in the form that it has with this length, base64. New string. */
+/* The id encoded at this length, as base64. New string. */
 char *azure_encode_id(const uint8_t id[STORE_BLOCK_ID], size_t len);
 /* The id that these len bytes represent; false: it cannot be an upload's. */
 bool azure_decode_id(const struct store_upload_id *upload, const uint8_t *form, size_t len,
                      uint8_t id[STORE_BLOCK_ID]);
-/* For a block that the service refused because its id is not as long as the existing ones (InvalidBlobOrBlock):
- * finds out their length, once for all blocks that meet this at the same time, and sends op again. */
+/* For a block that the service refused because its id is not as long as the existing ones (InvalidBlobOrBlock): finds
+ * out their length, once for all blocks refused at the same time, and resends op. */
 void azure_fit_ids(struct azure_op *op);
 
 /* ---- azure_copy.c, azure_list.c, azure_blocks.c, azure_batch.c */
@@ -221,18 +221,18 @@ void azure_build_put_from(struct azure_op *op);
 void azure_build_block_from(struct azure_op *op);
 void azure_commit(struct azure_op *op);
 void azure_list(struct azure_op *op);
-/* The query of the request for a page, marker "" for the first. New string. */
+/* The query that requests a page; marker "": the first one. New string. */
 char *azure_page_query(const struct store_call *call, const char *marker);
 /* For build: the request for a page. */
 void azure_request_page(struct azure_op *op, const char *query);
 void azure_list_free(struct azure_list *list);
-/* Starts to fetch the page after the one that just came for op, if op says that it will be needed. */
+/* Starts prefetching the page after the one that op just received, if op says that it will be needed. */
 void azure_ahead_start(struct azure_op *op);
-/* Whether the page of this query was fetched ahead, or is on its way: then op->answer gets it. */
+/* Whether the page for this query was prefetched or is in flight; if so, op->answer will get it. */
 bool azure_ahead_take(struct azure_op *op, const char *query);
-/* Waits for requests under way, and frees them. */
+/* Waits for prefetches in flight and frees them. */
 void azure_ahead_end(struct azure *azure);
-/* Ends a listing with what its page has of leftovers. */
+/* Ends a listing with the leftovers on its page. */
 void azure_keep_leftovers(struct azure_op *op);
 void azure_leftovers_free(struct azure_leftovers *left);
 void azure_build_blocks(struct azure_op *op);

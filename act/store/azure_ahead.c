@@ -1,4 +1,4 @@
-/* azure_ahead.c - the page of a listing that will be asked for next, fetched while the one before is parsed.
+/* azure_ahead.c - prefetches the next page of a listing while the current one is parsed.
  *
  * A store holds one such page at most; one that nobody asks for goes when there is another, or with the store.
  */

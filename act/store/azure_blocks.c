@@ -1,5 +1,5 @@
-/* azure_blocks.c - the blocks that a blob has, and those that wait for being committed: Get Block List; and how
- * to be rid of those that wait where there is no blob.
+/* azure_blocks.c - the committed and uncommitted blocks of a blob (Get Block List), and how to discard uncommitted ones
+ * where there is no blob.
  */
 #include <string.h>
 
@@ -77,7 +77,7 @@ static int end_element(void *arg, const char *path, const char *text, struct act
     return 0;
 }
 
-/* The length that ids must have here: those that wait count first. 0: there are none. */
+/* The length that ids must have here: uncommitted blocks count first. 0: there are no blocks. */
 static size_t length_of_ids(const struct block_reader *reader)
 {
     size_t len = 0;
@@ -88,7 +88,7 @@ static size_t length_of_ids(const struct block_reader *reader)
     return len;
 }
 
-/* Gives the blocks that can be of an upload to the call. */
+/* Gives the call the blocks that can belong to an upload. */
 static void find_blocks(const struct block_reader *reader, struct store_call *call)
 {
     call->got = length_of_ids(reader);
@@ -144,7 +144,7 @@ void azure_build_blocks(struct azure_op *op)
     op->http.max_body = BLOCK_LIST_BYTES;
 }
 
-/* A blob that is not there has no blocks. */
+/* A missing blob has no blocks. */
 void azure_answer_blocks(struct azure_op *op)
 {
     if (op->http.status == 200)
@@ -157,7 +157,7 @@ void azure_answer_blocks(struct azure_op *op)
 
 /* ---- STORE_CLEAR */
 
-/* Whatever was written meanwhile stays: it has another ETag. */
+/* Anything written meanwhile is kept: it has another ETag. */
 static void answer_deleted(struct azure_op *op)
 {
     if (azure_succeeded(op) || op->http.status == 404 || op->http.status == 412)

@@ -1,4 +1,4 @@
-/* azure_copy.c - bytes that the service fetches by itself.
+/* azure_copy.c - server-side copies.
  *
  * Copies inside one account are asked for at once (Copy Blob From URL, up to 256 MiB), otherwise started and watched
  * until the service has finished (Copy Blob). From other accounts come whole blobs (Put Blob From URL) and blocks
@@ -71,7 +71,7 @@ static void poll(void *arg)
     azure_send(arg);
 }
 
-/* Looks again later; -ACT_TIMEOUT when nothing has moved for too long. */
+/* Polls again later; -ACT_TIMEOUT when nothing has moved for too long. */
 static int poll_later(struct azure_op *op)
 {
     const char *progress = http_header_get(&op->http.answer_headers, "x-ms-copy-progress");
@@ -145,7 +145,7 @@ static void copy_the_other_way(struct azure_op *op)
     azure_send_next(op, build_copy, answer_copy);
 }
 
-/* What is too large for it, or is not permitted that way, is copied the other way, which takes no token for the
+/* Blobs that are too large for it, or not permitted that way, are copied the other way, which takes no token for the
  * source. */
 static void answer_sync_copy(struct azure_op *op)
 {
@@ -202,7 +202,7 @@ static void build_source_head(struct azure_op *op)
     op->http.sign = NULL; /* the URL is what permits it */
 }
 
-/* What the header of a blob is called when it is set. NULL: it is not one to take over. */
+/* The name of the request header that sets this blob header. NULL: it is not taken over. */
 static const char *property_to_set(const char *name)
 {
     static const struct {

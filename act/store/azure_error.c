@@ -1,4 +1,4 @@
-/* azure_error.c - what an answer of Blob Storage that is not a success means.
+/* azure_error.c - error responses of Blob Storage.
  *
  * Source: learn.microsoft.com/rest/api/storageservices/blob-service-error-codes.
  */
@@ -83,7 +83,7 @@ static void hide_secrets(char message[AZURE_SENTENCE])
     snprintf(message, AZURE_SENTENCE, "%s", shown);
 }
 
-/* What the service got when it wanted to read the source of a copy. */
+/* The service's result of reading the source of a copy. */
 static void read_source(struct azure_refusal *out, const struct http_headers *headers)
 {
     const char *status = http_header_get(headers, "x-ms-copy-source-status-code");
@@ -141,7 +141,7 @@ static size_t find_meaning(int status, const char *code)
     return i;
 }
 
-/* When the SAS ended, if that is in the past. */
+/* When the SAS expired, if it has. */
 static bool sas_expired(const char *sas, char out[ACT_TIME_TEXT])
 {
     int64_t ns = 0;
@@ -175,8 +175,8 @@ static void set_facts(const char *what, const struct azure_refusal *r, enum act_
         act_error_hint(err, "the source answered %d %s", r->source_status, r->source_code);
 }
 
-/* Where the source was what refused, its answer says whether to try again; otherwise the code, whatever it was, is
- * that by which store_must_stream() knows it. */
+/* If the source refused, its response says whether to retry; otherwise the code, whatever it was, is what
+ * store_must_stream() recognizes. */
 static int source_refused(const struct azure_refusal *r, struct act_error *err)
 {
     bool may_pass = r->source_status == 412 || r->source_status == 429 || r->source_status >= 500;

@@ -1,7 +1,7 @@
-/* azure_leftovers.c - names that only have blocks waiting for a commit that never came.
+/* azure_leftovers.c - names that have only uncommitted blocks.
  *
- * Such a name is listed (include=uncommittedblobs) like an empty blob. To tell it from one, each that may be is
- * looked at: there is no blob (HEAD), but blocks wait (Get Block List).
+ * Such a name is listed (include=uncommittedblobs) like an empty blob. To tell them apart, each candidate is checked:
+ * there is no blob (HEAD), but there are uncommitted blocks (Get Block List).
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* azure_write.c - what changes blobs: Put Blob, Put Block, Put Block List, Delete Blob.
  *
- * Every body travels with a checksum that the service verifies before it keeps anything: CRC64, and MD5 where
- * the caller has that or the service knows no other. What was damaged on its way is sent again.
+ * Every body travels with a checksum that the service verifies before it keeps anything: CRC64, and MD5 where the
+ * caller has that or the service knows no other. Data damaged in transit is sent again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static void set_sum(struct azure_op *op)
     }
 }
 
-/* Whether the service, where it says what it received, received what was sent. */
+/* Whether the service received what was sent, if it says what it received. */
 static bool echo_is_right(const struct azure_op *op)
 {
     const struct http_headers *answer = &op->http.answer_headers;
@@ -104,7 +104,7 @@ static bool is_conditional(const struct store_call *call)
     return call->if_match || call->if_absent;
 }
 
-/* From now on the write replaces what the answer at hand is about, and nothing else. */
+/* From now on the write replaces only the blob that the current response describes. */
 static void replace_that(struct azure_op *op)
 {
     struct store_entry entry = {0};
@@ -113,7 +113,7 @@ static void replace_that(struct azure_op *op)
     memcpy(op->replaces, entry.etag, sizeof(op->replaces));
 }
 
-/* A conditional write that did take place is what the next one replaces. */
+/* If a conditional write did succeed, the next one replaces its result. */
 static void send_again_or_give_up(struct azure_op *op)
 {
     if (azure_succeeded(op) && is_conditional(op->call))
@@ -232,7 +232,7 @@ static void answer_whose(struct azure_op *op)
     }
 }
 
-/* Whether it takes a look to know what the refusal means. */
+/* Whether only a look at the blob can tell what the refusal means. */
 static bool may_be_in_order(const struct azure_op *op, int rc)
 {
     bool sent_twice = (op->http.ambiguous || op->ambiguous) && op->upload[0];

@@ -13,7 +13,7 @@
 
 #include "store/store_internal.h"
 
-/* Prefix of the files of uploads under way: never listed, refused as keys. */
+/* Prefix of the part files of uploads in progress: never listed, refused as keys. */
 #define FOLDER_PART      ".act-part-"
 #define FOLDER_PART_NAME 80 /* room for the name of a part file */
 
@@ -24,7 +24,7 @@ struct folder_dir;
 /* The folders that are kept open; used by the workers. */
 struct folder_dirs {
     pthread_mutex_t lock;
-    struct folder_dir *first; /* the one used last */
+    struct folder_dir *first; /* most recently used */
     size_t n;
     dev_t dev;                /* of the root */
     atomic_bool many_changed; /* including some that are no longer open */
@@ -38,7 +38,7 @@ struct folder_landings {
     bool syncing, hurry, timer;
 };
 
-/* The modes that folders get at the end. See folder_mode.c. */
+/* Folder modes to be set at the end. See folder_mode.c. */
 struct folder_modes {
     pthread_mutex_t lock;
     struct act_strv read_only; /* sorted paths of read-only folders that were made writable */
@@ -50,12 +50,12 @@ struct folder {
     char *root; /* resolved, absolute */
     int root_fd;
     struct folder_walk *walk;      /* where the last page of a listing ended; NULL: none */
-    struct folder_upload *uploads; /* those that are open; used by the loop only */
+    struct folder_upload *uploads; /* open ones; used by the loop only */
     struct folder_dirs dirs;
     struct folder_landings landings;
     struct folder_modes modes;
     bool slow;        /* others write a lot on this file system; belongs to the worker that syncs */
-    atomic_bool made; /* folders were made */
+    atomic_bool made; /* folders were created */
 };
 
 /* A complete block of an upload, as its map records it. */
@@ -80,7 +80,7 @@ struct folder_job;
 struct folder_landing {
     int fd;
     bool borrowed;               /* the descriptor is the upload's */
-    bool stays;                  /* the part file, when it cannot have its place */
+    bool stays;                  /* keep the part file if it cannot be put in place */
     char part[FOLDER_PART_NAME]; /* its current name; "": none */
     /* Puts it in its place, on a worker. NULL: there is no file. */
     int (*name)(struct folder_job *job, struct folder_place *place, struct act_error *err);
@@ -92,10 +92,10 @@ struct folder_job {
     struct store_call *call;
     struct folder_landing landing; /* PUT, COMMIT, COPY */
     struct folder_place place;     /* of the landing that waits */
-    bool waits;                    /* the landing, for the disk, with others */
-    struct folder_job *next;       /* in a list of those */
+    bool waits;                    /* the landing waits for the disk with others */
+    struct folder_job *next;       /* in a list of waiting jobs */
     struct folder_walk *walk;      /* LIST: owned while under way */
-    struct folder_upload *upload;  /* the open upload that the call is of, or NULL */
+    struct folder_upload *upload;  /* the open upload that the call belongs to, or NULL */
     struct folder_upload *begun;   /* BLOCKS: the upload that it opened */
     struct folder_record record;   /* BLOCK: what was written */
 };
@@ -103,20 +103,20 @@ struct folder_job {
 /* ---- folder_path.c: from keys to files */
 
 const char *folder_key_problem(const char *key);
-/* The same for the key of a part file. */
+/* Likewise, for the key of a part file. */
 const char *folder_part_problem(const char *key);
-/* The same for a prefix: its last segment may be empty or a piece of a name. */
+/* Likewise, for a prefix: its last segment may be empty or part of a name. */
 const char *folder_prefix_problem(const char *prefix);
 
-/* Opens (O_PATH) the folder of the len bytes at path, below the root; "" is the root. With create, missing folders
- * are made. A missing one is -ACT_NOT_FOUND. */
+/* Opens (O_PATH) the folder at path (len bytes, below the root; "" is the root). With create, makes missing folders;
+ * otherwise a missing one is -ACT_NOT_FOUND. */
 int folder_open_dir(struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
                     struct act_error *err);
-/* fresh: do not use a folder that is open already. */
+/* fresh: do not use a folder that was kept open. */
 int folder_find(struct folder *folder, const char *key, bool create, bool fresh, struct folder_place *out,
                 struct act_error *err);
 
-/* Why a link of this key must not be made, or NULL: the target is absolute or leads out of the root. */
+/* Why a link must not be made at this key (its target is absolute or leads out of the root), or NULL. */
 const char *folder_link_problem(const char *key, const char *target, size_t len);
 
 void folder_etag(const struct stat *st, char out[STORE_ETAG]);
@@ -129,40 +129,40 @@ void folder_dirs_close(struct folder_dirs *dirs);
 /* Sets place->dir, fd and kept; otherwise as folder_open_dir(). Any thread. */
 int folder_dir_open(struct folder *folder, const char *path, size_t len, bool create, bool fresh,
                     struct folder_place *place, struct act_error *err);
-/* The names of the part files and maps that were in the place's folder when it was first looked through since it was
- * opened: once, and not for each of many uploads. Valid as long as the place. Any thread. */
+/* The names of the part files and maps in the place's folder, as of its first scan since it was opened: scanned once,
+ * not for each of many uploads. Valid as long as the place. Any thread. */
 const struct act_strv *folder_dir_parts(const struct folder_place *place);
-/* Whether it is on a file system that does not survive a power cut. */
+/* Whether the folder is on a file system that does not survive a power cut. */
 bool folder_dir_is_in_memory(const struct folder_place *place);
-/* A file got its name there, or was renamed. */
+/* Notes that a file in the folder was linked or renamed. */
 void folder_dir_changed(const struct folder_place *place);
 /* Syncs the folder itself. 0, or -1 with errno. Best effort: some file systems cannot. */
 int folder_sync_dir(const struct folder_place *place);
-/* Whether a folder that is open can be written has to be looked at again. */
+/* Makes open folders be checked again for write access. */
 void folder_dirs_distrust(struct folder_dirs *dirs);
-/* Whether to try again what was denied there: another process that fills the same read-only folder has ended, and
- * closed it. At most FOLDER_TRIES times. Any thread. */
+/* Whether to retry what was denied in the folder: another process that was filling the same read-only folder has ended
+ * and made it read-only again. At most FOLDER_TRIES times. Any thread. */
 enum { FOLDER_TRIES = 20 };
 bool folder_dir_was_closed(struct folder *folder, const struct folder_place *place, int rc, int *tries);
 /* folder_open_up() of the place's folder. Any thread. */
 void folder_dir_open_up(struct folder *folder, const struct folder_place *place);
-/* All that changed, on a worker. */
+/* Syncs everything that changed, on a worker. */
 int folder_sync(struct folder *folder, struct act_error *err);
-/* Also when nothing was found. */
+/* Call it also when nothing was found. */
 void folder_place_release(struct folder_place *place);
 
 /* ---- folder.c: shared by reading and writing */
 
-/* Looks at the place. A folder matches only a key with a slash, a file only one without. */
+/* Stats the place. A folder matches only a key with a trailing slash, a file only a key without. */
 int folder_stat(const struct folder_place *place, struct stat *st, struct act_error *err);
-/* -ACT_TEMPORARY when if_match is another ETag; NULL: any. */
+/* -ACT_TEMPORARY if the ETag is not if_match; NULL: any. */
 int folder_check_match(const char *if_match, const struct stat *st, struct act_error *err);
 /* Sets the error for an object that has changed since the caller saw it. */
 int folder_changed(struct act_error *err);
 
 /* Whether to open the folder again: it was open already, and may have been moved. */
 bool folder_was_elsewhere(const struct folder_place *place, int rc);
-/* The end of a call that has waited: on the loop. */
+/* Ends a call that has waited; on the loop. */
 void folder_job_end(struct folder_job *job);
 
 /* ---- folder_land.c: see there */
@@ -173,7 +173,7 @@ bool folder_syncs(const struct folder *folder, const struct folder_place *place)
 void folder_write_back(int fd);
 /* On a worker: puts the file of the job, if it has one, in its place, or sets job->waits. */
 int folder_land(struct folder_job *job, struct folder_place *place, struct act_error *err);
-/* Closes the file, and removes it when it failed to get its place. */
+/* Closes the file, and removes it if it could not be put in place. */
 void folder_landing_end(struct folder_landing *landing, const struct folder_place *place, bool failed);
 /* On the loop: has a job wait with others, and ends it later. */
 void folder_wait(struct folder_job *job);
@@ -183,30 +183,31 @@ void folder_hurry(struct store *store);
 
 void folder_modes_init(struct folder_modes *modes);
 void folder_modes_release(struct folder_modes *modes);
-/* Gives the folder fd, whose path below the root has len bytes, this mode, but keeps its set-id and sticky bits and
- * whether others may write; a mode without the owner's right to write waits until the end. Leaves other users'
- * folders alone. 0, or -1 with errno. */
+/* Sets the mode of folder fd (path below the root, len bytes), but keeps its set-id and sticky bits and whether others
+ * may write. A mode without write permission for the owner is set at the end. Leaves other users' folders alone. 0, or
+ * -1 with errno. */
 int folder_set_mode(struct folder *folder, int fd, const char *path, size_t len, int mode);
 /* store_open_up() */
 void folder_may_open_up(struct store *store, const char *key);
-/* Lets the owner, when that is us, write a read-only folder until the end, when it may be. Whether he can now. */
+/* Makes a read-only folder of ours writable until the end, if store_open_up() allows it. Returns whether it is writable
+ * now. */
 bool folder_open_up(struct folder *folder, int fd, const char *path, size_t len);
-/* The end: gives all the modes that wait. */
+/* At the end: sets all pending modes. */
 int folder_end_modes(struct folder *folder, struct act_error *err);
 
 /* ---- folder_sparse.c: holes, on a worker */
 
-/* Writes all but zeros, which become a hole, or stay one in a fresh file. Sets *holes if there is one; it may be
- * after the file's end. 0, or -1 with errno. */
+/* Writes everything but zeros, which become a hole, or remain one in a fresh file. Sets *holes if there is one; it may
+ * lie beyond the end of the file. 0, or -1 with errno. */
 int folder_write_sparse(int fd, const char *data, size_t len, off_t offset, bool fresh, bool *holes);
 /* Frees the space that was reserved for holes. */
 void folder_give_back_holes(int fd, off_t size);
-/* Whether the range, as far as there is a file, is a hole. */
+/* Whether the part of the range that lies within the file is a hole. */
 bool folder_is_hole(int fd, off_t offset, size_t len);
 
 /* ---- folder_pieces.c: bytes and their sums, on a worker */
 
-/* As act_pread_all(); what was read is added to sums unless that is NULL. */
+/* Like act_pread_all(), and adds what was read to sums unless that is NULL. */
 ssize_t folder_read(int fd, void *sink, size_t len, off_t offset, struct store_sums *sums);
 /* Writes the data of a BLOCK that comes again over whatever is there, as folder_write_sparse(), and adds it to sums.
  * 0, or -1 with errno. */
@@ -219,7 +220,7 @@ int folder_copy(struct folder_job *job, struct folder_place *place, struct act_e
 
 /* Compares the data of a PUT or BLOCK with the checksums that came with it. */
 int folder_check_data(const struct store_call *call, struct act_error *err);
-/* The same where the sums of the data were made while it was written. begin: {0}, ready for those that are needed. */
+/* Likewise, for sums computed while the data was written. folder_begin_sums(): {0}, ready for those needed. */
 struct store_sums folder_begin_sums(const struct store_call *call);
 int folder_check_sums(const struct store_call *call, struct store_sums *sums, struct act_error *err);
 void folder_part_name(const char *key, const struct store_upload_id *id, char out[FOLDER_PART_NAME]);
@@ -231,16 +232,16 @@ int folder_flush(int fd);
 /* Makes the finished part file the object. */
 int folder_put_in_place(struct store_call *call, struct folder_place *place, const char *part,
                         struct act_error *err);
-/* The same as the name of a landing. */
+/* Likewise, as the name() of a landing. */
 int folder_name_part(struct folder_job *job, struct folder_place *place, struct act_error *err);
 
 /* ---- folder_upload.c: objects that come in blocks */
 
-/* On the loop, before and after the work: finds the open upload that a call is of (when something is missing
- * already call->rc is set), and takes note of what the call did. */
+/* On the loop, before and after the work: attach finds the open upload of a call (if something is missing, call->rc is
+ * set already), detach records what the call did. */
 void folder_upload_attach(struct folder_job *job);
 void folder_upload_detach(struct folder_job *job);
-/* On a worker: a call of job->upload. */
+/* On a worker: runs a call of job->upload. */
 int folder_upload_run(struct folder_job *job, struct act_error *err);
 /* On a worker: calls of uploads that are not open. */
 int folder_blocks(struct folder_job *job, struct folder_place *place, struct act_error *err);
@@ -258,7 +259,7 @@ int folder_clear(struct folder_job *job, struct folder_place *place, struct act_
 
 /* ---- folder_list.c */
 
-/* Runs on a worker. walk is where to go on (NULL: from the marker); gives where this page ended, or NULL. */
+/* Runs on a worker. *walk: where to continue (NULL: from the marker); set to where this page ended, or NULL. */
 int folder_list(struct folder *folder, struct store_call *call, struct folder_walk **walk,
                 struct act_error *err);
 bool folder_walk_fits(const struct folder_walk *walk, const struct store_call *call);

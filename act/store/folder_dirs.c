@@ -1,9 +1,8 @@
 /* folder_dirs.c - the folders that objects were in lately stay open, for the next object.
  *
- * A folder that was opened never leads out of the root, but it can be moved or removed meanwhile. What is no
- * longer found in it is looked for once more by its path; and after TRUST_MS it is opened anew. So what is
- * written while somebody moves its folder goes along with it for at most that long, as it would when it had
- * been written just before.
+ * A folder that was opened never leads out of the root, but it can be moved or removed meanwhile. What is no longer
+ * found in it is looked up once more by its path, and after TRUST_MS the folder is reopened. So files written while
+ * somebody moves their folder follow it for at most that long, as if they had been written just before.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -64,7 +63,7 @@ static void free_dir(struct folder_dir *dir)
     free(dir);
 }
 
-/* Takes a kept one out of the list. Returns it when nobody uses it: it is to be freed, without the lock. */
+/* Removes an open folder from the list. Returns it if nobody uses it: it must be freed, without the lock. */
 static struct folder_dir *forget(struct folder_dirs *dirs, struct folder_dir **at)
 {
     struct folder_dir *dir = *at;
@@ -92,7 +91,7 @@ static void add(struct folder_dirs *dirs, struct folder_dir *dir)
     dir->kept = true;
 }
 
-/* The kept one, moved to the front, or NULL. One that is too old is forgotten, and is in *old when it is to be
+/* The open folder, moved to the front, or NULL. One that is too old is dropped, and returned in *old if it must be
  * freed. */
 static struct folder_dir *take_kept(struct folder_dirs *dirs, const char *path, size_t len, bool fresh,
                                     struct folder_dir **old)
@@ -112,7 +111,7 @@ static struct folder_dir *take_kept(struct folder_dirs *dirs, const char *path, 
     return dir;
 }
 
-/* Keeps a new one. Returns the one that was not used for the longest time, when it is to be freed. */
+/* Keeps a new folder open. Returns the least recently used one if it must be freed. */
 static struct folder_dir *keep(struct folder_dirs *dirs, struct folder_dir *dir)
 {
     struct folder_dir **last = &dirs->first;

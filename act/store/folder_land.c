@@ -5,10 +5,10 @@
  *
  * To wait for the disk takes as long for one file as for a hundred. So the files of calls that may be kept wait for
  * each other: write-back of each begins at once, and as soon as there are enough, or nothing else is to come, one
- * worker waits for all of them and then gives all their names. How many wait is bounded; who has to wait while as
- * many do is only told at the end. A file that nobody has named yet is gone when this process is.
+ * worker waits for all of them and then gives all their names. The number that wait is bounded; beyond it, a caller is
+ * told only at the end. A file that has no name yet disappears with this process.
  *
- * What has its place only lasts when its folder is on the disk as well: once for all, with STORE_SYNC.
+ * A file in its place survives only once its folder is on the disk as well: STORE_SYNC does that once for all.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ void folder_write_back(int fd)
     (void)!sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
 }
 
-/* Waits until the bytes are written. What leads to them on the disk may not be. */
+/* Waits until the bytes are written. The metadata that leads to them may not be. */
 static int wait_for_bytes(int fd)
 {
     return check_sync(sync_file_range(

@@ -92,8 +92,8 @@ bool folder_walk_fits(const struct folder_walk *walk, const struct store_call *c
 
 /* ---- the names of one folder */
 
-/* DT_DIR, DT_REG, DT_LNK, another type, or -1: gone in the meantime. What cannot be looked at counts as a file, which
- * is found out when it is listed. */
+/* DT_DIR, DT_REG, DT_LNK, another type, or -1: gone in the meantime. What cannot be examined counts as a file; listing
+ * it finds out. */
 static int type_of(int fd, const struct dirent *entry)
 {
     struct stat st;
@@ -147,7 +147,7 @@ static bool leads_out(const struct folder_walk *walk, size_t base_len, const cha
     return n < 0 || folder_link_problem(key, target, (size_t)n) != NULL;
 }
 
-/* The type of what a link leads to, where it is to be followed and leads anywhere. */
+/* The type of a link's target, if the link is to be followed and the target exists. */
 static int followed_type(const struct folder_walk *walk, size_t base_len, const char *name)
 {
     struct stat st;
@@ -261,7 +261,7 @@ static int pass_by(struct listing *l, int rc, int errnum)
     return 0;
 }
 
-/* A folder that is one of those in which it is would never end. */
+/* A folder that contains itself would never end. */
 static int check_loop(const struct folder_walk *walk, struct level *level, struct act_error *err)
 {
     struct stat st;
@@ -343,7 +343,7 @@ static void emit_outward(struct listing *l, const char *key, const char *name, c
         emit_odd(l, key, &st)->leads_out = true;
 }
 
-/* What is gone in the meantime is passed over. */
+/* Skips what is gone in the meantime. */
 static void emit_file(struct listing *l, const char *name)
 {
     struct folder_walk *walk = l->walk;

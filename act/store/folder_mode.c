@@ -1,9 +1,8 @@
 /* folder_mode.c - the modes of folders, and how read-only ones are filled.
  *
- * Who may not write a folder cannot put anything in it. So a folder that is to be read-only becomes so at the end
- * (SYNC, or when the store is freed), and one that is already, and of which the caller knows that it is to be, can be
- * written until then. When this process is killed before, the folder stays as it is then, and who compares modes sees
- * that.
+ * Nothing can be put in a folder that is not writable. So a folder that is to be read-only becomes so at the end (SYNC,
+ * or when the store is freed), and one that already is, if the caller knows that it should be, can be made writable
+ * until then. If this process is killed before, the folder stays as it is then, and comparing modes shows it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +33,7 @@ void folder_modes_release(struct folder_modes *modes)
     pthread_mutex_destroy(&modes->lock);
 }
 
-/* With the lock. What is noted last holds. */
+/* With the lock held. The last one wins. */
 static void note(struct folder_modes *modes, const char *path, size_t len, mode_t mode)
 {
     struct folder_mode *m = act_alloc(sizeof(*m) + len);
@@ -128,7 +127,7 @@ bool folder_open_up(struct folder *folder, int fd, const char *path, size_t len)
     return can;
 }
 
-/* One that is gone meanwhile needs no mode. */
+/* A folder removed meanwhile needs no mode. */
 static int end_mode(struct folder *folder, const struct folder_mode *m, struct act_error *err)
 {
     int fd = -1, rc = folder_open_dir(folder, m->path, m->len, false, &fd, err);

@@ -268,7 +268,7 @@ static bool is_link(int dir, const char *part)
     return fstatat(dir, part, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 }
 
-/* Removes a part file that nobody has, its map first. */
+/* Removes a part file that nobody has locked, its map first. */
 static int remove_part(int dir, const char *part, struct act_error *err)
 {
     char map[NAME_MAX + 1];
@@ -298,7 +298,7 @@ static bool is_of_another(const struct folder_upload *u, const char *name, char 
     return folder_is_part(part);
 }
 
-/* Removes what earlier uploads of this object left whose source was another: nobody will go on with them. */
+/* Removes leftovers of this object's earlier uploads from another source: nobody will resume them. */
 static void remove_stale(const struct folder_upload *u)
 {
     const struct act_strv *names = folder_dir_parts(&u->place);
@@ -347,7 +347,7 @@ static uint32_t check_of(const struct folder_record *r)
     return (uint32_t)act_crc64(0, r, offsetof(struct folder_record, check));
 }
 
-/* Whether the record is whole, and the bytes on disk are those that it is of. */
+/* Whether the record is intact and matches the bytes on disk. */
 static bool is_true(const struct folder_upload *u, const struct folder_record *r, char *buf)
 {
     uint64_t crc = 0, done = 0, end = u->total ? u->total : INT64_MAX;
@@ -395,7 +395,7 @@ static int open_map(struct folder_upload *u, const char *map, struct act_error *
     return u->map_fd < 0 ? act_error_errno(err, errno, "cannot open the map of its part file") : 0;
 }
 
-/* Gives back the room behind what was written. */
+/* Frees the space reserved beyond what was written. */
 static void give_back_room(const struct folder_upload *u)
 {
     struct stat st;
@@ -599,7 +599,7 @@ static int commit_upload(struct folder_job *job, struct act_error *err)
     return folder_land(job, &u->place, err);
 }
 
-/* What holds nothing is not worth keeping. */
+/* An empty upload is not worth keeping. */
 static bool is_kept(const struct folder_upload *u, const struct store_call *call)
 {
     struct stat st;

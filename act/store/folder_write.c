@@ -1,4 +1,4 @@
-/* folder_write.c - objects come into the folder whole.
+/* folder_write.c - writing whole objects to the folder.
  *
  * A new object is a file without a name until it is linked to its place: nothing is left when this process is
  * killed. To replace one, or where the file system has no such files, it is a part file that is renamed.

@@ -1,7 +1,7 @@
 /* store.h - object stores behind one interface: Azure Blob Storage, or a folder.
  *
  * Objects have a key (UTF-8, segments separated by '/', no leading slash), bytes and a few attributes. Every operation
- * is a struct store_call: fill in the inputs, start it, read the outputs when done was called. Every store passes
+ * is a struct store_call: fill in the inputs, start it, read the outputs once done was called. Every store passes
  * tests/conformance/store_test.c. To add a store: one file with a struct store_ops, and its function to open it below.
  *
  * The user's local folder is a folder store, too, so an upload, a download and a copy between two clusters are the
@@ -26,13 +26,13 @@ enum store_kind {
     STORE_SYMLINK, /* the bytes are the link's target */
     STORE_FOLDER,  /* an empty folder, kept; its key ends in '/' */
     STORE_PREFIX,  /* in a listing with a delimiter only: something lies below this key, which ends in '/' */
-    STORE_UNREADABLE, /* in a listing only: a name of which nothing else is known, see entry.problem. A folder's key
-                         ends in '/', and what lies below it is not known either */
+    STORE_UNREADABLE, /* in a listing only: nothing but its name is known, see entry.problem. A folder's key ends in
+                         '/', and its contents are unknown too */
 };
 
-/* The permission bits of a folder that are kept, of those in mode: never set-id and sticky bits, and never that others
- * may write, which without the sticky bit would let anybody replace what is in it. The owner can always look into it:
- * a folder that nobody can list would be lost. */
+/* The permission bits of mode that are kept for a folder: never set-id, sticky or write permission for others, which
+ * without the sticky bit would let anybody replace its contents. The owner can always list it: a folder that nobody can
+ * list would be lost. */
 int store_folder_mode(unsigned mode);
 
 #define STORE_ETAG 96
@@ -44,12 +44,12 @@ struct store_entry {
     uint64_t size;
     int64_t mtime_ns;        /* of the original file; 0: not known */
     int64_t last_modified_s; /* when the store last wrote it; 0: not known */
-    int mode;       /* permission bits, of a folder as store_folder_mode() gives them; -1: not known */
-    uint64_t crc64; /* of all bytes, when has_crc64 */
+    int mode;                /* permission bits, for a folder from store_folder_mode(); -1: not known */
+    uint64_t crc64;          /* of all bytes, when has_crc64 */
     bool has_crc64;
     bool grows;   /* an append blob: its bytes never change, but it may grow */
-    bool slashed; /* a folder of Azure, in a listing: its marker is itself named with the '/' */
-    bool filled;  /* a folder with something in it, in a listing with whole only */
+    bool slashed; /* an Azure folder, in a listing: its marker's own name ends in '/' */
+    bool filled;  /* a folder that is not empty; only in a listing with whole */
     bool
         leads_out; /* a link of which a folder can be seen to lead out of it, or the folder that it leads to where links
                        are followed; elsewhere it means nothing */
@@ -76,41 +76,41 @@ enum store_op {
     STORE_GET,  /* key, offset, [sink, sink_cap], if_match, sums -> got bytes (fewer only at the end), entry.
                     With take: the bytes go there (where store_gives_pieces()).
                     With from_upload: bytes of the blocks of upload_id that are not committed (folder) */
-    STORE_PUT, /* key, data, md5, attributes, if_match, if_absent, sums: the whole object -> entry.etag. A folder that
-                    is there already gets the attributes, if_absent means files. In a folder its mode stays when
-                    somebody else owns it; entry has the one that it has, or gets in the end */
-    STORE_BLOCK, /* key, upload_id, block or block_id, offset, data, crc64, md5, sums: one block of a larger
-                    object, in any order. With block_len, data is the next piece of a block of this length, of which
-                    more come or not; crc64, with the last one, is that of the block (where store_takes_pieces()) */
-    STORE_COMMIT, /* key, upload_id and n_blocks or blocks, total, attributes, if_match, if_absent: blocks 0..n-1
-                     become the object -> entry.etag. Until then the old object stays as it was. After
-                     BLOCK_FROM source_url again: the object gets the properties that the source has */
-    STORE_BLOCKS, /* key, upload_id, total (0: not known), attr.mode (0 or -1: not known) -> blocks: those that wait
-                     for a COMMIT of this upload, to go on with it, and (Azure) those that the object at key has
-                     now. In a folder the upload is ours until COMMIT or DROP succeeds or the store is freed, room
-                     for total bytes is taken, and the part file is nobody's to read who may not read the object;
-                     -ACT_TEMPORARY when another process has it, or it cannot be locked: take a random id, and
-                     should this fail again, do without the call */
-    STORE_DROP, /* key, upload_id: the end of an upload without COMMIT: forgets its blocks where possible, or with keep
-                   only lets go of them, for another time */
+    STORE_PUT, /* key, data, md5, attributes, if_match, if_absent, sums: the whole object -> entry.etag. An existing
+                    folder gets the attributes; if_absent concerns files only. In a folder store, a folder of another
+                    owner keeps its mode; entry has the mode that it has, or will get at the end */
+    STORE_BLOCK, /* key, upload_id, block or block_id, offset, data, crc64, md5, sums: one block of a larger object, in
+                    any order. With block_len (where store_takes_pieces()), data is the next piece of a block of this
+                    length, and more says whether others follow; crc64, given with the last one, is the block's */
+    STORE_COMMIT, /* key, upload_id and n_blocks or blocks, total, attributes, if_match, if_absent: blocks 0..n-1 become
+                     the object -> entry.etag. Until then the old object is unchanged. After BLOCK_FROM, source_url is
+                     given again: the object gets the source's properties */
+    STORE_BLOCKS, /* key, upload_id, total (0: not known), attr.mode (0 or -1: not known) -> found: the uncommitted
+                     blocks of this upload, to resume it, and (Azure) the current blocks of the object at key. A folder
+                     store locks the upload until COMMIT or DROP succeeds or the store is freed, reserves space for
+                     total bytes, and keeps the part file unreadable to whoever may not read the object; -ACT_TEMPORARY
+                     when another process has it or it cannot be locked: use a random id, and if that fails too, do
+                     without the call */
+    STORE_DROP, /* key, upload_id: ends an upload without COMMIT: discards its blocks where possible, or, with keep,
+                   only releases them for a later resume */
     STORE_DELETE, /* key, if_match; a missing object is -ACT_NOT_FOUND. Folder markers with their slash */
-    STORE_DELETE_MANY, /* deletions, n_deletions (at most STORE_MAX_DELETIONS), key "" -> rc and error of each. The
-                          call itself fails only when none was tried */
+    STORE_DELETE_MANY, /* deletions, n_deletions (at most STORE_MAX_DELETIONS), key "" -> rc and error of each. The call
+                          itself fails only if none was attempted */
     STORE_COPY, /* source (a key of the same store), source_match (Azure) -> key, inside the store, attributes and
                    blocks kept -> entry.etag */
     STORE_PUT_FROM, /* key, source_url, source_match, total, if_match, if_absent: the whole object, fetched by the
                        service itself, with its properties and metadata -> entry.etag */
     STORE_BLOCK_FROM, /* key, upload_id, block, source_url, source_match, offset, total: one block, likewise; total
                          is the length of the block */
-    STORE_LIST, /* key: a prefix, "" for all; delimiter, marker, max, ahead -> page, keys in byte order. An empty
-                   folder is an entry, but not the one whose key is the prefix. What cannot be read is one too
-                   (STORE_UNREADABLE), unless it is the prefix itself. With whole: so is every other folder of which the
-                   store knows by itself, all in a folder, those with a marker on Azure. With leftovers: instead of the
-                   objects what interrupted uploads left, size is what they hold */
-    STORE_CLEAR, /* key of a leftover, as listed: removes it, and surely nothing else. -ACT_TEMPORARY: it is in use */
+    STORE_LIST, /* key: a prefix, "" for all; delimiter, marker, max, ahead -> page, keys in byte order. An empty folder
+                   is an entry, unless its key is the prefix; so is what cannot be read (STORE_UNREADABLE), unless it is
+                   the prefix itself. With whole: so is every other folder that the store itself knows, all of them in a
+                   folder, those with a marker on Azure. With leftovers: lists what interrupted uploads left instead of
+                   objects; size is what they hold */
+    STORE_CLEAR, /* key of a leftover, as listed: removes it and never anything else. -ACT_TEMPORARY: it is in use */
     STORE_URL, /* key ("": of the container), permissions, life_s -> url, as store_url() */
-    STORE_SYNC, /* key "": what was put in its place since it was opened stays there after a power cut, and folders
-                   that are to be read-only become so, as they do when the store is freed (folder) */
+    STORE_SYNC, /* key "": what was put in place since the store was opened survives a power cut, and folders that are
+                   to be read-only become so, as they do when the store is freed (folder) */
     STORE_OPS
 };
 
@@ -119,13 +119,13 @@ struct store_upload_id {
 };
 
 #define STORE_BLOCK_ID   20    /* bytes; all block ids of an object must have one length */
-#define STORE_MAX_BLOCKS 50000 /* blocks per object, the most that Blob Storage takes */
+#define STORE_MAX_BLOCKS 50000 /* blocks per object, the limit of Blob Storage */
 
 /* A block of an object. Blocks of an upload have the id upload_id, index (big-endian, 4 bytes). */
 struct store_block {
     uint8_t id[STORE_BLOCK_ID];
     uint64_t len;
-    bool committed; /* it is part of the object as it is now */
+    bool committed; /* it is part of the current object */
     bool has_crc64;
     uint64_t crc64;
 };
@@ -134,8 +134,8 @@ void store_block_id(const struct store_upload_id *upload, uint32_t index, uint8_
 /* The index of a block that belongs to the upload, or -1. */
 int64_t store_block_index(const struct store_upload_id *upload, const struct store_block *block);
 
-/* Checksums of bytes as they pass, computed on a worker: chained from call to call by the caller. {0} and
- * act_md5_init() to begin. */
+/* Running checksums, computed on a worker and carried from call to call by the caller. Start with {0} and
+ * act_md5_init(). */
 struct store_sums {
     uint64_t crc64;
     bool want_md5;
@@ -158,22 +158,21 @@ struct store_call {
     const void *data;
     size_t len;
     const char *md5; /* of data, base64; the store verifies it before it keeps anything. NULL: not known */
-    const uint64_t
-        *crc64; /* the same; the store sends the MD5 to a service that does not know it. NULL: not known */
+    const uint64_t *crc64; /* likewise; a service that does not support it gets the MD5. NULL: not known */
     void *sink;
     size_t sink_cap; /* of the range [offset, offset + sink_cap) */
     uint64_t offset;
-    /* GET: instead of sink, the bytes as they come, which begin at `at` in the range. They may come once more, from the
-     * start. It starts what it likes; this call does not end in it. */
+    /* GET: called instead of filling sink, with bytes as they arrive, at offset `at` of the range. They may be
+     * delivered again from the start. It may start other calls; this call never ends inside it. */
     void (*take)(struct store_call *call, size_t at, const void *data, size_t len);
     struct store_sums *sums; /* bytes of data or sink are added; NULL: not wanted */
     bool from_upload, keep;
     uint64_t block_len;   /* BLOCK in pieces; 0: data is the whole block */
-    bool more;            /* BLOCK in pieces: data is not the last one */
+    bool more;            /* BLOCK in pieces: data is not the last piece */
     const char *if_match; /* an ETag: fail with -ACT_TEMPORARY ("changed") when the object has another */
     bool if_absent;       /* fail with -ACT_PARTIAL ("exists") when there is an object */
-    bool unmarked;        /* if_match, if_absent: without the mark by which the store knows its own object */
-    struct {              /* attributes to keep with PUT and COMMIT */
+    bool unmarked; /* if_match, if_absent: omit the mark by which the store recognizes its own object */
+    struct {       /* attributes to keep with PUT and COMMIT */
         enum store_kind kind;
         int64_t mtime_ns;      /* 0: none */
         int mode;              /* -1: none */
@@ -199,12 +198,12 @@ struct store_call {
     const char *permissions; /* of the URL */
     int64_t life_s;
     bool
-        share_sas; /* where nothing can sign, the URL may hold the user's own shared access signature, whole */
-    bool ahead;    /* the page after this one will be asked for next: it may be fetched meanwhile */
-    int max;       /* about so many entries per page, maybe none; 0: 5000. The last has no next */
-    /* PUT, COMMIT: may be called once, before done, when the store has taken the bytes: data, md5, crc64 and sums are
-     * the caller's again. What is left is that the disk has them, which many objects wait for together; then the
-     * object is put in its place. NULL: it waits alone, and outlasts a power cut without SYNC. */
+        share_sas; /* if nothing can sign, the URL may contain the user's own shared access signature in full */
+    bool ahead;    /* the page after this one will be requested next and may be prefetched */
+    int max;       /* approximate entries per page, which may be empty; 0: 5000. The last page has no next */
+    /* PUT, COMMIT: may be called once, before done, when the store has consumed the bytes: data, md5, crc64 and sums
+     * are the caller's again. What remains is to sync them to disk, together with other objects, and to put the object
+     * in place. NULL: it is synced alone, and survives a power cut without SYNC. */
     void (*kept)(struct store_call *call);
     void (*done)(struct store_call *call);
     void *arg;
@@ -216,7 +215,7 @@ struct store_call {
     struct store_entry entry;  /* owned by the call */
     struct store_page page;    /* owned by the call */
     char *url;                 /* owned by the call; secret */
-    bool url_ends;             /* it ends after life_s; false: there is no signature of ours in it */
+    bool url_ends;             /* it expires after life_s; false: it has no signature of ours */
     bool only_sas;             /* it was refused because share_sas is not set */
     struct store_block *found; /* STORE_BLOCKS; owned by the call */
     size_t n_found;
@@ -232,14 +231,14 @@ int store_do(struct store *store, struct store_call *call, struct act_error *err
 /* Frees the outputs (not the inputs). The call may then be used again. */
 void store_call_release(struct store_call *call);
 
-/* Makes the folder of this key (with its slash), if it is read-only and ours, writable until SYNC or until the store
- * is freed. Other users' folders are left alone. Does nothing at once, and nothing at all on Azure. */
+/* Lets the folder at this key (with its slash), if read-only and ours, be made writable until SYNC or until the store
+ * is freed. Other users' folders are left alone. Changes nothing immediately, and nothing at all on Azure. */
 void store_open_up(struct store *store, const char *key);
 
-/* Opens an object for reading and closes it, at once: 0, or the error that GET would begin with. Always 0 where only a
- * request would tell. */
+/* Opens an object for reading and closes it, synchronously: 0, or the error that GET would fail with first. Always 0
+ * where it would take a request to tell. */
 int store_may_read(struct store *store, const char *key, struct act_error *err) ACT_NODISCARD;
-/* Calls that wait for others need not: none will come before one of them is done. */
+/* Tells calls that wait to be batched not to wait any longer: no other will be started before one of them is done. */
 void store_hurry(struct store *store);
 /* From now on a power cut may lose or truncate what is written (folder). */
 void store_no_sync(struct store *store);
@@ -251,22 +250,23 @@ void store_follow_links(struct store *store);
 
 /* "blob:account/container" or "folder:/path", without secrets. Valid as long as the store. */
 const char *store_name(const struct store *store);
-/* PUT and BLOCK take at most so many bytes at once. */
+/* The most bytes that one PUT or BLOCK takes. */
 uint64_t store_max_put(const struct store *store);
 /* Whether the store has this operation. Some lack PUT_FROM, BLOCK_FROM or SYNC. */
 bool store_can(const struct store *store, enum store_op op);
-/* Whether bytes pass through a worker anyway when they are read or written, so that sums need no extra one. */
+/* Whether bytes pass through a worker anyway when they are read or written, so that sums need no extra pass through
+ * one. */
 bool store_sums_are_free(const struct store *store);
-/* Whether GET has take, and whether BLOCK takes pieces. */
+/* Whether GET supports take, and whether BLOCK accepts pieces. */
 bool store_gives_pieces(const struct store *store);
 bool store_takes_pieces(const struct store *store);
-/* How many calls it makes sense to have under way at once, now; at least 1. */
+/* How many calls are currently worth having in flight at once; at least 1. */
 int store_window(const struct store *store);
 /* Whether a PUT_FROM or BLOCK_FROM failed because the service cannot or may not read the source itself, so the bytes
  * must go through the client. */
 bool store_must_stream(const struct act_error *error);
 
-/* Whether BLOCK takes block_id and COMMIT takes blocks, among them those that the object has. */
+/* Whether BLOCK takes block_id and COMMIT takes blocks, including those that the object already has. */
 bool store_takes_block_ids(const struct store *store);
 
 /* Whether folders stay when the last object in them is removed, as on a disk. */
@@ -297,10 +297,10 @@ struct store_azure_options {
         *endpoint; /* "https://acct.blob.core.windows.net", "http://127.0.0.1:10000/devstoreaccount1" */
     const char *key, *sas; /* as for auth_new() */
     bool prefer_sas;
-    struct tokens *tokens; /* requests carry the token of a login, instead of those; NULL: they do not */
+    struct tokens *tokens; /* requests carry the token of a login instead of key or SAS; NULL: they do not */
     bool use_cli;          /* that of the Azure CLI */
     const char *file;      /* that names the endpoint, for messages */
-    bool secret_is_lent;   /* key or SAS do not stand in that file, but are those of the environment */
+    bool secret_is_lent;   /* key or SAS come from the environment, not from that file */
     bool is_checked;       /* the caller knows that the credential may go to the endpoint */
 };
 /* Sends nothing. A malformed key or endpoint is -ACT_CONFIG; so is a login for an endpoint that is not encrypted;

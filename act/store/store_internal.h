@@ -15,7 +15,7 @@ struct store_ops {
     void (*close)(struct store *store); /* frees all but store->name */
     int (*window)(const struct store *store);
     void (*hurry)(struct store *store);                    /* store_hurry(); NULL: no call is ever kept */
-    void (*open_up)(struct store *store, const char *key); /* store_open_up(); NULL: no folder has to be */
+    void (*open_up)(struct store *store, const char *key); /* store_open_up(); NULL: no folder needs it */
     int (*may_read)(struct store *store, const char *key,
                     struct act_error *err); /* store_may_read(); may be NULL */
     uint64_t max_put;

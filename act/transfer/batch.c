@@ -30,7 +30,7 @@ static void free_batch(struct transfer_batch *b)
     free(b);
 }
 
-/* What is not there any more is gone; that the service finds no place to look in says nothing about it. */
+/* A missing object counts as removed; a missing container says nothing about it. */
 static bool is_gone(int rc, const struct act_error *error)
 {
     return rc >= 0 || (rc == -ACT_NOT_FOUND &&

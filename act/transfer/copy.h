@@ -6,14 +6,14 @@
  *
  *   new ──► (blocks that are there already) ──► part: READ ──► (CHAIN) ──► WRITE ──► COMMIT
  *
- * Parts go their way in any order, each with its CRC-64; the checksum of the whole is put together from those.
- * Only an MD5 of a large object needs all bytes in order (CHAIN, on a worker, one part after the other): then parts
- * wait for their turn in memory. No deadlock: parts of an object start in order, so the one whose turn is next
- * always has its buffer. Where the service copies by itself a part is only one request. An object that is only read,
- * for its checksums, goes the same way without the writing.
+ * Parts proceed in any order, each with its CRC-64; the checksum of the whole is combined from those. Only an MD5 of a
+ * large object needs all bytes in order (CHAIN, on a worker, one part after the other): then parts wait for their turn
+ * in memory. No deadlock: parts of an object start in order, so the one whose turn is next always has its buffer. Where
+ * the service copies by itself a part is only one request. An object that is only read, for its checksums, goes the
+ * same way without the writing.
  *
  * Where a part comes from a service and goes to a disk as it is, READ and WRITE are one: it is summed and written in
- * pieces while it comes (pieces.c).
+ * pieces as it arrives (pieces.c).
  *
  * Everything runs on the engine's loop.
  */
@@ -51,8 +51,8 @@ struct object {
     bool sums_on_read, sums_on_write; /* where the CRC-64 of a part is computed */
     bool want_md5;                    /* of the whole */
     bool chain;                       /* of several parts */
-    bool in_pieces;                   /* parts are written while they come */
-    bool resumable;                   /* the upload id says what the source is */
+    bool in_pieces;                   /* parts are written as they arrive */
+    bool resumable;                   /* the upload id identifies the source */
     struct store_upload_id upload_id;
     uint64_t part_size;
     uint32_t n_parts;
@@ -61,14 +61,14 @@ struct object {
     struct part_state *states; /* of n_parts */
     uint32_t started, written;
     uint64_t counted_bytes, resumed_bytes; /* of it, in the report */
-    int under_way;                         /* calls, and one while more parts are to be started */
+    int under_way;                         /* calls, plus one while there are parts to start */
     bool asked;                            /* for the blocks that are there */
     bool failed;
     bool useless;     /* what was written of it can never be finished */
     bool redo;        /* the service cannot fetch it: through the client, once nothing is under way */
     bool recommitted; /* blocks were missing at COMMIT and were sent once more */
-    bool kept;        /* the call only waits for the disk, and does not count among the job's */
-    bool there;       /* what was refused to replace is the same already */
+    bool kept;        /* the call only waits for the disk, and is not counted in the job's */
+    bool there;       /* the object that was not replaced is already the same */
     bool in_vain;     /* a folder whose mode is not ours to change */
     struct act_error *refusal; /* why the destination was not replaced: it is not as it was listed */
     struct store_call call;
@@ -97,10 +97,10 @@ struct ahead {
     struct ahead_page *first, *last;
     size_t n, bytes;
 };
-/* Takes the item, which has a source, over. */
+/* Takes over the item, which has a source. */
 void ahead_put(struct ahead *ahead, struct sync_item *item,
                void (*begin)(struct job *job, struct sync_item *item));
-/* The first one, which is the caller's now. False: there is none. */
+/* Removes the first item, which the caller then owns. False: there is none. */
 bool ahead_take(struct ahead *ahead, struct sync_item *item,
                 void (**begin)(struct job *job, struct sync_item *item));
 void ahead_release(struct ahead *ahead);
@@ -111,11 +111,11 @@ struct job {
     struct transfer_pool pool;
     struct store *from, *to;
     const char *to_path;
-    bool single;     /* one file, to_path is its name at the other side */
+    bool single;     /* a single file; to_path is its name at the destination */
     bool by_service; /* the destination's service fetches by itself */
     struct sync *sync;
     struct listing listings[2];
-    /* Takes an item of the merge over. */
+    /* Takes over an item of the merge. */
     void (*take)(struct job *job, struct sync_item *item);
     void (*listed)(struct job *job);        /* when everything was taken; may be NULL */
     void *arg;                              /* for take and listed */
@@ -140,41 +140,41 @@ struct job_setup {
     const char *to_path;
     const struct transfer_options *options;
     bool checksum, extras; /* as for sync */
-    bool folder_modes;     /* folders with something in them are items, too, where that makes a difference */
+    bool folder_modes;     /* non-empty folders are items too, where it matters */
     void (*take)(struct job *job, struct sync_item *item);
     void (*listed)(struct job *job);
     void *arg;
     struct transfer_report *report; /* added to */
 };
-/* Goes through both sides to the end. 0, or an error when nothing could be begun; failures are in the report, the first
- * one in *first. */
+/* Walks both sides to the end. 0, or an error if it could not start; failures are in the report, the first one in
+ * *first. */
 int job_run(const struct job_setup *setup, struct act_error *first, struct act_error *err);
 
-/* Does whatever can be done now. Call it after every event; a call from within itself makes it look again. */
+/* Does whatever can be done now. Call it after every event; a nested call makes it check again. */
 void job_pump(struct job *job);
-/* Has begin take the item over when its turn comes. */
+/* Queues the item; begin takes it over when its turn comes. */
 void job_later(struct job *job, struct sync_item *item,
                void (*begin)(struct job *job, struct sync_item *item));
-/* An object has (again) parts to be started; first: before the others. */
+/* Queues an object that has (again) parts to start; first: ahead of the others. */
 void job_enqueue(struct job *job, struct object *object, bool first);
 void job_fail(struct job *job, const struct act_error *error);
-/* Of SYNC_UNREADABLE. */
+/* For an item of SYNC_UNREADABLE. */
 void job_fail_unreadable(struct job *job, const struct sync_item *item);
 
 /* ---- object.c */
 
-/* Both take the entry over, and object_new() to_key. to is what the destination has there (key NULL: nothing), which is
- * all that will be replaced. Nothing is started. */
+/* Both take over the entry, and object_new() also to_key. to is the destination's entry there (key NULL: none), the
+ * only one that will be replaced. Nothing is started. */
 struct object *object_new(struct job *job, struct store_entry *from, char *to_key,
                           const struct store_entry *to);
 struct object *object_new_read(struct job *job, struct store *source, struct store_entry *entry,
                                bool want_md5, void (*read)(struct object *object), void *arg);
 /* Bytes of memory that the next step needs. */
 size_t object_needs(const struct object *object);
-/* The next step: asks for the blocks that are there, or starts a part. False: there is none for now, and the object
- * is not to be touched again by the caller: it ends, or is enqueued again, by itself. */
+/* Takes the next step: asks for the existing blocks, or starts a part. False: no step for now, and the caller must not
+ * touch the object again: it ends or is enqueued again by itself. */
 bool object_step(struct object *object);
-/* Instead of a step: no more of it is started. */
+/* Instead of a step: starts nothing more of it. */
 void object_give_up(struct object *object);
 
 /* ---- pieces.c: a part that is written while it comes */
@@ -188,39 +188,39 @@ struct pieces_setup {
     char *buffer; /* of len bytes, the length of the block */
     size_t len;
     uint64_t *crc64; /* of the bytes that were taken */
-    /* After pieces_end(), maybe within it: nothing is under way any more. error: of the store, NULL when all that came
-     * was written. */
+    /* Called after pieces_end(), possibly inside it, when nothing is in flight any more. error: the store's; NULL if
+     * all that came was written. */
     void (*done)(void *arg, const struct act_error *error);
     void *arg;
 };
 struct pieces *pieces_new(struct store *to, const struct pieces_setup *setup);
-/* Bytes that begin at `at`; those that were taken before are skipped. */
+/* Takes bytes at offset `at`; skips those already taken. */
 void pieces_take(struct pieces *pieces, size_t at, const char *data, size_t len);
-/* Nothing more comes. What is not a whole piece is not written. */
+/* No more bytes will come. An incomplete piece is not written. */
 void pieces_end(struct pieces *pieces);
 /* Nothing may be under way. NULL is fine. */
 void pieces_free(struct pieces *pieces);
 
 /* ---- plan.c */
 
-/* Sets how it goes, from the start. */
+/* Decides how the object is moved, from the start. */
 void object_plan(struct object *object);
 /* Cuts it into parts of about this size, of which nothing is known yet. */
 void object_cut(struct object *object, uint64_t part_size);
-/* All parts are to come; what was counted of them is not. */
+/* Resets it: all parts are still to come, and none of them is counted. */
 void object_start_over(struct object *object);
 
 /* ---- compare.c */
 
-/* Finds out by content whether both sides of the item are the same; done(arg, item, rc) is called later: 1 the same, 0
- * different, negative: could not be found out, and the failure was reported. Takes the item over until done, which
- * releases it. deep: reads both; else a checksum that a store has counts, and only the other side is read. */
+/* Compares both sides of the item by content; done(job, item, rc) is called later: 1 the same, 0 different, negative:
+ * not known, and the failure was reported. Takes over the item until done, which releases it. deep: reads both sides;
+ * otherwise a store's checksum counts, and only the other side is read. */
 void compare_start(struct job *job, struct sync_item *item, bool deep,
                    void (*done)(struct job *job, struct sync_item *item, int rc));
 
 /* ---- mirror.c */
 
-/* What is only at the destination: counts it and asks, before anything is changed. */
+/* Counts what is only at the destination and asks, before anything is changed. */
 int mirror_check(const struct job_setup *setup, uint64_t *out_agreed, struct act_error *err) ACT_NODISCARD;
 /* Deletes it, unless it is now more than was agreed. */
 int mirror_run(const struct job_setup *setup, uint64_t agreed, struct act_error *first,

@@ -44,17 +44,16 @@ struct transfer_progress {
     uint64_t found_objects, found_bytes; /* what has to be moved (removed, verified), as far as it is known */
     bool listing_done;
     uint64_t done_objects, done_bytes;
-    uint64_t resumed_bytes; /* of done_bytes: were at the destination already, from an interrupted transfer */
+    uint64_t resumed_bytes; /* part of done_bytes: already at the destination from an interrupted transfer */
     uint64_t same_objects;  /* already the same */
     uint64_t newer_objects; /* different, but newer at the destination, and left there */
     uint64_t skipped_links; /* that lead out of the source */
     uint64_t deleted_objects;
     uint64_t failed_objects;
-    uint64_t
-        folder_modes; /* given to folders with something in them, which are no objects; to be given in a dry run */
+    uint64_t folder_modes; /* set on non-empty folders, which are not objects; in a dry run, to be set */
     const char *
-        slow; /* the key of what has been on its way longest, for some seconds at least; NULL: nothing. During the
-                         call of progress */
+        slow; /* the key of the object in flight longest, for some seconds at least; NULL: none. Valid during the call
+                         of progress */
 };
 
 enum { TRANSFER_MAX_FAILURES = 20 };
@@ -68,7 +67,7 @@ struct transfer_failure {
 
 struct transfer_report {
     struct transfer_progress total;
-    uint64_t kept_extras; /* of a mirror: what was to be deleted, and was not, as something failed */
+    uint64_t kept_extras;              /* of a mirror: not deleted because something failed */
     struct transfer_failure *failures; /* the first TRANSFER_MAX_FAILURES groups */
     size_t n_failures;
     bool is_plan;         /* of a dry run: what was found would be done */
@@ -105,24 +104,24 @@ struct transfer_options {
     uint64_t memory;       /* for part buffers; 0: TRANSFER_MEMORY. At least one part */
     struct filter *filter; /* NULL: everything */
     bool checksum;         /* compare content, not times */
-    /* Up to this size objects that go in several parts get their MD5 too, for tools that know nothing else. It takes
+    /* Objects up to this size that go in several parts get an MD5 too, for tools that know no other checksum. It needs
      * all bytes in order, on one processor. 0: TRANSFER_MD5_MAX */
     uint64_t md5_max;
-    /* Mirror: what is at the destination and not at the source is deleted, after everything was copied without a
-     * failure, as it was listed (If-Match). Counted before anything is changed; more than max_delete (negative: no
-     * limit), or an empty source, is an error that changes nothing. confirm (may be NULL) is asked when there is
-     * anything to delete; its error ends the transfer before it began. */
+    /* Mirror: once everything was copied without a failure, what is only at the destination is deleted, as it was
+     * listed (If-Match). It is counted before anything is changed; more than max_delete (negative: no limit), or an
+     * empty source, is an error that changes nothing. confirm (may be NULL) is asked if there is anything to delete;
+     * its error ends the transfer before it starts. */
     bool delete_extra;
     int64_t max_delete;
     int (*confirm)(void *arg, uint64_t objects, uint64_t bytes, struct act_error *err);
-    /* What is newer and different at the destination, or a link that leads out of it where the source has a file,
-     * stays, and left (may be NULL) is called for it, in a dry run too. Without, the destination becomes what the
+    /* Keeps what is newer and different at the destination, or a link that leads out of it where the source has a file;
+     * left (may be NULL) is called for each, in a dry run too. Without keep_newer, the destination becomes what the
      * source is. */
     bool keep_newer;
-    enum transfer_links links; /* in no case what lies below the name of such a link is deleted */
+    enum transfer_links links; /* what lies below the name of such a link is never deleted */
     void (*left)(void *arg, const struct transfer_step *step);
-    /* What is at the destination is not opened to others than its owner; sync_mode(). What is new on a disk gets what
-     * the umask leaves in any case. */
+    /* Existing objects at the destination are not opened to anyone but their owner; see sync_mode(). New ones on a disk
+     * are subject to the umask in any case. */
     bool stay_closed;
     bool no_sync; /* a power cut may take what is written now (a folder) */
     /* With dry_run nothing is written; plan (may be NULL otherwise) is called for every step. */
@@ -133,13 +132,12 @@ struct transfer_options {
     void *arg; /* for confirm, left, plan and progress */
 };
 
-/* Copies from (resolved) to the path to_path of the store to: a file becomes that file, a folder's content
- * goes below it. Both stores must be of one engine. 0 when everything is at the destination; -ACT_PARTIAL
- * when a part failed; the first error's code when nothing could be done; what happened is in report in every
- * case (release it).
+/* Copies from (resolved) to the path to_path of the store to: a file becomes that file, a folder's content goes below
+ * it. Both stores must use the same engine. 0 when everything is at the destination; -ACT_PARTIAL when a part failed;
+ * the first error's code when nothing could be done. report always says what happened (release it).
  *
- * An interrupted transfer is continued when the same is asked for again: blocks that arrived are not sent again.
- * Between two Azure stores the service itself copies, where it can. */
+ * Repeating an interrupted transfer resumes it: blocks that arrived are not sent again. Between two Azure stores the
+ * service itself copies, where it can. */
 int transfer_copy(struct engine *engine, const struct transfer_path *from, struct store *to,
                   const char *to_path, const struct transfer_options *options, struct transfer_report *report,
                   struct act_error *err) ACT_NODISCARD;
@@ -153,9 +151,9 @@ enum transfer_difference {
     TRANSFER_DIFFERENCES
 };
 
-/* Compares both sides completely, by content: a stored checksum where the store has one (deep: never, all bytes are
- * read on both sides). Calls each for every difference: in order of keys, but those that have to be read for come when
- * they were. 0 when there is none, -ACT_PARTIAL with differences or when something could not be compared
+/* Compares both sides completely, by content: by stored checksum where the store has one (deep: never; all bytes are
+ * read on both sides). Calls each for every difference, in key order, except that those found by reading come when the
+ * read ends. 0 when there is none, -ACT_PARTIAL with differences or when something could not be compared
  * (report->failures). Uses part_size, memory, filter, progress and arg of the options; done_objects counts what was
  * compared. */
 int transfer_verify(struct engine *engine, const struct transfer_path *from, struct store *to,
@@ -164,16 +162,16 @@ int transfer_verify(struct engine *engine, const struct transfer_path *from, str
                                  const struct store_entry *from, const struct store_entry *to),
                     struct transfer_report *report, struct act_error *err) ACT_NODISCARD;
 
-/* Removes the file, or everything below the folder, as it was listed (If-Match), in batches. Objects that are
- * gone already count as done. Folders that are empty then go too; with a filter only those it takes. Uses filter,
+/* Removes the file, or everything below the folder, as it was listed (If-Match), in batches. Objects that are gone
+ * already count as done. Folders left empty are removed too; with a filter, only those it accepts. Uses filter,
  * dry_run, plan, progress and arg. Result as for transfer_copy(). */
 int transfer_remove(struct engine *engine, const struct transfer_path *what,
                     const struct transfer_options *options, struct transfer_report *report,
                     struct act_error *err) ACT_NODISCARD;
 
-/* Removes what interrupted uploads left at or below path (which need not exist otherwise), and nothing that can be
- * seen. An upload that is under way somewhere else loses what it has sent, where the store cannot tell. Uses
- * dry_run, plan, progress and arg. Result as for transfer_copy(). */
+/* Removes what interrupted uploads left at or below path (which need not exist otherwise), and no visible object. An
+ * upload in progress elsewhere loses what it has sent, if the store cannot tell it from a leftover. Uses dry_run, plan,
+ * progress and arg. Result as for transfer_copy(). */
 int transfer_clear(struct engine *engine, struct store *store, const char *path,
                    const struct transfer_options *options, struct transfer_report *report,
                    struct act_error *err) ACT_NODISCARD;
