@@ -93,6 +93,14 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
     return len;
 }
 
+/* take() may look at the status, which is that of the call only when all has come. */
+static void give(struct http_call *call, int status, size_t at, const char *data, size_t len)
+{
+    call->status = status;
+    call->take(call, at, data, len);
+    call->status = 0;
+}
+
 static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
     struct http_handle *h = arg;
@@ -113,7 +121,7 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
         return len;
     }
     if (call->take)
-        call->take(call, used, data, len);
+        give(call, h->status, used, data, len);
     else
         memcpy((char *)call->sink + used, data, len);
     call->sink_len += len;

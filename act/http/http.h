@@ -73,7 +73,8 @@ struct http_call {
     void *sink; /* a 2xx body goes here, when set; more than sink_cap bytes is a failure */
     size_t sink_cap;
     /* Instead of a sink: gets the bytes of a 2xx body as they arrive, at offset `at`, sink_cap at most in all. Every
-     * try delivers them from the start. It may start other calls, but this call never ends inside it. */
+     * try delivers them from the start; status and answer_headers are those of this try. It may start other calls, but
+     * this call never ends inside it. */
     void (*take)(struct http_call *call, size_t at, const void *data, size_t len);
     size_t max_body;  /* limit of body_text; 0: 8 MiB */
     const char *what; /* for error texts: "cannot get 'container/key'"; owned by the caller */

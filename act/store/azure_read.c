@@ -82,11 +82,33 @@ void azure_answer_head_of_get(struct azure_op *op)
     azure_finish(op, rc);
 }
 
+/* Whether the answer is of the version that was asked for. */
+static bool is_same_version(const struct azure_op *op)
+{
+    const char *etag = http_header_get(&op->http.answer_headers, "ETag");
+
+    return !op->call->if_match || !etag || strcmp(op->call->if_match, etag) == 0;
+}
+
+/* Whether the body begins with the first byte that was asked for. A proxy may ignore the range. */
+static bool begins_at_offset(const struct azure_op *op)
+{
+    const char *text = http_header_get(&op->http.answer_headers, "Content-Range");
+    uint64_t first = 0, last = 0, total = 0;
+
+    if (op->http.status == 200)
+        return op->call->offset == 0;
+    return op->http.status == 206 && parse_content_range(text, &first, &last, &total) &&
+           first == op->call->offset;
+}
+
+/* The head is judged before any byte is handed on: a later try may succeed, and what was taken before stays. */
 static void take_bytes(struct http_call *http, size_t at, const void *data, size_t len)
 {
-    struct store_call *call = ((struct azure_op *)http->arg)->call;
+    struct azure_op *op = http->arg;
 
-    call->take(call, at, data, len);
+    if (is_same_version(op) && begins_at_offset(op))
+        op->call->take(op->call, at, data, len);
 }
 
 void azure_build_get(struct azure_op *op)
@@ -115,9 +137,8 @@ static int check_range(struct azure_op *op, uint64_t *out_size)
         *out_size = op->http.sink_len;
         return 0;
     }
-    if (op->http.status == 206 && parse_content_range(text, &first, &last, out_size) &&
-        first == call->offset && last + 1 == (*out_size < end ? *out_size : end) &&
-        last - first + 1 == op->http.sink_len)
+    if (begins_at_offset(op) && parse_content_range(text, &first, &last, out_size) &&
+        last + 1 == (*out_size < end ? *out_size : end) && last - first + 1 == op->http.sink_len)
         return 0;
     return act_error_set(
         &op->call->error, ACT_FAIL,
@@ -150,7 +171,7 @@ void azure_answer_get(struct azure_op *op)
         azure_finish_failed(op);
         return;
     }
-    int rc = check_range(op, &size);
+    int rc = is_same_version(op) ? check_range(op, &size) : has_changed(op);
     if (rc == 0) {
         call->got = op->http.sink_len;
         azure_fill(&call->entry, call->key, size, op->http.status, &op->http.answer_headers);

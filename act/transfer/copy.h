@@ -196,8 +196,9 @@ struct pieces_setup {
 struct pieces *pieces_new(struct store *to, const struct pieces_setup *setup);
 /* Takes bytes at offset `at`; skips those already taken. */
 void pieces_take(struct pieces *pieces, size_t at, const char *data, size_t len);
-/* No more bytes will come. An incomplete piece is not written. */
-void pieces_end(struct pieces *pieces);
+/* No more bytes will come. good: the response was what was asked for; only then is the last piece written, which
+ * completes the block. An incomplete piece is not written. */
+void pieces_end(struct pieces *pieces, bool good);
 /* Nothing may be under way. NULL is fine. */
 void pieces_free(struct pieces *pieces);
 

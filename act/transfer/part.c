@@ -224,7 +224,7 @@ static void chain_end(struct object *o)
 
 /* What came is not what was asked for. A growing object only grows; any other is guarded by its ETag, and this is the
  * store's or the service's fault. */
-static void check_read(struct part *p)
+static bool check_read(struct part *p)
 {
     struct object *o = p->object;
     const struct store_entry *now = &p->call.entry;
@@ -233,12 +233,16 @@ static void check_read(struct part *p)
     if (p->call.rc < 0) {
         o->useless |= p->call.rc == -ACT_TEMPORARY && !p->call.error.network;
         object_fail(o, &p->call.error);
-    } else if (p->call.got != p->len || (o->from.grows && (!now->grows || now->size < o->from.size))) {
+        return false;
+    }
+    if (p->call.got != p->len || (o->from.grows && (!now->grows || now->size < o->from.size))) {
         o->useless = true;
         act_error_set(&err, ACT_TEMPORARY, "'%s' changed while it was read: %zu of %zu bytes at offset %llu",
                       o->from.key, p->call.got, p->len, (unsigned long long)p->offset);
         object_fail(o, &err);
+        return false;
     }
+    return true;
 }
 
 static void read_done(struct store_call *call)
@@ -247,10 +251,10 @@ static void read_done(struct store_call *call)
     struct object *o = p->object;
     struct job *job = o->job;
 
-    check_read(p);
+    bool good = check_read(p);
     p->arrived = true;
     if (p->pieces) {
-        pieces_end(p->pieces);
+        pieces_end(p->pieces, good);
         return;
     }
     if (!o->chain) {

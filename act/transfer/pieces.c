@@ -5,7 +5,8 @@
  * part's buffer that became free last: as long as the disk keeps up the same few of them are used, which are in the
  * processor's cache all the way. When it does not, there is room for the whole part.
  *
- * What was written is not complete until its last piece was: only then does the store know the block.
+ * What was written is not complete until its last piece was: only then does the store know the block. So the last piece
+ * waits until the answer as a whole is known to be what was asked for.
  */
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct pieces {
     struct store *to;
     struct store_call call; /* the piece under way */
     bool under_way, ended, failed;
+    bool good; /* the answer, once it has ended */
     struct pieces_setup setup;
     size_t came, written; /* bytes */
     uint32_t *place;      /* of each piece, in the buffer */
@@ -84,10 +86,11 @@ static void write_next(struct pieces *p)
 {
     size_t len = piece_len(p, p->written);
     const struct pieces_setup *s = &p->setup;
+    bool is_last = p->written + len == s->len;
 
     if (p->under_way)
         return;
-    if (p->failed || len == 0 || p->came - p->written < len) {
+    if (p->failed || len == 0 || p->came - p->written < len || (is_last && !p->good)) {
         if (p->ended)
             finish(p);
         return;
@@ -101,7 +104,7 @@ static void write_next(struct pieces *p)
                                   .data = place_of(p, p->written),
                                   .len = len,
                                   .block_len = s->len,
-                                  .more = p->written + len < s->len,
+                                  .more = !is_last,
                                   .crc64 = s->crc64,
                                   .done = piece_written,
                                   .arg = p};
@@ -134,8 +137,9 @@ void pieces_take(struct pieces *p, size_t at, const char *data, size_t len)
     }
 }
 
-void pieces_end(struct pieces *p)
+void pieces_end(struct pieces *p, bool good)
 {
     p->ended = true;
+    p->good = good;
     write_next(p);
 }
