@@ -376,7 +376,7 @@ int cli_confirm(const struct cli *cli, const char *question, struct act_error *e
     if (cli->options.yes)
         return 0;
     if (!isatty(STDIN_FILENO))
-        return act_error_set(err, ACT_USAGE, "%s Nobody can be asked without a terminal: add -y", question);
+        return act_error_set(err, ACT_USAGE, "%s Without a terminal nobody can answer: add -y", question);
     const char *before = cli_end_with("interrupted; nothing of what it asks about was done");
     bool yes = cli_ask(question);
     cli_end_with(before);

@@ -486,7 +486,10 @@ static int unknown_folder(const struct config *config, const char *path, const c
     if (near)
         act_error_hint(err, "did you mean '%s'?", near);
     hint_root(config, path, err);
-    act_error_hint(err, "mapped are: %s", list.len ? list.data : "none");
+    if (list.len == 0)
+        act_error_hint(err, "no folders are mapped");
+    else if (!near)
+        act_error_hint(err, "mapped folders: %s; other files go with the code", list.data);
     if (list.len == 0 && config->slurm.login)
         hint_login(config, name, err);
     act_strv_release(&names);

@@ -1088,7 +1088,7 @@ static void maps_paths(void **state)
         {"data", "./", "data", "", 0},
         {"data/voc", "..", "data", "", 0},
         {"", "dta/voc", NULL, "did you mean 'data'?", ACT_NOT_FOUND},
-        {"", "database", NULL, "mapped are: 'data', 'output'", ACT_NOT_FOUND},
+        {"", "database", NULL, "mapped folders: 'data', 'output'", ACT_NOT_FOUND},
         {"sub/deep", "data/voc", NULL, "is in no mapped folder", ACT_NOT_FOUND},
         {"", "code", NULL, "is in no mapped folder", ACT_NOT_FOUND},
         {"", ".", NULL, "is the project itself", ACT_NOT_FOUND},
