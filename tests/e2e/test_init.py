@@ -163,6 +163,10 @@ SECRETS = {
     "a secret variable of a job file": (
         "job.json", '{"properties": {"secrets": [{"name": "A", "value": "pssst"}]}}',
         "secrets"),
+    "a list of job files": ("jobs.json", '[{"properties": {"secrets": [{"name": "A", "value": "pssst"}]}}]', "secrets"),
+    "a mount with its password": (
+        "job.json", '{"properties": {"mountVolumes": {"unmanagedFileSystems": [{"relativeMountPath": "x", '
+                    '"mountCommand": "mount -t cifs //h/s -o username=a,password=pssst"}]}}}', "mountCommand"),
     "an escaped key": ("x.json", '{"account\\u005fkey": "pssst"}', "account_key"),
     "an alias": ("y.yml", 'x: &x pssst\ndocker:\n  "\\x70assword": *x\n', "docker.password"),
     "a byte order mark": ("y.yaml", "\ufeffaccount_key: pssst\n", "account_key"),

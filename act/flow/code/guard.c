@@ -68,7 +68,8 @@ static bool may_be_config(const struct act_buf *text)
     return has(text, "account_key") || has(text, "sas_token") ||
            (has(text, "docker") && has(text, "password")) || has_word(text, "env") ||
            (has(text, "credentials") && (has(text, "accountKey") || has(text, "password"))) ||
-           has_word(text, "secrets") || has_escaped_letter(text) || act_text_is_secret(text->data) ||
+           (has(text, "mountCommand") && has(text, "password=")) || has_word(text, "secrets") ||
+           has_escaped_letter(text) || act_text_is_secret(text->data) ||
            (has(text, ":\\/\\/") && has(text, "@"));
 }
 
@@ -114,6 +115,17 @@ static bool is_filled_in(const struct yaml *value)
            !strchr("<$", *value->text) && !act_starts_with(value->text, "{{");
 }
 
+/* "mount -t cifs //x/y -o username=a,password=b". */
+static bool has_mount_password(const struct yaml *value)
+{
+    static const char option[] = "password=";
+    const char *s = act_streq(value->key, "mountCommand") && value->kind == YAML_SCALAR
+                        ? strstr(value->text, option)
+                        : NULL;
+
+    return s && s[strlen(option)] && !strchr("<$ ,", s[strlen(option)]);
+}
+
 /* The credentials of a job file's volumes and registries, and its secret variables, wherever they stand in it. */
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
 static char *secret_of_job(const struct yaml *tree)
@@ -128,6 +140,8 @@ static char *secret_of_job(const struct yaml *tree)
     for (size_t i = 0; act_streq(tree->key, "credentials") && i < sizeof(keys) / sizeof(keys[0]); i++)
         if (tree->kind == YAML_MAP && is_filled_in(yaml_get(tree, keys[i])))
             return act_sprintf("credentials.%s", keys[i]);
+    if (has_mount_password(tree))
+        return act_strdup("mountCommand, a password");
     for (size_t i = 0; !what && i < tree->n; i++)
         what = secret_of_job(tree->items[i]);
     return what;
@@ -267,7 +281,7 @@ static char *judge_text(const char *path, const struct act_buf *text)
     if (yaml_parse(text->data, text->len, "package", &tree, &ignored) < 0)
         return seems;
     free(seems);
-    char *what = tree->kind == YAML_MAP ? secret_of_tree(tree) : NULL;
+    char *what = tree->kind == YAML_MAP ? secret_of_tree(tree) : secret_of_job(tree);
     yaml_tree_free(tree);
     return what;
 }
