@@ -30,9 +30,9 @@ def has_namespaces():
 
 
 def free_base_port(nodes):
-    """A port with the next ones that the cluster needs free, below those that the kernel gives away."""
+    """A port with the next ones that the cluster needs free, below those that runs and the kernel choose."""
     for _ in range(200):
-        base = random.randrange(20000, 32000)
+        base = random.randrange(10000, 19900)
         with contextlib.ExitStack() as stack:
             try:
                 for port in (base, base + 1, *range(base + 11, base + 11 + nodes)):
