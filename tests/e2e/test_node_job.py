@@ -442,6 +442,7 @@ def test_second_start_after_a_kill_begins_anew(job, act):
         except ProcessLookupError:
             pass
     process.wait(20)
+    act.until(lambda: not act.processes(), "all are dead: until then their locks hold")
     assert len(run.left()) == 1
     process = run.start()
     act.until(lambda: run.out() == "ready\nready\n", "it runs again")
