@@ -1,9 +1,8 @@
 /* cli.h - the command line: tables of commands and options, one file for each command, rendering, exit
  * statuses.
  *
- * To add a command: a file cmd_<name>.c with one function, its declaration below, a row in commands.c, which names
- * every option that it uses; new ones are rows in options.c. Help, completion and "did you mean" come from the same
- * rows.
+ * To add a command, add a file cmd_<name>.c with one function, its declaration below, and a row in commands.c that
+ * names every option it uses; new options are rows in options.c. Help, completion and "did you mean" use the same rows.
  */
 #ifndef ACT_CLI_CLI_H
 #define ACT_CLI_CLI_H
@@ -20,7 +19,7 @@
 #include "flow/runs/logs.h"
 #include "flow/runs/runs.h"
 
-/* Everything an option can set. Which verb takes which is said in commands.c. */
+/* Everything an option can set. commands.c says which verb takes which. */
 struct cli_options {
     char *cluster, *from_cluster, *resubmit_to, *compile_args;
     struct act_strv params;
@@ -50,28 +49,28 @@ struct cli_options {
     uint64_t first, last; /* bytes; 0: not given */
     struct act_strv includes, excludes, filter_files;
     bool last_package;
-    char *ignored; /* options of the original that have no meaning any more */
+    char *ignored; /* options of the original that no longer have a meaning */
     bool legacy;
 };
 
 struct cli {
     const struct cli_command *command;
     struct cli_options options;
-    struct act_strv words;    /* what stands behind the verb and its options */
-    size_t words_before;      /* how many of them stand before "--"; all where there is none */
-    struct services services; /* of all flows of the command */
+    struct act_strv words;    /* the words after the verb and its options */
+    size_t words_before;      /* how many of them come before "--"; all if there is none */
+    struct services services; /* shared by all flows of the command */
     struct flow flow;
     bool flow_is_open;
-    struct filter *filter; /* of cli_transfer_options() */
+    struct filter *filter; /* from cli_transfer_options() */
 };
 
-/* What a verb's words are; CLI_CHOICE: those that its synopsis begins with, "show | check". */
+/* What a verb's words are; CLI_CHOICE: those at the beginning of its synopsis, "show | check". */
 enum cli_complete { CLI_NOTHING, CLI_RUNS, CLI_PATHS, CLI_COMMAND, CLI_VERBS, CLI_CHOICE };
 
 struct cli_command {
     const char *name;
     const char *aliases;      /* "q, qr", or NULL */
-    const char *synopsis;     /* behind the name */
+    const char *synopsis;     /* after the name */
     const char *summary;      /* one line */
     const char *examples;     /* shown first by --help */
     const char *details;      /* may be NULL */
@@ -80,9 +79,9 @@ struct cli_command {
     enum cli_complete complete;
     bool takes_command; /* from the first word on, everything is the user's command */
     bool bare;          /* needs no configuration */
-    bool of_runs;       /* nor does this: runs know their own; but the cluster that is named must be there */
-    bool looks_only;    /* its configuration leads nowhere, so that nobody need trust it */
-    bool own_status;    /* exits with the status of the user's command: own failures are 125 */
+    bool of_runs;       /* like bare, as runs know their own; but a cluster given by name must exist */
+    bool looks_only;    /* only shows the configuration, which need not be trusted */
+    bool own_status;    /* exits with the status of the user's command; its own failures are 125 */
     bool hidden;
     int (*run)(struct cli *cli,
                struct act_error *err); /* 0, a negative act_code, or a positive exit status */
@@ -90,15 +89,15 @@ struct cli_command {
 
 extern const struct cli_command cli_commands[]; /* ends with a row without a name */
 const struct cli_command *cli_find_command(const char *name);
-/* What to type for a verb of other tools: "'a q' shows your runs" for "ps"; NULL: none of the table. */
+/* What to type instead of a verb of other tools: "'a q' shows your runs" for "ps"; NULL: not in the table. */
 const char *cli_synonym(const char *name);
 /* -ACT_USAGE, with the verb that was meant. */
 int cli_unknown_verb(const char *word, struct act_error *err);
 
-/* Where an option may stand. */
+/* Where an option may be given. */
 enum cli_place {
-    CLI_BEHIND,     /* behind the verbs that name it */
-    CLI_BEFORE,     /* before them too, as in the original */
+    CLI_BEHIND,     /* after the verbs that name it */
+    CLI_BEFORE,     /* also before the verb, as in the original */
     CLI_EVERYWHERE, /* every verb takes it */
 };
 
@@ -115,95 +114,97 @@ struct cli_option {
 };
 
 extern const struct cli_option cli_option_table[]; /* ends with a row without names */
-/* Whether a list of words with spaces between them has this one. */
+/* Whether a list of words separated by spaces contains name. */
 bool cli_names(const char *list, const char *name);
-/* Whether the verb takes the option; of no verb (NULL): whether the option may stand before one. */
+/* Whether the verb takes the option; command NULL: whether the option may be given before a verb. */
 bool cli_takes(const struct cli_command *command, const struct cli_option *option);
-/* The option after last (NULL: the first) that help shows of the verb at this place; NULL: there is none more. */
+/* The next option after last (NULL: the first) that help shows for the verb at this place; NULL: no more. */
 const struct cli_option *cli_next_option(const struct cli_command *command, enum cli_place place,
                                          const struct cli_option *last);
-/* The option of the verb (NULL: those before it) that a word names, and the value where the word holds it; or NULL. */
+/* The option of the verb (NULL: of those before it) that a word names, and the value if the word contains it; NULL:
+ * none. */
 const struct cli_option *cli_find_option(const struct cli_command *command, const char *word,
                                          const char **out_value);
 
 /* The whole program; returns the exit status. */
 int cli_main(int argc, char **argv);
 
-/* argv[1...] to cli->command, options and words. No verb at all leaves command NULL. */
+/* Parses argv[1...] into cli->command, options and words. Without a verb, command is NULL. */
 int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err) ACT_NODISCARD;
 void cli_options_init(struct cli_options *options);
 void cli_release(struct cli *cli);
 
-/* The configuration that the options ask for; out points into itself and into cli. */
+/* The configuration request made by the options; out points into itself and into cli. */
 struct cli_request {
     struct config_request config;
     struct config_override overrides[3];
     char num_gpu[24];
 };
 void cli_request(const struct cli *cli, struct cli_request *out);
-/* Opens a flow on a cluster (NULL: the default one), looked up from start_dir (NULL: here), with the overrides
- * that the options ask for; cli_open(): cli->flow, on the cluster of -c. */
+/* Opens a flow on a cluster (NULL: the default one), looked up from start_dir (NULL: the working directory), with the
+ * overrides from the options; cli_open(): cli->flow, on the cluster of -c. */
 int cli_open_flow(struct cli *cli, const char *cluster, const char *start_dir, struct flow *flow,
                   struct act_error *err) ACT_NODISCARD;
 int cli_open(struct cli *cli, struct act_error *err) ACT_NODISCARD;
-/* Another flow on the cluster of -c, for what only looks at the configuration: it need not be trusted. */
+/* Opens another flow on the cluster of -c, for commands that only show the configuration: it need not be trusted. */
 int cli_open_to_look(struct cli *cli, struct flow *flow, struct act_error *err) ACT_NODISCARD;
 
 /* help.c */
 void cli_print_overview(FILE *out);
 void cli_print_help(const struct cli_command *command, FILE *out);
-extern const char cli_overview_examples[], cli_exit_statuses[]; /* lines; the manual has them too */
+extern const char cli_overview_examples[], cli_exit_statuses[]; /* lines; also in the manual */
 
-/* version.c: "act VERSION", and on further lines what a report should say: the commit and the libraries. */
+/* version.c: "act VERSION", and on further lines what a bug report should contain: the commit and the libraries. */
 void cli_print_version(FILE *out);
 
 /* man.c */
-/* Shows the page of a verb by man(1), as the user has it. False where stdout is no terminal, or there is no man(1) that
- * shows it: nothing was printed then. */
+/* Shows the manual page of a verb with the user's man(1). False if stdout is not a terminal, or man(1) is missing or
+ * cannot show it: then nothing was printed. */
 bool cli_show_page(const struct cli_command *command);
 
 /* render.c */
 bool cli_colour(FILE *out);
 const char *cli_state_colour(enum run_state state); /* for cli_print_coloured() */
-/* ACT's own words; colour ("31") is not used where there are none. */
+/* Prints ACT's own text; colour ("31") is not used if out has no colours. */
 void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...) ACT_PRINTF(3, 4);
-/* Writes a piece of a log or a file to stdout; on a terminal of all that could do something there only colours stay. As
- * flow_sink.write. At its end: cli_end_text(), which ends a line that has no end, on a terminal only. */
+/* Writes a piece of a log or a file to stdout; on a terminal, all control sequences but colours are removed. Usable as
+ * flow_sink.write. After the last piece call cli_end_text(), which on a terminal ends an incomplete line. */
 int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *err);
 void cli_end_text(void);
 int cli_print_json(json_t *value, struct act_error *err) ACT_NODISCARD; /* takes the reference */
 void cli_print_json_line(json_t *value);                                /* likewise; compact, on one line */
 const char *cli_kind(enum store_kind kind);                             /* "file", "symlink", "folder" */
 json_t *cli_run_json(const struct flow_run *run);
-json_t *cli_spec_json(const struct run_spec *spec); /* of a run that was submitted just now */
-/* Prints {version: 1, name: list} and returns rc; after a failure (rc < 0) only where something was done. Takes the
- * reference to list, which may be NULL: nothing is printed. */
+json_t *cli_spec_json(const struct run_spec *spec); /* of a run just submitted */
+/* Prints {version: 1, name: list} and returns rc; after a failure (rc < 0) only if something was done. Takes the
+ * reference to list; NULL: nothing is printed. */
 int cli_print_list(const char *name, json_t *list, int rc, struct act_error *err) ACT_NODISCARD;
-/* Collects what is printed in large pieces, unless stdout is a terminal. Before anything is printed. */
+/* Buffers stdout in large blocks, unless it is a terminal. Call it before anything is printed. */
 void cli_buffer_stdout(void);
-/* -ACT_FAIL when nothing more can be printed. A reader that went away, as head does, ends the program without a word,
- * as SIGPIPE would. */
+/* -ACT_FAIL if stdout can no longer be written. If the reader has gone, as head does, ends the program silently, as
+ * SIGPIPE would. */
 int cli_check_stdout(struct act_error *err) ACT_NODISCARD;
-/* Prints a name from outside; control characters become '?'. */
+/* Prints an untrusted name; control characters become '?'. */
 void cli_put_name(const char *name);
-/* Prints the path of a file or object: into a pipe byte for byte, so that programs find it again. */
+/* Prints the path of a file or object: into a pipe byte for byte, so that programs can use it. */
 void cli_put_path(const char *path);
-/* As people read it, or with --bytes the exact number. */
+/* Formats a size for people, or with --bytes the exact number. */
 void cli_size(const struct cli_options *options, uint64_t bytes, char out[ACT_UNIT_TEXT]);
-/* What the user calls an object at or below what, which he called word: "data/voc/a". New string. */
+/* The path, as the user would type it, of an object at or below what, which was typed as word: "data/voc/a". New
+ * string. */
 char *cli_path_of(const char *word, const struct transfer_path *what, const char *key);
-/* with_reason: why each waits, or failed, has a column. */
+/* with_reason: adds a column that says why each waits or failed. */
 void cli_print_runs(const struct flow_runs *runs, bool with_reason);
 void cli_print_run(const struct flow_run *run, const char *page); /* page NULL: it has none */
-/* A name from outside for a line of text: control characters become '?'. New string. */
+/* An untrusted name, for a line of text: control characters become '?'. New string. */
 char *cli_name(const char *name);
-/* Whether an answer says yes: y or yes, nothing else. */
+/* Whether an answer is y or yes, and nothing else. */
 bool cli_is_yes(const char *answer);
-/* Asks on the terminal, which there must be. */
+/* Asks on the terminal, which must exist. */
 bool cli_ask(const char *question);
-/* The same, unless -y says yes; without a terminal an error that names -y. */
+/* Likewise, unless -y was given; without a terminal, an error that names -y. */
 int cli_confirm(const struct cli *cli, const char *question, struct act_error *err) ACT_NODISCARD;
-/* As flow_trust_asks() takes it: shows what leads out of a project and asks on the terminal. */
+/* Callback for flow_trust_asks(): shows what leads out of a project and asks on the terminal. */
 int cli_ask_trust(const char *project, const struct act_strv *items, struct act_error *err) ACT_NODISCARD;
 
 /* ---- table.c: tables fit the terminal; in a pipe nothing is cut and nothing left out */
@@ -211,64 +212,66 @@ int cli_ask_trust(const char *project, const struct act_strv *items, struct act_
 enum { CLI_RANK_MAX = 15 };
 
 struct cli_column {
-    const char *head; /* NULL in the first one: the table has no head */
+    const char *head; /* NULL in the first one: the table has no header */
     char align;       /* 'l' or 'r' */
-    int rank; /* 0: always shown; else the one with the highest is the first to be cut, and to be left out */
-    int min, pad;  /* cut to no less (0: not cut); in a pipe, aligned up to this width (0: any) */
-    bool is_state; /* of a run: has its colour */
+    int rank;         /* 0: always shown; else the column with the highest rank is cut, and left out, first */
+    int min, pad;     /* cut to no less (0: not cut); in a pipe, aligned up to this width (0: any) */
+    bool is_state;    /* the state of a run, shown in its colour */
 };
 
-/* The columns of the terminal that stdout is; 0: it is none, or does not say. */
+/* The width of stdout's terminal in columns; 0: it is not a terminal, or the width is not known. */
 int cli_width(void);
-/* widths are those that n columns would like (not 0); on return those that they get in room columns (0: any), two
- * blanks between them. 0: left out. */
+/* widths: the widths that n columns need (not 0), replaced by those that fit in room terminal columns (0: no limit),
+ * with two blanks in between. 0: left out. */
 void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room);
-/* Appends a table with the cells of all rows, one after another. Each is one line (act_one_line()). room as above. */
+/* Appends a table; cells holds the cells of all rows, one after another, each a single line (act_one_line()). room as
+ * above. */
 void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room,
                     bool coloured, struct act_buf *out);
 void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells);
 
 /* ---- signal.c */
 
-/* SIGINT and SIGTERM from now on only set cli_interrupted. Each time the next of these lines is said, up to a NULL. */
+/* From now on SIGINT and SIGTERM only set cli_interrupted. Each time the next of these lines is printed, up to a
+ * NULL. */
 extern volatile sig_atomic_t cli_interrupted;
 void cli_catch_signals(const char *const *said);
-/* They end the program, which says this line first (a literal, "interrupted; ..."); NULL: without a word.
- * Returns what was to be said until now. */
+/* From now on they end the program, which prints this line first (a literal, "interrupted; ..."); NULL: none. Returns
+ * the previous line. */
 const char *cli_end_with(const char *text);
 #define CLI_RUN_GOES_ON "the run goes on: 'a logs -f RUN' follows it again, 'a abort RUN' ends it"
 
-/* ---- several paths: one that fails does not keep the others from being tried */
+/* ---- several paths: if one fails, the others are tried anyway */
 
 struct cli_outcome {
     struct act_error *failed;
     size_t n_failed, n;
 };
-/* Takes what came of one path. */
+/* Records the result of one path. */
 void cli_outcome_add(struct cli_outcome *outcome, int rc, const struct act_error *err);
-/* Prints all errors but the last, which is returned in err. 0 when nothing failed; the first error's code when
- * everything did; else -ACT_PARTIAL. */
+/* Prints all errors but the last, which is returned in err. 0 if nothing failed; the first error's code if everything
+ * did; else -ACT_PARTIAL. */
 int cli_outcome_end(struct cli_outcome *outcome, struct act_error *err) ACT_NODISCARD;
 
 /* ---- each_run.c: several runs */
 
 struct cli_each_run {
-    /* What is done with one run; list is NULL, or takes what is known of it as JSON. */
+    /* Handles one run; if list is not NULL, appends the run to it as JSON. */
     int (*act)(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err);
     int (*find)(struct flow *flow, const char *piece, struct flow_run *out,
                 struct act_error *err); /* NULL: flow_find_run */
-    bool all_or_none; /* what cannot be done twice: a name that is no run, and nothing is done at all */
+    bool all_or_none; /* for what cannot be repeated: if one name is not a run, nothing is done */
     bool list;        /* prints {"version": 1, "runs": [...]} */
 };
-/* Looks up the runs that all the words name, and does it with each once. As of several paths, what fails keeps no other
- * from being done, and is named. */
+/* Looks up the runs that the words name, and calls act() once for each. As with several paths, a failure is reported
+ * and does not stop the others. */
 int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_error *err) ACT_NODISCARD;
 
 /* ---- progress.c: one line on a terminal, a plain line every 30 s elsewhere */
 
-enum { CLI_RATE_SAMPLES = 13 }; /* one a second: the rate is that of the last twelve */
+enum { CLI_RATE_SAMPLES = 13 }; /* one per second: the rate is that of the last twelve seconds */
 
-/* What passed lately. Bytes that were there already, from an interrupted transfer, do not count. */
+/* Recent progress. Bytes already transferred before an interruption do not count. */
 struct cli_rate {
     struct cli_sample {
         int64_t ms;
@@ -280,66 +283,64 @@ struct cli_rate {
 void cli_rate_add(struct cli_rate *rate, int64_t ms, const struct transfer_progress *now);
 /* Bytes per second; negative while it is too early to tell. */
 double cli_rate_bytes(const struct cli_rate *rate);
-/* How long the rest takes; -1 when nobody can know: listing goes on, it is too early, nothing moves. */
+/* The remaining time; -1 if it cannot be known: still listing, too early, no progress. */
 int64_t cli_rate_left_s(const struct cli_rate *rate, const struct transfer_progress *now);
 /* "uploading 30% [###.......] 12/40 objects, 3.4 MiB/8.0 MiB, 1.2 MiB/s, 4s left, what takes long", cut at width
- * columns, with a bar where there is room; 0: not cut, and without one. */
+ * columns, with a bar if there is room; width 0: neither cut nor with a bar. */
 void cli_progress_line(const char *verb, const struct cli_rate *rate, const struct transfer_progress *now,
                        size_t width, struct act_buf *out);
 
 struct cli_progress {
     const char *verb;                /* "uploading" */
-    struct transfer_progress before; /* of paths that are done; counted in what is shown */
+    struct transfer_progress before; /* of finished paths; included in what is shown */
     struct cli_rate rate;
     int64_t started_ms, last_plain_ms;
     bool terminal, shown;
 };
-/* Sets progress and arg of the options; SIGINT and SIGTERM from now on end the program, which says that the same
- * command goes on where it stopped. */
+/* Sets progress and arg of the options; from now on SIGINT and SIGTERM end the program, which says that the same
+ * command continues where it stopped. */
 void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet,
                         struct transfer_options *options);
-/* Writes what is ACT's own instead of what stands on the terminal's line, which is stderr's, and cuts it there. */
+/* Replaces the current line of stderr's terminal by ACT's own text, cut to its width. */
 void cli_put_in_place(const char *text);
-/* Takes the line away, so that something else can be written. */
+/* Clears the line, so that something else can be written. */
 void cli_progress_clear(struct cli_progress *p);
 /* Clears the line and prints the summary, and the failures. */
 void cli_progress_end(struct cli_progress *p, const char *done_verb, const struct transfer_report *report);
-/* The failures, grouped, where there is more than the one that the program ends with. */
+/* Prints the failures, grouped, if there are more than the one that the program ends with. */
 void cli_print_failures(const struct transfer_report *report);
 double cli_progress_seconds(const struct cli_progress *p); /* since the start */
 struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
                                           const struct transfer_progress *b);
 
-/* ---- transfer.c: what the verbs that move data have in common */
+/* ---- transfer.c: shared by the verbs that transfer data */
 
-/* What the options of the command line say of a transfer; the filter is cli's. Sizes that cannot be, and patterns:
- * -ACT_USAGE. */
+/* The transfer options from the command line; cli owns the filter. Invalid sizes or patterns: -ACT_USAGE. */
 int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct act_error *err) ACT_NODISCARD;
-/* Opens what a path of the command line means, and with --leftovers both places where interrupted transfers leave
- * something: uploads in the store, downloads here. each releases the path. */
+/* Opens the place that a path of the command line refers to, and with --leftovers both places where interrupted
+ * transfers leave files: uploads in the store, downloads here. each() releases the path. */
 typedef int cli_place_fn(void *arg, const char *word, enum flow_place place, struct flow_path *path,
                          struct act_error *err);
 int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *arg,
                    struct act_error *err) ACT_NODISCARD;
-/* For the line of --json that says what became of it: names of objects, what failed, and the errors of whole paths. New
- * references. */
+/* For the result line of --json: names of objects, failures, and the errors of whole paths. New references. */
 json_t *cli_names_json(const struct act_strv *names);
 json_t *cli_failures_json(const struct transfer_report *report);
 json_t *cli_errors_json(const struct cli_outcome *outcome);
-/* Names the patterns that matched nothing. */
+/* Warns about patterns that matched nothing. */
 void cli_warn_idle_patterns(const struct cli *cli);
-/* Adds the report of one path to that of all of them, and releases it. */
+/* Adds the report of one path to the sum, and releases it. */
 void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part);
 
-/* Fetches the logs of a run as the options say, with progress. Release out. */
+/* Fetches the logs of a run according to the options, with progress. Release out. */
 int cli_fetch_logs(struct cli *cli, const struct flow_run *run, struct flow_logs *out,
                    struct act_error *err) ACT_NODISCARD;
 
 /* ---- explain.c */
 
-/* packing.c: what a user sees while the code is packed. start() sets the callbacks of io. */
+/* packing.c: the progress display while the code is packed. start() sets the callbacks of io. */
 struct cli_packing {
-    struct cli_progress line; /* first: it is what its callback gets */
+    struct cli_progress line; /* must be first: its callback gets a pointer to it */
     struct transfer_options shown;
     const struct cli *cli;
 };

@@ -36,7 +36,7 @@ static int abort_run(struct cli *cli, struct flow_run *run, json_t *list, struct
     return rc < 0 ? rc : say(cli, run, was_final, list);
 }
 
-/* A cluster that never answers again would keep its runs for ever. */
+/* Runs of a cluster that is gone for good could otherwise never be ended. */
 static int find(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
     struct act_error ignored;

@@ -175,7 +175,7 @@ static void tell(void *arg, const char *status, int percent)
         snprintf(line, sizeof(line), "%.64s", status);
     if (strcmp(line, told->last) == 0)
         return;
-    if (!*told->last) /* who interrupts it must not think that the change is interrupted */
+    if (!*told->last) /* interrupting this does not interrupt the change, and the user must know */
         cli_end_with("the change goes on at the service; 'a cluster show' tells how it stands");
     memcpy(told->last, line, sizeof(line));
     act_note("cluster '%s': %s", told->name, line);
@@ -186,7 +186,7 @@ static void tell(void *arg, const char *status, int percent)
 struct verb {
     const char *name;
     int (*run)(struct cli *cli, const char *name, struct act_error *err);
-    const char *options; /* those of 'a cluster' that it takes; --json goes with all */
+    const char *options; /* the options of 'a cluster' that it takes; all take --json */
     bool needs_name, takes_no_name;
 };
 
@@ -223,7 +223,7 @@ static int show(struct cli *cli, const char *name, struct act_error *err)
     return rc;
 }
 
-/* What came of a change. */
+/* The result of a change. */
 static int finish(struct cli *cli, const char *name, const char *what, struct act_error *err)
 {
     if (!cli->options.no_wait)
@@ -232,7 +232,7 @@ static int finish(struct cli *cli, const char *name, const char *what, struct ac
     return cli->options.json ? show(cli, name, err) : 0;
 }
 
-/* A public key; what is private must not leave this machine. */
+/* Reads a public key; a private one must not leave this machine. */
 static int read_key(const char *path, char **out, struct act_error *err)
 {
     enum { KEY_MAX = 16 << 10 };
@@ -269,7 +269,7 @@ static int would(struct cli *cli, const char *action, const char *name, const ch
         json_pack("{s:i,s:b,s:s,s:s}", "version", 1, "dry_run", true, "action", action, "name", name), err);
 }
 
-/* "a to b nodes, which go after 5m": what is said of them. New string. */
+/* "a to b nodes, which go after 5m", as far as given. New string. */
 static char *scale_text(const struct platform_scale *s)
 {
     struct act_buf text = {0};
@@ -286,7 +286,7 @@ static char *scale_text(const struct platform_scale *s)
     return act_buf_steal(&text);
 }
 
-/* The same of one that must be there. */
+/* Likewise for a cluster that must exist. */
 static int would_change(struct cli *cli, const char *action, const char *name, const char *how,
                         struct act_error *err)
 {

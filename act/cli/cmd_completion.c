@@ -43,8 +43,8 @@ int cmd_completion(struct cli *cli, struct act_error *err)
     return act_error_set(err, ACT_USAGE, "no completion for '%s': bash, zsh and fish are known", shell);
 }
 
-/* Names come from projects, also of others: bash puts them on its command line as they are, so none is offered that a
- * shell would read as anything but one word. */
+/* Names come from projects, possibly of others, and bash inserts them unquoted: only names that a shell reads as a
+ * single plain word are offered. */
 static void offer(const char *candidate, const char *typed)
 {
     static const char shells_own[] = " \t\r\n'\"\\`$&|;<>()[]{}*?!#~^";
@@ -81,7 +81,7 @@ static void offer_choices(const char *synopsis, const char *typed)
     }
 }
 
-/* Those of the cluster file that have one value: "num_gpu:" for -p 'num_gpu: 8'. */
+/* The keys of the cluster file with a single value: "num_gpu:" for -p 'num_gpu: 8'. */
 static void offer_keys(const char *typed)
 {
     struct act_strv keys = {0};
@@ -106,7 +106,7 @@ static void offer_clusters(const char *typed)
 
 static void offer_runs(struct cli *cli, const char *typed)
 {
-    struct flow_table table = {.max = 50, .as_known = true}; /* nobody waits for a cluster while he types */
+    struct flow_table table = {.max = 50, .as_known = true}; /* completion must not wait for a cluster */
     struct flow_runs runs;
     struct act_error ignored;
 
@@ -132,7 +132,7 @@ static void offer_folders(const char *cluster, const char *typed)
     config_release(&config);
 }
 
-/* The option that a word before the verb is, with a value that stands in the next word; or NULL. */
+/* The option before the verb that the word is, if its value is in the next word; or NULL. */
 static const struct cli_option *option_with_value(const char *word)
 {
     const char *value;
@@ -146,7 +146,7 @@ static bool takes(const struct cli_option *o, const char *argument)
     return o && act_streq(o->argument, argument);
 }
 
-/* The cluster and the verb among the words before the one to complete. */
+/* Finds the cluster and the verb among the words before the one to complete. */
 static const struct cli_command *find_context(const struct act_strv *words, const char **cluster)
 {
     *cluster = NULL;
@@ -169,7 +169,7 @@ int cmd_complete(struct cli *cli, struct act_error *err)
     const struct cli_command *command = find_context(w, &cluster);
     const struct cli_option *before = w->n > 1 ? option_with_value(w->v[w->n - 2]) : NULL;
 
-    flow_trust_asks(NULL); /* nobody is asked while he types */
+    flow_trust_asks(NULL); /* completion must not ask */
     (void)err;
     if (takes(before, "CLUSTER"))
         offer_clusters(typed);

@@ -1,7 +1,7 @@
-/* cmd_du.c - how much lies below a path, and below its subfolders.
+/* cmd_du.c - the size of everything below a path, and below its subfolders.
  *
- * A listing comes in order of keys, so that a folder's objects stand together: only the folders on the way to
- * the object at hand have to be kept, and each is printed when the listing leaves it, as du does.
+ * A listing is sorted by key, so the objects of a folder are adjacent: only the ancestors of the current object are
+ * kept, and each is printed when the listing leaves it, as du does.
  */
 #include <string.h>
 
@@ -25,10 +25,10 @@ struct usage {
     const struct cli_options *options;
     const char *word;
     struct transfer_path *what;
-    size_t depth;     /* of subfolders that have a line of their own */
+    size_t depth;     /* of subfolders with their own line */
     struct sum *open; /* depth + 1 of them: the path itself, a subfolder, ... */
     size_t n_open;
-    struct act_buf at; /* the folder at hand, behind the path: "a/b/" */
+    struct act_buf at; /* the current folder, relative to the path: "a/b/" */
 };
 
 static void print_sum(const struct usage *u, const struct sum *sum)
@@ -48,7 +48,7 @@ static void print_sum(const struct usage *u, const struct sum *sum)
     putchar_unlocked('\n');
 }
 
-/* Ends the innermost folder: what it holds is in the one around it. */
+/* Closes the innermost folder and adds its sum to its parent. */
 static void close_folder(struct usage *u)
 {
     struct sum *sum = &u->open[--u->n_open];
@@ -62,7 +62,7 @@ static void close_folder(struct usage *u)
     u->at.data[u->at.len] = '\0';
 }
 
-/* Goes to the folder in which rel lies, as deep as there are lines. */
+/* Moves to the folder that contains rel, down to the depth that is printed. */
 static void go_to(struct usage *u, const char *rel)
 {
     const char *slash;

@@ -10,7 +10,7 @@
 
 /* ---- the result */
 
-/* Sockets, pipes and devices are not left out by anybody's wish: say so. */
+/* Nobody asked to leave out sockets, pipes and devices: report them. */
 static void mention_special_files(const struct package_list *list)
 {
     static const char *const kinds[] = {"socket", "pipe", "device"};

@@ -23,7 +23,7 @@ static void print_prefix(const struct lines *lines, int rank)
     putchar(' ');
 }
 
-/* On a terminal, where "\r" would make a line without the number of its rank: its last state. */
+/* On a terminal "\r" would overwrite the rank's number: only the last state of the line is shown. */
 static int print_shown(const char *text, size_t len, struct act_error *err)
 {
     struct act_harmless line = {.allow = ACT_SHOW_COLOURS};
@@ -98,14 +98,14 @@ static void print_end(const struct flow_run *run)
              s->state == RUN_FAILED ? "; a why " : "", s->state == RUN_FAILED ? run->row.id : "");
 }
 
-/* Of who follows the last attempt to the run's end. An earlier one's end is not the run's. */
+/* Only when following the last attempt to the end of the run: an earlier attempt's end is not the run's. */
 static int tell_end(const struct cli_options *o, const struct flow_run *run)
 {
     bool is_last = o->attempt < 0 || o->attempt == run->status.attempt;
 
     if (!o->follow || !is_last || !run_state_is_final(run->status.state))
         return 0;
-    fflush(stdout); /* the end comes behind the log where both are one terminal */
+    fflush(stdout); /* keeps the end after the log if both go to one terminal */
     print_end(run);
     return flow_exit_status(&run->status);
 }

@@ -1,4 +1,4 @@
-/* cmd_ls.c - what the store has: names, a table, or JSON lines, as they come. */
+/* cmd_ls.c - lists the store: names, a table, or JSON lines, printed as the listing arrives. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -24,7 +24,7 @@ struct listing {
     uint64_t objects, folders, bytes;
 };
 
-/* Rows are printed as they come, so the widths follow from the terminal alone. The name is never cut. */
+/* Rows are printed as they arrive, so the widths depend on the terminal alone. The name is never cut. */
 static const struct cli_column long_columns[] = {
     {"mode", 'l', .rank = 3}, {"size", 'r', .rank = 1}, {"time", 'l', .rank = 2}, {"name", 'l', .rank = 0}};
 static const struct cli_column leftover_columns[] = {
@@ -58,7 +58,7 @@ static bool is_folder(const struct store_entry *e)
     return e->kind == STORE_FOLDER || e->kind == STORE_PREFIX;
 }
 
-/* "drwxr-xr-x"; "d?????????" where nobody knows. */
+/* "drwxr-xr-x"; "d?????????" if not known. */
 static void mode_text(const struct store_entry *e, char out[11])
 {
     static const char letters[] = "rwxrwxrwx";

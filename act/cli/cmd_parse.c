@@ -8,7 +8,7 @@
 #include "flow/runs/runs.h"
 #include "flow/runs/why.h"
 
-/* key: what name is of, "run" or "folder". */
+/* key: what name denotes, "run" or "folder". */
 static int print_json(const char *key, const char *name, const struct flow_codes *codes,
                       struct act_error *err)
 {
@@ -30,14 +30,14 @@ static int print_json(const char *key, const char *name, const struct flow_codes
                           err);
 }
 
-/* Beside the codes, which are for scripts too. */
+/* In addition to the codes, which scripts use too. */
 static void tell_errors(const struct flow_codes *codes)
 {
     for (size_t i = 0; i < codes->n_errors; i++)
         act_note("%s: %s", codes->errors[i].log, codes->errors[i].line);
 }
 
-/* Takes the codes. */
+/* Takes over the codes. */
 static int print(const struct cli *cli, const char *key, const char *name, struct flow_codes *codes,
                  struct act_error *err)
 {

@@ -17,7 +17,7 @@ static int report(struct cli *cli, const struct run_spec *spec, json_t *list, st
     return 0;
 }
 
-/* Where the run goes: -rt, else -c, else where it was. */
+/* The cluster of the new run: -rt, else -c, else that of the old run. */
 static int open_target(struct cli *cli, const struct flow_run *old, struct flow *to, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;

@@ -60,7 +60,7 @@ static int ask_to_remove(const struct removing *removing, const struct transfer_
     return cli_confirm(removing->cli, question, err);
 }
 
-/* Counts what would go and asks. */
+/* Counts what would be removed and asks. */
 static int confirm(const struct removing *removing, struct act_error *err)
 {
     struct transfer_options count = {.filter = removing->options.filter, .dry_run = true};

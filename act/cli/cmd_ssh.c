@@ -42,7 +42,7 @@ static int find_shell_of_run(struct cli *cli, const struct act_strv *command, st
     return rc;
 }
 
-/* A node belongs to no run, but to the cluster of -c. */
+/* A node given by address belongs to the cluster of -c, not to a run. */
 static int find_shell_at(struct cli *cli, const struct act_strv *command, struct act_strv *argv,
                          struct act_error *err)
 {
@@ -71,7 +71,7 @@ int cmd_ssh(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = find_shell(cli, &argv, err);
     if (rc == 0) {
-        flow_close(&cli->flow); /* what is open ends with this program, which does not come back */
+        flow_close(&cli->flow); /* close everything: exec replaces this program */
         services_close(&cli->services);
         execvp(argv.v[0], argv.v);
         rc = act_error_errno(err, errno, "cannot start '%s'", argv.v[0]);

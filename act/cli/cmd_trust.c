@@ -1,4 +1,4 @@
-/* cmd_trust.c - what a project reaches out of its folder, and whether it may. */
+/* cmd_trust.c - what a project reaches outside its folder, and whether it is allowed to. */
 #include <string.h>
 #include <unistd.h>
 
@@ -58,7 +58,7 @@ static int print_list(struct cli *cli, struct act_error *err)
     return 0;
 }
 
-/* The project of the path, of which nothing else need be there any more; else the one of here. */
+/* The project at path, which need not exist any more; without a path, the current one. */
 static int forget(struct cli *cli, struct act_error *err)
 {
     struct flow flow = {0};
@@ -83,7 +83,7 @@ static int print_json(const char *project, const struct act_strv *all, const str
                           err);
 }
 
-/* After a look at what there is: asks as every verb would, or with -y takes what was shown. */
+/* After showing what there is: asks as every verb does, or with -y trusts what was shown. */
 static int decide(struct cli *cli, const struct config *config, const struct act_strv *all,
                   const struct act_strv *unknown, struct act_error *err)
 {

@@ -7,10 +7,10 @@
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
 
-/* What stands on the terminal's line while a run is waited for. */
+/* The status line on the terminal while waiting for a run. */
 struct shown {
     bool terminal;
-    int64_t at_s; /* when that was written: once a second is enough; 0: nothing stands there */
+    int64_t at_s; /* when it was written: once a second is enough; 0: there is none */
 };
 
 static void show(void *arg, const struct flow_run *run)

@@ -90,7 +90,7 @@ static int print_json(const struct flow_run *run, const struct flow_why *why, st
 
 /* ---- for people */
 
-/* Text from a log, on one line of a bearable length. */
+/* Text from a log, on one line of reasonable length. */
 static void put_text(const char *text)
 {
     enum { SHOWN = 400 };
@@ -113,8 +113,8 @@ static void put_field(const char *name, const char *text)
     put_text(text);
 }
 
-/* What the agent says of the rank, without the name: "exited with status 1", "killed by signal 9 (Killed)", "lost: its
- * agent was killed". NULL: it speaks of something else. */
+/* What the agent reports about the rank, without its name: "exited with status 1", "killed by signal 9 (Killed)",
+ * "lost: its agent was killed". NULL: it is about something else. */
 static const char *without_rank(const char *reason, int rank)
 {
     static const char *const links[] = {": ", " is ", " was ", " "};
@@ -213,7 +213,7 @@ static void push_silence(struct act_strv *cells, const struct flow_rank_line *sa
     act_strv_pushf(cells, "%s%s", said->longer ? ">" : "", text);
 }
 
-/* Where the ranks are: one that is somewhere else, or was silent first, is what the others wait for. */
+/* Where the ranks are: the others are waiting for one that is elsewhere or went silent first. */
 static void put_what_ranks_said(const struct flow_why *why)
 {
     enum { SHOWN = 16 };

@@ -627,7 +627,7 @@ const struct cli_command *cli_find_command(const char *name)
     return NULL;
 }
 
-/* What other tools call it. */
+/* The names of verbs in other tools. */
 static const struct {
     const char *names, *advice;
 } synonyms[] = {

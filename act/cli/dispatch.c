@@ -140,7 +140,7 @@ int cli_outcome_end(struct cli_outcome *o, struct act_error *err)
     return rc;
 }
 
-/* Results that did not arrive are a failure too, as with a full disk behind a redirection. */
+/* Output that could not be written is a failure too, as when redirected to a full disk. */
 static int close_stdout(int status)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))

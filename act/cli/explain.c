@@ -1,4 +1,4 @@
-/* explain.c - init --dry-run: what goes into the package, what stays out and why, and what there is to do. */
+/* explain.c - init --dry-run: what goes into the package, what is left out and why, and what would be done. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -8,10 +8,10 @@
 #include "flow/code/code.h"
 
 enum {
-    SHORT = 40, /* rows that are read one by one; a longer list is summed up */
+    SHORT = 40, /* rows shown one by one; a longer list is summarized */
 };
 
-/* A line of a summary: a folder at the top, or a rule. */
+/* A line of a summary: a top-level folder, or a rule. */
 struct row {
     char *name;
     const char *example;
@@ -25,7 +25,7 @@ struct rows {
 
 static struct row *row_of(struct rows *rows, const char *name, size_t len)
 {
-    for (size_t i = rows->n; i-- > 0;) /* the same one is asked for many times in a row */
+    for (size_t i = rows->n; i-- > 0;) /* the same row is looked up many times in succession */
         if (strncmp(rows->v[i].name, name, len) == 0 && rows->v[i].name[len] == '\0')
             return &rows->v[i];
     ACT_GROW(rows->v, rows->n);
@@ -40,7 +40,7 @@ static void release_rows(struct rows *rows)
     free(rows->v);
 }
 
-/* By the folders at the top of the project; "./" is what lies there itself. */
+/* By the top-level folders of the project; "./" stands for its top-level files. */
 static struct rows sum_folders(const struct package_list *list)
 {
     struct rows rows = {0};

@@ -21,7 +21,7 @@ static void print_option(FILE *out, const struct cli_option *o)
     print_row(out, left, o->help);
 }
 
-/* Those of the verb that may stand there, below a title. */
+/* The verb's options for that place, below a title. */
 static void print_options(FILE *out, const struct cli_command *command, enum cli_place place,
                           const char *title)
 {

@@ -36,7 +36,7 @@ static void put_line(FILE *out, const char *text)
     fputc('\n', out);
 }
 
-/* A line of its own: bold, and what follows as it is (NULL: nothing). */
+/* A separate line: bold text, then plain text (NULL: none). */
 static void put_bold(FILE *out, const char *bold, const char *more)
 {
     fputs("\\fB", out);
@@ -56,8 +56,8 @@ static void put_entry(FILE *out, const char *term, const char *more, const char 
     put_line(out, text);
 }
 
-/* Whether the line of prose that begins here begins a paragraph: it is about an option, and the last one is at its
- * end. */
+/* Whether the line of prose that starts here starts a paragraph: it is about an option, and the previous one is
+ * complete. */
 static bool begins_paragraph(const char *text, const char *line)
 {
     return line > text + 1 && act_starts_with(line, "--") && strchr(".;:", line[-2]);
@@ -95,7 +95,7 @@ static void put_option(FILE *out, const struct cli_option *o)
     put_entry(out, term, o->argument, o->help);
 }
 
-/* Those of the verb that may stand there, below a heading (NULL: below the last one). */
+/* The verb's options for that place, below a heading (NULL: the previous one). */
 static void put_options(FILE *out, const struct cli_command *command, enum cli_place place,
                         const char *heading)
 {
@@ -107,7 +107,7 @@ static void put_options(FILE *out, const struct cli_command *command, enum cli_p
     }
 }
 
-/* The names stand in capitals in the title alone. */
+/* Only the title has the names in capitals. */
 static void put_title(FILE *out, const char *name, int section, const char *summary)
 {
     fputs(".TH ", out);
@@ -252,7 +252,7 @@ int cmd_man(struct cli *cli, struct act_error *err)
     return rc;
 }
 
-/* A page in memory, where a child reads it as a file. A descriptor, or -1. */
+/* Puts a page into a memory file that a child can read. Returns the file descriptor, or -1. */
 static int page_in_memory(const struct cli_command *command)
 {
     int fd = memfd_create("page", MFD_CLOEXEC), copy = fd < 0 ? -1 : dup(fd);
@@ -266,7 +266,7 @@ static int page_in_memory(const struct cli_command *command)
     return fd;
 }
 
-/* What man(1) makes of a page, as its status; what it has against it is said to nobody. */
+/* Returns the exit status of man(1) for a page; its error messages are discarded. */
 static int run_man(char *man, int page, int nowhere)
 {
     char local[] = "-l", input[] = "-";

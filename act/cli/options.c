@@ -1,9 +1,9 @@
 /* options.c - the options, one row each, and the parser.
  *
- * A verb takes the options that its row in commands.c names, and those of every verb; anything else is refused with a
- * line that says what it takes. Those of the original may stand before the verb, as they did there, and behind it.
- * '-' and '_' in long names are alike; values as "--name value", "--name=value", for numbers also "-n8"; flags of one
- * letter can stand together: "-lr".
+ * A verb takes the options named in its row of commands.c, and the global ones; any other is refused with a line that
+ * says what it takes. Options of the original may come before the verb, as they did there, or after it. '-' and '_' in
+ * long names are equivalent; values are "--name value", "--name=value", for numbers also "-n8"; single-letter flags can
+ * be combined: "-lr".
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #include "filter/filter.h"
 #include "flow/flow.h"
 
-/* Where the value of an option goes, and as what: a member of another type does not compile. */
+/* The member that an option sets, and its type: a member of another type does not compile. */
 /* NOLINTBEGIN(bugprone-macro-parentheses): a type */
 #define OPTION(kind, type, member)                                                                           \
     kind, _Generic(((struct cli_options *)0)->member, type : offsetof(struct cli_options, member))
@@ -169,7 +169,7 @@ static bool same_name(const char *name, size_t len, const char *long_name)
     return true;
 }
 
-/* By its long name, or by the other one where that is long as well. */
+/* By its long name, or by its short one if that is long as well. */
 static bool has_long_name(const struct cli_option *o, const char *name, size_t len)
 {
     return same_name(name, len, o->long_name) ||
@@ -181,7 +181,7 @@ static bool is_short(const struct cli_option *o)
     return o->short_name && strlen(o->short_name) == 2;
 }
 
-/* "-n8": only numbers can stand so, or "-foo" would be "-f oo". */
+/* "-n8": for numbers only, otherwise "-foo" would be "-f oo". */
 static bool has_number(const struct cli_option *o, const char *word)
 {
     return is_short(o) && o->type == CLI_INT && act_starts_with(word, o->short_name) &&
@@ -252,7 +252,7 @@ static int store_value(const struct cli_option *o, const char *word, const char 
     return 0;
 }
 
-/* Options that the environment may set as well; the command line wins. */
+/* Options that can also be set in the environment; the command line wins. */
 static const struct {
     const char *option, *variable;
 } twins[] = {{"bwlimit", "ACT_BWLIMIT"}, {"memory", "ACT_MEMORY"}};
@@ -272,7 +272,7 @@ static int take_environment(struct cli *cli, struct act_error *err)
     return rc;
 }
 
-/* What the verb takes, short: "-c, -rt, --json". */
+/* The options of the verb in short form: "-c, -rt, --json". */
 static void list_options(const struct cli_command *command, struct act_buf *out)
 {
     enum { READABLE = 3 };
@@ -287,7 +287,7 @@ static void list_options(const struct cli_command *command, struct act_buf *out)
         act_buf_adds(out, "no options but those of every verb: -q, -h");
 }
 
-/* The option of the verb that is nearest to what was typed: "--json". New string; NULL: none is near. */
+/* The option of the verb closest to what was typed: "--json". New string; NULL: none is close. */
 static char *nearest_option(const struct cli_command *command, const char *name)
 {
     struct act_strv names = {0};
@@ -304,13 +304,13 @@ static char *nearest_option(const struct cli_command *command, const char *name)
     return near;
 }
 
-/* What comes between an error and what it goes on with. New string. */
+/* The text that joins an error and its continuation. New string. */
 static char *apart(const char *near)
 {
     return near ? act_sprintf("; did you mean '%s'? ", near) : act_strdup("; ");
 }
 
-/* Whether some verb has an option that this word names, behind itself. */
+/* Whether some verb takes the option that this word names, after the verb. */
 static bool is_behind_some_verb(const char *word)
 {
     const char *value;
@@ -333,7 +333,7 @@ static int unknown_before(const char *name, struct act_error *err)
     return act_error_set(err, ACT_USAGE, "unknown option '%s'%ssee 'a --help'", name, then);
 }
 
-/* "-n=2": only long names take their value so. 0: it is something else. */
+/* "-n=2": only long names take a value this way. 0: it is something else. */
 static int refuse_equals(const struct cli_command *command, const char *word, const char *name,
                          struct act_error *err)
 {
@@ -346,7 +346,7 @@ static int refuse_equals(const struct cli_command *command, const char *word, co
                        : act_error_set(err, ACT_USAGE, "'%s' takes no value", name);
 }
 
-/* word: an option that the verb does not take; before: it stood before the verb. */
+/* word: an option that the verb does not take; before: it came before the verb. */
 static int refuse(const struct cli_command *command, const char *word, bool before, struct act_error *err)
 {
     ACT_AUTOFREE char *name = act_strndup(word, strcspn(word, "="));
@@ -394,7 +394,7 @@ struct parser {
     struct before {
         const struct cli_option *option;
         const char *word;
-    } * before; /* what stands before the verb */
+    } * before; /* the options before the verb */
     size_t n_before;
 };
 
@@ -403,7 +403,7 @@ static void note_before(struct parser *p, const struct cli_option *option, const
     ACT_PUSH(p->before, p->n_before, (struct before){.option = option, .word = word});
 }
 
-/* What stands before the verb must be the verb's too. */
+/* Options before the verb must be taken by the verb too. */
 static int check_before(const struct parser *p, struct act_error *err)
 {
     for (size_t i = 0; i < p->n_before; i++)
@@ -412,7 +412,7 @@ static int check_before(const struct parser *p, struct act_error *err)
     return 0;
 }
 
-/* "-lr" for "-l -r": flags of one letter, all of which the verb takes. */
+/* "-lr" for "-l -r": single-letter flags, all taken by the verb. */
 static bool parse_letters(const struct parser *p, const char *word)
 {
     const char *ignored;

@@ -1,4 +1,4 @@
-/* packing.c - what a user sees while the code is packed and uploaded, and is asked before. */
+/* packing.c - the progress display while the code is packed and uploaded, and the question before. */
 #include <unistd.h>
 
 #include "base/log.h"
@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "flow/code/code.h"
 
-/* An interrupted upload goes on where it stopped, which the line's own handler says; packing does not. */
+/* An interrupted upload continues where it stopped, as the progress line's handler says; packing does not. */
 static void show(struct cli_packing *p, const char *verb, const struct transfer_progress *now)
 {
     if (p->line.verb != verb) {

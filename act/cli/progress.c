@@ -1,4 +1,4 @@
-/* progress.c - how far a transfer is, and what became of it. */
+/* progress.c - the progress and the result of a transfer. */
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -12,9 +12,9 @@
 enum {
     PLAIN_EVERY_MS = 30000,
     SAMPLE_EVERY_MS = 1000,
-    EARLY_MS = 2000,  /* a rate over less is noise */
-    MANY_OBJECTS = 8, /* fewer in the window say nothing about the next ones */
-    WIDTH = 80,       /* of a terminal that does not say */
+    EARLY_MS = 2000,  /* a rate over a shorter time is noise */
+    MANY_OBJECTS = 8, /* fewer in the window do not predict the next ones */
+    WIDTH = 80,       /* of a terminal of unknown width */
     BAR_MIN = 8,      /* cells */
     BAR_MAX = 40,
 };
@@ -79,7 +79,7 @@ static int share(uint64_t part, uint64_t whole)
     return whole && part < whole ? (int)((double)part * 100 / (double)whole) : 100;
 }
 
-/* The lesser of bytes and objects; -1: nobody knows. */
+/* The lesser share of bytes and objects; -1: not known. */
 static int percent_of(const struct transfer_progress *now)
 {
     int bytes = share(now->done_bytes, now->found_bytes);
@@ -121,7 +121,7 @@ static void add_counts(const struct cli_rate *rate, const struct transfer_progre
     }
 }
 
-/* In what is left of the line, when that is enough to see anything. */
+/* In the rest of the line, if that is wide enough to be readable. */
 static void add_bar(int percent, int room, struct act_buf *out)
 {
     int cells = room - (int)strlen(" []") < BAR_MAX ? room - (int)strlen(" []") : BAR_MAX;
@@ -172,7 +172,7 @@ struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
     };
 }
 
-/* One column stays free: some terminals go on to the next line when the last is written. */
+/* One column stays free: some terminals wrap when the last one is written. */
 static size_t terminal_width(void)
 {
     struct winsize size;
@@ -218,7 +218,7 @@ void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet,
     cli_rate_add(&p->rate, p->started_ms, &p->before);
     options->progress = quiet ? NULL : show;
     options->arg = p;
-    /* any moment is a good one: what is there is whole, and what is half-way there is found again */
+    /* safe at any moment: what was written is complete, and partial transfers are resumed */
     cli_end_with("interrupted; the same command goes on where it stopped");
 }
 
@@ -284,7 +284,7 @@ static void print_failure(const struct transfer_failure *f)
     act_buf_release(&line);
 }
 
-/* A single failure is the error that the program ends with. */
+/* A single failure is the program's final error. */
 void cli_print_failures(const struct transfer_report *report)
 {
     uint64_t left = report->total.failed_objects;

@@ -48,7 +48,7 @@ const char *cli_state_colour(enum run_state state)
     return colours[state];
 }
 
-static bool text_in_line; /* its last line has no end yet */
+static bool text_in_line; /* its last line is not ended yet */
 
 int cli_write_stdout(void *arg, const char *data, size_t len, struct act_error *err)
 {
@@ -347,7 +347,7 @@ int cli_check_stdout(struct act_error *err)
         return 0;
     if (errno == EPIPE) {
         signal(SIGPIPE, SIG_DFL);
-        kill(getpid(), SIGPIPE); /* workers are deaf to signals */
+        kill(getpid(), SIGPIPE); /* worker threads block signals */
     }
     return act_error_errno(err, errno, "cannot write the output");
 }

@@ -6,9 +6,9 @@
 
 volatile sig_atomic_t cli_interrupted;
 
-/* What is said before the program ends; NULL: it does not end, cli_interrupted says it. */
+/* The line printed before the program ends; NULL: it does not end, but sets cli_interrupted. */
 static const char *volatile farewell;
-/* What is said at the next signals, when it does not end; up to a NULL. */
+/* The lines printed at the next signals if it does not end; up to a NULL. */
 static const char *const *volatile steps;
 
 static void say(const char *text)

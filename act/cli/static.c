@@ -1,6 +1,6 @@
-/* static.c - only in the static program: what libraries refer to, never need here, and what glibc can do only by
- * loading shared libraries of its very own version, which another machine does not have. Each says that there is
- * nothing; the names of hosts are looked up by c-ares, extensions are never loaded. */
+/* static.c - only in the static program: stubs for functions that libraries refer to but never need here, and that
+ * glibc can provide only by loading shared libraries of exactly its version, which another machine does not have. Each
+ * reports that there is nothing; host names are resolved by c-ares, extensions are never loaded. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <netdb.h>
@@ -68,7 +68,7 @@ int getservbyport_r(int port, const char *restrict protocol, struct servent *res
     return ENOENT;
 }
 
-/* SQLite's extensions, OpenSSL's engines and providers. The linker calls this for dlopen(): glibc's own stays for
+/* SQLite's extensions, OpenSSL's engines and providers. The linker redirects dlopen() here; glibc keeps its own for
  * itself. */
 void *__wrap_dlopen(const char *file, int mode);
 void *__wrap_dlopen(const char *file, int mode)

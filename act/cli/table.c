@@ -1,4 +1,4 @@
-/* table.c - tables as wide as the terminal: what matters least is cut first, and then left out. */
+/* table.c - tables as wide as the terminal: the least important columns are cut first, then left out. */
 #include <limits.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -25,7 +25,7 @@ static int least(const struct cli_column *column, int width)
     return column->min > 0 && column->min < width ? column->min : width;
 }
 
-/* Takes columns, the lowest rank first, as long as there is room for their least. Returns the room that is left. */
+/* Selects columns, the lowest rank first, as long as their minimum widths fit. Returns the remaining room. */
 static int choose(const struct cli_column *columns, int *widths, size_t n, int room)
 {
     bool full = false;
@@ -43,7 +43,7 @@ static int choose(const struct cli_column *columns, int *widths, size_t n, int r
     return room > 0 ? room : 0;
 }
 
-/* Gives what is left to the columns that want more than their least, the lowest rank first. */
+/* Distributes the remaining room to columns that need more than their minimum, the lowest rank first. */
 static void share(const struct cli_column *columns, int *widths, size_t n, int left)
 {
     for (int rank = 0; rank <= CLI_RANK_MAX; rank++)
@@ -65,7 +65,7 @@ void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room)
 
 /* ---- the text of it */
 
-/* As a terminal shows it, so that what is counted is what is seen. */
+/* As a terminal shows it, so that the counted width is the visible one. */
 static char *as_seen(char *line)
 {
     struct act_harmless text = {0};
@@ -82,7 +82,7 @@ static void add_blanks(struct act_buf *out, int n)
     act_buf_addf(out, "%*s", n > 0 ? n : 0, "");
 }
 
-/* At most width columns of text, an ellipsis where some is missing. Returns how many columns that took. */
+/* At most width columns of text, with an ellipsis if it was cut. Returns the columns used. */
 static int add_cut(struct act_buf *out, const char *text, int width)
 {
     int columns = act_columns(text), dots = (int)strlen(ELLIPSIS);
@@ -99,7 +99,7 @@ static int add_cut(struct act_buf *out, const char *text, int width)
 
 struct layout {
     const struct cli_column *columns;
-    size_t n, last; /* the last one that is shown */
+    size_t n, last; /* the last one shown */
     int *widths, room;
     bool coloured;
 };
@@ -137,7 +137,7 @@ static void add_row(const struct layout *l, char *const *cells, struct act_buf *
     }
 }
 
-/* What a column takes when nothing has to be cut; never 0. */
+/* The width of a column if nothing has to be cut; never 0. */
 static int measure(const struct layout *l, size_t i, const struct act_strv *lines)
 {
     const struct cli_column *column = &l->columns[i];
@@ -188,7 +188,7 @@ void cli_print_table(const struct cli_column *columns, size_t n, const struct ac
     struct act_buf text = {0};
 
     cli_table_text(columns, n, cells, cli_width(), cli_colour(stdout), &text);
-    act_terminal_show(stdout, ACT_SHOW_LINES | ACT_SHOW_COLOURS); /* no cell holds one */
+    act_terminal_show(stdout, ACT_SHOW_LINES | ACT_SHOW_COLOURS); /* no cell contains any */
     if (text.len)
         fwrite(text.data, 1, text.len, stdout);
     act_terminal_show(stdout, ACT_SHOW_LINES);

@@ -1,4 +1,4 @@
-/* transfer.c - what the verbs that move data have in common: their options, and what they say at the end. */
+/* transfer.c - shared by the verbs that transfer data: their options, and their results. */
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/cli.h"

@@ -1,4 +1,4 @@
-/* version.c - what this program is: its version, and for reports the commit and the libraries. */
+/* version.c - the program's version, and for bug reports the commit and the libraries. */
 #include <curl/curl.h>
 #include <expat.h>
 #include <jansson.h>

@@ -40,7 +40,7 @@ static int count_runs(struct ledger *ledger, void *arg, struct act_error *err)
     return ledger_count(ledger, runs->cluster, &runs->n, err);
 }
 
-/* Whether the ledger has runs on it: clusters of other projects are known by them. */
+/* Whether the ledger has runs on the cluster: that is how clusters of other projects are known. */
 static bool has_runs(struct flow *flow, const char *cluster)
 {
     struct cluster_runs runs = {.cluster = cluster};

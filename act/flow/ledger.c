@@ -1,6 +1,6 @@
-/* ledger.c - the ledger of this user, when it is not as it should be: lost, damaged, locked, not to be written.
+/* ledger.c - the user's ledger, also when it is lost, damaged, locked or not writable.
  *
- * What is known of runs is shown in any case. Only a run that is about to be submitted must be written down first.
+ * What is known about runs is shown in any case. Only a run about to be submitted must be recorded first.
  */
 #include <errno.h>
 #include <string.h>
@@ -37,7 +37,7 @@ int flow_look_at_ledger(struct act_error *err)
     return rc;
 }
 
-/* ---- a new one gets the runs that are there */
+/* ---- filling a new one with the existing runs */
 
 static void note_status(struct ledger_run *row, const struct run_status *status)
 {
@@ -68,7 +68,7 @@ static void add_run_of(struct platform *platform, const char *id, struct ledger_
     run_spec_release(&spec);
 }
 
-/* Those of this machine: each has a folder. */
+/* The runs of this machine: each has a folder. */
 static void find_runs_here(struct flow *flow, struct ledger_runs *out)
 {
     struct platform *platform = NULL;
@@ -83,7 +83,7 @@ static void find_runs_here(struct flow *flow, struct ledger_runs *out)
     act_strv_release(&ids);
 }
 
-/* What was found is only a help: a failure is told. */
+/* Filling the ledger is best effort: a failure is only reported. */
 static void add_found(struct ledger *ledger, const struct ledger_runs *runs)
 {
     struct act_error err;
@@ -92,7 +92,7 @@ static void add_found(struct ledger *ledger, const struct ledger_runs *runs)
         act_warn("the new ledger has not all runs: %s", err.text);
 }
 
-/* aside: what is left of the one before, or NULL. */
+/* aside: what is left of the previous ledger, or NULL. */
 static void fill(struct flow *flow, struct ledger *ledger, const char *aside)
 {
     struct ledger_runs left = {0}, here;
@@ -118,7 +118,7 @@ static void fill(struct flow *flow, struct ledger *ledger, const char *aside)
 
 /* ---- opening */
 
-/* Sets a damaged file aside. 1: that, or another process did it just now; 0: it is not damaged. */
+/* Sets a damaged file aside. 1: done, or another process has just done it; 0: it is not damaged. */
 static int mend(const char *path, char **out_aside)
 {
     struct act_error err;

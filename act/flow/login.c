@@ -1,4 +1,4 @@
-/* login.c - who one is to Azure, logging in and out. */
+/* login.c - the user's identity in Azure, logging in and out. */
 #include "flow/login.h"
 #include "auth/cloud.h"
 #include "auth/services.h"
@@ -6,7 +6,7 @@
 #include "config/config.h"
 #include "flow/flow_internal.h"
 
-/* A token for the storage of this cluster: in the cloud that its account lies in, or else its workspace. */
+/* A token for the storage of this cluster: in the cloud of its account, or else of its workspace. */
 static int want_of(struct flow *flow, struct token_want *out, struct act_error *err)
 {
     const struct config *config = &flow->config;

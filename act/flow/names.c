@@ -1,4 +1,4 @@
-/* names.c - how things are called: packages in the store and in the cache, and the folder of the logs. */
+/* names.c - names: packages in the store and in the cache, and the log folder. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* platforms.c - the platforms that runs are on, each opened once: clusters of several projects may be the same place,
- * and a connection to a login node is worth keeping. */
+/* platforms.c - the platforms of the runs, each opened once: clusters of several projects may be the same place, and a
+ * connection to a login node is worth keeping. */
 #include <string.h>
 
 #include "base/text.h"
@@ -12,12 +12,12 @@
 
 struct flow_opened {
     char *cluster; /* which cluster of which project */
-    char *where;   /* what it comes to */
+    char *where;   /* the place that it resolves to */
     struct platform *platform;
-    struct config *config; /* that it was opened with, when that was made for it; else NULL */
+    struct config *config; /* that it was opened with, if made for this purpose; else NULL */
 };
 
-/* Clusters of which this is the same know the same runs. */
+/* Clusters for which this is equal know the same runs. */
 static char *where_of(const struct config *config)
 {
     const struct platform_row *row = platform_find(config->platform);
@@ -76,7 +76,7 @@ static void release_config(struct config *config)
     free(config);
 }
 
-/* Takes the configuration, which lives as long as the platform. */
+/* Takes over the configuration, which lives as long as the platform. */
 static int open_taken(struct flow *flow, const char *cluster, struct config *config, struct platform **out,
                       struct act_error *err)
 {
@@ -108,8 +108,7 @@ static int open_configured(struct flow *flow, const struct ledger_run *row, cons
     return open_taken(flow, cluster, &config, out, err);
 }
 
-/* What a run says itself of where it is, which needs no cluster file. settings: NULL, or those that it was submitted
- * with. */
+/* The place recorded in the run itself, which needs no cluster file. settings: those it was submitted with, or NULL. */
 static int open_recalled(struct flow *flow, const struct ledger_run *row, const json_t *settings,
                          const char *cluster, struct platform **out, struct act_error *err)
 {

@@ -1,5 +1,5 @@
-/* reach.c - what of a project leads out of it: links, stores, logins, hosts. Each is one line of text that says what
- * and where to, so that another target is another line. */
+/* reach.c - what leads out of a project: links, stores, logins, hosts. Each is one line of text that names it and its
+ * target, so that a different target is a different line. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ static void add(struct act_strv *items, char *text)
         act_strv_take(items, text);
 }
 
-/* Where a link leads, also when there is nothing; NULL: it is none. New string. */
+/* The target of a link, even if nothing exists there; NULL: not a link. New string. */
 static char *target_of(const char *path)
 {
     char text[PATH_MAX];
@@ -62,14 +62,14 @@ static char *target_of(const char *path)
     return flow_real_place(clean);
 }
 
-/* Below root, by the names from there on: what git, editors and others find in hidden folders they may run, and
- * aux_data is this program's own. */
+/* Judged by the names below root: git, editors and others may execute what they find in hidden folders, and aux_data is
+ * this program's own. */
 static bool is_plain(const char *below)
 {
     return *below && !strstr(below, "/.") && !act_path_is_within(below, "/aux_data");
 }
 
-/* Whether a real place is one of those in the project where data may come and go unasked. */
+/* Whether a resolved path is one of the places in the project where data may be read and written without asking. */
 static bool is_for_data(const char *place, const char *real_root)
 {
     return act_path_is_within(place, real_root) &&
@@ -152,7 +152,7 @@ static void add_value(const struct config *config, const char *key, const char *
         show_value(config, key, value, items);
 }
 
-/* Whether the host is neither Azure's nor trusted anyway. Where the user's list cannot be read it is foreign. */
+/* Whether the host is neither Azure's nor trusted. If the user's list cannot be read, the host counts as foreign. */
 static bool is_foreign(const char *url)
 {
     struct act_error ignored;
@@ -168,8 +168,7 @@ static void add_outside(const struct config *config, const struct platform_reach
     }
 }
 
-/* One part of a login that the project gives makes all of them a matter, as it would use a login of the user's for its
- * own ends. */
+/* If the project sets one part of a login, all parts must be trusted: it could abuse a login of the user. */
 static void add_platform(const struct config *config, struct act_strv *items)
 {
     struct platform_reaches reaches = {0};
@@ -191,7 +190,7 @@ static void add_platform(const struct config *config, struct act_strv *items)
     platform_reaches_release(&reaches);
 }
 
-/* By where it really is, so that a link on the way cannot be turned elsewhere later. */
+/* By its resolved path, so that a link in it cannot be redirected later. */
 static void add_file(const struct config *config, const char *kind, const char *path, struct act_strv *items)
 {
     ACT_AUTOFREE char *place = flow_real_place(path);
@@ -216,8 +215,8 @@ static void add_files(const struct config *config, struct act_strv *items)
     act_strv_release(&files);
 }
 
-/* Whether a path in a folder store leads out of it, and of the project, by a link on its way; or to where no data
- * should be in the project. */
+/* Whether a link in a path in a folder store leads out of the store and the project, or to a place in the project that
+ * is not for data. */
 static void add_place_in_store(const struct config *config, const char *file, const char *store,
                                const char *path, struct act_strv *items)
 {
@@ -246,7 +245,7 @@ static void add_store(const struct config *config, const struct config_folder *f
     add_place_in_store(config, file, store, packages, items);
 }
 
-/* The same in the store that is below slurm.root, which add_platform() shows where it lies outside itself. */
+/* Likewise in the store below slurm.root, which add_platform() itself shows if it lies outside. */
 static void add_place_in_root(const struct config *config, const struct config_folder *folder,
                               const char *store, struct act_strv *items)
 {
@@ -264,7 +263,7 @@ static void add_account(const struct config *config, const struct config_folder 
     if (!folder->account_file || !folder->path || config_account_is_own(config, folder))
         return;
     if (config_is_users(
-            folder->account_file)) { /* what it says is his word; what is read and written there is not */
+            folder->account_file)) { /* its contents are the user's; what is read and written there is not */
         ACT_AUTOFREE char *place = flow_real_place(folder->account_file);
         add(items, act_sprintf("'%s' is '%s' in the store of your own account file '%s'", folder->name,
                                folder->path, place));
@@ -274,7 +273,7 @@ static void add_account(const struct config *config, const struct config_folder 
     if (!config_is_built_in(folder))
         add_file(config, "account", folder->account_file, items);
     if (!config_account_peek(config, folder, &a))
-        return; /* whoever needs it says what is wrong with it */
+        return; /* its user reports what is wrong with it */
     if (config_is_built_in(folder))
         add_place_in_root(config, folder, a.folder, items);
     else if (a.folder)
@@ -296,8 +295,8 @@ static void add_owner(const struct config *config, const char *path, struct act_
     add(items, act_sprintf("'%s' belongs to the user '%s'", config_shown_path(config, path), name));
 }
 
-/* What the configuration says is run as the user. Somebody else may have put it there: also above the project, in a
- * folder such as /tmp. A file outside of the project is one that the user named. */
+/* Commands in the configuration run as the user. Somebody else may have put it there, even above the project, in a
+ * folder such as /tmp. A file outside the project is one that the user named. */
 static void add_owners(const struct config *config, struct act_strv *items)
 {
     ACT_AUTOFREE char *above = act_path_join(config->project_root, "aux_data");

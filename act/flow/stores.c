@@ -53,8 +53,8 @@ static int open_azure(struct flow *flow, const struct config_account *a, struct 
     return store_azure_open(flow_http(flow), &o, out, err);
 }
 
-/* A built-in store is nobody else's business, as all that is in ACT's own folder. Other folders are made as the user's
- * programs make theirs. */
+/* A built-in store is private, like everything in ACT's own folder. Other folders get the modes that the user's umask
+ * gives. */
 static int make_private(const char *folder, bool is_built_in, struct act_error *err)
 {
     ACT_AUTOFREE char *state = act_state_dir();

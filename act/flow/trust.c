@@ -1,4 +1,4 @@
-/* trust.c - what is remembered of projects that were trusted, and the question. */
+/* trust.c - the record of trusted projects, and asking the user. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ void flow_trust_asks(int (*ask)(const char *project, const struct act_strv *item
     ask_user = ask;
 }
 
-/* ---- what is remembered */
+/* ---- the record */
 
 static char *record_path(const char *suffix)
 {
@@ -27,7 +27,7 @@ static char *record_path(const char *suffix)
     return act_sprintf("%s/trusted.json%s", dir, suffix);
 }
 
-/* An empty one where nothing was ever trusted. */
+/* An empty one if nothing was ever trusted. */
 static int read_record(json_t **out, struct act_error *err)
 {
     enum { RECORD_MAX = 16 << 20 };
@@ -47,7 +47,7 @@ static int read_record(json_t **out, struct act_error *err)
     return rc;
 }
 
-/* Its place in the list; the length of the list where it is not there. */
+/* The index of the project in the list; the length of the list if it is missing. */
 static size_t find_project(const json_t *projects, const char *real)
 {
     size_t i = 0;
@@ -87,7 +87,7 @@ int flow_untrusted(const char *project, const struct act_strv *items, struct act
     return rc;
 }
 
-/* Reads the record, has it changed and writes it; others wait meanwhile. */
+/* Reads the record, lets change() modify it and writes it, under a lock. */
 static int change_record(const char *real, const struct act_strv *keep, bool *out_had, struct act_error *err)
 {
     ACT_AUTOFREE char *path = record_path(""), *lock_path = record_path(".lock");
@@ -167,7 +167,7 @@ static bool environment_trusts(const char *project)
     return false;
 }
 
-/* What is asked about: gives it again after the answer. */
+/* The subject of the question, to determine it again after the answer. */
 struct matter {
     const char *project;
     const struct config *config; /* NULL: only the folder of the logs */
@@ -204,7 +204,7 @@ static int nobody_to_ask(const struct matter *m, const struct act_strv *items, s
                           cluster ? cluster : "", cluster ? " " : "");
 }
 
-/* What leads out now must be what the user saw: a link may have been changed while the question stood there. */
+/* What leads out now must be what the user saw: a link may have changed while the question was open. */
 static int ask_trust(const struct matter *m, const struct act_strv *shown, const struct act_strv *all,
                      struct act_error *err)
 {

@@ -1,10 +1,10 @@
-/* trust.h - the files of a project may come from anybody. Before they make ACT reach out of the project, the user is
- * shown how, and says once whether it may.
+/* trust.h - the files of a project may come from anybody. Before they make ACT reach outside the project, the user is
+ * shown how, and decides once whether to allow it.
  *
- * What was answered with yes is remembered in <act_state_dir()>/trusted.json, by the project's path and the words of
- * what was shown: another target asks again, and nothing else does. ACT_TRUSTED_PROJECTS (paths separated by ':', with
- * all below them, or '*') trusts projects without a question. What the user says on the command line (--follow too), in
- * the environment or in files of his own configuration folder needs no trust.
+ * What was allowed is kept in <act_state_dir()>/trusted.json, by the project's path and the lines that were shown: only
+ * a different target asks again. ACT_TRUSTED_PROJECTS (paths separated by ':', with everything below them, or '*')
+ * trusts projects without asking. What the user says on the command line (including --follow), in the environment or in
+ * files of the user's own configuration folder needs no trust.
  */
 #ifndef ACT_FLOW_TRUST_H
 #define ACT_FLOW_TRUST_H
@@ -15,41 +15,42 @@
 #include "base/text.h"
 #include "config/config.h"
 
-/* ---- reach.c: what leads out, one line each, appended to items where it is not there yet */
+/* ---- reach.c: what leads out, one line each, appended to items unless already there */
 
-/* All that the configuration and the links of its folders lead to. Contacts nobody; what cannot be read leads
+/* Everything that the configuration and the links in its folders lead to. Contacts no host; what cannot be read leads
  * nowhere. */
 void flow_reach(const struct config *config, struct act_strv *items);
-/* Whether root/name is a link out of root, or to where no data should be in it. */
+/* root/name, if it is a link out of root, or to a place in root that is not for data (hidden folders, aux_data). */
 void flow_reach_link(const char *root, const char *name, struct act_strv *items);
-/* Whether the folder of the logs, as flow_log_folder() names it, leads out of the project by a link on its way. */
+/* The log folder of flow_log_folder(), if a link in its path leads out of the project. */
 void flow_reach_logs(const char *project, struct act_strv *items);
-/* Whether a path in a mapped folder leads out of both by a link on its way. */
+/* A path in a mapped folder, if a link in it leads out of the folder and the project. */
 void flow_reach_path(const struct config *config, const char *folder, const char *rest,
                      struct act_strv *items);
-/* realpath(), also where the last names do not exist. New string. */
+/* Like realpath(), but the last components need not exist. New string. */
 char *flow_real_place(const char *path);
 
 /* ---- trust.c */
 
-/* What asks: 0 for yes, -ACT_DENIED for no, 1 when there is nobody to ask. NULL (as at first): nobody is ever asked. */
+/* Sets the callback that asks the user: 0 for yes, -ACT_DENIED for no, 1 if there is nobody to ask. NULL (the default):
+ * never ask. */
 void flow_trust_asks(int (*ask)(const char *project, const struct act_strv *items, struct act_error *err));
 
-/* 0 when nothing leads out, or all that does is trusted, asking where somebody can be asked; else -ACT_DENIED. */
+/* 0 if nothing leads out, or everything that does is trusted, if need be by asking; otherwise -ACT_DENIED. */
 int flow_trust(const struct config *config, struct act_error *err) ACT_NODISCARD;
-/* The same of a path in a mapped folder, and of the folder of a project's logs. */
+/* Likewise for a path in a mapped folder, and for the log folder of a project. */
 int flow_trust_path(const struct config *config, const char *folder, const char *rest,
                     struct act_error *err) ACT_NODISCARD;
 int flow_trust_logs(const char *project, struct act_error *err) ACT_NODISCARD;
 
-/* What of items is not trusted yet, for a project. */
+/* The items that are not yet trusted for a project. */
 int flow_untrusted(const char *project, const struct act_strv *items, struct act_strv *out,
                    struct act_error *err) ACT_NODISCARD;
-/* Remembers that all of them are trusted. */
+/* Records all items as trusted. */
 int flow_trust_keep(const char *project, const struct act_strv *items, struct act_error *err) ACT_NODISCARD;
 /* Forgets a project. *out_had: whether there was anything. */
 int flow_trust_forget(const char *project, bool *out_had, struct act_error *err) ACT_NODISCARD;
-/* All that is remembered: [{"path", "trusted": [...]}], texts as codec_json_bytes_new() has them. A new reference. */
+/* The whole record: [{"path", "trusted": [...]}], texts as from codec_json_bytes_new(). A new reference. */
 int flow_trust_list(json_t **out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -1,4 +1,4 @@
-/* attempt.c - what a supervisor writes down about its attempt at the run. */
+/* attempt.c - what a supervisor records about its attempt at the run. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "node/launcher.h"
 #include "node/supervisor.h"
 
-/* Given up when the disk is full, so that the end can still be written. */
+/* Freed when the disk is full, so that the end can still be recorded. */
 #define FILE_RESERVE "reserve"
 #define FILE_CLAIM   "claim"
 /* Slurm has it open before the attempt begins, and appends to it in every attempt. */
@@ -25,8 +25,7 @@ enum { RESERVE_BYTES = 256 * 1024 };
 
 /* ---- one job only ---- */
 
-/* The content is on the disk before the name is there, so whoever loses can read who has won, even after a power
- * cut. */
+/* The content is on disk before the name exists, so that the loser can read who has won, even after a power cut. */
 int attempt_claim(const struct supervisor *s, struct act_error *err)
 {
     enum { CLAIM_MAX = 256 };
@@ -45,8 +44,8 @@ int attempt_claim(const struct supervisor *s, struct act_error *err)
 
 /* ---- which one ---- */
 
-/* A controller that was killed may start a job again of which it has forgotten that it runs. Clocks of nodes differ: a
- * supervisor lives whose heartbeat changes. */
+/* A killed controller may restart a job without remembering that it is running. Clocks of nodes differ: a supervisor
+ * whose heartbeat changes is alive. */
 static bool wait_for_other(struct supervisor *s, struct run_status *other)
 {
     enum { LOOK_MS = 1000, SILENT_MS = 35 * 1000 };
@@ -84,7 +83,7 @@ bool attempt_find(struct supervisor *s)
 
 /* ---- the beginning ---- */
 
-/* What an interrupted try has moved already stays where it is. */
+/* What an interrupted try has already moved is left in place. */
 static int move_entries(const char *from, const char *to, struct act_error *err)
 {
     DIR *dir = opendir(from);
@@ -107,8 +106,8 @@ static int move_entries(const char *from, const char *to, struct act_error *err)
     return rc;
 }
 
-/* status.json is copied, not moved: there always is one. It says the earlier attempt until this one has written its
- * own, so that an interrupted try is repeated. */
+/* status.json is copied, not moved: there always is one. It describes the earlier attempt until this one has written
+ * its own, so that an interrupted try is repeated. */
 static int put_away(const struct supervisor *s, const struct run_status *earlier, struct act_error *err)
 {
     static const char *const folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS};
@@ -156,8 +155,8 @@ int attempt_begin(struct supervisor *s, struct act_error *err)
     return rc;
 }
 
-/* Another machine may have written the file a moment ago: NFS looks at a folder anew when it is opened, not when
- * something is looked for in it (nfs(5), "close-to-open"). */
+/* Another machine may have just written the file: NFS revalidates a folder when it is opened, not when a name is looked
+ * up in it (nfs(5), "close-to-open"). */
 bool attempt_abort_is_asked(const struct supervisor *s)
 {
     int dir = open(s->node.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -45,7 +45,7 @@ static char *group_of(const char *groups)
         return NULL;
     line = strchr(line, '/');
     char *group = act_strndup(line, strcspn(line, "\n"));
-    if (!strstr(group, "/..")) /* else it is outside of what this process may see */
+    if (!strstr(group, "/..")) /* else it is outside what this process can see */
         return group;
     free(group);
     return NULL;
@@ -103,7 +103,7 @@ static void forget(struct cgroup *c)
     *c = (struct cgroup){0};
 }
 
-/* The record comes first: one that nobody knows of would stay. */
+/* The record comes first: an unrecorded cgroup would never be removed. */
 void cgroup_make(struct cgroup *c, const char *run_dir)
 {
     ACT_AUTOFREE char *parent = find_own();
@@ -173,7 +173,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return 0;
 }
 
-/* Its files go with it; a command may have made cgroups in it. One with processes cannot be removed. */
+/* Its files are removed with it; a command may have made cgroups in it. One with processes cannot be removed. */
 static bool remove_all(const char *path)
 {
     if (rmdir(path) == 0 || errno == ENOENT)
@@ -207,9 +207,9 @@ bool cgroup_end(struct cgroup *c)
     return empty;
 }
 
-/* ---- after a supervisor that was killed ---- */
+/* ---- after a killed supervisor ---- */
 
-/* One that is gone is fine. */
+/* A missing one is fine. */
 static bool belongs(const char *path, const char *name)
 {
     struct statfs fs;

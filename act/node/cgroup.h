@@ -21,8 +21,8 @@ void cgroup_make(struct cgroup *c, const char *run_dir);
  * emptied. */
 bool cgroup_end(struct cgroup *c);
 
-/* The same after its supervisor was killed. False: the run's folder names no cgroup that belongs to the run and this
- * user. */
+/* Likewise, after the run's supervisor was killed. False: the run's folder names no cgroup that belongs to the run and
+ * this user. */
 bool cgroup_sweep(const char *run_dir);
 
 /* The path of this process's cgroup: mounts is the text of /proc/self/mountinfo, groups that of /proc/self/cgroup.

@@ -39,7 +39,7 @@ int watch_open(struct watch *w, struct act_error *err)
     return w->signal_fd < 0 ? act_error_errno(err, errno, "cannot wait for signals") : 0;
 }
 
-/* WATCH_TIMEOUT when there is no signal after all. */
+/* WATCH_TIMEOUT if there is no signal after all. */
 static enum watch_event take_signal(const struct watch *w, int *out_signal)
 {
     struct signalfd_siginfo info;
@@ -67,7 +67,7 @@ enum watch_event watch_wait(struct watch *w, int64_t timeout_ms, int *out_signal
 
 /* ---- start ---- */
 
-/* What programs get back. */
+/* The limits restored for programs. */
 static struct {
     int resource;
     struct rlimit limit;
@@ -115,7 +115,7 @@ static int redirect(const struct child *child)
     return child->cwd && chdir(child->cwd) < 0 ? errno : 0;
 }
 
-/* In the child. Returns an errno only when exec, or what comes before it, failed. */
+/* In the child. Returns an errno, only if exec or a step before it failed. */
 static int enter(const struct child *child, pid_t parent, int report_fd)
 {
     if (!child->guarded)
@@ -136,8 +136,8 @@ static int enter(const struct child *child, pid_t parent, int report_fd)
     return errno;
 }
 
-/* Begins in the cgroup, where writing into cgroup.procs would wait for all processors of the machine. The caller has
- * one thread, so that nothing of the C library needs the care of fork(). */
+/* Starts in the cgroup: writing to cgroup.procs would wait for all processors of the machine. The caller has one
+ * thread, so nothing in the C library needs fork()'s handling. */
 static pid_t fork_into(int cgroup)
 {
     struct clone_args args = {
@@ -206,7 +206,7 @@ struct process {
     bool ours;
 };
 
-/* The parent as /proc/<pid>/stat says; the name before it is in parentheses and may contain anything. */
+/* The parent according to /proc/<pid>/stat; the name before it is in parentheses and may contain anything. */
 static pid_t parent_of(const char *pid)
 {
     char path[64], text[512];
@@ -250,7 +250,7 @@ static bool is_ours(const struct process *list, size_t n, pid_t pid)
     return false;
 }
 
-/* All processes of the machine, those that descend from this one marked. */
+/* All processes of the machine, with the descendants of this one marked. */
 static struct process *find_descendants(size_t *out_n)
 {
     struct process *list = list_processes(out_n);

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What the header of an older system does not name. A right belongs to a version ("ABI") of Landlock; the kernel
+/* Constants missing from the headers of older systems. A right belongs to a version ("ABI") of Landlock; the kernel
  * refuses those of a later one. */
 enum {
     ABI_REFER = 2,
@@ -29,12 +29,12 @@ enum {
      LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_SYM |               \
      LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | FS_TRUNCATE)
 
-/* struct landlock_ruleset_attr as it has become; an older kernel takes more than it knows when that is 0. */
+/* The current struct landlock_ruleset_attr; an older kernel accepts members unknown to it if they are 0. */
 struct ruleset {
     uint64_t fs, net, scopes;
 };
 
-/* What is forbidden but for the rules. */
+/* What is forbidden unless a rule allows it. */
 static struct ruleset ruleset_of(int abi)
 {
     struct ruleset r = {.fs = FS_FIRST};

@@ -207,7 +207,7 @@ void container_remove_all(const struct node *node)
 
 /* ---- pyxis ---- */
 
-/* enroot wants REGISTRY#IMAGE. As docker has it, a first part with a '.' or a ':', or "localhost", is a registry. */
+/* enroot wants REGISTRY#IMAGE. As in docker, a first part with a '.' or a ':', or "localhost", is a registry. */
 static char *enroot_name(const char *image)
 {
     const char *name = act_starts_with(image, "docker://") ? image + strlen("docker://") : image;

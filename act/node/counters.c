@@ -44,7 +44,7 @@ static void add_cpu(char *line, struct counters *c)
                "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
                " %" SCNu64,
                &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]) < 5)
-        return; /* also the lines of single processors */
+        return; /* including the lines of single processors */
     for (size_t i = 0; i < 8; i++)
         c->cpu_total += t[i];
     c->cpu_busy = c->cpu_total - t[3] - t[4];
@@ -60,7 +60,7 @@ static void add_memory(char *line, struct counters *c)
         c->memory_available = kib * 1024;
 }
 
-/* Not partitions, nor what only stands on other disks: their bytes would count twice. */
+/* No partitions, and no devices stacked on other disks: their bytes would count twice. */
 static bool is_disk(const char *name)
 {
     static const char *const others[] = {"loop", "ram", "dm-", "md", "zram"};
@@ -86,7 +86,7 @@ static void add_disk(char *line, struct counters *c)
     c->disk_written += sectors_written * SECTOR_BYTES;
 }
 
-/* "  eth0: received packets errs drop fifo frame compressed multicast sent ..."; the first two lines are a head. */
+/* " eth0: received packets errs drop fifo frame compressed multicast sent ..."; the first two lines are a header. */
 static void add_interface(char *line, struct counters *c)
 {
     char *name = line + strspn(line, " "), *colon = strchr(name, ':');
@@ -155,7 +155,7 @@ struct processes {
     size_t n;
 };
 
-/* Reads a small file of /proc/<pid>; its length, 0 when the process has gone. */
+/* Reads a small file of /proc/<pid>; its length, 0 if the process is gone. */
 static size_t read_of_process(int pid, const char *name, char *out, size_t size)
 {
     char path[64];
@@ -170,7 +170,7 @@ static size_t read_of_process(int pid, const char *name, char *out, size_t size)
     return n > 0 ? (size_t)n : 0;
 }
 
-/* Whether the words of the process are "<anything> rank <run_dir>". */
+/* Whether the process's arguments are "<anything> rank <run_dir>". */
 static bool is_rank_agent(int pid, const char *run_dir)
 {
     static const char verb[] = "rank";
@@ -227,7 +227,7 @@ static void list_processes(const char *run_dir, struct processes *out)
         qsort(out->v, out->n, sizeof(p), by_pid);
 }
 
-/* A child usually has a larger number than its parent: then one round finds all, and a second one nothing. */
+/* A child usually has a larger number than its parent: then one round finds all, and a second one finds nothing. */
 static void mark_descendants(struct processes *list)
 {
     for (bool more = true; more;) {

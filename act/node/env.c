@@ -22,8 +22,8 @@ static bool get_int(const char *name, int *out)
     return true;
 }
 
-/* What a launcher calls the numbers of a rank. Those of srun are right only under srun: mpirun starts its daemons with
- * it, so that its ranks find the daemons' numbers. */
+/* The variables in which launchers pass a rank's numbers. Those of srun are right only under srun: mpirun starts its
+ * daemons with srun, so its ranks see the daemons' numbers. */
 struct names {
     const char *launcher, *rank, *size, *local_rank;
 };
@@ -34,8 +34,8 @@ static bool get_place(const struct names *names, struct rank_place *out)
            get_int(names->local_rank, &out->local_rank);
 }
 
-/* A launcher that goes from node to node with every rank gives other local ranks than one that fills node by node; then
- * the service's number counts. So does one above 0: the first node's may reach all ranks with its environment. */
+/* A launcher that places ranks round-robin gives other local ranks than one that fills node by node; then the service's
+ * node number counts. So does one above 0: the first node's may reach all ranks with its environment. */
 static int node_rank_of(const struct node *node, const struct rank_place *place)
 {
     int per_node = node->spec.procs_per_node, n;
@@ -92,7 +92,7 @@ static void set_path(const struct node *node, const char *name, const char *belo
     setenv(name, path, 1);
 }
 
-/* The first word of every line of the hostfile, with commas. New string. */
+/* The first word of every line of the hostfile, separated by commas. New string. */
 static char *host_list(const struct node *node)
 {
     enum { HOSTFILE_MAX = 16 * 1024 * 1024 };
@@ -132,7 +132,7 @@ static void forget_open_mpi(void)
         }
 }
 
-/* Programs that know Open MPI alone find their place however they were started. */
+/* Lets programs that know only Open MPI find their place, however they were started. */
 static void set_rank(const struct rank_place *place)
 {
     const struct {
@@ -151,7 +151,7 @@ static void set_rank(const struct rank_place *place)
     }
 }
 
-/* The processes that a starter makes would take its place for theirs. */
+/* Otherwise the processes of a starter would take its place for theirs. */
 static void forget_rank(void)
 {
     static const char *const names[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
@@ -179,7 +179,7 @@ static void set_users(const struct node *node)
             setenv(node->spec.env[i].name, node->spec.env[i].value, 1);
 }
 
-/* Where models that PyTorch downloads stay after the run: in "output", if it has that. */
+/* Keeps models downloaded by PyTorch after the run: in "output", if the run has that folder. */
 static void set_torch_home(const struct node *node)
 {
     for (size_t i = 0; i < node->spec.n_folders; i++) {
@@ -205,7 +205,7 @@ static void set_python(const struct node *node)
     set_torch_home(node);
 }
 
-/* They were for our mpirun (see launcher.h, platform/azureml/job.c), not for the command's own. */
+/* They were for our mpirun (see launcher.h, platform/azureml/job.c), not for one that the command starts. */
 static void forget_kill_timeout(void)
 {
     unsetenv("OMPI_MCA_odls_base_sigkill_timeout");
@@ -238,7 +238,7 @@ static const char *colon_of_master(void)
     return master ? strrchr(master, ':') : NULL;
 }
 
-/* New string; NULL: nobody says it. */
+/* New string; NULL: not known. */
 static char *find_master(const struct node *node)
 {
     const char *hosts = getenv("AZ_BATCH_HOST_LIST"), *master = getenv("AZ_BATCH_MASTER_NODE");
@@ -261,7 +261,7 @@ static bool is_port(const char *text)
     return text && act_int_from_text(text, &port) && port > 0 && port < 65536;
 }
 
-/* All ranks agree without a word. Below the ports that the system hands out by itself. New string. */
+/* All ranks derive the same one without communicating. Below the system's ephemeral ports. New string. */
 static char *find_port(const struct node *node)
 {
     enum { LOW = 20000, HIGH = 32000 };
@@ -279,7 +279,7 @@ static char *find_port(const struct node *node)
     return act_sprintf("%u", LOW + le32toh(digest) % (HIGH - LOW));
 }
 
-/* With commas; NULL: not known. New string. */
+/* Separated by commas; NULL: not known. New string. */
 static char *find_hosts(const struct node *node, const char *master)
 {
     static const char *const lists[] = {"AZ_BATCH_HOST_LIST", "AZ_BATCH_NODE_LIST"};

@@ -12,7 +12,8 @@
 
 #define FOLDER_LOG RUN_DIR_SYSTEM "/folders.txt"
 
-/* Where the files of a folder of mode upload are until they are sent: all nodes of the run see the same. New string. */
+/* Where the files of a folder of mode upload are kept until they are sent: the same for all nodes of the run. New
+ * string. */
 static char *outbox(const struct node *node, const struct run_folder *folder)
 {
     return act_sprintf("%s/" RUN_DIR_FOLDERS "/%s", node->dir, folder->name);
@@ -55,8 +56,8 @@ static int make_link(const char *to, const char *at, struct act_error *err)
     return symlink(to, at) == 0 ? 0 : act_error_errno(err, errno, "cannot link '%s'", at);
 }
 
-/* A store that is missing is made on the machine of the user alone; on a node it would be another one than the user's,
- * and what the run leaves there would be lost. */
+/* A missing store is created on the user's machine only; on a node it would be a different one, and the run's results
+ * there would be lost. */
 static int check_store(const struct node *node, const struct run_folder *folder, struct act_error *err)
 {
     static const char kind[] = "folder:";
@@ -97,7 +98,7 @@ static int make_outbox(const struct node *node, const struct run_folder *folder,
     return rc == 0 ? make_link(dir, at, err) : rc;
 }
 
-/* What an earlier attempt brought stays: then only what is missing or different comes again. */
+/* Files fetched by an earlier attempt are kept: only missing or different ones are fetched again. */
 static int make_way(const struct node *node, const struct run_folder *folder, const char *at,
                     struct act_error *err)
 {
@@ -106,7 +107,7 @@ static int make_way(const struct node *node, const struct run_folder *folder, co
     return keep ? 0 : act_remove_tree(at, err);
 }
 
-/* A folder of that name in the package gives way, as it always did. */
+/* It replaces a folder of that name in the package, as it always has. */
 static int prepare_one(const struct node *node, const struct run_folder *folder, struct act_error *err)
 {
     ACT_AUTOFREE char *at = act_path_join(node->code, folder->name);
@@ -153,7 +154,7 @@ bool folder_any_to_send(const struct node *node)
     return false;
 }
 
-/* Nothing is sent when no preparation got as far as to make the folder. */
+/* Nothing is sent if no preparation got far enough to make the folder. */
 static int send_one(const struct node *node, const struct run_folder *folder, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = outbox(node, folder);

@@ -19,14 +19,14 @@ enum { TIMEOUT_MS = 5000, FAILURES_MAX = 3, GPUS_MAX = 16, OUTPUT_MAX = 16 * 102
 
 static const struct {
     const char *name;
-    double unit; /* of ours in one of nvidia-smi's */
+    double unit; /* our units per unit of nvidia-smi */
 } columns[] = {
     {"index", 1},   {"busy", 0.01}, {"memory_used", 1 << 20}, {"memory_total", 1 << 20},
     {"celsius", 1}, {"watts", 1},   {"ecc_errors", 1},
 };
 enum { N_COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
-/* A number, JSON null for "[N/A]" and its like; NULL for anything else. */
+/* A number, JSON null for "[N/A]" and the like; NULL for anything else. */
 static json_t *parse_value(const char *text, double unit)
 {
     char *end;
@@ -87,7 +87,7 @@ void gpu_close(struct gpu_query *q)
     q->program = NULL;
 }
 
-/* Waits for what comes next. False when there is no more time, or none is given any more. */
+/* Waits for the next event. False if the time is over, or this process was told to end. */
 static bool wait_on(struct gpu_query *q, int64_t deadline_ms)
 {
     int64_t left = deadline_ms - act_now_monotonic_ms();
@@ -146,7 +146,7 @@ static bool start(struct gpu_query *q, int *out_fd)
     return false;
 }
 
-/* Runs it. False when it fails, says too much, or takes too long. */
+/* Runs it. False if it fails, prints too much, or takes too long. */
 static bool run(struct gpu_query *q, struct act_buf *out)
 {
     int64_t deadline_ms = act_now_monotonic_ms() + TIMEOUT_MS;

@@ -1,5 +1,5 @@
-/* gpu.h - what nvidia-smi reports about the GPUs of this node. A broken driver can make it hang forever, so it gets
- * a few seconds at most, and nothing waits for one that does not end. */
+/* gpu.h - what nvidia-smi reports about the GPUs of this node. A broken driver can make it hang forever, so it gets a
+ * few seconds at most, and nothing waits for one that hangs. */
 #ifndef ACT_NODE_GPU_H
 #define ACT_NODE_GPU_H
 
@@ -12,7 +12,7 @@
 struct gpu_query {
     char *program; /* NULL: there is none */
     struct watch *watch;
-    pid_t pid;    /* of the one that is running, or did not end; 0: none */
+    pid_t pid;    /* of the one that is running or hangs; 0: none */
     int failures; /* in a row */
     bool told_to_end;
 };
@@ -21,8 +21,8 @@ struct gpu_query {
 void gpu_open(struct gpu_query *q, struct watch *watch);
 void gpu_close(struct gpu_query *q);
 
-/* NULL when there is no nvidia-smi; JSON null when it did not answer, or is not asked any more because it failed three
- * times in a row; else the array of metrics.h. A signal to end makes it stop waiting and sets told_to_end. */
+/* NULL if there is no nvidia-smi; JSON null if it did not answer, or is no longer run because it failed three times in
+ * a row; else the array of metrics.h. A signal to end makes it stop waiting and sets told_to_end. */
 json_t *gpu_ask(struct gpu_query *q);
 
 /* The array from its output; NULL when the output is something else. */

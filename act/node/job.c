@@ -11,12 +11,12 @@
 #include "base/units.h"
 #include "proc/proc.h"
 
-/* What the batch step prints, and what Slurm says about it. */
+/* The batch step's output, and Slurm's messages about it. */
 #define FILE_OUTPUT RUN_DIR_SYSTEM "/slurm.txt"
 
 enum { OUTPUT_MAX = 16 * 1024 * 1024, ASK_S = 5, STEP_S = 60, KILL_WAIT_S = 30 };
 
-/* What a program of Slurm prints; NULL when it fails. New string. */
+/* The output of a Slurm program; NULL: it failed. New string. */
 static char *ask_slurm(const char *const *argv, int timeout_s)
 {
     struct act_strv words = {0};
@@ -94,7 +94,7 @@ void job_release(struct job *job)
 
 /* ---- why it ends ---- */
 
-/* The value of Key=Value, up to a blank. False when it is not there. */
+/* The value of Key=Value, up to a blank. False: it is missing. */
 static bool get_value(const char *text, const char *key, char *out, size_t size)
 {
     size_t len = strlen(key);
@@ -141,7 +141,7 @@ int64_t job_parse_kill_wait(const char *show_config)
     return end == line + 1 || value < 0 ? -1 : value;
 }
 
-/* While the job is being ended its state hides why; what Slurm has written into its output tells. */
+/* While the job is being ended, its state hides the reason; Slurm's messages in its output give it. */
 static bool output_says(const struct job *job, const struct node *node, const char *words)
 {
     ACT_AUTOFREE char *path = node_path(node, FILE_OUTPUT);
@@ -181,9 +181,9 @@ const char *job_end_text(const struct job *job)
 
 /* ---- steps of the job ---- */
 
-/* Runs a program once on each of the nodes (with commas between), beside what runs there. NULL when it fails anywhere;
- * else what all have printed. It shares the GPUs of the job: srun takes --gpus-per-node from the environment of the
- * job, and refuses --gres=none beside it. New string. */
+/* Runs a program once on each of the nodes (separated by commas), alongside what runs there. Returns the output of all;
+ * NULL: it failed somewhere. It shares the job's GPUs: srun takes --gpus-per-node from the job's environment, and
+ * refuses --gres=none with it. New string. */
 static char *run_on_nodes(const char *nodes, int n_nodes, const char *const *argv)
 {
     enum { WORDS_MAX = 24 };

@@ -1,5 +1,5 @@
-/* job.h - the Slurm job whose batch step is a supervisor. Slurm's own programs are asked; their output is described
- * in the manual pages of scontrol and srun, and was observed with Slurm 22.05. */
+/* job.h - the Slurm job whose batch step is a supervisor. Uses Slurm's own programs; their output is described in the
+ * manual pages of scontrol and srun, and was observed with Slurm 22.05. */
 #ifndef ACT_NODE_JOB_H
 #define ACT_NODE_JOB_H
 
@@ -14,7 +14,7 @@ struct job {
     int64_t kill_wait_ms;  /* between SIGTERM and SIGKILL when Slurm ends a job */
     off_t output_from;     /* the start of this attempt's part of Slurm's output */
     enum job_end end;      /* why Slurm ends it */
-    bool preempted;        /* and in favour of another job */
+    bool preempted;        /* preempted by another job */
 };
 
 /* Reads the environment of a batch step. */
@@ -25,15 +25,15 @@ void job_release(struct job *job);
 
 /* Slurm has sent SIGTERM: sets job->end. */
 void job_find_end(struct job *job, const struct node *node);
-/* From what "scontrol show job" printed while the job, started so often (from 1), was being ended. */
+/* Parses what "scontrol show job" printed while the job was being ended; starts: how often it was started, from 1. */
 enum job_end job_parse_end(const char *show_job, int starts);
 /* KillWait from the output of "scontrol show config", in seconds; -1: it is missing. */
 int64_t job_parse_kill_wait(const char *show_config);
-/* "time limit reached"; NULL if it goes on. */
+/* "time limit reached"; NULL: the job goes on. */
 const char *job_end_text(const struct job *job);
 
-/* Appends to blind those of the nodes (separated by commas) that do not see the run's folder. False: that could not
- * be found out. */
+/* Appends to out_blind those nodes (separated by commas) that do not see the run's folder. False: this could not be
+ * determined. */
 bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, struct act_strv *out_blind);
 /* Runs "act-node sweep" on these nodes. */
 void job_sweep(const struct node *node, const char *nodes, int n_nodes);

@@ -1,4 +1,4 @@
-/* judge.c - what is true when all ranks are gone, and what they left behind. */
+/* judge.c - the outcome of a run when all ranks are gone, and what they left behind. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static bool all_succeeded(const struct supervisor *s)
     return true;
 }
 
-/* The nodes of those ranks for which test holds, each once, with commas. Their number is *out_n. New string. */
+/* The nodes of the ranks for which test() is true, each once, separated by commas; *out_n: their number. New string. */
 static char *nodes_where(const struct supervisor *s, bool (*test)(const struct rank_state *), int *out_n)
 {
     struct act_buf list = {0};
@@ -77,7 +77,7 @@ static bool never_came(const struct rank_state *state)
     return !state->said_hello;
 }
 
-/* The reason that the nodes' view of the run folder gives; empty when it gives none. New string. */
+/* The reason, if it is that nodes do not see the run folder; otherwise empty. New string. */
 static char *blind_reason(const struct supervisor *s)
 {
     struct act_strv blind = {0};
@@ -105,8 +105,8 @@ bool judge_is_blind(const struct supervisor *s)
     return *reason != '\0';
 }
 
-/* What mpirun or srun, or an agent below it, said: mpirun's messages stand between lines of dashes, the first line of
- * the last one tells most; else the last line. New string. */
+/* The message of mpirun or srun, or of an agent below it: mpirun's messages are between lines of dashes, and the first
+ * line of the last one is the most useful; otherwise the last line. New string. */
 static char *launcher_words(const char *log)
 {
     static const char agent[] = "act-node: ";

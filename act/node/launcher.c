@@ -83,14 +83,14 @@ static int mpirun_words(const struct node *node, struct act_strv *out, struct ac
 
 /* ---- srun ---- */
 
-/* The job was asked for a task for each process; a starter has those of its node. */
+/* The job was requested with one task per process; a starter has those of its node. */
 static int tasks_per_rank(const struct run_spec *spec)
 {
     return run_spec_processes(spec) / spec->procs_per_node;
 }
 
-/* An agent ends with a status only when it could not join the run: then srun ends the others. What its command did it
- * tells the supervisor, which ends the others with time to save. */
+/* An agent exits with an error only if it could not join the run: then srun ends the others. It reports its command's
+ * result to the supervisor, which gives the others time to save. */
 static int srun_words(const struct node *node, const char *program, struct act_strv *out,
                       struct act_error *err)
 {
@@ -104,7 +104,7 @@ static int srun_words(const struct node *node, const char *program, struct act_s
     act_strv_pushf(out, "--nodes=%d", spec->nodes);
     act_strv_pushf(out, "--ntasks=%d", node_world_size(node));
     act_strv_pushf(out, "--ntasks-per-node=%d", spec->procs_per_node);
-    if (cpus) /* since Slurm 22.05 steps do not have it from their job */
+    if (cpus) /* since Slurm 22.05 steps do not inherit it from their job */
         act_strv_pushf(out, "--cpus-per-task=%lld", strtoll(cpus, NULL, 10) * tasks_per_rank(spec));
     act_strv_push(out, "--distribution=block");
     act_strv_push(out, "--cpu-bind=none");
@@ -133,7 +133,7 @@ int launcher_command(const struct node *node, const char *program, struct act_st
     return 0;
 }
 
-/* ---- what the ranks find ---- */
+/* ---- the environment of the ranks ---- */
 
 int launcher_write_hosts(const struct node *node, const struct act_strv *hosts, struct act_error *err)
 {
@@ -166,7 +166,7 @@ static bool port_is_free(int port)
     return is_free;
 }
 
-/* A port below those that the system hands out by itself, so that it stays free until rank 0 listens. */
+/* A port below the system's ephemeral ports, so that it stays free until rank 0 listens. */
 static int choose_port(void)
 {
     enum { LOW = 20000, HIGH = 32000, TRIES = 64 };
@@ -189,7 +189,7 @@ void launcher_set_environment(const char *master, int64_t grace_ms)
 
     setenv("MASTER_ADDR", master, 1);
     setenv("MASTER_PORT", port, 1);
-    /* Open MPI 4 and 5; by default they give a second between SIGTERM and SIGKILL */
+    /* Open MPI 4 and 5; by default they leave a second between SIGTERM and SIGKILL */
     setenv("OMPI_MCA_odls_base_sigkill_timeout", seconds, 1);
     setenv("PRTE_MCA_odls_base_sigkill_timeout", seconds, 1);
 }

@@ -16,8 +16,7 @@
 
 void link_tune(int fd)
 {
-    /* A machine that vanished is noticed after 20 + 4 * 5 seconds of silence; data that nobody acknowledges after
-     * 45. */
+    /* A machine that vanished is noticed after 20 + 4 * 5 seconds of silence; unacknowledged data after 45. */
     static const struct {
         int level, name, value;
     } rows[] = {
@@ -64,7 +63,7 @@ bool link_fill(struct link *l)
         }
         if (n < 0 && errno != EINTR)
             return errno == EAGAIN || errno == EWOULDBLOCK;
-        if (l->in.len - l->taken > LINK_LINE_MAX) /* what is here is looked at first */
+        if (l->in.len - l->taken > LINK_LINE_MAX) /* received messages are taken first */
             return true;
     }
 }
@@ -155,7 +154,7 @@ void link_finish(struct link *l, int timeout_ms)
 {
     int64_t deadline = act_now_monotonic_ms() + timeout_ms, left = timeout_ms;
 
-    /* closing with unread bytes would take back what is on its way */
+    /* closing with unread bytes would discard data in flight */
     if (l->fd >= 0 && link_drain(l, timeout_ms) && shutdown(l->fd, SHUT_WR) == 0)
         for (; left > 0 && link_fill(l); left = deadline - act_now_monotonic_ms()) {
             l->in.len = l->taken = 0;

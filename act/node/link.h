@@ -2,14 +2,17 @@
  *
  * On one machine the supervisor listens on a Unix socket in the run's folder, for processes of its user and of root.
  * Else it listens on TCP towards the nodes. A rank finds the run's token and the address in its environment
- * (LINK_ENV). A message is a JSON object in one line of at most LINK_LINE_MAX bytes.   supervisor -> rank   {"type":
- * "challenge", "nonce": S}                             the first line   rank -> supervisor   {"type": "hello",
- * "nonce": R, "proof": P, "rank", "node", "pid"}   supervisor -> rank   {"type": "accepted", "proof": P, "stop":
- * bool}                only to those who know the token   then                 see ranks.h The token is never sent:
- * a proof is an HMAC of both nonces (link_internal.h). A peer that has not proved within LINK_STRANGER_MS that it
- * knows the token is disconnected, and if there are too many of them, the oldest goes first. When a connection
- * breaks, the other side is gone: a process that dies closes it, and a machine that vanishes is noticed within a
- * minute (keep-alive, TCP_USER_TIMEOUT).
+ * (LINK_ENV). A message is a JSON object in one line of at most LINK_LINE_MAX bytes.
+ *
+ *   supervisor -> rank   {"type": "challenge", "nonce": S}               the first line
+ *   rank -> supervisor   {"type": "hello", "nonce": R, "proof": P, "rank", "node", "pid"}
+ *   supervisor -> rank   {"type": "accepted", "proof": P, "stop": bool}  only to those who know the token
+ *   then                 see ranks.c
+ *
+ * The token is never sent: a proof is an HMAC of both nonces (link_internal.h). A peer that has not proved within
+ * LINK_STRANGER_MS that it knows the token is disconnected, and if there are too many of them, the oldest goes first.
+ * When a connection breaks, the other side is gone: a process that dies closes it, and a machine that vanishes is
+ * noticed within a minute (keep-alive, TCP_USER_TIMEOUT).
  */
 #ifndef ACT_NODE_LINK_H
 #define ACT_NODE_LINK_H
@@ -61,7 +64,7 @@ struct link_server;
 
 /* What happens on the connections of a server. */
 struct link_events {
-    /* A rank that knows the token has connected. False: it is not wanted (there is one of that rank already). */
+    /* A rank that knows the token has connected. False: it is rejected (the rank is connected already). */
     bool (*hello)(void *arg, int rank, const json_t *message);
     void (*message)(void *arg, int rank, const json_t *message);
     /* Its connection has ended; errnum 0: closed by the other side. */
@@ -74,24 +77,24 @@ struct link_where {
     const struct act_strv *hosts; /* the names of all nodes; NULL: not known */
 };
 
-/* Listens for ranks 0 to n_ranks - 1. On one machine that is a Unix socket; on a file system that has none, a port of
- * the loopback. With several nodes a free port of those addresses of this machine that its way to the hosts begins with
- * (all of its addresses when the system does not know each of them), and of the loopback. */
+/* Listens for ranks 0 to n_ranks - 1. On one machine: a Unix socket, or a loopback port if the file system does not
+ * support sockets. With several nodes: a free port on this machine's source addresses for the routes to the hosts (on
+ * all its addresses if a host cannot be resolved), and on the loopback. */
 int link_listen(int n_ranks, const struct link_where *where, const struct link_events *events, void *arg,
                 struct link_server **out, struct act_error *err) ACT_NODISCARD;
 /* The value of LINK_ENV for the ranks. Lives as long as the server. */
 const char *link_address(const struct link_server *s);
-/* A descriptor that becomes readable when there is something for link_serve(), a stranger's time that is over
- * included. */
+/* A descriptor that becomes readable when there is something for link_serve(), including a stranger's expired time
+ * limit. */
 int link_fd(const struct link_server *s);
 /* Handles pending events, without waiting. */
 void link_serve(struct link_server *s);
-/* To one rank, to all connected ranks. While stopping, new ones learn it from their acceptance. */
+/* Sends a message to one rank, to all connected ranks. While stopping, new ranks learn it from their acceptance. */
 void link_tell(struct link_server *s, int rank, const json_t *message);
 void link_tell_all(struct link_server *s, const json_t *message);
 void link_set_stopping(struct link_server *s);
 int link_connected(const struct link_server *s); /* how many ranks */
-/* Disconnects all ranks, which then count as gone with ETIMEDOUT; those that still live end themselves. */
+/* Disconnects all ranks, which then count as gone with ETIMEDOUT; those still alive end themselves. */
 void link_cut(struct link_server *s);
 void link_server_free(struct link_server *s);
 

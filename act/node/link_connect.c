@@ -70,7 +70,7 @@ static int finish_connection(int fd, const struct sockaddr *at, socklen_t len)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &int_len) < 0 ? errno : errnum;
 }
 
-/* Returns an errno; with 0 the descriptor. */
+/* Returns an errno; if that is 0, the file descriptor. */
 static int connect_to(const struct sockaddr *at, socklen_t len, int *out_fd)
 {
     int fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -107,7 +107,7 @@ static int connect_tcp(const char *address, uint16_t port, int *out_fd)
     return errnum;
 }
 
-/* NULL: it hangs up, or takes too long. */
+/* NULL: it hung up, or took too long. */
 static json_t *wait_message(struct link *l)
 {
     int64_t deadline = act_now_monotonic_ms() + ANSWER_MS, left = ANSWER_MS;
@@ -133,7 +133,7 @@ static void prove(json_t *hello, const char *token, const char *theirs, const ch
     json_object_set_new(hello, "proof", json_string(proof));
 }
 
-/* Whether it is our supervisor, and wants us. */
+/* Whether it is our supervisor, and accepts us. */
 static bool greet(struct link *l, json_t *hello, const char *token, bool *out_stop)
 {
     CODEC_AUTOJSON json_t *challenge = wait_message(l);
@@ -154,7 +154,7 @@ static bool greet(struct link *l, json_t *hello, const char *token, bool *out_st
            link_is_proved(answer, LINK_SUPERVISOR, token, theirs, ours, rank);
 }
 
-/* Tries one place. why: what came of it, for the error. */
+/* Tries one address. why: the result, for the error message. */
 static bool try_one(struct link *l, const struct target *t, const char *address, json_t *hello,
                     bool *out_stop, struct act_buf *why)
 {
@@ -168,7 +168,7 @@ static bool try_one(struct link *l, const struct target *t, const char *address,
     return false;
 }
 
-/* Tries every place once. */
+/* Tries every address once. */
 static bool try_all(struct link *l, const struct target *t, json_t *hello, bool *out_stop,
                     struct act_buf *why)
 {

@@ -1,5 +1,5 @@
-/* link_listen.c - where the supervisor listens: a Unix socket in the run's folder when everybody is on this machine,
- * else the addresses that the other nodes reach it by. */
+/* link_listen.c - where the supervisor listens: a Unix socket in the run's folder if all ranks are on this machine,
+ * else the addresses at which other nodes reach it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -81,7 +81,7 @@ static void add_address(struct act_strv *addresses, const struct sockaddr *at)
         act_strv_push(addresses, text);
 }
 
-/* Addresses that other machines may know this one by. */
+/* Addresses at which other machines may know this one. */
 static bool is_useful(const struct ifaddrs *i)
 {
     if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || !(i->ifa_flags & IFF_RUNNING) ||
@@ -106,7 +106,7 @@ static void add_interfaces(struct act_strv *addresses)
     freeifaddrs(list);
 }
 
-/* The address of this machine that the kernel sends from to that one: nothing is sent to find out. */
+/* The source address the kernel uses towards the other one; no packet is sent to find out. */
 static void add_way_to(struct act_strv *addresses, const char *to)
 {
     enum { ANY_PORT = 9 };
@@ -123,8 +123,8 @@ static void add_way_to(struct act_strv *addresses, const char *to)
         close(fd);
 }
 
-/* What getent(1) prints about the hosts, a line for each address; NULL when it does not know all of them. It asks the
- * system as every program does, which a static one cannot. New string. */
+/* The output of getent(1) for the hosts, a line per address; NULL if it does not know all of them. It uses the system's
+ * resolver, which a static program cannot. New string. */
 static char *look_up(const struct act_strv *hosts)
 {
     enum { TIMEOUT_S = 10, OUTPUT_MAX = 4 * 1024 * 1024 };
@@ -163,7 +163,7 @@ static uint16_t *port_in(struct sockaddr_storage *at)
                                      : &((struct sockaddr_in *)at)->sin_port;
 }
 
-/* *port 0: any free one, which it becomes. Returns an errno. */
+/* *port 0: takes any free port and stores it there. Returns an errno. */
 static int listen_tcp(struct link_listeners *l, const char *address, uint16_t *port)
 {
     struct sockaddr_storage at;
@@ -185,8 +185,8 @@ static int listen_tcp(struct link_listeners *l, const char *address, uint16_t *p
     return 0;
 }
 
-/* The same port on all addresses; those that cannot be had are left out. Returns an errno: EADDRINUSE: that port is not
- * free on all of them. */
+/* Listens on the same port of all addresses; unavailable ones are left out. Returns an errno; EADDRINUSE: the port is
+ * not free on all of them. */
 static int listen_at_one_port(struct link_listeners *l, const struct act_strv *addresses)
 {
     struct act_buf text = {0};

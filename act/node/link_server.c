@@ -17,8 +17,8 @@ enum { EVENTS = 256, ACCEPTED_AT_ONCE = 256, REST_MS = 100, HELLO_MAX = 4096 };
 struct peer {
     struct link link;
     int rank;                     /* -1: a stranger */
-    char nonce[LINK_SECRET_TEXT]; /* that it is to answer */
-    int64_t until_ms;             /* monotonic; then a stranger is hung up on */
+    char nonce[LINK_SECRET_TEXT]; /* for the peer to answer */
+    int64_t until_ms;             /* monotonic; then a stranger is disconnected */
     struct peer *next;            /* the next younger stranger, or the next that is gone */
 };
 
@@ -32,10 +32,10 @@ struct link_server {
     struct peer **ranks; /* n_ranks; NULL: not connected */
     int n_ranks, n_connected, n_strangers;
     struct peer *strangers; /* the oldest */
-    struct peer **youngest; /* where the next one is put */
-    struct peer *gone;      /* to be freed: epoll may have named them */
-    int64_t rests_until_ms; /* nobody is accepted: there are no descriptors; 0: they are */
-    int64_t timer_ms;       /* what the timer is set to; 0: it is not */
+    struct peer **youngest; /* where the next one is linked */
+    struct peer *gone;      /* to be freed later: pending epoll events may refer to them */
+    int64_t rests_until_ms; /* accepting is suspended, for lack of file descriptors; 0: it is not */
+    int64_t timer_ms;       /* when the timer fires; 0: it is not set */
     bool stopping;
 };
 
@@ -48,7 +48,7 @@ static int watch_fd(struct link_server *s, int fd, uint32_t events, void *what, 
     return epoll_ctl(s->epoll_fd, how, fd, &e);
 }
 
-/* NULL: what is not a listener. */
+/* NULL: anything but a listener. */
 static const int *listener_of(const struct link_server *s, const void *what)
 {
     for (size_t i = 0; i < s->listeners.n; i++)
@@ -127,7 +127,7 @@ static void remove_stranger(struct link_server *s, struct peer *p)
     s->n_strangers--;
 }
 
-/* The connection is at its end. */
+/* The connection has ended. */
 static void drop(struct link_server *s, struct peer *p, int errnum)
 {
     int rank = p->rank;
@@ -155,7 +155,7 @@ static void free_list(struct peer **list)
     }
 }
 
-/* Waits for room to send only when there is something to send. */
+/* Waits for writability only if there is something to send. */
 static bool send_to(struct link_server *s, struct peer *p, const json_t *message)
 {
     bool good = link_send(&p->link, message);
@@ -167,7 +167,7 @@ static bool send_to(struct link_server *s, struct peer *p, const json_t *message
 
 /* ---- strangers ---- */
 
-/* The file of a Unix socket lets nobody else in already, where its file system knows users. */
+/* The mode of a Unix socket's file already keeps others out, if its file system supports owners. */
 static bool is_of_other_user(int fd)
 {
     struct ucred who;
@@ -200,8 +200,8 @@ static void meet(struct link_server *s, int fd)
         drop(s, p, 0);
 }
 
-/* A stranger gives his descriptor away; without one nobody is accepted for a moment, instead of again and again in
- * vain. */
+/* Disconnects a stranger to free its file descriptor; if there is none, suspends accepting for a moment instead of
+ * retrying in a busy loop. */
 static bool make_room(struct link_server *s)
 {
     if (s->strangers) {
@@ -213,7 +213,7 @@ static bool make_room(struct link_server *s)
     return false;
 }
 
-/* A descriptor is looked for before somebody who waits: without one, accept4() does not tell that nobody does. */
+/* accept4() looks for a free file descriptor before a waiting peer: without one, it fails even if nobody is waiting. */
 static bool needs_room(int listen_fd, int errnum)
 {
     struct pollfd waits = {.fd = listen_fd, .events = POLLIN};
@@ -333,7 +333,7 @@ static void serve_one(struct link_server *s, const struct epoll_event *event)
 
     if (listener)
         accept_some(s, *listener);
-    else if (p && p->link.fd >= 0) /* nobody has dropped it meanwhile */
+    else if (p && p->link.fd >= 0) /* not dropped meanwhile */
         serve_peer(s, p, event->events);
 }
 
@@ -345,7 +345,7 @@ void link_serve(struct link_server *s)
     for (int i = 0; i < n; i++)
         serve_one(s, &ready[i]);
     clear_timer(s);
-    if (n < EVENTS) /* all that has arrived was looked at: nobody pays for our time */
+    if (n < EVENTS) /* all arrived messages were handled: no peer is dropped because we were slow */
         drop_late_strangers(s);
     end_rest(s);
     set_timer(s);
@@ -358,7 +358,7 @@ void link_tell(struct link_server *s, int rank, const json_t *message)
 {
     struct peer *p = s->ranks[rank];
 
-    /* a broken connection is reported by epoll, not from here: the caller may be in the middle of something */
+    /* a broken connection is reported by epoll, not from here: the caller may be in mid-operation */
     if (p && !send_to(s, p, message))
         shutdown(p->link.fd, SHUT_RDWR);
 }

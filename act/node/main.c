@@ -1,4 +1,4 @@
-/* main.c - act-node, the agent: what runs on the nodes. */
+/* main.c - act-node, the agent that runs on the nodes. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,7 +10,7 @@
 #include "proc/proc.h"
 #include "site/site.h"
 
-/* What the client of a machine behind ssh starts on it. */
+/* Started by the client on a machine behind ssh. */
 static int serve(int argc, char **argv)
 {
     (void)argc;
@@ -18,7 +18,7 @@ static int serve(int argc, char **argv)
     return site_serve(STDIN_FILENO, STDOUT_FILENO);
 }
 
-/* unzip ZIP SHA256 FOLDER: a package of this machine, into an empty folder. */
+/* unzip ZIP SHA256 FOLDER: unpacks a local package into an empty folder. */
 static int unzip(int argc, char **argv)
 {
     struct act_error err;
@@ -31,11 +31,11 @@ static int unzip(int argc, char **argv)
     return -rc;
 }
 
-/* How a process keeps the secrets that it holds. */
+/* How a process protects its secrets. */
 enum privacy {
     OPEN, /* it has none */
-    /* No core. The rest of the agent looks at it in /proc, which may show only what may be traced (hidepid in proc(5));
-     * its secrets are those of the command beside it. */
+    /* No core dump. Other agent processes read its /proc entry, which may be visible only for traceable processes
+     * (hidepid in proc(5)); its secrets are also those of its command. */
     NO_CORE,
     HIDDEN, /* proc_hide() */
 };

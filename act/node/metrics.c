@@ -27,7 +27,7 @@ struct metrics {
     int64_t last_ns; /* 0: there was none */
 };
 
-/* What went by between two readings, in a second; null where that is not known. */
+/* The rate per second between two readings; null if not known. */
 static json_t *rate(uint64_t now, uint64_t before, double seconds)
 {
     return seconds <= 0 || now < before ? json_null()
@@ -135,7 +135,7 @@ static void add_size(struct act_buf *text, const json_t *used, const json_t *tot
         act_buf_adds(text, " -");
 }
 
-/* What is used of something of which the free part is known. */
+/* The used amount, from the total and the free one. */
 static void add_rest(struct act_buf *text, const char *name, const json_t *room, const char *free_key)
 {
     const json_t *total = json_object_get(room, "total"), *rest = json_object_get(room, free_key);
@@ -203,7 +203,7 @@ void metrics_free(struct metrics *m)
 
 /* ---- the sampler ---- */
 
-/* False when nothing can be written any more: a full disk must not fill the agent's log besides. */
+/* False if nothing can be written any more: a full disk must not also fill the agent's log. */
 static bool append(int fd, struct metrics *m)
 {
     ACT_AUTOFREE char *line = metrics_line(m);
@@ -236,7 +236,7 @@ static void sample(struct metrics *m, int fd)
     while (append(fd, m) && !last) {
         next_ms += EVERY_MS;
         last = m->gpu.told_to_end || !wait_for_next(m, next_ms);
-        m->gpu.told_to_end = last; /* nothing waits for nvidia-smi any more */
+        m->gpu.told_to_end = last; /* do not wait for nvidia-smi any more */
     }
 }
 
@@ -278,7 +278,7 @@ static int run_sampler(void *arg)
     return 0;
 }
 
-/* A signal to end that comes from now on is not lost: also the shortest run has two lines. */
+/* From now on a signal to end is not lost: even the shortest run has two lines. */
 static void wait_until_ready(int fd)
 {
     char nothing;
@@ -315,7 +315,7 @@ static void report(struct metrics *m, int fd, int64_t every_ms)
     enum { FIRST_MS = 60 * 1000 };
     int64_t next_ms = act_now_monotonic_ms() + (every_ms < FIRST_MS ? every_ms : FIRST_MS);
 
-    json_decref(take_sample(m)); /* shares are those since here */
+    json_decref(take_sample(m)); /* shares are measured from here */
     while (!m->gpu.told_to_end && wait_for_next(m, next_ms)) {
         ACT_AUTOFREE char *text = metrics_text(m);
         if (act_write_all(fd, text, strlen(text)) < 0)

@@ -39,8 +39,7 @@ void metrics_start(const struct node *node);
 /* Starts one that writes the lines for people to the log of this rank, on the same terms. */
 void metrics_report(const struct node *node, int log_fd);
 
-/* The same in pieces. A line, and a text for people, end with a newline; new strings. Not for several at once in one
- * process. */
+/* The same in steps. A line, and a text for people, end with a newline; new strings. Only one at a time per process. */
 struct metrics;
 struct metrics *metrics_new(const struct node *node);
 char *metrics_line(struct metrics *m);

@@ -1,4 +1,4 @@
-/* node.c - the run folder as the agent sees it, and the agent's own words. */
+/* node.c - the run folder as the agent sees it, and the agent's own log. */
 #include "node/node.h"
 
 #include <ctype.h>
@@ -30,7 +30,7 @@ static void say(const char *fmt, va_list ap)
     act_time_to_iso(act_now_unix_s(), now);
     int n = snprintf(line, sizeof(line), "%s %s: %s\n", now, log_who, text);
     if (act_write_all(log_fd, line, (size_t)n) < 0)
-        return; /* a full disk must not end the run; there is nobody left to tell */
+        return; /* a full disk must not end the run, and there is no other place to report it */
 }
 
 void node_say(const char *fmt, ...)
@@ -42,7 +42,7 @@ void node_say(const char *fmt, ...)
     va_end(ap);
 }
 
-/* As Slurm calls it, else as it calls itself. */
+/* Slurm's name for it, else its host name. */
 static void find_name(char out[NODE_NAME_MAX + 1])
 {
     const char *name = getenv("SLURMD_NODENAME");

@@ -5,7 +5,7 @@
  *       act-node rank    one for each rank: prepares the node (the first one), sets the environment, watches the
  *                        command
  *
- *   act-node job         the same where a service starts the ranks by itself, and collects what they print (service.c)
+ *   act-node job         likewise, if a service starts the ranks itself and collects their output (service.c)
  *
  * No process outlives the one above it: a rank is connected to the supervisor (link.h) and ends with the connection,
  * every other process that is started here dies with its parent, and both adopt and end whatever their commands
@@ -25,11 +25,11 @@
 enum { NODE_NAME_MAX = 64 };
 
 struct node {
-    char *dir;                    /* the run folder, absolute; of a service's job the node's private one */
+    char *dir;                    /* the run folder, absolute; in a service's job the node's private folder */
     char *package;                /* the local path of the package */
-    char *launch;                 /* identifies this start of the run in file names; NULL: the attempt does */
+    char *launch;                 /* identifies this start of the run in file names; NULL: use the attempt */
     char name[NODE_NAME_MAX + 1]; /* of this machine, fit for a file name */
-    char *code;                   /* the code root; before place_open() that of a run on one node */
+    char *code;                   /* the code root; before place_open() that of a single-node run */
     int node_rank, attempt;       /* of this node in the run; from 1; both from place_open() */
     char *local;                  /* the node's private folder, see place.h; NULL before */
     int users_fd;                 /* its lock */

@@ -22,7 +22,7 @@ static bool is_usable(const char *temp)
     return temp && *temp == '/' && access(temp, W_OK | X_OK) == 0;
 }
 
-/* The folder in which the bases are. */
+/* The folder that contains the bases. */
 static const char *find_disk(const struct node *node)
 {
     const char *temp = getenv("TMPDIR");
@@ -41,8 +41,8 @@ static char *find_code(const struct node *node)
 
 /* ---- the base ---- */
 
-/* Everybody may write to /tmp: somebody else may have made the folder first, or a link of that name. Below a folder
- * that is ours, and in which nobody else can have made anything, nobody can from now on. */
+/* /tmp is world-writable: somebody else may have made the folder, or a link of that name, first. A folder that is ours,
+ * and in which nobody else can have made anything, is safe from then on. */
 static bool is_private(const char *base)
 {
     struct stat st;
@@ -51,7 +51,7 @@ static bool is_private(const char *base)
            ((st.st_mode & 0777) == 0700 || chmod(base, 0700) == 0);
 }
 
-/* Bases with a random end, the first by name. New string; NULL: none. */
+/* The first by name of the bases with a random suffix. New string; NULL: none. */
 static char *find_other_base(const char *disk)
 {
     ACT_AUTOFREE char *start = act_sprintf("act-%u.", (unsigned)getuid());
@@ -75,8 +75,8 @@ static char *find_other_base(const char *disk)
     return found;
 }
 
-/* All ranks of a node have to find the same base: only one at a time looks and makes. Others may lock that folder, too,
- * and are not waited for longer than this. Returns a descriptor to close, or -1. */
+/* All ranks of a node have to find the same base, so only one at a time looks for or makes it. Others may lock that
+ * folder, too, so the wait is limited. Returns a file descriptor to close, or -1. */
 static int lock_disk(const char *disk)
 {
     enum { TRIES = 100, PAUSE_MS = 20 };
@@ -87,7 +87,7 @@ static int lock_disk(const char *disk)
     return fd;
 }
 
-/* A name that nobody could foresee. New string; NULL with errno. */
+/* An unpredictable name. New string; NULL with errno. */
 static char *make_other_base(const char *disk)
 {
     int lock = lock_disk(disk);
@@ -124,8 +124,7 @@ static char *open_base(const struct node *node, struct act_error *err)
     return other;
 }
 
-/* Whether the file that was opened is still the one of that name: what is locked may have been removed, and made
- * anew. */
+/* Whether the opened file still has that name: the locked file may have been removed and created again. */
 static bool is_current(int fd, const char *path)
 {
     struct stat held, there;
@@ -134,7 +133,7 @@ static bool is_current(int fd, const char *path)
            held.st_ino == there.st_ino;
 }
 
-/* A sweeper may have taken the folder away between our making it and locking it: then there is another try. */
+/* A sweeper may have removed the folder between our creating and locking it: then try again. */
 static int hold(const char *dir, const char *name, struct act_error *err)
 {
     enum { TRIES = 100 };
@@ -217,7 +216,7 @@ void place_close(struct node *node, const struct rank_place *place)
 
 /* ---- what others left ---- */
 
-/* What another node made is left alone: on a disk that is shared after all, its locks may not be seen here. */
+/* Folders of other nodes are left alone: if the disk is shared after all, their locks may not be visible here. */
 static bool is_of_this_node(int fd, const char *name)
 {
     char made_by[NODE_NAME_MAX + 1] = "";
@@ -225,7 +224,7 @@ static bool is_of_this_node(int fd, const char *name)
     return act_pread_all(fd, made_by, sizeof(made_by) - 1, 0) >= 0 && strcmp(made_by, name) == 0;
 }
 
-/* A rank has ended here lately, so that others of its run may be still to come: nothing is locked in between. */
+/* A rank has just ended here, so others of its run may still come: nothing is locked in between. */
 static bool is_between_ranks(const char *dir)
 {
     enum { LATELY_S = 600 };
@@ -243,7 +242,7 @@ static bool is_between_ranks(const char *dir)
     return is;
 }
 
-/* Under another name first: a rank that comes now makes a folder that nobody removes. */
+/* Renames it first: a rank that starts now makes a new folder, which is not removed. */
 static void sweep_one(const char *dir, const struct node *node)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, FILE_USERS);

@@ -10,8 +10,8 @@
  * start of the same job left is never taken for this one's.
  *
  * Locks are here because those of a shared file system may hold on this node only, or not at all. The last rank of a
- * node removes the folder; leftovers of a killed run go when another run prepares the node, at the earliest ten
- * minutes after the last end of a rank, because nothing is locked between that and the start of the next rank.
+ * node removes the folder; leftovers of a killed run are removed when another run prepares the node, at the earliest
+ * ten minutes after the last rank ended, because nothing is locked between one rank's end and the next one's start.
  */
 #ifndef ACT_NODE_PLACE_H
 #define ACT_NODE_PLACE_H

@@ -65,7 +65,7 @@ static int unpack_code(const struct node *node, struct outcome *o, struct act_er
 
     (void)o;
     int rc = 0;
-    if (!again) /* of somebody who did not finish */
+    if (!again) /* left by an unfinished preparation */
         rc = act_remove_tree(node->code, err);
     if (rc == 0)
         rc = has_code ? node_unzip_apart(node->package, node->spec.package_sha256, node->code, again, err)
@@ -82,7 +82,7 @@ static int get_folders(const struct node *node, struct outcome *o, struct act_er
     return folder_prepare_all(node, err);
 }
 
-/* Runs argv in the code root; what it says goes to the log of the preparation, its last line into reason. */
+/* Runs argv in the code root; its output goes to the preparation's log, its last line into reason. */
 static int run_words(const struct node *node, const char *name, const char *const *argv, struct outcome *o,
                      struct act_error *err)
 {
@@ -108,7 +108,7 @@ static int run_words(const struct node *node, const char *name, const char *cons
                          last[0] ? last : "it said nothing");
 }
 
-/* The same where the command will run: in the run's container if it has one. */
+/* Likewise, but where the command will run: in the run's container if it has one. */
 static int run_step(const struct node *node, const char *name, const char *const *argv, struct outcome *o,
                     struct act_error *err)
 {
@@ -121,7 +121,7 @@ static int run_step(const struct node *node, const char *name, const char *const
     return rc;
 }
 
-/* So that it is fetched once, and not by every rank. */
+/* So that it is fetched once instead of by every rank. */
 static int fetch_image(const struct node *node, struct outcome *o, struct act_error *err)
 {
     static const char *const nothing[] = {"true", NULL};
@@ -130,7 +130,7 @@ static int fetch_image(const struct node *node, struct outcome *o, struct act_er
     return name ? run_step(node, name, nothing, o, err) : 0;
 }
 
-/* Blank lines and comments, as pip takes them. */
+/* Blank lines and comments, as pip defines them. */
 static bool is_without_words(const char *text)
 {
     for (const char *line = text; *line;) {
@@ -142,7 +142,7 @@ static bool is_without_words(const char *text)
     return true;
 }
 
-/* What cannot be read is pip's to complain of. */
+/* If it cannot be read, pip will complain. */
 static bool has_requirements(const struct node *node)
 {
     enum { REQUIREMENTS_MAX = 16 * 1024 * 1024 };
@@ -254,7 +254,7 @@ int prepare_node(void *arg)
     if (prepare_result(node, &o.exit_status, o.reason, sizeof(o.reason)))
         return o.exit_status;
     if (act_lock(lock, true, &err) < 0)
-        return report_failure(&err); /* the lock ends with this process */
+        return report_failure(&err); /* the lock is released when this process exits */
     if (prepare_result(node, &o.exit_status, o.reason, sizeof(o.reason)))
         return o.exit_status;
     place_sweep(node);

@@ -11,8 +11,8 @@ int prepare_node(void *node);
 /* The result. False: it is not finished. */
 bool prepare_result(const struct node *node, int *out_exit_status, char *out_reason, size_t size);
 
-/* Appends the words that stand before a command in a container of its own (container_is_fresh()), where it is prepared
- * together with it; none where there is nothing to do. */
+/* Appends the words that precede a command with its own container (container_is_fresh()), to prepare that container
+ * first; none if there is nothing to do. */
 void prepare_words(const struct node *node, struct act_strv *out);
 
 /* The file with the output of its programs, relative to the run folder. New string. */

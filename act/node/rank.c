@@ -15,7 +15,7 @@
 
 enum { SEND_MS = 60000, GOODBYE_MS = 5000 };
 
-/* One that a supervisor hears of. */
+/* A rank that reports to a supervisor. */
 struct supervised {
     struct rank rank; /* the first member */
     struct link link;
@@ -28,7 +28,7 @@ static struct link *link_of(struct rank *r)
 
 /* ---- the supervisor ---- */
 
-/* The supervisor is gone: nothing of this run may go on. */
+/* The supervisor is gone: no process of this run may continue. */
 __attribute__((noreturn)) static void end_with_supervisor(struct rank *r)
 {
     (void)r;
@@ -92,7 +92,7 @@ static int connect_to_supervisor(struct rank *r, bool *out_stop, struct act_erro
     int rc = link_connect(link_of(r), hello, out_stop, err);
 
     if (rc < 0) {
-        node_say("%s", err->text); /* and where mpirun's output goes, for the supervisor cannot be told */
+        node_say("%s", err->text); /* and to mpirun's output, as the supervisor cannot be told */
         return act_error_prefix(err, "rank %d on node '%s'", r->place.rank, r->node.name);
     }
     r->watch.extra_fd = link_of(r)->fd;
@@ -175,8 +175,8 @@ int node_rank(int argc, char **argv)
         exit_status = work(r);
     rank_end(r);
     say_goodbye(r);
-    /* The record tells. mpirun and srun would end the other ranks when one of them fails; the supervisor gives them
-     * time to save, and no more than they need. */
+    /* The record carries the result. mpirun and srun would end the other ranks at once when one fails; the supervisor
+     * gives them time to save, and no more than they need. */
     if (r->place.world_size > 1)
         exit_status = 0;
     record_release(&r->record);

@@ -1,5 +1,5 @@
 /* rank.h - one process of a run on its node, whoever started it: prepares the node, starts the command with its
- * arguments as they are, passes signals on. rank.c is the one with a supervisor, service.c the one in a service's
+ * arguments as they are, passes signals on. rank.c is for ranks with a supervisor, service.c for those in a service's
  * job.
  */
 #ifndef ACT_NODE_RANK_H
@@ -18,7 +18,7 @@ struct rank {
     struct record record;
     pid_t child;        /* the running process, or 0 */
     int64_t kill_at_ms; /* when it is killed (monotonic); 0: never */
-    int64_t grace_ms;   /* of a command that got SIGTERM; -1: its sender decides when to kill it */
+    int64_t grace_ms;   /* for a command that got SIGTERM; -1: the sender decides when to kill it */
     int log_fd;         /* the user's log */
     int out_fd;         /* of the command; -1: as ours */
     void (*report)(struct rank *r); /* the record has changed */
@@ -34,7 +34,7 @@ void rank_end(struct rank *r);
 void rank_fail(struct rank *r, int exit_status, const char *reason);
 /* Ends the command, now or before it starts. */
 void rank_stop(struct rank *r, const char *who);
-/* Passes a signal on to those who handle it. */
+/* Passes a signal on to the processes that handle it. */
 void rank_warn(const struct rank *r, int sig);
 
 #endif

@@ -17,7 +17,7 @@
 
 enum { LEFTOVER_GRACE_MS = 5000, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
-/* Slurm, mpirun and the supervisor may all say it: a command is told once. */
+/* Slurm, mpirun and the supervisor may all send it: the command gets it once. */
 void rank_stop(struct rank *r, const char *who)
 {
     node_say("told to end by %s", who);
@@ -28,7 +28,7 @@ void rank_stop(struct rank *r, const char *who)
     r->record.stopped = true;
 }
 
-/* A warning is for those who know it: others would die of it. */
+/* A warning goes only to processes that handle it: others would die of it. */
 void rank_warn(const struct rank *r, int sig)
 {
     int told = child_signal_catchers(sig);
@@ -82,7 +82,7 @@ static int wait_child(struct rank *r, pid_t pid)
 
 /* ---- preparation ---- */
 
-/* What the failing step said, where the user looks first. */
+/* Copies the failed step's output to where the user looks first. */
 static void show_preparation(const struct rank *r)
 {
     enum { SHOWN_BYTES = 64 * 1024 };
@@ -155,7 +155,7 @@ static int fail_to_start(struct rank *r, int errnum)
     return r->record.exit_status;
 }
 
-/* sleep_if_fail, sleep_if_succeed: the node stays for a look until the run is aborted. */
+/* sleep_if_fail, sleep_if_succeed: the node is kept for inspection until the run is aborted. */
 static void keep_node(struct rank *r)
 {
     node_say("the node is kept for a look; abort the run to release it");

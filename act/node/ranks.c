@@ -3,7 +3,7 @@
  *                        {"type": "bye"}                     all its processes are gone
  *   supervisor -> rank   {"type": "stop", "grace_ms": N}     end the command: SIGTERM, and after N ms SIGKILL
  *                        {"type": "signal", "signal": N}     for those of its processes that catch it
- * Which rank failed first is the order in which this process hears it: the clocks of nodes differ. */
+ * Which rank failed first is decided by the order of arrival here: the clocks of nodes differ. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,7 +52,7 @@ static void on_record(struct supervisor *s, struct rank_state *state, const json
     int rank = r->rank;
     bool started = r->started_unix_ns, ended = r->ended_unix_ns;
 
-    if (ended) /* nothing happens to it any more */
+    if (ended) /* nothing more can happen to it */
         return;
     record_from_json(message, &news);
     record_release(r);
@@ -96,7 +96,7 @@ static void on_message(void *arg, int rank, const json_t *message)
         s->ranks[rank].said_bye = true;
 }
 
-/* It cannot say any more what its command said last. */
+/* It can no longer report the last output of its command. */
 static void read_last_lines(const struct supervisor *s, struct record *r)
 {
     ACT_AUTOFREE char *name = run_rank_log(r->rank);
@@ -138,7 +138,7 @@ static bool serve(void *arg)
     return true;
 }
 
-/* A descriptor for each rank, for strangers, and some. */
+/* A file descriptor for each rank, for strangers, and some more. */
 static void raise_file_limit(int n_ranks)
 {
     enum { OTHERS = 128 };
@@ -183,7 +183,7 @@ void ranks_close(struct supervisor *s)
 
 /* ---- to them ---- */
 
-/* mpirun is left out: it would kill. A rank that it starts from now on is told when it says hello. */
+/* Not to mpirun, which would kill. Ranks that it starts from now on are told when they say hello. */
 void ranks_stop(struct supervisor *s, int64_t grace_ms)
 {
     CODEC_AUTOJSON json_t *message =
@@ -197,7 +197,7 @@ void ranks_stop(struct supervisor *s, int64_t grace_ms)
     link_set_stopping(s->link);
     link_tell_all(s->link, message);
     if (link_connected(s->link) == 0 && s->main_pid > 0 && !s->main_ended)
-        kill(s->main_pid, SIGTERM); /* it may be waiting for a node that does not come */
+        kill(s->main_pid, SIGTERM); /* it may be waiting for a node that never comes up */
 }
 
 void ranks_signal(struct supervisor *s, int sig)

@@ -61,7 +61,7 @@ void record_tail(const char *path, struct act_strv *out)
     if (n <= 0)
         return;
     const char *stop = tail + n;
-    for (const char *at = stop; at && count < RECORD_LINES;) { /* from the last line to the first */
+    for (const char *at = stop; at && count < RECORD_LINES;) { /* backwards from the last line */
         const char *newline = memrchr(tail, '\n', (size_t)(at - tail));
         bool cut = !newline && from > 0 && count > 0; /* only the end of a line */
         if (!cut)

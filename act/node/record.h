@@ -20,7 +20,7 @@ struct record {
     bool kept;               /* it has ended, and its node is kept for inspection */
     bool lost;               /* its agent is gone and cannot say how it ended */
     char reason[400];        /* why it could not do its work; may be empty */
-    struct act_strv lines;   /* the last of its log, when it failed: UTF-8 without control characters */
+    struct act_strv lines;   /* the end of its log, if it failed: UTF-8 without control characters */
 };
 void record_release(struct record *record);
 

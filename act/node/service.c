@@ -4,8 +4,8 @@
  *   act-node job         what the service starts, signals and waits for
  *     act-node job       inside: prepares the node, runs the command (rank_work.c)
  *
- * There are two because the service may kill the one that it knows a moment after it has sent SIGTERM, as mpirun does:
- * the other one sees it go and ends all that it has started, with the time that takes.
+ * There are two because the service may kill the outer one a moment after sending SIGTERM, as mpirun does: the inner
+ * one sees it exit and ends everything it has started, with the time that takes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ struct service {
 
 /* ---- the run */
 
-/* The arguments are made by the client. */
+/* The client makes the arguments. */
 static bool parse(int argc, char **argv, struct service *s)
 {
     for (int i = 1; i + 1 < argc; i += 2) {
@@ -63,7 +63,7 @@ static char *absolute(const char *path)
     return here ? act_path_join(here, path) : act_strdup(path);
 }
 
-/* Where the service has put a mapped folder: the code root gets a link to it. */
+/* Links a mapped folder, where the service has put it, into the code root. */
 static int take_folder(struct run_spec *spec, const char *word, struct act_error *err)
 {
     size_t digits = strspn(word, "0123456789");
@@ -108,7 +108,7 @@ static int take_data(struct service *s, struct act_error *err)
     return rc;
 }
 
-/* The same for all ranks that were started together, and for no others. New string. */
+/* Shared by all ranks that were started together, and by no others. New string. */
 static char *find_launch(const struct rank_place *place)
 {
     static const char *const names[] = {"PMIX_NAMESPACE", "OMPI_MCA_orte_precondition_transports",
@@ -171,7 +171,7 @@ static int join_run(struct service *s, struct act_error *err)
 
 /* ---- inside */
 
-/* 'a why' reads this line, where it has nothing but the logs. */
+/* 'a why' reads this line if it has nothing but the logs. */
 static void print_failure(const struct rank *r)
 {
     const struct record *record = &r->record;
@@ -235,7 +235,7 @@ static int run_inside(void *arg)
 
     close(s->life[1]);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    signal(SIGPIPE, SIG_IGN); /* who reads our output may go first */
+    signal(SIGPIPE, SIG_IGN); /* the reader of our output may exit first */
     int exit_status = work(s);
     rank_end(&s->rank);
     return exit_status;
@@ -260,7 +260,7 @@ static int watch_inside(struct service *s, struct act_error *err)
         if (watch_wait(&watch, -1, &sig) == WATCH_SIGNAL && sig != SIGCHLD)
             kill(pid, sig);
     }
-    child_kill_all(); /* when it was killed itself */
+    child_kill_all(); /* if the inner process was killed itself */
     return child_exit_status(status);
 }
 

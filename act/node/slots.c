@@ -13,8 +13,8 @@
 #include "base/path.h"
 #include "base/text.h"
 
-/* The kernel tells of a closed file a moment before its lock is free; and now and then a look without a
- * cause, where files are not watched (a home on NFS). */
+/* The kernel reports a closed file a moment before its lock is free; and an occasional check without an event, if files
+ * cannot be watched (a home on NFS). */
 enum { RETRY_MS = 5, RETRIES = 4, LOOK_AGAIN_MS = 1000 };
 
 static int interrupted(struct act_error *err)

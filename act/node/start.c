@@ -1,4 +1,4 @@
-/* start.c - until the ranks run: slots, host file, what they find in their environment. */
+/* start.c - until the ranks run: slots, host file, their environment. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ static pid_t start_main(struct supervisor *s, struct child *child)
     pid_t pid = child_start(child);
     if (pid > 0 || !child->cgroup)
         return pid;
-    (void)cgroup_end(&s->cgroup); /* the kernel may not let anybody in */
+    (void)cgroup_end(&s->cgroup); /* the kernel may refuse to add processes */
     child->cgroup = 0;
     return child_start(child);
 }
@@ -92,7 +92,7 @@ static int make_ready(struct supervisor *s, struct act_error *err)
 {
     int rc = attempt_begin(s, err);
 
-    node_own_log(&s->node); /* that of an earlier attempt has been put away */
+    node_own_log(&s->node); /* the one of an earlier attempt was moved away */
     log_spec(&s->node);
     if (rc == 0 && s->options.slurm)
         rc = job_find_hosts(&s->job, &s->node, err);

@@ -7,7 +7,7 @@
 
 #define HOSTS_FILE RUN_DIR_TEMP "/starter_hosts"
 
-/* Of the nodes only the order matters: nobody is reached by these names. All nodes write the same. */
+/* Only the order of the nodes matters: the names are never resolved. All nodes write the same. */
 static int write_hosts(const struct run_spec *spec, const char *path, struct act_error *err)
 {
     struct act_buf text = {0};

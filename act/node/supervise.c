@@ -2,9 +2,9 @@
  *
  *   ours alone -> slots taken -> Running -> ranks -> all gone -> folders sent -> Completed, Failed or Canceled
  *
- * On "local" the lock on supervisor.lock is taken by the client before this process exists and held until it ends, so
- * that a status that is not final and a free lock mean: lost. In a Slurm job (--slurm) this is the batch step; the
- * job's id in the file "claim" makes the run ours. status.json has no other writer meanwhile. */
+ * On "local" the lock on supervisor.lock is taken by the client before this process exists and held until it ends, so a
+ * non-final status with a free lock means: lost. In a Slurm job (--slurm) this is the batch step; the job's id in the
+ * file "claim" makes the run ours. status.json has no other writer meanwhile. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -32,14 +32,14 @@ enum {
     SEND_EVERY_MS = 10 * 60 * 1000,
     HEARTBEAT_MS = 10 * 1000,
     LAUNCHER_END_MS = 10 * 1000, /* for mpirun or srun to end when all ranks are gone */
-    LAUNCHER_FAIL_MS = 1000,     /* the same when it is busy with killing them */
-    LATE_MS = 5000,              /* when some ranks are done already, the others are late */
+    LAUNCHER_FAIL_MS = 1000,     /* likewise while it is killing them */
+    LATE_MS = 5000,              /* once some ranks have finished, the others are late after this */
     SLURM_SIGNAL_MS = 2000,      /* between the first and the last process that Slurm signals */
 };
 
 /* ---- signals ---- */
 
-/* Who asks twice has no more patience. Slurm signals everything several times by itself, and kills in the end. */
+/* A second signal means: now. But Slurm itself signals everything several times, and kills in the end. */
 static void abort_ranks(struct supervisor *s)
 {
     if (s->aborted && !s->options.slurm) {
@@ -53,7 +53,7 @@ static void abort_ranks(struct supervisor *s)
     ranks_stop(s, node_abort_grace_ms());
 }
 
-/* Everything in the job has the same signal, and little time: what is known is written at once. */
+/* Everything in the job got the same signal, and has little time: record what is known at once. */
 static void end_with_job(struct supervisor *s)
 {
     enum { OUR_MS = 2000, LEAST_MS = 1000 };
@@ -91,12 +91,12 @@ static void start_sending(struct supervisor *s)
 
 static void beat(struct supervisor *s)
 {
-    if (s->job.end == JOB_GOES_ON) /* else the end is written already */
+    if (s->job.end == JOB_GOES_ON) /* else the end is recorded already */
         attempt_save_status(s);
     s->heartbeat_at_ms = act_now_monotonic_ms() + HEARTBEAT_MS;
 }
 
-/* The agents of the ranks have not ended them in time: nobody waits for them any more. */
+/* The agents have not ended their ranks in time: stop waiting for them. */
 static void give_up_ranks(struct supervisor *s)
 {
     node_say("time is up: %d rank(s) are given up", link_connected(s->link));
@@ -116,7 +116,7 @@ static void kill_main(struct supervisor *s)
     kill(s->main_pid, SIGKILL);
 }
 
-/* mpirun takes long to end what it could not start. */
+/* mpirun takes long to end ranks that it could not start. */
 static void look_for_late_ranks(struct supervisor *s)
 {
     s->look_at_ms = 0;
@@ -124,7 +124,7 @@ static void look_for_late_ranks(struct supervisor *s)
         ranks_stop(s, 0);
 }
 
-/* What is done when. */
+/* The deadlines and their actions. */
 static const struct {
     size_t at_ms; /* in struct supervisor */
     void (*act)(struct supervisor *);
@@ -176,7 +176,7 @@ static void wait_event(struct supervisor *s, int64_t timeout_ms)
         s->main_ended = true;
 }
 
-/* All that came; the others must come first, unless everything is being ended. */
+/* All ranks that have connected; the others must connect first, unless everything is being ended. */
 static bool all_ranks_are_gone(const struct supervisor *s)
 {
     int came = judge_count_came(s);
@@ -191,7 +191,7 @@ static bool some_are_late(const struct supervisor *s)
     return s->options.slurm && link_connected(s->link) == 0 && came > 0 && came < node_world_size(&s->node);
 }
 
-/* Neither may outlive the other for long: what starts the ranks, and the ranks. */
+/* Neither the launcher nor the ranks may outlive the other for long. */
 static void end_the_rest(struct supervisor *s)
 {
     if (s->main_ended && link_connected(s->link) > 0 && !s->cut_at_ms)
@@ -216,7 +216,7 @@ static void wait_for_ranks(struct supervisor *s)
     s->cut_at_ms = s->kill_main_at_ms = s->look_at_ms = 0;
 }
 
-/* A rank that SIGTERM ended: perhaps Slurm sends it to everybody, and we are the last. */
+/* SIGTERM ended a rank: perhaps Slurm sends it to all processes, and to this one last. */
 static void wait_for_slurm(struct supervisor *s)
 {
     int64_t deadline = act_now_monotonic_ms() + SLURM_SIGNAL_MS, left = SLURM_SIGNAL_MS;
@@ -286,7 +286,7 @@ static void supervise(struct supervisor *s)
     attempt_end(s);
 }
 
-/* Takes over the lock and says in it who holds it, for those who want to signal this process. */
+/* Takes over the lock and writes its holder into it, so that this process can be signalled. */
 static int own_lock(struct supervisor *s, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(s->options.run_dir, RUN_FILE_LOCK);
@@ -353,7 +353,7 @@ static int parse_options(int argc, char **argv, struct supervise_options *o)
     return good && optind == argc - 1 && (o->slurm || o->slots_dir) ? 0 : -ACT_USAGE;
 }
 
-/* What must be so before anything may be written about the run. */
+/* The preconditions for writing anything about the run. */
 static int open_run(struct supervisor *s, struct act_error *err)
 {
     int rc = watch_open(&s->watch, err);
@@ -390,7 +390,7 @@ int node_supervise(int argc, char **argv)
     else
         node_say("there is nothing to do: the run is %s", run_state_name(s.status.state));
     if (s.aborted && s.job.id && s.status.state == RUN_CANCELED)
-        job_cancel(&s.job); /* the last act: Slurm is to say the same */
+        job_cancel(&s.job); /* the last step: Slurm must report the same */
     ranks_close(&s);
     slots_release(&s.slots);
     job_release(&s.job);

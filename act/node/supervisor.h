@@ -1,9 +1,12 @@
 /* supervisor.h - the parts of "act-node supervise".
  *
- * supervise.c   the program and its loop   start.c       until the ranks run   ranks.c       what is known of the
- * ranks   judge.c       what the end of the ranks means   attempt.c     what is recorded: status, failure, what
- * earlier attempts left   launcher.c    how the ranks are started   job.c         what Slurm says about the job that
- * this is
+ *   supervise.c   the program and its loop
+ *   start.c       until the ranks run
+ *   ranks.c       what is known about the ranks
+ *   judge.c       what the end of the ranks means
+ *   attempt.c     what is recorded: status, failure, what earlier attempts left
+ *   launcher.c    how the ranks are started
+ *   job.c         what Slurm reports about the job that this is
  */
 #ifndef ACT_NODE_SUPERVISOR_H
 #define ACT_NODE_SUPERVISOR_H
@@ -18,10 +21,10 @@
 
 struct supervise_options {
     const char *run_dir, *slots_dir;
-    int slots;   /* this machine has */
+    int slots;   /* of this machine */
     int lock_fd; /* of supervisor.lock, locked; -1: still to be taken */
     bool gpus;   /* the slots are GPUs */
-    bool slurm;  /* this is the batch step of a job, so everything is ours already */
+    bool slurm;  /* this is the batch step of a job, so all slots are ours already */
 };
 
 struct rank_state {
@@ -35,7 +38,7 @@ struct supervisor {
     struct watch watch;
     struct slots slots;
     struct job job;
-    struct cgroup cgroup; /* of all that it starts for the ranks */
+    struct cgroup cgroup; /* of everything started for the ranks */
     struct run_status status;
     char *status_path;
 
@@ -43,7 +46,7 @@ struct supervisor {
     struct rank_state *ranks; /* of all ranks */
     int first_failed;         /* rank; -1: none */
 
-    pid_t main_pid, send_pid; /* mpirun, srun or the only rank; what sends folders */
+    pid_t main_pid, send_pid; /* mpirun, srun or the only rank; the process that sends folders */
     int main_status;
     bool main_ended, main_killed;
     bool aborted;
@@ -61,9 +64,10 @@ int start_run(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
 /* Listens for them; what they say comes through s->watch. */
 int ranks_open(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
 void ranks_close(struct supervisor *s);
-/* Asks all ranks to end; after grace_ms the agents kill what is left, and a moment later the agents are given up. */
+/* Asks all ranks to end; after grace_ms the agents kill what is left, and a moment later it stops waiting for the
+ * agents. */
 void ranks_stop(struct supervisor *s, int64_t grace_ms);
-/* A signal for those processes of the commands that catch it. */
+/* Sends a signal to those processes of the commands that catch it. */
 void ranks_signal(struct supervisor *s, int sig);
 
 /* ---- judge.c ---- */
@@ -76,18 +80,18 @@ bool judge_only_terminated(const struct supervisor *s);
 void judge_run(struct supervisor *s);
 /* Whether nodes whose ranks have not come do not see the run's folder. */
 bool judge_is_blind(const struct supervisor *s);
-/* Ends what was left behind on nodes whose agents died too early to do it. */
+/* Ends processes left behind on nodes whose agents died before they could. */
 void judge_sweep(struct supervisor *s);
 
 /* ---- attempt.c ---- */
 
-/* One job only may run a run; a job that Slurm starts again is the same one. */
+/* Only one job may execute a run; a job requeued by Slurm is the same job. */
 int attempt_claim(const struct supervisor *s, struct act_error *err) ACT_NODISCARD;
 /* Which attempt this is: as Slurm counts, or one more than the last if its controller has lost count. Waits for a
  * supervisor that is still at the same one. False: that attempt has ended already, s->status says how, and there is
  * nothing to do. */
 bool attempt_find(struct supervisor *s);
-/* Whether the client has written its wish. */
+/* Whether the client has asked to abort. */
 bool attempt_abort_is_asked(const struct supervisor *s);
 /* Puts away what an earlier attempt left, and makes the folders of this one. */
 int attempt_begin(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
@@ -96,11 +100,11 @@ void attempt_set_reason(struct supervisor *s, const char *reason);
 void attempt_finish(struct supervisor *s, enum run_state state, int exit_status, const char *reason);
 /* Writes status.json; when the disk is full, with the help of the reserve. */
 void attempt_save_status(struct supervisor *s);
-/* A line in ranks.jsonl. */
+/* Appends a line to ranks.jsonl. */
 void attempt_note(const struct supervisor *s, const char *event, const struct record *record);
-/* Writes failure.json; on the disk when it returns. record NULL: not one rank's. */
+/* Writes failure.json; synced to disk when it returns. record NULL: not the failure of one rank. */
 void attempt_save_failure(const struct supervisor *s, const struct record *record, const char *reason);
-/* Gives the reserve back. */
+/* Releases the reserve. */
 void attempt_end(const struct supervisor *s);
 
 #endif

@@ -17,7 +17,7 @@
 #include "node/container.h"
 #include "node/node.h"
 
-/* Whether the environment, as it was when the process began, has this variable. */
+/* Whether the process's initial environment has this variable. */
 static bool began_with(const char *pid, const char *variable)
 {
     enum { ENVIRON_MAX = 8 * 1024 * 1024 };
@@ -41,7 +41,7 @@ static bool is_ours(const char *pid)
     return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* An agent may have been started from inside of another run. */
+/* An agent may have been started from inside another run. */
 static bool is_agent(const char *pid)
 {
     ACT_AUTOFREE char *path = act_sprintf("/proc/%s/exe", pid);
@@ -72,7 +72,7 @@ int sweep_processes(const char *run_id)
     ACT_AUTOFREE char *variable = act_sprintf("ACT_RUN_ID=%s", run_id);
     int all = 0, killed = 1;
 
-    for (int i = 0; i < ROUNDS && killed > 0; i++) { /* what was forked in the meantime, too */
+    for (int i = 0; i < ROUNDS && killed > 0; i++) { /* including processes forked meanwhile */
         killed = kill_once(variable);
         all += killed;
         if (killed > 0)
@@ -92,8 +92,8 @@ static void remove_containers(const char *dir)
     node_release(&node);
 }
 
-/* The id is the name of the run folder, which need not be readable for this. What a run had in a cgroup is all of
- * it. */
+/* The id is the name of the run folder, which need not be readable for this. If the run had a cgroup, that contained
+ * all its processes. */
 int node_sweep(int argc, char **argv)
 {
     if (argc != 2 || !run_id_valid(act_path_basename(argv[1])))

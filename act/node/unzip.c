@@ -1,6 +1,6 @@
-/* unzip.c - unpacks in three steps, so that no order of entries can lead out of the target: folders are made, then
- * files by all threads, and only then links, where nothing is yet. Meanwhile a thread of its own reads the zip for its
- * SHA-256, whose verdict counts more than any other. */
+/* unzip.c - unpacks in three steps, so that no order of entries can lead out of the target: first folders, then files
+ * by all threads, and only then links, where nothing exists yet. Meanwhile a separate thread computes the zip's
+ * SHA-256, whose verdict takes precedence. */
 #include "node/unzip.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ struct unzip {
     int target_fd;
     const char *target;
     bool over;
-    atomic_size_t next; /* entry that nobody has begun */
+    atomic_size_t next; /* the next entry to unpack */
     atomic_bool failed;
 };
 
@@ -45,7 +45,7 @@ struct worker {
 
 /* ---- folders ---- */
 
-/* Makes one folder whose parent is there. With over a link of that name gives way: nothing goes through it. */
+/* Makes one folder whose parent exists. With over, a link of that name is replaced: nothing is written through it. */
 static int make_folder(const struct unzip *u, const char *path, struct act_error *err)
 {
     struct stat st;
@@ -63,7 +63,7 @@ static int make_folder(const struct unzip *u, const char *path, struct act_error
     return act_error_errno(err, errno, "cannot make the folder '%s'", path);
 }
 
-/* Makes every folder that ends before a slash of name, except those of the entry before, which begins alike. */
+/* Makes every parent folder of name, except those shared with the previous entry. */
 static int make_parents(const struct unzip *u, const char *name, const char *before, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_strdup(name);
@@ -93,8 +93,8 @@ static int make_folders(const struct unzip *u, struct act_error *err)
     return rc;
 }
 
-/* Last, because a folder without write permission takes no files. The owner keeps his rights: mapped folders
- * and compiled files still have to go in. */
+/* Last, because a folder without write permission takes no files. The owner keeps write permission: mapped folders and
+ * compiled files still have to go in. */
 static int set_folder_modes(const struct unzip *u, struct act_error *err)
 {
     for (size_t i = 0; i < u->zip.n; i++) {
@@ -145,7 +145,7 @@ static int unpack_file(const struct worker *w, const struct zip_entry *e, struct
     return rc;
 }
 
-/* Entries are next to each other by name: a thread that takes some of them works in one folder. */
+/* Entries are sorted by name: a thread that takes a batch of them works in one folder. */
 static void *work(void *arg)
 {
     struct worker *w = arg;
@@ -176,7 +176,7 @@ static size_t count_threads(size_t entries)
     return n < THREADS_MAX ? n : THREADS_MAX;
 }
 
-/* This thread works too. One that cannot be started is not missed. */
+/* This thread works too, so failing to start another one does not matter. */
 static int unpack_files(struct unzip *u, struct act_error *err)
 {
     struct worker w[THREADS_MAX];
@@ -322,7 +322,7 @@ static void *check_sha256(void *arg)
     return NULL;
 }
 
-/* Unpacks while the checksum is made: the zip is taken for hostile in any case. What is there already is not put at
+/* Unpacks while the checksum is computed: the zip is treated as hostile in any case. Existing files are not put at
  * risk. */
 static int unpack_checked(struct checksum *c, const char *target, bool over, struct act_error *err)
 {
@@ -350,12 +350,12 @@ int node_unzip(const char *zip, const char *sha256, const char *target, bool ove
     return rc < 0 ? act_error_prefix(err, "cannot unpack '%s'", act_path_basename(zip)) : 0;
 }
 
-/* ---- in a process of its own ---- */
+/* ---- in a separate process ---- */
 
 struct apart {
     const char *zip, *sha256, *target;
     bool over;
-    struct outcome { /* in memory that both processes have */
+    struct outcome { /* in shared memory */
         int rc;
         struct act_error err;
     } * outcome;
@@ -366,7 +366,7 @@ static int unzip_confined(void *arg)
     const struct apart *a = arg;
     bool held = confine_to(a->target, a->zip);
 
-    (void)held; /* a kernel that cannot do it is no reason not to run */
+    (void)held; /* lack of kernel support is no reason not to run */
     a->outcome->rc = node_unzip(a->zip, a->sha256, a->target, a->over, &a->outcome->err);
     return 0;
 }
@@ -402,6 +402,6 @@ int node_unzip_apart(const char *zip, const char *sha256, const char *target, bo
     rc = run_apart(&a, err);
     munmap(a.outcome, sizeof(*a.outcome));
     if (rc < 0 && !over)
-        (void)rmdir(target); /* the process could empty it, but not remove it from its folder */
+        (void)rmdir(target); /* the process could empty it, but not remove it from its parent */
     return rc;
 }

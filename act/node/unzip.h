@@ -6,10 +6,11 @@
 
 #include "base/error.h"
 
-/* Unpacks zip into the folder target, which must not exist or be empty, unless over: then files and links give way to
- * those of the package, and all else stays as it is. sha256 (64 hex digits) must be that of the zip; NULL: not checked.
- * Files, folders and symbolic links come back with their modes. A link is made as it is, even one that leads elsewhere,
- * as in virtual environments; nothing is ever written through one. Works on as many threads as there are processors.
+/* Unpacks zip into the folder target, which must not exist or be empty, unless over: then files and links are replaced
+ * by those of the package, and everything else is kept. sha256 (64 hex digits) must be that of the zip; NULL: not
+ * checked. Files, folders and symbolic links come back with their modes. A link is made as it is, even one that leads
+ * elsewhere, as in virtual environments; nothing is ever written through one. Works on as many threads as there are
+ * processors.
  *
  * Refused: what zip_open() refuses, entries below a link, data that is longer or shorter than declared or has
  * another CRC, more data than the disk has room for. What was unpacked before an error stays; it is removed if the
@@ -17,7 +18,7 @@
 int node_unzip(const char *zip, const char *sha256, const char *target, bool over,
                struct act_error *err) ACT_NODISCARD;
 
-/* The same in a process of its own, which can do nothing else (see confine.h). For a process without threads, like all
+/* Likewise in a separate process, confined to this task (see confine.h). For a process without threads, like all
  * children of the agent. */
 int node_unzip_apart(const char *zip, const char *sha256, const char *target, bool over,
                      struct act_error *err) ACT_NODISCARD;

@@ -79,7 +79,7 @@ static bool read_at(int fd, void *out, size_t len, uint64_t at)
     return act_pread_all(fd, out, len, (off_t)at) == (ssize_t)len;
 }
 
-/* A count, size or place that has no room in the old record is in another one before it. */
+/* A count, size or offset too large for the old record is in another one before it. */
 static bool read_end64(int fd, struct end *end)
 {
     uint8_t locator[LOCATOR64_BYTES], record[END64_BYTES];
@@ -108,7 +108,7 @@ static bool read_end(int fd, const uint8_t *record, uint64_t at, struct end *out
     return get32(record + 4) == 0 && (!is_64 || read_end64(fd, out)); /* one disk */
 }
 
-/* The end record is the last thing, but for a comment of a length that it gives. */
+/* The end record comes last, except for a comment whose length it gives. */
 static bool find_end(int fd, uint64_t size, struct end *out)
 {
     size_t len = size < END_BYTES + COMMENT_MAX ? (size_t)size : END_BYTES + COMMENT_MAX;

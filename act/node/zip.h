@@ -1,5 +1,5 @@
-/* zip.h - the table of contents of a zip file, and the bytes of its entries. Everything in it is hostile until proven
- * otherwise.
+/* zip.h - the table of contents of a zip file, and the bytes of its entries. Everything in it is treated as hostile
+ * until checked.
  *
  * Source: PKWARE's APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.3 (zip64).
  */

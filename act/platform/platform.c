@@ -1,4 +1,4 @@
-/* platform.c - platforms by their names, and the wrappers that callers use. */
+/* platform.c - platforms by name, and the wrappers that callers use. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>

@@ -1,8 +1,7 @@
 /* platform.h - where runs execute, behind one interface: this machine, Slurm, Azure Machine Learning.
  *
- * A platform is a folder and a row of the table in table.c, and passes tests/conformance/platform_test.c. Nobody asks
- * for its name: what is different about it is a member of its row. It never uploads anything: packages are handed to it
- * as data.
+ * A platform is a folder and a row of the table in table.c, and passes tests/conformance/platform_test.c. Callers never
+ * test its name: its differences are members of its row. It never uploads anything: packages are handed to it as data.
  */
 #ifndef ACT_PLATFORM_PLATFORM_H
 #define ACT_PLATFORM_PLATFORM_H
@@ -26,22 +25,23 @@ struct services;
 struct platform_log {
     char *name; /* relative: "user_logs/std_log_process_0.txt" */
     uint64_t size;
-    int64_t idle_s; /* since it last changed, by the clock of where it is; -1: not known */
+    int64_t idle_s; /* since it last changed, by the clock of the machine that has it; -1: not known */
 };
 struct platform_logs {
     struct platform_log *v;
     size_t n;
-    bool settled; /* of a run that has ended: nothing will be added to them */
+    bool settled; /* the run has ended, and nothing will be added to them */
 };
 void platform_logs_release(struct platform_logs *logs);
 
-/* The bytes from offset to end of a log, which belong at the same place of a file that has those before them. */
+/* The bytes from offset to end of a log, to be written at the same offset of a file that already has those before
+ * them. */
 struct platform_part {
     const char *name, *path;
-    const char *root; /* path begins with it, and is reached through no link behind it */
+    const char *root; /* path begins with it; no link below it is followed */
     uint64_t offset, end;
-    uint64_t got;  /* out: so many of them are in the file, without a gap */
-    bool replaced; /* out: another log has taken its place: the file is the beginning of the old one */
+    uint64_t got;  /* out: how many of them are in the file, without a gap */
+    bool replaced; /* out: another log has replaced it: the file is the beginning of the old one */
 };
 struct platform_fetch {
     struct platform_part *parts;
@@ -51,10 +51,10 @@ struct platform_fetch {
     void *arg;
 };
 
-/* What one node can take. */
+/* What one node offers. */
 struct platform_limits {
-    int gpu_per_node; /* GPUs, or what counts as such: on "local" without GPUs the processors */
-    int num_gpu;      /* taken when nobody says how many */
+    int gpu_per_node; /* GPUs, or what counts as such: the processors on "local" without GPUs */
+    int num_gpu;      /* the default if the user gives no number */
     int max_nodes;    /* 0: not known */
     bool has_gpus;
 };
@@ -62,7 +62,7 @@ struct platform_limits {
 /* A node of a run. */
 struct platform_node {
     char *name;
-    char *state; /* in the platform's own word: "running", "down", ... */
+    char *state; /* the platform's own word: "running", "down", ... */
     int rank;    /* node rank, from 0 */
     int first_rank, n_ranks;
     int gpus;
@@ -74,16 +74,16 @@ struct platform_nodes {
 };
 void platform_nodes_release(struct platform_nodes *nodes);
 
-/* What a cluster, or a part of it (a partition), is doing. */
+/* The load of a cluster, or of a part of it (a partition). */
 struct platform_pool {
     char *name;
     bool is_default;                               /* where runs of this configuration go */
     int nodes, nodes_idle, nodes_busy, nodes_down; /* busy: at least a part of it is in use; -1: not known */
     int gpus, gpus_idle, gpus_busy, gpus_down;     /* -1: not known */
-    int jobs_running, jobs_queued;                 /* of everybody; -1: not known */
-    int gpus_queued;                               /* that queued jobs ask for; -1: not known */
+    int jobs_running, jobs_queued;                 /* of all users; -1: not known */
+    int gpus_queued;                               /* requested by queued jobs; -1: not known */
 };
-/* How many nodes are in a state, by the platform's own word. */
+/* The number of nodes in a state, which is the platform's own word. */
 struct platform_node_count {
     const char *state; /* not owned */
     int n;
@@ -91,22 +91,22 @@ struct platform_node_count {
 struct platform_summary {
     struct platform_pool total; /* each node once */
     struct platform_node_count node_states[8];
-    size_t n_node_states; /* 0: it counts no more than the pools say */
+    size_t n_node_states; /* 0: no counts besides those of the pools */
     struct platform_pool *pools;
     size_t n_pools;
-    bool has_gpus; /* else what counts as GPU is a processor */
-    bool has_load; /* of one machine: how many processes want to run, over the last minute */
+    bool has_gpus; /* else processors are counted as GPUs */
+    bool has_load; /* a single machine: its load average over the last minute */
     double load;
 };
 void platform_summary_release(struct platform_summary *summary);
 
-/* A job of anybody on the cluster. */
+/* A job of any user on the cluster. */
 struct platform_job {
     char *id; /* the platform's */
     char *user;
     char *name;
-    char *experiment;  /* may be NULL, as where there are none */
-    char *nodes_text;  /* where it is: nodes, "n[1-2]", or the name of a compute */
+    char *experiment;  /* may be NULL, as on platforms without experiments */
+    char *nodes_text;  /* where it runs: nodes, "n[1-2]", or the name of a compute */
     int64_t running_s; /* -1: not known */
     int64_t limit_s;   /* 0: none, or not known */
     int nodes, gpus;   /* -1: not known */
@@ -117,11 +117,11 @@ struct platform_jobs {
 };
 void platform_jobs_release(struct platform_jobs *jobs);
 
-/* Something that runs need, and how it stands. */
+/* The result of checking one thing that runs need. */
 struct platform_finding {
     bool ok;
     char *what; /* "mpirun" */
-    char *text; /* what was found; or what is wrong, and what to do */
+    char *text; /* what was found, or what is wrong and what to do */
 };
 struct platform_findings {
     struct platform_finding *v;
@@ -134,10 +134,10 @@ void platform_findings_release(struct platform_findings *findings);
 /* A run as the platform itself lists it. */
 struct platform_run {
     char *id;
-    char *name;    /* what people see on the service's pages */
-    char *cluster; /* where it ran: a cluster of whoever submitted it; of another tool's run, the compute */
-    char *title;   /* as in struct run_spec */
-    struct act_strv argv; /* empty: not known, as of a run that another tool submitted */
+    char *name;           /* its display name on the service's web pages */
+    char *cluster;        /* the cluster that it was submitted to; for another tool's run, the compute */
+    char *title;          /* as in struct run_spec */
+    struct act_strv argv; /* empty: not known, as for a run submitted by another tool */
     int64_t created_unix_s;
     int num_gpu;
     struct run_status status;
@@ -152,29 +152,29 @@ void platform_runs_release(struct platform_runs *runs);
 struct platform_submission {
     const struct run_spec *spec;
     const char *package; /* local path of the package, verified; NULL for a run without code */
-    const char *
-        stores; /* for RUN_FILE_STORES, secret; NULL: none. Where the nodes see the project it is not needed */
-    /* Where the agent and run.json (without secrets) are in the store of the package, where the nodes fetch them; else
-     * NULL. */
+    const char *stores; /* for RUN_FILE_STORES, secret; NULL: none. Not needed if the nodes see the project */
+    /* Keys of the agent and run.json (without secrets) in the package's store, if the nodes fetch them; else NULL. */
     const char *agent_key, *spec_key;
-    /* URLs that read them and the package without any credential, secret; NULL: the nodes get them from the store. */
+    /* URLs to read them and the package without any other credential, secret; NULL: the nodes read them from the
+     * store. */
     const char *agent_url, *spec_url, *package_url;
-    /* Set when the platform is about to be asked for the run: what fails from then on may leave open whether it has it,
-     * and before that it certainly does not. May be NULL, which submit() of the platforms does not see. */
+    /* Set just before the request to start the run: after a later failure it may be unknown whether the platform has
+     * the run; after an earlier one it certainly has not. May be NULL for callers, never for the platforms'
+     * submit(). */
     bool *asked;
 };
 
-/* What only the job file of a run says of it, not its cluster file. */
+/* Settings that come only from the run's job file, not from its cluster file. */
 struct platform_asked {
     bool time_limit, shm_size;
 };
 
-/* A value of the configuration that leads somewhere: nobody's project may say it unasked. */
+/* A configuration value that leads somewhere: no project may set it without the user's consent. */
 struct platform_reach {
     enum {
-        PLATFORM_HOST,   /* a host that is asked, and may be told credentials */
-        PLATFORM_FOLDER, /* a folder that is written */
-        PLATFORM_LOGIN,  /* where somebody logs in, and what is done there: all of these belong together */
+        PLATFORM_HOST,   /* a host that gets requests, perhaps with credentials */
+        PLATFORM_FOLDER, /* a folder that is written to */
+        PLATFORM_LOGIN,  /* where to log in and what is done there: all of these belong together */
     } kind;
     const char *key; /* "slurm.login" */
     char *value;     /* NULL: not given */
@@ -185,137 +185,136 @@ struct platform_reaches {
 };
 void platform_reaches_release(struct platform_reaches *reaches);
 
-/* A platform: what it is, which callers ask instead of its name; what it makes of a configuration, for which nobody is
- * asked; and what it does. The functions are called by those below, which stand for the ones that are NULL. */
+/* A platform: its properties, which callers test instead of its name; how it interprets a configuration, without
+ * contacting any host; and its operations. Call them through the wrappers below, which handle those that are NULL. */
 struct platform_row {
     const char *name; /* as in the cluster file */
 
-    /* It is this machine: one place whatever its clusters are called, and runs have the PATH and the project of it. */
+    /* It is this machine: one place whatever its clusters are called, and runs see its PATH and the project. */
     bool is_here;
-    /* Every question, and every submission, is a request to a service: it takes its time, and its answer can be
-     * lost. */
+    /* Every query and every submission is a request to a service: it takes time, and its response can be lost. */
     bool answers_by_request;
-    /* The agent of a run writes down which rank failed, and why; else only the ranks themselves say it, in their
+    /* The agent of a run records which rank failed, and why; else only the ranks themselves report it, in their
      * logs. */
     bool keeps_record;
-    /* It lists its runs itself, of whatever machine or tool, with the names that people gave them: recent(). */
+    /* It keeps a list of its runs, submitted by any machine or tool, with their display names: recent(). */
     bool keeps_list;
-    /* Its nodes fetch package, agent and run.json from the store of the code; else submit() is handed the package, and
-     * brings it to them. */
+    /* Its nodes fetch package, agent and run.json from the store of the code; else submit() gets the package and copies
+     * it to them. */
     bool nodes_fetch;
-    /* The nodes of a run see one folder of the run. */
+    /* The nodes of a run share the run's folder. */
     bool nodes_share_folder;
-    /* Its nodes have addresses by which a shell reaches them, whatever runs there. */
+    /* A shell can be opened on a node by its address, whatever runs there. */
     bool nodes_have_addresses;
     /* submit() may refuse what check() lets through. */
     bool refuses_late;
     /* Its runs can change their size. */
     bool is_elastic;
-    /* Its nodes log in to the registry of an image as docker.* says; else as their own set-up does. */
+    /* Its nodes log in to an image's registry with docker.*; else with their own settings. */
     bool logs_in_to_registry;
 
-    /* The place that a configuration means: clusters of one place know the same runs. New string. NULL: each cluster
-     * file is a place of its own. */
+    /* The place that a configuration refers to: clusters in the same place know the same runs. New string. NULL: each
+     * cluster file is a separate place. */
     char *(*place)(const struct config *config);
-    /* Completes out so that open() finds the runs of a place without its cluster file, which may be gone or say
-     * something else by now. settings: the platform's part of the configuration that a run was submitted with, as JSON,
-     * or NULL. false: they do not tell. NULL: the cluster file is needed. */
+    /* Completes out so that open() finds the runs of a place without its cluster file, which may have been deleted or
+     * changed. settings: the platform's part of the configuration with which a run was submitted, as JSON, or NULL.
+     * false: they are not enough. NULL: the cluster file is needed. */
     bool (*recall)(const json_t *settings, struct config *out);
-    /* Whether the nodes see the project of this machine where a folder of the configuration is. NULL: they do not. */
+    /* Whether the nodes see this machine's project, for a folder of the configuration. NULL: they do not. */
     bool (*sees_project)(const struct config *config, const struct config_folder *folder);
-    /* Whether runs are in the image of docker.image, when there is one. NULL: they never are. */
+    /* Whether runs use docker.image if it is set. NULL: they never do. */
     bool (*runs_images)(const struct config *config);
-    /* What of the configuration leads somewhere, added to out. May be NULL. */
+    /* Adds the configuration values that lead somewhere to out. May be NULL. */
     void (*reach)(const struct config *config, struct platform_reaches *out);
-    /* The name by which the platform knows the store of a folder, with its credential, so that a run can have one that
-     * only its job file tells of. New string. NULL: it knows none. */
+    /* The platform's name for the store of a folder with its credential, for stores that only a run's job file
+     * describes. New string. NULL: it has no such names. */
     char *(*datastore)(const struct config_folder *folder, const struct config_account *account);
-    /* How long a run may take, and the size of its /dev/shm, in the words of the platform's configuration. NULL: it has
-     * none for that. */
+    /* Set the time limit of a run, and the size of its /dev/shm, in the platform's part of the configuration. NULL: it
+     * has no such setting. */
     void (*set_time_limit)(struct config *config, int64_t seconds);
     void (*set_shm_size)(struct config *config, const char *size);
-    /* The platform's part of the specification of a run. May be NULL. */
+    /* Fills in the platform's part of a run's specification. May be NULL. */
     void (*describe)(const struct config *config, const struct platform_asked *asked, struct run_spec *spec);
-    /* Gives the configuration what describe() noted of the run that is repeated, unless this command says something
-     * else. May be NULL. */
+    /* Restores in the configuration what describe() recorded of the repeated run, unless this command overrides it. May
+     * be NULL. */
     void (*repeat)(struct config *config, const struct run_spec *old);
 
     int (*open)(struct services *services, const struct config *config, struct platform **out,
                 struct act_error *err);
-    /* What this platform's nodes offer, with config's word where the platform does not know better. */
+    /* What this platform's nodes offer, from config where the platform cannot tell. */
     int (*limits)(struct platform *p, struct platform_limits *out, struct act_error *err);
-    /* Whether such a run could start here; asked before anything is uploaded for it. The package may not be known yet.
-     * May be NULL: submit will tell. */
+    /* Whether such a run could start here; called before anything is uploaded for it. The package may not be known yet.
+     * May be NULL: submit() will find out. */
     int (*check)(struct platform *p, const struct run_spec *spec, struct act_error *err);
-    /* Of a cluster whose own store this machine does not see: *out_store is where it is there, absolute, a new string,
-     * and out_there[i] whether it has the folder paths[i]. May be NULL; there is none: *out_store is NULL. */
+    /* For a cluster with a store that this machine does not see: *out_store is its absolute path there, a new string,
+     * or NULL if there is none; out_there[i]: whether it has the folder paths[i]. May be NULL. */
     int (*own_folders)(struct platform *p, const char *const *paths, size_t n, bool *out_there,
                        char **out_store, struct act_error *err);
-    /* Starts a run, or queues it. The same id twice is one run: the second call succeeds and changes nothing.
-     * Returns when the platform has it. */
+    /* Starts or queues a run. Idempotent: a second call with the same id succeeds and changes nothing. Returns when the
+     * platform has the run. */
     int (*submit)(struct platform *p, const struct platform_submission *submission, struct act_error *err);
-    /* The status of n runs at once, out[n]. An id the platform does not know is RUN_UNKNOWN without a
-     * reason and success; with one it is a run whose state this version does not know. */
+    /* The status of n runs at once, out[n]. An id unknown to the platform is no error, but RUN_UNKNOWN without a
+     * reason; RUN_UNKNOWN with a reason is a run whose state this version does not know. */
     int (*status)(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                   struct act_error *err);
-    /* Cancels. A run that has ended already: success, *out_was_final true. Returns when the run has ended, or
-     * when the platform has accepted to end it. */
+    /* Cancels a run. If it has already ended: success, *out_was_final true. Returns when the run has ended, or the
+     * platform has accepted the request. */
     int (*abort)(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
-    /* The logs of a run, sorted by name; and bytes of one of them from an offset, *out_got 0 at the end. A
-     * log that is not there (yet) is -ACT_NOT_FOUND. */
+    /* logs: the logs of a run, sorted by name. read_log: bytes of one of them from an offset, *out_got 0 at the end. A
+     * log that does not exist (yet): -ACT_NOT_FOUND. */
     int (*logs)(struct platform *p, const char *id, struct platform_logs *out, struct act_error *err);
     int (*read_log)(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
                     size_t len, size_t *out_got, struct act_error *err);
-    /* Many logs of a run at once. May be NULL: read_log does it, one after the other. */
+    /* Fetches many logs of a run at once. May be NULL: read_log() is called for one after the other. */
     int (*fetch_logs)(struct platform *p, const char *id, const struct platform_fetch *fetch,
                       struct act_error *err);
-    /* The page where people can look at a run with a browser; asks nobody. New string. May be NULL. */
+    /* The URL of a run's web page; contacts no host. New string. May be NULL. */
     char *(*page)(struct platform *p, const char *id);
-    /* run.json of a run, for a machine whose ledger does not know it. May be NULL. */
+    /* The run.json of a run that this machine's ledger does not know. May be NULL. */
     int (*spec)(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
-    /* The ids of all runs the platform knows. May be NULL. */
+    /* The ids of all runs known to the platform. May be NULL. */
     int (*list)(struct platform *p, struct act_strv *out_ids, struct act_error *err);
-    /* The newest runs that the platform has, of whatever machine, in that state (NULL: in any), at most max (0: all),
-     * newest first, with their status. May be NULL: the ledger is all there is. */
+    /* The platform's runs, submitted from any machine, in this state (NULL: any), newest first, at most max (0: all),
+     * with their status. May be NULL: only the ledger lists runs. */
     int (*recent)(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
                   struct act_error *err);
-    /* The nodes of a run that is running or has run; none yet while it waits. May be NULL. */
+    /* The nodes of a run that is running or has run; none while it waits. May be NULL. */
     int (*nodes)(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
-    /* The words of a program that runs command on a node of a running run, in its code root; command without words: an
-     * interactive shell. node NULL: the first. Where the caller has no terminal, the command gets none either. The
-     * caller executes it. May be NULL. Where ssh leads to the machine instead of the container of the run, there is no
-     * code root, and the command runs in the home. With nodes_have_addresses, id NULL: on the node that has the address
-     * that node is, whatever runs there. */
+    /* The argv, for the caller to execute, that runs command on a node of a running run, in its code root; command
+     * empty: an interactive shell. node NULL: the first. Without a terminal of the caller, the command gets none
+     * either. If ssh leads to the machine instead of the run's container, there is no code root, and the command runs
+     * in the home folder. With nodes_have_addresses, id NULL: node is an address, and whatever runs there does not
+     * matter. May be NULL. */
     int (*shell)(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                  struct act_strv *out_argv, struct act_error *err);
     /* May be NULL. */
     int (*summary)(struct platform *p, struct platform_summary *out, struct act_error *err);
-    /* The running jobs of everybody, those that run longest first; of a workspace on all its computes. May be NULL. */
+    /* All users' running jobs, the longest-running first; for a workspace, those on all its computes. May be NULL. */
     int (*jobs)(struct platform *p, struct platform_jobs *out, struct act_error *err);
-    /* Looks whether all that runs need is there; what fails is a finding too. May be NULL. */
+    /* Checks that everything runs need is there; a failed check is a finding too. May be NULL. */
     void (*examine)(struct platform *p, struct platform_findings *findings);
-    /* The clusters that it can make, change and remove: see clusters.h. NULL: it has none. */
+    /* Operations on the clusters that it can create, change and delete: see clusters.h. NULL: it has none. */
     const struct platform_clusters_ops *clusters;
     void (*close)(struct platform *p);
 };
 
-/* The row of a platform; of a name that this version does not drive one that has no facts, and that cannot be
+/* The row of a platform; for a name that this version does not support, a row without properties that cannot be
  * opened. */
 const struct platform_row *platform_find(const char *name);
-/* That which is this machine. */
+/* The row of the platform that is this machine. */
 const struct platform_row *platform_here(void);
 const struct platform_row *platform_row(const struct platform *p);
-/* What of the configuration leads somewhere, whichever platform makes use of it. */
+/* The configuration values that lead somewhere, whichever platform uses them. */
 void platform_reach(const struct config *config, struct platform_reaches *out);
 void platform_reaches_add(struct platform_reaches *reaches, int kind, const char *key, const char *value);
 
-/* The platform of a cluster. services, which all of a command share, and config must stay as long as it is open. One
- * that this version cannot drive is -ACT_CONFIG and says so. */
+/* Opens the platform of a cluster. services (shared by the whole command) and config must outlive it. A platform that
+ * this version does not support: -ACT_CONFIG. */
 int platform_open(struct services *services, const struct config *config, struct platform **out,
                   struct act_error *err) ACT_NODISCARD;
 void platform_free(struct platform *p);
 
-/* Wrappers: they supply the text for what a platform cannot do. */
+/* Wrappers: they supply the error text for what a platform cannot do. */
 int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err) ACT_NODISCARD;
 int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 int platform_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there,
@@ -330,15 +329,15 @@ int platform_logs(struct platform *p, const char *id, struct platform_logs *out,
                   struct act_error *err) ACT_NODISCARD;
 int platform_read_log(struct platform *p, const char *id, const char *name, uint64_t offset, void *data,
                       size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
-/* Brings parts of logs into files. A log that ends earlier or is not there (any more) is no failure. The first failure
- * ends it; what the files have then is right, as after the end of this process at any moment. */
+/* Fetches parts of logs into files. A log that is shorter than expected or does not exist (any more) is no failure.
+ * Stops at the first failure; what the files contain is valid then, as it is if this process ends at any moment. */
 int platform_fetch_logs(struct platform *p, const char *id, const struct platform_fetch *fetch,
                         struct act_error *err) ACT_NODISCARD;
 char *platform_page(struct platform *p, const char *id); /* NULL: there is none */
 int platform_spec(struct platform *p, const char *id, struct run_spec *out,
                   struct act_error *err) ACT_NODISCARD;
 int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
-/* Empty for platforms that do not list theirs. */
+/* Empty for platforms without a list of their own. */
 int platform_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
                     struct act_error *err) ACT_NODISCARD;
 int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out,

@@ -5,17 +5,17 @@
 #include "platform/platform.h"
 #include "site/site.h"
 
-/* A platform begins with this. */
+/* First member of every platform's struct. */
 struct platform {
     const struct platform_row *row;
 };
 
-/* table.c: every platform, a NULL behind them. It has a file of its own so that tests can have a table of their own. */
+/* table.c: all platforms, ending with NULL. In a file by itself so that tests can have their own table. */
 extern const struct platform_row *const platform_table[];
 extern const struct platform_row platform_local, platform_slurm, platform_azureml[3];
 
-/* Folders of a blob store that are to be mounted, and shares of Azure Files: no platform but that of Azure Machine
- * Learning has them. where: "this machine". */
+/* Refuses mounted blob folders and shares of Azure Files, which only Azure Machine Learning supports. where: "this
+ * machine". */
 int platform_check_mounts(const struct run_spec *spec, const char *where,
                           struct act_error *err) ACT_NODISCARD;
 
@@ -27,8 +27,8 @@ int platform_site_read_log(struct site *site, const char *id, const char *name, 
 int platform_site_spec(struct site *site, const char *id, struct run_spec *out,
                        struct act_error *err) ACT_NODISCARD;
 
-/* Writes data behind what the part's file has got of it. Blocks; touches nothing but the file. A file that does not
- * have what comes before it is left alone: there is never a hole. */
+/* Appends data to what the part's file has of it already. Blocks; touches nothing but the file. A file that lacks the
+ * bytes before it is left alone: there is never a hole. */
 int platform_part_write(const struct platform_part *part, const void *data, size_t len,
                         struct act_error *err) ACT_NODISCARD;
 

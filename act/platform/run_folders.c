@@ -1,4 +1,4 @@
-/* run_folders.c - what platforms whose runs are folders of a site have in common: their logs and their run.json. */
+/* run_folders.c - shared by platforms whose runs are folders of a site: their logs and their run.json. */
 #include <string.h>
 
 #include "base/path.h"

@@ -1,4 +1,4 @@
-/* cluster.h - the cluster itself: what it is doing, its nodes, the clusters that its platform can make and change. */
+/* cluster.h - the cluster itself: its load, its nodes, and the clusters that its platform can create and change. */
 #ifndef ACT_FLOW_CLUSTER_CLUSTER_H
 #define ACT_FLOW_CLUSTER_CLUSTER_H
 
@@ -14,23 +14,23 @@
 /* The nodes of a run: none yet while it waits. */
 int flow_nodes(struct flow *flow, const struct flow_run *run, struct platform_nodes *out,
                struct act_error *err) ACT_NODISCARD;
-/* The words of a program that runs command (no words: a shell) on a node of a running run: its name, or its number from
- * 0; NULL: the first. */
+/* The argv that runs command (empty: a shell) on a node of a running run. node: its name, or its number from 0; NULL:
+ * the first. */
 int flow_shell(struct flow *flow, const struct flow_run *run, const char *node,
                const struct act_strv *command, struct act_strv *out_argv,
                struct act_error *err) ACT_NODISCARD;
-/* The same on the node of this cluster that has an address, "10.0.0.4", whatever runs there. */
+/* Likewise on the node of this cluster with this address, "10.0.0.4", whatever runs there. */
 int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command,
                   struct act_strv *out_argv, struct act_error *err) ACT_NODISCARD;
 
 struct flow_summary {
     struct platform_summary cluster;
-    size_t running, queued; /* of the runs of the ledger that are on this cluster */
+    size_t running, queued; /* runs in the ledger that are on this cluster */
 };
 int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *err) ACT_NODISCARD;
-/* The running jobs of everybody on the cluster, those that run longest first. */
+/* All users' running jobs on the cluster, the longest-running first. */
 int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
-/* The name, or with NULL the compute_target of flow's cluster; without one -ACT_USAGE. */
+/* The name, or if it is NULL the compute_target of flow's cluster; -ACT_USAGE if there is none. */
 int flow_cluster_name(const struct flow *flow, const char *name, const char **out,
                       struct act_error *err) ACT_NODISCARD;
 int flow_list_clusters(struct flow *flow, struct platform_clusters *out, struct act_error *err) ACT_NODISCARD;

@@ -1,4 +1,4 @@
-/* data.h - mapped folders: moved, compared, read, and those of runs. */
+/* data.h - mapped folders: transferred, compared, read, and those of runs. */
 #ifndef ACT_FLOW_DATA_DATA_H
 #define ACT_FLOW_DATA_DATA_H
 
@@ -12,40 +12,39 @@
 
 struct flow_data {
     struct transfer_options options;
-    bool follow;                   /* links of the local folder that lead out of it */
+    bool follow;                   /* follow links of the local folder that lead out of it */
     struct transfer_report report; /* out */
-    /* internal: what is moved, as the user named it, and where that is on both sides */
+    /* internal: the path as the user typed it, and where it is on both sides */
     const char *path, *from_path, *to_path;
 };
-/* Local folder to this cluster's store; from another cluster's store when from is not NULL. Sizes that the store
- * cannot have, a destination that is the source or lies in it, a file where there is a folder, and with
- * delete_extra another folder of the configuration in what it stands for: -ACT_USAGE or
- * -ACT_FAIL before anything is moved. */
+/* From the local folder to this cluster's store; with from, from that cluster's store instead. Sizes that the store
+ * does not support, a destination that is or lies in the source, a file in place of a folder, and with delete_extra
+ * another configured folder below the path: -ACT_USAGE or -ACT_FAIL before anything is transferred. */
 int flow_upload(struct flow *flow, struct flow *from, const char *path, struct flow_data *io,
                 struct act_error *err) ACT_NODISCARD;
 int flow_download(struct flow *flow, const char *path, struct flow_data *io,
                   struct act_error *err) ACT_NODISCARD;
-/* For options.plan: what a step is about, in the words of the user: "data/voc/a". New string. */
+/* For options.plan: the path of a step as the user would type it: "data/voc/a". New string. */
 char *flow_step_path(const struct flow_data *io, const struct transfer_step *step);
 
-/* Compares the local path, or with from what the other cluster's store has, with this cluster's store; as
+/* Compares the local path, or with from the other cluster's store, with this cluster's store, like
  * transfer_verify(). */
 struct flow_verify {
     struct transfer_options options;
     bool deep;
-    bool follow; /* as for flow_data */
+    bool follow; /* as in flow_data */
     void (*each)(void *arg, enum transfer_difference what, const char *rel, const struct store_entry *from,
                  const struct store_entry *to); /* arg is that of the options */
     struct transfer_report report;              /* out */
-    const char *path;                           /* internal, as the next */
+    const char *path;                           /* internal, like is_folder */
     bool is_folder;
 };
 int flow_verify(struct flow *flow, struct flow *from, const char *path, struct flow_verify *io,
                 struct act_error *err) ACT_NODISCARD;
-/* For each: rel in the words of the user. New string. */
+/* For each(): rel as the user would type it. New string. */
 char *flow_verify_path(const struct flow_verify *io, const char *rel);
 
-/* A mapped path in this cluster's store, found out. Keep store open until the path is no longer used. */
+/* A mapped path, resolved in this cluster's store. Keep store open as long as the path is used. */
 struct flow_path {
     struct store *store;
     struct transfer_path path;
@@ -53,26 +52,26 @@ struct flow_path {
 int flow_open_path(struct flow *flow, const char *path, struct flow_path *out,
                    struct act_error *err) ACT_NODISCARD;
 
-/* The same without a look at whether there is anything, for what interrupted transfers left: in the store, or here in
- * the local folder (-ACT_NOT_FOUND: there is none). */
+/* Likewise without checking that anything exists there, for leftovers of interrupted transfers: in the store, or here
+ * in the local folder (-ACT_NOT_FOUND: there is none). */
 enum flow_place { FLOW_STORE, FLOW_HERE, FLOW_PLACES };
 int flow_open_place(struct flow *flow, const char *path, enum flow_place place, struct flow_path *out,
                     struct act_error *err) ACT_NODISCARD;
 void flow_path_release(struct flow_path *path);
-/* Refuses to remove a folder in which another one of the configuration lies in the store: -ACT_USAGE. */
+/* Refuses to remove a folder if another configured folder lies in it in the store: -ACT_USAGE. */
 int flow_may_remove(struct flow *flow, const char *path, struct act_error *err) ACT_NODISCARD;
 
-/* A URL that reads the file. */
+/* A URL from which the file can be read. */
 struct flow_url {
-    int64_t life_s; /* 0: a day. Where it would have no effect on a sas_token that is shared: -ACT_USAGE */
+    int64_t life_s; /* 0: a day. -ACT_USAGE if it cannot apply, as to a shared sas_token */
     bool
-        share_sas; /* where nothing signs one for the file alone, it may hold the account's whole sas_token */
-    char *url;     /* out: a new string, secret */
+        share_sas; /* the URL may contain the account's whole sas_token if none can be signed for the file alone */
+    char *url; /* out: a new string, secret */
 };
 int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct act_error *err) ACT_NODISCARD;
-/* Moves a mapped folder of a run between its store and dir on this machine: what the agent asks for where a folder is
- * not mounted. download true: from the store. Where the run's folder brings the access to its stores, that is used,
- * else the project that the run was submitted from. */
+/* Copies a mapped folder of a run between its store and dir on this machine, for the agent, when the folder is not
+ * mounted. download true: from the store. Access to the stores comes from the run's folder if that has it, otherwise
+ * from the project the run was submitted from. */
 int flow_move_run_folder(const char *run_dir, const char *folder, const char *dir, bool download,
                          struct act_error *err) ACT_NODISCARD;
 

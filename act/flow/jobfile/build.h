@@ -1,4 +1,4 @@
-/* job_build.h - for the files that make a run of a job file of Azure Batch AI.
+/* job_build.h - for the files that turn a job file of Azure Batch AI into a run.
  *
  *   format.c      what a job file may say
  *   text.c        times and sizes, as it writes them
@@ -17,7 +17,7 @@
 struct job_build {
     const char *file; /* for messages */
     const struct config *config;
-    json_t *job; /* its "properties", whose form is right */
+    json_t *job; /* its "properties", already checked by format.c */
     struct flow_job_file *out;
     struct act_buf line; /* becomes out->line */
     struct act_error *err;
@@ -27,30 +27,30 @@ struct job_build {
 void job_note(struct job_build *b, const char *fmt, ...) ACT_PRINTF(2, 3);
 /* The text of a member, or NULL. */
 const char *job_text(const json_t *object, const char *member);
-/* In double quotes, in which variables still stand for their values. */
+/* Appends text in double quotes, in which variables are still expanded. */
 void job_add_quoted(struct act_buf *line, const char *text);
 
-/* "P7D", "PT1H30M", "7.00:00:00", "7 days, 0:00:00", "01:30:00": false for anything else, and for no time at all. */
+/* "P7D", "PT1H30M", "7.00:00:00", "7 days, 0:00:00", "01:30:00": false for anything else, and for a zero duration. */
 bool job_seconds(const char *text, int64_t *out);
-/* "16gb", "512M", "1.5g", "1024": powers of 1024, as docker takes them. */
+/* "16gb", "512M", "1.5g", "1024": in powers of 1024, like docker. */
 bool job_bytes(const char *text, uint64_t *out);
 
-/* Says what becomes of each volume: out->volumes, or a note. Before job_is_mapped() is asked. */
+/* Turns each volume into an entry of out->volumes or a note. Call it before job_is_mapped(). */
 int job_take_volumes(struct job_build *b) ACT_NODISCARD;
-/* Whether a path, relative to the code root, is in a mapped folder or a volume that is mounted; in the project. */
+/* Whether a path relative to the code root is in a mapped folder or a mounted volume; whether it is in the project. */
 bool job_is_mapped(const struct job_build *b, const char *rel);
 bool job_is_in_code(const struct config *config, const char *rel);
 
-/* Adds the command to the line and says how many processes there are. */
+/* Adds the command to the line and sets the number of processes. */
 int job_add_command(struct job_build *b) ACT_NODISCARD;
-/* The settings of TensorFlow, when they are those of several processes. */
+/* Whether the TensorFlow settings are for several processes; adds their command. */
 bool job_is_distributed(const struct job_build *b, const json_t *settings);
 int job_add_distributed(struct job_build *b, const json_t *settings) ACT_NODISCARD;
-/* The Python of the settings; that with their script, and with the arguments that a member of theirs has. */
+/* Appends the Python interpreter of the settings; likewise with their script, and the arguments in the named member. */
 void job_add_interpreter(struct act_buf *line, const json_t *settings);
 void job_add_script(struct act_buf *line, const json_t *settings, const char *arguments);
 
-/* Notes for all variables "$AZ_BATCHAI_..." that nothing sets. */
+/* Adds a note for each variable "$AZ_BATCHAI_..." that nothing sets. */
 void job_note_variables(struct job_build *b);
 /* Whether text refers to a variable of Batch AI. */
 bool job_has_variable(const char *text);

@@ -1,6 +1,6 @@
 /* jobfile.h - the job files of Azure Batch AI, as runs of ACT: for the files of flow/ and their tests.
  *
- * Where Batch AI mounted volumes is the code root here, in which mapped folders are: $AZ_BATCHAI_MOUNT_ROOT/data is the
+ * Batch AI's mount root is the code root here, which contains the mapped folders: $AZ_BATCHAI_MOUNT_ROOT/data is the
  * mapped folder data.
  *
  * Source: github.com/Azure/azure-rest-api-specs, specification/batchai (2018-05-01, JobCreateParameters), and
@@ -19,36 +19,36 @@
 struct flow_job_file {
     char *line;                /* for bash -c, on every process */
     char *title;               /* the toolkit and what the user wrote: "pyTorch: python train.py --lr 1" */
-    char *image;               /* with its registry; NULL: none is asked for */
+    char *image;               /* with its registry; NULL: none requested */
     char *registry;            /* the host of the image's registry; NULL: Docker Hub */
     char *username, *password; /* at the registry; NULL: none are given */
-    char *shm_size;            /* "16g", "1023b"; NULL: none is asked for */
-    int64_t limit_s;           /* when the run is ended; 0: never */
+    char *shm_size;            /* "16g", "1023b"; NULL: none requested */
+    int64_t limit_s;           /* after which the run is ended; 0: never */
     int nodes, procs_per_node;
-    bool fixed_size;               /* the line is right for that size only */
+    bool fixed_size;               /* the line works for this size only */
     bool has_secrets;              /* of any kind: the file must not be seen */
     struct act_strv env, secrets;  /* "NAME=value" */
-    struct config_folder *volumes; /* what is mounted by a key of the file */
+    struct config_folder *volumes; /* volumes mounted with a key from the file */
     size_t n_volumes;
-    struct act_strv notes; /* what has no counterpart, or another one, a line each */
+    struct act_strv notes; /* what has no counterpart, or a different one; a line each */
 };
 
-/* Reads one. What is not JSON, has members that the format has not, or lacks what it needs: -ACT_CONFIG with file and
- * place. Of config the mapped folders, the project and the platform are looked at. A share on a host that may not have
- * its key: -ACT_DENIED. Release out. */
+/* Reads a job file. Not JSON, unknown members, or missing ones: -ACT_CONFIG with file and place. Uses the mapped
+ * folders, project and platform of config. A share on a host that may not be sent its key: -ACT_DENIED. Release out. */
 int flow_job_file_read(const char *path, const struct config *config, struct flow_job_file *out,
                        struct act_error *err) ACT_NODISCARD;
-/* The same of JSON that is read already; name is for messages. */
+/* Likewise from parsed JSON; name is for messages. */
 int flow_job_file_parse(json_t *json, const char *name, const struct config *config,
                         struct flow_job_file *out, struct act_error *err) ACT_NODISCARD;
-/* Whether it has the form of one: format.c. Members in the Python SDK's spelling become those of the format, and
- * comments go. */
+/* Checks that it is a valid job file (format.c). Renames members from the Python SDK's spelling and removes
+ * comments. */
 int flow_job_file_check(json_t *json, const char *name, struct act_error *err) ACT_NODISCARD;
-/* Tells config the image, the shared memory, the time and the volumes that the job asks for, where its platform has
- * them, and adds to the notes of the job what it has not. Returns how many seconds the command itself has to be limited
- * to, because the platform limits nothing; 0: no need. */
+/* Sets in config the image, shared memory, time limit and volumes that the job asks for, as far as its platform
+ * supports them, and adds to the job's notes what it does not. Returns the time limit in seconds for the command itself
+ * if the platform has none; 0: not needed. */
 int64_t flow_job_file_apply(struct flow_job_file *job, struct config *config);
-/* Whether the run of a job file, as its title tells, needs a folder that its nodes do not share: -ACT_CONFIG. */
+/* Refuses (-ACT_CONFIG) a job file's run, known by its title, that needs a shared folder which its nodes do not
+ * have. */
 int flow_check_shared_temp(struct platform *platform, const struct run_spec *spec,
                            struct act_error *err) ACT_NODISCARD;
 void flow_job_file_release(struct flow_job_file *job);

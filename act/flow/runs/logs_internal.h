@@ -1,4 +1,4 @@
-/* logs_internal.h - for the files of flow/ only: where logs are read, and what is read in them. */
+/* logs_internal.h - for the files of flow/ only: where logs are read from, and what is found in them. */
 #ifndef ACT_FLOW_RUNS_LOGS_INTERNAL_H
 #define ACT_FLOW_RUNS_LOGS_INTERNAL_H
 
@@ -14,62 +14,62 @@
 #include "platform/platform.h"
 #include "run/run.h"
 
-/* Where the logs of a run are read. */
+/* Where the logs of a run are read from. */
 struct flow_log_source {
-    struct platform *platform; /* NULL: it never had the run, so there are none */
+    struct platform *platform; /* NULL: it never had the run, so there are no logs */
     const char *id;            /* the run's */
-    char *folder;              /* of the copies, when they are read instead of the platform; else NULL */
+    char *folder;              /* of the copies, if these are read instead of the platform; else NULL */
     char *root;                /* of the folder: see struct flow_logs */
     struct platform_logs copies;
-    int64_t
-        whole_ns; /* when all copies of a run that ended were here: what changed since is none; INT64_MAX: not known */
+    int64_t whole_ns; /* when the copies of an ended run were complete; INT64_MAX: not known */
 };
 int flow_log_source_open(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
                          struct act_error *err) ACT_NODISCARD;
 void flow_log_source_close(struct flow_log_source *source);
-/* As platform_logs(), platform_read_log() and platform_fetch_logs(). */
+/* Like platform_logs(), platform_read_log() and platform_fetch_logs(). */
 int flow_log_source_list(const struct flow_log_source *source, struct platform_logs *out,
                          struct act_error *err) ACT_NODISCARD;
 int flow_log_source_read(const struct flow_log_source *source, const char *name, uint64_t offset, void *data,
                          size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
 int flow_log_source_fetch(const struct flow_log_source *source, const struct platform_fetch *fetch,
                           struct act_error *err) ACT_NODISCARD;
-/* The copies are the logs that were listed. When the run has ended and nothing will be added to them, the platform is
- * not asked again, until flow_forget_complete(). */
+/* Call it when the copies match the listed logs. If the run has ended and its logs are final, the platform is not asked
+ * again until flow_forget_complete(). */
 int flow_log_source_complete(const struct flow_log_source *source, const struct flow_run *run,
                              const struct platform_logs *listed, const struct flow_logs *copies,
                              struct act_error *err) ACT_NODISCARD;
 int flow_forget_complete(const struct flow_run *run, struct act_error *err) ACT_NODISCARD;
-/* The folder in it of a run. New string. */
+/* The folder of a run's copies. New string. */
 char *flow_assets(const struct flow_run *run);
-/* At most the last max bytes of a log (NULL: nothing), from the beginning of a line; nothing when there is no such
+/* At most the last max bytes of a log (NULL: nothing), from the beginning of a line; nothing if there is no such
  * log. */
 int flow_log_tail(const struct flow_log_source *source, const struct platform_log *log, size_t max,
                   struct act_buf *out, struct act_error *err) ACT_NODISCARD;
-/* The last n lines that say something, cleaned; appended to out. */
+/* Appends the last n lines that are not blank, cleaned, to out. */
 void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out);
-/* The log of a rank among those whose names begin with prefix, whatever the platform calls it; NULL: there is none. */
+/* The log of a rank among those whose names begin with prefix, whatever its name on the platform; NULL: there is
+ * none. */
 const struct platform_log *flow_find_rank_log(const struct platform_logs *logs, const char *prefix, int rank);
 
-/* Which rank of a failed run failed first, as the ranks' agents say it at the ends of their logs where a service keeps
- * no other record. */
+/* Which rank of a failed run failed first, as reported by the ranks' agents at the ends of their logs, when a service
+ * keeps no other record. */
 struct flow_last_words {
-    int rank; /* -1: nobody says it */
+    int rank; /* -1: not reported */
     int exit_status, signal;
     char node[65];
     int64_t unix_ns;
-    char *reason; /* why the command could not do its work; NULL: it did. The caller's to free */
+    char *reason; /* why the command could not do its work; NULL: it did. The caller frees it */
 };
 int flow_find_last_words(const struct flow_log_source *source, const struct flow_run *run,
                          const struct platform_logs *logs, const char *prefix, struct flow_last_words *out,
                          struct act_error *err) ACT_NODISCARD;
-/* Completes the status of a run that has failed with what they say, and notes that they were asked. What cannot be read
- * changes nothing. */
+/* Completes the status of a failed run with these last words, and records that the ranks were asked. Read errors change
+ * nothing. */
 void flow_add_last_words(struct flow *flow, const struct flow_run *run, struct run_status *status);
 
 /* Adds the lines of a log that hold "Error" to out->errors. {0} begins. */
 struct flow_error_scan {
-    struct act_buf line; /* what there is of one without an end */
+    struct act_buf line; /* an incomplete line so far */
     const char *log;
     int shown;
     struct flow_codes *out;
@@ -77,7 +77,7 @@ struct flow_error_scan {
 void flow_error_lines_begin(struct flow_error_scan *s, const char *log, struct flow_codes *out);
 void flow_error_lines_feed(struct flow_error_scan *s, const char *text, size_t len);
 void flow_error_lines_end(struct flow_error_scan *s);
-/* What the ranks said last, of one attempt, until ended_unix_s (0: now). out (may be {0}) is replaced; release it in
+/* The last lines of the ranks in one attempt, until ended_unix_s (0: now). out (may be {0}) is replaced; release it in
  * every case. */
 int flow_find_rank_lines(const struct flow_log_source *from, const struct flow_run *run,
                          const struct platform_logs *logs, const char *prefix, int64_t ended_unix_s,

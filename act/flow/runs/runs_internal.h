@@ -1,4 +1,4 @@
-/* runs_internal.h - for the files of flow/ only: the state of a run, asked for and watched. */
+/* runs_internal.h - for the files of flow/ only: querying and watching the state of a run. */
 #ifndef ACT_FLOW_RUNS_RUNS_INTERNAL_H
 #define ACT_FLOW_RUNS_RUNS_INTERNAL_H
 
@@ -13,39 +13,39 @@ struct platform;
 
 /* ---- state.c */
 
-/* The status that the ledger has of a run. */
+/* The status of a run as recorded in the ledger. */
 void flow_status_of_row(const struct ledger_run *row, struct run_status *out);
-/* Notes a status that was asked for just now. A platform that no longer knows a run does not change what is known. */
+/* Takes over a status just received. If the platform no longer knows the run, the known status is kept. */
 void flow_take_status(struct flow_run *run, struct run_status *now);
-/* Writes what changed among the runs to the ledger. */
+/* Writes the runs that changed to the ledger. */
 int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n,
                        struct act_error *err) ACT_NODISCARD;
-/* What a table learned of a run that failed is what its service says. Who looks at that one run asks its ranks too. */
+/* A table shows only what the service reports about a failed run. To look at a single run, its ranks are asked too. */
 int flow_ask_ranks(struct flow *flow, struct flow_run *run, struct act_error *err) ACT_NODISCARD;
-/* Fills in the specification that the ledger has of a run. */
+/* Fills in a run's specification from the ledger. */
 int flow_load_spec(struct flow_run *run, struct act_error *err) ACT_NODISCARD;
-/* Fresh status of one run, also into the ledger when it changed. */
+/* Gets a fresh status of one run, and writes it to the ledger if it changed. */
 int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *run,
                  struct act_error *err) ACT_NODISCARD;
 /* ---- watch.c */
 
-/* Whether a platform that failed so may answer later, and may have done what it was asked for. */
+/* Whether an error is transient: the platform may answer later, and may have carried out the request. */
 bool flow_may_pass(int rc);
 
 /* Watching a run until it ends; {0} begins. */
 struct flow_watch {
-    int64_t begun_ms;        /* of the first look */
-    int64_t due_ms, look_ms; /* when the state is asked for next (monotonic), and how long that was put off */
-    int64_t pause_ms;        /* between two rounds */
-    int64_t trial_ms;        /* the same while the platform cannot be asked; 0: it can */
-    int64_t round_ms;        /* what a round takes, where it is many requests to a service; else 0 */
+    int64_t begun_ms;        /* of the first check */
+    int64_t due_ms, look_ms; /* when the state is checked next (monotonic), and the delay that led to it */
+    int64_t pause_ms;        /* between rounds */
+    int64_t trial_ms;        /* likewise while the platform cannot be reached; 0: it can */
+    int64_t round_ms;        /* duration of a round, if it is many requests to a service; else 0 */
 };
-/* flow_refresh() when it is time for it, else nothing. */
+/* flow_refresh() if it is due, otherwise nothing. */
 int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *platform, struct flow_run *run,
                     struct act_error *err) ACT_NODISCARD;
-/* Takes what came of a round. A failure that passes is told to the user, once, and becomes 0. */
+/* Handles the result of a round. A transient failure is reported to the user once, and becomes 0. */
 int flow_watch_took(struct flow_watch *w, int rc, const struct act_error *err) ACT_NODISCARD;
-/* Waits until the next round, at most until until_ms (0: no limit); moved: there was something new in this one. */
+/* Waits for the next round, at most until until_ms (0: no limit); moved: this round brought something new. */
 void flow_watch_pause(struct flow_watch *w, bool moved, int64_t until_ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* submit.h - runs that begin: on a cluster, here, again. */
+/* submit.h - starting runs: on a cluster, on this machine, again. */
 #ifndef ACT_FLOW_RUNS_SUBMIT_H
 #define ACT_FLOW_RUNS_SUBMIT_H
 
@@ -16,11 +16,11 @@
 struct flow_submit {
     const struct act_strv *argv; /* empty with a job file */
     const char *job_file;        /* a job file of Batch AI that says what to run and where; NULL: none */
-    bool own_size;    /* nodes and processes are those of the configuration, whatever the job file says */
-    bool dry_run;     /* only fill spec */
-    bool own_folders; /* mapped folders are the project's own, whatever the stores have */
+    bool own_size;               /* nodes and processes come from the configuration, not from the job file */
+    bool dry_run;                /* only fill spec */
+    bool own_folders;            /* mapped folders are the project's own, not those in the stores */
     struct flow_init
-        *code; /* how the code is packed first, and what came of it; NULL: the package stored last is taken */
+        *code; /* how to pack the code first, and the result; NULL: use the package stored last */
     const char *resubmit_of;
     struct run_spec spec;            /* out; release with run_spec_release() */
     const struct flow_job_file *job; /* internal */
@@ -28,9 +28,9 @@ struct flow_submit {
 };
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err) ACT_NODISCARD;
 
-/* Runs the command here, as a run of the platform local, with the project's own folders, and the image (in docker or
- * podman) of flow's cluster: _start() returns when it has begun, _attend() when it has ended. What rank 0 prints goes
- * to the sink; when *interrupted becomes true the run is aborted. */
+/* Runs the command on this machine, on the platform local, with the project's own folders and the image (in docker or
+ * podman) of flow's cluster: _start() returns when it has begun, _attend() when it has ended. Rank 0's output goes to
+ * the sink; when *interrupted becomes true the run is aborted. */
 struct flow_local {
     const struct act_strv *argv;
     bool no_container;
@@ -43,10 +43,10 @@ struct flow_local {
 };
 int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error *err) ACT_NODISCARD;
 int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error *err) ACT_NODISCARD;
-/* Submits a run again: command, package and size as they were, on the same cluster also image, environment and folders
- * (see flow_repeat_settings()). One that is still active is aborted first; where a service runs it, afterwards, so that
- * nothing is lost when the new one is refused. home is the configuration of its cluster, to the one it goes to now;
- * they may be the same. With dry_run nothing is aborted and nothing submitted. Release *out_spec in every case. */
+/* Resubmits a run with the same command, package and size, and on the same cluster also the same image, environment and
+ * folders (see flow_repeat_settings()). If the run is still active it is aborted first; on a service, afterwards, so
+ * that nothing is lost if the new run is refused. home is the configuration of its cluster, to that of the new one;
+ * they may be the same. With dry_run nothing is aborted or submitted. Release *out_spec in every case. */
 int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
                   struct run_spec *out_spec, struct act_error *err) ACT_NODISCARD;
 

@@ -2,21 +2,21 @@
  * Kubernetes) and singularity (virtual clusters).
  *
  *   azureml.c  what the platform can do; opening
- *   job.c      pure: a run to the body of a job, and a job back to a run
- *   prepare.c  what a job needs in the workspace, all of it
- *   stores.c   of that the datastores, and the URLs of files
- *   image.c    of that the environment of the image, and the connection to its registry
+ *   job.c      pure: from a run to the body of a job, and back
+ *   prepare.c  everything that a job needs in the workspace
+ *   stores.c   its datastores, and the URLs of files
+ *   image.c    its image's environment, and the connection to the registry
  *   repeat.c   pure: the body of another tool's job as one of a new job
  *   submit.c   submit, abort
- *   history.c  where the run history is, and asking it
- *   state.c    what the job and the run history say of a run
- *   runs.c     status of many runs, which runs there are
- *   logs.c     logs: which there are, and bytes of one
- *   fetch.c    many logs at once into files
+ *   history.c  locating the run history, and requests to it
+ *   state.c    the state of a run, from its job and the run history
+ *   runs.c     status of many runs, and listings of runs
+ *   logs.c     logs: listing them, and reading one
+ *   fetch.c    fetching many logs at once into files
  *   nodes.c    nodes, shell
  *   cluster.c  summary, jobs
  *   compute.c  the managed clusters themselves, see clusters.h
- *   examine.c  whether all is there that runs need
+ *   examine.c  checks that everything runs need is there
  *
  * Source: learn.microsoft.com/rest/api/azureml; azureml.c has the API versions.
  */
@@ -31,17 +31,17 @@
 #include "platform/clusters.h"
 #include "platform/platform_internal.h"
 
-/* The API version for virtual clusters; everything else uses that of struct azureml. */
+/* The API version for virtual clusters; everything else uses the one in struct azureml. */
 #define AZUREML_VIRTUAL_CLUSTER_VERSION "2021-03-01-preview"
 
 enum azureml_kind { AZUREML_MANAGED, AZUREML_ITP, AZUREML_SINGULARITY };
 
-/* Where the logs of one run can be read for a while; the URLs hold a signature. */
+/* URLs from which one run's logs can be read for a while; they contain a signature. */
 struct azureml_log_urls {
     char *id;
     json_t *files; /* name -> URL */
     int64_t read_ms;
-    int64_t ended_unix_s; /* when the run ended; 0: it has not, or the service does not say */
+    int64_t ended_unix_s; /* when the run ended; 0: it has not, or not reported */
 };
 
 struct azureml {
@@ -57,12 +57,12 @@ struct azureml {
     const struct auth_cloud *cloud;
     struct arm *arm;
 
-    /* once somebody has asked for it */
+    /* set on first use */
     json_t *workspace_answer;
     char *history; /* base URL of the run history of this workspace */
     bool history_trusted, history_answered;
-    struct act_strv history_failed; /* base URLs that were not it */
-    struct act_strv datastores;     /* that are known to be there: name and content */
+    struct act_strv history_failed; /* base URLs that turned out to be wrong */
+    struct act_strv datastores;     /* known to exist: name and content */
     struct azureml_log_urls logs;
 };
 
@@ -71,93 +71,93 @@ static inline struct azureml *azureml_of(struct platform *p)
     return (struct azureml *)p;
 }
 
-/* The client, opened with the first call. */
+/* The client, opened on the first call. */
 int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err) ACT_NODISCARD;
 
-/* The workspace as the service describes it, asked for once; stays the platform's. */
+/* The workspace as the service describes it, requested once; owned by the platform. */
 int azureml_workspace(struct azureml *a, const json_t **out, struct act_error *err) ACT_NODISCARD;
-/* The token by which a job may be its user to the storage; secret, valid until the loop goes on. */
+/* The token with which a job may access the storage as its user; secret, valid until the loop continues. */
 int azureml_user_token(struct azureml *a, const char **out, struct act_error *err) ACT_NODISCARD;
-/* The base URL of its run history: as it is set, as it was within the last day, or as the workspace says; stays the
- * platform's. */
+/* The base URL of its run history: as configured, as remembered from the last day, or as reported by the workspace;
+ * owned by the platform. */
 int azureml_history(struct azureml *a, const char **out, struct act_error *err) ACT_NODISCARD;
-/* The tenant of the workspace, as it was remembered with that, after azureml_arm(). New string; NULL: not known. */
+/* The tenant of the workspace, as remembered with that URL; after azureml_arm(). New string; NULL: not known. */
 char *azureml_tenant(const struct azureml *a);
-/* arm_do() for a request to it, after azureml_history(). Where the host cannot be reached, or does not know the
- * workspace, it is asked of the next one that the workspace names, and so is everything later. */
+/* arm_do() for a request to the run history, after azureml_history(). If the host is unreachable or does not know the
+ * workspace, this and all later requests go to the next one that the workspace names. */
 int azureml_ask_history(struct azureml *a, struct arm_call *call, struct act_error *err) ACT_NODISCARD;
-/* Pure parts of it: the base URL by the workspace's mlFlowTrackingUri ("azureml://<host>/mlflow/..."), by what its
- * discoveryUrl answers, by its region as the clouds name it. NULL: it is not said. New strings. */
+/* Pure parts of it: the base URL from the workspace's mlFlowTrackingUri ("azureml://<host>/mlflow/..."), from the
+ * response of its discoveryUrl, from its region as the clouds name it. NULL: not available. New strings. */
 char *azureml_tracking_history(const json_t *workspace);
 char *azureml_discovered_history(const json_t *answer);
 char *azureml_region_history(const json_t *workspace, const struct auth_cloud *cloud);
 
-/* "<workspace><path>" with the formatted path, whose parts the caller has escaped. New string. */
+/* "<workspace><path>"; the parts of the formatted path must be escaped by the caller. New string. */
 char *azureml_url(const struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3);
 
 /* ---- job.c */
 
-/* How a mapped folder, the package, run.json or the agent is known in the workspace. */
+/* The address in the workspace of a mapped folder, the package, run.json or the agent. */
 struct azureml_place {
     char *uri; /* "azureml://datastores/<name>/paths/<path>", or "https://..." with a signature */
 };
 
-/* What the body of a job says beyond the run itself. */
+/* What the body of a job contains besides the run itself. */
 struct azureml_job_places {
     char *environment_id; /* ARM id of the version */
     char *compute_id;     /* NULL: serverless */
     struct azureml_place agent, package, spec;
-    struct azureml_place *folders; /* of spec->n_folders */
-    char *ssh_key;                 /* public; NULL: the nodes take no ssh */
+    struct azureml_place *folders; /* spec->n_folders of them */
+    char *ssh_key;                 /* public; NULL: no ssh to the nodes */
 };
 
-/* Whether a job can be made of it. -ACT_CONFIG for what the configuration cannot mean, and for folders and environment
- * variables that a job cannot have. */
+/* Whether the run can become a job. -ACT_CONFIG for invalid settings, and for folders and environment variables that a
+ * job cannot have. */
 int azureml_job_check(const struct azureml *a, const struct run_spec *spec,
                       struct act_error *err) ACT_NODISCARD;
 
-/* The body of PUT .../jobs/<run id>. A new reference; else what azureml_job_check() says. */
+/* The body of PUT .../jobs/<run id>. A new reference; errors as from azureml_job_check(). */
 int azureml_job_body(const struct azureml *a, const struct run_spec *spec,
                      const struct azureml_job_places *places, json_t **out,
                      struct act_error *err) ACT_NODISCARD;
 
-/* The variables that a job gets without anybody asking for them. A new reference. */
+/* The variables that every job gets by default. A new reference. */
 json_t *azureml_own_environment(const struct azureml *a, const struct run_spec *spec);
 
-/* The shell line that every process of the job begins with: it starts the agent, which reads the command from run.json.
- * New string. */
+/* The shell line that every process of the job runs: it starts the agent, which reads the command from run.json. New
+ * string. */
 char *azureml_job_command(const struct run_spec *spec);
 
-/* "PT72H" from "72h", "7d", "90m", "5400" (seconds), or as it is when it is ISO 8601 already. NULL: it is neither. */
+/* "PT72H" from "72h", "7d", "90m", "5400" (seconds), or unchanged if it is ISO 8601 already. NULL: it is neither. */
 char *azureml_iso_duration(const char *text);
 
 /* ---- repeat.c */
 
-/* The body that makes the job of another tool again, spec->resubmit_of, as spec; from the answer that describes it. A
- * new reference. */
+/* The body that resubmits another tool's job, spec->resubmit_of, as spec; answer: the service's description of that
+ * job. A new reference. */
 json_t *azureml_repeated_body(const json_t *answer, const struct run_spec *spec);
 
 /* ---- state.c */
 
-/* What a word of the service means; RUN_UNKNOWN: nothing known. */
+/* The state for a word of the service; RUN_UNKNOWN: not a known word. */
 enum run_state azureml_state_of(const char *word);
-/* "<history>/history/v1.0<workspace><path>", once azureml_history() was asked. New string. */
+/* "<history>/history/v1.0<workspace><path>", after azureml_history(). New string. */
 char *azureml_history_url(struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3);
-/* The details of a run, and the job; NULL when the service does not know it. It is not asked for what is no run id. New
- * references. */
+/* The details of a run, and its job; NULL if the service does not know it. No request is made for an invalid run id.
+ * New references. */
 int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
 int azureml_job(struct azureml *a, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
 
-/* The status of a run, from its details, a line of a list, or the properties of its job. */
+/* The status of a run, from its details, an item of a listing, or the properties of its job. */
 void azureml_read_run(const json_t *run, struct run_status *out);
-/* Of a run as the history tells it, else as its job does. */
+/* The status of a run from the history, else from its job. */
 int azureml_status_of_one(struct azureml *a, const char *id, struct run_status *out,
                           struct act_error *err) ACT_NODISCARD;
-/* The words of the service that are a state, as a filter for runs: "(Status eq Running) or ...". New string. */
+/* The service's words for a state, as a filter for runs: "(Status eq Running) or ...". New string. */
 char *azureml_state_filter(const struct azureml *a, enum run_state state);
-/* Unix time of a member in ISO 8601; 0: it has none. */
+/* Unix time of a member in ISO 8601; 0: there is none. */
 int64_t azureml_time(const json_t *object, const char *key);
-/* The run that a job is. One of another tool is a run of a shell that gets its command. */
+/* The run of a job. A job of another tool becomes a run of a shell with the job's command. */
 int azureml_read_spec(const struct azureml *a, const char *id, const json_t *job, struct run_spec *out,
                       struct act_error *err) ACT_NODISCARD;
 
@@ -171,26 +171,25 @@ void azureml_close_logs(struct azureml *a);
 /* The number of the last "user_logs/retry_<n>/" among the logs of a run; 0: it was not started again. */
 int azureml_last_retry(const json_t *details);
 /* The logs of a run, name -> URL, under the names that attempts have everywhere: those of the last one plain, earlier
- * ones below attempts/<n>/. Without names that would leave a folder. A new reference. */
+ * ones below attempts/<n>/. Names that would escape a folder are left out. A new reference. */
 json_t *azureml_log_files(const json_t *details);
-/* Sees to it that the URLs of a run's logs are known; fresh: that they are new. */
+/* Makes sure that the URLs of a run's logs are known; fresh: requests new ones. */
 int azureml_find_logs(struct azureml *a, const char *id, bool fresh, struct act_error *err) ACT_NODISCARD;
-/* The URL of one of them, secret, valid until they are asked for again; NULL: there is no such log. */
+/* The URL of one of them, secret, valid until they are requested again; NULL: there is no such log. */
 const char *azureml_log_url(const struct azureml *a, const char *name);
-/* Prepares the request for len bytes of a log, to data. */
+/* Prepares the request for len bytes of a log, into data. */
 void azureml_log_request(struct http_call *http, const char *url, const char *what, uint64_t offset,
                          void *data, size_t len);
-/* How many bytes its answer brought: none of an empty log, of a range behind its end, and of one whose URL is no longer
- * good (403). */
+/* The number of bytes in its response: none for an empty log, a range past its end, or an expired URL (403). */
 int azureml_log_answer(const struct http_call *http, uint64_t offset, size_t *out_got,
                        struct act_error *err) ACT_NODISCARD;
-/* The size of the log, as an answer says it; 0: it does not. */
+/* The size of the log according to a response; 0: not reported. */
 uint64_t azureml_log_size(const struct http_call *http);
 int azureml_log_denied(const char *what, struct act_error *err);
 
 /* ---- prepare.c */
 
-/* Sees to it that the workspace has what a run needs, and says what it is called there. */
+/* Makes sure that the workspace has what a run needs, and returns its names there. */
 int azureml_prepare(struct azureml *a, const struct platform_submission *submission,
                     struct azureml_job_places *out, struct act_error *err) ACT_NODISCARD;
 char *azureml_compute_id(const struct azureml *a); /* NULL: serverless. New string */
@@ -198,36 +197,36 @@ void azureml_places_release(struct azureml_job_places *places, size_t n_folders)
 
 /* ---- stores.c */
 
-/* Whether what the configuration says of stores can be, without asking anybody. -ACT_CONFIG. */
+/* Whether the configuration's stores are valid, without contacting any host. -ACT_CONFIG. */
 int azureml_check_stores(const struct azureml *a, struct act_error *err) ACT_NODISCARD;
-/* Where the mapped folders are, and the files of the run. A datastore has the account, the container and a hash of its
- * credential in its name, so that a new key makes a new one. One that the user named is made where it is missing,
- * written again where ACT made it with another credential, and used as it is where somebody else made it; one that
- * leads elsewhere is -ACT_CONFIG. */
+/* Find where the mapped folders and the files of the run are. A datastore's name contains the account, the container
+ * and a hash of its credential, so that a new key makes a new datastore. One named by the user is created if missing,
+ * updated if ACT made it with another credential, and used as it is if somebody else made it; one that leads elsewhere
+ * is -ACT_CONFIG. */
 int azureml_find_folders(struct azureml *a, const struct run_spec *spec, struct azureml_job_places *out,
                          struct act_error *err) ACT_NODISCARD;
 int azureml_find_files(struct azureml *a, const struct platform_submission *s, struct azureml_job_places *out,
                        struct act_error *err) ACT_NODISCARD;
-/* Pure parts of it. The datastore that stands for a row of the configuration, as its own name or its content says, a
- * new string; and its body, a new reference. */
+/* Pure parts of it: the name of the datastore for a row of the configuration, given by the row or derived from its
+ * content, a new string; and its body, a new reference. */
 char *azureml_datastore_name(const struct config_folder *row, const struct config_account *account);
 json_t *azureml_datastore_body(const struct config_folder *row, const struct config_account *account);
 
 /* ---- image.c */
 
-/* Whether what the configuration says of the image and its registry can be, without asking anybody. -ACT_CONFIG. */
+/* Whether the configuration's image and registry are valid, without contacting any host. -ACT_CONFIG. */
 int azureml_check_image(const struct azureml *a, struct act_error *err) ACT_NODISCARD;
-/* The connection to the registry, where there is a user for it; the environment of the image. Each is named by its
- * content and made once. */
+/* Find or create the connection to the registry, if there is a user for it, and the environment of the image. Each is
+ * named by its content and created once. */
 int azureml_connect_registry(struct azureml *a, struct act_error *err) ACT_NODISCARD;
 int azureml_find_environment(struct azureml *a, struct azureml_job_places *out,
                              struct act_error *err) ACT_NODISCARD;
-/* Pure parts of it. The id of an environment that docker.image names instead of an image, else NULL; -ACT_CONFIG: it
- * would be one, but is none. The URL of the registry. New strings. */
+/* Pure parts of it: the id of an environment that docker.image names instead of an image, else NULL, -ACT_CONFIG if it
+ * is malformed; the URL of the registry. New strings. */
 int azureml_environment_id(const struct azureml *a, char **out, struct act_error *err) ACT_NODISCARD;
 char *azureml_registry_target(const struct config_docker *docker);
 
-/* What tells one content from another, short: in names, and where it is known what ACT once wrote. */
+/* A short hash of text: for names, and to recognize what ACT once wrote. */
 enum { AZUREML_MARK = 17 };
 void azureml_mark(const char *text, char out[AZUREML_MARK]);
 
@@ -242,7 +241,7 @@ int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struc
 int azureml_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                    struct act_error *err);
 int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
-/* What the run history says of each of these runs that it knows, 100 in a request. */
+/* Calls each() with the run history's entry for each of these runs that it knows, 100 per request. */
 int azureml_each_of(struct azureml *a, const char *const *ids, size_t n,
                     void (*each)(void *arg, const json_t *run), void *arg,
                     struct act_error *err) ACT_NODISCARD;

@@ -1,8 +1,8 @@
-/* local.c - this machine. There is no daemon: for each run the client starts an agent ("act-node supervise")
- * that outlives it, and everything anybody wants to know is in the run's folder, <state>/runs/<id>/.
+/* local.c - this machine. There is no daemon: for each run the client starts an agent ("act-node supervise") that
+ * outlives it, and all information about the run is in its folder, <state>/runs/<id>/.
  *
- * A run begins to exist with the rename of its folder, which is complete by then. supervisor.lock is locked
- * before and stays so, in the client and then in the agent, until status.json is final. So:
+ * A run exists from the moment its complete folder is renamed into place. supervisor.lock is locked before and stays
+ * so, in the client and then in the agent, until status.json is final. So:
  *   status not final, lock taken   the run is on its way
  *   status not final, lock free    nobody will ever finish it: lost
  */
@@ -41,7 +41,7 @@ struct local {
     struct site *site; /* this machine's state folder */
     char *slots;
     struct local_machine machine;
-    int64_t wanted_gpu_per_node; /* the configuration's word; -1: none */
+    int64_t wanted_gpu_per_node; /* from the configuration; -1: not given */
 };
 
 static struct local *local_of(struct platform *p)
@@ -86,7 +86,7 @@ static int local_limits(struct platform *p, struct platform_limits *out, struct 
         per_node = (int)l->wanted_gpu_per_node;
     *out = (struct platform_limits){
         .gpu_per_node = per_node,
-        .num_gpu = l->machine.has_gpus ? per_node : 1, /* a laptop shall not start a process per processor */
+        .num_gpu = l->machine.has_gpus ? per_node : 1, /* a laptop should not start a process per processor */
         .max_nodes = 1,
         .has_gpus = l->machine.has_gpus,
     };
@@ -149,8 +149,8 @@ static int start_supervisor(const struct local *l, const char *dir, int lock_fd,
     return rc;
 }
 
-/* The folder is there already: this run was submitted before. What is left to do is to start it, if whoever
- * submitted it died just before he could. */
+/* The folder already exists: this run was submitted before. It remains to start it, if the submitting client died
+ * before it could. */
 static int submit_again(const struct local *l, const char *dir, struct act_error *err)
 {
     ACT_AUTOFREE char *lock = act_path_join(dir, RUN_FILE_LOCK);
@@ -159,7 +159,7 @@ static int submit_again(const struct local *l, const char *dir, struct act_error
     struct stat st;
     int rc = 0, fd = act_lock(lock, false, err);
 
-    if (fd == -ACT_TEMPORARY) /* it is on its way */
+    if (fd == -ACT_TEMPORARY) /* it is being started or running */
         return 0;
     if (fd < 0)
         return fd;
@@ -172,7 +172,7 @@ static int submit_again(const struct local *l, const char *dir, struct act_error
     return rc;
 }
 
-/* From now on the run exists; when its supervisor cannot be started it never did. */
+/* From now on the run exists; if its supervisor cannot be started, it is undone. */
 static int start_new(const struct local *l, const char *id, const char *dir, int lock_fd,
                      struct act_error *err)
 {
@@ -210,7 +210,7 @@ static int local_submit(struct platform *p, const struct platform_submission *su
 
 /* ---- its supervisor ---- */
 
-/* What the process was started with, words with NUL bytes behind them. New string; NULL: it cannot be seen. */
+/* The arguments of the process, each ended by a NUL byte. New string; NULL: not visible. */
 static char *words_of(pid_t pid, size_t *out_len)
 {
     enum { WORDS_MAX = 4 * 1024 * 1024 };
@@ -263,8 +263,8 @@ static int find_supervisor(const char *dir, pid_t *out_pid)
     return fd;
 }
 
-/* A pidfd of the supervisor, -1 when it has not said (yet) who it is, or is gone. The descriptor is opened
- * before the look at the name, so that what is looked at is what will be signalled. */
+/* A pidfd of the supervisor; -1: it has not recorded its pid (yet), or is gone. The pidfd is opened before the name is
+ * checked, so that the process checked is the one that will be signalled. */
 static int open_supervisor(const char *lock_path, pid_t *out_pid)
 {
     enum { PID_TEXT_MAX = 64 };
@@ -288,8 +288,8 @@ static int open_supervisor(const char *lock_path, pid_t *out_pid)
 
 /* ---- status ---- */
 
-/* A folder that is removed takes nothing away from the run's processes; the supervisor may make it again for its
- * status, with a lock that nobody holds. */
+/* Removing the folder does not affect the run's processes; the supervisor may create it again for its status, with a
+ * lock that nobody holds. */
 static bool is_cut_off(const struct local *l, const char *id, struct run_status *out)
 {
     ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
@@ -316,7 +316,7 @@ static int sweep(const struct local *l, const char *id, struct act_error *err)
     return rc < 0 ? rc : proc_run(argv, SWEEP_S, 0, NULL, &status, err);
 }
 
-/* What a killed supervisor left in the run's cgroup, as far as it goes. */
+/* Kills what a killed supervisor left in the run's cgroup, best effort. */
 static void empty_cgroup(const struct local *l, const char *id)
 {
     ACT_AUTOFREE char *record = run_file(l, id, RUN_FILE_CGROUP);
@@ -340,7 +340,7 @@ static void say_lost(const struct local *l, const char *id, bool begun, struct r
         snprintf(status->reason, sizeof(status->reason), "%s", begun ? LOST : NOT_STARTED);
 }
 
-/* Nobody holds the lock but this process now, so nobody else writes. */
+/* Only this process holds the lock now, so nobody else writes. */
 static int declare_lost(const struct local *l, const char *id, int lock_fd, struct run_status *status,
                         struct act_error *err)
 {
@@ -349,7 +349,7 @@ static int declare_lost(const struct local *l, const char *id, int lock_fd, stru
     struct stat st;
 
     if (run_status_read(status_path, &now, NULL) == 0)
-        *status = now; /* it may have ended a moment ago */
+        *status = now; /* it may have just ended */
     if (run_state_is_final(status->state) || is_cut_off(l, id, status))
         return 0;
     empty_cgroup(l, id);
@@ -413,7 +413,7 @@ static int ask_to_abort(const struct local *l, const char *id, struct act_error 
     return 0;
 }
 
-/* Signals the supervisor and waits for its end; or, as long as it is only starting, a moment. */
+/* Signals the supervisor and waits for its end; if it is still starting, waits a moment. */
 static void signal_and_wait(const struct local *l, const char *id, int64_t limit_ms)
 {
     enum { STARTING_MS = 2 };
@@ -430,8 +430,7 @@ static void signal_and_wait(const struct local *l, const char *id, int64_t limit
     close(fd);
 }
 
-/* The supervisor has nothing to write into, and ends its ranks all the same; the agent's sweep ends what it could
- * not. */
+/* The supervisor has no folder to write to, but still ends its ranks; the agent's sweep ends what it could not. */
 static int abort_without_folder(const struct local *l, const char *id, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = site_run_dir(l->site, id);

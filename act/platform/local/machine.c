@@ -14,7 +14,7 @@
 #include "base/user.h"
 #include "proc/proc.h"
 
-/* ---- what it has ---- */
+/* ---- resources ---- */
 
 static int count_entries(const char *dir, bool (*counts)(const char *name))
 {
@@ -105,7 +105,7 @@ static void release_active(struct active_runs *runs)
     free(runs->v);
 }
 
-/* A run that somebody removes meanwhile is left out. */
+/* A run removed meanwhile is left out. */
 static int load_active(struct platform *p, const struct act_strv *ids, const struct run_status *status,
                        struct active_runs *out, struct act_error *err)
 {
@@ -145,7 +145,8 @@ static int find_active(struct platform *p, struct active_runs *out, struct act_e
 
 /* ---- the environment of rank 0 ---- */
 
-/* What the agent sets; secrets, which the environment holds too, must not get into the words of a program. */
+/* The variables set by the agent; secrets, which the environment contains too, must not appear in a program's
+ * arguments. */
 static const char *const shared_variables[] = {
     "ACT_RUN_ID",
     "CUDA_VISIBLE_DEVICES",
@@ -243,7 +244,7 @@ static void push_environment(const char *id, const struct run_spec *spec, struct
 {
     struct environment rank0;
 
-    if (!find_rank0(id, &rank0)) { /* it prepares still, or has just ended */
+    if (!find_rank0(id, &rank0)) { /* it is still preparing, or has just ended */
         act_strv_pushf(argv, "ACT_RUN_ID=%s", id);
     } else {
         for (size_t i = 0; i < sizeof(shared_variables) / sizeof(shared_variables[0]); i++) {
@@ -309,7 +310,7 @@ int local_summary(struct platform *p, struct platform_summary *out, struct act_e
         .name = machine_name(), .is_default = true, .nodes = 1, .gpus = machine->slots};
     for (size_t i = 0; i < runs.n; i++)
         count_run(&runs.v[i], pool);
-    /* ACT_LOCAL_SLOTS may be less than it was when they started */
+    /* ACT_LOCAL_SLOTS may be lower than when they started */
     pool->gpus_busy = pool->gpus_busy < pool->gpus ? pool->gpus_busy : pool->gpus;
     pool->gpus_idle = pool->gpus - pool->gpus_busy;
     pool->nodes_busy = pool->jobs_running > 0;

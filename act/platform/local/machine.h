@@ -1,4 +1,4 @@
-/* machine.h - this machine, for the platform "local": what it has, and what its runs are doing on it. */
+/* machine.h - this machine, for the platform "local": its resources, and its runs. */
 #ifndef ACT_PLATFORM_LOCAL_MACHINE_H
 #define ACT_PLATFORM_LOCAL_MACHINE_H
 
@@ -9,14 +9,14 @@ struct local_machine {
     bool has_gpus;
 };
 
-/* ACT_LOCAL_SLOTS replaces what was found: for containers whose share of the processors is smaller. */
+/* ACT_LOCAL_SLOTS overrides the number found, for containers with a smaller share of the processors. */
 int local_machine_find(struct local_machine *out, struct act_error *err) ACT_NODISCARD;
 
-/* By local.c: the machine of the platform, and the folder of a run, absolute (new string). */
+/* In local.c: the machine of the platform, and the absolute path of a run's folder (new string). */
 const struct local_machine *local_machine_of(struct platform *p);
 char *local_run_dir(struct platform *p, const char *id);
 
-/* Members of struct platform_row. The jobs of everybody are the runs of this user: nobody can see those of others. */
+/* Members of struct platform_row. The jobs are this user's runs only: those of others cannot be seen. */
 int local_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
 int local_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                 struct act_strv *out_argv, struct act_error *err);

@@ -1,4 +1,4 @@
-/* call.c - Slurm's programs, and what they complain about. */
+/* call.c - running Slurm's programs, and their errors. */
 #include <string.h>
 
 #include "platform/slurm/slurm_internal.h"
@@ -13,7 +13,7 @@ int slurm_site(struct slurm *s, struct site **out, struct act_error *err)
     return rc;
 }
 
-/* Parts of messages of Slurm's programs, and what kind of failure each is. The first that fits is taken. */
+/* Parts of messages of Slurm's programs, and the kind of failure of each. The first match is used. */
 static const struct {
     const char *part;
     enum act_code code;
@@ -63,7 +63,7 @@ static bool is_unclear(const char *complaint)
     return false;
 }
 
-/* What is not known is taken for a passing failure where only something was asked. */
+/* An unknown failure of a mere query counts as transient. */
 int slurm_refuse(const char *program, const char *complaint, struct act_error *err)
 {
     bool asks = strcmp(program, "sbatch") != 0 && strcmp(program, "scancel") != 0;

@@ -1,4 +1,4 @@
-/* cluster.c - the nodes of a run, a shell on one of them, what the cluster is doing, and the jobs of everybody. */
+/* cluster.c - the nodes of a run, a shell on one of them, the load of the cluster, and the jobs of all users. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -128,8 +128,8 @@ static int read_node_states(struct slurm *s, struct platform_nodes *nodes, struc
     return rc;
 }
 
-/* When Slurm has forgotten the job, or, as it ends, those of its nodes that are free again: the node list that it gave
- * the agent. */
+/* If Slurm has forgotten the job, or, while it ends, the nodes already released: the node list that it gave the
+ * agent. */
 static void nodes_from_hostfile(struct slurm *s, const char *id, int procs_per_node,
                                 struct platform_nodes *out)
 {
@@ -207,7 +207,7 @@ static int find_shell_node(const char *id, const char *name, const struct platfo
     return rc;
 }
 
-/* The folder of the agent's scratch is named by the user's number, which only the node knows. */
+/* The agent's scratch folder is named after the user's uid, which only the node knows. */
 static void push_code_root(const struct slurm *s, const struct run_spec *spec,
                            const struct platform_node *node, struct act_strv *out)
 {
@@ -235,7 +235,8 @@ static void shell_words(const struct slurm *s, const struct run_spec *spec, int6
     act_strv_push(out, "--nodes=1");
     act_strv_push(out, "--ntasks=1");
     act_strv_pushf(out, "--nodelist=%s", node->name);
-    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) /* else what is redirected would get its line ends */
+    if (isatty(STDIN_FILENO) &&
+        isatty(STDOUT_FILENO)) /* else redirected output would get a terminal's line ends */
         act_strv_push(out, "--pty");
     push_code_root(s, spec, node, out);
     act_strv_push(out, "env");
@@ -300,7 +301,7 @@ static const struct {
     {"completing", BUSY}, {"allocating", BUSY}, {"comp", BUSY},      {"alloc", BUSY},
 };
 
-/* All others cannot be used: down, drained, draining, fail, maint, reserved, ... */
+/* All other states are unusable: down, drained, draining, fail, maint, reserved, ... */
 static enum use use_of(const char *state)
 {
     ACT_AUTOFREE char *word = slurm_node_state(state);
@@ -315,7 +316,7 @@ enum { N_NAME, N_STATE, N_CPUS, N_GRES, N_USED, N_PARTITION, N_COUNT };
 const char slurm_sinfo_fields[] =
     FIELD("NodeList") FIELD("StateLong") FIELD("CPUsState") FIELD("Gres") FIELD("GresUsed") LAST("Partition");
 
-/* A node as one row shows it. */
+/* A node, from one row. */
 struct seen {
     const char *name;
     enum use use;
@@ -399,7 +400,7 @@ void slurm_summary_from_sinfo(char *text, bool has_gpus, struct platform_summary
         nodes[n] = read_seen(f, has_gpus);
         count_seen(&nodes[n++], pool_of(out, f[N_PARTITION]));
     }
-    if (n) /* a node is listed once for each of its partitions */
+    if (n) /* a node is listed once per partition */
         qsort(nodes, n, sizeof(*nodes), by_node_name);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || strcmp(nodes[i - 1].name, nodes[i].name) != 0)
@@ -411,7 +412,7 @@ enum { Q_STATE, Q_NODES, Q_CPUS, Q_PER_NODE, Q_PER_JOB, Q_ALLOCATED, Q_PARTITION
 const char slurm_queue_fields[] = FIELD("State") FIELD("NumNodes") FIELD("NumCPUs") FIELD("tres-per-node")
     FIELD("tres-per-job") FIELD("tres-alloc") LAST("Partition");
 
-/* What it has or asks for. Slurm counts GPUs in "tres-alloc" only where the site has asked for that. */
+/* The GPUs that a job has or requests. Slurm counts GPUs in "tres-alloc" only if the site has configured that. */
 static int job_gpus(const char *nodes, const char *per_node, const char *per_job, const char *allocated)
 {
     int counted = slurm_gpus(allocated), on_each = slurm_gpus(per_node);
@@ -429,7 +430,7 @@ static void count_job(bool runs, int gpus, struct platform_pool *pool)
     add(&pool->gpus_queued, runs ? 0 : gpus);
 }
 
-/* A waiting job may name several partitions. */
+/* A pending job may name several partitions. */
 void slurm_summary_add_queue(char *text, struct platform_summary *out)
 {
     char *f[Q_COUNT];
@@ -449,7 +450,7 @@ void slurm_summary_add_queue(char *text, struct platform_summary *out)
     }
 }
 
-/* Where the runs of this configuration go. */
+/* The partition for runs of this configuration. */
 static void mark_default(const struct slurm *s, struct platform_summary *summary)
 {
     for (size_t i = 0; s->config.partition && i < summary->n_pools; i++)

@@ -1,9 +1,9 @@
-/* examine.c - whether all that runs on a Slurm cluster need is there, for "a doctor". */
+/* examine.c - checks that everything runs on a Slurm cluster need is there, for "a doctor". */
 #include <string.h>
 
 #include "platform/slurm/slurm_internal.h"
 
-/* The first line of what a program prints on the site; NULL, with the error, when it cannot be had. New string. */
+/* The first line of a program's output on the site; NULL, with the error, if it failed. New string. */
 static char *first_line(struct slurm *s, const char *const *argv, struct act_error *err)
 {
     ACT_AUTOFREE char *out = NULL;
@@ -44,7 +44,7 @@ static bool examine_sbatch(struct slurm *s, struct platform_findings *findings)
 
 enum { P_NAME, P_UP, P_NODES, P_LIMIT, P_COUNT };
 
-/* The one that runs go to: of this name, else Slurm's default, which has a '*'. */
+/* The partition for runs: the named one, else Slurm's default, marked with '*'. */
 static bool find_partition(char *text, const char *wanted, char **found, struct act_buf *names)
 {
     char *row[P_COUNT];
@@ -98,9 +98,9 @@ static void examine_controller(struct slurm *s, struct platform_findings *findin
     examine_partition(s, text, findings);
 }
 
-/* ---- the shared folder, and what is started there */
+/* ---- the shared folder, and the programs started there */
 
-/* Of the folder, or where it is not there yet, of the one that it will be made in: prints how much is free. */
+/* Prints the free space of the folder, or if it does not exist yet, of the one in which it will be made. */
 static const char is_writable[] = "d=$0; while [ ! -e \"$d\" ]; do d=$(dirname -- \"$d\"); done\n"
                                   "[ -d \"$d\" ] && [ -w \"$d\" ] && [ -x \"$d\" ] || exit 1\n"
                                   "df -Ph -- \"$d\" | awk 'NR == 2 {print $4}'";

@@ -1,5 +1,5 @@
-/* look.c - how runs are: one look at their folders, one at Slurm's queue, and one at its accounting when the queue has
- * forgotten a job whose agent could not say how it ended. */
+/* look.c - the state of runs: one query of their folders, one of Slurm's queue, and one of its accounting if the queue
+ * has forgotten a job whose agent could not record its end. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -23,9 +23,9 @@ int slurm_write_status(struct slurm *s, const char *id, const struct run_status 
     return rc < 0 ? rc : site_write(site, id, RUN_FILE_STATUS, line, NULL, err);
 }
 
-/* ---- asking Slurm */
+/* ---- querying Slurm */
 
-/* What was printed, and the jobs that point into it. */
+/* The output, and the jobs that point into it. */
 struct answer {
     char *text;
     struct slurm_jobs jobs;
@@ -50,7 +50,7 @@ static int ask_queue(struct slurm *s, struct answer *out, struct act_error *err)
     return rc;
 }
 
-/* Accounting that is off, or does not answer, has nothing to say: what the queue and the agents know must do. */
+/* If accounting is off or does not answer, what the queue and the agents know must suffice. */
 static void ask_past(struct slurm *s, const char *job_list, struct answer *out)
 {
     static const char delimiter[] = "--delimiter=" SLURM_SEPARATOR;
@@ -62,7 +62,7 @@ static void ask_past(struct slurm *s, const char *job_list, struct answer *out)
         return;
     int rc = slurm_run(s, argv, &out->text, &err);
     if (rc < 0) {
-        s->no_accounting = strstr(err.text, "disabled"); /* else it may answer the next time */
+        s->no_accounting = strstr(err.text, "disabled"); /* else it may answer next time */
         return;
     }
     slurm_jobs_from_sacct(out->text, &out->jobs);
@@ -71,7 +71,7 @@ static void ask_past(struct slurm *s, const char *job_list, struct answer *out)
 
 /* ---- one run among many */
 
-/* All that is known; the arrays have n members. */
+/* Everything known; the arrays have n members. */
 struct look {
     struct slurm *s;
     struct site *site;
@@ -106,7 +106,7 @@ static bool needs_queue(const struct look *l)
     return false;
 }
 
-/* A job that whoever submitted it could not write down any more. */
+/* A job that its submitting client could not record any more. */
 static void adopt_job(struct look *l, size_t i)
 {
     struct slurm_known *k = &l->known[i];
@@ -120,7 +120,7 @@ static void adopt_job(struct look *l, size_t i)
     ACT_AUTOFREE char *number = slurm_job_text(l->s, job->id);
     ACT_AUTOFREE char *text = act_sprintf("{\"job\": \"%s\"}\n", number);
     if (site_write(l->site, l->ids[i], RUN_FILE_JOB, text, &existed, &ignored) < 0)
-        return; /* the next look does it */
+        return; /* the next query does it */
 }
 
 static void match_queue(struct look *l)
@@ -150,7 +150,7 @@ static void match_past(struct look *l)
             l->known[i].past = slurm_jobs_find(&l->past.jobs, l->known[i].job);
 }
 
-/* Agents may have said how their runs ended while Slurm was asked. */
+/* Agents may have recorded the end of their runs during the query of Slurm. */
 static int read_again(struct look *l, struct act_error *err)
 {
     const char **ids = act_calloc(l->n, sizeof(*ids));
@@ -198,8 +198,8 @@ static int gather(struct look *l, struct act_error *err)
     return read_again(l, err);
 }
 
-/* Slurm forgets its jobs within minutes: the end of one whose agent could not write it is written down here. That it
- * could not be is no failure: whoever looks next tries again. */
+/* Slurm forgets its jobs within minutes: the end of a job whose agent could not record it is recorded here. If that
+ * fails it is no error: the next query tries again. */
 static void keep(struct look *l, size_t i, const struct run_status *status)
 {
     struct act_error ignored;

@@ -1,8 +1,8 @@
-/* slurm.c - Slurm: a run is one job, which starts the agent on the first of its nodes; everything anybody wants to know
- * about the run is in its folder on the shared file system, <slurm.root>/runs/<id>/, and in Slurm's lists.
+/* slurm.c - Slurm: a run is one job, which starts the agent on its first node; all information about the run is in its
+ * folder on the shared file system, <slurm.root>/runs/<id>/, and in Slurm's listings.
  *
- * Slurm is driven by its own programs, on this machine or on the login node behind ssh (site/site.h): they are on every
- * login node, and their text is more stable than their JSON.
+ * Slurm is controlled by its own programs, on this machine or on a login node over ssh (site/site.h): every login node
+ * has them, and their text output is more stable than their JSON.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -53,8 +53,8 @@ static int slurm_status(struct platform *p, const char *const *ids, size_t n, st
 /* How a job is told to end. */
 enum method { NOT_YET, WHILE_IT_WAITS, GRACEFULLY, AT_ONCE };
 
-/* What scancel says of a job that has started, ended or been queued again since it was looked at, and of one that its
- * node has not begun yet, though Slurm calls it running. */
+/* Messages of scancel for a job that has started, ended or been requeued since it was queried, and for one that its
+ * node has not started yet, though Slurm reports it as running. */
 static const char *const moved_on[] = {"Invalid job id", "already complet", "can not be altered now"};
 
 static int tell(struct slurm *s, const struct slurm_view *view, enum method how, enum method *told,
@@ -73,14 +73,14 @@ static int tell(struct slurm *s, const struct slurm_view *view, enum method how,
         *told = how;
     for (size_t i = 0; rc < 0 && i < sizeof(moved_on) / sizeof(moved_on[0]); i++)
         if (strstr(err->text, moved_on[i]))
-            rc = 0; /* the next look says what is to be done */
+            rc = 0; /* the next query tells what to do */
     return rc;
 }
 
-/* What fits the run as it is now. */
+/* The request that fits the run's current state. */
 static enum method choose(const struct slurm_view *view, bool at_once, int64_t waited_ms)
 {
-    enum { PENDING_MS = 2000 }; /* a job that Slurm prepares or has suspended waits too, but not as PENDING */
+    enum { PENDING_MS = 2000 }; /* a job being prepared or suspended by Slurm waits too, but not as PENDING */
 
     if (at_once || view->is_array || waited_ms > run_abort_wait_ms())
         return AT_ONCE;
@@ -116,7 +116,7 @@ static int end_job(struct slurm *s, const char *id, bool at_once, struct slurm_v
     return rc;
 }
 
-/* A run that no agent has ended itself ended because it was aborted. */
+/* A run whose end no agent recorded ended because it was aborted. */
 static int note_abort(struct slurm *s, const char *id, struct slurm_view *view, struct act_error *err)
 {
     struct run_status *status = &view->status;
@@ -137,7 +137,7 @@ static int slurm_abort(struct platform *p, const char *id, bool *out_was_final, 
     *out_was_final = rc == 0 && run_state_is_final(view.status.state);
     if (rc == 0 && !*out_was_final) {
         rc = site_write(s->site, id, RUN_FILE_ABORT, "", NULL, err);
-        bool no_file = rc < 0 && rc != -ACT_TEMPORARY; /* no room: Slurm can end the job all the same */
+        bool no_file = rc < 0 && rc != -ACT_TEMPORARY; /* disk full: Slurm can end the job all the same */
         if (view.job && (rc == 0 || no_file))
             rc = end_job(s, id, no_file, &view, err);
         if (rc == 0 && (view.by_slurm ||
@@ -188,7 +188,7 @@ static int slurm_list(struct platform *p, struct act_strv *out_ids, struct act_e
 
 /* ---- folders ---- */
 
-/* Prints a digit for each path: whether it is a folder. */
+/* Prints one digit per path: whether it is a folder. */
 #define ARE_FOLDERS "for path; do [ -d \"$path\" ] && printf 1 || printf 0; done"
 
 static int ask_for_folders(struct site *site, const struct act_strv *paths, bool *out_there,
@@ -210,7 +210,7 @@ static int ask_for_folders(struct site *site, const struct act_strv *paths, bool
     return rc;
 }
 
-/* Without a login node the store of the root is one like any other: this machine sees it. */
+/* Without a login node, the store at the root is like any other: this machine sees it. */
 static int slurm_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there,
                              char **out_store, struct act_error *err)
 {
@@ -285,7 +285,7 @@ static int slurm_open(struct services *services, const struct config *config, st
 {
     struct slurm *s = act_calloc(1, sizeof(*s));
 
-    (void)services; /* its programs are asked, by ssh where need be */
+    (void)services; /* uses its programs, over ssh if need be */
     (void)err;
     s->base.row = &platform_slurm;
     copy_config(config, s);
@@ -293,7 +293,7 @@ static int slurm_open(struct services *services, const struct config *config, st
     return 0;
 }
 
-/* ---- what a configuration means ---- */
+/* ---- interpreting a configuration ---- */
 
 static char *slurm_place(const struct config *config)
 {
@@ -302,7 +302,7 @@ static char *slurm_place(const struct config *config)
     return act_sprintf("%s\n%s", login ? login : "", root ? root : "");
 }
 
-/* A run says itself where it is: the cluster file may have been overridden. */
+/* A run records where it is: the cluster file may have been overridden. */
 static bool slurm_recall(const json_t *settings, struct config *out)
 {
     if (!settings)
@@ -313,8 +313,7 @@ static bool slurm_recall(const json_t *settings, struct config *out)
     return true;
 }
 
-/* On the nodes of a cluster of which this machine is a login node. They refuse a folder that they do not see after
- * all. */
+/* Assumed for the nodes of a cluster whose login node is this machine. They refuse a folder that they do not see. */
 static bool slurm_sees_project(const struct config *config, const struct config_folder *folder)
 {
     return config_is_built_in(folder) && !config->slurm.login;
@@ -325,7 +324,7 @@ static bool slurm_runs_images(const struct config *config)
     return config->slurm.container && strcmp(config->slurm.container, "none") != 0;
 }
 
-/* With spaces between them; NULL: there are none. New string. */
+/* Separated by spaces; NULL: there are none. New string. */
 static char *text_of(const struct act_strv *words)
 {
     struct act_buf text = {0};
@@ -335,8 +334,8 @@ static char *text_of(const struct act_strv *words)
     return text.data;
 }
 
-/* Where somebody logs in, into which folder, and what is said to the scheduler there: one of them that a project gives
- * makes all of them a matter, as it would use a login of the user's for its own ends. */
+/* Where to log in, into which folder, and the options for the scheduler there: if a project sets one of them, all must
+ * be trusted, as it could abuse a login of the user. */
 static void slurm_reach(const struct config *config, struct platform_reaches *out)
 {
     const struct config_slurm *c = &config->slurm;
@@ -368,7 +367,7 @@ static void slurm_describe(const struct config *config, const struct platform_as
 {
     const struct config_slurm *c = &config->slurm;
 
-    (void)asked; /* a repeated run has what the cluster file says */
+    (void)asked; /* a repeated run uses the cluster file's values */
     spec->launcher = act_strdup(c->launcher);
     spec->mpi = act_strdup(c->mpi);
     spec->scratch = act_strdup(c->scratch);

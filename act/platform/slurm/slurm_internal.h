@@ -1,5 +1,5 @@
-/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), submit.c, look.c (states),
- * cluster.c (nodes, summary, jobs), call.c (Slurm's programs and what they complain about). */
+/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), submit.c, look.c (states), cluster.c
+ * (nodes, summary, jobs), call.c (Slurm's programs and their errors). */
 #ifndef ACT_PLATFORM_SLURM_INTERNAL_H
 #define ACT_PLATFORM_SLURM_INTERNAL_H
 
@@ -10,13 +10,13 @@
 
 struct slurm {
     struct platform base;
-    struct config_slurm config; /* own copy; partition: compute_target when nothing else was said */
+    struct config_slurm config; /* own copy; partition: compute_target unless set */
     char *image;                /* docker.image */
     int64_t gpu_per_node;       /* -1: not given */
     bool preemption_allowed;
-    struct site *site; /* opened when it is first needed */
+    struct site *site; /* opened on first use */
     bool no_accounting;
-    bool only_look; /* the site is not opened for more */
+    bool only_look; /* opening the site copies nothing there */
 };
 
 static inline struct slurm *slurm_of(struct platform *p)
@@ -24,32 +24,32 @@ static inline struct slurm *slurm_of(struct platform *p)
     return (struct slurm *)p; /* the first member */
 }
 
-enum { SLURM_GPUS_DEFAULT = 4 }; /* on a node, as in the original */
+enum { SLURM_GPUS_DEFAULT = 4 }; /* per node, as in the original */
 
 /* Whether nodes have GPUs at all. */
 bool slurm_has_gpus(const struct slurm *s);
 
 /* ---- call.c */
 
-/* Connects if need be. */
+/* Connects if necessary. */
 int slurm_site(struct slurm *s, struct site **out, struct act_error *err) ACT_NODISCARD;
-/* Runs a program of Slurm (argv ends with NULL) that must succeed; its stdout is *out, a new string. What it complains
- * about is the error, whole, with a code that fits. */
+/* Runs a program of Slurm (argv ends with NULL) that must succeed; *out: its stdout, a new string. Its full complaint
+ * becomes the error, with a matching code. */
 int slurm_run(struct slurm *s, const char *const *argv, char **out, struct act_error *err) ACT_NODISCARD;
-/* The same with an input, and an answer that may have been lost: *out_unclear tells that nobody knows whether it was
- * done. */
+/* Likewise with stdin, for a request whose response may be lost: *out_unclear: whether it was carried out is
+ * unknown. */
 int slurm_feed(struct slurm *s, const char *const *argv, const char *input, char **out, bool *out_unclear,
                struct act_error *err) ACT_NODISCARD;
-/* The error for what a program wrote to stderr. */
+/* Sets the error for what a program wrote to stderr. */
 int slurm_refuse(const char *program, const char *complaint, struct act_error *err);
 
 /* ---- look.c */
 
-/* A run as it is now. */
+/* The current view of a run. */
 struct slurm_view {
     struct run_status status;
     bool there;    /* has a folder */
-    bool by_slurm; /* status is Slurm's word, and was written down */
+    bool by_slurm; /* status is from Slurm, and was recorded */
     int64_t job;   /* 0: none */
     bool is_array;
     char *nodes; /* of the job, as Slurm lists them; NULL: not known */
@@ -57,7 +57,7 @@ struct slurm_view {
 int slurm_look(struct slurm *s, const char *const *ids, size_t n, struct slurm_view *out,
                struct act_error *err) ACT_NODISCARD;
 void slurm_views_release(struct slurm_view *views, size_t n);
-/* One run that must be there. */
+/* One run, which must exist. */
 int slurm_look_one(struct slurm *s, const char *id, struct slurm_view *out,
                    struct act_error *err) ACT_NODISCARD;
 int slurm_write_status(struct slurm *s, const char *id, const struct run_status *status,
@@ -69,11 +69,11 @@ int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct 
 int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 int slurm_submit(struct platform *p, const struct platform_submission *submission,
                  struct act_error *err) ACT_NODISCARD;
-/* The words for sbatch, and the script it is given. */
+/* The arguments for sbatch, and the script it is given. */
 void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir,
                         struct act_strv *out);
 char *slurm_job_script(const char *agent, const char *run_dir); /* new string */
-/* "5", of an array "5_[0-3]"; new string. And back. */
+/* "5", for an array "5_[0-3]", a new string; and the inverse. */
 char *slurm_job_text(const struct slurm *s, int64_t job);
 int64_t slurm_job_number(const char *text, bool *out_is_array);
 
@@ -92,7 +92,7 @@ int slurm_jobs(struct platform *p, struct platform_jobs *out, struct act_error *
 /* The nodes of a job, from "scontrol show job -d". */
 void slurm_nodes_from_scontrol(const char *text, int procs_per_node, struct platform_nodes *out);
 /* The nodes and partitions of "sinfo -O" with slurm_sinfo_fields, the jobs of "squeue -O" with slurm_queue_fields, and
- * those of everybody with slurm_running_fields; text is changed. */
+ * all users' running jobs with slurm_running_fields; text is modified. */
 extern const char slurm_sinfo_fields[], slurm_queue_fields[], slurm_running_fields[];
 void slurm_summary_from_sinfo(char *text, bool has_gpus, struct platform_summary *out);
 void slurm_summary_add_queue(char *text, struct platform_summary *out);

@@ -1,4 +1,4 @@
-/* state.c - the words of Slurm, and what they mean together with the record of the agent. */
+/* state.c - Slurm's states, and their meaning combined with the agent's record. */
 #include "platform/slurm/state.h"
 
 #include <signal.h>
@@ -8,21 +8,21 @@
 #include "base/clock.h"
 #include "base/units.h"
 
-/* ---- the words ---- */
+/* ---- the states ---- */
 
 enum {
     ALIVE_S = 60, /* the agent writes its heartbeat every 10 s */
     LAST_WORD_S =
         10, /* for the agent's record to appear on a shared file system, behind the end of its job */
-    HANDOVER_S = 600,   /* no submission takes that long */
+    HANDOVER_S = 600,   /* no submission takes longer */
     NO_SUCH_OUTPUT = 53 /* "signal" of a job whose output or working folder could not be opened */
 };
 
 static const struct state {
     const char *word;
     enum run_state state;
-    int exit_status;  /* of a run that ended with it and whose agent could not tell */
-    const char *text; /* NULL: the reason tells */
+    int exit_status;  /* for a run in this state whose agent could not report it */
+    const char *text; /* NULL: use the reason */
 } states[] = {
     {"PENDING", RUN_QUEUED, 0, NULL},
     {"CONFIGURING", RUN_QUEUED, 0, "its nodes are being made ready"},
@@ -58,7 +58,7 @@ static const struct state {
 
 #define ABORT_AND "abort it and submit it with "
 
-/* Why a job waits. A word ending in '*' stands for all that begin with it; the first that fits is taken. */
+/* Why a job waits. A word ending in '*' matches all that begin with it; the first match is used. */
 static const struct reason {
     const char *word, *text;
 } reasons[] = {
@@ -128,7 +128,7 @@ static const struct reason {
     {"BurstBuffer*", "waits for its burst buffer"},
 };
 
-/* Whether word is as the pattern says; each '*' stands for any text. */
+/* Whether word matches the pattern, in which each '*' stands for any text. */
 static bool fits(const char *pattern, const char *word)
 {
     size_t len = strcspn(pattern, "*");
@@ -186,7 +186,7 @@ static void explain_failure(const struct slurm_job *job, struct run_status *out)
     bool not_launched = job->exit_signal == NO_SUCH_OUTPUT || (!job->exit_signal && !job->exit_status &&
                                                                strcmp(job->reason, "JobLaunchFailure") == 0);
 
-    if (job->exit_signal == SIGUSR2) { /* what 'a abort' sends, to an agent that was not up yet */
+    if (job->exit_signal == SIGUSR2) { /* sent by 'a abort' to an agent that was not up yet */
         out->state = RUN_CANCELED;
         out->exit_status = 128 + SIGTERM;
         snprintf(out->reason, sizeof(out->reason), "aborted");
@@ -245,15 +245,15 @@ void slurm_status_of(const struct slurm_job *job, struct run_status *out)
     else
         explain_cancelling(job, out);
     bool ended = run_state_is_final(out->state);
-    if (*job->nodes && (ended || out->state == RUN_RUNNING)) /* one that never started has none */
+    if (*job->nodes && (ended || out->state == RUN_RUNNING)) /* a job that never started has none */
         out->started_unix_s = job->start_unix_s;
     if (ended)
         out->ended_unix_s = job->end_unix_s;
 }
 
-/* ---- lists ---- */
+/* ---- listings ---- */
 
-/* What the whole array is: the first of these that a task of it is. */
+/* The state of a whole array: the first of these that any task is in. */
 static int importance(const struct slurm_job *job)
 {
     static const int by_state[] = {[RUN_RUNNING] = 0, [RUN_QUEUED] = 1,   [RUN_UNKNOWN] = 2,
@@ -323,7 +323,7 @@ int64_t slurm_run_created(const char *id)
     return act_int_from_text(text, &unix_s) && unix_s > 0 ? unix_s : 0;
 }
 
-/* Whether the agent's record is of the attempt that Slurm speaks of. */
+/* Whether the agent's record is about the attempt that Slurm reports. */
 static bool is_current(const struct run_status *said, const struct slurm_job *job)
 {
     return said->attempt >= job->restarts + 1;
@@ -339,7 +339,7 @@ static bool is_over(const struct slurm_job *job)
     return run_state_is_final(slurm_state_of(job->state));
 }
 
-/* Whether what was written stands, whatever Slurm says now. */
+/* Whether the record is final, whatever Slurm reports now. */
 static bool record_stands(const struct run_status *said, const struct slurm_job *job)
 {
     if (!run_state_is_final(said->state))
@@ -347,8 +347,8 @@ static bool record_stands(const struct run_status *said, const struct slurm_job 
     if (!job)
         return true;
     if (slurm_state_of(job->state) == RUN_QUEUED || !is_current(said, job))
-        return false;  /* queued again */
-    if (job->in_array) /* one task has written it; that another one failed only Slurm knows */
+        return false;  /* requeued */
+    if (job->in_array) /* one task wrote it; only Slurm knows whether another one failed */
         return is_over(job) && (said->state != RUN_COMPLETED || slurm_state_of(job->state) == RUN_COMPLETED);
     return true;
 }
@@ -358,7 +358,7 @@ bool slurm_needs_past(const struct slurm_known *known)
     if (!known->job || record_stands(known->said, known->queue))
         return false;
     return !known->queue ||
-           slurm_state_of(known->queue->state) == RUN_CANCELED; /* by whom, only sacct knows */
+           slurm_state_of(known->queue->state) == RUN_CANCELED; /* only sacct knows by whom */
 }
 
 bool slurm_needs_record(const struct slurm_known *known)
@@ -368,7 +368,7 @@ bool slurm_needs_record(const struct slurm_known *known)
     return job && is_over(job) && !run_state_is_final(known->said->state);
 }
 
-/* A record that is being written is seen on this machine a moment later. */
+/* This machine sees a record only a moment after it was written. */
 static bool may_still_say(const struct slurm_known *k, const struct slurm_job *job)
 {
     int64_t age = k->now_unix_s - job->end_unix_s;
@@ -385,7 +385,7 @@ static void say_ending(const struct slurm_known *k, const struct slurm_job *job,
              job->state);
 }
 
-/* Slurm takes minutes to notice that a node is gone; the agent on it is silent at once. */
+/* Slurm takes minutes to notice a lost node; its agent's heartbeat stops at once. */
 static void note_silence(const struct slurm_known *k, struct run_status *out)
 {
     char iso[ACT_TIME_TEXT];
@@ -397,12 +397,12 @@ static void note_silence(const struct slurm_known *k, struct run_status *out)
              iso + 11);
 }
 
-/* Slurm runs it: what the agent says is more exact, if it speaks of this attempt. */
+/* Slurm runs it: the agent's record is more precise, if it is about this attempt. */
 static void merge_active(const struct slurm_known *k, const struct slurm_job *job, struct run_status *out)
 {
     slurm_status_of(job, out);
     if (strcmp(job->state, "COMPLETING") == 0 && k->said->attempt == job->restarts) {
-        out->attempt = k->said->attempt; /* Slurm counts the next one already */
+        out->attempt = k->said->attempt; /* Slurm already counts the next one */
         snprintf(out->reason, sizeof(out->reason), "it is ending, and will be queued again");
     }
     if (out->state != RUN_RUNNING || !is_current(k->said, job) || run_state_is_final(k->said->state))
@@ -416,7 +416,7 @@ static void merge_active(const struct slurm_known *k, const struct slurm_job *jo
     note_silence(k, out);
 }
 
-/* Nobody knows the job any more. */
+/* The job is no longer known. */
 static void merge_forgotten(const struct slurm_known *k, struct run_status *out)
 {
     int64_t silent = k->now_unix_s - k->said->heartbeat_unix_s;
@@ -467,7 +467,7 @@ bool slurm_merge(const struct slurm_known *k, struct run_status *out)
         return false;
     }
     slurm_status_of(job, out);
-    if (job == k->past) /* sacct does not tell how often it was restarted */
+    if (job == k->past) /* sacct does not report the number of restarts */
         out->attempt = k->queue ? k->queue->restarts + 1 : k->said->attempt;
     if (k->said->started_unix_s && is_current(k->said, job))
         out->started_unix_s = k->said->started_unix_s;

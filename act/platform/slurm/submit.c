@@ -1,6 +1,6 @@
 /* submit.c - one run, one job.
  *
- * Several clients may submit the same id, each may die at any moment, and sbatch's answer may be lost. So:
+ * Several clients may submit the same id, each may die at any moment, and sbatch's response may be lost. So:
  *   - the folder of the run is made, complete or not at all;
  *   - whoever makes the file "submit.1" hands the run over; others wait for job.json. When that client is gone, the
  *     next one is who makes "submit.2", and so on: a claim is never removed, so no two can hold the last one;
@@ -20,17 +20,17 @@
 #include "platform/slurm/slurm_internal.h"
 
 enum {
-    CALL_S = 120,         /* after the claim no sbatch is begun any more, and one takes 60 s at most */
-    CLAIM_S = 200,        /* after that another client may go on */
-    HANDOVER_S = 600,     /* all in all */
-    WAIT_MS = 100,        /* between looks for another client's job */
+    CALL_S = 120,     /* no sbatch is started later than this after the claim, and one takes 60 s at most */
+    CLAIM_S = 200,    /* after that another client may go on */
+    HANDOVER_S = 600, /* all in all */
+    WAIT_MS = 100,    /* between looks for another client's job */
     SIGNAL_MAX_S = 65535, /* sbatch(1), --signal */
     CLAIM_NAME = 32
 };
 
-/* ---- the words ---- */
+/* ---- the arguments ---- */
 
-/* Options that would take away what ACT needs. */
+/* Options that would break what ACT relies on. */
 static const char *const own_options[] = {
     "--job-name",  "-J",       "--output",      "-o",          "--chdir",    "-D",
     "--comment",   "--wrap",   "--wait",        "--test-only", "--parsable", "-W",
@@ -113,7 +113,7 @@ static void push_gpus(const struct slurm *s, const struct run_spec *spec, struct
         act_strv_pushf(out, "--gpus-per-node=%d", spec->gpus_per_node);
 }
 
-/* sbatch replaces "%j" and the like in the name of the output. */
+/* sbatch expands "%j" and the like in the name of the output. */
 static void push_output(const char *run_dir, struct act_strv *out)
 {
     struct act_buf b = {0};
@@ -155,7 +155,7 @@ void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, cons
     act_strv_push(out, "/dev/stdin");
 }
 
-/* Sites may submit with --export=NONE; without the second line nothing that the agent starts would find its
+/* Sites may submit with --export=NONE; without the second line, processes started by the agent would not find their
  * programs. */
 char *slurm_job_script(const char *agent, const char *run_dir)
 {
@@ -169,7 +169,7 @@ char *slurm_job_script(const char *agent, const char *run_dir)
     return act_buf_steal(&b);
 }
 
-/* What sbatch_options say about an array, NULL: it is none. */
+/* The array specification in sbatch_options; NULL: none. */
 static const char *array_of(const struct slurm *s)
 {
     const struct act_strv *o = &s->config.sbatch_options;
@@ -201,17 +201,17 @@ int64_t slurm_job_number(const char *text, bool *out_is_array)
 
 /* ---- the claim ---- */
 
-/* A run on its way to Slurm. */
+/* A run being submitted to Slurm. */
 struct handover {
     struct slurm *s;
     struct site *site;
     const struct run_spec *spec;
     char *agent, *claim; /* what this client writes into its claim */
-    int number;          /* of the claim it holds, or waits for the end of */
+    int number;          /* of the claim that it holds, or whose end it waits for */
     int64_t claimed_ms;
 };
 
-/* Where a process id means something: this start of the machine, this namespace. */
+/* The scope in which a process id is valid: this boot, this namespace. */
 static char *process_world(void)
 {
     ACT_AUTOFREE char *boot = NULL;
@@ -225,8 +225,8 @@ static char *process_world(void)
     return n > 0 ? act_sprintf("%s %s", boot, space) : act_strdup("");
 }
 
-/* When a process started, in the kernel's ticks: with its id, it is that process and no other. 0: there is none, or it
- * may not be looked at. */
+/* When a process started, in the kernel's ticks: together with its id, this identifies the process. 0: there is none,
+ * or it is not visible. */
 static int64_t process_start(int64_t pid)
 {
     enum { FIELDS_BEFORE = 20, STAT_MAX = 4096 };
@@ -235,7 +235,7 @@ static int64_t process_start(int64_t pid)
 
     if (act_file_read(path, STAT_MAX, &text, NULL, NULL) < 0)
         return 0;
-    const char *at = strrchr(text, ')'); /* the name before it may hold anything */
+    const char *at = strrchr(text, ')'); /* the name before it may contain anything */
     for (int i = 0; at && i < FIELDS_BEFORE; i++)
         at = strchr(at + 1, ' ');
     return at ? strtoll(at, NULL, 10) : 0;
@@ -251,7 +251,7 @@ static char *new_claim(const char *id)
     return codec_json_line(json);
 }
 
-/* Whether who made the claim is known to be gone; of a client on another machine nobody knows. */
+/* Whether the claim's client is known to be gone; for one on another machine this is never known. */
 static bool is_dead(const char *claim)
 {
     CODEC_AUTOJSON json_t *json = NULL;
@@ -267,7 +267,7 @@ static bool is_dead(const char *claim)
     return !is_hidden && start != codec_json_int(json, "start", 0);
 }
 
-/* One answer of a site is asked for again when the connection broke. */
+/* The write to the site is retried once if the connection broke. */
 static int claim(struct handover *h, bool *out_mine, bool *out_dead, struct act_error *err)
 {
     char name[CLAIM_NAME];
@@ -292,7 +292,7 @@ static int claim(struct handover *h, bool *out_mine, bool *out_dead, struct act_
 
 /* ---- Slurm ---- */
 
-/* The job of the run's name, by the queue or the accounting; 0: there is none. */
+/* The job with the run's name, from the queue or the accounting; 0: there is none. */
 static int find_job(struct handover *h, int64_t *out, struct act_error *err)
 {
     char since[ACT_TIME_TEXT];
@@ -363,7 +363,7 @@ static void hint_partitions(struct handover *h, struct act_error *err)
     act_buf_release(&list);
 }
 
-/* What only Slurm can tell about why it refused. */
+/* Adds what only Slurm knows about its refusal. */
 static const struct {
     const char *part;
     void (*add)(struct handover *h, struct act_error *err);
@@ -393,7 +393,7 @@ static int call_sbatch(struct handover *h, int64_t *out, bool *out_unclear, stru
     return rc;
 }
 
-/* Whatever may still come of a submission that is reported as failed: it must not run. */
+/* A submission reported as failed must not run later, whatever became of it. */
 static int give_up(struct handover *h, struct act_error *err)
 {
     struct run_status status = {.state = RUN_FAILED, .failed_rank = -1, .attempt = 1, .exit_status = 1};
@@ -415,7 +415,7 @@ static int remember_job(struct handover *h, int64_t job, struct act_error *err)
     return rc == -ACT_TEMPORARY ? site_write(h->site, h->spec->id, RUN_FILE_JOB, text, NULL, err) : rc;
 }
 
-/* A job that cannot be written down would run without anybody knowing. */
+/* A job that cannot be recorded would run unnoticed. */
 static int keep_job(struct handover *h, int64_t job, struct act_error *err)
 {
     ACT_AUTOFREE char *number = act_sprintf("%lld", (long long)job);
@@ -439,7 +439,7 @@ static int call_in_time(struct handover *h, int64_t *out, bool *out_unclear, str
     return call_sbatch(h, out, out_unclear, err);
 }
 
-/* This client holds the claim. */
+/* Called while this client holds the claim. */
 static int hand_over(struct handover *h, struct act_error *err)
 {
     enum { TRIES = 2 };
@@ -463,7 +463,7 @@ static int hand_over(struct handover *h, struct act_error *err)
     return job ? keep_job(h, job, err) : give_up(h, err);
 }
 
-/* Whether somebody has handed the run over, or tried. */
+/* Whether any client has handed the run over, or tried to. */
 static int look_for_job(struct handover *h, bool *out_done, struct act_error *err)
 {
     const char *id = h->spec->id;

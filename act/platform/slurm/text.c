@@ -1,4 +1,4 @@
-/* text.c - what Slurm's programs print, as values. */
+/* text.c - parses the output of Slurm's programs. */
 #include "platform/slurm/text.h"
 
 #include <ctype.h>
@@ -13,7 +13,7 @@ enum { HOSTS_MAX = 65536, COUNT_MAX = 1000000, BRACKETS_MAX = 8, DIGITS_MAX = 18
 
 /* ---- rows ---- */
 
-/* Cuts the line at its separators; how many fields there are, at most n + 1. */
+/* Splits the line at its separators; returns the number of fields, at most n + 1. */
 static size_t split(char *line, char **fields, size_t n)
 {
     size_t found = 0;
@@ -67,7 +67,7 @@ static int64_t leading_number(const char *text)
     return value;
 }
 
-/* "3:0" is status and signal; versions before 23.02 of squeue print what wait() gave. */
+/* "3:0" is status and signal; squeue before 23.02 prints the raw wait() status. */
 static void read_exit(const char *text, struct slurm_job *job)
 {
     const char *colon = strchr(text, ':');
@@ -134,7 +134,7 @@ void slurm_jobs_from_sacct(char *text, struct slurm_jobs *out)
 
 /* ---- sbatch ---- */
 
-/* A line of digits, perhaps with ";<cluster>" behind them; 0: it is not. */
+/* A line of digits, optionally followed by ";<cluster>"; 0: it is not. */
 static int64_t id_line(const char *line, size_t len)
 {
     size_t digits = 0;
@@ -158,7 +158,7 @@ int64_t slurm_id_from_sbatch(const char *text)
     return id;
 }
 
-/* Behind "<program>: error: " or "<program>: fatal: ". */
+/* The text after "<program>: error: " or "<program>: fatal: ". */
 static const char *skip_program(const char *line, size_t *len)
 {
     static const char *const words[] = {": error: ", ": fatal: "};
@@ -331,7 +331,7 @@ char *slurm_node_state(const char *text)
 
 static void add_hosts(const char *before, const char *pattern, size_t len, int depth, struct act_strv *out);
 
-/* One range of a bracket, "07-09" or "5"; what stands before and behind the bracket comes with every number. */
+/* One range of a bracket, "07-09" or "5"; the text before and after the bracket goes with every number. */
 static void add_range(const char *before, const char *range, size_t len, const char *rest, size_t rest_len,
                       int depth, struct act_strv *out)
 {

@@ -1,6 +1,6 @@
-/* text.h - what Slurm's programs print, as values. Pure: no program is started here.
+/* text.h - parses the output of Slurm's programs. Pure: no program is started here.
  *
- * All lists are asked for with "-O 'Field:<sep>,...'", which prints whole fields, each followed by the separator, in
+ * All lists are requested with "-O 'Field:<sep>,...'", which prints whole fields, each followed by the separator, in
  * every version since 20.02 (squeue(1), sinfo(1), "--Format"), or with sacct's --delimiter. Field texts point into the
  * text that was parsed.
  */
@@ -20,7 +20,7 @@ struct slurm_job {
     int64_t id;    /* of the whole array; 0: none */
     bool in_array; /* one of several */
     const char *state, *reason, *nodes, *name;
-    int64_t start_unix_s, end_unix_s; /* expected ones too; 0: not known */
+    int64_t start_unix_s, end_unix_s; /* also expected times; 0: not known */
     int exit_status, exit_signal;
     int restarts;
     int uid; /* who cancelled it; -1: not known */
@@ -32,38 +32,39 @@ struct slurm_jobs {
 void slurm_jobs_release(struct slurm_jobs *jobs);
 
 /* The fields of "squeue -O" that slurm_jobs_from_squeue() reads, and of "sacct -o" that slurm_jobs_from_sacct() reads.
- * Rows that have not that many fields are left out: a name may hold a newline. text is changed, and must live as long
- * as jobs. */
+ * Rows with a different number of fields are skipped: a name may contain a newline. text is modified, and must outlive
+ * jobs. */
 extern const char slurm_squeue_fields[], slurm_sacct_fields[];
 void slurm_jobs_from_squeue(char *text, struct slurm_jobs *out);
 void slurm_jobs_from_sacct(char *text, struct slurm_jobs *out);
 
-/* The next line of *cursor that has n fields, each ended by the separator (the last perhaps by the line). */
+/* The next line of *cursor that has n fields, each ended by the separator (the last one perhaps by the end of the
+ * line). */
 bool slurm_next_row(char **cursor, char **fields, size_t n);
 
 /* The id that sbatch --parsable printed: the last line "<number>" or "<number>;<cluster>"; 0: there is none. */
 int64_t slurm_id_from_sbatch(const char *text);
-/* What a program said, in one line without its "sbatch: error: ". New string. */
+/* A program's message, on one line without its "sbatch: error: ". New string. */
 char *slurm_complaint(const char *text);
 
-/* "2026-11-20T09:31:20", printed with TZ=UTC; 0 for anything else, as "N/A" and "Unknown". */
+/* "2026-11-20T09:31:20", printed with TZ=UTC; 0 for anything else, such as "N/A" and "Unknown". */
 int64_t slurm_time(const char *text);
-/* "0:03", "1:02:03", "2-03:04:05"; 0 for anything else, as "UNLIMITED". */
+/* "0:03", "1:02:03", "2-03:04:05"; 0 for anything else, such as "UNLIMITED". */
 int64_t slurm_duration(const char *text);
-/* A count from outside, from 0 to a million: nothing has more, and sums of such stay numbers. */
+/* An untrusted count, clamped to 0 to a million: nothing has more, and sums do not overflow. */
 int slurm_count(int64_t n);
 /* The GPUs of "gpu:4", "gpu:a100:8(S:0-1)", "gres:gpu:2", "gpu:a100:2(IDX:0-1),gpu:h100:1", "gres/gpu=4". */
 int slurm_gpus(const char *gres);
 /* The indexes of "gpu:a100:2(IDX:0-1,3)": "0,1,3"; NULL: there are none. New string. */
 char *slurm_gpu_ids(const char *gres);
-/* A state without the marks behind it: "down*" is "down". New string. */
+/* A state without its suffix flags: "down*" is "down". New string. */
 char *slurm_node_state(const char *text);
 
-/* The names of "n[1-2,07-09],gpu3": n1 n2 n07 n08 n09 gpu3; also with several brackets in a name. At most 65536. */
+/* The names of "n[1-2,07-09],gpu3": n1 n2 n07 n08 n09 gpu3; also with several brackets per name. At most 65536. */
 void slurm_hosts(const char *list, struct act_strv *out);
 
-/* The value of "Key=Value" in what "scontrol show job" printed, for keys whose values have no blanks. New string, NULL:
- * not there, "(null)" or empty. */
+/* The value of "Key=Value" in what "scontrol show job" printed, for keys whose values contain no blanks. New string;
+ * NULL: missing, "(null)" or empty. */
 char *slurm_job_value(const char *text, const char *key);
 
 #endif
