@@ -24,7 +24,7 @@ struct ahead_page {
 };
 
 struct record {
-    void (*begin)(struct job *job, struct sync_item *item);
+    void (*begin)(struct walk *walk, struct sync_item *item);
     size_t rel; /* where it is in the source's key */
     enum sync_action action;
     enum sync_reason reason;
@@ -85,7 +85,7 @@ static struct ahead_page *page_with_room(struct ahead *a, size_t len)
 }
 
 void ahead_put(struct ahead *a, struct sync_item *item,
-               void (*begin)(struct job *job, struct sync_item *item))
+               void (*begin)(struct walk *walk, struct sync_item *item))
 {
     struct record record = {.begin = begin,
                             .rel = (size_t)(item->rel - item->from.key),
@@ -116,7 +116,7 @@ static void drop_first_page(struct ahead *a)
 }
 
 bool ahead_take(struct ahead *a, struct sync_item *item,
-                void (**begin)(struct job *job, struct sync_item *item))
+                void (**begin)(struct walk *walk, struct sync_item *item))
 {
     struct ahead_page *page = a->first;
     struct record record;

@@ -9,21 +9,21 @@ enum { SOURCE_URL_LIFE_S = 2 * 3600 };
 
 static void arrive(struct object *o)
 {
-    struct job *job = o->job;
+    struct walk *walk = o->walk;
 
-    job->report->total.done_objects += !o->from.filled;
-    job->report->total.folder_modes += o->from.filled && !o->in_vain;
+    walk->report->total.done_objects += !o->from.filled;
+    walk->report->total.folder_modes += o->from.filled && !o->in_vain;
     object_free(o);
 }
 
 static void drop_done(struct store_call *call)
 {
     struct object *o = call->arg;
-    struct job *job = o->job;
+    struct walk *walk = o->walk;
 
     object_call_ended(o);
     o->there ? arrive(o) : object_free(o);
-    job_pump(job);
+    walk_pump(walk);
 }
 
 void object_abandon(struct object *o)
@@ -38,7 +38,7 @@ void object_abandon(struct object *o)
                                   .key = o->to_key,
                                   .upload_id = o->upload_id,
                                   .keep = o->resumable && !o->useless && !o->there};
-    object_call(o, o->job->to, drop_done);
+    object_call(o, o->walk->to, drop_done);
 }
 
 static void refuse_whole(struct object *o, const char *sum, const char *ours, const char *theirs)
@@ -47,7 +47,7 @@ static void refuse_whole(struct object *o, const char *sum, const char *ours, co
 
     act_error_set(&err, ACT_FAIL,
                   "cannot copy '%s': what arrived has %s %s, %s says %s; nothing was replaced", o->from.key,
-                  sum, ours, store_name(o->job->from), theirs);
+                  sum, ours, store_name(o->walk->from), theirs);
     o->useless = true;
     object_fail(o, &err);
 }
@@ -130,7 +130,7 @@ static void lose_mode(struct object *o)
     act_warn(
         "the mode of the folder '%s' is not kept: there is an object of this name without the '/' in %s; rename "
         "or remove it",
-        o->to_key, store_name(o->job->to));
+        o->to_key, store_name(o->walk->to));
     o->in_vain = o->there = true;
 }
 
@@ -148,10 +148,10 @@ static void refuse_replacement(struct object *o, bool found)
 static void looked(struct store_call *call)
 {
     struct object *o = call->arg;
-    struct job *job = o->job;
+    struct walk *walk = o->walk;
     struct store_entry entry = expected(o);
 
-    o->there = call->rc == 0 && sync_decide(&entry, &call->entry, job->options->checksum, NULL) == SYNC_SAME;
+    o->there = call->rc == 0 && sync_decide(&entry, &call->entry, walk->options->checksum, NULL) == SYNC_SAME;
     bool found = call->rc != -(int)ACT_NOT_FOUND;
     object_call_ended(o);
     if (!o->there && !found && o->from.filled)
@@ -161,7 +161,7 @@ static void looked(struct store_call *call)
     while (o->there && o->written < o->n_parts)
         object_count_written(o, o->written, false);
     object_abandon(o);
-    job_pump(job);
+    walk_pump(walk);
 }
 
 /* Something else is there than what was listed. It is what was to be written when the answer to an earlier try was
@@ -169,13 +169,13 @@ static void looked(struct store_call *call)
 void object_look_at_destination(struct object *o)
 {
     o->call = (struct store_call){.op = STORE_HEAD, .key = o->to_key};
-    object_call(o, o->job->to, looked);
+    object_call(o, o->walk->to, looked);
 }
 
 static void commit_done(struct store_call *call)
 {
     struct object *o = call->arg;
-    struct job *job = o->job;
+    struct walk *walk = o->walk;
     bool blocks_missing = call->rc < 0 && strcmp(call->error.service_code, "InvalidBlockList") == 0;
     bool ended = call->rc == 0;
 
@@ -187,7 +187,7 @@ static void commit_done(struct store_call *call)
         for (uint32_t i = 0; i < o->n_parts; i++)
             o->states[i].present = false;
         object_call_ended(o);
-        job_enqueue(job, o, true);
+        walk_enqueue(walk, o, true);
     } else if (object_is_not_as_listed(call)) {
         object_note_refusal(o, &call->error);
         object_call_ended(o);
@@ -198,7 +198,7 @@ static void commit_done(struct store_call *call)
         object_call_ended(o);
         ended ? arrive(o) : object_abandon(o);
     }
-    job_pump(job);
+    walk_pump(walk);
 }
 
 static void commit_kept(struct store_call *call)
@@ -206,8 +206,8 @@ static void commit_kept(struct store_call *call)
     struct object *o = call->arg;
 
     o->kept = true;
-    o->job->calls_under_way--;
-    job_pump(o->job);
+    o->walk->calls_under_way--;
+    walk_pump(o->walk);
 }
 
 void object_set_attributes(const struct object *o, struct store_call *call)
@@ -254,13 +254,13 @@ static void send_commit(struct object *o)
     o->call.attr.crc64 = whole || o->from.has_crc64 ? &o->crc64 : NULL;
     o->call.source_url = o->source_url;
     o->call.kept = commit_kept;
-    object_call(o, o->job->to, commit_done);
+    object_call(o, o->walk->to, commit_done);
 }
 
 static void commit_url_done(struct store_call *call)
 {
     struct object *o = call->arg;
-    struct job *job = o->job;
+    struct walk *walk = o->walk;
 
     if (call->rc < 0)
         object_fail(o, &call->error);
@@ -270,7 +270,7 @@ static void commit_url_done(struct store_call *call)
         send_commit(o);
     else
         object_abandon(o);
-    job_pump(job);
+    walk_pump(walk);
 }
 
 static void commit(struct object *o)
@@ -281,7 +281,7 @@ static void commit(struct object *o)
         object_abandon(o);
     } else if (o->by_service && !o->source_url) {
         o->call = object_url_call(o);
-        object_call(o, o->job->from, commit_url_done);
+        object_call(o, o->walk->from, commit_url_done);
     } else {
         send_commit(o);
     }

@@ -14,12 +14,12 @@ struct side {
 };
 
 struct comparison {
-    struct job *job;
+    struct walk *walk;
     struct sync_item item;
     struct side from, to;
     int reading;
     bool failed;
-    void (*done)(struct job *job, struct sync_item *item, int rc);
+    void (*done)(struct walk *walk, struct sync_item *item, int rc);
 };
 
 static void take_stored(struct side *side)
@@ -50,11 +50,11 @@ static bool are_equal(const struct comparison *c)
 static void end(void *arg)
 {
     struct comparison *c = arg;
-    struct job *job = c->job;
+    struct walk *walk = c->walk;
 
-    c->done(job, &c->item, c->failed ? -ACT_FAIL : are_equal(c));
+    c->done(walk, &c->item, c->failed ? -ACT_FAIL : are_equal(c));
     free(c);
-    job_pump(job);
+    walk_pump(walk);
 }
 
 static void side_was_read(struct object *o)
@@ -73,28 +73,28 @@ static void side_was_read(struct object *o)
 
 static void read_side(struct side *side, bool want_md5)
 {
-    struct job *job = side->comparison->job;
+    struct walk *walk = side->comparison->walk;
     struct store_entry entry = *side->entry;
 
     entry.key = act_strdup(entry.key);
     side->comparison->reading++;
-    job_enqueue(job, object_new_read(job, side->store, &entry, want_md5, side_was_read, side), false);
+    walk_enqueue(walk, object_new_read(walk, side->store, &entry, want_md5, side_was_read, side), false);
 }
 
-void compare_start(struct job *job, struct sync_item *item, bool deep,
-                   void (*done)(struct job *job, struct sync_item *item, int rc))
+void compare_start(struct walk *walk, struct sync_item *item, bool deep,
+                   void (*done)(struct walk *walk, struct sync_item *item, int rc))
 {
     struct comparison *c = act_calloc(1, sizeof(*c));
 
-    *c = (struct comparison){.job = job, .item = *item, .done = done};
-    c->from = (struct side){.comparison = c, .store = job->from, .entry = &c->item.from};
-    c->to = (struct side){.comparison = c, .store = job->to, .entry = &c->item.to};
+    *c = (struct comparison){.walk = walk, .item = *item, .done = done};
+    c->from = (struct side){.comparison = c, .store = walk->from, .entry = &c->item.from};
+    c->to = (struct side){.comparison = c, .store = walk->to, .entry = &c->item.to};
     if (!deep) {
         take_stored(&c->from);
         take_stored(&c->to);
     }
     if (are_comparable(c)) {
-        engine_timer(job->engine, 0, end, c);
+        engine_timer(walk->engine, 0, end, c);
     } else if (is_known(&c->to)) {
         read_side(&c->from, !c->to.has_crc64);
     } else if (is_known(&c->from)) {

@@ -5,85 +5,85 @@
 #include "base/path.h"
 #include "transfer/copy.h"
 
-static void refuse_key(struct job *job, const char *from_key, const char *to_key, const char *problem)
+static void refuse_key(struct walk *walk, const char *from_key, const char *to_key, const char *problem)
 {
     struct act_error err;
 
     act_error_set(&err, ACT_FAIL, "cannot copy '%s': the name '%s' %s", from_key, to_key, problem);
-    transfer_report_failure(job->report, &err, &job->first);
+    transfer_report_failure(walk->report, &err, &walk->first);
 }
 
-static void refuse_size(struct job *job, const struct store_entry *from)
+static void refuse_size(struct walk *walk, const struct store_entry *from)
 {
     struct act_error err;
 
     act_error_set(&err, ACT_FAIL, "cannot copy '%s': its %llu bytes are more than an object in %s can have",
-                  from->key, (unsigned long long)from->size, store_name(job->to));
-    transfer_report_failure(job->report, &err, &job->first);
+                  from->key, (unsigned long long)from->size, store_name(walk->to));
+    transfer_report_failure(walk->report, &err, &walk->first);
 }
 
-static char *key_for(const struct job *job, const struct sync_item *item)
+static char *key_for(const struct walk *walk, const struct sync_item *item)
 {
-    return job->single ? act_strdup(job->to_path) : act_path_join(job->to_path, item->rel);
+    return walk->single ? act_strdup(walk->to_path) : act_path_join(walk->to_path, item->rel);
 }
 
-static void tell_plan(const struct job *job, const struct sync_item *item, const char *to_key)
+static void tell_plan(const struct walk *walk, const struct sync_item *item, const char *to_key)
 {
-    if (job->options->plan)
-        job->options->plan(job->options->arg,
-                           &(struct transfer_step){.action = TRANSFER_COPY,
-                                                   .entry = &item->from,
-                                                   .to_key = to_key,
-                                                   .reason = sync_reason_text(item->reason)});
+    if (walk->options->plan)
+        walk->options->plan(walk->options->arg,
+                            &(struct transfer_step){.action = TRANSFER_COPY,
+                                                    .entry = &item->from,
+                                                    .to_key = to_key,
+                                                    .reason = sync_reason_text(item->reason)});
 }
 
 /* Both take the item over. */
 
-static void begin_copy(struct job *job, struct sync_item *item)
+static void begin_copy(struct walk *walk, struct sync_item *item)
 {
-    job_enqueue(job, object_new(job, &item->from, key_for(job, item), &item->to), false);
+    walk_enqueue(walk, object_new(walk, &item->from, key_for(walk, item), &item->to), false);
     sync_item_release(item);
 }
 
 /* What a dry run finds out without reading. */
-static bool will_fail(struct job *job, const struct sync_item *item)
+static bool will_fail(struct walk *walk, const struct sync_item *item)
 {
     struct act_error err;
 
-    if (!job->options->dry_run || item->from.kind != STORE_FILE ||
-        store_may_read(job->from, item->from.key, &err) == 0)
+    if (!walk->options->dry_run || item->from.kind != STORE_FILE ||
+        store_may_read(walk->from, item->from.key, &err) == 0)
         return false;
-    transfer_report_failure(job->report, &err, &job->first);
+    transfer_report_failure(walk->report, &err, &walk->first);
     return true;
 }
 
-static void copy_item(struct job *job, struct sync_item *item)
+static void copy_item(struct walk *walk, struct sync_item *item)
 {
-    struct transfer_progress *t = &job->report->total;
+    struct transfer_progress *t = &walk->report->total;
     bool safe = act_path_is_safe(item->rel, strlen(item->rel));
-    ACT_AUTOFREE char *to_key = key_for(job, item);
-    const char *problem = safe ? store_key_problem(job->to, to_key) : "is not a safe relative path";
+    ACT_AUTOFREE char *to_key = key_for(walk, item);
+    const char *problem = safe ? store_key_problem(walk->to, to_key) : "is not a safe relative path";
 
     if (problem) {
-        refuse_key(job, item->from.key, to_key, problem);
-    } else if (item->from.size > store_max_put(job->to) * STORE_MAX_BLOCKS) {
-        refuse_size(job, &item->from);
-    } else if (!will_fail(job, item)) {
+        refuse_key(walk, item->from.key, to_key, problem);
+    } else if (item->from.size > store_max_put(walk->to) * STORE_MAX_BLOCKS) {
+        refuse_size(walk, &item->from);
+    } else if (!will_fail(walk, item)) {
         t->found_objects += !item->from.filled;
-        t->folder_modes += item->from.filled && job->options->dry_run;
+        t->folder_modes += item->from.filled && walk->options->dry_run;
         t->found_bytes += item->from.size;
-        tell_plan(job, item, to_key);
-        if (!job->options->dry_run) {
-            job_later(job, item, begin_copy);
+        tell_plan(walk, item, to_key);
+        if (!walk->options->dry_run) {
+            walk_later(walk, item, begin_copy);
             return;
         }
     }
     sync_item_release(item);
 }
 
-static void count_same(struct job *job, struct sync_item *item)
+static void count_same(struct walk *walk, struct sync_item *item)
 {
-    job->report->total.same_objects += !item->from.filled;
+    walk->report->total.same_objects += !item->from.filled;
     sync_item_release(item);
 }
 
@@ -95,20 +95,20 @@ static bool is_link_away(const struct store_entry *to)
     return to->key && to->kind == STORE_SYMLINK && to->leads_out;
 }
 
-static bool must_keep(const struct job *job, const struct sync_item *item)
+static bool must_keep(const struct walk *walk, const struct sync_item *item)
 {
-    if (!job->options->keep_newer || !item->to.key)
+    if (!walk->options->keep_newer || !item->to.key)
         return false;
     return sync_is_newer(&item->from, &item->to) || (item->reason == SYNC_KIND && is_link_away(&item->to));
 }
 
 /* Takes the item over. */
-static void leave_item(struct job *job, struct sync_item *item)
+static void leave_item(struct walk *walk, struct sync_item *item)
 {
-    const struct transfer_options *o = job->options;
-    ACT_AUTOFREE char *to_key = key_for(job, item);
+    const struct transfer_options *o = walk->options;
+    ACT_AUTOFREE char *to_key = key_for(walk, item);
 
-    job->report->total.newer_objects++;
+    walk->report->total.newer_objects++;
     if (o->left)
         o->left(o->arg, &(struct transfer_step){.action = TRANSFER_LEAVE,
                                                 .entry = &item->from,
@@ -117,29 +117,29 @@ static void leave_item(struct job *job, struct sync_item *item)
     sync_item_release(item);
 }
 
-static void copy_or_leave(struct job *job, struct sync_item *item)
+static void copy_or_leave(struct walk *walk, struct sync_item *item)
 {
-    if (must_keep(job, item))
-        leave_item(job, item);
+    if (must_keep(walk, item))
+        leave_item(walk, item);
     else
-        copy_item(job, item);
+        copy_item(walk, item);
 }
 
-static void compared(struct job *job, struct sync_item *item, int rc)
+static void compared(struct walk *walk, struct sync_item *item, int rc)
 {
     if (rc < 0) {
         sync_item_release(item);
     } else if (rc == 1) {
-        count_same(job, item);
+        count_same(walk, item);
     } else {
         item->reason = SYNC_CONTENT;
-        copy_or_leave(job, item);
+        copy_or_leave(walk, item);
     }
 }
 
-static void begin_compare(struct job *job, struct sync_item *item)
+static void begin_compare(struct walk *walk, struct sync_item *item)
 {
-    compare_start(job, item, false, compared);
+    compare_start(walk, item, false, compared);
 }
 
 static bool has_checksum(const struct store_entry *entry)
@@ -148,30 +148,30 @@ static bool has_checksum(const struct store_entry *entry)
 }
 
 /* Reading both sides to find out costs as much as a copy. */
-static bool is_worth_comparing(const struct job *job, const struct sync_item *item)
+static bool is_worth_comparing(const struct walk *walk, const struct sync_item *item)
 {
-    return job->options->checksum || has_checksum(&item->from) || has_checksum(&item->to);
+    return walk->options->checksum || has_checksum(&item->from) || has_checksum(&item->to);
 }
 
 /* Of one size, but touched later at the destination: the content may be the same all the same. */
-static bool is_only_touched(const struct job *job, const struct sync_item *item)
+static bool is_only_touched(const struct walk *walk, const struct sync_item *item)
 {
-    return item->reason == SYNC_TIME && must_keep(job, item);
+    return item->reason == SYNC_TIME && must_keep(walk, item);
 }
 
 /* A link that leads out of the source. Takes the item over. */
-static void pass_by_link(struct job *job, struct sync_item *item)
+static void pass_by_link(struct walk *walk, struct sync_item *item)
 {
     struct act_error err;
 
-    if (job->options->links == TRANSFER_SKIP_LINKS) {
-        job->report->total.skipped_links++;
+    if (walk->options->links == TRANSFER_SKIP_LINKS) {
+        walk->report->total.skipped_links++;
     } else {
         act_error_set(&err, ACT_PARTIAL,
                       "cannot copy '%s': the link leads out of the folder; --follow stores what it leads to, "
                       "--skip-links leaves it out",
                       item->from.key);
-        transfer_report_failure(job->report, &err, &job->first);
+        transfer_report_failure(walk->report, &err, &walk->first);
     }
     sync_item_release(item);
 }
@@ -182,37 +182,37 @@ static bool is_read_only(const struct store_entry *folder)
 }
 
 /* Where the source knows what mode the folder has in the end, it can be filled whatever it has now. */
-static void open_up(struct job *job, const struct sync_item *item)
+static void open_up(struct walk *walk, const struct sync_item *item)
 {
-    if (item->from.kind != STORE_FOLDER || item->from.mode < 0 || job->options->dry_run ||
+    if (item->from.kind != STORE_FOLDER || item->from.mode < 0 || walk->options->dry_run ||
         !(is_read_only(&item->from) || is_read_only(&item->to)))
         return;
-    ACT_AUTOFREE char *to_key = key_for(job, item);
-    if (!store_key_problem(job->to, to_key))
-        store_open_up(job->to, to_key);
+    ACT_AUTOFREE char *to_key = key_for(walk, item);
+    if (!store_key_problem(walk->to, to_key))
+        store_open_up(walk->to, to_key);
 }
 
-static void take(struct job *job, struct sync_item *item)
+static void take(struct walk *walk, struct sync_item *item)
 {
-    open_up(job, item);
+    open_up(walk, item);
     if (item->from.leads_out && item->from.kind == STORE_SYMLINK &&
-        job->options->links != TRANSFER_KEEP_LINKS) {
-        pass_by_link(job, item);
+        walk->options->links != TRANSFER_KEEP_LINKS) {
+        pass_by_link(walk, item);
         return;
     }
     switch (item->action) {
     case SYNC_COPY:
     case SYNC_UNSURE:
-        if ((item->action == SYNC_UNSURE || is_only_touched(job, item)) && is_worth_comparing(job, item))
-            job_later(job, item, begin_compare);
+        if ((item->action == SYNC_UNSURE || is_only_touched(walk, item)) && is_worth_comparing(walk, item))
+            walk_later(walk, item, begin_compare);
         else
-            copy_or_leave(job, item);
+            copy_or_leave(walk, item);
         break;
     case SYNC_SAME:
-        count_same(job, item);
+        count_same(walk, item);
         break;
     case SYNC_UNREADABLE:
-        job_fail_unreadable(job, item);
+        walk_fail_unreadable(walk, item);
         sync_item_release(item);
         break;
     case SYNC_EXTRA:
@@ -236,16 +236,16 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
                   struct act_error *err)
 {
     bool mirror = options->delete_extra && from->is_folder;
-    struct job_setup setup = {.engine = engine,
-                              .from = from,
-                              .to = to,
-                              .to_path = to_path,
-                              .options = options,
-                              .checksum = options->checksum,
-                              .extras = mirror, /* a folder may be about to become empty */
-                              .folder_modes = true,
-                              .take = take,
-                              .report = report};
+    struct walk_setup setup = {.engine = engine,
+                               .from = from,
+                               .to = to,
+                               .to_path = to_path,
+                               .options = options,
+                               .checksum = options->checksum,
+                               .extras = mirror, /* a folder may be about to become empty */
+                               .folder_modes = true,
+                               .take = take,
+                               .report = report};
     struct act_error first = {0};
     uint64_t agreed = 0; /* objects to delete */
     int rc = 0;
@@ -256,7 +256,7 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
     if (mirror)
         rc = mirror_check(&setup, &agreed, err);
     if (rc == 0)
-        rc = job_run(&setup, &first, err);
+        rc = walk_run(&setup, &first, err);
     if (rc == 0 && report->total.failed_objects > 0)
         report->kept_extras = agreed;
     else if (rc == 0 && agreed > 0)

@@ -1,6 +1,6 @@
-/* copy.h - for the files that move or compare whole trees: a job, and one object of it.
+/* copy.h - for the files that move or compare whole trees: a walk through both sides, and one object of it.
  *
- * A job lists both sides, merges them (sync) and gives each item to its own take(): transfer_copy() copies what
+ * A walk lists both sides, merges them (sync) and gives each item to its own take(): transfer_copy() copies what
  * differs, mirror.c deletes what is left over, verify.c reports. struct object is one object under way, struct part one
  * part of it:
  *
@@ -23,7 +23,7 @@
 #include "sync/sync.h"
 #include "transfer/transfer_internal.h"
 
-struct job;
+struct walk;
 struct part;
 
 /* What is known of a part. */
@@ -34,14 +34,14 @@ struct part_state {
 };
 
 struct object {
-    struct job *job;
+    struct walk *walk;
     struct store *source;
     struct store_entry from;
     char *to_key;                   /* NULL: only read */
     char to_etag[STORE_ETAG];       /* of what is replaced, as it was listed; "": any */
     bool to_absent;                 /* there was nothing to replace */
-    struct object *next;            /* in job->waiting */
-    struct object *younger, **link; /* in job->oldest */
+    struct object *next;            /* in walk->waiting */
+    struct object *younger, **link; /* in walk->oldest */
     int64_t begun_ms;
     void (*read)(struct object *object); /* only read: called at its end, also when it failed */
     void *arg;
@@ -67,7 +67,7 @@ struct object {
     bool useless;     /* what was written of it can never be finished */
     bool redo;        /* the service cannot fetch it: through the client, once nothing is under way */
     bool recommitted; /* blocks were missing at COMMIT and were sent once more */
-    bool kept;        /* the call only waits for the disk, and is not counted in the job's */
+    bool kept;        /* the call only waits for the disk, and is not counted among those of the walk */
     bool there;       /* the object that was not replaced is already the same */
     bool in_vain;     /* a folder whose mode is not ours to change */
     struct act_error *refusal; /* why the destination was not replaced: it is not as it was listed */
@@ -85,7 +85,7 @@ struct object {
 };
 
 struct listing {
-    struct job *job;
+    struct walk *walk;
     enum sync_side side;
     struct transfer_lister *lister;
     bool asked; /* for a page */
@@ -99,13 +99,13 @@ struct ahead {
 };
 /* Takes over the item, which has a source. */
 void ahead_put(struct ahead *ahead, struct sync_item *item,
-               void (*begin)(struct job *job, struct sync_item *item));
+               void (*begin)(struct walk *walk, struct sync_item *item));
 /* Removes the first item, which the caller then owns. False: there is none. */
 bool ahead_take(struct ahead *ahead, struct sync_item *item,
-                void (**begin)(struct job *job, struct sync_item *item));
+                void (**begin)(struct walk *walk, struct sync_item *item));
 void ahead_release(struct ahead *ahead);
 
-struct job {
+struct walk {
     struct engine *engine;
     const struct transfer_options *options;
     struct transfer_pool pool;
@@ -116,8 +116,8 @@ struct job {
     struct sync *sync;
     struct listing listings[2];
     /* Takes over an item of the merge. */
-    void (*take)(struct job *job, struct sync_item *item);
-    void (*listed)(struct job *job);        /* when everything was taken; may be NULL */
+    void (*take)(struct walk *walk, struct sync_item *item);
+    void (*listed)(struct walk *walk);      /* when everything was taken; may be NULL */
     void *arg;                              /* for take and listed */
     bool full;                              /* take wants nothing more for now */
     uint64_t max_ahead;                     /* bytes */
@@ -131,9 +131,9 @@ struct job {
     struct act_error first;
 };
 
-/* ---- job.c */
+/* ---- walk.c */
 
-struct job_setup {
+struct walk_setup {
     struct engine *engine;
     const struct transfer_path *from;
     struct store *to;
@@ -141,33 +141,33 @@ struct job_setup {
     const struct transfer_options *options;
     bool checksum, extras; /* as for sync */
     bool folder_modes;     /* non-empty folders are items too, where it matters */
-    void (*take)(struct job *job, struct sync_item *item);
-    void (*listed)(struct job *job);
+    void (*take)(struct walk *walk, struct sync_item *item);
+    void (*listed)(struct walk *walk);
     void *arg;
     struct transfer_report *report; /* added to */
 };
 /* Walks both sides to the end. 0, or an error if it could not start; failures are in the report, the first one in
  * *first. */
-int job_run(const struct job_setup *setup, struct act_error *first, struct act_error *err);
+int walk_run(const struct walk_setup *setup, struct act_error *first, struct act_error *err);
 
 /* Does whatever can be done now. Call it after every event; a nested call makes it check again. */
-void job_pump(struct job *job);
+void walk_pump(struct walk *walk);
 /* Queues the item; begin takes it over when its turn comes. */
-void job_later(struct job *job, struct sync_item *item,
-               void (*begin)(struct job *job, struct sync_item *item));
+void walk_later(struct walk *walk, struct sync_item *item,
+                void (*begin)(struct walk *walk, struct sync_item *item));
 /* Queues an object that has (again) parts to start; first: ahead of the others. */
-void job_enqueue(struct job *job, struct object *object, bool first);
-void job_fail(struct job *job, const struct act_error *error);
+void walk_enqueue(struct walk *walk, struct object *object, bool first);
+void walk_fail(struct walk *walk, const struct act_error *error);
 /* For an item of SYNC_UNREADABLE. */
-void job_fail_unreadable(struct job *job, const struct sync_item *item);
+void walk_fail_unreadable(struct walk *walk, const struct sync_item *item);
 
 /* ---- object.c */
 
 /* Both take over the entry, and object_new() also to_key. to is the destination's entry there (key NULL: none), the
  * only one that will be replaced. Nothing is started. */
-struct object *object_new(struct job *job, struct store_entry *from, char *to_key,
+struct object *object_new(struct walk *walk, struct store_entry *from, char *to_key,
                           const struct store_entry *to);
-struct object *object_new_read(struct job *job, struct store *source, struct store_entry *entry,
+struct object *object_new_read(struct walk *walk, struct store *source, struct store_entry *entry,
                                bool want_md5, void (*read)(struct object *object), void *arg);
 /* Bytes of memory that the next step needs. */
 size_t object_needs(const struct object *object);
@@ -213,18 +213,18 @@ void object_start_over(struct object *object);
 
 /* ---- compare.c */
 
-/* Compares both sides of the item by content; done(job, item, rc) is called later: 1 the same, 0 different, negative:
+/* Compares both sides of the item by content; done(walk, item, rc) is called later: 1 the same, 0 different, negative:
  * not known, and the failure was reported. Takes over the item until done, which releases it. deep: reads both sides;
  * otherwise a store's checksum counts, and only the other side is read. */
-void compare_start(struct job *job, struct sync_item *item, bool deep,
-                   void (*done)(struct job *job, struct sync_item *item, int rc));
+void compare_start(struct walk *walk, struct sync_item *item, bool deep,
+                   void (*done)(struct walk *walk, struct sync_item *item, int rc));
 
 /* ---- mirror.c */
 
 /* Counts what is only at the destination and asks, before anything is changed. */
-int mirror_check(const struct job_setup *setup, uint64_t *out_agreed, struct act_error *err) ACT_NODISCARD;
+int mirror_check(const struct walk_setup *setup, uint64_t *out_agreed, struct act_error *err) ACT_NODISCARD;
 /* Deletes it, unless it is now more than was agreed. */
-int mirror_run(const struct job_setup *setup, uint64_t agreed, struct act_error *first,
+int mirror_run(const struct walk_setup *setup, uint64_t agreed, struct act_error *first,
                struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -64,9 +64,9 @@ static bool is_deleted(const struct sync_item *item)
     return is_left_over(item) && !item->to.filled;
 }
 
-static void count_item(struct job *job, struct sync_item *item)
+static void count_item(struct walk *walk, struct sync_item *item)
 {
-    struct count *n = job->arg;
+    struct count *n = walk->arg;
 
     note_linked(n, item);
     if (is_deleted(item)) {
@@ -78,7 +78,7 @@ static void count_item(struct job *job, struct sync_item *item)
     sync_item_release(item);
 }
 
-static int refuse_empty_source(const struct job_setup *setup, const struct count *n, struct act_error *err)
+static int refuse_empty_source(const struct walk_setup *setup, const struct count *n, struct act_error *err)
 {
     return act_error_set(err, ACT_USAGE,
                          "there is nothing in the source '%s'%s, and '%s' has %" PRIu64
@@ -97,7 +97,7 @@ static int refuse_emptied(const struct count *n, struct act_error *err)
         n->emptied);
 }
 
-static int judge(const struct job_setup *setup, const struct count *n, struct act_error *err)
+static int judge(const struct walk_setup *setup, const struct count *n, struct act_error *err)
 {
     const struct transfer_options *o = setup->options;
 
@@ -115,11 +115,11 @@ static int judge(const struct job_setup *setup, const struct count *n, struct ac
     return o->confirm && !o->dry_run ? o->confirm(o->arg, n->extras, n->bytes, err) : 0;
 }
 
-static int count(const struct job_setup *setup, struct count *out, struct act_error *err)
+static int count(const struct walk_setup *setup, struct count *out, struct act_error *err)
 {
     struct transfer_options quiet = {.filter = setup->options->filter};
     struct transfer_report report = {0};
-    struct job_setup counting = *setup;
+    struct walk_setup counting = *setup;
     struct act_error first = {0};
 
     *out = (struct count){0};
@@ -129,7 +129,7 @@ static int count(const struct job_setup *setup, struct count *out, struct act_er
     counting.take = count_item;
     counting.arg = out;
     counting.report = &report;
-    int rc = job_run(&counting, &first, err);
+    int rc = walk_run(&counting, &first, err);
     if (rc == 0)
         rc = transfer_report_result(&report, &first, err);
     transfer_report_release(&report);
@@ -139,7 +139,7 @@ static int count(const struct job_setup *setup, struct count *out, struct act_er
     return rc;
 }
 
-int mirror_check(const struct job_setup *setup, uint64_t *out_agreed, struct act_error *err)
+int mirror_check(const struct walk_setup *setup, uint64_t *out_agreed, struct act_error *err)
 {
     struct count n;
     int rc = count(setup, &n, err);
@@ -153,7 +153,7 @@ int mirror_check(const struct job_setup *setup, uint64_t *out_agreed, struct act
 
 /* Copying may have taken hours. What was agreed to must still be what would be done: the source may have gone away
  * meanwhile, as the folder of a disk that is no longer mounted. */
-static int check_again(const struct job_setup *setup, uint64_t agreed, struct act_error *err)
+static int check_again(const struct walk_setup *setup, uint64_t agreed, struct act_error *err)
 {
     struct count n;
     int rc = count(setup, &n, err);
@@ -183,24 +183,24 @@ struct deletion {
 
 static void deleted(void *arg, const struct store_entry *entry, const struct act_error *error)
 {
-    struct job *job = arg;
+    struct walk *walk = arg;
 
     (void)entry;
     if (error)
-        job_fail(job, error);
+        walk_fail(walk, error);
     else
-        job->report->total.deleted_objects++;
+        walk->report->total.deleted_objects++;
 }
 
 static void more(void *arg)
 {
-    struct job *job = arg;
+    struct walk *walk = arg;
 
-    job->full = false;
-    job_pump(job);
+    walk->full = false;
+    walk_pump(walk);
 }
 
-static bool may_delete(struct job *job, struct deletion *d, const struct sync_item *item)
+static bool may_delete(struct walk *walk, struct deletion *d, const struct sync_item *item)
 {
     struct act_error err;
 
@@ -212,40 +212,40 @@ static bool may_delete(struct job *job, struct deletion *d, const struct sync_it
             "cannot delete '%s': there are more objects to delete than there were before; run the same "
             "command again",
             item->to.key);
-        job_fail(job, &err);
-        job->stop = true;
+        walk_fail(walk, &err);
+        walk->stop = true;
         return false;
     }
     d->left--;
     return true;
 }
 
-static void delete_item(struct job *job, struct sync_item *item)
+static void delete_item(struct walk *walk, struct sync_item *item)
 {
-    struct deletion *d = job->arg;
+    struct deletion *d = walk->arg;
 
     if (is_left_over(item) && item->to.filled) {
-        store_open_up(job->to, item->to.key);
+        store_open_up(walk->to, item->to.key);
         d->again = true;
     }
-    if (is_deleted(item) && may_delete(job, d, item)) {
-        d->deleter.arg = job;
+    if (is_deleted(item) && may_delete(walk, d, item)) {
+        d->deleter.arg = walk;
         transfer_deleter_add(&d->deleter, &item->to);
-        job->full = !transfer_deleter_has_room(&d->deleter);
+        walk->full = !transfer_deleter_has_room(&d->deleter);
     }
     sync_item_release(item);
 }
 
-static void flush(struct job *job)
+static void flush(struct walk *walk)
 {
-    struct deletion *d = job->arg;
+    struct deletion *d = walk->arg;
 
     transfer_deleter_flush(&d->deleter);
 }
 
-static void tell_item(struct job *job, struct sync_item *item)
+static void tell_item(struct walk *walk, struct sync_item *item)
 {
-    const struct transfer_options *o = job->options;
+    const struct transfer_options *o = walk->options;
 
     if (is_deleted(item) && o->plan)
         o->plan(o->arg, &(struct transfer_step){
@@ -254,12 +254,13 @@ static void tell_item(struct job *job, struct sync_item *item)
 }
 
 /* Folders that lost their last file show as empty ones afterwards, and are left over as well. */
-int mirror_run(const struct job_setup *setup, uint64_t agreed, struct act_error *first, struct act_error *err)
+int mirror_run(const struct walk_setup *setup, uint64_t agreed, struct act_error *first,
+               struct act_error *err)
 {
     const struct transfer_progress *t = &setup->report->total;
     struct deletion deletion = {.deleter = {.store = setup->to, .deleted = deleted, .more = more},
                                 .left = agreed};
-    struct job_setup own = *setup;
+    struct walk_setup own = *setup;
     uint64_t before;
     int rc = setup->options->dry_run ? 0 : check_again(setup, agreed, err);
 
@@ -273,7 +274,7 @@ int mirror_run(const struct job_setup *setup, uint64_t agreed, struct act_error 
     do {
         before = t->deleted_objects;
         deletion.again = false;
-        rc = job_run(&own, first, err);
+        rc = walk_run(&own, first, err);
         transfer_deleter_release(&deletion.deleter);
     } while (rc == 0 && deletion.again && t->failed_objects == 0 && t->deleted_objects > before);
     return rc;

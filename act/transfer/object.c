@@ -8,33 +8,33 @@
 
 static void live(struct object *o)
 {
-    struct job *job = o->job;
+    struct walk *walk = o->walk;
 
     o->begun_ms = act_now_monotonic_ms();
-    o->link = job->youngest;
+    o->link = walk->youngest;
     *o->link = o;
-    job->youngest = &o->younger;
-    job->objects_under_way++;
+    walk->youngest = &o->younger;
+    walk->objects_under_way++;
 }
 
 static void die(struct object *o)
 {
-    struct job *job = o->job;
+    struct walk *walk = o->walk;
 
     *o->link = o->younger;
     if (o->younger)
         o->younger->link = o->link;
     else
-        job->youngest = o->link;
-    job->objects_under_way--;
-    job->report->total.slow = NULL;
+        walk->youngest = o->link;
+    walk->objects_under_way--;
+    walk->report->total.slow = NULL;
 }
 
-static struct object *new_object(struct job *job, struct store *source, struct store_entry *entry)
+static struct object *new_object(struct walk *walk, struct store *source, struct store_entry *entry)
 {
     struct object *o = act_calloc(1, sizeof(*o));
 
-    o->job = job;
+    o->walk = walk;
     o->source = source;
     o->from = *entry;
     *entry = (struct store_entry){0};
@@ -42,10 +42,10 @@ static struct object *new_object(struct job *job, struct store *source, struct s
     return o;
 }
 
-struct object *object_new(struct job *job, struct store_entry *from, char *to_key,
+struct object *object_new(struct walk *walk, struct store_entry *from, char *to_key,
                           const struct store_entry *to)
 {
-    struct object *o = new_object(job, job->from, from);
+    struct object *o = new_object(walk, walk->from, from);
 
     o->to_key = to_key;
     o->to_absent = !to->key;
@@ -55,14 +55,14 @@ struct object *object_new(struct job *job, struct store_entry *from, char *to_ke
     return o;
 }
 
-struct object *object_new_read(struct job *job, struct store *source, struct store_entry *entry,
+struct object *object_new_read(struct walk *walk, struct store *source, struct store_entry *entry,
                                bool want_md5, void (*read)(struct object *object), void *arg)
 {
-    struct object *o = new_object(job, source, entry);
+    struct object *o = new_object(walk, source, entry);
 
     o->read = read;
     o->arg = arg;
-    object_cut(o, job->pool.part_size);
+    object_cut(o, walk->pool.part_size);
     o->sums_on_read = o->asked = true;
     o->want_md5 = want_md5;
     o->chain = want_md5 && o->n_parts > 1;
@@ -93,7 +93,7 @@ size_t object_part_len(const struct object *o, uint32_t index)
 void object_fail(struct object *o, const struct act_error *error)
 {
     if (!o->failed)
-        job_fail(o->job, error);
+        walk_fail(o->walk, error);
     o->failed = true;
 }
 
@@ -102,7 +102,7 @@ void object_call(struct object *o, struct store *store, void (*done)(struct stor
     o->call.done = done;
     o->call.arg = o;
     o->under_way++;
-    o->job->calls_under_way++;
+    o->walk->calls_under_way++;
     store_start(store, &o->call);
 }
 
@@ -111,13 +111,13 @@ void object_call_ended(struct object *o)
 {
     store_call_release(&o->call);
     o->under_way--;
-    o->job->calls_under_way -= !o->kept;
+    o->walk->calls_under_way -= !o->kept;
     o->kept = false;
 }
 
 void object_count_written(struct object *o, uint32_t index, bool resumed)
 {
-    struct transfer_progress *t = &o->job->report->total;
+    struct transfer_progress *t = &o->walk->report->total;
     size_t len = object_part_len(o, index);
 
     o->written++;
@@ -140,7 +140,7 @@ void object_settle(struct object *o)
         object_look_at_destination(o);
     } else if (o->redo) {
         object_plan(o);
-        job_enqueue(o->job, o, true);
+        walk_enqueue(o->walk, o, true);
     } else if (o->written == o->n_parts) {
         object_finish(o);
     }
@@ -154,8 +154,8 @@ void object_settle(struct object *o)
  * be had. */
 static bool can_be_proved(const struct object *o, const struct part_state *state)
 {
-    return state->has_crc64 || o->by_service || store_sums_are_free(o->job->from) ||
-           store_sums_are_free(o->job->to);
+    return state->has_crc64 || o->by_service || store_sums_are_free(o->walk->from) ||
+           store_sums_are_free(o->walk->to);
 }
 
 static void note_block(struct object *o, const struct store_block *block)
@@ -175,7 +175,7 @@ static void note_block(struct object *o, const struct store_block *block)
 static void blocks_done(struct store_call *call)
 {
     struct object *o = call->arg;
-    struct job *job = o->job;
+    struct walk *walk = o->walk;
     bool taken = call->rc == -ACT_TEMPORARY && !call->error.network && call->error.http_status == 0;
 
     if (call->rc == 0) {
@@ -192,8 +192,8 @@ static void blocks_done(struct store_call *call)
     if (o->failed)
         object_settle(o);
     else
-        job_enqueue(job, o, true);
-    job_pump(job);
+        walk_enqueue(walk, o, true);
+    walk_pump(walk);
 }
 
 static void ask_for_blocks(struct object *o)
@@ -204,7 +204,7 @@ static void ask_for_blocks(struct object *o)
                                   .upload_id = o->upload_id,
                                   .total = o->from.size,
                                   .attr.mode = o->from.mode};
-    object_call(o, o->job->to, blocks_done);
+    object_call(o, o->walk->to, blocks_done);
 }
 
 /* Whether a part needs nothing more: it is there, and nothing is left to be known of it. Where the source knows the

@@ -21,9 +21,9 @@ static void part_free(struct part *p)
     struct object *o = p->object;
 
     if (p->buffer)
-        transfer_pool_give(&o->job->pool, p->buffer, p->len);
+        transfer_pool_give(&o->walk->pool, p->buffer, p->len);
     pieces_free(p->pieces);
-    o->job->calls_under_way -= !p->kept;
+    o->walk->calls_under_way -= !p->kept;
     o->under_way--;
     store_call_release(&p->call);
     free(p->source_url);
@@ -33,11 +33,11 @@ static void part_free(struct part *p)
 static void part_ended(struct part *p)
 {
     struct object *o = p->object;
-    struct job *job = o->job;
+    struct walk *walk = o->walk;
 
     part_free(p);
     object_settle(o);
-    job_pump(job);
+    walk_pump(walk);
 }
 
 static void part_arrived(struct part *p)
@@ -63,7 +63,7 @@ static void write_done(struct store_call *call)
     if (call->rc == 0) {
         part_arrived(p);
     } else if (o->by_service && store_must_stream(&call->error)) {
-        o->job->by_service = false;
+        o->walk->by_service = false;
         o->redo = true;
     } else if (object_is_not_as_listed(call)) {
         object_note_refusal(o, &call->error);
@@ -76,14 +76,14 @@ static void write_done(struct store_call *call)
 static void put_kept(struct store_call *call)
 {
     struct part *p = call->arg;
-    struct job *job = p->object->job;
+    struct walk *walk = p->object->walk;
 
     if (p->buffer)
-        transfer_pool_give(&job->pool, p->buffer, p->len);
+        transfer_pool_give(&walk->pool, p->buffer, p->len);
     p->buffer = NULL;
     p->kept = true;
-    job->calls_under_way--;
-    job_pump(job);
+    walk->calls_under_way--;
+    walk_pump(walk);
 }
 
 /* A whole object at once. What verifies it is what the store checks: Blob Storage the MD5, which it also keeps; a
@@ -128,7 +128,7 @@ static void write_part(struct part *p)
     p->call =
         (struct store_call){.key = o->to_key, .data = p->buffer, .len = p->len, .done = write_done, .arg = p};
     o->n_parts == 1 ? fill_put(p) : fill_block(p);
-    store_start(o->job->to, &p->call);
+    store_start(o->walk->to, &p->call);
 }
 
 /* The bytes are here and their sums known. */
@@ -203,7 +203,7 @@ static void chain_next(struct object *o)
         return;
     chain_remove(p);
     o->hashing = true;
-    engine_work(o->job->engine, chain_part, chain_done, p);
+    engine_work(o->walk->engine, chain_part, chain_done, p);
 }
 
 /* Ends the parts that arrived and now will never be hashed. */
@@ -249,7 +249,7 @@ static void read_done(struct store_call *call)
 {
     struct part *p = call->arg;
     struct object *o = p->object;
-    struct job *job = o->job;
+    struct walk *walk = o->walk;
 
     bool good = check_read(p);
     p->arrived = true;
@@ -267,7 +267,7 @@ static void read_done(struct store_call *call)
     }
     chain_end(o);
     object_settle(o);
-    job_pump(job);
+    walk_pump(walk);
 }
 
 static void pieces_written(void *arg, const struct act_error *error)
@@ -291,23 +291,23 @@ static void write_in_pieces(struct part *p)
 {
     struct object *o = p->object;
 
-    p->pieces = pieces_new(o->job->to, &(struct pieces_setup){.key = o->to_key,
-                                                              .upload_id = o->upload_id,
-                                                              .block = p->index,
-                                                              .offset = p->offset,
-                                                              .buffer = p->buffer,
-                                                              .len = p->len,
-                                                              .crc64 = &p->sums.crc64,
-                                                              .done = pieces_written,
-                                                              .arg = p});
+    p->pieces = pieces_new(o->walk->to, &(struct pieces_setup){.key = o->to_key,
+                                                               .upload_id = o->upload_id,
+                                                               .block = p->index,
+                                                               .offset = p->offset,
+                                                               .buffer = p->buffer,
+                                                               .len = p->len,
+                                                               .crc64 = &p->sums.crc64,
+                                                               .done = pieces_written,
+                                                               .arg = p});
 }
 
 /* Bytes that are in the part file of a folder already are read from there. */
 static void read_part(struct part *p)
 {
     struct object *o = p->object;
-    struct job *job = o->job;
-    bool from_disk = o->states[p->index].present && store_sums_are_free(job->to);
+    struct walk *walk = o->walk;
+    bool from_disk = o->states[p->index].present && store_sums_are_free(walk->to);
 
     if (o->in_pieces && !o->states[p->index].present)
         write_in_pieces(p);
@@ -325,7 +325,7 @@ static void read_part(struct part *p)
                                   .arg = p};
     if (!from_disk && !o->from.grows && o->from.etag[0])
         p->call.if_match = o->from.etag;
-    store_start(from_disk ? job->to : o->source, &p->call);
+    store_start(from_disk ? walk->to : o->source, &p->call);
 }
 
 /* Where no URL can be made that the other service could read by, the bytes go through here. */
@@ -335,7 +335,7 @@ static void part_url_done(struct store_call *call)
     struct object *o = p->object;
 
     if (call->rc == -ACT_DENIED) {
-        o->job->by_service = false;
+        o->walk->by_service = false;
         o->redo = true;
     } else if (call->rc < 0) {
         object_fail(o, &call->error);
@@ -358,7 +358,7 @@ static void part_url_done(struct store_call *call)
                                   .arg = p};
     if (o->n_parts == 1)
         object_set_condition(o, &p->call);
-    store_start(o->job->to, &p->call);
+    store_start(o->walk->to, &p->call);
 }
 
 static void copy_by_service(struct part *p)
@@ -366,7 +366,7 @@ static void copy_by_service(struct part *p)
     p->call = object_url_call(p->object);
     p->call.done = part_url_done;
     p->call.arg = p;
-    store_start(p->object->job->from, &p->call);
+    store_start(p->object->walk->from, &p->call);
 }
 
 void object_start_part(struct object *o, uint32_t index)
@@ -380,12 +380,12 @@ void object_start_part(struct object *o, uint32_t index)
     p->sums.want_md5 = o->want_md5 && o->n_parts == 1;
     act_md5_init(&p->sums.md5);
     o->under_way++;
-    o->job->calls_under_way++;
+    o->walk->calls_under_way++;
     if (o->by_service) {
         copy_by_service(p);
         return;
     }
-    p->buffer = transfer_pool_take(&o->job->pool, p->len);
+    p->buffer = transfer_pool_take(&o->walk->pool, p->len);
     if (o->chain)
         chain_add(p);
     if (p->len == 0)

@@ -32,27 +32,27 @@ static void add_text(struct act_sha256 *hash, const char *text)
  * id. */
 static void choose_upload_id(struct object *o)
 {
-    const struct job *job = o->job;
+    const struct walk *walk = o->walk;
     char facts[64], host[256] = "";
     struct act_sha256 hash;
     int64_t age_s = act_now_unix_s() - o->from.last_modified_s;
 
-    o->resumable = o->from.etag[0] && (!store_has_real_folders(job->from) || age_s > RACY_S);
+    o->resumable = o->from.etag[0] && (!store_has_real_folders(walk->from) || age_s > RACY_S);
     if (!o->resumable) {
         act_random(&o->upload_id, sizeof(o->upload_id));
         return;
     }
-    if (store_has_real_folders(job->from))
+    if (store_has_real_folders(walk->from))
         gethostname(host, sizeof(host) - 1);
     snprintf(facts, sizeof(facts), "%llu/%llu", (unsigned long long)o->from.size,
              (unsigned long long)o->part_size);
     act_sha256_init(&hash);
     add_text(&hash, "act upload 1");
     add_text(&hash, host);
-    add_text(&hash, store_name(job->from));
+    add_text(&hash, store_name(walk->from));
     add_text(&hash, o->from.key);
     add_text(&hash, o->from.etag);
-    add_text(&hash, store_name(job->to));
+    add_text(&hash, store_name(walk->to));
     add_text(&hash, o->to_key);
     add_text(&hash, facts);
     act_sha256_bytes(&hash, o->upload_id.bytes, sizeof(o->upload_id.bytes));
@@ -63,10 +63,10 @@ static void choose_upload_id(struct object *o)
  * only wanted when the source has nothing else to be checked against. */
 static void plan_sums(struct object *o)
 {
-    const struct job *job = o->job;
-    bool free_from = store_sums_are_free(job->from), free_to = store_sums_are_free(job->to);
+    const struct walk *walk = o->walk;
+    bool free_from = store_sums_are_free(walk->from), free_to = store_sums_are_free(walk->to);
 
-    uint64_t md5_max = job->options->md5_max ? job->options->md5_max : TRANSFER_MD5_MAX;
+    uint64_t md5_max = walk->options->md5_max ? walk->options->md5_max : TRANSFER_MD5_MAX;
 
     o->want_md5 = o->sums_on_read = o->sums_on_write = false;
     if (o->by_service)
@@ -81,7 +81,7 @@ static void plan_sums(struct object *o)
 
 void object_start_over(struct object *o)
 {
-    struct transfer_progress *t = &o->job->report->total;
+    struct transfer_progress *t = &o->walk->report->total;
 
     o->started = o->written = 0;
     t->done_bytes -= o->counted_bytes;
@@ -102,20 +102,20 @@ void object_cut(struct object *o, uint64_t part_size)
 
 void object_plan(struct object *o)
 {
-    const struct job *job = o->job;
+    const struct walk *walk = o->walk;
 
-    o->by_service = job->by_service && o->from.kind == STORE_FILE;
+    o->by_service = walk->by_service && o->from.kind == STORE_FILE;
     o->redo = false;
     if (o->by_service)
         object_cut(o, o->from.size <= SERVICE_WHOLE ? SERVICE_WHOLE : SERVICE_PART);
     else
-        object_cut(o, job->pool.part_size);
+        object_cut(o, walk->pool.part_size);
     plan_sums(o);
     o->chain = o->want_md5 && o->n_parts > 1;
     o->in_pieces =
-        o->sums_on_write && !o->chain && store_gives_pieces(job->from) && store_takes_pieces(job->to);
+        o->sums_on_write && !o->chain && store_gives_pieces(walk->from) && store_takes_pieces(walk->to);
     if (o->n_parts > 1)
         choose_upload_id(o);
     /* A folder holds a lock for who asks, and knows later what nobody goes on with. */
-    o->asked = o->n_parts == 1 || !(o->resumable || store_has_real_folders(job->to));
+    o->asked = o->n_parts == 1 || !(o->resumable || store_has_real_folders(walk->to));
 }

@@ -42,7 +42,7 @@ void transfer_report_unreadable(struct transfer_report *report, const struct sto
 void transfer_report_add(struct transfer_report *report, const struct transfer_report *part,
                          const struct act_error *part_first, struct act_error *first);
 
-/* The result of a finished job: 0, -ACT_PARTIAL, or the first failure when nothing was done. */
+/* The result of a finished walk: 0, -ACT_PARTIAL, or the first failure when nothing was done. */
 int transfer_report_result(const struct transfer_report *report, const struct act_error *first,
                            struct act_error *err);
 

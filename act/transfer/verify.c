@@ -8,73 +8,73 @@ struct verification {
                  const struct store_entry *to);
 };
 
-static void tell(struct job *job, const struct sync_item *item, enum transfer_difference what)
+static void tell(struct walk *walk, const struct sync_item *item, enum transfer_difference what)
 {
-    struct verification *v = job->arg;
+    struct verification *v = walk->arg;
 
     v->differences++;
     if (v->each)
-        v->each(job->options->arg, what, item->rel, item->from.key ? &item->from : NULL,
+        v->each(walk->options->arg, what, item->rel, item->from.key ? &item->from : NULL,
                 item->to.key ? &item->to : NULL);
 }
 
-static void count(struct job *job, const struct sync_item *item)
+static void count(struct walk *walk, const struct sync_item *item)
 {
-    struct transfer_progress *t = &job->report->total;
+    struct transfer_progress *t = &walk->report->total;
 
     t->done_objects++;
     t->done_bytes += item->from.size;
 }
 
-static void compared(struct job *job, struct sync_item *item, int rc)
+static void compared(struct walk *walk, struct sync_item *item, int rc)
 {
     if (rc >= 0)
-        count(job, item);
+        count(walk, item);
     if (rc == 0)
-        tell(job, item, TRANSFER_CONTENT);
+        tell(walk, item, TRANSFER_CONTENT);
     sync_item_release(item);
 }
 
-static void begin_compare(struct job *job, struct sync_item *item)
+static void begin_compare(struct walk *walk, struct sync_item *item)
 {
-    const struct verification *v = job->arg;
+    const struct verification *v = walk->arg;
 
-    compare_start(job, item, v->deep, compared);
+    compare_start(walk, item, v->deep, compared);
 }
 
 /* A folder has no content: that it is there is all. */
-static void take_pair(struct job *job, struct sync_item *item)
+static void take_pair(struct walk *walk, struct sync_item *item)
 {
     bool same_kind = item->from.kind == item->to.kind, same_size = item->from.size == item->to.size;
 
     if (same_kind && same_size && item->from.kind != STORE_FOLDER) {
-        job_later(job, item, begin_compare);
+        walk_later(walk, item, begin_compare);
         return;
     }
-    count(job, item);
+    count(walk, item);
     if (!same_kind || !same_size)
-        tell(job, item, same_kind ? TRANSFER_SIZE : TRANSFER_KIND);
+        tell(walk, item, same_kind ? TRANSFER_SIZE : TRANSFER_KIND);
     sync_item_release(item);
 }
 
-static void take(struct job *job, struct sync_item *item)
+static void take(struct walk *walk, struct sync_item *item)
 {
-    struct transfer_progress *t = &job->report->total;
+    struct transfer_progress *t = &walk->report->total;
 
     if (item->from.key && item->to.key && item->action != SYNC_UNREADABLE) {
         t->found_objects++;
         t->found_bytes += item->from.size;
-        take_pair(job, item);
+        take_pair(walk, item);
         return;
     }
     if (item->action == SYNC_UNREADABLE)
-        job_fail_unreadable(job, item);
+        walk_fail_unreadable(walk, item);
     else if (item->is_protected) /* it may be at the source, behind a name that was told */
         ;
     else if (item->action == SYNC_SAME) /* an empty folder here, one with something in it there */
-        count(job, item);
+        count(walk, item);
     else
-        tell(job, item, item->from.key ? TRANSFER_MISSING : TRANSFER_EXTRA);
+        tell(walk, item, item->from.key ? TRANSFER_MISSING : TRANSFER_EXTRA);
     sync_item_release(item);
 }
 
@@ -85,19 +85,19 @@ int transfer_verify(struct engine *engine, const struct transfer_path *from, str
                     struct transfer_report *report, struct act_error *err)
 {
     struct verification v = {.deep = deep, .each = each};
-    struct job_setup setup = {.engine = engine,
-                              .from = from,
-                              .to = to,
-                              .to_path = to_path,
-                              .options = options,
-                              .extras = true,
-                              .take = take,
-                              .arg = &v,
-                              .report = report};
+    struct walk_setup setup = {.engine = engine,
+                               .from = from,
+                               .to = to,
+                               .to_path = to_path,
+                               .options = options,
+                               .extras = true,
+                               .take = take,
+                               .arg = &v,
+                               .report = report};
     struct act_error first = {0};
 
     *report = (struct transfer_report){0};
-    int rc = job_run(&setup, &first, err);
+    int rc = walk_run(&setup, &first, err);
     if (rc == 0)
         rc = transfer_report_result(report, &first, err);
     if (rc == 0 && v.differences > 0)

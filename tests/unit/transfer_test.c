@@ -866,11 +866,11 @@ static void what_no_object_can_hold_is_refused(void **state)
     assert_int_equal(p->to.n_blocks, 0);
 }
 
-static void compared(struct job *job, struct sync_item *item, int rc)
+static void compared(struct walk *walk, struct sync_item *item, int rc)
 {
     (void)item;
     assert_int_equal(rc, 1);
-    ++*(int *)job->arg;
+    ++*(int *)walk->arg;
 }
 
 /* Also when no byte need be read for it. */
@@ -879,16 +879,16 @@ static void a_comparison_ends_later(void **state)
     struct pair *p = *state;
     struct transfer_options options = {0};
     int calls = 0;
-    struct job job = {.engine = engine,
-                      .options = &options,
-                      .from = &p->from.store,
-                      .to = &p->to.store,
-                      .report = &p->report,
-                      .arg = &calls,
-                      .stop = true};
+    struct walk walk = {.engine = engine,
+                        .options = &options,
+                        .from = &p->from.store,
+                        .to = &p->to.store,
+                        .report = &p->report,
+                        .arg = &calls,
+                        .stop = true};
     struct sync_item item = {.from = {.has_crc64 = true, .crc64 = 7}, .to = {.has_crc64 = true, .crc64 = 7}};
 
-    compare_start(&job, &item, false, compared);
+    compare_start(&walk, &item, false, compared);
     assert_int_equal(calls, 0);
     engine_run(engine, NULL);
     assert_int_equal(calls, 1);
@@ -914,9 +914,9 @@ static int close_engine(void **state)
     return 0;
 }
 
-static void never_begun(struct job *job, struct sync_item *item)
+static void never_begun(struct walk *walk, struct sync_item *item)
 {
-    (void)job;
+    (void)walk;
     sync_item_release(item);
 }
 
@@ -939,7 +939,7 @@ static struct sync_item waiting_item(int i)
 static void what_is_listed_ahead_is_packed(void **state)
 {
     enum { N = 10000, LITTLE = 300 };
-    void (*begin)(struct job *, struct sync_item *);
+    void (*begin)(struct walk *, struct sync_item *);
     struct ahead ahead = {0};
     struct sync_item item;
 

@@ -1,0 +1,323 @@
+/* walk.c - goes through both sides: lists them, merges, starts what the items ask for. See copy.h. */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "filter/filter.h"
+#include "transfer/copy.h"
+
+enum {
+    OBJECTS_AHEAD = 4, /* that wait for their turn before listing ends for now, in any case */
+    MEMORY_AHEAD = 4,  /* times the memory of parts: for all that wait */
+    SLOW_MS = 3000,    /* an object under way for so long is named */
+    SHARE_AHEAD = 8,   /* but no more than this part of the machine's memory */
+};
+
+void walk_fail(struct walk *walk, const struct act_error *error)
+{
+    transfer_report_failure(walk->report, error, &walk->first);
+    if (transfer_is_hopeless(error))
+        walk->stop = true;
+}
+
+void walk_fail_unreadable(struct walk *walk, const struct sync_item *item)
+{
+    const struct store_entry *from = &item->from;
+    bool is_from = from->key && from->kind == STORE_UNREADABLE;
+
+    transfer_report_unreadable(walk->report, is_from ? from : &item->to, &walk->first);
+}
+
+/* ---- listing */
+
+static void page_came(void *arg, struct store_page *page, bool last, const struct act_error *error)
+{
+    struct listing *l = arg;
+    struct walk *walk = l->walk;
+    struct act_error err;
+
+    l->asked = false;
+    if (error || sync_feed(walk->sync, l->side, page, last, &err) < 0) {
+        transfer_report_failure(walk->report, error ? error : &err, &walk->first);
+        walk->stop = true;
+    }
+    walk_pump(walk);
+}
+
+static void list_more(struct walk *walk, enum sync_side side)
+{
+    struct listing *l = &walk->listings[side];
+
+    if (l->asked || !sync_wants(walk->sync, side))
+        return;
+    l->asked = true;
+    transfer_lister_next(l->lister, page_came, l);
+}
+
+/* Every part makes a call of both stores, one after the other. */
+static int max_calls(const struct walk *walk)
+{
+    return store_window(walk->from) + store_window(walk->to);
+}
+
+static uint64_t memory_of_machine(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+
+    return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
+}
+
+/* The sooner all objects are known, the sooner one can say how long it takes. */
+static bool may_list_ahead(const struct walk *walk)
+{
+    size_t least = OBJECTS_AHEAD + (size_t)max_calls(walk);
+
+    return walk->ahead.n < least || walk->ahead.bytes < walk->max_ahead;
+}
+
+static void list_and_take(struct walk *walk)
+{
+    struct sync_item item;
+
+    while (!walk->stop && !walk->full && may_list_ahead(walk) && sync_next(walk->sync, &item))
+        walk->take(walk, &item);
+    if (walk->stop || walk->full || !may_list_ahead(walk))
+        return;
+    if (!sync_finished(walk->sync)) {
+        list_more(walk, SYNC_FROM);
+        list_more(walk, SYNC_TO);
+        return;
+    }
+    if (!walk->report->total.listing_done && walk->listed)
+        walk->listed(walk);
+    walk->report->total.listing_done = true;
+}
+
+/* ---- starting */
+
+/* A single file is there at once, and its path is not in its key. */
+void walk_later(struct walk *walk, struct sync_item *item,
+                void (*begin)(struct walk *walk, struct sync_item *item))
+{
+    if (walk->single)
+        begin(walk, item);
+    else
+        ahead_put(&walk->ahead, item, begin);
+}
+
+void walk_enqueue(struct walk *walk, struct object *o, bool first)
+{
+    o->under_way++; /* for its place in the list */
+    o->next = first ? walk->waiting : NULL;
+    *(first ? &walk->waiting : walk->waiting_tail) = o;
+    if (!o->next)
+        walk->waiting_tail = &o->next;
+}
+
+static struct object *take_first(struct walk *walk)
+{
+    struct object *o = walk->waiting;
+
+    walk->waiting = o->next;
+    if (!walk->waiting)
+        walk->waiting_tail = &walk->waiting;
+    o->under_way--;
+    return o;
+}
+
+static bool may_call(const struct walk *walk)
+{
+    return walk->calls_under_way < max_calls(walk);
+}
+
+static bool has_room(const struct walk *walk, const struct object *o)
+{
+    return may_call(walk) && transfer_pool_has_room(&walk->pool, object_needs(o));
+}
+
+/* Whether anything waits: what is under way comes first, then what was listed. */
+static bool has_waiting(struct walk *walk)
+{
+    void (*begin)(struct walk *, struct sync_item *);
+    struct sync_item item;
+
+    if (walk->stop)
+        ahead_release(&walk->ahead);
+    while (!walk->waiting && may_call(walk) && ahead_take(&walk->ahead, &item, &begin))
+        begin(walk, &item);
+    return walk->waiting != NULL;
+}
+
+static void start_objects(struct walk *walk)
+{
+    while (has_waiting(walk)) {
+        struct object *o = walk->waiting;
+        if (o->failed || walk->stop) {
+            object_give_up(take_first(walk));
+            continue;
+        }
+        if (!has_room(walk, o))
+            return;
+        take_first(walk);
+        if (object_step(o))
+            walk_enqueue(walk, o, true);
+    }
+}
+
+static void name_slow(struct walk *walk)
+{
+    const struct object *o = walk->oldest;
+    bool is_slow = o && act_now_monotonic_ms() - o->begun_ms >= SLOW_MS;
+
+    walk->report->total.slow = is_slow ? o->from.key : NULL;
+}
+
+void walk_pump(struct walk *walk)
+{
+    name_slow(walk);
+    transfer_progress_tick(walk->options, walk->report, false);
+    walk->pump_again = true;
+    if (walk->pumping)
+        return;
+    walk->pumping = true;
+    while (walk->pump_again) {
+        walk->pump_again = false;
+        list_and_take(walk);
+        start_objects(walk);
+    }
+    walk->pumping = false;
+    if (walk->calls_under_way == 0)
+        store_hurry(walk->to);
+}
+
+/* ---- running */
+
+static bool takes(void *filter, const char *rel, bool is_folder)
+{
+    return filter_takes(filter, rel, is_folder);
+}
+
+static bool enters(void *filter, const char *rel)
+{
+    return filter_enters(filter, rel);
+}
+
+static void begin_listing(struct walk *walk, enum sync_side side, struct store *store, const char *prefix,
+                          enum transfer_scope scope)
+{
+    walk->listings[side] = (struct listing){
+        .walk = walk, .side = side, .lister = transfer_lister_new(walk->engine, store, prefix, scope)};
+}
+
+static struct sync_modes modes_of(const struct walk_setup *setup)
+{
+    unsigned umask = act_umask();
+
+    return (struct sync_modes){.umask = store_has_real_folders(setup->to) ? umask : 0,
+                               .lost = store_has_real_folders(setup->from->store) ? umask : 0,
+                               .stay_closed = setup->options->stay_closed};
+}
+
+/* A folder's content goes below to_path. */
+static void begin_tree(struct walk *walk, const struct walk_setup *setup)
+{
+    ACT_AUTOFREE char *from_prefix = transfer_prefix(setup->from->path);
+    ACT_AUTOFREE char *to_prefix = transfer_prefix(setup->to_path);
+    struct filter *filter = setup->options->filter;
+    enum transfer_scope scope = setup->folder_modes ? TRANSFER_WHOLE : TRANSFER_TREE;
+    int folder_mode = setup->folder_modes ? store_folder_mode(0777 & ~act_umask()) : 0;
+
+    walk->sync = sync_new(&(struct sync_options){.from_prefix = from_prefix,
+                                                 .to_prefix = to_prefix,
+                                                 .checksum = setup->checksum,
+                                                 .extras = setup->extras,
+                                                 .folder_mode = folder_mode,
+                                                 .modes = modes_of(setup),
+                                                 .takes = filter ? takes : NULL,
+                                                 .enters = filter ? enters : NULL,
+                                                 .arg = filter});
+    begin_listing(walk, SYNC_FROM, walk->from, from_prefix, scope);
+    begin_listing(walk, SYNC_TO, walk->to, to_prefix, scope);
+    walk_pump(walk);
+}
+
+/* A single file: there is nothing to list. Its folder at the destination need not exist. */
+static int begin_single(struct walk *walk, const struct walk_setup *setup, struct act_error *err)
+{
+    struct store_call from = {.op = STORE_HEAD, .key = setup->from->path};
+    struct store_call to = {.op = STORE_HEAD, .key = walk->to_path};
+    struct sync_modes modes = modes_of(setup);
+    int rc = store_do(walk->from, &from, err);
+
+    if (rc == 0)
+        rc = store_do(walk->to, &to, err);
+    if (rc == -ACT_NOT_FOUND && from.rc == 0 && strcmp(err->service_code, "ContainerNotFound") != 0)
+        rc = 0;
+    if (rc == 0) {
+        struct sync_item item = {.from = from.entry, .to = to.entry, .rel = walk->to_path};
+        item.from.mode = sync_mode(&modes, &item.from, &item.to);
+        item.action = sync_decide(&item.from, item.to.key ? &item.to : NULL, setup->checksum, &item.reason);
+        from.entry = to.entry = (struct store_entry){0};
+        walk->report->total.listing_done = true;
+        walk->take(walk, &item);
+        walk_pump(walk);
+    }
+    store_call_release(&from);
+    store_call_release(&to);
+    return rc;
+}
+
+static void release(struct walk *walk)
+{
+    for (int i = 0; i < 2; i++)
+        transfer_lister_free(walk->listings[i].lister);
+    engine_run(walk->engine, NULL); /* pages that were fetched ahead */
+    sync_free(walk->sync);
+    ahead_release(&walk->ahead);
+    transfer_pool_release(&walk->pool);
+}
+
+int walk_run(const struct walk_setup *setup, struct act_error *first, struct act_error *err)
+{
+    const struct transfer_options *options = setup->options;
+    struct store *from = setup->from->store, *to = setup->to;
+    struct walk walk = {.engine = setup->engine,
+                        .options = options,
+                        .from = from,
+                        .to = to,
+                        .to_path = setup->to_path,
+                        .single = !setup->from->is_folder,
+                        .by_service = store_can(from, STORE_PUT_FROM) && store_can(to, STORE_PUT_FROM),
+                        .take = setup->take,
+                        .listed = setup->listed,
+                        .arg = setup->arg,
+                        .report = setup->report};
+    uint64_t memory = options->memory ? options->memory : TRANSFER_MEMORY;
+    uint64_t most = memory_of_machine() / SHARE_AHEAD;
+    int rc = 0;
+
+    walk.max_ahead = memory * MEMORY_AHEAD < most ? memory * MEMORY_AHEAD : most;
+    walk.waiting_tail = &walk.waiting;
+    walk.youngest = &walk.oldest;
+    setup->report->total.listing_done = false;
+    transfer_pool_init(&walk.pool, memory, options->part_size ? options->part_size : TRANSFER_PART_SIZE);
+    if (walk.single) {
+        /* the merge of nothing, which has ended */
+        walk.sync = sync_new(&(struct sync_options){.from_prefix = "", .to_prefix = ""});
+        rc = sync_feed(walk.sync, SYNC_FROM, &(struct store_page){0}, true, err);
+        if (rc == 0)
+            rc = begin_single(&walk, setup, err);
+    } else {
+        begin_tree(&walk, setup);
+    }
+    engine_run(walk.engine, NULL);
+    transfer_progress_tick(options, setup->report, true);
+    if (rc == 0 && !walk.stop &&
+        (walk.objects_under_way > 0 || walk.ahead.n > 0 || !setup->report->total.listing_done))
+        rc = act_error_set(err, ACT_FAIL,
+                           "the transfer came to a halt before its end; run the same command again");
+    release(&walk);
+    *first = walk.first;
+    return rc;
+}
