@@ -172,7 +172,7 @@ static void end(struct arm_try *t, int rc)
     free(t->body);
     free(t->what);
     free(t);
-    call->internal = NULL;
+    call->under_way = NULL;
     call->rc = rc;
     call->done(call);
 }
@@ -363,7 +363,7 @@ void arm_start(struct arm *arm, struct arm_call *call)
     ACT_AUTOFREE char *url = whole_url(arm, call);
 
     *t = (struct arm_try){.arm = arm, .call = call, .what = act_sprintf("cannot %s", call->what)};
-    call->internal = t;
+    call->under_way = t;
     call->retry_after_ms = -1;
     if (arm_is_trusted(arm, url))
         ask_for_token(t);

@@ -79,8 +79,8 @@ struct arm_call {
     json_t *answer; /* NULL: the body was empty; owned by the call */
     char *operation,
         *location; /* of a long-running operation: Azure-AsyncOperation (or Operation-Location), Location */
-    int64_t retry_after_ms; /* -1: not said */
-    struct arm_try *internal;
+    int64_t retry_after_ms;    /* -1: not said */
+    struct arm_try *under_way; /* opaque; NULL: it is not */
 };
 void arm_start(struct arm *arm, struct arm_call *call);
 /* Runs the engine until the answer is there. */

@@ -9,7 +9,7 @@
 struct engine;
 struct tokens;
 
-/* {0} with the limits begins; members below them are internal. */
+/* Begins as {0} with the limits. The functions below open the rest and return it. */
 struct services {
     struct http_options network; /* before the first use; {0}: the defaults */
     struct engine *engine;

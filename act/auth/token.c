@@ -51,7 +51,8 @@ struct slot {
     struct act_error error;
 
     bool busy;
-    struct token_call *waiting;
+    struct token_call **waiting;
+    size_t n_waiting;
     /* the refresh under way */
     enum { LOOK_FOUND, LOOK_BUSY, LOOK_OURS } look;
     struct token found;
@@ -244,17 +245,19 @@ void tokens_free(struct tokens *tokens)
 
 static void tell_all(struct slot *slot, int rc)
 {
-    struct token_call *call = slot->waiting, *next;
+    struct token_call **waiting = slot->waiting;
+    size_t n = slot->n_waiting;
 
     slot->waiting = NULL;
+    slot->n_waiting = 0;
     slot->busy = false;
-    for (; call; call = next) {
-        next = call->next;
-        call->rc = rc;
+    for (size_t i = 0; i < n; i++) {
+        waiting[i]->rc = rc;
         if (rc < 0)
-            call->error = slot->error;
-        call->done(call);
+            waiting[i]->error = slot->error;
+        waiting[i]->done(waiting[i]);
     }
+    free(waiting);
 }
 
 static void take_found(struct slot *slot)
@@ -532,7 +535,6 @@ void token_start(struct tokens *tokens, struct token_call *call)
 
     call->rc = 0;
     call->error = (struct act_error){0};
-    call->next = NULL;
     if (!slot && add_slot(tokens, &call->want, &slot, &call->error) < 0) {
         engine_timer(http_engine(tokens->http), 0, answer_now, call);
     } else if (!slot->busy && (is_fresh(slot) || failed_lately(slot))) {
@@ -540,8 +542,7 @@ void token_start(struct tokens *tokens, struct token_call *call)
             call->error = slot->error;
         engine_timer(http_engine(tokens->http), 0, answer_now, call);
     } else {
-        call->next = slot->waiting;
-        slot->waiting = call;
+        ACT_PUSH(slot->waiting, slot->n_waiting, call);
         if (!slot->busy)
             refresh(slot);
     }

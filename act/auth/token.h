@@ -52,7 +52,6 @@ struct token_call {
     void *arg;
     int rc; /* 0: token_now() has one. -ACT_DENIED: there is no credential, or it was refused */
     struct act_error error;
-    struct token_call *next; /* internal */
 };
 /* Makes sure that there is a token that need not be renewed yet. Calls for the same token wait for one refresh. */
 void token_start(struct tokens *tokens, struct token_call *call);

@@ -115,7 +115,7 @@ struct config {
     bool gitignore;     /* the .gitignore files count for the package */
     char *compile_args; /* may be NULL */
 
-    struct config_values *values; /* every value with its origin, for "config show"; internal */
+    struct config_values *values; /* every value with its origin, for "config show"; opaque */
 };
 
 struct config_override {

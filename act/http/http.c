@@ -128,7 +128,7 @@ static void finish(struct http_try *t, int rc)
         call->url = t->url;
     }
     free(t);
-    call->internal = NULL;
+    call->under_way = NULL;
     call->rc = rc;
     if (rc != 0 && call->tries > 1)
         act_error_hint(&call->error, "tried %d times", call->tries);
@@ -345,7 +345,7 @@ void http_start(struct http *http, struct http_call *call)
     call->tries = 0;
     call->ambiguous = false;
     call->error = (struct act_error){0};
-    call->internal = t;
+    call->under_way = t;
     t->http = http;
     t->call = call;
     t->url = call->sign ? act_strdup(call->url) : NULL;

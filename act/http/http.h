@@ -102,7 +102,7 @@ struct http_call {
     int tries;                /* how often it was sent */
     bool ambiguous;           /* an earlier try may have taken effect though it failed */
 
-    struct http_try *internal;
+    struct http_try *under_way; /* opaque; NULL: it is not */
 };
 
 /* Starts it. done is called exactly once, on the loop, with rc and the answer set. The length of the response has been

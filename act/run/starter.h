@@ -15,7 +15,7 @@
 /* A starter in a command. */
 struct run_starter {
     const char *name;                /* "torchrun", "torch.distributed.run" */
-    const struct starter_kind *kind; /* internal */
+    const struct starter_kind *kind; /* its options: opaque */
     size_t first, end;               /* its own options are the words from first to before end */
 };
 

@@ -3,10 +3,15 @@
  *
  * Here every function works on the files themselves. Behind ssh the same functions travel as frames to "act-node
  * serve" on the other side, which calls them there: so both ways do the same, and a call costs one round trip. Below
- * <root>:   bin/<16 hex>/act-node, act   the agent of this version, by its content   packages/<sha256>.zip
- * packages that were brought here   runs/<run id>/               see run/run.h   new/
- * folders that are being filled For one thread at a time. Behind ssh a broken connection is -ACT_TEMPORARY: the
- * request may or may not have been carried out; the next call connects again.
+ * <root>:
+ *
+ *   bin/<16 hex>/act-node, act   the agent of this version, by its content
+ *   packages/<sha256>.zip        packages that were brought here
+ *   runs/<run id>/               see run/run.h
+ *   new/                         folders that are being filled
+ *
+ * For one thread at a time. Behind ssh a broken connection is -ACT_TEMPORARY: the request may or may not have been
+ * carried out; the next call connects again.
  */
 #ifndef ACT_SITE_SITE_H
 #define ACT_SITE_SITE_H

@@ -113,7 +113,7 @@ static void answers_table(void **state)
         assert_int_equal(ask_once(&f, rows[i].answer, rows[i].then), rows[i].rc);
         assert_int_equal(f.call.status, rows[i].status);
         assert_int_equal(f.call.tries, 1);
-        assert_null(f.call.internal);
+        assert_null(f.call.under_way);
         if (rows[i].rc == 0) {
             assert_string_equal(f.call.body_text.data ? f.call.body_text.data : "", rows[i].text);
             assert_null(http_header_get(&f.call.answer_headers, "x-a"));

@@ -29,6 +29,13 @@ struct mapping {
     char *key;   /* in the store; a trailing slash of the path is kept */
 };
 
+/* What is transferred or compared. */
+struct flow_route {
+    const char *path; /* as the user typed it */
+    const struct transfer_path *from;
+    const char *to_path;
+};
+
 static void mapping_release(struct mapping *m)
 {
     free(m->rest);
@@ -242,17 +249,18 @@ static int copy(struct flow *flow, const struct transfer_path *from, struct stor
     if (rc < 0)
         return rc;
     mention_limits(flow, from->store, to);
-    io->path = path;
-    io->from_path = from->path;
-    io->to_path = to_path;
-    return transfer_copy(flow_engine(flow), from, to, to_path, &io->options, &io->report, err);
+    struct flow_route route = {path, from, to_path};
+    io->route = &route;
+    rc = transfer_copy(flow_engine(flow), from, to, to_path, &io->options, &io->report, err);
+    io->route = NULL;
+    return rc;
 }
 
 char *flow_step_path(const struct flow_data *io, const struct transfer_step *step)
 {
-    const char *base = step->action == TRANSFER_DELETE ? io->to_path : io->from_path;
+    const char *base = step->action == TRANSFER_DELETE ? io->route->to_path : io->route->from->path;
     const char *rel = step->entry->key + strlen(base);
-    ACT_AUTOFREE char *path = bare(io->path);
+    ACT_AUTOFREE char *path = bare(io->route->path);
 
     return act_path_join(path, rel + (*rel == '/'));
 }
@@ -370,27 +378,30 @@ int flow_download(struct flow *flow, const char *path, struct flow_data *io, str
 
 char *flow_verify_path(const struct flow_verify *io, const char *rel)
 {
-    ACT_AUTOFREE char *base = bare(io->path);
+    ACT_AUTOFREE char *base = bare(io->route->path);
 
-    return act_path_join(base, io->is_folder ? rel : "");
+    return act_path_join(base, io->route->from->is_folder ? rel : "");
 }
 
 static int verify(struct flow *flow, const struct transfer_path *from, const struct mapping *m,
-                  struct flow_verify *io, struct act_error *err)
+                  const char *path, struct flow_verify *io, struct act_error *err)
 {
     ACT_AUTOFREE char *key = bare(m->key);
+    struct flow_route route = {path, from, key};
     struct store *to = NULL;
     int rc = flow_store(flow, m->folder, &to, err);
 
     if (rc == 0)
         rc = check_part_size(&io->options, to, err);
     if (rc == 0)
-        rc = check_places(from, to, key, io->path, err);
+        rc = check_places(from, to, key, path, err);
     if (rc == 0)
         mention_limits(flow, from->store, to);
+    io->route = &route;
     if (rc == 0)
         rc = transfer_verify(flow_engine(flow), from, to, key, &io->options, io->deep, io->each, &io->report,
                              err);
+    io->route = NULL;
     store_free(to);
     return rc;
 }
@@ -402,14 +413,12 @@ int flow_verify(struct flow *flow, struct flow *other, const char *path, struct 
     struct mapping m = {0};
     int rc = map(&flow->config, path, &m, err);
 
-    io->path = path;
     io->report = (struct transfer_report){0};
     if (rc == 0)
         rc = other ? open_other(other, path, &from, err)
                    : open_local_source(flow, m.local, io->follow, &from, err);
-    io->is_folder = from.is_folder;
     if (rc == 0)
-        rc = verify(flow, &from, &m, io, err);
+        rc = verify(flow, &from, &m, path, io, err);
     store_free(from.store);
     transfer_path_release(&from);
     mapping_release(&m);

@@ -10,12 +10,14 @@
 #include "store/store.h"
 #include "transfer/transfer.h"
 
+/* Opaque. */
+struct flow_route;
+
 struct flow_data {
     struct transfer_options options;
-    bool follow;                   /* follow links of the local folder that lead out of it */
-    struct transfer_report report; /* out */
-    /* internal: the path as the user typed it, and where it is on both sides */
-    const char *path, *from_path, *to_path;
+    bool follow;                    /* follow links of the local folder that lead out of it */
+    struct transfer_report report;  /* out */
+    const struct flow_route *route; /* for flow_step_path(), in the callbacks of the options */
 };
 /* From the local folder to this cluster's store; with from, from that cluster's store instead. Sizes that the store
  * does not support, a destination that is or lies in the source, a file in place of a folder, and with delete_extra
@@ -36,8 +38,7 @@ struct flow_verify {
     void (*each)(void *arg, enum transfer_difference what, const char *rel, const struct store_entry *from,
                  const struct store_entry *to); /* arg is that of the options */
     struct transfer_report report;              /* out */
-    const char *path;                           /* internal, like is_folder */
-    bool is_folder;
+    const struct flow_route *route;             /* for flow_verify_path(), in each() */
 };
 int flow_verify(struct flow *flow, struct flow *from, const char *path, struct flow_verify *io,
                 struct act_error *err) ACT_NODISCARD;

@@ -37,10 +37,9 @@ int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error
 
 int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error *err)
 {
-    struct flow_submit submit = {
-        .argv = io->argv, .dry_run = io->dry_run, .code = io->code, .own_folders = true};
+    struct flow_submit submit = {.argv = io->argv, .dry_run = io->dry_run, .code = io->code};
     const char *image = io->no_container ? NULL : flow->config.docker.image, *tool = NULL;
-    struct flow_package package = {0};
+    struct flow_describing with = {.own_folders = true};
     struct platform *platform;
     int rc;
 
@@ -52,7 +51,7 @@ int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error 
     rc = flow_platform_here(flow, &platform, err);
     if (rc < 0)
         return rc;
-    rc = flow_describe_run(flow, platform, &submit, &package, err);
+    rc = flow_describe_run(flow, platform, &submit, &with, err);
     if (rc == 0) {
         free(submit.spec.platform);
         submit.spec.platform = act_strdup(platform_here()->name);
@@ -61,8 +60,8 @@ int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error 
         flow_mention_unused(&flow->config, true, image != NULL);
     }
     if (rc == 0 && !io->dry_run)
-        rc = flow_start_run(flow, platform, &submit.spec, package.file, err);
+        rc = flow_start_run(flow, platform, &submit.spec, with.package.file, err);
     io->spec = submit.spec;
-    flow_package_release(&package);
+    flow_package_release(&with.package);
     return rc;
 }

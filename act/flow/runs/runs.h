@@ -22,8 +22,8 @@ struct flow_run {
     struct ledger_run row;
     struct run_spec spec; /* only if requested */
     struct run_status status;
-    bool changed; /* internal: the ledger does not know this status yet */
-    bool fresh;   /* internal: the platform reported it just now */
+    bool changed; /* status is newer than what the ledger has */
+    bool fresh;   /* the platform reported status just now */
 };
 
 struct flow_runs {

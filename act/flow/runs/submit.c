@@ -192,20 +192,20 @@ static int take_last_package(struct flow *flow, struct flow_package *out, struct
 }
 
 /* The package that the run is pinned to: the files as they are now. A dry run has one when nothing changed. */
-static int pin_package(struct flow *flow, const struct flow_submit *io, struct flow_package *out,
-                       struct act_error *err)
+static int pin_package(struct flow *flow, const struct flow_submit *io, bool own_folders,
+                       struct flow_package *out, struct act_error *err)
 {
     struct flow_init *code = io->code;
 
     if (!code)
         return take_last_package(flow, out, err);
     code->dry_run = io->dry_run;
-    code->command = io->job ? NULL : io->argv;
+    code->command = io->job_file ? NULL : io->argv;
     code->keep_compiled = true;
     int rc = flow_init(flow, code, err);
     if (rc < 0)
         return rc;
-    if (io->own_folders) /* a run here, which may be without the image */
+    if (own_folders) /* a run here, which may be without the image */
         code->compiled[0] = '\0';
     flow_say_code(code);
     if (code->dry_run && code->is_stored != FLOW_YES)
@@ -309,52 +309,53 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     return unclear ? act_error_hint(err, "the same command again is the same run") : rc;
 }
 
-static void describe_command(const struct flow_submit *io, struct run_spec *spec)
+static void describe_command(const struct flow_submit *io, const struct flow_describing *with,
+                             struct run_spec *spec)
 {
-    if (!io->job) {
+    if (!io->job_file) {
         act_strv_copy(&spec->argv, io->argv->v, io->argv->n);
         return;
     }
-    if (io->limit_s) {
+    if (with->limit_s) {
         act_strv_push(&spec->argv, "timeout");
         act_strv_push(&spec->argv, "--verbose");
         act_strv_push(&spec->argv, "--kill-after=10s");
-        act_strv_pushf(&spec->argv, "%lld", (long long)io->limit_s);
+        act_strv_pushf(&spec->argv, "%lld", (long long)with->limit_s);
     }
     act_strv_push(&spec->argv, "/bin/bash");
     act_strv_push(&spec->argv, "-c");
-    act_strv_push(&spec->argv, io->job->line);
-    spec->title = act_sprintf("%s, %s", io->job_file, io->job->title);
-    add_env(&io->job->env, spec);
-    add_secrets(&io->job->secrets, spec);
+    act_strv_push(&spec->argv, with->job.line);
+    spec->title = act_sprintf("%s, %s", io->job_file, with->job.title);
+    add_env(&with->job.env, spec);
+    add_secrets(&with->job.secrets, spec);
 }
 
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
-                      struct flow_package *package, struct act_error *err)
+                      struct flow_describing *with, struct act_error *err)
 {
+    const struct flow_job_file *job = io->job_file ? &with->job : NULL;
     int rc;
 
     identify(flow, &io->spec);
     io->spec.resubmit_of = act_strdup(io->resubmit_of);
-    describe_command(io, &io->spec);
-    rc = io->job && !io->own_size
-             ? shape_of_file(&flow->config, platform, io->job_file, io->job, &io->spec, err)
-             : shape(&flow->config, platform, &io->spec, err);
+    describe_command(io, with, &io->spec);
+    rc = job && !io->own_size ? shape_of_file(&flow->config, platform, io->job_file, job, &io->spec, err)
+                              : shape(&flow->config, platform, &io->spec, err);
     if (rc == 0)
         rc = flow_check_shared_temp(platform, &io->spec, err);
     if (rc == 0)
         rc = flow_form_starter(platform, &io->spec, err);
-    describe_by_platform(&flow->config, platform, io->job, &io->spec);
-    if (rc == 0 && io->own_folders)
+    describe_by_platform(&flow->config, platform, job, &io->spec);
+    if (rc == 0 && with->own_folders)
         describe_own_folders(&flow->config, &io->spec);
     else if (rc == 0)
         rc = choose_folders(flow, &io->spec, err);
     if (rc == 0)
         rc = platform_check(platform, &io->spec, err);
     if (rc == 0)
-        rc = pin_package(flow, io, package, err);
+        rc = pin_package(flow, io, with->own_folders, &with->package, err);
     if (rc == 0)
-        set_package(package, &io->spec);
+        set_package(&with->package, &io->spec);
     return rc;
 }
 
@@ -375,9 +376,10 @@ int flow_check_run(struct flow *flow, struct act_error *err)
     return rc;
 }
 
-static int read_job_file(struct flow *flow, struct flow_submit *io, struct flow_job_file *job,
+static int read_job_file(struct flow *flow, const struct flow_submit *io, struct flow_describing *with,
                          struct act_error *err)
 {
+    struct flow_job_file *job = &with->job;
     int rc = flow_job_file_read(io->job_file, &flow->config, job, err);
 
     if (rc < 0)
@@ -387,35 +389,32 @@ static int read_job_file(struct flow *flow, struct flow_submit *io, struct flow_
                              "'%s' says how many workers and parameter servers there are: there cannot be "
                              "another size as well",
                              io->job_file);
-    io->limit_s = flow_job_file_apply(job, &flow->config);
+    with->limit_s = flow_job_file_apply(job, &flow->config);
     for (size_t i = 0; i < job->notes.n; i++)
         act_note("%s", job->notes.v[i]);
-    io->job = job;
     return 0;
 }
 
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err)
 {
-    struct flow_package package = {0};
-    struct flow_job_file job = {0};
+    struct flow_describing with = {0};
     struct platform *platform = NULL;
     int rc = 0;
 
     if (io->job_file)
-        rc = read_job_file(flow, io, &job, err);
+        rc = read_job_file(flow, io, &with, err);
     else if (io->argv->n == 0)
         rc = act_error_set(err, ACT_USAGE, "no command to submit; try: a submit python train.py");
     if (rc == 0)
         rc = flow_platform(flow, &platform, err);
     if (rc == 0)
-        rc = flow_describe_run(flow, platform, io, &package, err);
+        rc = flow_describe_run(flow, platform, io, &with, err);
     if (rc == 0)
         flow_mention_unused(&flow->config, false, io->spec.image != NULL);
     if (rc == 0 && !io->dry_run)
-        rc = flow_start_run(flow, platform, &io->spec, package.file, err);
-    flow_package_release(&package);
-    flow_job_file_release(&job);
-    io->job = NULL;
+        rc = flow_start_run(flow, platform, &io->spec, with.package.file, err);
+    flow_package_release(&with.package);
+    flow_job_file_release(&with.job);
     return rc;
 }
 

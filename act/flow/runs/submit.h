@@ -18,13 +18,10 @@ struct flow_submit {
     const char *job_file;        /* a job file of Batch AI that says what to run and where; NULL: none */
     bool own_size;               /* nodes and processes come from the configuration, not from the job file */
     bool dry_run;                /* only fill spec */
-    bool own_folders;            /* mapped folders are the project's own, not those in the stores */
     struct flow_init
         *code; /* how to pack the code first, and the result; NULL: use the package stored last */
     const char *resubmit_of;
-    struct run_spec spec;            /* out; release with run_spec_release() */
-    const struct flow_job_file *job; /* internal */
-    int64_t limit_s;                 /* internal: after which the command is ended; 0: never */
+    struct run_spec spec; /* out; release with run_spec_release() */
 };
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err) ACT_NODISCARD;
 

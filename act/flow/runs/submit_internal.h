@@ -9,15 +9,23 @@
 #include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow.h"
+#include "flow/jobfile/jobfile.h"
 #include "flow/runs/submit.h"
 #include "ledger/ledger.h"
 #include "run/run.h"
 
 struct platform;
 
+/* What a request becomes on its way to a specification. */
+struct flow_describing {
+    struct flow_job_file job;    /* if the request has a job file */
+    int64_t limit_s;             /* after which the command is ended; 0: never */
+    bool own_folders;            /* mapped folders are the project's own, not those in the stores */
+    struct flow_package package; /* out: pinned; release it */
+};
 /* Fills io->spec from the configuration and the platform's limits, and pins the package. */
 int flow_describe_run(struct flow *flow, struct platform *platform, struct flow_submit *io,
-                      struct flow_package *package, struct act_error *err) ACT_NODISCARD;
+                      struct flow_describing *with, struct act_error *err) ACT_NODISCARD;
 /* Whether a run would be refused because of the configuration; contacts no host. */
 int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 /* Call it when the run's command and size are known: if the command is a starter (run/starter.h), it is started once
