@@ -331,7 +331,7 @@ static void have_token(struct token_call *token)
     if (token->rc < 0) {
         t->call->error = token->error;
         act_error_prefix(&t->call->error, "cannot %s", t->call->what);
-        if (token->want.tenant && !strstr(t->call->error.text, "az login"))
+        if (token->want.tenant && !strstr(act_error_text(&t->call->error), "az login"))
             arm_hint_tenant(&t->call->error, token->want.tenant);
         end(t, token->rc);
     } else {

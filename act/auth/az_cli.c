@@ -143,7 +143,7 @@ static void take_output(struct token_ask *ask)
     else if (token_take(answer, ask->source, act_now_unix_s(), 0, &ask->token, &why) == 0)
         why.code = ACT_OK;
     if (why.code)
-        token_denied(ask, "'az account get-access-token': %s", why.text);
+        token_denied(ask, "'az account get-access-token': %s", act_error_text(&why));
     else
         token_found(ask);
 }

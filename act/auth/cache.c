@@ -190,7 +190,7 @@ int token_cache_put(const char *key, const struct token *token, struct act_error
 
     if (rc < 0) {
         act_error_prefix(&why, "the login is not kept for the next command");
-        warn_once(why.text);
+        warn_once(act_error_text(&why));
         if (err)
             *err = why;
     }
@@ -214,7 +214,7 @@ void token_cache_drop(const char *key, const char *text)
 
     if (token_cache_get(key, &there) && strcmp(there.text, text) == 0 &&
         update(drop_token, &(struct entry){.key = key, .token = &token}, &err) < 0)
-        act_trace("auth", "cannot drop a token: %s", err.text);
+        act_trace("auth", "cannot drop a token: %s", act_error_text(&err));
     token_release(&there);
     token_release(&token);
 }

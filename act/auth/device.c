@@ -61,7 +61,7 @@ static void keep_grant(void *arg)
     struct act_error err;
 
     if (token_cache_put_grant(ask->authority, &ask->grant, false, &err) < 0)
-        act_trace("auth", "the renewed login is not kept: %s", err.text);
+        act_trace("auth", "the renewed login is not kept: %s", act_error_text(&err));
 }
 
 static void grant_kept(void *arg)

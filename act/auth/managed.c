@@ -123,7 +123,7 @@ static void imds_answered(struct http_call *call)
     } else if (call->rc == 0 && call->status == 400) {
         struct act_error why;
         token_describe_answer(call, "this machine has no such identity", &why);
-        token_absent(ask, "%s", why.text);
+        token_absent(ask, "%s", act_error_text(&why));
     } else {
         token_settle(ask);
     }

@@ -281,7 +281,7 @@ static void take_failure(struct slot *slot)
     bool may_pass = slot->error.code == ACT_TEMPORARY || slot->error.code == ACT_TIMEOUT;
 
     if (may_pass && slot->token.text && slot->token.expires_s > act_now_unix_s()) {
-        act_trace("auth", "not renewed yet: %s", slot->error.text);
+        act_trace("auth", "not renewed yet: %s", act_error_text(&slot->error));
         slot->token.refresh_s = act_now_unix_s() + REMEMBER_FAILURE_MS / 1000;
         tell_all(slot, 0);
         return;
@@ -374,9 +374,10 @@ static void asked(struct token_ask *ask)
         engine_work(http_engine(slot->tokens->http), keep, kept, slot);
         return;
     }
-    act_trace("auth", "%s: %s", name, ask->error.text);
+    act_trace("auth", "%s: %s", name, act_error_text(&ask->error));
     if (ask->result == TOKEN_ABSENT) {
-        act_buf_addf(&slot->absent, "%s%s: %s", slot->absent.len ? "; " : "", name, ask->error.text);
+        act_buf_addf(&slot->absent, "%s%s: %s", slot->absent.len ? "; " : "", name,
+                     act_error_text(&ask->error));
         slot->at++;
         token_ask_release(ask);
         ask_next(slot);

@@ -1,47 +1,92 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 
-/* The mark of a text that did not fit. */
-static void mark_cut(char *text)
+enum {
+    KEPT_MAX = 4096,
+    PROBES_MAX = 64,
+};
+
+/* Long texts, found by their hash; see error.h. Threads share it without a lock: a row is written once. */
+static _Atomic(char *) kept[KEPT_MAX];
+
+static size_t hash_text(const char *text)
+{
+    size_t sum = 5381; /* Bernstein's */
+
+    for (; *text; text++)
+        sum = sum * 33 + (unsigned char)*text;
+    return sum;
+}
+
+/* The table's copy of the text; NULL when there is no room for it. */
+static const char *keep_long_text(const char *text)
+{
+    char *copy = act_strdup(text);
+    size_t at = hash_text(text);
+
+    for (size_t i = at; i < at + PROBES_MAX; i++) {
+        char *there = NULL;
+        if (atomic_compare_exchange_strong(&kept[i % KEPT_MAX], &there, copy))
+            return copy;
+        if (strcmp(there, text) == 0) {
+            free(copy);
+            return there;
+        }
+    }
+    free(copy);
+    return NULL;
+}
+
+/* Marks the end of a text of which only size - 1 bytes fit. */
+static void mark_cut(char *text, size_t size)
 {
     static const char mark[] = "...";
 
-    memcpy(text + sizeof(((struct act_error *)0)->text) - sizeof(mark), mark, sizeof(mark));
+    memcpy(text + size - sizeof(mark), mark, sizeof(mark));
+}
+
+static void set_text(struct act_error *err, const char *text)
+{
+    bool fits = strlen(text) < sizeof(err->brief);
+
+    err->long_text = fits ? NULL : keep_long_text(text);
+    snprintf(err->brief, sizeof(err->brief), "%s", text);
+    if (!fits)
+        mark_cut(err->brief, sizeof(err->brief));
 }
 
 ACT_PRINTF(2, 0)
-static void set_text(struct act_error *err, const char *fmt, va_list ap)
+static void format_text(char text[ACT_ERROR_TEXT], const char *fmt, va_list ap)
 {
-    int n = vsnprintf(err->text, sizeof(err->text), fmt, ap);
-
-    if (n >= (int)sizeof(err->text))
-        mark_cut(err->text);
+    if (vsnprintf(text, ACT_ERROR_TEXT, fmt, ap) >= ACT_ERROR_TEXT)
+        mark_cut(text, ACT_ERROR_TEXT);
     /* remote text must not move a terminal's cursor or forge a line */
-    act_mask_controls(err->text, "\n\t", '?');
-    act_mask_controls(err->text, "", ' ');
+    act_mask_controls(text, "\n\t", '?');
+    act_mask_controls(text, "", ' ');
 }
 
-/* Replaces the text by "<a><sep><b>"; a and b may point into the old text's copy. */
+/* The text becomes "<a><sep><b>". */
 static void join_text(struct act_error *err, const char *a, const char *sep, const char *b)
 {
-    char joined[2 * sizeof(err->text)];
+    char joined[ACT_ERROR_TEXT];
 
-    snprintf(joined, sizeof(joined), "%s%s%s", a, sep, b);
-    joined[sizeof(err->text) - 1] = '\0';
-    if (strlen(joined) == sizeof(err->text) - 1)
-        mark_cut(joined);
-    memcpy(err->text, joined, sizeof(err->text));
+    if (snprintf(joined, sizeof(joined), "%s%s%s", a, sep, b) >= (int)sizeof(joined))
+        mark_cut(joined, sizeof(joined));
+    set_text(err, joined);
 }
 
 ACT_PRINTF(3, 0)
 static int set_code(struct act_error *err, enum act_code code, const char *fmt, va_list ap)
 {
     int saved = errno;
+    char text[ACT_ERROR_TEXT];
 
     if (err) {
         err->code = code;
@@ -49,7 +94,8 @@ static int set_code(struct act_error *err, enum act_code code, const char *fmt, 
         err->network = false;
         err->service_code[0] = '\0';
         err->request_id[0] = '\0';
-        set_text(err, fmt, ap);
+        format_text(text, fmt, ap);
+        set_text(err, text);
     }
     errno = saved;
     return -(int)code;
@@ -98,7 +144,7 @@ int act_error_errno(struct act_error *err, int errnum, const char *fmt, ...)
     int rc = set_code(err, code_of_errno(errnum), fmt, ap);
     va_end(ap);
     if (err)
-        join_text(err, err->text, ": ", strerror_r(errnum, why, sizeof(why)));
+        join_text(err, act_error_text(err), ": ", strerror_r(errnum, why, sizeof(why)));
     return rc;
 }
 
@@ -107,14 +153,13 @@ int act_error_prefix(struct act_error *err, const char *fmt, ...)
     if (!err)
         return -ACT_FAIL;
 
-    char old[sizeof(err->text)];
+    char text[ACT_ERROR_TEXT];
     va_list ap;
 
-    memcpy(old, err->text, sizeof(old));
     va_start(ap, fmt);
-    set_text(err, fmt, ap);
+    format_text(text, fmt, ap);
     va_end(ap);
-    join_text(err, err->text, ": ", old);
+    join_text(err, text, ": ", act_error_text(err));
     return -(int)err->code;
 }
 
@@ -123,13 +168,12 @@ int act_error_hint(struct act_error *err, const char *fmt, ...)
     if (!err)
         return -ACT_FAIL;
 
-    char old[sizeof(err->text)];
+    char text[ACT_ERROR_TEXT];
     va_list ap;
 
-    memcpy(old, err->text, sizeof(old));
     va_start(ap, fmt);
-    set_text(err, fmt, ap);
+    format_text(text, fmt, ap);
     va_end(ap);
-    join_text(err, old, "; ", err->text);
+    join_text(err, act_error_text(err), "; ", text);
     return -(int)err->code;
 }

@@ -33,14 +33,27 @@ enum act_code {
     ACT_TERMINATED = 143,  /* SIGTERM */
 };
 
+/* A plain value: it owns nothing, so it may be copied, handed to another thread, overwritten or forgotten, and needs
+ * no release; {0} is no error. The few texts that do not fit into brief lie in a table of this process, each once,
+ * where they are never changed, moved or freed. The table is bounded: when it is full, a long text is cut to brief.
+ * Another process cannot follow long_text: send it act_error_text(). */
 struct act_error {
     enum act_code code;
     int http_status;       /* 0 when no HTTP answer was involved */
     bool network;          /* no answer came: DNS, connection, TLS, reset, stall */
     char service_code[64]; /* the service's own code, as "BlobNotFound"; may be empty */
     char request_id[64];   /* the service's request id; may be empty */
-    char text[2048];       /* one line, printable */
+    char brief[232];       /* the text, or how it begins; read it by act_error_text() */
+    const char *long_text; /* the whole of a text that is longer than brief; else NULL */
 };
+
+#define ACT_ERROR_TEXT 2048 /* room for any text */
+
+/* The text: one line, printable, "" without an error. It is valid as long as *err keeps its value. */
+static inline const char *act_error_text(const struct act_error *err)
+{
+    return err->long_text ? err->long_text : err->brief;
+}
 
 /* Sets code and text (control characters become '?', too long a text ends in "..."), clears the other
  * facts and returns -code. err may be NULL. errno is kept. */

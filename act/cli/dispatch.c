@@ -132,7 +132,7 @@ int cli_outcome_end(struct cli_outcome *o, struct act_error *err)
     if (o->n_failed > 0) {
         rc = o->n_failed == o->n ? -(int)o->failed[0].code : -ACT_PARTIAL;
         for (size_t i = 0; i + 1 < o->n_failed; i++)
-            fprintf(stderr, "act: %s\n", o->failed[i].text);
+            fprintf(stderr, "act: %s\n", act_error_text(&o->failed[i]));
         *err = o->failed[o->n_failed - 1];
     }
     free(o->failed);
@@ -163,7 +163,7 @@ int cli_main(int argc, char **argv)
     if (rc < 0) {
         fflush(stdout);
         act_hint_at_own_dirs(&err);
-        fprintf(stderr, "act: %s\n", err.text);
+        fprintf(stderr, "act: %s\n", act_error_text(&err));
         if (cli.command && cli.command->own_status)
             status = ACT_WRAPPER;
     }

@@ -97,9 +97,9 @@ json_t *cli_errors_json(const struct cli_outcome *outcome)
     json_t *list = json_array();
 
     for (size_t i = 0; i < outcome->n_failed; i++)
-        json_array_append_new(list,
-                              json_pack("{s:o,s:i}", "text", codec_json_bytes_new(outcome->failed[i].text),
-                                        "status", outcome->failed[i].code));
+        json_array_append_new(list, json_pack("{s:o,s:i}", "text",
+                                              codec_json_bytes_new(act_error_text(&outcome->failed[i])),
+                                              "status", outcome->failed[i].code));
     return list;
 }
 

@@ -17,7 +17,7 @@ static void check_account(const struct config *config, const struct config_folde
         return;
     act_strv_push(seen, once);
     if (config_account_read(config, folder, &account, &tree, f, &err) < 0)
-        act_strv_push(&f->problems, err.text);
+        act_strv_push(&f->problems, act_error_text(&err));
     config_account_release(&account);
     yaml_tree_free(tree);
 }
@@ -55,7 +55,7 @@ int config_check(const struct config_request *request, struct act_strv *out_prob
         for (size_t i = 0; i < c.n_folders; i++)
             check_account(&c, &c.folders[i], &seen, &f);
     } else if (rc == -ACT_CONFIG) {
-        act_strv_push(&f.problems, err ? err->text : "not readable");
+        act_strv_push(&f.problems, err ? act_error_text(err) : "not readable");
         rc = 0;
     }
     act_strv_copy(out_problems, f.problems.v, f.problems.n);

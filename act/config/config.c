@@ -61,7 +61,7 @@ static void resolve_workspace(struct config *c, struct config_findings *f)
     struct yaml *workspace = yaml_new_map(name);
     bool wanted = config_is_azureml(c->platform) || access(path, F_OK) == 0;
     if (wanted && read_workspace(path, name, workspace, &err) < 0)
-        config_problem(f, value, "'aml_config': %s", err.text);
+        config_problem(f, value, "'aml_config': %s", act_error_text(&err));
     yaml_put(c->values->tree, "aml_config", workspace);
 }
 

@@ -14,7 +14,7 @@ static void add_finding(struct act_strv *list, const struct yaml *at, const char
     ACT_AUTOFREE char *text = act_vsprintf(fmt, ap);
 
     yaml_error(at, &err, "%s", text);
-    act_strv_push(list, err.text);
+    act_strv_push(list, act_error_text(&err));
 }
 
 void config_problem(struct config_findings *f, const struct yaml *at, const char *fmt, ...)

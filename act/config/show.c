@@ -197,7 +197,7 @@ static void add_account(json_t *out, const struct config *config, const struct c
     if (config_account_read(config, folder, &account, &tree, &f, &err) < 0) {
         ACT_AUTOFREE char *origin = origin_of(config_account_origin(config, folder));
         add_row(out, path, json_null(), origin);
-        json_object_set_new(json_object_get(out, path), "error", json_string(err.text));
+        json_object_set_new(json_object_get(out, path), "error", json_string(act_error_text(&err)));
     } else {
         CODEC_AUTOJSON json_t *members = members_json(config, config_account_keys, "", &account);
         flatten(out, path, members, tree);

@@ -57,7 +57,7 @@ static void add_run_of(struct platform *platform, const char *id, struct ledger_
     struct act_error err;
 
     if (platform_spec(platform, id, &spec, &err) < 0) {
-        act_warn("run '%s' is not in the new ledger: %s", id, err.text);
+        act_warn("run '%s' is not in the new ledger: %s", id, act_error_text(&err));
     } else {
         ACT_GROW(out->v, out->n);
         out->v[out->n] = flow_row_of(&spec);
@@ -77,7 +77,7 @@ static void find_runs_here(struct flow *flow, struct ledger_runs *out)
 
     *out = (struct ledger_runs){0};
     if (flow_platform_here(flow, &platform, &err) < 0 || platform_list(platform, &ids, &err) < 0)
-        act_warn("the runs of this machine are not in the new ledger: %s", err.text);
+        act_warn("the runs of this machine are not in the new ledger: %s", act_error_text(&err));
     for (size_t i = 0; i < ids.n; i++)
         add_run_of(platform, ids.v[i], out);
     act_strv_release(&ids);
@@ -89,7 +89,7 @@ static void add_found(struct ledger *ledger, const struct ledger_runs *runs)
     struct act_error err;
 
     if (ledger_add_all(ledger, runs, &err) < 0)
-        act_warn("the new ledger has not all runs: %s", err.text);
+        act_warn("the new ledger has not all runs: %s", act_error_text(&err));
 }
 
 /* aside: what is left of the previous ledger, or NULL. */
@@ -125,7 +125,7 @@ static int mend(const char *path, char **out_aside)
 
     if (ledger_set_aside(path, out_aside, &err) == 0)
         return *out_aside != NULL;
-    act_warn("%s", err.text);
+    act_warn("%s", act_error_text(&err));
     return 0;
 }
 
@@ -156,7 +156,7 @@ static int use_copy(struct flow *flow, const struct act_error *why, struct act_e
     if (rc < 0)
         return rc;
     act_hint_at_own_dirs(&reason);
-    act_warn("%s (what is known of the runs is shown, but not written down)", reason.text);
+    act_warn("%s (what is known of the runs is shown, but not written down)", act_error_text(&reason));
     if (ledger_is_new(flow->ledger_copy))
         fill(flow, flow->ledger_copy, NULL);
     return 0;

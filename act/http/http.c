@@ -166,7 +166,7 @@ static void trace_try(const struct http_try *t)
     curl_easy_getinfo(t->handle->easy, CURLINFO_TOTAL_TIME_T, &us);
     act_trace("http", "%s %s %d out %lld in %lld %lld ms try %d id %s%s%s%s", call->method, url, call->status,
               (long long)out, (long long)in, (long long)us / 1000, call->tries, id ? id : "-",
-              limits ? limits : "", call->rc ? ": " : "", call->rc ? call->error.text : "");
+              limits ? limits : "", call->rc ? ": " : "", call->rc ? act_error_text(&call->error) : "");
 }
 
 /* libcurl accepts a response truncated within its headers, or after an interim one, as complete. */

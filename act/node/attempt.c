@@ -201,7 +201,7 @@ void attempt_save_status(struct supervisor *s)
         if (run_status_write(s->status_path, &s->status, &err) == 0)
             return;
     }
-    node_say("%s", err.text);
+    node_say("%s", act_error_text(&err));
 }
 
 void attempt_end(const struct supervisor *s)
@@ -254,5 +254,5 @@ void attempt_save_failure(const struct supervisor *s, const struct record *r, co
         return;
     give_up_reserve(s);
     if (codec_json_write(path, json, 0600, &err) < 0)
-        node_say("%s", err.text);
+        node_say("%s", act_error_text(&err));
 }

@@ -200,7 +200,7 @@ void container_remove_all(const struct node *node)
         add_name(node, rank, "", &words);
     const struct proc_call call = {.argv = words.v, .timeout_s = REMOVE_S, .max_bytes = ANSWER_MAX};
     if (proc_call(&call, &result, &err) < 0)
-        node_say("the containers of the run may still be there: %s", err.text);
+        node_say("the containers of the run may still be there: %s", act_error_text(&err));
     proc_result_release(&result);
     act_strv_release(&words);
 }

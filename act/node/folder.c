@@ -171,7 +171,7 @@ int folder_send_all(void *arg)
     for (size_t i = 0; i < node->spec.n_folders; i++) {
         if (!is_to_send(&node->spec.folders[i]) || send_one(node, &node->spec.folders[i], &err) == 0)
             continue;
-        node_say("%s", err.text);
+        node_say("%s", act_error_text(&err));
         failed = 1;
     }
     return failed;

@@ -28,7 +28,7 @@ static char *ask_slurm(const char *const *argv, int timeout_s)
         act_strv_push(&words, argv[i]);
     int rc = proc_run(words.v, timeout_s, OUTPUT_MAX, &text, &status, &err);
     if (rc < 0)
-        node_say("%s", err.text);
+        node_say("%s", act_error_text(&err));
     else if (status != 0)
         node_say("'%s %s' failed", argv[0], argv[1]);
     act_strv_release(&words);

@@ -27,7 +27,7 @@ static int unzip(int argc, char **argv)
         return ACT_USAGE;
     int rc = node_unzip_apart(argv[1], argv[2], argv[3], false, &err);
     if (rc < 0)
-        fprintf(stderr, "act-node: %s\n", err.text);
+        fprintf(stderr, "act-node: %s\n", act_error_text(&err));
     return -rc;
 }
 

@@ -186,7 +186,7 @@ struct metrics *metrics_new(const struct node *node)
 
     m->node = node;
     if (watch_open(&m->watch, &err) < 0) {
-        node_say("no metrics: %s", err.text);
+        node_say("no metrics: %s", act_error_text(&err));
         free(m);
         return NULL;
     }
@@ -247,7 +247,7 @@ static int open_file(const struct node *node)
     struct act_error err;
 
     if (act_mkdir_all(dir, 0755, &err) < 0) {
-        node_say("no metrics: %s", err.text);
+        node_say("no metrics: %s", act_error_text(&err));
         return -1;
     }
     int fd = node_open_log(node, name);

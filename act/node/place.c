@@ -185,7 +185,7 @@ static void remove_place(const char *dir)
     struct act_error err;
 
     if (act_remove_tree(dir, &err) < 0)
-        node_say("%s", err.text);
+        node_say("%s", act_error_text(&err));
     rmdir(run); /* when this was its last node */
 }
 

@@ -232,15 +232,15 @@ static void run_steps(const struct node *node, struct outcome *o)
         rc = steps[i](node, o, &err);
     if (rc == 0)
         return;
-    snprintf(o->reason, sizeof(o->reason), "%.*s", (int)sizeof(o->reason) - 1, err.text);
+    snprintf(o->reason, sizeof(o->reason), "%.*s", (int)sizeof(o->reason) - 1, act_error_text(&err));
     if (o->exit_status == 0)
         o->exit_status = ACT_WRAPPER;
-    node_say("preparation failed: %s", err.text);
+    node_say("preparation failed: %s", act_error_text(&err));
 }
 
 static int report_failure(const struct act_error *err)
 {
-    node_say("preparation failed: %s", err->text);
+    node_say("preparation failed: %s", act_error_text(err));
     return ACT_WRAPPER;
 }
 

@@ -92,7 +92,7 @@ static int connect_to_supervisor(struct rank *r, bool *out_stop, struct act_erro
     int rc = link_connect(link_of(r), hello, out_stop, err);
 
     if (rc < 0) {
-        node_say("%s", err->text); /* and to mpirun's output, as the supervisor cannot be told */
+        node_say("%s", act_error_text(err)); /* and to mpirun's output, as the supervisor cannot be told */
         return act_error_prefix(err, "rank %d on node '%s'", r->place.rank, r->node.name);
     }
     r->watch.extra_fd = link_of(r)->fd;
@@ -133,7 +133,7 @@ static int work(struct rank *r)
     struct act_error err;
 
     if (open_place(r, &err) < 0) {
-        rank_fail(r, ACT_WRAPPER, err.text);
+        rank_fail(r, ACT_WRAPPER, act_error_text(&err));
         return ACT_WRAPPER;
     }
     env_set(&r->node, &r->place);
@@ -168,7 +168,7 @@ int node_rank(int argc, char **argv)
         return ACT_USAGE;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (join_run(r, argv[1], &stopping, &err) < 0) {
-        fprintf(stderr, "act-node: %s\n", err.text);
+        fprintf(stderr, "act-node: %s\n", act_error_text(&err));
         return ACT_WRAPPER;
     }
     if (!stopping)

@@ -184,7 +184,7 @@ static int run_command(struct rank *r)
     struct act_error err;
 
     if (command_words(r, &words, &err) < 0) {
-        rank_fail(r, ACT_WRAPPER, err.text);
+        rank_fail(r, ACT_WRAPPER, act_error_text(&err));
         act_strv_release(&words);
         return ACT_WRAPPER;
     }

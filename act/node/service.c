@@ -224,7 +224,7 @@ static int work(struct service *s)
         metrics_report(&r->node, r->log_fd);
     if (rc == 0)
         return rank_work(r);
-    rank_fail(r, ACT_WRAPPER, err.text);
+    rank_fail(r, ACT_WRAPPER, act_error_text(&err));
     return ACT_WRAPPER;
 }
 
@@ -291,7 +291,7 @@ int node_job(int argc, char **argv)
     if (rc == 0)
         rc = watch_inside(&s, &err);
     if (rc < 0)
-        fprintf(stderr, "act: %s\n", err.text);
+        fprintf(stderr, "act: %s\n", act_error_text(&err));
     act_strv_release(&s.folders);
     record_release(&s.rank.record);
     node_release(&s.rank.node);

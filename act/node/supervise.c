@@ -275,10 +275,10 @@ static void supervise(struct supervisor *s)
         run(s);
     } else if (rc == -ACT_INTERRUPTED) {
         s->aborted = true;
-        attempt_finish(s, RUN_CANCELED, 128 + SIGTERM, err.text);
+        attempt_finish(s, RUN_CANCELED, 128 + SIGTERM, act_error_text(&err));
     } else {
-        attempt_finish(s, RUN_FAILED, ACT_WRAPPER, err.text);
-        attempt_save_failure(s, NULL, err.text);
+        attempt_finish(s, RUN_FAILED, ACT_WRAPPER, act_error_text(&err));
+        attempt_save_failure(s, NULL, act_error_text(&err));
     }
     slots_release(&s->slots);
     node_say("%s%s%s", run_state_name(s->status.state), s->status.reason[0] ? ": " : "", s->status.reason);
@@ -381,7 +381,7 @@ int node_supervise(int argc, char **argv)
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (open_run(&s, &err) < 0) {
-        fprintf(stderr, "act-node: %s\n", err.text);
+        fprintf(stderr, "act-node: %s\n", act_error_text(&err));
         return ACT_WRAPPER;
     }
     env_scrub();

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -357,17 +358,19 @@ struct apart {
     bool over;
     struct outcome { /* in shared memory */
         int rc;
-        struct act_error err;
+        char text[ACT_ERROR_TEXT];
     } * outcome;
 };
 
 static int unzip_confined(void *arg)
 {
     const struct apart *a = arg;
+    struct act_error err = {0};
     bool held = confine_to(a->target, a->zip);
 
     (void)held; /* lack of kernel support is no reason not to run */
-    a->outcome->rc = node_unzip(a->zip, a->sha256, a->target, a->over, &a->outcome->err);
+    a->outcome->rc = node_unzip(a->zip, a->sha256, a->target, a->over, &err);
+    snprintf(a->outcome->text, sizeof(a->outcome->text), "%s", act_error_text(&err));
     return 0;
 }
 
@@ -383,9 +386,9 @@ static int run_apart(struct apart *a, struct act_error *err)
         return act_error_set(err, ACT_FAIL,
                              "cannot unpack '%s': the process that does it ended with status %d",
                              act_path_basename(a->zip), child_exit_status(status));
-    if (a->outcome->rc < 0)
-        *err = a->outcome->err;
-    return a->outcome->rc;
+    int rc = a->outcome->rc;
+    return rc < 0 ? act_error_set(err, (enum act_code) - rc, "%.*s", ACT_ERROR_TEXT - 1, a->outcome->text)
+                  : rc;
 }
 
 int node_unzip_apart(const char *zip, const char *sha256, const char *target, bool over,

@@ -82,7 +82,7 @@ static int load_ignore_file(struct package_rules *rules, const char *root, struc
         if (*lines.v[i])
             add_line(rules, lines.v[i], (int)i + 1);
     act_strv_release(&lines);
-    return rc == 0 || rc == -ACT_NOT_FOUND ? 0 : act_error_set(err, local.code, "%s", local.text);
+    return rc == 0 || rc == -ACT_NOT_FOUND ? 0 : act_error_set(err, local.code, "%s", act_error_text(&local));
 }
 
 /* Sweeping lines such as "!*" and "!*" "/" are common below a "*" and do not mean .git or account files: what

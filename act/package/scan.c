@@ -205,7 +205,7 @@ static void read_folder(struct scan *scan, const char *folder)
     }
     if (package_rules_enter(scan->rules, folder, &err) < 0) {
         ACT_AUTOFREE char *path = act_path_join(folder, ".gitignore");
-        add_problem(scan, path, err.code, err.text);
+        add_problem(scan, path, err.code, act_error_text(&err));
     }
     while ((errno = 0, entry = readdir(stream))) {
         if (is_dot(entry->d_name))

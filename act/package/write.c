@@ -168,7 +168,7 @@ static int fail_output(struct build *b, int errnum)
 static int fail_libzip(struct build *b, const struct act_error *why)
 {
     return act_error_set(&b->error, why->code, "cannot write a package in '%s': %s", b->output->folder,
-                         why->text);
+                         act_error_text(why));
 }
 
 /* A worker has finished something. */

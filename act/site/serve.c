@@ -363,7 +363,7 @@ static int serve_one(struct site *site, struct channel *channel)
         int rc = find_and_serve(&r, &channel_rc, &err);
         if (rc < 0) {
             json_object_set_new(r.answer, "code", json_integer(-rc));
-            json_object_set_new(r.answer, "error", codec_json_bytes_new(err.text));
+            json_object_set_new(r.answer, "error", codec_json_bytes_new(act_error_text(&err)));
         }
         for (size_t i = 0; i < r.n_parts; i++)
             parts[i] = (struct frame_part){r.parts[i].data, r.parts[i].len};

@@ -306,7 +306,8 @@ static void look_done(struct store_call *call)
     l->look_under_way = false;
     l->looking = NULL;
     if (call->rc < 0)
-        act_trace("transfer", "cannot look for folders in '%s': %s", l->look_prefix, call->error.text);
+        act_trace("transfer", "cannot look for folders in '%s': %s", l->look_prefix,
+                  act_error_text(&call->error));
     if (b && !b->ended)
         take_level(b, &call->page);
     store_call_release(call);

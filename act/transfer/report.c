@@ -82,7 +82,7 @@ void transfer_report_failure(struct transfer_report *report, const struct act_er
 {
     if (report->total.failed_objects++ == 0)
         *first = *error;
-    add_failure(report, error->text, 1);
+    add_failure(report, act_error_text(error), 1);
 }
 
 void transfer_report_unreadable(struct transfer_report *report, const struct store_entry *entry,
@@ -131,7 +131,7 @@ int transfer_report_result(const struct transfer_report *report, const struct ac
         return -(int)err->code;
     }
     return act_error_set(err, ACT_PARTIAL, "%" PRIu64 " of %" PRIu64 " objects failed; the first: %s",
-                         t->failed_objects, t->failed_objects + good, first->text);
+                         t->failed_objects, t->failed_objects + good, act_error_text(first));
 }
 
 bool transfer_is_hopeless(const struct act_error *error)

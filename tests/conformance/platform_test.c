@@ -1011,13 +1011,13 @@ static void test_local_limits(void **state)
     assert_int_equal(limits.max_nodes, 1);
     assert_ok(platform_open(&services, &config, &small, &err), err);
     assert_int_equal(platform_limits(small, &limits, &err), -ACT_NO_CAPACITY);
-    assert_contains(err.text, "gpu_per_node is 5, and this machine has 4");
+    assert_contains(act_error_text(&err), "gpu_per_node is 5, and this machine has 4");
     platform_free(small);
 
     spec.gpus_per_node = spec.procs_per_node = 5;
     assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
                      -ACT_NO_CAPACITY);
-    assert_contains(err.text, "use at most -n 4");
+    assert_contains(act_error_text(&err), "use at most -n 4");
     spec.gpus_per_node = spec.procs_per_node = 4;
     spec.nodes = 2;
     assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
@@ -1027,7 +1027,7 @@ static void test_local_limits(void **state)
     setenv("ACT_LOCAL_SLOTS", "4", 1);
     config.platform = (char[]){"k8s"};
     assert_int_equal(platform_open(&services, &config, &small, &err), -ACT_CONFIG);
-    assert_contains(err.text, "use -c local");
+    assert_contains(act_error_text(&err), "use -c local");
     run_spec_release(&spec);
 }
 
@@ -1045,7 +1045,7 @@ static void test_local_refuses_mounts(void **state)
                                           .mode = RUN_FOLDER_RO_MOUNT};
     assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
                      -ACT_CONFIG);
-    assert_contains(err.text, "mode: download");
+    assert_contains(act_error_text(&err), "mode: download");
     assert_int_equal(status_of(spec.id).state, RUN_UNKNOWN);
     run_spec_release(&spec);
 }
@@ -1061,7 +1061,7 @@ static void test_local_needs_mpirun(void **state)
     setenv("PATH", build_path, 1); /* the agent only */
     assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &two}, &err),
                      -ACT_NOT_FOUND);
-    assert_string_equal(strstr(err.text, "mpirun not found"),
+    assert_string_equal(strstr(act_error_text(&err), "mpirun not found"),
                         "mpirun not found: install Open MPI (Debian: openmpi-bin) or use -n 1");
     run_to_end(&one, NULL, RUN_COMPLETED, 0);
     setenv("PATH", old, 1);
@@ -1333,7 +1333,7 @@ static void test_local_no_agent(void **state)
     setenv("PATH", "/usr/bin:/bin", 1);
     assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
                      -ACT_NOT_FOUND);
-    assert_contains(err.text, "'act-node'");
+    assert_contains(act_error_text(&err), "'act-node'");
     assert_int_equal(status_of(spec.id).state, RUN_UNKNOWN); /* nothing half-done is left */
     setenv("PATH", old, 1);
     run_spec_release(&spec);
@@ -1382,7 +1382,7 @@ static int make_world(void **state)
     setenv("ACT_LOCAL_SLOTS", "4", 1);
     int rc = open_world(&err);
     if (rc < 0)
-        fprintf(stderr, "%s\n", err.text);
+        fprintf(stderr, "%s\n", act_error_text(&err));
     return rc;
 }
 

@@ -318,7 +318,7 @@ static void test_missing(void **state)
     (void)state;
     put_text("missing/file", "x");
     assert_int_equal(head("missing/nothing", &call), -ACT_NOT_FOUND);
-    assert_non_null(strstr(t.err.text, "missing/nothing"));
+    assert_non_null(strstr(act_error_text(&t.err), "missing/nothing"));
     assert_int_equal(head("missing/no/such/path", &call), -ACT_NOT_FOUND);
     assert_int_equal(head("missing/file/below", &call), -ACT_NOT_FOUND);
     assert_int_equal(head("missing", &call), -ACT_NOT_FOUND); /* a folder is no object */
@@ -333,7 +333,7 @@ static void test_missing(void **state)
     call = call_of(STORE_COPY, "missing/copy");
     call.source = "missing/nothing";
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_NOT_FOUND);
-    assert_non_null(strstr(t.err.text, "missing/nothing"));
+    assert_non_null(strstr(act_error_text(&t.err), "missing/nothing"));
     store_call_release(&call);
 }
 
@@ -386,9 +386,9 @@ static void test_delete_many(void **state)
     store_call_release(&call);
     for (size_t i = 0; i < COUNT(rows); i++) {
         if (deletions[i].rc != rows[i].rc)
-            fail_msg("%s: %d %s", rows[i].key, deletions[i].rc, deletions[i].error.text);
+            fail_msg("%s: %d %s", rows[i].key, deletions[i].rc, act_error_text(&deletions[i].error));
         if (rows[i].rc)
-            assert_non_null(strstr(deletions[i].error.text, rows[i].key));
+            assert_non_null(strstr(act_error_text(&deletions[i].error), rows[i].key));
     }
     struct act_strv keys = list("dm/", false, 0);
     for (size_t i = 0; i < keys.n && i < COUNT(left); i++)
@@ -595,7 +595,7 @@ static void test_resume(void **state)
 
     call = commit_call("resume/x", id, 3, 2500, 1000);
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
-    assert_non_null(strstr(t.err.text, "upload it again"));
+    assert_non_null(strstr(act_error_text(&t.err), "upload it again"));
     assert_content("resume/x", "old", 3);
     send_block("resume/x", id, 0, data, 2500, 1000);
     call.if_absent = true;
@@ -767,7 +767,7 @@ static void test_commit_edges(void **state)
     put_text("edge/kept", "kept");
     call = commit_call("edge/kept", id, 2, 2000, 1000);
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
-    assert_non_null(strstr(t.err.text, "upload it again"));
+    assert_non_null(strstr(act_error_text(&t.err), "upload it again"));
     assert_content("edge/kept", "kept", 4);
 
     send_block("edge/kept", id, 0, "abc", 3, 3);
@@ -960,13 +960,13 @@ static void test_conditions(void **state)
     call.if_absent = true;
     assert_ok(put_call(&call, "one", 3), t.err);
     assert_int_equal(put_call(&call, "two", 3), -ACT_PARTIAL);
-    assert_non_null(strstr(t.err.text, "exists"));
+    assert_non_null(strstr(act_error_text(&t.err), "exists"));
     assert_content("cond/x", "one", 3);
 
     call.if_absent = false;
     call.if_match = "\"0x123\"";
     assert_int_equal(put_call(&call, "two", 3), -ACT_TEMPORARY);
-    assert_non_null(strstr(t.err.text, "changed"));
+    assert_non_null(strstr(act_error_text(&t.err), "changed"));
     assert_ok(head("cond/x", &seen), t.err);
     call.if_match = seen.entry.etag;
     assert_ok(put_call(&call, "two", 3), t.err);
@@ -1245,7 +1245,7 @@ static void test_folder_never_through_links(void **state)
     assert_int_equal(symlink(victim, to_file), 0);
 
     assert_int_equal(put("evil/victim", "gone", 4), -ACT_FAIL);
-    assert_non_null(strstr(t.err.text, "leads through a symbolic link"));
+    assert_non_null(strstr(act_error_text(&t.err), "leads through a symbolic link"));
     assert_int_equal(put("evil/new/x", "gone", 4), -ACT_FAIL);
     assert_int_equal(get_range("evil/victim", 0, sink, 10, &call), -ACT_FAIL);
     assert_int_equal(head("evil/victim", &call), -ACT_FAIL);
@@ -1316,13 +1316,13 @@ static void test_folder_collisions(void **state)
     put_text("coll/file", "x");
     put_text("coll/dir/x", "x");
     assert_int_equal(put("coll/file/below", "x", 1), -ACT_FAIL);
-    assert_non_null(strstr(t.err.text, "is a file, not a folder"));
+    assert_non_null(strstr(act_error_text(&t.err), "is a file, not a folder"));
     assert_int_equal(put("coll/dir", "x", 1), -ACT_FAIL);
-    assert_non_null(strstr(t.err.text, "folder of this name"));
+    assert_non_null(strstr(act_error_text(&t.err), "folder of this name"));
     call.attr.kind = STORE_FOLDER;
     assert_int_equal(put_call(&call, NULL, 0), -ACT_FAIL);
     assert_int_equal(delete_key("coll/dir/"), -ACT_FAIL);
-    assert_non_null(strstr(t.err.text, "not empty"));
+    assert_non_null(strstr(act_error_text(&t.err), "not empty"));
     assert_non_null(store_key_problem(t.store, "x/.act-part-1"));
     assert_int_equal(put(".act-part-1/x", "x", 1), -ACT_FAIL);
     static const char *const keys[] = {"coll/dir/x", "coll/file"};
@@ -1345,7 +1345,7 @@ static void test_folder_odd_files(void **state)
     assert_int_equal(call.page.n, 2); /* the part file is none */
     assert_int_equal(call.page.v[0].kind, STORE_UNREADABLE);
     assert_int_equal(store_entry_problem(&call.page.v[0], &t.err), -ACT_PARTIAL);
-    assert_non_null(strstr(t.err.text, "'odd/pipe': it is neither a file"));
+    assert_non_null(strstr(act_error_text(&t.err), "'odd/pipe': it is neither a file"));
     store_call_release(&call);
     assert_int_equal(head("odd/pipe", &call), -ACT_FAIL);
     assert_int_equal(unlink(pipe_path), 0);
@@ -1357,7 +1357,7 @@ static void test_folder_odd_files(void **state)
     assert_int_equal(call.page.n, 2); /* the rest is listed all the same */
     assert_int_equal(call.page.v[0].kind, STORE_UNREADABLE);
     assert_int_equal(store_entry_problem(&call.page.v[0], &t.err), -ACT_PARTIAL);
-    assert_non_null(strstr(t.err.text, "odd/bad\\xff"));
+    assert_non_null(strstr(act_error_text(&t.err), "odd/bad\\xff"));
     store_call_release(&call);
     assert_int_equal(unlink(bad), 0);
 }
@@ -1420,7 +1420,7 @@ static void test_folder_unreadable(void **state)
     assert_int_equal(root ? seteuid(0) : 0, 0);
     assert_int_equal(chmod(dir, 0755), 0);
     assert_int_equal(itself_rc, -ACT_DENIED);
-    assert_non_null(strstr(t.err.text, "secret/dir"));
+    assert_non_null(strstr(act_error_text(&t.err), "secret/dir"));
     assert_int_equal(rc, 0);
     assert_int_equal(call.page.n, 2);
     assert_string_equal(call.page.v[0].key, "secret/dir/");
@@ -1494,7 +1494,7 @@ static void test_folder_part_length(void **state)
     send_block("len/x", id, 0, "abcdefghij", 10, 5);
     call = commit_call("len/x", id, 2, 11, 5);
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
-    assert_non_null(strstr(t.err.text, "10 of 11 bytes"));
+    assert_non_null(strstr(act_error_text(&t.err), "10 of 11 bytes"));
     call.total = 10;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
@@ -1593,7 +1593,7 @@ static void test_azure_refused(void **state)
     assert_int_equal(head_there(store), -ACT_DENIED);
     assert_int_equal(t.err.http_status, 403);
     assert_true(t.err.service_code[0] && t.err.request_id[0]);
-    assert_non_null(strstr(t.err.text, "HTTP 403"));
+    assert_non_null(strstr(act_error_text(&t.err), "HTTP 403"));
 
     assert_ok(open_azure(getenv("TEST_AZURE_KEY"), container, "http://127.0.0.1:1/x", &store), t.err);
     assert_int_equal(head_there(store), -ACT_TEMPORARY);
@@ -1602,7 +1602,7 @@ static void test_azure_refused(void **state)
         return; /* a SAS is for one container: another one is denied */
     assert_ok(open_azure(getenv("TEST_AZURE_KEY"), "no-such-container", endpoint, &store), t.err);
     assert_int_equal(head_there(store), -ACT_NOT_FOUND);
-    assert_non_null(strstr(t.err.text, "ContainerNotFound"));
+    assert_non_null(strstr(act_error_text(&t.err), "ContainerNotFound"));
 }
 
 static void set_flag(struct http_call *call)
@@ -1698,7 +1698,7 @@ static void test_azure_delete_many(void **state)
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     for (size_t i = 0; i < COUNT(deletions); i++)
         if (deletions[i].rc != (i % 8 != 1 ? 0 : -ACT_NOT_FOUND))
-            fail_msg("%s: %d %s", keys.v[i], deletions[i].rc, deletions[i].error.text);
+            fail_msg("%s: %d %s", keys.v[i], deletions[i].rc, act_error_text(&deletions[i].error));
     assert_list("batch/", false, NULL, 0);
     store_call_release(&call);
     act_strv_release(&keys);
@@ -1794,7 +1794,7 @@ static void test_azure_from_url(void **state)
     call.source_match = seen.entry.etag;
     if (store_do(t.store, &call, &t.err)) {
         assert_true(store_must_stream(&t.err));
-        assert_null(strstr(t.err.text, "sig="));
+        assert_null(strstr(act_error_text(&t.err), "sig="));
         goto end;
     }
     assert_content("from/to", "aaabbbccc", 9);
@@ -1918,7 +1918,7 @@ static void test_azure_foreign_blocks(void **state)
     call.data = "x";
     call.len = 1;
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_FAIL);
-    assert_non_null(strstr(t.err.text, "another program's upload are in the way"));
+    assert_non_null(strstr(act_error_text(&t.err), "another program's upload are in the way"));
     assert_content("foreign/short", "kept", 4);
 }
 
@@ -2013,7 +2013,7 @@ static int setup_azure(void **state)
     t.azure = true;
     int rc = open_store();
     if (rc)
-        fprintf(stderr, "%s\n", t.err.text);
+        fprintf(stderr, "%s\n", act_error_text(&t.err));
     return rc;
 }
 

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         http_header_add(&headers, line, strcspn(line, ":"), strchrnul(line, ':'),
                         strlen(strchrnul(line, ':')));
     azure_read_refusal(&refusal, status, &headers, rest, strlen(rest));
-    FUZZ_CHECK(azure_describe(&azure, "cannot do it", &refusal, &err) < 0 && *err.text);
+    FUZZ_CHECK(azure_describe(&azure, "cannot do it", &refusal, &err) < 0 && *act_error_text(&err));
     http_headers_release(&headers);
     return 0;
 }

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct act_error err = {0};
     int rc = diagnose_parse((const char *)data, size, "input", &rules, &err);
 
-    FUZZ_CHECK(rc == 0 || *err.text);
+    FUZZ_CHECK(rc == 0 || *act_error_text(&err));
     if (rc < 0)
         return 0;
     struct diagnose_scan *scan = diagnose_scan_new(rules, DIAGNOSE_FAILED_RANK);

@@ -18,7 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     while (rc == 0) {
         struct frame frame = {0};
         rc = frame_read(channel, 4096, &frame, &err);
-        FUZZ_CHECK(rc == 0 ? json_is_object(frame.head) && frame.n_parts <= FRAME_PARTS : *err.text != '\0');
+        FUZZ_CHECK(rc == 0 ? json_is_object(frame.head) && frame.n_parts <= FRAME_PARTS
+                           : *act_error_text(&err) != '\0');
         frame_release(&frame);
     }
     close(channel->in_fd);

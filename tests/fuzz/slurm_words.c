@@ -13,6 +13,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(slurm_node_state(text));
     free(slurm_job_value(text, "Nodes"));
     (void)slurm_state_of(text);
-    FUZZ_CHECK(slurm_refuse("sbatch", text, &err) < 0 && *err.text);
+    FUZZ_CHECK(slurm_refuse("sbatch", text, &err) < 0 && *act_error_text(&err));
     return 0;
 }

@@ -27,6 +27,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int depth = 0;
     int rc = xml_parse((const char *)data, size, "input", &handler, &depth, &err);
 
-    FUZZ_CHECK(rc == 0 ? depth == 0 : *err.text != '\0');
+    FUZZ_CHECK(rc == 0 ? depth == 0 : *act_error_text(&err) != '\0');
     return 0;
 }

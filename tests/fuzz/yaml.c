@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct act_error err = {0};
     int rc = yaml_parse((const char *)data, size, "input", &root, &err);
 
-    FUZZ_CHECK(rc == 0 ? root != NULL : rc == -ACT_CONFIG && !root && *err.text);
+    FUZZ_CHECK(rc == 0 ? root != NULL : rc == -ACT_CONFIG && !root && *act_error_text(&err));
     if (rc == 0)
         read_all(root);
     yaml_tree_free(root);

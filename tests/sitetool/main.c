@@ -91,7 +91,7 @@ static const struct {
 static void print_answer(json_t *answer, int rc, const struct act_error *err)
 {
     json_object_set_new(answer, "rc", json_integer(rc));
-    json_object_set_new(answer, "error", codec_json_bytes_new(rc < 0 ? err->text : ""));
+    json_object_set_new(answer, "error", codec_json_bytes_new(rc < 0 ? act_error_text(err) : ""));
     ACT_AUTOFREE char *text = codec_json_line(answer);
     json_decref(answer);
     puts(text);

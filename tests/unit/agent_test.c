@@ -135,7 +135,7 @@ static void test_place(void **state)
 
     node.spec.launcher = (char[]){"srun"};
     assert_int_equal(env_find_place(&node, &place, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, "the run has 4 processes, and 2 were started"));
+    assert_non_null(strstr(act_error_text(&err), "the run has 4 processes, and 2 were started"));
     setenv("SLURM_STEP_NUM_TASKS", "4", 1);
     setenv("SLURM_PROCID", "2", 1);
     assert_ok(env_find_place(&node, &place, &err), err);
@@ -487,7 +487,7 @@ static void test_claim(void **state)
     assert_ok(attempt_claim(&s, &err), err); /* requeued */
     s.job.id = (char[]){"13"};
     assert_int_equal(attempt_claim(&s, &err), -ACT_FAIL);
-    assert_string_equal(err.text, "run 'exp_1700000000_0123abcd' belongs to job 12: job 13 ends");
+    assert_string_equal(act_error_text(&err), "run 'exp_1700000000_0123abcd' belongs to job 12: job 13 ends");
     free(s.status_path);
 }
 

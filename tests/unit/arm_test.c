@@ -178,8 +178,8 @@ static void a_token_that_is_refused_is_renewed_once(void **state)
     assert_null(none);
     assert_int_equal(f.err.http_status, 401);
     assert_string_equal(f.err.service_code, "ExpiredAuthenticationToken");
-    assert_non_null(strstr(f.err.text, "log in again"));
-    assert_null(strstr(f.err.text, "second"));
+    assert_non_null(strstr(act_error_text(&f.err), "log in again"));
+    assert_null(strstr(act_error_text(&f.err), "second"));
     assert_int_equal(f.server.requests_n, 4);
     tear_down(&f);
 }
@@ -196,8 +196,8 @@ static void a_claims_challenge_names_the_command(void **state)
     (void)state;
     set_up(&f, answers, COUNT(answers));
     assert_int_equal(get(&f, &none), -ACT_DENIED);
-    assert_non_null(strstr(f.err.text, "az login"));
-    assert_non_null(strstr(f.err.text, "eyJhIjoxfQ=="));
+    assert_non_null(strstr(act_error_text(&f.err), "az login"));
+    assert_non_null(strstr(act_error_text(&f.err), "eyJhIjoxfQ=="));
     assert_int_equal(f.server.requests_n, 2);
     tear_down(&f);
 }
@@ -216,12 +216,12 @@ static void no_token_for_strangers(void **state)
         ACT_AUTOFREE char *url = rest ? act_sprintf("%s%s", f.endpoint, rest + 1) : act_strdup(urls[i]);
         json_t *none = NULL;
         assert_int_equal(arm_get(f.arm, url, NULL, "look at 'x'", &none, &f.err), -ACT_FAIL);
-        assert_non_null(strstr(f.err.text, "which is not at"));
+        assert_non_null(strstr(act_error_text(&f.err), "which is not at"));
     }
     assert_int_equal(arm_trust(f.arm, "http://history.example", "the test", &f.err), -ACT_CONFIG);
     assert_int_equal(arm_trust(f.arm, "https://chinaeast.api.ml.azure.cn", "the test", &f.err), -ACT_CONFIG);
     assert_int_equal(arm_trust(f.arm, "https://history.example", "the test", &f.err), -ACT_DENIED);
-    assert_non_null(strstr(f.err.text, "the test is 'https://history.example'"));
+    assert_non_null(strstr(act_error_text(&f.err), "the test is 'https://history.example'"));
     assert_int_equal(arm_requests(f.arm), 0);
     tear_down(&f);
 }
@@ -235,7 +235,7 @@ static void answers_are_bounded(void **state)
     set_up(&f, answers, COUNT(answers));
     struct arm_call call = {.method = "GET", .what = "look at 'x'", .url = act_strdup("/x"), .max_body = 16};
     assert_true(arm_do(f.arm, &call, &f.err) < 0);
-    assert_true(act_starts_with(f.err.text, "cannot look at 'x'"));
+    assert_true(act_starts_with(act_error_text(&f.err), "cannot look at 'x'"));
     arm_call_release(&call);
     tear_down(&f);
 }
@@ -312,8 +312,8 @@ static void errors_table(void **state)
         struct fixture f;
         set_up(&f, &rows[i].answer, 1);
         int rc = get(&f, &none);
-        if (rc != rows[i].rc || !strstr(f.err.text, rows[i].text))
-            fail_msg("row %zu: %d %s", i, rc, f.err.text);
+        if (rc != rows[i].rc || !strstr(act_error_text(&f.err), rows[i].text))
+            fail_msg("row %zu: %d %s", i, rc, act_error_text(&f.err));
         assert_string_equal(f.err.service_code, rows[i].code);
         assert_string_equal(f.err.request_id, rows[i].id);
         assert_null(none);
@@ -335,7 +335,7 @@ static void a_long_body_is_cut(void **state)
     const char *const answers[] = {answer};
     set_up(&f, answers, 1);
     assert_int_equal(get(&f, &none), -ACT_FAIL);
-    const char *shown = strstr(f.err.text, "xxx");
+    const char *shown = strstr(act_error_text(&f.err), "xxx");
     assert_non_null(shown);
     assert_true(strspn(shown, "x") <= SHOWN);
     tear_down(&f);
@@ -466,7 +466,7 @@ static void pages_that_go_wrong(void **state)
             n++;
         set_up(&f, rows[i].answers, n);
         assert_int_equal(each(&f, false, &out), -ACT_FAIL);
-        assert_non_null(strstr(f.err.text, rows[i].text));
+        assert_non_null(strstr(act_error_text(&f.err), rows[i].text));
         assert_int_equal(f.server.requests_n, n + 1);
         act_buf_release(&out);
         tear_down(&f);
@@ -597,7 +597,7 @@ static void operations_table(void **state)
             n++;
         set_up(&f, rows[i].answers, n);
         int rc = change(&f, rows[i].method, 0, &told, &out);
-        const char *said = rc < 0 ? f.err.text : told.data ? told.data : "";
+        const char *said = rc < 0 ? act_error_text(&f.err) : told.data ? told.data : "";
         if (rc != rows[i].rc || !strstr(said, rows[i].told) || (rc == 0 && strcmp(said, rows[i].told) != 0))
             fail_msg("row %zu: %d %s", i, rc, said);
         if (rows[i].name)
@@ -622,7 +622,7 @@ static void an_operation_that_takes_too_long(void **state)
     (void)state;
     set_up(&f, answers, COUNT(answers));
     assert_int_equal(change(&f, "PUT", 10, &told, &out), -ACT_TIMEOUT);
-    assert_non_null(strstr(f.err.text, "it goes on at the service"));
+    assert_non_null(strstr(act_error_text(&f.err), "it goes on at the service"));
     assert_null(out);
     act_buf_release(&told);
     tear_down(&f);

@@ -209,7 +209,7 @@ static void credentials_table(void **state)
             assert_string_equal(auth_account(auth), rows[i].account);
         } else {
             assert_null(auth);
-            assert_non_null(strstr(err.text, rows[i].text));
+            assert_non_null(strstr(act_error_text(&err), rows[i].text));
         }
         auth_free(auth);
     }
@@ -304,7 +304,7 @@ static void service_sas_needs_a_key(void **state)
     assert_ok(auth_new("acct", NULL, SAS, AUTH_SAS, &auth, &err), err);
     assert_int_equal(auth_service_sas(auth, "c", NULL, "r", 0, EXPIRY, true, &sas, &err), -ACT_DENIED);
     assert_null(sas);
-    assert_non_null(strstr(err.text, "'acct'"));
+    assert_non_null(strstr(act_error_text(&err), "'acct'"));
     auth_free(auth);
 }
 
@@ -431,7 +431,7 @@ static void entries_that_are_no_hosts(void **state)
         setenv("ACT_TRUSTED_HOSTS", entries[i], 1);
         if (auth_trusts(NULL, "https://h.example", &err) != -ACT_CONFIG)
             fail_msg("'%s' is taken", entries[i]);
-        assert_non_null(strstr(err.text, entries[i]));
+        assert_non_null(strstr(act_error_text(&err), entries[i]));
     }
     assert_int_equal(auth_trusts(NULL, "https://acct.blob.core.windows.net", &err), 1); /* nobody looks */
     unsetenv("ACT_TRUSTED_HOSTS");
@@ -466,13 +466,13 @@ static void what_may_go_where(void **state)
         if (rc != (rows[i].fine ? 0 : -ACT_DENIED))
             fail_msg("row %zu: %d", i, rc);
         if (rc < 0)
-            assert_non_null(strstr(err.text, "'endpoint' of 'a.yaml' is"));
+            assert_non_null(strstr(act_error_text(&err), "'endpoint' of 'a.yaml' is"));
     }
-    assert_null(strstr(err.text, "secret"));
+    assert_null(strstr(act_error_text(&err), "secret"));
     struct auth_address a = {.url = "https://h.example", .said_by = "it", .owner = AUTH_OF_USER};
     assert_int_equal(auth_check_address(&a, &err), -ACT_DENIED);
-    assert_non_null(strstr(err.text, "add 'trusted_hosts: [\"h.example\"]' to '"));
-    assert_non_null(strstr(err.text, "/config.yaml'"));
+    assert_non_null(strstr(act_error_text(&err), "add 'trusted_hosts: [\"h.example\"]' to '"));
+    assert_non_null(strstr(act_error_text(&err), "/config.yaml'"));
 }
 
 static int no_files(void **state)

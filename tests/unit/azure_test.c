@@ -239,7 +239,7 @@ static void test_get(void **state)
         call.sink_cap = rows[i].cap;
         int rc = run_with(NULL, &call, answers, rows[i].answer && !rows[i].second ? 1 : 2);
         if (rc != rows[i].rc)
-            fail_msg("row %zu: %d %s", i, rc, err.text);
+            fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
         assert_int_equal(call.got, rows[i].got);
         assert_int_equal(call.entry.size, rows[i].size);
         if (call.got)
@@ -352,8 +352,8 @@ static void test_list_malformed(void **state)
         struct store_call call = call_of(STORE_LIST, "");
         int rc = RUN(&call, answers[i]);
         if (rc != -ACT_FAIL)
-            fail_msg("row %zu: %d %s", i, rc, err.text);
-        assert_has(err.text, "cannot list 'cont/': unusable answer");
+            fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
+        assert_has(act_error_text(&err), "cannot list 'cont/': unusable answer");
         assert_null(call.page.next);
         assert_int_equal(call.page.n, 0);
         store_call_release(&call);
@@ -465,7 +465,7 @@ static void test_list_without_end(void **state)
         if (rows[i].next)
             assert_string_equal(call.page.next, rows[i].next);
         else
-            assert_non_null(strstr(err.text, "without end"));
+            assert_non_null(strstr(act_error_text(&err), "without end"));
         store_call_release(&call);
         forget_requests();
     }
@@ -718,9 +718,9 @@ static void test_checksums(void **state)
             n++;
         int rc = run_with(NULL, &call, rows[row].answers, n);
         if (rc != rows[row].rc)
-            fail_msg("row %zu: %d %s", row, rc, err.text);
+            fail_msg("row %zu: %d %s", row, rc, act_error_text(&err));
         if (rc)
-            assert_has(err.text, "did not arrive as it was sent, 3 times");
+            assert_has(act_error_text(&err), "did not arrive as it was sent, 3 times");
         if (call.sums)
             assert_int_equal(sums.crc64, rc ? 0 : crc64);
         for (size_t r = 0; r < n; r++) {
@@ -795,7 +795,7 @@ static void test_blocks(void **state)
         int rc = RUN(&call, rows[i].answer);
         assert_int_equal(rc != 0, rows[i].error != NULL);
         if (rc)
-            assert_has(err.text, rows[i].error);
+            assert_has(act_error_text(&err), rows[i].error);
         assert_int_equal(call.n_found, rows[i].n);
         for (size_t b = 0; b < rows[i].n; b++) {
             assert_int_equal(store_block_index(&call.upload_id, &call.found[b]), rows[i].found[b][0]);
@@ -878,9 +878,9 @@ static void test_delete_many(void **state)
         assert_ok(run_with(NULL, &call, rows[i].answers, n ? n : 3), err);
         for (size_t d = 0; d < COUNT(deletions); d++)
             if (deletions[d].rc != rows[i].rc[d])
-                fail_msg("row %zu, %zu: %d %s", i, d, deletions[d].rc, deletions[d].error.text);
+                fail_msg("row %zu, %zu: %d %s", i, d, deletions[d].rc, act_error_text(&deletions[d].error));
         if (rows[i].error)
-            assert_has(deletions[1].error.text, rows[i].error);
+            assert_has(act_error_text(&deletions[1].error), rows[i].error);
         assert_has(server.requests[0], "POST /acct/cont?restype=container&comp=batch HTTP");
         store_call_release(&call);
         if (i == 0) {
@@ -981,7 +981,7 @@ static void test_ambiguous(void **state)
         call.if_match = rows[i].if_absent ? NULL : "\"0x1\"";
         int rc = run_with(NULL, &call, answers, n);
         if (rc != rows[i].rc)
-            fail_msg("row %zu: %d %s", i, rc, err.text);
+            fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
         if (rc == 0 && call.op != STORE_DELETE)
             assert_string_equal(call.entry.etag, "\"1\"");
         store_call_release(&call);
@@ -1064,7 +1064,7 @@ static void test_errors(void **state)
         call.sink_cap = sizeof(sink);
         int rc = RUN(&call, rows[i].answer);
         ACT_AUTOFREE char *text = act_sprintf("cannot get%s", rows[i].text + strlen("cannot look at"));
-        assert_string_equal(err.text, text);
+        assert_string_equal(act_error_text(&err), text);
         assert_int_equal(rc, rows[i].rc);
         assert_int_equal(err.http_status, atoi(rows[i].answer));
         store_call_release(&call);
@@ -1079,7 +1079,7 @@ static void test_busy(void **state)
     (void)state;
     assert_int_equal(RUN(&call, "503 B|Retry-After: 0", "503 B|Retry-After: 0", "503 B|Retry-After: 0"),
                      -ACT_TEMPORARY);
-    assert_has(err.text, "the service is busy");
+    assert_has(act_error_text(&err), "the service is busy");
     forget_requests();
 }
 
@@ -1123,8 +1123,8 @@ static void test_sas(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         assert_int_equal(run_with(rows[i].sas, &call, refusal, 1), -ACT_DENIED);
-        assert_has(err.text, rows[i].hint);
-        assert_has_not(err.text, "geheim");
+        assert_has(act_error_text(&err), rows[i].hint);
+        assert_has_not(act_error_text(&err), "geheim");
         assert_has(server.requests[0], "HEAD /acct/cont/k?s");
         assert_has(server.requests[0], "&sig=geheim HTTP");
         assert_has_not(server.requests[0], "Authorization:");
@@ -1184,9 +1184,9 @@ static void test_copy(void **state)
             n = rows[i].answers[a] ? a + 1 : n;
         int rc = run_with(NULL, &call, rows[i].answers, n);
         if (rc != rows[i].rc)
-            fail_msg("row %zu: %d %s", i, rc, err.text);
+            fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
         if (rc)
-            assert_has(err.text, rows[i].text);
+            assert_has(act_error_text(&err), rows[i].text);
         else
             assert_string_equal(call.entry.etag, "\"7\"");
         assert_has(server.requests[0], "\r\nx-ms-requires-sync: true\r\n");
@@ -1243,10 +1243,10 @@ static void test_put_from(void **state)
         call.total = 3;
         int rc = RUN(&call, rows[i / 2].answer);
         if (rc != rows[i / 2].rc)
-            fail_msg("row %zu: %d %s", i / 2, rc, err.text);
+            fail_msg("row %zu: %d %s", i / 2, rc, act_error_text(&err));
         if (rc) {
-            assert_has(err.text, rows[i / 2].text);
-            assert_has_not(err.text, "geheim");
+            assert_has(act_error_text(&err), rows[i / 2].text);
+            assert_has_not(act_error_text(&err), "geheim");
             assert_int_equal(store_must_stream(&err), rows[i / 2].must_stream);
         }
         assert_has(server.requests[0], "\r\nx-ms-copy-source: " SOURCE "\r\n");
@@ -1280,9 +1280,9 @@ static void test_commit_from(void **state)
     assert_ok(store_do(store, &call, &err), err);
     assert_string_equal(call.entry.etag, "\"7\"");
     assert_int_equal(store_do(store, &call, &err), -ACT_TEMPORARY);
-    assert_has(err.text, "the source has changed");
+    assert_has(act_error_text(&err), "the source has changed");
     assert_int_equal(store_do(store, &call, &err), -ACT_NOT_FOUND);
-    assert_has_not(err.text, "geheim");
+    assert_has_not(act_error_text(&err), "geheim");
     store_free(store);
     stop_server();
     assert_has(server.requests[0], "HEAD /theirs/s?sv=1&sig=geheim HTTP");
@@ -1351,9 +1351,9 @@ static void test_fit_ids(void **state)
             n++;
         int rc = run_with(NULL, &call, rows[i].answers, n);
         if (rc != rows[i].rc)
-            fail_msg("row %zu: %d %s", i, rc, err.text);
+            fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
         if (rc)
-            assert_has(err.text, "another program's upload are in the way");
+            assert_has(act_error_text(&err), "another program's upload are in the way");
         assert_has(server.requests[n - 1], rows[i].last);
         store_call_release(&call);
         forget_requests();
@@ -1390,9 +1390,9 @@ static void test_clear(void **state)
             n = rows[i].answers[a] ? a + 1 : n;
         int rc = run_with(NULL, &call, rows[i].answers, n);
         if (rc != rows[i].rc)
-            fail_msg("row %zu: %d %s", i, rc, err.text);
+            fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
         if (rc) {
-            assert_has(err.text, rows[i].error);
+            assert_has(act_error_text(&err), rows[i].error);
         } else {
             assert_has(server.requests[2], "\r\nIf-None-Match: *\r\n");
             assert_has(server.requests[n - 1], "DELETE /acct/cont/k HTTP");
@@ -1482,7 +1482,7 @@ static void where_credentials_go(void **state)
         if (rc != rows[i].rc)
             fail_msg("row %zu: %d", i, rc);
         if (rc == -ACT_DENIED)
-            assert_has(err.text, "'endpoint' of 'a.yaml'");
+            assert_has(act_error_text(&err), "'endpoint' of 'a.yaml'");
         if (rc == 0 && store_can(store, STORE_PUT_FROM) != rows[i].copies)
             fail_msg("row %zu: copies", i);
         store_free(store);
@@ -1541,8 +1541,8 @@ static void test_url(void **state)
     options = (struct store_azure_options){.account = "acct", .container = "cont", .sas = "?sv=1&sig=x"};
     assert_ok(store_azure_open(http, &options, &store, &err), err);
     assert_int_equal(store_url(store, NULL, "rl", 3600, &url, &err), -ACT_DENIED);
-    assert_has(err.text, "account_key");
-    assert_has(err.text, "login");
+    assert_has(act_error_text(&err), "account_key");
+    assert_has(act_error_text(&err), "login");
     struct store_call call = {
         .op = STORE_URL, .key = "", .permissions = "rl", .life_s = 3600, .share_sas = true};
     assert_ok(store_do(store, &call, &err), err);

@@ -128,8 +128,9 @@ static void refused(const struct config *config, struct run_spec *spec, const ch
 
     assert_int_equal(make_body(a, spec, &body, &err), -ACT_CONFIG);
     assert_null(body);
-    if (!strstr(err.text, part) || !act_utf8_valid(err.text, strlen(err.text)))
-        fail_msg("'%s' is not in '%s'", part, err.text);
+    if (!strstr(act_error_text(&err), part) ||
+        !act_utf8_valid(act_error_text(&err), strlen(act_error_text(&err))))
+        fail_msg("'%s' is not in '%s'", part, act_error_text(&err));
     close_it(a);
     run_spec_release(spec);
 }
@@ -825,7 +826,7 @@ static void environments_that_are_there(void **state)
         int rc = azureml_environment_id(a, &id, &err);
         if (rc != (rows[i][1] == bad ? -ACT_CONFIG : 0) ||
             (rc == 0 && !act_streq(id, rows[i][1]) && rows[i][1]))
-            fail_msg("'%s' is '%s' (%s)", rows[i][0], id ? id : "none", err.text);
+            fail_msg("'%s' is '%s' (%s)", rows[i][0], id ? id : "none", act_error_text(&err));
         assert_true(rc < 0 || !rows[i][1] == !id);
         close_it(a);
         free(config.docker.image);
@@ -1210,7 +1211,7 @@ static void log_whose_signature_ended(void **state)
     assert_int_equal(service.details, 2);
     service.valid_from = 99;
     assert_int_equal(read_it(&r, 0, 100, &got, &err), -ACT_DENIED);
-    assert_null(strstr(err.text, "sig="));
+    assert_null(strstr(act_error_text(&err), "sig="));
     assert_int_equal(service.details, 3);
     end_reader(&r);
 }
@@ -1252,7 +1253,7 @@ static void log_of_which_other_bytes_come(void **state)
     (void)state;
     service.sends_others = true;
     assert_int_equal(read_it(&r, 10, 20, &got, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, "another part"));
+    assert_non_null(strstr(act_error_text(&err), "another part"));
     end_reader(&r);
 }
 
@@ -1367,8 +1368,8 @@ static void files_of_logs_whose_signature_ended(void **state)
     service.valid_from = 99;
     parts[0].offset = parts[0].got = 0;
     assert_int_equal(fetch_them(&r, parts, 1, &moved, &err), -ACT_DENIED);
-    assert_null(strstr(err.text, "sig="));
-    assert_non_null(strstr(err.text, LOG));
+    assert_null(strstr(act_error_text(&err), "sig="));
+    assert_non_null(strstr(act_error_text(&err), LOG));
     assert_int_equal(service.details, 3);
     end_reader(&r);
 }
@@ -1427,7 +1428,7 @@ static void files_that_cannot_be_written(void **state)
     assert_beginning(&part, 5);
     assert_int_equal(unlink(part.path), 0);
     assert_int_equal(fetch_them(&r, &part, 1, &moved, &err), -ACT_NOT_FOUND);
-    assert_non_null(strstr(err.text, part.path));
+    assert_non_null(strstr(act_error_text(&err), part.path));
     assert_int_equal(symlink("/dev/full", part.path), 0);
     assert_true(fetch_them(&r, &part, 1, &moved, &err) < 0);
     assert_int_equal(part.got, 0);

@@ -27,12 +27,12 @@ static void error_keeps_cause_and_context(void **state)
 
     (void)state;
     assert_int_equal(act_error_set(&err, ACT_DENIED, "HTTP %d\r\nX", 403), -ACT_DENIED);
-    assert_string_equal(err.text, "HTTP 403? X");
+    assert_string_equal(act_error_text(&err), "HTTP 403? X");
     assert_int_equal(act_error_prefix(&err, "cannot get '%s'", "a"), -ACT_DENIED);
     assert_int_equal(act_error_hint(&err, "log in"), -ACT_DENIED);
-    assert_string_equal(err.text, "cannot get 'a': HTTP 403? X; log in");
+    assert_string_equal(act_error_text(&err), "cannot get 'a': HTTP 403? X; log in");
     assert_int_equal(act_error_errno(&err, ENOENT, "cannot read '%s'", "b"), -ACT_NOT_FOUND);
-    assert_string_equal(err.text, "cannot read 'b': No such file or directory");
+    assert_string_equal(act_error_text(&err), "cannot read 'b': No such file or directory");
     assert_int_equal(act_error_set(NULL, ACT_FAIL, "x"), -ACT_FAIL);
 }
 
@@ -45,11 +45,45 @@ static void error_marks_what_it_cuts(void **state)
     memset(big, 'x', 4999);
     big[4999] = '\0';
     act_error_set(&err, ACT_FAIL, "%s", big);
-    assert_true(act_ends_with(err.text, "x..."));
+    assert_true(act_ends_with(act_error_text(&err), "x..."));
     act_error_prefix(&err, "ctx");
-    assert_true(act_starts_with(err.text, "ctx: xxx"));
-    assert_true(act_ends_with(err.text, "..."));
+    assert_true(act_starts_with(act_error_text(&err), "ctx: xxx"));
+    assert_true(act_ends_with(act_error_text(&err), "..."));
     free(big);
+}
+
+static void long_error_is_a_plain_value(void **state)
+{
+    struct act_error err = {0}, copy;
+
+    (void)state;
+    assert_string_equal(act_error_text(&err), "");
+    act_error_set(&err, ACT_FAIL, "%0300d", 1);
+    copy = err;
+    act_error_set(&err, ACT_FAIL, "short");
+    assert_string_equal(act_error_text(&err), "short");
+    assert_int_equal(strlen(act_error_text(&copy)), 300);
+    act_error_set(&err, ACT_FAIL, "%0300d", 1);
+    assert_ptr_equal(act_error_text(&err), act_error_text(&copy));
+    act_error_prefix(&err, "ctx");
+    assert_true(act_starts_with(act_error_text(&err), "ctx: 000"));
+    assert_int_equal(strlen(act_error_text(&err)), 305);
+}
+
+/* Last, because it leaves no room. */
+static void many_long_errors_are_cut(void **state)
+{
+    struct act_error err, first;
+    int i = 0;
+
+    (void)state;
+    act_error_set(&first, ACT_FAIL, "%0300d", 1);
+    do
+        act_error_set(&err, ACT_FAIL, "%0300d", ++i);
+    while (err.long_text && i < 100000);
+    assert_true(i > 1000 && i < 100000);
+    assert_true(act_ends_with(act_error_text(&err), "000..."));
+    assert_true(act_ends_with(act_error_text(&first), "001"));
 }
 
 static void utf8_table(void **state)
@@ -394,9 +428,9 @@ static void file_write_replaces_whole(void **state)
     assert_int_equal(act_file_read_regular(path, 3, &text, &len, &err), -ACT_FAIL);
     assert_int_equal(act_file_read_regular("/nonexistent/file", 3, &text, &len, &err), -ACT_NOT_FOUND);
     assert_int_equal(act_file_read_regular("/dev/zero", 3, &text, &len, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, "cannot read '/dev/zero': it is not a regular file"));
+    assert_non_null(strstr(act_error_text(&err), "cannot read '/dev/zero': it is not a regular file"));
     assert_int_equal(act_file_read_regular(scratch, 3, &text, &len, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, "directory"));
+    assert_non_null(strstr(act_error_text(&err), "directory"));
     assert_int_equal(act_file_write("/proc/x/y", "", 0, 0600, &err), -ACT_NOT_FOUND);
     assert_ok(act_file_write_quickly(path, "three", 5, 0640, &err), err);
     assert_ok(act_file_read(path, 100, &text, NULL, &err), err);
@@ -444,7 +478,7 @@ static void full_disk_leaves_the_old_file(void **state)
 
     (void)state;
     assert_int_equal(act_file_copy("/dev/zero", "/dev/full", 0600, &err), -ACT_FAIL);
-    assert_true(strstr(err.text, "/dev/full") != NULL);
+    assert_true(strstr(act_error_text(&err), "/dev/full") != NULL);
 }
 
 static void copy_and_remove_tree(void **state)
@@ -842,7 +876,7 @@ static void what_lies_below_is_reached_through_no_link(void **state)
         if (fd >= 0)
             close(fd);
         else if (fd == -ACT_DENIED)
-            assert_non_null(strstr(err.text, "is a symbolic link"));
+            assert_non_null(strstr(act_error_text(&err), "is a symbolic link"));
     }
     assert_int_equal(act_remove_tree(dir, &err), 0);
 }
@@ -956,6 +990,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(error_keeps_cause_and_context),
         cmocka_unit_test(error_marks_what_it_cuts),
+        cmocka_unit_test(long_error_is_a_plain_value),
         cmocka_unit_test(utf8_table),
         cmocka_unit_test(harmless_table),
         cmocka_unit_test(marks_are_few),
@@ -987,6 +1022,7 @@ int main(void)
         cmocka_unit_test(names_and_looks_of_secrets),
         cmocka_unit_test(what_gives_away_a_secret),
         cmocka_unit_test(crc64_combines_any_length),
+        cmocka_unit_test(many_long_errors_are_cut),
     };
 
     return cmocka_run_group_tests(tests, make_scratch, drop_scratch);

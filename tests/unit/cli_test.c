@@ -157,7 +157,7 @@ static void the_environment_is_a_default(void **state)
     cli_release(&cli);
     setenv("ACT_MEMORY", "lots", 1);
     assert_int_equal(parse("u|data", &cli, &err), -ACT_USAGE);
-    assert_non_null(strstr(err.text, "ACT_MEMORY takes a size"));
+    assert_non_null(strstr(act_error_text(&err), "ACT_MEMORY takes a size"));
     cli_release(&cli);
     assert_ok(parse("q", &cli, &err), err); /* what does not concern a verb cannot break it */
     cli_release(&cli);
@@ -363,8 +363,8 @@ static void mistakes_are_explained(void **state)
         struct act_error err = {0};
         struct cli cli;
         assert_int_equal(parse(rows[i].words, &cli, &err), -ACT_USAGE);
-        if (!strstr(err.text, rows[i].text))
-            fail_msg("'%s' gives '%s', not '%s'", rows[i].words, err.text, rows[i].text);
+        if (!strstr(act_error_text(&err), rows[i].text))
+            fail_msg("'%s' gives '%s', not '%s'", rows[i].words, act_error_text(&err), rows[i].text);
         cli_release(&cli);
     }
 }
@@ -477,11 +477,12 @@ static void check_pair(const struct cli_command *c, const struct cli_option *o, 
         int rc = parse(line.data, &cli, &err);
         bool works = cli_takes(c, o) && !(before && o->place == CLI_BEHIND);
         if (works && rc < 0)
-            fail_msg("'%s': %s", line.data, err.text);
+            fail_msg("'%s': %s", line.data, act_error_text(&err));
         if (works && o->type == CLI_FLAG)
             assert_true(*(bool *)((char *)&cli.options + o->offset));
-        if (!works && (rc != -ACT_USAGE || (!strstr(err.text, c->name) && !strstr(err.text, "its verb"))))
-            fail_msg("'%s' gives %d: %s", line.data, rc, err.text);
+        if (!works && (rc != -ACT_USAGE ||
+                       (!strstr(act_error_text(&err), c->name) && !strstr(act_error_text(&err), "its verb"))))
+            fail_msg("'%s' gives %d: %s", line.data, rc, act_error_text(&err));
         cli_release(&cli);
         act_buf_release(&line);
     }

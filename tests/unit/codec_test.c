@@ -48,7 +48,7 @@ static void json_refuses(void **state)
         json_t *value = (json_t *)&err;
         assert_int_equal(codec_json_parse(rows[i].text, strlen(rows[i].text), "t", &value, &err), -ACT_FAIL);
         assert_null(value);
-        assert_ptr_equal(strstr(err.text, rows[i].error), err.text);
+        assert_ptr_equal(strstr(act_error_text(&err), rows[i].error), act_error_text(&err));
     }
 }
 
@@ -231,8 +231,8 @@ static void yaml_refuses(void **state)
         assert_int_equal(yaml_parse(rows[i].text, strlen(rows[i].text), "t", &root, &err), -ACT_CONFIG);
         assert_null(root);
         assert_int_equal(err.code, ACT_CONFIG);
-        if (strstr(err.text, rows[i].error) != err.text)
-            fail_msg("'%s' gives '%s', not '%s'", rows[i].text, err.text, rows[i].error);
+        if (strstr(act_error_text(&err), rows[i].error) != act_error_text(&err))
+            fail_msg("'%s' gives '%s', not '%s'", rows[i].text, act_error_text(&err), rows[i].error);
     }
 }
 
@@ -249,7 +249,7 @@ static void yaml_places(void **state)
     assert_null(yaml_get(NULL, "d"));
     assert_null(yaml_get(yaml_get(root, "a"), "d"));
     assert_int_equal(yaml_error(second, &err, "no '%s'", "x"), -ACT_CONFIG);
-    assert_string_equal(err.text, "t:2:1: no 'x'");
+    assert_string_equal(act_error_text(&err), "t:2:1: no 'x'");
     yaml_tree_free(root);
 }
 
@@ -259,7 +259,7 @@ static void expect_refused(struct act_buf *text, const char *what)
 
     assert_int_equal(yaml_parse(text->data, text->len, "t", &root, &err), -ACT_CONFIG);
     assert_null(root);
-    assert_non_null(strstr(err.text, what));
+    assert_non_null(strstr(act_error_text(&err), what));
     act_buf_release(text);
 }
 
@@ -326,7 +326,7 @@ static void yaml_many_names(void **state)
     for (int i = 0; i < 60000; i++)
         act_buf_addf(&text, "%%TAG !%x! b\n", i);
     expect_quick(&text, -ACT_CONFIG);
-    assert_non_null(strstr(err.text, "t:17:1: too many '%TAG'"));
+    assert_non_null(strstr(act_error_text(&err), "t:17:1: too many '%TAG'"));
 }
 
 static void yaml_alias_bombs(void **state)
@@ -431,7 +431,7 @@ static void yaml_merges(void **state)
     assert_string_equal(yaml_get(base, "n")->file, "over");
     assert_string_equal(yaml_get(base, "m")->file, "t");
     yaml_error(yaml_get(base, "q"), &err, "bad");
-    assert_string_equal(err.text, "mine: bad");
+    assert_string_equal(act_error_text(&err), "mine: bad");
     act_buf_release(&out);
     yaml_tree_free(base);
 }
@@ -513,8 +513,8 @@ static void xml_refuses(void **state)
         assert_int_equal(
             xml_parse(rows[i].text, strlen(rows[i].text), "t", &(struct xml_handler){0}, NULL, &err),
             -ACT_FAIL);
-        if (!strstr(err.text, rows[i].error))
-            fail_msg("'%s' gives '%s'", rows[i].text, err.text);
+        if (!strstr(act_error_text(&err), rows[i].error))
+            fail_msg("'%s' gives '%s'", rows[i].text, act_error_text(&err));
     }
 }
 
@@ -524,7 +524,7 @@ static void xml_handler_stops(void **state)
 
     (void)state;
     assert_int_equal(xml_parse("<a><b/><c/></a>", 15, "t", &see, &seen, &err), -ACT_DENIED);
-    assert_string_equal(err.text, "enough");
+    assert_string_equal(act_error_text(&err), "enough");
     assert_string_equal(seen.log.data, "</a></a/b>");
     act_buf_release(&seen.log);
 }
@@ -532,7 +532,7 @@ static void xml_handler_stops(void **state)
 static void expect_xml_refused(struct act_buf *text, const char *what)
 {
     assert_int_equal(xml_parse(text->data, text->len, "t", &(struct xml_handler){0}, NULL, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, what));
+    assert_non_null(strstr(act_error_text(&err), what));
     act_buf_release(text);
 }
 

@@ -315,8 +315,8 @@ static void variable_names_the_file(void **state)
     config_release(&c);
     setenv("AML_CONFIG_PATH", "nowhere.yaml", 1);
     assert_int_equal(load(project, NULL, &c), -ACT_NOT_FOUND);
-    assert_contains(err.text, "AML_CONFIG_PATH");
-    assert_contains(err.text, "nowhere.yaml");
+    assert_contains(act_error_text(&err), "AML_CONFIG_PATH");
+    assert_contains(act_error_text(&err), "nowhere.yaml");
 }
 
 static void unknown_cluster(void **state)
@@ -325,10 +325,10 @@ static void unknown_cluster(void **state)
 
     (void)state;
     assert_int_equal(load(PROJECT "/src", "ful", &c), -ACT_NOT_FOUND);
-    assert_contains(err.text,
+    assert_contains(act_error_text(&err),
                     "no cluster 'ful': no file 'aux_data/aml/ful.yaml' in '" PROJECT "/src' or above");
-    assert_contains(err.text, "did you mean 'full'?");
-    assert_contains(err.text, "'derived'");
+    assert_contains(act_error_text(&err), "did you mean 'full'?");
+    assert_contains(act_error_text(&err), "'derived'");
     assert_int_equal(load(PROJECT, "../aml/full", &c), -ACT_NOT_FOUND);
     assert_int_equal(load(PROJECT, "/etc/passwd", &c), -ACT_NOT_FOUND);
     assert_int_equal(load(PROJECT, "", &c), -ACT_NOT_FOUND);
@@ -513,7 +513,7 @@ static void environment_keys(void **state)
     config_release(&c);
     setenv("ACT_GPU_PER_NODE", "many", 1);
     assert_int_equal(load(project, NULL, &c), -ACT_CONFIG);
-    assert_string_equal(err.text,
+    assert_string_equal(act_error_text(&err),
                         "$ACT_GPU_PER_NODE: 'gpu_per_node' must be a whole number from 0 to 1000000000, "
                         "not 'many'");
 }
@@ -537,12 +537,13 @@ static void bad_flags(void **state)
         assert_int_equal(
             config_load(&(struct config_request){.start_dir = project, .params = params}, &c, &err),
             -ACT_USAGE);
-        assert_contains(err.text, rows[i].error);
+        assert_contains(act_error_text(&err), rows[i].error);
     }
     const struct config_override override = {"num_gpu", "-3", "-n"};
     const struct config_request request = {.start_dir = project, .overrides = &override, .n_overrides = 1};
     assert_int_equal(config_load(&request, &c, &err), -ACT_CONFIG);
-    assert_string_equal(err.text, "-n: 'num_gpu' must be a whole number from 0 to 1000000000, not '-3'");
+    assert_string_equal(act_error_text(&err),
+                        "-n: 'num_gpu' must be a whole number from 0 to 1000000000, not '-3'");
 }
 
 /* -- what is wrong -- */
@@ -612,10 +613,10 @@ static void refuses_cluster_files(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         put_cluster(rows[i].text);
         int rc = load(project, NULL, &c);
-        if (rc >= 0 || !strstr(err.text, rows[i].error))
-            fail_msg("'%s' gives %d '%s', not '%s'", rows[i].text, rc, err.text, rows[i].error);
+        if (rc >= 0 || !strstr(act_error_text(&err), rows[i].error))
+            fail_msg("'%s' gives %d '%s', not '%s'", rows[i].text, rc, act_error_text(&err), rows[i].error);
         assert_null(c.values);
-        assert_lacks(err.text, "docker-secret-word");
+        assert_lacks(act_error_text(&err), "docker-secret-word");
     }
 }
 
@@ -629,10 +630,10 @@ static void refuses_what_is_no_file(void **state)
     assert_int_equal(mkfifo(fifo, 0600), 0);
     put_cluster("_base_: ../../fifo\n");
     assert_true(load(project, NULL, &c) < 0);
-    assert_contains(err.text, "it is not a regular file");
+    assert_contains(act_error_text(&err), "it is not a regular file");
     put_cluster("platform: aml\naml_config: fifo\n");
     assert_true(load(project, NULL, &c) < 0);
-    assert_contains(err.text, "it is not a regular file");
+    assert_contains(act_error_text(&err), "it is not a regular file");
     assert_int_equal(unlink(fifo), 0);
 }
 
@@ -652,7 +653,7 @@ static void refuses_workspace_files(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         put("w.json", rows[i].text);
         assert_int_equal(load(project, NULL, &c), -ACT_CONFIG);
-        assert_contains(err.text, rows[i].error);
+        assert_contains(act_error_text(&err), rows[i].error);
     }
     put_cluster("aml_config: no.json\nplatform: slurm\n"); /* which needs none */
     assert_ok(load(project, NULL, &c), err);
@@ -672,13 +673,13 @@ static void unreadable_files(void **state)
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0);
     assert_true(load(project, NULL, &c) < 0);
-    assert_contains(err.text, "aux_data/aml/aml.yaml");
+    assert_contains(act_error_text(&err), "aux_data/aml/aml.yaml");
     assert_int_equal(rmdir(path), 0);
     while (huge.len <= 1 << 20)
         act_buf_adds(&huge, "# a long comment\n");
     put_cluster(huge.data);
     assert_true(load(project, NULL, &c) < 0);
-    assert_contains(err.text, "larger than");
+    assert_contains(act_error_text(&err), "larger than");
     act_buf_release(&huge);
 }
 
@@ -801,9 +802,9 @@ static void refuses_accounts(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         int rc = load_account(rows[i].text, &a);
-        if (rc != -ACT_CONFIG || !strstr(err.text, rows[i].error))
-            fail_msg("'%s' gives %d '%s', not '%s'", rows[i].text, rc, err.text, rows[i].error);
-        assert_lacks(err.text, "hidden-secret");
+        if (rc != -ACT_CONFIG || !strstr(act_error_text(&err), rows[i].error))
+            fail_msg("'%s' gives %d '%s', not '%s'", rows[i].text, rc, act_error_text(&err), rows[i].error);
+        assert_lacks(act_error_text(&err), "hidden-secret");
         assert_null(a.file);
     }
 }
@@ -817,12 +818,12 @@ static void missing_accounts(void **state)
     put_cluster("platform: k8s\nconfig_param:\n  data_folder: {azure_blob_config_file: no.yaml, path: x}\n");
     assert_ok(load(project, NULL, &c), err);
     assert_int_equal(config_account(&c, folder(&c, "data"), &a, &err), -ACT_NOT_FOUND);
-    assert_contains(err.text,
+    assert_contains(act_error_text(&err),
                     "aux_data/aml/aml.yaml:3:17: 'azure_blob_config_file' of 'data': cannot read '");
-    assert_contains(err.text, "no.yaml'");
+    assert_contains(act_error_text(&err), "no.yaml'");
     assert_null(c.code.path);
     assert_int_equal(config_account(&c, &c.code, &a, &err), -ACT_CONFIG);
-    assert_contains(err.text, "aux_data/aml/aml.yaml: no 'code_path' in 'config_param'");
+    assert_contains(act_error_text(&err), "aux_data/aml/aml.yaml: no 'code_path' in 'config_param'");
     config_release(&c);
 }
 
@@ -1044,7 +1045,7 @@ static void check_collects(void **state)
     act_strv_release(&problems);
     struct config c;
     assert_int_equal(load(project, NULL, &c), -ACT_CONFIG);
-    assert_contains(err.text, "2 more problems: 'a config check' lists them");
+    assert_contains(act_error_text(&err), "2 more problems: 'a config check' lists them");
 }
 
 static void check_other_outcomes(void **state)
@@ -1116,12 +1117,12 @@ static void maps_paths(void **state)
         assert_ok(load(start, NULL, &c), err);
         int rc = config_map_path(&c, path, &found, &rest, &err);
         if (rc != -rows[i].code)
-            fail_msg("'%s': %d %s", path, rc, err.text);
+            fail_msg("'%s': %d %s", path, rc, act_error_text(&err));
         if (rows[i].folder) {
             assert_string_equal(found->name, rows[i].folder);
             assert_string_equal(rest, rows[i].rest);
         } else {
-            assert_contains(err.text, rows[i].rest);
+            assert_contains(act_error_text(&err), rows[i].rest);
             assert_null(rest);
         }
         free(rest);

@@ -258,9 +258,9 @@ static void bad_rules_say_where(void **state)
         struct diagnose *d = NULL;
         struct act_error err = {0};
         assert_int_equal(diagnose_parse(rows[i].text, strlen(rows[i].text), "rules", &d, &err), -ACT_CONFIG);
-        if (!strstr(err.text, rows[i].message))
-            fail_msg("row %zu: '%s' does not say '%s'", i, err.text, rows[i].message);
-        assert_true(act_starts_with(err.text, "rules:"));
+        if (!strstr(act_error_text(&err), rows[i].message))
+            fail_msg("row %zu: '%s' does not say '%s'", i, act_error_text(&err), rows[i].message);
+        assert_true(act_starts_with(act_error_text(&err), "rules:"));
     }
 }
 

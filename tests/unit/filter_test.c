@@ -158,8 +158,8 @@ static void patterns_that_can_match_nothing_are_named(void **state)
         struct act_error err = {0};
         struct filter *filter;
         if (try_filter(&rows[i].texts, &filter, &err) != -(int)rows[i].code ||
-            !strstr(err.text, rows[i].text))
-            fail_msg("row %zu: %d '%s'", i, err.code, err.text);
+            !strstr(act_error_text(&err), rows[i].text))
+            fail_msg("row %zu: %d '%s'", i, err.code, act_error_text(&err));
         assert_null(filter);
     }
     struct act_strv words = words_of(good);
@@ -178,7 +178,7 @@ static void a_missing_file_is_an_error(void **state)
     (void)state;
     act_strv_push(&files, "/nonexistent/rules");
     assert_int_equal(filter_new(&options, &filter, &err), -ACT_NOT_FOUND);
-    assert_string_equal(err.text, "cannot read '/nonexistent/rules': No such file or directory");
+    assert_string_equal(act_error_text(&err), "cannot read '/nonexistent/rules': No such file or directory");
     act_strv_release(&files);
 }
 

@@ -461,7 +461,7 @@ static void upload_of_another_process_is_let_be(void **state)
     struct store_call drop = call_of(STORE_DROP, "x", &id);
 
     assert_int_equal(begin_upload("x", &id), -ACT_TEMPORARY);
-    assert_non_null(strstr(t.err.text, "another process"));
+    assert_non_null(strstr(act_error_text(&t.err), "another process"));
     assert_int_equal(run(&clear), -ACT_TEMPORARY);
     assert_int_equal(run(&drop), -ACT_TEMPORARY);
     assert_int_equal(count_leftovers(), 0);
@@ -745,7 +745,7 @@ static void folders_are_found_again(void **state)
     assert_int_equal(run(&remove), -ACT_NOT_FOUND);
     run_shell("rmdir a && ln -s c a");
     assert_int_equal(put("a/x", "six", 3), -ACT_FAIL);
-    assert_non_null(strstr(t.err.text, "symbolic link"));
+    assert_non_null(strstr(act_error_text(&t.err), "symbolic link"));
     run_shell("test ! -e c/x");
 }
 
@@ -813,9 +813,9 @@ static void full_disk_is_said_early(void **state)
     assert_ok(put("x", "old", 3), t.err);
     call.total = 4 << 20;
     assert_int_equal(run(&call), -ACT_FAIL);
-    assert_non_null(strstr(t.err.text, "No space left"));
+    assert_non_null(strstr(act_error_text(&t.err), "No space left"));
     assert_int_equal(put("x", big, 4 << 20), -ACT_FAIL);
-    assert_non_null(strstr(t.err.text, "No space left"));
+    assert_non_null(strstr(act_error_text(&t.err), "No space left"));
     assert_true(has_content("x", "old", 3));
     assert_files(".act-part-", 0);
     assert_ok(put("x", big, 512 << 10), t.err); /* and the room was given back */
@@ -874,9 +874,9 @@ static void file_system_that_is_read_only(void **state)
     static const char *const keys[] = {"x", "y", "dir/z"};
     for (size_t i = 0; i < COUNT(keys); i++) {
         assert_int_not_equal(put(keys[i], "new", 3), 0);
-        assert_non_null(strstr(t.err.text, "Read-only file system"));
+        assert_non_null(strstr(act_error_text(&t.err), "Read-only file system"));
         assert_int_not_equal(begin_upload(keys[i], &id), 0);
-        assert_non_null(strstr(t.err.text, "Read-only file system"));
+        assert_non_null(strstr(act_error_text(&t.err), "Read-only file system"));
     }
     assert_true(has_content("x", "old", 3));
     close_store();
@@ -893,7 +893,7 @@ static void place_that_is_taken(void **state)
         assert_ok(send_block("x", &id, i), t.err);
     run_shell("mkdir x && touch x/inside");
     assert_int_equal(commit("x", &id), -ACT_FAIL);
-    assert_non_null(strstr(t.err.text, "folder of this name"));
+    assert_non_null(strstr(act_error_text(&t.err), "folder of this name"));
     run_shell("test -e x/inside");
     reopen();
     assert_int_equal(blocks_of("x", &id), 7);
@@ -901,7 +901,7 @@ static void place_that_is_taken(void **state)
     assert_ok(commit("x", &id), t.err);
     assert_true(has_content("x", t.data, TOTAL));
     assert_int_equal(begin_upload("x/below", &id), -ACT_FAIL);
-    assert_non_null(strstr(t.err.text, "is a file, not a folder"));
+    assert_non_null(strstr(act_error_text(&t.err), "is a file, not a folder"));
     assert_true(has_content("x", t.data, TOTAL));
     assert_files("", 1);
 }
@@ -942,7 +942,7 @@ static void names_that_do_not_fit(void **state)
     longest[NAME_MAX] = 'n';
     longest[NAME_MAX + 1] = '\0';
     assert_int_equal(put(longest, "x", 1), -ACT_FAIL);
-    assert_non_null(strstr(t.err.text, "255 bytes"));
+    assert_non_null(strstr(act_error_text(&t.err), "255 bytes"));
     assert_int_equal(begin_upload(longest, &id), -ACT_FAIL);
     assert_files("", 1);
 }

@@ -118,8 +118,8 @@ static void answers_table(void **state)
             assert_string_equal(f.call.body_text.data ? f.call.body_text.data : "", rows[i].text);
             assert_null(http_header_get(&f.call.answer_headers, "x-a"));
         } else {
-            assert_true(act_starts_with(f.err.text, "cannot get 'c/b': "));
-            assert_non_null(strstr(f.err.text, rows[i].text));
+            assert_true(act_starts_with(act_error_text(&f.err), "cannot get 'c/b': "));
+            assert_non_null(strstr(act_error_text(&f.err), rows[i].text));
             assert_true(f.call.ambiguous || rows[i].rc == -ACT_FAIL);
         }
         tear_down(&f);
@@ -157,10 +157,10 @@ static void header_floods_are_refused(void **state)
         act_buf_addf(&large, "X-%d: %01000d\r\n", i, 0);
     act_buf_adds(&large, "Content-Length: 0\r\n\r\n");
     assert_int_equal(ask_once(&f, many.data, CLOSE), -ACT_FAIL);
-    assert_non_null(strstr(f.err.text, "headers"));
+    assert_non_null(strstr(act_error_text(&f.err), "headers"));
     tear_down(&f);
     assert_int_equal(ask_once(&f, large.data, CLOSE), -ACT_FAIL);
-    assert_non_null(strstr(f.err.text, "headers"));
+    assert_non_null(strstr(act_error_text(&f.err), "headers"));
     tear_down(&f);
     act_buf_release(&many);
     act_buf_release(&large);
@@ -196,7 +196,7 @@ static void sink_takes_only_what_fits_and_only_success(void **state)
             assert_memory_equal(sink, rows[i].sink, f.call.sink_len);
             assert_string_equal(f.call.body_text.data ? f.call.body_text.data : "", rows[i].text);
         } else {
-            assert_non_null(strstr(f.err.text, rows[i].text));
+            assert_non_null(strstr(act_error_text(&f.err), rows[i].text));
             assert_int_equal(f.call.tries, 1);
         }
         tear_down(&f);
@@ -338,8 +338,8 @@ static void bad_requests_are_not_sent(void **state)
         if (rows[i].name)
             http_header_set(&f.call.headers, rows[i].name, rows[i].value);
         assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
-        assert_non_null(strstr(f.err.text, rows[i].text));
-        assert_null(strstr(f.err.text, "secret"));
+        assert_non_null(strstr(act_error_text(&f.err), rows[i].text));
+        assert_null(strstr(act_error_text(&f.err), "secret"));
         assert_int_equal(f.call.tries, 0);
         tear_down(&f);
     }
@@ -394,7 +394,7 @@ static void retries_table(void **state)
             assert_int_equal(f.call.sink_len, strlen(rows[i].sink));
             assert_memory_equal(sink, rows[i].sink, f.call.sink_len);
         } else {
-            assert_non_null(strstr(f.err.text, "; tried 2 times"));
+            assert_non_null(strstr(act_error_text(&f.err), "; tried 2 times"));
         }
         tear_down(&f);
     }
@@ -645,7 +645,7 @@ static void a_stall_under_a_limit_is_noticed(void **state)
     (void)state;
     set_up(&f, steps, 1, &(struct http_options){.bwlimit = 1000000, .stall_timeout_s = 1, .max_retries = -1});
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TIMEOUT);
-    assert_non_null(strstr(f.err.text, "nothing for 1 s"));
+    assert_non_null(strstr(act_error_text(&f.err), "nothing for 1 s"));
     tear_down(&f);
 }
 
@@ -707,7 +707,7 @@ static void every_try_is_signed_anew(void **state)
     assert_string_equal(f.call.url, url);
     f.call.sign_arg = &f;
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_DENIED);
-    assert_string_equal(f.err.text, "cannot get 'c/b': the login has expired");
+    assert_string_equal(act_error_text(&f.err), "cannot get 'c/b': the login has expired");
     free(url);
     tear_down(&f);
 }
@@ -725,7 +725,7 @@ static void unreachable_peers_fail_soon_with_their_name(void **state)
     char *wanted =
         act_sprintf("cannot get 'c/b': cannot reach 127.0.0.1:%d: Connection refused; tried 3 times", port);
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
-    assert_string_equal(f.err.text, wanted);
+    assert_string_equal(act_error_text(&f.err), wanted);
     assert_int_equal(f.call.tries, 3);
     assert_false(f.call.ambiguous);
     free(wanted);
@@ -735,7 +735,7 @@ static void unreachable_peers_fail_soon_with_their_name(void **state)
     f.call.no_retry = true;
     wanted = act_sprintf("cannot get 'c/b': cannot reach %064d.invalid:443: its name cannot be resolved", 0);
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
-    assert_string_equal(f.err.text, wanted);
+    assert_string_equal(act_error_text(&f.err), wanted);
     free(wanted);
     tear_down(&f);
 }
@@ -765,7 +765,7 @@ static void a_stall_is_a_timeout(void **state)
     setenv("ACT_STALL_TIMEOUT", "1", 1);
     for (size_t i = 0; i < COUNT(starts); i++) {
         assert_int_equal(ask_once(&f, starts[i], STALL), -ACT_TIMEOUT);
-        assert_non_null(strstr(f.err.text, "less than 1 KiB/s for 1 s"));
+        assert_non_null(strstr(act_error_text(&f.err), "less than 1 KiB/s for 1 s"));
         tear_down(&f);
     }
     unsetenv("ACT_STALL_TIMEOUT");
@@ -782,7 +782,7 @@ static void tls_against_a_plain_port_fails_cleanly(void **state)
     f.call.url = act_sprintf("https://127.0.0.1:%d/", f.server.port);
     f.call.no_retry = true;
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
-    assert_non_null(strstr(f.err.text, "cannot reach 127.0.0.1:"));
+    assert_non_null(strstr(act_error_text(&f.err), "cannot reach 127.0.0.1:"));
     assert_false(f.call.ambiguous);
     tear_down(&f);
 }
@@ -914,7 +914,7 @@ static void certificates_are_verified(void **state)
         f.call.url = act_sprintf("https://%s:%d/", rows[i].host, tls.port);
         assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
         assert_int_equal(f.call.status, rows[i].rc == 0 ? 200 : 0);
-        assert_non_null(strstr(f.err.text, rows[i].text));
+        assert_non_null(strstr(act_error_text(&f.err), rows[i].text));
         assert_int_equal(f.call.tries, 1);
         assert_false(f.call.ambiguous);
         tear_down(&f);
@@ -989,19 +989,21 @@ static void proxies_are_used_but_not_for_this_machine(void **state)
     free(f.call.url);
     f.call.url = act_strdup("http://other.example/c/b");
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
-    assert_non_null(strstr(f.err.text, "cannot reach other.example:80: "));
-    assert_non_null(strstr(f.err.text, "the proxy 'http://127.0.0.1:1' cannot be used: Connection refused"));
+    assert_non_null(strstr(act_error_text(&f.err), "cannot reach other.example:80: "));
+    assert_non_null(
+        strstr(act_error_text(&f.err), "the proxy 'http://127.0.0.1:1' cannot be used: Connection refused"));
     setenv("http_proxy", "http://me:pssst@nowhere.invalid:1", 1);
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
-    assert_non_null(
-        strstr(f.err.text, "the proxy 'http://REDACTED@nowhere.invalid:1' cannot be used: its name"));
+    assert_non_null(strstr(act_error_text(&f.err),
+                           "the proxy 'http://REDACTED@nowhere.invalid:1' cannot be used: its name"));
     setenv("http_proxy", "gopher://me:pssst@127.0.0.1:1", 1);
     assert_true(http_do(f.http, &f.call, &f.err) < 0);
-    assert_non_null(strstr(f.err.text, "127.0.0.1:1"));
-    assert_null(strstr(f.err.text, "pssst"));
+    assert_non_null(strstr(act_error_text(&f.err), "127.0.0.1:1"));
+    assert_null(strstr(act_error_text(&f.err), "pssst"));
     f.call.direct = true;
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
-    assert_non_null(strstr(f.err.text, "cannot reach other.example:80: its name cannot be resolved"));
+    assert_non_null(
+        strstr(act_error_text(&f.err), "cannot reach other.example:80: its name cannot be resolved"));
     unsetenv("http_proxy");
     free(proxy);
     tear_down(&f);

@@ -81,7 +81,7 @@ static void lines_table(void **state)
         for (char *c = text; *c; c++)
             *c = *c == '\'' ? '"' : *c;
         if (parse(text, &job, &err) < 0)
-            fail_msg("row %zu: %s", i, err.text);
+            fail_msg("row %zu: %s", i, act_error_text(&err));
         assert_string_equal(job.line, line);
         assert_int_equal(job.notes.n, rows[i].notes);
         flow_job_file_release(&job);
@@ -149,7 +149,7 @@ static void the_title_is_what_the_user_wrote(void **state)
         for (char *c = text; *c; c++)
             *c = *c == '\'' ? '"' : *c;
         if (parse(text, &job, &err) < 0)
-            fail_msg("row %zu: %s", i, err.text);
+            fail_msg("row %zu: %s", i, act_error_text(&err));
         assert_string_equal(job.title, rows[i].title);
         flow_job_file_release(&job);
     }

@@ -351,7 +351,7 @@ static void write_rows(int writer)
         snprintf(id, sizeof(id), "w%d_%d", writer, i);
         const struct ledger_update update = {id, "Running", "{}"};
         if (add(ledger, id, "x", "Queued", i, &err) < 0 || ledger_update(ledger, &update, 1, &err) < 0) {
-            fprintf(stderr, "writer %d: %s\n", writer, err.text);
+            fprintf(stderr, "writer %d: %s\n", writer, act_error_text(&err));
             _exit(1);
         }
     }
@@ -466,7 +466,7 @@ static void a_lock_that_stays_is_temporary(void **state)
     pid_t pid = start_child(hold_lock, fds[1]);
     assert_int_equal(read(fds[0], &said, 1), 1);
     assert_int_equal(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), -ACT_TEMPORARY);
-    assert_non_null(strstr(err.text, path));
+    assert_non_null(strstr(act_error_text(&err), path));
     assert_int_equal(runs.n, 0);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -488,8 +488,8 @@ static void a_file_that_is_no_ledger_is_an_error_and_stays(void **state)
     put(path, text);
     assert_int_equal(ledger_open(path, &ledger, &err), -ACT_FAIL);
     assert_null(ledger);
-    assert_non_null(strstr(err.text, path));
-    assert_non_null(strstr(err.text, "move the file away"));
+    assert_non_null(strstr(act_error_text(&err), path));
+    assert_non_null(strstr(act_error_text(&err), "move the file away"));
     assert_ok(act_file_read(path, 4096, &content, NULL, &err), err);
     assert_string_equal(content, text);
     free(content);
@@ -517,7 +517,7 @@ static void a_damaged_ledger_is_an_error_not_an_empty_list(void **state)
     close(fd);
     ledger = open_ledger();
     assert_int_equal(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, path));
+    assert_non_null(strstr(act_error_text(&err), path));
     assert_int_equal(runs.n, 0);
     assert_null(runs.v);
     ledger_close(ledger);
@@ -593,8 +593,8 @@ static void what_is_no_file_is_not_opened(void **state)
         ACT_AUTOFREE char *file = act_sprintf("%s%s", path, ends[i]);
         assert_int_equal(i == 0 ? mkfifo(file, 0600) : mkdir(file, 0700), 0);
         assert_int_equal(ledger_open(path, &ledger, &err), -ACT_DENIED);
-        assert_non_null(strstr(err.text, "is not a regular file"));
-        assert_non_null(strstr(err.text, file));
+        assert_non_null(strstr(act_error_text(&err), "is not a regular file"));
+        assert_non_null(strstr(act_error_text(&err), file));
         assert_ok(ledger_copy(path, &ledger, &err), err);
         assert_true(ledger_is_new(ledger));
         ledger_close(ledger);
@@ -677,8 +677,8 @@ static void a_newer_schema_is_refused(void **state)
     sqlite3_close(db);
     assert_int_equal(ledger_open(path, &ledger, &err), -ACT_FAIL);
     assert_null(ledger);
-    assert_non_null(strstr(err.text, "schema version 7"));
-    assert_non_null(strstr(err.text, path));
+    assert_non_null(strstr(act_error_text(&err), "schema version 7"));
+    assert_non_null(strstr(act_error_text(&err), path));
     assert_int_equal(ledger_copy(path, &ledger, &err), -ACT_FAIL);
     assert_null(ledger);
     assert_ok(ledger_set_aside(path, &aside, &err), err);
@@ -696,12 +696,14 @@ static void use_read_only_folder(int with_file)
         _exit(10);
     int rc = ledger_open(path, &ledger, &err);
     if (!with_file)
-        _exit(rc == -ACT_DENIED && strstr(err.text, path) ? 0 : 11);
+        _exit(rc == -ACT_DENIED && strstr(act_error_text(&err), path) ? 0 : 11);
     if (rc < 0 || ledger_list(ledger, &(struct ledger_query){0}, &runs, &err) < 0 || runs.n != 1)
         _exit(12);
     ledger_runs_release(&runs);
     rc = add(ledger, "b", "x", "Queued", 1, &err);
-    _exit(rc == -ACT_DENIED && strstr(err.text, path) && strstr(err.text, "writable") ? 0 : 13);
+    _exit(rc == -ACT_DENIED && strstr(act_error_text(&err), path) && strstr(act_error_text(&err), "writable")
+              ? 0
+              : 13);
 }
 
 static void a_read_only_folder_can_be_read(void **state)

@@ -160,7 +160,7 @@ static pid_t start_rank(const char *address, int rank, int (*run)(struct link *l
     setenv(LINK_ENV, address, 1);
     int rc = link_connect(&l, json_pack("{s:i}", "rank", rank), &stop, &err);
     if (rc < 0) {
-        fprintf(stderr, "%s\n", err.text);
+        fprintf(stderr, "%s\n", act_error_text(&err));
         _exit(100);
     }
     if (getenv(LINK_ENV))
@@ -758,7 +758,8 @@ static void test_wrong_service(void **state)
     setenv(LINK_ENV, value, 1);
     CODEC_AUTOJSON json_t *hello = json_pack("{s:i}", "rank", 0);
     assert_int_equal(link_connect(&l, hello, &stop, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, "127.0.0.1: what answers there is not the supervisor of this run"));
+    assert_non_null(
+        strstr(act_error_text(&err), "127.0.0.1: what answers there is not the supervisor of this run"));
     kill(pid, SIGKILL);
     assert_int_equal(wait_rank(pid), 128 + SIGKILL);
     close(listener);
@@ -777,17 +778,17 @@ static void test_environment(void **state)
     CODEC_AUTOJSON json_t *hello = json_object();
     unsetenv(LINK_ENV);
     assert_int_equal(link_connect(&l, hello, &stop, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, "started by 'act-node supervise'"));
+    assert_non_null(strstr(act_error_text(&err), "started by 'act-node supervise'"));
     for (size_t i = 0; i < COUNT(bad); i++) {
         ACT_AUTOFREE char *value = act_sprintf("%s%s", token, bad[i]);
         setenv(LINK_ENV, value, 1);
         assert_int_equal(link_connect(&l, hello, &stop, &err), -ACT_FAIL);
-        assert_non_null(strstr(err.text, "malformed"));
+        assert_non_null(strstr(act_error_text(&err), "malformed"));
         assert_null(getenv(LINK_ENV));
     }
     setenv(LINK_ENV, "short tcp 80 127.0.0.1", 1);
     assert_int_equal(link_connect(&l, hello, &stop, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, "malformed"));
+    assert_non_null(strstr(act_error_text(&err), "malformed"));
 }
 
 /* ---- many ---- */

@@ -398,7 +398,7 @@ static void a_broken_page_is_an_error(void **state)
         int rc = transfer_list(engine, &what, TRANSFER_TREE, collect, &got, &err);
         /* a look that fails is no loss */
         assert_true(rc == -ACT_TEMPORARY || (rc == 0 && got.n == s->keys.n));
-        assert_true(rc == 0 || strcmp(err.text, "told to fail") == 0);
+        assert_true(rc == 0 || strcmp(act_error_text(&err), "told to fail") == 0);
         for (size_t i = 0; i < got.n; i++)
             assert_string_equal(got.v[i], s->keys.v[i]);
         act_strv_release(&got);
@@ -423,7 +423,7 @@ static void the_caller_may_stop(void **state)
     add_tree(s, "a/", 20, 157);
     act_strv_sort(&s->keys);
     assert_int_equal(transfer_list(engine, &what, TRANSFER_TREE, stop_at_50, &n, &err), -ACT_FAIL);
-    assert_string_equal(err.text, "enough");
+    assert_string_equal(act_error_text(&err), "enough");
     assert_int_equal(n, 50);
     assert_int_equal(s->under_way, 0);
     assert_true(s->lists < 40);
@@ -514,7 +514,7 @@ static void every_part_of_a_batch_is_checked(void **state)
     assert_int_equal(report.total.done_objects, 900);
     assert_int_equal(report.total.failed_objects, 1);
     assert_int_equal(keys_left(s), 3);
-    assert_string_equal(err.text, "cannot delete 'd/voc2/001/00077': it changed");
+    assert_string_equal(act_error_text(&err), "cannot delete 'd/voc2/001/00077': it changed");
     transfer_report_release(&report);
 }
 
@@ -528,7 +528,7 @@ static void a_broken_page_ends_the_removal(void **state)
     s->fail_at = 12;
     assert_true(remove_path(s, "d/voc2", true, &(struct transfer_options){0}, &report, &err) < 0);
     assert_int_equal(report.total.failed_objects, 1);
-    assert_non_null(strstr(err.text, "told to fail"));
+    assert_non_null(strstr(act_error_text(&err), "told to fail"));
     assert_true(keys_left(s) > 3);
     transfer_report_release(&report);
 }
@@ -633,7 +633,7 @@ static void damage_is_told_at_the_end(void **state)
     set_content(s, 100);
     s->wrong_sum = true;
     assert_int_equal(read_object(s, NULL, &out, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, "do not trust it"));
+    assert_non_null(strstr(act_error_text(&err), "do not trust it"));
     assert_int_equal(out.len, 100);
     /* of a piece nobody knows a checksum */
     assert_ok(read_object(s, &(struct transfer_range){.first = 99}, &out, &err), err);
@@ -651,7 +651,7 @@ static void a_part_that_fails_ends_reading(void **state)
         s->gets = 0;
         s->fail_get = at;
         assert_int_equal(read_object(s, NULL, &out, &err), -ACT_TEMPORARY);
-        assert_string_equal(err.text, "told to fail");
+        assert_string_equal(act_error_text(&err), "told to fail");
         assert_true(out.len < 100 && out.len % 4 == 0);
         for (size_t i = 0; i < out.len; i++)
             assert_int_equal(out.data[i], byte_at(s, i));
@@ -675,7 +675,7 @@ static void a_writer_may_stop_reading(void **state)
 
     set_content(s, 1000);
     assert_int_equal(transfer_read(engine, &what, NULL, 16, refuse, NULL, &err), -ACT_FAIL);
-    assert_string_equal(err.text, "the disk is full");
+    assert_string_equal(act_error_text(&err), "the disk is full");
     assert_true(s->gets < 10);
     transfer_path_release(&what);
 }

@@ -191,7 +191,7 @@ static void test_disks_that_are_not_there(void **state)
 
     node = make_node(RUN_A, 1, gone);
     assert_true(place_open(&node, &place, 1, &err) < 0);
-    assert_non_null(strstr(err.text, "on node 'n1', where 'slurm.scratch' wants the code"));
+    assert_non_null(strstr(act_error_text(&err), "on node 'n1', where 'slurm.scratch' wants the code"));
     node_release(&node);
 }
 
@@ -364,7 +364,7 @@ static void test_environment_of_a_service(void **state)
     struct node node = make_node(RUN_A, 2, NULL);
     set_service("AZ_BATCHAI_MPI_HOST_FILE=/hosts");
     assert_int_equal(env_set_of_service(&node, &place, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, "AZ_BATCH_HOST_LIST"));
+    assert_non_null(strstr(act_error_text(&err), "AZ_BATCH_HOST_LIST"));
     set_service("MASTER_ADDR=n1 AZ_BATCHAI_MPI_HOST_FILE=/hosts AZ_BATCHAI_JOB_TEMP=/temp");
     assert_ok(env_set_of_service(&node, &place, &err), err);
     assert_env("AZ_BATCHAI_MPI_HOST_FILE", "/hosts", "what is there");
@@ -496,8 +496,9 @@ static void test_apptainer(void **state)
     struct act_strv words = {0};
     struct act_error err;
     assert_int_equal(container_wrap(&node, -1, argv, &words, &err), -ACT_NOT_FOUND);
-    assert_non_null(strstr(err.text, "neither 'apptainer' nor 'singularity' is in PATH on node 'n1'"));
-    assert_non_null(strstr(err.text, "slurm.container"));
+    assert_non_null(
+        strstr(act_error_text(&err), "neither 'apptainer' nor 'singularity' is in PATH on node 'n1'"));
+    assert_non_null(strstr(act_error_text(&err), "slurm.container"));
     act_strv_release(&words);
 
     make_program("apptainer");
@@ -605,8 +606,8 @@ static void test_queue_without_locks(void **state)
         assert_int_equal(slots_take(&slots, slots_dir, 2, 1, &w, count, &waited, &err), -ACT_FAIL);
         no_locks = 0;
         assert_int_equal(waited, i);
-        assert_non_null(strstr(err.text, slots_dir));
-        assert_non_null(strstr(err.text, strerror(ENOLCK)));
+        assert_non_null(strstr(act_error_text(&err), slots_dir));
+        assert_non_null(strstr(act_error_text(&err), strerror(ENOLCK)));
         close(w.signal_fd);
     }
     close(held);

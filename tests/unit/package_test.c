@@ -374,7 +374,7 @@ static void ignore_files_that_are_fifos_are_not_waited_for(void **state)
     make("a");
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(package_scan(&with, &list, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, ".actignore': it is not a regular file"));
+    assert_non_null(strstr(act_error_text(&err), ".actignore': it is not a regular file"));
 }
 
 /* What others put into a folder above the project, such as /tmp. */
@@ -452,9 +452,9 @@ static void zip_options_that_cannot_be_used_are_named(void **state)
         struct act_error err = {0};
 
         assert_int_equal(package_scan(&with, &list, &err), -ACT_CONFIG);
-        assert_non_null(strstr(err.text, "zip_options"));
-        if (!strstr(err.text, rows[i].named))
-            fail_msg("row %zu: %s", i, err.text);
+        assert_non_null(strstr(act_error_text(&err), "zip_options"));
+        if (!strstr(act_error_text(&err), rows[i].named))
+            fail_msg("row %zu: %s", i, act_error_text(&err));
         assert_int_equal(list.n, 0);
         act_strv_release(&options);
     }
@@ -470,13 +470,13 @@ static void a_broken_ignore_file_is_an_error(void **state)
     (void)state;
     assert_ok(act_file_write(path, "a\0b", 3, 0644, &err), err);
     assert_int_equal(package_scan(&options, &list, &err), -ACT_CONFIG);
-    assert_non_null(strstr(err.text, ".actignore"));
+    assert_non_null(strstr(act_error_text(&err), ".actignore"));
     assert_ok(act_file_write(path, "\xff", 1, 0644, &err), err);
     assert_int_equal(package_scan(&options, &list, &err), -ACT_CONFIG);
     assert_int_equal(unlink(path), 0);
     make(".actignore/");
     assert_int_equal(package_scan(&options, &list, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, ".actignore"));
+    assert_non_null(strstr(act_error_text(&err), ".actignore"));
 }
 
 /* The walk */
@@ -527,8 +527,8 @@ static void bad_names_are_named_before_anything_is_written(void **state)
         make(rows[i].name);
         make("good");
         assert_int_equal(package_scan(&options, &list, &err), -ACT_FAIL);
-        if (!strstr(err.text, rows[i].said) || strstr(err.text, "good"))
-            fail_msg("row %zu: %s", i, err.text);
+        if (!strstr(act_error_text(&err), rows[i].said) || strstr(act_error_text(&err), "good"))
+            fail_msg("row %zu: %s", i, act_error_text(&err));
         assert_int_equal(list.n, 0);
     }
 }
@@ -568,8 +568,9 @@ static int expect_unreadable(void)
 
     if (package_scan(&options, &list, &err) != -ACT_DENIED)
         return 1;
-    return strstr(err.text, "'d' (Permission denied), 'f0' (Permission denied), 'f1' (Permission denied), "
-                            "'f2' (Permission denied), 'f3' (Permission denied) and 3 more")
+    return strstr(act_error_text(&err),
+                  "'d' (Permission denied), 'f0' (Permission denied), 'f1' (Permission denied), "
+                  "'f2' (Permission denied), 'f3' (Permission denied) and 3 more")
                ? 0
                : 2;
 }
@@ -605,7 +606,7 @@ static void a_missing_project_is_not_found(void **state)
 
     (void)state;
     assert_int_equal(package_scan(&options, &list, &err), -ACT_NOT_FOUND);
-    assert_non_null(strstr(err.text, "/nonexistent/project"));
+    assert_non_null(strstr(act_error_text(&err), "/nonexistent/project"));
 }
 
 /* Makes a chain of folders named "d" below the project. */
@@ -639,7 +640,7 @@ static void deep_trees_are_packaged_up_to_what_a_path_holds(void **state)
     assert_int_equal(run("rm -rf '%s/d'", project), 0);
     make_deep(2200);
     assert_int_equal(package_scan(&options, &list, &err), -ACT_FAIL);
-    assert_non_null(strstr(err.text, "File name too long"));
+    assert_non_null(strstr(act_error_text(&err), "File name too long"));
 }
 
 static void links_out_of_the_project_are_warned_of(void **state)
@@ -827,8 +828,9 @@ static void what_changed_since_the_scan_is_named(void **state)
         struct package_list list = scan();
         assert_int_equal(run("cd '%s' && %s", project, rows[i].change), 0);
         int rc = write_list(&list, &summary, &err);
-        if (rc != -ACT_TEMPORARY || !strstr(err.text, rows[i].named) || !strstr(err.text, "changed"))
-            fail_msg("row %zu (%s): %d %s", i, rows[i].change, rc, err.text);
+        if (rc != -ACT_TEMPORARY || !strstr(act_error_text(&err), rows[i].named) ||
+            !strstr(act_error_text(&err), "changed"))
+            fail_msg("row %zu (%s): %d %s", i, rows[i].change, rc, act_error_text(&err));
         assert_nothing_written();
         package_list_release(&list);
     }
@@ -862,7 +864,7 @@ static void a_change_while_a_file_is_read_is_noticed(void **state)
     assert_int_equal(write_list(&list, &summary, &err), -ACT_TEMPORARY);
     pthread_join(thread, &failed);
     assert_null(failed);
-    assert_non_null(strstr(err.text, "'big' changed"));
+    assert_non_null(strstr(act_error_text(&err), "'big' changed"));
     assert_nothing_written();
     package_list_release(&list);
     close(fd);
@@ -883,7 +885,10 @@ static int pack_on_small_disk(void)
         return 1;
     int rc = write_list(&list, &summary, &err);
     package_list_release(&list);
-    return rc == -ACT_FAIL && strstr(err.text, out_dir) && strstr(err.text, strerror(EFBIG)) ? 0 : 2;
+    return rc == -ACT_FAIL && strstr(act_error_text(&err), out_dir) &&
+                   strstr(act_error_text(&err), strerror(EFBIG))
+               ? 0
+               : 2;
 }
 
 static void a_full_disk_leaves_the_old_package(void **state)
@@ -917,7 +922,7 @@ static int pack_into_locked_folder(void)
         return 1;
     int rc = write_list(&list, &summary, &err);
     package_list_release(&list);
-    return rc == -ACT_DENIED && strstr(err.text, out_dir) ? 0 : 2;
+    return rc == -ACT_DENIED && strstr(act_error_text(&err), out_dir) ? 0 : 2;
 }
 
 static void a_target_that_cannot_be_written_is_named(void **state)
@@ -936,7 +941,7 @@ static void a_target_that_cannot_be_written_is_named(void **state)
     assert_int_equal(run("chmod 755 '%s' && mkdir '%s/%s.zip'", out_dir, out_dir, before.sha256), 0);
     list = scan(); /* a folder has the name */
     assert_true(write_list(&list, &summary, &err) < 0);
-    assert_non_null(strstr(err.text, before.sha256));
+    assert_non_null(strstr(act_error_text(&err), before.sha256));
     assert_int_equal(run("test \"$(ls -A '%s')\" = %s.zip", out_dir, before.sha256), 0);
     package_list_release(&list);
 }

@@ -69,7 +69,7 @@ static void test_run(void **state)
         int status = -1;
         int rc = run_shell(rows[i].script, rows[i].timeout_s, rows[i].max, &out, &status, &err);
         if (rc != rows[i].rc)
-            fail_msg("%s: %d %s", rows[i].script, rc, err.text);
+            fail_msg("%s: %d %s", rows[i].script, rc, act_error_text(&err));
         if (rc < 0) {
             assert_null(out);
             continue;
@@ -144,7 +144,7 @@ static void test_run_missing(void **state)
 
     (void)state;
     assert_int_equal(proc_run(argv, 1, 10, &out, &status, &err), -ACT_NOT_FOUND);
-    assert_non_null(strstr(err.text, "'no-such-program-xyz'"));
+    assert_non_null(strstr(act_error_text(&err), "'no-such-program-xyz'"));
     assert_null(out);
 }
 
@@ -232,7 +232,7 @@ static void test_daemon_fails(void **state)
 
     (void)state;
     assert_int_equal(proc_daemon((char *[]){missing, NULL}, log, -1, &pid, &err), -ACT_NOT_FOUND);
-    assert_non_null(strstr(err.text, "'/no/such/program'"));
+    assert_non_null(strstr(act_error_text(&err), "'/no/such/program'"));
     assert_int_equal(proc_daemon((char *[]){dir, NULL}, log, -1, &pid, &err), -ACT_DENIED);
     assert_true(proc_daemon((char *[]){sh, NULL}, bad_log, -1, &pid, &err) < 0);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombies */
@@ -287,7 +287,7 @@ static void test_find(void **state)
     assert_int_equal(proc_find_sibling("only-here", &found, &err), -ACT_NOT_FOUND);
     setenv("PATH", dir, 1);
     assert_int_equal(proc_find_sibling("only-here", &found, &err), -ACT_CONFIG);
-    assert_non_null(strstr(err.text, "is not of version " ACT_VERSION));
+    assert_non_null(strstr(act_error_text(&err), "is not of version " ACT_VERSION));
     assert_ok(act_file_write(program, same, strlen(same), 0755, &err), err);
     assert_ok(proc_find_sibling("only-here", &found, &err), err);
     assert_string_equal(found, program);

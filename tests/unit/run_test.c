@@ -79,7 +79,7 @@ static void test_shape(void **state)
     struct run_shape shape;
     struct act_error err;
     assert_int_equal(run_shape_of(6, 4, true, &shape, &err), -ACT_USAGE);
-    assert_non_null(strstr(err.text, "use -n 4 or -n 8"));
+    assert_non_null(strstr(act_error_text(&err), "use -n 4 or -n 8"));
 }
 
 static void test_names_of_logs(void **state)
@@ -285,8 +285,8 @@ static void test_spec_refused(void **state)
         assert_non_null(change);
         json_object_update(json, change);
         assert_true(run_spec_from_json(json, &back, &err) < 0);
-        if (!strstr(err.text, rows[i].text))
-            fail_msg("%s: %s", rows[i].change, err.text);
+        if (!strstr(act_error_text(&err), rows[i].text))
+            fail_msg("%s: %s", rows[i].change, act_error_text(&err));
         run_spec_release(&spec);
     }
     struct run_spec spec = full_spec(), back;

@@ -402,7 +402,7 @@ static void test_no_space(void **state)
     assert_int_equal(prlimit(server, RLIMIT_FSIZE, &any, NULL), 0);
     unlink(package);
     assert_int_equal(rc, -ACT_FAIL);
-    assert_non_null(strstr(err.text, strerror(EFBIG)));
+    assert_non_null(strstr(act_error_text(&err), strerror(EFBIG)));
     assert_int_equal(count_in(runs) + count_in(fresh) + count_in(packages), 0);
     ACT_AUTOFREE char *id = make_run(); /* and later there is room again */
     run_spec_release(&spec);
@@ -550,7 +550,7 @@ static void test_read(void **state)
         size_t got = 1;
         int rc = site_read(site, id, rows[i].name, rows[i].offset, data, rows[i].len, &got, &err);
         if (rc != rows[i].rc)
-            fail_msg("'%s': %d %s", rows[i].name, rc, err.text);
+            fail_msg("'%s': %d %s", rows[i].name, rc, act_error_text(&err));
         assert_int_equal(got, strlen(rows[i].got));
         assert_memory_equal(data, rows[i].got, got);
         ACT_AUTOFREE char *text = NULL;
@@ -888,7 +888,7 @@ static void test_frames(void **state)
         struct frame frame;
         int rc = read_bytes(rows[i].text, strlen(rows[i].text), &frame, &err);
         if (rc != rows[i].rc)
-            fail_msg("%s: %d %s", rows[i].text, rc, err.text);
+            fail_msg("%s: %d %s", rows[i].text, rc, act_error_text(&err));
         if (i == 0)
             assert_string_equal(frame.parts[1].data, "you");
         frame_release(&frame);
@@ -1069,7 +1069,7 @@ static void test_wrong_answers(void **state)
         struct act_error err = {0};
         int rc = ask_liar(rows[i].answer, rows[i].ask, &err);
         if (rc != rows[i].rc)
-            fail_msg("%s: %d %s", rows[i].answer, rc, err.text);
+            fail_msg("%s: %d %s", rows[i].answer, rc, act_error_text(&err));
     }
 }
 

@@ -310,8 +310,8 @@ static void test_refusals(void **state)
         struct act_error err;
         write_file("mode", rows[i].mode, 0600);
         assert_int_equal(submit(&spec, &err), -(int)rows[i].code);
-        assert_contains(err.text, rows[i].says);
-        assert_contains(err.text, rows[i].hint);
+        assert_contains(act_error_text(&err), rows[i].says);
+        assert_contains(act_error_text(&err), rows[i].hint);
         struct run_status status = status_of(spec.id);
         assert_int_equal(status.state, RUN_FAILED);
         assert_contains(status.reason, "not submitted: ");
@@ -319,7 +319,7 @@ static void test_refusals(void **state)
         ACT_AUTOFREE char *jobs = read_file("jobs");
         assert_string_equal(jobs, "");
         assert_int_equal(submit(&spec, &err), -ACT_FAIL); /* it stays as it is */
-        assert_contains(err.text, "was submitted before: not submitted");
+        assert_contains(act_error_text(&err), "was submitted before: not submitted");
         run_spec_release(&spec);
     }
 }
@@ -333,8 +333,8 @@ static void test_not_written(void **state)
     (void)state;
     write_file("mode", "full", 0600);
     assert_true(submit(&spec, &err) < 0);
-    assert_contains(err.text, "job.json");
-    assert_contains(err.text, "its job 1 was cancelled");
+    assert_contains(act_error_text(&err), "job.json");
+    assert_contains(act_error_text(&err), "its job 1 was cancelled");
     ACT_AUTOFREE char *told = read_file("scancel");
     assert_string_equal(told, "1\n");
     assert_int_equal(status_of(spec.id).state, RUN_FAILED);
@@ -351,7 +351,7 @@ static void test_no_slurm(void **state)
     setenv("PATH", agent_folder, 1);
     assert_int_equal(submit(&spec, &err), -ACT_NOT_FOUND);
     setenv("PATH", old, 1);
-    assert_contains(err.text,
+    assert_contains(act_error_text(&err),
                     "sbatch is not on this machine: run on a login node, or set slurm.login: user@host");
     run_spec_release(&spec);
 }
@@ -368,7 +368,7 @@ static void test_controller_down(void **state)
     assert_ok(submit(&spec, &err), err);
     write_file("down", "", 0600);
     assert_int_equal(platform_status(platform, &id, 1, &status, &err), -ACT_TEMPORARY);
-    assert_contains(err.text, "Unable to contact slurm controller");
+    assert_contains(act_error_text(&err), "Unable to contact slurm controller");
     unlink(down);
     assert_int_equal(status_of(id).state, RUN_QUEUED);
     run_spec_release(&spec);

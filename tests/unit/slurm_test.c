@@ -157,9 +157,9 @@ static void test_complaints(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_error err;
         assert_int_equal(slurm_refuse(rows[i].program, rows[i].text, &err), -(int)rows[i].code);
-        assert_contains(err.text, rows[i].program);
-        assert_contains(err.text, rows[i].text);
-        assert_contains(err.text, rows[i].hint);
+        assert_contains(act_error_text(&err), rows[i].program);
+        assert_contains(act_error_text(&err), rows[i].text);
+        assert_contains(act_error_text(&err), rows[i].hint);
     }
 }
 
@@ -716,7 +716,7 @@ static void test_checks(void **state)
         s.config.mpi = kept(&keep, rows[i].mpi);
         s.config.sbatch_options = (struct act_strv){&option, option != NULL};
         assert_int_equal(slurm_check(&s.base, &spec, &err), -(int)rows[i].code);
-        assert_contains(err.text, rows[i].says);
+        assert_contains(act_error_text(&err), rows[i].says);
         act_strv_release(&keep);
     }
 }

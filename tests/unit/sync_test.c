@@ -424,7 +424,8 @@ static void a_key_outside_of_the_prefix_is_an_error(void **state)
 
     (void)state;
     assert_int_equal(sync_feed(s, SYNC_FROM, &page, true, &err), -ACT_FAIL);
-    assert_string_equal(err.text, "cannot compare: the listing of 'a/' has 'b/c', which is not below it");
+    assert_string_equal(act_error_text(&err),
+                        "cannot compare: the listing of 'a/' has 'b/c', which is not below it");
     assert_int_equal(page.n, 1);
     store_page_release(&page);
     sync_free(s);

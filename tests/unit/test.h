@@ -21,7 +21,7 @@
     do {                                                                                                     \
         int rc_ = (call);                                                                                    \
         if (rc_ != 0)                                                                                        \
-            fail_msg("%s: %d %s", #call, rc_, (err).text);                                                   \
+            fail_msg("%s: %d %s", #call, rc_, act_error_text(&(err)));                                       \
     } while (0)
 
 /* The words of a text, separated by single blanks. */

@@ -208,7 +208,7 @@ static void refusals(void **state)
         struct http_call call = {.status = rows[i].status};
         act_buf_adds(&call.body_text, rows[i].body);
         token_describe_answer(&call, "no", &err);
-        assert_string_equal(err.text, rows[i].wanted);
+        assert_string_equal(act_error_text(&err), rows[i].wanted);
         assert_int_equal(err.code, rows[i].code);
         act_buf_release(&call.body_text);
     }
@@ -387,8 +387,9 @@ static void urls_of_a_cloud(void **state)
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(auth_cloud_check(cloud, rows[i].url, &err), rows[i].rc);
     assert_string_equal(
-        err.text, "'https://management.azure.com' is in AzureCloud, but the login is for AzureUSGovernment, "
-                  "whose tokens stay there");
+        act_error_text(&err),
+        "'https://management.azure.com' is in AzureCloud, but the login is for AzureUSGovernment, "
+        "whose tokens stay there");
 }
 
 /* ---- the SAS of a login: the value is HMAC-SHA-256 of the 24 lines, computed with Python's hmac ---- */

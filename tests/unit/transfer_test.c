@@ -594,7 +594,7 @@ static void torture(void **state)
             side->fail_at = 0;
             assert_int_equal(rc != 0, failed);
             if (failed)
-                assert_non_null(strstr(p->err.text, "told to fail"));
+                assert_non_null(strstr(act_error_text(&p->err), "told to fail"));
             struct stored *o = find(&p->to, "b/f");
             assert_true((o->len == strlen(old) && memcmp(o->data, old, o->len) == 0) ||
                         (o->len == strlen(new) && memcmp(o->data, new, o->len) == 0));
@@ -609,7 +609,7 @@ static void one_failure_does_not_stop_the_others(void **state)
     put(&p->from, "a/bad", "2", 1);
     put(&p->from, "a/3", "3", 1);
     assert_int_equal(copy(p, "a", "b", &small_parts), -ACT_PARTIAL);
-    assert_non_null(strstr(p->err.text, "a/bad"));
+    assert_non_null(strstr(act_error_text(&p->err), "a/bad"));
     assert_content(&p->to, "b/1", "1");
     assert_content(&p->to, "b/3", "3");
     assert_int_equal(p->report.total.failed_objects, 1);
@@ -629,7 +629,7 @@ static void refused_credentials_stop_early(void **state)
     act_error_set(&p->to.fail_with, ACT_DENIED, "HTTP 403");
     p->to.fail_with.http_status = 403;
     assert_true(copy(p, "a", "b", &small_parts) < 0);
-    assert_non_null(strstr(p->err.text, "HTTP 403"));
+    assert_non_null(strstr(act_error_text(&p->err), "HTTP 403"));
     assert_true(p->to.n < 10); /* what was under way may end; the other thirty are never tried */
 }
 
@@ -643,7 +643,7 @@ static void damage_on_the_way_is_noticed(void **state)
     put(&p->to, "b/f", "old", 3);
     p->from.corrupt_get = true;
     assert_true(copy(p, "a", "b", &small_parts) < 0);
-    assert_non_null(strstr(p->err.text, "MD5"));
+    assert_non_null(strstr(act_error_text(&p->err), "MD5"));
     assert_content(&p->to, "b/f", "old");
     assert_null(find(&p->to, "b/g"));
     assert_true(p->to.drops > 0);
@@ -862,7 +862,7 @@ static void what_no_object_can_hold_is_refused(void **state)
     put(&p->from, "a/huge", "x", 1);
     p->from.claimed_size = (uint64_t)memory_ops.max_put * 50000 + 1;
     assert_int_equal(copy(p, "a", "b", &small_parts), -ACT_FAIL);
-    assert_non_null(strstr(p->err.text, "more than an object in memory:to can have"));
+    assert_non_null(strstr(act_error_text(&p->err), "more than an object in memory:to can have"));
     assert_int_equal(p->to.n_blocks, 0);
 }
 

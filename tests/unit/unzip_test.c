@@ -204,8 +204,8 @@ static void test_hostile(void **state)
         int rc = node_unzip(zip, NULL, target, false, &err);
         if (!rows[i].text)
             continue; /* either way, as long as nothing breaks */
-        if (rc == 0 || !strstr(err.text, rows[i].text))
-            fail_msg("%s: %d %s", rows[i].python, rc, rc ? err.text : "");
+        if (rc == 0 || !strstr(act_error_text(&err), rows[i].text))
+            fail_msg("%s: %d %s", rows[i].python, rc, rc ? act_error_text(&err) : "");
         ACT_AUTOFREE char *evil = act_path_join(dir, "evil");
         assert_int_equal(access(evil, F_OK), -1);
         assert_int_equal(access("/tmp/act-evil", F_OK), -1);
@@ -225,8 +225,8 @@ static void test_sizes_that_lie(void **state)
                         "b[22:26] = b[at + 24:at + 28] = struct.pack('<I', %ld); save(b)",
                         lies[i]);
         make_zip(python);
-        if (node_unzip(zip, NULL, target, false, &err) == 0 || !strstr(err.text, "'lie' is "))
-            fail_msg("%ld: %s", lies[i], err.text);
+        if (node_unzip(zip, NULL, target, false, &err) == 0 || !strstr(act_error_text(&err), "'lie' is "))
+            fail_msg("%ld: %s", lies[i], act_error_text(&err));
     }
 }
 
@@ -259,8 +259,8 @@ static void test_large_files(void **state)
                         "b[22:26] = b[at + 24:at + 28] = struct.pack('<I', %ld); save(b)",
                         lies[i]);
         make_zip(python);
-        if (node_unzip(zip, NULL, target, false, &err) == 0 || !strstr(err.text, "'lie' is "))
-            fail_msg("%ld: %s", lies[i], err.text);
+        if (node_unzip(zip, NULL, target, false, &err) == 0 || !strstr(act_error_text(&err), "'lie' is "))
+            fail_msg("%ld: %s", lies[i], act_error_text(&err));
     }
 }
 
@@ -312,7 +312,7 @@ static void test_over(void **state)
     assert_ok(node_unzip(zip, NULL, target, true, &err), err);
     make_zip_only("add('checkpoints', 'a file')");
     assert_true(node_unzip(zip, NULL, target, true, &err) < 0);
-    assert_non_null(strstr(err.text, "cannot make 'checkpoints'"));
+    assert_non_null(strstr(act_error_text(&err), "cannot make 'checkpoints'"));
     assert_file("checkpoints/10", "ten\n");
 }
 
@@ -400,7 +400,7 @@ static void test_checksum(void **state)
     memset(wrong, '0', ACT_SHA256_HEX - 1);
     wrong[ACT_SHA256_HEX - 1] = '\0';
     assert_true(node_unzip(zip, wrong, target, false, &err) < 0);
-    assert_non_null(strstr(err.text, "cannot unpack 'p.zip': its SHA-256 is "));
+    assert_non_null(strstr(act_error_text(&err), "cannot unpack 'p.zip': its SHA-256 is "));
     assert_int_equal(access(target, F_OK), -1);
     assert_int_equal(mkdir(target, 0755), 0);
     assert_true(node_unzip(zip, wrong, target, true, &err) < 0);
@@ -477,11 +477,11 @@ static void test_apart(void **state)
     assert_ok(act_remove_tree(target, &err), err);
     sha256[0] = sha256[0] == '0' ? '1' : '0';
     assert_true(node_unzip_apart(zip, sha256, target, false, &err) < 0);
-    assert_non_null(strstr(err.text, "cannot unpack 'p.zip': its SHA-256 is "));
+    assert_non_null(strstr(act_error_text(&err), "cannot unpack 'p.zip': its SHA-256 is "));
     assert_int_equal(access(target, F_OK), -1); /* nothing stays */
     make_zip("add('../evil', 'x')");
     assert_true(node_unzip_apart(zip, NULL, target, false, &err) < 0);
-    assert_non_null(strstr(err.text, "leads out of the target"));
+    assert_non_null(strstr(act_error_text(&err), "leads out of the target"));
     unlink(zip);
     assert_int_equal(node_unzip_apart(zip, NULL, target, false, &err), -ACT_NOT_FOUND);
 }

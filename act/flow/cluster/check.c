@@ -17,7 +17,7 @@ int flow_check_config(const struct config_request *request, struct act_strv *out
     if (rc == 0)
         flow_warn_overlaps(&flow.config);
     if (rc == 0 && flow_check_run(&flow, err) < 0)
-        act_strv_push(out_problems, err->text);
+        act_strv_push(out_problems, act_error_text(err));
     flow_close(&flow);
     return rc;
 }

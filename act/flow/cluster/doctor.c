@@ -28,7 +28,7 @@ static bool examine_config(struct flow *flow, const struct config_request *reque
     if (rc == 0)
         rc = flow_trust(&flow->config, &err);
     if (rc < 0 && (problems.n == 0 || rc == -ACT_DENIED))
-        platform_findings_add(findings, false, what, "%s", err.text);
+        platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     if (rc == 0 && problems.n == 0)
         platform_findings_add(findings, true, what, "cluster '%s', platform %s, %s", flow->config.cluster,
                               flow->config.platform, flow->config.file ? flow->config.file : "built-in");
@@ -76,7 +76,7 @@ static void examine_store(struct flow *flow, const struct config_folder *folder,
     int rc = missing ? act_can_write_in(missing, &err) : ask_store(flow, folder, &name, &err);
 
     if (rc < 0)
-        platform_findings_add(findings, false, what, "%s", err.text);
+        platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     else if (missing)
         platform_findings_add(findings, true, what, "folder:%s, made when something is stored", missing);
     else
@@ -105,7 +105,7 @@ static void examine_platform(struct flow *flow, struct platform_findings *findin
     struct act_error err;
 
     if (flow_platform(flow, &platform, &err) < 0)
-        platform_findings_add(findings, false, "platform", "%s", err.text);
+        platform_findings_add(findings, false, "platform", "%s", act_error_text(&err));
     else
         platform_examine(platform, findings);
 }
@@ -121,7 +121,7 @@ static void examine_ledger(struct platform_findings *findings)
     else if (rc == -ACT_NOT_FOUND)
         platform_findings_add(findings, true, what, "made with the first run");
     else
-        platform_findings_add(findings, false, what, "%s%s", err.text,
+        platform_findings_add(findings, false, what, "%s%s", act_error_text(&err),
                               rc == -ACT_FAIL ? "; the next submit keeps it aside and begins a new one" : "");
 }
 

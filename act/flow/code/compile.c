@@ -46,7 +46,7 @@ static int check(const struct config *config, const char **out_tool, struct act_
     if (flow_find_docker(out_tool, &why) < 0)
         return act_error_set(err, ACT_USAGE,
                              "cannot compile in the image '%s': %s; 'a init' leaves that to the nodes",
-                             config->docker.image, why.text);
+                             config->docker.image, act_error_text(&why));
     return 0;
 }
 

@@ -358,7 +358,7 @@ static int forecast(struct work *w)
         rc = is_stored(w, &err);
     store_free(w->store);
     if (rc < 0)
-        act_warn("cannot ask the store for the package: %s", err.text);
+        act_warn("cannot ask the store for the package: %s", act_error_text(&err));
     else
         w->io->is_stored = rc ? FLOW_YES : FLOW_NO;
     return 0;

@@ -95,7 +95,7 @@ static void suggest(struct store *store, const char *key, const char *path, stru
     enum { SUGGESTIONS = 3 };
     ACT_AUTOFREE char *stem = bare(key);
     ACT_AUTOFREE char *typed = bare(path);
-    ACT_AUTOFREE char *problem = act_strdup(err->text);
+    ACT_AUTOFREE char *problem = act_strdup(act_error_text(err));
     struct store_call list = {.op = STORE_LIST, .key = stem, .delimiter = true, .max = SUGGESTIONS + 1};
     struct act_buf names = {0};
     struct act_error ignored;

@@ -108,7 +108,7 @@ static int find_patiently(struct flow *flow, const char *piece, const struct lim
         if (is_over(limit)) {
             struct act_error why = *err;
             return act_error_set(err, ACT_TIMEOUT, "nobody could tell for %lld s what run '%s' does: %s",
-                                 (long long)limit->seconds, piece, why.text);
+                                 (long long)limit->seconds, piece, act_error_text(&why));
         }
         flow_watch_pause(&watch, false, limit->end_ms);
     }

@@ -184,7 +184,7 @@ static int adopt_unknown(struct flow *flow, struct platform *platform, const str
         if (rc == 0 && q.rows.n == 0)
             n++;
         if (rc < 0)
-            act_warn("run '%s' is not in the ledger: %s", ids->v[i], why.text);
+            act_warn("run '%s' is not in the ledger: %s", ids->v[i], act_error_text(&why));
         n_failed += rc < 0;
         ledger_runs_release(&q.rows);
     }

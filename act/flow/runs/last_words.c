@@ -97,7 +97,7 @@ void flow_add_last_words(struct flow *flow, const struct flow_run *run, struct r
     if (rc == 0)
         rc = flow_find_last_words(&source, run, &logs, "", &words, &err);
     if (rc < 0)
-        act_note("cannot find out which rank failed: %s", err.text);
+        act_note("cannot find out which rank failed: %s", act_error_text(&err));
     status->ranks_asked = rc == 0;
     if (rc == 0 && words.rank >= 0) {
         status->failed_rank = words.rank;

@@ -16,7 +16,7 @@ static int find_tool(const char *image, const char **out, struct act_error *err)
         return 0;
     return act_error_set(err, ACT_CONFIG,
                          "cannot run in the image '%s': %s; --no-container runs the command directly", image,
-                         why.text);
+                         act_error_text(&why));
 }
 
 int flow_local_attend(struct flow *flow, struct flow_local *io, struct act_error *err)

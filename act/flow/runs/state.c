@@ -148,7 +148,7 @@ int flow_ask_ranks(struct flow *flow, struct flow_run *run, struct act_error *er
     if (now.state != RUN_FAILED || now.ranks_asked || now.unsubmitted)
         return 0;
     if (flow_platform_of(flow, &run->row, &platform, &why) < 0) {
-        act_note("cannot find out which rank failed: %s", why.text);
+        act_note("cannot find out which rank failed: %s", act_error_text(&why));
         return 0;
     }
     if (!platform_row(platform)->keeps_record)

@@ -236,7 +236,7 @@ static void note_outcome(struct flow *flow, const char *id, const struct run_sta
     struct act_error err;
 
     if (ledger_update(flow->ledger, &update, 1, &err) < 0)
-        act_warn("%s", err.text);
+        act_warn("%s", act_error_text(&err));
 }
 
 /* The platform's word on it goes into the ledger. unclear: the platform may have it, so it stays Queued until somebody
@@ -251,7 +251,7 @@ static int note_submission(struct flow *flow, const struct run_spec *spec, int r
         status.state = RUN_FAILED;
         status.exit_status = -1;
         status.unsubmitted = true;
-        snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s", err->text);
+        snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s", act_error_text(err));
     }
     /* after so long somebody may have taken the run for one that was never submitted */
     if (status.state == RUN_FAILED || act_now_unix_s() - spec->created_unix_s >= LONG_S)
@@ -551,7 +551,7 @@ static int replace_run(struct flow *flow, struct flow_run *old, struct flow *to,
     }
     rc = flow_start_run(to, platform, spec, package, err);
     if (rc == 0 && end_old_run(flow, old, err) < 0)
-        act_warn("'%s' goes on beside '%s': %s", old->row.id, spec->id, err->text);
+        act_warn("'%s' goes on beside '%s': %s", old->row.id, spec->id, act_error_text(err));
     return rc;
 }
 

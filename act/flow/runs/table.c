@@ -34,7 +34,7 @@ static int refresh_group(const struct group *group, struct act_error *err)
 
 static void warn_old(size_t n, const struct act_error *err)
 {
-    act_warn("the state of %zu run%s may be old: %s", n, n == 1 ? "" : "s", err->text);
+    act_warn("the state of %zu run%s may be old: %s", n, n == 1 ? "" : "s", act_error_text(err));
 }
 
 static bool same_cluster(const struct ledger_run *a, const struct ledger_run *b)
@@ -147,7 +147,7 @@ static void load_specs(struct flow_runs *runs)
         if (flow_load_spec(&runs->v[i], &err) == 0)
             continue;
         act_warn("the ledger's row of run '%s' is damaged, and only a part of it is shown: %s",
-                 runs->v[i].row.id, err.text);
+                 runs->v[i].row.id, act_error_text(&err));
         run_spec_release(&runs->v[i].spec);
         runs->v[i].spec = (struct run_spec){0};
     }
@@ -303,7 +303,7 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
         if (rc == 0)
             rc = platform_recent(platform, table->state ? &state : NULL, (size_t)table->max, &recent, &err);
         if (rc < 0)
-            act_warn("only runs of this machine are shown: %s", err.text);
+            act_warn("only runs of this machine are shown: %s", act_error_text(&err));
         merge_recent(flow, rows, &recent, &config, out);
     }
     platform_runs_release(&recent);

@@ -357,7 +357,7 @@ static bool may_ask_elsewhere(int rc, const struct queue *q, const struct act_er
 {
     if (rc == 0 || rc == -ACT_TEMPORARY || q->n > 0)
         return false;
-    act_trace("azureml", "no list of the runs on the compute: %s", err->text);
+    act_trace("azureml", "no list of the runs on the compute: %s", act_error_text(err));
     return true;
 }
 
@@ -413,7 +413,7 @@ static void find_starts(struct azureml *a, struct platform_job *v, size_t n)
         ids[i] = v[i].id;
     int rc = azureml_each_of(a, ids, asked.n, take_start, &asked, &err);
     if (rc < 0)
-        act_trace("azureml", "the times are not known: %s", err.text);
+        act_trace("azureml", "the times are not known: %s", act_error_text(&err));
     if (rc < 0 || asked.n < n)
         act_warn("the service does not tell here when %s began: the times are since it was submitted",
                  rc < 0 ? "a job" : "each job");

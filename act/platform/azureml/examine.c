@@ -19,7 +19,7 @@ static bool examine_login(struct azureml *a, struct platform_findings *findings)
     if (rc == 0)
         rc = arm_identify(arm, &who, &err);
     if (rc < 0) {
-        platform_findings_add(findings, false, what, "%s", err.text);
+        platform_findings_add(findings, false, what, "%s", act_error_text(&err));
         return false;
     }
     const char *name = who.name ? who.name : who.app_id ? who.app_id : who.object_id;
@@ -38,7 +38,7 @@ static bool examine_workspace(struct azureml *a, struct platform_findings *findi
     struct act_error err;
 
     if (azureml_workspace(a, &workspace, &err) < 0) {
-        platform_findings_add(findings, false, what, "%s", err.text);
+        platform_findings_add(findings, false, what, "%s", act_error_text(&err));
         return false;
     }
     platform_findings_add(findings, true, what, "'%s' in %s answers", a->config->workspace.workspace_name,
@@ -53,7 +53,7 @@ static void examine_history(struct azureml *a, struct platform_findings *finding
     struct act_error err;
 
     if (azureml_history(a, &url, &err) < 0)
-        platform_findings_add(findings, false, what, "%s", err.text);
+        platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     else
         platform_findings_add(findings, true, what, "at %s", url);
 }
@@ -107,7 +107,7 @@ static void examine_compute(struct azureml *a, struct platform_findings *finding
     int rc = arm_get(a->arm, id, is_virtual ? AZUREML_VIRTUAL_CLUSTER_VERSION : a->api_version, doing,
                      &compute, &err);
     if (rc < 0)
-        platform_findings_add(findings, false, what, "%s", err.text);
+        platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     else if (is_virtual)
         platform_findings_add(findings, true, what, "the virtual cluster '%s' is there",
                               act_path_basename(target));

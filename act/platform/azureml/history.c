@@ -72,7 +72,7 @@ static char *ask_discovery(const struct azureml *a, const char *url)
     http_start(services_http(a->services), &call);
     engine_run(services_engine(a->services), &finished);
     if (call.rc < 0)
-        act_trace("azureml", "no discovery: %s", call.error.text);
+        act_trace("azureml", "no discovery: %s", act_error_text(&call.error));
     else if (call.status != 200 || call.body_text.len == 0 ||
              codec_json_parse(call.body_text.data, call.body_text.len, "answer", &answer, NULL) < 0)
         act_trace("azureml", "no discovery: HTTP %d", call.status);
@@ -152,7 +152,7 @@ static void remember_history(const struct azureml *a)
     struct act_error err;
 
     if (act_mkdir_all(dir, 0700, &err) < 0 || codec_json_write(path, memory, 0600, &err) < 0)
-        act_trace("azureml", "%s", err.text);
+        act_trace("azureml", "%s", act_error_text(&err));
 }
 
 static void forget_history(const struct azureml *a)

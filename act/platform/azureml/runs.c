@@ -343,7 +343,8 @@ static bool leave_open(struct run_status *status, const struct act_error *why)
         return false;
     *status = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1};
     snprintf(status->reason, sizeof(status->reason),
-             "the job is %s, and the run history does not say how it ended: %.300s", state, why->text);
+             "the job is %s, and the run history does not say how it ended: %.300s", state,
+             act_error_text(why));
     return true;
 }
 
@@ -376,7 +377,8 @@ static int look_up(struct azureml *a, struct lookup *l, struct act_error *err)
     if (rc == -ACT_DENIED)
         return rc;
     if (rc < 0 || (refused && l->left > FEW)) {
-        act_trace("azureml", "the jobs are asked, as the run history does not answer: %s", err->text);
+        act_trace("azureml", "the jobs are asked, as the run history does not answer: %s",
+                  act_error_text(err));
         rc = search_jobs(a, l, err);
     }
     return rc < 0 ? rc : ask_each(a, l, err);
@@ -548,7 +550,7 @@ int azureml_recent(struct platform *p, const enum run_state *only, size_t max, s
         return rc;
     act_note("the runs are listed by the jobs of the workspace, without times: the run history does not list "
              "them (%s)",
-             err->text);
+             act_error_text(err));
     r.begun_with = out->n;
     return each_job(a, take_job, &r, err);
 }

@@ -180,7 +180,7 @@ static int start_new(const struct local *l, const char *id, const char *dir, int
     int rc = start_supervisor(l, dir, lock_fd, err);
 
     if (rc < 0 && site_remove_run(l->site, id, &more) < 0)
-        return act_error_hint(err, "its folder '%s' is left: %s", dir, more.text);
+        return act_error_hint(err, "its folder '%s' is left: %s", dir, act_error_text(&more));
     return rc;
 }
 

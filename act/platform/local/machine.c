@@ -382,7 +382,7 @@ static void examine_mpirun(struct platform_findings *findings)
                               "not found, so runs have one process at most; install Open MPI (Debian: "
                               "openmpi-bin)");
     else if (proc_run(argv, SECONDS, OUTPUT_MAX, &out, &status, &err) < 0)
-        platform_findings_add(findings, false, what, "%s; install Open MPI again", err.text);
+        platform_findings_add(findings, false, what, "%s; install Open MPI again", act_error_text(&err));
     else if (status != 0)
         platform_findings_add(findings, false, what, "'%s --version' fails; install Open MPI again", path);
     else
@@ -396,7 +396,7 @@ static void examine_agent(struct platform_findings *findings)
     struct act_error err;
 
     if (proc_find_sibling("act-node", &path, &err) < 0)
-        platform_findings_add(findings, false, what, "%s", err.text);
+        platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     ACT_AUTOFREE char *shown = path ? act_path_clean(path) : NULL;
     if (shown)
         platform_findings_add(findings, true, what, "'%s'", shown);
@@ -410,7 +410,8 @@ static void examine_runs(struct platform *p, struct platform_findings *findings)
     struct act_error err;
 
     if (act_can_write_in(runs, &err) < 0)
-        platform_findings_add(findings, false, what, "%s; ACT_HOME names another place", err.text);
+        platform_findings_add(findings, false, what, "%s; ACT_HOME names another place",
+                              act_error_text(&err));
     else
         platform_findings_add(findings, true, what, "'%s'%s", runs,
                               access(runs, F_OK) == 0 ? "" : ", made with the first run");

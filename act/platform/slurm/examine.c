@@ -21,7 +21,7 @@ static bool examine_site(struct slurm *s, struct platform_findings *findings)
     struct site *site;
 
     if (slurm_site(s, &site, &err) < 0) {
-        platform_findings_add(findings, false, what, "%s", err.text);
+        platform_findings_add(findings, false, what, "%s", act_error_text(&err));
         return false;
     }
     platform_findings_add(findings, true, what, "%s%s%s", login ? "'" : "", login ? login : "this machine",
@@ -36,7 +36,7 @@ static bool examine_sbatch(struct slurm *s, struct platform_findings *findings)
     struct act_error err;
     ACT_AUTOFREE char *version = first_line(s, argv, &err);
 
-    platform_findings_add(findings, version, what, "%s", version ? version : err.text);
+    platform_findings_add(findings, version, what, "%s", version ? version : act_error_text(&err));
     return version;
 }
 
@@ -91,7 +91,7 @@ static void examine_controller(struct slurm *s, struct platform_findings *findin
     struct act_error err;
 
     if (slurm_run(s, argv, &text, &err) < 0) {
-        platform_findings_add(findings, false, what, "%s", err.text);
+        platform_findings_add(findings, false, what, "%s", act_error_text(&err));
         return;
     }
     platform_findings_add(findings, true, what, "answers");
@@ -114,7 +114,7 @@ static void examine_root(struct slurm *s, struct platform_findings *findings)
     struct act_error err;
 
     if (site_run(s->site, &command, &result, &err) < 0)
-        platform_findings_add(findings, false, what, "%s", err.text);
+        platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     else if (result.status != 0)
         platform_findings_add(findings, false, what,
                               "'%s' cannot be written; name a folder of yours that all nodes share", root);
@@ -132,7 +132,7 @@ static void examine_agent(struct slurm *s, struct platform_findings *findings)
     bool there;
 
     if (site_find_agent(s->site, &path, &there, &err) < 0)
-        platform_findings_add(findings, false, what, "%s", err.text);
+        platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     else
         platform_findings_add(findings, true, what, there ? "'%s'" : "copied to '%s' at the first submit",
                               path);
@@ -153,7 +153,7 @@ static void examine_launcher(struct slurm *s, struct platform_findings *findings
                               "one process do without",
                               strcmp(launcher, "srun") == 0 ? "mpirun" : "srun");
     else if (rc < 0)
-        platform_findings_add(findings, false, launcher, "%s", err.text);
+        platform_findings_add(findings, false, launcher, "%s", act_error_text(&err));
     else if (result.status != 0)
         platform_findings_add(findings, false, launcher, "'%s --version' fails", launcher);
     else

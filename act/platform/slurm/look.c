@@ -62,7 +62,7 @@ static void ask_past(struct slurm *s, const char *job_list, struct answer *out)
         return;
     int rc = slurm_run(s, argv, &out->text, &err);
     if (rc < 0) {
-        s->no_accounting = strstr(err.text, "disabled"); /* else it may answer next time */
+        s->no_accounting = strstr(act_error_text(&err), "disabled"); /* else it may answer next time */
         return;
     }
     slurm_jobs_from_sacct(out->text, &out->jobs);

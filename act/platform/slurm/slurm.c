@@ -72,7 +72,7 @@ static int tell(struct slurm *s, const struct slurm_view *view, enum method how,
     if (rc == 0)
         *told = how;
     for (size_t i = 0; rc < 0 && i < sizeof(moved_on) / sizeof(moved_on[0]); i++)
-        if (strstr(err->text, moved_on[i]))
+        if (strstr(act_error_text(err), moved_on[i]))
             rc = 0; /* the next query tells what to do */
     return rc;
 }

@@ -388,7 +388,7 @@ static int call_sbatch(struct handover *h, int64_t *out, bool *out_unclear, stru
         rc = act_error_set(err, ACT_FAIL, "sbatch did not print a job's number but '%.200s'", text);
     }
     for (size_t i = 0; rc < 0 && !*out_unclear && i < sizeof(hints) / sizeof(hints[0]); i++)
-        if (strstr(err->text, hints[i].part))
+        if (strstr(act_error_text(err), hints[i].part))
             hints[i].add(h, err);
     return rc;
 }
@@ -399,10 +399,10 @@ static int give_up(struct handover *h, struct act_error *err)
     struct run_status status = {.state = RUN_FAILED, .failed_rank = -1, .attempt = 1, .exit_status = 1};
     struct act_error ignored;
 
-    snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s", err->text);
+    snprintf(status.reason, sizeof(status.reason), "not submitted: %.480s", act_error_text(err));
     if (site_write(h->site, h->spec->id, RUN_FILE_ABORT, "", NULL, &ignored) < 0 ||
         slurm_write_status(h->s, h->spec->id, &status, &ignored) < 0)
-        act_error_hint(err, "and its folder cannot be written either: %.300s", ignored.text);
+        act_error_hint(err, "and its folder cannot be written either: %.300s", act_error_text(&ignored));
     return -(int)err->code;
 }
 
