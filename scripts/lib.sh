@@ -70,6 +70,13 @@ c_files() {
     find act tests -name node_modules -prune -o -type f \( -name '*.c' -o -name '*.h' \) -print | sort
 }
 
+# wrapped_files: what `scripts/format --check` holds to the column limit: C, Python, JavaScript and shell.
+wrapped_files() {
+    c_files
+    find scripts .ci -type f
+    find tests aux_data -name node_modules -prune -o -type f \( -name '*.py' -o -name '*.mjs' -o -name '*.sh' \) -print
+}
+
 # shell_files: the shell scripts of the project, one per line.
 shell_files() {
     grep -lrE '^#!.*\b(ba)?sh$|^# shellcheck shell=' scripts .ci aux_data tests --include='*' \

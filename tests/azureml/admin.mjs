@@ -9,7 +9,8 @@
 //   revoke                   the tokens that are out are no longer good
 //   token     {audience, tenant}   gives one that the service takes, as {token}
 //   job       {id, ...}      preempt; or set: {status, error, tags, properties, started, ended, instances}
-//   log       {id, name, text or size}   replaces a log; key: where it really is, for a name that cannot be; more: adds to it
+//   log       {id, name, text or size}   replaces a log; key: where it really is, for a name that cannot be;
+//                                        more: adds to it
 //   seed      {count, experiment, status, properties, ...}   adds jobs that nobody runs, and gives their names
 //   jobs                     what the jobs are, with everything that was sent
 //   objects                  {datastores, environments, connections, computes}, with secrets
@@ -98,7 +99,8 @@ const ACTIONS = {
     jobs: (world) => [...world.jobs.values()].map(({ name, status, properties, error, runner, logs }) =>
         ({ name, status, properties, error, attempt: runner?.attempt ?? 0, logs: [...logs.keys()] })),
     objects: ({ datastores, environments, connections, computes }) => Object.fromEntries(
-        Object.entries({ datastores, environments, connections, computes }).map(([k, map]) => [k, Object.fromEntries(map)])),
+        Object.entries({ datastores, environments, connections, computes }).map(
+            ([k, map]) => [k, Object.fromEntries(map)])),
     object(world, { kind, name, properties }) {
         world[kind].set(name, { properties });
     },

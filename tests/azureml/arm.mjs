@@ -79,14 +79,16 @@ export class Arm {
 
     /** The answer to a PUT that made an object, or changed one that was there. */
     made(body, query, had = false) {
-        return had ? ok(body) : ok(body, 201, { Location: `${this.world.links.arm}${body.id}?${new URLSearchParams(query)}` });
+        const Location = `${this.world.links.arm}${body.id}?${new URLSearchParams(query)}`;
+        return had ? ok(body) : ok(body, 201, { Location });
     }
 
     /** The answer that begins a long operation; apply is done when it succeeds. */
     operation(status, body, apply, query) {
         const id = randomUUID();
         const { operationPolls } = this.world.settings;
-        this.world.operations.set(id, { left: operationPolls, polls: operationPolls, apply, error: this.world.operationError });
+        this.world.operations.set(id, { left: operationPolls, polls: operationPolls, apply,
+            error: this.world.operationError });
         return ok(body, status, { ...NOW, "Azure-AsyncOperation": this.link(`computeOperationsStatus/${id}`, query) });
     }
 
@@ -102,24 +104,27 @@ export class Arm {
     job(job) {
         const { properties: p, created, name, tags } = job;
         const { base, settings, links } = this.world;
-        const service = (type, endpoint) => ({ jobServiceType: type, endpoint, port: null, status: null, errorMessage: null,
-            properties: null, nodes: null });
-        const described = (map = {}) => Object.fromEntries(Object.entries(map).map(([k, v]) => [k, { description: null, ...v }]));
+        const service = (type, endpoint) => ({ jobServiceType: type, endpoint, port: null, status: null,
+            errorMessage: null, properties: null, nodes: null });
+        const described = (map = {}) => Object.fromEntries(
+            Object.entries(map).map(([k, v]) => [k, { description: null, ...v }]));
         return this.resource("jobs", name, {
             description: null, isArchived: false, codeId: null, distribution: null, limits: null, identity: null,
-            computeId: null, componentId: null, notificationSetting: null, autologgerSettings: null, queueSettings: null,
-            environmentVariables: {}, parameters: {}, experimentName: "Default", ...p,
+            computeId: null, componentId: null, notificationSetting: null, autologgerSettings: null,
+            queueSettings: null, environmentVariables: {}, parameters: {}, experimentName: "Default", ...p,
             status: job.status, tags: { ...p.tags, ...tags },
             properties: { ...p.properties, "_azureml.ComputeTargetType": clusterOf(p) ? "singularity" : "amlctrain" },
-            resources: { instanceCount: 1, instanceType: null, dockerArgs: null, shmSize: "2g", properties: null, ...p.resources },
+            resources: { instanceCount: 1, instanceType: null, dockerArgs: null, shmSize: "2g", properties: null,
+                ...p.resources },
             inputs: described(p.inputs),
             outputs: { ...described(p.outputs), default: { description: null, assetName: null, assetVersion: null,
                 jobOutputType: "uri_folder", mode: "ReadWriteMount",
                 uri: `azureml://datastores/workspaceartifactstore/ExperimentRun/dcid.${name}` } },
             services: { ...p.services,
                 Tracking: service("Tracking", `azureml://${new URL(links.api).host}/mlflow/v1.0${base}?`),
-                Studio: service("Studio", `https://ml.azure.com/runs/${name}?wsid=/subscriptions/${settings.subscription}`
-                    + `/resourcegroups/${settings.group}/workspaces/${settings.workspace}`) },
+                Studio: service("Studio", `https://ml.azure.com/runs/${name}?wsid=`
+                    + `/subscriptions/${settings.subscription}/resourcegroups/${settings.group}`
+                    + `/workspaces/${settings.workspace}`) },
         }, { systemData: { createdAt: iso(created), createdBy: "Jane", createdByType: "User" } });
     }
 
@@ -142,8 +147,10 @@ export class Arm {
         const changed = Object.entries(job.properties.properties ?? {}).some(([k, v]) =>
             k in (sent.properties ?? {}) && sent.properties[k] !== v);
         if (changed || !isDeepStrictEqual(fixed(job.properties), fixed(sent))) {
-            throw new Refusal(409, "UserError", `A job with the name '${job.name}' exists already and cannot be changed.`,
-                { details: [{ code: "Conflict", message: "Job properties are immutable.", details: [], additionalInfo: [] }] });
+            throw new Refusal(409, "UserError",
+                `A job with the name '${job.name}' exists already and cannot be changed.`,
+                { details: [{ code: "Conflict", message: "Job properties are immutable.", details: [],
+                    additionalInfo: [] }] });
         }
         Object.assign(job.properties, sent, { properties: { ...sent.properties, ...job.properties.properties } });
         job.modified = this.world.now();
@@ -151,7 +158,8 @@ export class Arm {
     }
 
     checkEnvironment(id) {
-        const [, name, version] = new RegExp(`^${this.world.base}/environments/([^/]+)/versions/([^/]+)$`).exec(id) ?? [];
+        const [, name, version] = new RegExp(`^${this.world.base}/environments/([^/]+)/versions/([^/]+)$`).exec(id)
+            ?? [];
         if (!id.startsWith("azureml://registries/") && !this.world.environments.has(`${name}/${version}`)) {
             throw new Refusal(400, "UserError", `The environment '${id}' does not exist in this workspace.`);
         }
@@ -169,11 +177,13 @@ export class Arm {
         const compute = this.world.computes.get(name);
         if (!compute) {
             throw new Refusal(404, "UserError", `Compute target ${computeId.split("/").pop()} not found in workspace `
-                + `${this.world.settings.workspace}.`, { details: [{ code: "ComputeNotFound", message: "Compute not found" }] });
+                + `${this.world.settings.workspace}.`,
+                { details: [{ code: "ComputeNotFound", message: "Compute not found" }] });
         }
         const max = compute.properties.properties.scaleSettings?.maxNodeCount;
         if (max !== undefined && (resources?.instanceCount ?? 1) > max) {
-            throw new Refusal(400, "UserError", `The specified node count ${resources.instanceCount} exceeds the maximum node `
+            throw new Refusal(400, "UserError",
+                `The specified node count ${resources.instanceCount} exceeds the maximum node `
                 + `count ${max} of the compute target ${name}.`);
         }
         if (compute.properties.computeType === "Kubernetes" && resources?.dockerArgs) {
@@ -210,7 +220,8 @@ export class Arm {
 
     cancelResult([id], query) {
         const name = id.split(":").pop();
-        return isFinal(this.find(this.world.jobs, "jobs", name)) ? ok(undefined) : ok({}, 202, this.cancelLink(name, query));
+        return isFinal(this.find(this.world.jobs, "jobs", name))
+            ? ok(undefined) : ok({}, 202, this.cancelLink(name, query));
     }
 
     deleteJob([name]) {
@@ -232,7 +243,8 @@ export class Arm {
 
     putDatastore([name], query, body) {
         if (!/^\w+$/.test(name)) {
-            throw new Refusal(400, "UserError", `The datastore name '${name}' may only have letters, digits and underscores.`);
+            throw new Refusal(400, "UserError",
+                `The datastore name '${name}' may only have letters, digits and underscores.`);
         }
         const had = this.world.datastores.has(name);
         this.world.datastores.set(name, body);
@@ -280,12 +292,13 @@ export class Arm {
             ...structuredClone(properties) };
         if (properties.provisioningState === "Creating") {
             delete answer.properties.userAccountCredentials;
-            Object.assign(answer.properties, { allocationState: null, currentNodeCount: null, targetNodeCount: null, errors: null,
-                nodeStateCounts: null });
+            Object.assign(answer.properties, { allocationState: null, currentNodeCount: null, targetNodeCount: null,
+                errors: null, nodeStateCounts: null });
         } else if (properties.computeType === "AmlCompute") {
             const running = this.world.nodesOn(name).length;
-            Object.assign(answer.properties, { allocationState: "Steady", allocationStateTransitionTime: iso(this.world.now()),
-                currentNodeCount: running, targetNodeCount: running, errors: null, nodeStateCounts: { preparingNodeCount: 0,
+            Object.assign(answer.properties, { allocationState: "Steady",
+                allocationStateTransitionTime: iso(this.world.now()), currentNodeCount: running,
+                targetNodeCount: running, errors: null, nodeStateCounts: { preparingNodeCount: 0,
                     runningNodeCount: running, idleNodeCount: 0, unusableNodeCount: 0, leavingNodeCount: 0,
                     preemptedNodeCount: 0 },
                 ...answer.properties.shown });
@@ -305,7 +318,8 @@ export class Arm {
 
     putCompute([name], query, body) {
         if (body.properties.properties?.scaleSettings?.maxNodeCount > 100) {
-            throw new Refusal(400, "ClusterCoreQuotaReached", "The specified subscription has a total vCPU quota of 9600 and is "
+            throw new Refusal(400, "ClusterCoreQuotaReached",
+                "The specified subscription has a total vCPU quota of 9600 and is "
                 + "less than the requested vCPUs.");
         }
         const compute = structuredClone(body);
@@ -380,15 +394,18 @@ export class Arm {
     quotas(withUse) {
         const { subscription, location } = this.world.settings;
         return ["standardNDASv4Family", "standardDFamily"].map((name, n) => ({
-            id: `/subscriptions/${subscription}/providers/Microsoft.MachineLearningServices/locations/${location}/quotas/${name}`,
-            type: "Microsoft.MachineLearningServices/vmFamily/dedicatedCores/quotas", unit: "Count", limit: n ? 100 : 960,
+            id: `/subscriptions/${subscription}/providers/Microsoft.MachineLearningServices/locations/${location}`
+                + `/quotas/${name}`,
+            type: "Microsoft.MachineLearningServices/vmFamily/dedicatedCores/quotas", unit: "Count",
+            limit: n ? 100 : 960,
             ...(withUse && { currentValue: n ? 12 : 192, amlWorkspaceLocation: location }),
             name: { value: name, localizedValue: name } }));
     }
 
     sizes() {
-        const size = (name, family, vCPUs, gpus, memoryGB) => ({ name, family, vCPUs, gpus, memoryGB, osVhdSizeMB: 1047552,
-            maxResourceVolumeMB: 1024000, lowPriorityCapable: true, premiumIO: true, supportedComputeTypes: ["AmlCompute"] });
+        const size = (name, family, vCPUs, gpus, memoryGB) => ({ name, family, vCPUs, gpus, memoryGB,
+            osVhdSizeMB: 1047552, maxResourceVolumeMB: 1024000, lowPriorityCapable: true, premiumIO: true,
+            supportedComputeTypes: ["AmlCompute"] });
         return ok({ value: [size("Standard_ND96asr_v4", "standardNDASv4Family", 96, 8, 900),
             size("Standard_D2_v2", "standardDFamily", 2, 0, 7)] });
     }
@@ -406,14 +423,15 @@ export class Arm {
         }
         return ok({ tags: {}, location: this.world.settings.location, id: this.virtualClusterId(call.values[2]),
             name: call.values[2], type: "Microsoft.MachineLearningServices/virtualClusters", properties: { amlK8s: null,
-                amlCompute: null, amlComputeCluster: null, managed: { provider: "Managed_V1", locations: Object.keys(found),
+                amlCompute: null, amlComputeCluster: null,
+                managed: { provider: "Managed_V1", locations: Object.keys(found),
                     idleResourcesHandlingPolicy: null, quotas: found, managedStorage: [] } }, systemData: null });
     }
 
     graph() {
         const { subscription, group, location, virtualClusters } = this.world.settings;
-        const data = Object.keys(virtualClusters).sort().map((name) => ({ id: this.virtualClusterId(name), name, location,
-            subscriptionId: subscription, resourceGroup: group, tags: {},
+        const data = Object.keys(virtualClusters).sort().map((name) => ({ id: this.virtualClusterId(name), name,
+            location, subscriptionId: subscription, resourceGroup: group, tags: {},
             type: "microsoft.machinelearningservices/virtualclusters" }));
         return ok({ totalRecords: data.length, count: data.length, data, resultTruncated: "false" });
     }

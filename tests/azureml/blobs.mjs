@@ -87,7 +87,8 @@ export class Container {
 
     async append(key, data) {
         for (let at = 0; at < data.length; at += MAX_APPEND) {
-            await this.request("PUT", key, { query: { comp: "appendblock" }, body: data.subarray(at, at + MAX_APPEND) });
+            await this.request("PUT", key, { query: { comp: "appendblock" },
+                body: data.subarray(at, at + MAX_APPEND) });
         }
     }
 

@@ -150,7 +150,8 @@ function mapperOf(mapper, value) {
     if (discriminator && isObject(value)) {
         const { className, uberParent } = mapper.type;
         const kind = value[discriminator.serializedName];
-        mapper = mappers.discriminators[`${uberParent}.${kind}`] ?? mappers.discriminators[`${className}.${kind}`] ?? mapper;
+        mapper = mappers.discriminators[`${uberParent}.${kind}`] ?? mappers.discriminators[`${className}.${kind}`]
+            ?? mapper;
     }
     return mapper;
 }
@@ -227,7 +228,8 @@ const CALLS = [
     ["DELETE", `${WORKSPACE}/jobs/([^/]+)`, "job delete", (c, [, g, w, n]) => c.jobs.beginDelete(g, w, n)],
     ["POST", `${WORKSPACE}/jobs/([^/]+)/cancel`, "job cancel", (c, [, g, w, n]) => c.jobs.beginCancel(g, w, n)],
     ["GET", `${WORKSPACE}/datastores`, "datastore list",
-        (c, [, g, w], q) => c.datastores.list(g, w, { ...q, skip: q.$skip, isDefault: q.isDefault && q.isDefault === "true",
+        (c, [, g, w], q) => c.datastores.list(g, w,
+            { ...q, skip: q.$skip, isDefault: q.isDefault && q.isDefault === "true",
             count: q.count && Number(q.count), names: q.names?.split(",") }).next()],
     ["GET", `${WORKSPACE}/datastores/([^/]+)`, "datastore get", (c, [, g, w, n]) => c.datastores.get(g, w, n)],
     ["PUT", `${WORKSPACE}/datastores/([^/]+)`, "datastore put",
@@ -265,7 +267,8 @@ const CALLS = [
     ["POST", "/providers/Microsoft.ResourceGraph/resources", "graph query"],
     ["GET", `${LOCATION}/computeOperationsStatus/([^/]+)`, "operation get"],
     ["GET", `${LOCATION}/mfeOperationResults/([^/]+)`, "cancel result"],
-].map(([method, path, name, send, body, needs]) => ({ method, path: new RegExp(`^${path}$`), name, send, body, needs }));
+].map(([method, path, name, send, body, needs]) => ({ method, path: new RegExp(`^${path}$`), name, send, body,
+    needs }));
 
 const KNOWN_QUERY = {
     underlyingResourceAction: Object.values(official.KnownUnderlyingResourceAction),
@@ -310,7 +313,8 @@ export async function checkRequest(call, url, headers, hasBody) {
     const query = Object.fromEntries(url.searchParams);
     const version = query["api-version"];
     if (!call.send) {
-        return ["api-version", call.needs].filter((name) => name && !(name in query)).map((name) => `the query has no ${name}`);
+        return ["api-version", call.needs].filter((name) => name && !(name in query)).map(
+            (name) => `the query has no ${name}`);
     }
     if (!STABLE.includes(version) && !PREVIEW.includes(version)) {
         problems.push(`api-version '${version}' does not exist`);

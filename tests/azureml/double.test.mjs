@@ -31,7 +31,8 @@ beforeEach(async () => {
     await admin("reset");
     token = (await login()).body.access_token;
     const credential = { getToken: async () => ({ token, expiresOnTimestamp: Date.now() + 3600e3 }) };
-    client = new official.AzureMachineLearningWorkspaces(credential, SUBSCRIPTION, { httpClient: { sendRequest: forward } });
+    client = new official.AzureMachineLearningWorkspaces(credential, SUBSCRIPTION,
+        { httpClient: { sendRequest: forward } });
 });
 
 const CLOUD = "https://management.azure.com";
@@ -39,7 +40,8 @@ const CLOUD = "https://management.azure.com";
 /** What the official client sends to the public cloud, sent to the double: it gives no token to plain http. */
 async function forward(request) {
     const headers = Object.fromEntries([...request.headers].filter(([name]) => name !== "accept-encoding"));
-    const answer = await fetch(request.url.replace(CLOUD, links.arm), { method: request.method, headers, body: request.body });
+    const answer = await fetch(request.url.replace(CLOUD, links.arm),
+        { method: request.method, headers, body: request.body });
     const received = [...answer.headers].map(([name, value]) => [name, value.replaceAll(links.arm, CLOUD)]);
     return { request, status: answer.status, headers: createHttpHeaders(Object.fromEntries(received)),
         bodyAsText: (await answer.text()).replaceAll(links.arm, CLOUD) };
@@ -64,7 +66,8 @@ function login(form = {}) {
 function call(method, path, body, more = {}) {
     return send(method, path.startsWith("http") ? path : `${links.arm}${path}`, { body: body && JSON.stringify(body),
         headers: { authorization: `Bearer ${token}`, accept: "application/json", "user-agent": "act",
-            "x-ms-client-request-id": "01234567-89ab-cdef-0123-456789abcdef", ...(body && { "content-type": "application/json" }),
+            "x-ms-client-request-id": "01234567-89ab-cdef-0123-456789abcdef",
+            ...(body && { "content-type": "application/json" }),
             ...more } });
 }
 
@@ -176,7 +179,8 @@ test("the official client: a job is cancelled", async () => {
     assert.deepEqual(await violations(), []);
 });
 
-test("a cancel as the service answers it: 'null', a link that says 202 until it is done, a refusal of what has ended", async () => {
+test("a cancel as the service answers it: 'null', a link that says 202 until it is done, a refusal of what has ended",
+    async () => {
     await putEnvironment();
     await admin("hold", { status: "Queued" });
     await call("PUT", `${BASE}/jobs/run_1${V}`, plainJob("true"));
@@ -239,7 +243,8 @@ test("what a job needs must be there", async () => {
     assert.match((await call("PUT", `${BASE}/jobs/run_1${V}`, plainJob("true"))).body.error.message, /environment/);
     await putEnvironment();
     const compute = { computeId: `${BASE}/computes/none` };
-    assert.match((await call("PUT", `${BASE}/jobs/run_1${V}`, plainJob("true", compute))).body.error.message, /none not found/);
+    assert.match((await call("PUT", `${BASE}/jobs/run_1${V}`, plainJob("true", compute))).body.error.message,
+        /none not found/);
     const nodes = { resources: { instanceCount: 5 } };
     assert.match((await call("PUT", `${BASE}/jobs/run_1${V}`, plainJob("true", nodes))).body.error.message, /maximum/);
     assert.deepEqual(await violations(), []);
@@ -256,11 +261,13 @@ test("the same name twice is one job, another job is a conflict", async () => {
 test("runs of an experiment", async () => {
     await admin("seed", { count: 5, properties: { "act.cluster": "a" } });
     await admin("seed", { count: 2, status: "Failed" });
-    const query = async (body, experiment = "exp") => call("POST", `${HISTORY()}/experiments/${experiment}/runs:query`, body);
+    const query = async (body, experiment = "exp") =>
+        call("POST", `${HISTORY()}/experiments/${experiment}/runs:query`, body);
     const first = (await query({ top: 4, orderBy: "createdUtc desc" })).body;
     const second = (await query({ top: 4, continuationToken: first.continuationToken })).body;
     assert.deepEqual([first.value.length, second.value.length, second.continuationToken], [4, 3, null]);
-    const found = (await query({ filter: "(status eq 'Failed' or status eq 'Running') and not properties/act.cluster eq 'a'" }));
+    const found = (await query({ filter:
+        "(status eq 'Failed' or status eq 'Running') and not properties/act.cluster eq 'a'" }));
     assert.equal(found.body.value.length, 2);
     assert.equal((await query({ filter: "status is 'Failed'" })).status, 400);
     assert.equal((await query({}, "none")).body.error.innerError.innerError.code, "ExperimentNotFound");
@@ -306,7 +313,8 @@ test("answers of other kinds", async () => {
     assert.equal((await call("GET", `${BASE}${V}`)).status, 200);
     assert.equal((await call("GET", `${BASE}${V}`)).text, "<html>");
     assert.match((await call("GET", `${BASE}/jobs${V}`)).body.error.message, /jobs\/read/);
-    assert.match((await call("GET", `${BASE}/computes${V}`)).headers.get("www-authenticate"), /insufficient_claims.*claims="/);
+    assert.match((await call("GET", `${BASE}/computes${V}`)).headers.get("www-authenticate"),
+        /insufficient_claims.*claims="/);
     assert.equal((await call("GET", `${BASE}/datastores${V}`)).text, "");
 });
 

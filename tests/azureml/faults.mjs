@@ -46,9 +46,11 @@ export class Faults {
         }
         if (fault.claims) {
             const claims = Buffer.from('{"access_token":{"nbf":{"essential":true,"value":"1"}}}').toString("base64");
-            return { status: 401, body: { error: { code: "InvalidAuthenticationToken", message: "Continuous access evaluation "
-                + "resulted in a challenge." } }, headers: { "WWW-Authenticate": "Bearer realm=\"\", authorization_uri=\""
-                + `${this.world.links.login}/common/oauth2/authorize", error="insufficient_claims", claims="${claims}"` } };
+            return { status: 401, body: { error: { code: "InvalidAuthenticationToken",
+                message: "Continuous access evaluation resulted in a challenge." } },
+                headers: { "WWW-Authenticate": "Bearer realm=\"\", authorization_uri=\""
+                + `${this.world.links.login}/common/oauth2/authorize", error="insufficient_claims", `
+                + `claims="${claims}"` } };
         }
         if (fault.size) {
             return { status: 200, text: JSON.stringify({ value: [], filler: "x".repeat(fault.size - 24) }) };
@@ -61,10 +63,12 @@ export class Faults {
         const { header, ms } = fault.throttle;
         // An HTTP date has whole seconds: it must not say a time that is over.
         const until = header === "date" ? Math.ceil((this.world.now() + ms) / 1000) * 1000 : this.world.now() + ms;
-        const value = { date: new Date(until).toUTCString(), "Retry-After": String(Math.ceil(ms / 1000)) }[header] ?? String(ms);
+        const value = { date: new Date(until).toUTCString(), "Retry-After": String(Math.ceil(ms / 1000)) }[header]
+            ?? String(ms);
         fault.notBefore = header === "Retry-After" ? this.world.now() + Math.ceil(ms / 1000) * 1000 : until;
         return { status: 429, headers: { [header === "date" ? "Retry-After" : header]: value },
-            body: { error: { code: "TooManyRequests", message: "The request is being throttled as the limit has been reached for "
+            body: { error: { code: "TooManyRequests",
+                message: "The request is being throttled as the limit has been reached for "
                 + "operation type." } } };
     }
 }

@@ -4,10 +4,12 @@ export const BASE = `/subscriptions/00000000-0000-0000-0000-00000000000a/resourc
 const VERSION = "api-version=2024-10-01";
 const LOCATION = `/subscriptions/00000000-0000-0000-0000-00000000000a${SERVICES}/locations/eastus`;
 
-export const ENVIRONMENT = { properties: { image: "debian:12", osType: "Linux", isAnonymous: true, tags: { act: "1" } } };
+export const ENVIRONMENT = { properties: { image: "debian:12", osType: "Linux", isAnonymous: true,
+    tags: { act: "1" } } };
 
-export const DATASTORE = { properties: { datastoreType: "AzureBlob", description: "created by act", accountName: "myacct",
-    containerName: "data", endpoint: "core.windows.net", protocol: "https", tags: { "act.credential": "0123456789abcdef" },
+export const DATASTORE = { properties: { datastoreType: "AzureBlob", description: "created by act",
+    accountName: "myacct", containerName: "data",
+    endpoint: "core.windows.net", protocol: "https", tags: { "act.credential": "0123456789abcdef" },
     credentials: { credentialsType: "AccountKey", secrets: { secretsType: "AccountKey", key: "a2V5" } } } };
 
 export const SAS_DATASTORE = { properties: { ...DATASTORE.properties,
@@ -27,9 +29,11 @@ export const JOB = { properties: {
         agent: { jobInputType: "uri_file", mode: "Download", uri: "azureml://datastores/act_ds/paths/agent" },
         data: { jobInputType: "uri_folder", mode: "ReadOnlyMount", uri: "azureml://datastores/act_ds/paths/data" },
         lr: { jobInputType: "literal", value: "0.01" } },
-    outputs: { out: { jobOutputType: "uri_folder", mode: "ReadWriteMount", uri: "azureml://datastores/act_ds/paths/out" } },
+    outputs: { out: { jobOutputType: "uri_folder", mode: "ReadWriteMount",
+        uri: "azureml://datastores/act_ds/paths/out" } },
     environmentVariables: { NCCL_IB_DISABLE: "0" }, tags: { act: "1" }, properties: { "act.cmd": "sleep 1" },
-    services: { ssh: { jobServiceType: "SSH", properties: { sshPublicKeys: "ssh-rsa AAAA" }, nodes: { nodesValueType: "All" } } },
+    services: { ssh: { jobServiceType: "SSH", properties: { sshPublicKeys: "ssh-rsa AAAA" },
+        nodes: { nodesValueType: "All" } } },
     queueSettings: { jobTier: "Spot" } } };
 
 export const CLUSTER = { location: "eastus", properties: { computeType: "AmlCompute", description: "act",

@@ -63,10 +63,12 @@ export class History {
     common(job) {
         const { properties: p, started, ended, number } = job;
         const end = ended ?? (started && this.world.now());
-        return { runId: job.name, runUuid: randomUUID(), parentRunUuid: null, rootRunUuid: randomUUID(), parentRunId: null,
+        return { runId: job.name, runUuid: randomUUID(), parentRunUuid: null, rootRunUuid: randomUUID(),
+            parentRunId: null,
             rootRunId: job.name, target: p.computeId?.split("/").pop() ?? "serverless", status: job.status,
             startTimeUtc: when(started), endTimeUtc: when(ended),
-            error: job.error ?? null, warnings: job.warnings.length ? job.warnings : null, tags: { ...p.tags, ...job.tags },
+            error: job.error ?? null, warnings: job.warnings.length ? job.warnings : null,
+            tags: { ...p.tags, ...job.tags },
             properties: { ...p.properties, "_azureml.ComputeTargetType": "amlctrain" }, parameters: {}, services: {},
             inputDatasets: [], outputDatasets: [], revision: number, runNumber: number, runType: "azureml.scriptrun",
             displayName: p.displayName ?? job.name, lastModifiedUtc: iso(job.modified), createdBy: { userName: "Jane" },
@@ -85,7 +87,8 @@ export class History {
         for (const [name, key] of [...job.logs].sort()) {
             logFiles[name] = logs.container.readUrl(key, this.world.now());
         }
-        return { ...this.common(job), createdTimeUtc: iso(job.created), runDefinition: { command: job.properties.command },
+        return { ...this.common(job), createdTimeUtc: iso(job.created),
+            runDefinition: { command: job.properties.command },
             logFiles, jobCost: null };
     }
 
@@ -101,10 +104,12 @@ export class History {
             return ok({ instances: job.instances[node] ?? {} });
         }
         if (job.status !== "Running" || node >= (resources?.instanceCount ?? 1)) {
-            return this.refusal(404, "UserError", `Run ${job.name} has no service instances on node ${node}.`, ["NotFoundError"]);
+            return this.refusal(404, "UserError", `Run ${job.name} has no service instances on node ${node}.`,
+                ["NotFoundError"]);
         }
         const instances = Object.fromEntries(Object.entries(services).map(([name, { jobServiceType }]) =>
-            [name, { type: jobServiceType, port: 22, status: "Running", error: null, endpoint: `${nodeAddress(node)}:22`,
+            [name, { type: jobServiceType, port: 22, status: "Running", error: null,
+                endpoint: `${nodeAddress(node)}:22`,
                 properties: { ProxyEndpoint: `wss://ssh-${job.name}.eastus.nodes.azureml.ms` } }]));
         return ok({ instances });
     }
@@ -117,7 +122,8 @@ export class History {
             if (job) {
                 runs[name] = this.summary(job);
             } else {
-                errors[name] = rootError("UserError", `Run ${name} was not found.`, this.world.now(), ["NotFoundError"]);
+                errors[name] = rootError("UserError", `Run ${name} was not found.`, this.world.now(),
+                    ["NotFoundError"]);
             }
         }
         return ok({ runs, errors });
@@ -128,9 +134,11 @@ export class History {
     onCompute(name, query) {
         const { settings, jobs, computes, violations } = this.world;
         const known = ["$filter", "$continuationtoken", "$orderby", "$sortorder", "$top", "$count"];
-        violations.push(...Object.keys(query).filter((key) => !known.includes(key)).map((key) => `runs of a compute have no ${key}`));
+        violations.push(...Object.keys(query).filter((key) => !known.includes(key)).map(
+            (key) => `runs of a compute have no ${key}`));
         if (!computes.has(name)) {
-            return this.refusal(404, "UserError", `Compute ${name} was not found.`, ["NotFoundError", "ComputeNotFound"]);
+            return this.refusal(404, "UserError", `Compute ${name} was not found.`,
+                ["NotFoundError", "ComputeNotFound"]);
         }
         let all = [...jobs.values()].filter((job) => job.properties.computeId?.split("/").pop() === name)
             .map((job) => this.summary(job));
@@ -141,7 +149,8 @@ export class History {
                 return this.refusal(400, "UserError", error.message, ["BadArgument", "InvalidFilter"]);
             }
         }
-        const start = query.$continuationtoken ? Number(Buffer.from(query.$continuationtoken, "base64url").toString().slice(5)) : 0;
+        const start = query.$continuationtoken
+            ? Number(Buffer.from(query.$continuationtoken, "base64url").toString().slice(5)) : 0;
         const end = start + Math.min(Number(query.$top ?? settings.maxTop), settings.maxTop);
         return ok({ value: all.slice(start, end), nextLink: null,
             continuationToken: end < all.length ? Buffer.from(`from:${end}`).toString("base64url") : null });
@@ -154,10 +163,12 @@ export class History {
         for (const [key, { runId, selectRunMetadata }] of Object.entries(requests)) {
             const job = this.world.jobs.get(runId);
             if (job) {
-                successfulResults[key] = { runMetadata: selectRunMetadata ? this.summary(job) : null, runDefinition: null,
+                successfulResults[key] = { runMetadata: selectRunMetadata ? this.summary(job) : null,
+                    runDefinition: null,
                     jobSpecification: null };
             } else {
-                failedResults[key] = rootError("UserError", `Run ${runId} was not found.`, this.world.now(), ["NotFoundError"]);
+                failedResults[key] = rootError("UserError", `Run ${runId} was not found.`, this.world.now(),
+                    ["NotFoundError"]);
             }
         }
         return ok({ successfulResults, failedResults });
@@ -210,7 +221,8 @@ export class History {
 
 function span(ms) {
     const seconds = Math.max(0, Math.floor(ms / 1000));
-    return [seconds / 3600, (seconds / 60) % 60, seconds % 60].map((n) => String(Math.floor(n)).padStart(2, "0")).join(":");
+    return [seconds / 3600, (seconds / 60) % 60, seconds % 60].map(
+        (n) => String(Math.floor(n)).padStart(2, "0")).join(":");
 }
 
 // ---- filters: comparisons with eq, ne, gt, ge, lt, le, joined by and, or, not and parentheses

@@ -1,4 +1,5 @@
-// Issues tokens: the token endpoint of Microsoft Entra, and the managed identities of App Service and of a virtual machine.
+// Issues tokens: the token endpoint of Microsoft Entra, and the managed identities of App Service and of a virtual
+// machine.
 import { createHmac, randomBytes, randomUUID, timingSafeEqual } from "node:crypto";
 
 const encode = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
@@ -41,12 +42,14 @@ export class Login {
             return { code: "ExpiredAuthenticationToken", message: "The access token expiry UTC time is in the past." };
         }
         if (claims.aud !== audience) {
-            return { code: "InvalidAuthenticationTokenAudience", message: `The access token has been obtained for the wrong `
-                + `audience or resource '${claims.aud}'. It should exactly match '${audience}'.` };
+            return { code: "InvalidAuthenticationTokenAudience",
+                message: `The access token has been obtained for the wrong audience or `
+                + `resource '${claims.aud}'. It should exactly match '${audience}'.` };
         }
         if (claims.tid !== this.settings.tenant) {
             return { code: "InvalidAuthenticationTokenTenant", message: "The access token is from the wrong issuer "
-                + `'${claims.iss}'. It must match the tenant '${this.settings.tenant}' associated with this subscription.` };
+                + `'${claims.iss}'. It must match the tenant '${this.settings.tenant}' `
+                + `associated with this subscription.` };
         }
         return undefined;
     }
@@ -79,10 +82,12 @@ export class Login {
         }
         const form = new URLSearchParams(body);
         if (headers["content-type"]?.split(";")[0] !== "application/x-www-form-urlencoded") {
-            return this.error(400, "invalid_request", 900144, "The request body must contain the parameter: 'grant_type'.");
+            return this.error(400, "invalid_request", 900144,
+                "The request body must contain the parameter: 'grant_type'.");
         }
         if (!this.settings.tenants.includes(tenant) && !["organizations", "common"].includes(tenant)) {
-            return this.error(400, "invalid_request", 90002, `Tenant '${tenant}' not found. Check to make sure you have `
+            return this.error(400, "invalid_request", 90002,
+                `Tenant '${tenant}' not found. Check to make sure you have `
                 + "the correct tenant ID and are signing into the correct cloud.");
         }
         const home = this.settings.tenants.includes(tenant) ? tenant : this.settings.tenant;
@@ -94,13 +99,15 @@ export class Login {
         switch (form.get("grant_type")) {
         case "client_credentials":
             if (form.get("client_id") !== clientId) {
-                return this.error(400, "unauthorized_client", 700016, `Application with identifier '${form.get("client_id")}' `
+                return this.error(400, "unauthorized_client", 700016,
+                    `Application with identifier '${form.get("client_id")}' `
                     + "was not found in the directory.");
             }
             if (form.has("client_assertion") ? form.get("client_assertion") !== federated
                 || form.get("client_assertion_type") !== "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
                 : form.get("client_secret") !== secret) {
-                return this.error(401, "invalid_client", 7000215, "Invalid client secret provided. Ensure the secret being "
+                return this.error(401, "invalid_client", 7000215,
+                    "Invalid client secret provided. Ensure the secret being "
                     + "sent in the request is the client secret value, not the client secret ID.");
             }
             return this.token(form, tenant);
@@ -120,8 +127,8 @@ export class Login {
         this.devices.set(code, { polls: 0, scope: form.get("scope") });
         return { status: 200, body: { user_code: "YZMYLD4K", device_code: code, expires_in: 900, interval: 1,
             verification_uri: "https://microsoft.com/devicelogin",
-            message: "To sign in, use a web browser to open the page https://microsoft.com/devicelogin and enter the code "
-                + "YZMYLD4K to authenticate." } };
+            message: "To sign in, use a web browser to open the page https://microsoft.com/devicelogin and enter the "
+                + "code YZMYLD4K to authenticate." } };
     }
 
     poll(form, tenant) {

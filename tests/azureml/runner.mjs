@@ -49,11 +49,13 @@ export class Runner {
                     break;
                 }
                 if (!(error instanceof Interrupted)) {
-                    job.error = rootError(error.code ?? "ServiceError", error.message, this.world.now(), error.innerCodes);
+                    job.error = rootError(error.code ?? "ServiceError", error.message, this.world.now(),
+                        error.innerCodes);
                     this.end("Failed");
                     break;
                 }
-                job.warnings.push({ source: "compute", message: "The node was preempted. The job waits for another one." });
+                job.warnings.push({ source: "compute",
+                    message: "The node was preempted. The job waits for another one." });
             }
         }
         await rm(this.folder, { recursive: true, force: true });
@@ -131,9 +133,10 @@ export class Runner {
     checkImage() {
         const image = this.world.imageOf(this.job);
         if (image.includes("unpullable")) {
-            throw new JobError("UserError", `FailedPullingImage: Unable to pull docker image\n\timagename: ${image}\n\terror: `
-                + "Run docker command to pull public image failed with error: Error response from daemon: pull access denied "
-                + `for ${image}, repository does not exist or may require 'docker login': denied: unauthorized.`,
+            throw new JobError("UserError", `FailedPullingImage: Unable to pull docker image\n\timagename: ${image}\n`
+                + "\terror: Run docker command to pull public image failed with error: Error response from daemon: "
+                + `pull access denied for ${image}, repository does not exist or may require 'docker login': denied: `
+                + "unauthorized.",
             ["BadArgument", "FailedPullingImage"]);
         }
     }
@@ -164,11 +167,13 @@ export class Runner {
     resolve(uri) {
         const found = /^azureml:\/\/datastores\/([^/]+)\/paths\/(.*)$/.exec(uri);
         if (!found) {
-            throw new JobError("UserError", `DataAccessError: the URI '${uri}' cannot be resolved`, ["DataAccessError"]);
+            throw new JobError("UserError", `DataAccessError: the URI '${uri}' cannot be resolved`,
+                ["DataAccessError"]);
         }
         const store = this.world.datastores.get(found[1])?.properties;
         if (!store) {
-            throw new JobError("UserError", `DataAccessError(NotFound): Could not find datastore: ${found[1]}`, ["NotFoundError"]);
+            throw new JobError("UserError", `DataAccessError(NotFound): Could not find datastore: ${found[1]}`,
+                ["NotFoundError"]);
         }
         const endpoint = this.world.settings.accounts[store.accountName]
             ?? `${store.protocol}://${store.accountName}.blob.${store.endpoint}`;
@@ -179,7 +184,8 @@ export class Runner {
         }
         const access = secrets?.key ? { key: secrets.key } : { sas: (secrets?.sasToken ?? "").replace(/^\?/, "") };
         // A container of the name of the share stands for it.
-        return { container: new Container(endpoint, store.accountName, store.containerName ?? store.fileShareName, access),
+        return { container: new Container(endpoint, store.accountName, store.containerName ?? store.fileShareName,
+            access),
             key: found[2] };
     }
 
@@ -276,7 +282,8 @@ export class Runner {
         const env = {
             PATH: "/usr/bin:/bin", HOME: join(this.folder, "home"), LANG: "C.UTF-8",
             OMPI_ALLOW_RUN_AS_ROOT: "1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: "1", OMPI_MCA_btl: "self,tcp,vader",
-            AZ_BATCH_MASTER_NODE: `${hosts[0]}:6105`, AZ_BATCH_HOST_LIST: hosts.join(","), AZ_BATCH_NODE_LIST: hosts.join(";"),
+            AZ_BATCH_MASTER_NODE: `${hosts[0]}:6105`, AZ_BATCH_HOST_LIST: hosts.join(","),
+            AZ_BATCH_NODE_LIST: hosts.join(";"),
             AZ_BATCHAI_JOB_MASTER_NODE_IP: hosts[0], AZ_BATCHAI_MPI_HOST_FILE: join(this.folder, "hosts"),
             AZUREML_CR_NODE_RANK: "0", AZUREML_RUN_ID: job.name, AZUREML_RUN_TOKEN: world.id,
             AZUREML_ARM_SUBSCRIPTION: world.settings.subscription, AZUREML_ARM_RESOURCEGROUP: world.settings.group,
@@ -311,7 +318,8 @@ export class Runner {
         const pattern = join(this.folder, "logs", this.logName(0));
         const words = mpi
             ? ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", String(all), "bash", RANK, String(perNode),
-                dirname(pattern), this.command(), ...Array.from({ length: all }, (_, rank) => basename(this.logName(rank)))]
+                dirname(pattern), this.command(),
+                ...Array.from({ length: all }, (_, rank) => basename(this.logName(rank)))]
             : ["bash", "-c", this.command()];
         await this.tell(`starting ${all} processes on ${nodes} nodes`);
         const output = openSync(mpi ? join(this.folder, "logs", "system_logs/mpi_log.txt") : pattern, "a");
@@ -337,7 +345,8 @@ export class Runner {
         await this.collectLogs(files);
         clearTimeout(limit);
         if (this.timedOut) {
-            throw new JobError("UserError", `The job ran longer than its limit of ${this.job.properties.limits.timeout}.`,
+            throw new JobError("UserError",
+                `The job ran longer than its limit of ${this.job.properties.limits.timeout}.`,
                 ["JobTimeout"]);
         }
         return ended;
@@ -345,7 +354,8 @@ export class Runner {
 
     limit() {
         const [, d = 0, h = 0, m = 0, s = 0] =
-            /^P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?$/.exec(this.job.properties.limits?.timeout ?? "") ?? [];
+            /^P(?:(\d+)D)?T?(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?$/.exec(this.job.properties.limits?.timeout ?? "")
+                ?? [];
         const seconds = ((Number(d) * 24 + Number(h)) * 60 + Number(m)) * 60 + Number(s);
         return seconds > 0 && seconds < 1e6 ? setTimeout(() => {
             this.timedOut = true;

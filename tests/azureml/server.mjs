@@ -63,7 +63,8 @@ export class Double {
             const body = await readBody(request);
             const url = new URL(request.url, `http://${request.headers.host}`);
             if (name === "admin") {
-                this.send(response, await administer(this.world, request.method, url, body.length ? JSON.parse(body) : {}));
+                this.send(response, await administer(this.world, request.method, url,
+                    body.length ? JSON.parse(body) : {}));
                 return;
             }
             const entry = { server: name, method: request.method, url: request.url, headers: { ...request.headers },
@@ -77,7 +78,8 @@ export class Double {
                 request.socket.destroy();
                 return;
             }
-            const answer = fault && !fault.cut ? this.faults.answer(fault) : await this.answer(name, request, url, body);
+            const answer = fault && !fault.cut
+                ? this.faults.answer(fault) : await this.answer(name, request, url, body);
             entry.status = answer.status;
             if (fault?.cut === "after") {
                 request.socket.destroy();
@@ -93,7 +95,8 @@ export class Double {
     send(response, { status, body, text, headers = {} }, cut = false) {
         const data = Buffer.from(text ?? (body === undefined ? "" : JSON.stringify(body)));
         response.writeHead(status, {
-            "Content-Length": data.length, Date: new Date(this.world.now()).toUTCString(), "x-ms-request-id": randomUUID(),
+            "Content-Length": data.length, Date: new Date(this.world.now()).toUTCString(),
+            "x-ms-request-id": randomUUID(),
             "x-ms-correlation-request-id": randomUUID(), "x-ms-ratelimit-remaining-subscription-reads": "11999",
             ...(text === undefined && data.length && { "Content-Type": "application/json; charset=utf-8" }), ...headers,
         });
@@ -105,7 +108,8 @@ export class Double {
     }
 
     async answer(name, request, url, body) {
-        const missing = { status: 404, body: { error: { code: "NotFound", message: `There is no ${url.pathname} here.` } } };
+        const missing = { status: 404, body: { error: { code: "NotFound",
+            message: `There is no ${url.pathname} here.` } } };
         if (name === "login") {
             return this.world.login.answer(request.method, url, request.headers, body.toString()) ?? missing;
         }
@@ -134,10 +138,11 @@ export class Double {
     unauthorized(header = "") {
         const [, token] = /^Bearer (.+)$/.exec(header) ?? [];
         const why = token ? this.world.login.refusal(token, AUDIENCE)
-            : { code: "AuthenticationFailed", message: "Authentication failed. The 'Authorization' header is missing." };
+            : { code: "AuthenticationFailed",
+                message: "Authentication failed. The 'Authorization' header is missing." };
         return why && { status: 401, body: { error: why }, headers: { "WWW-Authenticate":
-            `Bearer authorization_uri="${this.world.links.login}/${this.world.settings.tenant}", error="invalid_token", `
-            + `error_description="${why.message}"` } };
+            `Bearer authorization_uri="${this.world.links.login}/${this.world.settings.tenant}", `
+            + `error="invalid_token", error_description="${why.message}"` } };
     }
 
     /** A request for the resource manager. */
@@ -184,7 +189,8 @@ export class Double {
     violation(request, problems, status) {
         this.world.violations.push(`${request.method} ${request.url}: ${problems.join("; ")}`);
         return new Refusal(status, "UserError", "Request is invalid and/or missing fields.",
-            { details: problems.map((message) => ({ code: "InvalidRequest", message, details: [], additionalInfo: [] })) });
+            { details: problems.map(
+                (message) => ({ code: "InvalidRequest", message, details: [], additionalInfo: [] })) });
     }
 }
 

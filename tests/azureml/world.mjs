@@ -36,7 +36,8 @@ const DEFAULTS = {
     virtualClusters: { vc: { eastus: { limits: [
         { id: "Dv3", slaTier: "Premium", name: "Singularity Dv3 Family vCPUs", limit: 320, used: 64 },
         { id: "NCv3", slaTier: "Basic", name: "Singularity NCv3 Series NVIDIA V100 16GB GPUs", limit: 8, used: 0 },
-        { id: "NDv2", slaTier: "Premium", name: "Singularity NDv2 Series NVIDIA V100 32GB GPUs", limit: 32, used: 8 }] } } },
+        { id: "NDv2", slaTier: "Premium", name: "Singularity NDv2 Series NVIDIA V100 32GB GPUs", limit: 32,
+            used: 8 }] } } },
 };
 
 export class World {
@@ -68,7 +69,8 @@ export class World {
         Object.entries(this.settings.computes).forEach(([name, given]) => this.addCompute(name, given));
         const { logs } = this.settings;
         this.logs = logs && {
-            container: new Container(this.settings.accounts[logs.account], logs.account, logs.container, { key: logs.key }),
+            container: new Container(this.settings.accounts[logs.account], logs.account, logs.container,
+                { key: logs.key }),
             key: (job, name) => `ExperimentRun/dcid.${job.name}/${name}`,
         };
     }
@@ -111,7 +113,8 @@ export class World {
 
     addJob(name, properties, more = {}) {
         this.counter += 1;
-        const job = { name, properties, status: "NotStarted", created: this.now() + this.counter / 1000, modified: this.now(),
+        const job = { name, properties, status: "NotStarted", created: this.now() + this.counter / 1000,
+            modified: this.now(),
             warnings: [], tags: {}, logs: new Map(), number: this.counter, ...more };
         this.jobs.set(name, job);
         return job;
@@ -133,15 +136,17 @@ export class World {
     }
 
     imageOf(job) {
-        const [, name, version] = /\/environments\/([^/]+)\/versions\/([^/]+)$/.exec(job.properties.environmentId) ?? [];
+        const [, name, version] = /\/environments\/([^/]+)\/versions\/([^/]+)$/.exec(job.properties.environmentId)
+            ?? [];
         return this.environments.get(`${name}/${version}`)?.properties.image ?? job.properties.environmentId;
     }
 
     /** The nodes of a job: it has them while it runs. */
     nodesOf(job) {
         const count = ["Running", "Finalizing"].includes(job.status) ? job.properties.resources?.instanceCount ?? 1 : 0;
-        return Array.from({ length: count }, (_, n) => ({ nodeId: `tvm-${job.number}_${n}`, privateIpAddress: nodeAddress(n),
-            ...(!this.settings.privateNodes && { publicIpAddress: nodeAddress(n) }), port: this.settings.sshPort ?? 50000 + n, nodeState: "running", runId: job.name }));
+        return Array.from({ length: count }, (_, n) => ({ nodeId: `tvm-${job.number}_${n}`,
+            privateIpAddress: nodeAddress(n), ...(!this.settings.privateNodes && { publicIpAddress: nodeAddress(n) }),
+            port: this.settings.sshPort ?? 50000 + n, nodeState: "running", runId: job.name }));
     }
 
     jobError(code, message, innerCodes) {
@@ -152,7 +157,8 @@ export class World {
 
     addCompute(name, given) {
         const { computeType, ...properties } = given;
-        this.computes.set(name, { location: this.settings.location, properties: { computeType, provisioningState: "Succeeded",
+        this.computes.set(name, { location: this.settings.location,
+            properties: { computeType, provisioningState: "Succeeded",
             provisioningErrors: null, properties: computeType === "AmlCompute"
                 ? { vmPriority: "Dedicated", osType: "Linux", vmSize: properties.vmSize, userAccountCredentials:
                     { adminUserName: "azureuser" }, scaleSettings: { minNodeCount: 0,
@@ -164,7 +170,8 @@ export class World {
     hasRoom(job) {
         const { computeId } = job.properties;
         const most = this.computes.get(computeId?.split("/").pop())?.properties.properties.scaleSettings?.maxNodeCount;
-        const taken = [...this.jobs.values()].filter((other) => other.placed && other.properties.computeId === computeId);
+        const taken = [...this.jobs.values()].filter(
+            (other) => other.placed && other.properties.computeId === computeId);
         const count = [...taken, job].reduce((sum, { properties: p }) => sum + (p.resources?.instanceCount ?? 1), 0);
         return most === undefined || count <= most;
     }

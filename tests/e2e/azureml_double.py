@@ -1,4 +1,4 @@
-"""The double of Azure Machine Learning: tests/azureml/server.mjs, which runs the jobs that it is given on this machine."""
+"""The double of Azure Machine Learning: tests/azureml/server.mjs, which runs the jobs it is given on this machine."""
 import json
 import pathlib
 import subprocess

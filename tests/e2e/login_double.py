@@ -1,5 +1,5 @@
-"""A double of what issues tokens: Microsoft Entra's endpoints, the identity endpoints of App Service, AzureML and virtual
-machines, and the program az.
+"""A double of what issues tokens: Microsoft Entra's endpoints, the identity endpoints of App Service, AzureML and
+virtual machines, and the program az.
 
 Its tokens are JSON web tokens, signed with a key that the double of the Blob service knows too. What goes wrong is said
 by attributes; `log` holds what was asked, and `secrets` everything that must not be seen anywhere else."""
@@ -159,7 +159,8 @@ class LoginDouble:
         else:
             state = self.take(self.device)
             assert kind == "urn:ietf:params:oauth:grant-type:device_code", form
-            fine, error = not state and form["device_code"] == "DEVICECODE" + self.refresh_token, (state, "AADSTS70016: x")
+            fine = not state and form["device_code"] == "DEVICECODE" + self.refresh_token
+            error = state, "AADSTS70016: x"
         if not fine:
             self.refuse(request, *error)
             return
@@ -187,7 +188,8 @@ class LoginDouble:
         if error:
             self.answer(request, *error)
             return
-        fine = {"app": headers.get("x-identity-header") == self.identity_header and form.get("api-version") == "2019-08-01",
+        fine = {"app": headers.get("x-identity-header") == self.identity_header
+                and form.get("api-version") == "2019-08-01",
                 "azureml": headers.get("secret") == self.identity_header and form.get("api-version") == "2017-09-01",
                 "imds": self.imds and headers.get("metadata") == "true" and form.get("api-version") == "2018-02-01"}
         if not fine.get(kind) or form.get("resource") != RESOURCE:

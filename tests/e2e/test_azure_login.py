@@ -143,7 +143,8 @@ def test_no_az(act, store, az):
                   "managed identity: this machine has none", "Azure CLI: no such program 'az'; "):
         assert tried in text, text
     assert text.endswith("; run 'az login' or 'a login --device-code'") and text.count("az login") == 1
-    for only, remedy in (("AzureCliCredential", "; run 'az login'"), ("DeviceCodeCredential", "; run 'a login --device-code'"),
+    for only, remedy in (("AzureCliCredential", "; run 'az login'"),
+                         ("DeviceCodeCredential", "; run 'a login --device-code'"),
                          ("ManagedIdentityCredential", "no metadata service answers")):
         assert act.fail("ls", "data", status=4, env={"AZURE_TOKEN_CREDENTIALS": only}).endswith(remedy)
 
@@ -173,7 +174,8 @@ def test_the_environment_may_name_the_credential(act, store, login, az):
 def test_a_wrong_secret(act, store, login, az):
     az.gives(login.token())
     env = login.principal() | {"AZURE_CLIENT_SECRET": "wrong"}
-    text = act.fail("ls", "data", status=4, match="invalid_client: AADSTS7000215: Invalid client secret provided", env=env)
+    text = act.fail("ls", "data", status=4, match="invalid_client: AADSTS7000215: Invalid client secret provided",
+                    env=env)
     assert "c0ffee00-0000-4000-8000-000000000000" in text and "Trace" not in text
     assert az.asked() == [], "what is set up is the only one"
 
@@ -203,7 +205,8 @@ def test_the_tenant_that_the_service_names_is_asked_where_none_is_set(act, store
     az.gives(login.token(tenant=OTHER_TENANT))
     script = az.folder / "az"
     right = login.token(tenant=TENANT)
-    text = script.read_text().replace("cat '", f"case \"$*\" in *'--tenant {TENANT}') cat '{az.folder}/right'; exit;; esac\n"
+    text = script.read_text().replace("cat '", f"case \"$*\" in *'--tenant {TENANT}') cat '{az.folder}/right'; exit;; "
+                                               f"esac\n"
                                       "cat '", 1)
     (az.folder / "right").write_text(json.dumps({"accessToken": right, "expires_on": int(time.time()) + 3600}))
     script.write_text(text)
@@ -240,7 +243,8 @@ def test_no_token_goes_over_an_open_wire(act, store, login):
 def test_a_proxy_is_for_others_than_this_machine(act, store, login):
     proxy = {"http_proxy": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"}
     assert act.run("login", "--json", env=login.machine() | proxy).json["source"] == "managed identity"
-    text = act.fail("login", status=5, env=login.principal() | proxy | {"AZURE_AUTHORITY_HOST": "https://login.invalid"})
+    text = act.fail("login", status=5,
+                    env=login.principal() | proxy | {"AZURE_AUTHORITY_HOST": "https://login.invalid"})
     assert "cannot reach login.invalid:443: the proxy 'http://127.0.0.1:9' cannot be used: Connection refused" in text
 
 
@@ -670,7 +674,8 @@ def test_the_nodes_of_a_cluster_get_a_url_that_the_login_signed(act, store, logi
         assert store.get(f"{store.container}/files/output/id").decode().strip() == run
     given = json.loads(next((act.scratch / "shared").rglob("stores.json")).read_text())["folders"]
     rights = {name: dict(urllib.parse.parse_qsl(folder["sas_token"])) for name, folder in given.items()}
-    assert {name: (row["sp"], row["sr"]) for name, row in rights.items()} == {"data": ("rl", "c"), "output": ("rcwl", "c")}
+    given = {name: (row["sp"], row["sr"]) for name, row in rights.items()}
+    assert given == {"data": ("rl", "c"), "output": ("rcwl", "c")}
     assert all("skoid" in row for row in rights.values())
 
 

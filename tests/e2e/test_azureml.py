@@ -81,15 +81,18 @@ def test_mapped_folders(act, azureml, container):
         service.put(f"{container}/files/{name}/old.txt", name.encode())
     account = "aux_data/configs/store.yaml"
     rows = {f"{name}_folder": {"azure_blob_config_file": account, "path": f"files/{name}", "mode": mode}
-            for name, mode in (("data", "ro_mount"), ("output", "rw_mount"), ("models", "download"), ("inbox", "upload"))}
-    azureml.cluster(config_param={"code_path": {"azure_blob_config_file": account, "path": "files/code/project.zip"}, **rows})
+            for name, mode in (("data", "ro_mount"), ("output", "rw_mount"), ("models", "download"),
+                               ("inbox", "upload"))}
+    azureml.cluster(config_param={"code_path": {"azure_blob_config_file": account, "path": "files/code/project.zip"},
+                                  **rows})
     run = finish(act, "sh", "-c", "cat data/old.txt models/old.txt output/old.txt; echo new >output/new.txt; "
                  "mkdir -p inbox/deep; echo up >inbox/deep/up.txt")
     assert act.run("logs", run).out == "datamodelsoutput"
     assert service.get(f"{container}/files/output/new.txt") == b"new\n"
     assert service.get(f"{container}/files/inbox/deep/up.txt") == b"up\n"
     job = azureml.job(run)["properties"]
-    assert sorted(i["mode"] for i in job["inputs"].values() if i["jobInputType"] == "uri_folder") == ["Download", "ReadOnlyMount"]
+    modes = sorted(i["mode"] for i in job["inputs"].values() if i["jobInputType"] == "uri_folder")
+    assert modes == ["Download", "ReadOnlyMount"]
     assert sorted(o["mode"] for o in job["outputs"].values()) == ["ReadWriteMount", "Upload"]
 
 
@@ -115,7 +118,8 @@ def test_secrets_are_not_shown(act, azureml, scratch):
     assert azureml.job(run)["properties"]["environmentVariables"]["MY_TOKEN"] == "pssst-4321"
     other = {"ACT_HOME": str(scratch / "other")}  # which reads them back from the job
     shown = [submitted, act.run("config", "show"), act.run("q", run, "--json", env={"ACT_TRACE": "all"}),
-             act.run("q", run, "--json", env={**other, "ACT_TRACE": "all"}), act.run("resubmit", "--dry-run", run, env=other)]
+             act.run("q", run, "--json", env={**other, "ACT_TRACE": "all"}),
+             act.run("resubmit", "--dry-run", run, env=other)]
     for result in shown:
         for secret in ("pssst-4321", azureml_double.SECRET, azureml.service.key):
             assert secret not in result.out + result.err, result
@@ -126,7 +130,8 @@ def test_secrets_are_not_shown(act, azureml, scratch):
 def test_a_run_found_in_a_cluster_of_another_name(act, azureml, scratch):
     run = submit(act, "true")
     (act.project / "aux_data/aml/aml.yaml").rename(act.project / "aux_data/aml/here.yaml")
-    assert act.run("-c", "here", "q", run, "--json", env={"ACT_HOME": str(scratch / "third")}).json["runs"][0]["cluster"] == "here"
+    assert act.run("-c", "here", "q", run, "--json",
+                   env={"ACT_HOME": str(scratch / "third")}).json["runs"][0]["cluster"] == "here"
 
 
 def test_logs_are_followed(act, azureml, scratch):
@@ -265,7 +270,8 @@ def test_status_words(act, azureml):
             ("NotStarted", {}, "Queued"), ("Provisioning", {}, "Queued"), ("Paused", {}, "Queued"),
             ("Running", {}, "Running"), ("Finalizing", {}, "Running"), ("CancelRequested", {}, "Running"),
             ("NotResponding", {}, "Running"), ("Queued", {"amlk8s status": "Running"}, "Running"),
-            ("Canceled", {"amlk8s status": "killing"}, "Failed"), ("Sleeping", {}, "Unknown"), ("Completed", {}, "Completed")):
+            ("Canceled", {"amlk8s status": "killing"}, "Failed"), ("Sleeping", {}, "Unknown"),
+            ("Completed", {}, "Completed")):
         azureml.tell("job", id=run, set={"status": word, "tags": tags})
         assert f"status    {state}\n" in act.run("q", run, env={"ACT_HOME": str(act.scratch / word)}).out, word
 
@@ -453,8 +459,10 @@ def test_throttling_without_end(act, azureml):
 def test_answer_is_lost_and_the_service_too(act, azureml):
     """The job was made, and nobody can tell: the same command finds it."""
     down = {"status": 503, "body": ""}
-    azureml.faults({"method": "PUT", "match": "/jobs/", "cut": "after"}, {"match": "/jobs/", "times": 1000, "answer": down})
-    act.fail("submit", "echo", "once", status=5, env={"ACT_MAX_RETRIES": "1"}, match="the same command again is the same run")
+    azureml.faults({"method": "PUT", "match": "/jobs/", "cut": "after"},
+                   {"match": "/jobs/", "times": 1000, "answer": down})
+    act.fail("submit", "echo", "once", status=5, env={"ACT_MAX_RETRIES": "1"},
+             match="the same command again is the same run")
     made, = azureml.tell("jobs")
     azureml.faults()
     assert act.finish("echo", "once") == made["name"]
@@ -532,7 +540,8 @@ def test_throttling(act, azureml, header):
 
 
 @pytest.mark.parametrize("answer", [
-    {"status": 502, "body": "<html><body><h1>502 Bad Gateway</h1></body></html>", "headers": {"Content-Type": "text/html"}},
+    {"status": 502, "body": "<html><body><h1>502 Bad Gateway</h1></body></html>",
+     "headers": {"Content-Type": "text/html"}},
     {"status": 500, "body": ""}, {"status": 503, "body": "", "headers": {"Retry-After": "0"}},
     {"status": 408, "json": {"error": {"code": "Timeout", "message": "It took too long."}}}])
 def test_answers_that_are_tried_again(act, azureml, answer):

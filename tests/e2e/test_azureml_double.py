@@ -12,7 +12,8 @@ import pytest
 
 from azureml_double import CLIENT, SECRET, SUBSCRIPTION, TENANT
 
-WORKSPACE = (f"/subscriptions/{SUBSCRIPTION}/resourceGroups/rg/providers/Microsoft.MachineLearningServices/workspaces/ws")
+WORKSPACE = (f"/subscriptions/{SUBSCRIPTION}/resourceGroups/rg/providers/"
+             "Microsoft.MachineLearningServices/workspaces/ws")
 
 
 class Client:
@@ -128,7 +129,8 @@ def test_inputs_and_outputs(client, azureml, container, store):
     uri = f"azureml://datastores/{store}/paths"
     details = client.ended(client.submit(
         "cat ${{inputs.file}} ${{inputs.folder}}/deep/*; echo ${{inputs.number}}; cat ${{outputs.out}}/old.txt; "
-        "ls ${{outputs.up}}; echo new >${{outputs.out}}/new.txt; mkdir ${{outputs.up}}/d; echo up >${{outputs.up}}/d/n.txt",
+        "ls ${{outputs.up}}; echo new >${{outputs.out}}/new.txt; mkdir ${{outputs.up}}/d; echo up "
+        ">${{outputs.up}}/d/n.txt",
         inputs={"file": {"jobInputType": "uri_file", "mode": "Download", "uri": f"{uri}/in/a.txt"},
                 "folder": {"jobInputType": "uri_folder", "mode": "ReadOnlyMount", "uri": f"{uri}/in/"},
                 "number": {"jobInputType": "literal", "value": "42"}},

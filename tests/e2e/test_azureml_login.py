@@ -37,7 +37,8 @@ def at_home(azureml, az, there, status=0):
     script = az.folder / "az"
     (az.folder / "there").write_text(there)
     script.write_text(script.read_text().replace(
-        "cat '", f"case \"$*\" in *'--tenant {TENANT}') cat '{az.folder}/there' >&{1 + bool(status)}; exit {status};; esac\ncat '", 1))
+        "cat '", f"case \"$*\" in *'--tenant {TENANT}') cat '{az.folder}/there' >&{1 + bool(status)}; exit {status};; "
+                 f"esac\ncat '", 1))
 
 
 def printed(text):
@@ -281,7 +282,8 @@ def test_a_proxy_with_a_password(act, azureml, proxy):
     for given in ("", "zoe:wrong-5678@"):
         text = act.fail("summary", status=4,
                         env={"HTTPS_PROXY": f"http://{given}127.0.0.1:{proxy.port}", "ACT_MAX_RETRIES": "3"},
-                        match=f"cannot reach login.invalid:443: the proxy 'http://.*127.0.0.1:{proxy.port}' refuses: HTTP 407; "
+                        match=f"cannot reach login.invalid:443: the proxy 'http://.*127.0.0.1:{proxy.port}' refuses: "
+                              f"HTTP 407; "
                         "it wants a user and a password")
         assert "wrong" not in text and "zoe" not in text and "tried" not in text
 

@@ -110,7 +110,8 @@ def test_only_the_service_says_why(act, azureml):
 
 def test_what_a_command_says_is_no_record(act, azureml):
     """Only a line of the rank's own agent counts, and only a whole one."""
-    forged = "act: rank 1 on node x exited with status 9 at 2026-01-01T00:00:00Z\\nact: rank 0 on node x exited with status 9"
+    forged = ("act: rank 1 on node x exited with status 9 at 2026-01-01T00:00:00Z\\n"
+              "act: rank 0 on node x exited with status 9")
     run = fail(act, "sh", "-c", f"printf '{forged}\\n'; exit 4")
     failure = why(act, run)["failure"]
     assert (failure["rank"], failure["exit_status"], failure["node"]) == (0, 4, os.uname().nodename)

@@ -1,5 +1,5 @@
-"""Azure Machine Learning, played by its double: the other kinds of clusters, and what the cluster file can ask for. The double
-looks at every body with the mappers of the official package."""
+"""Azure Machine Learning, played by its double: the other kinds of clusters, and what the cluster file can ask for. The
+double looks at every body with the mappers of the official package."""
 import hashlib
 import json
 import re
@@ -117,7 +117,8 @@ def test_virtual_cluster(act, azureml):
                     singularity_instance_type="Singularity.ND40rs_v2", azureml={"priority": 1})
     run = submit(act, "true", gpus=4)
     job = body(azureml, run)
-    assert re.search(r"/resourceGroups/rg/providers/Microsoft.MachineLearningServices/virtualclusters/vc$", job["computeId"])
+    assert re.search(r"/resourceGroups/rg/providers/Microsoft.MachineLearningServices/virtualclusters/vc$",
+                     job["computeId"])
     assert job["queueSettings"] == {"jobTier": "Basic", "priority": 1}
     assert job["resources"]["instanceType"] == "Singularity.ND40rs_v2"
     assert job["resources"]["properties"]["AISuperComputer"]["slaTier"] == "Basic"
@@ -141,11 +142,12 @@ def test_without_a_cluster(act, azureml, preemption):
 
 
 def test_gpus_are_nodes_and_processes(act, azureml):
-    """The arithmetic of the original, as the service is told it: (-n, multi_process, process_count_per_node) is so many nodes
-    with MPI and so many processes on each, or without MPI (0)."""
+    """The arithmetic of the original, as the service is told it: (-n, multi_process, process_count_per_node) is so many
+    nodes with MPI and so many processes on each, or without MPI (0)."""
     azureml.tell("hold", status="NotStarted")
     for gpus, multi, per_node, nodes, processes in (
-            (0, True, None, 1, 0), (1, True, None, 1, 0), (3, True, None, 1, 3), (4, True, None, 1, 4), (8, True, None, 2, 4),
+            (0, True, None, 1, 0), (1, True, None, 1, 0), (3, True, None, 1, 3), (4, True, None, 1, 4),
+            (8, True, None, 2, 4),
             (0, False, None, 1, 0), (3, False, None, 1, 0), (4, False, None, 1, 0), (8, False, None, 2, 1),
             (0, True, 2, 1, 0), (1, True, 2, 1, 2), (3, True, 2, 1, 2), (4, True, 2, 1, 2), (8, True, 2, 2, 2),
             (4, True, 1, 1, 0), (4, False, 2, 1, 0), (8, False, 2, 2, 1)):
@@ -161,7 +163,8 @@ def test_gpus_are_nodes_and_processes(act, azureml):
 
 
 def test_private_registry(act, azureml):
-    azureml.cluster(docker={"image": "team/image:1", "address": "reg.example.com", "username": "me", "password": "pssst-5678"})
+    azureml.cluster(docker={"image": "team/image:1", "address": "reg.example.com", "username": "me",
+                            "password": "pssst-5678"})
     run = submit(act, "true")
     assert puts(azureml) == ["PUT datastores", "PUT connections", "PUT environments", "PUT jobs"]
     connection, environment = ([r for r in azureml.requests("arm") if r["method"] == "PUT" and kind in r["url"]][0]
@@ -206,7 +209,8 @@ def test_registry_of_an_image(act, azureml, image, address, target, pulled):
 
 
 def test_singularity_has_the_registry_in_the_image(act, azureml):
-    azureml.cluster(platform="singularity", compute_target="vc", docker={"image": "team/image:1", "address": "reg.example.com"})
+    azureml.cluster(platform="singularity", compute_target="vc",
+                    docker={"image": "team/image:1", "address": "reg.example.com"})
     run = submit(act, "true")
     environment, = azureml.tell("objects")["environments"].values()
     assert environment["properties"]["image"] == "reg.example.com/team/image:1"
@@ -237,7 +241,8 @@ def test_connection_that_leads_elsewhere(act, azureml, other):
     act.fail("submit", "true", status=7, match=f"connection '{name}'.*delete it")
 
 
-@pytest.mark.parametrize("same", [{"target": "REG.example.com"}, {"target": "https://reg.example.com/"}, {"target": None}])
+@pytest.mark.parametrize("same", [{"target": "REG.example.com"}, {"target": "https://reg.example.com/"},
+                                  {"target": None}])
 def test_connection_that_is_told_in_another_form(act, azureml, same):
     azureml.cluster(docker=PRIVATE)
     submit(act, "true")
@@ -250,7 +255,8 @@ def test_connection_and_environment_that_others_make_at_the_same_moment(act, azu
     azureml.cluster(docker=PRIVATE)
     azureml.faults({"method": "PUT", "match": "/connections/", "cut": "after"},
                    {"method": "PUT", "match": "/environments/", "cut": "after"},
-                   *({"method": "PUT", "match": kind, "answer": {"status": 409, "json": {"error": {"code": "Conflict"}}}}
+                   *({"method": "PUT", "match": kind,
+                      "answer": {"status": 409, "json": {"error": {"code": "Conflict"}}}}
                      for kind in ("/connections/", "/environments/")))
     submit(act, "true")
 
@@ -378,7 +384,7 @@ def test_abort_of_what_ends_meanwhile(act, azureml):
 
 
 def test_old_runs_are_not_searched_for_in_all_pages(act, azureml):
-    """Three old runs of an experiment with thousands of newer ones cost a few questions, not its hundreds of pages of one run each."""
+    """Three old runs of an experiment with thousands of newer ones cost a few questions, not hundreds of pages."""
     runs = [submit(act, "true") for _ in range(3)]
     for run in runs:
         azureml.tell("job", id=run, set={"status": "Running"})
@@ -427,7 +433,8 @@ def test_waiting_for_a_service_that_stays_away(act, azureml):
     quick = {"ACT_MAX_RETRIES": "0"}
     assert "503" in act.run("wait", "--timeout", "1", run, env=quick, status=125).err
     act.fail("logs", run, env=quick, status=5, match="503")
-    azureml.faults({"match": "/details", "times": 10000, "forbidden": "Microsoft.MachineLearningServices/workspaces/read"})
+    azureml.faults({"match": "/details", "times": 10000,
+                    "forbidden": "Microsoft.MachineLearningServices/workspaces/read"})
     act.fail("logs", "-f", run, env=quick, status=4, match="workspaces/read")
 
 
@@ -485,7 +492,8 @@ def test_resubmit_elsewhere_takes_what_only_the_job_file_said(act, azureml):
     again = resubmit(act, run, "-rt", "other")
     image, colour, token, shared, _, nodes, limits = told(azureml, again)
     assert (image, colour, token, shared, nodes) == ("team/job:1", "blue", "pssst-9", "other", 2)
-    assert limits == {"jobLimitsType": "Command", "timeout": "PT18000S"} and body(azureml, again)["environmentVariables"]["MORE"] == "1"
+    assert limits == {"jobLimitsType": "Command", "timeout": "PT18000S"}
+    assert body(azureml, again)["environmentVariables"]["MORE"] == "1"
     plain = submit(act, "true")
     assert told(azureml, resubmit(act, plain, "-rt", "other"))[:4] == ("other:2", None, None, "other")
 
@@ -540,7 +548,8 @@ FOREIGN = {
     "distribution": {"distributionType": "PyTorch", "processCountPerInstance": 4},
     "resources": {"instanceCount": 2, "instanceType": "big", "shmSize": "17g", "dockerArgs": "--ulimit memlock=-1"},
     "limits": {"jobLimitsType": "Command", "timeout": "PT7H"}, "identity": {"identityType": "Managed"},
-    "environmentVariables": {"THEIRS": "1"}, "tags": {"team": "a", "_aml_system_x": "y"}, "properties": {"mlflow.x": "y"},
+    "environmentVariables": {"THEIRS": "1"}, "tags": {"team": "a", "_aml_system_x": "y"},
+    "properties": {"mlflow.x": "y"},
     "inputs": {"lr": {"jobInputType": "literal", "value": "0.1"}},
     "outputs": {"out": {"jobOutputType": "uri_folder", "mode": "Upload", "uri": "azureml://datastores/theirs/paths/x"}},
     "services": {"tb": {"jobServiceType": "TensorBoard", "properties": {"logDir": "x"}, "status": "Running",
@@ -560,7 +569,8 @@ def test_job_of_another_tool_again(act, azureml):
     assert job["services"] == {"tb": {"jobServiceType": "TensorBoard", "properties": {"logDir": "x"}}}
     assert puts(azureml) == ["PUT jobs"]
     third = resubmit(act, again, "-n", "4")
-    assert body(azureml, third)["resources"]["instanceCount"] == 2 and body(azureml, third)["properties"] == {"act.resubmit_of": again}
+    job = body(azureml, third)
+    assert job["resources"]["instanceCount"] == 2 and job["properties"] == {"act.resubmit_of": again}
 
 
 def test_job_of_another_tool_elsewhere(act, azureml):

@@ -144,17 +144,19 @@ def test_ssh_by_a_service_of_the_job(act, azureml, ssh_server):
 
 
 @pytest.mark.parametrize("service", [{"endpoint": "wss://ssh-x.eastus.nodes.azureml.ms"},
-                                     {"endpoint": None, "properties": {"ProxyEndpoint": "wss://ssh-x.nodes.azureml.ms"}}])
+                                     {"endpoint": None,
+                                      "properties": {"ProxyEndpoint": "wss://ssh-x.nodes.azureml.ms"}}])
 def test_ssh_behind_a_websocket(act, azureml, service):
     azureml.cluster(platform="singularity", compute_target="vc")
     run = seed(azureml, status="Running")
     azureml.tell("job", id=run, set={"instances": {"0": {"my": {"type": "SSH", "status": "Running", **service}}}})
     said = act.fail("ssh", run, match="websocket")
-    assert (f"az ml job connect-ssh --name {run} --node-index 0 --private-key-file-path ~/.ssh/id_rsa --workspace-name ws "
-            "--resource-group rg --subscription ") in said
+    assert (f"az ml job connect-ssh --name {run} --node-index 0 --private-key-file-path ~/.ssh/id_rsa --workspace-name "
+            f"ws --resource-group rg --subscription ") in said
 
 
-@pytest.mark.parametrize("tag", ["ssh://-oProxyCommand=x@h:1", "ssh://h:99999", "ssh://h;x:1", "ssh://h:1/x", "ssh://h:x", ""])
+@pytest.mark.parametrize("tag", ["ssh://-oProxyCommand=x@h:1", "ssh://h:99999", "ssh://h;x:1", "ssh://h:1/x",
+                                 "ssh://h:x", ""])
 def test_ssh_to_what_is_no_address(act, azureml, tag):
     azureml.cluster(platform="itp", compute_target="itpgpu")
     run = seed(azureml, status="Running")
@@ -199,10 +201,13 @@ def test_summary_counts_as_the_original(act, azureml):
     found, asked = requests_of(azureml, act, "summary", "--json")
     total = found.json["total"]
     assert total["nodes"] == {"total": 4, "idle": 1, "busy": 2, "down": 1}
-    assert total["gpus"] == {"total": 8, "idle": 2, "busy": 4, "down": 2}, "the maximum less unusable, running, preparing"
+    assert total["gpus"] == {"total": 8, "idle": 2, "busy": 4, "down": 2}, \
+        "the maximum less unusable, running, preparing"
     assert total["jobs"] == {"running": 2, "queued": 2, "queued_gpus": None}
-    assert found.json["node_states"] == {"running": 1, "preparing": 1, "idle": 0, "unusable": 1, "leaving": 1, "preempted": 2}
-    assert len([r for r in asked if "/computes/" in r["url"]]) == 2 and not [r for r in asked if "/jobs?" in r["url"]], asked
+    assert found.json["node_states"] == {"running": 1, "preparing": 1, "idle": 0, "unusable": 1, "leaving": 1,
+                                         "preempted": 2}
+    assert len([r for r in asked if "/computes/" in r["url"]]) == 2, asked
+    assert not [r for r in asked if "/jobs?" in r["url"]], asked
     assert len(asked) <= 3, "and one for the runs of the experiment"
     assert "nodes: 1 running, 1 preparing, 0 idle, 1 unusable, 1 leaving, 2 preempted\n" in act.run("summary").out
 
@@ -230,7 +235,8 @@ def test_summary_of_attached_kubernetes(act, azureml):
 def test_quota_of_a_virtual_cluster(act, azureml):
     azureml.cluster(platform="singularity", compute_target="vc", singularity_sla_tier="premium")
     assert summary(act)["total"]["gpus"] == {"total": 32, "idle": 24, "busy": 8, "down": 0}
-    rows = [("Dv3", "Premium", "Family vCPUs", 320, 0), ("NDv4", "Premium", "GPUs", 16, 8), ("NCv3", "Basic", "GPUs", 2, 1)]
+    rows = [("Dv3", "Premium", "Family vCPUs", 320, 0), ("NDv4", "Premium", "GPUs", 16, 8),
+            ("NCv3", "Basic", "GPUs", 2, 1)]
     azureml.tell("settings", virtualClusters={"vc": {
         "eastus": {"limits": [{"id": family, "slaTier": tier, "name": f"Singularity {family} {unit}", "limit": limit,
                                "used": used} for family, tier, unit, limit, used in rows]},
@@ -284,7 +290,8 @@ def test_blame_looks_at_the_whole_workspace(act, azureml):
                                        "properties": {"computeId": "/subscriptions/s/computes/elsewhere"}})
     found, asked = requests_of(azureml, act, "blame", "--json")
     jobs = found.json["jobs"]
-    assert [(j["job"], j["experiment"], j["node_names"]) for j in jobs] == [(there, "two", "elsewhere"), (here, "one", "gpu")]
+    told = [(j["job"], j["experiment"], j["node_names"]) for j in jobs]
+    assert told == [(there, "two", "elsewhere"), (here, "one", "gpu")]
     assert 400 <= jobs[0]["running_s"] < 500 and all(j["user"] == "Jane" for j in jobs), jobs
     assert len(asked) <= 3 and "submitted" not in found.err, asked
 
@@ -329,7 +336,8 @@ def test_a_very_long_queue(act, azureml, refused):
     azureml.tell("seed", count=2500, status="Running")
     azureml.tell("settings", pageSize=100)
     if refused:
-        azureml.faults({"match": "/computes/gpu/runs", "answer": {"status": 404, "json": {"error": {"code": "NotFound"}}}})
+        azureml.faults({"match": "/computes/gpu/runs",
+                        "answer": {"status": 404, "json": {"error": {"code": "NotFound"}}}})
     done, asked = requests_of(azureml, act, "blame", "--json", "--max", "1")
     assert done.json["total"] == 2000 and "only 2000 jobs were looked at" in done.err
     assert len(asked) <= 25, len(asked)

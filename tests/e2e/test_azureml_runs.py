@@ -1,5 +1,5 @@
-"""Many runs on Azure Machine Learning: how few requests tell of them, and what a run history can answer that is not what one
-hoped for: then the jobs of the workspace tell."""
+"""Many runs on Azure Machine Learning: how few requests tell of them, and what a run history can answer that is not
+what one hoped for: then the jobs of the workspace tell."""
 import threading
 import time
 
@@ -68,7 +68,7 @@ def test_active_runs(act, azureml):
 
 
 def test_runs_that_are_gone(act, azureml):
-    """What the history does not have is not asked for one by one, but for what is so new that it may not have it yet."""
+    """What the history does not have is not asked for one by one, but for what is so new that it may lack it."""
     names = known(act, azureml, 60)
     azureml.tell("reset")
     runs, asked, _ = table(act, azureml)
@@ -151,7 +151,8 @@ def test_each_run_has_its_own_cluster(act, azureml):
 SHAPES = [
     refuse(QUERY, status=400), refuse(QUERY, status=405, json={}), refuse(QUERY, status=404, json={}),
     refuse(QUERY, status=500), refuse(QUERY, status=200, json={"value": None}), refuse(QUERY, status=200, json=[]),
-    refuse(QUERY, status=200, json={"runs": []}), refuse(QUERY, status=200, json={"value": [], "nextLink": "https://x/"}),
+    refuse(QUERY, status=200, json={"runs": []}),
+    refuse(QUERY, status=200, json={"value": [], "nextLink": "https://x/"}),
     refuse(QUERY, status=200, json={"value": [{"runId": "exp_1700000000_0123abcd", "status": "Running"}],
                                     "continuationToken": "for ever"}),
 ]
@@ -159,7 +160,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("faults", SHAPES)
 def test_query_that_is_refused(act, azureml, faults):
-    """The jobs of the workspace tell which runs there are, without times; what is known of a run comes from its own record."""
+    """The jobs of the workspace tell which runs there are, without times; the rest comes from each run's own record."""
     other = azureml.tell("seed", count=2, experiment="another")
     names = azureml.tell("seed", count=60)
     azureml.faults(*faults)
@@ -173,7 +174,8 @@ def test_query_that_is_refused(act, azureml, faults):
 def test_filter_that_is_refused(act, azureml):
     azureml.tell("seed", count=5)
     busy = azureml.tell("seed", count=5, status="Running", prefix="busy")
-    azureml.faults({"match": QUERY, "answer": {"status": 400, "json": {"error": {"code": "UserError", "message": "filter"}}}})
+    azureml.faults({"match": QUERY, "answer": {"status": 400,
+                                               "json": {"error": {"code": "UserError", "message": "filter"}}}})
     runs, asked, said = table(act, azureml, "qr")
     assert sorted(runs) == sorted(busy) and asked == 2 * ["POST runs:query"] and not said
 
@@ -229,7 +231,8 @@ def test_cluster_that_cannot_be_asked(act, azureml):
     runs, _, said = table(act, azureml, env=NO_RETRY)
     assert set(runs) == set(names)
     assert "only runs of this machine are shown" in said and "may be old" in said
-    azureml.faults({"match": "^(api|arm) ", "times": 10000, "forbidden": "Microsoft.MachineLearningServices/workspaces/read"})
+    azureml.faults({"match": "^(api|arm) ", "times": 10000,
+                    "forbidden": "Microsoft.MachineLearningServices/workspaces/read"})
     runs, asked, said = table(act, azureml)
     assert set(runs) == set(names) and "workspaces/read" in said and len(asked) == 2
 
@@ -240,7 +243,8 @@ def test_cluster_that_cannot_be_asked(act, azureml):
 def test_following_a_preempted_run(act, azureml, scratch):
     """The service begins it anew under the same names: the log that is shorter then is read from its start."""
     gate, marker = scratch / "gate", scratch / "marker"
-    run = submit(act, "sh", "-c", f"[ -e {marker} ] && echo second || echo the first attempt says more; touch {marker}; "
+    run = submit(act, "sh", "-c", f"[ -e {marker} ] && echo second || echo the first attempt says more; "
+                                  f"touch {marker}; "
                  f"while ! [ -e {gate} ]; do sleep 0.05; done; echo ended")
     follower = act.start("logs", "-f", run)
     watchdog = threading.Timer(100, follower.kill)

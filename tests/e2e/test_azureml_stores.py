@@ -256,7 +256,8 @@ def test_code_by_url(act, azureml, container):
         query = dict(urllib.parse.parse_qsl(url.query))
         assert query["sp"] == "r" and query["sr"] == "b"
         end = datetime.datetime.fromisoformat(query["se"].replace("Z", "+00:00"))
-        assert datetime.timedelta(days=6) < end - datetime.datetime.now(datetime.timezone.utc) < datetime.timedelta(days=8)
+        left = end - datetime.datetime.now(datetime.timezone.utc)
+        assert datetime.timedelta(days=6) < left < datetime.timedelta(days=8)
         assert query["sig"][:8] not in result.err and url.query.split("sig=")[1][:8] not in result.err
     other = urls["act_run"]._replace(query=urls["act_agent"].query)
     with pytest.raises(urllib.error.HTTPError, match="403"):

@@ -10,7 +10,7 @@ from test_sync import there
 
 @pytest.fixture
 def broken(act, stored):
-    """A folder with two names that are not UTF-8, one with a line break, and a file and a folder that cannot be read."""
+    """A folder with two names that are not UTF-8, one with a line break, a file and a folder that cannot be read."""
     for name in ("good", "sub/x", "zz", "shut/in", "shut-not", "sub/secret"):
         act.write(f"data/{name}", name, mtime=1_500_000_000)
     act.run("u", "data")

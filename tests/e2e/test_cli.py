@@ -147,7 +147,8 @@ def test_hostile_text_of_a_run_on_a_terminal(act):
 
 def test_a_progress_bar_on_a_terminal_is_one_line(act):
     """As it ends, as 'tail -f' leaves it; a pipe gets the bytes."""
-    act.write("bar.py", "import sys; sys.stdout.write(''.join(f'\\r{n}0%' for n in range(1, 11)) + '\\nend\\r\\nlast\\r')")
+    act.write("bar.py", "import sys; sys.stdout.write(''.join(f'\\r{n}0%' for n in range(1, 11)) + "
+                        "'\\nend\\r\\nlast\\r')")
     run = act.finish("python3", "bar.py", before=("-n", "1"))
     for words in (("logs", run), ("logs", "-f", run), ("logs", "--all", run)):
         screen = [re.sub(rb".*\r\x1b\[K", b"", line.rstrip(b"\r")) for line in act.on_terminal(*words).split(b"\n")]

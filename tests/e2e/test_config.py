@@ -178,8 +178,8 @@ def test_unknown_key_warns_with_place_and_nearest_key(act):
     ("platform: local\nnum_gpu: -3\n", ":2:"),
     ("- a\n- list\n", ":1:"),
     ("platform: local\nconfig_param: nonsense\n", ":2:"),
-    ("platform: local\nconfig_param:\n  data_folder: {path: ../../x, azure_blob_config_file: aux_data/configs/store.yaml}"
-     "\n", ":3:"),
+    ("platform: local\nconfig_param:\n  data_folder: {path: ../../x, azure_blob_config_file: "
+     "aux_data/configs/store.yaml}\n", ":3:"),
     ("a: &a [x, x]\nb: &b [*a, *a]\n" + "".join(
         f"{chr(c)}: &{chr(c)} [{', '.join(['*' + chr(c - 1)] * 20)}]\n" for c in range(99, 110)), ":"),
     ("platform: \"\\xff\n", ":"),

@@ -202,7 +202,8 @@ def test_what_loads_as_configuration_with_a_secret_stays_out(act, form):
 
 
 def test_what_only_sounds_secret_goes_in(act):
-    act.write("a.yaml", "env: {TOKENIZERS_PARALLELISM: false, MAX_TOKENS: 4096, PATH: /bin, HF_TOKENIZER: bert, EMPTY_KEY: ''}\n")
+    act.write("a.yaml", "env: {TOKENIZERS_PARALLELISM: false, MAX_TOKENS: 4096, PATH: /bin, HF_TOKENIZER: bert, "
+                        "EMPTY_KEY: ''}\n")
     act.write("b.yaml", "docker: {image: x, password: null}\naccount_key:\n")
     act.write("c.yaml", "model: {docker: {password: x}, account_key: x}\n")
     act.write("d.py", "env = {'account_key': 1, 'docker.password': 'x'}\n")
@@ -246,7 +247,8 @@ def test_credentials_of_the_code_are_named(act):
     act.write("data.json", '{"type": "x"}')
     for words in (("init", "--dry-run"), ("init",), ("init",)):
         said = act.run(*words).err
-        assert "credentials go into the package: 'gcp.json', 'keys/id_ed25519', 'keys/server.pem', 'web/.env'; " in said, said
+        names = "'gcp.json', 'keys/id_ed25519', 'keys/server.pem', 'web/.env'"
+        assert f"credentials go into the package: {names}; " in said, said
     assert {"web/.env", "keys/server.pem", "keys/id_ed25519", "gcp.json"} <= set(pack(act))
 
 
@@ -643,7 +645,7 @@ def random_tree(act, random):
 
 @pytest.mark.parametrize("seed", range(25))
 def test_gitignore_means_what_git_says(act, seed):
-    """Every file of a random tree, as `git check-ignore` judges it; the project lies below the top of the repository."""
+    """Every file of a random tree, as `git check-ignore` judges it; the project lies below the repository's top."""
     import random
     git = ["git", "-c", "core.excludesFile=/dev/null", "-C", str(act.project)]
     subprocess.run([*git, "init", "-q"], check=True)

@@ -216,7 +216,8 @@ def test_volumes_are_mounted_on_azure(act, azureml, container):
             if d["protocol"] == "https"}
     assert sorted(made) == [f"AzureBlob{container}", f"AzureFile{share}"]
     for properties in made.values():
-        assert properties["endpoint"] == "core.windows.net" and properties["credentials"]["secrets"]["key"] == service.key
+        assert properties["endpoint"] == "core.windows.net"
+        assert properties["credentials"]["secrets"]["key"] == service.key
     seen = shown.out + shown.err + said + json.dumps(azureml.job(run)) + act.run("q", "--json").out
     assert service.key not in seen
     for path in act.home.rglob("*"):
@@ -234,7 +235,8 @@ def test_volumes_of_a_repeated_run(act, azureml, container):
     act.cluster("here", folders=(), extra={"platform": "local"})
     assert "the volume 'afs', 'file:" in act.run("-rt", "here", "resubmit", "--dry-run", run).err
     name, = (name for name in azureml.tell("objects")["datastores"] if name.startswith("file_"))
-    gone = "has no datastore 'file_.* for 'file:.* the job file of the first run mounted as 'afs' .*submit the job file again"
+    gone = ("has no datastore 'file_.* for 'file:.* the job file of the first run mounted as 'afs' "
+            ".*submit the job file again")
     azureml.tell("object", kind="datastores", name=name, properties={
         "datastoreType": "AzureFile", "accountName": "other", "fileShareName": "files",
         "credentials": {"credentialsType": "None"}})

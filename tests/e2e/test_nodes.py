@@ -1,4 +1,4 @@
-"""What the agents do on the nodes of a cluster: each is prepared once, where it should be, with containers and folders."""
+"""What the agents do on the nodes of a cluster: each is prepared once, where it should be, with containers, folders."""
 import json
 import os
 

@@ -1,5 +1,5 @@
 """The static program where there is nothing: in a root of its own with /proc, /dev/null, certificates and names alone.
-The same in other distributions: ACT_ROOTS names roots of theirs, as scripts/test-roots makes them, with colons between."""
+The same in other distributions: ACT_ROOTS names roots of theirs, as scripts/test-roots makes them, between colons."""
 import json
 import os
 import pathlib
@@ -109,7 +109,8 @@ def use_double(root, double):
         "platform: local\n"
         "azure_blob_config_file: aux_data/configs/store.yaml\n"
         "config_param:\n  code_path:\n    azure_blob_config_file: aux_data/configs/store.yaml\n    path: code/p.zip\n"
-        "  data_folder:\n    azure_blob_config_file: aux_data/configs/store.yaml\n    path: files/data\n    mode: download\n")
+        "  data_folder:\n    azure_blob_config_file: aux_data/configs/store.yaml\n    path: files/data\n"
+        "    mode: download\n")
     shutil.copytree(project / "aux_data", root / "home/elsewhere/aux_data")
     (root / "etc/hosts").write_text(f"127.0.0.1 {NAME}\n")
     (root / "home/.config/act").mkdir(parents=True)

@@ -192,7 +192,8 @@ def test_logs_follow_until_the_run_ends(act):
     gate.touch()
     out, err = follower.communicate(timeout=60)
     assert out == b"second\n", err
-    assert follower.returncode == 3 and err.decode().splitlines()[-1] == f"Failed: rank 0 exited with status 3; a why {run}"
+    assert follower.returncode == 3
+    assert err.decode().splitlines()[-1] == f"Failed: rank 0 exited with status 3; a why {run}"
     assert act.state(run) == "Failed"
 
 
@@ -412,7 +413,8 @@ def in_image(act):
     folder = {"azure_blob_config_file": "aux_data/configs/blob.yaml", "path": "me/x"}
     docker = with_image(act)
     params = json.loads((act.project / "aux_data/aml/aml.yaml").read_text())
-    params["config_param"] |= {"data_folder": folder, "output_folder": folder, "more_folder": {**folder, "mode": "ro_mount"}}
+    params["config_param"] |= {"data_folder": folder, "output_folder": folder,
+                               "more_folder": {**folder, "mode": "ro_mount"}}
     act.write("aux_data/aml/aml.yaml", json.dumps(params))
     return docker
 
@@ -433,7 +435,8 @@ def test_local_in_the_image_of_the_cluster(act):
     act.write("train.py")
     act.run("-n", "1", "local", "torchrun", "train.py", status=None)
     words = [line for line in docker.with_name("docker.words").read_text().splitlines() if line.startswith("[run]")][-1]
-    assert "[registry/image:1][torchrun][--nnodes=1][--nproc_per_node=1][--node_rank=0]" in words and words.endswith("[train.py]")
+    assert "[registry/image:1][torchrun][--nnodes=1][--nproc_per_node=1][--node_rank=0]" in words
+    assert words.endswith("[train.py]")
     assert act.run("local", "--no-container", "printenv", "IN_IMAGE", status=1).out == ""
 
 
@@ -462,7 +465,8 @@ def test_local_prepares_in_the_image(act):
 def test_local_without_docker(act):
     docker = in_image(act)
     docker.with_name("docker.away").touch()
-    message = act.fail("local", "echo", "x", status=125, match="--no-container", env={"PATH": f"{act.scratch}/bin:/bin"})
+    message = act.fail("local", "echo", "x", status=125, match="--no-container",
+                       env={"PATH": f"{act.scratch}/bin:/bin"})
     assert "registry/image:1" in message and "docker does not answer: Cannot connect to the Docker daemon" in message
     act.fail("local", "echo", "x", status=125, match="neither docker nor podman is here; --no-container",
              env={"PATH": str(act.programs)})
@@ -474,7 +478,8 @@ def test_local_without_docker(act):
 def test_initc_compiles_here_and_submit_takes_that_while_nothing_changes(act):
     with_image(act)
     act.write(".gitignore", "tool")
-    act.write("compile.aml.sh", 'echo "for $*"; [ ! -e bad ] || exit 3; mkdir -p build/lib.x; cp src build/lib.x/m.so; echo $IN_IMAGE >tool')
+    act.write("compile.aml.sh", 'echo "for $*"; [ ! -e bad ] || exit 3; mkdir -p build/lib.x; cp src build/lib.x/m.so; '
+                                'echo $IN_IMAGE >tool')
     act.write("src", "one")
     raw = act.run("init").out.strip()
     result = act.run("-ca", "fast", "initc", "--json")
@@ -493,7 +498,8 @@ def test_initc_compiles_here_and_submit_takes_that_while_nothing_changes(act):
         return act.run("submit", "--dry-run", "true").json["package_sha256"] == compiled
     act.until(dry_run_knows_it, "a dry run knows the package")
     run = act.run("submit", "--json", "cat", "tool")
-    assert re.search(r"code  compiled package of \d+ files, .*, nothing changed\n", run.err) and run.json["package"] == compiled
+    assert re.search(r"code  compiled package of \d+ files, .*, nothing changed\n", run.err)
+    assert run.json["package"] == compiled
     assert act.run("submit", "--last-package", "--json", "true").json["package"] == compiled
     other = act.run("-p", "docker: {image: other}", "submit", "--dry-run", "true")
     assert other.json["package_sha256"] == raw and "; not compiled, as the last package was: 'a initc'" in other.err
@@ -509,7 +515,8 @@ def test_initc_does_nothing_else(act):
     act.write("compile.aml.sh", "")
     act.fail("initc", status=2, match="has no 'docker.image' to compile in; 'a init' leaves that to the nodes")
     with_image(act).with_name("docker.away").touch()
-    act.fail("initic", status=2, match="docker does not answer: Cannot connect", env={"PATH": f"{act.scratch}/bin:/bin"})
+    act.fail("initic", status=2, match="docker does not answer: Cannot connect",
+             env={"PATH": f"{act.scratch}/bin:/bin"})
     act.fail("initc", status=2, match="neither docker nor podman is here", env={"PATH": str(act.programs)})
     (act.project / "compile.aml.sh").unlink()
     act.fail("initc", status=2, match="nothing to compile")
@@ -630,16 +637,17 @@ def words_of(pid):
 
 @pytest.fixture
 def daemon(act):
-    """daemon(command, n=1): a run whose ranks start a process with another parent, session and environment, and then do what the
-    command says. Returns the run and the daemons' process ids, once they run."""
-    script = act.write("daemon.sh", "(setsid env -i sh -c 'trap \"\" TERM; echo $$ > $0.new; mv $0.new $0; exec sleep 54321' "
-                       "$1 &)\n")
+    """daemon(command, n=1): a run whose ranks start a process with another parent, session and environment, and then do
+    what the command says. Returns the run and the daemons' process ids, once they run."""
+    script = act.write("daemon.sh", "(setsid env -i sh -c 'trap \"\" TERM; echo $$ > $0.new; mv $0.new $0; "
+                                    "exec sleep 54321' $1 &)\n")
     started = []
 
     def submit(command, n=1):
         files = [act.scratch / f"daemon-{rank}" for rank in range(n)]
         run = act.submit("sh", "-c", f"sh {script.name} {act.scratch}/daemon-$RANK; {command}", before=("-n", n))
-        pids = [int(act.until(lambda path=path: path.exists() and path.read_text(), f"{path} is there")) for path in files]
+        pids = [int(act.until(lambda path=path: path.exists() and path.read_text(), f"{path} is there"))
+                for path in files]
         started.extend(pids)
         act.until(lambda: all(words_of(pid) == [b"sleep", b"54321"] for pid in pids), "the daemons run")
         return run, pids
@@ -682,7 +690,7 @@ def test_daemons_of_a_run_whose_agents_are_killed(act, daemon):
     run, (pid,) = daemon("exec sleep 300")
     cgroup = cgroup_of(run, pid)
     supervisor = int((act.run_dir(run) / "supervisor.lock").read_text())
-    for sig in (signal.SIGSTOP, signal.SIGKILL):  # none has the time to end the others; the end of a parent would wake them
+    for sig in (signal.SIGSTOP, signal.SIGKILL):  # none has time to end the others; a parent's end would wake them
         for agent in sorted(supervisor_of(act, run), key=supervisor.__eq__):
             with contextlib.suppress(ProcessLookupError):  # some end with their parents
                 os.kill(agent, sig)
@@ -768,7 +776,8 @@ def of_something_else(ledger):
 @pytest.mark.parametrize("damage", [garbage, truncated, emptied, of_something_else, os.unlink])
 def test_lost_ledger_is_made_anew(act, damage):
     """From the folders of the runs; what it was is kept."""
-    done, running = act.finish("sh", "-c", "echo hello; exit 3", status=3), act.submit("sleep", "300", before=("-n", "1"))
+    done = act.finish("sh", "-c", "echo hello; exit 3", status=3)
+    running = act.submit("sleep", "300", before=("-n", "1"))
     act.until_state(running, "Running")
     ledger = act.home / "ledger.db"
     damage(ledger)
@@ -799,7 +808,8 @@ def test_damaged_row_is_one_row(act):
     good, bad = act.finish("true", before=("-n", "1")), act.finish("true", before=("-n", "1"))
     with contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as db:
         db.execute("update runs set spec = '{', status = 'x', created_unix_s = 'long ago' where id = ?", [bad])
-        db.execute("insert into runs select '', cluster, platform, experiment, project, state, 0, 0, '', '', '' from runs limit 1")
+        db.execute("insert into runs select '', cluster, platform, experiment, project, state, 0, 0, '', '', '' from "
+                   "runs limit 1")
         db.commit()
     for words in (("q",), ("q", "--json")):
         result = act.run(*words)
@@ -816,7 +826,8 @@ def test_runs_that_the_ledger_lacks_are_taken_from_the_cluster(act):
         db.execute("delete from runs where id = ?", (runs[1],))
     assert states(act.run("q", "--json")) == {runs[0]: "Completed"}
     result = act.run("q", "--rebuild", "--json")
-    assert states(result) == {runs[0]: "Completed", runs[1]: "Failed"} and result.err.startswith("1 run of cluster"), result
+    assert states(result) == {runs[0]: "Completed", runs[1]: "Failed"}, result
+    assert result.err.startswith("1 run of cluster"), result
     assert act.run("q", "--rebuild").err.startswith("0 runs of cluster")
     act.fail("q", "--rebuild", runs[0], status=2, match="is about all runs")
     (act.run_dir(runs[1]) / "run.json").write_text("garbage")
@@ -861,7 +872,8 @@ def test_ledger_that_stays_locked(act):
     with locked(act):
         result = act.run("q", "--json")
         assert states(result) == {done: "Failed"} and result.err.count("warning: ") == 1
-        assert result.err.startswith(f"waiting for the ledger '{act.home}/ledger.db', which another process keeps locked"), result
+        assert result.err.startswith(f"waiting for the ledger '{act.home}/ledger.db', which another process keeps "
+                                     f"locked"), result
         act.run("wait", done, status=3)
         act.fail("submit", "true", status=5, match="locked")
     assert states(act.run("q", "--json")) == {done: "Failed"}
@@ -874,7 +886,8 @@ def test_ledger_that_is_no_file(act, name):
     (act.home / name).unlink(missing_ok=True)
     os.mkfifo(act.home / name)
     result = act.run("q", "--json", timeout=60)
-    assert states(result) == {done: "Failed"} and f"'{act.home}/{name}' is not a regular file; move it away" in result.err, result
+    assert states(result) == {done: "Failed"}, result
+    assert f"'{act.home}/{name}' is not a regular file; move it away" in result.err, result
     act.fail("submit", "true", status=4, match="is not a regular file", timeout=60)
 
 
@@ -955,7 +968,8 @@ def test_verbs_of_several_runs(act):
 
 def test_a_cluster_that_is_not_there(act):
     """What certainly was not submitted has failed at once; what may have been can be forgotten."""
-    ssh = act.write("ssh", "#!/bin/sh\necho 'ssh: Could not resolve hostname gone: Name or service not known' >&2\nexit 255\n")
+    ssh = act.write("ssh", "#!/bin/sh\necho 'ssh: Could not resolve hostname gone: Name or service not known' "
+                           ">&2\nexit 255\n")
     ssh.chmod(0o755)
     act.env["ACT_SSH"] = str(ssh)
     act.cluster("lab", extra={"platform": "slurm", "gpu_per_node": 1, "slurm": {"login": "me@gone"}})

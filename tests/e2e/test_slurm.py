@@ -134,7 +134,8 @@ def test_failing_training_is_explained(lab):
 def test_mpi_abort_names_the_rank_that_called(lab):
     """The launcher then ends the others, and their agents."""
     lab.act.write("main.py", "from mpi4py import MPI\nc = MPI.COMM_WORLD\nc.Barrier()\n"
-                             "if c.Get_rank() == 2:\n    print('out of ideas', flush=True)\n    c.Abort(9)\nc.Barrier()\n")
+                             "if c.Get_rank() == 2:\n    print('out of ideas', flush=True)\n"
+                             "    c.Abort(9)\nc.Barrier()\n")
     run = lab.submit("python3", "main.py", n=4)
     info = lab.wait(run, "Failed", status=9)
     assert info["failed_rank"] == 2, info

@@ -254,7 +254,8 @@ def test_a_project_that_stays_in_its_folder_is_never_asked_about(other):
 def test_without_a_terminal_nothing_leads_out(other, words):
     link(other)
     result = other.run(*words, status=125 if words[0] == "local" else 4)
-    assert f"'data' is a link to '{other.secret}'" in result.err and "say so there with 'a -c aml trust'" in result.err, result
+    assert f"'data' is a link to '{other.secret}'" in result.err, result
+    assert "say so there with 'a -c aml trust'" in result.err, result
     assert not stored(other) and os.listdir(other.secret) == ["id_rsa"]
 
 

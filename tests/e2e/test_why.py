@@ -123,8 +123,8 @@ def test_the_cause_in_another_rank(act, two_ranks):
     assert why(act, run)["diagnosis"]["code"] == "PeerGone"
 
 
-WATCHDOG = ("[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE, Timeout(ms)=600000) ran for "
-            "600042 milliseconds before timing out.")
+WATCHDOG = ("[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE, Timeout(ms)=600000) ran "
+            "for 600042 milliseconds before timing out.")
 THROWN = "terminate called after throwing an instance of 'std::runtime_error'"
 
 
@@ -170,7 +170,8 @@ def age(log, seconds):
 
 
 def test_of_a_silent_run_every_rank_shows_where_it_is(act, two_ranks):
-    run = act.submit(*by_rank(r0="echo step 7; echo 'act: metrics: node n1, cpu 3 %, at 2026-01-01T00:00:00Z'; exec sleep 300",
+    run = act.submit(*by_rank(r0="echo step 7; echo 'act: metrics: node n1, cpu 3 %, at 2026-01-01T00:00:00Z'; exec "
+                                 "sleep 300",
                               r1="echo loading shard 3; exec sleep 300"), before=("-n", "2"))
     logs = [act.run_dir(run) / f"user_logs/std_log_process_{rank}.txt" for rank in (0, 1)]
     act.until(lambda: all(log.exists() and log.stat().st_size for log in logs), "both lines")
@@ -258,7 +259,8 @@ def test_the_record_of_the_agent(act):
                                            "  said before"]
     failure = why(act, run)["failure"]
     assert (failure["node"], failure["signal"], failure["time"]) == ("n2", 9, "2023-11-14T22:13:20Z")
-    (act.run_dir(run) / "system_logs/slurm.txt").write_text("slurmstepd: error: Detected 1 oom_kill event in StepId=1.0.\n")
+    (act.run_dir(run) / "system_logs/slurm.txt").write_text("slurmstepd: error: Detected 1 oom_kill event in "
+                                                            "StepId=1.0.\n")
     diagnosis = why(act, run)["diagnosis"]
     assert (diagnosis["code"], diagnosis["log"]) == ("HostOOM", "system_logs/slurm.txt")
 
@@ -379,8 +381,8 @@ def test_other_states(act):
 
 def test_parse_prints_all_codes(act):
     run = act.finish("false", before=("-n", "1"), status=1)
-    plant(act, run, log="RuntimeError: CUDA error: out of memory\nOSError: [Errno 28] No space left on device: '/tmp/x'\n"
-                        "ValueError: x\n" + "line\n" * 100000)
+    plant(act, run, log="RuntimeError: CUDA error: out of memory\nOSError: [Errno 28] No space left on device: "
+                        "'/tmp/x'\nValueError: x\n" + "line\n" * 100000)
     act.fail("-no-wl", "parse", run, status=3, match="no logs of")
     assert act.run("parse", run).out.splitlines() == ["NoSpace", "OOM", "cuda"]
     (act.project / f"assets/{run}/user_logs/std_log_process_0.txt").write_text(GPU)

@@ -171,7 +171,8 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2
 MinJobAge=300
 GresTypes=gpu
 $(write_accounting_conf)
-NodeName=n[1-$nodes] NodeHostname=localhost NodeAddr=127.0.0.1 Port=$((port + 11))-$((port + 10 + nodes)) CPUs=$cpus RealMemory=$memory $gres State=UNKNOWN
+NodeName=n[1-$nodes] NodeHostname=localhost NodeAddr=127.0.0.1 \
+    Port=$((port + 11))-$((port + 10 + nodes)) CPUs=$cpus RealMemory=$memory $gres State=UNKNOWN
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE DefaultTime=60 State=UP
 PartitionName=low Nodes=ALL PriorityTier=1 MaxTime=INFINITE State=UP
 ${SLURM_TESTBED_EXTRA:-}
@@ -339,5 +340,6 @@ wait_for 30 ready || {
     sinfo -N -o '%N %T %E' >&2
     fail "not all nodes are ready" "$dir/log/slurmctld.log"
 }
-printf 'slurm-testbed: ready, %d nodes with %d processors and %d GPUs each, state in %s\n' "$nodes" "$cpus" "$gpus" "$dir" >&2
+printf 'slurm-testbed: ready, %d nodes with %d processors and %d GPUs each, state in %s\n' \
+    "$nodes" "$cpus" "$gpus" "$dir" >&2
 echo "export SLURM_CONF=$SLURM_CONF"
