@@ -7,40 +7,6 @@
 
 enum { SOURCE_URL_LIFE_S = 2 * 3600 };
 
-static void arrive(struct object *o)
-{
-    struct walk *walk = o->walk;
-
-    walk->report->total.done_objects += !o->from.filled;
-    walk->report->total.folder_modes += o->from.filled && !o->in_vain;
-    object_free(o);
-}
-
-static void drop_done(struct store_call *call)
-{
-    struct object *o = call->arg;
-    struct walk *walk = o->walk;
-
-    object_call_ended(o);
-    o->there ? arrive(o) : object_free(o);
-    walk_pump(walk);
-}
-
-void object_abandon(struct object *o)
-{
-    if (o->read)
-        o->read(o);
-    if (o->read || o->n_parts == 1) {
-        o->there ? arrive(o) : object_free(o);
-        return;
-    }
-    o->call = (struct store_call){.op = STORE_DROP,
-                                  .key = o->to_key,
-                                  .upload_id = o->upload_id,
-                                  .keep = o->resumable && !o->useless && !o->there};
-    object_call(o, o->walk->to, drop_done);
-}
-
 static void refuse_whole(struct object *o, const char *sum, const char *ours, const char *theirs)
 {
     struct act_error err;
@@ -48,16 +14,15 @@ static void refuse_whole(struct object *o, const char *sum, const char *ours, co
     act_error_set(&err, ACT_FAIL,
                   "cannot copy '%s': what arrived has %s %s, %s says %s; nothing was replaced", o->from.key,
                   sum, ours, store_name(o->walk->from), theirs);
-    o->useless = true;
-    object_fail(o, &err);
+    object_fail(o, OBJECT_USELESS, &err);
 }
 
-bool object_agrees(struct object *o, const char *md5, bool has_crc64, uint64_t crc64)
+bool object_agrees(struct object *o, bool has_crc64, uint64_t crc64)
 {
     char ours[ACT_CRC64_HEX], theirs[ACT_CRC64_HEX];
 
-    if (md5[0] && o->from.md5[0] && strcmp(md5, o->from.md5) != 0) {
-        refuse_whole(o, "MD5", md5, o->from.md5);
+    if (o->md5[0] && o->from.md5[0] && strcmp(o->md5, o->from.md5) != 0) {
+        refuse_whole(o, "MD5", o->md5, o->from.md5);
         return false;
     }
     if (has_crc64 && o->from.has_crc64 && crc64 != o->from.crc64) {
@@ -70,7 +35,7 @@ bool object_agrees(struct object *o, const char *md5, bool has_crc64, uint64_t c
 }
 
 /* The CRC-64 of the whole from those of the parts; false: not all are known. */
-static bool combine(struct object *o)
+static bool combine_parts(struct object *o)
 {
     o->crc64 = 0;
     for (uint32_t i = 0; i < o->n_parts; i++) {
@@ -107,16 +72,17 @@ void object_note_refusal(struct object *o, const struct act_error *error)
     if (!o->refusal)
         o->refusal = act_alloc(sizeof(*o->refusal));
     *o->refusal = *error;
+    o->phase = OBJECT_LOOK;
 }
 
 /* What the object will look like when it has arrived. */
-static struct store_entry expected(struct object *o)
+static struct store_entry expected_entry(const struct object *o)
 {
     struct store_entry entry = o->from;
 
     if (o->md5[0])
         memcpy(entry.md5, o->md5, sizeof(entry.md5));
-    if (o->n_parts > 1 && combine(o)) {
+    if (o->has_crc64) {
         entry.crc64 = o->crc64;
         entry.has_crc64 = true;
     }
@@ -131,7 +97,7 @@ static void lose_mode(struct object *o)
         "the mode of the folder '%s' is not kept: there is an object of this name without the '/' in %s; rename "
         "or remove it",
         o->to_key, store_name(o->walk->to));
-    o->in_vain = o->there = true;
+    o->outcome = OBJECT_IN_VAIN;
 }
 
 static void refuse_replacement(struct object *o, bool found)
@@ -142,26 +108,25 @@ static void refuse_replacement(struct object *o, bool found)
                                    ? "there is an object of this name without the '/': rename or remove it"
                                    : "it is not as it was listed, and was not replaced: run the same command "
                                      "again");
-    object_fail(o, o->refusal);
+    object_fail(o, OBJECT_FAILED, o->refusal);
 }
 
 static void looked(struct store_call *call)
 {
     struct object *o = call->arg;
-    struct walk *walk = o->walk;
-    struct store_entry entry = expected(o);
-
-    o->there = call->rc == 0 && sync_decide(&entry, &call->entry, walk->options->checksum, NULL) == SYNC_SAME;
+    struct store_entry entry = expected_entry(o);
     bool found = call->rc != -(int)ACT_NOT_FOUND;
-    object_call_ended(o);
-    if (!o->there && !found && o->from.filled)
+
+    if (call->rc == 0 && sync_decide(&entry, &call->entry, o->walk->options->checksum, NULL) == SYNC_SAME)
+        o->outcome = OBJECT_SAME;
+    else if (!found && o->from.filled)
         lose_mode(o);
-    else if (!o->there)
+    else
         refuse_replacement(o, found);
-    while (o->there && o->written < o->n_parts)
+    while (!object_has_failed(o) && o->written < o->n_parts)
         object_count_written(o, o->written, false);
-    object_abandon(o);
-    walk_pump(walk);
+    o->phase = OBJECT_DROP;
+    object_call_ended(o);
 }
 
 /* Something else is there than what was listed. It is what was to be written when the answer to an earlier try was
@@ -172,33 +137,30 @@ void object_look_at_destination(struct object *o)
     object_call(o, o->walk->to, looked);
 }
 
+/* Blocks expired, or somebody else wrote there: see which are left. */
+static void send_again(struct object *o)
+{
+    o->recommitted = true;
+    object_start_over(o);
+    for (uint32_t i = 0; i < o->n_parts; i++)
+        o->states[i].present = false;
+    o->phase = OBJECT_ASK;
+}
+
 static void commit_done(struct store_call *call)
 {
     struct object *o = call->arg;
-    struct walk *walk = o->walk;
     bool blocks_missing = call->rc < 0 && strcmp(call->error.service_code, "InvalidBlockList") == 0;
-    bool ended = call->rc == 0;
 
-    if (blocks_missing &&
-        !o->recommitted) { /* they expired, or somebody else wrote there: see which are left */
-        o->recommitted = true;
-        object_start_over(o);
-        o->asked = false;
-        for (uint32_t i = 0; i < o->n_parts; i++)
-            o->states[i].present = false;
-        object_call_ended(o);
-        walk_enqueue(walk, o, true);
-    } else if (object_is_not_as_listed(call)) {
+    if (call->rc == 0)
+        o->phase = OBJECT_END;
+    else if (blocks_missing && !o->recommitted)
+        send_again(o);
+    else if (object_is_not_as_listed(call))
         object_note_refusal(o, &call->error);
-        object_call_ended(o);
-        object_look_at_destination(o);
-    } else {
-        if (!ended)
-            object_fail(o, &call->error);
-        object_call_ended(o);
-        ended ? arrive(o) : object_abandon(o);
-    }
-    walk_pump(walk);
+    else
+        object_fail(o, OBJECT_FAILED, &call->error);
+    object_call_ended(o);
 }
 
 static void commit_kept(struct store_call *call)
@@ -236,11 +198,9 @@ char *object_take_url(struct store_call *call)
     return url;
 }
 
-static void send_commit(struct object *o)
+void object_commit(struct object *o)
 {
-    bool whole = combine(o);
-
-    if (!whole && o->from.has_crc64)
+    if (!o->has_crc64)
         o->crc64 = o->from.crc64;
     o->call = (struct store_call){.op = STORE_COMMIT,
                                   .key = o->to_key,
@@ -251,51 +211,60 @@ static void send_commit(struct object *o)
     object_set_attributes(o, &o->call);
     object_set_condition(o, &o->call);
     o->call.attr.md5 = o->md5[0] ? o->md5 : o->from.md5[0] ? o->from.md5 : NULL;
-    o->call.attr.crc64 = whole || o->from.has_crc64 ? &o->crc64 : NULL;
+    o->call.attr.crc64 = o->has_crc64 || o->from.has_crc64 ? &o->crc64 : NULL;
     o->call.source_url = o->source_url;
     o->call.kept = commit_kept;
     object_call(o, o->walk->to, commit_done);
 }
 
-static void commit_url_done(struct store_call *call)
+static void sign_done(struct store_call *call)
 {
     struct object *o = call->arg;
-    struct walk *walk = o->walk;
 
     if (call->rc < 0)
-        object_fail(o, &call->error);
+        object_fail(o, OBJECT_FAILED, &call->error);
     o->source_url = object_take_url(call);
+    o->phase = OBJECT_COMMIT;
     object_call_ended(o);
-    if (o->source_url)
-        send_commit(o);
-    else
-        object_abandon(o);
-    walk_pump(walk);
 }
 
-static void commit(struct object *o)
+void object_sign(struct object *o)
 {
-    bool whole = combine(o);
-
-    if (!o->by_service && !object_agrees(o, o->md5, whole, o->crc64)) {
-        object_abandon(o);
-    } else if (o->by_service && !o->source_url) {
-        o->call = object_url_call(o);
-        object_call(o, o->walk->from, commit_url_done);
-    } else {
-        send_commit(o);
-    }
+    o->call = object_url_call(o);
+    object_call(o, o->walk->from, sign_done);
 }
 
 void object_finish(struct object *o)
 {
-    if (o->read) {
-        combine(o);
-        o->read(o);
-        object_free(o);
-    } else if (o->n_parts > 1) {
-        commit(o);
-    } else {
-        arrive(o);
+    o->has_crc64 = combine_parts(o);
+    if (o->way == OBJECT_READ_ONLY || o->n_parts == 1)
+        o->phase = OBJECT_END;
+    else if (o->way == OBJECT_BY_SERVICE && !o->source_url)
+        o->phase = OBJECT_SIGN;
+    else if (o->way == OBJECT_BY_SERVICE || object_agrees(o, o->has_crc64, o->crc64))
+        o->phase = OBJECT_COMMIT;
+    object_settle(o);
+}
+
+static void drop_done(struct store_call *call)
+{
+    struct object *o = call->arg;
+
+    o->phase = OBJECT_END;
+    object_call_ended(o);
+}
+
+/* Only an object of several parts leaves anything behind. */
+void object_drop(struct object *o)
+{
+    if (o->way == OBJECT_READ_ONLY || o->n_parts == 1) {
+        o->phase = OBJECT_END;
+        object_settle(o);
+        return;
     }
+    o->call = (struct store_call){.op = STORE_DROP,
+                                  .key = o->to_key,
+                                  .upload_id = o->upload_id,
+                                  .keep = o->resumable && o->outcome == OBJECT_FAILED};
+    object_call(o, o->walk->to, drop_done);
 }

@@ -62,7 +62,7 @@ static void side_was_read(struct object *o)
     struct side *side = o->arg;
     struct comparison *c = side->comparison;
 
-    c->failed |= o->failed;
+    c->failed |= object_has_failed(o);
     side->has_crc64 = true;
     side->crc64 = o->crc64;
     side->has_md5 = o->md5[0] != '\0';

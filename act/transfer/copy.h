@@ -4,16 +4,13 @@
  * differs, mirror.c deletes what is left over, verify.c reports. struct object is one object under way, struct part one
  * part of it:
  *
- *   new ──► (blocks that are there already) ──► part: READ ──► (CHAIN) ──► WRITE ──► COMMIT
+ *   PLAN ──► ASK ──► MOVE: each part READ ──► (CHAIN) ──► WRITE ──► SIGN ──► COMMIT ──► END
+ *
+ * What an object does next is its phase, and object_settle() is the switch over them.
  *
  * Parts proceed in any order, each with its CRC-64; the checksum of the whole is combined from those. Only an MD5 of a
  * large object needs all bytes in order (CHAIN, on a worker, one part after the other): then parts wait for their turn
- * in memory. No deadlock: parts of an object start in order, so the one whose turn is next always has its buffer. Where
- * the service copies by itself a part is only one request. An object that is only read, for its checksums, goes the
- * same way without the writing.
- *
- * Where a part comes from a service and goes to a disk as it is, READ and WRITE are one: it is summed and written in
- * pieces as it arrives (pieces.c).
+ * in memory. No deadlock: parts of an object start in order, so the one whose turn is next always has its buffer.
  *
  * Everything runs on the engine's loop.
  */
@@ -33,6 +30,41 @@ struct part_state {
     bool present; /* at the destination already, from an interrupted transfer */
 };
 
+enum object_way {
+    OBJECT_BUFFERED,   /* a part is read into memory, then written */
+    OBJECT_IN_PIECES,  /* a part is summed and written while it arrives (pieces.c) */
+    OBJECT_BY_SERVICE, /* the destination's service fetches each part: it is only a request here */
+    OBJECT_READ_ONLY,  /* for its checksums */
+};
+
+/* Which checksums of its bytes are computed, and where. From ON_READ on they are known before a part is written. */
+enum object_sums {
+    OBJECT_NO_SUMS,
+    OBJECT_SUMS_ON_WRITE, /* the CRC-64 of each part */
+    OBJECT_SUMS_ON_READ,  /* the same */
+    OBJECT_SUMS_AND_MD5,  /* and the MD5 of the whole: with several parts, in the chain */
+};
+
+/* What is done, or comes next. A failure skips to DROP. */
+enum object_phase {
+    OBJECT_PLAN,   /* how it is moved; once more where the service turns out to be unable to fetch it */
+    OBJECT_ASK,    /* for the blocks that are there already */
+    OBJECT_MOVE,   /* its parts */
+    OBJECT_SIGN,   /* a URL of the source, by which the service reads the properties that COMMIT gives it */
+    OBJECT_COMMIT, /* back to ASK, once, if blocks are missing */
+    OBJECT_LOOK,   /* the destination is not as it was listed: is it the same already? */
+    OBJECT_DROP,   /* the blocks that were sent, unless a later transfer can use them */
+    OBJECT_END,    /* it is counted and freed */
+};
+
+enum object_outcome {
+    OBJECT_ARRIVES, /* as long as nothing else is known */
+    OBJECT_SAME,    /* not replaced, but the same is there */
+    OBJECT_IN_VAIN, /* a folder whose mode is not ours to change */
+    OBJECT_FAILED,  /* a later transfer can go on with what was sent */
+    OBJECT_USELESS, /* failed, and what was sent can never be finished */
+};
+
 struct object {
     struct walk *walk;
     struct store *source;
@@ -46,42 +78,40 @@ struct object {
     void (*read)(struct object *object); /* only read: called at its end, also when it failed */
     void *arg;
 
-    /* how it goes: object_plan() */
-    bool by_service;
-    bool sums_on_read, sums_on_write; /* where the CRC-64 of a part is computed */
-    bool want_md5;                    /* of the whole */
-    bool chain;                       /* of several parts */
-    bool in_pieces;                   /* parts are written as they arrive */
-    bool resumable;                   /* the upload id identifies the source */
+    /* how it is moved */
+    enum object_way way;
+    enum object_sums sums;
     struct store_upload_id upload_id;
+    bool resumable; /* the upload id identifies the source */
     uint64_t part_size;
     uint32_t n_parts;
 
     /* where it is */
+    enum object_phase phase;
+    enum object_outcome outcome;
+    int under_way; /* calls, plus one while there are parts to start */
+    struct store_call call;
+    bool kept; /* the call only waits for the disk, and is not counted among those of the walk */
+
+    /* MOVE */
     struct part_state *states; /* of n_parts */
     uint32_t started, written;
     uint64_t counted_bytes, resumed_bytes; /* of it, in the report */
-    int under_way;                         /* calls, plus one while there are parts to start */
-    bool asked;                            /* for the blocks that are there */
-    bool failed;
-    bool useless;     /* what was written of it can never be finished */
-    bool redo;        /* the service cannot fetch it: through the client, once nothing is under way */
-    bool recommitted; /* blocks were missing at COMMIT and were sent once more */
-    bool kept;        /* the call only waits for the disk, and is not counted among those of the walk */
-    bool there;       /* the object that was not replaced is already the same */
-    bool in_vain;     /* a folder whose mode is not ours to change */
-    struct act_error *refusal; /* why the destination was not replaced: it is not as it was listed */
-    struct store_call call;
-    char *source_url; /* of COMMIT */
+    struct {
+        struct act_md5 md5;
+        bool hashing;
+        struct part *parts, **tail; /* not hashed yet, by index */
+    } chain;
 
-    /* chain */
-    struct act_md5 hash;
-    bool hashing;
-    struct part *parts, **parts_tail; /* not hashed yet, by index */
-
-    /* of the whole, when all parts are known */
+    /* the whole, when all parts are known */
     char md5[ACT_MD5_BASE64]; /* "": not computed */
     uint64_t crc64;
+    bool has_crc64;
+
+    /* COMMIT, LOOK */
+    char *source_url;
+    bool recommitted;          /* blocks were missing, and were sent once more */
+    struct act_error *refusal; /* why the destination was not replaced */
 };
 
 struct listing {
@@ -126,7 +156,7 @@ struct walk {
     struct object *oldest, **youngest;      /* all objects, in the order in which they were begun */
     int calls_under_way, objects_under_way;
     bool stop; /* start nothing more */
-    bool pumping, pump_again;
+    enum { WALK_IDLE, WALK_PUMPING, WALK_PUMP_AGAIN } pump;
     struct transfer_report *report;
     struct act_error first;
 };
@@ -169,6 +199,7 @@ struct object *object_new(struct walk *walk, struct store_entry *from, char *to_
                           const struct store_entry *to);
 struct object *object_new_read(struct walk *walk, struct store *source, struct store_entry *entry,
                                bool want_md5, void (*read)(struct object *object), void *arg);
+bool object_has_failed(const struct object *object);
 /* Bytes of memory that the next step needs. */
 size_t object_needs(const struct object *object);
 /* Takes the next step: asks for the existing blocks, or starts a part. False: no step for now, and the caller must not
@@ -204,7 +235,7 @@ void pieces_free(struct pieces *pieces);
 
 /* ---- plan.c */
 
-/* Decides how the object is moved, from the start. */
+/* Decides how the object is moved, from the start; ASK or MOVE comes next. */
 void object_plan(struct object *object);
 /* Cuts it into parts of about this size, of which nothing is known yet. */
 void object_cut(struct object *object, uint64_t part_size);

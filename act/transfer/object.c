@@ -6,7 +6,7 @@
 
 /* ---- new ones */
 
-static void live(struct object *o)
+static void join_walk(struct object *o)
 {
     struct walk *walk = o->walk;
 
@@ -17,7 +17,7 @@ static void live(struct object *o)
     walk->objects_under_way++;
 }
 
-static void die(struct object *o)
+static void leave_walk(struct object *o)
 {
     struct walk *walk = o->walk;
 
@@ -38,7 +38,7 @@ static struct object *new_object(struct walk *walk, struct store *source, struct
     o->source = source;
     o->from = *entry;
     *entry = (struct store_entry){0};
-    live(o);
+    join_walk(o);
     return o;
 }
 
@@ -62,16 +62,16 @@ struct object *object_new_read(struct walk *walk, struct store *source, struct s
 
     o->read = read;
     o->arg = arg;
+    o->way = OBJECT_READ_ONLY;
+    o->sums = want_md5 ? OBJECT_SUMS_AND_MD5 : OBJECT_SUMS_ON_READ;
+    o->phase = OBJECT_MOVE;
     object_cut(o, walk->pool.part_size);
-    o->sums_on_read = o->asked = true;
-    o->want_md5 = want_md5;
-    o->chain = want_md5 && o->n_parts > 1;
     return o;
 }
 
 void object_free(struct object *o)
 {
-    die(o);
+    leave_walk(o);
     store_entry_release(&o->from);
     free(o->to_key);
     free(o->states);
@@ -88,13 +88,24 @@ size_t object_part_len(const struct object *o, uint32_t index)
     return rest < o->part_size ? rest : o->part_size;
 }
 
+bool object_is_chained(const struct object *o)
+{
+    return o->sums == OBJECT_SUMS_AND_MD5 && o->n_parts > 1;
+}
+
 /* ---- how it goes on */
 
-void object_fail(struct object *o, const struct act_error *error)
+bool object_has_failed(const struct object *o)
 {
-    if (!o->failed)
+    return o->outcome >= OBJECT_FAILED;
+}
+
+void object_fail(struct object *o, enum object_outcome how, const struct act_error *error)
+{
+    if (!object_has_failed(o))
         walk_fail(o->walk, error);
-    o->failed = true;
+    if (o->outcome < how)
+        o->outcome = how;
 }
 
 void object_call(struct object *o, struct store *store, void (*done)(struct store_call *call))
@@ -106,13 +117,16 @@ void object_call(struct object *o, struct store *store, void (*done)(struct stor
     store_start(store, &o->call);
 }
 
-/* What object_call() began has ended. */
 void object_call_ended(struct object *o)
 {
+    struct walk *walk = o->walk;
+
     store_call_release(&o->call);
     o->under_way--;
-    o->walk->calls_under_way -= !o->kept;
+    walk->calls_under_way -= !o->kept;
     o->kept = false;
+    object_settle(o);
+    walk_pump(walk);
 }
 
 void object_count_written(struct object *o, uint32_t index, bool resumed)
@@ -121,7 +135,7 @@ void object_count_written(struct object *o, uint32_t index, bool resumed)
     size_t len = object_part_len(o, index);
 
     o->written++;
-    if (o->read)
+    if (o->way == OBJECT_READ_ONLY)
         return;
     resumed = resumed && !o->recommitted;
     t->done_bytes += len;
@@ -130,19 +144,54 @@ void object_count_written(struct object *o, uint32_t index, bool resumed)
     o->resumed_bytes += resumed ? len : 0;
 }
 
+static void end_object(struct object *o)
+{
+    struct transfer_progress *t = &o->walk->report->total;
+
+    if (o->read) {
+        o->read(o);
+    } else if (!object_has_failed(o)) {
+        t->done_objects += !o->from.filled;
+        t->folder_modes += o->from.filled && o->outcome != OBJECT_IN_VAIN;
+    }
+    object_free(o);
+}
+
 void object_settle(struct object *o)
 {
     if (o->under_way > 0)
         return;
-    if (o->failed) {
-        object_abandon(o);
-    } else if (o->refusal) {
-        object_look_at_destination(o);
-    } else if (o->redo) {
+    if (object_has_failed(o) && o->phase < OBJECT_DROP)
+        o->phase = OBJECT_DROP;
+    switch (o->phase) {
+    case OBJECT_PLAN:
         object_plan(o);
         walk_enqueue(o->walk, o, true);
-    } else if (o->written == o->n_parts) {
-        object_finish(o);
+        break;
+    case OBJECT_ASK:
+        walk_enqueue(o->walk, o, true);
+        break;
+    case OBJECT_MOVE:
+        if (o->written < o->n_parts)
+            walk_enqueue(o->walk, o, true);
+        else
+            object_finish(o);
+        break;
+    case OBJECT_SIGN:
+        object_sign(o);
+        break;
+    case OBJECT_COMMIT:
+        object_commit(o);
+        break;
+    case OBJECT_LOOK:
+        object_look_at_destination(o);
+        break;
+    case OBJECT_DROP:
+        object_drop(o);
+        break;
+    case OBJECT_END:
+        end_object(o);
+        break;
     }
 }
 
@@ -154,7 +203,7 @@ void object_settle(struct object *o)
  * be had. */
 static bool can_be_proved(const struct object *o, const struct part_state *state)
 {
-    return state->has_crc64 || o->by_service || store_sums_are_free(o->walk->from) ||
+    return state->has_crc64 || o->way == OBJECT_BY_SERVICE || store_sums_are_free(o->walk->from) ||
            store_sums_are_free(o->walk->to);
 }
 
@@ -175,30 +224,24 @@ static void note_block(struct object *o, const struct store_block *block)
 static void blocks_done(struct store_call *call)
 {
     struct object *o = call->arg;
-    struct walk *walk = o->walk;
     bool taken = call->rc == -ACT_TEMPORARY && !call->error.network && call->error.http_status == 0;
 
+    o->phase = OBJECT_MOVE;
     if (call->rc == 0) {
         for (size_t i = 0; i < call->n_found; i++)
             note_block(o, &call->found[i]);
     } else if (taken) { /* another process is at the same: each on its own, the last one stays */
-        o->asked = !o->resumable;
+        o->phase = o->resumable ? OBJECT_ASK : OBJECT_MOVE;
         o->resumable = false;
         act_random(&o->upload_id, sizeof(o->upload_id));
     } else {
-        object_fail(o, &call->error);
+        object_fail(o, OBJECT_FAILED, &call->error);
     }
     object_call_ended(o);
-    if (o->failed)
-        object_settle(o);
-    else
-        walk_enqueue(walk, o, true);
-    walk_pump(walk);
 }
 
 static void ask_for_blocks(struct object *o)
 {
-    o->asked = true;
     o->call = (struct store_call){.op = STORE_BLOCKS,
                                   .key = o->to_key,
                                   .upload_id = o->upload_id,
@@ -213,7 +256,8 @@ static bool is_finished(const struct object *o, uint32_t index)
 {
     const struct part_state *state = &o->states[index];
 
-    return state->present && !o->chain && (state->has_crc64 || o->by_service || o->from.has_crc64);
+    return state->present && !object_is_chained(o) &&
+           (state->has_crc64 || o->way == OBJECT_BY_SERVICE || o->from.has_crc64);
 }
 
 static void skip_finished(struct object *o)
@@ -224,26 +268,30 @@ static void skip_finished(struct object *o)
 
 /* ---- steps */
 
+/* Whether there are parts to start. */
+static bool has_more(const struct object *o)
+{
+    return o->phase == OBJECT_MOVE && !object_has_failed(o) && o->started < o->n_parts;
+}
+
 size_t object_needs(const struct object *o)
 {
-    return o->asked && !o->by_service && !o->failed && o->started < o->n_parts
-               ? object_part_len(o, o->started)
-               : 0;
+    return has_more(o) && o->way != OBJECT_BY_SERVICE ? object_part_len(o, o->started) : 0;
 }
 
 bool object_step(struct object *o)
 {
-    if (!o->asked) {
+    if (o->phase == OBJECT_ASK) {
         ask_for_blocks(o);
         return false;
     }
     o->under_way++; /* not over while more is to be started */
     skip_finished(o);
-    if (o->started < o->n_parts && !o->failed)
+    if (has_more(o))
         object_start_part(o, o->started++);
     skip_finished(o);
     o->under_way--;
-    if (o->started < o->n_parts && !o->failed && !o->redo)
+    if (has_more(o))
         return true;
     object_settle(o);
     return false;
@@ -251,6 +299,7 @@ bool object_step(struct object *o)
 
 void object_give_up(struct object *o)
 {
-    o->failed = true;
+    if (!object_has_failed(o))
+        o->outcome = OBJECT_FAILED;
     object_settle(o);
 }

@@ -8,12 +8,15 @@ struct part {
     size_t len;
     char *buffer;
     struct pieces *pieces; /* NULL: it is written when it is whole */
-    char *source_url;      /* by_service */
-    bool arrived;
-    bool kept; /* it only waits for the disk, and does not count among the calls */
+    char *source_url;      /* OBJECT_BY_SERVICE */
+    enum {
+        PART_ON_ITS_WAY,
+        PART_ARRIVED, /* here, or nothing will come */
+        PART_KEPT,    /* it only waits for the disk, and does not count among the calls */
+    } phase;
     struct store_sums sums;
     struct store_call call;
-    struct part *next; /* in object->parts, by index */
+    struct part *next; /* in object->chain, by index */
 };
 
 static void part_free(struct part *p)
@@ -23,7 +26,7 @@ static void part_free(struct part *p)
     if (p->buffer)
         transfer_pool_give(&o->walk->pool, p->buffer, p->len);
     pieces_free(p->pieces);
-    o->walk->calls_under_way -= !p->kept;
+    o->walk->calls_under_way -= p->phase != PART_KEPT;
     o->under_way--;
     store_call_release(&p->call);
     free(p->source_url);
@@ -46,13 +49,20 @@ static void part_arrived(struct part *p)
     struct part_state *state = &o->states[p->index];
     const struct store_entry *written = &p->call.entry;
 
-    o->in_vain = o->from.filled && written->mode >= 0 && written->mode != o->from.mode;
-
-    if (o->sums_on_read || o->sums_on_write) {
+    if (o->from.filled && written->mode >= 0 && written->mode != o->from.mode)
+        o->outcome = OBJECT_IN_VAIN;
+    if (o->sums != OBJECT_NO_SUMS) {
         state->crc64 = p->sums.crc64;
         state->has_crc64 = true;
     }
     object_count_written(o, p->index, state->present);
+}
+
+/* The service cannot fetch it: through here, as all that follow. */
+static void plan_again(struct object *o)
+{
+    o->walk->by_service = false;
+    o->phase = OBJECT_PLAN;
 }
 
 static void write_done(struct store_call *call)
@@ -62,13 +72,12 @@ static void write_done(struct store_call *call)
 
     if (call->rc == 0) {
         part_arrived(p);
-    } else if (o->by_service && store_must_stream(&call->error)) {
-        o->walk->by_service = false;
-        o->redo = true;
+    } else if (o->way == OBJECT_BY_SERVICE && store_must_stream(&call->error)) {
+        plan_again(o);
     } else if (object_is_not_as_listed(call)) {
         object_note_refusal(o, &call->error);
     } else {
-        object_fail(o, &call->error);
+        object_fail(o, OBJECT_FAILED, &call->error);
     }
     part_ended(p);
 }
@@ -81,7 +90,7 @@ static void put_kept(struct store_call *call)
     if (p->buffer)
         transfer_pool_give(&walk->pool, p->buffer, p->len);
     p->buffer = NULL;
-    p->kept = true;
+    p->phase = PART_KEPT;
     walk->calls_under_way--;
     walk_pump(walk);
 }
@@ -94,11 +103,11 @@ static void fill_put(struct part *p)
 
     p->call.op = STORE_PUT;
     p->call.kept = put_kept;
-    if (o->want_md5)
+    if (o->sums == OBJECT_SUMS_AND_MD5)
         p->call.md5 = o->md5;
     else if (o->from.md5[0])
         p->call.md5 = o->from.md5;
-    else if (o->sums_on_read)
+    else if (o->sums == OBJECT_SUMS_ON_READ)
         p->call.crc64 = &p->sums.crc64;
     else if (o->from.has_crc64)
         p->call.crc64 = &o->from.crc64;
@@ -114,7 +123,7 @@ static void fill_block(struct part *p)
     p->call.upload_id = o->upload_id;
     p->call.block = p->index;
     p->call.offset = p->offset;
-    if (o->sums_on_read)
+    if (o->sums >= OBJECT_SUMS_ON_READ)
         p->call.crc64 = &p->sums.crc64;
     else
         p->call.sums = &p->sums;
@@ -135,13 +144,13 @@ static void write_part(struct part *p)
 static void take_part(struct part *p)
 {
     struct object *o = p->object;
-    bool whole = o->n_parts == 1;
+    bool whole = o->n_parts == 1, only_read = o->way == OBJECT_READ_ONLY;
 
-    if (whole && o->want_md5)
+    if (p->sums.want_md5)
         act_md5_done(&p->sums.md5, o->md5);
-    if (whole && !o->read && !object_agrees(o, o->md5, o->sums_on_read, p->sums.crc64)) {
+    if (whole && !only_read && !object_agrees(o, o->sums >= OBJECT_SUMS_ON_READ, p->sums.crc64)) {
         part_ended(p);
-    } else if (o->read || o->states[p->index].present) {
+    } else if (only_read || o->states[p->index].present) {
         part_arrived(p);
         part_ended(p);
     } else {
@@ -156,7 +165,7 @@ static void chain_part(void *arg)
 {
     struct part *p = arg;
 
-    act_md5_add(&p->object->hash, p->buffer, p->len);
+    act_md5_add(&p->object->chain.md5, p->buffer, p->len);
 }
 
 static void chain_next(struct object *o);
@@ -166,54 +175,51 @@ static void chain_done(void *arg)
     struct part *p = arg;
     struct object *o = p->object;
 
-    o->hashing = false;
+    o->chain.hashing = false;
     if (p->index + 1 == o->n_parts)
-        act_md5_done(&o->hash, o->md5);
+        act_md5_done(&o->chain.md5, o->md5);
     chain_next(o); /* first: with its last part the object may end */
-    if (o->failed)
-        part_ended(p);
-    else
-        take_part(p);
+    object_has_failed(o) ? part_ended(p) : take_part(p);
 }
 
 static void chain_add(struct part *p)
 {
-    *p->object->parts_tail = p;
-    p->object->parts_tail = &p->next;
+    *p->object->chain.tail = p;
+    p->object->chain.tail = &p->next;
 }
 
 static void chain_remove(struct part *p)
 {
     struct object *o = p->object;
-    struct part **at = &o->parts;
+    struct part **at = &o->chain.parts;
 
     while (*at != p)
         at = &(*at)->next;
     *at = p->next;
     if (!p->next)
-        o->parts_tail = at;
+        o->chain.tail = at;
 }
 
 /* Hands the next part in order to a worker, when it has arrived. */
 static void chain_next(struct object *o)
 {
-    struct part *p = o->parts;
+    struct part *p = o->chain.parts;
 
-    if (o->hashing || !p || !p->arrived)
+    if (o->chain.hashing || !p || p->phase != PART_ARRIVED)
         return;
     chain_remove(p);
-    o->hashing = true;
+    o->chain.hashing = true;
     engine_work(o->walk->engine, chain_part, chain_done, p);
 }
 
 /* Ends the parts that arrived and now will never be hashed. */
 static void chain_end(struct object *o)
 {
-    struct part *p = o->parts, *next;
+    struct part *p = o->chain.parts, *next;
 
     for (; p; p = next) {
         next = p->next;
-        if (p->arrived) {
+        if (p->phase == PART_ARRIVED) {
             chain_remove(p);
             part_free(p);
         }
@@ -231,15 +237,14 @@ static bool check_read(struct part *p)
     struct act_error err;
 
     if (p->call.rc < 0) {
-        o->useless |= p->call.rc == -ACT_TEMPORARY && !p->call.error.network;
-        object_fail(o, &p->call.error);
+        bool changed = p->call.rc == -ACT_TEMPORARY && !p->call.error.network;
+        object_fail(o, changed ? OBJECT_USELESS : OBJECT_FAILED, &p->call.error);
         return false;
     }
     if (p->call.got != p->len || (o->from.grows && (!now->grows || now->size < o->from.size))) {
-        o->useless = true;
         act_error_set(&err, ACT_TEMPORARY, "'%s' changed while it was read: %zu of %zu bytes at offset %llu",
                       o->from.key, p->call.got, p->len, (unsigned long long)p->offset);
-        object_fail(o, &err);
+        object_fail(o, OBJECT_USELESS, &err);
         return false;
     }
     return true;
@@ -252,16 +257,16 @@ static void read_done(struct store_call *call)
     struct walk *walk = o->walk;
 
     bool good = check_read(p);
-    p->arrived = true;
+    p->phase = PART_ARRIVED;
     if (p->pieces) {
         pieces_end(p->pieces, good);
         return;
     }
-    if (!o->chain) {
-        o->failed ? part_ended(p) : take_part(p);
+    if (!object_is_chained(o)) {
+        object_has_failed(o) ? part_ended(p) : take_part(p);
         return;
     }
-    if (!o->failed) {
+    if (!object_has_failed(o)) {
         chain_next(o);
         return;
     }
@@ -276,8 +281,8 @@ static void pieces_written(void *arg, const struct act_error *error)
     struct object *o = p->object;
 
     if (error)
-        object_fail(o, error);
-    else if (!o->failed)
+        object_fail(o, OBJECT_FAILED, error);
+    else if (!object_has_failed(o))
         part_arrived(p);
     part_ended(p);
 }
@@ -309,7 +314,7 @@ static void read_part(struct part *p)
     struct walk *walk = o->walk;
     bool from_disk = o->states[p->index].present && store_sums_are_free(walk->to);
 
-    if (o->in_pieces && !o->states[p->index].present)
+    if (o->way == OBJECT_IN_PIECES && !o->states[p->index].present)
         write_in_pieces(p);
 
     p->call = (struct store_call){.op = STORE_GET,
@@ -320,7 +325,7 @@ static void read_part(struct part *p)
                                   .sink = p->pieces ? NULL : p->buffer,
                                   .sink_cap = p->len,
                                   .take = p->pieces ? take_piece : NULL,
-                                  .sums = o->sums_on_read ? &p->sums : NULL,
+                                  .sums = o->sums >= OBJECT_SUMS_ON_READ ? &p->sums : NULL,
                                   .done = read_done,
                                   .arg = p};
     if (!from_disk && !o->from.grows && o->from.etag[0])
@@ -335,10 +340,9 @@ static void part_url_done(struct store_call *call)
     struct object *o = p->object;
 
     if (call->rc == -ACT_DENIED) {
-        o->walk->by_service = false;
-        o->redo = true;
+        plan_again(o);
     } else if (call->rc < 0) {
-        object_fail(o, &call->error);
+        object_fail(o, OBJECT_FAILED, &call->error);
     }
     p->source_url = object_take_url(call);
     store_call_release(call);
@@ -377,16 +381,16 @@ void object_start_part(struct object *o, uint32_t index)
     p->index = index;
     p->offset = (uint64_t)index * o->part_size;
     p->len = object_part_len(o, index);
-    p->sums.want_md5 = o->want_md5 && o->n_parts == 1;
+    p->sums.want_md5 = o->sums == OBJECT_SUMS_AND_MD5 && o->n_parts == 1;
     act_md5_init(&p->sums.md5);
     o->under_way++;
     o->walk->calls_under_way++;
-    if (o->by_service) {
+    if (o->way == OBJECT_BY_SERVICE) {
         copy_by_service(p);
         return;
     }
     p->buffer = transfer_pool_take(&o->walk->pool, p->len);
-    if (o->chain)
+    if (object_is_chained(o))
         chain_add(p);
     if (p->len == 0)
         take_part(p);

@@ -61,22 +61,20 @@ static void choose_upload_id(struct object *o)
 /* Which sums are needed, and where they cost least: where the bytes pass a worker anyway. Blob Storage keeps the MD5 of
  * what is written in one piece; of what comes in parts it takes what it is given. A folder keeps none: there the MD5 is
  * only wanted when the source has nothing else to be checked against. */
-static void plan_sums(struct object *o)
+static enum object_sums sums_for(const struct object *o)
 {
     const struct walk *walk = o->walk;
     bool free_from = store_sums_are_free(walk->from), free_to = store_sums_are_free(walk->to);
-
+    bool several = o->n_parts > 1;
     uint64_t md5_max = walk->options->md5_max ? walk->options->md5_max : TRANSFER_MD5_MAX;
 
-    o->want_md5 = o->sums_on_read = o->sums_on_write = false;
-    if (o->by_service)
-        return;
-    if (o->n_parts == 1)
-        o->want_md5 = !free_to;
-    else
-        o->want_md5 = (!free_to && o->from.size <= md5_max) || (o->from.md5[0] && !o->from.has_crc64);
-    o->sums_on_read = free_from || !free_to || o->want_md5;
-    o->sums_on_write = !o->sums_on_read && o->n_parts > 1;
+    if (!free_to && (!several || o->from.size <= md5_max))
+        return OBJECT_SUMS_AND_MD5;
+    if (several && o->from.md5[0] && !o->from.has_crc64)
+        return OBJECT_SUMS_AND_MD5;
+    if (free_from || !free_to)
+        return OBJECT_SUMS_ON_READ;
+    return several ? OBJECT_SUMS_ON_WRITE : OBJECT_NO_SUMS;
 }
 
 void object_start_over(struct object *o)
@@ -96,26 +94,35 @@ void object_cut(struct object *o, uint64_t part_size)
     free(o->states);
     o->states = act_calloc(o->n_parts, sizeof(*o->states));
     object_start_over(o);
-    act_md5_init(&o->hash);
-    o->parts_tail = &o->parts;
+    act_md5_init(&o->chain.md5);
+    o->chain.tail = &o->chain.parts;
+}
+
+/* How it is moved where the bytes go through here. */
+static enum object_way way_for(const struct object *o)
+{
+    bool in_pieces = o->sums == OBJECT_SUMS_ON_WRITE && store_gives_pieces(o->walk->from) &&
+                     store_takes_pieces(o->walk->to);
+
+    return in_pieces ? OBJECT_IN_PIECES : OBJECT_BUFFERED;
 }
 
 void object_plan(struct object *o)
 {
     const struct walk *walk = o->walk;
 
-    o->by_service = walk->by_service && o->from.kind == STORE_FILE;
-    o->redo = false;
-    if (o->by_service)
+    if (walk->by_service && o->from.kind == STORE_FILE) {
+        o->way = OBJECT_BY_SERVICE;
+        o->sums = OBJECT_NO_SUMS;
         object_cut(o, o->from.size <= SERVICE_WHOLE ? SERVICE_WHOLE : SERVICE_PART);
-    else
+    } else {
         object_cut(o, walk->pool.part_size);
-    plan_sums(o);
-    o->chain = o->want_md5 && o->n_parts > 1;
-    o->in_pieces =
-        o->sums_on_write && !o->chain && store_gives_pieces(walk->from) && store_takes_pieces(walk->to);
+        o->sums = sums_for(o);
+        o->way = way_for(o);
+    }
     if (o->n_parts > 1)
         choose_upload_id(o);
     /* A folder holds a lock for who asks, and knows later what nobody goes on with. */
-    o->asked = o->n_parts == 1 || !(o->resumable || store_has_real_folders(walk->to));
+    bool ask = o->n_parts > 1 && (o->resumable || store_has_real_folders(walk->to));
+    o->phase = ask ? OBJECT_ASK : OBJECT_MOVE;
 }

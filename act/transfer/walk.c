@@ -153,7 +153,7 @@ static void start_objects(struct walk *walk)
 {
     while (has_waiting(walk)) {
         struct object *o = walk->waiting;
-        if (o->failed || walk->stop) {
+        if (object_has_failed(o) || walk->stop) {
             object_give_up(take_first(walk));
             continue;
         }
@@ -177,16 +177,16 @@ void walk_pump(struct walk *walk)
 {
     name_slow(walk);
     transfer_progress_tick(walk->options, walk->report, false);
-    walk->pump_again = true;
-    if (walk->pumping)
+    if (walk->pump != WALK_IDLE) {
+        walk->pump = WALK_PUMP_AGAIN;
         return;
-    walk->pumping = true;
-    while (walk->pump_again) {
-        walk->pump_again = false;
+    }
+    do {
+        walk->pump = WALK_PUMPING;
         list_and_take(walk);
         start_objects(walk);
-    }
-    walk->pumping = false;
+    } while (walk->pump == WALK_PUMP_AGAIN);
+    walk->pump = WALK_IDLE;
     if (walk->calls_under_way == 0)
         store_hurry(walk->to);
 }
