@@ -305,10 +305,20 @@ void folder_job_end(struct folder_job *job)
     store_finish(call, call->rc);
 }
 
+static void work_done(void *arg);
+
+static void begin_work(struct folder_job *job)
+{
+    engine_work(http_engine(job->folder->store.http), work, work_done, job);
+}
+
 static void work_done(void *arg)
 {
     struct folder_job *job = arg;
+    struct folder_job *next = folder_upload_next(job);
 
+    if (next)
+        begin_work(next);
     if (job->waits)
         folder_wait(job);
     else
@@ -328,7 +338,8 @@ static void start(struct store *store, struct store_call *call)
     }
     folder_upload_attach(job);
     folder->landings.hurry = false;
-    engine_work(http_engine(store->http), work, work_done, job);
+    if (!folder_upload_waits(job))
+        begin_work(job);
 }
 
 /* Each worker has the next call waiting when it has done one. */

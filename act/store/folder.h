@@ -93,7 +93,7 @@ struct folder_job {
     struct folder_landing landing; /* PUT, COMMIT, COPY */
     struct folder_place place;     /* of the landing that waits */
     bool waits;                    /* the landing waits for the disk with others */
-    struct folder_job *next;       /* in a list of waiting jobs */
+    struct folder_job *next;       /* in a list of jobs that wait for something */
     struct folder_walk *walk;      /* LIST: owned while under way */
     struct folder_upload *upload;  /* the open upload that the call belongs to, or NULL */
     struct folder_upload *begun;   /* BLOCKS: the upload that it opened */
@@ -241,6 +241,11 @@ int folder_name_part(struct folder_job *job, struct folder_place *place, struct 
  * set already), detach records what the call did. */
 void folder_upload_attach(struct folder_job *job);
 void folder_upload_detach(struct folder_job *job);
+/* On the loop. Blocks of one upload are written one at a time: the kernel lets one write into a file at a time, and
+ * workers that wait for their turn only use up processor time. waits: before the work, whether another is being written;
+ * next: after it, which may be written now, or NULL. */
+bool folder_upload_waits(struct folder_job *job);
+struct folder_job *folder_upload_next(struct folder_job *job);
 /* On a worker: runs a call of job->upload. */
 int folder_upload_run(struct folder_job *job, struct act_error *err);
 /* On a worker: calls of uploads that are not open. */

@@ -42,6 +42,7 @@ struct folder_upload {
     bool resumed;                 /* it has blocks of another process */
     atomic_bool holes;            /* some of it was not written, as it is zeros */
     int calls;                    /* under way */
+    struct folder_job *writes;    /* the BLOCK that is being written, and those that wait for it */
     bool over;                    /* committed or dropped */
     struct folder_upload *next;
 };
@@ -161,6 +162,36 @@ void folder_upload_attach(struct folder_job *job)
         call->rc = check_range(job->upload, call);
     else if (call->op == STORE_BLOCK)
         forget(job->upload, call->block);
+}
+
+/* The upload into which the call writes a block, or NULL. */
+static struct folder_upload *written_upload(const struct folder_job *job)
+{
+    return job->call->op == STORE_BLOCK ? job->upload : NULL;
+}
+
+bool folder_upload_waits(struct folder_job *job)
+{
+    struct folder_upload *u = written_upload(job);
+
+    if (!u)
+        return false;
+    struct folder_job **at = &u->writes;
+    while (*at)
+        at = &(*at)->next;
+    *at = job;
+    return u->writes != job;
+}
+
+struct folder_job *folder_upload_next(struct folder_job *job)
+{
+    struct folder_upload *u = written_upload(job);
+
+    if (!u)
+        return NULL;
+    u->writes = job->next;
+    job->next = NULL;
+    return u->writes;
 }
 
 static void unlink_upload(struct folder *folder, struct folder_upload *u)

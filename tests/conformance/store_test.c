@@ -667,6 +667,46 @@ static void test_pieces_taken(void **state)
     free(data);
 }
 
+static void count_done(struct store_call *call)
+{
+    assert_ok(call->rc, call->error);
+    ++*(int *)call->arg;
+}
+
+/* Whatever order they are written in, and whether one waits for another: each is done once, and all are there. */
+static void test_blocks_at_once(void **state)
+{
+    enum { BLOCKS = 9, LEN = 1000 };
+    struct store_upload_id id = new_id();
+    struct store_call calls[BLOCKS];
+    char *data = pattern(BLOCKS * LEN, 5);
+    int n_done = 0;
+
+    (void)state;
+    assert_blocks("at-once/x", id, BLOCKS * LEN, "---------");
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        calls[i] = call_of(STORE_BLOCK, "at-once/x");
+        calls[i].upload_id = id;
+        calls[i].block = i;
+        calls[i].offset = (uint64_t)i * LEN;
+        calls[i].data = data + calls[i].offset;
+        calls[i].len = LEN;
+        calls[i].done = count_done;
+        calls[i].arg = &n_done;
+        store_start(t.store, &calls[i]);
+    }
+    engine_run(t.engine, NULL);
+    assert_int_equal(n_done, BLOCKS);
+    for (size_t i = 0; i < BLOCKS; i++)
+        store_call_release(&calls[i]);
+    assert_blocks("at-once/x", id, BLOCKS * LEN, "xxxxxxxxx");
+    struct store_call call = commit_call("at-once/x", id, BLOCKS, BLOCKS * LEN, LEN);
+    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    store_call_release(&call);
+    assert_content("at-once/x", data, BLOCKS * LEN);
+    free(data);
+}
+
 static void take_into(struct store_call *call, size_t at, const void *data, size_t len)
 {
     struct act_buf *got = call->arg;
@@ -2030,13 +2070,13 @@ static int teardown(void **state)
     cmocka_unit_test(test_put_get), cmocka_unit_test(test_md5), cmocka_unit_test(test_crc64),                \
         cmocka_unit_test(test_sums), cmocka_unit_test(test_missing), cmocka_unit_test(test_delete_many),     \
         cmocka_unit_test(test_resume), cmocka_unit_test(test_pieces_taken),                                  \
-        cmocka_unit_test(test_pieces_given), cmocka_unit_test(test_leftovers),                               \
-        cmocka_unit_test(test_delete), cmocka_unit_test(test_ranges), cmocka_unit_test(test_blocks),         \
-        cmocka_unit_test(test_two_uploads), cmocka_unit_test(test_commit_edges),                             \
-        cmocka_unit_test(test_attributes), cmocka_unit_test(test_symlink), cmocka_unit_test(test_folders),   \
-        cmocka_unit_test(test_folder_modes), cmocka_unit_test(test_conditions),                              \
-        cmocka_unit_test(test_commit_conditions), cmocka_unit_test(test_list),                               \
-        cmocka_unit_test(test_list_entries), cmocka_unit_test(test_list_many),                               \
+        cmocka_unit_test(test_blocks_at_once), cmocka_unit_test(test_pieces_given),                          \
+        cmocka_unit_test(test_leftovers), cmocka_unit_test(test_delete), cmocka_unit_test(test_ranges),      \
+        cmocka_unit_test(test_blocks), cmocka_unit_test(test_two_uploads),                                   \
+        cmocka_unit_test(test_commit_edges), cmocka_unit_test(test_attributes),                              \
+        cmocka_unit_test(test_symlink), cmocka_unit_test(test_folders), cmocka_unit_test(test_folder_modes), \
+        cmocka_unit_test(test_conditions), cmocka_unit_test(test_commit_conditions),                         \
+        cmocka_unit_test(test_list), cmocka_unit_test(test_list_entries), cmocka_unit_test(test_list_many),  \
         cmocka_unit_test(test_awkward_names), cmocka_unit_test(test_key_problems),                           \
         cmocka_unit_test(test_copy), cmocka_unit_test(test_concurrent)
 
