@@ -242,8 +242,8 @@ int folder_name_part(struct folder_job *job, struct folder_place *place, struct 
 void folder_upload_attach(struct folder_job *job);
 void folder_upload_detach(struct folder_job *job);
 /* On the loop. Blocks of one upload are written one at a time: the kernel lets one write into a file at a time, and
- * workers that wait for their turn only use up processor time. waits: before the work, whether another is being written;
- * next: after it, which may be written now, or NULL. */
+ * workers that wait for their turn only use up processor time. waits: before the work, whether another block is being
+ * written; next: after it, which may be written now, or NULL. */
 bool folder_upload_waits(struct folder_job *job);
 struct folder_job *folder_upload_next(struct folder_job *job);
 /* On a worker: runs a call of job->upload. */

@@ -3,8 +3,8 @@
  * What comes is summed at once, on the loop: while it is in the processor's cache that costs less than on the worker
  * that writes it. It is collected in pieces, which are written in order, one at a time, on a worker. A piece goes into
  * the place in the part's buffer that became free last: as long as the disk keeps up, the same few places are used, and
- * they stay in the processor's cache. When it does not, there is room for the whole part. Of 256 KiB, 512 KiB and 1 MiB,
- * 512 KiB was fastest: large enough that few hand-overs are needed, small enough for the cache.
+ * they stay in the processor's cache. When it does not, there is room for the whole part. Of 256 KiB, 512 KiB and
+ * 1 MiB, 512 KiB was fastest: large enough that few hand-overs are needed, small enough for the cache.
  *
  * What was written is not complete until its last piece was: only then does the store know the block. So the last piece
  * waits until the answer as a whole is known to be what was asked for.

@@ -124,8 +124,8 @@ class Line:
 
 
 def warm_memory(size):
-    """Takes three times so much memory and gives it back. A virtual machine may have given its free memory to its host, and getting
-    4 GiB of it back costs whoever needs it first up to 9 s, in which 1 s of work is done."""
+    """Takes three times so much memory and gives it back. A virtual machine may have given its free memory to its host,
+    and getting 4 GiB of it back costs whichever program needs it first up to 9 s, for 1 s of work."""
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     mmap.mmap(-1, min(3 * size, free // 2), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE).close()
 
