@@ -125,7 +125,7 @@ static void ended(struct store_call *call)
 void azure_ahead_start(struct azure_op *op)
 {
     struct azure *azure = op->azure;
-    ACT_AUTOFREE char *marker = op->call->ahead ? find_marker(&op->http.body_text) : NULL;
+    ACT_AUTOFREE char *marker = op->call->list.ahead ? find_marker(&op->http.body_text) : NULL;
 
     if (!marker || (azure->ahead && !azure->ahead->ended))
         return;

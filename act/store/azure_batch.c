@@ -48,7 +48,7 @@ void azure_batch_free(struct azure_batch *batch)
 
 static struct store_deletion *deletion_of(const struct azure_op *op, size_t part)
 {
-    return &op->call->deletions[op->batch->parts[part]];
+    return &op->call->delete_many.v[op->batch->parts[part]];
 }
 
 /* New string. */
@@ -80,7 +80,7 @@ static void run_singles(struct azure_op *op)
     while (batch->next_one < batch->n_ones && batch->running < SINGLES) {
         struct single *single = &batch->singles[batch->next_one];
         single->op = op;
-        single->deletion = &op->call->deletions[batch->ones[batch->next_one++]];
+        single->deletion = &op->call->delete_many.v[batch->ones[batch->next_one++]];
         single->call = (struct store_call){.op = STORE_DELETE,
                                            .key = single->deletion->key,
                                            .if_match = single->deletion->if_match,
@@ -386,8 +386,8 @@ void azure_batch(struct azure_op *op)
 {
     struct azure_batch *batch = op->batch = act_calloc(1, sizeof(*batch));
 
-    for (size_t i = 0; i < op->call->n_deletions; i++) {
-        if (op->azure->no_batch || act_ends_with(op->call->deletions[i].key, "/"))
+    for (size_t i = 0; i < op->call->delete_many.n; i++) {
+        if (op->azure->no_batch || act_ends_with(op->call->delete_many.v[i].key, "/"))
             batch->ones[batch->n_ones++] = i;
         else
             batch->parts[batch->n_parts++] = i;

@@ -32,7 +32,7 @@ void azure_leftovers_free(struct azure_leftovers *left)
 /* Leaves on the page what turned out to be a leftover. */
 static void keep_leftovers(struct azure_op *op)
 {
-    struct store_page *page = &op->call->page;
+    struct store_page *page = &op->call->list.page;
     size_t n = 0;
 
     for (size_t i = 0; i < page->n; i++) {
@@ -99,7 +99,7 @@ static bool may_be_leftover(const struct store_entry *entry)
 static void run_checks(struct azure_op *op)
 {
     struct azure_leftovers *left = op->left;
-    struct store_page *page = &op->call->page;
+    struct store_page *page = &op->call->list.page;
 
     while (left->next < page->n && left->running < CHECKS && !left->error.code) {
         struct check *check = &left->checks[left->next];
@@ -124,6 +124,6 @@ static void run_checks(struct azure_op *op)
 void azure_keep_leftovers(struct azure_op *op)
 {
     op->left = act_calloc(1, sizeof(*op->left));
-    op->left->checks = act_calloc(op->call->page.n + 1, sizeof(*op->left->checks));
+    op->left->checks = act_calloc(op->call->list.page.n + 1, sizeof(*op->left->checks));
     run_checks(op);
 }

@@ -333,7 +333,7 @@ static enum fate judge_folder(const struct azure_list *list, const struct store_
     }
     folder->filled = next && act_starts_with(next->key, folder->key);
     if (folder->filled)
-        return call->whole ? EMIT : LEAVE_OUT;
+        return call->list.whole ? EMIT : LEAVE_OUT;
     return !list->next || (next && strcmp(next->key, last) <= 0) ? EMIT : HOLD;
 }
 
@@ -363,25 +363,25 @@ static void fill_page(struct azure_op *op)
         enum fate fate = EMIT;
         if (entry->kind == STORE_FOLDER)
             fate = judge_folder(list, call, entry, i + 1 < found->n ? entry + 1 : NULL);
-        if (fate == EMIT && entry->kind == STORE_FOLDER && call->delimiter)
+        if (fate == EMIT && entry->kind == STORE_FOLDER && call->list.delimiter)
             entry->kind = STORE_PREFIX;
         if (fate != LEAVE_OUT)
-            move_entry(fate == EMIT ? &op->call->page : &list->held, entry);
+            move_entry(fate == EMIT ? &op->call->list.page : &list->held, entry);
     }
     if (list->next)
-        op->call->page.next = write_marker(list, last);
+        op->call->list.page.next = write_marker(list, last);
 }
 
 /* ---- the request */
 
 char *azure_page_query(const struct store_call *call, const char *marker)
 {
-    int max = call->max > 0 && call->max < STORE_PAGE_MAX ? call->max : STORE_PAGE_MAX;
+    int max = call->list.max > 0 && call->list.max < STORE_PAGE_MAX ? call->list.max : STORE_PAGE_MAX;
     struct act_buf query = {0};
 
     act_buf_addf(&query, "restype=container&comp=list&include=metadata%s&maxresults=%d",
-                 call->leftovers ? ",uncommittedblobs" : "", max);
-    if (call->delimiter)
+                 call->list.leftovers ? ",uncommittedblobs" : "", max);
+    if (call->list.delimiter)
         act_buf_adds(&query, "&delimiter=%2F");
     if (*call->key) {
         ACT_AUTOFREE char *prefix = http_encode(call->key, false);
@@ -423,7 +423,7 @@ static void work_done(void *arg)
 {
     struct azure_op *op = arg;
 
-    if (op->call->rc == 0 && op->call->leftovers)
+    if (op->call->rc == 0 && op->call->list.leftovers)
         azure_keep_leftovers(op);
     else
         azure_finish(op, op->call->rc);
@@ -443,7 +443,7 @@ void azure_list(struct azure_op *op)
 {
     op->list = act_calloc(1, sizeof(*op->list));
     op->list->entry.mode = -1;
-    read_marker(op->list, op->call->marker);
+    read_marker(op->list, op->call->list.marker);
     op->list->query = azure_page_query(op->call, op->list->service_marker);
     op->build = build_list;
     op->answer = answer_list;

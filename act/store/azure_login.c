@@ -264,15 +264,15 @@ static void mint(struct azure_op *op)
     struct store_call *call = op->call;
     enum auth_kind kind = auth_kind_of(op->azure->auth);
 
-    call->url_ends = kind == AUTH_KEY || kind == AUTH_LOGIN;
-    azure_finish(op, azure_mint_url(op->azure, *call->key ? call->key : NULL, call->permissions, call->life_s,
-                                    &call->url, &call->error));
+    call->url.ends = kind == AUTH_KEY || kind == AUTH_LOGIN;
+    azure_finish(op, azure_mint_url(op->azure, *call->key ? call->key : NULL, call->url.permissions,
+                                    call->url.life_s, &call->url.text, &call->error));
 }
 
 /* It may give more than the URL is for, to more than one file, and for longer. */
 static int refuse_sas(struct store_call *call)
 {
-    call->only_sas = true;
+    call->url.only_sas = true;
     return act_error_set(
         &call->error, ACT_DENIED,
         "the account has only a sas_token, which would be in the URL whole; an account_key, or a "
@@ -284,15 +284,15 @@ static void make_url(void *arg)
     struct azure_op *op = arg;
     enum auth_kind kind = auth_kind_of(op->azure->auth);
 
-    if (kind == AUTH_SAS && !op->call->share_sas)
+    if (kind == AUTH_SAS && !op->call->url.share_sas)
         azure_finish(op, refuse_sas(op->call));
     else if (kind != AUTH_LOGIN)
         mint(op);
-    else if (op->call->life_s > MAX_LIFE_S)
+    else if (op->call->url.life_s > MAX_LIFE_S)
         azure_finish(op, act_error_set(&op->call->error, ACT_USAGE,
                                        "a URL that is made with a login lives for at most 7 days"));
     else
-        azure_need_delegation(op, op->call->life_s, mint);
+        azure_need_delegation(op, op->call->url.life_s, mint);
 }
 
 void azure_make_url(struct azure_op *op)

@@ -262,8 +262,8 @@ static int may_read(struct store *store, const char *key, struct act_error *err)
 
 static void remove_many(struct folder *folder, struct store_call *call)
 {
-    for (size_t i = 0; i < call->n_deletions; i++) {
-        struct store_deletion *d = &call->deletions[i];
+    for (size_t i = 0; i < call->delete_many.n; i++) {
+        struct store_deletion *d = &call->delete_many.v[i];
         d->error = (struct act_error){0};
         d->rc = remove_key(folder, d);
         if (d->rc)
@@ -348,19 +348,28 @@ static int window(const struct store *store)
     return 2 * engine_workers(http_engine(store->http));
 }
 
-static int url(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
-               struct act_error *err)
+static int make_url(const struct folder *folder, struct store_call *call)
 {
-    struct folder *folder = (struct folder *)store;
-
-    (void)life_s;
-    if (strcmp(permissions, "r") != 0)
-        return act_error_set(err, ACT_USAGE,
+    if (strcmp(call->url.permissions, "r") != 0)
+        return act_error_set(&call->error, ACT_USAGE,
                              "a URL of a folder cannot give permissions: it can only be read");
-    ACT_AUTOFREE char *path = act_sprintf("%s%s%s", folder->root, key ? "/" : "", key ? key : "");
+    ACT_AUTOFREE char *path = act_sprintf("%s%s%s", folder->root, *call->key ? "/" : "", call->key);
     ACT_AUTOFREE char *encoded = http_encode(path, true);
-    *out = act_sprintf("file://%s", encoded);
+    call->url.text = act_sprintf("file://%s", encoded);
     return 0;
+}
+
+static void url_made(void *arg)
+{
+    struct store_call *call = arg;
+
+    store_finish(call, call->rc);
+}
+
+static void start_url(struct store *store, struct store_call *call)
+{
+    call->rc = make_url((const struct folder *)store, call);
+    engine_timer(http_engine(store->http), 0, url_made, call);
 }
 
 static void close_folder(struct store *store)
@@ -391,9 +400,9 @@ static const struct store_ops ops = {
               [STORE_BLOCKS] = start,
               [STORE_DELETE_MANY] = start,
               [STORE_CLEAR] = start,
+              [STORE_URL] = start_url,
               [STORE_SYNC] = start},
     .key_problem = folder_key_problem,
-    .url = url,
     .window = window,
     .hurry = folder_hurry,
     .open_up = folder_may_open_up,

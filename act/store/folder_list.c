@@ -85,8 +85,8 @@ void folder_walk_free(struct folder_walk *walk)
 
 bool folder_walk_fits(const struct folder_walk *walk, const struct store_call *call)
 {
-    return call->marker && walk->delimiter == call->delimiter && walk->whole == call->whole &&
-           walk->leftovers == call->leftovers && act_streq(walk->after, call->marker) &&
+    return call->list.marker && walk->delimiter == call->list.delimiter && walk->whole == call->list.whole &&
+           walk->leftovers == call->list.leftovers && act_streq(walk->after, call->list.marker) &&
            strcmp(walk->prefix, call->key) == 0;
 }
 
@@ -432,11 +432,11 @@ static struct folder_walk *walk_new(const struct folder *folder, const struct st
     const char *slash = strrchr(call->key, '/');
 
     walk->prefix = act_strdup(call->key);
-    walk->delimiter = call->delimiter;
-    walk->whole = call->whole;
-    walk->leftovers = call->leftovers;
+    walk->delimiter = call->list.delimiter;
+    walk->whole = call->list.whole;
+    walk->leftovers = call->list.leftovers;
     walk->follow = folder->store.follow;
-    walk->after = act_strdup(call->marker);
+    walk->after = act_strdup(call->list.marker);
     walk->fd = -1;
     if (slash)
         act_buf_add(&walk->path, call->key, (size_t)(slash - call->key) + 1);
@@ -456,9 +456,10 @@ static int fill(struct listing *l, size_t max, struct act_error *err)
 int folder_list(struct folder *folder, struct store_call *call, struct folder_walk **walk,
                 struct act_error *err)
 {
-    struct listing l = {.folder = folder, .walk = *walk, .page = &call->page};
+    struct listing l = {.folder = folder, .walk = *walk, .page = &call->list.page};
     const char *problem = folder_prefix_problem(call->key);
-    size_t max = call->max > 0 && call->max < STORE_PAGE_MAX ? (size_t)call->max : STORE_PAGE_MAX;
+    size_t max =
+        call->list.max > 0 && call->list.max < STORE_PAGE_MAX ? (size_t)call->list.max : STORE_PAGE_MAX;
     int rc = 0;
 
     if (problem)
@@ -469,10 +470,10 @@ int folder_list(struct folder *folder, struct store_call *call, struct folder_wa
     }
     if (rc == 0)
         rc = fill(&l, max, err);
-    if (rc == 0 && l.walk->depth && call->page.n) {
-        call->page.next = act_strdup(call->page.v[call->page.n - 1].key);
+    if (rc == 0 && l.walk->depth && call->list.page.n) {
+        call->list.page.next = act_strdup(call->list.page.v[call->list.page.n - 1].key);
         free(l.walk->after);
-        l.walk->after = act_strdup(call->page.next);
+        l.walk->after = act_strdup(call->list.page.next);
         close_fd(l.walk); /* a page may be the last that is asked for: keep no descriptor */
         return 0;
     }

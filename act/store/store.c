@@ -78,35 +78,41 @@ struct store_entry *store_page_add(struct store_page *page)
     return &page->v[page->n++];
 }
 
-void store_call_release(struct store_call *call)
+/* What the operation found. */
+static void release_found(struct store_call *call)
 {
     store_entry_release(&call->entry);
-    store_page_release(&call->page);
+    if (call->op == STORE_LIST)
+        store_page_release(&call->list.page);
+    call->got = 0;
     free(call->found);
-    if (call->url)
-        explicit_bzero(call->url, strlen(call->url));
-    free(call->url);
-    call->url = NULL;
-    call->url_ends = call->only_sas = false;
     call->found = NULL;
     call->n_found = 0;
+}
+
+static void release_url(struct store_call *call)
+{
+    if (call->url.text)
+        explicit_bzero(call->url.text, strlen(call->url.text));
+    free(call->url.text);
+    call->url.text = NULL;
+    call->url.ends = call->url.only_sas = false;
+}
+
+void store_call_release(struct store_call *call)
+{
+    release_found(call);
+    if (call->op == STORE_URL)
+        release_url(call);
     call->rc = 0;
-    call->got = 0;
     call->error = (struct act_error){0};
 }
 
 void store_finish(struct store_call *call, int rc)
 {
-    if (rc) { /* nothing half-filled */
-        store_entry_release(&call->entry);
-        store_page_release(&call->page);
-        call->got = 0;
-        free(call->found);
-        call->found = NULL;
-        call->n_found = 0;
-    }
+    if (rc) /* nothing half-filled */
+        release_found(call);
     call->rc = rc;
-    call->internal = NULL;
     call->done(call);
 }
 
@@ -135,9 +141,9 @@ static int check(const struct store *store, struct store_call *call)
         return act_error_set(err, ACT_USAGE,
                              "cannot %s '%s' in '%s': this kind of store has no such operation", verb,
                              call->key, store->name);
-    if (call->op == STORE_DELETE_MANY && call->n_deletions > STORE_MAX_DELETIONS)
-        return act_error_set(err, ACT_USAGE, "cannot delete %zu objects from '%s' at once", call->n_deletions,
-                             store->name);
+    if (call->op == STORE_DELETE_MANY && call->delete_many.n > STORE_MAX_DELETIONS)
+        return act_error_set(err, ACT_USAGE, "cannot delete %zu objects from '%s' at once",
+                             call->delete_many.n, store->name);
     if (call->op != STORE_LIST && call->op != STORE_DELETE_MANY && call->op != STORE_URL &&
         call->op != STORE_SYNC && *call->key == '\0')
         return act_error_set(err, ACT_USAGE, "cannot %s an object without a name in '%s'", verb, store->name);
@@ -161,27 +167,13 @@ int store_folder_mode(unsigned mode)
     return (int)((mode & 0775) | 0500);
 }
 
-/* For stores that make a URL at once. */
-static void make_url(void *arg)
-{
-    struct store_call *call = arg;
-    struct store *store = call->internal;
-
-    store_finish(call, store->ops->url(store, *call->key ? call->key : NULL, call->permissions, call->life_s,
-                                       &call->url, &call->error));
-}
-
 void store_start(struct store *store, struct store_call *call)
 {
     store_call_release(call);
-    if (check(store, call)) {
+    if (check(store, call))
         engine_timer(http_engine(store->http), 0, finish_with_error, call);
-    } else if (store->ops->start[call->op]) {
+    else
         store->ops->start[call->op](store, call);
-    } else {
-        call->internal = store;
-        engine_timer(http_engine(store->http), 0, make_url, call);
-    }
 }
 
 static void set_flag(struct store_call *call)
@@ -245,7 +237,7 @@ uint64_t store_max_put(const struct store *store)
 
 bool store_can(const struct store *store, enum store_op op)
 {
-    return store->ops->start[op] != NULL || (op == STORE_URL && store->ops->url);
+    return store->ops->start[op] != NULL;
 }
 
 bool store_sums_are_free(const struct store *store)
@@ -310,12 +302,12 @@ int store_url(struct store *store, const char *key, const char *permissions, int
               struct act_error *err)
 {
     struct store_call call = {
-        .op = STORE_URL, .key = key ? key : "", .permissions = permissions, .life_s = life_s};
+        .op = STORE_URL, .key = key ? key : "", .url = {.permissions = permissions, .life_s = life_s}};
     int rc = store_do(store, &call, err);
 
     if (rc == 0) {
-        *out = call.url;
-        call.url = NULL;
+        *out = call.url.text;
+        call.url.text = NULL;
     }
     store_call_release(&call);
     return rc;

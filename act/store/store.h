@@ -94,21 +94,16 @@ enum store_op {
     STORE_DROP, /* key, upload_id: ends an upload without COMMIT: discards its blocks where possible, or, with keep,
                    only releases them for a later resume */
     STORE_DELETE, /* key, if_match; a missing object is -ACT_NOT_FOUND. Folder markers with their slash */
-    STORE_DELETE_MANY, /* deletions, n_deletions (at most STORE_MAX_DELETIONS), key "" -> rc and error of each. The call
-                          itself fails only if none was attempted */
+    STORE_DELETE_MANY, /* key "" */
     STORE_COPY, /* source (a key of the same store), source_match (Azure) -> key, inside the store, attributes and
                    blocks kept -> entry.etag */
     STORE_PUT_FROM, /* key, source_url, source_match, total, if_match, if_absent: the whole object, fetched by the
                        service itself, with its properties and metadata -> entry.etag */
     STORE_BLOCK_FROM, /* key, upload_id, block, source_url, source_match, offset, total: one block, likewise; total
                          is the length of the block */
-    STORE_LIST, /* key: a prefix, "" for all; delimiter, marker, max, ahead -> page, keys in byte order. An empty folder
-                   is an entry, unless its key is the prefix; so is what cannot be read (STORE_UNREADABLE), unless it is
-                   the prefix itself. With whole: so is every other folder that the store itself knows, all of them in a
-                   folder, those with a marker on Azure. With leftovers: lists what interrupted uploads left instead of
-                   objects; size is what they hold */
+    STORE_LIST,       /* key: a prefix, "" for all */
     STORE_CLEAR, /* key of a leftover, as listed: removes it and never anything else. -ACT_TEMPORARY: it is in use */
-    STORE_URL, /* key ("": of the container), permissions, life_s -> url, as store_url() */
+    STORE_URL, /* key ("": of the container) */
     STORE_SYNC, /* key "": what was put in place since the store was opened survives a power cut, and folders that are
                    to be read-only become so, as they do when the store is freed (folder) */
     STORE_OPS
@@ -150,6 +145,37 @@ struct store_deletion {
 };
 #define STORE_MAX_DELETIONS 256
 
+/* STORE_DELETE_MANY: the call itself fails only if none was attempted. */
+struct store_delete_many {
+    struct store_deletion *v; /* rc and error of each are set */
+    size_t n;                 /* at most STORE_MAX_DELETIONS */
+};
+
+/* STORE_LIST: what begins with the key, in byte order. An empty folder is an entry, unless its key is the prefix; so is
+ * what cannot be read (STORE_UNREADABLE), unless it is the prefix itself. */
+struct store_list {
+    const char *marker; /* page.next of the page before; NULL: from the start */
+    int max;        /* approximate entries per page, which may be empty; 0: 5000. The last page has no next */
+    bool delimiter; /* one level: STORE_PREFIX entries for what lies deeper */
+    bool whole; /* also folders with something in them: all in a folder store, on Azure those with a marker */
+    bool leftovers; /* what interrupted uploads left, instead of objects; size is what they hold */
+    bool ahead;     /* the page after this one will be requested next and may be prefetched */
+    /* out */
+    struct store_page page; /* owned by the call */
+};
+
+/* STORE_URL: see store_url(). */
+struct store_make_url {
+    const char *permissions;
+    int64_t life_s;
+    /* If nothing can sign, the URL may contain the user's own shared access signature in full. */
+    bool share_sas;
+    /* out */
+    bool ends;     /* it expires after life_s; false: it has no signature of ours */
+    bool only_sas; /* it was refused because share_sas is not set */
+    char *text;    /* owned by the call; secret */
+};
+
 struct store_call {
     enum store_op op;
 
@@ -189,18 +215,11 @@ struct store_call {
     const char *source;
     const char *source_url;   /* secret */
     const char *source_match; /* ETag that the source must have; NULL: any */
-    struct store_deletion *deletions;
-    size_t n_deletions;
-    const char *marker; /* NULL: from the start */
-    bool delimiter;     /* list one level: STORE_PREFIX entries for what lies deeper */
-    bool whole;         /* list folders with something in them, too */
-    bool leftovers;
-    const char *permissions; /* of the URL */
-    int64_t life_s;
-    bool
-        share_sas; /* if nothing can sign, the URL may contain the user's own shared access signature in full */
-    bool ahead;    /* the page after this one will be requested next and may be prefetched */
-    int max;       /* approximate entries per page, which may be empty; 0: 5000. The last page has no next */
+    union {                   /* of one operation */
+        struct store_delete_many delete_many;
+        struct store_list list;
+        struct store_make_url url;
+    };
     /* PUT, COMMIT: may be called once, before done, when the store has consumed the bytes: data, md5, crc64 and sums
      * are the caller's again. What remains is to sync them to disk, together with other objects, and to put the object
      * in place. NULL: it is synced alone, and survives a power cut without SYNC. */
@@ -213,14 +232,8 @@ struct store_call {
     struct act_error error;
     size_t got;
     struct store_entry entry;  /* owned by the call */
-    struct store_page page;    /* owned by the call */
-    char *url;                 /* owned by the call; secret */
-    bool url_ends;             /* it expires after life_s; false: it has no signature of ours */
-    bool only_sas;             /* it was refused because share_sas is not set */
     struct store_block *found; /* STORE_BLOCKS; owned by the call */
     size_t n_found;
-
-    void *internal;
 };
 
 /* Starts a call; done is called exactly once, on the engine's loop. */

@@ -9,9 +9,6 @@ struct store_ops {
      * on the loop. */
     void (*start[STORE_OPS])(struct store *store, struct store_call *call);
     const char *(*key_problem)(const char *key);
-    /* STORE_URL at once, where start has none for it; key NULL: of the container. */
-    int (*url)(struct store *store, const char *key, const char *permissions, int64_t life_s, char **out,
-               struct act_error *err);
     void (*close)(struct store *store); /* frees all but store->name */
     int (*window)(const struct store *store);
     void (*hurry)(struct store *store);                    /* store_hurry(); NULL: no call is ever kept */

@@ -66,8 +66,8 @@ void transfer_deleter_flush(struct transfer_deleter *d)
     if (b->n > 1) {
         b->call.op = STORE_DELETE_MANY;
         b->call.key = "";
-        b->call.deletions = b->deletions;
-        b->call.n_deletions = b->n;
+        b->call.delete_many.v = b->deletions;
+        b->call.delete_many.n = b->n;
     } else {
         b->call.op = d->leftovers ? STORE_CLEAR : STORE_DELETE;
         b->call.key = b->deletions[0].key;

@@ -184,17 +184,15 @@ struct store_call object_url_call(const struct object *o)
 {
     return (struct store_call){.op = STORE_URL,
                                .key = o->from.key,
-                               .permissions = "r",
-                               .life_s = SOURCE_URL_LIFE_S,
-                               .share_sas = true};
+                               .url = {.permissions = "r", .life_s = SOURCE_URL_LIFE_S, .share_sas = true}};
 }
 
 /* Takes it; NULL: there is none. */
 char *object_take_url(struct store_call *call)
 {
-    char *url = call->url;
+    char *url = call->url.text;
 
-    call->url = NULL;
+    call->url.text = NULL;
     return url;
 }
 

@@ -192,7 +192,7 @@ static void page_done(struct store_call *call)
     if (call->rc < 0)
         fail(b, &call->error);
     else
-        take_page(b, &call->page);
+        take_page(b, &call->list.page);
     store_call_release(call);
     if (may_be_empty_folder(b) && !b->lister->abandoned)
         look_for_marker(b);
@@ -206,11 +206,11 @@ static void ask(struct branch *b)
     b->under_way = true;
     b->call = (struct store_call){.op = STORE_LIST,
                                   .key = b->prefix,
-                                  .marker = b->marker,
-                                  .delimiter = l->scope == TRANSFER_LEVEL,
-                                  .whole = l->scope == TRANSFER_WHOLE,
-                                  .leftovers = l->scope == TRANSFER_LEFTOVERS,
-                                  .ahead = !l->front->next,
+                                  .list = {.marker = b->marker,
+                                           .delimiter = l->scope == TRANSFER_LEVEL,
+                                           .whole = l->scope == TRANSFER_WHOLE,
+                                           .leftovers = l->scope == TRANSFER_LEFTOVERS,
+                                           .ahead = !l->front->next},
                                   .done = page_done,
                                   .arg = b};
     store_start(l->store, &b->call);
@@ -309,7 +309,7 @@ static void look_done(struct store_call *call)
         act_trace("transfer", "cannot look for folders in '%s': %s", l->look_prefix,
                   act_error_text(&call->error));
     if (b && !b->ended)
-        take_level(b, &call->page);
+        take_level(b, &call->list.page);
     store_call_release(call);
     free(l->look_prefix);
     l->look_prefix = NULL;
@@ -335,7 +335,7 @@ static void look(struct transfer_lister *l)
     l->look_prefix = act_strdup(b->look);
     b->pages = 0;
     l->look = (struct store_call){
-        .op = STORE_LIST, .key = l->look_prefix, .delimiter = true, .done = look_done, .arg = l};
+        .op = STORE_LIST, .key = l->look_prefix, .list.delimiter = true, .done = look_done, .arg = l};
     store_start(l->store, &l->look);
 }
 

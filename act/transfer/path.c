@@ -30,18 +30,18 @@ static int is_file(struct store *store, const char *key, struct act_error *err)
 static int is_folder(struct store *store, const char *path, struct act_error *err)
 {
     ACT_AUTOFREE char *prefix = transfer_prefix(path);
-    struct store_call call = {.op = STORE_LIST, .key = prefix, .max = 1};
+    struct store_call call = {.op = STORE_LIST, .key = prefix, .list.max = 1};
     ACT_AUTOFREE char *marker = NULL;
 
     for (;;) {
         int rc = store_do(store, &call, err);
-        bool some = call.page.n > 0;
+        bool some = call.list.page.n > 0;
         free(marker);
-        marker = act_strdup(call.page.next);
+        marker = act_strdup(call.list.page.next);
         store_call_release(&call);
         if (rc < 0 || some || !marker)
             return rc < 0 ? rc : some;
-        call.marker = marker; /* a page may be empty and still not be the last */
+        call.list.marker = marker; /* a page may be empty and still not be the last */
     }
 }
 

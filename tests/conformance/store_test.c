@@ -145,17 +145,17 @@ static struct act_strv list_as(const char *prefix, bool delimiter, bool whole, i
 
     do {
         struct store_call call = call_of(STORE_LIST, prefix);
-        call.delimiter = delimiter;
-        call.whole = whole;
-        call.ahead = true;
-        call.max = max;
-        call.marker = marker;
+        call.list.delimiter = delimiter;
+        call.list.whole = whole;
+        call.list.ahead = true;
+        call.list.max = max;
+        call.list.marker = marker;
         assert_ok(store_do(t.store, &call, &t.err), t.err);
-        for (size_t i = 0; i < call.page.n; i++)
-            act_strv_pushf(&keys, call.page.v[i].filled ? "%s %o" : "%s", call.page.v[i].key,
-                           (unsigned)call.page.v[i].mode);
+        for (size_t i = 0; i < call.list.page.n; i++)
+            act_strv_pushf(&keys, call.list.page.v[i].filled ? "%s %o" : "%s", call.list.page.v[i].key,
+                           (unsigned)call.list.page.v[i].mode);
         free(marker);
-        marker = act_strdup(call.page.next);
+        marker = act_strdup(call.list.page.next);
         store_call_release(&call);
         assert_true(++pages < 5000);
     } while (marker);
@@ -380,8 +380,8 @@ static void test_delete_many(void **state)
     put_text("dm/\xc3\xa9", "e");
     for (size_t i = 0; i < COUNT(rows); i++)
         deletions[i] = (struct store_deletion){.key = rows[i].key, .if_match = rows[i].if_match};
-    call.deletions = deletions;
-    call.n_deletions = COUNT(rows);
+    call.delete_many.v = deletions;
+    call.delete_many.n = COUNT(rows);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -396,9 +396,9 @@ static void test_delete_many(void **state)
     act_strv_release(&keys);
     assert_content("dm/b", "b", 1);
 
-    call.n_deletions = 0;
+    call.delete_many.n = 0;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    call.n_deletions = COUNT(deletions);
+    call.delete_many.n = COUNT(deletions);
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_USAGE);
     store_call_release(&call);
 }
@@ -748,13 +748,13 @@ static struct act_strv leftovers(const char *prefix)
     struct store_call call = call_of(STORE_LIST, prefix);
     struct act_strv keys = {0};
 
-    call.leftovers = true;
+    call.list.leftovers = true;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_null(call.page.next);
-    for (size_t i = 0; i < call.page.n; i++) {
-        assert_true(call.page.v[i].size >= 1000);
-        assert_true(t.azure || call.page.v[i].last_modified_s > 0);
-        act_strv_push(&keys, call.page.v[i].key);
+    assert_null(call.list.page.next);
+    for (size_t i = 0; i < call.list.page.n; i++) {
+        assert_true(call.list.page.v[i].size >= 1000);
+        assert_true(t.azure || call.list.page.v[i].last_modified_s > 0);
+        act_strv_push(&keys, call.list.page.v[i].key);
     }
     store_call_release(&call);
     return keys;
@@ -846,11 +846,11 @@ static void assert_everywhere(const char *key, enum store_kind kind, int64_t mti
     call = call_of(STORE_LIST, key);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     if (!act_ends_with(key, "/")) { /* how a marker is stored is the store's matter */
-        assert_true(call.page.n >= 1);
-        assert_string_equal(call.page.v[0].key, key);
-        assert_attributes(&call.page.v[0], kind, mtime_ns, mode);
-        assert_string_equal(call.page.v[0].etag, etag);
-        assert_true(call.page.v[0].last_modified_s > 1600000000);
+        assert_true(call.list.page.n >= 1);
+        assert_string_equal(call.list.page.v[0].key, key);
+        assert_attributes(&call.list.page.v[0], kind, mtime_ns, mode);
+        assert_string_equal(call.list.page.v[0].etag, etag);
+        assert_true(call.list.page.v[0].last_modified_s > 1600000000);
     }
     store_call_release(&call);
 }
@@ -1089,13 +1089,13 @@ static void test_list_entries(void **state)
     (void)state;
     put_text("entries/a", "12345");
     put_text("entries/dir/b", "");
-    call.delimiter = true;
+    call.list.delimiter = true;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_int_equal(call.page.n, 2);
-    assert_int_equal(call.page.v[0].kind, STORE_FILE);
-    assert_int_equal(call.page.v[0].size, 5);
-    assert_int_equal(call.page.v[1].kind, STORE_PREFIX);
-    assert_null(call.page.next);
+    assert_int_equal(call.list.page.n, 2);
+    assert_int_equal(call.list.page.v[0].kind, STORE_FILE);
+    assert_int_equal(call.list.page.v[0].size, 5);
+    assert_int_equal(call.list.page.v[1].kind, STORE_PREFIX);
+    assert_null(call.list.page.next);
     store_call_release(&call);
 }
 
@@ -1382,9 +1382,9 @@ static void test_folder_odd_files(void **state)
     assert_ok(act_file_write(part, "x", 1, 0644, &t.err), t.err);
     call = call_of(STORE_LIST, "odd/");
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_int_equal(call.page.n, 2); /* the part file is none */
-    assert_int_equal(call.page.v[0].kind, STORE_UNREADABLE);
-    assert_int_equal(store_entry_problem(&call.page.v[0], &t.err), -ACT_PARTIAL);
+    assert_int_equal(call.list.page.n, 2); /* the part file is none */
+    assert_int_equal(call.list.page.v[0].kind, STORE_UNREADABLE);
+    assert_int_equal(store_entry_problem(&call.list.page.v[0], &t.err), -ACT_PARTIAL);
     assert_non_null(strstr(act_error_text(&t.err), "'odd/pipe': it is neither a file"));
     store_call_release(&call);
     assert_int_equal(head("odd/pipe", &call), -ACT_FAIL);
@@ -1394,9 +1394,9 @@ static void test_folder_odd_files(void **state)
     assert_ok(act_file_write(bad, "x", 1, 0644, &t.err), t.err);
     call = call_of(STORE_LIST, "odd/");
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_int_equal(call.page.n, 2); /* the rest is listed all the same */
-    assert_int_equal(call.page.v[0].kind, STORE_UNREADABLE);
-    assert_int_equal(store_entry_problem(&call.page.v[0], &t.err), -ACT_PARTIAL);
+    assert_int_equal(call.list.page.n, 2); /* the rest is listed all the same */
+    assert_int_equal(call.list.page.v[0].kind, STORE_UNREADABLE);
+    assert_int_equal(store_entry_problem(&call.list.page.v[0], &t.err), -ACT_PARTIAL);
     assert_non_null(strstr(act_error_text(&t.err), "odd/bad\\xff"));
     store_call_release(&call);
     assert_int_equal(unlink(bad), 0);
@@ -1462,11 +1462,11 @@ static void test_folder_unreadable(void **state)
     assert_int_equal(itself_rc, -ACT_DENIED);
     assert_non_null(strstr(act_error_text(&t.err), "secret/dir"));
     assert_int_equal(rc, 0);
-    assert_int_equal(call.page.n, 2);
-    assert_string_equal(call.page.v[0].key, "secret/dir/");
-    assert_int_equal(call.page.v[0].kind, STORE_UNREADABLE);
-    assert_int_equal(call.page.v[0].problem, EACCES);
-    assert_string_equal(call.page.v[1].key, "secret/z");
+    assert_int_equal(call.list.page.n, 2);
+    assert_string_equal(call.list.page.v[0].key, "secret/dir/");
+    assert_int_equal(call.list.page.v[0].kind, STORE_UNREADABLE);
+    assert_int_equal(call.list.page.v[0].problem, EACCES);
+    assert_string_equal(call.list.page.v[1].key, "secret/z");
     store_call_release(&call);
 }
 
@@ -1583,20 +1583,20 @@ static void test_folder_list_moving(void **state)
     put_text("mov/b/1", "x");
     put_text("mov/b/2", "x");
     put_text("mov/c", "x");
-    call.max = 1;
+    call.list.max = 1;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_string_equal(call.page.v[0].key, "mov/a/1");
-    ACT_AUTOFREE char *marker = act_strdup(call.page.next);
+    assert_string_equal(call.list.page.v[0].key, "mov/a/1");
+    ACT_AUTOFREE char *marker = act_strdup(call.list.page.next);
     store_call_release(&call);
     assert_ok(delete_key("mov/b/1"), t.err);
     assert_ok(delete_key("mov/b/2"), t.err);
     assert_ok(delete_key("mov/b/"), t.err);
-    call.marker = marker;
-    call.max = 0;
+    call.list.marker = marker;
+    call.list.max = 0;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_int_equal(call.page.n, 1);
-    assert_string_equal(call.page.v[0].key, "mov/c");
-    assert_null(call.page.next);
+    assert_int_equal(call.list.page.n, 1);
+    assert_string_equal(call.list.page.v[0].key, "mov/c");
+    assert_null(call.list.page.next);
     store_call_release(&call);
 }
 
@@ -1668,12 +1668,10 @@ static int any_url(const char *key, const char *permissions, char **out)
     enum { LIFE_S = 600 };
     struct store_call call = {.op = STORE_URL,
                               .key = key ? key : "",
-                              .permissions = permissions,
-                              .life_s = LIFE_S,
-                              .share_sas = true};
+                              .url = {.permissions = permissions, .life_s = LIFE_S, .share_sas = true}};
     int rc = store_do(t.store, &call, &t.err);
 
-    *out = act_strdup(call.url);
+    *out = act_strdup(call.url.text);
     store_call_release(&call);
     return rc;
 }
@@ -1733,8 +1731,8 @@ static void test_azure_delete_many(void **state)
     }
     do_at_once(puts, n);
     release_all(puts, n);
-    call.deletions = deletions;
-    call.n_deletions = COUNT(deletions);
+    call.delete_many.v = deletions;
+    call.delete_many.n = COUNT(deletions);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     for (size_t i = 0; i < COUNT(deletions); i++)
         if (deletions[i].rc != (i % 8 != 1 ? 0 : -ACT_NOT_FOUND))
@@ -2007,7 +2005,7 @@ static void test_azure_crc64(void **state)
     store_call_release(&seen);
     seen = call_of(STORE_LIST, "crcs/");
     assert_ok(store_do(t.store, &seen, &t.err), t.err);
-    assert_true(seen.page.v[0].has_crc64 && seen.page.v[0].crc64 == crc64);
+    assert_true(seen.list.page.v[0].has_crc64 && seen.list.page.v[0].crc64 == crc64);
     store_call_release(&seen);
     put_text("crcs/x", "another");
     assert_ok(head("crcs/x", &seen), t.err);

@@ -354,8 +354,8 @@ static void test_list_malformed(void **state)
         if (rc != -ACT_FAIL)
             fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
         assert_has(act_error_text(&err), "cannot list 'cont/': unusable answer");
-        assert_null(call.page.next);
-        assert_int_equal(call.page.n, 0);
+        assert_null(call.list.page.next);
+        assert_int_equal(call.list.page.n, 0);
         store_call_release(&call);
         forget_requests();
     }
@@ -371,14 +371,14 @@ static char *list_all(const char *prefix, bool delimiter, const char *const *ans
     struct store *store = open_store(NULL);
     do {
         struct store_call call = call_of(STORE_LIST, prefix);
-        call.delimiter = delimiter;
-        call.marker = marker;
+        call.list.delimiter = delimiter;
+        call.list.marker = marker;
         *rc = store_do(store, &call, &err);
-        for (size_t i = 0; i < call.page.n; i++)
-            act_buf_addf(&out, "%s%c ", call.page.v[i].key, "flFp"[call.page.v[i].kind]);
+        for (size_t i = 0; i < call.list.page.n; i++)
+            act_buf_addf(&out, "%s%c ", call.list.page.v[i].key, "flFp"[call.list.page.v[i].kind]);
         act_buf_addc(&out, '|');
         free(marker);
-        marker = act_strdup(call.page.next);
+        marker = act_strdup(call.list.page.next);
         store_call_release(&call);
     } while (*rc == 0 && marker);
     free(marker);
@@ -460,10 +460,10 @@ static void test_list_without_end(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct store_call call = {.op = STORE_LIST, .key = "", .marker = rows[i].marker};
+        struct store_call call = {.op = STORE_LIST, .key = "", .list.marker = rows[i].marker};
         assert_int_equal(run_with(NULL, &call, answer, 1), rows[i].next ? 0 : -ACT_FAIL);
         if (rows[i].next)
-            assert_string_equal(call.page.next, rows[i].next);
+            assert_string_equal(call.list.page.next, rows[i].next);
         else
             assert_non_null(strstr(act_error_text(&err), "without end"));
         store_call_release(&call);
@@ -476,8 +476,8 @@ static void test_list_request(void **state)
     struct store_call call = call_of(STORE_LIST, "a b/+&\xc3\xa9");
 
     (void)state;
-    call.delimiter = true;
-    call.max = 9999;
+    call.list.delimiter = true;
+    call.list.max = 9999;
     assert_ok(RUN(&call, LIST(FOLDER("a b/+&amp;\xc3\xa9/d"), "op+aque&amp; =")), err);
     assert_has(server.requests[0],
                "GET /acct/cont?restype=container&comp=list&include=metadata&maxresults=5000"
@@ -485,24 +485,24 @@ static void test_list_request(void **state)
     forget_requests();
 
     /* What the first page held back comes with all its attributes. */
-    ACT_AUTOFREE char *marker = act_strdup(call.page.next);
+    ACT_AUTOFREE char *marker = act_strdup(call.list.page.next);
     store_call_release(&call);
-    call.marker = marker;
-    call.max = 3;
-    call.delimiter = false;
+    call.list.marker = marker;
+    call.list.max = 3;
+    call.list.delimiter = false;
     assert_ok(RUN(&call, LIST("", "")), err);
     assert_has(server.requests[0],
                "&maxresults=3&prefix=a%20b%2F%2B%26%C3%A9&marker=op%2Baque%26%20%3D HTTP");
-    assert_int_equal(call.page.n, 1);
-    assert_string_equal(call.page.v[0].key, "a b/+&\xc3\xa9/d/");
-    assert_int_equal(call.page.v[0].mtime_ns, 1700000000000000000);
-    assert_int_equal(call.page.v[0].mode, 0750);
-    assert_null(call.page.next);
+    assert_int_equal(call.list.page.n, 1);
+    assert_string_equal(call.list.page.v[0].key, "a b/+&\xc3\xa9/d/");
+    assert_int_equal(call.list.page.v[0].mtime_ns, 1700000000000000000);
+    assert_int_equal(call.list.page.v[0].mode, 0750);
+    assert_null(call.list.page.next);
     store_call_release(&call);
     forget_requests();
 
     call = call_of(STORE_LIST, ""); /* a marker that is not ours does no harm */
-    call.marker = "||||,,|%zz,x,y";
+    call.list.marker = "||||,,|%zz,x,y";
     assert_ok(RUN(&call, LIST("", "")), err);
     store_call_release(&call);
     forget_requests();
@@ -586,11 +586,11 @@ static void test_list_ahead(void **state)
     struct store *store = open_store(NULL);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_LIST, "");
-        call.ahead = true;
-        call.marker = rows[i].marker;
+        call.list.ahead = true;
+        call.list.marker = rows[i].marker;
         assert_ok(store_do(store, &call, &err), err);
-        assert_int_equal(call.page.n, 1);
-        assert_string_equal(call.page.v[0].key, rows[i].key);
+        assert_int_equal(call.list.page.n, 1);
+        assert_string_equal(call.list.page.v[0].key, rows[i].key);
         engine_run(engine, NULL);
         assert_int_equal(atomic_load(&server.received), rows[i].requests);
         store_call_release(&call);
@@ -610,7 +610,7 @@ static void test_list_ahead_unwanted(void **state)
     struct store_call call = call_of(STORE_LIST, "");
 
     (void)state;
-    call.ahead = true;
+    call.list.ahead = true;
     assert_ok(RUN(&call, LIST(BLOB("a"), "m1"), LIST(BLOB("b"), "m2")), err);
     store_call_release(&call);
     forget_requests();
@@ -626,9 +626,9 @@ static void test_list_kinds(void **state)
                               "8d29d5c3f6ea8ebe</act_crc64></Metadata></Blob>" BLOB("x"),
                               "")),
               err);
-    assert_true(call.page.v[0].grows);
-    assert_true(call.page.v[0].has_crc64 && call.page.v[0].crc64 == 0x8d29d5c3f6ea8ebe);
-    assert_false(call.page.v[1].grows || call.page.v[1].has_crc64);
+    assert_true(call.list.page.v[0].grows);
+    assert_true(call.list.page.v[0].has_crc64 && call.list.page.v[0].crc64 == 0x8d29d5c3f6ea8ebe);
+    assert_false(call.list.page.v[1].grows || call.list.page.v[1].has_crc64);
     store_call_release(&call);
     forget_requests();
 
@@ -650,18 +650,18 @@ static void test_leftovers(void **state)
     struct store_call call = call_of(STORE_LIST, "");
 
     (void)state;
-    call.leftovers = true;
+    call.list.leftovers = true;
     assert_ok(run_with(NULL, &call, answers, COUNT(answers)), err);
-    assert_int_equal(call.page.n, 1);
-    assert_string_equal(call.page.v[0].key, "a");
-    assert_int_equal(call.page.v[0].size, 12);
+    assert_int_equal(call.list.page.n, 1);
+    assert_string_equal(call.list.page.v[0].key, "a");
+    assert_int_equal(call.list.page.v[0].size, 12);
     assert_has(server.requests[0], "&include=metadata,uncommittedblobs&");
     store_call_release(&call);
     forget_requests();
 
     static const char *const empty[] = {LIST(EMPTY("a", ""), ""), "200 OK|Content-Length: 0|"};
     assert_ok(run_with(NULL, &call, empty, COUNT(empty)), err);
-    assert_int_equal(call.page.n, 0);
+    assert_int_equal(call.list.page.n, 0);
     store_call_release(&call);
     forget_requests();
 
@@ -871,8 +871,8 @@ static void test_delete_many(void **state)
             {.key = "a b"}, {.key = "b", .if_match = "\"0x1\""}, {.key = "c"}};
         struct store_call call = call_of(STORE_DELETE_MANY, "");
         size_t n = COUNT(rows[i].answers);
-        call.deletions = deletions;
-        call.n_deletions = COUNT(deletions);
+        call.delete_many.v = deletions;
+        call.delete_many.n = COUNT(deletions);
         while (n && !rows[i].answers[n - 1])
             n--;
         assert_ok(run_with(NULL, &call, rows[i].answers, n ? n : 3), err);
@@ -907,8 +907,8 @@ static void test_delete_many_folders(void **state)
     struct store_call call = call_of(STORE_DELETE_MANY, "");
 
     (void)state;
-    call.deletions = deletions;
-    call.n_deletions = COUNT(deletions);
+    call.delete_many.v = deletions;
+    call.delete_many.n = COUNT(deletions);
     assert_ok(run_with("sv=1&sig=geheim", &call, answers, COUNT(answers)), err);
     assert_int_equal(deletions[0].rc, 0);
     assert_int_equal(deletions[1].rc, 0);
@@ -1544,10 +1544,10 @@ static void test_url(void **state)
     assert_has(act_error_text(&err), "account_key");
     assert_has(act_error_text(&err), "login");
     struct store_call call = {
-        .op = STORE_URL, .key = "", .permissions = "rl", .life_s = 3600, .share_sas = true};
+        .op = STORE_URL, .key = "", .url = {.permissions = "rl", .life_s = 3600, .share_sas = true}};
     assert_ok(store_do(store, &call, &err), err);
-    assert_string_equal(call.url, "https://acct.blob.core.windows.net/cont?sv=1&sig=x");
-    assert_false(call.url_ends);
+    assert_string_equal(call.url.text, "https://acct.blob.core.windows.net/cont?sv=1&sig=x");
+    assert_false(call.url.ends);
     store_call_release(&call);
     store_free(store);
 }

@@ -217,9 +217,9 @@ static size_t count_leftovers(void)
 {
     struct store_call call = call_of(STORE_LIST, "", &id);
 
-    call.leftovers = true;
+    call.list.leftovers = true;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    size_t n = call.page.n;
+    size_t n = call.list.page.n;
     store_call_release(&call);
     return n;
 }
@@ -588,10 +588,10 @@ static void clear_leftovers(void)
 {
     struct store_call call = call_of(STORE_LIST, "", &id);
 
-    call.leftovers = true;
+    call.list.leftovers = true;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    for (size_t i = 0; i < call.page.n; i++) {
-        struct store_call clear = call_of(STORE_CLEAR, call.page.v[i].key, &id);
+    for (size_t i = 0; i < call.list.page.n; i++) {
+        struct store_call clear = call_of(STORE_CLEAR, call.list.page.v[i].key, &id);
         assert_ok(run(&clear), t.err);
     }
     store_call_release(&call);

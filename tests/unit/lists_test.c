@@ -72,33 +72,33 @@ static size_t list_key(const struct names *s, size_t i, struct store_call *call)
     size_t len = slash ? (size_t)(slash - key) + 1 : strlen(key);
 
     if ((act_ends_with(key, "/") && strcmp(key, call->key) == 0) ||
-        (!call->delimiter && !call->whole && is_full_folder(s, i)))
+        (!call->list.delimiter && !call->list.whole && is_full_folder(s, i)))
         return i + 1;
-    if (!call->delimiter || !slash) {
-        add_entry(&call->page, key, strlen(key), act_ends_with(key, "/") ? STORE_FOLDER : STORE_FILE);
-        call->page.v[call->page.n - 1].filled = is_full_folder(s, i);
+    if (!call->list.delimiter || !slash) {
+        add_entry(&call->list.page, key, strlen(key), act_ends_with(key, "/") ? STORE_FOLDER : STORE_FILE);
+        call->list.page.v[call->list.page.n - 1].filled = is_full_folder(s, i);
         return i + 1;
     }
-    add_entry(&call->page, key, len, STORE_PREFIX);
-    while (i < s->keys.n && act_starts_with(s->keys.v[i], call->page.v[call->page.n - 1].key))
+    add_entry(&call->list.page, key, len, STORE_PREFIX);
+    while (i < s->keys.n && act_starts_with(s->keys.v[i], call->list.page.v[call->list.page.n - 1].key))
         i++;
     return i;
 }
 
 static int list(struct names *s, struct store_call *call)
 {
-    size_t i = call->marker ? strtoul(call->marker, NULL, 10) : 0;
+    size_t i = call->list.marker ? strtoul(call->list.marker, NULL, 10) : 0;
     bool empty = s->empty_every && s->lists % s->empty_every == 0;
 
-    if (call->leftovers != s->leftovers)
+    if (call->list.leftovers != s->leftovers)
         return 0;
 
     if (s->fail_at && s->lists == s->fail_at)
         return act_error_set(&call->error, ACT_TEMPORARY, "told to fail");
-    while (i < s->keys.n && call->page.n < (empty ? 0 : s->page))
+    while (i < s->keys.n && call->list.page.n < (empty ? 0 : s->page))
         i = act_starts_with(s->keys.v[i], call->key) ? list_key(s, i, call) : i + 1;
     if (i < s->keys.n)
-        call->page.next = act_sprintf("%zu", i);
+        call->list.page.next = act_sprintf("%zu", i);
     return 0;
 }
 
@@ -148,12 +148,12 @@ static int delete_key(struct names *s, const char *key, const char *if_match, st
 
 static int delete_many(struct names *s, struct store_call *call)
 {
-    assert_true(call->n_deletions <= STORE_MAX_DELETIONS);
-    for (size_t i = 0; i < call->n_deletions; i++) {
-        struct store_deletion *d = &call->deletions[i];
+    assert_true(call->delete_many.n <= STORE_MAX_DELETIONS);
+    for (size_t i = 0; i < call->delete_many.n; i++) {
+        struct store_deletion *d = &call->delete_many.v[i];
         d->rc = delete_key(s, d->key, d->if_match, &d->error);
     }
-    s->largest = call->n_deletions > s->largest ? call->n_deletions : s->largest;
+    s->largest = call->delete_many.n > s->largest ? call->delete_many.n : s->largest;
     return 0;
 }
 

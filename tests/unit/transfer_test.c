@@ -262,8 +262,8 @@ static int do_delete(struct memory *m, struct store_call *call)
 
 static int do_delete_many(struct memory *m, struct store_call *call)
 {
-    for (size_t i = 0; i < call->n_deletions; i++) {
-        struct store_deletion *d = &call->deletions[i];
+    for (size_t i = 0; i < call->delete_many.n; i++) {
+        struct store_deletion *d = &call->delete_many.v[i];
         struct store_call one = {.op = STORE_DELETE, .key = d->key};
         d->rc = do_delete(m, &one);
         d->error = one.error;
@@ -273,32 +273,30 @@ static int do_delete_many(struct memory *m, struct store_call *call)
 
 static int do_list(struct memory *m, struct store_call *call)
 {
-    int max = call->max ? call->max : m->page;
+    int max = call->list.max ? call->list.max : m->page;
 
-    call->page.v = act_calloc((size_t)max, sizeof(*call->page.v));
+    call->list.page.v = act_calloc((size_t)max, sizeof(*call->list.page.v));
     if (m->vanishes && m->calls[STORE_LIST] >= m->vanishes)
         return 0;
     for (size_t i = 0; i < m->n; i++) {
         if (!act_starts_with(m->v[i].key, call->key) ||
-            (call->marker && strcmp(m->v[i].key, call->marker) <= 0))
+            (call->list.marker && strcmp(m->v[i].key, call->list.marker) <= 0))
             continue;
-        if (call->page.n == (size_t)max) {
-            call->page.next = act_strdup(call->page.v[max - 1].key);
+        if (call->list.page.n == (size_t)max) {
+            call->list.page.next = act_strdup(call->list.page.v[max - 1].key);
             break;
         }
-        describe(m, &m->v[i], &call->page.v[call->page.n++]);
+        describe(m, &m->v[i], &call->list.page.v[call->list.page.n++]);
     }
     return 0;
 }
 
 /* The URL of a memory store is the address of the object. */
-static int memory_url(struct store *store, const char *key, const char *permissions, int64_t life_s,
-                      char **out, struct act_error *err)
+static int do_url(struct memory *m, struct store_call *call)
 {
-    (void)err;
-    assert_string_equal(permissions, "r");
-    assert_true(life_s > 0);
-    *out = act_sprintf("%p", (void *)find(memory_of(store), key));
+    assert_string_equal(call->url.permissions, "r");
+    assert_true(call->url.life_s > 0);
+    call->url.text = act_sprintf("%p", (void *)find(m, call->key));
     return 0;
 }
 
@@ -348,6 +346,8 @@ static int perform(struct memory *m, struct store_call *call)
         return do_delete_many(m, call);
     case STORE_LIST:
         return do_list(m, call);
+    case STORE_URL:
+        return do_url(m, call);
     default:
         fail_msg("operation %d", call->op);
         return 0;
@@ -902,7 +902,7 @@ static int open_engine(void **state)
     folder_ops = service_ops = memory_ops;
     folder_ops.sums_are_free = true;
     service_ops.start[STORE_PUT_FROM] = service_ops.start[STORE_BLOCK_FROM] = memory_start;
-    service_ops.url = memory_url;
+    service_ops.start[STORE_URL] = memory_start;
     return 0;
 }
 

@@ -96,14 +96,15 @@ static void suggest(struct store *store, const char *key, const char *path, stru
     ACT_AUTOFREE char *stem = bare(key);
     ACT_AUTOFREE char *typed = bare(path);
     ACT_AUTOFREE char *problem = act_strdup(act_error_text(err));
-    struct store_call list = {.op = STORE_LIST, .key = stem, .delimiter = true, .max = SUGGESTIONS + 1};
+    struct store_call call = {
+        .op = STORE_LIST, .key = stem, .list = {.delimiter = true, .max = SUGGESTIONS + 1}};
     struct act_buf names = {0};
     struct act_error ignored;
     bool is_empty = false;
-    int rc = store_do(store, &list, &ignored);
+    int rc = store_do(store, &call, &ignored);
 
-    for (size_t i = 0; rc == 0 && i < list.page.n && i < SUGGESTIONS; i++) {
-        const char *rest = list.page.v[i].key + strlen(stem);
+    for (size_t i = 0; rc == 0 && i < call.list.page.n && i < SUGGESTIONS; i++) {
+        const char *rest = call.list.page.v[i].key + strlen(stem);
         is_empty = is_empty || strcmp(rest, "/") == 0;
         if (strcmp(rest, "/") != 0)
             act_buf_addf(&names, "%s'%s%s'", names.len ? ", " : "", typed, rest);
@@ -112,8 +113,8 @@ static void suggest(struct store *store, const char *key, const char *path, stru
         act_error_set(err, ACT_NOT_FOUND, "'%s' is an empty folder in the store", typed);
     else if (names.len)
         act_error_set(err, ACT_NOT_FOUND, "%s; what begins so: %s%s", problem, names.data,
-                      list.page.n > SUGGESTIONS ? ", ..." : "");
-    store_call_release(&list);
+                      call.list.page.n > SUGGESTIONS ? ", ..." : "");
+    store_call_release(&call);
     act_buf_release(&names);
 }
 
@@ -495,7 +496,7 @@ int flow_may_remove(struct flow *flow, const char *path, struct act_error *err)
 static int check_end(const struct store_call *call, const char *path, const struct flow_url *io,
                      struct act_error *err)
 {
-    if (call->url_ends || !io->life_s)
+    if (call->url.ends || !io->life_s)
         return 0;
     return act_error_set(
         err, ACT_USAGE, "'--expires' has no effect on the URL of '%s', which ACT does not sign; leave it out",
@@ -506,20 +507,19 @@ static int make_url(struct store *store, const char *key, const char *path, stru
                     struct act_error *err)
 {
     enum { DAY_S = 24 * 3600 };
-    struct store_call call = {.op = STORE_URL,
-                              .key = key,
-                              .permissions = "r",
-                              .life_s = io->life_s ? io->life_s : DAY_S,
-                              .share_sas = io->share_sas};
+    struct store_call call = {
+        .op = STORE_URL,
+        .key = key,
+        .url = {.permissions = "r", .life_s = io->life_s ? io->life_s : DAY_S, .share_sas = io->share_sas}};
     int rc = store_do(store, &call, err);
 
-    if (call.only_sas)
+    if (call.url.only_sas)
         act_error_hint(err, "--share-sas gives it away on purpose");
     if (rc == 0)
         rc = check_end(&call, path, io, err);
     if (rc == 0) {
-        io->url = call.url;
-        call.url = NULL;
+        io->url = call.url.text;
+        call.url.text = NULL;
     }
     store_call_release(&call);
     return rc;
