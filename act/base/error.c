@@ -90,6 +90,7 @@ static int set_code(struct act_error *err, enum act_code code, const char *fmt, 
 
     if (err) {
         err->code = code;
+        err->fact = ACT_FACT_NONE;
         err->http_status = 0;
         err->network = false;
         err->service_code[0] = '\0';

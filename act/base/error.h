@@ -33,12 +33,22 @@ enum act_code {
     ACT_TERMINATED = 143,  /* SIGTERM */
 };
 
+/* What callers decide by, and not by the words of a service: whoever sets the error knows what they mean. */
+enum act_fact {
+    ACT_FACT_NONE,
+    ACT_FACT_OBJECT_MISSING, /* the container is there, or may be */
+    ACT_FACT_CONTAINER_MISSING,
+    ACT_FACT_BLOCKS_MISSING, /* which a commit names */
+    ACT_FACT_NOT_BY_SERVICE, /* the service cannot or may not read the source of a copy: its bytes go through us */
+};
+
 /* A plain value: it owns nothing, so it may be copied, handed to another thread, overwritten or forgotten, and needs
  * no release; {0} is no error. The few texts that do not fit into brief lie in a table of this process, each once,
  * where they are never changed, moved or freed. The table is bounded: when it is full, a long text is cut to brief.
  * Another process cannot follow long_text: send it act_error_text(). */
 struct act_error {
     enum act_code code;
+    enum act_fact fact;
     int http_status;       /* 0 when no HTTP answer was involved */
     bool network;          /* no answer came: DNS, connection, TLS, reset, stall */
     char service_code[64]; /* the service's own code, as "BlobNotFound"; may be empty */

@@ -128,5 +128,5 @@ int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uin
     memcpy(etag, head.entry.etag, STORE_ETAG);
     *out_size = head.entry.size;
     store_call_release(&head);
-    return rc == 0 ? 1 : rc == -ACT_NOT_FOUND && strcmp(err->service_code, "ContainerNotFound") != 0 ? 0 : rc;
+    return rc == 0 ? 1 : rc == -ACT_NOT_FOUND && err->fact != ACT_FACT_CONTAINER_MISSING ? 0 : rc;
 }

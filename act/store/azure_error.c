@@ -49,6 +49,24 @@ static const struct {
     {0, NULL, ACT_FAIL, NULL},
 };
 
+/* As above, but none need fit. */
+static const struct {
+    int status;
+    const char *code;
+    enum act_fact fact;
+} facts[] = {
+    {0, "BlobNotFound", ACT_FACT_OBJECT_MISSING},
+    {0, "ContainerNotFound", ACT_FACT_CONTAINER_MISSING},
+    {0, "InvalidBlockList", ACT_FACT_BLOCKS_MISSING},
+    {0, "APINotImplemented", ACT_FACT_NOT_BY_SERVICE},
+    {0, "CannotVerifyCopySource", ACT_FACT_NOT_BY_SERVICE},
+    {0, "FeatureNotSupported", ACT_FACT_NOT_BY_SERVICE},
+    {0, "InvalidHeaderValue", ACT_FACT_NOT_BY_SERVICE},
+    {0, "UnsupportedHeader", ACT_FACT_NOT_BY_SERVICE},
+    {500, "", ACT_FACT_NOT_BY_SERVICE},
+    {501, NULL, ACT_FACT_NOT_BY_SERVICE},
+};
+
 static int take_element(void *arg, const char *path, const char *text, struct act_error *err)
 {
     struct azure_refusal *refusal = arg;
@@ -131,14 +149,26 @@ bool azure_has_code(const struct http_call *http, const char *code)
     return strcmp(refusal.code, code) == 0;
 }
 
+static bool row_fits(int row_status, const char *row_code, int status, const char *code)
+{
+    return (!row_status || row_status == status) && (!row_code || strcmp(row_code, code) == 0);
+}
+
 static size_t find_meaning(int status, const char *code)
 {
     size_t i = 0;
 
-    while ((meanings[i].status && meanings[i].status != status) ||
-           (meanings[i].code && strcmp(meanings[i].code, code) != 0))
+    while (!row_fits(meanings[i].status, meanings[i].code, status, code))
         i++;
     return i;
+}
+
+static enum act_fact find_fact(int status, const char *code)
+{
+    for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+        if (row_fits(facts[i].status, facts[i].code, status, code))
+            return facts[i].fact;
+    return ACT_FACT_NONE;
 }
 
 /* When the SAS expired, if it has. */
@@ -168,6 +198,7 @@ static void set_facts(const char *what, const struct azure_refusal *r, enum act_
     act_error_set(err, result, "%s: HTTP %d%s%s%s%s%s%s%s", what, r->status, *r->code ? " " : "", r->code,
                   has_id ? " (request id " : "", r->request_id, has_id ? ")" : "", *r->message ? ": " : "",
                   r->message);
+    err->fact = find_fact(r->status, r->code);
     err->http_status = r->status;
     snprintf(err->service_code, sizeof(err->service_code), "%s", r->code);
     snprintf(err->request_id, sizeof(err->request_id), "%s", r->request_id);
@@ -175,14 +206,12 @@ static void set_facts(const char *what, const struct azure_refusal *r, enum act_
         act_error_hint(err, "the source answered %d %s", r->source_status, r->source_code);
 }
 
-/* If the source refused, its response says whether to retry; otherwise the code, whatever it was, is what
- * store_must_stream() recognizes. */
+/* If the source refused, its response says whether to retry; otherwise we may be able to read it. */
 static int source_refused(const struct azure_refusal *r, struct act_error *err)
 {
     bool may_pass = r->source_status == 412 || r->source_status == 429 || r->source_status >= 500;
 
-    snprintf(err->service_code, sizeof(err->service_code), "%s",
-             may_pass ? r->source_code : "CannotVerifyCopySource");
+    err->fact = may_pass ? find_fact(r->status, r->source_code) : ACT_FACT_NOT_BY_SERVICE;
     if (may_pass)
         err->code = ACT_TEMPORARY;
     return -(int)err->code;

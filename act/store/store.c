@@ -321,16 +321,3 @@ void store_free(struct store *store)
     store->ops->close(store);
     free(name);
 }
-
-bool store_must_stream(const struct act_error *error)
-{
-    static const char *const codes[] = {"APINotImplemented", "CannotVerifyCopySource", "FeatureNotSupported",
-                                        "InvalidHeaderValue", "UnsupportedHeader"};
-
-    if (error->http_status == 501 || (error->http_status == 500 && !error->service_code[0]))
-        return true;
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-        if (strcmp(error->service_code, codes[i]) == 0)
-            return true;
-    return false;
-}

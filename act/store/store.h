@@ -275,9 +275,6 @@ bool store_gives_pieces(const struct store *store);
 bool store_takes_pieces(const struct store *store);
 /* How many calls are currently worth having in flight at once; at least 1. */
 int store_window(const struct store *store);
-/* Whether a PUT_FROM or BLOCK_FROM failed because the service cannot or may not read the source itself, so the bytes
- * must go through the client. */
-bool store_must_stream(const struct act_error *error);
 
 /* Whether BLOCK takes block_id and COMMIT takes blocks, including those that the object already has. */
 bool store_takes_block_ids(const struct store *store);

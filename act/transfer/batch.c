@@ -1,5 +1,4 @@
 /* batch.c - deletions: many in one call, several calls at once. */
-#include <string.h>
 
 #include "transfer/transfer_internal.h"
 
@@ -33,8 +32,8 @@ static void free_batch(struct transfer_batch *b)
 /* A missing object counts as removed; a missing container says nothing about it. */
 static bool is_gone(int rc, const struct act_error *error)
 {
-    return rc >= 0 || (rc == -ACT_NOT_FOUND &&
-                       (error->http_status == 0 || strcmp(error->service_code, "BlobNotFound") == 0));
+    return rc >= 0 ||
+           (rc == -ACT_NOT_FOUND && (error->http_status == 0 || error->fact == ACT_FACT_OBJECT_MISSING));
 }
 
 static void batch_done(struct store_call *call)

@@ -150,7 +150,7 @@ static void send_again(struct object *o)
 static void commit_done(struct store_call *call)
 {
     struct object *o = call->arg;
-    bool blocks_missing = call->rc < 0 && strcmp(call->error.service_code, "InvalidBlockList") == 0;
+    bool blocks_missing = call->rc < 0 && call->error.fact == ACT_FACT_BLOCKS_MISSING;
 
     if (call->rc == 0)
         o->phase = OBJECT_END;

@@ -72,7 +72,7 @@ static void write_done(struct store_call *call)
 
     if (call->rc == 0) {
         part_arrived(p);
-    } else if (o->way == OBJECT_BY_SERVICE && store_must_stream(&call->error)) {
+    } else if (o->way == OBJECT_BY_SERVICE && call->error.fact == ACT_FACT_NOT_BY_SERVICE) {
         plan_again(o);
     } else if (object_is_not_as_listed(call)) {
         object_note_refusal(o, &call->error);

@@ -137,7 +137,7 @@ int transfer_report_result(const struct transfer_report *report, const struct ac
 bool transfer_is_hopeless(const struct act_error *error)
 {
     return error->http_status == 401 || error->http_status == 403 || error->network ||
-           strcmp(error->service_code, "ContainerNotFound") == 0;
+           error->fact == ACT_FACT_CONTAINER_MISSING;
 }
 
 void transfer_progress_tick(const struct transfer_options *options, struct transfer_report *report, bool now)

@@ -1,5 +1,4 @@
 /* walk.c - goes through both sides: lists them, merges, starts what the items ask for. See copy.h. */
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -252,7 +251,7 @@ static int begin_single(struct walk *walk, const struct walk_setup *setup, struc
 
     if (rc == 0)
         rc = store_do(walk->to, &to, err);
-    if (rc == -ACT_NOT_FOUND && from.rc == 0 && strcmp(err->service_code, "ContainerNotFound") != 0)
+    if (rc == -ACT_NOT_FOUND && from.rc == 0 && err->fact != ACT_FACT_CONTAINER_MISSING)
         rc = 0;
     if (rc == 0) {
         struct sync_item item = {.from = from.entry, .to = to.entry, .rel = walk->to_path};

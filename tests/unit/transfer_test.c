@@ -236,7 +236,7 @@ static int do_commit(struct memory *m, struct store_call *call)
         if (!b) {
             act_buf_release(&whole);
             act_error_set(&call->error, ACT_TEMPORARY, "block %u of '%s' is missing", i, call->key);
-            snprintf(call->error.service_code, sizeof(call->error.service_code), "InvalidBlockList");
+            call->error.fact = ACT_FACT_BLOCKS_MISSING;
             return -ACT_TEMPORARY;
         }
         act_buf_add(&whole, b->data, b->len);
@@ -836,7 +836,7 @@ static void what_the_service_cannot_fetch_goes_through_the_client(void **state)
     p->to.fail_at = 3;
     act_error_set(&p->to.fail_with, ACT_FAIL, "HTTP 501");
     p->to.fail_with.http_status = 501;
-    snprintf(p->to.fail_with.service_code, sizeof(p->to.fail_with.service_code), "APINotImplemented");
+    p->to.fail_with.fact = ACT_FACT_NOT_BY_SERVICE;
     assert_ok(copy(p, "a", "b", &small_parts), p->err);
     assert_int_equal(p->to.n, 12);
     assert_int_equal(p->report.total.done_objects, 12);

@@ -126,7 +126,7 @@ static int resolve(struct store *store, const char *key, const char *path, struc
 
     if (rc < 0)
         act_error_prefix(err, rc == -ACT_NOT_FOUND ? "cannot find '%s'" : "cannot look at '%s'", path);
-    if (rc == -ACT_NOT_FOUND && !err->service_code[0])
+    if (rc == -ACT_NOT_FOUND && err->fact != ACT_FACT_CONTAINER_MISSING)
         suggest(store, key, path, err);
     return rc;
 }
@@ -553,7 +553,7 @@ int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *pa
 
     if (rc == 0)
         rc = download_to(flow, &from, dir, name, &io, err);
-    else if (rc == -ACT_NOT_FOUND && strcmp(err->service_code, "ContainerNotFound") != 0)
+    else if (rc == -ACT_NOT_FOUND && err->fact != ACT_FACT_CONTAINER_MISSING)
         rc = 0;
     transfer_report_release(&io.report);
     transfer_path_release(&from);
