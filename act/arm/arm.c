@@ -1,4 +1,4 @@
-/* arm.c - one request: token, request, answer; and once more when the token is refused.
+/* arm.c - one request: token, request, response; and once more when the token is refused.
  *
  *   arm_start -> token_start -> send -> answered -> done
  *                     ^                    | 401, the first time
@@ -14,7 +14,7 @@
 #include "base/log.h"
 #include "codec/json.h"
 
-enum { ANSWER_MAX = 16 << 20 };
+enum { RESPONSE_MAX = 16 << 20 };
 
 struct arm_try {
     struct arm *arm;
@@ -239,7 +239,8 @@ static int judge(struct arm_try *t)
     struct arm_call *call = t->call;
     const struct act_buf *body = &t->http.body_text;
     CODEC_AUTOJSON json_t *json = NULL;
-    int rc = says_nothing(body) ? 0 : codec_json_parse(body->data, body->len, "answer", &json, &call->error);
+    int rc =
+        says_nothing(body) ? 0 : codec_json_parse(body->data, body->len, "response", &json, &call->error);
 
     if (call->status == 404 && call->missing_is_fine) {
         free(arm_error_text(json, call->error.service_code, sizeof(call->error.service_code)));
@@ -248,10 +249,10 @@ static int judge(struct arm_try *t)
     if (call->status < 200 || call->status > 299)
         return arm_describe(call, &t->http, json, &t->token.want, t->sent_token);
     if (rc < 0) {
-        act_error_prefix(&call->error, "cannot %s: the answer is not JSON", call->what);
+        act_error_prefix(&call->error, "cannot %s: the response is not JSON", call->what);
         return act_error_hint(&call->error, "is '%s' the right address?", t->arm->endpoint);
     }
-    call->answer = json_incref(json);
+    call->response = json_incref(json);
     return 0;
 }
 
@@ -301,7 +302,7 @@ static void send_it(struct arm_try *t)
 
     *http = (struct http_call){.method = t->call->method,
                                .url = whole_url(t->arm, t->call),
-                               .max_body = t->call->max_body ? t->call->max_body : ANSWER_MAX,
+                               .max_body = t->call->max_body ? t->call->max_body : RESPONSE_MAX,
                                .what = t->what,
                                .bounded = true,
                                .waits = tell_wait,
@@ -396,7 +397,7 @@ void arm_call_release(struct arm_call *call)
         explicit_bzero(call->user_token, strlen(call->user_token));
     free(call->user_token);
     json_decref(call->body);
-    json_decref(call->answer);
+    json_decref(call->response);
     free(call->operation);
     free(call->location);
     *call = (struct arm_call){0};
@@ -409,10 +410,10 @@ int arm_get(struct arm *arm, const char *url, const char *api_version, const cha
         .method = "GET", .what = what, .url = act_strdup(url), .api_version = api_version};
     int rc = arm_do(arm, &call, err);
 
-    if (rc == 0 && !call.answer)
-        rc = act_error_set(err, ACT_FAIL, "cannot %s: the answer is empty", what);
+    if (rc == 0 && !call.response)
+        rc = act_error_set(err, ACT_FAIL, "cannot %s: the response is empty", what);
     if (rc == 0)
-        *out = json_incref(call.answer);
+        *out = json_incref(call.response);
     arm_call_release(&call);
     return rc;
 }

@@ -3,9 +3,9 @@
  *
  * A request carries "Authorization: Bearer", x-ms-client-request-id (a fresh uuid), Accept and, with a body,
  * Content-Type. It is sent again as http.h says. A 401 drops the token and tries once more with a new one, of the
- * tenant that the answer names if none is set; a claims challenge is not retried: its error names the command that
+ * tenant that the response names if none is set; a claims challenge is not retried: its error names the command that
  * answers it. The token goes only to the hosts that were given to arm_new() and arm_trust(): a link to any other host
- * is an error. Answers are bounded.
+ * is an error. Responses are bounded.
  *
  * Errors: "cannot <what>: <code>: <message>" with the deepest inner code, the details that say more, and the ids that
  * support asks for (x-ms-correlation-request-id, else x-ms-request-id, else the body's correlation). 401 and 403 are
@@ -16,7 +16,7 @@
  * Source: learn.microsoft.com/azure/azure-resource-manager/management/async-operations, request-limits-and-throttling;
  * github.com/microsoft/api-guidelines (nextLink, error); the recorded traffic of the tests of azure-ai-ml
  * (github.com/Azure/azure-sdk-for-python, sdk/ml/azure-ai-ml/tests/recordings): a body "null", 404 without a body, the
- * inner error in additionalInfo, operations that answer "status" and "percentComplete" alone.
+ * inner error in additionalInfo, operations that return "status" and "percentComplete" alone.
  */
 #ifndef ACT_ARM_ARM_H
 #define ACT_ARM_ARM_H
@@ -47,7 +47,7 @@ struct arm_options {
 int arm_new(const struct arm_options *options, struct arm **out, struct act_error *err) ACT_NODISCARD;
 void arm_free(struct arm *arm);
 const char *arm_endpoint(const struct arm *arm);
-/* What the tokens of its requests are for; the first answer may tell the tenant. */
+/* What the tokens of its requests are for; the first response may tell the tenant. */
 const struct token_want *arm_want(const struct arm *arm);
 /* Another base URL that the token may go to: the run history of a region. One that is neither https nor on this
  * machine, or lies in another cloud, is -ACT_CONFIG; one that is neither Azure's nor trusted by the user
@@ -68,22 +68,22 @@ struct arm_call {
     json_t *body;            /* NULL: none; the reference is the call's */
     char *user_token;        /* secret, for x-azureml-token; NULL: none; owned by the call */
     bool
-        missing_is_fine; /* a 404 is rc 0 with status 404, without an answer, its code in error.service_code */
-    size_t max_body;     /* of the answer; 0: 16 MiB */
+        missing_is_fine; /* a 404 is rc 0 with status 404, without a response, its code in error.service_code */
+    size_t max_body;     /* of the response; 0: 16 MiB */
     void (*done)(struct arm_call *call); /* on the loop, exactly once */
     void *arg;
 
     int rc;
     struct act_error error;
     int status;
-    json_t *answer; /* NULL: the body was empty; owned by the call */
+    json_t *response; /* NULL: the body was empty; owned by the call */
     char *operation,
         *location; /* of a long-running operation: Azure-AsyncOperation (or Operation-Location), Location */
     int64_t retry_after_ms;    /* -1: not said */
     struct arm_try *under_way; /* opaque; NULL: it is not */
 };
 void arm_start(struct arm *arm, struct arm_call *call);
-/* Runs the engine until the answer is there. */
+/* Runs the engine until the response is there. */
 int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err) ACT_NODISCARD;
 void arm_call_release(struct arm_call *call);
 
@@ -98,7 +98,7 @@ int arm_each(struct arm *arm, const char *url, const char *api_version, bool pos
              const char *what, int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
              struct act_error *err) ACT_NODISCARD;
 
-/* Follows the long-running operation that call (answered, not yet released) started to its end: by its operation
+/* Follows the long-running operation that call (done, not yet released) started to its end: by its operation
  * URL, else its location, else, for a PUT, by the provisioning state of the resource. progress (may be NULL) is
  * called with every status. A resource in a failed state is an error, too. On success *out (may be NULL) is the
  * resource, or the operation's result, or NULL. timeout_s 0: none. */

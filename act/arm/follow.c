@@ -21,7 +21,7 @@ static int give_items(const json_t *page, const char *member, const char *what,
     int rc = 0;
 
     if (list && !json_is_array(list) && !json_is_null(list))
-        return act_error_set(err, ACT_FAIL, "cannot %s: '%s' in the answer is not a list", what, member);
+        return act_error_set(err, ACT_FAIL, "cannot %s: '%s' in the response is not a list", what, member);
     json_array_foreach(list, i, item) if ((rc = each(arg, item, err)) != 0) break;
     return rc;
 }
@@ -42,8 +42,8 @@ int arm_each(struct arm *arm, const char *url, const char *api_version, bool pos
                                     page == 0 ? api_version : NULL}; /* a next link has all it needs */
         rc = arm_do(arm, &call, err);
         if (rc == 0)
-            rc = give_items(call.answer, member, what, each, arg, err);
-        const char *link = codec_json_str(call.answer, "nextLink", "");
+            rc = give_items(call.response, member, what, each, arg, err);
+        const char *link = codec_json_str(call.response, "nextLink", "");
         if (rc == 0 && *link && (act_strv_has(&seen, link) || page == PAGES_MAX))
             rc = act_error_set(err, ACT_FAIL, "cannot %s: the list of the service has no end", what);
         free(next);
@@ -135,7 +135,7 @@ static int poll_url(const struct follow *f, const char *url, const char *api_ver
         if (rc == 0)
             rc = ended(f, &call, err);
         if (rc == 1 && out)
-            *out = json_incref(call.answer);
+            *out = json_incref(call.response);
         wait_ms = call.retry_after_ms;
         arm_call_release(&call);
     }
@@ -145,14 +145,14 @@ static int poll_url(const struct follow *f, const char *url, const char *api_ver
 /* Azure-AsyncOperation: {"status": ...}. */
 static int operation_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
-    const char *status = codec_json_str(call->answer, "status", call->status == 202 ? "InProgress" : "");
+    const char *status = codec_json_str(call->response, "status", call->status == 202 ? "InProgress" : "");
 
     if (!*status)
         return act_error_set(err, ACT_FAIL, "cannot %s: the service does not say how it stands",
                              f->first->what);
-    tell(f, status, call->answer);
+    tell(f, status, call->response);
     if (has_failed(status))
-        return fail_operation(f, status, call->answer, err);
+        return fail_operation(f, status, call->response, err);
     return is(status, "Succeeded");
 }
 
@@ -160,7 +160,7 @@ static int operation_ended(const struct follow *f, const struct arm_call *call, 
 static int location_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
     (void)err;
-    tell(f, call->status == 202 ? "InProgress" : "Succeeded", call->answer);
+    tell(f, call->status == 202 ? "InProgress" : "Succeeded", call->response);
     return call->status != 202;
 }
 
@@ -182,9 +182,9 @@ static int check_resource(const struct follow *f, const json_t *resource, struct
 /* A resource: properties.provisioningState; without one it is there. */
 static int resource_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
-    tell(f, state_of(call->answer), call->answer);
-    int rc = check_resource(f, call->answer, err);
-    return rc < 0 ? rc : is(state_of(call->answer), "Succeeded");
+    tell(f, state_of(call->response), call->response);
+    int rc = check_resource(f, call->response, err);
+    return rc < 0 ? rc : is(state_of(call->response), "Succeeded");
 }
 
 static bool changes_resource(const struct arm_call *call)
@@ -213,7 +213,7 @@ int arm_follow(struct arm *arm, struct arm_call *call, int64_t timeout_s,
         if (rc == 0)
             rc = poll_url(&f, call->url, call->api_version, resource_ended, &last, err);
         else if (rc == 1)
-            last = json_incref(call->answer);
+            last = json_incref(call->response);
         rc = rc == 1 ? 0 : rc;
     }
     if (rc == 0 && !last && changes_resource(call))

@@ -135,12 +135,12 @@ static void tell_refusal(struct token_ask *ask)
 
 static void take_output(struct token_ask *ask)
 {
-    CODEC_AUTOJSON json_t *answer = NULL;
+    CODEC_AUTOJSON json_t *response = NULL;
     struct act_error why;
 
-    if (codec_json_parse(ask->program.out, ask->program.out_len, "az", &answer, NULL) < 0)
-        act_error_set(&why, ACT_FAIL, "the answer is not JSON");
-    else if (token_take(answer, ask->source, act_now_unix_s(), 0, &ask->token, &why) == 0)
+    if (codec_json_parse(ask->program.out, ask->program.out_len, "az", &response, NULL) < 0)
+        act_error_set(&why, ACT_FAIL, "the response is not JSON");
+    else if (token_take(response, ask->source, act_now_unix_s(), 0, &ask->token, &why) == 0)
         why.code = ACT_OK;
     if (why.code)
         token_denied(ask, "'az account get-access-token': %s", act_error_text(&why));

@@ -23,21 +23,21 @@ enum {
     MAX_MESSAGE = 1000,
 };
 
-/* A new reference; NULL: the answer is none. */
-static json_t *answer_of(const struct http_call *call)
+/* A new reference; NULL: the response is none. */
+static json_t *response_of(const struct http_call *call)
 {
-    json_t *answer = NULL;
+    json_t *response = NULL;
 
     if (call->rc < 0 || call->body_text.len == 0 ||
-        codec_json_parse(call->body_text.data, call->body_text.len, "answer", &answer, NULL) < 0)
+        codec_json_parse(call->body_text.data, call->body_text.len, "response", &response, NULL) < 0)
         return NULL;
-    return answer;
+    return response;
 }
 
 /* Takes the refresh token, when there is a new one. */
-static bool take_grant(const json_t *answer, struct token_grant *grant)
+static bool take_grant(const json_t *response, struct token_grant *grant)
 {
-    const char *text = codec_json_str(answer, "refresh_token", NULL);
+    const char *text = codec_json_str(response, "refresh_token", NULL);
 
     if (!text || !*text)
         return false;
@@ -79,15 +79,15 @@ static bool is_over(const struct act_error *err)
 static void renewed(struct http_call *call)
 {
     struct token_ask *ask = call->arg;
-    CODEC_AUTOJSON json_t *answer = answer_of(call);
+    CODEC_AUTOJSON json_t *response = response_of(call);
 
     token_wipe(&ask->body);
-    if (call->rc == 0 && call->status == 200 && take_grant(answer, &ask->grant)) {
+    if (call->rc == 0 && call->status == 200 && take_grant(response, &ask->grant)) {
         engine_work(http_engine(ask->http), keep_grant, grant_kept, ask);
         return;
     }
     if (call->rc == 0 && call->status != 200) {
-        token_describe_answer(call, "the login has ended", &ask->error);
+        token_describe_response(call, "the login has ended", &ask->error);
         if (is_over(&ask->error)) {
             act_error_hint(&ask->error, "run 'a login --device-code' again, or 'a logout'");
             token_failed(ask);
@@ -160,7 +160,7 @@ static void poll_later(struct login *login)
         engine_timer(http_engine(login->ask.http), login->interval_s * 1000, poll, login);
 }
 
-/* The answers of RFC 8628 section 3.5 that are not the end. */
+/* The responses of RFC 8628 section 3.5 that are not the end. */
 static bool goes_on(struct login *login, const struct act_error *err)
 {
     bool slow_down = strcmp(err->service_code, "slow_down") == 0;
@@ -175,14 +175,14 @@ static void polled(struct http_call *call)
 {
     struct login *login = ((struct token_ask *)call->arg)->arg;
     struct act_error *err = &login->ask.error;
-    CODEC_AUTOJSON json_t *answer = answer_of(call);
+    CODEC_AUTOJSON json_t *response = response_of(call);
 
     token_wipe(&login->ask.body);
     if (call->rc < 0)
         *err = call->error;
     else if (call->status != 200)
-        token_describe_answer(call, "the login was refused", err);
-    else if (!take_grant(answer, &login->ask.grant))
+        token_describe_response(call, "the login was refused", err);
+    else if (!take_grant(response, &login->ask.grant))
         act_error_set(err, ACT_FAIL, "the login gave nothing that can be kept (no refresh token)");
     else
         *err = (struct act_error){0};
@@ -216,11 +216,11 @@ static int64_t within(int64_t value, int64_t low, int64_t high, int64_t fallback
 }
 
 /* The service's message to the user; composed here if that is not readable. New string. */
-static char *message_of(const json_t *answer)
+static char *message_of(const json_t *response)
 {
-    const char *message = codec_json_str(answer, "message", ""),
-               *code = codec_json_str(answer, "user_code", NULL);
-    const char *address = codec_json_str(answer, "verification_uri", NULL);
+    const char *message = codec_json_str(response, "message", ""),
+               *code = codec_json_str(response, "user_code", NULL);
+    const char *address = codec_json_str(response, "verification_uri", NULL);
 
     if (strlen(message) > MAX_MESSAGE || act_has_control(message))
         message = "";
@@ -232,22 +232,22 @@ static char *message_of(const json_t *answer)
 static void got_code(struct http_call *call)
 {
     struct login *login = ((struct token_ask *)call->arg)->arg;
-    CODEC_AUTOJSON json_t *answer = answer_of(call);
-    const char *code = codec_json_str(answer, "device_code", NULL);
-    ACT_AUTOFREE char *message = message_of(answer);
+    CODEC_AUTOJSON json_t *response = response_of(call);
+    const char *code = codec_json_str(response, "device_code", NULL);
+    ACT_AUTOFREE char *message = message_of(response);
 
     token_wipe(&login->ask.body);
     if (call->rc < 0) {
         login->ask.error = call->error;
         end(login);
     } else if (call->status != 200) {
-        token_describe_answer(call, "no code to log in with", &login->ask.error);
+        token_describe_response(call, "no code to log in with", &login->ask.error);
         end(login);
     } else if (!code || !message) {
-        fail_login(login, "the answer has no code to log in with");
+        fail_login(login, "the response has no code to log in with");
     } else {
-        int64_t life_s = token_number(json_object_get(answer, "expires_in"));
-        int64_t interval_s = token_number(json_object_get(answer, "interval"));
+        int64_t life_s = token_number(json_object_get(response, "expires_in"));
+        int64_t interval_s = token_number(json_object_get(response, "interval"));
         login->device_code = act_strdup(code);
         login->interval_s = within(interval_s, 1, MAX_INTERVAL_S, DEFAULT_INTERVAL_S);
         login->until_ms = act_now_monotonic_ms() + within(life_s, 1, MAX_LIFE_S, DEFAULT_LIFE_S) * 1000;

@@ -14,7 +14,7 @@
 #define IMDS_PATH "/metadata/identity/oauth2/token?api-version=2018-02-01"
 
 enum {
-    MAX_ANSWER = 1 << 20,
+    MAX_RESPONSE = 1 << 20,
     PROBE_S = 1,
     TRIES = 3,
     TRIES_OF_GONE = 7, /* 410: the service is being updated, which takes up to 70 s */
@@ -44,7 +44,7 @@ static void get(struct token_ask *ask, const char *base, const char *client_name
     http_call_release(&ask->call);
     ask->call = (struct http_call){.method = "GET",
                                    .url = act_buf_steal(&url),
-                                   .max_body = MAX_ANSWER,
+                                   .max_body = MAX_RESPONSE,
                                    .direct = true,
                                    .done = ended,
                                    .arg = ask};
@@ -122,7 +122,7 @@ static void imds_answered(struct http_call *call)
         engine_timer(http_engine(ask->http), delay_ms, send_to_imds, ask);
     } else if (call->rc == 0 && call->status == 400) {
         struct act_error why;
-        token_describe_answer(call, "this machine has no such identity", &why);
+        token_describe_response(call, "this machine has no such identity", &why);
         token_absent(ask, "%s", act_error_text(&why));
     } else {
         token_settle(ask);
@@ -145,14 +145,14 @@ static void send_to_imds(void *arg)
 static bool is_azure(const struct http_call *call)
 {
     const struct act_buf *body = &call->body_text;
-    CODEC_AUTOJSON json_t *answer = NULL;
+    CODEC_AUTOJSON json_t *response = NULL;
     bool is_busy = call->status == 408 || call->status == 410 || call->status == 429 || call->status >= 500;
 
     if (is_busy || call->status == 200)
         return true;
-    if (body->len == 0 || codec_json_parse(body->data, body->len, "answer", &answer, NULL) < 0)
+    if (body->len == 0 || codec_json_parse(body->data, body->len, "response", &response, NULL) < 0)
         return false;
-    return codec_json_str(answer, "error", NULL) != NULL;
+    return codec_json_str(response, "error", NULL) != NULL;
 }
 
 static void probed(struct http_call *call)
@@ -177,7 +177,7 @@ static void ask_imds(struct token_ask *ask)
                                    .url = act_sprintf("%s" IMDS_PATH, imds_host()),
                                    .no_retry = true,
                                    .direct = true,
-                                   .max_body = MAX_ANSWER,
+                                   .max_body = MAX_RESPONSE,
                                    .done = probed,
                                    .arg = ask};
     http_start(ask->probe, &ask->call);

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "codec/json.h"
 
-enum { MAX_ANSWER = 1 << 20, MAX_ASSERTION = 64 << 10 };
+enum { MAX_RESPONSE = 1 << 20, MAX_ASSERTION = 64 << 10 };
 
 #define ASSERTION_TYPE "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
@@ -27,13 +27,13 @@ void token_form_add(struct act_buf *form, const char *name, const char *value)
 void token_post(struct token_ask *ask, const char *tenant, const char *path,
                 void (*ended)(struct http_call *))
 {
-    token_wipe(&ask->call.body_text); /* of the answer before */
+    token_wipe(&ask->call.body_text); /* of the response before */
     http_call_release(&ask->call);
     ask->call = (struct http_call){.method = "POST",
                                    .url = act_sprintf("%s/%s/oauth2/v2.0/%s", ask->authority, tenant, path),
                                    .body = ask->body.data,
                                    .body_len = ask->body.len,
-                                   .max_body = MAX_ANSWER,
+                                   .max_body = MAX_RESPONSE,
                                    .done = ended,
                                    .arg = ask};
     http_header_set(&ask->call.headers, "Content-Type", "application/x-www-form-urlencoded");
@@ -41,20 +41,20 @@ void token_post(struct token_ask *ask, const char *tenant, const char *path,
     http_start(ask->http, &ask->call);
 }
 
-/* The token of an answer that came. */
-static int take_answer(struct token_ask *ask)
+/* The token of a response that came. */
+static int take_response(struct token_ask *ask)
 {
     const struct act_buf *body = &ask->call.body_text;
-    CODEC_AUTOJSON json_t *answer = NULL;
+    CODEC_AUTOJSON json_t *response = NULL;
     int64_t now_s = act_now_unix_s();
 
     if (ask->call.status != 200) {
-        token_describe_answer(&ask->call, "no token", &ask->error);
+        token_describe_response(&ask->call, "no token", &ask->error);
         return -(int)ask->error.code;
     }
-    if (body->len == 0 || codec_json_parse(body->data, body->len, "answer", &answer, NULL) < 0)
-        return act_error_set(&ask->error, ACT_FAIL, "the answer has no token that can be used");
-    return token_take(answer, ask->source, now_s, http_clock_ahead_s(&ask->call.answer_headers, now_s),
+    if (body->len == 0 || codec_json_parse(body->data, body->len, "response", &response, NULL) < 0)
+        return act_error_set(&ask->error, ACT_FAIL, "the response has no token that can be used");
+    return token_take(response, ask->source, now_s, http_clock_ahead_s(&ask->call.answer_headers, now_s),
                       &ask->token, &ask->error);
 }
 
@@ -65,7 +65,7 @@ void token_settle(struct token_ask *ask)
     if (rc < 0)
         ask->error = ask->call.error;
     else
-        rc = take_answer(ask);
+        rc = take_response(ask);
     if (rc < 0)
         token_failed(ask);
     else

@@ -67,25 +67,25 @@ struct token_source {
 extern const struct token_source token_secret, token_federated, token_app_service, token_azureml,
     token_device, token_imds, token_cli;
 
-/* ---- answer.c: what services and programs say */
+/* ---- response.c */
 
 const char *token_env(const char *name); /* NULL when it is not set, or empty */
 /* A tenant's id or domain name: nothing in it may change a URL. */
 bool token_tenant_is_valid(const char *tenant);
 /* A number, also one that is written as a string; -1: it is neither. */
 int64_t token_number(const json_t *value);
-/* From the JSON of any source: access_token with expires_on, expires_in or its own claim. now_s: when the answer
+/* From the JSON of any source: access_token with expires_on, expires_in or its own claim. now_s: when the response
  * came, by the clock of this machine, which all times of a token follow; ahead_s: how far the service's clock is
  * ahead of it. A token never counts as longer-lived than its own claims say. -ACT_FAIL: it has no token, or one that
  * has ended. */
-int token_take(const json_t *answer, const struct token_source *source, int64_t now_s, int64_t ahead_s,
+int token_take(const json_t *response, const struct token_source *source, int64_t now_s, int64_t ahead_s,
                struct token *out, struct act_error *err) ACT_NODISCARD;
 /* "2026-05-01 14:34:56.000000", in the time zone of this machine; -1: malformed. */
 int64_t token_local_time(const char *text);
 int64_t token_refresh_time(int64_t now_s, int64_t expires_s, bool half_life);
-/* The error that a token endpoint answered, in one line: "invalid_client: AADSTS7000215: ... (correlation id ...)". The
+/* The error that a token endpoint returned, in one line: "invalid_client: AADSTS7000215: ... (correlation id ...)". The
  * code is also in err->service_code. */
-void token_describe_answer(const struct http_call *call, const char *what, struct act_error *err);
+void token_describe_response(const struct http_call *call, const char *what, struct act_error *err);
 /* The scope as a resource: without "/.default". New string. */
 char *token_resource(const char *scope);
 /* Release secrets; NULL and empty ones are fine. */
@@ -94,11 +94,11 @@ void token_wipe_free(char *secret);
 
 /* ---- principal.c */
 
-/* Sends the form to the token endpoint of a tenant; ended gets the answer. */
+/* Sends the form to the token endpoint of a tenant; ended gets the response. */
 void token_post(struct token_ask *ask, const char *tenant, const char *path,
                 void (*ended)(struct http_call *));
 void token_form_add(struct act_buf *form, const char *name, const char *value);
-/* Ends the question with what the endpoint answered. */
+/* Ends the question with the endpoint's response. */
 void token_settle(struct token_ask *ask);
 
 /* ---- cache.c: blocking, for workers */

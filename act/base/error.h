@@ -49,8 +49,8 @@ enum act_fact {
 struct act_error {
     enum act_code code;
     enum act_fact fact;
-    int http_status;       /* 0 when no HTTP answer was involved */
-    bool network;          /* no answer came: DNS, connection, TLS, reset, stall */
+    int http_status;       /* 0 when no HTTP response was involved */
+    bool network;          /* no response came: DNS, connection, TLS, reset, stall */
     char service_code[64]; /* the service's own code, as "BlobNotFound"; may be empty */
     char request_id[64];   /* the service's request id; may be empty */
     char brief[232];       /* the text, or how it begins; read it by act_error_text() */

@@ -167,7 +167,7 @@ bool http_describe_failure(struct http_try *t, CURLcode code)
         act_error_hint(err, "set ACT_CA_FILE to a file of PEM certificates");
         return false;
     case REFUSED:
-        act_error_set(err, ACT_FAIL, "the answer of %s is not acceptable: %s", t->peer->name,
+        act_error_set(err, ACT_FAIL, "the response of %s is not acceptable: %s", t->peer->name,
                       t->handle->refused[0] ? t->handle->refused : reason);
         return false;
     case OTHER:

@@ -51,13 +51,13 @@ static size_t trim(const char **text, size_t len)
     return len;
 }
 
-static void take_header(struct http_headers *answer, const char *line, size_t len, const char *colon)
+static void take_header(struct http_headers *response, const char *line, size_t len, const char *colon)
 {
     const char *name = line, *value = colon + 1;
     size_t name_len = trim(&name, (size_t)(colon - line));
     size_t value_len = trim(&value, len - (size_t)(value - line));
 
-    http_header_add(answer, name, name_len, value, value_len);
+    http_header_add(response, name, name_len, value, value_len);
 }
 
 static void note_status(struct http_handle *h)
@@ -71,24 +71,24 @@ static void note_status(struct http_handle *h)
 static size_t on_header(char *line, size_t size, size_t count, void *arg)
 {
     struct http_handle *h = arg;
-    struct http_headers *answer = &h->t->call->answer_headers;
+    struct http_headers *response = &h->t->call->answer_headers;
     size_t len = size * count;
     const char *colon = memchr(line, ':', len);
 
     h->header_bytes += len;
-    if (answer->n >= MAX_HEADERS || h->header_bytes > MAX_HEADER_BYTES) {
+    if (response->n >= MAX_HEADERS || h->header_bytes > MAX_HEADER_BYTES) {
         snprintf(h->refused, sizeof(h->refused), "more than %d headers or %d bytes of them", MAX_HEADERS,
                  MAX_HEADER_BYTES);
         return 0;
     }
     if (len >= 5 && memcmp(line, "HTTP/", 5) == 0) {
-        http_headers_release(answer); /* those before belong to an interim answer (1xx) */
+        http_headers_release(response); /* those before belong to an interim response (1xx) */
         h->head_complete = false;
     } else if (len > 0 && (*line == '\r' || *line == '\n')) {
         h->head_complete = true;
         note_status(h);
     } else if (colon && colon > line) {
-        take_header(answer, line, len, colon);
+        take_header(response, line, len, colon);
     }
     return len;
 }

@@ -93,7 +93,7 @@ struct engine *http_engine(struct http *http)
 
 /* --- one try -------------------------------------------------------------------------------------------- */
 
-static void drop_answer(struct http_call *call)
+static void drop_response(struct http_call *call)
 {
     call->status = 0;
     call->sink_len = 0;
@@ -170,12 +170,12 @@ static void trace_try(const struct http_try *t)
 }
 
 /* libcurl accepts a response truncated within its headers, or after an interim one, as complete. */
-static CURLcode note_answer(struct http_try *t)
+static CURLcode note_response(struct http_try *t)
 {
     struct http_handle *h = t->handle;
 
     if (!h->head_complete || h->status < 200) {
-        snprintf(h->why, sizeof(h->why), "the answer ended within its headers");
+        snprintf(h->why, sizeof(h->why), "the response ended within its headers");
         return CURLE_PARTIAL_FILE;
     }
     t->call->status = h->status;
@@ -265,7 +265,7 @@ static void try_ended(void *arg, CURLcode code)
 
     call->rc = 0;
     if (code == CURLE_OK)
-        code = note_answer(t);
+        code = note_response(t);
     if (code != CURLE_OK) {
         may_pass = http_describe_failure(t, code);
         call->rc = -(int)call->error.code;
@@ -310,7 +310,7 @@ void http_begin(struct http_try *t)
     struct http_call *call = t->call;
     int rc;
 
-    drop_answer(call);
+    drop_response(call);
     if (call->tries > 0)
         restore_url(t);
     if (call->sign && (rc = call->sign(call, &call->error))) {
@@ -340,7 +340,7 @@ void http_start(struct http *http, struct http_call *call)
 {
     struct http_try *t = act_calloc(1, sizeof(*t));
 
-    drop_answer(call);
+    drop_response(call);
     call->rc = 0;
     call->tries = 0;
     call->ambiguous = false;
@@ -358,7 +358,7 @@ void http_start(struct http *http, struct http_call *call)
 
 void http_call_release(struct http_call *call)
 {
-    drop_answer(call);
+    drop_response(call);
     http_headers_release(&call->headers);
     free(call->url);
     call->url = NULL;

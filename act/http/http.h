@@ -1,4 +1,4 @@
-/* http.h - one request and its answer on the engine, with retries and at the pace that suits the peer.
+/* http.h - one request and its response on the engine, with retries and at the pace that suits the peer.
  *
  * A request that failed in a way that may pass (network, 408, 429, 500, 502, 503, 504) is sent again after a
  * delay: what the service asked for (Retry-After in seconds or as a date, retry-after-ms,
@@ -7,7 +7,7 @@
  *
  * Only as many requests are in flight at one peer (host and port: a storage account) as raise throughput; the others
  * wait here, first come, first served. A peer that throttles (429; 503 ServerBusy; 500 OperationTimedOut; another
- * passing failure with Retry-After) gets half as many and a pause. As long as it answered something else properly
+ * passing failure with Retry-After) gets half as many and a pause. As long as it gave another proper response
  * within the last two minutes, a throttled request waits for its next turn without using up a retry. See pace.h;
  * ACT_TRACE=pace shows it.
  */
@@ -30,7 +30,7 @@ struct http_options {
     int max_retries;       /* 0: 8; negative: none */
     int64_t give_up_ms;    /* no retry after this long; 0: 120,000 */
     int max_transfers;     /* requests under way at one peer, at most; 1 to 500; 0: 256 */
-    uint64_t bwlimit;      /* bytes per second of request bodies, and as many of answers; 0: no limit. A
+    uint64_t bwlimit;      /* bytes per second of request bodies, and as many of responses; 0: no limit. A
                               stall is then a transfer that may move but has moved nothing for this long */
     const char *ca_file;   /* NULL: the system's, where each distribution has it */
 };
@@ -62,7 +62,7 @@ void http_header_setf(struct http_headers *h, const char *name, const char *fmt,
 const char *http_header_get(const struct http_headers *h, const char *name); /* any case; NULL: absent */
 void http_headers_release(struct http_headers *h);
 
-/* A request and, once done was called, its answer. The caller owns it and keeps it until done was called. */
+/* A request and, once done was called, its response. The caller owns it and keeps it until done was called. */
 struct http_call {
     /* in */
     const char *method;          /* "GET", "PUT", ...; not copied */
@@ -93,7 +93,7 @@ struct http_call {
     void *arg;
 
     /* out */
-    int rc; /* 0: an answer came (of any status); else see error */
+    int rc; /* 0: a response came (of any status); else see error */
     struct act_error error;
     int status; /* HTTP status */
     struct http_headers answer_headers;
@@ -105,7 +105,7 @@ struct http_call {
     struct http_try *under_way; /* opaque; NULL: it is not */
 };
 
-/* Starts it. done is called exactly once, on the loop, with rc and the answer set. The length of the response has been
+/* Starts it. done is called exactly once, on the loop, with rc and the response set. The length of the response has been
  * checked against Content-Length. 4xx and 5xx responses that are not (or no longer) retried have rc 0: the caller
  * interprets them. A failed connection names host, port and reason. */
 void http_start(struct http *http, struct http_call *call);
@@ -116,18 +116,18 @@ void http_call_release(struct http_call *call);
  * cannot tell whether more would be faster. */
 int http_window(struct http *http, const char *url);
 
-/* Milliseconds to wait before the next try, or -1: no further try. status 0: no answer came (network).
+/* Milliseconds to wait before the next try, or -1: no further try. status 0: no response came (network).
  * random01 in [0, 1). retry_after_ms: -1 when the service said nothing. */
 int64_t http_retry_delay(int status, bool network_error, int tries, int max_retries, int64_t elapsed_ms,
                          int64_t give_up_ms, int64_t retry_after_ms, double random01);
 
-/* What the answer asks to wait: retry-after-ms, x-ms-retry-after-ms or Retry-After; -1: nothing (usable). A date there
+/* What the response asks to wait: retry-after-ms, x-ms-retry-after-ms or Retry-After; -1: nothing (usable). A date there
  * is by the service's clock (the response's Date); now_unix_s is for responses without one. */
-int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_s);
+int64_t http_retry_after_ms(const struct http_headers *response, int64_t now_unix_s);
 
 /* How many seconds the service's clock (the response's Date) is ahead of now_unix_s, this machine's; 0: no Date. A
  * response takes time, so small differences mean nothing. */
-int64_t http_clock_ahead_s(const struct http_headers *answer, int64_t now_unix_s);
+int64_t http_clock_ahead_s(const struct http_headers *response, int64_t now_unix_s);
 
 /* Percent-encodes everything but A-Z a-z 0-9 - . _ ~ and, where keep_slash, '/'. New string. */
 char *http_encode(const char *text, bool keep_slash);

@@ -74,9 +74,9 @@ struct http_handle {
     int sends;           /* how often libcurl sent the request */
     int status;          /* of the last complete head */
     bool head_complete;  /* the empty line behind the headers came */
-    size_t header_bytes; /* of the answer */
+    size_t header_bytes; /* of the response */
     size_t sent;         /* of the body, where a limit makes us hand it over */
-    char refused[128];   /* why the answer was refused here; empty: it was not */
+    char refused[128];   /* why the response was refused here; empty: it was not */
     char why[CURL_ERROR_SIZE];
     /* under a limit, by direction */
     bool waits[2];
@@ -127,7 +127,7 @@ bool http_describe_failure(struct http_try *t, CURLcode code);
 bool http_may_pass(int status);
 
 /* Whether the response says that the peer is overloaded. */
-bool http_is_throttled(int status, const struct http_headers *answer);
+bool http_is_throttled(int status, const struct http_headers *response);
 
 /* "host:port" of an http or https URL, and whether it is this machine (or its metadata service), which no
  * proxy can reach. New string; NULL: not such a URL. */

@@ -3,7 +3,7 @@
 enum {
     START = 32,           /* enough to fill most lines; few enough for a small service */
     FLOOR = 4,            /* under throttling */
-    PERIOD_WINDOWS = 3,   /* answers per period, in windows: as many round trips */
+    PERIOD_WINDOWS = 3,   /* responses per period, in windows: as many round trips */
     PERIOD_MS = 50,       /* at least, on short lines */
     REST_PERIODS = 10,    /* between attempts to grow once growing brought nothing */
     REGAIN_STEP = 4,      /* per period, after throttling */
@@ -31,7 +31,7 @@ void pace_init(struct pace *p, int max)
     p->cut_ms = -1;
 }
 
-/* Answers to what was started under the old window tell nothing about the new one. */
+/* Responses to what was started under the old window tell nothing about the new one. */
 static void set_window(struct pace *p, int window)
 {
     p->skip = p->window;

@@ -13,9 +13,9 @@
 struct pace {
     int window, max;
     /* the period that is measured */
-    int64_t since_ms, last_ms; /* its start, the last answer */
+    int64_t since_ms, last_ms; /* its start, the last response */
     double work;               /* done in it: bytes, and so many for each request */
-    int skip, done, full; /* answers: to be left out first; counted; of those, while the window was used */
+    int skip, done, full; /* responses: to be left out first; counted; of those, while the window was used */
     bool is_full;
     /* what was found out */
     double base_rate; /* work per ms under base_window; 0: not measured */
@@ -34,11 +34,11 @@ void pace_init(struct pace *pace, int max);
 /* Requests were started: under_way were before, now there are so many. */
 void pace_started(struct pace *pace, int64_t now_ms, int before, int under_way);
 
-/* A request was answered, and not by throttling; bytes: of both bodies. */
+/* A response came, and not a throttling one; bytes: of both bodies. */
 void pace_done(struct pace *pace, int64_t now_ms, uint64_t bytes);
 
-/* A request, started at started_ms, was answered by throttling. asked_ms: the pause the peer asks for, -1:
- * none. random01 in [0, 1). What was started before the last such answer counts as the same event. */
+/* A request, started at started_ms, was throttled. asked_ms: the pause the peer asks for, -1:
+ * none. random01 in [0, 1). What was started before the last such response counts as the same event. */
 void pace_throttled(struct pace *pace, int64_t now_ms, int64_t started_ms, int64_t asked_ms, double random01);
 
 /* For how many milliseconds nothing may be started; 0: now. */

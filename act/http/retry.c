@@ -54,15 +54,15 @@ static int64_t capped_ms(int64_t value, int64_t unit_ms)
     return value > MAX_ASKED_MS / unit_ms ? MAX_ASKED_MS : value * unit_ms;
 }
 
-int64_t http_clock_ahead_s(const struct http_headers *answer, int64_t now_unix_s)
+int64_t http_clock_ahead_s(const struct http_headers *response, int64_t now_unix_s)
 {
-    const char *date = http_header_get(answer, "Date");
+    const char *date = http_header_get(response, "Date");
     int64_t theirs;
 
     return date && act_time_from_http(date, &theirs) ? theirs - now_unix_s : 0;
 }
 
-int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_s)
+int64_t http_retry_after_ms(const struct http_headers *response, int64_t now_unix_s)
 {
     static const struct {
         const char *name;
@@ -71,26 +71,26 @@ int64_t http_retry_after_ms(const struct http_headers *answer, int64_t now_unix_
     int64_t value;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const char *text = http_header_get(answer, rows[i].name);
+        const char *text = http_header_get(response, rows[i].name);
         if (text && act_int_from_text(text, &value) && value >= 0)
             return capped_ms(value, rows[i].unit_ms);
     }
-    const char *asked = http_header_get(answer, "Retry-After");
+    const char *asked = http_header_get(response, "Retry-After");
     if (!asked || !act_time_from_http(asked, &value))
         return -1;
-    return capped_ms(value - now_unix_s - http_clock_ahead_s(answer, now_unix_s), 1000);
+    return capped_ms(value - now_unix_s - http_clock_ahead_s(response, now_unix_s), 1000);
 }
 
-bool http_is_throttled(int status, const struct http_headers *answer)
+bool http_is_throttled(int status, const struct http_headers *response)
 {
     static const struct {
         int status;
         const char *code; /* NULL: any */
     } rows[] = {{429, NULL}, {503, "ServerBusy"}, {500, "OperationTimedOut"}};
-    const char *code = http_header_get(answer, "x-ms-error-code");
+    const char *code = http_header_get(response, "x-ms-error-code");
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (status == rows[i].status && (!rows[i].code || (code && strcmp(code, rows[i].code) == 0)))
             return true;
-    return http_may_pass(status) && http_retry_after_ms(answer, act_now_unix_s()) >= 0;
+    return http_may_pass(status) && http_retry_after_ms(response, act_now_unix_s()) >= 0;
 }

@@ -31,7 +31,7 @@ static int wait_readable(const struct channel *c, struct act_error *err)
             left = 0;
         n = poll(&in, 1, left > INT_MAX ? INT_MAX : (int)left);
     } while (n < 0 && errno == EINTR);
-    return n == 0 ? lost(err, "no answer in time") : 0;
+    return n == 0 ? lost(err, "no response in time") : 0;
 }
 
 /* Reads what is there; returns when there is at least one byte. */

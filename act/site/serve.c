@@ -17,7 +17,7 @@ struct request {
     struct site *site;
     struct channel *channel;
     struct frame frame; /* what was asked */
-    json_t *answer;
+    json_t *response;
     struct act_buf parts[FRAME_PARTS];
     size_t n_parts;
 };
@@ -63,8 +63,8 @@ static int serve_open(struct request *r, struct act_error *err)
         return malformed("root", err);
     free(r->site->root);
     r->site->root = here_root(root);
-    json_object_set_new(r->answer, "root", codec_json_bytes_new(r->site->root));
-    json_object_set_new(r->answer, "login_shell", json_boolean(getenv("ACT_SITE_LOGIN") != NULL));
+    json_object_set_new(r->response, "root", codec_json_bytes_new(r->site->root));
+    json_object_set_new(r->response, "login_shell", json_boolean(getenv("ACT_SITE_LOGIN") != NULL));
     return 0;
 }
 
@@ -104,7 +104,7 @@ static int serve_write(struct request *r, struct act_error *err)
     if (!name)
         return malformed("name", err);
     int rc = here_write(r->site, text_of(r, "id"), name, part_text(r, 0), exclusive ? &existed : NULL, err);
-    json_object_set_new(r->answer, "existed", json_boolean(existed));
+    json_object_set_new(r->response, "existed", json_boolean(existed));
     return rc;
 }
 
@@ -120,7 +120,7 @@ static int serve_files(struct request *r, struct act_error *err)
     for (size_t i = 0; i < files.n; i++)
         json_array_append_new(list, json_pack("[o, I, I]", codec_json_bytes_new(files.v[i].name),
                                               (json_int_t)files.v[i].size, (json_int_t)files.v[i].idle_s));
-    json_object_set_new(r->answer, "files", list);
+    json_object_set_new(r->response, "files", list);
     site_files_release(&files);
     act_strv_release(&folders);
     return rc;
@@ -138,7 +138,7 @@ static int serve_states(struct request *r, struct act_error *err)
     for (size_t i = 0; rc == 0 && i < ids.n; i++)
         json_array_append_new(list, json_pack("{s:b, s:o, s:s?}", "there", states[i].there, "status",
                                               run_status_to_json(&states[i].status), "job", states[i].job));
-    json_object_set_new(r->answer, "states", list);
+    json_object_set_new(r->response, "states", list);
     site_states_release(states, ids.n);
     free(states);
     act_strv_release(&ids);
@@ -150,7 +150,7 @@ static int serve_list(struct request *r, struct act_error *err)
     struct act_strv ids = {0};
     int rc = here_list(r->site, &ids, err);
 
-    json_object_set_new(r->answer, "ids", codec_json_strv_new(&ids));
+    json_object_set_new(r->response, "ids", codec_json_strv_new(&ids));
     act_strv_release(&ids);
     return rc;
 }
@@ -179,7 +179,7 @@ static int serve_run(struct request *r, struct act_error *err)
                                          .max_bytes = (size_t)max},
                   &result, err);
     act_strv_release(&argv);
-    json_object_set_new(r->answer, "status", json_integer(result.status));
+    json_object_set_new(r->response, "status", json_integer(result.status));
     act_buf_add(&r->parts[0], result.out ? result.out : "", result.out_len);
     act_buf_add(&r->parts[1], result.err ? result.err : "", result.err_len);
     r->n_parts = 2;
@@ -202,8 +202,8 @@ static int create(struct request *r, const struct run_spec *spec, struct act_err
     bool needed = package && !existed && !here_is_there(path, codec_json_int(package, "bytes", -1));
     if (!existed && !needed)
         rc = here_create_run(r->site, spec, path, NULL, &existed, err);
-    json_object_set_new(r->answer, "existed", json_boolean(existed));
-    json_object_set_new(r->answer, "needs_package", json_boolean(needed));
+    json_object_set_new(r->response, "existed", json_boolean(existed));
+    json_object_set_new(r->response, "needs_package", json_boolean(needed));
     return rc;
 }
 
@@ -233,7 +233,7 @@ static int serve_agent(struct request *r, struct act_error *err)
     const char *hash = text_of(r, "hash");
     json_t *missing = json_array();
 
-    json_object_set_new(r->answer, "missing", missing);
+    json_object_set_new(r->response, "missing", missing);
     if (!act_is_hex(hash, SITE_AGENT_HEX))
         return malformed("hash", err);
     ACT_AUTOFREE char *dir = site_agent_dir(r->site, hash);
@@ -244,7 +244,7 @@ static int serve_agent(struct request *r, struct act_error *err)
         if (size >= 0 && !here_is_there(path, size))
             json_array_append_new(missing, json_string(names[i]));
     }
-    json_object_set_new(r->answer, "path", codec_json_bytes_new(agent));
+    json_object_set_new(r->response, "path", codec_json_bytes_new(agent));
     return 0;
 }
 
@@ -359,15 +359,15 @@ static int serve_one(struct site *site, struct channel *channel)
     int channel_rc = frame_read(channel, SITE_REQUEST_MAX_BYTES, &r.frame, &err);
 
     if (channel_rc == 0) {
-        r.answer = json_object();
+        r.response = json_object();
         int rc = find_and_serve(&r, &channel_rc, &err);
         if (rc < 0) {
-            json_object_set_new(r.answer, "code", json_integer(-rc));
-            json_object_set_new(r.answer, "error", codec_json_bytes_new(act_error_text(&err)));
+            json_object_set_new(r.response, "code", json_integer(-rc));
+            json_object_set_new(r.response, "error", codec_json_bytes_new(act_error_text(&err)));
         }
         for (size_t i = 0; i < r.n_parts; i++)
             parts[i] = (struct frame_part){r.parts[i].data, r.parts[i].len};
-        int written = frame_write(channel, r.answer, parts, rc < 0 ? 0 : r.n_parts, &err);
+        int written = frame_write(channel, r.response, parts, rc < 0 ? 0 : r.n_parts, &err);
         channel_rc = channel_rc < 0 ? channel_rc : written;
     }
     frame_release(&r.frame);

@@ -363,7 +363,7 @@ static int wait_for_ssh(struct ssh *ssh)
     return status;
 }
 
-/* No valid answer came: waits for ssh's message. */
+/* No valid response came: waits for ssh's message. */
 static int explain_start(struct ssh *ssh, struct channel *channel, struct act_error *err)
 {
     if (!err->network || !channel->ended)
@@ -381,15 +381,16 @@ static int explain_start(struct ssh *ssh, struct channel *channel, struct act_er
 
 /* Waits for the other side's first bytes. Meanwhile ssh may be asking the user something: the menu of a second
  * factor, a warning. */
-static void wait_for_answer(const struct ssh *ssh, const struct channel *channel)
+static void wait_for_response(const struct ssh *ssh, const struct channel *channel)
 {
     enum { STEP_MS = 100, CHUNK = 4096 };
-    struct pollfd answer = {.fd = channel->in_fd, .events = POLLIN};
+    struct pollfd response = {.fd = channel->in_fd, .events = POLLIN};
     int terminal = open("/dev/tty", O_WRONLY | O_NOCTTY | O_CLOEXEC);
     char chunk[CHUNK];
     off_t shown = 0;
 
-    while (terminal >= 0 && poll(&answer, 1, STEP_MS) == 0 && act_now_monotonic_ms() < channel->deadline_ms) {
+    while (terminal >= 0 && poll(&response, 1, STEP_MS) == 0 &&
+           act_now_monotonic_ms() < channel->deadline_ms) {
         ssize_t n = pread(ssh->err_fd, chunk, sizeof(chunk), shown);
         if (n > 0 && act_write_all(terminal, chunk, (size_t)n) < 0)
             break;
@@ -413,7 +414,7 @@ static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_nee
     if (rc < 0)
         return rc;
     channel->deadline_ms = act_now_monotonic_ms() + (int64_t)limit_s * 1000;
-    wait_for_answer(ssh, channel);
+    wait_for_response(ssh, channel);
     rc = read_banner(channel, &line, err);
     if (rc < 0)
         rc = explain_start(ssh, channel, err);

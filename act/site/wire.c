@@ -1,4 +1,4 @@
-/* wire.c - the functions of a site behind a connection: each is one request and one checked answer. */
+/* wire.c - the functions of a site behind a connection: each is one request and one checked response. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "site/site_internal.h"
 #include "site/ssh.h"
 
-enum { ANSWER_S = 120, ERROR_TEXT_MAX = 2048 };
+enum { RESPONSE_S = 120, ERROR_TEXT_MAX = 2048 };
 
 struct wire {
     struct ssh ssh; /* login NULL: the connection was given, and cannot be made again */
@@ -43,14 +43,14 @@ static void disconnect(struct wire *w)
     w->channel.in_fd = w->channel.out_fd = -1;
 }
 
-/* Any answer: an error on the other side becomes one here. */
-static int check_answer(const struct frame *answer, struct act_error *err)
+/* Any response: an error on the other side becomes one here. */
+static int check_response(const struct frame *response, struct act_error *err)
 {
     static const enum act_code codes[] = {ACT_FAIL,      ACT_USAGE,       ACT_NOT_FOUND, ACT_DENIED,
                                           ACT_TEMPORARY, ACT_NO_CAPACITY, ACT_CONFIG,    ACT_PARTIAL,
                                           ACT_TIMEOUT,   ACT_INTERRUPTED};
-    ACT_AUTOFREE char *text = codec_json_bytes_get(json_object_get(answer->head, "error"));
-    int64_t code = codec_json_int(answer->head, "code", 0);
+    ACT_AUTOFREE char *text = codec_json_bytes_get(json_object_get(response->head, "error"));
+    int64_t code = codec_json_int(response->head, "code", 0);
 
     if (code == 0 && !text)
         return 0;
@@ -64,7 +64,7 @@ static int check_answer(const struct frame *answer, struct act_error *err)
 static int drop(struct wire *w, struct act_error *err)
 {
     if (!err->network) {
-        act_error_prefix(err, "cannot understand the answer of '%s'",
+        act_error_prefix(err, "cannot understand the response of '%s'",
                          w->ssh.login ? w->ssh.login : "the site");
     } else if (w->ssh.login) {
         ssh_explain_loss(&w->ssh, err);
@@ -73,16 +73,16 @@ static int drop(struct wire *w, struct act_error *err)
     return -(int)err->code;
 }
 
-/* Sends the request (takes its reference), followed by a file if there is one, and reads the answer. Release it in
+/* Sends the request (takes its reference), followed by a file if there is one, and reads the response. Release it in
  * every case. */
 struct exchange {
     json_t *request;
     const struct frame_part *part;
     const char *file;
     int64_t file_bytes;
-    size_t max_answer;
+    size_t max_response;
     int timeout_s;
-    struct frame answer;
+    struct frame response;
 };
 
 static int send_file(struct wire *w, const struct exchange *x, struct act_error *err)
@@ -117,8 +117,8 @@ static int exchange(struct wire *w, struct exchange *x, struct act_error *err)
         rc = send_file(w, x, err);
     w->channel.deadline_ms = act_now_monotonic_ms() + (int64_t)x->timeout_s * 1000;
     if (rc == 0)
-        rc = frame_read(&w->channel, x->max_answer, &x->answer, err);
-    return rc < 0 ? drop(w, err) : check_answer(&x->answer, err);
+        rc = frame_read(&w->channel, x->max_response, &x->response, err);
+    return rc < 0 ? drop(w, err) : check_response(&x->response, err);
 }
 
 static int say_hello(struct site *site, struct act_error *err)
@@ -126,18 +126,18 @@ static int say_hello(struct site *site, struct act_error *err)
     struct wire *w = site->wire;
     struct exchange x = {.request =
                              json_pack("{s:s, s:o}", "op", "open", "root", codec_json_bytes_new(w->root)),
-                         .timeout_s = ANSWER_S};
+                         .timeout_s = RESPONSE_S};
     int rc = exchange(w, &x, err);
 
     if (rc == 0) {
-        ACT_AUTOFREE char *root = codec_json_bytes_get(json_object_get(x.answer.head, "root"));
-        w->in_login_shell = json_is_true(json_object_get(x.answer.head, "login_shell"));
+        ACT_AUTOFREE char *root = codec_json_bytes_get(json_object_get(x.response.head, "root"));
+        w->in_login_shell = json_is_true(json_object_get(x.response.head, "login_shell"));
         if (!root || *root != '/' || (site->root && !act_streq(root, site->root)))
             rc = act_error_set(err, ACT_FAIL, "the other side's root is '%s'", root ? root : "");
         else if (!site->root)
             site->root = act_strdup(root);
     }
-    frame_release(&x.answer);
+    frame_release(&x.response);
     if (rc < 0)
         disconnect(w);
     return rc;
@@ -163,7 +163,7 @@ static int call(struct site *site, struct exchange *x, struct act_error *err)
 
     err = err ? err : &own;
     if (!x->timeout_s)
-        x->timeout_s = ANSWER_S;
+        x->timeout_s = RESPONSE_S;
     int rc = connect_again(site, err);
     if (rc == 0 && site->wire->ssh.absent)
         rc = act_error_set(err, ACT_NOT_FOUND, "the agent is not there");
@@ -173,9 +173,9 @@ static int call(struct site *site, struct exchange *x, struct act_error *err)
     return rc;
 }
 
-static int bad_answer(const char *what, struct act_error *err)
+static int bad_response(const char *what, struct act_error *err)
 {
-    return act_error_set(err, ACT_FAIL, "the site gave a wrong answer: '%s'", what);
+    return act_error_set(err, ACT_FAIL, "the site gave a wrong response: '%s'", what);
 }
 
 static json_t *texts_json(const char *const *texts, size_t n)
@@ -263,7 +263,7 @@ static int put(struct site *site, json_t *request, const char *path, const char 
     json_object_set_new(request, "bytes", json_integer(bytes));
     json_object_set_new(request, "sha256", json_string(sha256));
     int rc = call(site, &x, err);
-    frame_release(&x.answer);
+    frame_release(&x.response);
     return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", path) : 0;
 }
 
@@ -274,7 +274,7 @@ static int put_program(struct site *site, const char *name, const char *agent_ha
     int64_t bytes = 0;
 
     if (!path)
-        return bad_answer("missing", err);
+        return bad_response("missing", err);
     int rc = act_sha256_file(path, sha256, err);
     if (rc == 0)
         rc = here_size_of(path, &bytes, err);
@@ -327,11 +327,11 @@ static int ask_for_agent(struct site *site, const char *hash, json_t **out_missi
         rc = call(site, &x, err);
     else
         json_decref(x.request);
-    *out_missing = json_incref(json_object_get(x.answer.head, "missing"));
+    *out_missing = json_incref(json_object_get(x.response.head, "missing"));
     if (rc == 0)
-        *out = codec_json_bytes_get(json_object_get(x.answer.head, "path"));
-    frame_release(&x.answer);
-    return rc == 0 && (!*out || **out != '/') ? bad_answer("path", err) : rc;
+        *out = codec_json_bytes_get(json_object_get(x.response.head, "path"));
+    frame_release(&x.response);
+    return rc == 0 && (!*out || **out != '/') ? bad_response("path", err) : rc;
 }
 
 int wire_agent(struct site *site, char **out, struct act_error *err)
@@ -384,9 +384,9 @@ static int ask_to_create(struct site *site, const struct run_spec *spec, json_t 
     if (package)
         json_object_set(x.request, "package", package);
     int rc = call(site, &x, err);
-    *out_existed = json_is_true(json_object_get(x.answer.head, "existed"));
-    *out_needed = json_is_true(json_object_get(x.answer.head, "needs_package"));
-    frame_release(&x.answer);
+    *out_existed = json_is_true(json_object_get(x.response.head, "existed"));
+    *out_needed = json_is_true(json_object_get(x.response.head, "needs_package"));
+    frame_release(&x.response);
     return rc;
 }
 
@@ -414,7 +414,7 @@ int wire_create_run(struct site *site, const struct run_spec *spec, const char *
     rc = put(site, json_object(), package, sha256, bytes, err);
     if (rc == 0)
         rc = ask_to_create(site, spec, about, out_existed, &needed, err);
-    return rc == 0 && needed ? bad_answer("needs_package", err) : rc;
+    return rc == 0 && needed ? bad_response("needs_package", err) : rc;
 }
 
 int wire_remove_run(struct site *site, const char *id, struct act_error *err)
@@ -422,7 +422,7 @@ int wire_remove_run(struct site *site, const char *id, struct act_error *err)
     struct exchange x = {.request = json_pack("{s:s, s:s}", "op", "remove", "id", id)};
     int rc = call(site, &x, err);
 
-    frame_release(&x.answer);
+    frame_release(&x.response);
     return rc;
 }
 
@@ -437,15 +437,15 @@ static json_t *file_request(const char *op, const char *id, const char *name)
 static int read_once(struct site *site, const char *id, const char *name, uint64_t offset, char *data,
                      size_t len, size_t *out_got, struct act_error *err)
 {
-    struct exchange x = {.request = file_request("read", id, name), .max_answer = len};
+    struct exchange x = {.request = file_request("read", id, name), .max_response = len};
 
     json_object_set_new(x.request, "offset", json_integer((json_int_t)offset));
     json_object_set_new(x.request, "len", json_integer((json_int_t)len));
     int rc = call(site, &x, err);
-    *out_got = rc < 0 ? 0 : x.answer.parts[0].len;
+    *out_got = rc < 0 ? 0 : x.response.parts[0].len;
     if (*out_got)
-        memcpy(data, x.answer.parts[0].data, *out_got);
-    frame_release(&x.answer);
+        memcpy(data, x.response.parts[0].data, *out_got);
+    frame_release(&x.response);
     return rc;
 }
 
@@ -468,11 +468,11 @@ int wire_read(struct site *site, const char *id, const char *name, uint64_t offs
 
 int wire_read_text(struct site *site, const char *id, const char *name, char **out, struct act_error *err)
 {
-    struct exchange x = {.request = file_request("text", id, name), .max_answer = SITE_TEXT_MAX_BYTES};
+    struct exchange x = {.request = file_request("text", id, name), .max_response = SITE_TEXT_MAX_BYTES};
     int rc = call(site, &x, err);
 
-    *out = rc < 0 ? NULL : act_buf_steal(&x.answer.parts[0]);
-    frame_release(&x.answer);
+    *out = rc < 0 ? NULL : act_buf_steal(&x.response.parts[0]);
+    frame_release(&x.response);
     return rc;
 }
 
@@ -485,8 +485,8 @@ int wire_write(struct site *site, const char *id, const char *name, const char *
     json_object_set_new(x.request, "exclusive", json_boolean(out_existed));
     int rc = call(site, &x, err);
     if (out_existed)
-        *out_existed = json_is_true(json_object_get(x.answer.head, "existed"));
-    frame_release(&x.answer);
+        *out_existed = json_is_true(json_object_get(x.response.head, "existed"));
+    frame_release(&x.response);
     return rc;
 }
 
@@ -500,7 +500,7 @@ int wire_files(struct site *site, const char *id, const char *const *folders, si
     *out = (struct site_files){0};
     json_object_set_new(x.request, "folders", texts_json(folders, n_folders));
     int rc = call(site, &x, err);
-    json_array_foreach(json_object_get(x.answer.head, "files"), i, row)
+    json_array_foreach(json_object_get(x.response.head, "files"), i, row)
     {
         ACT_AUTOFREE char *name = codec_json_bytes_get(json_array_get(row, 0));
         const json_t *size = json_array_get(row, 1), *idle = json_array_get(row, 2);
@@ -509,9 +509,9 @@ int wire_files(struct site *site, const char *id, const char *const *folders, si
             site_files_add(out, name, (uint64_t)json_integer_value(size),
                            json_is_integer(idle) ? json_integer_value(idle) : -1);
         else if (rc == 0)
-            rc = bad_answer("files", err);
+            rc = bad_response("files", err);
     }
-    frame_release(&x.answer);
+    frame_release(&x.response);
     if (rc < 0)
         site_files_release(out);
     return rc;
@@ -528,16 +528,16 @@ int wire_states(struct site *site, const char *const *ids, size_t n, struct site
 
     memset(out, 0, n * sizeof(*out));
     int rc = call(site, &x, err);
-    const json_t *states = json_object_get(x.answer.head, "states");
+    const json_t *states = json_object_get(x.response.head, "states");
     if (rc == 0 && json_array_size(states) != n)
-        rc = bad_answer("states", err);
+        rc = bad_response("states", err);
     json_array_foreach(rc < 0 ? NULL : states, i, row)
     {
         out[i].there = json_is_true(json_object_get(row, "there"));
         run_status_from_json(json_object_get(row, "status"), &out[i].status);
         out[i].job = act_strdup(codec_json_str(row, "job", NULL));
     }
-    frame_release(&x.answer);
+    frame_release(&x.response);
     return rc;
 }
 
@@ -548,12 +548,12 @@ int wire_list(struct site *site, struct act_strv *out_ids, struct act_error *err
     size_t i;
     int rc = call(site, &x, err);
 
-    json_array_foreach(json_object_get(x.answer.head, "ids"), i, id)
+    json_array_foreach(json_object_get(x.response.head, "ids"), i, id)
     {
         if (rc == 0 && json_is_string(id) && run_id_valid(json_string_value(id)))
             act_strv_push(out_ids, json_string_value(id));
     }
-    frame_release(&x.answer);
+    frame_release(&x.response);
     return rc;
 }
 
@@ -574,7 +574,7 @@ int wire_run(struct site *site, const struct site_command *command, struct site_
         .request = json_pack("{s:s, s:o, s:i, s:I}", "op", "run", "argv", texts_json(command->argv, n),
                              "timeout", command->timeout_s, "max", (json_int_t)command->max_bytes),
         .part = command->input ? &input : NULL,
-        .max_answer = 2 * command->max_bytes,
+        .max_response = 2 * command->max_bytes,
         .timeout_s = command->timeout_s + MORE_S,
     };
     if (command->cwd)
@@ -582,12 +582,12 @@ int wire_run(struct site *site, const struct site_command *command, struct site_
     *result = (struct site_result){0};
     int rc = call(site, &x, err);
     if (rc == 0) {
-        result->status = (int)codec_json_int(x.answer.head, "status", 1) & 0xff;
-        result->out_len = x.answer.parts[0].len;
-        result->err_len = x.answer.parts[1].len;
-        result->out = act_buf_steal(&x.answer.parts[0]);
-        result->err = act_buf_steal(&x.answer.parts[1]);
+        result->status = (int)codec_json_int(x.response.head, "status", 1) & 0xff;
+        result->out_len = x.response.parts[0].len;
+        result->err_len = x.response.parts[1].len;
+        result->out = act_buf_steal(&x.response.parts[0]);
+        result->err = act_buf_steal(&x.response.parts[1]);
     }
-    frame_release(&x.answer);
+    frame_release(&x.response);
     return rc;
 }

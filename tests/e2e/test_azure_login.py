@@ -123,7 +123,7 @@ def test_what_az_says_when_it_fails(act, store, az, err, status, message):
 
 
 @pytest.mark.parametrize("out, message", [
-    ("", "the answer is not JSON"), ("garbage", "the answer is not JSON"), ("{}", "no token that can be used"),
+    ("", "the response is not JSON"), ("garbage", "the response is not JSON"), ("{}", "no token that can be used"),
     ('{"accessToken": 7}', "no token that can be used"),
     ('{"accessToken": "x", "expires_on": 5}', "ended at 1970-01-01T00:00:05Z, but the clock of this machine says 20"),
     ('{"accessToken": "a\\nb", "expires_on": 99999999999}', "no token that can be used")])
@@ -221,9 +221,9 @@ def test_the_login_host_breaks(act, store, login):
     assert len(login.asked("token")) == 4
     login.errors = [(200, b"garbage")]
     act.run("logout")
-    act.fail("login", match="the answer has no token that can be used", env=login.principal())
+    act.fail("login", match="the response has no token that can be used", env=login.principal())
     login.errors = [(200, {"access_token": "x", "expires_in": -1})]
-    act.fail("login", match="the answer has no token that can be used", env=login.principal())
+    act.fail("login", match="the response has no token that can be used", env=login.principal())
     act.fail("login", status=5, match="cannot reach 127.0.0.1:9",
              env=login.principal() | {"AZURE_AUTHORITY_HOST": "http://127.0.0.1:9"})
     act.fail("login", status=7, match="must begin with 'https://'",

@@ -325,10 +325,10 @@ def test_answers_are_bounded(act, azureml, size, fits):
 
 @pytest.mark.parametrize("answer, message", [
     ({"status": 200, "body": "<html><h1>Sign in</h1></html>", "headers": {"Content-Type": "text/html"}},
-     "the answer is not JSON.*is 'http://127.0.0.1:[0-9]+' the right address"),
-    ({"status": 200, "body": ""}, "the answer is empty"),
+     "the response is not JSON.*is 'http://127.0.0.1:[0-9]+' the right address"),
+    ({"status": 200, "body": ""}, "the response is empty"),
     ({"status": 200, "body": "\u001f\u008b\b\u0000\u0000\u001b[31m", "headers": {"Content-Encoding": "gzip"}},
-     "the answer is not JSON"),
+     "the response is not JSON"),
     ({"status": 301, "body": "", "headers": {"Location": "https://elsewhere.invalid/"}}, "HTTP 301")])
 def test_answers_that_are_none(act, azureml, answer, message):
     azureml.faults(COMPUTE | {"answer": answer})

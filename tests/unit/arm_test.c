@@ -109,7 +109,7 @@ static void what_a_request_has(void **state)
                            .api_version = "v",
                            .body = json_pack("{s:i}", "c", 2)};
     assert_ok(arm_do(f.arm, &put, &f.err), f.err);
-    assert_null(put.answer);
+    assert_null(put.response);
     arm_call_release(&put);
     struct arm_call post = {.method = "POST", .what = "end 'x'", .url = act_strdup("/x")};
     assert_ok(arm_do(f.arm, &post, &f.err), f.err);
@@ -300,10 +300,10 @@ static void errors_table(void **state)
         {"HTTP/1.1 400 No\r\n\r\n[1]", -ACT_FAIL, "", "HTTP 400: [1]", ""},
         {"HTTP/1.1 400 No\r\n\r\n{\"error\": \"a text\"}", -ACT_FAIL, "", "HTTP 400: {\"error\": \"a text\"}",
          ""},
-        {OK "<html>", -ACT_FAIL, "", "the answer is not JSON", ""},
-        {OK, -ACT_FAIL, "", "the answer is empty", ""},
-        {OK "null", -ACT_FAIL, "", "the answer is empty", ""},
-        {OK "nil", -ACT_FAIL, "", "the answer is not JSON", ""},
+        {OK "<html>", -ACT_FAIL, "", "the response is not JSON", ""},
+        {OK, -ACT_FAIL, "", "the response is empty", ""},
+        {OK "null", -ACT_FAIL, "", "the response is empty", ""},
+        {OK "nil", -ACT_FAIL, "", "the response is not JSON", ""},
     };
 
     (void)state;
@@ -353,7 +353,7 @@ static void what_is_missing_may_be_fine(void **state)
         .method = "GET", .what = "look at 'x'", .url = act_strdup("/x"), .missing_is_fine = true};
     assert_ok(arm_do(f.arm, &call, &f.err), f.err);
     assert_int_equal(call.status, 404);
-    assert_null(call.answer);
+    assert_null(call.response);
     arm_call_release(&call);
     tear_down(&f);
 }
@@ -452,7 +452,7 @@ static void pages_that_go_wrong(void **state)
         {{OK "{\"value\": [], \"nextLink\": \"" A "\"}", OK "{\"value\": [], \"nextLink\": \"" B "\"}",
           OK "{\"value\": [], \"nextLink\": \"" A "\"}"},
          "has no end"},
-        {{OK "{\"value\": 1}"}, "'value' in the answer is not a list"},
+        {{OK "{\"value\": 1}"}, "'value' in the response is not a list"},
     };
 #undef A
 #undef B

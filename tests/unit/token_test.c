@@ -207,7 +207,7 @@ static void refusals(void **state)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct http_call call = {.status = rows[i].status};
         act_buf_adds(&call.body_text, rows[i].body);
-        token_describe_answer(&call, "no", &err);
+        token_describe_response(&call, "no", &err);
         assert_string_equal(act_error_text(&err), rows[i].wanted);
         assert_int_equal(err.code, rows[i].code);
         act_buf_release(&call.body_text);

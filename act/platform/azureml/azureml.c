@@ -59,13 +59,13 @@ int azureml_user_token(struct azureml *a, const char **out, struct act_error *er
 int azureml_workspace(struct azureml *a, const json_t **out, struct act_error *err)
 {
     struct arm *arm;
-    int rc = a->workspace_answer ? 0 : azureml_arm(a, &arm, err);
+    int rc = a->workspace_response ? 0 : azureml_arm(a, &arm, err);
 
-    if (rc == 0 && !a->workspace_answer) {
+    if (rc == 0 && !a->workspace_response) {
         ACT_AUTOFREE char *what = act_sprintf("open the workspace '%s'", a->config->workspace.workspace_name);
-        rc = arm_get(arm, a->workspace, a->api_version, what, &a->workspace_answer, err);
+        rc = arm_get(arm, a->workspace, a->api_version, what, &a->workspace_response, err);
     }
-    *out = a->workspace_answer;
+    *out = a->workspace_response;
     return rc;
 }
 
@@ -109,7 +109,7 @@ static void azureml_close(struct platform *p)
 
     azureml_close_logs(a);
     arm_free(a->arm);
-    json_decref(a->workspace_answer);
+    json_decref(a->workspace_response);
     act_strv_release(&a->history_failed);
     act_strv_release(&a->datastores);
     free(a->history);

@@ -58,7 +58,7 @@ struct azureml {
     struct arm *arm;
 
     /* set on first use */
-    json_t *workspace_answer;
+    json_t *workspace_response;
     char *history; /* base URL of the run history of this workspace */
     bool history_trusted, history_answered;
     struct act_strv history_failed; /* base URLs that turned out to be wrong */
@@ -89,7 +89,7 @@ int azureml_ask_history(struct azureml *a, struct arm_call *call, struct act_err
 /* Pure parts of it: the base URL from the workspace's mlFlowTrackingUri ("azureml://<host>/mlflow/..."), from the
  * response of its discoveryUrl, from its region as the clouds name it. NULL: not available. New strings. */
 char *azureml_tracking_history(const json_t *workspace);
-char *azureml_discovered_history(const json_t *answer);
+char *azureml_discovered_history(const json_t *response);
 char *azureml_region_history(const json_t *workspace, const struct auth_cloud *cloud);
 
 /* "<workspace><path>"; the parts of the formatted path must be escaped by the caller. New string. */
@@ -133,9 +133,9 @@ char *azureml_iso_duration(const char *text);
 
 /* ---- repeat.c */
 
-/* The body that resubmits another tool's job, spec->resubmit_of, as spec; answer: the service's description of that
+/* The body that resubmits another tool's job, spec->resubmit_of, as spec; response: the service's description of that
  * job. A new reference. */
-json_t *azureml_repeated_body(const json_t *answer, const struct run_spec *spec);
+json_t *azureml_repeated_body(const json_t *response, const struct run_spec *spec);
 
 /* ---- state.c */
 

@@ -164,7 +164,7 @@ static int summarize_virtual(struct azureml *a, struct platform_summary *out, st
 {
     const char *tier = a->config->singularity_sla_tier;
     ACT_AUTOFREE char *url = azureml_compute_id(a);
-    CODEC_AUTOJSON json_t *answer = NULL;
+    CODEC_AUTOJSON json_t *response = NULL;
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
 
@@ -173,10 +173,11 @@ static int summarize_virtual(struct azureml *a, struct platform_summary *out, st
                            "the cluster '%s' has no compute_target: the name of a virtual cluster",
                            a->config->cluster);
     if (rc == 0)
-        rc = arm_get(arm, url, AZUREML_VIRTUAL_CLUSTER_VERSION, "look at the virtual cluster", &answer, err);
+        rc =
+            arm_get(arm, url, AZUREML_VIRTUAL_CLUSTER_VERSION, "look at the virtual cluster", &response, err);
     if (rc < 0)
         return rc;
-    const json_t *managed = json_object_get(json_object_get(answer, "properties"), "managed");
+    const json_t *managed = json_object_get(json_object_get(response, "properties"), "managed");
     forget_nodes(&out->total);
     add_quotas(json_object_get(managed, "quotas"), tier, out);
     if (out->n_pools)
@@ -284,9 +285,9 @@ static int read_runs(struct azureml *a, struct queue *q, struct act_error *err)
         size_t i;
         json_t *run;
         rc = azureml_ask_history(a, &call, err);
-        json_array_foreach(json_object_get(call.answer, "value"), i, run) take_run(q, run);
+        json_array_foreach(json_object_get(call.response, "value"), i, run) take_run(q, run);
         free(continuation);
-        continuation = act_strdup(codec_json_str(call.answer, "continuationToken", ""));
+        continuation = act_strdup(codec_json_str(call.response, "continuationToken", ""));
         arm_call_release(&call);
     }
     return rc;

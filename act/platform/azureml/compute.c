@@ -136,9 +136,9 @@ static int get_resource(const struct azureml *a, struct arm *arm, const char *na
                             .missing_is_fine = missing_is_fine};
     int rc = arm_do(arm, &call, err);
 
-    *out = rc == 0 ? json_incref(call.answer) : NULL;
+    *out = rc == 0 ? json_incref(call.response) : NULL;
     if (rc == 0 && !*out && !(missing_is_fine && call.status == 404))
-        rc = act_error_set(err, ACT_FAIL, "cannot %s: the answer is empty", what);
+        rc = act_error_set(err, ACT_FAIL, "cannot %s: the response is empty", what);
     arm_call_release(&call);
     return rc == -ACT_NOT_FOUND ? act_error_hint(err, "'a cluster list' shows what is there") : rc;
 }

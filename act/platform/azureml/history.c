@@ -39,12 +39,12 @@ char *azureml_region_history(const json_t *workspace, const struct auth_cloud *c
     return n ? act_sprintf("https://%s.%s", region, cloud->azureml_domain) : NULL;
 }
 
-char *azureml_discovered_history(const json_t *answer)
+char *azureml_discovered_history(const json_t *response)
 {
     static const char *const members[] = {"api", "history"};
 
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
-        const char *url = codec_json_str(answer, members[i], "");
+        const char *url = codec_json_str(response, members[i], "");
         size_t n = strlen(url);
         if (!http_is_private(url) || strpbrk(url, "?#@ "))
             continue;
@@ -63,31 +63,34 @@ static void set_flag(struct http_call *call)
 /* Asks the address that the workspace names for this. It gets no token. NULL: it does not tell. New string. */
 static char *ask_discovery(const struct azureml *a, const char *url)
 {
-    enum { ANSWER_MAX = 1 << 20 };
+    enum { RESPONSE_MAX = 1 << 20 };
     bool finished = false;
-    struct http_call call = {
-        .method = "GET", .url = act_strdup(url), .max_body = ANSWER_MAX, .done = set_flag, .arg = &finished};
-    CODEC_AUTOJSON json_t *answer = NULL;
+    struct http_call call = {.method = "GET",
+                             .url = act_strdup(url),
+                             .max_body = RESPONSE_MAX,
+                             .done = set_flag,
+                             .arg = &finished};
+    CODEC_AUTOJSON json_t *response = NULL;
 
     http_start(services_http(a->services), &call);
     engine_run(services_engine(a->services), &finished);
     if (call.rc < 0)
         act_trace("azureml", "no discovery: %s", act_error_text(&call.error));
     else if (call.status != 200 || call.body_text.len == 0 ||
-             codec_json_parse(call.body_text.data, call.body_text.len, "answer", &answer, NULL) < 0)
+             codec_json_parse(call.body_text.data, call.body_text.len, "response", &response, NULL) < 0)
         act_trace("azureml", "no discovery: HTTP %d", call.status);
     http_call_release(&call);
-    return azureml_discovered_history(answer);
+    return azureml_discovered_history(response);
 }
 
 static char *by_tracking(const struct azureml *a)
 {
-    return azureml_tracking_history(a->workspace_answer);
+    return azureml_tracking_history(a->workspace_response);
 }
 
 static char *by_discovery(const struct azureml *a)
 {
-    const json_t *properties = json_object_get(a->workspace_answer, "properties");
+    const json_t *properties = json_object_get(a->workspace_response, "properties");
     const char *url = codec_json_str(properties, "discoveryUrl", "");
 
     return http_is_private(url) ? ask_discovery(a, url) : NULL;
@@ -95,7 +98,7 @@ static char *by_discovery(const struct azureml *a)
 
 static char *by_region(const struct azureml *a)
 {
-    return azureml_region_history(a->workspace_answer, a->cloud);
+    return azureml_region_history(a->workspace_response, a->cloud);
 }
 
 /* ---- what is remembered ---- */
@@ -145,7 +148,8 @@ static void remember_history(const struct azureml *a)
 {
     ACT_AUTOFREE char *path = memory_path(a);
     ACT_AUTOFREE char *dir = act_cache_dir();
-    const char *tenant = codec_json_str(json_object_get(a->workspace_answer, "properties"), "tenantId", NULL);
+    const char *tenant =
+        codec_json_str(json_object_get(a->workspace_response, "properties"), "tenantId", NULL);
     CODEC_AUTOJSON json_t *memory =
         json_pack("{s:s, s:s, s:I, s:s*}", "workspace", a->workspace, "history", a->history, "read",
                   (json_int_t)act_now_unix_s(), "tenant", tenant);

@@ -140,7 +140,7 @@ int azureml_connect_registry(struct azureml *a, struct act_error *err)
     else if (get.status == 404)
         rc = put_connection(a, what, get.url, target, err);
     else
-        rc = judge_connection(get.answer, name, target, err);
+        rc = judge_connection(get.response, name, target, err);
     arm_call_release(&get);
     return rc;
 }

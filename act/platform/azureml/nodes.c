@@ -279,7 +279,7 @@ static int ask_services(struct azureml *a, const struct wanted *w, struct login 
                             .url = azureml_history_url(a, "/runs/%s/serviceinstances/%d", run, w->number),
                             .missing_is_fine = true};
     rc = azureml_ask_history(a, &call, err);
-    json_object_foreach(json_object_get(call.answer, "instances"), name, service)
+    json_object_foreach(json_object_get(call.response, "instances"), name, service)
     {
         if (rc == 0 && !out->host && strcasecmp(codec_json_str(service, "type", ""), "SSH") == 0)
             rc = read_service(a, w, service, out, err);

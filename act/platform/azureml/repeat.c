@@ -7,7 +7,7 @@
 #include "codec/json.h"
 #include "platform/azureml/azureml_internal.h"
 
-/* Members that are not there are null in answers, and cannot be sent as that. */
+/* Members that are not there are null in responses, and cannot be sent as that. */
 // NOLINTNEXTLINE(misc-no-recursion): as deep as a JSON text may be, which is bounded
 static void drop_nulls(json_t *json)
 {
@@ -55,7 +55,7 @@ static void drop_own_tags(json_t *job)
         json_object_del(tags, name);
 }
 
-/* Its size, where this command asks for another; without the properties that answers have when none were sent. */
+/* Its size, where this command asks for another; without the properties that responses have when none were sent. */
 static void resize(json_t *job, const struct run_spec *spec)
 {
     json_t *resources = json_object_get(job, "resources"),
@@ -72,10 +72,10 @@ static void resize(json_t *job, const struct run_spec *spec)
         json_object_set_new(distribution, "processCountPerInstance", json_integer(spec->procs_per_node));
 }
 
-json_t *azureml_repeated_body(const json_t *answer, const struct run_spec *spec)
+json_t *azureml_repeated_body(const json_t *response, const struct run_spec *spec)
 {
     static const char *const own[] = {"status", "parameters", "isArchived", "properties", NULL};
-    json_t *job = json_deep_copy(json_object_get(answer, "properties"));
+    json_t *job = json_deep_copy(json_object_get(response, "properties"));
 
     drop_nulls(job);
     drop(job, own);

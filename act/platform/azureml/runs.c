@@ -56,17 +56,17 @@ struct pages {
     void *arg;
 };
 
-/* Gives the runs of an answer away. One that a page began with before tells that the service does not go on. */
-static int read_page(const struct pages *p, const json_t *answer, struct act_strv *first,
+/* Gives the runs of a response away. One that a page began with before tells that the service does not go on. */
+static int read_page(const struct pages *p, const json_t *response, struct act_strv *first,
                      struct act_error *err)
 {
-    const json_t *runs = json_object_get(answer, "value");
+    const json_t *runs = json_object_get(response, "value");
     const char *id = codec_json_str(json_array_get(runs, 0), "runId", "");
     size_t i;
     json_t *run;
 
     if (!json_is_array(runs))
-        return act_error_set(err, ACT_FAIL, "its answer is not a list of runs");
+        return act_error_set(err, ACT_FAIL, "its response is not a list of runs");
     if (*id && act_strv_has(first, id))
         return act_error_set(err, ACT_FAIL, "its pages repeat");
     if (first->n == PAGES_MAX)
@@ -77,10 +77,10 @@ static int read_page(const struct pages *p, const json_t *answer, struct act_str
 }
 
 /* The token of the next page; empty: this was the last one. New string. */
-static int next_page(const json_t *answer, char **out, struct act_error *err)
+static int next_page(const json_t *response, char **out, struct act_error *err)
 {
-    *out = act_strdup(codec_json_str(answer, "continuationToken", ""));
-    if (!**out && *codec_json_str(answer, "nextLink", ""))
+    *out = act_strdup(codec_json_str(response, "continuationToken", ""));
+    if (!**out && *codec_json_str(response, "nextLink", ""))
         return act_error_set(err, ACT_FAIL, "it does not say how the next page is asked for");
     return 0;
 }
@@ -104,8 +104,8 @@ static int each_run(struct azureml *a, const struct pages *p, struct act_error *
         rc = azureml_ask_history(a, &call, err);
         if (rc == 0) {
             free(next);
-            rc = next_page(call.answer, &next, err);
-            int read = read_page(p, call.answer, &first, err);
+            rc = next_page(call.response, &next, err);
+            int read = read_page(p, call.response, &first, err);
             rc = read < 0 ? read : rc;
         } else if (rc == -ACT_NOT_FOUND && strstr(err->service_code, "Experiment")) {
             rc = 0;
@@ -205,7 +205,7 @@ int azureml_each_of(struct azureml *a, const char *const *ids, size_t n,
         const char *key;
         json_t *result;
         rc = post_batch(a, ids + begin, n - begin < PAGE ? n - begin : PAGE, &call, err);
-        json_object_foreach(rc == 0 ? json_object_get(call.answer, "successfulResults") : NULL, key, result)
+        json_object_foreach(rc == 0 ? json_object_get(call.response, "successfulResults") : NULL, key, result)
             each(arg, json_object_get(result, "runMetadata"));
         arm_call_release(&call);
     }
@@ -242,12 +242,12 @@ static int ask_batch(struct azureml *a, struct lookup *l, size_t begin, size_t e
 {
     struct arm_call call;
     int rc = post_batch(a, l->ids + begin, end - begin, &call, err);
-    json_t *results = json_object_get(call.answer, "successfulResults"),
-           *failures = json_object_get(call.answer, "failedResults"), *result;
+    json_t *results = json_object_get(call.response, "successfulResults"),
+           *failures = json_object_get(call.response, "failedResults"), *result;
     const char *key;
 
     if (rc == 0 && !json_is_object(results))
-        rc = act_error_set(err, ACT_FAIL, "cannot tell the states of the runs: the answer has none");
+        rc = act_error_set(err, ACT_FAIL, "cannot tell the states of the runs: the response has none");
     json_object_foreach(results, key, result)
     {
         const json_t *run = json_object_get(result, "runMetadata");

@@ -2,7 +2,7 @@
  * yet, by the job itself.
  *
  * Source: learn.microsoft.com/rest/api/azureml/jobs (JobStatus); the run history as azure-ai-ml speaks to it, and
- * answers of both as they were recorded (arm.h names where).
+ * responses of both as they were recorded (arm.h names where).
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -227,7 +227,7 @@ int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_
                             .missing_is_fine = true};
     rc = azureml_ask_history(a, &call, err);
     if (rc == 0 && call.status != 404)
-        *out = json_incref(call.answer);
+        *out = json_incref(call.response);
     arm_call_release(&call);
     return rc;
 }
@@ -250,7 +250,7 @@ int azureml_job(struct azureml *a, const char *id, json_t **out, struct act_erro
                             .missing_is_fine = true};
     rc = arm_do(arm, &call, err);
     if (rc == 0 && call.status != 404)
-        *out = json_incref(call.answer);
+        *out = json_incref(call.response);
     arm_call_release(&call);
     return rc;
 }
@@ -343,10 +343,10 @@ static int gpus_of(const json_t *own, const struct run_spec *spec)
     return spec->procs_per_node; /* of another tool: as the original counted them */
 }
 
-int azureml_read_spec(const struct azureml *a, const char *id, const json_t *answer, struct run_spec *out,
+int azureml_read_spec(const struct azureml *a, const char *id, const json_t *response, struct run_spec *out,
                       struct act_error *err)
 {
-    const json_t *job = json_object_get(answer, "properties"), *own = json_object_get(job, "properties"),
+    const json_t *job = json_object_get(response, "properties"), *own = json_object_get(job, "properties"),
                  *resources = json_object_get(job, "resources");
     const char *old = codec_json_str(own, "act.resubmit_of", NULL);
     *out = (struct run_spec){
@@ -355,7 +355,7 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *ans
         .cluster = act_strdup(codec_json_str(own, "act.cluster", a->config->cluster)),
         .platform = act_strdup(a->config->platform),
         .project_root = act_strdup(a->config->project_root),
-        .created_unix_s = azureml_time(json_object_get(answer, "systemData"), "createdAt"),
+        .created_unix_s = azureml_time(json_object_get(response, "systemData"), "createdAt"),
         .nodes = count_in(resources, "instanceCount", 1),
         .procs_per_node = count_in(json_object_get(job, "distribution"), "processCountPerInstance", 1),
         .resubmit_of = act_strdup(old),
@@ -387,11 +387,11 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *ans
 int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
-    CODEC_AUTOJSON json_t *answer = NULL;
-    int rc = azureml_job(a, id, &answer, err);
+    CODEC_AUTOJSON json_t *response = NULL;
+    int rc = azureml_job(a, id, &response, err);
 
     *out = (struct run_spec){0};
-    if (rc == 0 && !answer)
+    if (rc == 0 && !response)
         return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", id);
-    return rc < 0 ? rc : azureml_read_spec(a, id, answer, out, err);
+    return rc < 0 ? rc : azureml_read_spec(a, id, response, out, err);
 }

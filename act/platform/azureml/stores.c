@@ -186,7 +186,7 @@ static int look_at_datastore(struct azureml *a, const struct datastore *d, bool 
 
     *out_put = rc == 0 && get.status == 404;
     if (rc == 0 && !*out_put)
-        rc = judge_datastore(d, get.answer, out_put, err);
+        rc = judge_datastore(d, get.response, out_put, err);
     arm_call_release(&get);
     return rc;
 }
@@ -371,7 +371,7 @@ static int find_volume(struct azureml *a, const struct run_folder *folder, const
                            .api_version = a->api_version,
                            .missing_is_fine = true};
     int rc = arm_do(a->arm, &get, err);
-    ACT_AUTOFREE char *store = store_of(json_object_get(get.answer, "properties"));
+    ACT_AUTOFREE char *store = store_of(json_object_get(get.response, "properties"));
 
     if (rc == 0 && (get.status == 404 || strcmp(store, folder->store) != 0))
         rc = act_error_set(

@@ -115,7 +115,7 @@ static int look_again(struct azureml *a, const char *id, const json_t *body, con
                            .api_version = a->api_version,
                            .missing_is_fine = true};
     bool there = arm_do(a->arm, &get, &ignored) == 0 && get.status == 200;
-    bool same = there && is_same_run(get.answer, body);
+    bool same = there && is_same_run(get.response, body);
 
     arm_call_release(&get);
     if (same)
@@ -178,16 +178,16 @@ static int submit_foreign(struct azureml *a, const struct platform_submission *s
                           struct act_error *err)
 {
     const struct run_spec *spec = submission->spec;
-    CODEC_AUTOJSON json_t *answer = NULL;
+    CODEC_AUTOJSON json_t *response = NULL;
     CODEC_AUTOJSON json_t *body = NULL;
-    int rc = azureml_job(a, spec->resubmit_of, &answer, err);
+    int rc = azureml_job(a, spec->resubmit_of, &response, err);
 
     if (rc < 0)
         return rc;
-    if (!answer)
+    if (!response)
         return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace any more",
                              spec->resubmit_of);
-    body = azureml_repeated_body(answer, spec);
+    body = azureml_repeated_body(response, spec);
     *submission->asked = true;
     return put_body(a, spec, body, err);
 }

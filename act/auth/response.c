@@ -1,4 +1,4 @@
-/* answer.c - reads the answers of token endpoints and the Azure CLI, and the claims of tokens. */
+/* response.c - reads the responses of token endpoints and the Azure CLI, and the claims of tokens. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -181,7 +181,7 @@ void token_identity_release(struct token_identity *identity)
     *identity = (struct token_identity){0};
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
 /* When a token ends by its own claims, and its whole lifetime; -1: not in the claims. */
 static int64_t claimed_times(const char *text, int64_t *out_life_s)
@@ -205,11 +205,11 @@ static bool is_header_value(const char *text)
 
 /* By the clock of this machine; -1: unknown. Absolute times follow the clock of the service, local times ours. IMDS
  * hands out cached tokens with their original expires_in, so absolute times come first. */
-static int64_t end_of_token(const json_t *answer, const char *text, int64_t now_s, int64_t ahead_s)
+static int64_t end_of_token(const json_t *response, const char *text, int64_t now_s, int64_t ahead_s)
 {
-    const char *local = codec_json_str(answer, "expiresOn", NULL);
-    int64_t on = token_number(json_object_get(answer, "expires_on"));
-    int64_t in = token_number(json_object_get(answer, "expires_in"));
+    const char *local = codec_json_str(response, "expiresOn", NULL);
+    int64_t on = token_number(json_object_get(response, "expires_on"));
+    int64_t in = token_number(json_object_get(response, "expires_in"));
     int64_t life_s, claimed = claimed_times(text, &life_s), end_s = -1;
 
     if (on >= 0)
@@ -223,22 +223,24 @@ static int64_t end_of_token(const json_t *answer, const char *text, int64_t now_
     return life_s > 0 && end_s > now_s + life_s ? now_s + life_s : end_s;
 }
 
-int token_take(const json_t *answer, const struct token_source *source, int64_t now_s, int64_t ahead_s,
+int token_take(const json_t *response, const struct token_source *source, int64_t now_s, int64_t ahead_s,
                struct token *out, struct act_error *err)
 {
-    const char *text = codec_json_str(answer, "access_token", codec_json_str(answer, "accessToken", NULL));
-    int64_t end_s = text && is_header_value(text) ? end_of_token(answer, text, now_s, ahead_s) : -1;
+    const char *text =
+        codec_json_str(response, "access_token", codec_json_str(response, "accessToken", NULL));
+    int64_t end_s = text && is_header_value(text) ? end_of_token(response, text, now_s, ahead_s) : -1;
     char then[ACT_TIME_TEXT], now[ACT_TIME_TEXT];
 
     if (end_s < 0)
-        return act_error_set(err, ACT_FAIL, "the answer has no token that can be used");
+        return act_error_set(err, ACT_FAIL, "the response has no token that can be used");
     if (end_s <= now_s) {
         act_time_to_iso(end_s, then);
         act_time_to_iso(now_s, now);
-        return act_error_set(err, ACT_FAIL,
-                             "the token in the answer ended at %s, but the clock of this machine says %s; is "
-                             "that clock right?",
-                             then, now);
+        return act_error_set(
+            err, ACT_FAIL,
+            "the token in the response ended at %s, but the clock of this machine says %s; is "
+            "that clock right?",
+            then, now);
     }
     token_release(out);
     *out = (struct token){.text = act_strdup(text),
@@ -255,18 +257,19 @@ static char *one_line(const char *text)
     return http_redact_text(line);
 }
 
-void token_describe_answer(const struct http_call *call, const char *what, struct act_error *err)
+void token_describe_response(const struct http_call *call, const char *what, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *answer = NULL;
+    CODEC_AUTOJSON json_t *response = NULL;
     const struct act_buf *body = &call->body_text;
     bool may_pass = call->status == 408 || call->status == 429 || call->status >= 500;
 
-    if (body->len == 0 || codec_json_parse(body->data, body->len, "answer", &answer, NULL) < 0)
-        answer = NULL;
-    const char *code = codec_json_str(answer, "error", "");
-    const char *id = codec_json_str(answer, "correlation_id", codec_json_str(answer, "correlationId", ""));
+    if (body->len == 0 || codec_json_parse(body->data, body->len, "response", &response, NULL) < 0)
+        response = NULL;
+    const char *code = codec_json_str(response, "error", "");
+    const char *id =
+        codec_json_str(response, "correlation_id", codec_json_str(response, "correlationId", ""));
     ACT_AUTOFREE char *why =
-        one_line(codec_json_str(answer, "error_description", codec_json_str(answer, "message", "")));
+        one_line(codec_json_str(response, "error_description", codec_json_str(response, "message", "")));
     act_error_set(err, may_pass ? ACT_TEMPORARY : ACT_DENIED, "%s: HTTP %d%s%s%s%s%s%s%s", what, call->status,
                   *code ? " " : "", code, *why ? ": " : "", why, *id ? " (correlation id " : "", id,
                   *id ? ")" : "");
