@@ -68,7 +68,7 @@ struct arm_call {
     json_t *body;            /* NULL: none; the reference is the call's */
     char *user_token;        /* secret, for x-azureml-token; NULL: none; owned by the call */
     bool
-        missing_is_fine; /* a 404 is rc 0 with status 404, without a response, its code in error.service_code */
+        missing_is_fine; /* a 404 is rc 0, with status 404, no response, and its code in error.service_code */
     size_t max_body;     /* of the response; 0: 16 MiB */
     void (*done)(struct arm_call *call); /* on the loop, exactly once */
     void *arg;
@@ -76,9 +76,9 @@ struct arm_call {
     int rc;
     struct act_error error;
     int status;
-    json_t *response; /* NULL: the body was empty; owned by the call */
-    char *operation,
-        *location; /* of a long-running operation: Azure-AsyncOperation (or Operation-Location), Location */
+    json_t *response;          /* NULL: the body was empty; owned by the call */
+    char *operation;           /* of a long-running operation: Azure-AsyncOperation or Operation-Location */
+    char *location;            /* likewise: Location */
     int64_t retry_after_ms;    /* -1: not said */
     struct arm_try *under_way; /* opaque; NULL: it is not */
 };

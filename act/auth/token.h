@@ -93,8 +93,7 @@ int token_forget_all(bool dry_run, bool *out_had, struct act_error *err) ACT_NOD
 /* What a 401 says in WWW-Authenticate. */
 struct token_challenge {
     char *tenant; /* of the account; NULL: it does not say */
-    char *
-        claims; /* base64: conditional access wants a further proof, which only a new login gives; NULL: none */
+    char *claims; /* base64: conditional access wants more proof, which only a new login gives; NULL: none */
 };
 void token_read_challenge(const char *header, struct token_challenge *out);
 /* Whether no tenant is set and the service names another one than the refused token's, which is the one to use. */

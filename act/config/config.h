@@ -93,8 +93,7 @@ struct config {
     char *platform;     /* "local", "slurm", "aml", "itp", "singularity", "k8s" */
 
     struct config_workspace workspace;
-    struct config_folder
-        code; /* path NULL when there is no code_path; config_account() tells the user then */
+    struct config_folder code; /* path NULL: no code_path, of which config_account() tells the user */
     struct config_folder *folders;
     size_t n_folders;
     char *compute_target;

@@ -29,8 +29,7 @@ struct site;
 struct site_options {
     const char *login; /* "user@host" for ssh; NULL: this machine */
     const char *root;  /* "~/" is the home folder there; NULL: "~/.act" */
-    bool
-        only_look; /* bring nothing there: without an agent there is only site_run(), the rest is -ACT_NOT_FOUND */
+    bool only_look;    /* bring nothing there: without an agent all but site_run() is -ACT_NOT_FOUND */
 };
 
 /* Connects if there is a login. The ssh program is "ssh", or the words of $ACT_SSH. Any failure (host unreachable,

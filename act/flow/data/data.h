@@ -65,9 +65,8 @@ int flow_may_remove(struct flow *flow, const char *path, struct act_error *err) 
 /* A URL from which the file can be read. */
 struct flow_url {
     int64_t life_s; /* 0: a day. -ACT_USAGE if it cannot apply, as to a shared sas_token */
-    bool
-        share_sas; /* the URL may contain the account's whole sas_token if none can be signed for the file alone */
-    char *url; /* out: a new string, secret */
+    bool share_sas; /* the account's whole sas_token may be in the URL if none can be signed for the file */
+    char *url;      /* out: a new string, secret */
 };
 int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct act_error *err) ACT_NODISCARD;
 /* Copies a mapped folder of a run between its store and dir on this machine, for the agent, when the folder is not

@@ -50,8 +50,7 @@ struct flow_follow {
     bool must_exist; /* -ACT_NOT_FOUND if the run has ended without that log */
     int64_t tail;
     bool follow;
-    const volatile sig_atomic_t
-        *interrupted; /* nonzero: abort the run and follow it to its end; may be NULL */
+    const volatile sig_atomic_t *interrupted; /* nonzero: abort the run, follow it to its end; may be NULL */
     struct flow_sink sink;
 };
 int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_follow *what,

@@ -277,34 +277,39 @@ static int create_cluster(struct platform *p, const struct platform_new_cluster 
                   follow, err);
 }
 
-/* One that is there already, as it is. */
-static int open_cluster(struct platform *p, const char *name, struct azureml **a, struct arm **arm,
-                        struct platform_cluster *cluster, struct act_error *err)
+/* How a cluster that is there already is scaled. */
+static int find_scale(struct azureml *a, const char *name, struct arm **arm, struct platform_scale *out,
+                      struct act_error *err)
 {
-    *a = azureml_of(p);
-    int rc = azureml_arm(*a, arm, err);
+    struct platform_cluster cluster = {0};
+    int rc = azureml_arm(a, arm, err);
 
-    return rc < 0 ? rc : get_managed(*a, *arm, name, cluster, err);
+    if (rc == 0)
+        rc = get_managed(a, *arm, name, &cluster, err);
+    if (rc == 0)
+        *out = (struct platform_scale){.min_nodes = cluster.min_nodes > 0 ? cluster.min_nodes : 0,
+                                       .max_nodes = cluster.max_nodes > 0 ? cluster.max_nodes : 0,
+                                       .idle_s = cluster.idle_s};
+    platform_cluster_release(&cluster);
+    return rc;
 }
 
 static int scale_cluster(struct platform *p, const char *name, const struct platform_scale *wanted,
                          const struct platform_follow *follow, struct act_error *err)
 {
-    struct platform_scale scale = *wanted;
-    struct platform_cluster cluster = {0};
-    struct azureml *a;
+    struct azureml *a = azureml_of(p);
+    struct platform_scale scale;
     struct arm *arm;
-    int rc = open_cluster(p, name, &a, &arm, &cluster, err);
+    int rc = find_scale(a, name, &arm, &scale, err);
 
     if (rc < 0)
         return rc;
-    if (scale.min_nodes < 0)
-        scale.min_nodes = cluster.min_nodes > 0 ? cluster.min_nodes : 0;
-    if (scale.max_nodes < 0)
-        scale.max_nodes = cluster.max_nodes > 0 ? cluster.max_nodes : 0;
-    if (scale.idle_s == 0)
-        scale.idle_s = cluster.idle_s;
-    platform_cluster_release(&cluster);
+    if (wanted->min_nodes >= 0)
+        scale.min_nodes = wanted->min_nodes;
+    if (wanted->max_nodes >= 0)
+        scale.max_nodes = wanted->max_nodes;
+    if (wanted->idle_s != 0)
+        scale.idle_s = wanted->idle_s;
     rc = check_scale(name, &scale, err);
     if (rc < 0)
         return rc;
@@ -317,14 +322,13 @@ static int scale_cluster(struct platform *p, const char *name, const struct plat
 static int delete_cluster(struct platform *p, const char *name, const struct platform_follow *follow,
                           struct act_error *err)
 {
-    struct platform_cluster cluster = {0};
-    struct azureml *a;
+    struct azureml *a = azureml_of(p);
+    struct platform_scale ignored;
     struct arm *arm;
-    int rc = open_cluster(p, name, &a, &arm, &cluster, err);
+    int rc = find_scale(a, name, &arm, &ignored, err);
 
     if (rc < 0)
         return rc;
-    platform_cluster_release(&cluster);
     ACT_AUTOFREE char *what = act_sprintf("delete the cluster '%s'", name);
     return change(a, arm, "DELETE", what, cluster_url(a, name, "?underlyingResourceAction=Delete"), NULL,
                   follow, err);
