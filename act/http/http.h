@@ -105,8 +105,8 @@ struct http_call {
     struct http_try *under_way; /* opaque; NULL: it is not */
 };
 
-/* Starts it. done is called exactly once, on the loop, with rc and the response set. The length of the response has been
- * checked against Content-Length. 4xx and 5xx responses that are not (or no longer) retried have rc 0: the caller
+/* Starts it. done is called exactly once, on the loop, with rc and the response set. The length of the response has
+ * been checked against Content-Length. 4xx and 5xx responses that are not (or no longer) retried have rc 0: the caller
  * interprets them. A failed connection names host, port and reason. */
 void http_start(struct http *http, struct http_call *call);
 void http_call_release(struct http_call *call);
@@ -121,8 +121,8 @@ int http_window(struct http *http, const char *url);
 int64_t http_retry_delay(int status, bool network_error, int tries, int max_retries, int64_t elapsed_ms,
                          int64_t give_up_ms, int64_t retry_after_ms, double random01);
 
-/* What the response asks to wait: retry-after-ms, x-ms-retry-after-ms or Retry-After; -1: nothing (usable). A date there
- * is by the service's clock (the response's Date); now_unix_s is for responses without one. */
+/* What the response asks to wait: retry-after-ms, x-ms-retry-after-ms or Retry-After; -1: nothing (usable). A date is
+ * by the service's clock (the response's Date); now_unix_s is for responses without one. */
 int64_t http_retry_after_ms(const struct http_headers *response, int64_t now_unix_s);
 
 /* How many seconds the service's clock (the response's Date) is ahead of now_unix_s, this machine's; 0: no Date. A
