@@ -314,7 +314,7 @@ static void set_way(struct http_handle *h, const struct http_try *t)
 
 /* Lines for libcurl, without copying: "Name: value", "Name;" for an empty value, "Name:" for none of its own
  * making. */
-static void add_line(struct http_handle *h, size_t n, char *line)
+static void add_header_line(struct http_handle *h, size_t n, char *line)
 {
     h->lines[n].data = line;
     h->lines[n].next = NULL;
@@ -349,13 +349,13 @@ static int set_headers(struct http_handle *h, const struct http_call *call, stru
         h->lines_cap = 2 * most;
         h->lines = act_realloc(h->lines, h->lines_cap * sizeof(*h->lines));
     }
-    add_line(h, n++, no_expect);
+    add_header_line(h, n++, no_expect);
     for (size_t i = 0; i < call->headers.n && rc == 0; i++) {
         rc = check_header(&call->headers.v[i], err);
-        add_line(h, n++, line_of(h, &call->headers.v[i]));
+        add_header_line(h, n++, line_of(h, &call->headers.v[i]));
     }
     if (!http_header_get(&call->headers, "Content-Type"))
-        add_line(h, n++, no_type);
+        add_header_line(h, n++, no_type);
     curl_easy_setopt(h->easy, CURLOPT_HTTPHEADER, h->lines);
     return rc;
 }

@@ -46,7 +46,7 @@ static void write_header(struct http_headers *h, struct http_header *header, con
     *to = '\0';
 }
 
-static struct http_header *find(const struct http_headers *h, const char *name)
+static struct http_header *header_named(const struct http_headers *h, const char *name)
 {
     size_t len = strlen(name);
 
@@ -68,16 +68,16 @@ void http_header_add(struct http_headers *h, const char *name, size_t name_len, 
     write_header(h, append(h), name, name_len, value, value_len);
 }
 
-static void set(struct http_headers *h, const char *name, const char *value, size_t value_len)
+static void set_value(struct http_headers *h, const char *name, const char *value, size_t value_len)
 {
-    struct http_header *header = find(h, name);
+    struct http_header *header = header_named(h, name);
 
     write_header(h, header ? header : append(h), name, strlen(name), value, value_len);
 }
 
 void http_header_set(struct http_headers *h, const char *name, const char *value)
 {
-    set(h, name, value, strlen(value));
+    set_value(h, name, value, strlen(value));
 }
 
 void http_header_setf(struct http_headers *h, const char *name, const char *fmt, ...)
@@ -87,12 +87,12 @@ void http_header_setf(struct http_headers *h, const char *name, const char *fmt,
     va_start(ap, fmt);
     ACT_AUTOFREE char *value = act_vsprintf(fmt, ap);
     va_end(ap);
-    set(h, name, value, strlen(value));
+    set_value(h, name, value, strlen(value));
 }
 
 const char *http_header_get(const struct http_headers *h, const char *name)
 {
-    const struct http_header *found = find(h, name);
+    const struct http_header *found = header_named(h, name);
 
     return found ? found->value : NULL;
 }

@@ -118,7 +118,7 @@ static void restore_url(struct http_try *t)
 }
 
 /* The last step: whatever belongs to the way is gone before done is called, which may start the call anew. */
-static void finish(struct http_try *t, int rc)
+static void end_call(struct http_try *t, int rc)
 {
     struct http_call *call = t->call;
 
@@ -291,7 +291,7 @@ static void try_ended(void *arg, CURLcode code)
     }
     int64_t delay_ms = is_final ? -1 : next_delay_ms(t, may_pass, asked_ms);
     if (delay_ms < 0) {
-        finish(t, call->rc);
+        end_call(t, call->rc);
         return;
     }
     tell_wait(t, delay_ms > pause_ms ? delay_ms : pause_ms, throttled);
@@ -299,10 +299,10 @@ static void try_ended(void *arg, CURLcode code)
     engine_timer(t->http->engine, delay_ms, wait_again, t);
 }
 
-static void give_up(struct http_try *t, int rc)
+static void give_up_call(struct http_try *t, int rc)
 {
     http_peer_ended(t, false, -1);
-    finish(t, rc);
+    end_call(t, rc);
 }
 
 void http_begin(struct http_try *t)
@@ -314,12 +314,12 @@ void http_begin(struct http_try *t)
     if (call->tries > 0)
         restore_url(t);
     if (call->sign && (rc = call->sign(call, &call->error))) {
-        give_up(t, rc);
+        give_up_call(t, rc);
         return;
     }
     t->handle = http_handle_take(t);
     if (!t->handle) {
-        give_up(t, -(int)call->error.code);
+        give_up_call(t, -(int)call->error.code);
         return;
     }
     call->tries++;
@@ -328,12 +328,12 @@ void http_begin(struct http_try *t)
 
 /* --- calls ---------------------------------------------------------------------------------------------- */
 
-static void refuse(void *arg)
+static void refuse_url(void *arg)
 {
     struct http_try *t = arg;
     ACT_AUTOFREE char *shown = http_redact_url(t->call->url);
 
-    finish(t, act_error_set(&t->call->error, ACT_CONFIG, "'%s' is not an address of http or https", shown));
+    end_call(t, act_error_set(&t->call->error, ACT_CONFIG, "'%s' is not an address of http or https", shown));
 }
 
 void http_start(struct http *http, struct http_call *call)
@@ -353,7 +353,7 @@ void http_start(struct http *http, struct http_call *call)
     if (t->peer)
         http_peer_wait(t, false);
     else
-        engine_timer(http->engine, 0, refuse, t);
+        engine_timer(http->engine, 0, refuse_url, t);
 }
 
 void http_call_release(struct http_call *call)

@@ -75,7 +75,7 @@ static void resume(struct line *line, struct http_handle *h)
 
 static void time_has_come(void *arg);
 
-static void set_timer(struct line *line)
+static void set_line_timer(struct line *line)
 {
     if (line->timer || !line->first)
         return;
@@ -95,7 +95,7 @@ static void time_has_come(void *arg)
             line->end = &line->first;
         resume(line, h);
     }
-    set_timer(line);
+    set_line_timer(line);
 }
 
 static void stand_in_line(struct line *line, struct http_handle *h)
@@ -104,7 +104,7 @@ static void stand_in_line(struct line *line, struct http_handle *h)
     h->next_waiting[line->direction] = NULL;
     *line->end = h;
     line->end = &h->next_waiting[line->direction];
-    set_timer(line);
+    set_line_timer(line);
 }
 
 size_t http_limit_ask(struct http_limit *limit, struct http_handle *h, enum http_direction direction,

@@ -73,7 +73,7 @@ static void regain(struct pace *p)
 }
 
 /* What follows from a period. */
-static void decide(struct pace *p, bool used)
+static void choose_window(struct pace *p, bool used)
 {
     bool on_trial = p->window > p->base_window;
 
@@ -113,7 +113,7 @@ void pace_done(struct pace *p, int64_t now_ms, uint64_t bytes)
     if (p->done < PERIOD_WINDOWS * p->window || now_ms - p->since_ms < PERIOD_MS)
         return;
     p->rate = p->work / (double)(now_ms - p->since_ms);
-    decide(p, p->full * 4 >= p->done * 3);
+    choose_window(p, p->full * 4 >= p->done * 3);
     start_period(p, now_ms);
 }
 

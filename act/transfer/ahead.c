@@ -23,7 +23,7 @@ struct ahead_page {
     char data[];
 };
 
-struct record {
+struct ahead_record {
     void (*begin)(struct walk *walk, struct sync_item *item);
     size_t rel; /* where it is in the source's key */
     enum sync_action action;
@@ -38,7 +38,7 @@ static size_t entry_size(const struct store_entry *e)
     return ENTRY_HEAD + strlen(e->md5) + strlen(e->etag) + strlen(e->key) + 3;
 }
 
-static char *pack(char *at, const void *data, size_t len)
+static char *pack_bytes(char *at, const void *data, size_t len)
 {
     memcpy(at, data, len);
     return at + len;
@@ -46,13 +46,13 @@ static char *pack(char *at, const void *data, size_t len)
 
 static char *pack_entry(char *at, const struct store_entry *e)
 {
-    at = pack(at, e, ENTRY_HEAD);
-    at = pack(at, e->md5, strlen(e->md5) + 1);
-    at = pack(at, e->etag, strlen(e->etag) + 1);
-    return pack(at, e->key, strlen(e->key) + 1);
+    at = pack_bytes(at, e, ENTRY_HEAD);
+    at = pack_bytes(at, e->md5, strlen(e->md5) + 1);
+    at = pack_bytes(at, e->etag, strlen(e->etag) + 1);
+    return pack_bytes(at, e->key, strlen(e->key) + 1);
 }
 
-static const char *unpack(const char *at, void *out, size_t len)
+static const char *unpack_bytes(const char *at, void *out, size_t len)
 {
     memcpy(out, at, len);
     return at + len;
@@ -60,9 +60,9 @@ static const char *unpack(const char *at, void *out, size_t len)
 
 static const char *unpack_entry(const char *at, struct store_entry *out)
 {
-    at = unpack(at, out, ENTRY_HEAD);
-    at = unpack(at, out->md5, strlen(at) + 1);
-    at = unpack(at, out->etag, strlen(at) + 1);
+    at = unpack_bytes(at, out, ENTRY_HEAD);
+    at = unpack_bytes(at, out->md5, strlen(at) + 1);
+    at = unpack_bytes(at, out->etag, strlen(at) + 1);
     out->key = act_strdup(at);
     return at + strlen(at) + 1;
 }
@@ -87,14 +87,14 @@ static struct ahead_page *page_with_room(struct ahead *a, size_t len)
 void ahead_put(struct ahead *a, struct sync_item *item,
                void (*begin)(struct walk *walk, struct sync_item *item))
 {
-    struct record record = {.begin = begin,
-                            .rel = (size_t)(item->rel - item->from.key),
-                            .action = item->action,
-                            .reason = item->reason,
-                            .has_to = item->to.key != NULL};
+    struct ahead_record record = {.begin = begin,
+                                  .rel = (size_t)(item->rel - item->from.key),
+                                  .action = item->action,
+                                  .reason = item->reason,
+                                  .has_to = item->to.key != NULL};
     size_t len = sizeof(record) + entry_size(&item->from) + (record.has_to ? entry_size(&item->to) : 0);
     struct ahead_page *page = page_with_room(a, len);
-    char *at = pack(page->data + page->used, &record, sizeof(record));
+    char *at = pack_bytes(page->data + page->used, &record, sizeof(record));
 
     at = pack_entry(at, &item->from);
     if (record.has_to)
@@ -119,11 +119,11 @@ bool ahead_take(struct ahead *a, struct sync_item *item,
                 void (**begin)(struct walk *walk, struct sync_item *item))
 {
     struct ahead_page *page = a->first;
-    struct record record;
+    struct ahead_record record;
 
     if (a->n == 0)
         return false;
-    const char *at = unpack(page->data + page->taken, &record, sizeof(record));
+    const char *at = unpack_bytes(page->data + page->taken, &record, sizeof(record));
     *item = (struct sync_item){.action = record.action, .reason = record.reason};
     at = unpack_entry(at, &item->from);
     if (record.has_to)

@@ -4,7 +4,7 @@
 
 #include "transfer/copy.h"
 
-struct side {
+struct compared_side {
     struct comparison *comparison;
     struct store *store;
     const struct store_entry *entry;
@@ -16,13 +16,13 @@ struct side {
 struct comparison {
     struct walk *walk;
     struct sync_item item;
-    struct side from, to;
+    struct compared_side from, to;
     int reading;
     bool failed;
     void (*done)(struct walk *walk, struct sync_item *item, int rc);
 };
 
-static void take_stored(struct side *side)
+static void take_stored(struct compared_side *side)
 {
     side->has_md5 = side->entry->md5[0] != '\0';
     memcpy(side->md5, side->entry->md5, sizeof(side->md5));
@@ -30,7 +30,7 @@ static void take_stored(struct side *side)
     side->crc64 = side->entry->crc64;
 }
 
-static bool is_known(const struct side *side)
+static bool is_known(const struct compared_side *side)
 {
     return side->has_md5 || side->has_crc64;
 }
@@ -47,7 +47,7 @@ static bool are_equal(const struct comparison *c)
     return strcmp(c->from.md5, c->to.md5) == 0;
 }
 
-static void end(void *arg)
+static void end_comparison(void *arg)
 {
     struct comparison *c = arg;
     struct walk *walk = c->walk;
@@ -59,7 +59,7 @@ static void end(void *arg)
 
 static void side_was_read(struct object *o)
 {
-    struct side *side = o->arg;
+    struct compared_side *side = o->arg;
     struct comparison *c = side->comparison;
 
     c->failed |= object_has_failed(o);
@@ -68,10 +68,10 @@ static void side_was_read(struct object *o)
     side->has_md5 = o->md5[0] != '\0';
     memcpy(side->md5, o->md5, sizeof(side->md5));
     if (--c->reading == 0)
-        end(c);
+        end_comparison(c);
 }
 
-static void read_side(struct side *side, bool want_md5)
+static void read_side(struct compared_side *side, bool want_md5)
 {
     struct walk *walk = side->comparison->walk;
     struct store_entry entry = *side->entry;
@@ -87,14 +87,14 @@ void compare_start(struct walk *walk, struct sync_item *item, bool deep,
     struct comparison *c = act_calloc(1, sizeof(*c));
 
     *c = (struct comparison){.walk = walk, .item = *item, .done = done};
-    c->from = (struct side){.comparison = c, .store = walk->from, .entry = &c->item.from};
-    c->to = (struct side){.comparison = c, .store = walk->to, .entry = &c->item.to};
+    c->from = (struct compared_side){.comparison = c, .store = walk->from, .entry = &c->item.from};
+    c->to = (struct compared_side){.comparison = c, .store = walk->to, .entry = &c->item.to};
     if (!deep) {
         take_stored(&c->from);
         take_stored(&c->to);
     }
     if (are_comparable(c)) {
-        engine_timer(walk->engine, 0, end, c);
+        engine_timer(walk->engine, 0, end_comparison, c);
     } else if (is_known(&c->to)) {
         read_side(&c->from, !c->to.has_crc64);
     } else if (is_known(&c->from)) {

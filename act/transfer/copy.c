@@ -125,7 +125,7 @@ static void copy_or_leave(struct walk *walk, struct sync_item *item)
         copy_item(walk, item);
 }
 
-static void compared(struct walk *walk, struct sync_item *item, int rc)
+static void copy_unless_same(struct walk *walk, struct sync_item *item, int rc)
 {
     if (rc < 0) {
         sync_item_release(item);
@@ -139,7 +139,7 @@ static void compared(struct walk *walk, struct sync_item *item, int rc)
 
 static void begin_compare(struct walk *walk, struct sync_item *item)
 {
-    compare_start(walk, item, false, compared);
+    compare_start(walk, item, false, copy_unless_same);
 }
 
 static bool has_checksum(const struct store_entry *entry)
@@ -192,7 +192,7 @@ static void open_up(struct walk *walk, const struct sync_item *item)
         store_open_up(walk->to, to_key);
 }
 
-static void take(struct walk *walk, struct sync_item *item)
+static void copy_or_compare(struct walk *walk, struct sync_item *item)
 {
     open_up(walk, item);
     if (item->from.leads_out && item->from.kind == STORE_SYMLINK &&
@@ -244,7 +244,7 @@ int transfer_copy(struct engine *engine, const struct transfer_path *from, struc
                                .checksum = options->checksum,
                                .extras = mirror, /* a folder may be about to become empty */
                                .folder_modes = true,
-                               .take = take,
+                               .take = copy_or_compare,
                                .report = report};
     struct act_error first = {0};
     uint64_t agreed = 0; /* objects to delete */

@@ -114,7 +114,7 @@ struct object {
     struct act_error *refusal; /* why the destination was not replaced */
 };
 
-struct listing {
+struct side_listing {
     struct walk *walk;
     enum sync_side side;
     struct transfer_lister *lister;
@@ -144,7 +144,7 @@ struct walk {
     bool single;     /* a single file; to_path is its name at the destination */
     bool by_service; /* the destination's service fetches by itself */
     struct sync *sync;
-    struct listing listings[2];
+    struct side_listing listings[2];
     /* Takes over an item of the merge. */
     void (*take)(struct walk *walk, struct sync_item *item);
     void (*listed)(struct walk *walk);      /* when everything was taken; may be NULL */

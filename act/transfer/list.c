@@ -4,7 +4,7 @@
 #include "base/path.h"
 #include "transfer/transfer_internal.h"
 
-struct listing {
+struct listed_path {
     struct transfer_lister *lister;
     const struct transfer_path *what;
     enum transfer_scope scope;
@@ -23,7 +23,7 @@ bool transfer_is_leftover_of(const char *key, const char *path)
 }
 
 /* The key as it is called below the folder. */
-static const char *rel_of(const struct listing *l, const char *key)
+static const char *rel_of(const struct listed_path *l, const char *key)
 {
     const char *rel = key + strlen(l->what->path);
 
@@ -32,7 +32,7 @@ static const char *rel_of(const struct listing *l, const char *key)
     return *rel == '/' ? rel + 1 : act_path_basename(key);
 }
 
-static int take_entry(struct listing *l, const struct store_entry *entry)
+static int give_entry(struct listed_path *l, const struct store_entry *entry)
 {
     if (l->scope == TRANSFER_LEFTOVERS && !transfer_is_leftover_of(entry->key, l->what->path))
         return 0;
@@ -44,7 +44,7 @@ static int take_entry(struct listing *l, const struct store_entry *entry)
 }
 
 /* The rest was listed all the same. */
-static int say_unreadable(struct listing *l)
+static int say_unreadable(struct listed_path *l)
 {
     if (l->rc < 0 || l->unreadable == 0)
         return l->rc;
@@ -54,30 +54,30 @@ static int say_unreadable(struct listing *l)
     return -(int)ACT_PARTIAL;
 }
 
-static void take_page(void *arg, struct store_page *page, bool last, const struct act_error *error)
+static void give_page(void *arg, struct store_page *page, bool last, const struct act_error *error)
 {
-    struct listing *l = arg;
+    struct listed_path *l = arg;
 
     if (error) {
         *l->err = *error;
         l->rc = -(int)error->code;
     }
     for (size_t i = 0; i < page->n && l->rc == 0; i++)
-        l->rc = take_entry(l, &page->v[i]);
+        l->rc = give_entry(l, &page->v[i]);
     if (last || l->rc < 0)
         l->ended = true;
     else
-        transfer_lister_next(l->lister, take_page, l);
+        transfer_lister_next(l->lister, give_page, l);
 }
 
-static int list_below(struct engine *engine, struct listing *l)
+static int list_below(struct engine *engine, struct listed_path *l)
 {
     const char *path = l->what->path;
     /* what is left of a file has the file's own key */
     ACT_AUTOFREE char *prefix = l->scope == TRANSFER_LEFTOVERS ? act_strdup(path) : transfer_prefix(path);
 
     l->lister = transfer_lister_new(engine, l->what->store, prefix, l->scope);
-    transfer_lister_next(l->lister, take_page, l);
+    transfer_lister_next(l->lister, give_page, l);
     engine_run(engine, &l->ended);
     transfer_lister_free(l->lister);
     engine_run(engine, NULL); /* what was fetched ahead */
@@ -86,13 +86,13 @@ static int list_below(struct engine *engine, struct listing *l)
     return say_unreadable(l);
 }
 
-static int list_file(struct listing *l)
+static int list_file(struct listed_path *l)
 {
     struct store_call call = {.op = STORE_HEAD, .key = l->what->path};
     int rc = store_do(l->what->store, &call, l->err);
 
     if (rc == 0)
-        rc = take_entry(l, &call.entry);
+        rc = give_entry(l, &call.entry);
     store_call_release(&call);
     return rc;
 }
@@ -102,7 +102,7 @@ int transfer_list(struct engine *engine, const struct transfer_path *what, enum 
                               struct act_error *err),
                   void *arg, struct act_error *err)
 {
-    struct listing l = {.what = what, .scope = scope, .each = each, .arg = arg, .err = err};
+    struct listed_path l = {.what = what, .scope = scope, .each = each, .arg = arg, .err = err};
 
     return what->is_folder || scope == TRANSFER_LEFTOVERS ? list_below(engine, &l) : list_file(&l);
 }

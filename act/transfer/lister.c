@@ -61,7 +61,7 @@ struct transfer_lister {
     bool abandoned;
 };
 
-static void go_on(struct transfer_lister *l);
+static void lister_go_on(struct transfer_lister *l);
 
 /* ---- branches */
 
@@ -92,7 +92,7 @@ static void branch_free(struct branch *b)
     free(b);
 }
 
-static void fail(struct branch *b, const struct act_error *error)
+static void branch_fail(struct branch *b, const struct act_error *error)
 {
     b->error = *error;
     b->failed = b->ended = true;
@@ -128,7 +128,7 @@ static size_t count_folders(const struct store_page *page, const char *prefix)
 }
 
 /* Puts the folder, whose own listing does not say it, before what is in it. */
-static void add_folder(const struct branch *b, struct store_page *page)
+static void put_folder_first(const struct branch *b, struct store_page *page)
 {
     (void)store_page_add(page);
     memmove(&page->v[1], &page->v[0], (page->n - 1) * sizeof(page->v[0]));
@@ -136,11 +136,11 @@ static void add_folder(const struct branch *b, struct store_page *page)
         .key = act_strdup(b->prefix), .kind = STORE_FOLDER, .filled = true, .mode = b->mode};
 }
 
-static void take_page(struct branch *b, struct store_page *page)
+static void branch_take_page(struct branch *b, struct store_page *page)
 {
     keep_within_bound(b, page);
     if (page->n > 0 && b->entries == 0 && b->mode >= 0 && b->lister->scope == TRANSFER_WHOLE)
-        add_folder(b, page);
+        put_folder_first(b, page);
     free(b->marker);
     b->marker = b->ended ? NULL : act_strdup(page->next);
     b->pages++;
@@ -171,10 +171,10 @@ static void head_done(struct store_call *call)
         call->entry = (struct store_entry){.mode = -1};
         b->n_ready = 1;
     } else if (call->rc < 0 && call->rc != -ACT_NOT_FOUND) {
-        fail(b, &call->error);
+        branch_fail(b, &call->error);
     }
     store_call_release(call);
-    go_on(b->lister);
+    lister_go_on(b->lister);
 }
 
 static void look_for_marker(struct branch *b)
@@ -190,16 +190,16 @@ static void page_done(struct store_call *call)
 
     b->under_way = false;
     if (call->rc < 0)
-        fail(b, &call->error);
+        branch_fail(b, &call->error);
     else
-        take_page(b, &call->list.page);
+        branch_take_page(b, &call->list.page);
     store_call_release(call);
     if (may_be_empty_folder(b) && !b->lister->abandoned)
         look_for_marker(b);
-    go_on(b->lister);
+    lister_go_on(b->lister);
 }
 
-static void ask(struct branch *b)
+static void branch_ask(struct branch *b)
 {
     struct transfer_lister *l = b->lister;
 
@@ -219,16 +219,16 @@ static void ask(struct branch *b)
 /* ---- looking for folders to list side by side */
 
 /* The level of a folder, parted at the place that the branch has reached. */
-struct level {
+struct parted_level {
     struct store_page *page;
     size_t rest;          /* the first entry behind it */
     size_t folders;       /* of the rest */
     const char *standing; /* the folder in which it is, or NULL */
 };
 
-static struct level part_level(struct store_page *page, const char *reached)
+static struct parted_level part_level(struct store_page *page, const char *reached)
 {
-    struct level level = {.page = page};
+    struct parted_level level = {.page = page};
 
     for (size_t i = 0; i < page->n; i++) {
         const struct store_entry *entry = &page->v[i];
@@ -245,7 +245,7 @@ static struct level part_level(struct store_page *page, const char *reached)
 }
 
 /* Puts branches for the rest of the level behind b: one for each folder, and the files between them. */
-static void branch_off(struct branch *b, const struct level *level)
+static void branch_off(struct branch *b, const struct parted_level *level)
 {
     struct branch *after = b, *behind = b->next;
 
@@ -284,7 +284,7 @@ static void confine(struct branch *b, const char *folder)
 
 static void take_level(struct branch *b, struct store_page *page)
 {
-    struct level level = part_level(page, b->last);
+    struct parted_level level = part_level(page, b->last);
 
     free(b->look);
     b->look = NULL;
@@ -313,7 +313,7 @@ static void look_done(struct store_call *call)
     store_call_release(call);
     free(l->look_prefix);
     l->look_prefix = NULL;
-    go_on(l);
+    lister_go_on(l);
 }
 
 /* Whether its folders are worth a look: the branch is long, and its last page is full of one or two of them. */
@@ -322,7 +322,7 @@ static bool should_look(const struct branch *b)
     return !b->ended && b->look && b->pages >= LOOK_AFTER && b->spread >= 1 && b->spread <= MAX_SPREAD;
 }
 
-static void look(struct transfer_lister *l)
+static void look_for_folders(struct transfer_lister *l)
 {
     struct branch *b = l->front;
 
@@ -365,7 +365,7 @@ static void ask_for_more(struct transfer_lister *l)
         if (b->under_way || b->ended || b->n_ready == AHEAD ||
             (!waited_for && ready + (size_t)(under_way + 1) * PAGE > MAX_ENTRIES))
             continue;
-        ask(b);
+        branch_ask(b);
         under_way++;
     }
 }
@@ -441,7 +441,7 @@ static void destroy(struct transfer_lister *l)
     free(l);
 }
 
-static void go_on(struct transfer_lister *l)
+static void lister_go_on(struct transfer_lister *l)
 {
     if (l->abandoned) {
         if (!is_under_way(l))
@@ -449,7 +449,7 @@ static void go_on(struct transfer_lister *l)
         return;
     }
     drop_spent(l);
-    look(l);
+    look_for_folders(l);
     ask_for_more(l);
     if (l->done && !l->timer && can_answer(l))
         answer(l);
@@ -460,7 +460,7 @@ static void fire(void *arg)
     struct transfer_lister *l = arg;
 
     l->timer = false;
-    go_on(l);
+    lister_go_on(l);
 }
 
 struct transfer_lister *transfer_lister_new(struct engine *engine, struct store *store, const char *prefix,
@@ -495,5 +495,5 @@ void transfer_lister_free(struct transfer_lister *l)
         return;
     l->abandoned = true;
     l->done = NULL;
-    go_on(l);
+    lister_go_on(l);
 }

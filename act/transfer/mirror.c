@@ -97,7 +97,7 @@ static int refuse_emptied(const struct count *n, struct act_error *err)
         n->emptied);
 }
 
-static int judge(const struct walk_setup *setup, const struct count *n, struct act_error *err)
+static int judge_extras(const struct walk_setup *setup, const struct count *n, struct act_error *err)
 {
     const struct transfer_options *o = setup->options;
 
@@ -115,7 +115,7 @@ static int judge(const struct walk_setup *setup, const struct count *n, struct a
     return o->confirm && !o->dry_run ? o->confirm(o->arg, n->extras, n->bytes, err) : 0;
 }
 
-static int count(const struct walk_setup *setup, struct count *out, struct act_error *err)
+static int count_both_sides(const struct walk_setup *setup, struct count *out, struct act_error *err)
 {
     struct transfer_options quiet = {.filter = setup->options->filter};
     struct transfer_report report = {0};
@@ -142,11 +142,11 @@ static int count(const struct walk_setup *setup, struct count *out, struct act_e
 int mirror_check(const struct walk_setup *setup, uint64_t *out_agreed, struct act_error *err)
 {
     struct count n;
-    int rc = count(setup, &n, err);
+    int rc = count_both_sides(setup, &n, err);
 
     *out_agreed = n.extras;
     if (rc == 0)
-        rc = judge(setup, &n, err);
+        rc = judge_extras(setup, &n, err);
     free(n.emptied);
     return rc;
 }
@@ -156,7 +156,7 @@ int mirror_check(const struct walk_setup *setup, uint64_t *out_agreed, struct ac
 static int check_again(const struct walk_setup *setup, uint64_t agreed, struct act_error *err)
 {
     struct count n;
-    int rc = count(setup, &n, err);
+    int rc = count_both_sides(setup, &n, err);
 
     if (rc == 0 && n.emptied)
         rc = refuse_emptied(&n, err);
@@ -243,7 +243,7 @@ static void flush(struct walk *walk)
     transfer_deleter_flush(&d->deleter);
 }
 
-static void tell_item(struct walk *walk, struct sync_item *item)
+static void tell_deletion(struct walk *walk, struct sync_item *item)
 {
     const struct transfer_options *o = walk->options;
 
@@ -268,7 +268,7 @@ int mirror_run(const struct walk_setup *setup, uint64_t agreed, struct act_error
         return rc;
     own.checksum = false;
     own.extras = true;
-    own.take = setup->options->dry_run ? tell_item : delete_item;
+    own.take = setup->options->dry_run ? tell_deletion : delete_item;
     own.listed = flush;
     own.arg = &deletion;
     do {

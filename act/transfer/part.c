@@ -43,7 +43,7 @@ static void part_ended(struct part *p)
     walk_pump(walk);
 }
 
-static void part_arrived(struct part *p)
+static void part_is_there(struct part *p)
 {
     struct object *o = p->object;
     struct part_state *state = &o->states[p->index];
@@ -65,13 +65,13 @@ static void plan_again(struct object *o)
     o->phase = OBJECT_PLAN;
 }
 
-static void write_done(struct store_call *call)
+static void part_written(struct store_call *call)
 {
     struct part *p = call->arg;
     struct object *o = p->object;
 
     if (call->rc == 0) {
-        part_arrived(p);
+        part_is_there(p);
     } else if (o->way == OBJECT_BY_SERVICE && call->error.fact == ACT_FACT_NOT_BY_SERVICE) {
         plan_again(o);
     } else if (object_is_not_as_listed(call)) {
@@ -134,14 +134,14 @@ static void write_part(struct part *p)
     struct object *o = p->object;
 
     store_call_release(&p->call);
-    p->call =
-        (struct store_call){.key = o->to_key, .data = p->buffer, .len = p->len, .done = write_done, .arg = p};
+    p->call = (struct store_call){
+        .key = o->to_key, .data = p->buffer, .len = p->len, .done = part_written, .arg = p};
     o->n_parts == 1 ? fill_put(p) : fill_block(p);
     store_start(o->walk->to, &p->call);
 }
 
 /* The bytes are here and their sums known. */
-static void take_part(struct part *p)
+static void part_is_here(struct part *p)
 {
     struct object *o = p->object;
     bool whole = o->n_parts == 1, only_read = o->way == OBJECT_READ_ONLY;
@@ -151,7 +151,7 @@ static void take_part(struct part *p)
     if (whole && !only_read && !object_agrees(o, o->sums >= OBJECT_SUMS_ON_READ, p->sums.crc64)) {
         part_ended(p);
     } else if (only_read || o->states[p->index].present) {
-        part_arrived(p);
+        part_is_there(p);
         part_ended(p);
     } else {
         write_part(p);
@@ -179,7 +179,7 @@ static void chain_done(void *arg)
     if (p->index + 1 == o->n_parts)
         act_md5_done(&o->chain.md5, o->md5);
     chain_next(o); /* first: with its last part the object may end */
-    object_has_failed(o) ? part_ended(p) : take_part(p);
+    object_has_failed(o) ? part_ended(p) : part_is_here(p);
 }
 
 static void chain_add(struct part *p)
@@ -250,7 +250,7 @@ static bool check_read(struct part *p)
     return true;
 }
 
-static void read_done(struct store_call *call)
+static void get_done(struct store_call *call)
 {
     struct part *p = call->arg;
     struct object *o = p->object;
@@ -263,7 +263,7 @@ static void read_done(struct store_call *call)
         return;
     }
     if (!object_is_chained(o)) {
-        object_has_failed(o) ? part_ended(p) : take_part(p);
+        object_has_failed(o) ? part_ended(p) : part_is_here(p);
         return;
     }
     if (!object_has_failed(o)) {
@@ -283,7 +283,7 @@ static void pieces_written(void *arg, const struct act_error *error)
     if (error)
         object_fail(o, OBJECT_FAILED, error);
     else if (!object_has_failed(o))
-        part_arrived(p);
+        part_is_there(p);
     part_ended(p);
 }
 
@@ -308,7 +308,7 @@ static void write_in_pieces(struct part *p)
 }
 
 /* Bytes that are in the part file of a folder already are read from there. */
-static void read_part(struct part *p)
+static void get_part(struct part *p)
 {
     struct object *o = p->object;
     struct walk *walk = o->walk;
@@ -326,7 +326,7 @@ static void read_part(struct part *p)
                                   .sink_cap = p->len,
                                   .take = p->pieces ? take_piece : NULL,
                                   .sums = o->sums >= OBJECT_SUMS_ON_READ ? &p->sums : NULL,
-                                  .done = read_done,
+                                  .done = get_done,
                                   .arg = p};
     if (!from_disk && !o->from.grows && o->from.etag[0])
         p->call.if_match = o->from.etag;
@@ -358,7 +358,7 @@ static void part_url_done(struct store_call *call)
                                   .source_match = o->from.etag[0] && !o->from.grows ? o->from.etag : NULL,
                                   .offset = p->offset,
                                   .total = p->len,
-                                  .done = write_done,
+                                  .done = part_written,
                                   .arg = p};
     if (o->n_parts == 1)
         object_set_condition(o, &p->call);
@@ -393,7 +393,7 @@ void object_start_part(struct object *o, uint32_t index)
     if (object_is_chained(o))
         chain_add(p);
     if (p->len == 0)
-        take_part(p);
+        part_is_here(p);
     else
-        read_part(p);
+        get_part(p);
 }

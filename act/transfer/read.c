@@ -16,7 +16,7 @@ enum { LEAST_SLOTS = 4 };
 
 struct reading;
 
-struct slot {
+struct read_slot {
     struct reading *reading;
     struct store_call call;
     struct store_sums sums;
@@ -35,7 +35,7 @@ struct reading {
     uint64_t begin, end, part_size;
     uint64_t n_parts, started, written;
     size_t n_slots;
-    struct slot *slots; /* part i is in slot i % n_slots */
+    struct read_slot *slots; /* part i is in slot i % n_slots */
     int under_way;
     bool writing;
     int (*write)(void *arg, const void *data, size_t len, struct act_error *err);
@@ -46,9 +46,9 @@ struct reading {
     struct act_error *err;
 };
 
-static void go_on(struct reading *r);
+static void read_more(struct reading *r);
 
-static void fail(struct reading *r, const struct act_error *error)
+static void fail_reading(struct reading *r, const struct act_error *error)
 {
     if (r->rc == 0) {
         *r->err = *error;
@@ -64,9 +64,9 @@ static bool needs_md5(const struct reading *r)
 }
 
 /* On a worker; nothing else touches the reading's md5 and rc meanwhile but the loop after a failure of its own. */
-static void write_work(void *arg)
+static void write_slot(void *arg)
 {
-    struct slot *s = arg;
+    struct read_slot *s = arg;
     struct reading *r = s->reading;
     struct act_error error;
 
@@ -77,43 +77,43 @@ static void write_work(void *arg)
         s->call.error = error;
 }
 
-static void write_done(void *arg)
+static void slot_written(void *arg)
 {
-    struct slot *s = arg;
+    struct read_slot *s = arg;
     struct reading *r = s->reading;
 
     r->writing = false;
     r->written++;
     r->crc64 = act_crc64_combine(r->crc64, s->sums.crc64, s->len);
     if (s->call.rc < 0)
-        fail(r, &s->call.error);
+        fail_reading(r, &s->call.error);
     s->arrived = false;
     store_call_release(&s->call);
-    go_on(r);
+    read_more(r);
 }
 
 static void part_done(struct store_call *call)
 {
-    struct slot *s = call->arg;
+    struct read_slot *s = call->arg;
     struct reading *r = s->reading;
     struct act_error error;
 
     r->under_way--;
     if (call->rc < 0) {
-        fail(r, &call->error);
+        fail_reading(r, &call->error);
     } else if (call->got != s->len) {
         act_error_set(&error, ACT_TEMPORARY,
                       "'%s' changed while it was read: %zu of %zu bytes at offset %" PRIu64, r->key,
                       call->got, s->len, s->offset);
-        fail(r, &error);
+        fail_reading(r, &error);
     }
     s->arrived = true;
-    go_on(r);
+    read_more(r);
 }
 
 static void start_part(struct reading *r)
 {
-    struct slot *s = &r->slots[r->started % r->n_slots];
+    struct read_slot *s = &r->slots[r->started % r->n_slots];
     uint64_t offset = r->begin + r->started * r->part_size, rest = r->end - offset;
 
     store_call_release(&s->call);
@@ -139,9 +139,9 @@ static void start_part(struct reading *r)
     store_start(r->store, &s->call);
 }
 
-static void go_on(struct reading *r)
+static void read_more(struct reading *r)
 {
-    struct slot *next = &r->slots[r->written % r->n_slots];
+    struct read_slot *next = &r->slots[r->written % r->n_slots];
 
     while (r->rc == 0 && r->started < r->n_parts && r->started < r->written + r->n_slots &&
            r->under_way < store_window(r->store))
@@ -149,12 +149,12 @@ static void go_on(struct reading *r)
     if (r->rc < 0 || r->writing || !next->arrived)
         return;
     r->writing = true;
-    engine_work(r->engine, write_work, write_done, next);
+    engine_work(r->engine, write_slot, slot_written, next);
 }
 
 /* ---- the whole */
 
-static int find(struct reading *r)
+static int find_entry(struct reading *r)
 {
     struct store_call head = {.op = STORE_HEAD, .key = r->key};
     int rc = store_do(r->store, &head, r->err);
@@ -176,7 +176,7 @@ static void set_range(struct reading *r, const struct transfer_range *range)
     r->whole = r->begin == 0 && r->end == size;
 }
 
-static void read_parts(struct reading *r, uint64_t memory)
+static void read_in_parts(struct reading *r, uint64_t memory)
 {
     uint64_t total = r->end - r->begin;
 
@@ -189,7 +189,7 @@ static void read_parts(struct reading *r, uint64_t memory)
     if (r->n_parts == 0)
         return;
     r->slots = act_calloc(r->n_slots, sizeof(*r->slots));
-    go_on(r);
+    read_more(r);
     engine_run(r->engine, NULL);
     for (size_t i = 0; i < r->n_slots; i++) {
         store_call_release(&r->slots[i].call);
@@ -243,10 +243,10 @@ int transfer_read(struct engine *engine, const struct transfer_path *what, const
         .engine = engine, .store = what->store, .key = what->path, .write = write, .arg = arg, .err = err};
 
     act_md5_init(&r.md5);
-    r.rc = find(&r);
+    r.rc = find_entry(&r);
     if (r.rc == 0) {
         set_range(&r, range);
-        read_parts(&r, memory);
+        read_in_parts(&r, memory);
     }
     if (r.rc == 0 && r.written < r.n_parts)
         r.rc = act_error_set(err, ACT_FAIL, "reading '%s' came to a halt before its end", r.key);

@@ -21,9 +21,9 @@ struct removal {
     struct act_error first;
 };
 
-static void go_on(struct removal *r);
+static void remove_more(struct removal *r);
 
-static void deleted(void *arg, const struct store_entry *entry, const struct act_error *error)
+static void entry_removed(void *arg, const struct store_entry *entry, const struct act_error *error)
 {
     struct removal *r = arg;
     struct transfer_progress *t = &r->report->total;
@@ -37,15 +37,15 @@ static void deleted(void *arg, const struct store_entry *entry, const struct act
     t->done_bytes += entry->size;
 }
 
-static void more(void *arg)
+static void batch_ended(void *arg)
 {
     struct removal *r = arg;
 
     transfer_progress_tick(r->options, r->report, false);
-    go_on(r);
+    remove_more(r);
 }
 
-static bool is_wanted(const struct removal *r, const struct store_entry *entry)
+static bool should_remove(const struct removal *r, const struct store_entry *entry)
 {
     bool folder = act_ends_with(entry->key, "/");
 
@@ -56,7 +56,7 @@ static bool is_wanted(const struct removal *r, const struct store_entry *entry)
     return filter_takes(r->options->filter, entry->key + strlen(r->prefix), folder);
 }
 
-static void take_entry(struct removal *r, struct store_entry *entry)
+static void remove_listed_entry(struct removal *r, struct store_entry *entry)
 {
     if (entry->filled) {
         r->filled = true;
@@ -64,7 +64,7 @@ static void take_entry(struct removal *r, struct store_entry *entry)
             store_open_up(r->deleter.store, entry->key);
         return;
     }
-    if (!is_wanted(r, entry))
+    if (!should_remove(r, entry))
         return;
     if (entry->kind == STORE_UNREADABLE) {
         transfer_report_unreadable(r->report, entry, &r->first);
@@ -80,7 +80,7 @@ static void take_entry(struct removal *r, struct store_entry *entry)
         transfer_deleter_add(&r->deleter, entry);
 }
 
-static void take_page(void *arg, struct store_page *page, bool last, const struct act_error *error)
+static void removal_page_came(void *arg, struct store_page *page, bool last, const struct act_error *error)
 {
     struct removal *r = arg;
 
@@ -94,28 +94,28 @@ static void take_page(void *arg, struct store_page *page, bool last, const struc
     r->next = 0;
     r->page = *page;
     *page = (struct store_page){0};
-    go_on(r);
+    remove_more(r);
 }
 
-static void go_on(struct removal *r)
+static void remove_more(struct removal *r)
 {
     while (!r->stop && r->next < r->page.n && transfer_deleter_has_room(&r->deleter))
-        take_entry(r, &r->page.v[r->next++]);
+        remove_listed_entry(r, &r->page.v[r->next++]);
     if (r->stop || r->listing || r->next < r->page.n)
         return;
     if (!r->last) {
         r->listing = true;
-        transfer_lister_next(r->lister, take_page, r);
+        transfer_lister_next(r->lister, removal_page_came, r);
     } else {
         transfer_deleter_flush(&r->deleter);
     }
     r->report->total.listing_done = r->last;
 }
 
-static void begin(struct removal *r, struct store *store, bool leftovers)
+static void init_removal(struct removal *r, struct store *store, bool leftovers)
 {
     r->deleter = (struct transfer_deleter){
-        .store = store, .leftovers = leftovers, .deleted = deleted, .more = more, .arg = r};
+        .store = store, .leftovers = leftovers, .deleted = entry_removed, .more = batch_ended, .arg = r};
 }
 
 /* One pass over what is listed below r->prefix. */
@@ -123,7 +123,7 @@ static void remove_listed(struct removal *r, struct engine *engine)
 {
     r->lister = transfer_lister_new(engine, r->deleter.store, r->prefix,
                                     r->deleter.leftovers ? TRANSFER_LEFTOVERS : TRANSFER_WHOLE);
-    go_on(r);
+    remove_more(r);
     engine_run(engine, NULL);
     transfer_lister_free(r->lister);
     store_page_release(&r->page);
@@ -137,8 +137,8 @@ static int remove_file(struct removal *r, struct engine *engine, const char *pat
 
     r->last = true;
     if (rc == 0) {
-        take_entry(r, &head.entry);
-        go_on(r);
+        remove_listed_entry(r, &head.entry);
+        remove_more(r);
         engine_run(engine, NULL);
     }
     store_call_release(&head);
@@ -154,7 +154,7 @@ static uint64_t remove_empty_level(struct engine *engine, const struct removal *
         .options = &options, .report = report, .prefix = before->prefix, .only_folders = true};
 
     *report = (struct transfer_report){0};
-    begin(&r, before->deleter.store, false);
+    init_removal(&r, before->deleter.store, false);
     remove_listed(&r, engine);
     *first = r.first;
     return report->total.done_objects;
@@ -203,7 +203,7 @@ int transfer_remove(struct engine *engine, const struct transfer_path *what,
     int rc = 0;
 
     *report = (struct transfer_report){0};
-    begin(&r, what->store, false);
+    init_removal(&r, what->store, false);
     if (what->is_folder)
         remove_listed(&r, engine);
     else
@@ -221,7 +221,7 @@ int transfer_clear(struct engine *engine, struct store *store, const char *path,
     struct removal r = {.options = options, .report = report, .prefix = path};
 
     *report = (struct transfer_report){0};
-    begin(&r, store, true);
+    init_removal(&r, store, true);
     remove_listed(&r, engine);
     transfer_progress_tick(options, report, true);
     return transfer_report_result(report, &r.first, err);

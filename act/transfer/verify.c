@@ -8,7 +8,7 @@ struct verification {
                  const struct store_entry *to);
 };
 
-static void tell(struct walk *walk, const struct sync_item *item, enum transfer_difference what)
+static void tell_difference(struct walk *walk, const struct sync_item *item, enum transfer_difference what)
 {
     struct verification *v = walk->arg;
 
@@ -18,7 +18,7 @@ static void tell(struct walk *walk, const struct sync_item *item, enum transfer_
                 item->to.key ? &item->to : NULL);
 }
 
-static void count(struct walk *walk, const struct sync_item *item)
+static void count_compared(struct walk *walk, const struct sync_item *item)
 {
     struct transfer_progress *t = &walk->report->total;
 
@@ -26,45 +26,45 @@ static void count(struct walk *walk, const struct sync_item *item)
     t->done_bytes += item->from.size;
 }
 
-static void compared(struct walk *walk, struct sync_item *item, int rc)
+static void pair_compared(struct walk *walk, struct sync_item *item, int rc)
 {
     if (rc >= 0)
-        count(walk, item);
+        count_compared(walk, item);
     if (rc == 0)
-        tell(walk, item, TRANSFER_CONTENT);
+        tell_difference(walk, item, TRANSFER_CONTENT);
     sync_item_release(item);
 }
 
-static void begin_compare(struct walk *walk, struct sync_item *item)
+static void compare_pair(struct walk *walk, struct sync_item *item)
 {
     const struct verification *v = walk->arg;
 
-    compare_start(walk, item, v->deep, compared);
+    compare_start(walk, item, v->deep, pair_compared);
 }
 
 /* A folder has no content: that it is there is all. */
-static void take_pair(struct walk *walk, struct sync_item *item)
+static void verify_pair(struct walk *walk, struct sync_item *item)
 {
     bool same_kind = item->from.kind == item->to.kind, same_size = item->from.size == item->to.size;
 
     if (same_kind && same_size && item->from.kind != STORE_FOLDER) {
-        walk_later(walk, item, begin_compare);
+        walk_later(walk, item, compare_pair);
         return;
     }
-    count(walk, item);
+    count_compared(walk, item);
     if (!same_kind || !same_size)
-        tell(walk, item, same_kind ? TRANSFER_SIZE : TRANSFER_KIND);
+        tell_difference(walk, item, same_kind ? TRANSFER_SIZE : TRANSFER_KIND);
     sync_item_release(item);
 }
 
-static void take(struct walk *walk, struct sync_item *item)
+static void verify_item(struct walk *walk, struct sync_item *item)
 {
     struct transfer_progress *t = &walk->report->total;
 
     if (item->from.key && item->to.key && item->action != SYNC_UNREADABLE) {
         t->found_objects++;
         t->found_bytes += item->from.size;
-        take_pair(walk, item);
+        verify_pair(walk, item);
         return;
     }
     if (item->action == SYNC_UNREADABLE)
@@ -72,9 +72,9 @@ static void take(struct walk *walk, struct sync_item *item)
     else if (item->is_protected) /* it may be at the source, behind a name that was told */
         ;
     else if (item->action == SYNC_SAME) /* an empty folder here, one with something in it there */
-        count(walk, item);
+        count_compared(walk, item);
     else
-        tell(walk, item, item->from.key ? TRANSFER_MISSING : TRANSFER_EXTRA);
+        tell_difference(walk, item, item->from.key ? TRANSFER_MISSING : TRANSFER_EXTRA);
     sync_item_release(item);
 }
 
@@ -91,7 +91,7 @@ int transfer_verify(struct engine *engine, const struct transfer_path *from, str
                                .to_path = to_path,
                                .options = options,
                                .extras = true,
-                               .take = take,
+                               .take = verify_item,
                                .arg = &v,
                                .report = report};
     struct act_error first = {0};

@@ -32,7 +32,7 @@ void walk_fail_unreadable(struct walk *walk, const struct sync_item *item)
 
 static void page_came(void *arg, struct store_page *page, bool last, const struct act_error *error)
 {
-    struct listing *l = arg;
+    struct side_listing *l = arg;
     struct walk *walk = l->walk;
     struct act_error err;
 
@@ -46,7 +46,7 @@ static void page_came(void *arg, struct store_page *page, bool last, const struc
 
 static void list_more(struct walk *walk, enum sync_side side)
 {
-    struct listing *l = &walk->listings[side];
+    struct side_listing *l = &walk->listings[side];
 
     if (l->asked || !sync_wants(walk->sync, side))
         return;
@@ -192,12 +192,12 @@ void walk_pump(struct walk *walk)
 
 /* ---- running */
 
-static bool takes(void *filter, const char *rel, bool is_folder)
+static bool filter_lets_pass(void *filter, const char *rel, bool is_folder)
 {
     return filter_takes(filter, rel, is_folder);
 }
 
-static bool enters(void *filter, const char *rel)
+static bool filter_lets_enter(void *filter, const char *rel)
 {
     return filter_enters(filter, rel);
 }
@@ -205,7 +205,7 @@ static bool enters(void *filter, const char *rel)
 static void begin_listing(struct walk *walk, enum sync_side side, struct store *store, const char *prefix,
                           enum transfer_scope scope)
 {
-    walk->listings[side] = (struct listing){
+    walk->listings[side] = (struct side_listing){
         .walk = walk, .side = side, .lister = transfer_lister_new(walk->engine, store, prefix, scope)};
 }
 
@@ -233,8 +233,8 @@ static void begin_tree(struct walk *walk, const struct walk_setup *setup)
                                                  .extras = setup->extras,
                                                  .folder_mode = folder_mode,
                                                  .modes = modes_of(setup),
-                                                 .takes = filter ? takes : NULL,
-                                                 .enters = filter ? enters : NULL,
+                                                 .takes = filter ? filter_lets_pass : NULL,
+                                                 .enters = filter ? filter_lets_enter : NULL,
                                                  .arg = filter});
     begin_listing(walk, SYNC_FROM, walk->from, from_prefix, scope);
     begin_listing(walk, SYNC_TO, walk->to, to_prefix, scope);
@@ -267,7 +267,7 @@ static int begin_single(struct walk *walk, const struct walk_setup *setup, struc
     return rc;
 }
 
-static void release(struct walk *walk)
+static void walk_release(struct walk *walk)
 {
     for (int i = 0; i < 2; i++)
         transfer_lister_free(walk->listings[i].lister);
@@ -316,7 +316,7 @@ int walk_run(const struct walk_setup *setup, struct act_error *first, struct act
         (walk.objects_under_way > 0 || walk.ahead.n > 0 || !setup->report->total.listing_done))
         rc = act_error_set(err, ACT_FAIL,
                            "the transfer came to a halt before its end; run the same command again");
-    release(&walk);
+    walk_release(&walk);
     *first = walk.first;
     return rc;
 }
