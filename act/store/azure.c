@@ -329,7 +329,7 @@ void azure_start(struct azure_op *op)
         azure_send_next(op, steps[call->op].build, steps[call->op].answer);
 }
 
-static void start(struct store *store, struct store_call *call)
+static void start_op(struct store *store, struct store_call *call)
 {
     struct azure_op *op = act_calloc(1, sizeof(*op));
 
@@ -370,21 +370,21 @@ static void close_azure(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = {[STORE_HEAD] = start,
-              [STORE_GET] = start,
-              [STORE_PUT] = start,
-              [STORE_BLOCK] = start,
-              [STORE_COMMIT] = start,
-              [STORE_BLOCKS] = start,
+    .start = {[STORE_HEAD] = start_op,
+              [STORE_GET] = start_op,
+              [STORE_PUT] = start_op,
+              [STORE_BLOCK] = start_op,
+              [STORE_COMMIT] = start_op,
+              [STORE_BLOCKS] = start_op,
               [STORE_DROP] = start_drop,
-              [STORE_DELETE] = start,
-              [STORE_DELETE_MANY] = start,
-              [STORE_COPY] = start,
-              [STORE_PUT_FROM] = start,
-              [STORE_BLOCK_FROM] = start,
-              [STORE_LIST] = start,
-              [STORE_CLEAR] = start,
-              [STORE_URL] = start},
+              [STORE_DELETE] = start_op,
+              [STORE_DELETE_MANY] = start_op,
+              [STORE_COPY] = start_op,
+              [STORE_PUT_FROM] = start_op,
+              [STORE_BLOCK_FROM] = start_op,
+              [STORE_LIST] = start_op,
+              [STORE_CLEAR] = start_op,
+              [STORE_URL] = start_op},
     .key_problem = azure_key_problem,
     .window = window,
     .close = close_azure,
@@ -406,7 +406,7 @@ static bool container_is_valid(const char *name)
            name[0] != '-' && name[n - 1] != '-' && !strstr(name, "--");
 }
 
-static int check_options(const struct store_azure_options *o, struct act_error *err)
+static int check_azure_options(const struct store_azure_options *o, struct act_error *err)
 {
     const char *host = o->endpoint ? strstr(o->endpoint, "://") : NULL;
 
@@ -482,7 +482,7 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
     const char *sas = options->sas && *options->sas == '?' ? options->sas + 1 : options->sas;
     struct auth *auth = NULL;
     bool foreign = false;
-    int rc = check_options(options, err);
+    int rc = check_azure_options(options, err);
 
     if (rc == 0 && !options->is_checked)
         rc = check_address(options, &foreign, err);

@@ -77,13 +77,13 @@ static char *find_marker(const struct act_buf *page)
 
 /* ---- fetching */
 
-static void build(struct azure_op *op)
+static void build_ahead(struct azure_op *op)
 {
     azure_request_page(op, op->azure->ahead->query);
     op->http.no_retry = true; /* whoever wants the page tries again */
 }
 
-static void answer(struct azure_op *op)
+static void answer_ahead(struct azure_op *op)
 {
     struct azure_ahead *ahead = op->azure->ahead;
 
@@ -97,7 +97,7 @@ static void answer(struct azure_op *op)
 }
 
 /* Gives the page to the op that wants it; without one it makes the request itself, and says what is wrong. */
-static void hand_over(struct azure_op *op)
+static void hand_page_over(struct azure_op *op)
 {
     struct azure_ahead *ahead = op->azure->ahead;
 
@@ -119,7 +119,7 @@ static void ended(struct store_call *call)
 
     ahead->ended = true;
     if (ahead->waiting)
-        hand_over(ahead->waiting);
+        hand_page_over(ahead->waiting);
 }
 
 void azure_ahead_start(struct azure_op *op)
@@ -136,7 +136,7 @@ void azure_ahead_start(struct azure_op *op)
     struct azure_op *fetch = act_calloc(1, sizeof(*fetch));
     fetch->azure = azure;
     fetch->call = &azure->ahead->call;
-    azure_send_next(fetch, build, answer);
+    azure_send_next(fetch, build_ahead, answer_ahead);
 }
 
 bool azure_ahead_take(struct azure_op *op, const char *query)
@@ -146,7 +146,7 @@ bool azure_ahead_take(struct azure_op *op, const char *query)
     if (!ahead || ahead->waiting || strcmp(ahead->query, query) != 0)
         return false;
     if (ahead->ended)
-        hand_over(op);
+        hand_page_over(op);
     else
         ahead->waiting = op;
     return true;

@@ -24,7 +24,7 @@ struct block_reader {
     bool has_size, complete;
 };
 
-static void take_id(struct block_reader *reader, const char *text)
+static void take_block_id(struct block_reader *reader, const char *text)
 {
     size_t len = 0;
     ACT_AUTOFREE uint8_t *id = act_base64_decode(text, &len);
@@ -65,7 +65,7 @@ static int end_element(void *arg, const char *path, const char *text, struct act
     if (strcmp(path, "/BlockList") == 0) {
         reader->complete = true;
     } else if (strcmp(name, "/Name") == 0) {
-        take_id(reader, text);
+        take_block_id(reader, text);
     } else if (strcmp(name, "/Size") == 0) {
         if (!act_int_from_text(text, &size) || size < 0)
             return act_error_set(err, ACT_FAIL, "the size '%.40s'", text);

@@ -24,7 +24,7 @@ struct azure_ids {
     struct azure_ids *next;
 };
 
-static struct azure_ids *find(const struct azure *azure, const char *key)
+static struct azure_ids *ids_of_upload(const struct azure *azure, const char *key)
 {
     struct azure_ids *ids = azure->ids;
 
@@ -35,7 +35,7 @@ static struct azure_ids *find(const struct azure *azure, const char *key)
 
 static struct azure_ids *find_or_add(struct azure *azure, const char *key)
 {
-    struct azure_ids *ids = find(azure, key);
+    struct azure_ids *ids = ids_of_upload(azure, key);
 
     if (!ids) {
         ids = act_calloc(1, sizeof(*ids));
@@ -48,14 +48,14 @@ static struct azure_ids *find_or_add(struct azure *azure, const char *key)
 
 size_t azure_id_length(const struct azure *azure, const char *key)
 {
-    const struct azure_ids *ids = find(azure, key);
+    const struct azure_ids *ids = ids_of_upload(azure, key);
 
     return ids && ids->len ? ids->len : STORE_BLOCK_ID;
 }
 
 void azure_set_id_length(struct azure *azure, const char *key, size_t len)
 {
-    struct azure_ids *ids = find(azure, key);
+    struct azure_ids *ids = ids_of_upload(azure, key);
 
     if (ids || len != STORE_BLOCK_ID)
         find_or_add(azure, key)->len = len;
@@ -69,7 +69,7 @@ static void free_ids(struct azure_ids *ids)
 
 void azure_forget_ids(struct azure *azure, const char *key)
 {
-    struct azure_ids **at = &azure->ids, *ids = find(azure, key);
+    struct azure_ids **at = &azure->ids, *ids = ids_of_upload(azure, key);
 
     if (!ids || ids->waiting || !ids->len)
         return;
@@ -137,7 +137,7 @@ struct lookup {
 
 static void end_lookup(struct lookup *lookup, bool fits)
 {
-    struct azure_ids *ids = find(lookup->azure, lookup->key);
+    struct azure_ids *ids = ids_of_upload(lookup->azure, lookup->key);
     struct azure_op *waiting = ids->waiting;
 
     ids->waiting = NULL;
@@ -176,7 +176,7 @@ static void looked_up(struct store_call *call)
     store_start(&lookup->azure->store, call);
 }
 
-static void look_up(struct azure *azure, struct azure_ids *ids)
+static void look_up_ids(struct azure *azure, struct azure_ids *ids)
 {
     struct lookup *lookup = act_calloc(1, sizeof(*lookup));
 
@@ -205,5 +205,5 @@ void azure_fit_ids(struct azure_op *op)
     op->next_waiting = ids->waiting;
     ids->waiting = op;
     if (!is_running)
-        look_up(op->azure, ids);
+        look_up_ids(op->azure, ids);
 }

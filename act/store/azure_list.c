@@ -121,7 +121,7 @@ static char *write_marker(const struct azure_list *list, const char *last)
 /* ---- the answer */
 
 /* The part of path behind prefix, or NULL. */
-static const char *below(const char *path, const char *prefix)
+static const char *element_below(const char *path, const char *prefix)
 {
     size_t n = strlen(prefix);
 
@@ -131,7 +131,7 @@ static const char *below(const char *path, const char *prefix)
 static int start_element(void *arg, const char *path, xml_attributes attributes, struct act_error *err)
 {
     struct azure_list *list = arg;
-    const char *name = below(path, BLOBS);
+    const char *name = element_below(path, BLOBS);
 
     (void)err;
     if (!name)
@@ -218,9 +218,9 @@ static int end_of_blobs(struct azure_list *list, const char *name, const char *t
 {
     const char *part = NULL;
 
-    if ((part = below(name, BLOB "/Properties/")) != NULL)
+    if ((part = element_below(name, BLOB "/Properties/")) != NULL)
         return take_property(list, part, text, err);
-    if ((part = below(name, BLOB "/Metadata/")) != NULL)
+    if ((part = element_below(name, BLOB "/Metadata/")) != NULL)
         azure_take_metadata(&list->entry, part, text);
     else if (strcmp(name, BLOB "/Name") == 0 || strcmp(name, PREFIX "/Name") == 0)
         return take_name(list, text, err);
@@ -242,7 +242,7 @@ static int take_next(struct azure_list *list, const char *text, struct act_error
 static int end_element(void *arg, const char *path, const char *text, struct act_error *err)
 {
     struct azure_list *list = arg;
-    const char *name = below(path, BLOBS);
+    const char *name = element_below(path, BLOBS);
 
     if (name && *name)
         return end_of_blobs(list, name, text, err);
@@ -295,7 +295,7 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Two markers of one folder are one; everything else has a name of its own, below the prefix. */
-static int check_names(const struct store_page *sorted, const char *prefix, struct act_error *err)
+static int check_listed_names(const struct store_page *sorted, const char *prefix, struct act_error *err)
 {
     for (size_t i = 0; i < sorted->n; i++) {
         const struct store_entry *entry = &sorted->v[i];
@@ -347,7 +347,7 @@ static int sort_found(struct azure_list *list, const char *prefix, struct act_er
     store_page_release(&list->held);
     if (found->n)
         qsort(found->v, found->n, sizeof(*found->v), by_key);
-    return check_names(found, prefix, err);
+    return check_listed_names(found, prefix, err);
 }
 
 /* Moves what was found to the call's page. */
@@ -405,7 +405,7 @@ static void build_list(struct azure_op *op)
     azure_request_page(op, op->list->query);
 }
 
-static void work(void *arg)
+static void list_work(void *arg)
 {
     struct azure_op *op = arg;
     struct act_error *err = &op->call->error;
@@ -419,7 +419,7 @@ static void work(void *arg)
         fill_page(op);
 }
 
-static void work_done(void *arg)
+static void list_work_done(void *arg)
 {
     struct azure_op *op = arg;
 
@@ -433,7 +433,7 @@ static void answer_list(struct azure_op *op)
 {
     if (op->http.status == 200) {
         azure_ahead_start(op);
-        engine_work(http_engine(op->azure->store.http), work, work_done, op);
+        engine_work(http_engine(op->azure->store.http), list_work, list_work_done, op);
     } else {
         azure_finish_failed(op);
     }

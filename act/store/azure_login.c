@@ -279,7 +279,7 @@ static int refuse_sas(struct store_call *call)
         "login (neither of them), signs a URL that does just this");
 }
 
-static void make_url(void *arg)
+static void make_login_url(void *arg)
 {
     struct azure_op *op = arg;
     enum auth_kind kind = auth_kind_of(op->azure->auth);
@@ -297,5 +297,5 @@ static void make_url(void *arg)
 
 void azure_make_url(struct azure_op *op)
 {
-    engine_timer(http_engine(op->azure->store.http), 0, make_url, op);
+    engine_timer(http_engine(op->azure->store.http), 0, make_login_url, op);
 }

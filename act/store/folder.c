@@ -122,7 +122,7 @@ static int get_other(struct store_call *call, struct folder_place *place, int er
     return 0;
 }
 
-static ssize_t read_range(struct store_call *call, int fd)
+static ssize_t read_range_of_file(struct store_call *call, int fd)
 {
     struct stat st;
 
@@ -143,7 +143,7 @@ static ssize_t read_range(struct store_call *call, int fd)
 static int read_file(struct store_call *call, struct folder_place *place, int fd, struct act_error *err)
 {
     struct stat st;
-    ssize_t n = read_range(call, fd);
+    ssize_t n = read_range_of_file(call, fd);
 
     if (n < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode))
         return get_other(call, place, errno, err);
@@ -271,7 +271,7 @@ static void remove_many(struct folder *folder, struct store_call *call)
     }
 }
 
-static void work(void *arg)
+static void folder_work(void *arg)
 {
     struct folder_job *job = arg;
     struct store_call *call = job->call;
@@ -305,14 +305,14 @@ void folder_job_end(struct folder_job *job)
     store_finish(call, call->rc);
 }
 
-static void work_done(void *arg);
+static void folder_work_done(void *arg);
 
 static void begin_work(struct folder_job *job)
 {
-    engine_work(http_engine(job->folder->store.http), work, work_done, job);
+    engine_work(http_engine(job->folder->store.http), folder_work, folder_work_done, job);
 }
 
-static void work_done(void *arg)
+static void folder_work_done(void *arg)
 {
     struct folder_job *job = arg;
     struct folder_job *next = folder_upload_next(job);
@@ -325,7 +325,7 @@ static void work_done(void *arg)
         folder_job_end(job);
 }
 
-static void start(struct store *store, struct store_call *call)
+static void folder_start(struct store *store, struct store_call *call)
 {
     struct folder *folder = (struct folder *)store;
     struct folder_job *job = act_calloc(1, sizeof(*job));
@@ -388,20 +388,20 @@ static void close_folder(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = {[STORE_HEAD] = start,
-              [STORE_GET] = start,
-              [STORE_PUT] = start,
-              [STORE_BLOCK] = start,
-              [STORE_COMMIT] = start,
-              [STORE_DELETE] = start,
-              [STORE_COPY] = start,
-              [STORE_LIST] = start,
-              [STORE_DROP] = start,
-              [STORE_BLOCKS] = start,
-              [STORE_DELETE_MANY] = start,
-              [STORE_CLEAR] = start,
+    .start = {[STORE_HEAD] = folder_start,
+              [STORE_GET] = folder_start,
+              [STORE_PUT] = folder_start,
+              [STORE_BLOCK] = folder_start,
+              [STORE_COMMIT] = folder_start,
+              [STORE_DELETE] = folder_start,
+              [STORE_COPY] = folder_start,
+              [STORE_LIST] = folder_start,
+              [STORE_DROP] = folder_start,
+              [STORE_BLOCKS] = folder_start,
+              [STORE_DELETE_MANY] = folder_start,
+              [STORE_CLEAR] = folder_start,
               [STORE_URL] = start_url,
-              [STORE_SYNC] = start},
+              [STORE_SYNC] = folder_start},
     .key_problem = folder_key_problem,
     .window = window,
     .hurry = folder_hurry,

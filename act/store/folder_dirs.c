@@ -64,7 +64,7 @@ static void free_dir(struct folder_dir *dir)
 }
 
 /* Removes an open folder from the list. Returns it if nobody uses it: it must be freed, without the lock. */
-static struct folder_dir *forget(struct folder_dirs *dirs, struct folder_dir **at)
+static struct folder_dir *take_dir_out(struct folder_dirs *dirs, struct folder_dir **at)
 {
     struct folder_dir *dir = *at;
 
@@ -74,7 +74,7 @@ static struct folder_dir *forget(struct folder_dirs *dirs, struct folder_dir **a
     return dir->users == 0 ? dir : NULL;
 }
 
-static struct folder_dir **find(struct folder_dirs *dirs, const char *path, size_t len)
+static struct folder_dir **dir_at(struct folder_dirs *dirs, const char *path, size_t len)
 {
     struct folder_dir **at = &dirs->first;
 
@@ -83,7 +83,7 @@ static struct folder_dir **find(struct folder_dirs *dirs, const char *path, size
     return at;
 }
 
-static void add(struct folder_dirs *dirs, struct folder_dir *dir)
+static void put_dir_first(struct folder_dirs *dirs, struct folder_dir *dir)
 {
     dir->next = dirs->first;
     dirs->first = dir;
@@ -96,12 +96,12 @@ static void add(struct folder_dirs *dirs, struct folder_dir *dir)
 static struct folder_dir *take_kept(struct folder_dirs *dirs, const char *path, size_t len, bool fresh,
                                     struct folder_dir **old)
 {
-    struct folder_dir **at = find(dirs, path, len), *dir = *at;
+    struct folder_dir **at = dir_at(dirs, path, len), *dir = *at;
 
     if (!dir)
         return NULL;
     if (fresh || act_now_monotonic_ms() - dir->opened_ms > TRUST_MS) {
-        *old = forget(dirs, at);
+        *old = take_dir_out(dirs, at);
         return NULL;
     }
     *at = dir->next;
@@ -112,16 +112,16 @@ static struct folder_dir *take_kept(struct folder_dirs *dirs, const char *path, 
 }
 
 /* Keeps a new folder open. Returns the least recently used one if it must be freed. */
-static struct folder_dir *keep(struct folder_dirs *dirs, struct folder_dir *dir)
+static struct folder_dir *keep_dir(struct folder_dirs *dirs, struct folder_dir *dir)
 {
     struct folder_dir **last = &dirs->first;
 
-    add(dirs, dir);
+    put_dir_first(dirs, dir);
     if (dirs->n <= MAX_DIRS)
         return NULL;
     while ((*last)->next)
         last = &(*last)->next;
-    return forget(dirs, last);
+    return take_dir_out(dirs, last);
 }
 
 static struct folder_dir *new_dir(struct folder_dirs *dirs, int fd, const char *path, size_t len)
@@ -166,7 +166,7 @@ int folder_dir_open(struct folder *folder, const char *path, size_t len, bool cr
         }
         free_dir(old);
         pthread_mutex_lock(&dirs->lock);
-        old = keep(dirs, dir);
+        old = keep_dir(dirs, dir);
         pthread_mutex_unlock(&dirs->lock);
         free_dir(old);
     }
@@ -334,6 +334,6 @@ void folder_dirs_init(struct folder_dirs *dirs, dev_t root)
 void folder_dirs_close(struct folder_dirs *dirs)
 {
     while (dirs->first)
-        free_dir(forget(dirs, &dirs->first));
+        free_dir(take_dir_out(dirs, &dirs->first));
     pthread_mutex_destroy(&dirs->lock);
 }

@@ -204,7 +204,7 @@ static struct engine *engine_of(const struct folder *folder)
     return http_engine(folder->store.http);
 }
 
-static void set_timer(struct folder *folder, bool set)
+static void set_landing_timer(struct folder *folder, bool set)
 {
     struct folder_landings *l = &folder->landings;
 
@@ -222,12 +222,12 @@ static void begin_batch(struct folder *folder)
     if (l->syncing || l->n == 0)
         return;
     if (!l->hurry && l->n < BATCH && l->bytes < BATCH_BYTES) {
-        set_timer(folder, true);
+        set_landing_timer(folder, true);
         return;
     }
     struct batch *b = act_alloc(sizeof(*b));
     *b = (struct batch){.folder = folder, .jobs = l->first, .n = l->n};
-    set_timer(folder, false);
+    set_landing_timer(folder, false);
     *l = (struct folder_landings){.syncing = true, .n_syncing = l->n};
     engine_work(engine_of(folder), land_all, batch_done, b);
 }

@@ -444,7 +444,7 @@ static struct folder_walk *walk_new(const struct folder *folder, const struct st
 }
 
 /* Fills the page from where the walk stands. */
-static int fill(struct listing *l, size_t max, struct act_error *err)
+static int fill_listing(struct listing *l, size_t max, struct act_error *err)
 {
     int rc = 0;
 
@@ -469,7 +469,7 @@ int folder_list(struct folder *folder, struct store_call *call, struct folder_wa
         rc = push(&l, 0, err);
     }
     if (rc == 0)
-        rc = fill(&l, max, err);
+        rc = fill_listing(&l, max, err);
     if (rc == 0 && l.walk->depth && call->list.page.n) {
         call->list.page.next = act_strdup(call->list.page.v[call->list.page.n - 1].key);
         free(l.walk->after);

@@ -34,7 +34,7 @@ void folder_modes_release(struct folder_modes *modes)
 }
 
 /* With the lock held. The last one wins. */
-static void note(struct folder_modes *modes, const char *path, size_t len, mode_t mode)
+static void note_mode(struct folder_modes *modes, const char *path, size_t len, mode_t mode)
 {
     struct folder_mode *m = act_alloc(sizeof(*m) + len);
 
@@ -61,7 +61,7 @@ int folder_set_mode(struct folder *folder, int fd, const char *path, size_t len,
     mode_t wanted = (st.st_mode & OWN_BITS) | (mode_t)mode, now = wanted | S_IWUSR;
     pthread_mutex_lock(&modes->lock);
     if (now != wanted || modes->first)
-        note(modes, path, len, wanted);
+        note_mode(modes, path, len, wanted);
     if ((st.st_mode & 07777) != now)
         failed = change(fd, now);
     pthread_mutex_unlock(&modes->lock);
@@ -76,7 +76,7 @@ static int compare(const char *path, size_t len, const char *other)
 }
 
 /* Where the path is among those, or would be. With the lock. */
-static size_t find(const struct act_strv *paths, const char *path, size_t len, bool *found)
+static size_t place_among(const struct act_strv *paths, const char *path, size_t len, bool *found)
 {
     size_t from = 0, to = paths->n;
 
@@ -99,7 +99,7 @@ void folder_may_open_up(struct store *store, const char *key)
     bool found;
 
     pthread_mutex_lock(&modes->lock);
-    size_t at = find(paths, key, len, &found);
+    size_t at = place_among(paths, key, len, &found);
     if (!found) { /* at the end, where keys come in order */
         act_strv_take(paths, act_strndup(key, len));
         char *path = paths->v[paths->n - 1];
@@ -116,12 +116,12 @@ bool folder_open_up(struct folder *folder, int fd, const char *path, size_t len)
     bool can;
 
     pthread_mutex_lock(&modes->lock);
-    (void)find(&modes->read_only, path, len, &can);
+    (void)place_among(&modes->read_only, path, len, &can);
     can = can && fstat(fd, &st) == 0 && st.st_uid == geteuid();
     if (can && !(st.st_mode & S_IWUSR)) {
         can = fchmodat(fd, ".", (st.st_mode & 07777) | S_IWUSR, 0) == 0;
         if (can)
-            note(modes, path, len, st.st_mode & 07777);
+            note_mode(modes, path, len, st.st_mode & 07777);
     }
     pthread_mutex_unlock(&modes->lock);
     return can;

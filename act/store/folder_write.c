@@ -268,7 +268,7 @@ static int put_file(struct folder_job *job, const struct folder_place *place, st
 
 enum { LINK_TRIES = 20 };
 
-static int make_link(const struct store_call *call, int dir, const char *part)
+static int make_symlink(const struct store_call *call, int dir, const char *part)
 {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, act_ns_timespec(call->attr.mtime_ns)};
     ACT_AUTOFREE char *target = act_strndup(call->data, call->len);
@@ -324,7 +324,7 @@ static int put_link(struct store_call *call, struct folder_place *place, struct 
     folder_part_name(call->key, &(struct store_upload_id){{0}}, part);
     for (int tries = 0;; tries++) {
         unlinkat(place->fd, part, 0);
-        bool made = make_link(call, place->fd, part) == 0;
+        bool made = make_symlink(call, place->fd, part) == 0;
         int rc =
             made ? folder_put_in_place(call, place, part, err) : act_error_errno(err, errno, "cannot write");
         bool disturbed = rc == -(int)ACT_NOT_FOUND || (!made && errno == EEXIST);
@@ -396,7 +396,7 @@ static int copy_link(const struct store_call *call, const struct folder_place *s
         return act_error_set(err, ACT_DENIED, "%s", problem);
     like.data = target;
     like.len = (size_t)n;
-    return make_link(&like, place->fd, part) ? act_error_errno(err, errno, "cannot write") : 0;
+    return make_symlink(&like, place->fd, part) ? act_error_errno(err, errno, "cannot write") : 0;
 }
 
 static int copy_to_part(struct folder *folder, struct store_call *call, const struct folder_place *place,

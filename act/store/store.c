@@ -130,7 +130,7 @@ static bool writes(enum store_op op)
 }
 
 /* What no store can do. 0, or the error in call->error. */
-static int check(const struct store *store, struct store_call *call)
+static int check_call(const struct store *store, struct store_call *call)
 {
     struct act_error *err = &call->error;
     const char *verb = store_verb(call->op);
@@ -170,13 +170,13 @@ int store_folder_mode(unsigned mode)
 void store_start(struct store *store, struct store_call *call)
 {
     store_call_release(call);
-    if (check(store, call))
+    if (check_call(store, call))
         engine_timer(http_engine(store->http), 0, finish_with_error, call);
     else
         store->ops->start[call->op](store, call);
 }
 
-static void set_flag(struct store_call *call)
+static void set_finished(struct store_call *call)
 {
     *(bool *)call->arg = true;
 }
@@ -187,7 +187,7 @@ int store_do(struct store *store, struct store_call *call, struct act_error *err
     void *arg = call->arg;
     bool finished = false;
 
-    call->done = set_flag;
+    call->done = set_finished;
     call->arg = &finished;
     store_start(store, call);
     engine_run(http_engine(store->http), &finished);
