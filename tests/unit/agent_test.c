@@ -55,7 +55,7 @@ static bool is_there(const char *name)
 
 /* ---- Slurm ---- */
 
-static void test_job_end(void **state)
+TEST(test_job_end)
 {
     static const struct {
         const char *text;
@@ -76,12 +76,11 @@ static void test_job_end(void **state)
         {"", 1, JOB_CANCELLED},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(job_parse_end(rows[i].text, rows[i].attempt), rows[i].end);
 }
 
-static void test_job_end_in_words(void **state)
+TEST(test_job_end_in_words)
 {
     static const struct {
         enum job_end end;
@@ -95,16 +94,14 @@ static void test_job_end_in_words(void **state)
         {JOB_CANCELLED, false, "cancelled by Slurm or an administrator"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_string_equal(job_end_text(&(struct job){.end = rows[i].end, .preempted = rows[i].preempted}),
                             rows[i].text);
     assert_null(job_end_text(&(struct job){.end = JOB_GOES_ON}));
 }
 
-static void test_kill_wait(void **state)
+TEST(test_kill_wait)
 {
-    (void)state;
     assert_int_equal(job_parse_kill_wait("KillOnBadExit           = 0\nKillWait                = 30 sec\n"),
                      30);
     assert_int_equal(job_parse_kill_wait("KillWait = 5 sec"), 5);
@@ -115,13 +112,12 @@ static void test_kill_wait(void **state)
 
 /* ---- the environment of ranks ---- */
 
-static void test_place(void **state)
+TEST(test_place)
 {
     struct node node = {.spec = {.nodes = 2, .procs_per_node = 2}};
     struct rank_place place;
     struct act_error err;
 
-    (void)state;
     setenv("SLURM_PROCID", "1", 1); /* of mpirun's daemon */
     setenv("SLURM_LOCALID", "0", 1);
     setenv("SLURM_STEP_NUM_TASKS", "2", 1);
@@ -153,11 +149,10 @@ static void test_place(void **state)
 }
 
 /* What a rank has from its mpirun would confuse the next mpirun; what a site sets is what it needs. */
-static void test_scrub(void **state)
+TEST(test_scrub)
 {
     static const char *const names[] = {"OMPI_MCA_orte_tmpdir_base", "PMIX_MCA_gds", "OMPI_COMM_WORLD_SIZE"};
 
-    (void)state;
     for (int inside = 0; inside < 2; inside++) {
         unsetenv("OMPI_COMM_WORLD_RANK");
         unsetenv("PMIX_RANK");
@@ -176,11 +171,10 @@ static void test_scrub(void **state)
     }
 }
 
-static void test_launcher_name(void **state)
+TEST(test_launcher_name)
 {
     struct node node = {.spec = {.nodes = 1, .procs_per_node = 1}};
 
-    (void)state;
     assert_string_equal(launcher_name(&node), "rank");
     node.spec.launcher = (char[]){"srun"};
     assert_string_equal(launcher_name(&node), "srun");
@@ -192,9 +186,8 @@ static void test_launcher_name(void **state)
 
 /* ---- signals ---- */
 
-static void test_masks(void **state)
+TEST(test_masks)
 {
-    (void)state;
     assert_true(child_mask_has("\t0000000000000200\n", SIGUSR1)); /* bit 9 is signal 10 */
     assert_false(child_mask_has("\t0000000000000200\n", SIGUSR2));
     assert_false(child_mask_has("\t0000000000000000\n", SIGUSR1));
@@ -206,7 +199,7 @@ static void test_masks(void **state)
 
 /* Only those that handle a signal get it. The one that does starts no program: its copy would handle it, too, until
  * that program is there. */
-static void test_signal_catchers(void **state)
+TEST(test_signal_catchers)
 {
     static const char *const scripts[] = {"trap 'exit 3' USR1; echo >&3; while :; do :; done",
                                           "echo >&3; exec sleep 1000"};
@@ -214,7 +207,6 @@ static void test_signal_catchers(void **state)
     int ends[2], status;
     char byte;
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     for (size_t i = 0; i < COUNT(scripts); i++) {
         pids[i] = fork();
@@ -236,7 +228,7 @@ static void test_signal_catchers(void **state)
 }
 
 /* Whatever belongs to the run ends, whatever it did; others stay. */
-static void test_sweep(void **state)
+TEST(test_sweep)
 {
     static const char *const ids[] = {"exp_1700000000_0123abcd", "exp_1700000000_0123abce"};
     static const char script[] =
@@ -245,7 +237,6 @@ static void test_sweep(void **state)
     int ends[2], status;
     char text[64] = "";
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     for (size_t i = 0; i < COUNT(ids); i++) {
         pids[i] = fork();
@@ -283,7 +274,7 @@ static struct act_strv tail_of(const char *text, size_t len)
     return lines;
 }
 
-static void test_tail(void **state)
+TEST(test_tail)
 {
     static const struct {
         const char *text;
@@ -299,7 +290,6 @@ static void test_tail(void **state)
         {"cut \xe2\x82", 1, "cut ??", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_strv lines = tail_of(rows[i].text, strlen(rows[i].text));
         assert_int_equal(lines.n, rows[i].n);
@@ -314,11 +304,10 @@ static void test_tail(void **state)
     act_strv_release(&nul);
 }
 
-static void test_tail_is_bounded(void **state)
+TEST(test_tail_is_bounded)
 {
     struct act_buf text = {0};
 
-    (void)state;
     for (int i = 0; i < 1000; i++)
         act_buf_addf(&text, "line %d\n", i);
     struct act_strv lines = tail_of(text.data, text.len);
@@ -344,7 +333,7 @@ static void test_tail_is_bounded(void **state)
     act_buf_release(&text);
 }
 
-static void test_record(void **state)
+TEST(test_record)
 {
     struct record r = {.rank = 3,
                        .node = "n2",
@@ -358,7 +347,6 @@ static void test_record(void **state)
     struct record back;
     char text[200];
 
-    (void)state;
     act_strv_push(&r.lines, "last");
     CODEC_AUTOJSON json_t *json = record_to_json(&r);
     record_from_json(json, &back);
@@ -403,12 +391,11 @@ static struct supervisor make_attempt(int attempt)
 }
 
 /* What an attempt left is moved, Slurm's open output stays, code and claim too; doing it again changes nothing. */
-static void test_attempts(void **state)
+TEST(test_attempts)
 {
     struct supervisor first = make_attempt(1), second = make_attempt(2);
     struct act_error err;
 
-    (void)state;
     first.status.state = RUN_RUNNING;
     attempt_save_status(&first);
     write_file("user_logs/std_log_process_0.txt", "first\n");
@@ -441,7 +428,7 @@ static void test_attempts(void **state)
 }
 
 /* Slurm's count decides, except when its controller has lost count. */
-static void test_which_attempt(void **state)
+TEST(test_which_attempt)
 {
     static const struct {
         struct run_status last;
@@ -462,7 +449,6 @@ static void test_which_attempt(void **state)
     };
     struct act_error err;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct supervisor s = make_attempt(1);
         s.options.slurm = true;
@@ -476,12 +462,11 @@ static void test_which_attempt(void **state)
     }
 }
 
-static void test_claim(void **state)
+TEST(test_claim)
 {
     struct supervisor s = make_attempt(1);
     struct act_error err;
 
-    (void)state;
     s.job.id = (char[]){"12"};
     assert_ok(attempt_claim(&s, &err), err);
     assert_ok(attempt_claim(&s, &err), err); /* requeued */
@@ -491,12 +476,11 @@ static void test_claim(void **state)
     free(s.status_path);
 }
 
-static void test_failure_record(void **state)
+TEST(test_failure_record)
 {
     struct supervisor s = make_attempt(3);
     struct record r = {.rank = 5, .node = "n2", .ended_unix_ns = 1, .exit_status = 9};
 
-    (void)state;
     act_strv_push(&r.lines, "Traceback");
     attempt_save_failure(&s, &r, "rank 5 exited with status 9");
     ACT_AUTOFREE char *text = read_file(RUN_FILE_FAILURE);
@@ -544,12 +528,11 @@ static int end_on_full_disk(const char *disk)
 }
 
 /* The end is written also when the run has filled the disk. */
-static void test_full_disk(void **state)
+TEST(test_full_disk)
 {
     ACT_AUTOFREE char *disk = below("disk");
     int status;
 
-    (void)state;
     assert_int_equal(mkdir(disk, 0700), 0);
     pid_t pid = fork();
     if (pid == 0)
@@ -564,19 +547,4 @@ static void test_full_disk(void **state)
 
 /* ---- all of it ---- */
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_job_end),         cmocka_unit_test(test_job_end_in_words),
-        cmocka_unit_test(test_kill_wait),       cmocka_unit_test(test_place),
-        cmocka_unit_test(test_scrub),           cmocka_unit_test(test_launcher_name),
-        cmocka_unit_test(test_masks),           cmocka_unit_test(test_signal_catchers),
-        cmocka_unit_test(test_sweep),           cmocka_unit_test(test_tail),
-        cmocka_unit_test(test_tail_is_bounded), cmocka_unit_test(test_record),
-        cmocka_unit_test(test_attempts),        cmocka_unit_test(test_which_attempt),
-        cmocka_unit_test(test_claim),           cmocka_unit_test(test_failure_record),
-        cmocka_unit_test(test_full_disk),
-    };
-
-    return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+TEST_MAIN(make_dir, remove_dir)

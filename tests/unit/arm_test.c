@@ -93,13 +93,12 @@ static int get(struct fixture *f, json_t **out)
 
 /* ---- requests ---- */
 
-static void what_a_request_has(void **state)
+TEST(what_a_request_has)
 {
     static const char *const answers[] = {OK "{\"a\": 1}", OK "", OK "{}"};
     CODEC_AUTOJSON json_t *answer = NULL;
     struct fixture f;
 
-    (void)state;
     set_up(&f, answers, COUNT(answers));
     assert_ok(get(&f, &answer), f.err);
     assert_int_equal(codec_json_int(answer, "a", 0), 1);
@@ -131,14 +130,13 @@ static void what_a_request_has(void **state)
 }
 
 /* A version 4 UUID of its own for each request. */
-static void client_request_ids(void **state)
+TEST(client_request_ids)
 {
     static const char *const answers[] = {OK "{}", OK "{}"};
     static const char name[] = "\r\nx-ms-client-request-id: ";
     char ids[2][37];
     struct fixture f;
 
-    (void)state;
     set_up(&f, answers, COUNT(answers));
     for (size_t i = 0; i < 2; i++) {
         CODEC_AUTOJSON json_t *answer = NULL;
@@ -154,7 +152,7 @@ static void client_request_ids(void **state)
     tear_down(&f);
 }
 
-static void a_token_that_is_refused_is_renewed_once(void **state)
+TEST(a_token_that_is_refused_is_renewed_once)
 {
     static const char refused[] =
         "HTTP/1.1 401 No\r\n\r\n{\"error\": {\"code\": \"ExpiredAuthenticationToken\", "
@@ -164,7 +162,6 @@ static void a_token_that_is_refused_is_renewed_once(void **state)
     CODEC_AUTOJSON json_t *answer = NULL;
     struct fixture f;
 
-    (void)state;
     set_up(&f, good, COUNT(good));
     assert_ok(get(&f, &answer), f.err);
     assert_true(has_header(&f, 1, "Authorization: Bearer first"));
@@ -185,7 +182,7 @@ static void a_token_that_is_refused_is_renewed_once(void **state)
 }
 
 /* No other token would help. */
-static void a_claims_challenge_names_the_command(void **state)
+TEST(a_claims_challenge_names_the_command)
 {
     static const char *const answers[] = {
         "HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer realm=\"\", error=\"insufficient_claims\", "
@@ -193,7 +190,6 @@ static void a_claims_challenge_names_the_command(void **state)
     json_t *none = NULL;
     struct fixture f;
 
-    (void)state;
     set_up(&f, answers, COUNT(answers));
     assert_int_equal(get(&f, &none), -ACT_DENIED);
     assert_non_null(strstr(act_error_text(&f.err), "az login"));
@@ -202,14 +198,13 @@ static void a_claims_challenge_names_the_command(void **state)
     tear_down(&f);
 }
 
-static void no_token_for_strangers(void **state)
+TEST(no_token_for_strangers)
 {
     static const char *const urls[] = {"https://evil.example/x", "http://127.0.0.1:1/x",
                                        "{endpoint}.evil.example/x", "{endpoint}@evil.example/x",
                                        "{endpoint}1/x"};
     struct fixture f;
 
-    (void)state;
     set_up(&f, NULL, 0);
     for (size_t i = 0; i < COUNT(urls); i++) {
         const char *rest = strchr(urls[i], '}');
@@ -226,12 +221,11 @@ static void no_token_for_strangers(void **state)
     tear_down(&f);
 }
 
-static void answers_are_bounded(void **state)
+TEST(answers_are_bounded)
 {
     static const char *const answers[] = {OK "{\"long\": \"0123456789012345678901234567890123456789\"}"};
     struct fixture f;
 
-    (void)state;
     set_up(&f, answers, COUNT(answers));
     struct arm_call call = {.method = "GET", .what = "look at 'x'", .url = act_strdup("/x"), .max_body = 16};
     assert_true(arm_do(f.arm, &call, &f.err) < 0);
@@ -242,7 +236,7 @@ static void answers_are_bounded(void **state)
 
 /* ---- errors ---- */
 
-static void errors_table(void **state)
+TEST(errors_table)
 {
     static const struct {
         const char *answer;
@@ -306,7 +300,6 @@ static void errors_table(void **state)
         {OK "nil", -ACT_FAIL, "", "the response is not JSON", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         json_t *none = NULL;
         struct fixture f;
@@ -322,14 +315,13 @@ static void errors_table(void **state)
 }
 
 /* Of 600 bytes that are no JSON 500 are shown. */
-static void a_long_body_is_cut(void **state)
+TEST(a_long_body_is_cut)
 {
     enum { SENT = 600, SHOWN = 500 };
     char body[SENT + 1] = "";
     json_t *none = NULL;
     struct fixture f;
 
-    (void)state;
     memset(body, 'x', SENT);
     ACT_AUTOFREE char *answer = act_sprintf("HTTP/1.1 400 No\r\n\r\n%s", body);
     const char *const answers[] = {answer};
@@ -341,13 +333,12 @@ static void a_long_body_is_cut(void **state)
     tear_down(&f);
 }
 
-static void what_is_missing_may_be_fine(void **state)
+TEST(what_is_missing_may_be_fine)
 {
     static const char *const answers[] = {
         "HTTP/1.1 404 No\r\n\r\n{\"error\": {\"code\": \"ResourceNotFound\", \"message\": \"m\"}}"};
     struct fixture f;
 
-    (void)state;
     set_up(&f, answers, COUNT(answers));
     struct arm_call call = {
         .method = "GET", .what = "look at 'x'", .url = act_strdup("/x"), .missing_is_fine = true};
@@ -358,7 +349,7 @@ static void what_is_missing_may_be_fine(void **state)
     tear_down(&f);
 }
 
-static void how_long_to_wait(void **state)
+TEST(how_long_to_wait)
 {
     static const struct {
         const char *header;
@@ -367,7 +358,6 @@ static void how_long_to_wait(void **state)
                 {"x-ms-retry-after-ms: 40", 40}, {"Retry-After: Thu, 01 Jan 1970 00:00:00 GMT", -1},
                 {"Retry-After: soon", -1},       {"X: y", -1}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *answer = act_sprintf("HTTP/1.1 202 Accepted\r\n%s\r\nLocation: /l\r\n"
                                                 "Operation-Location: /o\r\n\r\n",
@@ -401,7 +391,7 @@ static int each(struct fixture *f, bool post, struct act_buf *out)
     return arm_each(f->arm, "/x", "v", post, post ? "nodes" : "value", "list 'x'", add_item, out, &f->err);
 }
 
-static void all_pages(void **state)
+TEST(all_pages)
 {
     static const char *const answers[] = {
         OK "{\"nodes\": [{\"n\": \"a\"}], \"nextLink\": \"http://127.0.0.1:{port}/x?$skip=1&api-version=v\"}",
@@ -410,7 +400,6 @@ static void all_pages(void **state)
     struct act_buf out = {0};
     struct fixture f;
 
-    (void)state;
     set_up(&f, answers, COUNT(answers));
     assert_ok(each(&f, true, &out), f.err);
     assert_string_equal(out.data, "ab");
@@ -421,7 +410,7 @@ static void all_pages(void **state)
     tear_down(&f);
 }
 
-static void pages_that_end_early(void **state)
+TEST(pages_that_end_early)
 {
     static const char *const answers[] = {
         OK
@@ -429,7 +418,6 @@ static void pages_that_end_early(void **state)
     struct act_buf out = {0};
     struct fixture f;
 
-    (void)state;
     set_up(&f, answers, COUNT(answers));
     assert_ok(each(&f, false, &out), f.err);
     assert_string_equal(out.data, "stop");
@@ -437,7 +425,7 @@ static void pages_that_end_early(void **state)
     tear_down(&f);
 }
 
-static void pages_that_go_wrong(void **state)
+TEST(pages_that_go_wrong)
 {
 #define A "http://127.0.0.1:{port}/x?a"
 #define B "http://127.0.0.1:{port}/x?b"
@@ -457,7 +445,6 @@ static void pages_that_go_wrong(void **state)
 #undef A
 #undef B
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_buf out = {0};
         struct fixture f;
@@ -497,7 +484,7 @@ static int change(struct fixture *f, const char *method, int64_t timeout_s, stru
 
 #define OPERATION "Azure-AsyncOperation: http://127.0.0.1:{port}/op?api-version=o\r\n"
 
-static void operations_table(void **state)
+TEST(operations_table)
 {
     static const struct {
         const char *method;
@@ -587,7 +574,6 @@ static void operations_table(void **state)
          NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_buf told = {0};
         json_t *out;
@@ -612,14 +598,13 @@ static void operations_table(void **state)
 }
 
 /* Longer than one is ready to wait: it goes on without us. */
-static void an_operation_that_takes_too_long(void **state)
+TEST(an_operation_that_takes_too_long)
 {
     static const char *const answers[] = {"HTTP/1.1 201 Created\r\nRetry-After: 20\r\n" OPERATION "\r\n{}"};
     struct act_buf told = {0};
     json_t *out;
     struct fixture f;
 
-    (void)state;
     set_up(&f, answers, COUNT(answers));
     assert_int_equal(change(&f, "PUT", 10, &told, &out), -ACT_TIMEOUT);
     assert_non_null(strstr(act_error_text(&f.err), "it goes on at the service"));
@@ -630,7 +615,7 @@ static void an_operation_that_takes_too_long(void **state)
 
 /* ---- the client ---- */
 
-static void which_endpoints_get_a_token(void **state)
+TEST(which_endpoints_get_a_token)
 {
     static const struct {
         const char *endpoint, *url;
@@ -644,7 +629,6 @@ static void which_endpoints_get_a_token(void **state)
     const struct auth_cloud *cloud;
     struct act_error err;
 
-    (void)state;
     setenv("ACT_TRUSTED_HOSTS", "arm.trusted.example", 1);
     assert_ok(auth_cloud_find(NULL, &cloud, &err), err);
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -658,26 +642,4 @@ static void which_endpoints_get_a_token(void **state)
     unsetenv("ACT_TRUSTED_HOSTS");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(which_endpoints_get_a_token),
-        cmocka_unit_test(what_a_request_has),
-        cmocka_unit_test(client_request_ids),
-        cmocka_unit_test(a_token_that_is_refused_is_renewed_once),
-        cmocka_unit_test(a_claims_challenge_names_the_command),
-        cmocka_unit_test(no_token_for_strangers),
-        cmocka_unit_test(answers_are_bounded),
-        cmocka_unit_test(errors_table),
-        cmocka_unit_test(a_long_body_is_cut),
-        cmocka_unit_test(what_is_missing_may_be_fine),
-        cmocka_unit_test(how_long_to_wait),
-        cmocka_unit_test(all_pages),
-        cmocka_unit_test(pages_that_end_early),
-        cmocka_unit_test(pages_that_go_wrong),
-        cmocka_unit_test(operations_table),
-        cmocka_unit_test(an_operation_that_takes_too_long),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -44,7 +44,7 @@ static struct http_call call_with(const char *method, const char *url, size_t bo
     "PUT\n\n\n11\nXrY7u+Ae7tCTyyK7j1rNww==\ntext/plain\n\n\n\n\n\n\nx-ms-blob-type:BlockBlob\n"              \
     "x-ms-date:Fri, 20 Nov 2026 09:00:00 GMT\nx-ms-meta-mtime:1700000000\nx-ms-version:2021-12-02\n"
 
-static void shared_key_vectors(void **state)
+TEST(shared_key_vectors)
 {
     static const struct {
         const char *method, *url;
@@ -70,7 +70,6 @@ static void shared_key_vectors(void **state)
     };
     struct auth *auth = with_key();
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct http_call call = call_with(rows[i].method, rows[i].url, rows[i].body_len, rows[i].headers);
         char *text = auth_string_to_sign(ACCOUNT, &call), *signature = auth_signature(auth, text);
@@ -85,7 +84,7 @@ static void shared_key_vectors(void **state)
 
 /* What the vectors do not have: every standard line, empty values, names of which one begins the other,
  * parameters without a value, upper case, twice, an empty path, a fragment. */
-static void string_to_sign_table(void **state)
+TEST(string_to_sign_table)
 {
     static const struct {
         const char *url;
@@ -109,7 +108,6 @@ static void string_to_sign_table(void **state)
          "c"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct http_call call = call_with("GET", rows[i].url, 0, rows[i].headers);
         char *text = auth_string_to_sign("a", &call);
@@ -119,7 +117,7 @@ static void string_to_sign_table(void **state)
     }
 }
 
-static void sign_sets_date_and_authorization(void **state)
+TEST(sign_sets_date_and_authorization)
 {
     static const char *const headers[] = {"x-ms-version: 2021-12-02", "Authorization: old", NULL};
     struct http_call call = call_with("GET", "https://h.example/c/b", 0, headers);
@@ -127,7 +125,6 @@ static void sign_sets_date_and_authorization(void **state)
     struct auth *auth = with_key();
     int64_t at, now = act_now_unix_s();
 
-    (void)state;
     assert_ok(auth_sign(auth, &call, 3600, &err), err);
     assert_true(act_time_from_http(http_header_get(&call.headers, "x-ms-date"), &at));
     assert_in_range(at, now + 3600, now + 3660);
@@ -145,7 +142,7 @@ static void sign_sets_date_and_authorization(void **state)
     auth_free(auth);
 }
 
-static void sas_goes_behind_the_url_once(void **state)
+TEST(sas_goes_behind_the_url_once)
 {
     static const struct {
         const char *sas, *url, *wanted;
@@ -158,7 +155,6 @@ static void sas_goes_behind_the_url_once(void **state)
     };
     struct act_error err = {0};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct http_call call = call_with("GET", rows[i].url, 0, NULL);
         struct auth *auth = NULL;
@@ -173,7 +169,7 @@ static void sas_goes_behind_the_url_once(void **state)
     }
 }
 
-static void credentials_table(void **state)
+TEST(credentials_table)
 {
     static const struct {
         const char *account, *key, *sas;
@@ -198,7 +194,6 @@ static void credentials_table(void **state)
         {"acct", NULL, "?", AUTH_SAS, -ACT_CONFIG, 0, "'acct' has no signature"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_error err = {0};
         struct auth *auth = NULL;
@@ -215,13 +210,12 @@ static void credentials_table(void **state)
     }
 }
 
-static void anonymous_leaves_the_request_alone(void **state)
+TEST(anonymous_leaves_the_request_alone)
 {
     struct http_call call = call_with("GET", "https://h/c/b", 0, NULL);
     struct act_error err = {0};
     struct auth *auth = NULL;
 
-    (void)state;
     assert_ok(auth_new("a", NULL, NULL, AUTH_ANONYMOUS, &auth, &err), err);
     assert_ok(auth_sign(auth, &call, 0, &err), err);
     assert_string_equal(call.url, "https://h/c/b");
@@ -230,7 +224,7 @@ static void anonymous_leaves_the_request_alone(void **state)
     auth_free(auth);
 }
 
-static void sas_vector_strings(void **state)
+TEST(sas_vector_strings)
 {
     static const struct {
         const char *text, *signature;
@@ -248,7 +242,6 @@ static void sas_vector_strings(void **state)
     };
     struct auth *auth = with_key();
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *signature = auth_signature(auth, rows[i].text);
         assert_string_equal(signature, rows[i].signature);
@@ -258,7 +251,7 @@ static void sas_vector_strings(void **state)
 }
 
 /* The query of a SAS made for these arguments, but the signature: that is of the text. */
-static void service_sas_table(void **state)
+TEST(service_sas_table)
 {
     static const struct {
         const char *blob, *permissions;
@@ -277,7 +270,6 @@ static void service_sas_table(void **state)
     struct act_error err = {0};
     struct auth *auth = with_key();
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *sas = NULL, *signature = auth_signature(auth, rows[i].text);
         assert_ok(auth_service_sas(auth, "vect", rows[i].blob, rows[i].permissions, rows[i].start_s, EXPIRY,
@@ -294,13 +286,12 @@ static void service_sas_table(void **state)
     auth_free(auth);
 }
 
-static void service_sas_needs_a_key(void **state)
+TEST(service_sas_needs_a_key)
 {
     struct act_error err = {0};
     struct auth *auth = NULL;
     char *sas = NULL;
 
-    (void)state;
     assert_ok(auth_new("acct", NULL, SAS, AUTH_SAS, &auth, &err), err);
     assert_int_equal(auth_service_sas(auth, "c", NULL, "r", 0, EXPIRY, true, &sas, &err), -ACT_DENIED);
     assert_null(sas);
@@ -310,7 +301,7 @@ static void service_sas_needs_a_key(void **state)
 
 /* ---- where a credential may go */
 
-static void hosts_table(void **state)
+TEST(hosts_table)
 {
     static const struct {
         const char *url;
@@ -404,7 +395,6 @@ static void hosts_table(void **state)
     };
     struct act_error err;
 
-    (void)state;
     setenv("ACT_TRUSTED_HOSTS", " storage.example.com,*.LAB.example; 10.1.2.3 [fd00::1]", 1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct auth_cloud *cloud = NULL;
@@ -419,14 +409,13 @@ static void hosts_table(void **state)
     unsetenv("ACT_TRUSTED_HOSTS");
 }
 
-static void entries_that_are_no_hosts(void **state)
+TEST(entries_that_are_no_hosts)
 {
     static const char *const entries[] = {"*",           "*.",         "*com",           "https://h.example",
                                           "h.example:9", "h.example/", "user@h.example", "h.exa*mple",
                                           "h..example",  "."};
     struct act_error err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
         setenv("ACT_TRUSTED_HOSTS", entries[i], 1);
         if (auth_trusts(NULL, "https://h.example", &err) != -ACT_CONFIG)
@@ -437,7 +426,7 @@ static void entries_that_are_no_hosts(void **state)
     unsetenv("ACT_TRUSTED_HOSTS");
 }
 
-static void what_may_go_where(void **state)
+TEST(what_may_go_where)
 {
     static const struct {
         const char *url;
@@ -458,7 +447,6 @@ static void what_may_go_where(void **state)
     };
     struct act_error err = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct auth_address a = {
             .url = rows[i].url, .said_by = "'endpoint' of 'a.yaml'", .owner = rows[i].owner};
@@ -483,22 +471,4 @@ static int no_files(void **state)
     return setenv("ACT_HOME", "/nonexistent/act", 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shared_key_vectors),
-        cmocka_unit_test(string_to_sign_table),
-        cmocka_unit_test(sign_sets_date_and_authorization),
-        cmocka_unit_test(sas_goes_behind_the_url_once),
-        cmocka_unit_test(credentials_table),
-        cmocka_unit_test(anonymous_leaves_the_request_alone),
-        cmocka_unit_test(sas_vector_strings),
-        cmocka_unit_test(service_sas_table),
-        cmocka_unit_test(service_sas_needs_a_key),
-        cmocka_unit_test(hosts_table),
-        cmocka_unit_test(entries_that_are_no_hosts),
-        cmocka_unit_test(what_may_go_where),
-    };
-
-    return cmocka_run_group_tests(tests, no_files, NULL);
-}
+TEST_MAIN(no_files, NULL)

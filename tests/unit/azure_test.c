@@ -194,7 +194,7 @@ static void assert_has_not(const char *text, const char *piece)
 
 /* ---- reading */
 
-static void test_get(void **state)
+TEST(test_get)
 {
     static const struct {
         uint64_t offset;
@@ -229,7 +229,6 @@ static void test_get(void **state)
         {0, 4, "302 Found|Location: http://127.0.0.1:1/|", NULL, -ACT_FAIL, 0, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char sink[8] = "";
         struct store_call call = call_of(STORE_GET, "k");
@@ -251,7 +250,7 @@ static void test_get(void **state)
     }
 }
 
-static void test_metadata(void **state)
+TEST(test_metadata)
 {
     static const struct {
         const char *headers;
@@ -274,7 +273,6 @@ static void test_metadata(void **state)
         {"x-ms-meta-Hdi_isfolder: true|", 0, -1, STORE_FILE}, /* not an empty one: data is data */
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_HEAD, "k");
         ACT_AUTOFREE char *answer =
@@ -326,7 +324,7 @@ static void test_metadata(void **state)
     "<mtime>2023-11-14T22:13:20Z</mtime></Metadata></Blob>"
 #define PREFIX(name) "<BlobPrefix><Name>" name "</Name></BlobPrefix>"
 
-static void test_list_malformed(void **state)
+TEST(test_list_malformed)
 {
     static const char *const answers[] = {
         "200 OK|",
@@ -347,7 +345,6 @@ static void test_list_malformed(void **state)
         LIST(BLOB("a"), "m</NextMarker><NextMarker>n"),
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(answers); i++) {
         struct store_call call = call_of(STORE_LIST, "");
         int rc = RUN(&call, answers[i]);
@@ -387,7 +384,7 @@ static char *list_all(const char *prefix, bool delimiter, const char *const *ans
     return act_buf_steal(&out);
 }
 
-static void test_list_pages(void **state)
+TEST(test_list_pages)
 {
     static const struct {
         const char *prefix;
@@ -436,7 +433,6 @@ static void test_list_pages(void **state)
         {"", false, {LIST("", "m"), LIST("", "n"), LIST("", "o"), LIST(BLOB("a"), "")}, "|||af |"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         size_t n = 0;
         int rc = 0;
@@ -451,14 +447,13 @@ static void test_list_pages(void **state)
 }
 
 /* Markers that are ever new, and nothing with them: the markers of the store count the pages. */
-static void test_list_without_end(void **state)
+TEST(test_list_without_end)
 {
     static const struct {
         const char *marker, *next; /* NULL: refused */
     } rows[] = {{NULL, "m||1"}, {"k||1", "m||2"}, {"k||999", "m||1000"}, {"k||1000", NULL}};
     const char *const answer[] = {LIST("", "m")};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = {.op = STORE_LIST, .key = "", .list.marker = rows[i].marker};
         assert_int_equal(run_with(NULL, &call, answer, 1), rows[i].next ? 0 : -ACT_FAIL);
@@ -471,11 +466,10 @@ static void test_list_without_end(void **state)
     }
 }
 
-static void test_list_request(void **state)
+TEST(test_list_request)
 {
     struct store_call call = call_of(STORE_LIST, "a b/+&\xc3\xa9");
 
-    (void)state;
     call.list.delimiter = true;
     call.list.max = 9999;
     assert_ok(RUN(&call, LIST(FOLDER("a b/+&amp;\xc3\xa9/d"), "op+aque&amp; =")), err);
@@ -510,11 +504,10 @@ static void test_list_request(void **state)
 
 /* ---- writing */
 
-static void test_requests(void **state)
+TEST(test_requests)
 {
     struct store_call call = call_of(STORE_PUT, "d/\xc3\xa9 %");
 
-    (void)state;
     call.data = "hello world";
     call.len = 11;
     call.md5 = "XrY7u+Ae7tCTyyK7j1rNww==";
@@ -568,7 +561,7 @@ static void test_requests(void **state)
 }
 
 /* The next page is on its way while one is read; whoever asks for it gets it, asks for another, or does not. */
-static void test_list_ahead(void **state)
+TEST(test_list_ahead)
 {
     static const char *const answers[] = {
         LIST(BLOB("a"), "m&amp;1"), LIST(BLOB("b"), "m2"), "403 F|",
@@ -581,7 +574,6 @@ static void test_list_ahead(void **state)
         const char *key;
     } rows[] = {{NULL, 2, "a"}, {"m%261|a", 3, "b"}, {"m2|b", 5, "c"}, {NULL, 6, "a"}, {"m2|b", 7, "c"}};
 
-    (void)state;
     start_server(answers, COUNT(answers));
     struct store *store = open_store(NULL);
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -605,22 +597,20 @@ static void test_list_ahead(void **state)
 }
 
 /* A store may go while a page is on its way that nobody waits for. */
-static void test_list_ahead_unwanted(void **state)
+TEST(test_list_ahead_unwanted)
 {
     struct store_call call = call_of(STORE_LIST, "");
 
-    (void)state;
     call.list.ahead = true;
     assert_ok(RUN(&call, LIST(BLOB("a"), "m1"), LIST(BLOB("b"), "m2")), err);
     store_call_release(&call);
     forget_requests();
 }
 
-static void test_list_kinds(void **state)
+TEST(test_list_kinds)
 {
     struct store_call call = call_of(STORE_LIST, "");
 
-    (void)state;
     assert_ok(RUN(&call, LIST("<Blob><Name>log</Name><Properties><Content-Length>1</Content-Length>"
                               "<BlobType>AppendBlob</BlobType></Properties><Metadata><act_crc64>"
                               "8d29d5c3f6ea8ebe</act_crc64></Metadata></Blob>" BLOB("x"),
@@ -640,7 +630,7 @@ static void test_list_kinds(void **state)
 }
 
 /* Of names with blocks alone, empty blobs and others, the first are leftovers. */
-static void test_leftovers(void **state)
+TEST(test_leftovers)
 {
 #define EMPTY(name, more)                                                                                    \
     "<Blob><Name>" name "</Name><Properties><Content-Length>0</Content-Length>" more "</Properties></Blob>"
@@ -649,7 +639,6 @@ static void test_leftovers(void **state)
         "404 N|", BLOCKS("", BLOCK("MDA=", "5") BLOCK(ID("A="), "7"))};
     struct store_call call = call_of(STORE_LIST, "");
 
-    (void)state;
     call.list.leftovers = true;
     assert_ok(run_with(NULL, &call, answers, COUNT(answers)), err);
     assert_int_equal(call.list.page.n, 1);
@@ -673,7 +662,7 @@ static void test_leftovers(void **state)
 
 /* ---- checksums */
 
-static void test_checksums(void **state)
+TEST(test_checksums)
 {
 #define NO_CRC "500 E|x-ms-error-code: FeatureNotSupported|"
 #define CRC    "\r\nx-ms-content-crc64: vo7q9sPVKY0=\r\n"
@@ -704,7 +693,6 @@ static void test_checksums(void **state)
     };
     const uint64_t crc64 = 0x8d29d5c3f6ea8ebe;
 
-    (void)state;
     for (size_t i = 0; i < 2 * COUNT(rows); i++) {
         struct store_call call = call_of(i % 2 ? STORE_PUT : STORE_BLOCK, "k");
         size_t row = i / 2, n = 0;
@@ -734,13 +722,12 @@ static void test_checksums(void **state)
 }
 
 /* What the service turned out not to know is not tried again; its lists of blocks carry a checksum, too. */
-static void test_no_crc64(void **state)
+TEST(test_no_crc64)
 {
     static const char *const answers[] = {NO_CRC, "201 C|", "201 C|", "201 C|ETag: 1|"};
     struct store_call block = call_of(STORE_BLOCK, "k"), commit = call_of(STORE_COMMIT, "k");
     const uint64_t crc64 = 0x8d29d5c3f6ea8ebe;
 
-    (void)state;
     start_server(answers, COUNT(answers));
     struct store *store = open_store(NULL);
     block.data = "hello world";
@@ -762,7 +749,7 @@ static void test_no_crc64(void **state)
 
 /* ---- blocks */
 
-static void test_blocks(void **state)
+TEST(test_blocks)
 {
     static const struct {
         const char *answer, *error; /* of what is found: index, size, committed */
@@ -787,7 +774,6 @@ static void test_blocks(void **state)
          {{0}}},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_BLOCKS, "k");
         for (size_t b = 0; b < 16; b++)
@@ -816,7 +802,7 @@ static void test_blocks(void **state)
 #define BATCH(parts) "202 Accepted|Content-Type: multipart/mixed; boundary=answer|\n" parts "--answer--"
 #define CODE(code)   "x-ms-error-code: " code "\r\n"
 
-static void test_delete_many(void **state)
+TEST(test_delete_many)
 {
 #define GONE "HTTP 404 BlobNotFound (request id 7)"
     static const struct {
@@ -865,7 +851,6 @@ static void test_delete_many(void **state)
         {{NULL, NULL, NULL}, {-ACT_TEMPORARY, -ACT_TEMPORARY, -ACT_TEMPORARY}, "cannot delete 'cont/b': "},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_deletion deletions[] = {
             {.key = "a b"}, {.key = "b", .if_match = "\"0x1\""}, {.key = "c"}};
@@ -898,7 +883,7 @@ static void test_delete_many(void **state)
 }
 
 /* Folder markers have two names and are looked for; a SAS goes with every part. */
-static void test_delete_many_folders(void **state)
+TEST(test_delete_many_folders)
 {
     static const char *const answers[] = {BATCH(PART("0", "202 A", "")),
                                           "200 OK|Content-Length: 0|x-ms-meta-hdi_isfolder: true|", "202 A|",
@@ -906,7 +891,6 @@ static void test_delete_many_folders(void **state)
     struct store_deletion deletions[] = {{.key = "f/"}, {.key = "x"}};
     struct store_call call = call_of(STORE_DELETE_MANY, "");
 
-    (void)state;
     call.delete_many.v = deletions;
     call.delete_many.n = COUNT(deletions);
     assert_ok(run_with("sv=1&sig=geheim", &call, answers, COUNT(answers)), err);
@@ -919,7 +903,7 @@ static void test_delete_many_folders(void **state)
 }
 
 /* A conditional write whose first try was cut off. */
-static void test_ambiguous(void **state)
+TEST(test_ambiguous)
 {
     static const struct {
         enum store_op op;
@@ -970,7 +954,6 @@ static void test_ambiguous(void **state)
         {STORE_DELETE, false, {"404 N|x-ms-error-code: BlobNotFound|"}, -ACT_NOT_FOUND},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const char *answers[COUNT(rows[i].answers)];
         size_t n = 0;
@@ -990,7 +973,7 @@ static void test_ambiguous(void **state)
 }
 
 /* The marker of a folder that is no blob, but a real folder with something in it: it is only described. */
-static void test_real_folder(void **state)
+TEST(test_real_folder)
 {
     static const char *const answers[] = {"404 N|x-ms-error-code: BlobNotFound|",
                                           "409 C|x-ms-error-code: BlobAlreadyExists|",
@@ -998,7 +981,6 @@ static void test_real_folder(void **state)
                                           "409 C|x-ms-error-code: DirectoryIsNotEmpty|", "200 OK|ETag: 3|"};
     struct store_call call = call_of(STORE_PUT, "a/b/");
 
-    (void)state;
     call.attr.kind = STORE_FOLDER;
     call.attr.mode = 0700;
     call.if_absent = call.unmarked = true;
@@ -1015,7 +997,7 @@ static void test_real_folder(void **state)
 
 /* ---- errors */
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
     static const struct {
         const char *answer, *text;
@@ -1056,7 +1038,6 @@ static void test_errors(void **state)
          -ACT_FAIL},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char sink[4];
         struct store_call call = call_of(STORE_GET, "k");
@@ -1072,23 +1053,21 @@ static void test_errors(void **state)
     }
 }
 
-static void test_busy(void **state)
+TEST(test_busy)
 {
     struct store_call call = call_of(STORE_HEAD, "k");
 
-    (void)state;
     assert_int_equal(RUN(&call, "503 B|Retry-After: 0", "503 B|Retry-After: 0", "503 B|Retry-After: 0"),
                      -ACT_TEMPORARY);
     assert_has(act_error_text(&err), "the service is busy");
     forget_requests();
 }
 
-static void test_clock(void **state)
+TEST(test_clock)
 {
     struct store_call call = call_of(STORE_HEAD, "k");
     char theirs[ACT_TIME_TEXT];
 
-    (void)state;
     act_time_to_http(act_now_unix_s() + 7200, theirs);
     ACT_AUTOFREE char *refusal = act_sprintf("403 F|Date: %s|x-ms-error-code: AuthenticationFailed|", theirs);
     assert_ok(RUN(&call, refusal, "200 OK|Content-Length: 0|"), err);
@@ -1106,7 +1085,7 @@ static void test_clock(void **state)
     forget_requests();
 }
 
-static void test_sas(void **state)
+TEST(test_sas)
 {
     struct store_call call = call_of(STORE_HEAD, "k");
     static const char *const refusal[] = {"403 F|x-ms-error-code: AuthenticationFailed|"};
@@ -1120,7 +1099,6 @@ static void test_sas(void **state)
         {"sse=2001-01-02&se=nonsense&sig=geheim", "check the account name"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         assert_int_equal(run_with(rows[i].sas, &call, refusal, 1), -ACT_DENIED);
         assert_has(act_error_text(&err), rows[i].hint);
@@ -1134,7 +1112,7 @@ static void test_sas(void **state)
 
 /* ---- copies */
 
-static void test_copy(void **state)
+TEST(test_copy)
 {
 #define PENDING "x-ms-copy-id: c1|x-ms-copy-status: pending|x-ms-copy-progress: 1/2|Content-Length: 0|"
     static const struct {
@@ -1175,7 +1153,6 @@ static void test_copy(void **state)
         {{"501 N|", "409 C|x-ms-error-code: PendingCopyOperation|"}, -ACT_TEMPORARY, "PendingCopyOperation"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_COPY, "k");
         size_t n = 0;
@@ -1204,7 +1181,7 @@ static void test_copy(void **state)
     forget_requests();
 }
 
-static void test_put_from(void **state)
+TEST(test_put_from)
 {
 #define SOURCE "http://other/c/s?sv=1&sig=geheim"
     static const struct {
@@ -1234,7 +1211,6 @@ static void test_put_from(void **state)
         {"404 N|x-ms-error-code: ContainerNotFound|", -ACT_NOT_FOUND, false, "HTTP 404"},
     };
 
-    (void)state;
     for (size_t i = 0; i < 2 * COUNT(rows); i++) {
         struct store_call call = call_of(i % 2 ? STORE_PUT_FROM : STORE_BLOCK_FROM, "k");
         call.source_url = SOURCE;
@@ -1260,7 +1236,7 @@ static void test_put_from(void **state)
     }
 }
 
-static void test_commit_from(void **state)
+TEST(test_commit_from)
 {
     static const char *const answers[] = {
         "200 OK|ETag: \"0x1\"|Content-Length: 7|Content-Type: text/css|Cache-Control: max-age=1|Server: x|"
@@ -1269,7 +1245,6 @@ static void test_commit_from(void **state)
         "201 C|ETag: 7|", "200 OK|ETag: \"0x2\"|", "404 N|x-ms-error-code: BlobNotFound|"};
     struct store_call call = call_of(STORE_COMMIT, "k");
 
-    (void)state;
     start_server(answers, COUNT(answers));
     struct store *store = open_store(NULL);
     ACT_AUTOFREE char *source = act_sprintf("http://127.0.0.1:%d/theirs/s?sv=1&sig=geheim", server.port);
@@ -1306,7 +1281,7 @@ static void test_commit_from(void **state)
 
 /* ---- ids of other lengths */
 
-static void test_fit_ids(void **state)
+TEST(test_fit_ids)
 {
 #define REFUSED "400 B|x-ms-error-code: InvalidBlobOrBlock|"
 #define OTHER16 "MDEyMzQ1Njc4OWFiY2RlZg=="         /* 16 bytes */
@@ -1338,7 +1313,6 @@ static void test_fit_ids(void **state)
          "HEAD /acct/cont/k HTTP"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_BLOCK, "k");
         size_t n = 0;
@@ -1361,7 +1335,7 @@ static void test_fit_ids(void **state)
 }
 
 /* A blob that comes while blocks are cleared away stays. */
-static void test_clear(void **state)
+TEST(test_clear)
 {
 #define LEFT  BLOCKS("", BLOCK("MDA=", "1"))
 #define TAKEN "409 C|x-ms-error-code: BlobAlreadyExists|"
@@ -1382,7 +1356,6 @@ static void test_clear(void **state)
         {{LEFT, "403 F|"}, -ACT_DENIED, "HTTP 403"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_CLEAR, "k");
         size_t n = 0;
@@ -1405,7 +1378,7 @@ static void test_clear(void **state)
 
 /* ---- without a server */
 
-static void test_open(void **state)
+TEST(test_open)
 {
     static const struct {
         const char *account, *container, *endpoint, *key;
@@ -1432,7 +1405,6 @@ static void test_open(void **state)
         {"acct", "cont", NULL, "not base64!", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_azure_options options = {.account = rows[i].account,
                                               .container = rows[i].container,
@@ -1447,7 +1419,7 @@ static void test_open(void **state)
 }
 
 /* Whose a credential is decides where it may go; a stranger never gets a URL to copy from. */
-static void where_credentials_go(void **state)
+TEST(where_credentials_go)
 {
     static const struct {
         const char *endpoint, *key;
@@ -1468,7 +1440,6 @@ static void where_credentials_go(void **state)
         {"http://elsewhere.example", NULL, false, 0, false},
     };
 
-    (void)state;
     setenv("ACT_TRUSTED_HOSTS", "trusted.example", 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_azure_options options = {.account = "acct",
@@ -1490,7 +1461,7 @@ static void where_credentials_go(void **state)
     unsetenv("ACT_TRUSTED_HOSTS");
 }
 
-static void test_keys(void **state)
+TEST(test_keys)
 {
     static const char *const good[] = {"a",   "a/b",  "a//b", "a b", "tab\t", "folder/", "\xf0\x9f\x8e\x89",
                                        "..a", ".hid", "a.b/c"};
@@ -1500,7 +1471,6 @@ static void test_keys(void **state)
     struct store *store = NULL;
     struct act_buf key = {0};
 
-    (void)state;
     assert_ok(store_azure_open(http, &options, &store, &err), err);
     assert_string_equal(store_name(store), "blob:acct/cont");
     for (size_t i = 0; i < COUNT(good); i++)
@@ -1523,13 +1493,12 @@ static void test_keys(void **state)
     store_free(store);
 }
 
-static void test_url(void **state)
+TEST(test_url)
 {
     struct store_azure_options options = {.account = "acct", .container = "cont", .key = KEY};
     struct store *store = NULL;
     char *url = NULL;
 
-    (void)state;
     assert_ok(store_azure_open(http, &options, &store, &err), err);
     assert_ok(store_url(store, "a b", "r", 3600, &url, &err), err);
     assert_true(act_starts_with(url, "https://acct.blob.core.windows.net/cont/a%20b?"));
@@ -1569,41 +1538,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_get),
-        cmocka_unit_test(test_metadata),
-        cmocka_unit_test(test_list_malformed),
-        cmocka_unit_test(test_list_pages),
-        cmocka_unit_test(test_list_without_end),
-        cmocka_unit_test(test_list_request),
-        cmocka_unit_test(test_requests),
-        cmocka_unit_test(test_list_ahead),
-        cmocka_unit_test(test_list_ahead_unwanted),
-        cmocka_unit_test(test_list_kinds),
-        cmocka_unit_test(test_leftovers),
-        cmocka_unit_test(test_checksums),
-        cmocka_unit_test(test_no_crc64),
-        cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_delete_many),
-        cmocka_unit_test(test_delete_many_folders),
-        cmocka_unit_test(test_ambiguous),
-        cmocka_unit_test(test_real_folder),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_busy),
-        cmocka_unit_test(test_clock),
-        cmocka_unit_test(test_sas),
-        cmocka_unit_test(test_copy),
-        cmocka_unit_test(test_put_from),
-        cmocka_unit_test(test_commit_from),
-        cmocka_unit_test(test_fit_ids),
-        cmocka_unit_test(test_clear),
-        cmocka_unit_test(test_open),
-        cmocka_unit_test(where_credentials_go),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_url),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_MAIN(setup, teardown)

@@ -128,13 +128,12 @@ static void end(struct bed *b)
 
 /* ---- jobs and runs ---- */
 
-static void a_job(void **state)
+TEST(a_job)
 {
     struct bed b;
     struct run_spec spec;
     struct run_status status;
 
-    (void)state;
     prepare(&b, "aml");
     will_say(&b, OK, "job");
     struct platform *p = begin(&b);
@@ -153,7 +152,7 @@ static void a_job(void **state)
     end(&b);
 }
 
-static void runs(void **state)
+TEST(runs)
 {
     static const struct {
         enum run_state state;
@@ -166,7 +165,6 @@ static void runs(void **state)
                 {RUN_CANCELED, 0, CREATED + 81, "", 0}};
     CODEC_AUTOJSON json_t *list = fixture("runs");
 
-    (void)state;
     assert_int_equal(json_array_size(list), COUNT(rows));
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_status s;
@@ -181,12 +179,11 @@ static void runs(void **state)
 
 /* ---- what ends a run ---- */
 
-static void a_cancel_says_null(void **state)
+TEST(a_cancel_says_null)
 {
     struct bed b;
     bool was_final = true;
 
-    (void)state;
     prepare(&b, "aml");
     will_be(&b, "Running");
     will_say(&b,
@@ -199,11 +196,10 @@ static void a_cancel_says_null(void **state)
     end(&b);
 }
 
-static void a_cancel_that_comes_too_late(void **state)
+TEST(a_cancel_that_comes_too_late)
 {
     static const char *const after[] = {"Completed", "Running"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(after); i++) {
         struct bed b;
         bool was_final = false;
@@ -225,12 +221,11 @@ static void a_cancel_that_comes_too_late(void **state)
 
 /* ---- clusters ---- */
 
-static void clusters(void **state)
+TEST(clusters)
 {
     struct platform_clusters found;
     struct bed b;
 
-    (void)state;
     prepare(&b, "aml");
     will_say(&b, OK, "clusters"); /* the last page has no nextLink */
     struct platform *p = begin(&b);
@@ -247,12 +242,11 @@ static void clusters(void **state)
     end(&b);
 }
 
-static void a_cluster_that_is_not_there(void **state)
+TEST(a_cluster_that_is_not_there)
 {
     struct platform_cluster found;
     struct bed b;
 
-    (void)state;
     prepare(&b, "aml");
     will_say(&b, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nx-ms-correlation-request-id: c1\r\n\r\n",
              NULL);
@@ -265,12 +259,11 @@ static void a_cluster_that_is_not_there(void **state)
 }
 
 /* Of the family of processors and of other tiers nothing. */
-static void quotas_of_a_virtual_cluster(void **state)
+TEST(quotas_of_a_virtual_cluster)
 {
     struct platform_summary found;
     struct bed b;
 
-    (void)state;
     prepare(&b, "singularity");
     will_say(&b, OK, "virtual_cluster");
     will_say(&b, OK "{\"value\": []}", NULL);
@@ -285,17 +278,4 @@ static void quotas_of_a_virtual_cluster(void **state)
     end(&b);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job),
-        cmocka_unit_test(runs),
-        cmocka_unit_test(a_cancel_says_null),
-        cmocka_unit_test(a_cancel_that_comes_too_late),
-        cmocka_unit_test(clusters),
-        cmocka_unit_test(a_cluster_that_is_not_there),
-        cmocka_unit_test(quotas_of_a_virtual_cluster),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

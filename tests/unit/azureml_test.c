@@ -154,7 +154,7 @@ static void expect(const json_t *body, const char *path, const char *wanted)
 
 /* ---- bodies ---- */
 
-static void one_process(void **state)
+TEST(one_process)
 {
     struct config config = config_of("aml");
     struct run_spec spec = spec_of(1, 1, 1);
@@ -162,7 +162,6 @@ static void one_process(void **state)
     config.azureml.docker_args = FIXED("--ulimit memlock=-1");
     CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
 
-    (void)state;
     expect(body, "jobType", "'Command'");
     expect(body, "computeId", "'" WORKSPACE "/computes/gpu'");
     expect(body, "environmentId", "'/env/1'");
@@ -186,13 +185,12 @@ static void one_process(void **state)
     free(config.platform);
 }
 
-static void several_nodes(void **state)
+TEST(several_nodes)
 {
     struct config config = config_of("aml");
     struct run_spec spec = spec_of(3, 4, 4);
     CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
 
-    (void)state;
     expect(body, "distribution", "{'distributionType':'Mpi','processCountPerInstance':4}");
     expect(body, "resources/instanceCount", "3");
     expect(body, "properties/act.num_gpu", "'12'");
@@ -205,7 +203,7 @@ static void several_nodes(void **state)
     free(config.platform);
 }
 
-static void folders_of_all_modes(void **state)
+TEST(folders_of_all_modes)
 {
     static const char command[] =
         "a=$(mktemp /tmp/act-node.XXXXXX) && cp \"${{inputs.act_agent}}\" \"$a\" && chmod 755 \"$a\" && exec "
@@ -215,7 +213,6 @@ static void folders_of_all_modes(void **state)
     struct config config = config_of("aml");
     struct run_spec spec = spec_of(1, 1, 1);
 
-    (void)state;
     spec.package_sha256[0] = '\0'; /* a run without code */
     add_folder(&spec, "data", "d", RUN_FOLDER_RO_MOUNT);
     add_folder(&spec, "out", "o", RUN_FOLDER_RW_MOUNT);
@@ -245,12 +242,11 @@ static void folders_of_all_modes(void **state)
     free(config.platform);
 }
 
-static void environment(void **state)
+TEST(environment)
 {
     struct config config = config_of("aml");
     struct run_spec spec = spec_of(1, 1, 1);
 
-    (void)state;
     run_spec_add_env(&spec, "N", "1");
     run_spec_add_env(&spec, "ODD", "${{inputs.x}} \"\\ \n\xc3\xbc $HOME");
     run_spec_add_env(&spec, "EMPTY", "");
@@ -272,7 +268,7 @@ static void environment(void **state)
 }
 
 /* Open MPI waits twice as long as it is told, and only where it is there. */
-static void time_to_end(void **state)
+TEST(time_to_end)
 {
     static const struct {
         const char *grace, *own; /* ACT_ABORT_GRACE, and the user's own word */
@@ -281,7 +277,6 @@ static void time_to_end(void **state)
                 {"-1", NULL, "'5'"}, {"long", NULL, "'5'"}, {"99999999", NULL, "'5'"}, {"30", "7", "'7'"}};
     struct config config = config_of("aml");
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = spec_of(1, 2, 2);
         if (rows[i].grace)
@@ -296,14 +291,13 @@ static void time_to_end(void **state)
     free(config.platform);
 }
 
-static void attached_kubernetes(void **state)
+TEST(attached_kubernetes)
 {
     struct config config = config_of("itp");
     struct run_spec spec = spec_of(2, 4, 4);
     config.azureml.instance_type = FIXED("gpu4");
     CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
 
-    (void)state;
     expect(body, "resources/instanceType", "'gpu4'");
     expect(body, "resources/properties/itp",
            "{'priority_configuration':{'is_preemptible':false,'job_priority':200},"
@@ -337,14 +331,13 @@ static void attached_kubernetes(void **state)
     free(config.platform);
 }
 
-static void virtual_cluster(void **state)
+TEST(virtual_cluster)
 {
     struct config config = config_of("singularity");
     struct run_spec spec = spec_of(2, 8, 8);
     run_spec_add_env(&spec, "JOB_EXECUTION_MODE", "Other"); /* the user's word */
     CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
 
-    (void)state;
     expect(
         body, "computeId",
         "'/subscriptions/s/resourceGroups/rg/providers/Microsoft.MachineLearningServices/virtualclusters/gpu'");
@@ -375,7 +368,7 @@ static void virtual_cluster(void **state)
     free(config.platform);
 }
 
-static void serverless(void **state)
+TEST(serverless)
 {
     struct config config = config_of("aml");
     struct run_spec spec = spec_of(2, 1, 4);
@@ -383,7 +376,6 @@ static void serverless(void **state)
     config.azureml.instance_type = FIXED("Standard_NC24");
     CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
 
-    (void)state;
     expect(body, "computeId", NULL);
     expect(body, "resources", "{'instanceCount':2,'instanceType':'Standard_NC24'}");
     expect(body, "queueSettings", NULL);
@@ -397,7 +389,7 @@ static void serverless(void **state)
     free(config.platform);
 }
 
-static void identity(void **state)
+TEST(identity)
 {
     static const char *const rows[][2] = {
         {"managed", "{'identityType':'Managed'}"},
@@ -407,7 +399,6 @@ static void identity(void **state)
         {"/subscriptions/s/x", "{'identityType':'Managed','resourceId':'/subscriptions/s/x'}"}};
     struct config config = config_of("aml");
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = spec_of(1, 1, 1);
         config.azureml.identity = act_strdup(rows[i][0]);
@@ -421,7 +412,7 @@ static void identity(void **state)
     free(config.platform);
 }
 
-static void durations(void **state)
+TEST(durations)
 {
     static const char *const rows[][2] = {{"90m", "PT5400S"},
                                           {"7d", "PT604800S"},
@@ -447,7 +438,6 @@ static void durations(void **state)
     struct config config = config_of("aml");
     struct run_spec spec = spec_of(1, 1, 1);
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *iso = azureml_iso_duration(rows[i][0]);
         if (!act_streq(iso, rows[i][1]))
@@ -462,12 +452,11 @@ static void durations(void **state)
     free(config.platform);
 }
 
-static void shared_memory(void **state)
+TEST(shared_memory)
 {
     static const char *const wrong[] = {"64", "g", "64gb", "64 g", "1.5g", ""};
     struct config config = config_of("aml");
 
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         struct run_spec spec = spec_of(1, 1, 1);
         config.azureml.shm_size = act_strdup(wrong[i]);
@@ -479,7 +468,7 @@ static void shared_memory(void **state)
 
 /* ---- a job is a run again ---- */
 
-static void run_comes_back(void **state)
+TEST(run_comes_back)
 {
     struct config config = config_of("aml");
     struct run_spec spec = spec_of(2, 4, 4), back;
@@ -489,7 +478,6 @@ static void run_comes_back(void **state)
     CODEC_AUTOJSON json_t *job = body_of(&config, &spec);
     struct azureml *a = open_it(&config);
 
-    (void)state;
     json_object_set_new(job, "systemData", json_pack("{s:s}", "createdAt", "2026-05-01T12:34:56.999Z"));
     assert_ok(azureml_read_spec(a, RUN, job, &back, &err), err);
     assert_string_equal(back.id, RUN);
@@ -508,7 +496,7 @@ static void run_comes_back(void **state)
     free(config.platform);
 }
 
-static void job_of_another_tool(void **state)
+TEST(job_of_another_tool)
 {
     struct config config = config_of("aml");
     struct azureml *a = open_it(&config);
@@ -519,7 +507,6 @@ static void job_of_another_tool(void **state)
         "experimentName", "other", "properties", "resources", "instanceCount", 3, "distribution",
         "processCountPerInstance", 2, "environmentVariables", "tags", "a", "b");
 
-    (void)state;
     assert_ok(azureml_read_spec(a, RUN, job, &back, &err), err);
     assert_int_equal(back.argv.n, 3);
     assert_string_equal(back.argv.v[2], "python x.py | tee y");
@@ -535,7 +522,7 @@ static void job_of_another_tool(void **state)
 
 /* ---- states ---- */
 
-static void states(void **state)
+TEST(states)
 {
     static const struct {
         const char *run; /* ' for " */
@@ -586,7 +573,6 @@ static void states(void **state)
         {"{'status':'Failed','error':[7],'startTimeUtc':7,'endTimeUtc':null}", RUN_FAILED, "", ACT_FAIL},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *text = act_strdup(rows[i].run);
         for (char *c = text; *c; c++)
@@ -604,7 +590,7 @@ static void states(void **state)
     }
 }
 
-static void times(void **state)
+TEST(times)
 {
     static const struct {
         const char *text;
@@ -617,7 +603,6 @@ static void times(void **state)
                 {"yesterday", 0},
                 {"", 0}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         CODEC_AUTOJSON json_t *run =
             json_pack("{s:s, s:s}", "status", "Running", "startTimeUtc", rows[i].text);
@@ -629,7 +614,7 @@ static void times(void **state)
 }
 
 /* The words of a state, which the clusters of itp correct later. */
-static void filters(void **state)
+TEST(filters)
 {
     static const struct {
         enum azureml_kind kind;
@@ -644,7 +629,6 @@ static void filters(void **state)
          "NotResponding)"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct azureml a = {.kind = rows[i].kind};
         ACT_AUTOFREE char *filter = azureml_state_filter(&a, rows[i].state);
@@ -654,7 +638,7 @@ static void filters(void **state)
 
 /* ---- datastores, images, URLs ---- */
 
-static void datastores(void **state)
+TEST(datastores)
 {
     struct config_folder row = {.name = FIXED("data")};
     struct config_account account = {.account_name = FIXED("acct"),
@@ -664,7 +648,6 @@ static void datastores(void **state)
     ACT_AUTOFREE char *name = azureml_datastore_name(&row, &account);
     CODEC_AUTOJSON json_t *body = azureml_datastore_body(&row, &account);
 
-    (void)state;
     assert_memory_equal(name, "acct_my_data_", 13);
     assert_int_equal(strlen(name), 13 + 16);
     expect(body, "endpoint", "'core.windows.net'");
@@ -709,7 +692,7 @@ static void datastores(void **state)
     assert_string_equal(named, "mine-1");
 }
 
-static void shares(void **state)
+TEST(shares)
 {
     struct config_folder row = {
         .name = FIXED("data"), .storage_type = FIXED("file"), .file_share = FIXED("my-files")};
@@ -719,7 +702,6 @@ static void shares(void **state)
     ACT_AUTOFREE char *name = azureml_datastore_name(&row, &account);
     CODEC_AUTOJSON json_t *body = azureml_datastore_body(&row, &account);
 
-    (void)state;
     assert_memory_equal(name, "file_acct_my_files_", 19);
     assert_int_equal(strlen(name), 19 + 16);
     expect(body, "datastoreType", "'AzureFile'");
@@ -738,7 +720,7 @@ static void shares(void **state)
     assert_string_not_equal(strrchr(container, '_'), strrchr(other, '_'));
 }
 
-static void images(void **state)
+TEST(images)
 {
     static const char *const rows[][3] = {{NULL, "debian:12", "debian:12"},
                                           {"", "debian:12", "debian:12"},
@@ -752,7 +734,6 @@ static void images(void **state)
                                           {"https://index.docker.io/v1/", "me/a", "me/a"},
                                           {"docker.io.example", "me/a", "docker.io.example/me/a"}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct config_docker docker = {.address = act_strdup(rows[i][0]), .image = act_strdup(rows[i][1])};
         ACT_AUTOFREE char *image = config_docker_image(&docker);
@@ -762,7 +743,7 @@ static void images(void **state)
     }
 }
 
-static void registries(void **state)
+TEST(registries)
 {
     static const char hub[] = "https://index.docker.io/v1/";
     static const char *const rows[][3] = {
@@ -780,7 +761,6 @@ static void registries(void **state)
         {"https://index.docker.io/v1/", "me/a", hub},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct config_docker docker = {.address = act_strdup(rows[i][0]), .image = act_strdup(rows[i][1])};
         ACT_AUTOFREE char *target = azureml_registry_target(&docker);
@@ -790,7 +770,7 @@ static void registries(void **state)
     }
 }
 
-static void environments_that_are_there(void **state)
+TEST(environments_that_are_there)
 {
     static const char bad[] = "";
     static const char *const rows[][2] = {
@@ -817,7 +797,6 @@ static void environments_that_are_there(void **state)
     };
     struct config config = config_of("aml");
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_error err = {0};
         ACT_AUTOFREE char *id = NULL;
@@ -834,7 +813,7 @@ static void environments_that_are_there(void **state)
     free(config.platform);
 }
 
-static void names_are_escaped(void **state)
+TEST(names_are_escaped)
 {
     struct config config = config_of("aml");
     config.workspace.workspace_name = FIXED("my ws/../x?");
@@ -844,7 +823,6 @@ static void names_are_escaped(void **state)
     ACT_AUTOFREE char *url = azureml_url(a, "/jobs/%s", "j");
     ACT_AUTOFREE char *compute = azureml_compute_id(a);
 
-    (void)state;
     assert_string_equal(url, "/subscriptions/s/resourceGroups/r(g)%C3%BC/providers/"
                              "Microsoft.MachineLearningServices/workspaces/my%20ws%2F..%2Fx%3F/jobs/j");
     assert_true(act_ends_with(compute, "/computes/a%20b"));
@@ -862,7 +840,7 @@ static void names_are_escaped(void **state)
     free(config.platform);
 }
 
-static void run_history(void **state)
+TEST(run_history)
 {
     static const char *const rows[][4] = {
         {"azureml://eastus.api.azureml.ms/mlflow/v1.0/x", "westus", "AzureCloud",
@@ -874,7 +852,6 @@ static void run_history(void **state)
         {"", "chinaeast2", "AzureChinaCloud", "https://chinaeast2.api.ml.azure.cn"},
         {"azureml:///x", "", "AzureCloud", NULL}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct auth_cloud *cloud;
         struct act_error err;
@@ -890,7 +867,7 @@ static void run_history(void **state)
     unsetenv("AZURE_CLOUD");
 }
 
-static void discovered_run_history(void **state)
+TEST(discovered_run_history)
 {
     static const char *const rows[][2] = {
         {"{\"api\": \"https://eastus.api.azureml.ms\", \"history\": \"https://h.example\"}",
@@ -906,7 +883,6 @@ static void discovered_run_history(void **state)
         {"[\"https://a.example\"]", NULL},
         {"null", NULL}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         CODEC_AUTOJSON json_t *answer = json_loads(rows[i][0], JSON_DECODE_ANY, NULL);
         ACT_AUTOFREE char *history = azureml_discovered_history(answer);
@@ -1144,13 +1120,12 @@ static void end_reader(struct reader *r)
     free(r->data);
 }
 
-static void log_in_parts(void **state)
+TEST(log_in_parts)
 {
     struct reader r = reader_of(3 * MIB + 17);
     struct act_error err = {0};
     size_t got;
 
-    (void)state;
     assert_ok(read_it(&r, 0, 8 * MIB, &got, &err), err);
     assert_int_equal(got, 3 * MIB + 17);
     assert_int_equal(service.parts, 4);
@@ -1163,13 +1138,12 @@ static void log_in_parts(void **state)
     end_reader(&r);
 }
 
-static void log_with_a_gap(void **state)
+TEST(log_with_a_gap)
 {
     struct reader r = reader_of(4 * MIB);
     struct act_error err = {0};
     size_t got;
 
-    (void)state;
     service.short_at = 2 * MIB; /* what follows it is not lost, and not taken as if nothing were missing */
     assert_ok(read_it(&r, 0, 4 * MIB, &got, &err), err);
     assert_int_equal(got, 3 * MIB - 1);
@@ -1179,13 +1153,12 @@ static void log_with_a_gap(void **state)
     end_reader(&r);
 }
 
-static void log_ends_or_shrank(void **state)
+TEST(log_ends_or_shrank)
 {
     struct reader r = reader_of(MIB);
     struct act_error err = {0};
     size_t got;
 
-    (void)state;
     assert_ok(read_it(&r, MIB, MIB, &got, &err), err);
     assert_int_equal(got, 0);
     assert_ok(read_it(&r, 0, MIB, &got, &err), err); /* exactly one part */
@@ -1198,13 +1171,12 @@ static void log_ends_or_shrank(void **state)
     end_reader(&r);
 }
 
-static void log_whose_signature_ended(void **state)
+TEST(log_whose_signature_ended)
 {
     struct reader r = reader_of(100);
     struct act_error err = {0};
     size_t got;
 
-    (void)state;
     service.valid_from = 2;
     assert_ok(read_it(&r, 0, 100, &got, &err), err);
     assert_int_equal(got, 100);
@@ -1216,13 +1188,12 @@ static void log_whose_signature_ended(void **state)
     end_reader(&r);
 }
 
-static void log_of_a_service_without_ranges(void **state)
+TEST(log_of_a_service_without_ranges)
 {
     struct reader r = reader_of(100);
     struct act_error err = {0};
     size_t got;
 
-    (void)state;
     service.ignores_ranges = true;
     assert_ok(read_it(&r, 0, 100, &got, &err), err);
     assert_int_equal(got, 100);
@@ -1230,13 +1201,12 @@ static void log_of_a_service_without_ranges(void **state)
     end_reader(&r);
 }
 
-static void log_that_is_not_there(void **state)
+TEST(log_that_is_not_there)
 {
     struct reader r = reader_of(100);
     struct act_error err = {0};
     size_t got;
 
-    (void)state;
     r.a = open_it(&r.config);
     assert_int_equal(platform_read_log(&r.a->base, RUN, "user_logs/other.txt", 0, r.data, 10, &got, &err),
                      -ACT_NOT_FOUND);
@@ -1244,13 +1214,12 @@ static void log_that_is_not_there(void **state)
     end_reader(&r);
 }
 
-static void log_of_which_other_bytes_come(void **state)
+TEST(log_of_which_other_bytes_come)
 {
     struct reader r = reader_of(100);
     struct act_error err = {0};
     size_t got;
 
-    (void)state;
     service.sends_others = true;
     assert_int_equal(read_it(&r, 10, 20, &got, &err), -ACT_FAIL);
     assert_non_null(strstr(act_error_text(&err), "another part"));
@@ -1311,7 +1280,7 @@ static int fetch_them(struct reader *r, struct platform_part *parts, size_t n, u
     return platform_fetch_logs(&r->a->base, RUN, &fetch, err);
 }
 
-static void logs_into_files(void **state)
+TEST(logs_into_files)
 {
     const uint64_t size = 9 * MIB + 5;
     struct reader r = reader_of(size);
@@ -1321,7 +1290,6 @@ static void logs_into_files(void **state)
     struct act_error err = {0};
     uint64_t moved;
 
-    (void)state;
     assert_ok(fetch_them(&r, parts, COUNT(parts), &moved, &err), err);
     assert_beginning(&parts[0], size);
     assert_beginning(&parts[1], 0); /* it is not there */
@@ -1336,14 +1304,13 @@ static void logs_into_files(void **state)
     end_reader(&r);
 }
 
-static void files_have_no_holes(void **state)
+TEST(files_have_no_holes)
 {
     struct reader r = reader_of(20 * MIB);
     struct platform_part parts[] = {part_of(LOG, 0, 20 * MIB), part_of(LOG, 8 * MIB, 20 * MIB)};
     struct act_error err = {0};
     uint64_t moved;
 
-    (void)state;
     service.short_at = 4 * MIB; /* what comes behind it has come too, and is left out */
     assert_ok(fetch_them(&r, parts, COUNT(parts), &moved, &err), err);
     assert_beginning(&parts[0], 8 * MIB - 1);
@@ -1352,14 +1319,13 @@ static void files_have_no_holes(void **state)
     end_reader(&r);
 }
 
-static void files_of_logs_whose_signature_ended(void **state)
+TEST(files_of_logs_whose_signature_ended)
 {
     struct reader r = reader_of(9 * MIB);
     struct platform_part parts[] = {part_of(LOG, 0, 9 * MIB), part_of(LOG, 1, 9 * MIB)};
     struct act_error err = {0};
     uint64_t moved;
 
-    (void)state;
     service.valid_from = 2;
     assert_ok(fetch_them(&r, parts, COUNT(parts), &moved, &err), err);
     assert_beginning(&parts[0], 9 * MIB);
@@ -1374,13 +1340,12 @@ static void files_of_logs_whose_signature_ended(void **state)
     end_reader(&r);
 }
 
-static void logs_that_shrank(void **state)
+TEST(logs_that_shrank)
 {
     static const uint64_t sizes[] = {9 * MIB, 3 * MIB, 0}; /* within a slice, before it, empty */
     struct act_error err = {0};
     uint64_t moved;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(sizes); i++) {
         struct reader r = reader_of(sizes[i]);
         struct platform_part part = part_of(LOG, 4 * MIB, 20 * MIB);
@@ -1391,7 +1356,7 @@ static void logs_that_shrank(void **state)
 }
 
 /* Another log under the same name, which is longer than the copy. */
-static void logs_that_are_others(void **state)
+TEST(logs_that_are_others)
 {
     struct reader r = reader_of(9 * MIB);
     struct platform_part parts[] = {part_of(LOG, 6, 9 * MIB), part_of(LOG, 3 * MIB, 9 * MIB),
@@ -1402,7 +1367,6 @@ static void logs_that_are_others(void **state)
     struct act_error err = {0};
     uint64_t moved;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(changes); i++) {
         int fd = open(parts[changes[i].i].path, O_WRONLY | O_CLOEXEC);
         assert_int_equal(pwrite(fd, "#", 1, (off_t)changes[i].at), 1);
@@ -1415,14 +1379,13 @@ static void logs_that_are_others(void **state)
     end_reader(&r);
 }
 
-static void files_that_cannot_be_written(void **state)
+TEST(files_that_cannot_be_written)
 {
     struct reader r = reader_of(MIB);
     struct platform_part part = part_of(LOG, 10, MIB);
     struct act_error err = {0};
     uint64_t moved;
 
-    (void)state;
     assert_int_equal(truncate(part.path, 5), 0); /* it would have a hole */
     assert_int_equal(fetch_them(&r, &part, 1, &moved, &err), -ACT_TEMPORARY);
     assert_beginning(&part, 5);
@@ -1437,7 +1400,7 @@ static void files_that_cannot_be_written(void **state)
 
 /* ---- when logs are complete ---- */
 
-static void logs_are_settled(void **state)
+TEST(logs_are_settled)
 {
     static const struct {
         int64_t ended, changed, now;
@@ -1451,7 +1414,6 @@ static void logs_are_settled(void **state)
     };
     struct act_error err = {0};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct reader r = reader_of(10);
         struct platform_logs logs;
@@ -1471,11 +1433,10 @@ static void logs_are_settled(void **state)
 }
 
 /* A log may come for so long after the end of its run as bytes may. */
-static void no_logs_are_settled_later(void **state)
+TEST(no_logs_are_settled_later)
 {
     struct act_error err = {0};
 
-    (void)state;
     for (int late = 0; late < 2; late++) {
         struct reader r = reader_of(0);
         struct platform_logs logs;
@@ -1493,7 +1454,7 @@ static void no_logs_are_settled_later(void **state)
 
 /* ---- attempts ---- */
 
-static void names_of_attempts(void **state)
+TEST(names_of_attempts)
 {
     static const struct {
         const char *listed, *shown;
@@ -1513,7 +1474,6 @@ static void names_of_attempts(void **state)
     json_t *listed = json_object();
     size_t shown = 0;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         json_object_set_new(listed, rows[i].listed, json_string(rows[i].listed));
     json_object_set_new(listed, "no URL", json_integer(5));
@@ -1528,14 +1488,13 @@ static void names_of_attempts(void **state)
     assert_int_equal(json_object_size(files), shown);
 }
 
-static void names_of_a_run_with_one_attempt(void **state)
+TEST(names_of_a_run_with_one_attempt)
 {
     CODEC_AUTOJSON json_t *details = json_pack("{s:[{s:s, s:s}, {s:s}]}", "logFiles", "name",
                                                "user_logs/std_log.txt", "url", "x", "name", "y");
     CODEC_AUTOJSON json_t *files = azureml_log_files(details);
     CODEC_AUTOJSON json_t *none = azureml_log_files(NULL);
 
-    (void)state;
     assert_int_equal(azureml_last_retry(details), 0);
     assert_int_equal(json_object_size(files), 1);
     assert_string_equal(codec_json_str(files, "user_logs/std_log.txt", ""), "x");
@@ -1544,13 +1503,12 @@ static void names_of_a_run_with_one_attempt(void **state)
 
 /* ---- where the history is, is known for a day ---- */
 
-static void history_is_remembered(void **state)
+TEST(history_is_remembered)
 {
     struct reader r = reader_of(1);
     struct act_error err = {0};
     const char *history;
 
-    (void)state;
     r.config.azureml.history_endpoint = NULL;
     for (int i = 0; i < 2; i++) {
         r.a = open_it(&r.config);
@@ -1568,52 +1526,4 @@ static void history_is_remembered(void **state)
     end_reader(&r);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_process),
-        cmocka_unit_test(several_nodes),
-        cmocka_unit_test(folders_of_all_modes),
-        cmocka_unit_test(environment),
-        cmocka_unit_test(time_to_end),
-        cmocka_unit_test(attached_kubernetes),
-        cmocka_unit_test(virtual_cluster),
-        cmocka_unit_test(serverless),
-        cmocka_unit_test(identity),
-        cmocka_unit_test(durations),
-        cmocka_unit_test(shared_memory),
-        cmocka_unit_test(run_comes_back),
-        cmocka_unit_test(job_of_another_tool),
-        cmocka_unit_test(states),
-        cmocka_unit_test(times),
-        cmocka_unit_test(filters),
-        cmocka_unit_test(datastores),
-        cmocka_unit_test(shares),
-        cmocka_unit_test(images),
-        cmocka_unit_test(registries),
-        cmocka_unit_test(environments_that_are_there),
-        cmocka_unit_test(names_are_escaped),
-        cmocka_unit_test(run_history),
-        cmocka_unit_test(discovered_run_history),
-        cmocka_unit_test(log_in_parts),
-        cmocka_unit_test(log_with_a_gap),
-        cmocka_unit_test(log_ends_or_shrank),
-        cmocka_unit_test(log_whose_signature_ended),
-        cmocka_unit_test(log_of_a_service_without_ranges),
-        cmocka_unit_test(log_that_is_not_there),
-        cmocka_unit_test(log_of_which_other_bytes_come),
-        cmocka_unit_test(logs_into_files),
-        cmocka_unit_test(files_have_no_holes),
-        cmocka_unit_test(files_of_logs_whose_signature_ended),
-        cmocka_unit_test(logs_that_shrank),
-        cmocka_unit_test(logs_that_are_others),
-        cmocka_unit_test(files_that_cannot_be_written),
-        cmocka_unit_test(logs_are_settled),
-        cmocka_unit_test(no_logs_are_settled_later),
-        cmocka_unit_test(names_of_attempts),
-        cmocka_unit_test(names_of_a_run_with_one_attempt),
-        cmocka_unit_test(history_is_remembered),
-    };
-
-    return cmocka_run_group_tests(tests, start, stop);
-}
+TEST_MAIN(start, stop)

@@ -21,11 +21,10 @@
 #include "base/text.h"
 #include "base/units.h"
 
-static void error_keeps_cause_and_context(void **state)
+TEST(error_keeps_cause_and_context)
 {
     struct act_error err = {0};
 
-    (void)state;
     assert_int_equal(act_error_set(&err, ACT_DENIED, "HTTP %d\r\nX", 403), -ACT_DENIED);
     assert_string_equal(act_error_text(&err), "HTTP 403? X");
     assert_int_equal(act_error_prefix(&err, "cannot get '%s'", "a"), -ACT_DENIED);
@@ -36,12 +35,11 @@ static void error_keeps_cause_and_context(void **state)
     assert_int_equal(act_error_set(NULL, ACT_FAIL, "x"), -ACT_FAIL);
 }
 
-static void error_marks_what_it_cuts(void **state)
+TEST(error_marks_what_it_cuts)
 {
     struct act_error err = {0};
     char *big = act_alloc(5000);
 
-    (void)state;
     memset(big, 'x', 4999);
     big[4999] = '\0';
     act_error_set(&err, ACT_FAIL, "%s", big);
@@ -52,11 +50,10 @@ static void error_marks_what_it_cuts(void **state)
     free(big);
 }
 
-static void long_error_is_a_plain_value(void **state)
+TEST(long_error_is_a_plain_value)
 {
     struct act_error err = {0}, copy;
 
-    (void)state;
     assert_string_equal(act_error_text(&err), "");
     act_error_set(&err, ACT_FAIL, "%0300d", 1);
     copy = err;
@@ -71,12 +68,11 @@ static void long_error_is_a_plain_value(void **state)
 }
 
 /* Last, because it leaves no room. */
-static void many_long_errors_are_cut(void **state)
+TEST(many_long_errors_are_cut)
 {
     struct act_error err, first;
     int i = 0;
 
-    (void)state;
     act_error_set(&first, ACT_FAIL, "%0300d", 1);
     do
         act_error_set(&err, ACT_FAIL, "%0300d", ++i);
@@ -86,7 +82,7 @@ static void many_long_errors_are_cut(void **state)
     assert_true(act_ends_with(act_error_text(&first), "001"));
 }
 
-static void utf8_table(void **state)
+TEST(utf8_table)
 {
     static const struct {
         const char *text;
@@ -106,7 +102,6 @@ static void utf8_table(void **state)
         {"\xe0\x80\x80", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(act_utf8_valid(rows[i].text, strlen(rows[i].text)), rows[i].valid);
 }
@@ -123,7 +118,7 @@ static char *shown(const char *text, size_t len, unsigned allow, size_t step)
     return act_buf_steal(&out);
 }
 
-static void harmless_table(void **state)
+TEST(harmless_table)
 {
     enum { LINES = ACT_SHOW_LINES, LOG = ACT_SHOW_LINES | ACT_SHOW_COLOURS };
     static const struct {
@@ -163,7 +158,6 @@ static void harmless_table(void **state)
 #undef ROW
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         for (size_t step = 1; step <= rows[i].len; step++) {
             ACT_AUTOFREE char *text = shown(rows[i].text, rows[i].len, rows[i].allow, step);
@@ -171,12 +165,11 @@ static void harmless_table(void **state)
         }
 }
 
-static void marks_are_few(void **state)
+TEST(marks_are_few)
 {
     static const char mark[] = "\xcc\x81";
     struct act_buf text = {0}, wanted = {0};
 
-    (void)state;
     for (size_t letter = 0; letter < 2; letter++) {
         act_buf_adds(&text, "e");
         act_buf_adds(&wanted, "e");
@@ -194,7 +187,7 @@ static void marks_are_few(void **state)
     assert_false(act_is_mark('a') || act_is_mark(0x2ff) || act_is_mark(0x10ffff));
 }
 
-static void text_takes_columns(void **state)
+TEST(text_takes_columns)
 {
     static const struct {
         const char *text;
@@ -209,7 +202,6 @@ static void text_takes_columns(void **state)
         {"\xef\xbc\xa1\xef\xbd\xa1", 3, 2, 2, 3}, /* full and half width */
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         int fit;
         assert_int_equal(act_columns(rows[i].text), rows[i].columns);
@@ -218,11 +210,10 @@ static void text_takes_columns(void **state)
     }
 }
 
-static void nearest_finds_slips_only(void **state)
+TEST(nearest_finds_slips_only)
 {
     static const char *const verbs[] = {"submit", "query", "abort", NULL};
 
-    (void)state;
     assert_string_equal(act_nearest("sumbit", verbs), "submit");
     assert_string_equal(act_nearest("Query", verbs), "query");
     assert_null(act_nearest("zzzz", verbs));
@@ -230,12 +221,11 @@ static void nearest_finds_slips_only(void **state)
     assert_string_equal(act_nearest("lba", clusters), "lab");
 }
 
-static void buffers_and_vectors_grow(void **state)
+TEST(buffers_and_vectors_grow)
 {
     struct act_buf b = {0};
     struct act_strv v = {0};
 
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         act_buf_addf(&b, "%d,", i % 10);
         act_strv_pushf(&v, "%03d", 999 - i);
@@ -251,14 +241,13 @@ static void buffers_and_vectors_grow(void **state)
     act_strv_release(&v);
 }
 
-static void vectors_grow_and_shrink(void **state)
+TEST(vectors_grow_and_shrink)
 {
     struct pair {
         int a, b;
     } *v = NULL;
     size_t n = 0;
 
-    (void)state;
     for (int i = 0; i < 100; i++)
         ACT_PUSH(v, n, (struct pair){i, -i});
     for (int i = 0; i < 100; i++)
@@ -272,7 +261,7 @@ static void vectors_grow_and_shrink(void **state)
     free(v);
 }
 
-static void text_from_outside_table(void **state)
+TEST(text_from_outside_table)
 {
     static const struct {
         const char *in, *masked, *line;
@@ -290,7 +279,6 @@ static void text_from_outside_table(void **state)
         {"a\xff\xc3", "a\xff\xc3", "a??", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *masked = act_strdup(rows[i].in), *line = act_one_line(rows[i].in, strlen(rows[i].in));
         act_mask_controls(masked, "\n\t", '?');
@@ -302,11 +290,10 @@ static void text_from_outside_table(void **state)
     }
 }
 
-static void shells_read_quoted_words(void **state)
+TEST(shells_read_quoted_words)
 {
     static const char *const words[] = {"", "a b", "it's", "''", "$HOME `id` \\ \"x\" !y\n", "-n"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(words); i++) {
         struct act_buf b = {0};
         char said[100] = "";
@@ -321,7 +308,7 @@ static void shells_read_quoted_words(void **state)
     }
 }
 
-static void path_clean_table(void **state)
+TEST(path_clean_table)
 {
     static const struct {
         const char *in, *out;
@@ -344,7 +331,6 @@ static void path_clean_table(void **state)
         {"a/../..", ".."},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *clean = act_path_clean(rows[i].in);
         assert_string_equal(clean, rows[i].out);
@@ -352,7 +338,7 @@ static void path_clean_table(void **state)
     }
 }
 
-static void path_safety_table(void **state)
+TEST(path_safety_table)
 {
     static const struct {
         const char *name;
@@ -364,7 +350,6 @@ static void path_safety_table(void **state)
         {"a\0b", 3, false}, {"..a/b..", 0, true}, {"...", 0, true},   {"a/./b", 0, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(act_path_is_safe(rows[i].name, rows[i].len ? rows[i].len : strlen(rows[i].name)),
                          rows[i].safe);
@@ -374,13 +359,12 @@ static void path_safety_table(void **state)
     assert_false(act_path_is_within("../data", "."));
 }
 
-static void path_parts(void **state)
+TEST(path_parts)
 {
     static const struct {
         const char *path, *dir, *base;
     } rows[] = {{"a", ".", "a"}, {"/a", "/", "a"}, {"a/b", "a", "b"}, {"/a//b", "/a", "b"}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *dir = act_path_dirname(rows[i].path);
         assert_string_equal(dir, rows[i].dir);
@@ -404,14 +388,13 @@ static int drop_scratch(void **state)
     return act_remove_tree(scratch, NULL);
 }
 
-static void file_write_replaces_whole(void **state)
+TEST(file_write_replaces_whole)
 {
     struct act_error err = {0};
     char *path = act_path_join(scratch, "deep/er/file"), *text;
     struct stat st;
     size_t len;
 
-    (void)state;
     assert_ok(act_file_write(path, "one", 3, 0644, &err), err);
     assert_ok(act_file_write(path, "two!", 4, 0600, &err), err);
     assert_ok(act_file_read(path, 100, &text, &len, &err), err);
@@ -439,7 +422,7 @@ static void file_write_replaces_whole(void **state)
     free(path);
 }
 
-static void file_create_replaces_nothing(void **state)
+TEST(file_create_replaces_nothing)
 {
     struct act_error err = {0};
     ACT_AUTOFREE char *dir = act_path_join(scratch, "claims"), *path = act_path_join(dir, "claim");
@@ -447,7 +430,6 @@ static void file_create_replaces_nothing(void **state)
     bool existed;
     int fd, n = 0;
 
-    (void)state;
     assert_ok(act_file_create(path, "one", 3, 0600, &existed, &err), err);
     assert_false(existed);
     assert_ok(act_file_create(path, "two", 3, 0600, &existed, &err), err);
@@ -472,22 +454,20 @@ static void file_create_replaces_nothing(void **state)
     closedir(names);
 }
 
-static void full_disk_leaves_the_old_file(void **state)
+TEST(full_disk_leaves_the_old_file)
 {
     struct act_error err = {0};
 
-    (void)state;
     assert_int_equal(act_file_copy("/dev/zero", "/dev/full", 0600, &err), -ACT_FAIL);
     assert_true(strstr(act_error_text(&err), "/dev/full") != NULL);
 }
 
-static void copy_and_remove_tree(void **state)
+TEST(copy_and_remove_tree)
 {
     struct act_error err = {0};
     char *from = act_path_join(scratch, "t/a"), *to = act_path_join(scratch, "t/b"), *text;
     char *link = act_path_join(scratch, "t/link"), *tree = act_path_join(scratch, "t");
 
-    (void)state;
     assert_ok(act_file_write(from, "data", 4, 0644, &err), err);
     assert_ok(act_file_copy(from, to, 0640, &err), err);
     assert_ok(act_file_read(to, 100, &text, NULL, &err), err);
@@ -504,13 +484,12 @@ static void copy_and_remove_tree(void **state)
     free(tree);
 }
 
-static void lock_excludes(void **state)
+TEST(lock_excludes)
 {
     struct act_error err = {0};
     char *path = act_path_join(scratch, "lock");
     int a = act_lock(path, true, &err);
 
-    (void)state;
     assert_true(a >= 0);
     assert_int_equal(act_lock(path, false, &err), -ACT_TEMPORARY);
     close(a);
@@ -520,7 +499,7 @@ static void lock_excludes(void **state)
     free(path);
 }
 
-static void digests_of_known_texts(void **state)
+TEST(digests_of_known_texts)
 {
     struct act_sha256 s;
     uint8_t long_key[131];
@@ -528,7 +507,6 @@ static void digests_of_known_texts(void **state)
     char hex[ACT_SHA256_HEX], md5[ACT_MD5_BASE64];
     size_t len;
 
-    (void)state;
     act_sha256_init(&s);
     act_sha256_add(&s, "abc", 3);
     act_sha256_done(&s, hex);
@@ -576,7 +554,7 @@ static bool is_ascii(const char *text)
 
 /* libc's fnmatch() in C.UTF-8 says the same of random patterns and texts; but it takes the bytes of a character for
  * characters too when that makes a match. */
-static void globs_match_as_libc_says(void **state)
+TEST(globs_match_as_libc_says)
 {
     static const char *const pieces[] = {
         "*", "?", "[", "]", "!", "-", "a", "b", "c", "\xc3\xa9", "\xe2\x82\xac", "/", "\\", "[:alpha:]"};
@@ -584,7 +562,6 @@ static void globs_match_as_libc_says(void **state)
     locale_t before = uselocale(newlocale(LC_ALL_MASK, "C.UTF-8", (locale_t)0));
     unsigned seed = 5;
 
-    (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         char pattern[64] = "", text[32] = "";
         for (int n = rand_r(&seed) % 7; n > 0; n--)
@@ -601,11 +578,10 @@ static void globs_match_as_libc_says(void **state)
     freelocale(uselocale(before));
 }
 
-static void hex_and_uuids(void **state)
+TEST(hex_and_uuids)
 {
     char one[ACT_UUID_TEXT], other[ACT_UUID_TEXT];
 
-    (void)state;
     assert_true(act_is_hex("0af9", 4));
     assert_false(act_is_hex("0af", 4) || act_is_hex("0af90", 4) || act_is_hex("0AF9", 4) ||
                  act_is_hex("0ag9", 4));
@@ -620,12 +596,11 @@ static void hex_and_uuids(void **state)
                  act_is_uuid("00000000-0000-0000-0000-0000000000000"));
 }
 
-static void times_go_round(void **state)
+TEST(times_go_round)
 {
     char text[ACT_TIME_TEXT];
     int64_t v;
 
-    (void)state;
     act_time_to_http(1795165200, text);
     assert_string_equal(text, "Fri, 20 Nov 2026 09:00:00 GMT");
     assert_true(act_time_from_http(text, &v));
@@ -642,12 +617,11 @@ static void times_go_round(void **state)
     assert_false(act_time_from_iso_ns("9999-12-31T23:59:59Z", &v)); /* beyond 64 bits of nanoseconds */
 }
 
-static void units_table(void **state)
+TEST(units_table)
 {
     int64_t s;
     char text[ACT_UNIT_TEXT];
 
-    (void)state;
     act_size_to_text(1536, text);
     assert_string_equal(text, "1.5 KiB");
     act_size_to_text(512, text);
@@ -661,7 +635,7 @@ static void units_table(void **state)
     assert_false(act_int_from_text("4x", &s) || act_int_from_text("", &s) || act_int_from_text(" 4", &s));
 }
 
-static void sizes_from_text(void **state)
+TEST(sizes_from_text)
 {
     static const struct {
         const char *text;
@@ -704,7 +678,6 @@ static void sizes_from_text(void **state)
     };
     uint64_t bytes;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(good); i++) {
         bytes = 1;
         if (!act_size_from_text(good[i].text, &bytes) || bytes != good[i].bytes)
@@ -717,7 +690,7 @@ static void sizes_from_text(void **state)
     }
 }
 
-static void crc64_of_known_texts(void **state)
+TEST(crc64_of_known_texts)
 {
     /* check value of the CRC catalogue; constants that other implementations test against */
     static const struct {
@@ -734,7 +707,6 @@ static void crc64_of_known_texts(void **state)
     char base64[ACT_CRC64_BASE64], hex[ACT_CRC64_HEX];
     uint64_t back;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         size_t len = strlen(rows[i].text);
         assert_true(act_crc64(0, rows[i].text, len) == rows[i].crc);
@@ -750,7 +722,7 @@ static void crc64_of_known_texts(void **state)
     }
 }
 
-static void crc64_rejects_other_texts(void **state)
+TEST(crc64_rejects_other_texts)
 {
     static const char *const bad_base64[] = {"",
                                              "AAAAAAAAAAA",
@@ -770,7 +742,6 @@ static void crc64_rejects_other_texts(void **state)
                                           "-e8b14860a799888"};
     uint64_t crc = 4711;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(bad_base64); i++)
         assert_false(act_crc64_from_base64(bad_base64[i], &crc));
     for (size_t i = 0; i < COUNT(bad_hex); i++)
@@ -780,13 +751,12 @@ static void crc64_rejects_other_texts(void **state)
 }
 
 /* Over every length, place and cut that may matter: the fast way, the tables and combining agree. */
-static void crc64_ways_agree(void **state)
+TEST(crc64_ways_agree)
 {
     enum { SIZE = 8192, ROUNDS = 2000 };
     static uint8_t data[SIZE];
     unsigned seed = 1;
 
-    (void)state;
     for (size_t i = 0; i < SIZE; i++)
         data[i] = (uint8_t)rand_r(&seed);
     for (int i = 0; i < ROUNDS; i++) {
@@ -803,12 +773,11 @@ static void crc64_ways_agree(void **state)
 }
 
 /* Lengths whose bits do not fit into 64: appending 2^k zero bytes twice is appending 2^(k+1). */
-static void crc64_combines_any_length(void **state)
+TEST(crc64_combines_any_length)
 {
     const uint64_t a = act_crc64(0, "a", 1);
     uint64_t zeros = act_crc64(0, "", 1); /* of 2^k zero bytes */
 
-    (void)state;
     for (int k = 0; k < 63; k++) {
         uint64_t len = UINT64_C(1) << k, twice = act_crc64_combine(zeros, zeros, len);
         assert_true(act_crc64_combine(act_crc64_combine(a, zeros, len), zeros, len) ==
@@ -817,7 +786,7 @@ static void crc64_combines_any_length(void **state)
     }
 }
 
-static void times_beyond_64_bits_are_the_last_ones(void **state)
+TEST(times_beyond_64_bits_are_the_last_ones)
 {
     static const struct {
         struct timespec t;
@@ -833,12 +802,11 @@ static void times_beyond_64_bits_are_the_last_ones(void **state)
         {{.tv_sec = INT64_MIN}, INT64_MIN},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         assert_int_equal(act_timespec_ns(rows[i].t), rows[i].ns);
 }
 
-static void what_lies_below_is_reached_through_no_link(void **state)
+TEST(what_lies_below_is_reached_through_no_link)
 {
     static const struct {
         const char *path;
@@ -863,7 +831,6 @@ static void what_lies_below_is_reached_through_no_link(void **state)
     ACT_AUTOFREE char *link = act_path_join(dir, "real/run/link"),
                       *dangling = act_path_join(dir, "real/run/dangling");
 
-    (void)state;
     assert_int_equal(act_file_write(log, "x", 1, 0600, &err), 0);
     assert_int_equal(symlink(real, root), 0); /* the root itself may be one */
     assert_int_equal(symlink("run", out), 0);
@@ -881,7 +848,7 @@ static void what_lies_below_is_reached_through_no_link(void **state)
     assert_int_equal(act_remove_tree(dir, &err), 0);
 }
 
-static void names_and_looks_of_secrets(void **state)
+TEST(names_and_looks_of_secrets)
 {
     static const char *const secret[] = {
         "WANDB_API_KEY",
@@ -948,7 +915,6 @@ static void names_and_looks_of_secrets(void **state)
         "",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(secret); i++)
         if (strcmp(act_env_shown(secret[i], "value"), "***") != 0)
             fail_msg("%s is shown", secret[i]);
@@ -957,7 +923,7 @@ static void names_and_looks_of_secrets(void **state)
             fail_msg("%s is masked", harmless[i]);
 }
 
-static void what_gives_away_a_secret(void **state)
+TEST(what_gives_away_a_secret)
 {
     static const struct {
         const char *name, *value;
@@ -978,52 +944,10 @@ static void what_gives_away_a_secret(void **state)
         {"OMP_NUM_THREADS", "8", true, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         assert_int_equal(act_env_shown(rows[i].name, rows[i].value) == rows[i].value, rows[i].shown);
         assert_int_equal(act_env_gives_away(rows[i].name, rows[i].value), rows[i].given_away);
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(error_keeps_cause_and_context),
-        cmocka_unit_test(error_marks_what_it_cuts),
-        cmocka_unit_test(long_error_is_a_plain_value),
-        cmocka_unit_test(utf8_table),
-        cmocka_unit_test(harmless_table),
-        cmocka_unit_test(marks_are_few),
-        cmocka_unit_test(text_takes_columns),
-        cmocka_unit_test(nearest_finds_slips_only),
-        cmocka_unit_test(buffers_and_vectors_grow),
-        cmocka_unit_test(vectors_grow_and_shrink),
-        cmocka_unit_test(text_from_outside_table),
-        cmocka_unit_test(shells_read_quoted_words),
-        cmocka_unit_test(path_clean_table),
-        cmocka_unit_test(path_safety_table),
-        cmocka_unit_test(path_parts),
-        cmocka_unit_test(file_write_replaces_whole),
-        cmocka_unit_test(file_create_replaces_nothing),
-        cmocka_unit_test(full_disk_leaves_the_old_file),
-        cmocka_unit_test(copy_and_remove_tree),
-        cmocka_unit_test(lock_excludes),
-        cmocka_unit_test(digests_of_known_texts),
-        cmocka_unit_test(hex_and_uuids),
-        cmocka_unit_test(times_go_round),
-        cmocka_unit_test(globs_match_as_libc_says),
-        cmocka_unit_test(units_table),
-        cmocka_unit_test(sizes_from_text),
-        cmocka_unit_test(times_beyond_64_bits_are_the_last_ones),
-        cmocka_unit_test(what_lies_below_is_reached_through_no_link),
-        cmocka_unit_test(crc64_of_known_texts),
-        cmocka_unit_test(crc64_rejects_other_texts),
-        cmocka_unit_test(crc64_ways_agree),
-        cmocka_unit_test(names_and_looks_of_secrets),
-        cmocka_unit_test(what_gives_away_a_secret),
-        cmocka_unit_test(crc64_combines_any_length),
-        cmocka_unit_test(many_long_errors_are_cut),
-    };
-
-    return cmocka_run_group_tests(tests, make_scratch, drop_scratch);
-}
+TEST_MAIN(make_scratch, drop_scratch)

@@ -25,7 +25,7 @@
 #define HYBRID V1 "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw\n"
 #define PART   "41 31 0:38 /box/a /mnt/cg rw shared:9 - cgroup2 cgroup2 rw\n"
 
-static void test_where(void **state)
+TEST(test_where)
 {
     static const struct {
         const char *mounts, *groups, *found;
@@ -46,7 +46,6 @@ static void test_where(void **state)
         {"", "", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *found = cgroup_find(rows[i].mounts, rows[i].groups);
         if (rows[i].found)
@@ -84,7 +83,7 @@ static void expect_killed(pid_t pid)
 }
 
 /* As far as the text goes: nobody else, and no group (0, -1) or init. */
-static void test_one_by_one(void **state)
+TEST(test_one_by_one)
 {
     pid_t pids[] = {start_sleeper(), start_sleeper(), start_sleeper()};
     ACT_AUTOFREE char *root = act_path_join(dir, "each");
@@ -93,7 +92,6 @@ static void test_one_by_one(void **state)
     ACT_AUTOFREE char *below = act_sprintf("%d\n1\n", (int)pids[1]);
     int status;
 
-    (void)state;
     write_file(root, "cgroup.procs", top);
     write_file(root, "a/cgroup.procs", above);
     write_file(root, "a/b/cgroup.procs", below);
@@ -202,29 +200,26 @@ static void sweep_after_supervisor(void)
     assert_true(cgroup_end(&c));
 }
 
-static void test_nothing_stays(void **state)
+TEST(test_nothing_stays)
 {
-    (void)state;
     need_cgroups();
     nothing_stays();
 }
 
-static void test_what_a_killed_supervisor_left(void **state)
+TEST(test_what_a_killed_supervisor_left)
 {
-    (void)state;
     need_cgroups();
     sweep_after_supervisor();
 }
 
 /* A record may say anything. */
-static void test_only_cgroups(void **state)
+TEST(test_only_cgroups)
 {
     ACT_AUTOFREE char *where = run_dir(RUN);
     ACT_AUTOFREE char *name = act_sprintf("act-%s", RUN);
     ACT_AUTOFREE char *folder = act_path_join(dir, name);
     const char *const texts[] = {folder, name, "", "/", "/sys/fs/cgroup", "\n"};
 
-    (void)state;
     assert_int_equal(mkdir(folder, 0700), 0);
     for (size_t i = 0; i < COUNT(texts); i++) {
         write_file(where, RUN_FILE_CGROUP, texts[i]);
@@ -235,12 +230,6 @@ static void test_only_cgroups(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_where),         cmocka_unit_test(test_one_by_one),
-        cmocka_unit_test(test_nothing_stays), cmocka_unit_test(test_what_a_killed_supervisor_left),
-        cmocka_unit_test(test_only_cgroups),
-    };
-
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+    return tests_run(make_dir, remove_dir);
 }

@@ -21,7 +21,7 @@ static int parse(const char *words, struct cli *cli, struct act_error *err)
     return rc;
 }
 
-static void verbs_and_their_words(void **state)
+TEST(verbs_and_their_words)
 {
     static const struct {
         const char *words, *verb, *rest;
@@ -49,7 +49,6 @@ static void verbs_and_their_words(void **state)
         {"rm|-", "rm", "-"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_error err = {0};
         struct act_buf rest = {0};
@@ -64,12 +63,11 @@ static void verbs_and_their_words(void **state)
     }
 }
 
-static void options_reach_their_place(void **state)
+TEST(options_reach_their_place)
 {
     struct act_error err = {0};
     struct cli cli;
 
-    (void)state;
     assert_ok(parse("-c|eu|-n|8|-p|a: 1|--param=b: 2|-single|-ca|x y|--resubmit_to|we|-no-s|resubmit|x", &cli,
                     &err),
               err);
@@ -112,12 +110,11 @@ static void options_reach_their_place(void **state)
     cli_release(&cli);
 }
 
-static void transfers_have_options(void **state)
+TEST(transfers_have_options)
 {
     struct act_error err = {0};
     struct cli cli;
 
-    (void)state;
     assert_ok(
         parse("u|--transfers|7|--memory|1.5G|--part-size=16MiB|--bwlimit|500k|--checksum|--md5|--delete|"
               "--max-delete|0|--include|*.a|--exclude|b|--include|c|--filter-from|rules|data",
@@ -143,12 +140,11 @@ static void transfers_have_options(void **state)
     cli_release(&cli);
 }
 
-static void the_environment_is_a_default(void **state)
+TEST(the_environment_is_a_default)
 {
     struct act_error err = {0};
     struct cli cli;
 
-    (void)state;
     setenv("ACT_MEMORY", "32M", 1);
     setenv("ACT_BWLIMIT", "1M", 1);
     assert_ok(parse("u|--memory|16M|data", &cli, &err), err);
@@ -181,13 +177,12 @@ static void feed(struct cli_rate *rate, const struct second *v, size_t n, struct
     }
 }
 
-static void the_rate_is_that_of_the_last_seconds(void **state)
+TEST(the_rate_is_that_of_the_last_seconds)
 {
     struct transfer_progress now = {.found_bytes = 100000, .found_objects = 2, .listing_done = true};
     struct cli_rate rate;
     struct second v[60];
 
-    (void)state;
     for (size_t i = 0; i < 60; i++) /* fast for half a minute, then a tenth of it */
         v[i] = (struct second){.bytes = i < 30 ? i * 1000 : 29000 + (i - 29) * 100};
     feed(&rate, v, 2, &now);
@@ -203,26 +198,24 @@ static void the_rate_is_that_of_the_last_seconds(void **state)
     assert_int_equal(cli_rate_left_s(&rate, &now), -1);
 }
 
-static void the_rate_does_not_count_what_was_there(void **state)
+TEST(the_rate_does_not_count_what_was_there)
 {
     static const struct second v[] = {
         {0, 0, 0}, {500000, 500000, 0}, {501000, 500000, 0}, {502000, 500000, 0}};
     struct transfer_progress now = {.found_bytes = 602000, .found_objects = 1, .listing_done = true};
     struct cli_rate rate;
 
-    (void)state;
     feed(&rate, v, COUNT(v), &now);
     assert_int_equal((int)(cli_rate_bytes(&rate) * 3), 2000);
     assert_int_equal(cli_rate_left_s(&rate, &now), 150);
 }
 
-static void small_files_are_bound_by_their_number(void **state)
+TEST(small_files_are_bound_by_their_number)
 {
     struct transfer_progress now = {.found_bytes = 100010, .found_objects = 10010, .listing_done = true};
     struct cli_rate rate;
     struct second v[11];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(v); i++)
         v[i] = (struct second){.bytes = i * 10001, .objects = i};
     feed(&rate, v, COUNT(v), &now); /* one large file is over, many tiny ones are left */
@@ -239,7 +232,7 @@ static void small_files_are_bound_by_their_number(void **state)
     assert_int_equal(cli_rate_left_s(&rate, &now), -1);
 }
 
-static void the_line_fits_the_terminal(void **state)
+TEST(the_line_fits_the_terminal)
 {
     static const struct second v[] = {{0, 0, 0}, {1 << 20, 0, 3}, {2 << 20, 0, 12}};
     struct transfer_progress now = {.found_bytes = 8 << 20,
@@ -250,7 +243,6 @@ static void the_line_fits_the_terminal(void **state)
     struct act_buf line = {0};
     struct cli_rate rate;
 
-    (void)state;
     feed(&rate, v, COUNT(v), &now);
     cli_progress_line("uploading", &rate, &now, 0, &line);
     assert_string_equal(line.data,
@@ -286,7 +278,7 @@ static void the_line_fits_the_terminal(void **state)
     act_buf_release(&line);
 }
 
-static void the_worst_of_several_paths(void **state)
+TEST(the_worst_of_several_paths)
 {
     static const struct {
         int rc[3], whole;
@@ -297,7 +289,6 @@ static void the_worst_of_several_paths(void **state)
         {{-ACT_DENIED, -ACT_NOT_FOUND, -ACT_NOT_FOUND}, -ACT_DENIED},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct cli_outcome outcome = {0};
         struct act_error err = {0};
@@ -310,7 +301,7 @@ static void the_worst_of_several_paths(void **state)
     }
 }
 
-static void mistakes_are_explained(void **state)
+TEST(mistakes_are_explained)
 {
     static const struct {
         const char *words, *text;
@@ -358,7 +349,6 @@ static void mistakes_are_explained(void **state)
         {"ls|--delete|data", "'a ls' takes no '--delete'; it takes"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_error err = {0};
         struct cli cli;
@@ -371,9 +361,8 @@ static void mistakes_are_explained(void **state)
 
 /* Every verb names options that exist, each once, no two with one name; it has an example of itself, and says what its
  * JSON holds. */
-static void tables_are_consistent(void **state)
+TEST(tables_are_consistent)
 {
-    (void)state;
     for (const struct cli_command *c = cli_commands; c->name; c++) {
         struct act_strv names = {0};
         assert_ptr_equal(cli_find_command(c->name), c);
@@ -400,7 +389,7 @@ static void tables_are_consistent(void **state)
     }
 }
 
-static void only_yes_is_yes(void **state)
+TEST(only_yes_is_yes)
 {
     static const struct {
         const char *answer;
@@ -409,14 +398,13 @@ static void only_yes_is_yes(void **state)
                 {"", false},     {"\n", false},       {"n\n", false},   {"yep\n", false},
                 {"yn\n", false}, {"yes no\n", false}, {"you?\n", false}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         if (cli_is_yes(rows[i].answer) != rows[i].yes)
             fail_msg("'%s'", rows[i].answer);
 }
 
 /* What a verb changes it can say beforehand, and what it prints it can print for programs. */
-static void what_changes_something_has_a_dry_run(void **state)
+TEST(what_changes_something_has_a_dry_run)
 {
     static const struct {
         const char *option, *verbs;
@@ -427,7 +415,6 @@ static void what_changes_something_has_a_dry_run(void **state)
          "download ls rm du verify url login config doctor"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         for (const struct cli_command *c = cli_commands; c->name; c++)
             if (cli_names(rows[i].verbs, c->name) && !cli_names(c->options, rows[i].option))
@@ -499,9 +486,8 @@ static bool means_another(const struct cli_command *c, const struct cli_option *
     return false;
 }
 
-static void every_verb_with_every_option(void **state)
+TEST(every_verb_with_every_option)
 {
-    (void)state;
     for (const struct cli_command *c = cli_commands; c->name; c++) {
         ACT_AUTOFREE char *help = help_of(c);
         if (c->hidden)
@@ -530,7 +516,7 @@ static char *table_text(const struct act_strv *cells, int room, bool coloured)
     return act_buf_steal(&out);
 }
 
-static void tables_fit_the_terminal(void **state)
+TEST(tables_fit_the_terminal)
 {
     static const char *const cells[] = {
         "aml_17_0a",
@@ -572,7 +558,6 @@ static void tables_fit_the_terminal(void **state)
     };
     struct act_strv table = {0};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cells); i++)
         act_strv_push(&table, cells[i]);
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -585,7 +570,7 @@ static void tables_fit_the_terminal(void **state)
 }
 
 /* Wide characters, marks, emoji, what a terminal shows as '?', bytes that are not UTF-8: cut anywhere. */
-static void what_is_cut_is_counted_in_columns(void **state)
+TEST(what_is_cut_is_counted_in_columns)
 {
     static const char *const commands[] = {
         "训练 python 模型.py",
@@ -600,7 +585,6 @@ static void what_is_cut_is_counted_in_columns(void **state)
     };
     static const int rooms[] = {40, 80, 100, 200};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(commands); i++)
         for (int room = 24; room < 60; room++) {
             struct act_strv cells = {0};
@@ -626,26 +610,4 @@ static void what_is_cut_is_counted_in_columns(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verbs_and_their_words),
-        cmocka_unit_test(options_reach_their_place),
-        cmocka_unit_test(mistakes_are_explained),
-        cmocka_unit_test(tables_are_consistent),
-        cmocka_unit_test(only_yes_is_yes),
-        cmocka_unit_test(tables_fit_the_terminal),
-        cmocka_unit_test(what_is_cut_is_counted_in_columns),
-        cmocka_unit_test(every_verb_with_every_option),
-        cmocka_unit_test(what_changes_something_has_a_dry_run),
-        cmocka_unit_test(transfers_have_options),
-        cmocka_unit_test(the_environment_is_a_default),
-        cmocka_unit_test(the_rate_is_that_of_the_last_seconds),
-        cmocka_unit_test(the_rate_does_not_count_what_was_there),
-        cmocka_unit_test(small_files_are_bound_by_their_number),
-        cmocka_unit_test(the_line_fits_the_terminal),
-        cmocka_unit_test(the_worst_of_several_paths),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

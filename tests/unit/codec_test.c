@@ -14,12 +14,11 @@ static struct act_error err;
 
 /* -- JSON -- */
 
-static void json_round_trip(void **state)
+TEST(json_round_trip)
 {
     static const char text[] = "{\"b\": [1, 2.5, \"\\u00e9\"], \"a\": {\"x\": null}}";
     CODEC_AUTOJSON json_t *value = NULL;
 
-    (void)state;
     assert_ok(codec_json_parse(text, strlen(text), "t", &value, &err), err);
     ACT_AUTOFREE char *line = codec_json_line(value);
     assert_string_equal(line, "{\"b\":[1,2.5,\"\xc3\xa9\"],\"a\":{\"x\":null}}");
@@ -28,7 +27,7 @@ static void json_round_trip(void **state)
     assert_null(codec_json_str(NULL, "b", NULL));
 }
 
-static void json_refuses(void **state)
+TEST(json_refuses)
 {
     static const struct {
         const char *text, *error;
@@ -43,7 +42,6 @@ static void json_refuses(void **state)
         {"[NaN]", "t:1:"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         json_t *value = (json_t *)&err;
         assert_int_equal(codec_json_parse(rows[i].text, strlen(rows[i].text), "t", &value, &err), -ACT_FAIL);
@@ -52,24 +50,22 @@ static void json_refuses(void **state)
     }
 }
 
-static void json_depth_is_bounded(void **state)
+TEST(json_depth_is_bounded)
 {
     char *text = malloc(100000);
     json_t *value;
 
-    (void)state;
     memset(text, '[', 100000);
     assert_int_equal(codec_json_parse(text, 100000, "t", &value, &err), -ACT_FAIL);
     free(text);
 }
 
-static void json_files(void **state)
+TEST(json_files)
 {
     char dir[] = "/tmp/codec-test-XXXXXX";
     CODEC_AUTOJSON json_t *value = json_pack("{s:i, s:[]}", "z", 1, "a"), *again = NULL;
     char *text = NULL;
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     ACT_AUTOFREE char *path = act_sprintf("%s/x.json", dir);
     assert_ok(codec_json_write(path, value, 0600, &err), err);
@@ -86,12 +82,11 @@ static void json_files(void **state)
     assert_int_equal(codec_json_read(path, 100, &again, &err), -ACT_NOT_FOUND);
 }
 
-static void json_bytes(void **state)
+TEST(json_bytes)
 {
     static const char *const texts[] = {"", "plain", "\xc3\xa9", "\xff\xfe\x01", "tab\tnew\nline", "a\xc3"};
     struct act_strv strings = {0}, again = {0};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(texts); i++)
         act_strv_push(&strings, texts[i]);
     CODEC_AUTOJSON json_t *array = codec_json_strv_new(&strings);
@@ -105,7 +100,7 @@ static void json_bytes(void **state)
     act_strv_release(&again);
 }
 
-static void json_bytes_refuses(void **state)
+TEST(json_bytes_refuses)
 {
     static const char *const rows[] = {
         "[1]",
@@ -119,7 +114,6 @@ static void json_bytes_refuses(void **state)
         "{}",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         CODEC_AUTOJSON json_t *value = NULL;
         struct act_strv out = {0};
@@ -156,7 +150,7 @@ static struct yaml *parse(const char *text)
     return root;
 }
 
-static void yaml_reads(void **state)
+TEST(yaml_reads)
 {
     static const struct {
         const char *text, *tree;
@@ -184,7 +178,6 @@ static void yaml_reads(void **state)
         {"1: x\ntrue: y\n", "{1: x, true: y}"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct yaml *root = parse(rows[i].text);
         struct act_buf out = {0};
@@ -195,7 +188,7 @@ static void yaml_reads(void **state)
     }
 }
 
-static void yaml_refuses(void **state)
+TEST(yaml_refuses)
 {
     static const struct {
         const char *text, *error;
@@ -225,7 +218,6 @@ static void yaml_refuses(void **state)
          "t:1:1: the line is not UTF-8"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct yaml *root = (struct yaml *)&err;
         assert_int_equal(yaml_parse(rows[i].text, strlen(rows[i].text), "t", &root, &err), -ACT_CONFIG);
@@ -236,12 +228,11 @@ static void yaml_refuses(void **state)
     }
 }
 
-static void yaml_places(void **state)
+TEST(yaml_places)
 {
     struct yaml *root = parse("a: 1\n\xc3\xa9: {b: 2,\n  c: 3}\n");
     struct yaml *second = yaml_get(root, "\xc3\xa9");
 
-    (void)state;
     assert_int_equal(second->line, 2);
     assert_int_equal(second->column, 1);
     assert_int_equal(yaml_get(second, "c")->column, 3);
@@ -263,11 +254,10 @@ static void expect_refused(struct act_buf *text, const char *what)
     act_buf_release(text);
 }
 
-static void yaml_bounds(void **state)
+TEST(yaml_bounds)
 {
     struct act_buf text = {0};
 
-    (void)state;
     for (int i = 0; i < 500000; i++)
         act_buf_addc(&text, '[');
     expect_refused(&text, "nested too deeply");
@@ -289,11 +279,10 @@ static void yaml_bounds(void **state)
 }
 
 /* The last definition before an alias counts, and one inside of another of the same name. */
-static void yaml_anchors(void **state)
+TEST(yaml_anchors)
 {
     struct yaml *root = parse("a: &x 1\nb: *x\nc: &x 2\nd: *x\ne: &x [&x 3, *x]\nf: *x\n");
 
-    (void)state;
     assert_string_equal(yaml_get(root, "b")->text, "1");
     assert_string_equal(yaml_get(root, "d")->text, "2");
     assert_string_equal(yaml_get(root, "e")->items[1]->text, "3");
@@ -313,11 +302,10 @@ static void expect_quick(struct act_buf *text, int expected)
     act_buf_release(text);
 }
 
-static void yaml_many_names(void **state)
+TEST(yaml_many_names)
 {
     struct act_buf text = {0};
 
-    (void)state;
     for (int i = 0; i < 49000; i++)
         act_buf_addf(&text, "- &n%d x\n", i);
     for (int i = 0; i < 49000; i++)
@@ -329,11 +317,10 @@ static void yaml_many_names(void **state)
     assert_non_null(strstr(act_error_text(&err), "t:17:1: too many '%TAG'"));
 }
 
-static void yaml_alias_bombs(void **state)
+TEST(yaml_alias_bombs)
 {
     struct act_buf text = {0};
 
-    (void)state;
     act_buf_adds(&text, "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for (int i = 1; i < 12; i++)
         act_buf_addf(&text, "a%d: &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i, i - 1,
@@ -354,7 +341,7 @@ static void yaml_alias_bombs(void **state)
     expect_refused(&text, "nested too deeply");
 }
 
-static void yaml_words(void **state)
+TEST(yaml_words)
 {
     static const struct {
         const char *text;
@@ -396,7 +383,6 @@ static void yaml_words(void **state)
         {"_1", -1, false, false, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *text = act_sprintf("- %s\n", rows[i].text);
         struct yaml *root = parse(text);
@@ -414,13 +400,12 @@ static void yaml_words(void **state)
     assert_true(yaml_is_null(NULL));
 }
 
-static void yaml_merges(void **state)
+TEST(yaml_merges)
 {
     struct yaml *base = parse("a: 1\nm: {x: 1, y: {z: 1}}\nl: [1, 2]\n");
     struct yaml *over = NULL;
     struct act_buf out = {0};
 
-    (void)state;
     static const char text[] = "m: {y: {w: 2}, x: 3}\nl: [9]\nn: 5\na: {b: 1}\n";
     assert_ok(yaml_parse(text, strlen(text), "over", &over, &err), err);
     yaml_merge(base, over);
@@ -436,11 +421,10 @@ static void yaml_merges(void **state)
     yaml_tree_free(base);
 }
 
-static void yaml_files(void **state)
+TEST(yaml_files)
 {
     struct yaml *root = NULL;
 
-    (void)state;
     assert_int_equal(yaml_read("/nonexistent/x.yaml", NULL, &root, &err), -ACT_NOT_FOUND);
     assert_int_equal(yaml_read("/tmp", NULL, &root, &err), -ACT_FAIL);
     assert_int_equal(yaml_read("/dev/zero", NULL, &root, &err), -ACT_FAIL);
@@ -478,13 +462,12 @@ static int see_end(void *arg, const char *path, const char *text, struct act_err
 
 static const struct xml_handler see = {see_start, see_end};
 
-static void xml_reads(void **state)
+TEST(xml_reads)
 {
     static const char text[] = "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?>"
                                "<R a=\"1\" b='&lt;'><N>x&amp;y<I/>z&#xe9;</N><E></E></R>";
     struct seen seen = {0};
 
-    (void)state;
     assert_ok(xml_parse(text, strlen(text), "t", &see, &seen, &err), err);
     assert_string_equal(seen.log.data,
                         "</R a=1 b=<></R/N></R/N/I>[/R/N/I=][/R/N=x&yz\xc3\xa9]</R/E>[/R/E=][/R=]");
@@ -492,7 +475,7 @@ static void xml_reads(void **state)
     assert_ok(xml_parse("<a/>", 4, "t", &(struct xml_handler){0}, NULL, &err), err);
 }
 
-static void xml_refuses(void **state)
+TEST(xml_refuses)
 {
     static const struct {
         const char *text, *error;
@@ -508,7 +491,6 @@ static void xml_refuses(void **state)
         {"<a>\n\xff</a>", "t:2:1: "},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         assert_int_equal(
             xml_parse(rows[i].text, strlen(rows[i].text), "t", &(struct xml_handler){0}, NULL, &err),
@@ -518,11 +500,10 @@ static void xml_refuses(void **state)
     }
 }
 
-static void xml_handler_stops(void **state)
+TEST(xml_handler_stops)
 {
     struct seen seen = {.fail_at = "/a/b"};
 
-    (void)state;
     assert_int_equal(xml_parse("<a><b/><c/></a>", 15, "t", &see, &seen, &err), -ACT_DENIED);
     assert_string_equal(act_error_text(&err), "enough");
     assert_string_equal(seen.log.data, "</a></a/b>");
@@ -536,11 +517,10 @@ static void expect_xml_refused(struct act_buf *text, const char *what)
     act_buf_release(text);
 }
 
-static void xml_bounds(void **state)
+TEST(xml_bounds)
 {
     struct act_buf text = {0};
 
-    (void)state;
     for (int i = 0; i < 65; i++)
         act_buf_adds(&text, "<a>");
     expect_xml_refused(&text, "nested too deeply");
@@ -565,12 +545,11 @@ static int count_end(void *arg, const char *path, const char *text, struct act_e
 }
 
 /* Longer than what expat is fed at once. */
-static void xml_long_document(void **state)
+TEST(xml_long_document)
 {
     struct act_buf text = {0};
     size_t bytes = 0;
 
-    (void)state;
     act_buf_adds(&text, "<a>");
     for (int i = 0; i < 300000; i++)
         act_buf_adds(&text, "<b>123</b>");
@@ -581,31 +560,4 @@ static void xml_long_document(void **state)
     act_buf_release(&text);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(json_round_trip),
-        cmocka_unit_test(json_refuses),
-        cmocka_unit_test(json_depth_is_bounded),
-        cmocka_unit_test(json_files),
-        cmocka_unit_test(json_bytes),
-        cmocka_unit_test(json_bytes_refuses),
-        cmocka_unit_test(yaml_reads),
-        cmocka_unit_test(yaml_refuses),
-        cmocka_unit_test(yaml_places),
-        cmocka_unit_test(yaml_bounds),
-        cmocka_unit_test(yaml_anchors),
-        cmocka_unit_test(yaml_many_names),
-        cmocka_unit_test(yaml_alias_bombs),
-        cmocka_unit_test(yaml_words),
-        cmocka_unit_test(yaml_merges),
-        cmocka_unit_test(yaml_files),
-        cmocka_unit_test(xml_reads),
-        cmocka_unit_test(xml_refuses),
-        cmocka_unit_test(xml_handler_stops),
-        cmocka_unit_test(xml_bounds),
-        cmocka_unit_test(xml_long_document),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

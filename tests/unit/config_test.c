@@ -1,5 +1,7 @@
 /* config_test.c - configuration files: what the original took, what everybody gets wrong, who wins, and that
  * no secret comes out. */
+#define TEST_SETUP    set_up
+#define TEST_TEARDOWN tear_down
 #include "unit/test.h"
 
 #include <fcntl.h>
@@ -135,12 +137,11 @@ static void assert_lacks(const char *text, const char *part)
 
 /* -- files of the original -- */
 
-static void reads_the_sample(void **state)
+TEST(reads_the_sample)
 {
     static const char *const options[] = {"-x", "\\*src/one/\\*", "-x", "\\*src/two/\\*"};
     struct config c;
 
-    (void)state;
     capture_begin();
     int rc = load(PROJECT, NULL, &c);
     ACT_AUTOFREE char *said = capture_end();
@@ -181,7 +182,7 @@ static void reads_the_sample(void **state)
     config_release(&c);
 }
 
-static void reads_every_key(void **state)
+TEST(reads_every_key)
 {
     static const char *const env[] = {"TEXT=words and more",
                                       "QUOTED=0",
@@ -194,7 +195,6 @@ static void reads_every_key(void **state)
                                       "DATA_URL=https://x.example.org/?sv=1&sig=env-secret-sig"};
     struct config c;
 
-    (void)state;
     assert_ok(load(PROJECT, "full", &c), err);
     assert_string_equal(c.platform, "itp");
     assert_string_equal(c.workspace.workspace_name, "space");
@@ -237,11 +237,10 @@ static void reads_every_key(void **state)
     config_release(&c);
 }
 
-static void reads_other_spellings(void **state)
+TEST(reads_other_spellings)
 {
     struct config c;
 
-    (void)state;
     capture_begin();
     int rc = load(PROJECT, "other", &c);
     ACT_AUTOFREE char *said = capture_end();
@@ -259,12 +258,11 @@ static void reads_other_spellings(void **state)
     config_release(&c);
 }
 
-static void reads_platforms_and_bases(void **state)
+TEST(reads_platforms_and_bases)
 {
     static const char *const platforms[] = {"aml", "itp", "singularity", "slurm", "k8s", "local"};
     struct config c;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(platforms); i++) {
         ACT_AUTOFREE char *cluster = act_sprintf("p_%s", platforms[i]);
         assert_ok(load(PROJECT, cluster, &c), err);
@@ -284,21 +282,19 @@ static void reads_platforms_and_bases(void **state)
 
 /* -- which file -- */
 
-static void looks_upwards(void **state)
+TEST(looks_upwards)
 {
     struct config c;
 
-    (void)state;
     assert_ok(load(PROJECT "/src/deep", "full", &c), err);
     assert_string_equal(c.project_root, PROJECT);
     config_release(&c);
 }
 
-static void variable_names_the_file(void **state)
+TEST(variable_names_the_file)
 {
     struct config c;
 
-    (void)state;
     setenv("AML_CONFIG_PATH", PROJECT "/aux_data/aml/full.yaml", 1);
     assert_ok(load(project, NULL, &c), err);
     assert_string_equal(c.cluster, "full");
@@ -319,11 +315,10 @@ static void variable_names_the_file(void **state)
     assert_contains(act_error_text(&err), "nowhere.yaml");
 }
 
-static void unknown_cluster(void **state)
+TEST(unknown_cluster)
 {
     struct config c;
 
-    (void)state;
     assert_int_equal(load(PROJECT "/src", "ful", &c), -ACT_NOT_FOUND);
     assert_contains(act_error_text(&err),
                     "no cluster 'ful': no file 'aux_data/aml/ful.yaml' in '" PROJECT "/src' or above");
@@ -335,11 +330,10 @@ static void unknown_cluster(void **state)
     assert_int_equal(load("/nonexistent/project", NULL, &c), -ACT_NOT_FOUND);
 }
 
-static void lists_clusters(void **state)
+TEST(lists_clusters)
 {
     struct act_strv names = {0};
 
-    (void)state;
     config_clusters(PROJECT "/src", &names);
     assert_true(act_strv_has(&names, "aml") && act_strv_has(&names, "p_slurm"));
     assert_false(act_strv_has(&names, "config"));
@@ -350,12 +344,11 @@ static void lists_clusters(void **state)
     act_strv_release(&names);
 }
 
-static void link_names_the_cluster(void **state)
+TEST(link_names_the_cluster)
 {
     struct config c;
     ACT_AUTOFREE char *link = act_path_join(project, "aux_data/aml/aml.yaml");
 
-    (void)state;
     put("aux_data/aml/eu.yaml", "platform: slurm\n");
     assert_int_equal(symlink("eu.yaml", link), 0);
     assert_ok(load(project, NULL, &c), err);
@@ -365,7 +358,7 @@ static void link_names_the_cluster(void **state)
 
 /* -- the built-in cluster -- */
 
-static void built_in_cluster(void **state)
+TEST(built_in_cluster)
 {
     static const char *const names[] = {"data", "output"};
     struct config c;
@@ -374,7 +367,6 @@ static void built_in_cluster(void **state)
     ACT_AUTOFREE char *git = act_sprintf("%s/.git", project);
     ACT_AUTOFREE char *store = act_sprintf("%s/.local/share/act/store", dir);
 
-    (void)state;
     assert_ok(act_mkdir_all(sub, 0755, &err), err);
     assert_ok(load(sub, NULL, &c), err);
     assert_string_equal(c.project_root, sub); /* nothing marks a project */
@@ -404,12 +396,11 @@ static void built_in_cluster(void **state)
     }
 }
 
-static void home_bounds_the_project(void **state)
+TEST(home_bounds_the_project)
 {
     struct config c;
     ACT_AUTOFREE char *git = act_sprintf("%s/.git", dir);
 
-    (void)state;
     setenv("HOME", project, 1);
     assert_ok(act_mkdir_all(git, 0755, &err), err);
     assert_ok(load(project, NULL, &c), err);
@@ -417,11 +408,10 @@ static void home_bounds_the_project(void **state)
     config_release(&c);
 }
 
-static void local_files_get_built_in_rows(void **state)
+TEST(local_files_get_built_in_rows)
 {
     struct config c;
 
-    (void)state;
     put("aux_data/aml/local.yaml", "platform: local\n");
     assert_ok(load(project, NULL, &c), err); /* no aml.yaml: local.yaml is next */
     assert_string_equal(c.cluster, "local");
@@ -457,7 +447,7 @@ static void expect_num_gpu(const struct config_request *request, int64_t value, 
     config_release(&c);
 }
 
-static void precedence(void **state)
+TEST(precedence)
 {
     static const char *const params[] = {"num_gpu: 4", "{num_gpu: 5, env: {B: 2}}", NULL};
     static const struct config_override overrides[] = {{"num_gpu", "6", "-n"},
@@ -467,7 +457,6 @@ static void precedence(void **state)
     struct config_request request = {.start_dir = project};
     struct config c;
 
-    (void)state;
     put_cluster("platform: slurm\n");
     expect_num_gpu(&request, -1, "default");
     put_cluster("platform: slurm\nenv: {A: 1}\nnum_gpu: 2\n");
@@ -488,11 +477,10 @@ static void precedence(void **state)
     config_release(&c);
 }
 
-static void environment_keys(void **state)
+TEST(environment_keys)
 {
     struct config c;
 
-    (void)state;
     put_cluster("platform: slurm\n");
     setenv("ACT_EXPERIMENT_NAME", "null", 1);
     setenv("ACT_MULTI_PROCESS", "off", 1);
@@ -518,7 +506,7 @@ static void environment_keys(void **state)
                         "not 'many'");
 }
 
-static void bad_flags(void **state)
+TEST(bad_flags)
 {
     static const struct {
         const char *param, *error;
@@ -530,7 +518,6 @@ static void bad_flags(void **state)
     };
     struct config c;
 
-    (void)state;
     put_cluster("platform: slurm\n");
     for (size_t i = 0; i < COUNT(rows); i++) {
         const char *const params[] = {rows[i].param, NULL};
@@ -548,7 +535,7 @@ static void bad_flags(void **state)
 
 /* -- what is wrong -- */
 
-static void refuses_cluster_files(void **state)
+TEST(refuses_cluster_files)
 {
     static const struct {
         const char *text, *error;
@@ -609,7 +596,6 @@ static void refuses_cluster_files(void **state)
     };
     struct config c;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         put_cluster(rows[i].text);
         int rc = load(project, NULL, &c);
@@ -621,12 +607,11 @@ static void refuses_cluster_files(void **state)
 }
 
 /* A FIFO that nobody writes to would be waited for. */
-static void refuses_what_is_no_file(void **state)
+TEST(refuses_what_is_no_file)
 {
     struct config c;
     ACT_AUTOFREE char *fifo = act_path_join(project, "fifo");
 
-    (void)state;
     assert_int_equal(mkfifo(fifo, 0600), 0);
     put_cluster("_base_: ../../fifo\n");
     assert_true(load(project, NULL, &c) < 0);
@@ -637,7 +622,7 @@ static void refuses_what_is_no_file(void **state)
     assert_int_equal(unlink(fifo), 0);
 }
 
-static void refuses_workspace_files(void **state)
+TEST(refuses_workspace_files)
 {
     static const struct {
         const char *text, *error;
@@ -648,7 +633,6 @@ static void refuses_workspace_files(void **state)
     };
     struct config c;
 
-    (void)state;
     put_cluster("aml_config: w.json\n");
     for (size_t i = 0; i < COUNT(rows); i++) {
         put("w.json", rows[i].text);
@@ -661,13 +645,12 @@ static void refuses_workspace_files(void **state)
     config_release(&c);
 }
 
-static void unreadable_files(void **state)
+TEST(unreadable_files)
 {
     struct config c;
     struct act_buf huge = {0};
     ACT_AUTOFREE char *path = put_mode("aux_data/aml/aml.yaml", "a: 1\n", 0);
 
-    (void)state;
     if (geteuid() != 0)
         assert_int_equal(load(project, NULL, &c), -ACT_DENIED);
     assert_int_equal(unlink(path), 0);
@@ -683,11 +666,10 @@ static void unreadable_files(void **state)
     act_buf_release(&huge);
 }
 
-static void unknown_keys_warn(void **state)
+TEST(unknown_keys_warn)
 {
     struct config c;
 
-    (void)state;
     put_cluster("platform: slurm\nnum_gpus: 3\ndocker:\n  imagee: x\nfrobnicate: 1\n"
                 "config_param: {data_foldr: x, d_folder: {azure_blob_config_file: a, path: b, pth: c}}\n");
     capture_begin();
@@ -716,12 +698,11 @@ static int load_account(const char *text, struct config_account *out)
     return rc;
 }
 
-static void reads_accounts(void **state)
+TEST(reads_accounts)
 {
     struct config c;
     struct config_account a;
 
-    (void)state;
     assert_ok(load(PROJECT, "full", &c), err);
     assert_ok(config_account(&c, &c.code, &a, &err), err);
     assert_string_equal(a.account_name, "devstoreaccount1");
@@ -751,12 +732,11 @@ static void reads_accounts(void **state)
     config_release(&c);
 }
 
-static void folder_accounts(void **state)
+TEST(folder_accounts)
 {
     struct config_account a;
     ACT_AUTOFREE char *home = act_sprintf("%s/st/x", dir);
 
-    (void)state;
     assert_ok(load_account("folder: ~/st/./x/\n", &a), err);
     assert_string_equal(a.folder, home);
     config_account_release(&a);
@@ -765,7 +745,7 @@ static void folder_accounts(void **state)
     config_account_release(&a);
 }
 
-static void refuses_accounts(void **state)
+TEST(refuses_accounts)
 {
 #define GOOD "account_name: acct\ncontainer_name: cont\n"
     static const struct {
@@ -799,7 +779,6 @@ static void refuses_accounts(void **state)
     };
     struct config_account a;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         int rc = load_account(rows[i].text, &a);
         if (rc != -ACT_CONFIG || !strstr(act_error_text(&err), rows[i].error))
@@ -809,12 +788,11 @@ static void refuses_accounts(void **state)
     }
 }
 
-static void missing_accounts(void **state)
+TEST(missing_accounts)
 {
     struct config c;
     struct config_account a;
 
-    (void)state;
     put_cluster("platform: k8s\nconfig_param:\n  data_folder: {azure_blob_config_file: no.yaml, path: x}\n");
     assert_ok(load(project, NULL, &c), err);
     assert_int_equal(config_account(&c, folder(&c, "data"), &a, &err), -ACT_NOT_FOUND);
@@ -827,11 +805,10 @@ static void missing_accounts(void **state)
     config_release(&c);
 }
 
-static void secrets_from_the_environment(void **state)
+TEST(secrets_from_the_environment)
 {
     struct config_account a;
 
-    (void)state;
     setenv("AZURE_STORAGE_KEY", "ZW52LWtleQ==", 1);
     setenv("AZURE_STORAGE_SAS_TOKEN", "?sv=1&sig=env", 1);
     assert_ok(load_account(GOOD, &a), err);
@@ -859,13 +836,12 @@ static void secrets_from_the_environment(void **state)
     config_account_release(&a);
 }
 
-static void account_warnings(void **state)
+TEST(account_warnings)
 {
     struct config c;
     struct config_account a;
     ACT_AUTOFREE char *path = act_path_join(project, "a.yaml");
 
-    (void)state;
     put_cluster(
         "platform: slurm\nazure_blob_config_file: a.yaml\nconfig_param: {code_path: c.zip, x_folder: x}\n");
     put("a.yaml", GOOD "account_key: b3du\nendpoint: http://store.example.org\nacount: x\n");
@@ -907,11 +883,10 @@ static void expect_row(const json_t *all, const char *key, const char *value, co
                  origin);
 }
 
-static void shows_values_and_origins(void **state)
+TEST(shows_values_and_origins)
 {
     struct config c;
 
-    (void)state;
     assert_ok(load(PROJECT, "full", &c), err);
     CODEC_AUTOJSON json_t *all = config_show(&c);
     expect_row(all, "cluster", "\"full\"", "-c");
@@ -948,11 +923,10 @@ static void shows_values_and_origins(void **state)
     config_release(&c);
 }
 
-static void shows_every_key(void **state)
+TEST(shows_every_key)
 {
     struct config c;
 
-    (void)state;
     assert_ok(load(project, NULL, &c), err);
     CODEC_AUTOJSON json_t *all = config_show(&c);
     for (const struct config_key *key = config_cluster_keys; key->path; key++) {
@@ -970,7 +944,7 @@ static void shows_every_key(void **state)
     config_release(&c);
 }
 
-static void no_secret_comes_out(void **state)
+TEST(no_secret_comes_out)
 {
     static const char *const secrets[] = {"c2VjcmV0LWtleS1vZi1lYXN0", "secretsig", "docker-secret",
                                           "env-secret"};
@@ -978,7 +952,6 @@ static void no_secret_comes_out(void **state)
     const struct config_override password = {"docker.password", "docker-secret-flag", "--password"};
     struct config c;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(clusters); i++) {
         const struct config_request request = {
             .start_dir = PROJECT, .cluster = clusters[i], .overrides = &password, .n_overrides = 1};
@@ -995,11 +968,10 @@ static void no_secret_comes_out(void **state)
     }
 }
 
-static void resolved_is_nested(void **state)
+TEST(resolved_is_nested)
 {
     struct config c;
 
-    (void)state;
     assert_ok(load(PROJECT, "full", &c), err);
     CODEC_AUTOJSON json_t *all = config_resolved(&c);
     assert_string_equal(codec_json_str(all, "cluster", ""), "full");
@@ -1013,7 +985,7 @@ static void resolved_is_nested(void **state)
 
 /* -- check -- */
 
-static void check_collects(void **state)
+TEST(check_collects)
 {
     static const char *const expected[] = {
         "aux_data/aml/aml.yaml:1:1: 'multi_process' must be",
@@ -1028,7 +1000,6 @@ static void check_collects(void **state)
     };
     struct act_strv problems = {0};
 
-    (void)state;
     put_cluster("multi_process: maybe\ngpu_per_node: lots\nconfig_param:\n  code_path: c.zip\n"
                 "  data_folder: {azure_blob_config_file: a.yaml, path: x}\n"
                 "  again_folder: {azure_blob_config_file: a.yaml, path: x}\n"
@@ -1048,11 +1019,10 @@ static void check_collects(void **state)
     assert_contains(act_error_text(&err), "2 more problems: 'a config check' lists them");
 }
 
-static void check_other_outcomes(void **state)
+TEST(check_other_outcomes)
 {
     struct act_strv problems = {0};
 
-    (void)state;
     assert_ok(config_check(&(struct config_request){.start_dir = project}, &problems, &err), err);
     assert_int_equal(problems.n, 0);
     put_cluster("a: [\n");
@@ -1068,7 +1038,7 @@ static void check_other_outcomes(void **state)
 
 /* -- paths -- */
 
-static void maps_paths(void **state)
+TEST(maps_paths)
 {
     static const struct {
         const char *from, *path, *folder, *rest; /* folder NULL: refused with rest in the text */
@@ -1103,7 +1073,6 @@ static void maps_paths(void **state)
         {"", "@/data/../../x", NULL, "'..' is allowed only at the beginning", ACT_USAGE},
     };
 
-    (void)state;
     put(".git/x", "");
     put("sub/deep/x", "");
     put("data/voc/x", "");
@@ -1203,53 +1172,10 @@ static void compare_schema(const char *file, const struct config_key *keys)
     assert_int_equal(count_properties(schema), n);
 }
 
-static void schemas_are_the_tables(void **state)
+TEST(schemas_are_the_tables)
 {
-    (void)state;
     compare_schema("cluster.schema.json", config_cluster_keys);
     compare_schema("account.schema.json", config_account_keys);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(reads_the_sample),
-        TEST(reads_every_key),
-        TEST(reads_other_spellings),
-        TEST(reads_platforms_and_bases),
-        TEST(looks_upwards),
-        TEST(variable_names_the_file),
-        TEST(unknown_cluster),
-        TEST(lists_clusters),
-        TEST(link_names_the_cluster),
-        TEST(built_in_cluster),
-        TEST(home_bounds_the_project),
-        TEST(local_files_get_built_in_rows),
-        TEST(precedence),
-        TEST(environment_keys),
-        TEST(bad_flags),
-        TEST(refuses_cluster_files),
-        TEST(refuses_what_is_no_file),
-        TEST(refuses_workspace_files),
-        TEST(unreadable_files),
-        TEST(unknown_keys_warn),
-        TEST(reads_accounts),
-        TEST(folder_accounts),
-        TEST(refuses_accounts),
-        TEST(missing_accounts),
-        TEST(secrets_from_the_environment),
-        TEST(account_warnings),
-        TEST(shows_values_and_origins),
-        TEST(shows_every_key),
-        TEST(no_secret_comes_out),
-        TEST(resolved_is_nested),
-        TEST(check_collects),
-        TEST(check_other_outcomes),
-        TEST(maps_paths),
-        TEST(schemas_are_the_tables),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

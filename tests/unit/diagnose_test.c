@@ -57,13 +57,12 @@ static void add_found(void *arg, size_t word, const char *end)
     act_buf_addf(arg, "%zu%c ", word, end[-1]);
 }
 
-static void words_are_found_wherever_they_end(void **state)
+TEST(words_are_found_wherever_they_end)
 {
     static const char *const words[] = {"she", "he", "HERS", "his", "he"};
     struct words *w = words_new(words, COUNT(words));
     struct act_buf found = {0};
 
-    (void)state;
     words_find(w, "uSHErs", 6, add_found, &found);
     assert_string_equal(found.data, "0E 4E 1E 2s ");
     act_buf_release(&found);
@@ -72,7 +71,7 @@ static void words_are_found_wherever_they_end(void **state)
     words_free(w);
 }
 
-static void literals_of_expressions(void **state)
+TEST(literals_of_expressions)
 {
     static const struct {
         const char *regex, *literal;
@@ -93,7 +92,6 @@ static void literals_of_expressions(void **state)
         {"((a)(bcd))e", "e"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *literal = pattern_literal(rows[i].regex);
         assert_string_equal(literal, rows[i].literal);
@@ -102,7 +100,7 @@ static void literals_of_expressions(void **state)
 
 /* ---- lines */
 
-static void lines_are_cleaned(void **state)
+TEST(lines_are_cleaned)
 {
     static const struct {
         const char *line, *clean;
@@ -121,7 +119,6 @@ static void lines_are_cleaned(void **state)
         {"", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char line[64];
         snprintf(line, sizeof(line), "%s", rows[i].line);
@@ -130,7 +127,7 @@ static void lines_are_cleaned(void **state)
     }
 }
 
-static void rules_match(void **state)
+TEST(rules_match)
 {
     struct diagnose *d = open_text(
         FILE_OF RULE("text", "patterns: ['Disk Full']")
@@ -140,7 +137,6 @@ static void rules_match(void **state)
                         RULE("slurm", "patterns: ['Disk Full'], where: [slurm]")
                             RULE("last", "patterns: ['Disk', 'odd'], kind: last_resort"));
 
-    (void)state;
     expect(d, DIAGNOSE_OTHER_RANK, "a\nthe Disk Full x\n", "text");
     expect(d, DIAGNOSE_OTHER_RANK, "the disk full\n", "");
     expect(d, DIAGNOSE_FAILED_RANK, "LOW mem", "folded");
@@ -157,7 +153,7 @@ static void rules_match(void **state)
     diagnose_free(d);
 }
 
-static void rules_count_and_look_back(void **state)
+TEST(rules_count_and_look_back)
 {
     struct diagnose *d =
         open_text(FILE_OF RULE("often", "patterns: [busy 100], unless: [busy 1000], times: 3")
@@ -165,7 +161,6 @@ static void rules_count_and_look_back(void **state)
                           RULE("alone", "patterns: [crash], not_after: barrier"));
     struct act_buf text = {0};
 
-    (void)state;
     expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nbusy 100\n", "");
     expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nx\nbusy 100\nbusy 100\n", "often");
     expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nbusy 100\nbusy 1000\nbusy 100\n", "");
@@ -186,14 +181,13 @@ static void rules_count_and_look_back(void **state)
 }
 
 /* What the last match was, and bytes of any kind. */
-static void hits_are_the_last_line(void **state)
+TEST(hits_are_the_last_line)
 {
     struct diagnose *d = open_text(FILE_OF RULE("odd", "patterns: [odd, {regex: 'a.*b.*c.*end'}]"));
     struct diagnose_scan *scan = diagnose_scan_new(d, DIAGNOSE_OTHER_RANK);
     static const char text[] = "odd one\n\033[1modd\001two\033[m\nlast\0 \xff\n";
     struct diagnose_hits hits;
 
-    (void)state;
     diagnose_scan_feed(scan, text, sizeof(text) - 1);
     diagnose_scan_end(scan, &hits);
     assert_int_equal(hits.n, 1);
@@ -219,7 +213,7 @@ static void hits_are_the_last_line(void **state)
 
 /* ---- rule files */
 
-static void bad_rules_say_where(void **state)
+TEST(bad_rules_say_where)
 {
     static const struct {
         const char *text, *message;
@@ -253,7 +247,6 @@ static void bad_rules_say_where(void **state)
          "'title' must be one line"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct diagnose *d = NULL;
         struct act_error err = {0};
@@ -264,7 +257,7 @@ static void bad_rules_say_where(void **state)
     }
 }
 
-static void own_rules_come_first_and_replace(void **state)
+TEST(own_rules_come_first_and_replace)
 {
     static const char text[] = FILE_OF RULE("mine", "patterns: [strange device]")
         RULE("no_space", "patterns: ['No space'], code: Mine");
@@ -273,7 +266,6 @@ static void own_rules_come_first_and_replace(void **state)
     struct act_error err = {0};
     int fd = mkstemp(path), same = 0;
 
-    (void)state;
     assert_int_equal(act_write_all(fd, text, sizeof(text) - 1), 0);
     close(fd);
     assert_ok(diagnose_open(path, &d, &err), err);
@@ -353,14 +345,13 @@ static void take_fixture(const struct diagnose *d, char *content, struct act_str
     act_buf_release(&text);
 }
 
-static void samples_of_logs(void **state)
+TEST(samples_of_logs)
 {
     static const char dir[] = TEST_DATA "/fixtures/diagnosis";
     struct diagnose *d = open_builtin();
     struct act_strv seen = {0};
     DIR *folder = opendir(dir);
 
-    (void)state;
     assert_non_null(folder);
     for (struct dirent *e; (e = readdir(folder));) {
         struct act_error err = {0};
@@ -382,7 +373,7 @@ static void samples_of_logs(void **state)
 }
 
 /* The codes that 'a parse' of the original prints. */
-static void codes_of_the_original_are_there(void **state)
+TEST(codes_of_the_original_are_there)
 {
     static const char *const codes[] = {"CodeNotAvail",
                                         "IBError",
@@ -420,7 +411,6 @@ static void codes_of_the_original_are_there(void **state)
                                         "DSNaN"};
     struct diagnose *d = open_builtin();
 
-    (void)state;
     for (size_t i = 0; i < COUNT(codes); i++) {
         bool found = false;
         for (size_t k = 0; k < diagnose_count(d); k++)
@@ -431,9 +421,8 @@ static void codes_of_the_original_are_there(void **state)
     diagnose_free(d);
 }
 
-static void places_of_logs(void **state)
+TEST(places_of_logs)
 {
-    (void)state;
     assert_int_equal(diagnose_where_of("user_logs/std_log_process_3.txt", 3), DIAGNOSE_FAILED_RANK);
     assert_int_equal(diagnose_where_of("user_logs/std_log_process_3.txt", -1), DIAGNOSE_OTHER_RANK);
     assert_int_equal(diagnose_where_of("system_logs/prepare_n1.txt", 0), DIAGNOSE_PREPARE);
@@ -447,21 +436,4 @@ static void places_of_logs(void **state)
     assert_int_equal(diagnose_where_of("user_logs/mpi_log.txt", 0), DIAGNOSE_MPIRUN);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_found_wherever_they_end),
-        cmocka_unit_test(literals_of_expressions),
-        cmocka_unit_test(lines_are_cleaned),
-        cmocka_unit_test(rules_match),
-        cmocka_unit_test(rules_count_and_look_back),
-        cmocka_unit_test(hits_are_the_last_line),
-        cmocka_unit_test(bad_rules_say_where),
-        cmocka_unit_test(own_rules_come_first_and_replace),
-        cmocka_unit_test(samples_of_logs),
-        cmocka_unit_test(codes_of_the_original_are_there),
-        cmocka_unit_test(places_of_logs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -12,11 +12,10 @@
 #include "engine/engine.h"
 #include "engine/timers.h"
 
-static void unused_engine_costs_nothing(void **state)
+TEST(unused_engine_costs_nothing)
 {
     struct engine *e = engine_new(NULL);
 
-    (void)state;
     assert_false(engine_busy(e));
     engine_run(e, NULL);
     engine_free(e);
@@ -31,12 +30,11 @@ static void note_letter(void *arg)
     act_buf_addc(&seen, *(char *)arg);
 }
 
-static void timers_fire_in_order(void **state)
+TEST(timers_fire_in_order)
 {
     struct engine *e = engine_new(NULL);
     char letters[] = "abcd";
 
-    (void)state;
     engine_timer(e, 30, note_letter, &letters[3]);
     engine_timer(e, 10, note_letter, &letters[1]);
     engine_timer(e, 10, note_letter, &letters[2]);
@@ -50,7 +48,7 @@ static void timers_fire_in_order(void **state)
 }
 
 /* Any order of starting, any delays: they fire by their time, and in their order where the times are equal. */
-static void many_timers_fire_by_their_time(void **state)
+TEST(many_timers_fire_by_their_time)
 {
     enum { TIMERS = 3000 };
     struct timers timers = {0};
@@ -59,7 +57,6 @@ static void many_timers_fire_by_their_time(void **state)
     unsigned random = 7;
     int fired = 0;
 
-    (void)state;
     assert_true(timers_next_ms(&timers) < 0);
     for (int i = 0; i < TIMERS; i++) {
         random = random * 1103515245 + 12345;
@@ -81,13 +78,12 @@ static void many_timers_fire_by_their_time(void **state)
 }
 
 /* A ring that is full while its first element is in the middle grows in order. */
-static void a_queue_keeps_its_order(void **state)
+TEST(a_queue_keeps_its_order)
 {
     struct timer_queue queue = {0};
     struct timer timer;
     uint64_t in = 0, out = 0;
 
-    (void)state;
     for (int round = 0; round < 300; round++) {
         for (int i = 0; i < 3; i++)
             timer_queue_push(&queue, (struct timer){.number = in++});
@@ -108,9 +104,8 @@ static void count_down_again(void *arg)
         engine_timer(current, 0, count_down_again, arg);
 }
 
-static void timers_may_start_timers(void **state)
+TEST(timers_may_start_timers)
 {
-    (void)state;
     current = engine_new(NULL);
     countdown = 100;
     engine_timer(current, 0, count_down_again, NULL);
@@ -133,9 +128,8 @@ static void go_on_until_later(void *arg)
 }
 
 /* Ends only when a timer with a delay comes through between those without one. */
-static void timers_without_delay_do_not_starve_the_others(void **state)
+TEST(timers_without_delay_do_not_starve_the_others)
 {
-    (void)state;
     current = engine_new(NULL);
     later_fired = false;
     engine_timer(current, 5, note_later, &later_fired);
@@ -169,11 +163,10 @@ static void item_done(void *arg)
         engine_work(current, item_run, item_done, item->then);
 }
 
-static void work_runs_once_on_other_threads(void **state)
+TEST(work_runs_once_on_other_threads)
 {
     static struct item items[2000];
 
-    (void)state;
     current = engine_new(&(struct engine_options){.workers = 3});
     for (size_t i = 0; i < COUNT(items) / 2; i++) {
         items[i].then = &items[COUNT(items) / 2 + i];
@@ -202,12 +195,11 @@ static void no_op(void *arg)
 }
 
 /* Ends only when all three run at the same time. */
-static void work_runs_at_the_same_time(void **state)
+TEST(work_runs_at_the_same_time)
 {
     struct engine *e = engine_new(&(struct engine_options){.workers = 3});
     pthread_barrier_t barrier;
 
-    (void)state;
     pthread_barrier_init(&barrier, NULL, 3);
     for (int i = 0; i < 3; i++)
         engine_work(e, meet, no_op, &barrier);
@@ -221,12 +213,11 @@ static void set_true(void *arg)
     *(bool *)arg = true;
 }
 
-static void stop_leaves_the_rest_for_later(void **state)
+TEST(stop_leaves_the_rest_for_later)
 {
     struct engine *e = engine_new(NULL);
     bool stop = false, later = false;
 
-    (void)state;
     engine_timer(e, 0, set_true, &stop);
     engine_timer(e, 50, set_true, &later);
     engine_run(e, &stop);
@@ -248,11 +239,10 @@ static void run_inside(void *arg)
     item->dones++;
 }
 
-static void a_callback_may_run_the_engine(void **state)
+TEST(a_callback_may_run_the_engine)
 {
     struct item items[20] = {0};
 
-    (void)state;
     current = engine_new(&(struct engine_options){.workers = 2});
     for (size_t i = 0; i < COUNT(items); i++) {
         engine_work(current, item_run, run_inside, &items[i]);
@@ -265,12 +255,11 @@ static void a_callback_may_run_the_engine(void **state)
 }
 
 /* Without a descriptor to wake the loop there are no threads: the loop does the work. */
-static void work_is_done_without_threads(void **state)
+TEST(work_is_done_without_threads)
 {
     struct rlimit old, none;
     struct item second = {0}, first = {.then = &second};
 
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
     none = (struct rlimit){.rlim_cur = 1, .rlim_max = old.rlim_max};
     current = engine_new(NULL);
@@ -366,13 +355,12 @@ static void asker_ended(void *arg, CURLcode code)
 }
 
 /* Many connections at once, each used several times; the limit of open files is too low at first. */
-static void many_connections_are_open_together(void **state)
+TEST(many_connections_are_open_together)
 {
     static struct asker askers[PEERS];
     struct rlimit old, now;
     struct server server;
 
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
     server_start(&server, PEERS);
     current = engine_new(&(struct engine_options){.max_connections = 2 * PEERS});
@@ -415,11 +403,10 @@ static void transfer_ended(void *arg, CURLcode code)
         engine_transfer(current, ended->easy, transfer_ended, ended);
 }
 
-static void a_transfer_that_cannot_start_ends_later(void **state)
+TEST(a_transfer_that_cannot_start_ends_later)
 {
     struct ended ended = {0};
 
-    (void)state;
     current = engine_new(NULL);
     ended.easy = curl_easy_init();
     curl_easy_setopt(ended.easy, CURLOPT_URL, "nosuch://127.0.0.1/");
@@ -433,11 +420,10 @@ static void a_transfer_that_cannot_start_ends_later(void **state)
 }
 
 /* What libcurl does not take is reported like every other end: later, and once. */
-static void a_refused_handle_is_reported(void **state)
+TEST(a_refused_handle_is_reported)
 {
     struct ended first = {.n = 9}, second = {.n = 9};
 
-    (void)state;
     current = engine_new(NULL);
     first.easy = curl_easy_init();
     curl_easy_setopt(first.easy, CURLOPT_URL, "nosuch://127.0.0.1/");
@@ -452,24 +438,4 @@ static void a_refused_handle_is_reported(void **state)
     engine_free(current);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unused_engine_costs_nothing),
-        cmocka_unit_test(timers_fire_in_order),
-        cmocka_unit_test(many_timers_fire_by_their_time),
-        cmocka_unit_test(a_queue_keeps_its_order),
-        cmocka_unit_test(timers_may_start_timers),
-        cmocka_unit_test(timers_without_delay_do_not_starve_the_others),
-        cmocka_unit_test(work_runs_once_on_other_threads),
-        cmocka_unit_test(work_runs_at_the_same_time),
-        cmocka_unit_test(stop_leaves_the_rest_for_later),
-        cmocka_unit_test(a_callback_may_run_the_engine),
-        cmocka_unit_test(work_is_done_without_threads),
-        cmocka_unit_test(many_connections_are_open_together),
-        cmocka_unit_test(a_transfer_that_cannot_start_ends_later),
-        cmocka_unit_test(a_refused_handle_is_reported),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,6 @@
 /* What a platform's row says decides what is done with it, whatever it is called. */
+#define TEST_SETUP    set_up
+#define TEST_TEARDOWN tear_down
 #include "unit/test.h"
 
 #include <stdio.h>
@@ -78,9 +80,8 @@ static void resubmit(int code)
     flow_run_release(&old);
 }
 
-static void what_may_be_refused_comes_first(void **state)
+TEST(what_may_be_refused_comes_first)
 {
-    (void)state;
     resubmit(0);
     assert_string_equal(fake.did, "abort submit ");
     resubmit(ACT_DENIED);
@@ -93,12 +94,11 @@ static void what_may_be_refused_comes_first(void **state)
     assert_string_equal(fake.did, "submit ");
 }
 
-static void a_ledger_takes_runs_that_nobody_lists(void **state)
+TEST(a_ledger_takes_runs_that_nobody_lists)
 {
     struct flow bare;
     struct act_error err;
 
-    (void)state;
     assert_int_equal(chdir(scratch), 0);
     for (int listed = 0; listed < 2; listed++) {
         flow_open_bare("lab", &bare);
@@ -111,14 +111,13 @@ static void a_ledger_takes_runs_that_nobody_lists(void **state)
 }
 
 /* One that has no row is none of them, and says so when it is opened. */
-static void nobody_drives_a_name_without_a_row(void **state)
+TEST_IN(nobody_drives_a_name_without_a_row, NULL, NULL)
 {
     struct config config = {.platform = (char[]){"k8s"}};
     struct services services = {0};
     struct platform *platform;
     struct act_error err;
 
-    (void)state;
     assert_false(platform_find("k8s")->is_here);
     assert_int_equal(platform_open(&services, &config, &platform, &err), -ACT_CONFIG);
     assert_non_null(strstr(act_error_text(&err), "'k8s' cannot be driven"));
@@ -127,16 +126,11 @@ static void nobody_drives_a_name_without_a_row(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_may_be_refused_comes_first, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_ledger_takes_runs_that_nobody_lists, set_up, tear_down),
-        cmocka_unit_test(nobody_drives_a_name_without_a_row),
-    };
     char folder[] = "/tmp/act-facts-test.XXXXXX";
     struct act_error err;
 
     scratch = realpath(mkdtemp(folder), NULL);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = tests_run(NULL, NULL);
     if (act_remove_tree(scratch, &err) < 0)
         failed++;
     free(scratch);

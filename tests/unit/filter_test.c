@@ -1,5 +1,7 @@
 /* Which paths are taken: tables, and git itself over random patterns. */
 #include "unit/temp_dir.h"
+#define TEST_SETUP    make_dir
+#define TEST_TEARDOWN remove_dir
 #include "unit/test.h"
 
 #include <stdio.h>
@@ -75,7 +77,7 @@ static char *taken(struct filter *filter, const char *paths)
     return act_buf_steal(&out);
 }
 
-static void takes_table(void **state)
+TEST(takes_table)
 {
     static const struct {
         struct texts texts;
@@ -118,7 +120,6 @@ static void takes_table(void **state)
         {{"!a.log", "*.log", ""}, "a.log b.log", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct filter *filter = new_filter(&rows[i].texts);
         ACT_AUTOFREE char *result = taken(filter, rows[i].paths);
@@ -128,7 +129,7 @@ static void takes_table(void **state)
     }
 }
 
-static void patterns_that_can_match_nothing_are_named(void **state)
+TEST(patterns_that_can_match_nothing_are_named)
 {
     static const struct {
         struct texts texts;
@@ -153,7 +154,6 @@ static void patterns_that_can_match_nothing_are_named(void **state)
     };
     static const char *const good = "[]] [!]a] [[:alpha:]b] [\\]] a\\[ [a-c]*.[!x] ***/a a**b";
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_error err = {0};
         struct filter *filter;
@@ -168,28 +168,26 @@ static void patterns_that_can_match_nothing_are_named(void **state)
     act_strv_release(&words);
 }
 
-static void a_missing_file_is_an_error(void **state)
+TEST(a_missing_file_is_an_error)
 {
     struct act_strv files = {0};
     struct filter_options options = {.files = &files};
     struct act_error err = {0};
     struct filter *filter;
 
-    (void)state;
     act_strv_push(&files, "/nonexistent/rules");
     assert_int_equal(filter_new(&options, &filter, &err), -ACT_NOT_FOUND);
     assert_string_equal(act_error_text(&err), "cannot read '/nonexistent/rules': No such file or directory");
     act_strv_release(&files);
 }
 
-static void without_patterns_everything_is_taken(void **state)
+TEST(without_patterns_everything_is_taken)
 {
     struct filter_options none = {0};
     struct act_strv idle = {0};
     struct act_error err = {0};
     struct filter *filter;
 
-    (void)state;
     assert_ok(filter_new(&none, &filter, &err), err);
     assert_null(filter);
     assert_true(filter_takes(NULL, "a", false));
@@ -198,7 +196,7 @@ static void without_patterns_everything_is_taken(void **state)
     filter_free(NULL);
 }
 
-static void patterns_that_matched_nothing_are_known(void **state)
+TEST(patterns_that_matched_nothing_are_known)
 {
     static const struct {
         struct texts texts;
@@ -215,7 +213,6 @@ static void patterns_that_matched_nothing_are_known(void **state)
         {{"", "*.a", ""}, "", "--exclude '*.a'"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct filter *filter = new_filter(&rows[i].texts);
         struct act_strv idle = {0};
@@ -366,13 +363,12 @@ static struct act_strv ask_git(const char *rules)
     return ignored;
 }
 
-static void agrees_with_git(void **state)
+TEST(agrees_with_git)
 {
     enum { ROUNDS = 300 };
     struct act_strv paths = {0};
     unsigned seed = 7;
 
-    (void)state;
     if (system("git --version >/dev/null 2>&1") != 0)
         skip();
     list_world("", 3, &paths);
@@ -396,13 +392,12 @@ static void agrees_with_git(void **state)
 }
 
 /* What is kept of the last path never changes an answer. */
-static void order_does_not_matter(void **state)
+TEST(order_does_not_matter)
 {
     enum { ROUNDS = 200, ASKED = 100 };
     struct act_strv paths = {0};
     unsigned seed = 11;
 
-    (void)state;
     list_world("", 3, &paths);
     for (int round = 0; round < ROUNDS; round++) {
         ACT_AUTOFREE char *rules = random_rules(&seed);
@@ -421,19 +416,4 @@ static void order_does_not_matter(void **state)
     act_strv_release(&paths);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(takes_table),
-        TEST(patterns_that_can_match_nothing_are_named),
-        TEST(a_missing_file_is_an_error),
-        TEST(without_patterns_everything_is_taken),
-        TEST(patterns_that_matched_nothing_are_known),
-        TEST(agrees_with_git),
-        TEST(order_does_not_matter),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,5 +1,7 @@
 /* The folder store where its contract does not reach: what it leaves on disk, and what it believes of what it
  * finds there. Every test has a root of its own; the store is opened anew as a later process would. */
+#define TEST_SETUP    setup
+#define TEST_TEARDOWN teardown
 #include "unit/test.h"
 
 #include <dirent.h>
@@ -234,11 +236,32 @@ static void upload_without_commit(void)
     close_store();
 }
 
-static void map_is_torn_at_every_byte(void **state)
+static int setup(void **state)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    (void)state;
+    snprintf(t.root, sizeof(t.root), "%.40s/act-folder-XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
+    for (size_t i = 0; i < TOTAL; i++)
+        t.data[i] = (char)(i * 2654435761U >> 13);
+    if (!mkdtemp(t.root))
+        return -1;
+    open_store();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (t.store)
+        close_store();
+    return act_remove_tree(t.root, &t.err);
+}
+
+TEST(map_is_torn_at_every_byte)
 {
     size_t len = 0;
 
-    (void)state;
     upload_without_commit();
     ACT_AUTOFREE char *map = only_file(".map");
     ACT_AUTOFREE char *records = slurp(map, &len);
@@ -258,11 +281,10 @@ static void map_is_torn_at_every_byte(void **state)
     assert_files(".act-part-", 0);
 }
 
-static void map_is_damaged_at_every_byte(void **state)
+TEST(map_is_damaged_at_every_byte)
 {
     size_t len = 0;
 
-    (void)state;
     upload_without_commit();
     ACT_AUTOFREE char *map = only_file(".map");
     ACT_AUTOFREE char *records = slurp(map, &len);
@@ -277,7 +299,7 @@ static void map_is_damaged_at_every_byte(void **state)
     open_store();
 }
 
-static void part_is_damaged_or_cut(void **state)
+TEST(part_is_damaged_or_cut)
 {
     static const struct {
         size_t len; /* of the part file; then this byte is changed */
@@ -291,7 +313,6 @@ static void part_is_damaged_or_cut(void **state)
     char bytes[TOTAL + 1] = "";
     size_t len = 0;
 
-    (void)state;
     upload_without_commit();
     ACT_AUTOFREE char *part = only_file("");
     ACT_AUTOFREE char *map = only_file(".map");
@@ -312,9 +333,8 @@ static void part_is_damaged_or_cut(void **state)
 
 /* ---- whose upload it is */
 
-static void stale_uploads_go(void **state)
+TEST(stale_uploads_go)
 {
-    (void)state;
     assert_ok(begin_upload("x", &id), t.err);
     assert_ok(send_block("x", &id, 0), t.err);
     assert_ok(begin_upload("y", &id), t.err);
@@ -331,11 +351,10 @@ static void stale_uploads_go(void **state)
 }
 
 /* Killed before it had a map, or a link before it was in its place. */
-static void leftovers_of_other_kinds_go(void **state)
+TEST(leftovers_of_other_kinds_go)
 {
     struct store_call clear = call_of(STORE_CLEAR, NULL, &id);
 
-    (void)state;
     assert_ok(send_block("x", &other_id, 0), t.err);
     assert_files(".act-part-", 1);
     assert_int_equal(count_leftovers(), 1);
@@ -350,11 +369,10 @@ static void leftovers_of_other_kinds_go(void **state)
     assert_int_equal(count_leftovers(), 0);
 }
 
-static void dropped_upload_leaves_nothing(void **state)
+TEST(dropped_upload_leaves_nothing)
 {
     struct store_call drop = call_of(STORE_DROP, "x", &id);
 
-    (void)state;
     assert_ok(begin_upload("x", &id), t.err);
     assert_ok(send_block("x", &id, 0), t.err);
     assert_ok(run(&drop), t.err);
@@ -365,11 +383,10 @@ static void dropped_upload_leaves_nothing(void **state)
     assert_files(".act-part-", 0);
 }
 
-static void kept_upload_is_let_go_of(void **state)
+TEST(kept_upload_is_let_go_of)
 {
     struct store_call keep = call_of(STORE_DROP, "x", &id);
 
-    (void)state;
     keep.keep = true;
     assert_ok(begin_upload("x", &id), t.err);
     assert_ok(run(&keep), t.err); /* without a block there is nothing to keep */
@@ -386,12 +403,11 @@ static void kept_upload_is_let_go_of(void **state)
     assert_true(has_content("x", t.data, TOTAL));
 }
 
-static void uncommitted_bytes_can_be_read(void **state)
+TEST(uncommitted_bytes_can_be_read)
 {
     struct store_call call = call_of(STORE_GET, "x", &id);
     char sink[TOTAL];
 
-    (void)state;
     call.from_upload = true;
     call.sink = sink;
     call.sink_cap = BLOCK;
@@ -408,12 +424,11 @@ static void uncommitted_bytes_can_be_read(void **state)
     store_call_release(&call);
 }
 
-static void part_of_a_secret_is_secret(void **state)
+TEST(part_of_a_secret_is_secret)
 {
     struct store_call call = call_of(STORE_BLOCKS, "x", &id);
     struct stat st;
 
-    (void)state;
     call.attr.mode = 0600;
     assert_ok(run(&call), t.err);
     ACT_AUTOFREE char *part = only_file("");
@@ -450,11 +465,10 @@ static void begin_and_send(void)
         _exit(1);
 }
 
-static void upload_of_another_process_is_let_be(void **state)
+TEST(upload_of_another_process_is_let_be)
 {
     int fd = -1;
 
-    (void)state;
     pid_t pid = child_that(begin_and_send, &fd);
     ACT_AUTOFREE char *part = only_file("");
     struct store_call clear = call_of(STORE_CLEAR, strrchr(part, '/') + 1, &id);
@@ -500,12 +514,11 @@ static void upload_until_done(void)
     }
 }
 
-static void two_processes_upload_the_same(void **state)
+TEST(two_processes_upload_the_same)
 {
     char key[16];
     int status = 0;
 
-    (void)state;
     close_store();
     for (int i = 0; i < 2; i++)
         if (fork() == 0) {
@@ -632,24 +645,21 @@ static void kill_at_every_step(void (*act)(void))
     assert_true(steps > 20);
 }
 
-static void upload_is_killed_at_every_step(void **state)
+TEST(upload_is_killed_at_every_step)
 {
-    (void)state;
     kill_at_every_step(upload_whole);
 }
 
-static void put_is_killed_at_every_step(void **state)
+TEST(put_is_killed_at_every_step)
 {
-    (void)state;
     kill_at_every_step(put_whole);
 }
 
 /* Whoever replaces a file needs a name for the new one for a moment. The same again finds it. */
-static void put_again_leaves_nothing(void **state)
+TEST(put_again_leaves_nothing)
 {
     bool killed = true;
 
-    (void)state;
     if (!can_trace())
         skip();
     for (int n = 1; killed; n++) {
@@ -690,9 +700,8 @@ static void put_whole_without_tmpfile(void)
     put_whole();
 }
 
-static void put_without_tmpfile_is_killed_at_every_step(void **state)
+TEST(put_without_tmpfile_is_killed_at_every_step)
 {
-    (void)state;
     kill_at_every_step(put_whole_without_tmpfile);
 }
 
@@ -704,9 +713,8 @@ static void put_whole_through_proc(void)
     put_whole();
 }
 
-static void put_through_proc_is_killed_at_every_step(void **state)
+TEST(put_through_proc_is_killed_at_every_step)
 {
-    (void)state;
     kill_at_every_step(put_whole_through_proc);
 }
 
@@ -722,12 +730,11 @@ static int get(const char *key, char sink[TOTAL])
     return run(&call);
 }
 
-static void folders_are_found_again(void **state)
+TEST(folders_are_found_again)
 {
     struct store_call remove = call_of(STORE_DELETE, "a/x", &id);
     char sink[TOTAL];
 
-    (void)state;
     assert_ok(put("a/b/x", "one", 3), t.err);
     assert_ok(put("a/x", "one", 3), t.err);
     run_shell("rm -r a");
@@ -756,9 +763,8 @@ static void count_done(struct store_call *call)
 }
 
 /* Enough for all workers, whatever their number is. */
-static void window_follows_the_workers(void **state)
+TEST(window_follows_the_workers)
 {
-    (void)state;
     for (int workers = 1; workers <= 8; workers *= 2) {
         close_store();
         t.engine = engine_new(&(struct engine_options){.workers = workers});
@@ -769,14 +775,13 @@ static void window_follows_the_workers(void **state)
     }
 }
 
-static void many_folders_at_once(void **state)
+TEST(many_folders_at_once)
 {
     enum { N = 600, FOLDERS = 150 };
     static char keys[N][32];
     struct store_call *calls = act_calloc(N, sizeof(*calls));
     int done = 0;
 
-    (void)state;
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < N; i++) {
             snprintf(keys[i], sizeof(keys[i]), "f%03d/x%d", i * 7 % FOLDERS, i);
@@ -797,13 +802,12 @@ static void many_folders_at_once(void **state)
 
 /* ---- a full disk */
 
-static void full_disk_is_said_early(void **state)
+TEST(full_disk_is_said_early)
 {
     ACT_AUTOFREE char *big = act_calloc(1, 4 << 20);
     struct store_call call = call_of(STORE_BLOCKS, "x", &id);
     struct store_call block = call_of(STORE_BLOCK, "y", &id);
 
-    (void)state;
     memset(big, 'x', 4 << 20); /* zeros would be a hole */
     if (geteuid() != 0 || mount("tmpfs", t.root, "tmpfs", 0, "size=1m")) {
         print_message("skipped: mounting a small file system needs root\n");
@@ -839,9 +843,8 @@ static void as_nobody(bool nobody)
         assert_int_equal(seteuid(nobody ? 65534 : getuid()), 0);
 }
 
-static void folder_that_cannot_be_written(void **state)
+TEST(folder_that_cannot_be_written)
 {
-    (void)state;
     assert_ok(put("ro/x", "old", 3), t.err);
     assert_ok(begin_upload("ro/y", &other_id), t.err);
     assert_ok(send_block("ro/y", &other_id, 0), t.err);
@@ -859,9 +862,8 @@ static void folder_that_cannot_be_written(void **state)
     finish("ro/y", &other_id);
 }
 
-static void file_system_that_is_read_only(void **state)
+TEST(file_system_that_is_read_only)
 {
-    (void)state;
     if (geteuid() != 0 || mount("tmpfs", t.root, "tmpfs", 0, "size=1m")) {
         print_message("skipped: mounting a file system needs root\n");
         skip();
@@ -885,9 +887,8 @@ static void file_system_that_is_read_only(void **state)
 }
 
 /* What cannot be put in place now is not lost: its blocks are there when the place is free. */
-static void place_that_is_taken(void **state)
+TEST(place_that_is_taken)
 {
-    (void)state;
     assert_ok(begin_upload("x", &id), t.err);
     for (uint32_t i = 0; i < BLOCKS; i++)
         assert_ok(send_block("x", &id, i), t.err);
@@ -907,12 +908,11 @@ static void place_that_is_taken(void **state)
 }
 
 /* Holes of a file are zeros. */
-static void holes_are_zeros(void **state)
+TEST(holes_are_zeros)
 {
     struct store_call call = call_of(STORE_GET, "sparse", &id);
     char sink[100], zeros[99] = "";
 
-    (void)state;
     run_shell(
         "truncate -s 1G sparse && printf x | dd of=sparse bs=1 seek=500000000 conv=notrunc 2>/dev/null");
     call.offset = 499999901;
@@ -928,11 +928,10 @@ static void holes_are_zeros(void **state)
 
 /* ---- names and kinds */
 
-static void names_that_do_not_fit(void **state)
+TEST(names_that_do_not_fit)
 {
     char longest[NAME_MAX + 2];
 
-    (void)state;
     memset(longest, 'n', sizeof(longest));
     longest[NAME_MAX] = '\0';
     assert_ok(put(longest, "x", 1), t.err);
@@ -947,7 +946,7 @@ static void names_that_do_not_fit(void **state)
     assert_files("", 1);
 }
 
-static void clear_takes_nothing_else(void **state)
+TEST(clear_takes_nothing_else)
 {
     static const char *const keys[] = {
         "x",
@@ -958,7 +957,6 @@ static void clear_takes_nothing_else(void **state)
         "../.act-part-0123456789abcdef-0123456789abcdef0123456789abcdef",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(keys); i++) {
         struct store_call clear = call_of(STORE_CLEAR, keys[i], &id);
         ACT_AUTOFREE char *path = in_root(keys[i]);
@@ -970,60 +968,4 @@ static void clear_takes_nothing_else(void **state)
     }
 }
 
-static int setup(void **state)
-{
-    const char *tmp = getenv("TMPDIR");
-
-    (void)state;
-    snprintf(t.root, sizeof(t.root), "%.40s/act-folder-XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
-    for (size_t i = 0; i < TOTAL; i++)
-        t.data[i] = (char)(i * 2654435761U >> 13);
-    if (!mkdtemp(t.root))
-        return -1;
-    open_store();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    if (t.store)
-        close_store();
-    return act_remove_tree(t.root, &t.err);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        TEST(map_is_torn_at_every_byte),
-        TEST(map_is_damaged_at_every_byte),
-        TEST(part_is_damaged_or_cut),
-        TEST(stale_uploads_go),
-        TEST(leftovers_of_other_kinds_go),
-        TEST(dropped_upload_leaves_nothing),
-        TEST(kept_upload_is_let_go_of),
-        TEST(uncommitted_bytes_can_be_read),
-        TEST(part_of_a_secret_is_secret),
-        TEST(upload_of_another_process_is_let_be),
-        TEST(two_processes_upload_the_same),
-        TEST(upload_is_killed_at_every_step),
-        TEST(put_is_killed_at_every_step),
-        TEST(put_again_leaves_nothing),
-        TEST(put_without_tmpfile_is_killed_at_every_step),
-        TEST(put_through_proc_is_killed_at_every_step),
-        TEST(folders_are_found_again),
-        TEST(many_folders_at_once),
-        TEST(window_follows_the_workers),
-        TEST(full_disk_is_said_early),
-        TEST(folder_that_cannot_be_written),
-        TEST(file_system_that_is_read_only),
-        TEST(place_that_is_taken),
-        TEST(holes_are_zeros),
-        TEST(names_that_do_not_fit),
-        TEST(clear_takes_nothing_else),
-    };
-
-    return cmocka_run_group_tests_name("folder", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -74,7 +74,7 @@ static int ask_once(struct fixture *f, const char *text, enum then then)
     return http_do(f->http, &f->call, &f->err);
 }
 
-static void answers_table(void **state)
+TEST(answers_table)
 {
     static const struct {
         const char *answer;
@@ -108,7 +108,6 @@ static void answers_table(void **state)
     };
     struct fixture f;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         assert_int_equal(ask_once(&f, rows[i].answer, rows[i].then), rows[i].rc);
         assert_int_equal(f.call.status, rows[i].status);
@@ -126,11 +125,10 @@ static void answers_table(void **state)
     }
 }
 
-static void answer_headers_are_found_in_any_case(void **state)
+TEST(answer_headers_are_found_in_any_case)
 {
     struct fixture f;
 
-    (void)state;
     assert_int_equal(ask_once(&f,
                               "HTTP/1.1 200 OK\r\nETAG:\"1\"\r\nX-Empty:\r\nX-Spaces: \t a b \t\r\n"
                               "Content-Length: 0\r\n\r\n",
@@ -142,12 +140,11 @@ static void answer_headers_are_found_in_any_case(void **state)
     tear_down(&f);
 }
 
-static void header_floods_are_refused(void **state)
+TEST(header_floods_are_refused)
 {
     struct act_buf many = {0}, large = {0};
     struct fixture f;
 
-    (void)state;
     act_buf_adds(&many, "HTTP/1.1 200 OK\r\n");
     for (int i = 0; i < 400; i++)
         act_buf_addf(&many, "X-%d: y\r\n", i);
@@ -166,7 +163,7 @@ static void header_floods_are_refused(void **state)
     act_buf_release(&large);
 }
 
-static void sink_takes_only_what_fits_and_only_success(void **state)
+TEST(sink_takes_only_what_fits_and_only_success)
 {
     static const struct {
         const char *answer;
@@ -182,7 +179,6 @@ static void sink_takes_only_what_fits_and_only_success(void **state)
     };
     struct fixture f;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct step steps[] = {{rows[i].answer, CLOSE}};
         char *sink = act_alloc(rows[i].cap); /* its end is guarded by the sanitizer */
@@ -208,14 +204,13 @@ static void sink_takes_only_what_fits_and_only_success(void **state)
 
 #define EMPTY_OK "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
-static void put_arrives_byte_for_byte(void **state)
+TEST(put_arrives_byte_for_byte)
 {
     enum { SIZE = 3 << 20 };
     const struct step steps[] = {{EMPTY_OK, CLOSE}};
     char *body = act_alloc(SIZE);
     struct fixture f;
 
-    (void)state;
     for (size_t i = 0; i < SIZE; i++)
         body[i] = (char)(i * 31 + i / 251);
     set_up(&f, steps, 1, NULL);
@@ -244,7 +239,7 @@ static void put_arrives_byte_for_byte(void **state)
     free(body);
 }
 
-static void methods_table(void **state)
+TEST(methods_table)
 {
     static const struct {
         const char *method, *body, *type;
@@ -259,7 +254,6 @@ static void methods_table(void **state)
     };
     struct fixture f;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", CLOSE}};
         set_up(&f, steps, 1, NULL);
@@ -280,13 +274,12 @@ static void methods_table(void **state)
     }
 }
 
-static void head_has_a_length_but_no_body(void **state)
+TEST(head_has_a_length_but_no_body)
 {
     const struct step steps[] = {
         {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n", CLOSE}};
     struct fixture f;
 
-    (void)state;
     set_up(&f, steps, 1, NULL);
     f.call.method = "HEAD";
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
@@ -296,13 +289,12 @@ static void head_has_a_length_but_no_body(void **state)
     tear_down(&f);
 }
 
-static void path_is_sent_as_it_is(void **state)
+TEST(path_is_sent_as_it_is)
 {
     const struct step steps[] = {{EMPTY_OK, CLOSE}};
     static const char path[] = "/c/a/../x/./y//%2e%2E/%e4%20+?p=a%2Fb+c&q=/../";
     struct fixture f;
 
-    (void)state;
     set_up(&f, steps, 1, NULL);
     free(f.call.url);
     f.call.url = act_sprintf("http://127.0.0.1:%d%s", f.server.port, path);
@@ -313,7 +305,7 @@ static void path_is_sent_as_it_is(void **state)
     tear_down(&f);
 }
 
-static void bad_requests_are_not_sent(void **state)
+TEST(bad_requests_are_not_sent)
 {
     static const struct {
         const char *url, *name, *value;
@@ -330,7 +322,6 @@ static void bad_requests_are_not_sent(void **state)
     };
     struct fixture f;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         set_up(&f, NULL, 0, NULL);
         free(f.call.url);
@@ -351,7 +342,7 @@ static void bad_requests_are_not_sent(void **state)
 #define FINE "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
 #define CUT  "HTTP/1.1 200 OK\r\nretry-after-ms: 0\r\nContent-Length: 5\r\n\r\nwr"
 
-static void retries_table(void **state)
+TEST(retries_table)
 {
     static const struct {
         struct step steps[4];
@@ -380,7 +371,6 @@ static void retries_table(void **state)
     char sink[16];
     struct fixture f;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         set_up(&f, rows[i].steps, rows[i].steps_n,
                &(struct http_options){.max_retries = rows[i].max_retries});
@@ -401,13 +391,12 @@ static void retries_table(void **state)
 }
 
 /* A connection that was kept and dies under the next request: libcurl sends it again on its own. */
-static void a_silent_repetition_is_ambiguous(void **state)
+TEST(a_silent_repetition_is_ambiguous)
 {
     const struct step steps[] = {
         {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
     struct fixture f;
 
-    (void)state;
     set_up(&f, steps, COUNT(steps), NULL);
     f.call.method = "PUT";
     f.call.body = "x";
@@ -424,7 +413,7 @@ static void a_silent_repetition_is_ambiguous(void **state)
 }
 
 /* The same while a body is sent; no retry is needed for it. */
-static void a_connection_that_dies_under_a_body_is_replaced(void **state)
+TEST(a_connection_that_dies_under_a_body_is_replaced)
 {
     enum { SIZE = 8 << 20 };
     const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP},
@@ -434,7 +423,6 @@ static void a_connection_that_dies_under_a_body_is_replaced(void **state)
     struct fixture f;
     char *body = act_calloc(1, SIZE);
 
-    (void)state;
     set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = -1});
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     f.call.method = "PUT";
@@ -458,7 +446,7 @@ static void a_connection_that_dies_under_a_body_is_replaced(void **state)
     "Connection: close\r\n\r\n"
 
 /* Many more throttling answers than retries. */
-static void throttled_calls_wait_for_their_turn(void **state)
+TEST(throttled_calls_wait_for_their_turn)
 {
     const struct step steps[] = {{FINE, CLOSE},
                                  {BUSY, CLOSE},
@@ -468,7 +456,6 @@ static void throttled_calls_wait_for_their_turn(void **state)
                                  {FINE, CLOSE}};
     struct fixture f;
 
-    (void)state;
     set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 1});
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     assert_int_equal(http_window(f.http, f.call.url), 32);
@@ -483,12 +470,11 @@ static void throttled_calls_wait_for_their_turn(void **state)
 }
 
 /* Whoever wants no second try gets none, and a peer that only throttles is tried as often as any other. */
-static void throttling_may_be_the_answer(void **state)
+TEST(throttling_may_be_the_answer)
 {
     const struct step steps[] = {{BUSY, CLOSE}, {BUSY, CLOSE}, {FINE, CLOSE}, {BUSY, CLOSE}};
     struct fixture f;
 
-    (void)state;
     set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 1});
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     assert_int_equal(f.call.status, 503);
@@ -502,11 +488,10 @@ static void throttling_may_be_the_answer(void **state)
     tear_down(&f);
 }
 
-static void windows_are_per_peer_and_limited(void **state)
+TEST(windows_are_per_peer_and_limited)
 {
     struct fixture f;
 
-    (void)state;
     set_up(&f, NULL, 0, &(struct http_options){.max_transfers = 3});
     assert_int_equal(http_window(f.http, f.call.url), 3);
     assert_int_equal(http_window(f.http, "https://other.example/x"), 3);
@@ -528,7 +513,7 @@ static void note_order(struct http_call *call)
 }
 
 /* One at a time: they go out in the order in which they were started, on one connection. */
-static void calls_wait_in_line(void **state)
+TEST(calls_wait_in_line)
 {
     enum { CALLS = 5 };
     static struct step steps[CALLS];
@@ -536,7 +521,6 @@ static void calls_wait_in_line(void **state)
     struct http_call calls[CALLS];
     struct fixture f;
 
-    (void)state;
     for (size_t i = 0; i < CALLS; i++)
         steps[i] = (struct step){"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP};
     set_up(&f, steps, CALLS, &(struct http_options){.max_transfers = 1});
@@ -570,7 +554,7 @@ static void count_put(struct http_call *call)
 
 /* Each of two uploads gets less than what is a stall without a limit, and waits longer than the stall timeout
  * for its turn. */
-static void a_limit_is_no_stall(void **state)
+TEST(a_limit_is_no_stall)
 {
     enum { SIZE = 2000 };
     const struct step steps[] = {{FINE, CLOSE}, {FINE, CLOSE}};
@@ -578,7 +562,6 @@ static void a_limit_is_no_stall(void **state)
     char body[SIZE];
     struct fixture f;
 
-    (void)state;
     memset(body, 'b', sizeof(body));
     set_up(&f, steps, COUNT(steps),
            &(struct http_options){.bwlimit = 1000, .stall_timeout_s = 1, .max_retries = -1});
@@ -603,14 +586,13 @@ static void a_limit_is_no_stall(void **state)
 }
 
 /* Both ways at once, in pieces, byte for byte. */
-static void limited_bodies_arrive(void **state)
+TEST(limited_bodies_arrive)
 {
     enum { SIZE = 300000 };
     struct act_buf text = {0};
     char *body = act_alloc(SIZE), *sink = act_alloc(SIZE);
     struct fixture f;
 
-    (void)state;
     for (size_t i = 0; i < SIZE; i++)
         body[i] = (char)('a' + i * 7 % 26);
     act_buf_addf(&text, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", SIZE);
@@ -637,12 +619,11 @@ static void limited_bodies_arrive(void **state)
     free(sink);
 }
 
-static void a_stall_under_a_limit_is_noticed(void **state)
+TEST(a_stall_under_a_limit_is_noticed)
 {
     const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", STALL}};
     struct fixture f;
 
-    (void)state;
     set_up(&f, steps, 1, &(struct http_options){.bwlimit = 1000000, .stall_timeout_s = 1, .max_retries = -1});
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TIMEOUT);
     assert_non_null(strstr(act_error_text(&f.err), "nothing for 1 s"));
@@ -650,13 +631,12 @@ static void a_stall_under_a_limit_is_noticed(void **state)
 }
 
 /* A kept connection dies under a limited request: it begins anew. */
-static void a_limited_body_is_repeated_from_its_beginning(void **state)
+TEST(a_limited_body_is_repeated_from_its_beginning)
 {
     const struct step steps[] = {
         {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
     struct fixture f;
 
-    (void)state;
     set_up(&f, steps, COUNT(steps), &(struct http_options){.bwlimit = 1000000, .max_retries = -1});
     f.call.method = "PUT";
     f.call.body = "0123456789";
@@ -685,12 +665,11 @@ static int sign_anew(struct http_call *call, struct act_error *err)
     return 0;
 }
 
-static void every_try_is_signed_anew(void **state)
+TEST(every_try_is_signed_anew)
 {
     const struct step steps[] = {{BUSY, CLOSE}, {BUSY, CLOSE}, {FINE, CLOSE}};
     struct fixture f;
 
-    (void)state;
     set_up(&f, steps, COUNT(steps), NULL);
     char *url = act_strdup(f.call.url);
     signs = 0;
@@ -712,12 +691,11 @@ static void every_try_is_signed_anew(void **state)
     tear_down(&f);
 }
 
-static void unreachable_peers_fail_soon_with_their_name(void **state)
+TEST(unreachable_peers_fail_soon_with_their_name)
 {
     struct fixture f;
     int port;
 
-    (void)state;
     close(listen_somewhere(&port));
     set_up(&f, NULL, 0, NULL);
     free(f.call.url);
@@ -741,12 +719,11 @@ static void unreachable_peers_fail_soon_with_their_name(void **state)
 }
 
 /* The same peer gets the full number of tries once it has answered. */
-static void a_peer_that_answered_is_tried_longer(void **state)
+TEST(a_peer_that_answered_is_tried_longer)
 {
     const struct step steps[] = {{FINE, CLOSE}};
     struct fixture f;
 
-    (void)state;
     set_up(&f, steps, 1, &(struct http_options){.max_retries = 3});
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     server_stop(&f.server);
@@ -756,12 +733,11 @@ static void a_peer_that_answered_is_tried_longer(void **state)
     tear_down(&f);
 }
 
-static void a_stall_is_a_timeout(void **state)
+TEST(a_stall_is_a_timeout)
 {
     static const char *const starts[] = {"HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"};
     struct fixture f;
 
-    (void)state;
     setenv("ACT_STALL_TIMEOUT", "1", 1);
     for (size_t i = 0; i < COUNT(starts); i++) {
         assert_int_equal(ask_once(&f, starts[i], STALL), -ACT_TIMEOUT);
@@ -771,12 +747,11 @@ static void a_stall_is_a_timeout(void **state)
     unsetenv("ACT_STALL_TIMEOUT");
 }
 
-static void tls_against_a_plain_port_fails_cleanly(void **state)
+TEST(tls_against_a_plain_port_fails_cleanly)
 {
     const struct step steps[] = {{"HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n", SPEAK_FIRST}};
     struct fixture f;
 
-    (void)state;
     set_up(&f, steps, 1, NULL);
     free(f.call.url);
     f.call.url = act_sprintf("https://127.0.0.1:%d/", f.server.port);
@@ -882,12 +857,11 @@ static void tls_server_stop(struct tls_server *s, FILE *out)
     free(s->key);
 }
 
-static void certificates_are_verified(void **state)
+TEST(certificates_are_verified)
 {
     struct tls_server tls;
     FILE *out;
 
-    (void)state;
     if (system("openssl version >/dev/null 2>&1") != 0) {
         print_message("skipped: there is no program openssl\n");
         skip();
@@ -939,14 +913,13 @@ static void count_end(struct http_call *call)
     }
 }
 
-static void many_calls_share_few_connections(void **state)
+TEST(many_calls_share_few_connections)
 {
     enum { CALLS = 20 };
     static struct step steps[2 * CALLS];
     struct http_call calls[CALLS];
     struct fixture f;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(steps); i++)
         steps[i] = (struct step){FINE, CLOSE};
     set_up(&f, steps, COUNT(steps), NULL);
@@ -966,12 +939,11 @@ static void many_calls_share_few_connections(void **state)
     tear_down(&f);
 }
 
-static void proxies_are_used_but_not_for_this_machine(void **state)
+TEST(proxies_are_used_but_not_for_this_machine)
 {
     const struct step steps[] = {{EMPTY_OK, CLOSE}};
     struct fixture f;
 
-    (void)state;
     unsetenv("no_proxy");
     unsetenv("NO_PROXY");
     setenv("http_proxy", "http://127.0.0.1:1", 1);
@@ -1009,7 +981,7 @@ static void proxies_are_used_but_not_for_this_machine(void **state)
     tear_down(&f);
 }
 
-static void trace_shows_tries_but_no_secret(void **state)
+TEST(trace_shows_tries_but_no_secret)
 {
     const struct step steps[] = {
         {BUSY, CLOSE}, {"HTTP/1.1 201 Created\r\nx-ms-request-id: id-7\r\nContent-Length: 0\r\n\r\n", CLOSE}};
@@ -1018,7 +990,6 @@ static void trace_shows_tries_but_no_secret(void **state)
     FILE *file = tmpfile();
     int old = dup(STDERR_FILENO);
 
-    (void)state;
     assert_non_null(file);
     set_up(&f, steps, COUNT(steps), NULL);
     free(f.call.url);
@@ -1043,11 +1014,10 @@ static void trace_shows_tries_but_no_secret(void **state)
     tear_down(&f);
 }
 
-static void header_lists(void **state)
+TEST(header_lists)
 {
     struct http_headers h = {0};
 
-    (void)state;
     assert_null(http_header_get(&h, "a"));
     http_header_set(&h, "A", "1");
     http_header_setf(&h, "b", "%d-%s", 2, "x");
@@ -1061,7 +1031,7 @@ static void header_lists(void **state)
 
 /* --- pure functions ------------------------------------------------------------------------------------- */
 
-static void retry_delay_table(void **state)
+TEST(retry_delay_table)
 {
     static const struct {
         int status;
@@ -1101,7 +1071,6 @@ static void retry_delay_table(void **state)
         {503, false, 1, 8, 60001, 60000, 0, -1},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         int64_t delay =
             http_retry_delay(rows[i].status, rows[i].network, rows[i].tries, rows[i].max_retries,
@@ -1111,7 +1080,7 @@ static void retry_delay_table(void **state)
     }
 }
 
-static void retry_after_table(void **state)
+TEST(retry_after_table)
 {
     static const struct {
         const char *name, *value;
@@ -1133,7 +1102,6 @@ static void retry_after_table(void **state)
         {"retry-after-ms", "-1", -1},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct http_headers h = {0};
         http_header_set(&h, rows[i].name, rows[i].value);
@@ -1147,12 +1115,11 @@ static void retry_after_table(void **state)
 }
 
 /* A clock that is a day off makes no difference: the service's own is in the answer. */
-static void retry_after_is_by_the_clock_of_the_service(void **state)
+TEST(retry_after_is_by_the_clock_of_the_service)
 {
     const int64_t now_s = 1795165200 + 86400;
     struct http_headers h = {0};
 
-    (void)state;
     http_header_set(&h, "Retry-After", "Fri, 20 Nov 2026 09:00:10 GMT");
     assert_int_equal(http_retry_after_ms(&h, now_s), -1);
     http_header_set(&h, "Date", "Fri, 20 Nov 2026 09:00:03 GMT");
@@ -1162,7 +1129,7 @@ static void retry_after_is_by_the_clock_of_the_service(void **state)
     http_headers_release(&h);
 }
 
-static void encoding_table(void **state)
+TEST(encoding_table)
 {
     static const struct {
         const char *text;
@@ -1181,7 +1148,6 @@ static void encoding_table(void **state)
     } odd[] = {{"%e4%E4", "\xe4\xe4"}, {"a+b", "a+b"},     {"%", "%"},     {"%4", "%4"},
                {"%zz%4x", "%zz%4x"},   {"a%00b", "a%00b"}, {"%%41", "%A"}, {"%2541", "%41"}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *encoded = http_encode(rows[i].text, rows[i].keep_slash), *back = http_decode(encoded);
         assert_string_equal(encoded, rows[i].encoded);
@@ -1196,7 +1162,7 @@ static void encoding_table(void **state)
     }
 }
 
-static void redaction_table(void **state)
+TEST(redaction_table)
 {
     static const struct {
         const char *url, *shown;
@@ -1215,7 +1181,6 @@ static void redaction_table(void **state)
         {"", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *shown = http_redact_url(rows[i].url);
         assert_string_equal(shown, rows[i].shown);
@@ -1223,7 +1188,7 @@ static void redaction_table(void **state)
     }
 }
 
-static void tokens_in_texts(void **state)
+TEST(tokens_in_texts)
 {
 #define SIG   "Zm9vYmFyYmF6/3F1dXhxdXV4%2Bcm9kMTIzNDU2Nzg5MDA="
 #define TOKEN "eyJhbGciOiJub25lIn0.eyJhdWQiOiJ4In0.c2ln"
@@ -1240,7 +1205,6 @@ static void tokens_in_texts(void **state)
         {"sig=short, sig", "sig=short, sig"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *shown = http_redact_text(rows[i].text);
         assert_string_equal(shown, rows[i].shown);
@@ -1248,9 +1212,8 @@ static void tokens_in_texts(void **state)
     }
 }
 
-static void private_addresses(void **state)
+TEST(private_addresses)
 {
-    (void)state;
     assert_true(http_is_private("https://login.example/x"));
     assert_true(http_is_private("http://127.0.0.1:8080"));
     assert_true(http_is_private("http://localhost/x"));
@@ -1261,7 +1224,7 @@ static void private_addresses(void **state)
     assert_false(http_is_private(""));
 }
 
-static void peers_table(void **state)
+TEST(peers_table)
 {
     static const struct {
         const char *url, *peer;
@@ -1281,7 +1244,6 @@ static void peers_table(void **state)
         {"http://a b/", NULL, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         bool local = false;
         char *peer = http_peer_name(rows[i].url, &local);
@@ -1291,48 +1253,4 @@ static void peers_table(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(answers_table),
-        cmocka_unit_test(answer_headers_are_found_in_any_case),
-        cmocka_unit_test(header_floods_are_refused),
-        cmocka_unit_test(sink_takes_only_what_fits_and_only_success),
-        cmocka_unit_test(put_arrives_byte_for_byte),
-        cmocka_unit_test(methods_table),
-        cmocka_unit_test(head_has_a_length_but_no_body),
-        cmocka_unit_test(path_is_sent_as_it_is),
-        cmocka_unit_test(bad_requests_are_not_sent),
-        cmocka_unit_test(retries_table),
-        cmocka_unit_test(a_silent_repetition_is_ambiguous),
-        cmocka_unit_test(a_connection_that_dies_under_a_body_is_replaced),
-        cmocka_unit_test(throttled_calls_wait_for_their_turn),
-        cmocka_unit_test(throttling_may_be_the_answer),
-        cmocka_unit_test(windows_are_per_peer_and_limited),
-        cmocka_unit_test(calls_wait_in_line),
-        cmocka_unit_test(a_limit_is_no_stall),
-        cmocka_unit_test(limited_bodies_arrive),
-        cmocka_unit_test(a_stall_under_a_limit_is_noticed),
-        cmocka_unit_test(a_limited_body_is_repeated_from_its_beginning),
-        cmocka_unit_test(every_try_is_signed_anew),
-        cmocka_unit_test(unreachable_peers_fail_soon_with_their_name),
-        cmocka_unit_test(a_peer_that_answered_is_tried_longer),
-        cmocka_unit_test(a_stall_is_a_timeout),
-        cmocka_unit_test(tls_against_a_plain_port_fails_cleanly),
-        cmocka_unit_test(certificates_are_verified),
-        cmocka_unit_test(many_calls_share_few_connections),
-        cmocka_unit_test(proxies_are_used_but_not_for_this_machine),
-        cmocka_unit_test(trace_shows_tries_but_no_secret),
-        cmocka_unit_test(header_lists),
-        cmocka_unit_test(retry_delay_table),
-        cmocka_unit_test(retry_after_table),
-        cmocka_unit_test(retry_after_is_by_the_clock_of_the_service),
-        cmocka_unit_test(encoding_table),
-        cmocka_unit_test(redaction_table),
-        cmocka_unit_test(tokens_in_texts),
-        cmocka_unit_test(private_addresses),
-        cmocka_unit_test(peers_table),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

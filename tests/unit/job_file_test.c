@@ -32,7 +32,7 @@ static int parse(const char *text, struct flow_job_file *out, struct act_error *
     return flow_job_file_parse(json, "job.json", &config, out, err);
 }
 
-static void lines_table(void **state)
+TEST(lines_table)
 {
     static const struct {
         const char *properties; /* without nodeCount */
@@ -72,7 +72,6 @@ static void lines_table(void **state)
          "export AZ_BATCHAI_OUTPUT_M=\"$AZ_BATCHAI_MOUNT_ROOT\"/\"output\"\na", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         ACT_AUTOFREE char *text = act_sprintf("{'properties': {'nodeCount': 1, %s}}", rows[i].properties);
         ACT_AUTOFREE char *line = act_sprintf(HEAD "%s", rows[i].line);
@@ -88,7 +87,7 @@ static void lines_table(void **state)
     }
 }
 
-static void sizes_table(void **state)
+TEST(sizes_table)
 {
     static const struct {
         const char *count, *processes;
@@ -96,7 +95,6 @@ static void sizes_table(void **state)
     } rows[] = {{"1", "null", 1, 1}, {"4", "null", 4, 1}, {"2", "8", 2, 4},   {"2", "3", 0, 0},
                 {"2", "1", 0, 0},    {"0", "null", 0, 0}, {"1.5", "1", 0, 0}, {"99999999999", "1", 0, 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         ACT_AUTOFREE char *text = act_sprintf("{\"properties\": {\"nodeCount\": %s, \"customMpiSettings\": "
                                               "{\"commandLine\": \"a\", \"processCount\": %s}}}",
@@ -112,12 +110,11 @@ static void sizes_table(void **state)
 }
 
 /* Others than the first node are there for what the command starts itself. */
-static void a_custom_command_is_for_the_first_node(void **state)
+TEST(a_custom_command_is_for_the_first_node)
 {
     struct flow_job_file job;
     struct act_error err;
 
-    (void)state;
     assert_int_equal(
         parse("{\"properties\": {\"nodeCount\": 2, \"customToolkitSettings\": {\"commandLine\": \"a\"}}}",
               &job, &err),
@@ -127,7 +124,7 @@ static void a_custom_command_is_for_the_first_node(void **state)
     flow_job_file_release(&job);
 }
 
-static void the_title_is_what_the_user_wrote(void **state)
+TEST(the_title_is_what_the_user_wrote)
 {
     static const struct {
         const char *settings, *title;
@@ -140,7 +137,6 @@ static void the_title_is_what_the_user_wrote(void **state)
          "horovod: py a.py"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *text = act_sprintf(
             "{'$comment': 1, 'properties': {'$comment2': {}, 'node_count': 1, %s}}", rows[i].settings);
@@ -166,12 +162,11 @@ static int parse_with(const char *members, struct flow_job_file *out, struct act
     return parse(text, out, err);
 }
 
-static void environment_and_image(void **state)
+TEST(environment_and_image)
 {
     struct flow_job_file job;
     struct act_error err;
 
-    (void)state;
     assert_int_equal(parse_with("'environmentVariables': [{'name': 'A', 'value': '1=2 $B'}],"
                                 "'secrets': [{'name': 'MINE', 'value': 's'}],"
                                 "'constraints': {'maxWallClockTime': 'P7D'},"
@@ -194,7 +189,7 @@ static void environment_and_image(void **state)
     flow_job_file_release(&job);
 }
 
-static void images_table(void **state)
+TEST(images_table)
 {
     static const struct {
         const char *server, *image, *whole, *registry;
@@ -208,7 +203,6 @@ static void images_table(void **state)
         {"''", "tf", "tf", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         ACT_AUTOFREE char *members =
             act_sprintf("'containerSettings': {'imageSourceRegistry': {'serverUrl': %s, 'image': '%s'}}",
@@ -222,7 +216,7 @@ static void images_table(void **state)
     }
 }
 
-static void times_table(void **state)
+TEST(times_table)
 {
     static const struct {
         const char *text;
@@ -264,7 +258,6 @@ static void times_table(void **state)
     };
     int64_t seconds;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (job_seconds(rows[i].text, &seconds) != (rows[i].seconds > 0))
             fail_msg("'%s'", rows[i].text);
@@ -273,7 +266,7 @@ static void times_table(void **state)
     }
 }
 
-static void sizes_of_memory_table(void **state)
+TEST(sizes_of_memory_table)
 {
     static const struct {
         const char *text;
@@ -292,7 +285,6 @@ static void sizes_of_memory_table(void **state)
                 {"b", 0}};
     uint64_t bytes;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         if (job_bytes(rows[i].text, &bytes) != (rows[i].bytes > 0))
             fail_msg("'%s'", rows[i].text);
@@ -302,7 +294,7 @@ static void sizes_of_memory_table(void **state)
 }
 
 /* Workers fill the nodes, one more process on each is for a parameter server. */
-static void tasks_table(void **state)
+TEST(tasks_table)
 {
     static const struct {
         const char *nodes, *workers, *servers;
@@ -314,7 +306,6 @@ static void tasks_table(void **state)
         {"2", "2", "3", 0, true},        {"2", "60000", "1", 0, true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         ACT_AUTOFREE char *text = act_sprintf(
             "{\"properties\": {\"nodeCount\": %s, \"tensorFlowSettings\": {\"pythonScriptFilePath\": \"a\", "
@@ -344,9 +335,8 @@ static void assert_notes(const char *members, const char *const *pieces)
     flow_job_file_release(&job);
 }
 
-static void variables_that_nothing_sets_are_named_once(void **state)
+TEST(variables_that_nothing_sets_are_named_once)
 {
-    (void)state;
     assert_notes(
         "'environmentVariables': [{'name': 'A', 'value': '$AZ_BATCHAI_INPUT_SET ${AZ_BATCHAI_JOB_TEMP}'},"
         "{'name': 'B', 'value': 'AZ_BATCHAI_NO $AZ_BATCHAI_A'}, {'name': 'AZ_BATCHAI_A', 'value': ''}],"
@@ -355,9 +345,8 @@ static void variables_that_nothing_sets_are_named_once(void **state)
                               "jobPreparation.commandLine: nothing sets '$AZ_BATCHAI_PS_HOSTS'", NULL});
 }
 
-static void a_volume_has_a_counterpart_or_a_note(void **state)
+TEST(a_volume_has_a_counterpart_or_a_note)
 {
-    (void)state;
     assert_notes("'mountVolumes': {'azureFileShares': [{'relativeMountPath': 'logs'}],"
                  "'azureBlobFileSystems': [{'relativeMountPath': 'data'}],"
                  "'fileServers': [{'relativeMountPath': 'nfs'}],"
@@ -372,7 +361,7 @@ static void a_volume_has_a_counterpart_or_a_note(void **state)
 }
 
 /* What is told to the cluster, and what is left for the command. */
-static void a_cluster_is_told_what_it_can_do(void **state)
+TEST(a_cluster_is_told_what_it_can_do)
 {
     struct flow_job_file job;
     struct act_error err;
@@ -383,7 +372,6 @@ static void a_cluster_is_told_what_it_can_do(void **state)
                                        .username = act_strdup("me"),
                                        .password = act_strdup("mine")}};
 
-    (void)state;
     assert_int_equal(parse_with("'constraints': {'maxWallClockTime': '01:00:00'}, 'containerSettings': "
                                 "{'shmSize': '1g', 'imageSourceRegistry': {'image': 'r.io/i:1'}}",
                                 &job, &err),
@@ -438,22 +426,4 @@ static void a_cluster_is_told_what_it_can_do(void **state)
     free(config.slurm.time);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_table),
-        cmocka_unit_test(sizes_table),
-        cmocka_unit_test(a_custom_command_is_for_the_first_node),
-        cmocka_unit_test(the_title_is_what_the_user_wrote),
-        cmocka_unit_test(environment_and_image),
-        cmocka_unit_test(images_table),
-        cmocka_unit_test(times_table),
-        cmocka_unit_test(sizes_of_memory_table),
-        cmocka_unit_test(tasks_table),
-        cmocka_unit_test(variables_that_nothing_sets_are_named_once),
-        cmocka_unit_test(a_volume_has_a_counterpart_or_a_note),
-        cmocka_unit_test(a_cluster_is_told_what_it_can_do),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,6 @@
 /* The ledger: rows in and out, concurrent and killed writers, files that are not what they should be. */
+#define TEST_SETUP    make_dir
+#define TEST_TEARDOWN remove_dir
 #include "unit/test.h"
 
 #include <fcntl.h>
@@ -90,7 +92,7 @@ static void assert_ids(const struct ledger_runs *runs, const char *expected)
     free(text);
 }
 
-static void a_run_comes_back_as_it_went_in(void **state)
+TEST(a_run_comes_back_as_it_went_in)
 {
     char values[][24] = {"exp_1_0a",    "c",       "local",     "exp",   "/p \xc3\xa9'\"",
                          "{\"a\":[1]}", "Running", "{\"x\":0}", "echo ;"};
@@ -100,7 +102,6 @@ static void a_run_comes_back_as_it_went_in(void **state)
     struct act_error err = {0};
     struct ledger *ledger = open_ledger();
 
-    (void)state;
     assert_ok(ledger_add(ledger, &run, &err), err);
     ledger_close(ledger);
     ledger = open_ledger();
@@ -117,14 +118,13 @@ static void a_run_comes_back_as_it_went_in(void **state)
     ledger_close(ledger);
 }
 
-static void the_file_is_private_and_its_folder_is_made(void **state)
+TEST(the_file_is_private_and_its_folder_is_made)
 {
     struct act_error err = {0};
     struct ledger *ledger = NULL;
     struct stat st;
     ACT_AUTOFREE char *deep = act_sprintf("%s/a/b/ledger.db", dir);
 
-    (void)state;
     umask(022);
     assert_ok(ledger_open(deep, &ledger, &err), err);
     ledger_close(ledger);
@@ -132,13 +132,12 @@ static void the_file_is_private_and_its_folder_is_made(void **state)
     assert_int_equal(st.st_mode & 07777, 0600);
 }
 
-static void adding_twice_changes_nothing(void **state)
+TEST(adding_twice_changes_nothing)
 {
     struct ledger_runs runs;
     struct act_error err = {0};
     struct ledger *ledger = open_ledger();
 
-    (void)state;
     assert_ok(add(ledger, "a", "one", "Queued", 1, &err), err);
     assert_ok(add(ledger, "a", "two", "Failed", 2, &err), err);
     assert_ok(ledger_find(ledger, "a", &runs, &err), err);
@@ -149,7 +148,7 @@ static void adding_twice_changes_nothing(void **state)
     ledger_close(ledger);
 }
 
-static void updates_store_state_and_status(void **state)
+TEST(updates_store_state_and_status)
 {
     const struct ledger_update first[] = {
         {"a", "Running", "{\"n\":1}"}, {"nobody", "Failed", NULL}, {"b", "Failed", NULL}};
@@ -158,7 +157,6 @@ static void updates_store_state_and_status(void **state)
     struct act_error err = {0};
     struct ledger *ledger = open_ledger();
 
-    (void)state;
     assert_ok(add(ledger, "a", "c", "Queued", 2, &err), err);
     assert_ok(add(ledger, "b", "c", "Queued", 1, &err), err);
     assert_ok(ledger_update(ledger, NULL, 0, &err), err);
@@ -174,7 +172,7 @@ static void updates_store_state_and_status(void **state)
     ledger_close(ledger);
 }
 
-static void list_table(void **state)
+TEST(list_table)
 {
     static const struct {
         struct ledger_query query;
@@ -188,7 +186,6 @@ static void list_table(void **state)
     struct act_error err = {0};
     struct ledger *ledger = open_ledger();
 
-    (void)state;
     assert_ok(add(ledger, "r3", "x", "Completed", 30, &err), err);
     assert_ok(add(ledger, "r1", "x", "Queued", 10, &err), err);
     assert_ok(add(ledger, "r2", "y", "Running", 20, &err), err);
@@ -207,7 +204,7 @@ static void list_table(void **state)
     ledger_close(ledger);
 }
 
-static void count_table(void **state)
+TEST(count_table)
 {
     static const struct {
         const char *cluster;
@@ -222,7 +219,6 @@ static void count_table(void **state)
     size_t n;
     bool known;
 
-    (void)state;
     assert_ok(add(ledger, "r1", "x", "Running", 10, &err), err);
     assert_ok(add(ledger, "r2", "y", "Failed", 20, &err), err);
     assert_ok(add(ledger, "r3", "x", "Queued", 30, &err), err);
@@ -237,7 +233,7 @@ static void count_table(void **state)
     ledger_close(ledger);
 }
 
-static void where_a_run_on_slurm_is(void **state)
+TEST(where_a_run_on_slurm_is)
 {
     static const struct {
         const char *id, *platform, *state, *spec, *in_list, *found;
@@ -254,7 +250,6 @@ static void where_a_run_on_slurm_is(void **state)
     struct act_error err = {0};
     struct ledger *ledger = open_ledger();
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *id = act_strdup(rows[i].id), *platform = act_strdup(rows[i].platform);
         ACT_AUTOFREE char *now = act_strdup(rows[i].state), *spec = act_strdup(rows[i].spec);
@@ -272,7 +267,7 @@ static void where_a_run_on_slurm_is(void **state)
     ledger_close(ledger);
 }
 
-static void find_table(void **state)
+TEST(find_table)
 {
     static const struct {
         const char *piece, *ids;
@@ -294,7 +289,6 @@ static void find_table(void **state)
     struct act_error err = {0};
     struct ledger *ledger = open_ledger();
 
-    (void)state;
     assert_ok(add(ledger, "exp_1_aa", "x", "Queued", 1, &err), err);
     assert_ok(add(ledger, "exp_1_aab", "x", "Queued", 2, &err), err);
     assert_ok(add(ledger, "exp_2_%z", "x", "Queued", 3, &err), err);
@@ -306,14 +300,13 @@ static void find_table(void **state)
     ledger_close(ledger);
 }
 
-static void a_thousand_runs_are_listed(void **state)
+TEST(a_thousand_runs_are_listed)
 {
     struct ledger_runs runs;
     struct act_error err = {0};
     struct ledger *ledger = open_ledger();
     char id[32];
 
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         snprintf(id, sizeof(id), "exp_%d", i);
         assert_ok(add(ledger, id, "x", "Completed", i, &err), err);
@@ -358,14 +351,13 @@ static void write_rows(int writer)
     ledger_close(ledger);
 }
 
-static void two_writers_make_the_file_and_lose_nothing(void **state)
+TEST(two_writers_make_the_file_and_lose_nothing)
 {
     struct ledger_runs runs;
     struct act_error err = {0};
     pid_t pids[2];
     int status;
 
-    (void)state;
     for (int i = 0; i < 2; i++)
         pids[i] = start_child(write_rows, i);
     for (int i = 0; i < 2; i++) {
@@ -410,14 +402,13 @@ static void assert_intact(void)
     sqlite3_close(db);
 }
 
-static void a_killed_writer_leaves_all_it_reported(void **state)
+TEST(a_killed_writer_leaves_all_it_reported)
 {
     struct ledger_runs runs;
     struct act_error err = {0};
     size_t reported = 0;
     char said[4096];
 
-    (void)state;
     for (unsigned round = 0; round < 10; round++) {
         int fds[2], status;
         assert_int_equal(pipe(fds), 0);
@@ -453,7 +444,7 @@ static void hold_lock(int ready_fd)
     _exit(1);
 }
 
-static void a_lock_that_stays_is_temporary(void **state)
+TEST(a_lock_that_stays_is_temporary)
 {
     struct act_error err = {0};
     struct ledger *ledger = open_ledger();
@@ -461,7 +452,6 @@ static void a_lock_that_stays_is_temporary(void **state)
     int fds[2];
     char said;
 
-    (void)state;
     assert_int_equal(pipe(fds), 0);
     pid_t pid = start_child(hold_lock, fds[1]);
     assert_int_equal(read(fds[0], &said, 1), 1);
@@ -476,7 +466,7 @@ static void a_lock_that_stays_is_temporary(void **state)
     ledger_close(ledger);
 }
 
-static void a_file_that_is_no_ledger_is_an_error_and_stays(void **state)
+TEST(a_file_that_is_no_ledger_is_an_error_and_stays)
 {
     static const char text[] = "this is not a database, it is a shopping list that is longer than a header: "
                                "apples, pears, plums, cherries, quinces\n";
@@ -484,7 +474,6 @@ static void a_file_that_is_no_ledger_is_an_error_and_stays(void **state)
     struct ledger *ledger = (struct ledger *)&err;
     char *content = NULL;
 
-    (void)state;
     put(path, text);
     assert_int_equal(ledger_open(path, &ledger, &err), -ACT_FAIL);
     assert_null(ledger);
@@ -495,7 +484,7 @@ static void a_file_that_is_no_ledger_is_an_error_and_stays(void **state)
     free(content);
 }
 
-static void a_damaged_ledger_is_an_error_not_an_empty_list(void **state)
+TEST(a_damaged_ledger_is_an_error_not_an_empty_list)
 {
     struct act_error err = {0};
     struct ledger_runs runs;
@@ -503,7 +492,6 @@ static void a_damaged_ledger_is_an_error_not_an_empty_list(void **state)
     char garbage[4096];
     char id[16];
 
-    (void)state;
     for (int i = 0; i < 100; i++) {
         snprintf(id, sizeof(id), "r%d", i);
         assert_ok(add(ledger, id, "x", "Queued", i, &err), err);
@@ -546,14 +534,13 @@ static void make_broken_ledger(size_t n)
     close(fd);
 }
 
-static void a_damaged_file_is_set_aside(void **state)
+TEST(a_damaged_file_is_set_aside)
 {
     struct act_error err = {0};
     struct ledger *ledger;
     struct ledger_runs rows, again;
     char *aside = NULL, *none = NULL;
 
-    (void)state;
     make_broken_ledger(600);
     ACT_AUTOFREE char *journal = act_sprintf("%s-journal", path);
     put(journal, "of the one before");
@@ -581,13 +568,12 @@ static void a_damaged_file_is_set_aside(void **state)
     free(aside);
 }
 
-static void what_is_no_file_is_not_opened(void **state)
+TEST(what_is_no_file_is_not_opened)
 {
     static const char *const ends[] = {"", "-journal"};
     struct act_error err = {0};
     struct ledger *ledger = NULL;
 
-    (void)state;
     alarm(60); /* it would wait for ever */
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         ACT_AUTOFREE char *file = act_sprintf("%s%s", path, ends[i]);
@@ -604,7 +590,7 @@ static void what_is_no_file_is_not_opened(void **state)
     ledger_close(open_ledger());
 }
 
-static void a_locked_ledger_can_be_copied(void **state)
+TEST(a_locked_ledger_can_be_copied)
 {
     struct act_error err = {0};
     struct ledger *ledger = open_ledger(), *copy = NULL;
@@ -613,7 +599,6 @@ static void a_locked_ledger_can_be_copied(void **state)
     int fds[2];
     char said;
 
-    (void)state;
     assert_ok(add(ledger, "a", "x", "Queued", 1, &err), err);
     ledger_close(ledger);
     assert_int_equal(pipe(fds), 0);
@@ -634,7 +619,7 @@ static void a_locked_ledger_can_be_copied(void **state)
     close(fds[1]);
 }
 
-static void a_copy_of_no_ledger_is_new(void **state)
+TEST(a_copy_of_no_ledger_is_new)
 {
     static const char *const texts[] = {NULL, "",
                                         "no database, but a text that is longer than what SQLite looks at: "
@@ -642,7 +627,6 @@ static void a_copy_of_no_ledger_is_new(void **state)
     struct act_error err = {0};
     struct ledger *copy;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(texts); i++) {
         if (texts[i])
             put(path, texts[i]);
@@ -652,25 +636,23 @@ static void a_copy_of_no_ledger_is_new(void **state)
     }
 }
 
-static void an_empty_file_becomes_a_ledger(void **state)
+TEST(an_empty_file_becomes_a_ledger)
 {
     struct act_error err = {0};
 
-    (void)state;
     put(path, "");
     struct ledger *ledger = open_ledger();
     assert_ok(add(ledger, "a", "x", "Queued", 1, &err), err);
     ledger_close(ledger);
 }
 
-static void a_newer_schema_is_refused(void **state)
+TEST(a_newer_schema_is_refused)
 {
     struct act_error err = {0};
     struct ledger *ledger = open_ledger();
     sqlite3 *db = NULL;
     char *aside = NULL;
 
-    (void)state;
     ledger_close(ledger);
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 7", NULL, NULL, NULL), SQLITE_OK);
@@ -706,12 +688,11 @@ static void use_read_only_folder(int with_file)
               : 13);
 }
 
-static void a_read_only_folder_can_be_read(void **state)
+TEST(a_read_only_folder_can_be_read)
 {
     int status = 0;
     struct act_error err = {0};
 
-    (void)state;
     assert_int_equal(chmod(dir, 0555), 0);
     waitpid(start_child(use_read_only_folder, 0), &status, 0);
     assert_int_equal(WEXITSTATUS(status), 0);
@@ -727,32 +708,4 @@ static void a_read_only_folder_can_be_read(void **state)
     assert_int_equal(chmod(dir, 0755), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_run_comes_back_as_it_went_in),
-        TEST(the_file_is_private_and_its_folder_is_made),
-        TEST(adding_twice_changes_nothing),
-        TEST(updates_store_state_and_status),
-        TEST(list_table),
-        TEST(count_table),
-        TEST(where_a_run_on_slurm_is),
-        TEST(find_table),
-        TEST(a_thousand_runs_are_listed),
-        TEST(two_writers_make_the_file_and_lose_nothing),
-        TEST(a_killed_writer_leaves_all_it_reported),
-        TEST(a_lock_that_stays_is_temporary),
-        TEST(a_file_that_is_no_ledger_is_an_error_and_stays),
-        TEST(a_damaged_ledger_is_an_error_not_an_empty_list),
-        TEST(a_damaged_file_is_set_aside),
-        TEST(a_locked_ledger_can_be_copied),
-        TEST(what_is_no_file_is_not_opened),
-        TEST(a_copy_of_no_ledger_is_new),
-        TEST(an_empty_file_becomes_a_ledger),
-        TEST(a_newer_schema_is_refused),
-        TEST(a_read_only_folder_can_be_read),
-    };
-    return cmocka_run_group_tests_name("ledger", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

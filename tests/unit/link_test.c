@@ -33,11 +33,10 @@ static struct link make_link(const char *text, size_t len)
 }
 
 /* A message is found wherever the network cuts it. */
-static void test_pieces(void **state)
+TEST(test_pieces)
 {
     static const char text[] = "{\"type\":\"a\",\"n\":1}\n{\"type\":\"b\"}\n{\"type\":\"c";
 
-    (void)state;
     for (size_t cut = 1; cut < sizeof(text) - 1; cut++) {
         struct link l = make_link(text, cut);
         json_t *message;
@@ -59,13 +58,12 @@ static void test_pieces(void **state)
     }
 }
 
-static void test_not_our_protocol(void **state)
+TEST(test_not_our_protocol)
 {
     static const char *const bad[] = {"\n",    "[]\n",  "GET / HTTP/1.1\r\n", "{\"a\":1,\"a\":2}\n",
                                       "{}x\n", "\xff\n"};
     json_t *message;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct link l = make_link(bad[i], strlen(bad[i]));
         assert_int_equal(link_take(&l, &message), -1);
@@ -227,9 +225,8 @@ static void talk_on(const struct link_where *where)
     link_server_free(s);
 }
 
-static void test_talk(void **state)
+TEST(test_talk)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(both); i++)
         talk_on(both[i]);
 }
@@ -241,12 +238,11 @@ static int say_stop(struct link *l, bool stop, int rank)
     return stop ? 7 : 8;
 }
 
-static void test_late_rank_is_told_to_stop(void **state)
+TEST(test_late_rank_is_told_to_stop)
 {
     struct heard heard;
     struct link_server *s = open_server(1, &on_unix, &heard);
 
-    (void)state;
     link_set_stopping(s);
     pid_t pid = start_rank(link_address(s), 0, say_stop);
     serve_until(s, &heard.gone, 1);
@@ -279,9 +275,8 @@ static void break_on(const struct link_where *where)
     link_server_free(s);
 }
 
-static void test_broken_connections(void **state)
+TEST(test_broken_connections)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(both); i++)
         break_on(both[i]);
 }
@@ -448,7 +443,7 @@ static json_t *long_hello(const char *token, const char *nonce)
 }
 
 /* Hung up on, nothing more is said to them, and nobody hears of it. */
-static void test_strangers(void **state)
+TEST(test_strangers)
 {
     static json_t *(*const answers[])(const char *, const char *) = {no_proof,
                                                                      wrong_token,
@@ -463,7 +458,6 @@ static void test_strangers(void **state)
                                                                      no_hello,
                                                                      long_hello};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(both) * COUNT(answers); i++) {
         struct heard heard;
         struct link_server *s = open_server(2, both[i / COUNT(answers)], &heard);
@@ -494,11 +488,10 @@ static void assert_hung_up(struct link_server *s, int fd)
 }
 
 /* Who says nothing, not all of it, or all too slowly, has his second and no more. */
-static void test_slow_strangers(void **state)
+TEST(test_slow_strangers)
 {
     static const char half[] = "{\"type\":\"hello\",\"nonce\":\"";
 
-    (void)state;
     for (size_t i = 0; i < COUNT(both); i++) {
         struct heard heard;
         struct link_server *s = open_server(1, both[i], &heard);
@@ -534,13 +527,12 @@ static void allow_many_files(void)
 }
 
 /* However many hold a connection and say nothing, a rank comes in: the oldest give way. */
-static void test_idle_strangers(void **state)
+TEST(test_idle_strangers)
 {
     enum { MANY = 2000, SOME = 66 };
     struct rlimit limit;
     int fds[MANY];
 
-    (void)state;
     allow_many_files();
     getrlimit(RLIMIT_NOFILE, &limit);
     int n = limit.rlim_cur < 2 * MANY + 100 ? SOME : MANY;
@@ -562,7 +554,7 @@ static void test_idle_strangers(void **state)
 }
 
 /* Without descriptors nobody is accepted for a moment, and nothing spins; strangers give theirs away. */
-static void test_no_descriptors(void **state)
+TEST(test_no_descriptors)
 {
     enum { LOOKS = 1000 };
     struct heard heard;
@@ -570,7 +562,6 @@ static void test_no_descriptors(void **state)
     struct rlimit limit, none;
     int free_fd = dup(0), looks = 0;
 
-    (void)state;
     close(free_fd);
     getrlimit(RLIMIT_NOFILE, &limit);
     none = limit;
@@ -624,13 +615,12 @@ static int connect_as_nobody(const char *path)
 }
 
 /* Neither the folder lets other users in, nor, if it did, the server. */
-static void test_other_users(void **state)
+TEST(test_other_users)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, "link");
     struct heard heard;
     struct stat st;
 
-    (void)state;
     if (getuid() != 0)
         skip();
     mode_t before = umask(0);
@@ -660,7 +650,7 @@ static void test_other_users(void **state)
 
 /* ---- where it listens ---- */
 
-static void test_listeners(void **state)
+TEST(test_listeners)
 {
     ACT_AUTOFREE char *deep = act_sprintf("%s/%0150d", dir, 1);
     struct act_strv here = words_of("127.0.0.1 localhost");
@@ -675,7 +665,6 @@ static void test_listeners(void **state)
     };
     struct act_error err;
 
-    (void)state;
     assert_int_equal(mkdir(deep, 0700), 0);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct link_listeners l;
@@ -737,7 +726,7 @@ __attribute__((noreturn)) static void pretend(int listener, const char *token)
 }
 
 /* Other services may have its port by now, and say back what they hear. The token is not said to anybody. */
-static void test_wrong_service(void **state)
+TEST(test_wrong_service)
 {
     static const char token[] = "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100";
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -747,7 +736,6 @@ static void test_wrong_service(void **state)
     struct link l;
     bool stop;
 
-    (void)state;
     assert_int_equal(bind(listener, (struct sockaddr *)&at, len), 0);
     assert_int_equal(listen(listener, 64), 0);
     assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &len), 0);
@@ -765,7 +753,7 @@ static void test_wrong_service(void **state)
     close(listener);
 }
 
-static void test_environment(void **state)
+TEST(test_environment)
 {
     static const char token[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
     static const char *const bad[] = {"",        " tcp",  " tcp 0 a",   " tcp 65536 a", " tcp x a",
@@ -774,7 +762,6 @@ static void test_environment(void **state)
     struct link l;
     bool stop;
 
-    (void)state;
     CODEC_AUTOJSON json_t *hello = json_object();
     unsetenv(LINK_ENV);
     assert_int_equal(link_connect(&l, hello, &stop, &err), -ACT_FAIL);
@@ -794,13 +781,12 @@ static void test_environment(void **state)
 /* ---- many ---- */
 
 /* As many ranks as descriptors allow, at once; here they are all in this process. */
-static void test_many(void **state)
+TEST(test_many)
 {
     enum { MANY = 2000 };
     struct rlimit limit;
     struct heard heard;
 
-    (void)state;
     allow_many_files();
     getrlimit(RLIMIT_NOFILE, &limit);
     int n = limit.rlim_cur < 2 * MANY + 100 ? (int)(limit.rlim_cur / 2) - 100 : MANY;
@@ -830,24 +816,4 @@ static void test_many(void **state)
     link_server_free(s);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_not_our_protocol),
-        cmocka_unit_test(test_talk),
-        cmocka_unit_test(test_late_rank_is_told_to_stop),
-        cmocka_unit_test(test_broken_connections),
-        cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_slow_strangers),
-        cmocka_unit_test(test_idle_strangers),
-        cmocka_unit_test(test_no_descriptors),
-        cmocka_unit_test(test_other_users),
-        cmocka_unit_test(test_listeners),
-        cmocka_unit_test(test_wrong_service),
-        cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_many),
-    };
-
-    return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+TEST_MAIN(make_dir, remove_dir)

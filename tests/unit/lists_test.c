@@ -1,5 +1,7 @@
 /* Listing, removing and reading against a store in memory: what comes is complete and in order, however it is
  * fetched; what fails is told. */
+#define TEST_SETUP    setup
+#define TEST_TEARDOWN teardown
 #include "unit/test.h"
 
 #include <stdio.h>
@@ -295,7 +297,7 @@ static void add_tree(struct names *s, const char *prefix, int folders, int files
             act_strv_pushf(&s->keys, "%s%03d/%05d", prefix, d, f);
 }
 
-static void a_few_large_folders_are_listed_side_by_side(void **state)
+TEST(a_few_large_folders_are_listed_side_by_side)
 {
     struct names *s = *state;
 
@@ -306,7 +308,7 @@ static void a_few_large_folders_are_listed_side_by_side(void **state)
     assert_true(s->lists <= 20 * 6 + 3);      /* pages of the folders, and little more */
 }
 
-static void the_only_folder_is_looked_into(void **state)
+TEST(the_only_folder_is_looked_into)
 {
     struct names *s = *state;
 
@@ -316,7 +318,7 @@ static void the_only_folder_is_looked_into(void **state)
     assert_true(s->most_under_way >= 2);
 }
 
-static void small_folders_are_listed_flat(void **state)
+TEST(small_folders_are_listed_flat)
 {
     struct names *s = *state;
 
@@ -327,7 +329,7 @@ static void small_folders_are_listed_flat(void **state)
     assert_true(s->lists <= 21);
 }
 
-static void a_short_listing_is_not_looked_into(void **state)
+TEST(a_short_listing_is_not_looked_into)
 {
     struct names *s = *state;
 
@@ -337,7 +339,7 @@ static void a_short_listing_is_not_looked_into(void **state)
     assert_int_equal(s->lists, 2);
 }
 
-static void files_and_empty_folders_keep_their_places(void **state)
+TEST(files_and_empty_folders_keep_their_places)
 {
     struct names *s = *state;
     static const char *const more[] = {"a/",    "a/000-x", "a/000.x", "a/0000", "a/003/",    "a/0035/",
@@ -358,7 +360,7 @@ static void files_and_empty_folders_keep_their_places(void **state)
 }
 
 /* Random trees, random page sizes: always the same as the store has. */
-static void any_tree_is_complete(void **state)
+TEST(any_tree_is_complete)
 {
     struct names *s = *state;
 
@@ -383,7 +385,7 @@ static void any_tree_is_complete(void **state)
     }
 }
 
-static void a_broken_page_is_an_error(void **state)
+TEST(a_broken_page_is_an_error)
 {
     struct names *s = *state;
     struct transfer_path what = {.store = &s->store, .path = act_strdup("a"), .is_folder = true};
@@ -413,7 +415,7 @@ static int stop_at_50(void *arg, const struct store_entry *entry, const char *re
     return ++*(int *)arg < 50 ? 0 : act_error_set(err, ACT_FAIL, "enough");
 }
 
-static void the_caller_may_stop(void **state)
+TEST(the_caller_may_stop)
 {
     struct names *s = *state;
     struct transfer_path what = {.store = &s->store, .path = act_strdup("a"), .is_folder = true};
@@ -430,7 +432,7 @@ static void the_caller_may_stop(void **state)
     transfer_path_release(&what);
 }
 
-static void one_level_has_folders_once(void **state)
+TEST(one_level_has_folders_once)
 {
     struct names *s = *state;
     struct transfer_path what = {.store = &s->store, .path = act_strdup("a"), .is_folder = true};
@@ -479,7 +481,7 @@ static void add_voc(struct names *s)
     act_strv_sort(&s->keys);
 }
 
-static void removing_takes_exactly_the_folder(void **state)
+TEST(removing_takes_exactly_the_folder)
 {
     struct names *s = *state;
     struct transfer_report report;
@@ -501,7 +503,7 @@ static void removing_takes_exactly_the_folder(void **state)
     assert_int_equal(keys_left(s), 1);
 }
 
-static void every_part_of_a_batch_is_checked(void **state)
+TEST(every_part_of_a_batch_is_checked)
 {
     struct names *s = *state;
     struct transfer_report report;
@@ -518,7 +520,7 @@ static void every_part_of_a_batch_is_checked(void **state)
     transfer_report_release(&report);
 }
 
-static void a_broken_page_ends_the_removal(void **state)
+TEST(a_broken_page_ends_the_removal)
 {
     struct names *s = *state;
     struct transfer_report report;
@@ -533,7 +535,7 @@ static void a_broken_page_ends_the_removal(void **state)
     transfer_report_release(&report);
 }
 
-static void a_filter_says_what_is_removed(void **state)
+TEST(a_filter_says_what_is_removed)
 {
     struct names *s = *state;
     struct transfer_options options = {0};
@@ -552,7 +554,7 @@ static void a_filter_says_what_is_removed(void **state)
     act_strv_release(&excludes);
 }
 
-static void leftovers_of_a_path_are_cleared(void **state)
+TEST(leftovers_of_a_path_are_cleared)
 {
     struct names *s = *state;
     struct transfer_path what = {.store = &s->store, .path = act_strdup("d/voc2"), .is_folder = true};
@@ -601,7 +603,7 @@ static void set_content(struct names *s, uint64_t size)
     s->size = size;
 }
 
-static void what_is_read_comes_in_order(void **state)
+TEST(what_is_read_comes_in_order)
 {
     struct names *s = *state;
     struct act_buf out = {0};
@@ -624,7 +626,7 @@ static void what_is_read_comes_in_order(void **state)
     act_buf_release(&out);
 }
 
-static void damage_is_told_at_the_end(void **state)
+TEST(damage_is_told_at_the_end)
 {
     struct names *s = *state;
     struct act_buf out = {0};
@@ -640,7 +642,7 @@ static void damage_is_told_at_the_end(void **state)
     act_buf_release(&out);
 }
 
-static void a_part_that_fails_ends_reading(void **state)
+TEST(a_part_that_fails_ends_reading)
 {
     struct names *s = *state;
     struct act_buf out = {0};
@@ -667,7 +669,7 @@ static int refuse(void *arg, const void *data, size_t len, struct act_error *err
     return act_error_set(err, ACT_FAIL, "the disk is full");
 }
 
-static void a_writer_may_stop_reading(void **state)
+TEST(a_writer_may_stop_reading)
 {
     struct names *s = *state;
     struct transfer_path what = {.store = &s->store, .path = act_strdup("f")};
@@ -680,7 +682,7 @@ static void a_writer_may_stop_reading(void **state)
     transfer_path_release(&what);
 }
 
-static void a_log_is_read_without_its_etag(void **state)
+TEST(a_log_is_read_without_its_etag)
 {
     struct names *s = *state;
     struct act_buf out = {0};
@@ -709,31 +711,4 @@ static int close_engine(void **state)
     return 0;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_few_large_folders_are_listed_side_by_side),
-        TEST(the_only_folder_is_looked_into),
-        TEST(small_folders_are_listed_flat),
-        TEST(a_short_listing_is_not_looked_into),
-        TEST(files_and_empty_folders_keep_their_places),
-        TEST(any_tree_is_complete),
-        TEST(a_broken_page_is_an_error),
-        TEST(the_caller_may_stop),
-        TEST(one_level_has_folders_once),
-        TEST(removing_takes_exactly_the_folder),
-        TEST(every_part_of_a_batch_is_checked),
-        TEST(a_broken_page_ends_the_removal),
-        TEST(a_filter_says_what_is_removed),
-        TEST(leftovers_of_a_path_are_cleared),
-        TEST(what_is_read_comes_in_order),
-        TEST(damage_is_told_at_the_end),
-        TEST(a_part_that_fails_ends_reading),
-        TEST(a_writer_may_stop_reading),
-        TEST(a_log_is_read_without_its_etag),
-    };
-
-    return cmocka_run_group_tests(tests, open_engine, close_engine);
-}
+TEST_MAIN(open_engine, close_engine)

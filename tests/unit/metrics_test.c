@@ -83,11 +83,10 @@ static void burn(void)
             sum += (unsigned long)i;
 }
 
-static void test_line(void **state)
+TEST(test_line)
 {
     struct node node = make_node();
 
-    (void)state;
     struct metrics *m = metrics_new(&node);
     CODEC_AUTOJSON json_t *first = next(m);
     assert_true(json_is_null(at(first, "cpu", "busy")));
@@ -110,11 +109,10 @@ static void test_line(void **state)
 }
 
 /* Used of total; what is not known is a dash. */
-static void test_text(void **state)
+TEST(test_text)
 {
     struct node node = make_node();
 
-    (void)state;
     make_smi("printf '0, 97, 30000, 40960, 61, 312.55, 0\\n1, [N/A], 12, 40960, 30, [N/A], [N/A]\\n'");
     struct metrics *m = metrics_new(&node);
     ACT_AUTOFREE char *text = metrics_text(m);
@@ -131,7 +129,7 @@ static void test_text(void **state)
     metrics_free(m);
 }
 
-static void test_gpu_output(void **state)
+TEST(test_gpu_output)
 {
     static const char *const bad[] = {
         "garbage\n",
@@ -147,7 +145,6 @@ static void test_gpu_output(void **state)
         "0, 1, 2, 3, 4, 5, 6\nUnable to determine the device handle for GPU 0000:3B:00.0: Unknown Error\n",
     };
 
-    (void)state;
     CODEC_AUTOJSON json_t *good =
         gpu_parse("0, 97, 30000, 40960, 61, 312.55, 0\n1, [N/A], 12, 40960, 30, [Not Supported], [N/A]\r\n");
     CODEC_AUTOJSON json_t *expected = NULL;
@@ -165,11 +162,10 @@ static void test_gpu_output(void **state)
 }
 
 /* Sixteen GPUs with long numbers fit into one write. */
-static void test_many_gpus(void **state)
+TEST(test_many_gpus)
 {
     struct node node = make_node();
 
-    (void)state;
     make_smi(
         "i=0; while [ $i -lt 16 ]; do echo \"$i, 33, 123456, 234567, 61, 312.55, 123456789\"; i=$((i+1)); done");
     struct metrics *m = metrics_new(&node);
@@ -181,7 +177,7 @@ static void test_many_gpus(void **state)
     metrics_free(m);
 }
 
-static void test_bad_smi_is_given_up(void **state)
+TEST(test_bad_smi_is_given_up)
 {
     static const char *const scripts[] = {
         "echo no devices were found; exit 6",
@@ -191,7 +187,6 @@ static void test_bad_smi_is_given_up(void **state)
     };
     struct node node = make_node();
 
-    (void)state;
     for (size_t i = 0; i < COUNT(scripts); i++) {
         make_smi(scripts[i]);
         struct metrics *m = metrics_new(&node);
@@ -205,7 +200,7 @@ static void test_bad_smi_is_given_up(void **state)
 }
 
 /* The line comes all the same, and nothing of the program is left. */
-static void test_hanging_smi(void **state)
+TEST(test_hanging_smi)
 {
     struct node node = make_node();
     ACT_AUTOFREE char *pid_file = act_path_join(dir, "pid");
@@ -213,7 +208,6 @@ static void test_hanging_smi(void **state)
     struct act_error err;
     int64_t pid;
 
-    (void)state;
     make_smi("echo $$ >\"${0%/*}/pid\"; trap '' TERM; while :; do sleep 1000; done");
     struct metrics *m = metrics_new(&node);
     CODEC_AUTOJSON json_t *json = next(m);
@@ -251,16 +245,4 @@ static int remove_dir(void **state)
     return rc;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_line),
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_gpu_output),
-        cmocka_unit_test(test_many_gpus),
-        cmocka_unit_test(test_bad_smi_is_given_up),
-        cmocka_unit_test(test_hanging_smi),
-    };
-
-    return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+TEST_MAIN(make_dir, remove_dir)

@@ -55,7 +55,7 @@ static void open_place(struct node *node, const struct rank_place *place, int at
     assert_ok(place_open(node, place, attempt, &err), err);
 }
 
-static void test_code_roots(void **state)
+TEST(test_code_roots)
 {
     static const struct {
         int nodes, node_rank;
@@ -66,7 +66,6 @@ static void test_code_roots(void **state)
         {2, 1, "/shared/" RUN_A "/nodes/1/code"},
     };
 
-    (void)state;
     setenv("TMPDIR", dir, 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct node node = make_node(RUN_A, rows[i].nodes, NULL);
@@ -119,7 +118,7 @@ static void take_by_other_user(const char *base)
 }
 
 /* Another private folder takes its place, the same for all ranks of the node and for the next run. */
-static void test_base_of_others(void **state)
+TEST(test_base_of_others)
 {
     static void (*const takes[])(const char *) = {take_by_link, take_by_file, take_by_open_folder,
                                                   take_by_other_user};
@@ -129,7 +128,6 @@ static void test_base_of_others(void **state)
     struct act_error err;
     struct stat st;
 
-    (void)state;
     setenv("TMPDIR", dir, 1);
     for (size_t i = 0; i < COUNT(takes); i++) {
         if (takes[i] == take_by_other_user && getuid() != 0)
@@ -155,7 +153,7 @@ static void test_base_of_others(void **state)
 }
 
 /* Others could look, and put nothing there. */
-static void test_readable_base_is_closed(void **state)
+TEST(test_readable_base_is_closed)
 {
     ACT_AUTOFREE char *base = base_dir();
     struct node node = make_node(RUN_A, 1, NULL);
@@ -163,7 +161,6 @@ static void test_readable_base_is_closed(void **state)
     struct act_error err;
     struct stat st;
 
-    (void)state;
     setenv("TMPDIR", dir, 1);
     assert_ok(act_remove_tree(base, &err), err);
     assert_int_equal(mkdir(base, 0755), 0);
@@ -175,12 +172,11 @@ static void test_readable_base_is_closed(void **state)
     node_release(&node);
 }
 
-static void test_disks_that_are_not_there(void **state)
+TEST(test_disks_that_are_not_there)
 {
     struct rank_place place = {.local_size = 1};
     struct act_error err;
 
-    (void)state;
     ACT_AUTOFREE char *gone = below("gone");
     setenv("TMPDIR", gone, 1);
     struct node node = make_node(RUN_A, 1, NULL);
@@ -196,12 +192,11 @@ static void test_disks_that_are_not_there(void **state)
 }
 
 /* It goes with the last rank of the node, of this attempt. */
-static void test_last_rank_removes(void **state)
+TEST(test_last_rank_removes)
 {
     struct node a = make_node(RUN_A, 1, NULL), b = make_node(RUN_A, 1, NULL);
     struct rank_place first = {.rank = 0, .local_size = 2}, second = {.rank = 1, .local_size = 2};
 
-    (void)state;
     setenv("TMPDIR", dir, 1);
     open_place(&a, &first, 1);
     ACT_AUTOFREE char *local = act_strdup(a.local);
@@ -219,12 +214,11 @@ static void test_last_rank_removes(void **state)
     node_release(&b);
 }
 
-static void test_sweep(void **state)
+TEST(test_sweep)
 {
     struct node dead = make_node(RUN_A, 1, NULL), alive = make_node(RUN_B, 1, NULL);
     struct rank_place place = {.local_size = 2};
 
-    (void)state;
     setenv("TMPDIR", dir, 1);
     open_place(&dead, &place, 1);
     open_place(&alive, &place, 1);
@@ -245,7 +239,7 @@ static void test_sweep(void **state)
 
 /* Between a rank that has ended and one that is still to come nothing is locked, and another run, or another node of
  * the same launch on this machine, prepares itself meanwhile. */
-static void test_sweep_between_two_ranks(void **state)
+TEST(test_sweep_between_two_ranks)
 {
     static const struct {
         const char *id;
@@ -256,7 +250,6 @@ static void test_sweep_between_two_ranks(void **state)
                       other = {.rank = 2, .local_size = 2, .node_rank = 1};
     struct act_error err;
 
-    (void)state;
     setenv("TMPDIR", dir, 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct node ended = make_node(rows[i].id, 2, NULL), sweeps = make_node(RUN_A, 2, NULL);
@@ -317,7 +310,7 @@ static void assert_env(const char *name, const char *expected, const char *row)
         fail_msg("%s is '%s', not '%s', with: %s", name, value ? value : "-", expected, row);
 }
 
-static void test_environment_of_a_service(void **state)
+TEST(test_environment_of_a_service)
 {
     static const struct {
         int nodes;
@@ -338,7 +331,6 @@ static void test_environment_of_a_service(void **state)
     struct rank_place place = {.rank = 1, .world_size = 4, .local_rank = 1, .local_size = 2};
     struct act_error err;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct node node = make_node(RUN_A, rows[i].nodes, NULL);
         free(node.dir);
@@ -374,7 +366,7 @@ static void test_environment_of_a_service(void **state)
 }
 
 /* Two nodes of two ranks. */
-static void test_node_ranks(void **state)
+TEST(test_node_ranks)
 {
     static const struct {
         const char *service;
@@ -390,7 +382,6 @@ static void test_node_ranks(void **state)
     struct rank_place place;
     struct act_error err;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct node node = make_node(RUN_A, 2, NULL);
         set_service(rows[i].service);
@@ -455,7 +446,7 @@ static char *wrapped(struct node *node)
     return text;
 }
 
-static void test_apptainer(void **state)
+TEST(test_apptainer)
 {
     static const struct {
         const char *image, *shown;
@@ -467,7 +458,6 @@ static void test_apptainer(void **state)
         {"./x.sif", "./x.sif"},
     };
 
-    (void)state;
     setenv("PATH", dir, 1);
     make_program("apptainer");
     make_program("singularity");
@@ -509,11 +499,10 @@ static void test_apptainer(void **state)
     node_release(&node);
 }
 
-static void test_without_container(void **state)
+TEST(test_without_container)
 {
     static const char *const kinds[] = {NULL, "none", "pyxis"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(kinds); i++) {
         struct node node = container_node(kinds[i], "image", 0);
         ACT_AUTOFREE char *text = wrapped(&node);
@@ -526,7 +515,7 @@ static void test_without_container(void **state)
     node_release(&node);
 }
 
-static void test_pyxis(void **state)
+TEST(test_pyxis)
 {
     static const struct {
         const char *image, *shown;
@@ -540,7 +529,6 @@ static void test_pyxis(void **state)
         {"/images/x.sqsh", "/images/x.sqsh"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(images); i++) {
         struct node node = container_node("pyxis", images[i].image, 0);
         struct act_strv words = {0};
@@ -586,14 +574,13 @@ static void count(void *arg, int missing)
 }
 
 /* Whether it fails at once or in the process that waits. */
-static void test_queue_without_locks(void **state)
+TEST(test_queue_without_locks)
 {
     static const int operations[] = {LOCK_EX | LOCK_NB, LOCK_EX};
     ACT_AUTOFREE char *slots_dir = below("slots"), *queue = act_path_join(slots_dir, "queue.lock");
     struct act_error err;
     struct watch w;
 
-    (void)state;
     assert_ok(act_mkdir_all(slots_dir, 0700, &err), err);
     int held = act_lock(queue, false, &err);
     assert_true(held >= 0);
@@ -613,23 +600,4 @@ static void test_queue_without_locks(void **state)
     close(held);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_code_roots),
-        cmocka_unit_test(test_base_of_others),
-        cmocka_unit_test(test_readable_base_is_closed),
-        cmocka_unit_test(test_disks_that_are_not_there),
-        cmocka_unit_test(test_last_rank_removes),
-        cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_sweep_between_two_ranks),
-        cmocka_unit_test(test_environment_of_a_service),
-        cmocka_unit_test(test_node_ranks),
-        cmocka_unit_test(test_apptainer),
-        cmocka_unit_test(test_without_container),
-        cmocka_unit_test(test_pyxis),
-        cmocka_unit_test(test_queue_without_locks),
-    };
-
-    return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+TEST_MAIN(make_dir, remove_dir)

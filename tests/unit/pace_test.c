@@ -31,7 +31,7 @@ static void load(struct pace *p, const struct line *line, double share, int64_t 
     *now_ms = (int64_t)now + 1;
 }
 
-static void window_grows_as_long_as_it_pays(void **state)
+TEST(window_grows_as_long_as_it_pays)
 {
     static const struct {
         struct line line;
@@ -43,7 +43,6 @@ static void window_grows_as_long_as_it_pays(void **state)
         {{1, 1}, 256, 32, 40},       {{100, 100}, 1, 1, 1},     {{100, 100}, 33, 33, 33},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct pace p;
         int64_t now_ms = 1000;
@@ -56,13 +55,12 @@ static void window_grows_as_long_as_it_pays(void **state)
     }
 }
 
-static void window_stays_when_it_is_not_used(void **state)
+TEST(window_stays_when_it_is_not_used)
 {
     static const struct line line = {100, 100};
     struct pace p;
     int64_t now_ms = 0;
 
-    (void)state;
     pace_init(&p, 256);
     load(&p, &line, 0.5, &now_ms, 20000);
     assert_int_equal(p.window, 32);
@@ -71,13 +69,12 @@ static void window_stays_when_it_is_not_used(void **state)
 }
 
 /* What a new period finds is compared with what was before, not with what was long ago. */
-static void idle_time_is_not_measured(void **state)
+TEST(idle_time_is_not_measured)
 {
     static const struct line line = {1, 20};
     struct pace p;
     int64_t now_ms = 0;
 
-    (void)state;
     pace_init(&p, 256);
     for (int i = 0; i < 50; i++) {
         load(&p, &line, 1, &now_ms, 3);
@@ -86,11 +83,10 @@ static void idle_time_is_not_measured(void **state)
     assert_true(p.rate == 0 || p.rate > 100000);
 }
 
-static void throttling_halves_once_per_event(void **state)
+TEST(throttling_halves_once_per_event)
 {
     struct pace p;
 
-    (void)state;
     pace_init(&p, 256);
     assert_int_equal(pace_hold_ms(&p, 1000), 0);
     for (int i = 0; i < 20; i++) /* a burst of what was under way together */
@@ -112,13 +108,12 @@ static void throttling_halves_once_per_event(void **state)
     assert_int_equal(p.window, 2);
 }
 
-static void window_comes_back_step_by_step(void **state)
+TEST(window_comes_back_step_by_step)
 {
     static const struct line line = {10, 100};
     struct pace p;
     int64_t now_ms = 0;
 
-    (void)state;
     pace_init(&p, 64);
     load(&p, &line, 1, &now_ms, 1000);
     assert_int_equal(p.window, 64);
@@ -149,14 +144,13 @@ static uint64_t drain(struct bucket *b, int64_t from_ms, int64_t to_ms, size_t p
     return moved;
 }
 
-static void bucket_is_exact_over_seconds(void **state)
+TEST(bucket_is_exact_over_seconds)
 {
     static const struct {
         uint64_t rate;
         size_t piece;
     } rows[] = {{1000, 1}, {1000, 1024}, {100000, 16384}, {10000000, 16384}, {1000000000, 16384}, {7, 1024}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct bucket b;
         bucket_init(&b, rows[i].rate, 500);
@@ -166,11 +160,10 @@ static void bucket_is_exact_over_seconds(void **state)
     }
 }
 
-static void bucket_does_not_save_up(void **state)
+TEST(bucket_does_not_save_up)
 {
     struct bucket b;
 
-    (void)state;
     bucket_init(&b, 1000000, 0);
     assert_true(drain(&b, 3600000, 3600001, 1000) <=
                 102000); /* a tenth of a second, though idle for an hour */
@@ -179,11 +172,10 @@ static void bucket_does_not_save_up(void **state)
     assert_int_equal(bucket_wait_ms(&b, 0), 0); /* no limit */
 }
 
-static void bucket_gives_back(void **state)
+TEST(bucket_gives_back)
 {
     struct bucket b;
 
-    (void)state;
     bucket_init(&b, 1000, 0);
     assert_int_equal(bucket_wait_ms(&b, 50), 0);
     bucket_take(&b, 150);
@@ -192,14 +184,13 @@ static void bucket_gives_back(void **state)
     assert_int_equal(bucket_wait_ms(&b, 50), 0);
 }
 
-static void pieces_fit_the_rate(void **state)
+TEST(pieces_fit_the_rate)
 {
     static const struct {
         uint64_t rate;
         size_t piece;
     } rows[] = {{1, 1024}, {100000, 5000}, {1000000000, 16384}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct bucket b;
         bucket_init(&b, rows[i].rate, 0);
@@ -207,19 +198,4 @@ static void pieces_fit_the_rate(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(window_grows_as_long_as_it_pays),
-        cmocka_unit_test(window_stays_when_it_is_not_used),
-        cmocka_unit_test(idle_time_is_not_measured),
-        cmocka_unit_test(throttling_halves_once_per_event),
-        cmocka_unit_test(window_comes_back_step_by_step),
-        cmocka_unit_test(bucket_is_exact_over_seconds),
-        cmocka_unit_test(bucket_does_not_save_up),
-        cmocka_unit_test(bucket_gives_back),
-        cmocka_unit_test(pieces_fit_the_rate),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,4 +1,6 @@
 /* Packages: which files go in, the archive as unzip and Python read it, the same bytes for the same tree. */
+#define TEST_SETUP    make_dir
+#define TEST_TEARDOWN remove_dir
 #include "unit/test.h"
 
 #include <errno.h>
@@ -198,7 +200,7 @@ static void assert_nothing_written(void)
 
 /* Rules */
 
-static void rules_table(void **state)
+TEST(rules_table)
 {
     static const struct {
         const char *tree, *zip_options, *ignore, *kept, *left_out;
@@ -294,7 +296,6 @@ static void rules_table(void **state)
     };
     struct act_strv kept_out = words_of("data output/");
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct package_list list;
         struct act_error err = {0};
@@ -318,7 +319,7 @@ static void rules_table(void **state)
 }
 
 /* Files of ignore lines, in folders of the tree, come first to last. */
-static void gitignore_table(void **state)
+TEST(gitignore_table)
 {
     static const struct {
         const char *tree, *root, *sub, *actignore, *kept, *left_out;
@@ -337,7 +338,6 @@ static void gitignore_table(void **state)
          "aux_data/configs/: built-in rule '/aux_data/configs/'"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct package_list list;
         struct act_error err = {0};
@@ -363,14 +363,13 @@ static void gitignore_table(void **state)
     }
 }
 
-static void ignore_files_that_are_fifos_are_not_waited_for(void **state)
+TEST(ignore_files_that_are_fifos_are_not_waited_for)
 {
     struct package_options with = {.root = project};
     ACT_AUTOFREE char *path = act_path_join(project, ".actignore");
     struct package_list list;
     struct act_error err = {0};
 
-    (void)state;
     make("a");
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(package_scan(&with, &list, &err), -ACT_FAIL);
@@ -378,11 +377,10 @@ static void ignore_files_that_are_fifos_are_not_waited_for(void **state)
 }
 
 /* What others put into a folder above the project, such as /tmp. */
-static void only_own_gitignore_files_above_count(void **state)
+TEST(only_own_gitignore_files_above_count)
 {
     static const char *const foreign[] = {NULL, "up/.git", "up/.gitignore"};
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     for (size_t i = 0; i < COUNT(foreign); i++) {
@@ -404,14 +402,13 @@ static void only_own_gitignore_files_above_count(void **state)
     }
 }
 
-static void one_word_may_hold_option_and_patterns(void **state)
+TEST(one_word_may_hold_option_and_patterns)
 {
     struct act_strv options = {0};
     struct package_options with = {.root = project, .zip_options = &options};
     struct package_list list;
     struct act_error err = {0};
 
-    (void)state;
     make_all("a b c d");
     make("e f");
     act_strv_push(&options, "-x a  b");
@@ -424,7 +421,7 @@ static void one_word_may_hold_option_and_patterns(void **state)
     act_strv_release(&options);
 }
 
-static void zip_options_that_cannot_be_used_are_named(void **state)
+TEST(zip_options_that_cannot_be_used_are_named)
 {
     static const struct {
         const char *options, *named;
@@ -444,7 +441,6 @@ static void zip_options_that_cannot_be_used_are_named(void **state)
         {"-qj", "'-qj'"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_strv options = words_of(rows[i].options);
         struct package_options with = {.root = project, .zip_options = &options};
@@ -460,14 +456,13 @@ static void zip_options_that_cannot_be_used_are_named(void **state)
     }
 }
 
-static void a_broken_ignore_file_is_an_error(void **state)
+TEST(a_broken_ignore_file_is_an_error)
 {
     struct package_options options = plain();
     struct package_list list;
     struct act_error err = {0};
     ACT_AUTOFREE char *path = in_project(".actignore");
 
-    (void)state;
     assert_ok(act_file_write(path, "a\0b", 3, 0644, &err), err);
     assert_int_equal(package_scan(&options, &list, &err), -ACT_CONFIG);
     assert_non_null(strstr(act_error_text(&err), ".actignore"));
@@ -481,14 +476,13 @@ static void a_broken_ignore_file_is_an_error(void **state)
 
 /* The walk */
 
-static void special_files_are_left_out_and_said(void **state)
+TEST(special_files_are_left_out_and_said)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     ACT_AUTOFREE char *pipe_path = in_project("pipe");
     ACT_AUTOFREE char *socket_path = in_project("sock");
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    (void)state;
     make("a");
     assert_int_equal(mkfifo(pipe_path, 0644), 0);
     assert_true(strlen(socket_path) < sizeof(address.sun_path));
@@ -503,7 +497,7 @@ static void special_files_are_left_out_and_said(void **state)
     package_list_release(&list);
 }
 
-static void bad_names_are_named_before_anything_is_written(void **state)
+TEST(bad_names_are_named_before_anything_is_written)
 {
     static const struct {
         const char *name, *said;
@@ -517,7 +511,6 @@ static void bad_names_are_named_before_anything_is_written(void **state)
         {"ok\xe4\xb8\xad\xc0\x80 -> x", "'ok\xe4\xb8\xad\\xc0\\x80' (the name is not UTF-8)"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct package_list list;
         struct act_error err = {0};
@@ -533,9 +526,8 @@ static void bad_names_are_named_before_anything_is_written(void **state)
     }
 }
 
-static void bad_names_that_are_left_out_do_not_matter(void **state)
+TEST(bad_names_that_are_left_out_do_not_matter)
 {
-    (void)state;
     make("d/a\nb");
     make("good \"quoted\" 'name' \\ $x");
     write_text(".actignore", "d/*");
@@ -588,9 +580,8 @@ static int expect_success(void)
     return rc;
 }
 
-static void unreadable_files_are_named_unless_left_out(void **state)
+TEST(unreadable_files_are_named_unless_left_out)
 {
-    (void)state;
     make_all("f0 f1 f2 f3 f4 f5 f6 d/x z");
     assert_int_equal(run("cd '%s' && chmod 000 f? && chmod 000 d", project), 0);
     assert_int_equal(run_as_nobody(expect_unreadable), 0);
@@ -598,13 +589,12 @@ static void unreadable_files_are_named_unless_left_out(void **state)
     assert_int_equal(run_as_nobody(expect_success), 0);
 }
 
-static void a_missing_project_is_not_found(void **state)
+TEST(a_missing_project_is_not_found)
 {
     struct package_options options = {.root = "/nonexistent/project"};
     struct package_list list;
     struct act_error err = {0};
 
-    (void)state;
     assert_int_equal(package_scan(&options, &list, &err), -ACT_NOT_FOUND);
     assert_non_null(strstr(act_error_text(&err), "/nonexistent/project"));
 }
@@ -624,13 +614,12 @@ static void make_deep(int levels)
     close(fd);
 }
 
-static void deep_trees_are_packaged_up_to_what_a_path_holds(void **state)
+TEST(deep_trees_are_packaged_up_to_what_a_path_holds)
 {
     struct package_options options = plain();
     struct package_list list;
     struct act_error err = {0};
 
-    (void)state;
     make_deep(1500);
     list = scan();
     assert_int_equal(list.n, 1500);
@@ -643,7 +632,7 @@ static void deep_trees_are_packaged_up_to_what_a_path_holds(void **state)
     assert_non_null(strstr(act_error_text(&err), "File name too long"));
 }
 
-static void links_out_of_the_project_are_warned_of(void **state)
+TEST(links_out_of_the_project_are_warned_of)
 {
     static const struct {
         const char *tree, *warning; /* NULL: none */
@@ -658,7 +647,6 @@ static void links_out_of_the_project_are_warned_of(void **state)
     };
     ACT_AUTOFREE char *said_path = act_path_join(dir, "stderr");
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *said = NULL;
         struct act_error err = {0};
@@ -682,9 +670,8 @@ static void links_out_of_the_project_are_warned_of(void **state)
 
 /* The archive */
 
-static void unzip_restores_the_tree(void **state)
+TEST(unzip_restores_the_tree)
 {
-    (void)state;
     make_all("a.sh empty d/sub/f d/none/ h\xc3\xa9llo/\xe4\xb8\xad.txt ro/f");
     make("with space/and 'quotes' \"x\"");
     make("d/link -> ../a.sh");
@@ -709,9 +696,8 @@ static void unzip_restores_the_tree(void **state)
         0);
 }
 
-static void python_sees_what_is_promised(void **state)
+TEST(python_sees_what_is_promised)
 {
-    (void)state;
     make_all("a.sh empty d/sub/f d/none/ h\xc3\xa9llo z");
     make("l -> a.sh");
     assert_int_equal(
@@ -736,11 +722,10 @@ static void python_sees_what_is_promised(void **state)
     assert_int_equal(run("test \"$(ls -A '%s')\" = %s.zip", out_dir, summary.sha256), 0);
 }
 
-static void the_same_tree_gives_the_same_bytes(void **state)
+TEST(the_same_tree_gives_the_same_bytes)
 {
     struct package_summary summaries[3];
 
-    (void)state;
     make_all("a b c/d c/e.txt c/f/ x.py");
     make("l -> c/d");
     summaries[0] = pack();
@@ -767,11 +752,10 @@ static void the_same_tree_gives_the_same_bytes(void **state)
     assert_string_not_equal(summaries[2].sha256, summaries[0].sha256);
 }
 
-static void three_hundred_files(void **state)
+TEST(three_hundred_files)
 {
     char name[64];
 
-    (void)state;
     for (int i = 0; i < 300; i++) {
         snprintf(name, sizeof(name), "d%d/file_%d.txt", i % 7, i);
         make(name);
@@ -785,9 +769,8 @@ static void three_hundred_files(void **state)
                     "assert len(n) == 300 and all(z.read(x) == x.encode() for x in n)");
 }
 
-static void an_empty_project_is_a_package(void **state)
+TEST(an_empty_project_is_a_package)
 {
-    (void)state;
     make(".hidden");
     struct package_summary first = pack();
     assert_good_zip("assert z.namelist() == [\".act-empty\"]");
@@ -797,7 +780,7 @@ static void an_empty_project_is_a_package(void **state)
 
 /* Changes and faults */
 
-static void what_changed_since_the_scan_is_named(void **state)
+TEST(what_changed_since_the_scan_is_named)
 {
     static const struct {
         const char *change, *named;
@@ -817,7 +800,6 @@ static void what_changed_since_the_scan_is_named(void **state)
         {"rm l && echo >l", "'l'"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct package_summary summary;
         struct act_error err = {0};
@@ -847,7 +829,7 @@ static void *append_when_opened(void *inotify_fd)
     return inotify_fd;
 }
 
-static void a_change_while_a_file_is_read_is_noticed(void **state)
+TEST(a_change_while_a_file_is_read_is_noticed)
 {
     struct package_summary summary;
     struct act_error err = {0};
@@ -856,7 +838,6 @@ static void a_change_while_a_file_is_read_is_noticed(void **state)
     pthread_t thread;
     void *failed;
 
-    (void)state;
     assert_int_equal(run("truncate -s 256M '%s'", path), 0); /* takes long enough to compress */
     struct package_list list = scan();
     assert_true(inotify_add_watch(fd, path, IN_ACCESS) >= 0);
@@ -891,11 +872,10 @@ static int pack_on_small_disk(void)
                : 2;
 }
 
-static void a_full_disk_leaves_the_old_package(void **state)
+TEST(a_full_disk_leaves_the_old_package)
 {
     int status = 0;
 
-    (void)state;
     make("a");
     struct package_summary before = pack();
     assert_int_equal(run("head -c 300000 /dev/urandom >'%s/r'", project), 0);
@@ -925,13 +905,12 @@ static int pack_into_locked_folder(void)
     return rc == -ACT_DENIED && strstr(act_error_text(&err), out_dir) ? 0 : 2;
 }
 
-static void a_target_that_cannot_be_written_is_named(void **state)
+TEST(a_target_that_cannot_be_written_is_named)
 {
     struct package_list list;
     struct package_summary summary;
     struct act_error err = {0};
 
-    (void)state;
     make("a");
     struct package_summary before = pack();
     assert_int_equal(run("rm -r '%s' && mkdir -m 555 '%s'", out_dir, out_dir), 0);
@@ -1025,7 +1004,7 @@ static void make_varied_tree(void)
         0);
 }
 
-static void unchanged_files_come_from_the_last_package(void **state)
+TEST(unchanged_files_come_from_the_last_package)
 {
     static const struct {
         const char *change;
@@ -1045,7 +1024,6 @@ static void unchanged_files_come_from_the_last_package(void **state)
         {"cp d1/large7 d2/large7", 1},
     };
 
-    (void)state;
     make_varied_tree();
     struct package_summary s = pack_again();
     assert_int_equal(s.read_files, 288);
@@ -1063,9 +1041,8 @@ static void unchanged_files_come_from_the_last_package(void **state)
 }
 
 /* A second change within one tick of the file system's clock leaves the same size and times. */
-static void files_that_had_just_been_written_are_read_again(void **state)
+TEST(files_that_had_just_been_written_are_read_again)
 {
-    (void)state;
     make_all("a b d/c");
     make("l -> a");
     struct package_summary s = pack_aged(0);
@@ -1081,7 +1058,7 @@ static void files_that_had_just_been_written_are_read_again(void **state)
 }
 
 /* Each of these spoils what is remembered; no byte of it may get into a package. */
-static void a_damaged_cache_is_not_used(void **state)
+TEST(a_damaged_cache_is_not_used)
 {
     static const char *const damages[] = {
         "printf X | dd of=\"$(echo *.zip)\" bs=1 seek=40 conv=notrunc status=none",
@@ -1097,7 +1074,6 @@ static void a_damaged_cache_is_not_used(void **state)
         "rm index",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(damages); i++) {
         start_again();
         make_all("a b d/c");
@@ -1117,12 +1093,11 @@ static void a_damaged_cache_is_not_used(void **state)
     }
 }
 
-static void any_number_of_workers_gives_the_same_bytes(void **state)
+TEST(any_number_of_workers_gives_the_same_bytes)
 {
     static const int workers[] = {1, 2, 7, 64};
     char first[ACT_SHA256_HEX] = "";
 
-    (void)state;
     make_varied_tree();
     for (size_t i = 0; i < COUNT(workers); i++) {
         engine_free(engine);
@@ -1135,11 +1110,10 @@ static void any_number_of_workers_gives_the_same_bytes(void **state)
     assert_good_zip("");
 }
 
-static void what_a_killed_process_left_is_swept(void **state)
+TEST(what_a_killed_process_left_is_swept)
 {
     int held;
 
-    (void)state;
     assert_int_equal(run("mkdir '%s' && cd '%s' && echo x >new-abcdef.zip && echo x >new-123.zip && "
                          "echo x >other.zip && mkdir new-folder",
                          out_dir, out_dir),
@@ -1209,7 +1183,7 @@ static void count_settled(void *arg, size_t i)
     assert_int_equal(i, z->settled++);
 }
 
-static void sizes_beyond_four_gib(void **state)
+TEST(sizes_beyond_four_gib)
 {
     const uint64_t begin = (uint64_t)5 << 30;
     struct package_entry *entries = act_calloc(SMALL_FILES + 1, sizeof(*entries));
@@ -1220,7 +1194,6 @@ static void sizes_beyond_four_gib(void **state)
     char sum[ACT_SHA256_HEX];
     int fd = open(zip, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
-    (void)state;
     for (int i = 0; i <= SMALL_FILES; i++)
         entries[i] = (struct package_entry){.path = i ? act_sprintf("small%d", i - 1) : act_strdup("large"),
                                             .size = i ? 0 : (uint64_t)PIECES << 20,
@@ -1258,40 +1231,4 @@ static void sizes_beyond_four_gib(void **state)
     free(zeros.last);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(rules_table),
-        TEST(gitignore_table),
-        TEST(ignore_files_that_are_fifos_are_not_waited_for),
-        TEST(only_own_gitignore_files_above_count),
-        TEST(one_word_may_hold_option_and_patterns),
-        TEST(zip_options_that_cannot_be_used_are_named),
-        TEST(a_broken_ignore_file_is_an_error),
-        TEST(special_files_are_left_out_and_said),
-        TEST(bad_names_are_named_before_anything_is_written),
-        TEST(bad_names_that_are_left_out_do_not_matter),
-        TEST(unreadable_files_are_named_unless_left_out),
-        TEST(a_missing_project_is_not_found),
-        TEST(deep_trees_are_packaged_up_to_what_a_path_holds),
-        TEST(links_out_of_the_project_are_warned_of),
-        TEST(unzip_restores_the_tree),
-        TEST(python_sees_what_is_promised),
-        TEST(the_same_tree_gives_the_same_bytes),
-        TEST(three_hundred_files),
-        TEST(an_empty_project_is_a_package),
-        TEST(what_changed_since_the_scan_is_named),
-        TEST(a_change_while_a_file_is_read_is_noticed),
-        TEST(a_full_disk_leaves_the_old_package),
-        TEST(a_target_that_cannot_be_written_is_named),
-        TEST(unchanged_files_come_from_the_last_package),
-        TEST(files_that_had_just_been_written_are_read_again),
-        TEST(a_damaged_cache_is_not_used),
-        TEST(any_number_of_workers_gives_the_same_bytes),
-        TEST(what_a_killed_process_left_is_swept),
-        TEST(sizes_beyond_four_gib),
-    };
-    return cmocka_run_group_tests_name("package", tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -1,5 +1,7 @@
 /* Data first, then the name: every file that gets its place has its bytes on the disk before. The system calls that
  * write, sync and name pass through here, and each name is checked against what was written to that file last. */
+#define TEST_SETUP    setup
+#define TEST_TEARDOWN teardown
 #include "unit/test.h"
 
 #include <fcntl.h>
@@ -319,29 +321,26 @@ static void copy_all(bool no_sync)
     check_trees();
 }
 
-static void test_many_wait_together(void **state)
+TEST(test_many_wait_together)
 {
-    (void)state;
     copy_all(false);
     assert_in_order(FILES + 1);
     assert_true(disk.all_syncs >= 1);
     assert_true(disk.all_syncs + disk.data_syncs + disk.folder_syncs < FILES / 2);
 }
 
-static void test_no_sync(void **state)
+TEST(test_no_sync)
 {
-    (void)state;
     copy_all(true);
     assert_int_equal(disk.all_syncs + disk.data_syncs + disk.folder_syncs, 0);
 }
 
 /* Who does not let a call be kept has the object when it is done. */
-static void test_each_alone(void **state)
+TEST(test_each_alone)
 {
     struct store_call put = {.op = STORE_PUT, .key = "a/b", .data = "text", .len = 4, .attr.mode = -1};
     struct store_call copy = {.op = STORE_COPY, .source = "a/b", .key = "a/c"};
 
-    (void)state;
     forget_all();
     assert_ok(store_do(t.to, &put, &t.err), t.err);
     assert_in_order(1);
@@ -354,11 +353,10 @@ static void test_each_alone(void **state)
     store_call_release(&copy);
 }
 
-static void test_blocks_alone(void **state)
+TEST(test_blocks_alone)
 {
     struct store_call call = {.key = "large", .total = 8, .attr.mode = -1, .data = "12345678", .len = 8};
 
-    (void)state;
     for (int begun = 0; begun < 2; begun++) {
         forget_all();
         call.upload_id.bytes[0]++;
@@ -379,12 +377,11 @@ static void test_blocks_alone(void **state)
     }
 }
 
-static void test_state_files(void **state)
+TEST(test_state_files)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/state", t.dir);
     ACT_AUTOFREE char *copy = act_sprintf("%s/copy", t.dir);
 
-    (void)state;
     forget_all();
     assert_ok(act_file_write(path, "text", 4, 0600, &t.err), t.err);
     assert_in_order(1);
@@ -394,7 +391,7 @@ static void test_state_files(void **state)
 }
 
 /* The file that says that the copies of a run's logs are whole. */
-static void test_copies_of_logs(void **state)
+TEST(test_copies_of_logs)
 {
     struct platform *platform = (void *)&t; /* it is not asked */
     struct flow_run run = {.status.state = RUN_COMPLETED};
@@ -404,7 +401,6 @@ static void test_copies_of_logs(void **state)
     struct flow_log copy = {.name = name, .path = path, .size = strlen("text")};
     struct flow_logs logs = {.folder = t.dir, .root = t.dir, .v = &copy, .n = 1};
 
-    (void)state;
     forget_all();
     int fd = act_open_below(t.dir, path, O_WRONLY | O_CREAT, &t.err);
     assert_true(fd >= 0 && act_pwrite_all(fd, "text", strlen("text"), 0) == 0);
@@ -418,28 +414,14 @@ static void test_copies_of_logs(void **state)
 }
 
 /* A requeued job believes it. */
-static void test_claim(void **state)
+TEST(test_claim)
 {
     struct supervisor s = {.node.dir = t.dir, .job.id = (char[]){"12"}};
 
-    (void)state;
     forget_all();
     assert_ok(attempt_claim(&s, &t.err), t.err);
     assert_int_equal(disk.names, 1);
     assert_int_equal(disk.early, 0);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_many_wait_together, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_sync, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_each_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_blocks_alone, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_state_files, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_copies_of_logs, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_claim, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

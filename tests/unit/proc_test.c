@@ -38,7 +38,7 @@ static int run_shell(const char *script, int timeout_s, size_t max, char **out, 
     return rc;
 }
 
-static void test_run(void **state)
+TEST(test_run)
 {
     static const struct {
         const char *script;
@@ -60,7 +60,6 @@ static void test_run(void **state)
         {"trap '' TERM; sleep 1000", 1, 100, -ACT_TIMEOUT, NULL, 0, 0},
     };
 
-    (void)state;
     ACT_AUTOFREE char *pid_path = act_path_join(dir, "grandchild");
     setenv("P", pid_path, 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -85,13 +84,12 @@ static void test_run(void **state)
 }
 
 /* Input, both streams, another environment and another folder. */
-static void test_call(void **state)
+TEST(test_call)
 {
     struct act_strv argv = shell_words("cat; cat </dev/stdin; pwd >&2; echo $A$HOME >&2; exit 3"), env = {0};
     struct proc_result result;
     struct act_error err;
 
-    (void)state;
     act_strv_push(&env, "A=b");
     act_strv_push(&env, "PATH=/usr/bin:/bin");
     const struct proc_call call = {.argv = argv.v,
@@ -111,7 +109,7 @@ static void test_call(void **state)
     act_strv_release(&env);
 }
 
-static void test_call_fails(void **state)
+TEST(test_call_fails)
 {
     static const struct {
         const char *script;
@@ -121,7 +119,6 @@ static void test_call_fails(void **state)
         {"while :; do echo much >&2; done", 60, -ACT_FAIL},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_strv argv = shell_words(rows[i].script);
         const struct proc_call call = {.argv = argv.v, .timeout_s = rows[i].timeout_s, .max_bytes = 100000};
@@ -134,7 +131,7 @@ static void test_call_fails(void **state)
     }
 }
 
-static void test_run_missing(void **state)
+TEST(test_run_missing)
 {
     char name[] = "no-such-program-xyz";
     char *argv[] = {name, NULL};
@@ -142,21 +139,19 @@ static void test_run_missing(void **state)
     struct act_error err;
     int status;
 
-    (void)state;
     assert_int_equal(proc_run(argv, 1, 10, &out, &status, &err), -ACT_NOT_FOUND);
     assert_non_null(strstr(act_error_text(&err), "'no-such-program-xyz'"));
     assert_null(out);
 }
 
 /* Signals that this process ignores or blocks must not be so in the child. */
-static void test_run_signals(void **state)
+TEST(test_run_signals)
 {
     ACT_AUTOFREE char *out = NULL;
     struct act_error err;
     sigset_t set, old;
     int status;
 
-    (void)state;
     signal(SIGPIPE, SIG_IGN);
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
@@ -181,7 +176,7 @@ static char *wait_file(const char *path)
     return NULL;
 }
 
-static void test_daemon(void **state)
+TEST(test_daemon)
 {
     ACT_AUTOFREE char *log = act_path_join(dir, "log");
     ACT_AUTOFREE char *lock = act_path_join(dir, "lock");
@@ -189,7 +184,6 @@ static void test_daemon(void **state)
     struct act_error err;
     pid_t pid = 0;
 
-    (void)state;
     int fd = act_lock(lock, false, &err);
     assert_true(fd >= 0);
     int other = open("/dev/null", O_RDONLY); /* not close-on-exec: must not reach the daemon */
@@ -222,7 +216,7 @@ static void test_daemon(void **state)
     close(fd);
 }
 
-static void test_daemon_fails(void **state)
+TEST(test_daemon_fails)
 {
     ACT_AUTOFREE char *log = act_path_join(dir, "log2");
     ACT_AUTOFREE char *bad_log = act_path_join(dir, "none/log");
@@ -230,7 +224,6 @@ static void test_daemon_fails(void **state)
     struct act_error err;
     pid_t pid;
 
-    (void)state;
     assert_int_equal(proc_daemon((char *[]){missing, NULL}, log, -1, &pid, &err), -ACT_NOT_FOUND);
     assert_non_null(strstr(act_error_text(&err), "'/no/such/program'"));
     assert_int_equal(proc_daemon((char *[]){dir, NULL}, log, -1, &pid, &err), -ACT_DENIED);
@@ -259,11 +252,10 @@ static int hide_and_look(void)
     return strcmp(out, "free\n") == 0 ? 0 : 4; /* what it starts is not hidden */
 }
 
-static void test_hide(void **state)
+TEST(test_hide)
 {
     int status;
 
-    (void)state;
     pid_t pid = fork();
     if (pid == 0)
         _exit(hide_and_look());
@@ -272,7 +264,7 @@ static void test_hide(void **state)
     assert_int_equal(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0), 1);
 }
 
-static void test_find(void **state)
+TEST(test_find)
 {
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
     static const char same[] = "#!/bin/sh\necho only-here " ACT_VERSION "\n";
@@ -281,7 +273,6 @@ static void test_find(void **state)
     ACT_AUTOFREE char *found = NULL;
     struct act_error err;
 
-    (void)state;
     assert_ok(act_file_write(program, "#!/bin/sh\n", 10, 0755, &err), err);
     assert_ok(proc_find_sibling("proc_test", &self, &err), err);
     assert_int_equal(proc_find_sibling("only-here", &found, &err), -ACT_NOT_FOUND);
@@ -296,15 +287,4 @@ static void test_find(void **state)
     setenv("PATH", old, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_run),          cmocka_unit_test(test_call),
-        cmocka_unit_test(test_call_fails),   cmocka_unit_test(test_run_missing),
-        cmocka_unit_test(test_run_signals),  cmocka_unit_test(test_daemon),
-        cmocka_unit_test(test_daemon_fails), cmocka_unit_test(test_hide),
-        cmocka_unit_test(test_find),
-    };
-
-    return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+TEST_MAIN(make_dir, remove_dir)

@@ -10,11 +10,10 @@
 #include "codec/json.h"
 #include "run/run.h"
 
-static void test_states(void **state)
+TEST(test_states)
 {
     static const enum run_state final[] = {RUN_COMPLETED, RUN_FAILED, RUN_CANCELED};
 
-    (void)state;
     for (int s = RUN_QUEUED; s <= RUN_UNKNOWN; s++)
         assert_int_equal(run_state_from_name(run_state_name((enum run_state)s)), s);
     for (size_t i = 0; i < COUNT(final); i++)
@@ -24,14 +23,13 @@ static void test_states(void **state)
     assert_int_equal(run_state_from_name(NULL), RUN_UNKNOWN);
 }
 
-static void test_abort_grace(void **state)
+TEST(test_abort_grace)
 {
     static const struct {
         const char *text;
         int64_t seconds;
     } rows[] = {{NULL, 10}, {"", 10}, {"x", 10}, {"-1", 10}, {"86400", 10}, {"0", 0}, {"86399", 86399}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(run_abort_grace_s(rows[i].text), rows[i].seconds);
     setenv("ACT_ABORT_GRACE", "1", 1);
@@ -41,7 +39,7 @@ static void test_abort_grace(void **state)
     unsetenv("ACT_ABORT_GRACE");
 }
 
-static void test_shape(void **state)
+TEST(test_shape)
 {
     static const struct {
         int64_t num_gpu;
@@ -66,7 +64,6 @@ static void test_shape(void **state)
         {INT64_MAX, 4, true, -ACT_USAGE, 0, 0, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_shape shape = {0};
         struct act_error err;
@@ -82,7 +79,7 @@ static void test_shape(void **state)
     assert_non_null(strstr(act_error_text(&err), "use -n 4 or -n 8"));
 }
 
-static void test_names_of_logs(void **state)
+TEST(test_names_of_logs)
 {
     static const struct {
         const char *name;
@@ -113,7 +110,6 @@ static void test_names_of_logs(void **state)
     };
     int first, second;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         if (run_log_rank(rows[i].name, NULL) != rows[i].rank)
             fail_msg("'%s' is of rank %d", rows[i].name, run_log_rank(rows[i].name, NULL));
@@ -126,7 +122,7 @@ static void test_names_of_logs(void **state)
     assert_true(first < second);
 }
 
-static void test_ids(void **state)
+TEST(test_ids)
 {
     static const struct {
         const char *id;
@@ -149,7 +145,6 @@ static void test_ids(void **state)
     };
     char wide[1000];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         if (run_id_valid(rows[i].id) != rows[i].valid)
             fail_msg("'%s'", rows[i].id);
@@ -209,14 +204,13 @@ static struct run_spec full_spec(void)
     return spec;
 }
 
-static void test_spec_round_trip(void **state)
+TEST(test_spec_round_trip)
 {
     struct run_spec spec = full_spec(), back;
     struct act_error err;
     char path[] = "/tmp/act-run-test.XXXXXX";
     struct stat st;
 
-    (void)state;
     close(mkstemp(path));
     assert_ok(run_spec_write(&spec, path, &err), err);
     assert_int_equal(stat(path, &st), 0);
@@ -240,7 +234,7 @@ static void test_spec_round_trip(void **state)
 }
 
 /* Every row spoils one member of a good specification. */
-static void test_spec_refused(void **state)
+TEST(test_spec_refused)
 {
     static const struct {
         const char *change; /* JSON object merged into the good one; null removes */
@@ -276,7 +270,6 @@ static void test_spec_refused(void **state)
         {"{\"sleep_if_fail\": 1}", "'sleep_if_fail'"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = full_spec(), back = {0};
         CODEC_AUTOJSON json_t *json = run_spec_to_json(&spec);
@@ -300,14 +293,13 @@ static void test_spec_refused(void **state)
 }
 
 /* run.json names a secret; its value is in the other file only, and comes back from there. */
-static void test_secrets(void **state)
+TEST(test_secrets)
 {
     struct run_spec spec = full_spec(), back;
     struct act_error err;
     struct stat st;
     char dir[] = "/tmp/act-run-test.XXXXXX";
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     ACT_AUTOFREE char *json = act_path_join(dir, "run.json");
     ACT_AUTOFREE char *secrets = act_path_join(dir, "secrets.json");
@@ -341,7 +333,7 @@ static void test_secrets(void **state)
     assert_ok(act_remove_tree(dir, &err), err);
 }
 
-static void test_status(void **state)
+TEST(test_status)
 {
     struct run_status status = {.state = RUN_FAILED,
                                 .started_unix_s = 10,
@@ -355,7 +347,6 @@ static void test_status(void **state)
     struct act_error err;
     char dir[] = "/tmp/act-run-test.XXXXXX";
 
-    (void)state;
     assert_non_null(mkdtemp(dir));
     ACT_AUTOFREE char *path = act_path_join(dir, "status.json");
     for (int s = RUN_QUEUED; s <= RUN_CANCELED; s++) {
@@ -384,15 +375,4 @@ static void test_status(void **state)
     assert_ok(act_remove_tree(dir, &err), err);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),        cmocka_unit_test(test_abort_grace),
-        cmocka_unit_test(test_shape),         cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_names_of_logs), cmocka_unit_test(test_spec_round_trip),
-        cmocka_unit_test(test_spec_refused),  cmocka_unit_test(test_secrets),
-        cmocka_unit_test(test_status),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -199,17 +199,23 @@ static char *text_of(const char *id, const char *name)
 
 /* ---- runs ---- */
 
-static void test_names(void **state)
+/* A test of this machine, and the same over the wire. */
+#define BOTH(name)                                                                                           \
+    static void name(void **state);                                                                          \
+    TEST_ADD(name, name, setup_here, teardown)                                                               \
+    TEST_ADD(name##_wire, name, setup_wire, teardown)                                                        \
+    static void name(__attribute__((unused)) void **state)
+
+BOTH(test_names)
 {
     ACT_AUTOFREE char *dir = site_run_dir(site, "a_1_00000000");
     ACT_AUTOFREE char *wanted = in_root("runs/a_1_00000000");
 
-    (void)state;
     assert_string_equal(site_root(site), root);
     assert_string_equal(dir, wanted);
 }
 
-static void test_create(void **state)
+BOTH(test_create)
 {
     static const struct {
         const char *name;
@@ -225,7 +231,6 @@ static void test_create(void **state)
     struct act_error err;
     bool existed = true;
 
-    (void)state;
     assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
     assert_false(existed);
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -258,14 +263,13 @@ static void test_create(void **state)
     run_spec_release(&spec);
 }
 
-static void test_create_badly(void **state)
+BOTH(test_create_badly)
 {
     static const char *const ids[] = {"", "x", "../x", "..", "a/b_1_00000000"};
     ACT_AUTOFREE char *runs = in_root("runs");
     struct act_error err;
     bool existed;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(ids); i++) {
         struct run_spec spec = make_spec();
         free(spec.id);
@@ -309,7 +313,7 @@ static ino_t inode_of(const char *path)
     return st.st_ino;
 }
 
-static void test_package(void **state)
+BOTH(test_package)
 {
     enum { SIZE = 3000001 };
     struct run_spec spec = make_spec(), second = make_spec();
@@ -319,7 +323,6 @@ static void test_package(void **state)
     struct act_error err;
     bool existed;
 
-    (void)state;
     memcpy(second.package_sha256, spec.package_sha256, sizeof(spec.package_sha256));
     assert_ok(site_create_run(site, &spec, package, &existed, &err), err);
     assert_same_file(package, in_first);
@@ -338,12 +341,11 @@ static bool on_another_disk(const char *dir)
     return stat(dir, &a) == 0 && stat(home, &b) == 0 && a.st_dev != b.st_dev;
 }
 
-static void test_package_of_another_disk(void **state)
+BOTH(test_package_of_another_disk)
 {
     struct act_error err;
     bool existed;
 
-    (void)state;
     if (!on_another_disk("/dev/shm"))
         skip();
     struct run_spec spec = make_spec(), second = make_spec();
@@ -363,7 +365,7 @@ static void test_package_of_another_disk(void **state)
 }
 
 /* A package that is not what its name says never becomes one. */
-static void test_package_is_checked(void **state)
+TEST_IN(test_package_is_checked, setup_wire, teardown)
 {
     struct run_spec spec = make_spec();
     ACT_AUTOFREE char *package = make_package(&spec, home, 1000);
@@ -373,7 +375,6 @@ static void test_package_is_checked(void **state)
     struct act_error err;
     bool existed;
 
-    (void)state;
     put_file(package, "something else");
     assert_int_equal(site_create_run(site, &spec, package, &existed, &err), -ACT_TEMPORARY);
     assert_int_equal(count_in(packages) + count_in(runs) + count_in(fresh), 0);
@@ -382,13 +383,12 @@ static void test_package_is_checked(void **state)
 }
 
 /* The disk becomes full, the quota is reached: here the limit of a file's size. */
-static void test_no_space(void **state)
+BOTH(test_no_space)
 {
     const struct rlimit small = {4096, RLIM_INFINITY}, any = {RLIM_INFINITY, RLIM_INFINITY};
     struct act_error err;
     bool existed;
 
-    (void)state;
     if (!on_another_disk("/dev/shm") || getenv("ACT_TEST_LOGIN"))
         skip();
     struct run_spec spec = make_spec();
@@ -408,14 +408,13 @@ static void test_no_space(void **state)
     run_spec_release(&spec);
 }
 
-static void test_leftovers(void **state)
+BOTH(test_leftovers)
 {
     static const char *const names[] = {"new/old_1_00000000.abcdef", "new/young_1_00000000.abcdef"};
     const struct timespec old[2] = {{.tv_sec = act_now_unix_s() - 7200}, {.tv_sec = act_now_unix_s() - 7200}};
     ACT_AUTOFREE char *fresh = in_root("new");
     struct act_error err;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
         ACT_AUTOFREE char *dir = in_root(names[i]);
         ACT_AUTOFREE char *file = act_path_join(dir, "file");
@@ -430,7 +429,7 @@ static void test_leftovers(void **state)
     assert_int_equal(access(young, F_OK), 0);
 }
 
-static void test_remove(void **state)
+BOTH(test_remove)
 {
     ACT_AUTOFREE char *id = make_run();
     ACT_AUTOFREE char *other = make_run();
@@ -439,7 +438,6 @@ static void test_remove(void **state)
     struct act_error err;
     struct act_strv ids = {0};
 
-    (void)state;
     assert_ok(site_remove_run(site, id, &err), err);
     assert_ok(site_remove_run(site, id, &err), err);
     assert_ok(site_remove_run(site, "..", &err), err);
@@ -451,7 +449,7 @@ static void test_remove(void **state)
     act_strv_release(&ids);
 }
 
-static void test_locked(void **state)
+TEST_IN(test_locked, setup_here, teardown)
 {
     struct run_spec spec = make_spec();
     ACT_AUTOFREE char *lock = in_run(spec.id, RUN_FILE_LOCK);
@@ -459,7 +457,6 @@ static void test_locked(void **state)
     bool existed;
     int fd = -1;
 
-    (void)state;
     assert_ok(site_create_locked_run(site, &spec, NULL, &fd, &existed, &err), err);
     assert_int_equal(act_lock(lock, false, &err), -ACT_TEMPORARY);
     close(fd);
@@ -469,13 +466,12 @@ static void test_locked(void **state)
     run_spec_release(&spec);
 }
 
-static void test_list(void **state)
+BOTH(test_list)
 {
     ACT_AUTOFREE char *other = in_root("runs/not a run/file");
     struct act_strv ids = {0};
     struct act_error err;
 
-    (void)state;
     assert_ok(site_list(site, &ids, &err), err);
     assert_int_equal(ids.n, 0);
     ACT_AUTOFREE char *a = make_run();
@@ -510,7 +506,7 @@ static void make_traps(const char *id)
     assert_int_equal(mkfifo(fifo, 0600), 0);
 }
 
-static void test_read(void **state)
+BOTH(test_read)
 {
     static const struct {
         const char *name;
@@ -543,7 +539,6 @@ static void test_read(void **state)
     ACT_AUTOFREE char *id = make_run();
     struct act_error err;
 
-    (void)state;
     make_traps(id);
     for (size_t i = 0; i < COUNT(rows); i++) {
         char data[101] = "";
@@ -563,7 +558,7 @@ static void test_read(void **state)
     assert_int_equal(site_read(site, "../runs", "run.json", 0, &byte, 1, &got, &err), -ACT_NOT_FOUND);
 }
 
-static void test_read_much(void **state)
+BOTH(test_read_much)
 {
     enum { SIZE = 9 * 1000 * 1000 + 7 };
     ACT_AUTOFREE char *id = make_run();
@@ -573,7 +568,6 @@ static void test_read_much(void **state)
     struct act_error err;
     size_t got;
 
-    (void)state;
     for (size_t i = 0; i < SIZE; i++)
         data[i] = (char)(i / 3 + i);
     assert_ok(act_file_write(path, data, SIZE, 0600, &err), err);
@@ -582,7 +576,7 @@ static void test_read_much(void **state)
     assert_memory_equal(back, data, SIZE);
 }
 
-static void test_write(void **state)
+BOTH(test_write)
 {
     ACT_AUTOFREE char *id = make_run();
     ACT_AUTOFREE char *dir = in_run(id, "");
@@ -592,7 +586,6 @@ static void test_write(void **state)
     struct act_error err;
     bool existed = true;
 
-    (void)state;
     make_traps(id);
     int before = count_in(dir);
     assert_ok(site_write(site, id, "job.json", "{\"job\": \"1\"}", &existed, &err), err);
@@ -621,7 +614,7 @@ static void test_write(void **state)
     assert_int_equal(count_in(dir), before + 2); /* job.json, abort; no temporary name is left */
 }
 
-static void test_files(void **state)
+BOTH(test_files)
 {
     static const char *const folders[] = {"user_logs",   "metrics", "none",
                                           "system_logs", "../..",   "user_logs/out"};
@@ -631,7 +624,6 @@ static void test_files(void **state)
     struct site_files files;
     struct act_error err;
 
-    (void)state;
     make_traps(id);
     for (size_t i = 0; i < COUNT(wanted); i++) {
         ACT_AUTOFREE char *path = in_run(id, wanted[i]);
@@ -647,7 +639,7 @@ static void test_files(void **state)
     assert_int_equal(site_files(site, "none_1_00000000", folders, 1, &files, &err), -ACT_NOT_FOUND);
 }
 
-static void test_states(void **state)
+BOTH(test_states)
 {
     ACT_AUTOFREE char *queued = make_run();
     ACT_AUTOFREE char *ended = make_run();
@@ -662,7 +654,6 @@ static void test_states(void **state)
     struct site_state states[COUNT(ids)];
     struct act_error err;
 
-    (void)state;
     assert_ok(run_status_write(path, &status, &err), err);
     put_file(bad, "{\"state\":");
     unlink(link);
@@ -692,7 +683,7 @@ static int run_words(const char *const *argv, struct site_result *result, struct
     return site_run(site, &(struct site_command){.argv = argv}, result, err);
 }
 
-static void test_run(void **state)
+BOTH(test_run)
 {
     static const char *const awkward[] = {
         "printf", "[%s]\\n", "a b", "", "$HOME", "'\"`\\", "line\nbreak", "\xff\xfe", "{\"base64\": \"x\"}",
@@ -707,7 +698,6 @@ static void test_run(void **state)
     struct site_result result;
     struct act_error err;
 
-    (void)state;
     assert_ok(run_words(awkward, &result, &err), err);
     assert_int_equal(result.status, 0);
     assert_int_equal(result.out_len, sizeof(wanted) - 1);
@@ -734,7 +724,7 @@ static void test_run(void **state)
 }
 
 /* Much in, and as much out of both streams, at the same time. */
-static void test_run_much(void **state)
+BOTH(test_run_much)
 {
     enum { SIZE = 5 * 1000 * 1000 };
     static const char *const argv[] = {"sh", "-c", "tee /dev/stderr </dev/stdin", NULL};
@@ -742,7 +732,6 @@ static void test_run_much(void **state)
     struct site_result result;
     struct act_error err;
 
-    (void)state;
     for (size_t i = 0; i < SIZE; i++)
         input[i] = (char)(i * 31);
     const struct site_command command = {.argv = argv, .input = input, .input_len = SIZE, .cwd = "/"};
@@ -774,7 +763,7 @@ static void wait_gone(int pid)
     fail_msg("process %d is still there", pid);
 }
 
-static void test_run_bounds(void **state)
+BOTH(test_run_bounds)
 {
     static const char *const slow[] = {"sh", "-c", "sleep 1000 & echo $! >pid; sleep 1000", NULL};
     static const char *const much[] = {"sh", "-c", "while :; do echo yyyyyyyyyyyyyyyy; done", NULL};
@@ -784,7 +773,6 @@ static void test_run_bounds(void **state)
     struct site_result result;
     struct act_error err;
 
-    (void)state;
     assert_ok(act_mkdir_all(root, 0700, &err), err);
     struct site_command command = {.argv = slow, .timeout_s = 1};
     assert_int_equal(site_run(site, &command, &result, &err), -ACT_TIMEOUT);
@@ -798,14 +786,13 @@ static void test_run_bounds(void **state)
     site_result_release(&result);
 }
 
-static void test_agent(void **state)
+BOTH(test_agent)
 {
     ACT_AUTOFREE char *path = NULL;
     ACT_AUTOFREE char *again = NULL;
     struct site_result result;
     struct act_error err;
 
-    (void)state;
     assert_ok(site_agent(site, &path, &err), err);
     assert_true(act_starts_with(path, root));
     assert_int_equal(mode_of(path), 0700);
@@ -858,7 +845,7 @@ static int read_bytes(const char *bytes, size_t len, struct frame *frame, struct
 
 static const char good_frame[] = "{\"op\":\"write\",\"id\":\"a_1_00000000\",\"parts\":[5,3]}\nhelloyou";
 
-static void test_frames(void **state)
+TEST(test_frames)
 {
     static const struct {
         const char *text;
@@ -883,7 +870,6 @@ static void test_frames(void **state)
     };
     struct act_error err;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct frame frame;
         int rc = read_bytes(rows[i].text, strlen(rows[i].text), &frame, &err);
@@ -908,14 +894,13 @@ static void mutate(char *bytes, size_t len, uint32_t *seed)
         bytes[next_random(seed) % len] = (char)next_random(seed);
 }
 
-static void test_damaged_frames(void **state)
+TEST(test_damaged_frames)
 {
     enum { ROUNDS = 3000 };
     const size_t len = sizeof(good_frame) - 1;
     struct act_error err;
     uint32_t seed = 1;
 
-    (void)state;
     for (size_t cut = 0; cut < len; cut++) {
         struct frame frame;
         assert_int_equal(read_bytes(good_frame, cut, &frame, &err), -ACT_TEMPORARY);
@@ -933,7 +918,7 @@ static void test_damaged_frames(void **state)
 }
 
 /* What a client might send that is no client of ours: the server goes on, or ends. */
-static void test_damaged_requests(void **state)
+TEST_IN(test_damaged_requests, setup_here, teardown)
 {
     static const char *const requests[] = {
         "{\"op\":\"states\",\"ids\":[\"a_1_00000000\",{\"base64\":\"eA==\"}]}\n",
@@ -948,7 +933,6 @@ static void test_damaged_requests(void **state)
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     uint32_t seed = 7;
 
-    (void)state;
     for (int i = 0; i < ROUNDS; i++) {
         struct act_buf bytes = {0};
         struct channel *c = act_alloc(sizeof(*c));
@@ -1036,7 +1020,7 @@ static int ask_list(struct site *liar, struct act_error *err)
     return rc;
 }
 
-static void test_wrong_answers(void **state)
+TEST(test_wrong_answers)
 {
     static const struct {
         const char *answer;
@@ -1064,7 +1048,6 @@ static void test_wrong_answers(void **state)
         {"{\"path\":\"/x\",\"missing\":[]}\n", ask_agent, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_error err = {0};
         int rc = ask_liar(rows[i].answer, rows[i].ask, &err);
@@ -1087,43 +1070,10 @@ static void find_programs(void)
     setenv("PATH", path, 1);
 }
 
-#define BOTH(test)                                                                                           \
-    cmocka_unit_test_setup_teardown(test, setup_here, teardown),                                             \
-    {                                                                                                        \
-#test " (wire)", test, setup_wire, teardown, NULL                                                    \
-    }
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        BOTH(test_names),
-        BOTH(test_create),
-        BOTH(test_create_badly),
-        BOTH(test_package),
-        BOTH(test_package_of_another_disk),
-        cmocka_unit_test_setup_teardown(test_package_is_checked, setup_wire, teardown),
-        BOTH(test_no_space),
-        BOTH(test_leftovers),
-        BOTH(test_remove),
-        cmocka_unit_test_setup_teardown(test_locked, setup_here, teardown),
-        BOTH(test_list),
-        BOTH(test_read),
-        BOTH(test_read_much),
-        BOTH(test_write),
-        BOTH(test_files),
-        BOTH(test_states),
-        BOTH(test_run),
-        BOTH(test_run_much),
-        BOTH(test_run_bounds),
-        BOTH(test_agent),
-        cmocka_unit_test(test_frames),
-        cmocka_unit_test(test_damaged_frames),
-        cmocka_unit_test_setup_teardown(test_damaged_requests, setup_here, teardown),
-        cmocka_unit_test(test_wrong_answers),
-    };
-
     find_programs();
     setenv("SQUEUE_FORMAT", "%i", 1);
     setenv("SLURM_TIME_FORMAT", "relative", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

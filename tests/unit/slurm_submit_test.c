@@ -1,6 +1,8 @@
 /* slurm_submit_test.c - one run, one job, whatever happens: several clients at once, clients that are killed, answers
  * that are lost, refusals; and what Slurm is asked afterwards. Slurm's programs are stand-ins that do as the file
  * "mode" says. */
+#define TEST_SETUP    begin
+#define TEST_TEARDOWN end
 #include "unit/test.h"
 
 #include <limits.h>
@@ -169,14 +171,56 @@ static void assert_jobs(const struct run_spec *spec, const char *job)
     assert_contains(text, job);
 }
 
+static int open_platform(char *login)
+{
+    ACT_AUTOFREE char *root = file("root");
+    struct config config = {.platform = (char[]){"slurm"},
+                            .gpu_per_node = -1,
+                            .num_gpu = -1,
+                            .slurm = {.login = login, .root = root, .launcher = (char[]){"mpirun"}}};
+    struct act_error err;
+
+    return platform_open(NULL, &config, &platform, &err);
+}
+
+/* Slurm without jobs, and a client that knows nothing yet. */
+static int begin(void **state)
+{
+    static const char *const names[] = {"jobs",  "mode", "state", "scancel",
+                                        "quick", "past", "queue", "asked"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        ACT_AUTOFREE char *path = file(names[i]);
+        unlink(path);
+    }
+    return open_platform(NULL);
+}
+
+/* The same behind a login node. */
+static int begin_far(void **state)
+{
+    char login[] = "me@there";
+
+    int rc = begin(state);
+    platform_free(platform);
+    return rc < 0 ? rc : open_platform(login);
+}
+
+static int end(void **state)
+{
+    (void)state;
+    platform_free(platform);
+    return 0;
+}
+
 /* ---- one job */
 
-static void test_one_job(void **state)
+TEST(test_one_job)
 {
     struct run_spec spec = make_spec();
     struct act_error err;
 
-    (void)state;
     assert_ok(submit(&spec, &err), err);
     assert_jobs(&spec, "\"1\"");
     assert_ok(submit(&spec, &err), err);
@@ -190,13 +234,12 @@ static void test_one_job(void **state)
     run_spec_release(&spec);
 }
 
-static void test_at_once(void **state)
+TEST(test_at_once)
 {
     struct run_spec spec = make_spec();
     pid_t children[6];
     struct act_error err;
 
-    (void)state;
     write_file("mode", "slow", 0600);
     for (size_t i = 0; i < COUNT(children); i++) {
         children[i] = fork();
@@ -213,12 +256,11 @@ static void test_at_once(void **state)
 }
 
 /* Before and after Slurm had the job; the next client goes on. */
-static void test_killed(void **state)
+TEST(test_killed)
 {
     static const char *const modes[] = {"die_before", "die_after"};
     struct act_error err;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(modes); i++) {
         struct run_spec spec = make_spec();
         write_file("jobs", "", 0600);
@@ -233,11 +275,10 @@ static void test_killed(void **state)
 }
 
 /* Nobody submits it again, but somebody looks. */
-static void test_killed_and_looked_at(void **state)
+TEST(test_killed_and_looked_at)
 {
     struct run_spec spec = make_spec(), other = make_spec();
 
-    (void)state;
     write_file("mode", "die_after", 0600);
     assert_true(WIFSIGNALED(submit_in_child(&spec)));
     assert_int_equal(status_of(spec.id).state, RUN_QUEUED);
@@ -251,12 +292,11 @@ static void test_killed_and_looked_at(void **state)
     run_spec_release(&other);
 }
 
-static void test_lost_answers(void **state)
+TEST(test_lost_answers)
 {
     static const char *const modes[] = {"lost", "nothing", "silent", "dead"};
     struct act_error err;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(modes); i++) {
         struct run_spec spec = make_spec();
         write_file("jobs", "", 0600);
@@ -268,12 +308,11 @@ static void test_lost_answers(void **state)
 }
 
 /* The connection breaks, before and after Slurm had the job: what ends is the other side of it. */
-static void test_connection_lost(void **state)
+TEST_IN(test_connection_lost, begin_far, end)
 {
     static const char *const modes[] = {"", "die_before", "die_after"};
     struct act_error err;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(modes); i++) {
         struct run_spec spec = make_spec();
         write_file("jobs", "", 0600);
@@ -287,7 +326,7 @@ static void test_connection_lost(void **state)
 
 /* ---- no job */
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
     static const struct {
         const char *mode;
@@ -304,7 +343,6 @@ static void test_refusals(void **state)
         {"refuse Plugin says: no jobs on Saturdays", ACT_FAIL, "Plugin says: no jobs on Saturdays", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = make_spec();
         struct act_error err;
@@ -325,12 +363,11 @@ static void test_refusals(void **state)
 }
 
 /* Slurm has the job, and its number cannot be written down. */
-static void test_not_written(void **state)
+TEST(test_not_written)
 {
     struct run_spec spec = make_spec();
     struct act_error err;
 
-    (void)state;
     write_file("mode", "full", 0600);
     assert_true(submit(&spec, &err) < 0);
     assert_contains(act_error_text(&err), "job.json");
@@ -341,13 +378,12 @@ static void test_not_written(void **state)
     run_spec_release(&spec);
 }
 
-static void test_no_slurm(void **state)
+TEST(test_no_slurm)
 {
     struct run_spec spec = make_spec();
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
     struct act_error err;
 
-    (void)state;
     setenv("PATH", agent_folder, 1);
     assert_int_equal(submit(&spec, &err), -ACT_NOT_FOUND);
     setenv("PATH", old, 1);
@@ -356,7 +392,7 @@ static void test_no_slurm(void **state)
     run_spec_release(&spec);
 }
 
-static void test_controller_down(void **state)
+TEST(test_controller_down)
 {
     struct run_spec spec = make_spec();
     ACT_AUTOFREE char *down = file("down");
@@ -364,7 +400,6 @@ static void test_controller_down(void **state)
     struct act_error err;
     const char *id = spec.id;
 
-    (void)state;
     assert_ok(submit(&spec, &err), err);
     write_file("down", "", 0600);
     assert_int_equal(platform_status(platform, &id, 1, &status, &err), -ACT_TEMPORARY);
@@ -374,13 +409,12 @@ static void test_controller_down(void **state)
     run_spec_release(&spec);
 }
 
-static void test_abort_waiting(void **state)
+TEST(test_abort_waiting)
 {
     struct run_spec spec = make_spec();
     struct act_error err;
     bool was_final;
 
-    (void)state;
     assert_ok(submit(&spec, &err), err);
     assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
     assert_false(was_final);
@@ -398,13 +432,12 @@ static void test_abort_waiting(void **state)
 /* ---- afterwards */
 
 /* The file "abort" cannot be written: nobody waits for the agent. */
-static void test_abort_full(void **state)
+TEST(test_abort_full)
 {
     struct run_spec spec = make_spec();
     struct act_error err;
     bool was_final;
 
-    (void)state;
     assert_ok(submit(&spec, &err), err);
     write_file("state", "RUNNING", 0600);
     ACT_AUTOFREE char *in_the_way = act_sprintf("%s/root/runs/%s/%s/x", home, spec.id, RUN_FILE_ABORT);
@@ -417,13 +450,12 @@ static void test_abort_full(void **state)
 }
 
 /* It starts between the look and the word; and a job of somebody else. */
-static void test_abort_moves(void **state)
+TEST(test_abort_moves)
 {
     struct run_spec spec = make_spec();
     struct act_error err;
     bool was_final;
 
-    (void)state;
     assert_ok(submit(&spec, &err), err);
     write_file("mode", "denied", 0600);
     assert_int_equal(platform_abort(platform, spec.id, &was_final, &err), -ACT_DENIED);
@@ -438,12 +470,11 @@ static void test_abort_moves(void **state)
 }
 
 /* Slurm's queue has forgotten the job, its agent was killed: the accounting knows, and what it says is written down. */
-static void test_accounting(void **state)
+TEST(test_accounting)
 {
     struct run_spec spec = make_spec();
     struct act_error err;
 
-    (void)state;
     assert_ok(submit(&spec, &err), err);
     ACT_AUTOFREE char *past =
         act_sprintf("1^CANCELLED by 0^0:15^2026-11-20T09:31:20^2026-11-20T09:32:20^n1^%s\n", spec.id);
@@ -474,7 +505,7 @@ static void put(const char *dir, const char *name, const char *text)
 }
 
 /* 1,000 runs, 10,000 jobs: one call of squeue. Prints what it took. */
-static void test_many(void **state)
+TEST(test_many)
 {
     enum { RUNS = 1000, JOBS = 10000 };
     static char *ids[RUNS];
@@ -483,7 +514,6 @@ static void test_many(void **state)
     struct act_error err;
     struct rusage before, after;
 
-    (void)state;
     for (int i = 0; i < JOBS; i++)
         act_buf_addf(&queue, "%d^%d^PENDING^Priority^N/A^N/A^0^0^^job%d^\n", i + 1, i + 1, i);
     write_rows("queue", queue.data);
@@ -514,12 +544,11 @@ static void test_many(void **state)
 }
 
 /* Prints how long a submission takes with a stand-in that answers at once. */
-static void test_time(void **state)
+TEST(test_time)
 {
     enum { TIMES = 20 };
     struct act_error err;
 
-    (void)state;
     write_file("quick", "", 0600);
     int64_t start = act_now_monotonic_ms();
     for (int i = 0; i < TIMES; i++) {
@@ -568,69 +597,4 @@ static int remove_world(void **state)
     return rc;
 }
 
-static int open_platform(char *login)
-{
-    ACT_AUTOFREE char *root = file("root");
-    struct config config = {.platform = (char[]){"slurm"},
-                            .gpu_per_node = -1,
-                            .num_gpu = -1,
-                            .slurm = {.login = login, .root = root, .launcher = (char[]){"mpirun"}}};
-    struct act_error err;
-
-    return platform_open(NULL, &config, &platform, &err);
-}
-
-/* Slurm without jobs, and a client that knows nothing yet. */
-static int begin(void **state)
-{
-    static const char *const names[] = {"jobs",  "mode", "state", "scancel",
-                                        "quick", "past", "queue", "asked"};
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(names); i++) {
-        ACT_AUTOFREE char *path = file(names[i]);
-        unlink(path);
-    }
-    return open_platform(NULL);
-}
-
-/* The same behind a login node. */
-static int begin_far(void **state)
-{
-    char login[] = "me@there";
-
-    int rc = begin(state);
-    platform_free(platform);
-    return rc < 0 ? rc : open_platform(login);
-}
-
-static int end(void **state)
-{
-    (void)state;
-    platform_free(platform);
-    return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_one_job, begin, end),
-        cmocka_unit_test_setup_teardown(test_at_once, begin, end),
-        cmocka_unit_test_setup_teardown(test_killed, begin, end),
-        cmocka_unit_test_setup_teardown(test_killed_and_looked_at, begin, end),
-        cmocka_unit_test_setup_teardown(test_lost_answers, begin, end),
-        cmocka_unit_test_setup_teardown(test_connection_lost, begin_far, end),
-        cmocka_unit_test_setup_teardown(test_refusals, begin, end),
-        cmocka_unit_test_setup_teardown(test_not_written, begin, end),
-        cmocka_unit_test_setup_teardown(test_no_slurm, begin, end),
-        cmocka_unit_test_setup_teardown(test_controller_down, begin, end),
-        cmocka_unit_test_setup_teardown(test_abort_waiting, begin, end),
-        cmocka_unit_test_setup_teardown(test_abort_full, begin, end),
-        cmocka_unit_test_setup_teardown(test_abort_moves, begin, end),
-        cmocka_unit_test_setup_teardown(test_accounting, begin, end),
-        cmocka_unit_test_setup_teardown(test_many, begin, end),
-        cmocka_unit_test_setup_teardown(test_time, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, make_world, remove_world);
-}
+TEST_MAIN(make_world, remove_world)

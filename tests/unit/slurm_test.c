@@ -29,7 +29,7 @@ static void assert_contains(const char *text, const char *part)
 
 /* ---- text ---- */
 
-static void test_squeue(void **state)
+TEST(test_squeue)
 {
     static const char text[] =
         "2^2^PENDING^Resources^2026-11-21T22:22:29^2026-11-21T23:22:29^0^0^^odd \"n|m\" it's^\n"
@@ -43,7 +43,6 @@ static void test_squeue(void **state)
     ACT_AUTOFREE char *copy = recorded(text);
     struct slurm_jobs jobs;
 
-    (void)state;
     slurm_jobs_from_squeue(copy, &jobs);
     assert_int_equal(jobs.n, 7);
     assert_int_equal(jobs.v[0].id, 2);
@@ -70,7 +69,7 @@ static void test_squeue(void **state)
     slurm_jobs_release(&jobs);
 }
 
-static void test_sacct(void **state)
+TEST(test_sacct)
 {
     static const char text[] = "12^COMPLETED^0:0^2026-11-20T09:31:20^2026-11-20T09:32:20^n[1-2]^x\n"
                                "13^CANCELLED by 1000^0:15^2026-11-20T09:31:20^2026-11-20T09:32:20^n1^x\n"
@@ -80,7 +79,6 @@ static void test_sacct(void **state)
     ACT_AUTOFREE char *copy = recorded(text);
     struct slurm_jobs jobs;
 
-    (void)state;
     slurm_jobs_from_sacct(copy, &jobs);
     assert_int_equal(jobs.n, 5);
     assert_int_equal(jobs.v[0].uid, -1);
@@ -93,7 +91,7 @@ static void test_sacct(void **state)
     slurm_jobs_release(&jobs);
 }
 
-static void test_sbatch_answers(void **state)
+TEST(test_sbatch_answers)
 {
     static const struct {
         const char *text;
@@ -109,7 +107,6 @@ static void test_sbatch_answers(void **state)
         {"99999999999999999999999\n", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(slurm_id_from_sbatch(rows[i].text), rows[i].id);
     ACT_AUTOFREE char *said = slurm_complaint(
@@ -123,7 +120,7 @@ static void test_sbatch_answers(void **state)
     assert_string_equal(plain, "sbatch: unrecognized option '--foo'");
 }
 
-static void test_complaints(void **state)
+TEST(test_complaints)
 {
     static const struct {
         const char *program, *text;
@@ -153,7 +150,6 @@ static void test_complaints(void **state)
         {"scancel", "", ACT_FAIL, "did not say why"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_error err;
         assert_int_equal(slurm_refuse(rows[i].program, rows[i].text, &err), -(int)rows[i].code);
@@ -163,7 +159,7 @@ static void test_complaints(void **state)
     }
 }
 
-static void test_times(void **state)
+TEST(test_times)
 {
     static const struct {
         const char *text;
@@ -183,7 +179,6 @@ static void test_times(void **state)
                      {"999999999999999999:00:00", 0},
                      {"999999999999999999-00:00:00", 0}};
 
-    (void)state;
     assert_int_equal(slurm_time("2026-11-20T09:31:20"), 1795167080);
     assert_int_equal(slurm_time("N/A"), 0);
     assert_int_equal(slurm_time("Unknown"), 0);
@@ -193,7 +188,7 @@ static void test_times(void **state)
         assert_int_equal(slurm_duration(durations[i].text), durations[i].s);
 }
 
-static void test_gpus(void **state)
+TEST(test_gpus)
 {
     static const struct {
         const char *text;
@@ -223,7 +218,6 @@ static void test_gpus(void **state)
         {"", 0, NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *ids = slurm_gpu_ids(rows[i].text);
         if (slurm_gpus(rows[i].text) != rows[i].gpus)
@@ -235,7 +229,7 @@ static void test_gpus(void **state)
     }
 }
 
-static void test_hosts(void **state)
+TEST(test_hosts)
 {
     static const struct {
         const char *list, *names;
@@ -254,7 +248,6 @@ static void test_hosts(void **state)
         {"n[008-011]", "n008 n009 n010 n011"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_strv names = {0};
         struct act_buf all = {0};
@@ -272,12 +265,11 @@ static void test_hosts(void **state)
 }
 
 /* Whatever is printed, no parser reads beyond it (the sanitizers look). */
-static void test_garbage(void **state)
+TEST(test_garbage)
 {
     static const char alphabet[] = "^^^^\n:-,[]()0123456789gpu=_/ nIDX.NodeList";
     unsigned seed = 1;
 
-    (void)state;
     for (int round = 0; round < 3000; round++) {
         enum { MAX = 160 };
         char text[MAX + 1];
@@ -321,7 +313,7 @@ static void test_garbage(void **state)
 /* ---- states ---- */
 
 /* Every state of the manual, and that those that end say so. */
-static void test_states(void **state)
+TEST(test_states)
 {
     static const struct {
         const char *words;
@@ -338,7 +330,6 @@ static void test_states(void **state)
         {"SOMETHING_NEW running", RUN_UNKNOWN},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         char copy[256];
         snprintf(copy, sizeof(copy), "%s", rows[i].words);
@@ -353,7 +344,7 @@ static struct slurm_job make_job(const char *state, const char *reason)
     return (struct slurm_job){.id = 7, .state = state, .reason = reason, .nodes = "", .name = "x", .uid = -1};
 }
 
-static void test_ends(void **state)
+TEST(test_ends)
 {
     static const struct {
         const char *state, *reason;
@@ -380,7 +371,6 @@ static void test_ends(void **state)
         {"WHATEVER", "None", 0, 0, -1, RUN_UNKNOWN, 0, "'WHATEVER'"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct slurm_job job = make_job(rows[i].state, rows[i].reason);
         struct run_status status;
@@ -394,7 +384,7 @@ static void test_ends(void **state)
     }
 }
 
-static void test_waiting(void **state)
+TEST(test_waiting)
 {
     static const struct {
         const char *word, *says;
@@ -426,7 +416,6 @@ static void test_waiting(void **state)
         {"", "waits"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct slurm_job job = make_job("PENDING", rows[i].word);
         struct run_status status;
@@ -493,9 +482,8 @@ static const struct merge_row {
      "has never begun"},
 };
 
-static void test_merge(void **state)
+TEST(test_merge)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(merge_rows); i++) {
         const struct merge_row *r = &merge_rows[i];
         struct run_status out, said = {.state = r->said, .attempt = r->attempt, .failed_rank = -1};
@@ -515,13 +503,12 @@ static void test_merge(void **state)
     }
 }
 
-static void test_merge_array(void **state)
+TEST(test_merge_array)
 {
     struct run_status out, said = {.state = RUN_COMPLETED, .attempt = 1, .heartbeat_unix_s = NOW - 5};
     struct slurm_job queue = make_job("RUNNING", "None");
     struct slurm_known known = {.id = RUN_ID, .job = 7, .said = &said, .queue = &queue, .now_unix_s = NOW};
 
-    (void)state;
     queue.in_array = true; /* one task has written its end, another one runs */
     assert_false(slurm_merge(&known, &out));
     assert_int_equal(out.state, RUN_RUNNING);
@@ -539,13 +526,12 @@ static void test_merge_array(void **state)
     assert_int_equal(out.state, RUN_COMPLETED);
 }
 
-static void test_silence(void **state)
+TEST(test_silence)
 {
     struct run_status out, said = {.state = RUN_RUNNING, .attempt = 1, .heartbeat_unix_s = NOW - 20};
     struct slurm_job queue = make_job("RUNNING", "None");
     struct slurm_known known = {.id = RUN_ID, .job = 7, .said = &said, .queue = &queue, .now_unix_s = NOW};
 
-    (void)state;
     assert_false(slurm_merge(&known, &out));
     assert_string_equal(out.reason, "");
     known.now_unix_s += 300;
@@ -554,12 +540,11 @@ static void test_silence(void **state)
     assert_string_equal(out.reason, "its agent was last heard of at 2026-11-21 22:26:20 UTC");
 }
 
-static void test_never_handed_over(void **state)
+TEST(test_never_handed_over)
 {
     struct run_status out, said = {.state = RUN_QUEUED, .attempt = 1};
     struct slurm_known known = {.id = RUN_ID, .said = &said};
 
-    (void)state;
     assert_int_equal(slurm_run_created(RUN_ID), 1795299000);
     assert_int_equal(slurm_run_created("a_b-c_1795299001_0123abcd"), 1795299001);
     assert_int_equal(slurm_run_created("nothing"), 0);
@@ -573,13 +558,12 @@ static void test_never_handed_over(void **state)
     assert_contains(out.reason, "never handed to Slurm");
 }
 
-static void test_who_is_asked(void **state)
+TEST(test_who_is_asked)
 {
     struct run_status said = {.state = RUN_RUNNING, .attempt = 1};
     struct slurm_job job = make_job("RUNNING", "None");
     struct slurm_known known = {.id = RUN_ID, .job = 7, .said = &said, .now_unix_s = NOW};
 
-    (void)state;
     assert_true(slurm_needs_past(&known)); /* the queue does not know it */
     known.queue = &job;
     assert_false(slurm_needs_past(&known));
@@ -626,12 +610,11 @@ static char *sbatch_lines(const struct slurm *s, const struct run_spec *spec)
     return act_buf_steal(&all);
 }
 
-static void test_words(void **state)
+TEST(test_words)
 {
     struct slurm s = make_slurm();
     struct run_spec spec = make_spec();
 
-    (void)state;
     ACT_AUTOFREE char *plain = sbatch_lines(&s, &spec);
     assert_string_equal(plain,
                         "sbatch\n--parsable\n--job-name=" RUN_ID "\n--comment=act:" RUN_ID
@@ -679,7 +662,7 @@ static char *kept(struct act_strv *keep, const char *text)
     return keep->v[keep->n - 1];
 }
 
-static void test_checks(void **state)
+TEST(test_checks)
 {
     static const struct {
         const char *image, *container, *launcher, *mpi, *option;
@@ -704,7 +687,6 @@ static void test_checks(void **state)
     };
     struct run_spec spec = make_spec();
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct slurm s = make_slurm();
         struct act_error err = {0};
@@ -721,7 +703,7 @@ static void test_checks(void **state)
     }
 }
 
-static void test_arrays(void **state)
+TEST(test_arrays)
 {
     static const struct {
         const char *first, *second, *text;
@@ -730,7 +712,6 @@ static void test_arrays(void **state)
         {"-a", "1", "5_[1]"}, {"-a2-3", NULL, "5_[2-3]"},           {"--account=x", NULL, "5"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_strv keep = {0};
         char *options[] = {kept(&keep, rows[i].first), kept(&keep, rows[i].second)};
@@ -748,7 +729,7 @@ static void test_arrays(void **state)
 
 /* ---- the cluster ---- */
 
-static void test_nodes(void **state)
+TEST(test_nodes)
 {
     static const char text[] = "JobId=1 JobName=x NodeList=n9 y\n"
                                "   UserId=root(0) GroupId=root(0) MCS_label=N/A\n"
@@ -763,7 +744,6 @@ static void test_nodes(void **state)
                                "   MinCPUsNode=2 MinMemoryCPU=64M MinTmpDiskNode=0\n";
     struct platform_nodes nodes = {0}, none = {0};
 
-    (void)state;
     /* "JobName=x NodeList=n9 y" is a name that wants to be a key */
     slurm_nodes_from_scontrol(strchr(text, '\n'), 4, &nodes);
     assert_int_equal(nodes.n, 3);
@@ -782,7 +762,7 @@ static void test_nodes(void **state)
 }
 
 /* Counts that nothing has stay counts. */
-static void test_large_counts(void **state)
+TEST(test_large_counts)
 {
     struct platform_summary s = {0};
     ACT_AUTOFREE char *nodes = recorded("n1^idle^-9/9/9/999999999^gpu:99999999999^gpu:0^main*^\n"
@@ -790,7 +770,6 @@ static void test_large_counts(void **state)
     ACT_AUTOFREE char *jobs = recorded("PENDING^99999999999^16^gres:gpu:99999999^N/A^cpu=1^main^\n"
                                        "PENDING^-2^16^gres:gpu:99999999^N/A^cpu=1^main^\n");
 
-    (void)state;
     slurm_summary_from_sinfo(nodes, true, &s);
     slurm_summary_add_queue(jobs, &s);
     assert_int_equal(s.total.gpus, 2000000);
@@ -798,7 +777,7 @@ static void test_large_counts(void **state)
     platform_summary_release(&s);
 }
 
-static void test_summary(void **state)
+TEST(test_summary)
 {
     static const char sinfo[] = "n1^mixed^2/6/0/8^gpu:4^gpu:2^main*^\n"
                                 "n1^mixed^2/6/0/8^gpu:4^gpu:2^low^\n"
@@ -815,7 +794,6 @@ static void test_summary(void **state)
     ACT_AUTOFREE char *again = recorded(sinfo);
     struct platform_summary s = {0}, cpus = {0};
 
-    (void)state;
     slurm_summary_from_sinfo(nodes, true, &s);
     slurm_summary_add_queue(jobs, &s);
     assert_int_equal(s.n_pools, 2);
@@ -845,7 +823,7 @@ static void test_summary(void **state)
     platform_summary_release(&cpus);
 }
 
-static void test_jobs_of_all(void **state)
+TEST(test_jobs_of_all)
 {
     static const char squeue[] =
         "1^root^n[1-2]^0:03^1:00:00^2^gres:gpu:2^N/A^cpu=4,mem=256M,node=2,billing=4^x^\n"
@@ -854,7 +832,6 @@ static void test_jobs_of_all(void **state)
     ACT_AUTOFREE char *text = recorded(squeue);
     struct platform_jobs jobs = {0};
 
-    (void)state;
     slurm_jobs_of_all(text, &jobs);
     assert_int_equal(jobs.n, 3);
     assert_string_equal(jobs.v[0].id, "5_0");
@@ -873,7 +850,7 @@ static void test_jobs_of_all(void **state)
 /* ---- many */
 
 /* The states of 1,000 runs among 10,000 jobs. Prints what it took. */
-static void test_many(void **state)
+TEST(test_many)
 {
     enum { JOBS = 10000, RUNS = 1000 };
     static const char *const words[] = {"PENDING", "RUNNING", "COMPLETED", "CANCELLED"};
@@ -881,7 +858,6 @@ static void test_many(void **state)
     struct slurm_jobs jobs;
     struct rusage before, after;
 
-    (void)state;
     for (int i = 0; i < JOBS; i++)
         act_buf_addf(
             &b, "%d^%d^%s^Priority^2026-11-21T21:22:29^2026-11-21T22:22:29^0^0^n[1-2]^exp_1795290000_%08x^\n",
@@ -908,34 +884,4 @@ static void test_many(void **state)
     slurm_jobs_release(&jobs);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_squeue),
-        cmocka_unit_test(test_sacct),
-        cmocka_unit_test(test_sbatch_answers),
-        cmocka_unit_test(test_complaints),
-        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_gpus),
-        cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_garbage),
-        cmocka_unit_test(test_states),
-        cmocka_unit_test(test_ends),
-        cmocka_unit_test(test_waiting),
-        cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_merge_array),
-        cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_never_handed_over),
-        cmocka_unit_test(test_who_is_asked),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_checks),
-        cmocka_unit_test(test_arrays),
-        cmocka_unit_test(test_nodes),
-        cmocka_unit_test(test_large_counts),
-        cmocka_unit_test(test_summary),
-        cmocka_unit_test(test_jobs_of_all),
-        cmocka_unit_test(test_many),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

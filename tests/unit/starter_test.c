@@ -37,7 +37,7 @@ static const struct run_starter_place two = {.nodes = 2,
 #define DEEPSPEED_TWO                                                                                        \
     "--num_gpus=8 --hostfile=/hosts --no_ssh --node_rank=1 --master_addr=n0 --master_port=20001"
 
-static void test_what_is_filled_in(void **state)
+TEST(test_what_is_filled_in)
 {
     static const struct {
         const struct run_starter_place *place;
@@ -77,7 +77,6 @@ static void test_what_is_filled_in(void **state)
         {&one, "deepspeed", "deepspeed t.py", "deepspeed --master_port=20001 t.py"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_strv argv = words_of(rows[i].command);
         struct run_starter starter;
@@ -91,7 +90,7 @@ static void test_what_is_filled_in(void **state)
     }
 }
 
-static void test_commands_that_are_none(void **state)
+TEST(test_commands_that_are_none)
 {
     static const char *const commands[] = {"",
                                            "python train.py -m torch.distributed.run",
@@ -108,7 +107,6 @@ static void test_commands_that_are_none(void **state)
                                            "python -c torchrun"};
     struct run_starter starter;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(commands); i++) {
         struct act_strv argv = words_of(commands[i]);
         if (run_starter_find(&argv, true, &starter))
@@ -121,7 +119,7 @@ static void test_commands_that_are_none(void **state)
     act_strv_release(&argv);
 }
 
-static void test_numbers_that_the_user_wrote(void **state)
+TEST(test_numbers_that_the_user_wrote)
 {
     static const struct {
         const char *command;
@@ -137,7 +135,6 @@ static void test_numbers_that_the_user_wrote(void **state)
         {"deepspeed t.py", RUN_STARTER_TOTAL, NULL, NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_strv argv = words_of(rows[i].command);
         struct run_starter starter;
@@ -150,13 +147,4 @@ static void test_numbers_that_the_user_wrote(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_filled_in),
-        cmocka_unit_test(test_commands_that_are_none),
-        cmocka_unit_test(test_numbers_that_the_user_wrote),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -7,7 +7,7 @@
 #define T  INT64_C(1700000000123456789)
 #define TS INT64_C(1700000000) /* the second of T */
 
-static void decide_table(void **state)
+TEST(decide_table)
 {
     static const struct {
         struct store_entry from, to;
@@ -118,7 +118,6 @@ static void decide_table(void **state)
         {{.kind = STORE_FOLDER, .mode = 0755}, {.kind = STORE_FOLDER, .mode = 0700}, SYNC_MODE, SYNC_MODE},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         for (int checksum = 0; checksum < 2; checksum++) {
             enum sync_reason reason, want = checksum ? rows[i].checksum_reason : rows[i].reason;
@@ -128,7 +127,7 @@ static void decide_table(void **state)
         }
 }
 
-static void the_mode_of_a_copy(void **state)
+TEST(the_mode_of_a_copy)
 {
     static const struct sync_modes service = {.lost = 022}, disk = {.umask = 022, .lost = 022},
                                    download = {.umask = 022, .stay_closed = true};
@@ -147,7 +146,6 @@ static void the_mode_of_a_copy(void **state)
         {&download, STORE_FOLDER, 0775, -2, 0755}, {&download, STORE_FOLDER, 0755, 0500, 0700},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_entry from = {.kind = rows[i].kind, .mode = rows[i].from}, to = from;
         to.mode = rows[i].to;
@@ -158,12 +156,11 @@ static void the_mode_of_a_copy(void **state)
     }
 }
 
-static void unsure_where_a_checksum_would_tell(void **state)
+TEST(unsure_where_a_checksum_would_tell)
 {
     const struct store_entry bare = {.size = 5}, summed = {.size = 5, .md5 = "a"};
     enum sync_reason reason;
 
-    (void)state;
     assert_int_equal(sync_decide(&bare, &bare, false, NULL), SYNC_COPY);
     assert_int_equal(sync_decide(&bare, &bare, true, NULL), SYNC_UNSURE);
     assert_int_equal(sync_decide(&bare, &summed, false, NULL), SYNC_UNSURE);
@@ -172,9 +169,8 @@ static void unsure_where_a_checksum_would_tell(void **state)
     assert_string_equal(sync_reason_text(reason), "new");
 }
 
-static void the_time_of_a_copy(void **state)
+TEST(the_time_of_a_copy)
 {
-    (void)state;
     assert_true(sync_mtime_ns(&(struct store_entry){.mtime_ns = T, .last_modified_s = 7}) == T);
     assert_true(sync_mtime_ns(&(struct store_entry){.last_modified_s = TS}) == TS * 1000000000);
     assert_true(sync_mtime_ns(&(struct store_entry){.last_modified_s = INT64_MAX / 2}) == 0);
@@ -248,7 +244,7 @@ static char *merge(const char *from_pages, const char *to_pages, bool extras)
     return NULL;
 }
 
-static void merge_table(void **state)
+TEST(merge_table)
 {
     static const struct {
         const char *from, *to, *result, *with_extras;
@@ -291,7 +287,6 @@ static void merge_table(void **state)
         {"a/=755", "a/=755 a/x", "=a/ ", "=a/ -a/x "},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         for (int extras = 0; extras < 2; extras++) {
             char *result = merge(rows[i].from, rows[i].to, extras);
@@ -310,7 +305,7 @@ static bool takes_no_link(void *arg, const char *rel, bool is_folder)
 }
 
 /* "a/" comes behind "a-b" in a listing, but not as the name of a folder. */
-static void what_could_not_be_read_protects_what_is_below(void **state)
+TEST(what_could_not_be_read_protects_what_is_below)
 {
     static const char *const from[] = {"a-b", "a/", "f"}, *const to[] = {"a-b/x", "a/x", "a0", "f/x", "g"};
     static const bool is_protected[] = {true, true, false, true, false};
@@ -320,7 +315,6 @@ static void what_could_not_be_read_protects_what_is_below(void **state)
     struct sync_item item;
     size_t extras = 0, unreadable = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
         struct store_entry *e = store_page_add(&sources);
         e->key = act_strdup(from[i]);
@@ -341,7 +335,7 @@ static void what_could_not_be_read_protects_what_is_below(void **state)
 }
 
 /* What a link stands for may be at the destination, and a key may come between the two. */
-static void what_is_below_a_link_is_told_apart(void **state)
+TEST(what_is_below_a_link_is_told_apart)
 {
     static const char *const from[] = {"d/a", "d/a-b", "d/z"};
     static const struct {
@@ -356,7 +350,6 @@ static void what_is_below_a_link_is_told_apart(void **state)
     struct sync_item item;
     size_t n = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
         struct store_entry *e = store_page_add(&sources);
         e->key = act_strdup(from[i]);
@@ -378,9 +371,8 @@ static void what_is_below_a_link_is_told_apart(void **state)
     sync_free(s);
 }
 
-static void disorder_is_an_error(void **state)
+TEST(disorder_is_an_error)
 {
-    (void)state;
     assert_null(merge("a b c", "c a b", false));
     assert_null(merge("a c|b", "a b c", true));
     assert_null(merge("a|a", "", true));
@@ -389,12 +381,11 @@ static void disorder_is_an_error(void **state)
 }
 
 /* With listings out of order at random places: an error, or every object of the source was given. */
-static void disorder_never_ends_in_a_plan(void **state)
+TEST(disorder_never_ends_in_a_plan)
 {
     static const char keys[] = "abcdefgh";
     unsigned seed = 3;
 
-    (void)state;
     for (int round = 0; round < 500; round++) {
         struct act_buf text[2] = {{0}};
         char order[sizeof(keys)];
@@ -416,13 +407,12 @@ static void disorder_never_ends_in_a_plan(void **state)
     }
 }
 
-static void a_key_outside_of_the_prefix_is_an_error(void **state)
+TEST(a_key_outside_of_the_prefix_is_an_error)
 {
     struct sync *s = sync_new(&(struct sync_options){.from_prefix = "a/", .to_prefix = ""});
     struct store_page page = page_of("", "b/c");
     struct act_error err;
 
-    (void)state;
     assert_int_equal(sync_feed(s, SYNC_FROM, &page, true, &err), -ACT_FAIL);
     assert_string_equal(act_error_text(&err),
                         "cannot compare: the listing of 'a/' has 'b/c', which is not below it");
@@ -458,11 +448,10 @@ static void feed_numbers(struct sync *s, enum sync_side side, size_t *at, size_t
 }
 
 /* However many objects there are: no more than a page of each side at a time, in every mode. */
-static void memory_is_constant(void **state)
+TEST(memory_is_constant)
 {
     enum { N = 200000, PAGE = 500 };
 
-    (void)state;
     live = 0;
     for (int extras = 0; extras < 2; extras++) {
         struct sync *s =
@@ -509,7 +498,7 @@ static size_t place_of(const struct world *w, const char *key)
     return i;
 }
 
-static void what_is_newer(void **state)
+TEST(what_is_newer)
 {
     static const struct {
         struct store_entry from, to;
@@ -535,7 +524,6 @@ static void what_is_newer(void **state)
         {{.kind = STORE_FILE, .mtime_ns = T}, {.kind = STORE_SYMLINK, .mtime_ns = T + 1}, true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (sync_is_newer(&rows[i].from, &rows[i].to) != rows[i].newer)
             fail_msg("row %zu", i);
@@ -772,12 +760,11 @@ static struct filter *random_filter(unsigned *seed)
     return filter;
 }
 
-static void plans_make_both_sides_equal(void **state)
+TEST(plans_make_both_sides_equal)
 {
     enum { ROUNDS = 1000 };
     unsigned seed = 5;
 
-    (void)state;
     for (int round = 0; round < ROUNDS; round++) {
         struct world from = {.n = 0}, to = {.n = 0}, before = {.n = 0};
         struct filter *filter = random_filter(&seed);
@@ -802,23 +789,4 @@ static void plans_make_both_sides_equal(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decide_table),
-        cmocka_unit_test(what_is_newer),
-        cmocka_unit_test(the_mode_of_a_copy),
-        cmocka_unit_test(merge_table),
-        cmocka_unit_test(unsure_where_a_checksum_would_tell),
-        cmocka_unit_test(the_time_of_a_copy),
-        cmocka_unit_test(what_could_not_be_read_protects_what_is_below),
-        cmocka_unit_test(what_is_below_a_link_is_told_apart),
-        cmocka_unit_test(disorder_is_an_error),
-        cmocka_unit_test(disorder_never_ends_in_a_plan),
-        cmocka_unit_test(a_key_outside_of_the_prefix_is_an_error),
-        cmocka_unit_test(memory_is_constant),
-        cmocka_unit_test(plans_make_both_sides_equal),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_MAIN(NULL, NULL)

@@ -16,6 +16,41 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* TEST(name) { ... } is a test, which TEST_MAIN() runs with all others, in the order of the file. A test file whose
+ * tests each have a set-up and a tear-down defines them as TEST_SETUP and TEST_TEARDOWN before it includes this;
+ * TEST_IN() is a test with others. */
+#ifndef TEST_SETUP
+#define TEST_SETUP    NULL
+#define TEST_TEARDOWN NULL
+#endif
+
+enum { MAX_TESTS = 256 };
+__attribute__((unused)) static struct CMUnitTest test_all[MAX_TESTS];
+__attribute__((unused)) static size_t test_count;
+
+#define TEST_ADD(label, name, setup, teardown)                                                               \
+    __attribute__((constructor)) static void add_##label(void)                                               \
+    {                                                                                                        \
+        assert_true(test_count < MAX_TESTS);                                                                 \
+        test_all[test_count++] = (struct CMUnitTest){#label, name, setup, teardown, NULL};                   \
+    }
+
+#define TEST_IN(name, setup, teardown)                                                                       \
+    static void name(void **state);                                                                          \
+    TEST_ADD(name, name, setup, teardown)                                                                    \
+    static void name(__attribute__((unused)) void **state)
+
+#define TEST(name) TEST_IN(name, TEST_SETUP, TEST_TEARDOWN)
+
+/* cmocka passes over rows without a name. */
+#define tests_run(setup, teardown) cmocka_run_group_tests(test_all, setup, teardown)
+
+#define TEST_MAIN(setup, teardown)                                                                           \
+    int main(void)                                                                                           \
+    {                                                                                                        \
+        return tests_run(setup, teardown);                                                                   \
+    }
+
 /* Fails with the text of err when rc is not 0. */
 #define assert_ok(call, err)                                                                                 \
     do {                                                                                                     \

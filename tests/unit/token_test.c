@@ -47,7 +47,7 @@ static char *token_with(const char *claims)
 
 /* ---- answers ---- */
 
-static void numbers(void **state)
+TEST(numbers)
 {
     static const struct {
         const char *json;
@@ -69,7 +69,6 @@ static void numbers(void **state)
         {"[\"99999999999999999999\"]", -1},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         CODEC_AUTOJSON json_t *value = parse(rows[i].json);
         if (token_number(json_array_get(value, 0)) != rows[i].wanted)
@@ -78,7 +77,7 @@ static void numbers(void **state)
     assert_int_equal(token_number(NULL), -1);
 }
 
-static void local_times(void **state)
+TEST(local_times)
 {
     static const struct {
         const char *zone, *text;
@@ -95,7 +94,6 @@ static void local_times(void **state)
         {"UTC", "tomorrow", -1},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         setenv("TZ", rows[i].zone, 1);
         tzset();
@@ -107,7 +105,7 @@ static void local_times(void **state)
     tzset();
 }
 
-static void tokens_in_answers(void **state)
+TEST(tokens_in_answers)
 {
     ACT_AUTOFREE char *with_claim = token_with("{\"exp\":1777639896}");
     ACT_AUTOFREE char *own = act_sprintf("{\"access_token\":\"%s\"}", with_claim);
@@ -145,7 +143,6 @@ static void tokens_in_answers(void **state)
         {"[]", 0, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         CODEC_AUTOJSON json_t *answer = parse(rows[i].json);
         struct token token = {0};
@@ -156,9 +153,8 @@ static void tokens_in_answers(void **state)
     }
 }
 
-static void renewal(void **state)
+TEST(renewal)
 {
-    (void)state;
     assert_int_equal(token_refresh_time(0, 3600, false), 3300);
     assert_int_equal(token_refresh_time(0, 86400, false), 86100);
     assert_int_equal(token_refresh_time(0, 86400, true), 43200);
@@ -166,11 +162,10 @@ static void renewal(void **state)
     assert_int_equal(token_refresh_time(100, 500, true), 300); /* used for half of its life at least */
 }
 
-static void metadata_service_is_tried_again(void **state)
+TEST(metadata_service_is_tried_again)
 {
     static const int passing[] = {404, 408, 429, 500, 503}, final[] = {200, 400, 401, 403};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(passing); i++) {
         assert_int_equal(token_imds_delay_ms(passing[i], 1), 1000);
         assert_int_equal(token_imds_delay_ms(passing[i], 2), 2000);
@@ -182,7 +177,7 @@ static void metadata_service_is_tried_again(void **state)
     assert_int_equal(token_imds_delay_ms(410, 7), -1);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
     static const struct {
         int status;
@@ -203,7 +198,6 @@ static void refusals(void **state)
          "no: HTTP 400 x: got REDACTED here", ACT_DENIED},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct http_call call = {.status = rows[i].status};
         act_buf_adds(&call.body_text, rows[i].body);
@@ -216,7 +210,7 @@ static void refusals(void **state)
 
 /* ---- claims and challenges ---- */
 
-static void identities(void **state)
+TEST(identities)
 {
     ACT_AUTOFREE char *user = token_with("{\"upn\":\"ann@contoso.com\",\"oid\":\"o\",\"tid\":\"t\",\"exp\":5,"
                                          "\"aud\":\"https://storage.azure.com\"}");
@@ -225,7 +219,6 @@ static void identities(void **state)
     const char *const none[] = {"", "x", "a.b", "a.b.c", "..", "a.!!!!.c", array};
     struct token_identity who;
 
-    (void)state;
     assert_true(token_read_identity(user, &who));
     assert_string_equal(who.name, "ann@contoso.com");
     assert_string_equal(who.object_id, "o");
@@ -243,7 +236,7 @@ static void identities(void **state)
         assert_false(token_read_identity(none[i], &who));
 }
 
-static void challenges(void **state)
+TEST(challenges)
 {
     static const struct {
         const char *header, *tenant, *claims;
@@ -268,7 +261,6 @@ static void challenges(void **state)
     };
     struct token_challenge challenge;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         token_read_challenge(rows[i].header, &challenge);
         if (!act_streq(challenge.tenant, rows[i].tenant) || !act_streq(challenge.claims, rows[i].claims))
@@ -284,13 +276,12 @@ static void challenges(void **state)
     token_challenge_release(&challenge);
 }
 
-static void tenants(void **state)
+TEST(tenants)
 {
     static const char *const good[] = {"72f988bf-86f1-41af-91ab-2d7cd011db47", "contoso.onmicrosoft.com",
                                        "common"};
     static const char *const bad[] = {"", "a/b", "a?b", "..", ".a", "-a", "a b", "a\n", "a%2f"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(good); i++)
         assert_true(token_tenant_is_valid(good[i]));
     for (size_t i = 0; i < COUNT(bad); i++)
@@ -299,7 +290,7 @@ static void tenants(void **state)
 
 /* ---- clouds ---- */
 
-static void clouds(void **state)
+TEST(clouds)
 {
     static const struct {
         const char *endpoint, *cloud, *authority, *wanted;
@@ -342,7 +333,6 @@ static void clouds(void **state)
     };
     const struct auth_cloud *cloud = NULL;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         rows[i].cloud ? setenv("AZURE_CLOUD", rows[i].cloud, 1) : unsetenv("AZURE_CLOUD");
         rows[i].authority ? setenv("AZURE_AUTHORITY_HOST", rows[i].authority, 1)
@@ -369,7 +359,7 @@ static void clouds(void **state)
     unsetenv("AZURE_AUTHORITY_HOST");
 }
 
-static void urls_of_a_cloud(void **state)
+TEST(urls_of_a_cloud)
 {
     static const struct {
         const char *url;
@@ -382,7 +372,6 @@ static void urls_of_a_cloud(void **state)
                 {"https://management.azure.com", -ACT_CONFIG}};
     const struct auth_cloud *cloud;
 
-    (void)state;
     assert_ok(auth_cloud_find("https://management.usgovcloudapi.net", &cloud, &err), err);
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(auth_cloud_check(cloud, rows[i].url, &err), rows[i].rc);
@@ -394,7 +383,7 @@ static void urls_of_a_cloud(void **state)
 
 /* ---- the SAS of a login: the value is HMAC-SHA-256 of the 24 lines, computed with Python's hmac ---- */
 
-static void delegation_sas(void **state)
+TEST(delegation_sas)
 {
     struct auth_delegation key = {.object_id = act_strdup("11111111-2222-3333-4444-555555555555"),
                                   .tenant = act_strdup("72f988bf-86f1-41af-91ab-2d7cd011db47"),
@@ -403,7 +392,6 @@ static void delegation_sas(void **state)
                                   .service = act_strdup("b"),
                                   .version = act_strdup("2025-11-05")};
 
-    (void)state;
     key.key = act_base64_decode("S0YbZ/Jno7zt2WTqhRbrpPAEBFsj7CXS9Wpci79FQUw=", &key.key_len);
     ACT_AUTOFREE char *sas =
         auth_delegation_sas(&key, "devstoreaccount1", "oa1", "x.txt", "r", 0, 1795478400, false);
@@ -433,13 +421,12 @@ static int remove_home(void **state)
     return act_remove_tree(home, &err);
 }
 
-static void cached_tokens(void **state)
+TEST(cached_tokens)
 {
     struct token token = {.text = act_strdup("t1"), .expires_s = act_now_unix_s() + 1000, .refresh_s = 5};
     struct token ended = {.text = act_strdup("t0"), .expires_s = act_now_unix_s() - 1, .refresh_s = 5};
     struct token found = {0};
 
-    (void)state;
     assert_false(token_cache_get("k", &found));
     assert_ok(token_cache_put("k", &token, &err), err);
     assert_ok(token_cache_put("other", &ended, &err), err);
@@ -457,7 +444,7 @@ static void cached_tokens(void **state)
     token_release(&ended);
 }
 
-static void cached_logins(void **state)
+TEST(cached_logins)
 {
     struct token_grant grant = {
         .tenant = act_strdup("t"), .client = act_strdup("c"), .refresh_token = act_strdup("r")};
@@ -466,7 +453,6 @@ static void cached_logins(void **state)
     struct token cached = {0};
     bool had = false;
 
-    (void)state;
     assert_false(token_cache_get_grant("https://a", &found));
     assert_ok(token_cache_put("device login|https://a|x", &token, &err), err);
     assert_ok(token_cache_put("device login|https://b|x", &token, &err), err);
@@ -489,11 +475,10 @@ static void cached_logins(void **state)
     token_release(&cached);
 }
 
-static void one_asks_at_a_time(void **state)
+TEST(one_asks_at_a_time)
 {
     int first = token_cache_lock("k", &err), other = token_cache_lock("another", &err);
 
-    (void)state;
     assert_true(first >= 0 && other >= 0);
     assert_int_equal(token_cache_lock("k", &err), -ACT_TEMPORARY);
     close(first);
@@ -503,25 +488,4 @@ static void one_asks_at_a_time(void **state)
     close(other);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(local_times),
-        cmocka_unit_test(tokens_in_answers),
-        cmocka_unit_test(renewal),
-        cmocka_unit_test(metadata_service_is_tried_again),
-        cmocka_unit_test(refusals),
-        cmocka_unit_test(identities),
-        cmocka_unit_test(challenges),
-        cmocka_unit_test(tenants),
-        cmocka_unit_test(clouds),
-        cmocka_unit_test(urls_of_a_cloud),
-        cmocka_unit_test(delegation_sas),
-        cmocka_unit_test(cached_tokens),
-        cmocka_unit_test(cached_logins),
-        cmocka_unit_test(one_asks_at_a_time),
-    };
-
-    return cmocka_run_group_tests(tests, make_home, remove_home);
-}
+TEST_MAIN(make_home, remove_home)

@@ -1,5 +1,7 @@
 /* Transfers between stores that fail on command: what arrives is whole, what fails is named, what was there
  * stays. */
+#define TEST_SETUP    setup
+#define TEST_TEARDOWN teardown
 #include "unit/test.h"
 
 #include <stdio.h>
@@ -490,7 +492,7 @@ static void assert_content(struct memory *m, const char *key, const char *data)
     assert_memory_equal(o->data, data, o->len);
 }
 
-static void folder_arrives_whole(void **state)
+TEST(folder_arrives_whole)
 {
     struct pair *p = *state;
     static const char *const data[] = {"", "1", "1234", "12345", "12345678901234567890123", "x"};
@@ -517,7 +519,7 @@ static void folder_arrives_whole(void **state)
     assert_int_equal(p->report.total.same_objects, 6);
 }
 
-static void single_file_gets_its_new_name(void **state)
+TEST(single_file_gets_its_new_name)
 {
     struct pair *p = *state;
 
@@ -544,7 +546,7 @@ static void note_step(void *arg, const struct transfer_step *step)
 }
 
 /* So one can say early how long it takes. */
-static void all_objects_are_known_before_most_are_moved(void **state)
+TEST(all_objects_are_known_before_most_are_moved)
 {
     struct pair *p = *state;
     struct foresight f = {.to = &p->to};
@@ -562,7 +564,7 @@ static void all_objects_are_known_before_most_are_moved(void **state)
     assert_int_equal(p->to.n, 60);
 }
 
-static void dry_run_writes_nothing(void **state)
+TEST(dry_run_writes_nothing)
 {
     struct pair *p = *state;
 
@@ -574,7 +576,7 @@ static void dry_run_writes_nothing(void **state)
 
 /* Every operation of either side fails once, at every point: no crash, no leak, the old object stays whole or
  * is replaced as a whole, and the failure is told. */
-static void torture(void **state)
+TEST(torture)
 {
     struct pair *p = *state;
     static const enum store_op ops[] = {STORE_GET, STORE_LIST, STORE_PUT, STORE_BLOCK, STORE_COMMIT};
@@ -601,7 +603,7 @@ static void torture(void **state)
         }
 }
 
-static void one_failure_does_not_stop_the_others(void **state)
+TEST(one_failure_does_not_stop_the_others)
 {
     struct pair *p = *state;
 
@@ -615,7 +617,7 @@ static void one_failure_does_not_stop_the_others(void **state)
     assert_int_equal(p->report.total.failed_objects, 1);
 }
 
-static void refused_credentials_stop_early(void **state)
+TEST(refused_credentials_stop_early)
 {
     struct pair *p = *state;
 
@@ -633,7 +635,7 @@ static void refused_credentials_stop_early(void **state)
     assert_true(p->to.n < 10); /* what was under way may end; the other thirty are never tried */
 }
 
-static void damage_on_the_way_is_noticed(void **state)
+TEST(damage_on_the_way_is_noticed)
 {
     struct pair *p = *state;
     static const char data[] = "twenty-three bytes long";
@@ -656,7 +658,7 @@ static void damage_on_the_way_is_noticed(void **state)
 static const char large[] = "twenty-three bytes long";
 
 /* An upload that broke off goes on where it was, whichever side computes the checksums. */
-static void interrupted_uploads_go_on(void **state)
+TEST(interrupted_uploads_go_on)
 {
     struct pair *p = *state;
 
@@ -690,7 +692,7 @@ static void interrupted_uploads_go_on(void **state)
     }
 }
 
-static void a_mirror_deletes_what_the_source_lacks(void **state)
+TEST(a_mirror_deletes_what_the_source_lacks)
 {
     struct pair *p = *state;
     struct transfer_options mirror = {.part_size = 4, .memory = 16, .delete_extra = true, .max_delete = 2};
@@ -713,7 +715,7 @@ static void a_mirror_deletes_what_the_source_lacks(void **state)
 }
 
 /* At whatever moment: a source that is gone never empties the destination. */
-static void a_source_that_vanishes_deletes_nothing(void **state)
+TEST(a_source_that_vanishes_deletes_nothing)
 {
     struct pair *p = *state;
     struct transfer_options mirror = {.part_size = 4, .memory = 16, .delete_extra = true, .max_delete = -1};
@@ -741,7 +743,7 @@ static void a_source_that_vanishes_deletes_nothing(void **state)
 }
 
 /* Blocks that were damaged on the way, of an upload that broke off before the whole was compared. */
-static void damaged_blocks_are_never_committed(void **state)
+TEST(damaged_blocks_are_never_committed)
 {
     struct pair *p = *state;
 
@@ -770,7 +772,7 @@ static void damaged_blocks_are_never_committed(void **state)
     }
 }
 
-static void nothing_of_another_source_is_reused(void **state)
+TEST(nothing_of_another_source_is_reused)
 {
     struct pair *p = *state;
 
@@ -785,7 +787,7 @@ static void nothing_of_another_source_is_reused(void **state)
     assert_int_equal(p->report.total.resumed_bytes, 0);
 }
 
-static void what_another_process_uploads_is_left_to_it(void **state)
+TEST(what_another_process_uploads_is_left_to_it)
 {
     struct pair *p = *state;
 
@@ -795,7 +797,7 @@ static void what_another_process_uploads_is_left_to_it(void **state)
     assert_content(&p->to, "b/f", large);
 }
 
-static void lost_blocks_are_sent_again(void **state)
+TEST(lost_blocks_are_sent_again)
 {
     struct pair *p = *state;
 
@@ -808,7 +810,7 @@ static void lost_blocks_are_sent_again(void **state)
     assert_int_equal(p->report.total.resumed_bytes, 0);
 }
 
-static void the_service_copies_by_itself(void **state)
+TEST(the_service_copies_by_itself)
 {
     struct pair *p = *state;
 
@@ -822,7 +824,7 @@ static void the_service_copies_by_itself(void **state)
     assert_int_equal(p->report.total.done_objects, 2);
 }
 
-static void what_the_service_cannot_fetch_goes_through_the_client(void **state)
+TEST(what_the_service_cannot_fetch_goes_through_the_client)
 {
     struct pair *p = *state;
 
@@ -843,7 +845,7 @@ static void what_the_service_cannot_fetch_goes_through_the_client(void **state)
     assert_true(p->from.calls[STORE_GET] > 0);
 }
 
-static void hostile_names_are_refused(void **state)
+TEST(hostile_names_are_refused)
 {
     struct pair *p = *state;
 
@@ -855,7 +857,7 @@ static void hostile_names_are_refused(void **state)
     assert_int_equal(p->to.n, 1);
 }
 
-static void what_no_object_can_hold_is_refused(void **state)
+TEST(what_no_object_can_hold_is_refused)
 {
     struct pair *p = *state;
 
@@ -874,7 +876,7 @@ static void compared(struct walk *walk, struct sync_item *item, int rc)
 }
 
 /* Also when no byte need be read for it. */
-static void a_comparison_ends_later(void **state)
+TEST(a_comparison_ends_later)
 {
     struct pair *p = *state;
     struct transfer_options options = {0};
@@ -936,14 +938,13 @@ static struct sync_item waiting_item(int i)
 }
 
 /* What waits comes out as it went in, in order, and takes little memory until then. */
-static void what_is_listed_ahead_is_packed(void **state)
+TEST(what_is_listed_ahead_is_packed)
 {
     enum { N = 10000, LITTLE = 300 };
     void (*begin)(struct walk *, struct sync_item *);
     struct ahead ahead = {0};
     struct sync_item item;
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         item = waiting_item(i);
         ahead_put(&ahead, &item, never_begun);
@@ -966,33 +967,4 @@ static void what_is_listed_ahead_is_packed(void **state)
     ahead_release(&ahead);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(folder_arrives_whole),
-        TEST(single_file_gets_its_new_name),
-        TEST(all_objects_are_known_before_most_are_moved),
-        TEST(what_is_listed_ahead_is_packed),
-        TEST(dry_run_writes_nothing),
-        TEST(torture),
-        TEST(one_failure_does_not_stop_the_others),
-        TEST(refused_credentials_stop_early),
-        TEST(damage_on_the_way_is_noticed),
-        TEST(interrupted_uploads_go_on),
-        TEST(damaged_blocks_are_never_committed),
-        TEST(a_mirror_deletes_what_the_source_lacks),
-        TEST(a_source_that_vanishes_deletes_nothing),
-        TEST(nothing_of_another_source_is_reused),
-        TEST(what_another_process_uploads_is_left_to_it),
-        TEST(lost_blocks_are_sent_again),
-        TEST(the_service_copies_by_itself),
-        TEST(what_the_service_cannot_fetch_goes_through_the_client),
-        TEST(hostile_names_are_refused),
-        TEST(what_no_object_can_hold_is_refused),
-        TEST(a_comparison_ends_later),
-    };
-
-    return cmocka_run_group_tests(tests, open_engine, close_engine);
-}
+TEST_MAIN(open_engine, close_engine)

@@ -79,12 +79,11 @@ static void assert_file(const char *name, const char *text)
     assert_string_equal(found, text);
 }
 
-static void test_tree_comes_back(void **state)
+TEST(test_tree_comes_back)
 {
     char to[100], sha256[ACT_SHA256_HEX];
     struct act_error err;
 
-    (void)state;
     make_zip("add('a.txt', 'hello')\n"
              "add('deep/er/b.sh', '#!/bin/sh', 0o100755)\n"
              "add('stored', 'plain', method=0)\n"
@@ -130,7 +129,7 @@ static void test_tree_comes_back(void **state)
     assert_int_equal(st.st_size, 3000000);
 }
 
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
     static const struct {
         const char *python, *text;
@@ -196,7 +195,6 @@ static void test_hostile(void **state)
         {"z.close(); b = bytearray(open(path, 'rb').read()); b = b'junk' + b; save(b)", NULL},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_error err = {0};
         make_zip(act_starts_with(rows[i].python, "save(b'')") ? "z.close = lambda: None\nsave(b'')"
@@ -213,12 +211,11 @@ static void test_hostile(void **state)
 }
 
 /* Declared sizes that lie, in the entry and in the table of contents alike. */
-static void test_sizes_that_lie(void **state)
+TEST(test_sizes_that_lie)
 {
     static const long lies[] = {1, 999, 1001, 100000};
     struct act_error err = {0};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(lies); i++) {
         ACT_AUTOFREE char *python =
             act_sprintf("add('lie', 'x' * 1000); b = done(); at = b.find(b'PK\\x01\\x02')\n"
@@ -231,13 +228,12 @@ static void test_sizes_that_lie(void **state)
 }
 
 /* What goes through zlib in pieces. */
-static void test_large_files(void **state)
+TEST(test_large_files)
 {
     static const long lies[] = {(5 << 20) - 1, (5 << 20) + 1};
     struct act_error err;
     struct stat st;
 
-    (void)state;
     make_zip("import random\n"
              "random.seed(1)\n"
              "data = random.randbytes(5 << 20)\n"
@@ -265,11 +261,10 @@ static void test_large_files(void **state)
 }
 
 /* More entries than one thread takes at once, in folders without entries of their own; numbers of 64 bits. */
-static void test_many_files(void **state)
+TEST(test_many_files)
 {
     struct act_error err;
 
-    (void)state;
     make_zip("for i in range(3000): add('d%d/e%d/f%d' % (i % 7, i % 3, i), str(i))\n"
              "with z.open(zipfile.ZipInfo('wide'), 'w', force_zip64=True) as f: f.write(b'w')\n"
              "i = z.getinfo('wide')\n"
@@ -280,11 +275,10 @@ static void test_many_files(void **state)
 }
 
 /* What a run left in its code root stays when it starts anew, and what belongs to the package comes back. */
-static void test_over(void **state)
+TEST(test_over)
 {
     struct act_error err;
 
-    (void)state;
     make_zip(
         "add('train.py', 'new'); add('lib/a.py', 'a'); add('to/be/b', 'b', 0o100444); link('now', 'lib')");
     ACT_AUTOFREE char *elsewhere = act_path_join(dir, "elsewhere");
@@ -345,14 +339,13 @@ static void write_zip(const char *data, size_t len)
 
 /* Some bytes are changed, mostly where they mean something, or the end is missing: any outcome is right as long as
  * nothing breaks and nothing is written elsewhere. */
-static void test_changed_bytes(void **state)
+TEST(test_changed_bytes)
 {
     enum { ROUNDS = 1000, CHANGES = 4 };
     ACT_AUTOFREE char *data = NULL;
     struct act_error err;
     size_t len, good = 0;
 
-    (void)state;
     make_zip(
         "add('a', 'abc' * 50); add('b/', '', 0o40755); add('b/c', 'stored', method=0); link('l', '../..')\n"
         "add('b/d/e', 'x' * 3000); z.comment = b'comment'\n"
@@ -375,11 +368,10 @@ static void test_changed_bytes(void **state)
     assert_in_range(good, 1, ROUNDS / 2);
 }
 
-static void test_disk_is_too_small(void **state)
+TEST(test_disk_is_too_small)
 {
     struct act_error err;
 
-    (void)state;
     make_zip("import io\n"
              "for i in range(300): add('f%d' % i, '')\n"
              "b = done(); at = b.find(b'PK\\x01\\x02')\n"
@@ -390,12 +382,11 @@ static void test_disk_is_too_small(void **state)
     assert_true(rc < 0); /* 1.2 TiB declared; where that fits, the first entry is found out */
 }
 
-static void test_checksum(void **state)
+TEST(test_checksum)
 {
     char wrong[ACT_SHA256_HEX];
     struct act_error err;
 
-    (void)state;
     make_zip("add('a', 'b')");
     memset(wrong, '0', ACT_SHA256_HEX - 1);
     wrong[ACT_SHA256_HEX - 1] = '\0';
@@ -442,11 +433,10 @@ static int live_confined(void *arg)
                                                                                                         : 5;
 }
 
-static void test_confined(void **state)
+TEST(test_confined)
 {
     struct act_error err;
 
-    (void)state;
     make_zip("add('a', 'x')");
     assert_ok(act_mkdir_all(target, 0755, &err), err);
     int got = child_exit_status(child_wait(child_start(&(struct child){.run = live_confined, .out_fd = -1})));
@@ -458,12 +448,11 @@ static void test_confined(void **state)
         assert_int_equal(got, 0);
 }
 
-static void test_apart(void **state)
+TEST(test_apart)
 {
     char sha256[ACT_SHA256_HEX];
     struct act_error err;
 
-    (void)state;
     make_zip("for i in range(99): add(f'd{i % 7}/f{i}', str(i) * i, 0o100640)\n"
              "link('d1/l', '../d2/f2')\n"
              "add('ro/', '', 0o40555)");
@@ -507,12 +496,11 @@ static pid_t child_of(pid_t parent)
 }
 
 /* The process that unpacks is caught while it reads a zip that is a pipe. */
-static void test_apart_is_confined(void **state)
+TEST(test_apart_is_confined)
 {
     enum { TRIES = 20000 };
     int writer = -1;
 
-    (void)state;
     unlink(zip);
     assert_int_equal(mkfifo(zip, 0600), 0);
     pid_t parent = child_start(&(struct child){.run = wait_at_pipe, .out_fd = -1});
@@ -532,7 +520,7 @@ static void test_apart_is_confined(void **state)
     unlink(zip);
 }
 
-static void test_mpirun_version(void **state)
+TEST(test_mpirun_version)
 {
     static const struct {
         const char *text;
@@ -546,7 +534,6 @@ static void test_mpirun_version(void **state)
         {"mpirun (Open MPI) x", 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(launcher_mpirun_version(rows[i].text), rows[i].major);
 }
@@ -574,23 +561,4 @@ static int remove_dir(void **state)
     return rc;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree_comes_back),
-        cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_sizes_that_lie),
-        cmocka_unit_test(test_disk_is_too_small),
-        cmocka_unit_test(test_large_files),
-        cmocka_unit_test(test_many_files),
-        cmocka_unit_test(test_over),
-        cmocka_unit_test(test_changed_bytes),
-        cmocka_unit_test(test_checksum),
-        cmocka_unit_test(test_confined),
-        cmocka_unit_test(test_apart),
-        cmocka_unit_test(test_apart_is_confined),
-        cmocka_unit_test(test_mpirun_version),
-    };
-
-    return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+TEST_MAIN(make_dir, remove_dir)

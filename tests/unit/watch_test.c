@@ -1,5 +1,7 @@
 /* Watching runs, on a platform that goes away, forgets, and starts runs anew on command. usleep() is replaced: nobody
  * waits here. */
+#define TEST_SETUP    set_up
+#define TEST_TEARDOWN tear_down
 #include "unit/test.h"
 
 #include <fcntl.h>
@@ -185,13 +187,12 @@ static void end_run(int call, const char *name)
 
 /* ---- the tests ---- */
 
-static void wait_survives_an_outage(void **state)
+TEST(wait_survives_an_outage)
 {
     static const useconds_t longer[] = {500000, 1000000, 2000000, 4000000, 8000000, 10000000, 10000000};
     struct act_error err;
     size_t at = 0;
 
-    (void)state;
     fake.status.state = RUN_COMPLETED;
     fake.fail_status = COUNT(longer);
     catch_stderr();
@@ -207,11 +208,10 @@ static void wait_survives_an_outage(void **state)
     assert_memory_equal(pauses + at, longer, sizeof(longer));
 }
 
-static void wait_tells_what_does_not_pass(void **state)
+TEST(wait_tells_what_does_not_pass)
 {
     struct act_error err;
 
-    (void)state;
     fake.fail_status = 1;
     fake.fail_code = ACT_DENIED;
     assert_int_equal(flow_wait(&flow, &run, &err), -ACT_DENIED);
@@ -220,14 +220,13 @@ static void wait_tells_what_does_not_pass(void **state)
 
 static struct run_spec start_run(int code);
 
-static void first_question_is_as_patient(void **state)
+TEST(first_question_is_as_patient)
 {
     static const useconds_t longer[] = {500000, 1000000, 2000000};
     struct run_spec spec = start_run(0);
     struct flow_run found;
     struct act_error err;
 
-    (void)state;
     fake.status.state = RUN_COMPLETED;
     fake.fail_status = COUNT(longer);
     catch_stderr();
@@ -243,13 +242,12 @@ static void first_question_is_as_patient(void **state)
     run_spec_release(&spec);
 }
 
-static void first_question_has_an_end(void **state)
+TEST(first_question_has_an_end)
 {
     struct run_spec spec = start_run(0);
     struct flow_run found;
     struct act_error err;
 
-    (void)state;
     fake.fail_status = INT_MAX;
     catch_stderr();
     int rc = flow_wait_for(&flow, spec.id, &(struct flow_waiting){.timeout_s = 1}, &found, &err);
@@ -272,12 +270,11 @@ static void finish_later(int call)
         end_run(0, NULL);
 }
 
-static void follow_survives_an_outage(void **state)
+TEST(follow_survives_an_outage)
 {
     struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
     struct act_error err;
 
-    (void)state;
     LOGS({USER0, "one\ntwo\n"});
     fake.fail_logs = 2;
     fake.before_logs = finish_later;
@@ -291,7 +288,7 @@ static void follow_survives_an_outage(void **state)
 }
 
 /* Every round asks a service about every log: the longer that takes, the fewer rounds there are. */
-static void following_leaves_a_service_alone(void **state)
+TEST(following_leaves_a_service_alone)
 {
     enum {
         COST_MS = 20,
@@ -303,7 +300,6 @@ static void following_leaves_a_service_alone(void **state)
     struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
     struct act_error err;
 
-    (void)state;
     for (int service = 0; service < 2; service++) {
         fake.status.state = run.status.state = RUN_RUNNING;
         n_pauses = 0;
@@ -332,12 +328,11 @@ static void begin_log_anew(int call)
         end_run(0, NULL);
 }
 
-static void log_that_begins_anew_is_followed(void **state)
+TEST(log_that_begins_anew_is_followed)
 {
     struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
     struct act_error err;
 
-    (void)state;
     LOGS({USER0, "a long first line\n"});
     fake.before_logs = begin_log_anew;
     catch_stderr();
@@ -348,12 +343,11 @@ static void log_that_begins_anew_is_followed(void **state)
     assert_string_equal(said, "log '" USER0 "' begins anew\n");
 }
 
-static void reading_once_does_not_wait(void **state)
+TEST(reading_once_does_not_wait)
 {
     struct flow_follow what = {.tail = -1, .sink = {.write = collect}};
     struct act_error err;
 
-    (void)state;
     LOGS({USER0, "one\n"});
     fake.fail_logs = 1;
     assert_int_equal(flow_follow_log(&flow, &run, &what, &err), -ACT_TEMPORARY);
@@ -373,12 +367,11 @@ static void begin_anew(int call)
         end_run(0, NULL);
 }
 
-static void follow_goes_through_attempts(void **state)
+TEST(follow_goes_through_attempts)
 {
     struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
     struct act_error err;
 
-    (void)state;
     fake.before_logs = begin_anew;
     catch_stderr();
     int rc = flow_follow_log(&flow, &run, &what, &err);
@@ -388,13 +381,12 @@ static void follow_goes_through_attempts(void **state)
     assert_string_equal(said, "attempt 2 begins\nattempt 3 begins\n");
 }
 
-static void all_ranks_go_through_attempts(void **state)
+TEST(all_ranks_go_through_attempts)
 {
     struct flow_follow what = {
         .all = true, .line = collect_line, .tail = -1, .follow = true, .sink = {.write = collect}};
     struct act_error err;
 
-    (void)state;
     fake.before_logs = begin_anew;
     catch_stderr();
     int rc = flow_follow_log(&flow, &run, &what, &err);
@@ -405,12 +397,11 @@ static void all_ranks_go_through_attempts(void **state)
     assert_string_equal(said, "attempt 2 begins\nattempt 3 begins\n");
 }
 
-static void ranks_come_in_their_order(void **state)
+TEST(ranks_come_in_their_order)
 {
     struct flow_follow what = {.all = true, .line = collect_line, .tail = -1, .sink = {.write = collect}};
     struct act_error err;
 
-    (void)state;
     LOGS({"system_logs/x.txt", "no\n"}, {USER0, "a\n"}, {USER0 ".old", "no\n"},
          {"user_logs/std_log_process_007.txt", "e\n"}, {USER1, "b\n"},
          {"user_logs/std_log_process_10.txt", "d\n"}, {"user_logs/std_log_process_2.txt", "c\n"},
@@ -438,12 +429,11 @@ static void assert_copy(const struct flow_logs *logs, const char *name, const ch
     assert_string_equal(text, content);
 }
 
-static void copies_are_never_a_mixture(void **state)
+TEST(copies_are_never_a_mixture)
 {
     struct flow_logs logs;
     struct act_error err;
 
-    (void)state;
     LOGS({USER0, "old rank 0\n"}, {USER1, "old rank 1\n"});
     fake.before_read = move_away;
     assert_ok(flow_fetch_logs(&flow, &run, &(struct flow_fetch){0}, &logs, &err), err);
@@ -461,12 +451,11 @@ static void copies_are_never_a_mixture(void **state)
 }
 
 /* A log that another one replaces while it is fetched is fetched again from its beginning; not for ever. */
-static void replaced_logs_begin_anew(void **state)
+TEST(replaced_logs_begin_anew)
 {
     struct flow_logs logs;
     struct act_error err;
 
-    (void)state;
     fake.status.state = run.status.state = RUN_COMPLETED;
     LOGS({USER0, "rank 0\n"});
     fake.shrinks = 1;
@@ -490,14 +479,13 @@ static void count_bytes(void *arg, const struct transfer_progress *now)
     assert_int_equal(now->found_bytes, 9);
 }
 
-static void fetching_tells_how_far_it_is(void **state)
+TEST(fetching_tells_how_far_it_is)
 {
     uint64_t bytes = 0;
     struct flow_fetch what = {.progress = count_bytes, .arg = &bytes, .max_bytes = 5};
     struct flow_logs logs;
     struct act_error err;
 
-    (void)state;
     LOGS({USER0, "rank 0 is long\n"}, {USER1, "two\n"});
     assert_ok(flow_fetch_logs(&flow, &run, &what, &logs, &err), err);
     assert_copy(&logs, USER0, "rank ");
@@ -514,7 +502,7 @@ static void add_run(const struct flow_run *what)
     assert_ok(ledger_add(ledger, &what->row, &err), err);
 }
 
-static void one_question_for_each_place(void **state)
+TEST(one_question_for_each_place)
 {
     /* two projects whose cluster is the same place, and one that is elsewhere */
     static const struct {
@@ -525,7 +513,6 @@ static void one_question_for_each_place(void **state)
     struct flow_runs runs;
     struct act_error err;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++)
         for (int k = 0; k < rows[i].runs; k++) {
             struct flow_run added = make_run(rows[i].project, rows[i].login);
@@ -557,13 +544,12 @@ static void one_question_for_each_place(void **state)
 }
 
 /* A root that was given on the command line, or a cluster file that has changed. */
-static void runs_are_where_they_were_submitted(void **state)
+TEST(runs_are_where_they_were_submitted)
 {
     struct flow_table table = {0};
     struct flow_runs runs;
     struct act_error err;
 
-    (void)state;
     free(run.row.spec);
     run.row.spec = act_strdup("{\"config\": {\"slurm\": {\"login\": null, \"root\": \"/elsewhere\"}}}");
     add_run(&run);
@@ -622,7 +608,7 @@ static char *state_after(int code)
     return state;
 }
 
-static void unclear_submissions_stay_open(void **state)
+TEST(unclear_submissions_stay_open)
 {
     static const struct {
         int code;
@@ -633,7 +619,6 @@ static void unclear_submissions_stay_open(void **state)
                 {ACT_FAIL, "Failed"},
                 {ACT_NO_CAPACITY, "Failed"}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *found = state_after(rows[i].code);
         assert_string_equal(found, rows[i].state);
@@ -642,31 +627,12 @@ static void unclear_submissions_stay_open(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(wait_survives_an_outage, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(wait_tells_what_does_not_pass, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(first_question_is_as_patient, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(first_question_has_an_end, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(follow_survives_an_outage, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(following_leaves_a_service_alone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(log_that_begins_anew_is_followed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(reading_once_does_not_wait, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(follow_goes_through_attempts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(all_ranks_go_through_attempts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(ranks_come_in_their_order, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(copies_are_never_a_mixture, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(replaced_logs_begin_anew, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(fetching_tells_how_far_it_is, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(one_question_for_each_place, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(runs_are_where_they_were_submitted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(unclear_submissions_stay_open, set_up, tear_down),
-    };
     char folder[] = "/tmp/act-watch-XXXXXX";
     struct act_error err;
 
     scratch = mkdtemp(folder);
     if (!scratch)
         return 1;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = tests_run(NULL, NULL);
     return act_remove_tree(scratch, &err) < 0 ? 1 : failed;
 }
