@@ -149,6 +149,29 @@ static int close_stdout(int status)
     return status ? status : ACT_FAIL;
 }
 
+/* A word with wildcards that names nothing may be meant as a pattern, which is an option here. */
+static void hint_at_include(const struct cli *cli)
+{
+    const char *ignored;
+
+    if (!cli_find_option(cli->command, "--include", &ignored))
+        return;
+    for (size_t i = 0; i < cli->words.n; i++) {
+        const char *word = cli->words.v[i];
+        size_t len = strcspn(word, "*?[");
+        if (!word[len])
+            continue;
+        while (len > 0 && word[len - 1] != '/')
+            len--;
+        act_note("patterns are given by an option: a %s --include '%s' %.*s", cli->command->name, word + len,
+                 len ? (int)len - 1 : 1,
+                 len > 1 ? word
+                 : len   ? "/"
+                         : ".");
+        return;
+    }
+}
+
 int cli_main(int argc, char **argv)
 {
     struct cli cli = {0};
@@ -163,6 +186,8 @@ int cli_main(int argc, char **argv)
     if (rc < 0) {
         fflush(stdout);
         act_hint_at_own_dirs(&err);
+        if (rc == -ACT_NOT_FOUND && cli.command)
+            hint_at_include(&cli);
         fprintf(stderr, "act: %s\n", act_error_text(&err));
         if (cli.command && cli.command->own_status)
             status = ACT_WRAPPER;

@@ -395,6 +395,17 @@ def test_url_of_a_folder_store_does_not_end(act):
     act.fail("url", "--expires", "1h", "data/a.txt", status=2, match="'--expires' has no effect")
 
 
+@pytest.mark.parametrize("path, advice", [("data/*.txt", "--include '*.txt' data"),
+                                          ("data/d[12]/*.txt", "--include 'd[12]/*.txt' data")])
+@pytest.mark.parametrize("verb", ["upload", "download", "rm"])
+def test_a_pattern_is_an_option(act, verb, path, advice):
+    act.write("data/a.txt", "x")
+    act.run("u", "data")
+    failed = act.fail(verb, path, status=3, match=f"'.*{re.escape(path)}'")
+    assert f"a {verb} {advice}" in failed.err
+    assert "--include" not in act.fail("ls", path, status=3).err  # takes no patterns
+
+
 # ---- from one store to another
 
 
