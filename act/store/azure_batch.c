@@ -166,7 +166,7 @@ static void build_batch(struct azure_op *op)
 /* ---- the answer */
 
 /* Takes the line at *at, which ends in CR LF, without that. */
-static char *take_answer_line(const char **at)
+static char *take_response_line(const char **at)
 {
     size_t len = strcspn(*at, "\r\n");
     char *line = act_strndup(*at, len);
@@ -183,7 +183,7 @@ static void take_headers(const char **at, struct http_headers *out)
     bool more = **at != '\0';
 
     while (more) {
-        ACT_AUTOFREE char *line = take_answer_line(at);
+        ACT_AUTOFREE char *line = take_response_line(at);
         char *colon = strchr(line, ':');
         if (colon) {
             *colon = '\0';
@@ -203,13 +203,13 @@ static int status_of(const char *line)
 
 /* One part of the answer: headers, among them which part of the request it answers, then an HTTP answer.
  * False: it is not that, or the second answer to one part. */
-static bool take_one_answer(struct azure_batch *batch, const char *text)
+static bool take_part_response(struct azure_batch *batch, const char *text)
 {
     struct http_headers outer = {0}, inner = {0};
     const char *at = text;
 
     take_headers(&at, &outer);
-    ACT_AUTOFREE char *line = take_answer_line(&at);
+    ACT_AUTOFREE char *line = take_response_line(&at);
     take_headers(&at, &inner);
     const char *id = http_header_get(&outer, "Content-ID");
     char *end = NULL;
@@ -240,7 +240,7 @@ static char *delimiter_of(const struct http_call *http)
 
 /* Whether every part of the request has its answer. A batch that was refused as a whole has one part without
  * an id, inside a 202. */
-static bool read_answers(struct azure_op *op)
+static bool read_responses(struct azure_op *op)
 {
     struct azure_batch *batch = op->batch;
     ACT_AUTOFREE char *delimiter = delimiter_of(&op->http);
@@ -253,8 +253,8 @@ static bool read_answers(struct azure_op *op)
         const char *end = strstr(at, delimiter);
         ACT_AUTOFREE char *part = end ? act_strndup(at, (size_t)(end - at)) : act_strdup(at);
         const char *start = part;
-        free(take_answer_line(&start)); /* the rest of the line of the delimiter */
-        if (!take_one_answer(batch, start))
+        free(take_response_line(&start)); /* the rest of the line of the delimiter */
+        if (!take_part_response(batch, start))
             return false;
         n++;
         at = end;
@@ -370,7 +370,7 @@ static void batch_refused(struct azure_op *op)
 
 static void answer_batch(struct azure_op *op)
 {
-    if (azure_succeeded(op) && read_answers(op)) {
+    if (azure_succeeded(op) && read_responses(op)) {
         int status = settle_all(op);
         if (op->batch->n_parts == 0 || !retry(op, status))
             start_singles(op);

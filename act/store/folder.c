@@ -348,7 +348,7 @@ static int window(const struct store *store)
     return 2 * engine_workers(http_engine(store->http));
 }
 
-static int make_url(const struct folder *folder, struct store_call *call)
+static int folder_url(const struct folder *folder, struct store_call *call)
 {
     if (strcmp(call->url.permissions, "r") != 0)
         return act_error_set(&call->error, ACT_USAGE,
@@ -368,7 +368,7 @@ static void url_made(void *arg)
 
 static void start_url(struct store *store, struct store_call *call)
 {
-    call->rc = make_url((const struct folder *)store, call);
+    call->rc = folder_url((const struct folder *)store, call);
     engine_timer(http_engine(store->http), 0, url_made, call);
 }
 

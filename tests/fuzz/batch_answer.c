@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     batch->n_parts = 3;
     http_header_set(&op.http.answer_headers, "Content-Type", fuzz_line(&rest));
     act_buf_adds(&op.http.body_text, rest);
-    bool all = read_parts(&op);
+    bool all = read_responses(&op);
     for (size_t i = 0; all && i < batch->n_parts; i++)
         FUZZ_CHECK(batch->answers[i].status != NO_ANSWER);
     azure_batch_free(batch);

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     read_marker(op.list, size && data[0] & 4 ? "m|a/0|a/b/,1,493" : NULL);
     op.list->entry.mode = -1;
     act_buf_add(&op.http.body_text, data + (size > 0), size - (size > 0));
-    work(&op);
+    list_work(&op);
     for (size_t i = 1; i < call.list.page.n; i++)
         FUZZ_CHECK(strcmp(call.list.page.v[i - 1].key, call.list.page.v[i].key) <= 0);
     store_page_release(&call.list.page);
