@@ -30,7 +30,7 @@ int arm_each(struct arm *arm, const char *url, const char *api_version, bool pos
              const char *what, int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
              struct act_error *err)
 {
-    struct act_strv seen = {0};
+    ACT_AUTO(act_strv) seen = {0};
     ACT_AUTOFREE char *next = act_strdup(url);
     int rc = 0;
 
@@ -52,7 +52,6 @@ int arm_each(struct arm *arm, const char *url, const char *api_version, bool pos
             act_strv_push(&seen, next);
         arm_call_release(&call);
     }
-    act_strv_release(&seen);
     return rc > 0 ? 0 : rc;
 }
 

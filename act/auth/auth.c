@@ -236,7 +236,7 @@ static void add_resource(struct act_buf *out, const char *account, const char *u
     const char *path = host ? host + 3 + strcspn(host + 3, "/?#") : url;
     size_t path_len = strcspn(path, "?#");
     const char *query = path + path_len;
-    struct http_headers pairs = {0};
+    ACT_AUTO(http_headers) pairs = {0};
 
     act_buf_addf(out, "/%s%.*s", account, path_len ? (int)path_len : 1, path_len ? path : "/");
     if (*query == '?')
@@ -248,7 +248,6 @@ static void add_resource(struct act_buf *out, const char *account, const char *u
         else
             act_buf_addf(out, "\n%s:%s", pairs.v[i].name, pairs.v[i].value);
     }
-    http_headers_release(&pairs);
 }
 
 char *auth_string_to_sign(const char *account, const struct http_call *call)

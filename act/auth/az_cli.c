@@ -42,7 +42,7 @@ static void run_az(void *arg)
     const char *tenant = tenant_of(&ask->want);
     ACT_AUTOFREE char *az = proc_find_in_path("az");
     ACT_AUTOFREE char *resource = token_resource(ask->want.scope);
-    struct act_strv argv = {0};
+    ACT_AUTO(act_strv) argv = {0};
 
     if (!az) {
         ask->rc = -ACT_NOT_FOUND;
@@ -58,7 +58,6 @@ static void run_az(void *arg)
     }
     struct proc_call call = {.argv = argv.v, .cwd = "/", .timeout_s = timeout_s(), .max_bytes = MAX_OUTPUT};
     ask->rc = proc_call(&call, &ask->program, &ask->error);
-    act_strv_release(&argv);
 }
 
 /* ---- what it said ---- */

@@ -341,11 +341,9 @@ void token_read_challenge(const char *header, struct token_challenge *out)
 
 bool token_is_of_tenant(const char *text, const char *tenant)
 {
-    struct token_identity who = {0};
-    bool same = token_read_identity(text, &who) && who.tenant && strcasecmp(who.tenant, tenant) == 0;
+    ACT_AUTO(token_identity) who = {0};
 
-    token_identity_release(&who);
-    return same;
+    return token_read_identity(text, &who) && who.tenant && strcasecmp(who.tenant, tenant) == 0;
 }
 
 bool token_follows(const struct token_challenge *challenge, const struct token_want *want, const char *text)

@@ -410,12 +410,10 @@ static void ask_next(struct slot *slot)
 /* Whether those behind this source are not to be looked at: it comes first, though its token has ended. */
 static bool is_logged_in(const struct slot *slot)
 {
-    struct token_grant grant = {0};
-    bool found =
-        slot->candidates[slot->at].source == &token_device && token_cache_get_grant(slot->authority, &grant);
+    ACT_AUTO(token_grant) grant = {0};
 
-    token_grant_release(&grant);
-    return found;
+    return slot->candidates[slot->at].source == &token_device &&
+           token_cache_get_grant(slot->authority, &grant);
 }
 
 static bool find_in_cache(struct slot *slot)

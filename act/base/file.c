@@ -214,15 +214,13 @@ int act_file_create(const char *path, const void *data, size_t len, mode_t mode,
 mode_t act_umask(void)
 {
     enum { USUAL = 022, MOST = 64 << 10 };
-    char *text = NULL;
+    ACT_AUTOFREE char *text = NULL;
     size_t len;
 
     if (act_file_read("/proc/self/status", MOST, &text, &len, NULL) < 0 || !text)
         return USUAL;
     const char *line = strstr(text, "\nUmask:");
-    mode_t mask = line ? (mode_t)strtoul(line + strlen("\nUmask:"), NULL, 8) & 0777 : USUAL;
-    free(text);
-    return mask;
+    return line ? (mode_t)strtoul(line + strlen("\nUmask:"), NULL, 8) & 0777 : USUAL;
 }
 
 int act_mkdir_all(const char *path, mode_t mode, struct act_error *err)

@@ -20,13 +20,12 @@ ACT_PRINTF(2, 0)
 static void print_line(const char *prefix, const char *fmt, va_list ap)
 {
     ACT_AUTOFREE char *text = act_vsprintf(fmt, ap);
-    struct act_buf line = {0};
+    ACT_AUTO(act_buf) line = {0};
 
     act_mask_controls(text, "\n\t", '?');
     act_buf_addf(&line, "%s%s\n", prefix, text);
     if (act_terminal_write(STDERR_FILENO, line.data, line.len) < 0)
         (void)0; /* there is nowhere left to report it */
-    act_buf_release(&line);
 }
 
 void act_note(const char *fmt, ...)

@@ -183,7 +183,7 @@ static void take_all(struct act_harmless *t, const char *s, size_t len, bool is_
 
 void act_harmless_add(struct act_harmless *text, const char *data, size_t len, struct act_buf *out)
 {
-    struct act_buf joined = {0};
+    ACT_AUTO(act_buf) joined = {0};
 
     if (text->n_held == 0) {
         take_all(text, data, len, false, out);
@@ -192,7 +192,6 @@ void act_harmless_add(struct act_harmless *text, const char *data, size_t len, s
     act_buf_add(&joined, text->held, text->n_held);
     act_buf_add(&joined, data, len);
     take_all(text, joined.data, joined.len, false, out);
-    act_buf_release(&joined);
 }
 
 void act_harmless_end(struct act_harmless *text, struct act_buf *out)

@@ -42,10 +42,9 @@ char *act_strdup(const char *s)
 
 void act_str_replace(char **text, const char *by)
 {
-    char *old = *text;
+    ACT_AUTOFREE char *old = *text;
 
     *text = act_strdup(by);
-    free(old);
 }
 
 char *act_strndup(const char *s, size_t len)

@@ -59,7 +59,7 @@ static void print_table(const struct platform_jobs *jobs, size_t n)
         {"ON", 'l', .rank = 6, .min = 8},    {"EXPERIMENT", 'l', .rank = 4, .min = 8},
         {"NAME", 'l', .rank = 4, .min = 10},
     };
-    struct act_strv cells = {0};
+    ACT_AUTO(act_strv) cells = {0};
 
     for (size_t i = 0; i < n; i++) {
         const struct platform_job *j = &jobs->v[i];
@@ -74,7 +74,6 @@ static void print_table(const struct platform_jobs *jobs, size_t n)
         act_strv_push(&cells, j->name);
     }
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
-    act_strv_release(&cells);
 }
 
 int cmd_blame(struct cli *cli, struct act_error *err)

@@ -53,7 +53,7 @@ static void print_clusters(const struct platform_clusters *clusters)
         {"NODES", 'r', .rank = 2}, {"BUSY", 'r', .rank = 3},
         {"IDLE", 'r', .rank = 4},  {"DOWN", 'r', .rank = 5},
     };
-    struct act_strv cells = {0};
+    ACT_AUTO(act_strv) cells = {0};
 
     for (size_t i = 0; i < clusters->n; i++) {
         const struct platform_cluster *c = &clusters->v[i];
@@ -70,7 +70,6 @@ static void print_clusters(const struct platform_clusters *clusters)
         push_number(&cells, counted ? c->unusable + c->leaving + c->preempted : -1);
     }
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
-    act_strv_release(&cells);
 }
 
 static void print_line(const char *name, const char *value)
@@ -89,13 +88,12 @@ static void print_states(const struct platform_cluster *c)
         int64_t n;
     } rows[] = {{"running", c->running},   {"preparing", c->preparing}, {"idle", c->idle},
                 {"unusable", c->unusable}, {"leaving", c->leaving},     {"preempted", c->preempted}};
-    struct act_buf line = {0};
+    ACT_AUTO(act_buf) line = {0};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].n >= 0)
             act_buf_addf(&line, "%s%lld %s", line.len ? ", " : "", (long long)rows[i].n, rows[i].name);
     print_line("states", line.data);
-    act_buf_release(&line);
 }
 
 static void print_sizes(const struct platform_cluster *c)
@@ -104,13 +102,12 @@ static void print_sizes(const struct platform_cluster *c)
         const char *name;
         int64_t n;
     } rows[] = {{"", c->nodes}, {"at least ", c->min_nodes}, {"at most ", c->max_nodes}};
-    struct act_buf line = {0};
+    ACT_AUTO(act_buf) line = {0};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].n >= 0)
             act_buf_addf(&line, "%s%s%lld", line.len ? ", " : "", rows[i].name, (long long)rows[i].n);
     print_line("nodes", line.data);
-    act_buf_release(&line);
 }
 
 static void print_cluster(const struct platform_cluster *c)
@@ -142,7 +139,7 @@ static void print_nodes(const struct platform_cluster_nodes *nodes)
         {"NODE", 'l', .rank = 0},    {"STATE", 'l', .rank = 1}, {"PUBLIC", 'l', .rank = 3},
         {"PRIVATE", 'l', .rank = 5}, {"PORT", 'r', .rank = 4},  {"RUN", 'l', .rank = 2},
     };
-    struct act_strv cells = {0};
+    ACT_AUTO(act_strv) cells = {0};
 
     for (size_t i = 0; i < nodes->n; i++) {
         const struct platform_cluster_node *n = &nodes->v[i];
@@ -154,7 +151,6 @@ static void print_nodes(const struct platform_cluster_nodes *nodes)
         push_text(&cells, n->run);
     }
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
-    act_strv_release(&cells);
 }
 
 /* ---- following a change ---- */

@@ -84,24 +84,22 @@ static void offer_choices(const char *synopsis, const char *typed)
 /* The keys of the cluster file with a single value: "num_gpu:" for -p 'num_gpu: 8'. */
 static void offer_keys(const char *typed)
 {
-    struct act_strv keys = {0};
+    ACT_AUTO(act_strv) keys = {0};
 
     config_simple_keys(&keys);
     for (size_t i = 0; i < keys.n; i++) {
         ACT_AUTOFREE char *candidate = act_sprintf("%s:", keys.v[i]);
         offer(candidate, typed);
     }
-    act_strv_release(&keys);
 }
 
 static void offer_clusters(const char *typed)
 {
-    struct act_strv names = {0};
+    ACT_AUTO(act_strv) names = {0};
 
     config_clusters(NULL, &names);
     for (size_t i = 0; i < names.n; i++)
         offer(names.v[i], typed);
-    act_strv_release(&names);
 }
 
 static void offer_runs(struct cli *cli, const char *typed)

@@ -54,7 +54,7 @@ static int show(struct cli *cli, struct act_error *err)
 
 static int check(struct cli *cli, struct act_error *err)
 {
-    struct act_strv problems = {0};
+    ACT_AUTO(act_strv) problems = {0};
     struct cli_request request;
 
     cli_request(cli, &request);
@@ -70,7 +70,6 @@ static int check(struct cli *cli, struct act_error *err)
                            problems.n == 1 ? "" : "s");
     else if (rc == 0)
         act_note("the configuration is valid");
-    act_strv_release(&problems);
     return rc;
 }
 

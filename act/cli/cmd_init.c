@@ -60,13 +60,12 @@ static int print_result(const struct cli *cli, const struct flow_init *io, struc
 int cmd_init(struct cli *cli, struct act_error *err)
 {
     struct cli_packing packing;
-    struct flow_init io = {.dry_run = cli->options.dry_run};
+    ACT_AUTO(flow_init) io = {.dry_run = cli->options.dry_run};
 
     cli_packing_start(&packing, cli, &io);
     int rc = flow_init(&cli->flow, &io, err);
     if (rc == 0)
         rc = io.dry_run ? cli_explain_package(cli, &io, err) : print_result(cli, &io, err);
-    flow_init_release(&io);
     return rc;
 }
 

@@ -37,7 +37,7 @@ static void print_identity(const struct token_identity *who)
 int cmd_login(struct cli *cli, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
-    struct token_identity who = {0};
+    ACT_AUTO(token_identity) who = {0};
     int rc = 0;
 
     if (o->tenant && !o->device_code)
@@ -55,7 +55,6 @@ int cmd_login(struct cli *cli, struct act_error *err)
         rc = cli_print_json(identity_json(&who), err);
     else if (rc == 0)
         print_identity(&who);
-    token_identity_release(&who);
     return rc;
 }
 

@@ -27,7 +27,7 @@ static void print_prefix(const struct lines *lines, int rank)
 static int print_shown(const char *text, size_t len, struct act_error *err)
 {
     struct act_harmless line = {.allow = ACT_SHOW_COLOURS};
-    struct act_buf shown = {0};
+    ACT_AUTO(act_buf) shown = {0};
 
     while (len > 0 && text[len - 1] == '\r')
         len--;
@@ -35,9 +35,7 @@ static int print_shown(const char *text, size_t len, struct act_error *err)
     act_harmless_add(&line, last, len - (size_t)(last - text), &shown);
     act_harmless_end(&line, &shown);
     act_buf_addc(&shown, '\n');
-    int rc = cli_write_stdout(NULL, shown.data, shown.len, err);
-    act_buf_release(&shown);
-    return rc;
+    return cli_write_stdout(NULL, shown.data, shown.len, err);
 }
 
 static int print_line(void *arg, int rank, const char *text, size_t len, struct act_error *err)

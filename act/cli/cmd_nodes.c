@@ -37,7 +37,7 @@ static void print_table(const struct platform_nodes *nodes)
         {"NODE", 'r', .rank = 0},  {"NAME", 'l', .rank = 1}, {"STATE", 'l', .rank = 0},
         {"RANKS", 'l', .rank = 2}, {"GPUS", 'r', .rank = 3}, {"GPU IDS", 'l', .rank = 4, .min = 8},
     };
-    struct act_strv cells = {0};
+    ACT_AUTO(act_strv) cells = {0};
 
     for (size_t i = 0; i < nodes->n; i++) {
         const struct platform_node *n = &nodes->v[i];
@@ -49,7 +49,6 @@ static void print_table(const struct platform_nodes *nodes)
         act_strv_push(&cells, n->gpu_ids ? n->gpu_ids : "-");
     }
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
-    act_strv_release(&cells);
 }
 
 int cmd_nodes(struct cli *cli, struct act_error *err)

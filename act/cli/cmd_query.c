@@ -81,7 +81,7 @@ static int print_for_people(struct cli *cli, struct flow_run *run, const struct 
 
 static int query_run(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err)
 {
-    struct flow_logs logs = {0};
+    ACT_AUTO(flow_logs) logs = {0};
     int rc = cli_fetch_logs(cli, run, &logs, err);
 
     if (rc == 0 && list) {
@@ -95,7 +95,6 @@ static int query_run(struct cli *cli, struct flow_run *run, json_t *list, struct
     } else if (rc == 0) {
         rc = print_for_people(cli, run, &logs, err);
     }
-    flow_logs_release(&logs);
     return rc;
 }
 

@@ -54,18 +54,16 @@ static int find_shell_at(struct cli *cli, const struct act_strv *command, struct
 
 static int find_shell(struct cli *cli, struct act_strv *argv, struct act_error *err)
 {
-    struct act_strv command = {0};
+    ACT_AUTO(act_strv) command = {0};
 
     act_strv_copy(&command, cli->words.v + cli->words_before, cli->words.n - cli->words_before);
-    int rc = is_address(cli->words.v[0]) ? find_shell_at(cli, &command, argv, err)
-                                         : find_shell_of_run(cli, &command, argv, err);
-    act_strv_release(&command);
-    return rc;
+    return is_address(cli->words.v[0]) ? find_shell_at(cli, &command, argv, err)
+                                       : find_shell_of_run(cli, &command, argv, err);
 }
 
 int cmd_ssh(struct cli *cli, struct act_error *err)
 {
-    struct act_strv argv = {0};
+    ACT_AUTO(act_strv) argv = {0};
     int rc = check_words(cli, err);
 
     if (rc == 0)
@@ -76,6 +74,5 @@ int cmd_ssh(struct cli *cli, struct act_error *err)
         execvp(argv.v[0], argv.v);
         rc = act_error_errno(err, errno, "cannot start '%s'", argv.v[0]);
     }
-    act_strv_release(&argv);
     return rc;
 }

@@ -8,7 +8,7 @@ int cmd_submit(struct cli *cli, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     struct cli_packing packing;
-    struct flow_init code = {0};
+    ACT_AUTO(flow_init) code = {0};
     struct flow_submit io = {.argv = &cli->words,
                              .job_file = o->job_file,
                              .own_size = o->num_gpu >= 0 || o->single,
@@ -33,6 +33,5 @@ int cmd_submit(struct cli *cli, struct act_error *err)
                  run_spec_processes(&io.spec) == 1 ? "" : "es", io.spec.id);
     }
     run_spec_release(&io.spec);
-    flow_init_release(&code);
     return rc;
 }

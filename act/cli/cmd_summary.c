@@ -87,7 +87,7 @@ static void print_table(const struct platform_summary *s)
         {"QUEUED", 'r', .rank = 3},
         {s->has_gpus ? "GPUS QUEUED" : "CPUS QUEUED", 'r', .rank = 11},
     };
-    struct act_strv cells = {0};
+    ACT_AUTO(act_strv) cells = {0};
     struct platform_pool total = s->total;
 
     for (size_t i = 0; i < s->n_pools; i++)
@@ -95,7 +95,6 @@ static void print_table(const struct platform_summary *s)
     total.is_default = false;
     push_pool(&cells, &total, s->n_pools || !total.name ? "total" : total.name);
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
-    act_strv_release(&cells);
 }
 
 static void print_node_states(const struct platform_summary *s)

@@ -134,7 +134,7 @@ static void print_summary(struct moving *moving)
 static void warn_left(const struct moving *moving)
 {
     uint64_t more = moving->sum.total.newer_objects - moving->left.n;
-    struct act_buf names = {0};
+    ACT_AUTO(act_buf) names = {0};
 
     if (moving->left.n == 0)
         return;
@@ -145,7 +145,6 @@ static void warn_left(const struct moving *moving)
     act_warn("left what is newer%s %s: %s; --overwrite takes it",
              moving->left_links ? ", or a link out of the folder," : "", moving->up ? "in the store" : "here",
              names.data);
-    act_buf_release(&names);
 }
 
 static void warn_kept(struct moving *moving)

@@ -69,7 +69,7 @@ static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
         .io = {.deep = cli->options.deep, .follow = cli->options.follow_links, .each = print_difference},
         .json = cli->options.json};
     struct cli_outcome outcome = {0};
-    struct transfer_report sum = {0};
+    ACT_AUTO(transfer_report) sum = {0};
     int rc = cli_transfer_options(cli, &c.io.options, err);
 
     if (rc < 0)
@@ -83,7 +83,6 @@ static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
     }
     print_summary(&c, &sum);
     cli_warn_idle_patterns(cli);
-    transfer_report_release(&sum);
     return cli_outcome_end(&outcome, err);
 }
 

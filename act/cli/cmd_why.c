@@ -220,7 +220,7 @@ static void put_what_ranks_said(const struct flow_why *why)
     static const struct cli_column columns[] = {
         {"RANK", 'r', .rank = 0}, {"SILENT", 'r', .rank = 0}, {"LAST LINE", 'l', .rank = 1, .min = 20}};
     size_t n = why->said.n < SHOWN ? why->said.n : SHOWN;
-    struct act_strv cells = {0};
+    ACT_AUTO(act_strv) cells = {0};
 
     if (n == 0)
         return;
@@ -233,7 +233,6 @@ static void put_what_ranks_said(const struct flow_why *why)
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
     if (n < why->said.ranks)
         printf("and %zu more ranks\n", why->said.ranks - n);
-    act_strv_release(&cells);
 }
 
 static void put_running(const struct flow_run *run, const struct flow_why *why)

@@ -46,7 +46,7 @@ int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_er
 {
     json_t *list = each->list ? json_array() : NULL;
     struct cli_outcome outcome = {0};
-    struct flow_runs runs = {0};
+    ACT_AUTO(flow_runs) runs = {0};
 
     find_all(cli, each, &runs, &outcome);
     bool refused = each->all_or_none && outcome.n_failed > 0;
@@ -57,6 +57,5 @@ int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_er
     }
     if (refused)
         nothing_done(cli, &outcome);
-    flow_runs_release(&runs);
     return cli_print_list("runs", list, cli_outcome_end(&outcome, err), err);
 }

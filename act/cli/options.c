@@ -290,7 +290,7 @@ static void list_options(const struct cli_command *command, struct act_buf *out)
 /* The option of the verb closest to what was typed: "--json". New string; NULL: none is close. */
 static char *nearest_option(const struct cli_command *command, const char *name)
 {
-    struct act_strv names = {0};
+    ACT_AUTO(act_strv) names = {0};
 
     for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
         if (!cli_takes(command, o) || !o->help)
@@ -299,9 +299,7 @@ static char *nearest_option(const struct cli_command *command, const char *name)
         if (o->short_name && strlen(o->short_name) > 2)
             act_strv_push(&names, o->short_name);
     }
-    char *near = act_strdup(names.n ? act_nearest(name, (const char *const *)names.v) : NULL);
-    act_strv_release(&names);
-    return near;
+    return act_strdup(names.n ? act_nearest(name, (const char *const *)names.v) : NULL);
 }
 
 /* The text that joins an error and its continuation. New string. */
@@ -362,18 +360,16 @@ static int refuse(const struct cli_command *command, const char *word, bool befo
                              command->name, command->name, name);
     ACT_AUTOFREE char *near = before ? NULL : nearest_option(command, name);
     ACT_AUTOFREE char *then = apart(near);
-    struct act_buf taken = {0};
+    ACT_AUTO(act_buf) taken = {0};
     list_options(command, &taken);
-    rc = act_error_set(err, ACT_USAGE, "'a %s' takes no '%s'%sit takes %s", command->name, name, then,
-                       taken.data);
-    act_buf_release(&taken);
-    return rc;
+    return act_error_set(err, ACT_USAGE, "'a %s' takes no '%s'%sit takes %s", command->name, name, then,
+                         taken.data);
 }
 
 int cli_unknown_verb(const char *word, struct act_error *err)
 {
     const char *meant = cli_synonym(word);
-    struct act_strv names = {0};
+    ACT_AUTO(act_strv) names = {0};
 
     if (meant)
         return act_error_set(err, ACT_USAGE, "unknown verb '%s'; %s", word, meant);
@@ -382,9 +378,7 @@ int cli_unknown_verb(const char *word, struct act_error *err)
             act_strv_push(&names, c->name);
     const char *near = act_nearest(word, (const char *const *)names.v);
     ACT_AUTOFREE char *then = apart(near);
-    int rc = act_error_set(err, ACT_USAGE, "unknown verb '%s'%s'a help' lists them", word, then);
-    act_strv_release(&names);
-    return rc;
+    return act_error_set(err, ACT_USAGE, "unknown verb '%s'%s'a help' lists them", word, then);
 }
 
 struct parser {

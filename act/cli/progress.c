@@ -138,7 +138,7 @@ void cli_progress_line(const char *verb, const struct cli_rate *rate, const stru
                        size_t width, struct act_buf *out)
 {
     int percent = percent_of(now), ignored;
-    struct act_buf counts = {0};
+    ACT_AUTO(act_buf) counts = {0};
 
     add_counts(rate, now, &counts);
     act_buf_adds(out, verb);
@@ -149,7 +149,6 @@ void cli_progress_line(const char *verb, const struct cli_rate *rate, const stru
     act_buf_add(out, counts.data, counts.len);
     if (width)
         out->data[out->len = act_columns_fit(out->data, (int)width, &ignored)] = '\0';
-    act_buf_release(&counts);
 }
 
 struct transfer_progress cli_progress_sum(const struct transfer_progress *a,
@@ -194,7 +193,7 @@ static void show(void *arg, const struct transfer_progress *of_path)
     struct cli_progress *p = arg;
     struct transfer_progress now = cli_progress_sum(&p->before, of_path);
     int64_t ms = act_now_monotonic_ms();
-    struct act_buf line = {0};
+    ACT_AUTO(act_buf) line = {0};
 
     cli_rate_add(&p->rate, ms, &now);
     if (!p->terminal && ms - p->last_plain_ms < PLAIN_EVERY_MS)
@@ -206,7 +205,6 @@ static void show(void *arg, const struct transfer_progress *of_path)
     else
         act_note("%s", line.data);
     p->shown = true;
-    act_buf_release(&line);
 }
 
 void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet,
@@ -246,7 +244,7 @@ static void print_summary(const struct cli_progress *p, const char *verb, const 
 {
     double seconds = cli_progress_seconds(p);
     char size[ACT_UNIT_TEXT];
-    struct act_buf line = {0};
+    ACT_AUTO(act_buf) line = {0};
 
     act_size_to_text(t->done_bytes, size);
     act_buf_addf(&line, "%s %llu object%s, %s in %.1f s", verb, (count_t)t->done_objects,
@@ -266,12 +264,11 @@ static void print_summary(const struct cli_progress *p, const char *verb, const 
     add_count(&line, t->deleted_objects, "deleted");
     add_count(&line, t->failed_objects, "failed");
     act_note("%s", line.data);
-    act_buf_release(&line);
 }
 
 static void print_failure(const struct transfer_failure *f)
 {
-    struct act_buf line = {0};
+    ACT_AUTO(act_buf) line = {0};
 
     act_buf_addf(&line, "  %s", f->text);
     if (f->n > 1)
@@ -281,7 +278,6 @@ static void print_failure(const struct transfer_failure *f)
     if (f->n > 1)
         act_buf_adds(&line, f->also.n < f->n - 1 && f->also.n > 0 ? ", ...)" : ")");
     act_note("%s", line.data);
-    act_buf_release(&line);
 }
 
 /* A single failure is the program's final error. */

@@ -190,7 +190,7 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
                                          created,
                                          {"REASON", 'l', .rank = 1, .min = 20, .pad = 80},
                                          {"COMMAND", 'l', .rank = 2, .min = 12}};
-    struct act_strv cells = {0};
+    ACT_AUTO(act_strv) cells = {0};
 
     for (size_t i = 0; i < runs->n; i++) {
         const struct flow_run *run = &runs->v[i];
@@ -204,7 +204,6 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
         act_strv_push(&cells, run->row.command);
     }
     cli_print_table(with_reason ? reasons : plain, sizeof(plain) / sizeof(plain[0]), &cells);
-    act_strv_release(&cells);
 }
 
 static void print_field(const char *name, const char *value)

@@ -107,7 +107,7 @@ struct layout {
 static void add_cell(const struct layout *l, size_t i, const char *text, const char *colour,
                      struct act_buf *out)
 {
-    struct act_buf cell = {0};
+    ACT_AUTO(act_buf) cell = {0};
     int blanks = l->widths[i] - add_cut(&cell, text, l->room > 0 ? l->widths[i] : INT_MAX);
 
     if (l->columns[i].align == 'r')
@@ -117,7 +117,6 @@ static void add_cell(const struct layout *l, size_t i, const char *text, const c
     if (l->columns[i].align == 'l' && i < l->last)
         add_blanks(out, blanks);
     act_buf_adds(out, i < l->last ? "  " : "\n");
-    act_buf_release(&cell);
 }
 
 static void add_head(const struct layout *l, struct act_buf *out)
@@ -168,7 +167,7 @@ void cli_table_text(const struct cli_column *columns, size_t n, const struct act
                        .widths = act_calloc(n, sizeof(*l.widths)),
                        .room = room,
                        .coloured = coloured};
-    struct act_strv lines = {0};
+    ACT_AUTO(act_strv) lines = {0};
 
     for (size_t i = 0; i < cells->n; i++) {
         char *line = act_one_line(cells->v[i], strlen(cells->v[i]));
@@ -179,18 +178,16 @@ void cli_table_text(const struct cli_column *columns, size_t n, const struct act
         add_head(&l, out);
     for (size_t i = 0; lines.v && i + n <= lines.n; i += n)
         add_row(&l, lines.v + i, out);
-    act_strv_release(&lines);
     free(l.widths);
 }
 
 void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells)
 {
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
 
     cli_table_text(columns, n, cells, cli_width(), cli_colour(stdout), &text);
     act_terminal_show(stdout, ACT_SHOW_LINES | ACT_SHOW_COLOURS); /* no cell contains any */
     if (text.len)
         fwrite(text.data, 1, text.len, stdout);
     act_terminal_show(stdout, ACT_SHOW_LINES);
-    act_buf_release(&text);
 }

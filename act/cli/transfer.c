@@ -63,12 +63,11 @@ int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct a
 
 void cli_warn_idle_patterns(const struct cli *cli)
 {
-    struct act_strv idle = {0};
+    ACT_AUTO(act_strv) idle = {0};
 
     filter_idle(cli->filter, &idle);
     for (size_t i = 0; i < idle.n; i++)
         act_warn("%s matched nothing", idle.v[i]);
-    act_strv_release(&idle);
 }
 
 json_t *cli_names_json(const struct act_strv *names)

@@ -27,15 +27,13 @@ int codec_json_read(const char *path, size_t max_bytes, json_t **out, struct act
 
 int codec_json_write(const char *path, const json_t *value, unsigned mode, struct act_error *err)
 {
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
     ACT_AUTOFREE char *dump = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
 
     if (!dump)
         return act_error_set(err, ACT_FAIL, "cannot write '%s': the value is not JSON", path);
     act_buf_addf(&text, "%s\n", dump);
-    int rc = act_file_write(path, text.data, text.len, (mode_t)mode, err);
-    act_buf_release(&text);
-    return rc;
+    return act_file_write(path, text.data, text.len, (mode_t)mode, err);
 }
 
 char *codec_json_line(const json_t *value)

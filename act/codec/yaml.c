@@ -647,7 +647,7 @@ int yaml_parse(const char *text, size_t len, const char *name, struct yaml **out
 
 int yaml_read(const char *path, const char *name, struct yaml **out, struct act_error *err)
 {
-    char *text = NULL;
+    ACT_AUTOFREE char *text = NULL;
     size_t len = 0;
     int rc = act_file_read_regular(path, MAX_TEXT_BYTES, &text, &len, err);
 
@@ -656,7 +656,6 @@ int yaml_read(const char *path, const char *name, struct yaml **out, struct act_
         return rc;
     rc = yaml_parse(text, len, name ? name : path, out, err);
     explicit_bzero(text, len);
-    free(text);
     return rc;
 }
 

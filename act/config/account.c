@@ -296,7 +296,7 @@ int config_account_read(const struct config *config, const struct config_folder 
 int config_account(const struct config *config, const struct config_folder *folder,
                    struct config_account *out, struct act_error *err)
 {
-    struct config_findings f = {0};
+    ACT_AUTO(config_findings) f = {0};
     struct yaml *tree = NULL;
     int rc = config_account_read(config, folder, out, &tree, &f, err);
 
@@ -307,7 +307,6 @@ int config_account(const struct config *config, const struct config_folder *fold
         rc = act_error_set(err, ACT_CONFIG, "%s", f.problems.v[0]);
     if (rc < 0)
         config_account_release(out);
-    config_findings_release(&f);
     return rc;
 }
 

@@ -44,8 +44,8 @@ static void check_platform(const struct config *c, struct config_findings *f)
 
 int config_check(const struct config_request *request, struct act_strv *out_problems, struct act_error *err)
 {
-    struct config_findings f = {0};
-    struct act_strv seen = {0};
+    ACT_AUTO(config_findings) f = {0};
+    ACT_AUTO(act_strv) seen = {0};
     struct config c;
     int rc = config_load_all(request, &c, &f, err);
 
@@ -61,7 +61,5 @@ int config_check(const struct config_request *request, struct act_strv *out_prob
     act_strv_copy(out_problems, f.problems.v, f.problems.n);
     act_strv_copy(out_problems, f.warnings.v, f.warnings.n);
     config_release(&c);
-    act_strv_release(&seen);
-    config_findings_release(&f);
     return rc;
 }

@@ -363,7 +363,7 @@ int config_load_all(const struct config_request *request, struct config *out, st
 
 int config_load(const struct config_request *request, struct config *out, struct act_error *err)
 {
-    struct config_findings f = {0};
+    ACT_AUTO(config_findings) f = {0};
     int rc = config_load_all(request, out, &f, err);
 
     for (size_t i = 0; rc == 0 && i < f.warnings.n; i++)
@@ -380,7 +380,6 @@ int config_load(const struct config_request *request, struct config *out, struct
     }
     if (rc < 0)
         config_release(out);
-    config_findings_release(&f);
     return rc;
 }
 
@@ -435,7 +434,7 @@ static const struct config_folder *find_folder(const struct config *config, cons
 static void hint_root(const struct config *config, const char *path, struct act_error *err)
 {
     const char *below = config->values->current_dir + strlen(config->project_root);
-    struct act_buf up = {0};
+    ACT_AUTO(act_buf) up = {0};
 
     if (!act_path_is_within(config->values->current_dir, config->project_root) ||
         !find_folder(config, path, strcspn(path, "/")))
@@ -446,7 +445,6 @@ static void hint_root(const struct config *config, const char *path, struct act_
     }
     if (up.len)
         act_error_hint(err, "paths count from the current folder: did you mean '%s%s'?", up.data, path);
-    act_buf_release(&up);
 }
 
 /* Where runs have a folder that lies behind the login node, and who moves it: nothing of ACT reaches it. */
@@ -470,8 +468,8 @@ static void hint_login(const struct config *config, const char *name, struct act
 static int unknown_folder(const struct config *config, const char *path, const char *name,
                           struct act_error *err)
 {
-    struct act_strv names = {0};
-    struct act_buf list = {0};
+    ACT_AUTO(act_strv) names = {0};
+    ACT_AUTO(act_buf) list = {0};
 
     for (size_t i = 0; i < config->n_folders; i++) {
         act_strv_push(&names, config->folders[i].name);
@@ -492,8 +490,6 @@ static int unknown_folder(const struct config *config, const char *path, const c
         act_error_hint(err, "mapped folders: %s; other files go with the code", list.data);
     if (list.len == 0 && config->slurm.login)
         hint_login(config, name, err);
-    act_strv_release(&names);
-    act_buf_release(&list);
     return -ACT_NOT_FOUND;
 }
 

@@ -140,8 +140,8 @@ static int hint_clusters(const char *cluster, const char *current_dir, struct ac
     const char *base = act_path_basename(cluster);
     size_t n = strlen(base) - (act_ends_with(base, ".yaml") ? strlen(".yaml") : 0);
     ACT_AUTOFREE char *name = act_strndup(base, n);
-    struct act_strv known = {0};
-    struct act_buf list = {0};
+    ACT_AUTO(act_strv) known = {0};
+    ACT_AUTO(act_buf) list = {0};
 
     config_clusters(current_dir, &known);
     const char *near = act_nearest(name, (const char *const *)known.v);
@@ -150,8 +150,6 @@ static int hint_clusters(const char *cluster, const char *current_dir, struct ac
     if (near)
         act_error_hint(err, "did you mean '%s'?", near);
     act_error_hint(err, "there are: %s", list.data);
-    act_buf_release(&list);
-    act_strv_release(&known);
     return -ACT_NOT_FOUND;
 }
 

@@ -184,15 +184,13 @@ static void doubt_idle(const struct yaml *map, struct config_findings *f)
 static int check_param(const struct yaml *over, struct act_error *err)
 {
     const struct yaml *rows = yaml_get(over, "config_param");
-    struct config_findings f = {0};
+    ACT_AUTO(config_findings) f = {0};
 
     config_warn_all_unknown(over, &f);
     doubt_idle(over, &f);
     for (size_t i = 0; rows && rows->kind == YAML_MAP && i < rows->n; i++)
         doubt_row(rows->items[i], &f);
-    int rc = f.warnings.n ? act_error_set(err, ACT_USAGE, "%s", f.warnings.v[0]) : 0;
-    config_findings_release(&f);
-    return rc;
+    return f.warnings.n ? act_error_set(err, ACT_USAGE, "%s", f.warnings.v[0]) : 0;
 }
 
 static int add_param(struct yaml *tree, const char *text, struct act_error *err)

@@ -187,7 +187,7 @@ static void flatten(json_t *out, const char *path, json_t *object, const struct 
 
 static void add_account(json_t *out, const struct config *config, const struct config_folder *folder)
 {
-    struct config_findings f = {0};
+    ACT_AUTO(config_findings) f = {0};
     struct config_account account;
     struct yaml *tree = NULL;
     struct act_error err;
@@ -204,7 +204,6 @@ static void add_account(json_t *out, const struct config *config, const struct c
     }
     config_account_release(&account);
     yaml_tree_free(tree);
-    config_findings_release(&f);
 }
 
 /* What stands at the top level serves the rows that name no account file themselves. */

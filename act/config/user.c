@@ -169,7 +169,7 @@ static void add_files(const struct yaml *value, const char *before, struct act_s
 
 void config_files(const struct config *config, struct act_strv *out)
 {
-    struct act_strv names = {0};
+    ACT_AUTO(act_strv) names = {0};
 
     add_files(config->values->tree, NULL, &names);
     for (size_t i = 0; i < names.n; i++) {
@@ -179,13 +179,12 @@ void config_files(const struct config *config, struct act_strv *out)
         else
             act_strv_take(out, path);
     }
-    act_strv_release(&names);
 }
 
 bool config_account_peek(const struct config *config, const struct config_folder *folder,
                          struct config_account *out)
 {
-    struct config_findings f = {0};
+    ACT_AUTO(config_findings) f = {0};
     struct yaml *tree = NULL;
     struct act_error ignored;
     bool there = config_account_read(config, folder, out, &tree, &f, &ignored) == 0;
@@ -193,7 +192,6 @@ bool config_account_peek(const struct config *config, const struct config_folder
     if (!there)
         config_account_release(out);
     yaml_tree_free(tree);
-    config_findings_release(&f);
     return there;
 }
 

@@ -42,14 +42,13 @@ static int add_rule(struct rules *rules, const char *pattern, char *name, enum a
 
 static int add_file(struct filter *f, const char *file, struct act_error *err)
 {
-    struct act_strv lines = {0};
+    ACT_AUTO(act_strv) lines = {0};
     int rc = filter_read_lines(file, &lines, err);
 
     for (size_t i = 0; rc == 0 && i < lines.n; i++)
         if (*lines.v[i])
             rc = add_rule(&f->list, lines.v[i], act_sprintf("%s:%zu: '%s'", file, i + 1, lines.v[i]),
                           ACT_CONFIG, err);
-    act_strv_release(&lines);
     return rc;
 }
 

@@ -52,7 +52,7 @@ static void note_status(struct ledger_run *row, const struct run_status *status)
 
 static void add_run_of(struct platform *platform, const char *id, struct ledger_runs *out)
 {
-    struct run_spec spec = {0};
+    ACT_AUTO(run_spec) spec = {0};
     struct run_status status;
     struct act_error err;
 
@@ -65,14 +65,13 @@ static void add_run_of(struct platform *platform, const char *id, struct ledger_
             note_status(&out->v[out->n], &status);
         out->n++;
     }
-    run_spec_release(&spec);
 }
 
 /* The runs of this machine: each has a folder. */
 static void find_runs_here(struct flow *flow, struct ledger_runs *out)
 {
     struct platform *platform = NULL;
-    struct act_strv ids = {0};
+    ACT_AUTO(act_strv) ids = {0};
     struct act_error err;
 
     *out = (struct ledger_runs){0};
@@ -80,7 +79,6 @@ static void find_runs_here(struct flow *flow, struct ledger_runs *out)
         act_warn("the runs of this machine are not in the new ledger: %s", act_error_text(&err));
     for (size_t i = 0; i < ids.n; i++)
         add_run_of(platform, ids.v[i], out);
-    act_strv_release(&ids);
 }
 
 /* Filling the ledger is best effort: a failure is only reported. */

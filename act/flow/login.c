@@ -10,7 +10,7 @@
 static int want_of(struct flow *flow, struct token_want *out, struct act_error *err)
 {
     const struct config *config = &flow->config;
-    struct config_account account = {0};
+    ACT_AUTO(config_account) account = {0};
     int rc = config->code.path && config->code.account_file
                  ? config_account(config, &config->code, &account, err)
                  : 0;
@@ -19,7 +19,6 @@ static int want_of(struct flow *flow, struct token_want *out, struct act_error *
     if (rc == 0)
         rc =
             auth_cloud_find(account.endpoint ? account.endpoint : config->azureml.endpoint, &out->cloud, err);
-    config_account_release(&account);
     return rc;
 }
 

@@ -171,7 +171,7 @@ static void add_outside(const struct config *config, const struct platform_reach
 /* If the project sets one part of a login, all parts must be trusted: it could abuse a login of the user. */
 static void add_platform(const struct config *config, struct act_strv *items)
 {
-    struct platform_reaches reaches = {0};
+    ACT_AUTO(platform_reaches) reaches = {0};
     bool own_login = true;
 
     platform_reach(config, &reaches);
@@ -187,7 +187,6 @@ static void add_platform(const struct config *config, struct act_strv *items)
         else if (r->kind == PLATFORM_LOGIN && !own_login)
             show_value(config, r->key, r->value, items);
     }
-    platform_reaches_release(&reaches);
 }
 
 /* By its resolved path, so that a link in it cannot be redirected later. */
@@ -207,12 +206,11 @@ static void add_file(const struct config *config, const char *kind, const char *
 
 static void add_files(const struct config *config, struct act_strv *items)
 {
-    struct act_strv files = {0};
+    ACT_AUTO(act_strv) files = {0};
 
     config_files(config, &files);
     for (size_t i = 0; i < files.n; i++)
         add_file(config, "configuration", files.v[i], items);
-    act_strv_release(&files);
 }
 
 /* Whether a link in a path in a folder store leads out of the store and the project, or to a place in the project that

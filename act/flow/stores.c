@@ -122,11 +122,10 @@ int flow_put_text(struct store *store, const char *key, const char *text, struct
 int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
                 struct act_error *err)
 {
-    struct store_call head = {.op = STORE_HEAD, .key = key};
+    ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = key};
     int rc = store_do(store, &head, err);
 
     memcpy(etag, head.entry.etag, STORE_ETAG);
     *out_size = head.entry.size;
-    store_call_release(&head);
     return rc == 0 ? 1 : rc == -ACT_NOT_FOUND && err->fact != ACT_FACT_CONTAINER_MISSING ? 0 : rc;
 }

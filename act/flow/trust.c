@@ -77,13 +77,12 @@ int flow_untrusted(const char *project, const struct act_strv *items, struct act
                    struct act_error *err)
 {
     ACT_AUTOFREE char *real = flow_real_place(project);
-    struct act_strv trusted = {0};
+    ACT_AUTO(act_strv) trusted = {0};
     int rc = items->n ? trusted_of(real, &trusted, err) : 0;
 
     for (size_t i = 0; rc == 0 && i < items->n; i++)
         if (!act_strv_has(&trusted, items->v[i]))
             act_strv_push(out, items->v[i]);
-    act_strv_release(&trusted);
     return rc;
 }
 
@@ -115,7 +114,7 @@ static int change_record(const char *real, const struct act_strv *keep, bool *ou
 int flow_trust_keep(const char *project, const struct act_strv *items, struct act_error *err)
 {
     ACT_AUTOFREE char *real = flow_real_place(project);
-    struct act_strv all = {0};
+    ACT_AUTO(act_strv) all = {0};
     bool had;
     int rc = trusted_of(real, &all, err);
 
@@ -124,7 +123,6 @@ int flow_trust_keep(const char *project, const struct act_strv *items, struct ac
             act_strv_push(&all, items->v[i]);
     if (rc == 0)
         rc = change_record(real, &all, &had, err);
-    act_strv_release(&all);
     return rc;
 }
 
@@ -208,7 +206,7 @@ static int nobody_to_ask(const struct matter *m, const struct act_strv *items, s
 static int ask_trust(const struct matter *m, const struct act_strv *shown, const struct act_strv *all,
                      struct act_error *err)
 {
-    struct act_strv now = {0};
+    ACT_AUTO(act_strv) now = {0};
     int rc = ask_user ? ask_user(m->project, shown, err) : 1;
 
     if (rc == 1)
@@ -216,13 +214,11 @@ static int ask_trust(const struct matter *m, const struct act_strv *shown, const
     if (rc < 0)
         return rc;
     collect(m, &now);
-    rc = is_the_same(all, &now) ? flow_trust_keep(m->project, shown, err)
-                                : act_error_set(err, ACT_DENIED,
-                                                "what leads out of '%s' was changed while you were asked: "
-                                                "nothing is trusted",
-                                                m->project);
-    act_strv_release(&now);
-    return rc;
+    return is_the_same(all, &now) ? flow_trust_keep(m->project, shown, err)
+                                  : act_error_set(err, ACT_DENIED,
+                                                  "what leads out of '%s' was changed while you were asked: "
+                                                  "nothing is trusted",
+                                                  m->project);
 }
 
 static int decide(const struct matter *m, struct act_error *err)

@@ -216,32 +216,27 @@ static bool is_loopback(const char *host)
 
 bool http_is_here(const char *url)
 {
-    struct peer peer = {0};
-    bool here = take_apart(url, &peer) && is_loopback(peer.host);
+    ACT_AUTO(peer) peer = {0};
 
-    peer_release(&peer);
-    return here;
+    return take_apart(url, &peer) && is_loopback(peer.host);
 }
 
 bool http_is_private(const char *url)
 {
-    struct peer peer = {0};
-    bool private = take_apart(url, &peer) && (strcmp(peer.scheme, "https") == 0 || is_loopback(peer.host));
+    ACT_AUTO(peer) peer = {0};
 
-    peer_release(&peer);
-    return private;
+    return take_apart(url, &peer) && (strcmp(peer.scheme, "https") == 0 || is_loopback(peer.host));
 }
 
 /* Addresses 169.254.x.x are those of the link: the metadata service, and identities of hosted jobs. */
 char *http_peer_name(const char *url, bool *out_local)
 {
-    struct peer peer = {0};
+    ACT_AUTO(peer) peer = {0};
     char *name = NULL;
 
     if (take_apart(url, &peer)) {
         name = act_sprintf("%s:%s", peer.host, peer.port);
         *out_local = is_loopback(peer.host) || is_address_below(peer.host, "169.254.");
     }
-    peer_release(&peer);
     return name;
 }

@@ -316,7 +316,7 @@ enum { SHORT_TIMEOUT_MS = 200 }; /* the caller has waited already */
  * that fails. */
 static sqlite3 *open_without_locks(const char *path)
 {
-    struct act_buf uri = {0};
+    ACT_AUTO(act_buf) uri = {0};
     sqlite3 *db = NULL;
 
     act_buf_adds(&uri, "file:");
@@ -331,7 +331,6 @@ static sqlite3 *open_without_locks(const char *path)
         sqlite3_close(db);
         db = NULL;
     }
-    act_buf_release(&uri);
     return db;
 }
 

@@ -230,7 +230,7 @@ static json_t *failure_json(const struct supervisor *s, const struct record *r, 
 {
     ACT_AUTOFREE char *log =
         act_sprintf("%s/" RUN_DIR_SYSTEM "/%s.txt", s->node.dir, launcher_name(&s->node));
-    struct act_strv lines = {0};
+    ACT_AUTO(act_strv) lines = {0};
 
     if (!r)
         record_tail(log, &lines);
@@ -240,7 +240,6 @@ static json_t *failure_json(const struct supervisor *s, const struct record *r, 
                   r ? r->exit_status : s->status.exit_status, "signal", r ? r->signal : 0, "reason",
                   codec_json_bytes_new(reason), "time", (json_int_t)act_now_unix_s(), "lines",
                   codec_json_strv_new(r ? &r->lines : &lines));
-    act_strv_release(&lines);
     return json;
 }
 

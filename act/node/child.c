@@ -268,12 +268,11 @@ static struct process *find_descendants(size_t *out_n)
 void child_signal_all(int sig)
 {
     size_t n;
-    struct process *list = find_descendants(&n);
+    ACT_AUTOFREE struct process *list = find_descendants(&n);
 
     for (size_t i = 0; i < n; i++)
         if (list[i].ours)
             kill(list[i].pid, sig);
-    free(list);
 }
 
 bool child_mask_has(const char *hex, int sig)
@@ -301,12 +300,11 @@ static bool catches(pid_t pid, int sig)
 int child_signal_catchers(int sig)
 {
     size_t n;
-    struct process *list = find_descendants(&n);
+    ACT_AUTOFREE struct process *list = find_descendants(&n);
     int told = 0;
 
     for (size_t i = 0; i < n; i++)
         told += list[i].ours && catches(list[i].pid, sig) && kill(list[i].pid, sig) == 0;
-    free(list);
     return told;
 }
 

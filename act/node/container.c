@@ -187,8 +187,8 @@ int container_wrap(const struct node *node, int rank, const char *const *argv, s
 void container_remove_all(const struct node *node)
 {
     enum { REMOVE_S = 60, ANSWER_MAX = 64 << 10 };
-    struct proc_result result = {0};
-    struct act_strv words = {0};
+    ACT_AUTO(proc_result) result = {0};
+    ACT_AUTO(act_strv) words = {0};
     struct act_error err;
 
     if (!container_is_fresh(node))
@@ -201,8 +201,6 @@ void container_remove_all(const struct node *node)
     const struct proc_call call = {.argv = words.v, .timeout_s = REMOVE_S, .max_bytes = ANSWER_MAX};
     if (proc_call(&call, &result, &err) < 0)
         node_say("the containers of the run may still be there: %s", act_error_text(&err));
-    proc_result_release(&result);
-    act_strv_release(&words);
 }
 
 /* ---- pyxis ---- */
@@ -223,12 +221,11 @@ static char *enroot_name(const char *image)
 
 static void add_mounts(const struct paths *p, struct act_strv *out)
 {
-    struct act_buf mounts = {0};
+    ACT_AUTO(act_buf) mounts = {0};
 
     for (size_t i = 0; i < p->v.n; i += 2)
         act_buf_addf(&mounts, "%s%s:%s%s", i ? "," : "", p->v.v[i], p->v.v[i], p->v.v[i + 1]);
     act_strv_pushf(out, "--container-mounts=%s", mounts.data);
-    act_buf_release(&mounts);
 }
 
 int container_srun_options(const struct node *node, const char *program, struct act_strv *out,

@@ -80,7 +80,7 @@ static bool never_came(const struct rank_state *state)
 /* The reason, if it is that nodes do not see the run folder; otherwise empty. New string. */
 static char *blind_reason(const struct supervisor *s)
 {
-    struct act_strv blind = {0};
+    ACT_AUTO(act_strv) blind = {0};
     struct act_buf text = {0};
     int n = 0;
     ACT_AUTOFREE char *nodes = s->job.id ? nodes_where(s, never_came, &n) : act_strdup("");
@@ -94,7 +94,6 @@ static char *blind_reason(const struct supervisor *s)
             " does not see '%s': the folder must be on a file system that all nodes share (slurm.root)",
             s->node.dir);
     }
-    act_strv_release(&blind);
     return act_buf_steal(&text);
 }
 
@@ -110,7 +109,7 @@ bool judge_is_blind(const struct supervisor *s)
 static char *launcher_words(const char *log)
 {
     static const char agent[] = "act-node: ";
-    struct act_strv lines = {0};
+    ACT_AUTO(act_strv) lines = {0};
     size_t from = 0, dashes = 0;
     char *words = NULL;
 
@@ -126,7 +125,6 @@ static char *launcher_words(const char *log)
             words = act_strdup(lines.v[i]);
     if (!words)
         words = act_strdup(lines.n > 0 ? lines.v[lines.n - 1] : "");
-    act_strv_release(&lines);
     return words;
 }
 

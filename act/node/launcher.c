@@ -138,7 +138,7 @@ int launcher_command(const struct node *node, const char *program, struct act_st
 int launcher_write_hosts(const struct node *node, const struct act_strv *hosts, struct act_error *err)
 {
     ACT_AUTOFREE char *path = node_path(node, RUN_FILE_HOSTS);
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     int rc = 0;
 
@@ -150,7 +150,6 @@ int launcher_write_hosts(const struct node *node, const struct act_strv *hosts, 
         rc = act_error_errno(err, errno, "cannot write '%s'", path);
     if (fd >= 0)
         close(fd);
-    act_buf_release(&text);
     return rc;
 }
 

@@ -197,7 +197,7 @@ static int report(const struct target *t, const char *why, struct act_error *err
 int link_connect(struct link *l, json_t *hello, bool *out_stop, struct act_error *err)
 {
     struct target t = {0};
-    struct act_buf why = {0};
+    ACT_AUTO(act_buf) why = {0};
     int64_t deadline = act_now_monotonic_ms() + ALL_TRIES_MS;
     int rc = read_target(&t, err);
 
@@ -208,7 +208,6 @@ int link_connect(struct link *l, json_t *hello, bool *out_stop, struct act_error
         else
             rc = report(&t, why.data, err);
     }
-    act_buf_release(&why);
     free(t.text);
     return rc;
 }

@@ -128,7 +128,7 @@ static void add_way_to(struct act_strv *addresses, const char *to)
 static char *look_up(const struct act_strv *hosts)
 {
     enum { TIMEOUT_S = 10, OUTPUT_MAX = 4 * 1024 * 1024 };
-    struct act_strv words = {0};
+    ACT_AUTO(act_strv) words = {0};
     struct act_error err;
     char *text = NULL;
     int status = 0;
@@ -140,7 +140,6 @@ static char *look_up(const struct act_strv *hosts)
         free(text);
         text = NULL;
     }
-    act_strv_release(&words);
     return text;
 }
 
@@ -189,7 +188,7 @@ static int listen_tcp(struct link_listeners *l, const char *address, uint16_t *p
  * not free on all of them. */
 static int listen_at_one_port(struct link_listeners *l, const struct act_strv *addresses)
 {
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
     uint16_t port = 0;
     int errnum = EADDRNOTAVAIL;
 
@@ -206,14 +205,13 @@ static int listen_at_one_port(struct link_listeners *l, const struct act_strv *a
     } else {
         close_all(l);
     }
-    act_buf_release(&text);
     return errnum;
 }
 
 int link_listen_on(struct link_listeners *l, const struct link_where *where, struct act_error *err)
 {
     enum { TRIES = 64 };
-    struct act_strv addresses = {0};
+    ACT_AUTO(act_strv) addresses = {0};
     int errnum = EADDRINUSE;
 
     *l = (struct link_listeners){.dir_fd = -1};
@@ -227,7 +225,6 @@ int link_listen_on(struct link_listeners *l, const struct link_where *where, str
         act_strv_push(&addresses, LOOPBACK); /* for the ranks of this node, whatever the network does */
     for (int i = 0; i < TRIES && errnum == EADDRINUSE; i++)
         errnum = listen_at_one_port(l, &addresses);
-    act_strv_release(&addresses);
     return errnum ? act_error_errno(err, errnum, "cannot listen for the ranks") : 0;
 }
 

@@ -112,12 +112,11 @@ static int run_words(const struct node *node, const char *name, const char *cons
 static int run_step(const struct node *node, const char *name, const char *const *argv, struct outcome *o,
                     struct act_error *err)
 {
-    struct act_strv words = {0};
+    ACT_AUTO(act_strv) words = {0};
     int rc = container_wrap(node, -1, argv, &words, err);
 
     if (rc == 0)
         rc = run_words(node, name, (const char *const *)words.v, o, err);
-    act_strv_release(&words);
     return rc;
 }
 

@@ -59,7 +59,7 @@ static int start_ranks(struct supervisor *s, struct act_error *err)
     bool alone = strcmp(name, "rank") == 0;
     ACT_AUTOFREE char *log = act_sprintf(RUN_DIR_SYSTEM "/%s.txt", name);
     char self[PATH_MAX] = "";
-    struct act_strv argv = {0};
+    ACT_AUTO(act_strv) argv = {0};
 
     if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
         return act_error_errno(err, errno, "cannot find this program");
@@ -73,7 +73,6 @@ static int start_ranks(struct supervisor *s, struct act_error *err)
         if (fd >= 0)
             close(fd);
     }
-    act_strv_release(&argv);
     return rc;
 }
 

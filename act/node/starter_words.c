@@ -10,13 +10,11 @@
 /* Only the order of the nodes matters: the names are never resolved. All nodes write the same. */
 static int write_hosts(const struct run_spec *spec, const char *path, struct act_error *err)
 {
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
 
     for (int i = 0; i < spec->nodes; i++)
         act_buf_addf(&text, "node%d slots=%d\n", i, spec->started_per_node);
-    int rc = act_file_write(path, text.data, text.len, 0644, err);
-    act_buf_release(&text);
-    return rc;
+    return act_file_write(path, text.data, text.len, 0644, err);
 }
 
 static void say_words(const struct act_strv *words, size_t from, size_t to)

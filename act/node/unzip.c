@@ -219,13 +219,12 @@ static int make_link(const struct unzip *u, const struct zip_entry *e, const cha
 static int unpack_link(const struct unzip *u, const struct zip_entry *e, struct zip_reader *reader,
                        struct act_error *err)
 {
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
     int rc = zip_read(&u->zip, e, reader, keep_text, &text, err);
 
     if (rc == 0)
         rc = strlen(text.data) == text.len ? make_link(u, e, text.data, err)
                                            : zip_refuse(e, "is a link to an impossible name", err);
-    act_buf_release(&text);
     return rc;
 }
 

@@ -62,7 +62,7 @@ static void take_lines(struct level *level, const struct act_strv *lines)
 static int push_level(struct package_gitignore *g, const char *dir, struct level level, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, GITIGNORE);
-    struct act_strv lines = {0};
+    ACT_AUTO(act_strv) lines = {0};
     struct stat st;
     int rc = 0;
 
@@ -74,7 +74,6 @@ static int push_level(struct package_gitignore *g, const char *dir, struct level
     } else {
         release_level(&level);
     }
-    act_strv_release(&lines);
     return rc;
 }
 

@@ -268,7 +268,7 @@ static void pack_index(struct act_buf *b, const struct package_list *list, const
 int package_index_save(const char *path, const struct package_list *list, const struct package_item *items,
                        const struct package_summary *summary, struct act_error *err)
 {
-    struct act_buf b = {0};
+    ACT_AUTO(act_buf) b = {0};
     ACT_AUTOFREE char *folder = act_path_dirname(path);
     ACT_AUTOFREE char *temp = NULL;
     int fd = package_temp(folder, &temp), rc = 0;
@@ -281,6 +281,5 @@ int package_index_save(const char *path, const struct package_list *list, const 
         unlink(temp);
     }
     close(fd);
-    act_buf_release(&b);
     return rc;
 }

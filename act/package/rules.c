@@ -74,14 +74,13 @@ static void add_line(struct package_rules *rules, const char *text, int number)
 static int load_ignore_file(struct package_rules *rules, const char *root, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(root, IGNORE_FILE);
-    struct act_strv lines = {0};
+    ACT_AUTO(act_strv) lines = {0};
     struct act_error local = {0};
     int rc = filter_read_regular_lines(path, &lines, &local);
 
     for (size_t i = 0; i < lines.n; i++)
         if (*lines.v[i])
             add_line(rules, lines.v[i], (int)i + 1);
-    act_strv_release(&lines);
     return rc == 0 || rc == -ACT_NOT_FOUND ? 0 : act_error_set(err, local.code, "%s", act_error_text(&local));
 }
 
@@ -126,7 +125,7 @@ static void apply_line(const struct line *line, struct reason *by)
 /* What leaves the path out, if something does: the first line that did since the last that took it back. */
 static struct reason ask_lines(const struct package_rules *rules, const char *path, bool is_folder)
 {
-    struct filter_path parts = {0};
+    ACT_AUTO(filter_path) parts = {0};
     struct reason by = {0};
 
     filter_path_set(&parts, path);
@@ -137,7 +136,6 @@ static struct reason ask_lines(const struct package_rules *rules, const char *pa
          line < end; line++)
         if (matches(line, &parts, is_folder))
             apply_line(line, &by);
-    filter_path_release(&parts);
     return by;
 }
 
@@ -247,7 +245,7 @@ static void split_words(const char *text, struct act_strv *words)
 static int load_zip_options(struct package_rules *rules, const struct act_strv *options,
                             struct act_error *err)
 {
-    struct act_strv words = {0};
+    ACT_AUTO(act_strv) words = {0};
 
     for (size_t i = 0; options && i < options->n; i++) {
         const char *p = options->v[i];
@@ -256,9 +254,7 @@ static int load_zip_options(struct package_rules *rules, const struct act_strv *
         else
             split_words(p, &words);
     }
-    int rc = parse_zip_words(rules, &words, err);
-    act_strv_release(&words);
-    return rc;
+    return parse_zip_words(rules, &words, err);
 }
 
 /* zip matches the whole path, a folder's with a slash behind it; '*' stands for slashes too. */

@@ -247,7 +247,7 @@ static int by_problem_text(const void *a, const void *b)
 
 static int report_problems(struct scan *scan, struct act_error *err)
 {
-    struct act_buf names = {0};
+    ACT_AUTO(act_buf) names = {0};
 
     if (scan->n_problems == 0)
         return 0;
@@ -258,7 +258,6 @@ static int report_problems(struct scan *scan, struct act_error *err)
         act_buf_addf(&names, " and %zu more", scan->n_problems - MAX_NAMED);
     int rc = act_error_set(err, scan->problems[0].code,
                            "cannot package %s; mend that, or leave it out in '.actignore'", names.data);
-    act_buf_release(&names);
     return rc;
 }
 

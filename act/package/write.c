@@ -446,7 +446,7 @@ static void wait_for_first(struct build *b)
 
 static void drop_first(struct build *b)
 {
-    struct step *s = b->first;
+    ACT_AUTOFREE struct step *s = b->first;
 
     b->first = s->next;
     if (!b->first)
@@ -454,7 +454,6 @@ static void drop_first(struct build *b)
     b->tasks--;
     b->memory -= s->memory;
     free(s->task.buffer);
-    free(s);
 }
 
 static int fail_task(struct build *b, const struct package_task *task)

@@ -10,14 +10,13 @@ enum { LOG_FOLDERS = sizeof(log_folders) / sizeof(log_folders[0]) };
 
 int platform_site_logs(struct site *site, const char *id, struct platform_logs *out, struct act_error *err)
 {
-    struct site_files files = {0};
+    ACT_AUTO(site_files) files = {0};
     int rc = site_files(site, id, log_folders, LOG_FOLDERS, &files, err);
 
     *out = (struct platform_logs){
         .settled = true}; /* the agent has written them by the time that it says how the run ended */
     for (size_t i = 0; rc == 0 && i < files.n; i++)
         platform_logs_add(out, files.v[i].name, files.v[i].size, files.v[i].idle_s);
-    site_files_release(&files);
     return rc;
 }
 

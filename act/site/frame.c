@@ -109,7 +109,7 @@ int frame_write(struct channel *c, json_t *head, const struct frame_part *parts,
                 struct act_error *err)
 {
     json_t *lengths = json_array();
-    struct act_buf line = {0};
+    ACT_AUTO(act_buf) line = {0};
 
     for (size_t i = 0; i < n; i++)
         json_array_append_new(lengths, json_integer((json_int_t)parts[i].len));
@@ -120,7 +120,6 @@ int frame_write(struct channel *c, json_t *head, const struct frame_part *parts,
     int rc = channel_write(c, line.data, line.len, err);
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = channel_write(c, parts[i].data, parts[i].len, err);
-    act_buf_release(&line);
     return rc;
 }
 

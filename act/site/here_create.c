@@ -290,7 +290,7 @@ static void programs_release(struct programs *p)
 
 int here_agent(struct site *site, char **out, struct act_error *err)
 {
-    struct programs p = {0};
+    ACT_AUTO(programs) p = {0};
     int rc = find_programs(site, &p, err);
 
     *out = NULL;
@@ -303,13 +303,12 @@ int here_agent(struct site *site, char **out, struct act_error *err)
     }
     if (rc == 0)
         *out = act_path_join(p.dir, SITE_AGENT);
-    programs_release(&p);
     return rc;
 }
 
 int here_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err)
 {
-    struct programs p = {0};
+    ACT_AUTO(programs) p = {0};
     int64_t size = 0, act_size = 0;
     int rc = find_programs(site, &p, err);
 
@@ -320,6 +319,5 @@ int here_find_agent(struct site *site, char **out, bool *out_there, struct act_e
     ACT_AUTOFREE char *act = rc == 0 ? act_path_join(p.dir, SITE_ACT) : NULL;
     *out = rc == 0 ? act_path_join(p.dir, SITE_AGENT) : NULL;
     *out_there = rc == 0 && here_is_there(*out, size) && here_is_there(act, act_size);
-    programs_release(&p);
     return rc;
 }

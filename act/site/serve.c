@@ -110,8 +110,8 @@ static int serve_write(struct request *r, struct act_error *err)
 
 static int serve_files(struct request *r, struct act_error *err)
 {
-    struct act_strv folders = {0};
-    struct site_files files = {0};
+    ACT_AUTO(act_strv) folders = {0};
+    ACT_AUTO(site_files) files = {0};
     json_t *list = json_array();
     int rc = strings_of(r, "folders", &folders, err);
 
@@ -121,14 +121,12 @@ static int serve_files(struct request *r, struct act_error *err)
         json_array_append_new(list, json_pack("[o, I, I]", codec_json_bytes_new(files.v[i].name),
                                               (json_int_t)files.v[i].size, (json_int_t)files.v[i].idle_s));
     json_object_set_new(r->response, "files", list);
-    site_files_release(&files);
-    act_strv_release(&folders);
     return rc;
 }
 
 static int serve_states(struct request *r, struct act_error *err)
 {
-    struct act_strv ids = {0};
+    ACT_AUTO(act_strv) ids = {0};
     json_t *list = json_array();
     int rc = strings_of(r, "ids", &ids, err);
     struct site_state *states = act_calloc(ids.n + 1, sizeof(*states));
@@ -141,17 +139,15 @@ static int serve_states(struct request *r, struct act_error *err)
     json_object_set_new(r->response, "states", list);
     site_states_release(states, ids.n);
     free(states);
-    act_strv_release(&ids);
     return rc;
 }
 
 static int serve_list(struct request *r, struct act_error *err)
 {
-    struct act_strv ids = {0};
+    ACT_AUTO(act_strv) ids = {0};
     int rc = here_list(r->site, &ids, err);
 
     json_object_set_new(r->response, "ids", codec_json_strv_new(&ids));
-    act_strv_release(&ids);
     return rc;
 }
 
@@ -209,14 +205,13 @@ static int create(struct request *r, const struct run_spec *spec, struct act_err
 
 static int serve_create(struct request *r, struct act_error *err)
 {
-    struct run_spec spec = {0};
+    ACT_AUTO(run_spec) spec = {0};
     int rc = run_spec_from_json(json_object_get(r->frame.head, "spec"), &spec, err);
 
     if (rc == 0)
         run_secrets_from_json(&spec, json_object_get(r->frame.head, "secrets"));
     if (rc == 0)
         rc = create(r, &spec, err);
-    run_spec_release(&spec);
     return rc;
 }
 

@@ -232,7 +232,7 @@ static const char copy_script[] =
 static int copy_agent(const struct ssh *ssh, struct act_error *err)
 {
     enum { AGENT_MAX = 64 << 20 };
-    struct act_strv argv = {0};
+    ACT_AUTO(act_strv) argv = {0};
     struct proc_result result;
     ACT_AUTOFREE char *program = NULL;
     size_t len;
@@ -256,7 +256,6 @@ static int copy_agent(const struct ssh *ssh, struct act_error *err)
                            *line ? line : "it could not be written");
     }
     proc_result_release(&result);
-    act_strv_release(&argv);
     return rc;
 }
 
@@ -311,7 +310,7 @@ static int run_script(struct ssh *ssh, const char *script, const struct site_com
 int ssh_find_root(struct ssh *ssh, char **out, struct act_error *err)
 {
     const struct site_command limits = {.timeout_s = HELLO_BATCH_S, .max_bytes = SAID_MAX};
-    struct site_result result = {0};
+    ACT_AUTO(site_result) result = {0};
     struct act_buf script = {0};
 
     act_buf_adds(&script, "set -- ");
@@ -323,7 +322,6 @@ int ssh_find_root(struct ssh *ssh, char **out, struct act_error *err)
         rc = act_error_set(err, ACT_FAIL, "cannot find '%s' on '%s': it answers '%s'", ssh->root, ssh->login,
                            result.out ? result.out : "");
     *out = rc == 0 ? act_strdup(result.out) : NULL;
-    site_result_release(&result);
     return rc;
 }
 

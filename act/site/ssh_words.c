@@ -138,7 +138,7 @@ void ssh_command_words(const struct ssh *ssh, const char *script, const char *la
 {
     ACT_AUTOFREE char *hash = act_strndup(ssh->agent_hash, SITE_AGENT_HEX);
     const char *const words[] = {script, "act", ssh->root, hash, last, NULL};
-    struct act_buf line = {0};
+    ACT_AUTO(act_buf) line = {0};
 
     push_options(argv);
     if (!ssh_has_terminal()) {
@@ -154,5 +154,4 @@ void ssh_command_words(const struct ssh *ssh, const char *script, const char *la
         act_buf_add_quoted(&line, *word);
     }
     act_strv_push(argv, line.data);
-    act_buf_release(&line);
 }

@@ -223,7 +223,7 @@ int wire_open(const struct site_options *options, struct site *site, struct act_
 
 int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site, struct act_error *err)
 {
-    struct act_buf line = {0};
+    ACT_AUTO(act_buf) line = {0};
     struct wire *w = act_calloc(1, sizeof(*w));
 
     site->wire = w;
@@ -232,7 +232,6 @@ int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site, st
     w->channel.in_fd = in_fd;
     w->channel.out_fd = out_fd;
     int rc = channel_read_line(&w->channel, CHANNEL_BUFFER, &line, err);
-    act_buf_release(&line);
     return rc < 0 ? rc : say_hello(site, err);
 }
 

@@ -17,7 +17,7 @@ static bool examine_config(struct flow *flow, const struct config_request *reque
                            struct platform_findings *findings)
 {
     static const char what[] = "configuration";
-    struct act_strv problems = {0};
+    ACT_AUTO(act_strv) problems = {0};
     struct act_error err;
     int rc = flow_check_config(request, &problems, &err);
 
@@ -32,7 +32,6 @@ static bool examine_config(struct flow *flow, const struct config_request *reque
     if (rc == 0 && problems.n == 0)
         platform_findings_add(findings, true, what, "cluster '%s', platform %s, %s", flow->config.cluster,
                               flow->config.platform, flow->config.file ? flow->config.file : "built-in");
-    act_strv_release(&problems);
     return rc == 0;
 }
 

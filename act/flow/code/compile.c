@@ -80,7 +80,7 @@ static int unpack(const struct flow_init *code, const char *dir, struct act_erro
 {
     ACT_AUTOFREE char *zip = flow_package_cache(code->package.sha256);
     ACT_AUTOFREE char *agent = NULL;
-    struct act_strv words = {0};
+    ACT_AUTO(act_strv) words = {0};
     struct config none = {0};
     int status = 0, rc = proc_find_sibling("act-node", &agent, err);
 
@@ -92,7 +92,6 @@ static int unpack(const struct flow_init *code, const char *dir, struct act_erro
     act_strv_push(&words, code->package.sha256);
     act_strv_push(&words, dir);
     rc = run(&none, &words, &status, err);
-    act_strv_release(&words);
     return rc == 0 && status ? act_error_set(err, ACT_FAIL, "cannot unpack '%s'", zip) : rc;
 }
 

@@ -354,14 +354,13 @@ static const struct credential *find_credential(const char *name)
 static bool looks_so(const char *root, const char *path, bool (*look)(const char *, size_t), int *looks_left)
 {
     ACT_AUTOFREE char *file = act_path_join(root, path);
-    char *data = NULL;
+    ACT_AUTOFREE char *data = NULL;
     size_t len = 0;
 
     if ((*looks_left)-- <= 0 || act_file_read(file, LOOK_BYTES, &data, &len, NULL) < 0)
         return false;
     bool is = look(data, len);
     explicit_bzero(data, len);
-    free(data);
     return is;
 }
 
@@ -382,7 +381,7 @@ static void note_left_out(const struct package_list *list)
 static void warn_of_credentials(const char *root, const struct package_list *list)
 {
     enum { NAMED = 5 };
-    struct act_buf names = {0};
+    ACT_AUTO(act_buf) names = {0};
     int looks_left = MAX_LOOKS;
     size_t n = 0;
 
@@ -394,7 +393,6 @@ static void warn_of_credentials(const char *root, const struct package_list *lis
     if (n > 0)
         act_warn("credentials go into the package: %s; '.actignore' leaves out what the code does not need",
                  names.data);
-    act_buf_release(&names);
 }
 
 void flow_guard_tell(const char *root, const struct package_list *list)

@@ -170,7 +170,7 @@ static int upload_whole(struct work *w, struct act_error *err)
     ACT_AUTOFREE char *packages = flow_packages_dir();
     ACT_AUTOFREE char *name = act_sprintf("%s.zip", w->io->package.sha256);
     struct transfer_options options = {.progress = w->io->uploading, .arg = w->io->arg};
-    struct transfer_report report = {0};
+    ACT_AUTO(transfer_report) report = {0};
     struct store *cache;
     int rc = store_folder_open(flow_http(w->flow), packages, false, &cache, err);
 
@@ -179,7 +179,6 @@ static int upload_whole(struct work *w, struct act_error *err)
     struct transfer_path from = {.store = cache, .path = name};
     rc = transfer_copy(flow_engine(w->flow), &from, w->store, key, &options, &report, err);
     w->io->sent_bytes = report.total.done_bytes;
-    transfer_report_release(&report);
     store_free(cache);
     return rc;
 }
@@ -260,11 +259,10 @@ static int publish(struct work *w, struct act_error *err)
         rc = is_published(w, pointer, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    struct store_call copy = {.op = STORE_COPY, .source = key, .key = w->flow->config.code.path};
+    ACT_AUTO(store_call) copy = {.op = STORE_COPY, .source = key, .key = w->flow->config.code.path};
     rc = store_do(w->store, &copy, err);
     if (rc == 0)
         rc = write_pointer(w, copy.entry.etag, err);
-    store_call_release(&copy);
     return rc;
 }
 

@@ -129,7 +129,7 @@ int flow_read_pointer(struct flow *flow, struct store *store, json_t **out, stru
 
 static int locate(struct flow *flow, struct store *store, struct flow_package *p, struct act_error *err)
 {
-    struct store_call head = {.op = STORE_HEAD, .key = flow->config.code.path};
+    ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = flow->config.code.path};
     CODEC_AUTOJSON json_t *pointer = NULL;
     int rc = store_do(store, &head, err);
 
@@ -144,7 +144,6 @@ static int locate(struct flow *flow, struct store *store, struct flow_package *p
             rc = adopt_foreign(flow, store, p, err);
         }
     }
-    store_call_release(&head);
     return rc;
 }
 

@@ -30,7 +30,7 @@ void flow_say_code(const struct flow_init *io)
     const struct package_summary *package = &io->package;
     size_t files = count_files(&io->list);
     char size[ACT_UNIT_TEXT];
-    struct act_buf line = {0};
+    ACT_AUTO(act_buf) line = {0};
 
     act_size_to_text(io->list.bytes, size);
     act_buf_addf(&line, "code  %s%zu file%s, %s", io->compiled[0] ? "compiled package of " : "", files,
@@ -48,5 +48,4 @@ void flow_say_code(const struct flow_init *io)
     if (io->dry_run && !package->unchanged)
         act_buf_adds(&line, "; a dry run packs nothing");
     act_note("%s", line.data);
-    act_buf_release(&line);
 }

@@ -98,7 +98,7 @@ static void suggest(struct store *store, const char *key, const char *path, stru
     ACT_AUTOFREE char *problem = act_strdup(act_error_text(err));
     struct store_call call = {
         .op = STORE_LIST, .key = stem, .list = {.delimiter = true, .max = SUGGESTIONS + 1}};
-    struct act_buf names = {0};
+    ACT_AUTO(act_buf) names = {0};
     struct act_error ignored;
     bool is_empty = false;
     int rc = store_do(store, &call, &ignored);
@@ -115,7 +115,6 @@ static void suggest(struct store *store, const char *key, const char *path, stru
         act_error_set(err, ACT_NOT_FOUND, "%s; what begins so: %s%s", problem, names.data,
                       call.list.page.n > SUGGESTIONS ? ", ..." : "");
     store_call_release(&call);
-    act_buf_release(&names);
 }
 
 /* What a key in a store is; path is what the user typed for it. */
@@ -177,7 +176,7 @@ static int check_part_size(const struct transfer_options *o, const struct store 
 static int check_parts(const struct transfer_path *from, const struct transfer_options *o, const char *path,
                        struct act_error *err)
 {
-    struct store_call head = {.op = STORE_HEAD, .key = from->path};
+    ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = from->path};
     int rc;
 
     if (!o->part_size || from->is_folder)
@@ -188,7 +187,6 @@ static int check_parts(const struct transfer_path *from, const struct transfer_o
                            "'%s' has %llu bytes: more than %d parts of %llu bytes; give a larger --part-size",
                            path, (unsigned long long)head.entry.size, STORE_MAX_BLOCKS,
                            (unsigned long long)o->part_size);
-    store_call_release(&head);
     return rc;
 }
 
@@ -269,14 +267,13 @@ char *flow_step_path(const struct flow_data *io, const struct transfer_step *ste
 /* What path is in the store of another cluster. Both sides use the services of one command. */
 static int open_other(struct flow *other, const char *path, struct transfer_path *out, struct act_error *err)
 {
-    struct mapping theirs = {0};
+    ACT_AUTO(mapping) theirs = {0};
     int rc = map(&other->config, path, &theirs, err);
 
     if (rc == 0)
         rc = flow_store(other, theirs.folder, &out->store, err);
     if (rc == 0)
         rc = resolve(out->store, theirs.key, path, out, err);
-    mapping_release(&theirs);
     return rc;
 }
 
@@ -285,7 +282,7 @@ static int upload(struct flow *flow, struct flow *other, const struct mapping *m
                   struct flow_data *io, struct act_error *err)
 {
     ACT_AUTOFREE char *key = bare(m->key);
-    struct transfer_path from = {0};
+    ACT_AUTO(transfer_path) from = {0};
     struct store *to = NULL;
     int rc = other ? open_other(other, path, &from, err)
                    : open_local_source(flow, m->local, io->follow, &from, err);
@@ -296,14 +293,13 @@ static int upload(struct flow *flow, struct flow *other, const struct mapping *m
         rc = copy(flow, &from, to, key, path, io, err);
     store_free(to);
     store_free(from.store);
-    transfer_path_release(&from);
     return rc;
 }
 
 int flow_upload(struct flow *flow, struct flow *from, const char *path, struct flow_data *io,
                 struct act_error *err)
 {
-    struct mapping m = {0};
+    ACT_AUTO(mapping) m = {0};
     int rc = map(&flow->config, path, &m, err);
 
     io->report = (struct transfer_report){0};
@@ -311,7 +307,6 @@ int flow_upload(struct flow *flow, struct flow *from, const char *path, struct f
         rc = flow_check_alone(&flow->config, m.folder, m.key, path, err);
     if (rc == 0)
         rc = upload(flow, from, &m, path, io, err);
-    mapping_release(&m);
     return rc;
 }
 
@@ -357,9 +352,9 @@ static int download_to(struct flow *flow, const struct transfer_path *from, cons
 
 int flow_download(struct flow *flow, const char *path, struct flow_data *io, struct act_error *err)
 {
-    struct transfer_path from = {0};
+    ACT_AUTO(transfer_path) from = {0};
     struct store *store = NULL;
-    struct mapping m = {0};
+    ACT_AUTO(mapping) m = {0};
     int rc = map(&flow->config, path, &m, err);
 
     io->report = (struct transfer_report){0};
@@ -369,9 +364,7 @@ int flow_download(struct flow *flow, const char *path, struct flow_data *io, str
         rc = resolve_mapped(flow, store, &m, path, &from, err);
     if (rc == 0)
         rc = download_to(flow, &from, m.local, path, io, err);
-    transfer_path_release(&from);
     store_free(store);
-    mapping_release(&m);
     return rc;
 }
 
@@ -410,8 +403,8 @@ static int verify(struct flow *flow, const struct transfer_path *from, const str
 int flow_verify(struct flow *flow, struct flow *other, const char *path, struct flow_verify *io,
                 struct act_error *err)
 {
-    struct transfer_path from = {0};
-    struct mapping m = {0};
+    ACT_AUTO(transfer_path) from = {0};
+    ACT_AUTO(mapping) m = {0};
     int rc = map(&flow->config, path, &m, err);
 
     io->report = (struct transfer_report){0};
@@ -421,8 +414,6 @@ int flow_verify(struct flow *flow, struct flow *other, const char *path, struct 
     if (rc == 0)
         rc = verify(flow, &from, &m, path, io, err);
     store_free(from.store);
-    transfer_path_release(&from);
-    mapping_release(&m);
     return rc;
 }
 
@@ -459,7 +450,7 @@ static int open_here(struct flow *flow, const struct mapping *m, struct store **
 int flow_open_place(struct flow *flow, const char *path, enum flow_place place, struct flow_path *out,
                     struct act_error *err)
 {
-    struct mapping m = {0};
+    ACT_AUTO(mapping) m = {0};
     int rc = map(&flow->config, path, &m, err);
 
     *out = (struct flow_path){0};
@@ -470,7 +461,6 @@ int flow_open_place(struct flow *flow, const char *path, enum flow_place place, 
         out->path = (struct transfer_path){.store = out->store,
                                            .path = place == FLOW_STORE ? bare(m.key) : act_strdup(""),
                                            .is_folder = true};
-    mapping_release(&m);
     return rc;
 }
 
@@ -483,12 +473,11 @@ void flow_path_release(struct flow_path *path)
 
 int flow_may_remove(struct flow *flow, const char *path, struct act_error *err)
 {
-    struct mapping m = {0};
+    ACT_AUTO(mapping) m = {0};
     int rc = map(&flow->config, path, &m, err);
 
     if (rc == 0)
         rc = flow_check_alone(&flow->config, m.folder, m.key, path, err);
-    mapping_release(&m);
     return rc;
 }
 
@@ -547,7 +536,7 @@ int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *pa
                           const char *dir, struct act_error *err)
 {
     struct flow_data io = {0};
-    struct transfer_path from = {0};
+    ACT_AUTO(transfer_path) from = {0};
     ACT_AUTOFREE char *key = act_sprintf("%s/", path);
     int rc = transfer_resolve(store, key, &from, err);
 
@@ -556,7 +545,6 @@ int flow_fetch_run_folder(struct flow *flow, struct store *store, const char *pa
     else if (rc == -ACT_NOT_FOUND && err->fact != ACT_FACT_CONTAINER_MISSING)
         rc = 0;
     transfer_report_release(&io.report);
-    transfer_path_release(&from);
     return rc;
 }
 
@@ -564,13 +552,12 @@ int flow_send_run_folder(struct flow *flow, struct store *store, const char *pat
                          const char *dir, struct act_error *err)
 {
     struct flow_data io = {0};
-    struct transfer_path from = {0};
+    ACT_AUTO(transfer_path) from = {0};
     int rc = open_local_source(flow, dir, false, &from, err);
 
     if (rc == 0)
         rc = copy(flow, &from, store, path, name, &io, err);
     transfer_report_release(&io.report);
     store_free(from.store);
-    transfer_path_release(&from);
     return rc;
 }

@@ -99,7 +99,7 @@ static int add_own_folders(const struct config *config, struct platform *platfor
 {
     ACT_AUTOFREE char *prefix = config_built_in_prefix(config->project_root), *store = NULL;
     bool there[CONFIG_BUILT_IN_FOLDERS] = {false};
-    struct act_strv paths = {0};
+    ACT_AUTO(act_strv) paths = {0};
 
     for (size_t i = 0; i < CONFIG_BUILT_IN_FOLDERS; i++)
         act_strv_take(&paths, act_path_join(prefix, config_built_in_folders[i]));
@@ -107,7 +107,6 @@ static int add_own_folders(const struct config *config, struct platform *platfor
     for (size_t i = 0; rc == 0 && store && i < paths.n; i++)
         if (there[i] && !flow_find_folder(spec, config_built_in_folders[i]))
             add_own(config_built_in_folders[i], store, paths.v[i], spec);
-    act_strv_release(&paths);
     return rc;
 }
 

@@ -52,7 +52,7 @@ void flow_hint_moved(struct flow *flow, const struct config_folder *folder, cons
 {
     ACT_AUTOFREE char *own = act_path_dirname(place);
     ACT_AUTOFREE char *store = act_path_dirname(own);
-    struct ledger_runs rows = {0};
+    ACT_AUTO(ledger_runs) rows = {0};
     struct act_error ignored;
     char *left = NULL;
 
@@ -68,5 +68,4 @@ void flow_hint_moved(struct flow *flow, const struct config_folder *folder, cons
                 rows.v[i].project, folder->name, own, left, own);
     }
     free(left);
-    ledger_runs_release(&rows);
 }

@@ -39,7 +39,7 @@ static int sign_with_login(struct flow *flow, const struct config_folder *f, enu
 {
     enum { LIFE_S = 7 * 24 * 3600 }; /* the longest that there is */
     struct store *store = NULL;
-    char *url = NULL;
+    ACT_AUTOFREE char *url = NULL;
     int rc = flow_store(flow, f, &store, err);
 
     if (rc == 0)
@@ -49,7 +49,6 @@ static int sign_with_login(struct flow *flow, const struct config_folder *f, enu
     *out = query ? act_strdup(query + 1) : NULL;
     if (url)
         explicit_bzero(url, strlen(url));
-    free(url);
     return rc;
 }
 

@@ -170,7 +170,7 @@ static const char expansion[] =
 
 static int add_environment(struct job_build *b)
 {
-    struct act_strv expanded = {0};
+    ACT_AUTO(act_strv) expanded = {0};
     int rc = add_variables(b, "environmentVariables", &b->out->env, &expanded);
 
     if (rc == 0)
@@ -181,7 +181,6 @@ static int add_environment(struct job_build *b)
             act_buf_addf(&b->line, " %s", expanded.v[i]);
         act_buf_addf(&b->line, "; %s", expansion);
     }
-    act_strv_release(&expanded);
     return rc;
 }
 

@@ -161,8 +161,7 @@ int flow_check_shared_temp(struct platform *platform, const struct run_spec *spe
 
 void job_note_variables(struct job_build *b)
 {
-    struct act_strv said = {0};
+    ACT_AUTO(act_strv) said = {0};
 
     look_at(b, "", b->job, &said);
-    act_strv_release(&said);
 }

@@ -67,14 +67,12 @@ static int open_locked(const char *path)
 /* Whether nobody knows yet what became of the run. */
 static bool is_open(struct flow *flow, const char *id)
 {
-    struct ledger_runs rows = {0};
+    ACT_AUTO(ledger_runs) rows = {0};
     struct ledger *ledger;
     struct act_error ignored;
-    bool open = flow_ledger(flow, &ledger, &ignored) == 0 && ledger_find(ledger, id, &rows, &ignored) == 0 &&
-                rows.n == 1 && run_state_from_name(rows.v[0].state) == RUN_QUEUED;
 
-    ledger_runs_release(&rows);
-    return open;
+    return flow_ledger(flow, &ledger, &ignored) == 0 && ledger_find(ledger, id, &rows, &ignored) == 0 &&
+           rows.n == 1 && run_state_from_name(rows.v[0].state) == RUN_QUEUED;
 }
 
 static bool take_id(struct flow *flow, int fd, struct run_spec *spec)

@@ -21,14 +21,12 @@ struct question {
 static int ambiguous(const char *piece, const struct ledger_runs *rows, struct act_error *err)
 {
     enum { SHOWN = 5 };
-    struct act_buf names = {0};
+    ACT_AUTO(act_buf) names = {0};
 
     for (size_t i = 0; i < rows->n && i < SHOWN; i++)
         act_buf_addf(&names, "%s%s", i ? ", " : "", rows->v[i].id);
-    int rc = act_error_set(err, ACT_USAGE, "'%s' could be any of %zu runs: %s%s", piece, rows->n, names.data,
-                           rows->n > SHOWN ? ", ..." : "");
-    act_buf_release(&names);
-    return rc;
+    return act_error_set(err, ACT_USAGE, "'%s' could be any of %zu runs: %s%s", piece, rows->n, names.data,
+                         rows->n > SHOWN ? ", ..." : "");
 }
 
 /* The ids that people paste have slashes around them when they come from a folder name. */
@@ -83,7 +81,7 @@ static bool knows_cluster(const struct run_spec *spec)
 static int adopt(struct flow *flow, struct platform *platform, const char *id, const struct config *found_in,
                  struct act_error *err)
 {
-    struct run_spec spec = {0};
+    ACT_AUTO(run_spec) spec = {0};
     int rc = platform_spec(platform, id, &spec, err);
 
     if (rc == 0 && found_in && (!spec.project_root || access(spec.project_root, F_OK) < 0))
@@ -95,7 +93,6 @@ static int adopt(struct flow *flow, struct platform *platform, const char *id, c
         rc = flow_with_ledger(flow, add_row, &row, err);
         ledger_run_release(&row);
     }
-    run_spec_release(&spec);
     return rc;
 }
 
@@ -198,7 +195,7 @@ int flow_rebuild(struct flow *flow, struct act_error *err)
 {
     struct config_request request = {.cluster = flow->cluster};
     struct platform *platform = NULL;
-    struct act_strv ids = {0};
+    ACT_AUTO(act_strv) ids = {0};
     struct config config;
     int rc = config_load(&request, &config, err);
 
@@ -212,7 +209,6 @@ int flow_rebuild(struct flow *flow, struct act_error *err)
         if (rc == 0)
             rc = adopt_unknown(flow, platform, &ids, &config, err);
     }
-    act_strv_release(&ids);
     config_release(&config);
     return rc;
 }

@@ -27,7 +27,7 @@ static int put_file(struct flow *flow, struct store *store, const char *file, co
     ACT_AUTOFREE char *dir = act_path_dirname(file);
     ACT_AUTOFREE char *name = act_strdup(act_path_basename(file));
     struct transfer_path from = {.path = name};
-    struct transfer_report report = {0};
+    ACT_AUTO(transfer_report) report = {0};
     char etag[STORE_ETAG];
     uint64_t size;
     int rc = flow_exists(store, key, etag, &size, err);
@@ -38,7 +38,6 @@ static int put_file(struct flow *flow, struct store *store, const char *file, co
     if (rc < 0)
         return rc;
     rc = transfer_copy(flow_engine(flow), &from, store, key, &(struct transfer_options){0}, &report, err);
-    transfer_report_release(&report);
     store_free(from.store);
     return rc;
 }

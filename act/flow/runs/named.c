@@ -36,7 +36,7 @@ static size_t match(const struct platform_runs *runs, const char *piece,
 static int ambiguous(const struct platform_runs *runs, const size_t *found, size_t n, const char *piece,
                      struct act_error *err)
 {
-    struct act_buf names = {0};
+    ACT_AUTO(act_buf) names = {0};
 
     for (size_t i = 0; i < n && i < SHOWN; i++) {
         const struct platform_run *run = &runs->v[found[i]];
@@ -44,15 +44,13 @@ static int ambiguous(const struct platform_runs *runs, const size_t *found, size
         if (strcmp(run->id, run->name) != 0)
             act_buf_addf(&names, " (%s)", run->name);
     }
-    int rc = act_error_set(err, ACT_USAGE, "'%s' could be any of %zu runs: %s%s", piece, n, names.data,
-                           n > SHOWN ? ", ..." : "");
-    act_buf_release(&names);
-    return rc;
+    return act_error_set(err, ACT_USAGE, "'%s' could be any of %zu runs: %s%s", piece, n, names.data,
+                         n > SHOWN ? ", ..." : "");
 }
 
 int flow_find_named(struct platform *platform, const char *piece, char **out_id, struct act_error *err)
 {
-    struct platform_runs runs = {0};
+    ACT_AUTO(platform_runs) runs = {0};
     int rc = platform_recent(platform, NULL, NEWEST, &runs, err);
     size_t *found = act_calloc(runs.n + 1, sizeof(*found));
     size_t n = match(&runs, piece, is_called, found);
@@ -66,6 +64,5 @@ int flow_find_named(struct platform *platform, const char *piece, char **out_id,
     else if (rc == 0 && run_name_valid(piece)) /* of another experiment, when it is the whole name */
         *out_id = act_strdup(piece);
     free(found);
-    platform_runs_release(&runs);
     return rc;
 }

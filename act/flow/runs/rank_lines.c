@@ -104,8 +104,8 @@ static int ask_log_end(const struct flow_log_source *from, struct end *end, int6
                        struct act_error *err)
 {
     int64_t since_end_s = act_now_unix_s() - until_unix_s, idle_s = end->log ? end->log->idle_s : -1;
-    struct act_buf text = {0};
-    struct act_strv lines = {0};
+    ACT_AUTO(act_buf) text = {0};
+    ACT_AUTO(act_strv) lines = {0};
 
     if (!end->log)
         return 0;
@@ -116,8 +116,6 @@ static int ask_log_end(const struct flow_log_source *from, struct end *end, int6
         flow_last_lines(&text, TAIL_LINES, &lines);
     if (rc == 0)
         take_end(end, &lines, until_unix_s);
-    act_strv_release(&lines);
-    act_buf_release(&text);
     return rc;
 }
 

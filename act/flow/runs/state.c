@@ -106,7 +106,7 @@ static int write_changes(struct ledger *ledger, void *arg, struct act_error *err
 int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struct act_error *err)
 {
     struct ledger_update *updates = act_calloc(n, sizeof(*updates));
-    struct act_strv lines = {0};
+    ACT_AUTO(act_strv) lines = {0};
     int rc = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -120,7 +120,6 @@ int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struc
     }
     if (lines.n > 0)
         rc = flow_with_ledger(flow, write_changes, &(struct changes){updates, lines.n}, err);
-    act_strv_release(&lines);
     free(updates);
     return rc;
 }

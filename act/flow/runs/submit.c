@@ -507,7 +507,7 @@ static int end_old_run(struct flow *flow, struct flow_run *old, struct act_error
 /* The values of the secrets, which run.json does not have: the platform may. */
 static void find_secrets(struct flow *flow, struct flow_run *old)
 {
-    struct run_spec there = {0};
+    ACT_AUTO(run_spec) there = {0};
     struct platform *platform;
     struct act_error ignored;
     bool missing = false;
@@ -522,7 +522,6 @@ static void find_secrets(struct flow *flow, struct flow_run *old)
             if (!old->spec.env[i].value && strcmp(old->spec.env[i].name, there.env[j].name) == 0)
                 old->spec.env[i] = (struct run_env){
                     .name = old->spec.env[i].name, .value = act_strdup(there.env[j].value), .secret = true};
-    run_spec_release(&there);
 }
 
 /* Of another tool's job the service alone knows all: where it was it becomes the same again, elsewhere its command
@@ -558,7 +557,7 @@ static int replace_run(struct flow *flow, struct flow_run *old, struct flow *to,
 int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, bool dry_run,
                   struct run_spec *out_spec, struct act_error *err)
 {
-    struct flow_package package = {0};
+    ACT_AUTO(flow_package) package = {0};
     struct platform *platform = NULL;
     int rc = flow_platform(to, &platform, err);
 
@@ -581,6 +580,5 @@ int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, st
         flow_mention_unused(&to->config, false, out_spec->image != NULL);
     if (rc == 0 && !dry_run)
         rc = replace_run(flow, old, to, platform, out_spec, package.file, err);
-    flow_package_release(&package);
     return rc < 0 ? act_error_prefix(err, "cannot resubmit '%s'", old->row.id) : 0;
 }

@@ -288,7 +288,7 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
 {
     struct config_request request = {.cluster = table->cluster};
     enum run_state state = run_state_from_name(table->state);
-    struct platform_runs recent = {0};
+    ACT_AUTO(platform_runs) recent = {0};
     struct platform *platform;
     struct config config;
     struct act_error err;
@@ -306,7 +306,6 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
             act_warn("only runs of this machine are shown: %s", act_error_text(&err));
         merge_recent(flow, rows, &recent, &config, out);
     }
-    platform_runs_release(&recent);
     config_release(&config);
 }
 

@@ -190,7 +190,7 @@ static void take_record(struct flow_why *out, const json_t *json)
     ACT_AUTOFREE char *reason = codec_json_bytes_get(json_object_get(json, "reason"));
     ACT_AUTOFREE char *node = codec_json_bytes_get(json_object_get(json, "node"));
     const json_t *lines = json_object_get(json, "lines");
-    struct act_strv said = {0};
+    ACT_AUTO(act_strv) said = {0};
 
     out->rank = (int)codec_json_int(json, "rank", -1);
     out->exit_status = (int)codec_json_int(json, "exit_status", out->exit_status);
@@ -207,21 +207,19 @@ static void take_record(struct flow_why *out, const json_t *json)
             said.v[i][diagnose_clean(said.v[i], strlen(said.v[i]))] = '\0';
             act_strv_push(&out->lines, said.v[i]);
         }
-    act_strv_release(&said);
 }
 
 /* A small JSON file among the logs; NULL when there is none, or no whole one. */
 static int read_json(const struct asking *a, const char *name, json_t **out, struct act_error *err)
 {
     const struct platform_log *log = find_log(a, name);
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
     struct act_error ignored;
     int rc = log && log->size <= RANK_TAIL ? read_tail(a, log, RANK_TAIL, &text, err) : 0;
 
     *out = NULL;
     if (text.len > 0 && codec_json_parse(text.data, text.len, name, out, &ignored) < 0)
         *out = NULL;
-    act_buf_release(&text);
     return rc;
 }
 
@@ -277,20 +275,19 @@ static int read_record(struct asking *a, struct act_error *err)
 /* Without the numbers of the node that the agent adds there. */
 static void take_last_lines(struct flow_why *out, const struct act_buf *text)
 {
-    struct act_strv lines = {0};
+    ACT_AUTO(act_strv) lines = {0};
 
     flow_last_lines(text, SHOWN_LINES, &lines);
     for (size_t i = 0; i < lines.n; i++)
         if (!act_starts_with(lines.v[i], RUN_LOG_METRICS))
             act_strv_push(&out->lines, lines.v[i]);
-    act_strv_release(&lines);
 }
 
 static int ask_failed_rank(struct asking *a, struct act_error *err)
 {
     const struct platform_log *log = find_rank_log(a, a->out->rank);
     const char *name = name_in_attempt(a, log);
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
     int rc = read_tail(a, log, RANK_TAIL, &text, err);
 
     a->out->rank_log = act_strdup(name ? name : name_in_attempt(a, find_rank_log(a, 0)));
@@ -300,14 +297,13 @@ static int ask_failed_rank(struct asking *a, struct act_error *err)
             take_last_lines(a->out, &text);
         judge_failed_rank(a, &text, name, a->out->rank);
     }
-    act_buf_release(&text);
     return rc;
 }
 
 static void ask_agent(struct asking *a)
 {
     const struct flow_why *out = a->out;
-    struct act_buf text = {0};
+    ACT_AUTO(act_buf) text = {0};
 
     act_buf_addf(&text, "%s\n%s\n", out->reason, a->status.reason);
     if (out->rank >= 0 && out->signal)
@@ -315,7 +311,6 @@ static void ask_agent(struct asking *a)
     else if (out->rank >= 0)
         act_buf_addf(&text, "rank %d exited with status %d\n", out->rank, out->exit_status);
     judge_text(a, DIAGNOSE_AGENT, text.data, text.len, NULL);
-    act_buf_release(&text);
 }
 
 /* What the preparation said counts only when it is what failed: pip warns of many things. */
@@ -461,8 +456,8 @@ static int ask_metrics(struct asking *a, struct act_error *err)
     ACT_AUTOFREE char *name = metrics_log(a);
     struct flow_why *out = a->out;
     struct fullness full = {0};
-    struct act_buf text = {0};
-    struct act_strv lines = {0};
+    ACT_AUTO(act_buf) text = {0};
+    ACT_AUTO(act_strv) lines = {0};
     int rc = name ? read_tail(a, find_log(a, name), METRICS_TAIL, &text, err) : 0;
 
     if (text.len > 0)
@@ -474,8 +469,6 @@ static int ask_metrics(struct asking *a, struct act_error *err)
     bool was_killed = out->signal == 9 || out->exit_status == 128 + 9;
     for (size_t i = 0; i < out->notes.n && was_killed; i++)
         judge_text(a, DIAGNOSE_METRICS, out->notes.v[i], strlen(out->notes.v[i]), name);
-    act_strv_release(&lines);
-    act_buf_release(&text);
     return rc;
 }
 

@@ -259,12 +259,11 @@ static char *runs_url(struct azureml *a, const char *compute, const char *contin
                                         "Queued",     "Paused"};
     ACT_AUTOFREE char *name = http_encode(compute, false);
     ACT_AUTOFREE char *from = http_encode(continuation, false);
-    struct act_buf filter = {0};
+    ACT_AUTO(act_buf) filter = {0};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         act_buf_addf(&filter, "%s(Status eq %s)", i ? " or " : "", words[i]);
     ACT_AUTOFREE char *escaped = http_encode(filter.data, false);
-    act_buf_release(&filter);
     return azureml_history_url(a, "/computes/%s/runs?$filter=%s&$top=%d%s%s", name, escaped, PAGE,
                                *from ? "&$continuationtoken=" : "", from);
 }

@@ -281,7 +281,7 @@ static int create_cluster(struct platform *p, const struct platform_new_cluster 
 static int find_scale(struct azureml *a, const char *name, struct arm **arm, struct platform_scale *out,
                       struct act_error *err)
 {
-    struct platform_cluster cluster = {0};
+    ACT_AUTO(platform_cluster) cluster = {0};
     int rc = azureml_arm(a, arm, err);
 
     if (rc == 0)
@@ -290,7 +290,6 @@ static int find_scale(struct azureml *a, const char *name, struct arm **arm, str
         *out = (struct platform_scale){.min_nodes = cluster.min_nodes > 0 ? cluster.min_nodes : 0,
                                        .max_nodes = cluster.max_nodes > 0 ? cluster.max_nodes : 0,
                                        .idle_s = cluster.idle_s};
-    platform_cluster_release(&cluster);
     return rc;
 }
 

@@ -10,7 +10,7 @@
 static bool examine_login(struct azureml *a, struct platform_findings *findings)
 {
     static const char what[] = "login";
-    struct token_identity who = {0};
+    ACT_AUTO(token_identity) who = {0};
     char until[ACT_TIME_TEXT];
     struct act_error err;
     struct arm *arm;
@@ -27,7 +27,6 @@ static bool examine_login(struct azureml *a, struct platform_findings *findings)
     platform_findings_add(findings, true, what, "%s, tenant %s, by %s, until %s",
                           name ? name : "somebody the token does not name",
                           who.tenant ? who.tenant : "unknown", who.source, until);
-    token_identity_release(&who);
     return true;
 }
 

@@ -91,7 +91,7 @@ static int each_run(struct azureml *a, const struct pages *p, struct act_error *
 {
     ACT_AUTOFREE char *experiment = http_encode(a->config->experiment_name, false);
     ACT_AUTOFREE char *next = act_strdup("");
-    struct act_strv first = {0};
+    ACT_AUTO(act_strv) first = {0};
     int rc = 0;
 
     for (size_t pages = 0; rc == 0 && p->more(p->arg, pages) && (pages == 0 || *next); pages++) {
@@ -112,7 +112,6 @@ static int each_run(struct azureml *a, const struct pages *p, struct act_error *
         }
         arm_call_release(&call);
     }
-    act_strv_release(&first);
     return rc;
 }
 

@@ -127,7 +127,7 @@ static int start_supervisor(const struct local *l, const char *dir, int lock_fd,
 {
     ACT_AUTOFREE char *agent = NULL;
     ACT_AUTOFREE char *log = act_path_join(dir, AGENT_LOG);
-    struct act_strv argv = {0};
+    ACT_AUTO(act_strv) argv = {0};
     pid_t pid;
     int rc = proc_find_sibling("act-node", &agent, err);
 
@@ -144,9 +144,7 @@ static int start_supervisor(const struct local *l, const char *dir, int lock_fd,
     if (l->machine.has_gpus)
         act_strv_push(&argv, "--gpus");
     act_strv_push(&argv, dir);
-    rc = proc_daemon(argv.v, log, lock_fd, &pid, err);
-    act_strv_release(&argv);
-    return rc;
+    return proc_daemon(argv.v, log, lock_fd, &pid, err);
 }
 
 /* The folder already exists: this run was submitted before. It remains to start it, if the submitting client died

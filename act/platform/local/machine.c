@@ -127,7 +127,7 @@ static int load_active(struct platform *p, const struct act_strv *ids, const str
 
 static int find_active(struct platform *p, struct active_runs *out, struct act_error *err)
 {
-    struct act_strv ids = {0};
+    ACT_AUTO(act_strv) ids = {0};
     int rc = platform_list(p, &ids, err);
     struct run_status *status = act_calloc(ids.n + 1, sizeof(*status));
 
@@ -139,7 +139,6 @@ static int find_active(struct platform *p, struct active_runs *out, struct act_e
     if (rc < 0)
         release_active(out);
     free(status);
-    act_strv_release(&ids);
     return rc;
 }
 
@@ -214,7 +213,7 @@ static bool find_rank0(const char *id, struct environment *out)
 int local_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
 {
     struct run_status status;
-    struct run_spec spec = {0};
+    ACT_AUTO(run_spec) spec = {0};
     struct environment rank0;
     int rc = platform_spec(p, id, &spec, err);
 
@@ -234,7 +233,6 @@ int local_nodes(struct platform *p, const char *id, struct platform_nodes *out, 
             free(rank0.text);
         }
     }
-    run_spec_release(&spec);
     return rc;
 }
 
@@ -265,7 +263,7 @@ int local_shell(struct platform *p, const char *id, const char *node, const stru
     const char *shell = getenv("SHELL");
     ACT_AUTOFREE char *name = machine_name(), *dir = local_run_dir(p, id);
     ACT_AUTOFREE char *code = act_path_join(dir, RUN_DIR_CODE);
-    struct run_spec spec = {0};
+    ACT_AUTO(run_spec) spec = {0};
 
     if (node && strcmp(node, name) != 0)
         return act_error_set(err, ACT_NOT_FOUND, "run '%s' has the node '%s' only, not '%s'", id, name, node);
@@ -278,7 +276,6 @@ int local_shell(struct platform *p, const char *id, const char *node, const stru
         if (command->n == 0)
             act_strv_push(out_argv, shell && *shell ? shell : "/bin/sh");
     }
-    run_spec_release(&spec);
     return rc;
 }
 

@@ -82,7 +82,7 @@ int slurm_feed(struct slurm *s, const char *const *argv, const char *input, char
                struct act_error *err)
 {
     struct site_command command = {.argv = argv, .input = input, .input_len = input ? strlen(input) : 0};
-    struct site_result result = {0};
+    ACT_AUTO(site_result) result = {0};
     struct site *site;
     int rc = slurm_site(s, &site, err);
 
@@ -110,7 +110,6 @@ int slurm_feed(struct slurm *s, const char *const *argv, const char *input, char
         *out = result.out;
         result.out = NULL;
     }
-    site_result_release(&result);
     return rc;
 }
 

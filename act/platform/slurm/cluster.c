@@ -33,12 +33,11 @@ static struct platform_node *find_node(const struct platform_nodes *nodes, const
 
 static void add_nodes(const char *list, int procs_per_node, struct platform_nodes *out)
 {
-    struct act_strv names = {0};
+    ACT_AUTO(act_strv) names = {0};
 
     slurm_hosts(list, &names);
     for (size_t i = 0; i < names.n; i++)
         add_node(out, names.v[i], procs_per_node);
-    act_strv_release(&names);
 }
 
 static int by_name(const void *a, const void *b)
@@ -69,7 +68,7 @@ static void read_resources(const char *line, struct platform_node *const *by_nam
 {
     ACT_AUTOFREE char *list = slurm_job_value(line, "Nodes");
     ACT_AUTOFREE char *gres = slurm_job_value(line, "GRES");
-    struct act_strv names = {0};
+    ACT_AUTO(act_strv) names = {0};
 
     if (!list || !gres)
         return;
@@ -84,7 +83,6 @@ static void read_resources(const char *line, struct platform_node *const *by_nam
         free(node->gpu_ids);
         node->gpu_ids = slurm_gpu_ids(gres);
     }
-    act_strv_release(&names);
 }
 
 void slurm_nodes_from_scontrol(const char *text, int procs_per_node, struct platform_nodes *out)
@@ -107,7 +105,7 @@ void slurm_nodes_from_scontrol(const char *text, int procs_per_node, struct plat
 
 static int read_node_states(struct slurm *s, struct platform_nodes *nodes, struct act_error *err)
 {
-    struct act_buf list = {0};
+    ACT_AUTO(act_buf) list = {0};
     char *f[2];
 
     for (size_t i = 0; i < nodes->n; i++)
@@ -124,7 +122,6 @@ static int read_node_states(struct slurm *s, struct platform_nodes *nodes, struc
     for (size_t i = 0; i < nodes->n; i++)
         if (!nodes->v[i].state)
             nodes->v[i].state = act_strdup("unknown");
-    act_buf_release(&list);
     return rc;
 }
 
@@ -179,12 +176,11 @@ static int nodes_of(struct slurm *s, const char *id, const struct run_spec *spec
 
 int slurm_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
 {
-    struct run_spec spec = {0};
+    ACT_AUTO(run_spec) spec = {0};
     int rc = slurm_spec(p, id, &spec, err);
 
     if (rc == 0)
         rc = nodes_of(slurm_of(p), id, &spec, out, err);
-    run_spec_release(&spec);
     return rc;
 }
 
@@ -193,7 +189,7 @@ int slurm_nodes(struct platform *p, const char *id, struct platform_nodes *out, 
 static int find_shell_node(const char *id, const char *name, const struct platform_nodes *nodes,
                            const struct platform_node **out, struct act_error *err)
 {
-    struct act_buf names = {0};
+    ACT_AUTO(act_buf) names = {0};
 
     if (nodes->n == 0 || !nodes->v)
         return act_error_set(err, ACT_TEMPORARY, "the nodes of run '%s' are not known yet", id);
@@ -203,7 +199,6 @@ static int find_shell_node(const char *id, const char *name, const struct platfo
     int rc = *out ? 0
                   : act_error_set(err, ACT_NOT_FOUND, "run '%s' has no node '%s'; it has %s", id, name,
                                   names.data);
-    act_buf_release(&names);
     return rc;
 }
 
@@ -280,12 +275,11 @@ static int shell_of(struct slurm *s, const struct run_spec *spec, const char *no
 int slurm_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                 struct act_strv *out_argv, struct act_error *err)
 {
-    struct run_spec spec = {0};
+    ACT_AUTO(run_spec) spec = {0};
     int rc = slurm_spec(p, id, &spec, err);
 
     if (rc == 0)
         rc = shell_of(slurm_of(p), &spec, node, command, out_argv, err);
-    run_spec_release(&spec);
     return rc;
 }
 
@@ -390,7 +384,7 @@ static int by_node_name(const void *a, const void *b)
 
 void slurm_summary_from_sinfo(char *text, bool has_gpus, struct platform_summary *out)
 {
-    struct seen *nodes = NULL;
+    ACT_AUTOFREE struct seen *nodes = NULL;
     size_t n = 0;
     char *f[N_COUNT];
 
@@ -405,7 +399,6 @@ void slurm_summary_from_sinfo(char *text, bool has_gpus, struct platform_summary
     for (size_t i = 0; i < n; i++)
         if (i == 0 || strcmp(nodes[i - 1].name, nodes[i].name) != 0)
             count_seen(&nodes[i], &out->total);
-    free(nodes);
 }
 
 enum { Q_STATE, Q_NODES, Q_CPUS, Q_PER_NODE, Q_PER_JOB, Q_ALLOCATED, Q_PARTITION, Q_COUNT };

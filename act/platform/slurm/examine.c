@@ -65,7 +65,7 @@ static void examine_partition(struct slurm *s, char *text, struct platform_findi
 {
     static const char what[] = "partition";
     const char *wanted = s->config.partition;
-    struct act_buf names = {0};
+    ACT_AUTO(act_buf) names = {0};
     char *found[P_COUNT];
 
     if (!find_partition(text, wanted, found, &names))
@@ -79,7 +79,6 @@ static void examine_partition(struct slurm *s, char *text, struct platform_findi
         platform_findings_add(findings, true, what, "'%s'%s, %s node%s, time limit %s", found[P_NAME],
                               wanted ? "" : " (the cluster's default)", found[P_NODES],
                               strcmp(found[P_NODES], "1") == 0 ? "" : "s", found[P_LIMIT]);
-    act_buf_release(&names);
 }
 
 static void examine_controller(struct slurm *s, struct platform_findings *findings)
@@ -110,7 +109,7 @@ static void examine_root(struct slurm *s, struct platform_findings *findings)
     static const char what[] = "slurm.root";
     const char *root = site_root(s->site), *const argv[] = {"sh", "-c", is_writable, root, NULL};
     struct site_command command = {.argv = argv, .cwd = "/"};
-    struct site_result result = {0};
+    ACT_AUTO(site_result) result = {0};
     struct act_error err;
 
     if (site_run(s->site, &command, &result, &err) < 0)
@@ -121,7 +120,6 @@ static void examine_root(struct slurm *s, struct platform_findings *findings)
     else
         platform_findings_add(findings, true, what, "'%s', %.*s free; all nodes must see it", root,
                               (int)strcspn(result.out, "\n"), result.out);
-    site_result_release(&result);
 }
 
 static void examine_agent(struct slurm *s, struct platform_findings *findings)
@@ -143,7 +141,7 @@ static void examine_launcher(struct slurm *s, struct platform_findings *findings
     const char *launcher = act_streq(s->config.launcher, "srun") ? "srun" : "mpirun";
     const char *const argv[] = {launcher, "--version", NULL};
     struct site_command command = {.argv = argv};
-    struct site_result result = {0};
+    ACT_AUTO(site_result) result = {0};
     struct act_error err;
     int rc = site_run(s->site, &command, &result, &err);
 
@@ -158,7 +156,6 @@ static void examine_launcher(struct slurm *s, struct platform_findings *findings
         platform_findings_add(findings, false, launcher, "'%s --version' fails", launcher);
     else
         platform_findings_add(findings, true, launcher, "%.*s", (int)strcspn(result.out, "\n"), result.out);
-    site_result_release(&result);
 }
 
 void slurm_examine(struct platform *p, struct platform_findings *findings)

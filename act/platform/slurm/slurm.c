@@ -195,8 +195,8 @@ static int ask_for_folders(struct site *site, const struct act_strv *paths, bool
                            struct act_error *err)
 {
     static const char *const words[] = {"sh", "-c", ARE_FOLDERS, "sh"};
-    struct act_strv argv = {0};
-    struct site_result result = {0};
+    ACT_AUTO(act_strv) argv = {0};
+    ACT_AUTO(site_result) result = {0};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
         act_strv_push(&argv, words[i]);
@@ -205,8 +205,6 @@ static int ask_for_folders(struct site *site, const struct act_strv *paths, bool
     int rc = site_run(site, &(struct site_command){.argv = (const char *const *)argv.v}, &result, err);
     for (size_t i = 0; rc == 0 && i < paths->n && i < result.out_len; i++)
         out_there[i] = result.out[i] == '1';
-    site_result_release(&result);
-    act_strv_release(&argv);
     return rc;
 }
 

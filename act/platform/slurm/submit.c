@@ -347,8 +347,8 @@ static void hint_partitions(struct handover *h, struct act_error *err)
     const char *const argv[] = {"sinfo", "--noheader", "-o", "%R", NULL};
     ACT_AUTOFREE char *text = NULL;
     struct act_error ignored;
-    struct act_strv names = {0};
-    struct act_buf list = {0};
+    ACT_AUTO(act_strv) names = {0};
+    ACT_AUTO(act_buf) list = {0};
 
     if (slurm_run(h->s, argv, &text, &ignored) < 0)
         return;
@@ -359,8 +359,6 @@ static void hint_partitions(struct handover *h, struct act_error *err)
         }
     if (names.n)
         act_error_hint(err, "there are %s; set slurm.partition", list.data);
-    act_strv_release(&names);
-    act_buf_release(&list);
 }
 
 /* Adds what only Slurm knows about its refusal. */
