@@ -29,7 +29,7 @@ int judge_count_came(const struct supervisor *s)
     int came = 0;
 
     for (int rank = 0; rank < node_world_size(&s->node); rank++)
-        came += s->ranks[rank].said_hello;
+        came += s->ranks[rank].presence != RANK_AWAITED;
     return came;
 }
 
@@ -74,7 +74,7 @@ static char *nodes_where(const struct supervisor *s, bool (*test)(const struct r
 
 static bool never_came(const struct rank_state *state)
 {
-    return !state->said_hello;
+    return state->presence == RANK_AWAITED;
 }
 
 /* The reason, if it is that nodes do not see the run folder; otherwise empty. New string. */
@@ -169,7 +169,7 @@ void judge_run(struct supervisor *s)
 
 static bool left_in_disorder(const struct rank_state *state)
 {
-    return state->said_hello && !state->said_bye;
+    return state->presence == RANK_CAME;
 }
 
 void judge_sweep(struct supervisor *s)

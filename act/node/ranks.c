@@ -30,7 +30,7 @@ static void on_failure(struct supervisor *s, const struct record *r)
     record_describe(r, reason, sizeof(reason));
     node_say("%s", reason);
     attempt_save_failure(s, r, reason);
-    if (r->kept || s->cut_at_ms || node_world_size(&s->node) == 1)
+    if (r->kept || s->phase == RANKS_STOPPING || node_world_size(&s->node) == 1)
         return;
     node_say("the other ranks are told to end");
     ranks_stop(s, node_abort_grace_ms());
@@ -66,7 +66,7 @@ static void on_record(struct supervisor *s, struct rank_state *state, const json
         on_failure(s, r);
     if (r->kept)
         tell_kept(s, r);
-    if (r->stopped && !s->cut_at_ms) {
+    if (r->stopped && s->phase != RANKS_STOPPING) {
         node_say("rank %d was told to end by somebody else: all are told", rank);
         ranks_stop(s, node_abort_grace_ms());
     }
@@ -77,9 +77,9 @@ static bool on_hello(void *arg, int rank, const json_t *message)
     struct supervisor *s = arg;
     struct rank_state *state = &s->ranks[rank];
 
-    if (state->said_hello)
+    if (state->presence != RANK_AWAITED)
         return false;
-    state->said_hello = true;
+    state->presence = RANK_CAME;
     state->record.rank = rank;
     snprintf(state->record.node, sizeof(state->record.node), "%s", codec_json_str(message, "node", ""));
     return true;
@@ -93,7 +93,7 @@ static void on_message(void *arg, int rank, const json_t *message)
     if (strcmp(type, "record") == 0)
         on_record(s, &s->ranks[rank], message);
     else if (strcmp(type, "bye") == 0)
-        s->ranks[rank].said_bye = true;
+        s->ranks[rank].presence = RANK_SAID_BYE;
 }
 
 /* It can no longer report the last output of its command. */
@@ -110,7 +110,7 @@ static void on_gone(void *arg, int rank, int errnum)
     struct supervisor *s = arg;
     struct record *r = &s->ranks[rank].record;
 
-    if (s->ranks[rank].said_bye || r->ended_unix_ns)
+    if (s->ranks[rank].presence == RANK_SAID_BYE || r->ended_unix_ns)
         return;
     r->ended_unix_ns = act_now_unix_ns();
     r->exit_status = 128 + SIGKILL;
@@ -188,15 +188,17 @@ void ranks_stop(struct supervisor *s, int64_t grace_ms)
 {
     CODEC_AUTOJSON json_t *message =
         json_pack("{s:s, s:I}", "type", "stop", "grace_ms", (json_int_t)grace_ms);
-    int64_t cut_at_ms = act_now_monotonic_ms() + grace_ms + CUT_AFTER_MS;
+    int64_t end_ms = act_now_monotonic_ms() + grace_ms + CUT_AFTER_MS;
 
-    if (!s->cut_at_ms || cut_at_ms < s->cut_at_ms)
-        s->cut_at_ms = cut_at_ms;
+    if (s->phase == RANKS_STOPPING ? end_ms < s->alarms_ms[ALARM_PHASE] : s->phase != RANKS_GONE) {
+        s->phase = RANKS_STOPPING;
+        s->alarms_ms[ALARM_PHASE] = end_ms;
+    }
     if (!s->link)
         return;
     link_set_stopping(s->link);
     link_tell_all(s->link, message);
-    if (link_connected(s->link) == 0 && s->main_pid > 0 && !s->main_ended)
+    if (link_connected(s->link) == 0 && s->main_pid > 0)
         kill(s->main_pid, SIGTERM); /* it may be waiting for a node that never comes up */
 }
 

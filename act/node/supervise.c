@@ -10,7 +10,6 @@
 #include <getopt.h>
 #include <limits.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,17 +82,22 @@ static void on_signal(struct supervisor *s, int sig)
 
 /* ---- times ---- */
 
+static void set_alarm(struct supervisor *s, enum alarm alarm, int64_t in_ms)
+{
+    s->alarms_ms[alarm] = act_now_monotonic_ms() + in_ms;
+}
+
 static void start_sending(struct supervisor *s)
 {
     s->send_pid = child_start(&(struct child){.run = folder_send_all, .arg = &s->node, .out_fd = -1});
-    s->send_at_ms = act_now_monotonic_ms() + SEND_EVERY_MS;
+    set_alarm(s, ALARM_SEND, SEND_EVERY_MS);
 }
 
 static void beat(struct supervisor *s)
 {
     if (s->job.end == JOB_GOES_ON) /* else the end is recorded already */
         attempt_save_status(s);
-    s->heartbeat_at_ms = act_now_monotonic_ms() + HEARTBEAT_MS;
+    set_alarm(s, ALARM_BEAT, HEARTBEAT_MS);
 }
 
 /* The agents have not ended their ranks in time: stop waiting for them. */
@@ -101,17 +105,16 @@ static void give_up_ranks(struct supervisor *s)
 {
     node_say("time is up: %d rank(s) are given up", link_connected(s->link));
     link_cut(s->link);
-    s->cut_at_ms = 0;
-    if (!s->main_ended)
-        s->kill_main_at_ms = act_now_monotonic_ms() + LAUNCHER_FAIL_MS;
-    if (s->main_pid > 0 && !s->main_ended)
-        kill(s->main_pid, SIGTERM);
+    s->phase = RANKS_GIVEN_UP;
+    if (s->main_pid <= 0)
+        return;
+    set_alarm(s, ALARM_LAUNCHER, LAUNCHER_FAIL_MS);
+    kill(s->main_pid, SIGTERM);
 }
 
-static void kill_main(struct supervisor *s)
+static void kill_launcher(struct supervisor *s)
 {
     node_say("%s has not ended: it is killed", launcher_name(&s->node));
-    s->kill_main_at_ms = 0;
     s->main_killed = true;
     kill(s->main_pid, SIGKILL);
 }
@@ -119,26 +122,24 @@ static void kill_main(struct supervisor *s)
 /* mpirun takes long to end ranks that it could not start. */
 static void look_for_late_ranks(struct supervisor *s)
 {
-    s->look_at_ms = 0;
-    if (!s->cut_at_ms && judge_is_blind(s))
+    s->phase = RANKS_SEEING;
+    if (judge_is_blind(s))
         ranks_stop(s, 0);
 }
 
-/* The deadlines and their actions. */
-static const struct {
-    size_t at_ms; /* in struct supervisor */
-    void (*act)(struct supervisor *);
-} times[] = {
-    {offsetof(struct supervisor, cut_at_ms), give_up_ranks},
-    {offsetof(struct supervisor, kill_main_at_ms), kill_main},
-    {offsetof(struct supervisor, send_at_ms), start_sending},
-    {offsetof(struct supervisor, heartbeat_at_ms), beat},
-    {offsetof(struct supervisor, look_at_ms), look_for_late_ranks},
-};
-
-static int64_t time_of(const struct supervisor *s, size_t row)
+static void end_phase(struct supervisor *s)
 {
-    return *(const int64_t *)((const char *)s + times[row].at_ms);
+    switch (s->phase) {
+    case RANKS_LATE:
+        return look_for_late_ranks(s);
+    case RANKS_STOPPING:
+        return give_up_ranks(s);
+    case RANKS_RUN:
+    case RANKS_SEEING:
+    case RANKS_GIVEN_UP:
+    case RANKS_GONE:
+        return; /* they have no end of their own */
+    }
 }
 
 /* -1: no limit. */
@@ -146,22 +147,28 @@ static int64_t next_timeout_ms(const struct supervisor *s)
 {
     int64_t now = act_now_monotonic_ms(), next = -1;
 
-    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-        int64_t at = time_of(s, i);
-        int64_t left = at > now ? at - now : 0;
+    for (int i = 0; i < N_ALARMS; i++) {
+        int64_t at = s->alarms_ms[i], left = at > now ? at - now : 0;
         if (at && (next < 0 || left < next))
             next = left;
     }
     return next;
 }
 
+/* An alarm rings once; who wants it again sets it again. */
 static void act_in_time(struct supervisor *s)
 {
+    static void (*const acts[N_ALARMS])(struct supervisor *) = {[ALARM_PHASE] = end_phase,
+                                                                [ALARM_LAUNCHER] = kill_launcher,
+                                                                [ALARM_SEND] = start_sending,
+                                                                [ALARM_BEAT] = beat};
     int64_t now = act_now_monotonic_ms();
 
-    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
-        if (time_of(s, i) && now >= time_of(s, i))
-            times[i].act(s);
+    for (int i = 0; i < N_ALARMS; i++)
+        if (s->alarms_ms[i] && now >= s->alarms_ms[i]) {
+            s->alarms_ms[i] = 0;
+            acts[i](s);
+        }
 }
 
 /* ---- while they run ---- */
@@ -172,8 +179,10 @@ static void wait_event(struct supervisor *s, int64_t timeout_ms)
 
     if (watch_wait(&s->watch, timeout_ms, &sig) == WATCH_SIGNAL)
         on_signal(s, sig);
-    if (!s->main_ended && child_reap(s->main_pid, &s->main_status))
-        s->main_ended = true;
+    if (s->main_pid > 0 && child_reap(s->main_pid, &s->main_status)) {
+        s->main_pid = 0;
+        s->alarms_ms[ALARM_LAUNCHER] = 0;
+    }
 }
 
 /* All ranks that have connected; the others must connect first, unless everything is being ended. */
@@ -181,7 +190,8 @@ static bool all_ranks_are_gone(const struct supervisor *s)
 {
     int came = judge_count_came(s);
 
-    return link_connected(s->link) == 0 && (came == node_world_size(&s->node) || (s->cut_at_ms && came > 0));
+    return link_connected(s->link) == 0 &&
+           (came == node_world_size(&s->node) || (s->phase == RANKS_STOPPING && came > 0));
 }
 
 static bool some_are_late(const struct supervisor *s)
@@ -194,26 +204,25 @@ static bool some_are_late(const struct supervisor *s)
 /* Neither the launcher nor the ranks may outlive the other for long. */
 static void end_the_rest(struct supervisor *s)
 {
-    if (s->main_ended && link_connected(s->link) > 0 && !s->cut_at_ms)
+    if (s->main_pid <= 0 && link_connected(s->link) > 0 && s->phase != RANKS_STOPPING)
         ranks_stop(s, node_abort_grace_ms());
-    if (!s->main_ended && !s->kill_main_at_ms && !s->main_killed && all_ranks_are_gone(s))
-        s->kill_main_at_ms = act_now_monotonic_ms() + (s->cut_at_ms ? LAUNCHER_FAIL_MS : LAUNCHER_END_MS);
+    if (s->main_pid > 0 && !s->alarms_ms[ALARM_LAUNCHER] && !s->main_killed && all_ranks_are_gone(s))
+        set_alarm(s, ALARM_LAUNCHER, s->phase == RANKS_STOPPING ? LAUNCHER_FAIL_MS : LAUNCHER_END_MS);
 }
 
 static void wait_for_ranks(struct supervisor *s)
 {
-    bool was_late = false;
-
-    while (!s->main_ended || link_connected(s->link) > 0) {
+    while (s->main_pid > 0 || link_connected(s->link) > 0) {
         wait_event(s, next_timeout_ms(s));
         act_in_time(s);
         end_the_rest(s);
-        if (!was_late && some_are_late(s)) {
-            was_late = true;
-            s->look_at_ms = act_now_monotonic_ms() + LATE_MS;
+        if (s->phase == RANKS_RUN && some_are_late(s)) {
+            s->phase = RANKS_LATE;
+            set_alarm(s, ALARM_PHASE, LATE_MS);
         }
     }
-    s->cut_at_ms = s->kill_main_at_ms = s->look_at_ms = 0;
+    s->phase = RANKS_GONE;
+    s->alarms_ms[ALARM_PHASE] = 0;
 }
 
 /* SIGTERM ended a rank: perhaps Slurm sends it to all processes, and to this one last. */
@@ -237,7 +246,7 @@ static bool send_folders(struct supervisor *s)
     if (!folder_any_to_send(&s->node))
         return true;
     start_sending(s);
-    s->send_at_ms = 0;
+    s->alarms_ms[ALARM_SEND] = 0;
     while (s->send_pid > 0 && !child_reap(s->send_pid, &status)) {
         watch_wait(&s->watch, next_timeout_ms(s), &sig);
         act_in_time(s);
@@ -247,9 +256,9 @@ static bool send_folders(struct supervisor *s)
 
 static void run(struct supervisor *s)
 {
-    s->heartbeat_at_ms = act_now_monotonic_ms() + HEARTBEAT_MS;
+    set_alarm(s, ALARM_BEAT, HEARTBEAT_MS);
     if (folder_any_to_send(&s->node))
-        s->send_at_ms = act_now_monotonic_ms() + SEND_EVERY_MS;
+        set_alarm(s, ALARM_SEND, SEND_EVERY_MS);
     wait_for_ranks(s);
     child_end_all(&s->watch, s->aborted ? 0 : LEFTOVER_GRACE_MS);
     if (!cgroup_end(&s->cgroup))
@@ -370,8 +379,8 @@ static int open_run(struct supervisor *s, struct act_error *err)
 
 int node_supervise(int argc, char **argv)
 {
-    struct supervisor s = {
-        .main_pid = -1, .first_failed = -1, .status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1}};
+    struct supervisor s = {.first_failed = -1,
+                           .status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1}};
     struct act_error err;
 
     if (parse_options(argc, argv, &s.options) < 0) {

@@ -29,7 +29,27 @@ struct supervise_options {
 
 struct rank_state {
     struct record record;
-    bool said_hello, said_bye;
+    enum { RANK_AWAITED, RANK_CAME, RANK_SAID_BYE } presence;
+};
+
+/* How far the ranks are. Each phase may be left for any later one, and RANKS_GIVEN_UP, when more come after all, for
+ * RANKS_STOPPING. */
+enum ranks_phase {
+    RANKS_RUN,
+    RANKS_LATE,     /* some have ended, others have not come: soon we look whether their nodes are blind */
+    RANKS_SEEING,   /* they are not, so we go on waiting */
+    RANKS_STOPPING, /* told to end; then they are given up */
+    RANKS_GIVEN_UP, /* cut off; the launcher has a moment left */
+    RANKS_GONE,
+};
+
+/* What is to be done at a time. */
+enum alarm {
+    ALARM_PHASE,    /* the phase of the ranks is over */
+    ALARM_LAUNCHER, /* it is killed */
+    ALARM_SEND,     /* the run's folders are sent */
+    ALARM_BEAT,     /* status.json says that we live */
+    N_ALARMS
 };
 
 struct supervisor {
@@ -46,12 +66,14 @@ struct supervisor {
     struct rank_state *ranks; /* of all ranks */
     int first_failed;         /* rank; -1: none */
 
-    pid_t main_pid, send_pid; /* mpirun, srun or the only rank; the process that sends folders */
-    int main_status;
-    bool main_ended, main_killed;
-    bool aborted;
-    /* when to do it, monotonic milliseconds; 0: never */
-    int64_t cut_at_ms, kill_main_at_ms, send_at_ms, heartbeat_at_ms, look_at_ms;
+    enum ranks_phase phase;
+    int64_t alarms_ms[N_ALARMS]; /* monotonic; 0: not set */
+
+    pid_t main_pid;   /* mpirun, srun or the only rank; 0: not running */
+    int main_status;  /* when it has ended */
+    bool main_killed; /* by us */
+    pid_t send_pid;   /* the process that sends folders */
+    bool aborted;     /* by the user */
 };
 
 /* ---- start.c ---- */
