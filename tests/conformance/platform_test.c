@@ -65,7 +65,7 @@ static char *temp_file(const char *name)
     return act_path_join(home, name);
 }
 
-static int open_platform(struct platform **out, struct act_error *err)
+static int open_platform(struct platform **out, struct act_error *e)
 {
     ACT_AUTOFREE char *root = world->root ? temp_file(world->root) : NULL;
     ACT_AUTOFREE char *name = act_strdup(world->name);
@@ -74,7 +74,7 @@ static int open_platform(struct platform **out, struct act_error *err)
                             .num_gpu = -1,
                             .slurm = {.root = root, .launcher = (char[]){"mpirun"}}};
 
-    return platform_open(&services, world->is_service ? &flow.config : &config, out, err);
+    return platform_open(&services, world->is_service ? &flow.config : &config, out, e);
 }
 
 static void pause_ms(long ms)
@@ -124,26 +124,23 @@ static struct run_spec shell_spec(int procs, const char *script)
 /* What a platform needs from the client before it can start the run. */
 static void store_files(struct run_spec *spec, const char *package, struct flow_job_files *out)
 {
-    struct act_error err;
-
     *out = (struct flow_job_files){0};
     if (world->is_service)
         assert_ok(flow_store_job(&flow, spec, package, out, &err), err);
 }
 
 static int hand_over(struct platform *to, const struct run_spec *spec, const char *package,
-                     const struct flow_job_files *files, struct act_error *err)
+                     const struct flow_job_files *files, struct act_error *e)
 {
     struct platform_submission submission = {
         .spec = spec, .package = package, .agent_key = files->agent_key, .spec_key = files->spec_key};
 
-    return platform_submit(to, &submission, err);
+    return platform_submit(to, &submission, e);
 }
 
 static void submit(struct run_spec *spec, const char *package)
 {
     struct flow_job_files files;
-    struct act_error err;
 
     store_files(spec, package, &files);
     assert_ok(hand_over(platform, spec, package, &files, &err), err);
@@ -157,7 +154,6 @@ static void add_last_words(const char *id, struct run_status *status)
                                    .platform = act_strdup(flow.config.platform),
                                    .cluster = act_strdup(flow.config.cluster),
                                    .project = act_strdup(flow.config.project_root)}};
-    struct act_error err;
 
     assert_ok(platform_spec(platform, id, &run.spec, &err), err);
     flow_add_last_words(&flow, &run, status);
@@ -167,7 +163,6 @@ static void add_last_words(const char *id, struct run_status *status)
 static struct run_status status_of(const char *id)
 {
     struct run_status status;
-    struct act_error err;
 
     assert_ok(platform_status(platform, &id, 1, &status, &err), err);
     if (world->is_service && status.state == RUN_FAILED)
@@ -214,7 +209,6 @@ static char *read_log(const char *id, const char *name)
 {
     enum { LOG_MAX = 1 << 20 };
     char *text = act_calloc(1, LOG_MAX + 1);
-    struct act_error err;
     size_t got;
 
     assert_ok(platform_read_log(platform, id, name, 0, text, LOG_MAX, &got, &err), err);
@@ -225,7 +219,6 @@ static char *read_log(const char *id, const char *name)
 static char *rank_log_name(const char *id, int rank)
 {
     struct platform_logs logs;
-    struct act_error err;
     int rc = platform_logs(platform, id, &logs, &err);
 
     assert_true(rc == 0 || rc == -ACT_NOT_FOUND);
@@ -359,7 +352,6 @@ static char *make_package(struct run_spec *spec, const char *python)
                     python);
     const char *const argv[] = {"/usr/bin/python3", "-c", script, path, NULL};
     struct act_strv words = {0};
-    struct act_error err;
     int status;
 
     unlink(path);
@@ -374,13 +366,11 @@ static char *make_package(struct run_spec *spec, const char *python)
 
 /* ---- every platform ---- */
 
-static void test_completes(void **state)
+TEST(test_completes)
 {
     struct run_spec spec = make_spec(1, (const char *const[]){"echo", "hello", NULL}), again;
     struct act_strv ids = {0};
-    struct act_error err;
 
-    (void)state;
     struct run_status status = run_to_end(&spec, NULL, RUN_COMPLETED, 0);
     assert_int_equal(status.failed_rank, -1);
     assert_true(status.started_unix_s > 0 && status.ended_unix_s >= status.started_unix_s);
@@ -396,7 +386,7 @@ static void test_completes(void **state)
     run_spec_release(&spec);
 }
 
-static void test_failures(void **state)
+TEST(test_failures)
 {
     static const struct {
         int nodes, procs;
@@ -417,7 +407,6 @@ static void test_failures(void **state)
          "rank 2 was killed by signal 9 (Killed)"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         if (rows[i].nodes > world->nodes)
             continue;
@@ -429,13 +418,12 @@ static void test_failures(void **state)
     }
 }
 
-static void test_cannot_start(void **state)
+TEST(test_cannot_start)
 {
     struct run_spec missing = make_spec(1, (const char *const[]){"no-such-command-xyz", NULL});
     struct run_spec in_code = make_spec(1, (const char *const[]){"run.sh", NULL});
     struct run_spec no_mode = make_spec(1, (const char *const[]){"./run.sh", NULL});
 
-    (void)state;
     struct run_status status = run_to_end(&missing, NULL, RUN_FAILED, 127);
     assert_contains(status.reason, "cannot start 'no-such-command-xyz': No such file or directory");
     ACT_AUTOFREE char *log = rank_log(missing.id, 0);
@@ -453,7 +441,7 @@ static void test_cannot_start(void **state)
 }
 
 /* Every rank prints exactly what was given: length and bytes of every argument. */
-static void test_awkward_arguments(void **state)
+TEST(test_awkward_arguments)
 {
     static const char *const words[] = {
         "",
@@ -495,7 +483,6 @@ static void test_awkward_arguments(void **state)
                                         NULL};
     struct act_buf expected = {0};
 
-    (void)state;
     assert_int_equal(COUNT(words), 31);
     for (size_t i = 0; i < COUNT(words); i++)
         act_buf_addf(&expected, "%zu:%s\n", strlen(words[i]), words[i]);
@@ -544,7 +531,6 @@ static void assert_number(const char *log, const char *name, int value)
 static void assert_masked(const char *id)
 {
     struct platform_logs logs;
-    struct act_error err;
     bool seen = false;
 
     assert_ok(platform_logs(platform, id, &logs, &err), err);
@@ -593,14 +579,13 @@ static void check_environment(const struct run_spec *spec, int rank, const char 
     assert_variable(log, "AZ_BATCHAI_JOB_MASTER_NODE_IP", master);
 }
 
-static void test_environment(void **state)
+TEST(test_environment)
 {
     static const char script[] =
         "echo; env; echo stdin=$(readlink /proc/self/fd/0); test -d \"$AZ_BATCHAI_JOB_TEMP\" && "
         "echo temp is there; echo hosts=$(echo $AZ_BATCH_HOST_LIST | tr , '\\n' | grep -c .); "
         "echo first=$(cut -d' ' -f1 \"$AZ_BATCHAI_MPI_HOST_FILE\" | head -n1); echo to stderr >&2";
 
-    (void)state;
     for (int nodes = 1; nodes <= world->nodes; nodes++) {
         struct run_spec spec = wide_shell_spec(nodes, 2, script);
         run_spec_add_env(&spec, "PLAIN", "a b $c");
@@ -638,7 +623,6 @@ static char *read_data(const char *folder, const char *name)
 {
     ACT_AUTOFREE char *path = act_path_join(world->is_service ? flow.config.folders[0].path : folder, name);
     struct store *store = NULL;
-    struct act_error err;
     char *text = NULL;
 
     if (!world->is_service) {
@@ -651,16 +635,14 @@ static char *read_data(const char *folder, const char *name)
     return text;
 }
 
-static void test_code_and_folders(void **state)
+TEST(test_code_and_folders)
 {
     ACT_AUTOFREE char *root = temp_file("store");
     ACT_AUTOFREE char *store = temp_file("store/data");
     struct run_spec spec = shell_spec(
         2, "cat sub/file.txt; readlink link; ls -l run.sh | cut -c1-10; ls -ld empty | cut -c1-10; ./run.sh; "
            "cat compiled; readlink data; [ $RANK = 1 ] || echo new > data/made");
-    struct act_error err;
 
-    (void)state;
     assert_ok(act_mkdir_all(root, 0755, &err), err);
     map_data(&spec, root, store);
     spec.compile_args = act_strdup("one 'two three'");
@@ -683,14 +665,12 @@ static void test_code_and_folders(void **state)
 }
 
 /* The code is unpacked and compiled once on each node, however many ranks it has. */
-static void test_prepared_once_on_each_node(void **state)
+TEST(test_prepared_once_on_each_node)
 {
     ACT_AUTOFREE char *count = temp_file("prepared");
     ACT_AUTOFREE char *python =
         act_sprintf("add('compile.aml.sh', 'echo once >> %s; echo once >> mine')", count);
-    struct act_error err;
 
-    (void)state;
     for (int nodes = 1; nodes <= world->nodes; nodes++) {
         struct run_spec spec = wide_shell_spec(nodes, 2, "cat mine");
         ACT_AUTOFREE char *text = NULL;
@@ -707,7 +687,7 @@ static void test_prepared_once_on_each_node(void **state)
     }
 }
 
-static void test_preparation_fails(void **state)
+TEST(test_preparation_fails)
 {
     static const struct {
         const char *package;
@@ -721,7 +701,6 @@ static void test_preparation_fails(void **state)
          "'pip install -r requirements.txt' ended with status 1", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = shell_spec(2, "echo must not run");
         ACT_AUTOFREE char *zip = make_package(&spec, rows[i].package);
@@ -743,7 +722,7 @@ static void test_preparation_fails(void **state)
     run_spec_release(&spec);
 }
 
-static void test_same_id_twice(void **state)
+TEST(test_same_id_twice)
 {
     ACT_AUTOFREE char *count = temp_file("count");
     ACT_AUTOFREE char *script = act_sprintf("echo started >> %s", count);
@@ -751,14 +730,12 @@ static void test_same_id_twice(void **state)
     struct flow_job_files files;
     pid_t children[6];
 
-    (void)state;
     unlink(count);
     store_files(&spec, NULL, &files);
     for (size_t i = 0; i < COUNT(children); i++) {
         children[i] = fork();
         if (children[i] == 0) {
             struct platform *own; /* connections cannot be shared */
-            struct act_error err;
             int rc = open_platform(&own, &err);
             _exit(rc == 0 && hand_over(own, &spec, NULL, &files, &err) == 0 ? 0 : 1);
         }
@@ -779,7 +756,7 @@ static void test_same_id_twice(void **state)
     run_spec_release(&spec);
 }
 
-static void test_abort(void **state)
+TEST(test_abort)
 {
     static const struct {
         int nodes, procs;
@@ -789,10 +766,8 @@ static void test_abort(void **state)
         {1, 2, "echo up; exec sleep 1000"}, {1, 2, "trap 'exit 0' TERM; echo up; sleep 1000 & wait"},
         {2, 2, "echo up; exec sleep 1000"},
     };
-    struct act_error err;
     bool was_final;
 
-    (void)state;
     setenv("ACT_ABORT_GRACE", "1", 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
         if (rows[i].nodes > world->nodes)
@@ -817,12 +792,10 @@ static void test_abort(void **state)
 }
 
 /* Right behind the submission, when nothing has started yet. */
-static void test_abort_at_once(void **state)
+TEST(test_abort_at_once)
 {
-    struct act_error err;
     bool was_final;
 
-    (void)state;
     for (int i = 0; i < 10; i++) {
         struct run_spec spec = shell_spec(1, "exec sleep 1000");
         submit(&spec, NULL);
@@ -834,17 +807,15 @@ static void test_abort_at_once(void **state)
 }
 
 /* A run that waits for what another one holds. */
-static void test_abort_while_queued(void **state)
+TEST(test_abort_while_queued)
 {
     struct run_spec first = wide_shell_spec(world->nodes, 1, "exec sleep 1000");
     struct run_spec second = wide_shell_spec(world->nodes, 1, "echo must not run");
     ACT_AUTOFREE char *log = run_rank_log(0);
-    struct act_error err;
     bool was_final;
     char byte;
     size_t got;
 
-    (void)state;
     first.gpus_per_node = second.gpus_per_node = GPUS;
     submit(&first, NULL);
     struct run_status status = wait_state(first.id, RUN_RUNNING);
@@ -868,17 +839,15 @@ static void test_abort_while_queued(void **state)
 }
 
 /* The log of a rank is there while it runs, on whichever node. */
-static void test_logs_grow(void **state)
+TEST(test_logs_grow)
 {
     ACT_AUTOFREE char *gate = temp_file("gate");
     ACT_AUTOFREE char *script =
         act_sprintf("echo first; while [ ! -e %s ]; do sleep 0.01; done; echo second", gate);
     struct run_spec spec = wide_shell_spec(world->nodes, 2, script);
-    struct act_error err;
     char text[64] = "";
     size_t got = 0;
 
-    (void)state;
     unlink(gate);
     submit(&spec, NULL);
     ACT_AUTOFREE char *name = wait_rank_log(spec.id, world->nodes * 2 - 1, "first\n");
@@ -900,15 +869,13 @@ static void test_logs_grow(void **state)
     run_spec_release(&spec);
 }
 
-static void test_unknown_run(void **state)
+TEST(test_unknown_run)
 {
     const char *ids[] = {"none_1700000000_0123abcd", "../../etc", ""};
     struct run_status status[COUNT(ids)];
     struct platform_logs logs;
     struct run_spec spec;
-    struct act_error err;
 
-    (void)state;
     assert_ok(platform_status(platform, ids, COUNT(ids), status, &err), err);
     for (size_t i = 0; i < COUNT(ids); i++) {
         assert_int_equal(status[i].state, RUN_UNKNOWN);
@@ -918,7 +885,7 @@ static void test_unknown_run(void **state)
 }
 
 /* What a command leaves behind ends with the run: in the background, in a session of its own, deaf to TERM. */
-static void test_leaves_nobody(void **state)
+TEST(test_leaves_nobody)
 {
     ACT_AUTOFREE char *pids = temp_file("pids");
     int all = world->nodes * 2 * 2; /* two of each rank */
@@ -928,7 +895,6 @@ static void test_leaves_nobody(void **state)
         pids, pids, pids, all);
     struct run_spec spec = wide_shell_spec(world->nodes, 2, script);
 
-    (void)state;
     unlink(pids);
     run_to_end(&spec, NULL, RUN_COMPLETED, 0);
     ACT_AUTOFREE char *text = wait_lines(pids, all);
@@ -936,7 +902,7 @@ static void test_leaves_nobody(void **state)
     run_spec_release(&spec);
 }
 
-static void test_kept_for_a_look(void **state)
+TEST(test_kept_for_a_look)
 {
     static const struct {
         const char *script, *reason;
@@ -946,10 +912,8 @@ static void test_kept_for_a_look(void **state)
         {"exit 4", "kept after rank 0 exited with status 4", true, RUN_FAILED},
         {"exit 0", "kept after rank 0 exited with status 0", false, RUN_COMPLETED},
     };
-    struct act_error err;
     bool was_final;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = shell_spec(1, rows[i].script);
         spec.sleep_if_fail = rows[i].if_fail;
@@ -970,7 +934,7 @@ static void test_kept_for_a_look(void **state)
     }
 }
 
-static void test_mpi_reduces(void **state)
+TEST(test_mpi_reduces)
 {
     static const char *const reduce[] = {"/usr/bin/python3", "-c",
                                          "from mpi4py import MPI\n"
@@ -979,7 +943,6 @@ static void test_mpi_reduces(void **state)
                                          NULL};
     static const char *const sums[] = {"2 41\n", "4 86\n"};
 
-    (void)state;
     if (access("/usr/lib/python3/dist-packages/mpi4py", F_OK) < 0) {
         print_message("skipped: python3-mpi4py is not installed\n");
         skip();
@@ -997,15 +960,13 @@ static void test_mpi_reduces(void **state)
 
 /* ---- local ---- */
 
-static void test_local_limits(void **state)
+TEST(test_local_limits)
 {
     struct config config = {.platform = (char[]){"local"}, .gpu_per_node = 5, .num_gpu = -1};
     struct platform *small;
     struct platform_limits limits;
-    struct act_error err;
     struct run_spec spec = shell_spec(1, "exit 0");
 
-    (void)state;
     assert_ok(platform_limits(platform, &limits, &err), err);
     assert_int_equal(limits.gpu_per_node, 4);
     assert_int_equal(limits.max_nodes, 1);
@@ -1031,12 +992,10 @@ static void test_local_limits(void **state)
     run_spec_release(&spec);
 }
 
-static void test_local_refuses_mounts(void **state)
+TEST(test_local_refuses_mounts)
 {
     struct run_spec spec = shell_spec(1, "exit 0");
-    struct act_error err;
 
-    (void)state;
     spec.folders = act_calloc(1, sizeof(*spec.folders));
     spec.n_folders = 1;
     spec.folders[0] = (struct run_folder){.name = act_strdup("data"),
@@ -1050,14 +1009,12 @@ static void test_local_refuses_mounts(void **state)
     run_spec_release(&spec);
 }
 
-static void test_local_needs_mpirun(void **state)
+TEST(test_local_needs_mpirun)
 {
     struct run_spec one = make_spec(1, (const char *const[]){"/bin/true", NULL});
     struct run_spec two = make_spec(2, (const char *const[]){"/bin/true", NULL});
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
-    struct act_error err;
 
-    (void)state;
     setenv("PATH", build_path, 1); /* the agent only */
     assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &two}, &err),
                      -ACT_NOT_FOUND);
@@ -1069,16 +1026,14 @@ static void test_local_needs_mpirun(void **state)
     run_spec_release(&two);
 }
 
-static void test_local_queue(void **state)
+TEST(test_local_queue)
 {
     ACT_AUTOFREE char *gate = temp_file("gate2");
     ACT_AUTOFREE char *script = act_sprintf("while [ ! -e %s ]; do sleep 0.01; done", gate);
     struct run_spec first = shell_spec(1, script), second = shell_spec(2, "exit 0"),
                     third = shell_spec(1, "exit 0"), cpu = shell_spec(1, "exit 0");
-    struct act_error err;
     bool was_final;
 
-    (void)state;
     unlink(gate);
     first.gpus_per_node = 3; /* of 4 */
     submit(&first, NULL);
@@ -1122,14 +1077,12 @@ static void test_local_queue(void **state)
 }
 
 /* A waiting run takes part in the slots that it was the first to wait for; an aborted one gives them back. */
-static void test_local_abort_while_collecting(void **state)
+TEST(test_local_abort_while_collecting)
 {
     struct run_spec first = shell_spec(1, "exec sleep 1000"), second = shell_spec(1, "exit 0");
     struct run_status status;
-    struct act_error err;
     bool was_final;
 
-    (void)state;
     first.gpus_per_node = 2;
     second.gpus_per_node = 4;
     submit(&first, NULL);
@@ -1158,7 +1111,7 @@ static pid_t supervisor_of(const char *id)
     return atoi(text);
 }
 
-static void test_local_supervisor_killed(void **state)
+TEST(test_local_supervisor_killed)
 {
     ACT_AUTOFREE char *pids = temp_file("pids2");
     ACT_AUTOFREE char *script =
@@ -1166,7 +1119,6 @@ static void test_local_supervisor_killed(void **state)
                     "echo $! >> %s; echo $$ >> %s; echo $PPID >> %s; exec sleep 1000",
                     pids, pids, pids, pids);
 
-    (void)state;
     for (int procs = 1; procs <= 2; procs++) {
         struct run_spec spec = shell_spec(procs, script);
         unlink(pids);
@@ -1186,9 +1138,8 @@ static void test_local_supervisor_killed(void **state)
     run_spec_release(&all);
 }
 
-static void test_local_rank_killed(void **state)
+TEST(test_local_rank_killed)
 {
-    (void)state;
     for (int procs = 1; procs <= 2; procs++)
         for (int agent = 0; agent < 2; agent++) {
             ACT_AUTOFREE char *pids = temp_file("pids3");
@@ -1211,15 +1162,13 @@ static void test_local_rank_killed(void **state)
 /* The client died between the rename and the start: the same submission again starts it; otherwise it is
  * lost.
  */
-static void test_local_submission_interrupted(void **state)
+TEST(test_local_submission_interrupted)
 {
     static const struct {
         bool again;
         enum run_state end;
     } rows[] = {{true, RUN_COMPLETED}, {false, RUN_FAILED}};
-    struct act_error err;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = shell_spec(1, "exit 0");
         ACT_AUTOFREE char *json = run_file(spec.id, RUN_FILE_SPEC);
@@ -1238,12 +1187,10 @@ static void test_local_submission_interrupted(void **state)
 }
 
 /* After a power cut status.json may be empty. */
-static void test_local_torn_status(void **state)
+TEST(test_local_torn_status)
 {
     struct run_spec spec = shell_spec(1, "exit 0");
-    struct act_error err;
 
-    (void)state;
     run_to_end(&spec, NULL, RUN_COMPLETED, 0);
     ACT_AUTOFREE char *path = run_file(spec.id, RUN_FILE_STATUS);
     assert_ok(act_file_write(path, "", 0, 0600, &err), err);
@@ -1264,7 +1211,7 @@ static void add_folder(struct run_spec *spec, const char *name, enum run_folder_
 
 /* Folders that come and go with the help of act, here a script that notes what it is asked for: brought
  * before the command, sent however it ends, and a run whose results were not sent has not succeeded. */
-static void test_local_moved_folders(void **state)
+TEST(test_local_moved_folders)
 {
     static const char act[] =
         "#!/bin/sh\n"
@@ -1295,9 +1242,7 @@ static void test_local_moved_folders(void **state)
     ACT_AUTOFREE char *sent = temp_file("act/sent");
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
     ACT_AUTOFREE char *path = act_sprintf("%s:%s", bin, old);
-    struct act_error err;
 
-    (void)state;
     assert_ok(act_mkdir_all(bin, 0755, &err), err);
     assert_ok(act_file_copy(built, agent, 0755, &err), err);
     assert_ok(act_file_write(program, act, strlen(act), 0755, &err), err);
@@ -1323,13 +1268,11 @@ static void test_local_moved_folders(void **state)
     setenv("PATH", old, 1);
 }
 
-static void test_local_no_agent(void **state)
+TEST(test_local_no_agent)
 {
     struct run_spec spec = shell_spec(1, "exit 0");
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
-    struct act_error err;
 
-    (void)state;
     setenv("PATH", "/usr/bin:/bin", 1);
     assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err),
                      -ACT_NOT_FOUND);
@@ -1352,14 +1295,14 @@ static const struct world *find_world(void)
     exit(1);
 }
 
-static int open_world(struct act_error *err)
+static int open_world(struct act_error *e)
 {
     struct config_request request = {.cluster = "aml"};
 
     if (!world->is_service)
-        return open_platform(&platform, err);
-    int rc = flow_open(&request, &flow, err);
-    return rc < 0 ? rc : flow_platform(&flow, &platform, err);
+        return open_platform(&platform, e);
+    int rc = flow_open(&request, &flow, e);
+    return rc < 0 ? rc : flow_platform(&flow, &platform, e);
 }
 
 /* The agent is built beside: ../act/act-node. */
@@ -1367,7 +1310,6 @@ static int make_world(void **state)
 {
     const char *tmp = getenv("TMPDIR");
     char self[PATH_MAX] = "";
-    struct act_error err;
 
     (void)state;
     home = act_sprintf("%s/act-platform-test.XXXXXX", tmp ? tmp : "/tmp");
@@ -1388,8 +1330,6 @@ static int make_world(void **state)
 
 static int remove_world(void **state)
 {
-    struct act_error err;
-
     (void)state;
     if (world->is_service)
         flow_close(&flow);
@@ -1404,42 +1344,9 @@ static int remove_world(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest every_platform[] = {
-        cmocka_unit_test(test_completes),
-        cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_cannot_start),
-        cmocka_unit_test(test_awkward_arguments),
-        cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_code_and_folders),
-        cmocka_unit_test(test_prepared_once_on_each_node),
-        cmocka_unit_test(test_preparation_fails),
-        cmocka_unit_test(test_same_id_twice),
-        cmocka_unit_test(test_abort),
-        cmocka_unit_test(test_abort_at_once),
-        cmocka_unit_test(test_abort_while_queued),
-        cmocka_unit_test(test_logs_grow),
-        cmocka_unit_test(test_unknown_run),
-        cmocka_unit_test(test_leaves_nobody),
-        cmocka_unit_test(test_kept_for_a_look),
-        cmocka_unit_test(test_mpi_reduces),
-    };
-    const struct CMUnitTest local_only[] = {
-        cmocka_unit_test(test_local_limits),
-        cmocka_unit_test(test_local_refuses_mounts),
-        cmocka_unit_test(test_local_needs_mpirun),
-        cmocka_unit_test(test_local_queue),
-        cmocka_unit_test(test_local_abort_while_collecting),
-        cmocka_unit_test(test_local_supervisor_killed),
-        cmocka_unit_test(test_local_rank_killed),
-        cmocka_unit_test(test_local_submission_interrupted),
-        cmocka_unit_test(test_local_torn_status),
-        cmocka_unit_test(test_local_moved_folders),
-        cmocka_unit_test(test_local_no_agent),
-    };
     world = find_world();
     printf("platform: %s\n", world->name);
-    int failed = cmocka_run_group_tests(every_platform, make_world, remove_world);
-    if (world == &worlds[0])
-        failed += cmocka_run_group_tests(local_only, make_world, remove_world);
-    return failed;
+    if (world != &worlds[0])
+        tests_leave_out("test_local_");
+    return tests_run(make_world, remove_world);
 }

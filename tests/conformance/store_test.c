@@ -191,7 +191,7 @@ static void md5_of(const void *data, size_t len, char out[ACT_MD5_BASE64])
 
 /* ---- whole objects */
 
-static void test_put_get(void **state)
+TEST(test_put_get)
 {
     static const struct {
         const char *key, *data;
@@ -201,7 +201,6 @@ static void test_put_get(void **state)
         {"put/deep/er/still/x", "x", 1}, {"top", "t", 1},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         assert_ok(put(rows[i].key, rows[i].data, rows[i].len), t.err);
         assert_content(rows[i].key, rows[i].data, rows[i].len);
@@ -213,12 +212,11 @@ static void test_put_get(void **state)
     assert_ok(delete_key("top"), t.err);
 }
 
-static void test_md5(void **state)
+TEST(test_md5)
 {
     struct store_call call = call_of(STORE_PUT, "md5/x"), seen;
     char md5[ACT_MD5_BASE64];
 
-    (void)state;
     md5_of("hello", 5, md5);
     call.md5 = md5;
     assert_ok(put_call(&call, "hello", 5), t.err);
@@ -236,12 +234,11 @@ static void test_md5(void **state)
 }
 
 /* Every store takes a CRC64, whatever its service verifies. */
-static void test_crc64(void **state)
+TEST(test_crc64)
 {
     const uint64_t right = act_crc64(0, "hello", 5), wrong = right ^ 1;
     struct store_call call = call_of(STORE_PUT, "crc/x");
 
-    (void)state;
     call.crc64 = &right;
     assert_ok(put_call(&call, "hello", 5), t.err);
     assert_content("crc/x", "hello", 5);
@@ -276,13 +273,12 @@ static struct store_sums new_sums(void)
 }
 
 /* Sums are chained over the calls that they are given to, and count what failed for nothing. */
-static void test_sums(void **state)
+TEST(test_sums)
 {
     struct store_sums sums = new_sums();
     struct store_call call = call_of(STORE_PUT, "sums/x");
     char sink[20];
 
-    (void)state;
     need(STORE_BLOCKS);
     call.sums = &sums;
     assert_ok(put_call(&call, "one, ", 5), t.err);
@@ -310,12 +306,11 @@ static void test_sums(void **state)
     assert_sums(&sums, "0123456789", 10);
 }
 
-static void test_missing(void **state)
+TEST(test_missing)
 {
     struct store_call call;
     char sink[4];
 
-    (void)state;
     put_text("missing/file", "x");
     assert_int_equal(head("missing/nothing", &call), -ACT_NOT_FOUND);
     assert_non_null(strstr(act_error_text(&t.err), "missing/nothing"));
@@ -337,11 +332,10 @@ static void test_missing(void **state)
     store_call_release(&call);
 }
 
-static void test_delete(void **state)
+TEST(test_delete)
 {
     struct store_call call;
 
-    (void)state;
     put_text("delete/a", "a");
     put_text("delete/b", "b");
     assert_ok(delete_key("delete/a"), t.err);
@@ -355,7 +349,7 @@ static void test_delete(void **state)
     assert_content("delete/b", "b", 1);
 }
 
-static void test_delete_many(void **state)
+TEST(test_delete_many)
 {
     static const struct {
         const char *key, *if_match;
@@ -372,7 +366,6 @@ static void test_delete_many(void **state)
     struct store_deletion deletions[STORE_MAX_DELETIONS + 1] = {0};
     struct store_call call = call_of(STORE_DELETE_MANY, "");
 
-    (void)state;
     need(STORE_DELETE_MANY);
     put_text("dm/a", "a");
     put_text("dm/b", "b");
@@ -403,7 +396,7 @@ static void test_delete_many(void **state)
     store_call_release(&call);
 }
 
-static void test_ranges(void **state)
+TEST(test_ranges)
 {
     static const struct {
         const char *key;
@@ -417,7 +410,6 @@ static void test_ranges(void **state)
         {"range/none", 0, 1, 0},   {"range/none", 0, 0, 0},   {"range/none", 5, 5, 0},
     };
 
-    (void)state;
     put_text("range/ten", "0123456789");
     put_text("range/none", "");
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -485,14 +477,13 @@ static char *pattern(size_t len, unsigned seed)
     return data;
 }
 
-static void test_blocks(void **state)
+TEST(test_blocks)
 {
     static const uint32_t order[] = {2, 0, 1, 0}; /* one twice */
     char *data = pattern(TOTAL, 1), md5[ACT_MD5_BASE64];
     struct store_upload_id id = new_id();
     struct store_call call, seen;
 
-    (void)state;
     put_text("block/x", "the old one");
     for (size_t i = 0; i < COUNT(order); i++)
         send_block("block/x", id, order[i], data, TOTAL, BLOCK);
@@ -518,13 +509,12 @@ static void test_blocks(void **state)
     free(data);
 }
 
-static void test_two_uploads(void **state)
+TEST(test_two_uploads)
 {
     char *one = pattern(3000, 1), *two = pattern(3000, 2);
     struct store_upload_id id1 = new_id(), id2 = new_id();
     struct store_call call;
 
-    (void)state;
     send_block("two/x", id1, 0, one, 3000, 1000);
     send_block("two/x", id2, 1, two, 3000, 1000);
     send_block("two/x", id2, 0, two, 3000, 1000);
@@ -575,12 +565,11 @@ static void assert_blocks(const char *key, struct store_upload_id id, uint64_t t
 }
 
 /* An upload goes on where it ended, in another process as well: here another store. */
-static void test_resume(void **state)
+TEST(test_resume)
 {
     struct store_upload_id id = new_id(), other = new_id();
     struct store_call call;
 
-    (void)state;
     need(STORE_BLOCKS);
     char *data = pattern(2500, 7);
     put_text("resume/x", "old");
@@ -643,11 +632,10 @@ static void send_piece(const char *key, struct store_upload_id id, const char *d
 }
 
 /* A block that comes in pieces is there with the last one, and not before. */
-static void test_pieces_taken(void **state)
+TEST(test_pieces_taken)
 {
     struct store_upload_id id = new_id();
 
-    (void)state;
     if (!store_takes_pieces(t.store))
         skip();
     char *data = pattern(2500, 9);
@@ -674,7 +662,7 @@ static void count_done(struct store_call *call)
 }
 
 /* Whatever order they are written in, and whether one waits for another: each is done once, and all are there. */
-static void test_blocks_at_once(void **state)
+TEST(test_blocks_at_once)
 {
     enum { BLOCKS = 9, LEN = 1000 };
     struct store_upload_id id = new_id();
@@ -682,7 +670,6 @@ static void test_blocks_at_once(void **state)
     char *data = pattern(BLOCKS * LEN, 5);
     int n_done = 0;
 
-    (void)state;
     assert_blocks("at-once/x", id, BLOCKS * LEN, "---------");
     for (uint32_t i = 0; i < BLOCKS; i++) {
         calls[i] = call_of(STORE_BLOCK, "at-once/x");
@@ -720,9 +707,8 @@ static void taken(struct store_call *call)
     assert_ok(call->rc, call->error);
 }
 
-static void test_pieces_given(void **state)
+TEST(test_pieces_given)
 {
-    (void)state;
     if (!store_gives_pieces(t.store))
         skip();
     put_text("pieces/y", "0123456789");
@@ -760,11 +746,10 @@ static struct act_strv leftovers(const char *prefix)
     return keys;
 }
 
-static void test_leftovers(void **state)
+TEST(test_leftovers)
 {
     struct store_upload_id id = new_id();
 
-    (void)state;
     need(STORE_CLEAR);
     char *data = pattern(2500, 8);
     put_text("left/old", "old");
@@ -794,12 +779,11 @@ static void test_leftovers(void **state)
     free(data);
 }
 
-static void test_commit_edges(void **state)
+TEST(test_commit_edges)
 {
     struct store_upload_id id = new_id();
     struct store_call call = commit_call("edge/empty", id, 0, 0, 1000);
 
-    (void)state;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     assert_content("edge/empty", "", 0);
     store_call_release(&call);
@@ -855,11 +839,10 @@ static void assert_everywhere(const char *key, enum store_kind kind, int64_t mti
     store_call_release(&call);
 }
 
-static void test_attributes(void **state)
+TEST(test_attributes)
 {
     struct store_call call = call_of(STORE_PUT, "attr/exec");
 
-    (void)state;
     call.attr.mode = 0751;
     call.attr.mtime_ns = 1234567890987654321;
     assert_ok(put_call(&call, "#!", 2), t.err);
@@ -876,11 +859,10 @@ static void test_attributes(void **state)
     assert_everywhere("attr/copy", STORE_FILE, 1600000000000000000, 0400);
 }
 
-static void test_symlink(void **state)
+TEST(test_symlink)
 {
     struct store_call call = call_of(STORE_PUT, "sym/dir/link");
 
-    (void)state;
     call.attr.kind = STORE_SYMLINK;
     call.attr.mtime_ns = 1500000000000000001;
     assert_ok(put_call(&call, "../target", 9), t.err);
@@ -907,14 +889,13 @@ static void test_symlink(void **state)
     assert_ok(delete_key("sym/dir/link"), t.err);
 }
 
-static void test_folders(void **state)
+TEST(test_folders)
 {
     static const char *const with[] = {"fold/a-b", "fold/a/", "fold/full/x", "fold/full0"};
     static const char *const level[] = {"fold/a-b", "fold/a/", "fold/full/", "fold/full0"};
     static const char *const without[] = {"fold/a-b", "fold/full/x", "fold/full0"};
     struct store_call call = call_of(STORE_PUT, "fold/a/");
 
-    (void)state;
     call.attr.kind = STORE_FOLDER;
     call.attr.mode = 0750;
     call.attr.mtime_ns = 1500000000000000001;
@@ -953,13 +934,12 @@ static int sync_store(void)
 }
 
 /* Before and after something is in it, again, and read-only. */
-static void test_folder_modes(void **state)
+TEST(test_modes_of_folders)
 {
     static const char *const expected[] = {"modes/a-b", "modes/a/ 700", "modes/a/b/ 555",   "modes/a/b/x",
                                            "modes/a0",  "modes/empty/", "modes/later/ 775", "modes/later/x"};
     static const int sizes[] = {0, 1, 2, 3};
 
-    (void)state;
     put_folder("modes/a/", 0700);
     put_folder("modes/a/b/", 0555);
     put_text("modes/a/b/x", "x");
@@ -991,12 +971,11 @@ static void test_folder_modes(void **state)
 
 /* ---- conditions */
 
-static void test_conditions(void **state)
+TEST(test_conditions)
 {
     struct store_call call = call_of(STORE_PUT, "cond/x"), seen;
     char sink[4];
 
-    (void)state;
     call.if_absent = true;
     assert_ok(put_call(&call, "one", 3), t.err);
     assert_int_equal(put_call(&call, "two", 3), -ACT_PARTIAL);
@@ -1031,12 +1010,11 @@ static void test_conditions(void **state)
     assert_content("cond/x", "two", 3);
 }
 
-static void test_commit_conditions(void **state)
+TEST(test_commit_conditions)
 {
     struct store_upload_id id = new_id();
     struct store_call call;
 
-    (void)state;
     put_text("ccond/x", "old");
     send_block("ccond/x", id, 0, "new", 3, 3);
     call = commit_call("ccond/x", id, 1, 3, 3);
@@ -1054,7 +1032,7 @@ static void test_commit_conditions(void **state)
 
 /* ---- listing */
 
-static void test_list(void **state)
+TEST(test_list)
 {
     static const char *const keys[] = {"ls/a-b", "ls/a.txt",   "ls/a/x",          "ls/a/y/z",     "ls/a0",
                                        "ls/voc", "ls/voc2/1x", "ls/voc2/deep/2x", "ls/voc2012/3x"};
@@ -1063,7 +1041,6 @@ static void test_list(void **state)
     static const char *const voc2[] = {"ls/voc2/1x", "ls/voc2/deep/2x"};
     static const char *const vo[] = {"ls/voc", "ls/voc2/", "ls/voc2012/"};
 
-    (void)state;
     for (size_t i = COUNT(keys); i-- > 0;)
         put_text(keys[i], "x");
     assert_list("ls/", false, keys, COUNT(keys));
@@ -1082,11 +1059,10 @@ static void test_list(void **state)
     assert_list("nothing/at/all", true, NULL, 0);
 }
 
-static void test_list_entries(void **state)
+TEST(test_list_entries)
 {
     struct store_call call = call_of(STORE_LIST, "entries/");
 
-    (void)state;
     put_text("entries/a", "12345");
     put_text("entries/dir/b", "");
     call.list.delimiter = true;
@@ -1099,14 +1075,13 @@ static void test_list_entries(void **state)
     store_call_release(&call);
 }
 
-static void test_list_many(void **state)
+TEST(test_list_many)
 {
     enum { N = 300 };
     static const int sizes[] = {0, 7, 100, 299, 300, 301};
     static struct store_call calls[N];
     static char keys[N][32];
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         snprintf(keys[i], sizeof(keys[i]), "many/d%02d/obj-%05d", i / 25, (i * 7919) % N);
         calls[i] = call_of(STORE_PUT, keys[i]);
@@ -1132,7 +1107,7 @@ static void test_list_many(void **state)
     act_strv_release(&all);
 }
 
-static void test_awkward_names(void **state)
+TEST(test_awkward_names)
 {
     static const char *const names[] = {
         "tab\there",
@@ -1176,7 +1151,6 @@ static void test_awkward_names(void **state)
     };
     char longest[201];
 
-    (void)state;
     memset(longest, 'n', 200);
     longest[200] = '\0';
     struct act_strv expected = {0};
@@ -1198,13 +1172,12 @@ static void test_awkward_names(void **state)
     act_strv_release(&expected);
 }
 
-static void test_key_problems(void **state)
+TEST(test_key_problems)
 {
     static const char *const bad[] = {"",  "/abs",  "..",  "../x",         "a/../b",     "a/..",
                                       ".", "a/./b", "./a", "\xff\xfe.txt", "a/\xc0\xaf", "a/\xed\xa0\x80"};
     char *huge = act_calloc(1, 5001);
 
-    (void)state;
     for (size_t i = 0; i < COUNT(bad); i++) {
         assert_non_null(store_key_problem(t.store, bad[i]));
         assert_int_not_equal(put(bad[i], "x", 1), 0);
@@ -1221,12 +1194,11 @@ static void test_key_problems(void **state)
     assert_int_equal(put("folder/", "x", 1), -ACT_USAGE); /* not with the kind of a file */
 }
 
-static void test_copy(void **state)
+TEST(test_copy)
 {
     struct store_call call = call_of(STORE_COPY, "copy/new/to & fro"), seen;
     char *data = pattern(1000000, 3);
 
-    (void)state;
     assert_ok(put("copy/from \xc3\xa9", data, 1000000), t.err);
     call.source = "copy/from \xc3\xa9";
     assert_ok(store_do(t.store, &call, &t.err), t.err);
@@ -1243,13 +1215,12 @@ static void test_copy(void **state)
 }
 
 /* None mixes with another. */
-static void test_concurrent(void **state)
+TEST(test_concurrent)
 {
     enum { N = 60 };
     static struct store_call calls[N];
     static char keys[N][32];
 
-    (void)state;
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < N; i++) {
             snprintf(keys[i], sizeof(keys[i]), "conc/k%02d", i);
@@ -1271,14 +1242,13 @@ static char *in_root(const char *path)
     return act_sprintf("%s/root/%s", t.root, path);
 }
 
-static void test_folder_never_through_links(void **state)
+TEST(test_folder_never_through_links)
 {
     ACT_AUTOFREE char *link = in_root("evil"), *outside = act_sprintf("%s/outside", t.root);
     ACT_AUTOFREE char *victim = act_sprintf("%s/outside/victim", t.root), *to_file = in_root("direct");
     struct store_call call;
     char sink[10];
 
-    (void)state;
     assert_int_equal(mkdir(outside, 0755), 0);
     assert_ok(act_file_write(victim, "safe", 4, 0644, &t.err), t.err);
     assert_int_equal(symlink(outside, link), 0);
@@ -1312,7 +1282,7 @@ static void test_folder_never_through_links(void **state)
     assert_int_equal(unlink(link), 0);
 }
 
-static void test_folder_link_targets(void **state)
+TEST(test_folder_link_targets)
 {
     static const struct {
         const char *key, *target;
@@ -1335,7 +1305,6 @@ static void test_folder_link_targets(void **state)
         {"x", "..", false},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_PUT, rows[i].key);
         call.attr.kind = STORE_SYMLINK;
@@ -1348,11 +1317,10 @@ static void test_folder_link_targets(void **state)
     assert_int_equal(put_call(&call, "a\0b", 3), -ACT_DENIED);
 }
 
-static void test_folder_collisions(void **state)
+TEST(test_folder_collisions)
 {
     struct store_call call = call_of(STORE_PUT, "coll/file/");
 
-    (void)state;
     put_text("coll/file", "x");
     put_text("coll/dir/x", "x");
     assert_int_equal(put("coll/file/below", "x", 1), -ACT_FAIL);
@@ -1369,14 +1337,13 @@ static void test_folder_collisions(void **state)
     assert_list("coll/", false, keys, COUNT(keys)); /* and no part file is left */
 }
 
-static void test_folder_odd_files(void **state)
+TEST(test_folder_odd_files)
 {
     ACT_AUTOFREE char *pipe_path = in_root("odd/pipe"), *bad = in_root("odd/bad\xff");
     ACT_AUTOFREE char *part = in_root("odd/.act-part-0123");
     static const char *const keys[] = {"odd/x"};
     struct store_call call;
 
-    (void)state;
     put_text("odd/x", "x");
     assert_int_equal(mkfifo(pipe_path, 0644), 0);
     assert_ok(act_file_write(part, "x", 1, 0644, &t.err), t.err);
@@ -1402,11 +1369,10 @@ static void test_folder_odd_files(void **state)
     assert_int_equal(unlink(bad), 0);
 }
 
-static void test_folder_bad_prefix(void **state)
+TEST(test_folder_bad_prefix)
 {
     static const char *const bad[] = {"../", "/etc/", "a//b", "./", "a/../b"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct store_call call = call_of(STORE_LIST, bad[i]);
         assert_int_equal(store_do(t.store, &call, &t.err), -ACT_FAIL);
@@ -1414,14 +1380,13 @@ static void test_folder_bad_prefix(void **state)
 }
 
 /* A tree deeper than any path that can be opened at once: listed, and its keys are refused elsewhere. */
-static void test_folder_deep(void **state)
+TEST(test_folder_deep)
 {
     enum { DEPTH = 25 };
     char name[201];
     ACT_AUTOFREE char *root = in_root("deep");
     int fds[DEPTH + 1];
 
-    (void)state;
     memset(name, 'd', 200);
     name[200] = '\0';
     put_text("deep/x", "x");
@@ -1443,12 +1408,11 @@ static void test_folder_deep(void **state)
     close(fds[0]);
 }
 
-static void test_folder_unreadable(void **state)
+TEST(test_folder_unreadable)
 {
     ACT_AUTOFREE char *dir = in_root("secret/dir");
     struct store_call call = call_of(STORE_LIST, "secret/");
 
-    (void)state;
     bool root = geteuid() == 0; /* who reads everything */
     put_text("secret/dir/x", "x");
     put_text("secret/z", "z");
@@ -1471,7 +1435,7 @@ static void test_folder_unreadable(void **state)
 }
 
 /* As its owner, who may not write it before; somebody else's keeps its mode. */
-static void test_folder_read_only(void **state)
+TEST(test_folder_read_only)
 {
     ACT_AUTOFREE char *root = in_root("."), *ro = in_root("ro"), *sub = in_root("ro/sub"),
                       *its = in_root("its");
@@ -1479,7 +1443,6 @@ static void test_folder_read_only(void **state)
     struct stat st;
     uid_t nobody = 65534;
 
-    (void)state;
     if (geteuid() != 0)
         skip();
     put_folder("ro/sub/", 0755);
@@ -1506,13 +1469,12 @@ static void test_folder_read_only(void **state)
     assert_int_equal(stat(its, &st) || (st.st_mode & 07777) != 0750, 0);
 }
 
-static void test_folder_changing(void **state)
+TEST(test_folder_changing)
 {
     ACT_AUTOFREE char *path = in_root("chg/x");
     struct store_call call, get;
     char sink[10];
 
-    (void)state;
     put_text("chg/x", "one");
     assert_ok(head("chg/x", &call), t.err);
     assert_ok(act_file_write(path, "two", 3, 0644, &t.err), t.err);
@@ -1524,12 +1486,11 @@ static void test_folder_changing(void **state)
     store_call_release(&call);
 }
 
-static void test_folder_part_length(void **state)
+TEST(test_folder_part_length)
 {
     struct store_upload_id id = new_id();
     struct store_call call;
 
-    (void)state;
     send_block("len/x", id, 1, "abcdefghij", 10, 5);
     send_block("len/x", id, 0, "abcdefghij", 10, 5);
     call = commit_call("len/x", id, 2, 11, 5);
@@ -1541,11 +1502,10 @@ static void test_folder_part_length(void **state)
     assert_content("len/x", "abcdefghij", 10);
 }
 
-static void test_folder_url(void **state)
+TEST(test_folder_url)
 {
     char *url = NULL;
 
-    (void)state;
     assert_ok(store_url(t.store, "a b/\xc3\xa9%", "r", 60, &url, &t.err), t.err);
     assert_true(act_starts_with(url, "file:///"));
     assert_true(act_ends_with(url, "/root/a%20b/%C3%A9%25"));
@@ -1554,13 +1514,12 @@ static void test_folder_url(void **state)
     assert_true(act_starts_with(store_name(t.store), "folder:/"));
 }
 
-static void test_folder_open(void **state)
+TEST(test_folder_open)
 {
     ACT_AUTOFREE char *missing = act_sprintf("%s/nowhere", t.root), *link = act_sprintf("%s/link", t.root);
     ACT_AUTOFREE char *root = act_sprintf("%s/root", t.root), *file = in_root("file");
     struct store *store = NULL;
 
-    (void)state;
     assert_int_equal(store_folder_open(t.http, missing, false, &store, &t.err), -ACT_NOT_FOUND);
     put_text("file", "x");
     assert_int_not_equal(store_folder_open(t.http, file, false, &store, &t.err), 0);
@@ -1574,11 +1533,10 @@ static void test_folder_open(void **state)
 }
 
 /* Files that appear and vanish while a listing is paged. */
-static void test_folder_list_moving(void **state)
+TEST(test_folder_list_moving)
 {
     struct store_call call = call_of(STORE_LIST, "mov/");
 
-    (void)state;
     put_text("mov/a/1", "x");
     put_text("mov/b/1", "x");
     put_text("mov/b/2", "x");
@@ -1623,12 +1581,11 @@ static int head_there(struct store *store)
     return rc;
 }
 
-static void test_azure_refused(void **state)
+TEST(test_azure_refused)
 {
     struct store *store = NULL;
     const char *endpoint = getenv("TEST_AZURE_ENDPOINT"), *container = getenv("TEST_AZURE_CONTAINER");
 
-    (void)state;
     assert_ok(open_azure("bm90IHRoZSBrZXk=", container, endpoint, &store), t.err);
     assert_int_equal(head_there(store), -ACT_DENIED);
     assert_int_equal(t.err.http_status, 403);
@@ -1676,12 +1633,11 @@ static int any_url(const char *key, const char *permissions, char **out)
     return rc;
 }
 
-static void test_azure_url(void **state)
+TEST(test_azure_url)
 {
     struct http_call call = {.method = "GET"};
     char *url = NULL;
 
-    (void)state;
     put_text("url/a b&\xc3\xa9", "by url");
     assert_ok(any_url("url/a b&\xc3\xa9", "r", &url), t.err);
     call.url = url;
@@ -1698,10 +1654,9 @@ static void test_azure_url(void **state)
     http_call_release(&call);
 }
 
-static void test_azure_stranger(void **state)
+TEST(test_azure_stranger)
 {
     /* The name is legal on Blob Storage, and a folder cannot have it. */
-    (void)state;
     put_text("str/a", "file");
     put_text("str/a/b", "below the file");
     static const char *const keys[] = {"str/a", "str/a/b"}, *const level[] = {"str/a", "str/a/"};
@@ -1711,14 +1666,13 @@ static void test_azure_stranger(void **state)
 }
 
 /* The most that go at once, names to be encoded and folder markers among them. */
-static void test_azure_delete_many(void **state)
+TEST(test_azure_delete_many)
 {
     struct store_deletion deletions[STORE_MAX_DELETIONS] = {0};
     struct store_call call = call_of(STORE_DELETE_MANY, ""), puts[STORE_MAX_DELETIONS];
     struct act_strv keys = {0};
     int n = 0;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(deletions); i++) {
         act_strv_pushf(&keys, i == 7 ? "batch/folder %zu/" : "batch/a b%%&+\xc3\xa9 %zu", i);
         deletions[i].key = keys.v[i];
@@ -1751,13 +1705,12 @@ static int64_t find_block(const struct store_call *call, const struct store_uplo
 }
 
 /* Blocks that an object has are used for its next version without being sent again. */
-static void test_azure_reuse_blocks(void **state)
+TEST(test_azure_reuse_blocks)
 {
     struct store_upload_id old = new_id(), new = new_id();
     struct store_call call = commit_call("reuse/x", old, 3, 9, 3), found;
     struct store_block blocks[3];
 
-    (void)state;
     assert_true(store_takes_block_ids(t.store));
     for (uint32_t i = 0; i < 3; i++)
         send_block("reuse/x", old, i, "aaabbbccc", 9, 3);
@@ -1817,13 +1770,12 @@ static struct store_call from_call(enum store_op op, const char *url)
 }
 
 /* The service fetches bytes by itself, or says so that the transfer knows to stream them. */
-static void test_azure_from_url(void **state)
+TEST(test_azure_from_url)
 {
     struct store_upload_id id = new_id();
     struct store_call call = call_of(STORE_PUT, "from/source"), seen;
     char *url = NULL;
 
-    (void)state;
     call.attr.mtime_ns = 1700000000123456789;
     assert_ok(put_call(&call, "aaabbbccc", 9), t.err);
     assert_ok(head("from/source", &seen), t.err);
@@ -1872,12 +1824,11 @@ end:
 }
 
 /* A copy that is made of one version of the source, or not at all. */
-static void test_azure_copy_of_one_version(void **state)
+TEST(test_azure_copy_of_one_version)
 {
     struct store_call call = call_of(STORE_COPY, "version/copy"), seen;
     char etag[STORE_ETAG];
 
-    (void)state;
     put_text("version/from", "one");
     assert_ok(head("version/from", &seen), t.err);
     memcpy(etag, seen.entry.etag, sizeof(etag));
@@ -1931,11 +1882,10 @@ static void assert_upload(const char *key)
 }
 
 /* Blocks of interrupted uploads of other programs, whose ids have other lengths, are in nobody's way. */
-static void test_azure_foreign_blocks(void **state)
+TEST(test_azure_foreign_blocks)
 {
     static const size_t lengths[] = {6, 16, 20, 24, 36, 64};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(lengths); i++) {
         ACT_AUTOFREE char *none = act_sprintf("foreign/none %zu", lengths[i]);
         ACT_AUTOFREE char *whole = act_sprintf("foreign/whole %zu", lengths[i]);
@@ -1961,13 +1911,12 @@ static void test_azure_foreign_blocks(void **state)
 }
 
 /* Several blocks of one upload meet them at once. */
-static void test_azure_foreign_blocks_at_once(void **state)
+TEST(test_azure_foreign_blocks_at_once)
 {
     enum { N = 8 };
     struct store_call calls[N];
     struct store_upload_id id = new_id();
 
-    (void)state;
     leave_block("foreign/once", 36);
     for (uint32_t i = 0; i < N; i++) {
         calls[i] = call_of(STORE_BLOCK, "foreign/once");
@@ -1985,14 +1934,13 @@ static void test_azure_foreign_blocks_at_once(void **state)
 }
 
 /* The checksum of the whole is kept with the object, and gone with it. */
-static void test_azure_crc64(void **state)
+TEST(test_azure_crc64)
 {
     const uint64_t crc64 = 0x8d29d5c3f6ea8ebe;
     struct store_upload_id id = new_id();
     struct store_call call = commit_call("crcs/x", id, 1, 11, 11), seen;
     char sink[11];
 
-    (void)state;
     send_block("crcs/x", id, 0, "hello world", 11, 11);
     call.attr.crc64 = &crc64;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
@@ -2064,53 +2012,10 @@ static int teardown(void **state)
     return t.azure ? 0 : act_remove_tree(t.root, &t.err);
 }
 
-#define COMMON_TESTS                                                                                         \
-    cmocka_unit_test(test_put_get), cmocka_unit_test(test_md5), cmocka_unit_test(test_crc64),                \
-        cmocka_unit_test(test_sums), cmocka_unit_test(test_missing), cmocka_unit_test(test_delete_many),     \
-        cmocka_unit_test(test_resume), cmocka_unit_test(test_pieces_taken),                                  \
-        cmocka_unit_test(test_blocks_at_once), cmocka_unit_test(test_pieces_given),                          \
-        cmocka_unit_test(test_leftovers), cmocka_unit_test(test_delete), cmocka_unit_test(test_ranges),      \
-        cmocka_unit_test(test_blocks), cmocka_unit_test(test_two_uploads),                                   \
-        cmocka_unit_test(test_commit_edges), cmocka_unit_test(test_attributes),                              \
-        cmocka_unit_test(test_symlink), cmocka_unit_test(test_folders), cmocka_unit_test(test_folder_modes), \
-        cmocka_unit_test(test_conditions), cmocka_unit_test(test_commit_conditions),                         \
-        cmocka_unit_test(test_list), cmocka_unit_test(test_list_entries), cmocka_unit_test(test_list_many),  \
-        cmocka_unit_test(test_awkward_names), cmocka_unit_test(test_key_problems),                           \
-        cmocka_unit_test(test_copy), cmocka_unit_test(test_concurrent)
-
 int main(void)
 {
-    static const struct CMUnitTest folder_tests[] = {
-        COMMON_TESTS,
-        cmocka_unit_test(test_folder_never_through_links),
-        cmocka_unit_test(test_folder_link_targets),
-        cmocka_unit_test(test_folder_collisions),
-        cmocka_unit_test(test_folder_odd_files),
-        cmocka_unit_test(test_folder_bad_prefix),
-        cmocka_unit_test(test_folder_deep),
-        cmocka_unit_test(test_folder_unreadable),
-        cmocka_unit_test(test_folder_read_only),
-        cmocka_unit_test(test_folder_changing),
-        cmocka_unit_test(test_folder_part_length),
-        cmocka_unit_test(test_folder_url),
-        cmocka_unit_test(test_folder_open),
-        cmocka_unit_test(test_folder_list_moving),
-    };
-    static const struct CMUnitTest azure_tests[] = {
-        COMMON_TESTS,
-        cmocka_unit_test(test_azure_refused),
-        cmocka_unit_test(test_azure_url),
-        cmocka_unit_test(test_azure_stranger),
-        cmocka_unit_test(test_azure_delete_many),
-        cmocka_unit_test(test_azure_reuse_blocks),
-        cmocka_unit_test(test_azure_copy_of_one_version),
-        cmocka_unit_test(test_azure_crc64),
-        cmocka_unit_test(test_azure_from_url),
-        cmocka_unit_test(test_azure_foreign_blocks),
-        cmocka_unit_test(test_azure_foreign_blocks_at_once),
-    };
+    bool azure = getenv("TEST_AZURE_ENDPOINT");
 
-    if (getenv("TEST_AZURE_ENDPOINT"))
-        return cmocka_run_group_tests_name("azure", azure_tests, setup_azure, teardown);
-    return cmocka_run_group_tests_name("folder", folder_tests, setup_folder, teardown);
+    tests_leave_out(azure ? "test_folder_" : "test_azure_");
+    return azure ? tests_run(setup_azure, teardown) : tests_run(setup_folder, teardown);
 }

@@ -31,7 +31,6 @@ static char *below(const char *name)
 static void write_file(const char *name, const char *text)
 {
     ACT_AUTOFREE char *path = below(name);
-    struct act_error err;
 
     assert_ok(act_file_write(path, text, strlen(text), 0600, &err), err);
 }
@@ -39,7 +38,6 @@ static void write_file(const char *name, const char *text)
 static char *read_file(const char *name)
 {
     ACT_AUTOFREE char *path = below(name);
-    struct act_error err;
     char *text = NULL;
 
     assert_ok(act_file_read(path, 1 << 20, &text, NULL, &err), err);
@@ -116,7 +114,6 @@ TEST(test_place)
 {
     struct node node = {.spec = {.nodes = 2, .procs_per_node = 2}};
     struct rank_place place;
-    struct act_error err;
 
     setenv("SLURM_PROCID", "1", 1); /* of mpirun's daemon */
     setenv("SLURM_LOCALID", "0", 1);
@@ -267,7 +264,6 @@ static struct act_strv tail_of(const char *text, size_t len)
 {
     ACT_AUTOFREE char *path = below("log");
     struct act_strv lines = {0};
-    struct act_error err;
 
     assert_ok(act_file_write(path, text, len, 0600, &err), err);
     record_tail(path, &lines);
@@ -394,7 +390,6 @@ static struct supervisor make_attempt(int attempt)
 TEST(test_attempts)
 {
     struct supervisor first = make_attempt(1), second = make_attempt(2);
-    struct act_error err;
 
     first.status.state = RUN_RUNNING;
     attempt_save_status(&first);
@@ -447,7 +442,6 @@ TEST(test_which_attempt)
         {{.state = RUN_COMPLETED, .attempt = 1, .started_unix_s = 1}, 1, false, 1},
         {{.state = RUN_FAILED, .attempt = 2, .started_unix_s = 1, .exit_status = 7}, 1, false, 2},
     };
-    struct act_error err;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct supervisor s = make_attempt(1);
@@ -465,7 +459,6 @@ TEST(test_which_attempt)
 TEST(test_claim)
 {
     struct supervisor s = make_attempt(1);
-    struct act_error err;
 
     s.job.id = (char[]){"12"};
     assert_ok(attempt_claim(&s, &err), err);
@@ -485,7 +478,6 @@ TEST(test_failure_record)
     attempt_save_failure(&s, &r, "rank 5 exited with status 9");
     ACT_AUTOFREE char *text = read_file(RUN_FILE_FAILURE);
     CODEC_AUTOJSON json_t *json = NULL;
-    struct act_error err;
     assert_ok(codec_json_parse(text, strlen(text), "failure", &json, &err), err);
     assert_int_equal(codec_json_int(json, "attempt", 0), 3);
     assert_int_equal(codec_json_int(json, "rank", 0), 5);
@@ -503,7 +495,6 @@ static int end_on_full_disk(const char *disk)
     struct supervisor s = make_attempt(1);
     struct record r = {.rank = 0, .node = "n1", .ended_unix_ns = 1, .exit_status = 9};
     struct run_status back;
-    struct act_error err;
 
     if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
         mount("none", disk, "tmpfs", 0, "size=1m") < 0)

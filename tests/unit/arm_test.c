@@ -377,11 +377,11 @@ TEST(how_long_to_wait)
 
 /* ---- pages ---- */
 
-static int add_item(void *arg, const json_t *item, struct act_error *err)
+static int add_item(void *arg, const json_t *item, struct act_error *e)
 {
     struct act_buf *out = arg;
 
-    (void)err;
+    (void)e;
     act_buf_adds(out, codec_json_str(item, "n", "?"));
     return strcmp(codec_json_str(item, "n", ""), "stop") == 0;
 }
@@ -627,7 +627,6 @@ TEST(which_endpoints_get_a_token)
                 {"https://management.azure.com", "https://management.azure.com", 0},
                 {"https://management.chinacloudapi.cn", NULL, -ACT_CONFIG}};
     const struct auth_cloud *cloud;
-    struct act_error err;
 
     setenv("ACT_TRUSTED_HOSTS", "arm.trusted.example", 1);
     assert_ok(auth_cloud_find(NULL, &cloud, &err), err);

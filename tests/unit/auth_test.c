@@ -15,7 +15,6 @@
 
 static struct auth *with_key(void)
 {
-    struct act_error err = {0};
     struct auth *auth = NULL;
 
     assert_ok(auth_new(ACCOUNT, KEY, NULL, AUTH_KEY, &auth, &err), err);
@@ -121,7 +120,6 @@ TEST(sign_sets_date_and_authorization)
 {
     static const char *const headers[] = {"x-ms-version: 2021-12-02", "Authorization: old", NULL};
     struct http_call call = call_with("GET", "https://h.example/c/b", 0, headers);
-    struct act_error err = {0};
     struct auth *auth = with_key();
     int64_t at, now = act_now_unix_s();
 
@@ -153,7 +151,6 @@ TEST(sas_goes_behind_the_url_once)
         {SAS, "https://h/c?", "https://h/c?" SAS},
         {"sig=x", "https://h/sig=x", "https://h/sig=x?sig=x"},
     };
-    struct act_error err = {0};
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct http_call call = call_with("GET", rows[i].url, 0, NULL);
@@ -195,7 +192,7 @@ TEST(credentials_table)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct act_error err = {0};
+        err = (struct act_error){0};
         struct auth *auth = NULL;
         assert_int_equal(auth_new(rows[i].account, rows[i].key, rows[i].sas, rows[i].prefer, &auth, &err),
                          rows[i].rc);
@@ -213,7 +210,6 @@ TEST(credentials_table)
 TEST(anonymous_leaves_the_request_alone)
 {
     struct http_call call = call_with("GET", "https://h/c/b", 0, NULL);
-    struct act_error err = {0};
     struct auth *auth = NULL;
 
     assert_ok(auth_new("a", NULL, NULL, AUTH_ANONYMOUS, &auth, &err), err);
@@ -267,7 +263,6 @@ TEST(service_sas_table)
          "%.txt\n\n\n"
          "https\n2021-12-02\nb\n\n\n\n\n\n\n"},
     };
-    struct act_error err = {0};
     struct auth *auth = with_key();
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -288,7 +283,6 @@ TEST(service_sas_table)
 
 TEST(service_sas_needs_a_key)
 {
-    struct act_error err = {0};
     struct auth *auth = NULL;
     char *sas = NULL;
 
@@ -393,7 +387,6 @@ TEST(hosts_table)
         {"https://storage.example.com.evil.example", NULL, 0},
         {"https://10.1.2.34", NULL, 0},
     };
-    struct act_error err;
 
     setenv("ACT_TRUSTED_HOSTS", " storage.example.com,*.LAB.example; 10.1.2.3 [fd00::1]", 1);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -414,7 +407,6 @@ TEST(entries_that_are_no_hosts)
     static const char *const entries[] = {"*",           "*.",         "*com",           "https://h.example",
                                           "h.example:9", "h.example/", "user@h.example", "h.exa*mple",
                                           "h..example",  "."};
-    struct act_error err;
 
     for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
         setenv("ACT_TRUSTED_HOSTS", entries[i], 1);
@@ -445,7 +437,6 @@ TEST(what_may_go_where)
         {"http://acct.blob.core.windows.net", AUTH_OF_FILE, false},
         {"http://acct.blob.core.windows.net", AUTH_OF_NOBODY, true},
     };
-    struct act_error err = {0};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct auth_address a = {

@@ -146,7 +146,6 @@ static void forget_requests(void)
 
 static struct engine *engine;
 static struct http *http;
-static struct act_error err;
 
 static struct store *open_store(const char *sas)
 {

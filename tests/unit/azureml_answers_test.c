@@ -23,7 +23,6 @@ static const char token[] = OK "{\"token_type\": \"Bearer\", \"expires_in\": 359
 static json_t *fixture(const char *name)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/fixtures/azureml/%s.json", TEST_DATA, name);
-    struct act_error err = {0};
     json_t *json;
 
     assert_ok(codec_json_read(path, 1 << 20, &json, &err), err);

@@ -54,7 +54,6 @@ static struct services services;
 static struct azureml *open_it(const struct config *config)
 {
     struct platform *p = NULL;
-    struct act_error err = {0};
 
     assert_ok(platform_open(&services, config, &p, &err), err);
     return azureml_of(p);
@@ -90,8 +89,7 @@ static void add_folder(struct run_spec *spec, const char *name, const char *path
         .name = act_strdup(name), .store = act_strdup("blob:a/c"), .path = act_strdup(path), .mode = mode};
 }
 
-static int make_body(const struct azureml *a, const struct run_spec *spec, json_t **out,
-                     struct act_error *err)
+static int make_body(const struct azureml *a, const struct run_spec *spec, json_t **out, struct act_error *e)
 {
     char uri[] = "azureml://datastores/ds/paths/x";
     struct azureml_place folders[] = {{uri}, {uri}, {uri}, {uri}};
@@ -103,14 +101,13 @@ static int make_body(const struct azureml *a, const struct run_spec *spec, json_
                                         .spec = {uri},
                                         .folders = folders};
 
-    return azureml_job_body(a, spec, &places, out, err);
+    return azureml_job_body(a, spec, &places, out, e);
 }
 
 /* The body of a run of so many nodes with a configuration, which may have been changed. A new reference. */
 static json_t *body_of(const struct config *config, struct run_spec *spec)
 {
     struct azureml *a = open_it(config);
-    struct act_error err = {0};
     json_t *body = NULL;
 
     assert_ok(make_body(a, spec, &body, &err), err);
@@ -123,9 +120,9 @@ static json_t *body_of(const struct config *config, struct run_spec *spec)
 static void refused(const struct config *config, struct run_spec *spec, const char *part)
 {
     struct azureml *a = open_it(config);
-    struct act_error err = {0};
     json_t *body = NULL;
 
+    err = (struct act_error){0};
     assert_int_equal(make_body(a, spec, &body, &err), -ACT_CONFIG);
     assert_null(body);
     if (!strstr(act_error_text(&err), part) ||
@@ -472,7 +469,6 @@ TEST(run_comes_back)
 {
     struct config config = config_of("aml");
     struct run_spec spec = spec_of(2, 4, 4), back;
-    struct act_error err = {0};
     spec.resubmit_of = act_strdup("exp_1_0123abcd");
     run_spec_add_env(&spec, "N", "1");
     CODEC_AUTOJSON json_t *job = body_of(&config, &spec);
@@ -501,7 +497,6 @@ TEST(job_of_another_tool)
     struct config config = config_of("aml");
     struct azureml *a = open_it(&config);
     struct run_spec back;
-    struct act_error err = {0};
     CODEC_AUTOJSON json_t *job = json_pack(
         "{s:{s:s, s:s, s:n, s:{s:i}, s:{s:i}, s:n, s:{s:s}}}", "properties", "command", "python x.py | tee y",
         "experimentName", "other", "properties", "resources", "instanceCount", 3, "distribution",
@@ -798,7 +793,7 @@ TEST(environments_that_are_there)
     struct config config = config_of("aml");
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct act_error err = {0};
+        err = (struct act_error){0};
         ACT_AUTOFREE char *id = NULL;
         config.docker.image = act_strdup(rows[i][0]);
         struct azureml *a = open_it(&config);
@@ -854,7 +849,6 @@ TEST(run_history)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct auth_cloud *cloud;
-        struct act_error err;
         setenv("AZURE_CLOUD", rows[i][2], 1);
         assert_ok(auth_cloud_find(NULL, &cloud, &err), err);
         CODEC_AUTOJSON json_t *workspace = json_pack("{s:s, s:{s:s}}", "location", rows[i][1], "properties",
@@ -1065,8 +1059,6 @@ static int start(void **state)
 
 static int stop(void **state)
 {
-    struct act_error err;
-
     (void)state;
     shutdown(service.socket, SHUT_RDWR);
     pthread_join(service.thread, NULL);
@@ -1101,11 +1093,11 @@ static struct reader reader_of(size_t size)
     return r;
 }
 
-static int read_it(struct reader *r, uint64_t offset, size_t len, size_t *got, struct act_error *err)
+static int read_it(struct reader *r, uint64_t offset, size_t len, size_t *got, struct act_error *e)
 {
     if (!r->a)
         r->a = open_it(&r->config);
-    int rc = platform_read_log(&r->a->base, RUN, "user_logs/std_log.txt", offset, r->data, len, got, err);
+    int rc = platform_read_log(&r->a->base, RUN, "user_logs/std_log.txt", offset, r->data, len, got, e);
     for (size_t i = 0; rc == 0 && i < *got; i++)
         if (r->data[i] != byte_at(offset + i))
             fail_msg("byte %zu of the %zu from %llu is wrong", i, *got, (unsigned long long)offset);
@@ -1123,7 +1115,6 @@ static void end_reader(struct reader *r)
 TEST(log_in_parts)
 {
     struct reader r = reader_of(3 * MIB + 17);
-    struct act_error err = {0};
     size_t got;
 
     assert_ok(read_it(&r, 0, 8 * MIB, &got, &err), err);
@@ -1141,7 +1132,6 @@ TEST(log_in_parts)
 TEST(log_with_a_gap)
 {
     struct reader r = reader_of(4 * MIB);
-    struct act_error err = {0};
     size_t got;
 
     service.short_at = 2 * MIB; /* what follows it is not lost, and not taken as if nothing were missing */
@@ -1156,7 +1146,6 @@ TEST(log_with_a_gap)
 TEST(log_ends_or_shrank)
 {
     struct reader r = reader_of(MIB);
-    struct act_error err = {0};
     size_t got;
 
     assert_ok(read_it(&r, MIB, MIB, &got, &err), err);
@@ -1174,7 +1163,6 @@ TEST(log_ends_or_shrank)
 TEST(log_whose_signature_ended)
 {
     struct reader r = reader_of(100);
-    struct act_error err = {0};
     size_t got;
 
     service.valid_from = 2;
@@ -1191,7 +1179,6 @@ TEST(log_whose_signature_ended)
 TEST(log_of_a_service_without_ranges)
 {
     struct reader r = reader_of(100);
-    struct act_error err = {0};
     size_t got;
 
     service.ignores_ranges = true;
@@ -1204,7 +1191,6 @@ TEST(log_of_a_service_without_ranges)
 TEST(log_that_is_not_there)
 {
     struct reader r = reader_of(100);
-    struct act_error err = {0};
     size_t got;
 
     r.a = open_it(&r.config);
@@ -1217,7 +1203,6 @@ TEST(log_that_is_not_there)
 TEST(log_of_which_other_bytes_come)
 {
     struct reader r = reader_of(100);
-    struct act_error err = {0};
     size_t got;
 
     service.sends_others = true;
@@ -1240,7 +1225,6 @@ static struct platform_part part_of(const char *name, uint64_t offset, uint64_t 
     struct platform_part part = {
         .name = name, .path = paths[n++], .root = home, .offset = offset, .end = end};
     ACT_AUTOFREE char *before = act_calloc(1, offset + 1);
-    struct act_error err;
 
     for (size_t i = 0; i < offset; i++)
         before[i] = byte_at(i);
@@ -1253,7 +1237,6 @@ static void assert_beginning(const struct platform_part *part, uint64_t size)
 {
     enum { FILE_MAX = 64 * MIB };
     ACT_AUTOFREE char *text = NULL;
-    struct act_error err;
     size_t len;
 
     assert_ok(act_file_read(part->path, FILE_MAX, &text, &len, &err), err);
@@ -1270,14 +1253,14 @@ static void add_moved(void *arg, const struct platform_part *part, uint64_t byte
 }
 
 static int fetch_them(struct reader *r, struct platform_part *parts, size_t n, uint64_t *moved,
-                      struct act_error *err)
+                      struct act_error *e)
 {
     struct platform_fetch fetch = {.parts = parts, .n = n, .moved = add_moved, .arg = moved};
 
     *moved = 0;
     if (!r->a)
         r->a = open_it(&r->config);
-    return platform_fetch_logs(&r->a->base, RUN, &fetch, err);
+    return platform_fetch_logs(&r->a->base, RUN, &fetch, e);
 }
 
 TEST(logs_into_files)
@@ -1287,7 +1270,6 @@ TEST(logs_into_files)
     struct platform_part parts[] = {part_of(LOG, 0, size), part_of("user_logs/other.txt", 0, 10),
                                     part_of(LOG, 5 * MIB + 1, size), part_of(LOG, 7, 8),
                                     part_of(LOG, 0, MIB)};
-    struct act_error err = {0};
     uint64_t moved;
 
     assert_ok(fetch_them(&r, parts, COUNT(parts), &moved, &err), err);
@@ -1308,7 +1290,6 @@ TEST(files_have_no_holes)
 {
     struct reader r = reader_of(20 * MIB);
     struct platform_part parts[] = {part_of(LOG, 0, 20 * MIB), part_of(LOG, 8 * MIB, 20 * MIB)};
-    struct act_error err = {0};
     uint64_t moved;
 
     service.short_at = 4 * MIB; /* what comes behind it has come too, and is left out */
@@ -1323,7 +1304,6 @@ TEST(files_of_logs_whose_signature_ended)
 {
     struct reader r = reader_of(9 * MIB);
     struct platform_part parts[] = {part_of(LOG, 0, 9 * MIB), part_of(LOG, 1, 9 * MIB)};
-    struct act_error err = {0};
     uint64_t moved;
 
     service.valid_from = 2;
@@ -1343,7 +1323,6 @@ TEST(files_of_logs_whose_signature_ended)
 TEST(logs_that_shrank)
 {
     static const uint64_t sizes[] = {9 * MIB, 3 * MIB, 0}; /* within a slice, before it, empty */
-    struct act_error err = {0};
     uint64_t moved;
 
     for (size_t i = 0; i < COUNT(sizes); i++) {
@@ -1364,7 +1343,6 @@ TEST(logs_that_are_others)
     const struct {
         size_t i, at;
     } changes[] = {{0, 0}, {1, 3 * MIB - 1}};
-    struct act_error err = {0};
     uint64_t moved;
 
     for (size_t i = 0; i < COUNT(changes); i++) {
@@ -1383,7 +1361,6 @@ TEST(files_that_cannot_be_written)
 {
     struct reader r = reader_of(MIB);
     struct platform_part part = part_of(LOG, 10, MIB);
-    struct act_error err = {0};
     uint64_t moved;
 
     assert_int_equal(truncate(part.path, 5), 0); /* it would have a hole */
@@ -1412,7 +1389,6 @@ TEST(logs_are_settled)
         {1000, 900, 0, false},                               /* nobody knows what time it is there */
         {1000, 0, 1300, true},
     };
-    struct act_error err = {0};
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct reader r = reader_of(10);
@@ -1435,8 +1411,6 @@ TEST(logs_are_settled)
 /* A log may come for so long after the end of its run as bytes may. */
 TEST(no_logs_are_settled_later)
 {
-    struct act_error err = {0};
-
     for (int late = 0; late < 2; late++) {
         struct reader r = reader_of(0);
         struct platform_logs logs;
@@ -1506,7 +1480,6 @@ TEST(names_of_a_run_with_one_attempt)
 TEST(history_is_remembered)
 {
     struct reader r = reader_of(1);
-    struct act_error err = {0};
     const char *history;
 
     r.config.azureml.history_endpoint = NULL;

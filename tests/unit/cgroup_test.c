@@ -58,7 +58,6 @@ TEST(test_where)
 static void write_file(const char *folder, const char *name, const char *text)
 {
     ACT_AUTOFREE char *path = act_path_join(folder, name);
-    struct act_error err;
 
     assert_ok(act_file_write(path, text, strlen(text), 0600, &err), err);
 }
@@ -108,7 +107,6 @@ TEST(test_one_by_one)
 static char *run_dir(const char *id)
 {
     char *path = act_path_join(dir, id);
-    struct act_error err;
 
     assert_ok(act_mkdir_all(path, 0700, &err), err);
     return path;

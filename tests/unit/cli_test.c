@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 
 /* Parses words separated by '|'. */
-static int parse(const char *words, struct cli *cli, struct act_error *err)
+static int parse(const char *words, struct cli *cli, struct act_error *e)
 {
     struct act_strv argv = {0};
     char *copy = act_strdup(words);
@@ -15,7 +15,7 @@ static int parse(const char *words, struct cli *cli, struct act_error *err)
     act_strv_push(&argv, "a");
     for (char *rest = copy, *word; *words && (word = strsep(&rest, "|"));)
         act_strv_push(&argv, word);
-    int rc = cli_parse((int)argv.n, argv.v, cli, err);
+    int rc = cli_parse((int)argv.n, argv.v, cli, e);
     act_strv_release(&argv);
     free(copy);
     return rc;
@@ -50,7 +50,7 @@ TEST(verbs_and_their_words)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct act_error err = {0};
+        err = (struct act_error){0};
         struct act_buf rest = {0};
         struct cli cli;
         assert_ok(parse(rows[i].words, &cli, &err), err);
@@ -65,7 +65,6 @@ TEST(verbs_and_their_words)
 
 TEST(options_reach_their_place)
 {
-    struct act_error err = {0};
     struct cli cli;
 
     assert_ok(parse("-c|eu|-n|8|-p|a: 1|--param=b: 2|-single|-ca|x y|--resubmit_to|we|-no-s|resubmit|x", &cli,
@@ -112,7 +111,6 @@ TEST(options_reach_their_place)
 
 TEST(transfers_have_options)
 {
-    struct act_error err = {0};
     struct cli cli;
 
     assert_ok(
@@ -142,7 +140,6 @@ TEST(transfers_have_options)
 
 TEST(the_environment_is_a_default)
 {
-    struct act_error err = {0};
     struct cli cli;
 
     setenv("ACT_MEMORY", "32M", 1);
@@ -291,7 +288,7 @@ TEST(the_worst_of_several_paths)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct cli_outcome outcome = {0};
-        struct act_error err = {0};
+        err = (struct act_error){0};
         for (size_t k = 0; k < 3; k++) {
             struct act_error one;
             act_error_set(&one, (enum act_code) - rows[i].rc[k], "path %zu", k);
@@ -350,7 +347,7 @@ TEST(mistakes_are_explained)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct act_error err = {0};
+        err = (struct act_error){0};
         struct cli cli;
         assert_int_equal(parse(rows[i].words, &cli, &err), -ACT_USAGE);
         if (!strstr(act_error_text(&err), rows[i].text))
@@ -456,7 +453,7 @@ static void check_pair(const struct cli_command *c, const struct cli_option *o, 
         ACT_AUTOFREE char *words =
             before ? act_sprintf("%s|%s", option, c->name) : act_sprintf("%s|%s", c->name, option);
         struct act_buf line = {0};
-        struct act_error err = {0};
+        err = (struct act_error){0};
         struct cli cli;
         act_buf_adds(&line, words);
         for (int i = 0; i < c->min_words; i++)

@@ -10,8 +10,6 @@
 #include "codec/xml.h"
 #include "codec/yaml.h"
 
-static struct act_error err;
-
 /* -- JSON -- */
 
 TEST(json_round_trip)

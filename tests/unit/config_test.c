@@ -18,7 +18,6 @@
 
 #define PROJECT TEST_DATA "/fixtures/config/project"
 
-static struct act_error err;
 static char dir[64];  /* a fresh folder for each test */
 static char *project; /* dir/proj */
 static int saved_stderr = -1;

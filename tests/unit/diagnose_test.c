@@ -16,7 +16,6 @@
 static struct diagnose *open_text(const char *text)
 {
     struct diagnose *d = NULL;
-    struct act_error err = {0};
 
     assert_ok(diagnose_parse(text, strlen(text), "rules", &d, &err), err);
     return d;
@@ -249,7 +248,7 @@ TEST(bad_rules_say_where)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct diagnose *d = NULL;
-        struct act_error err = {0};
+        err = (struct act_error){0};
         assert_int_equal(diagnose_parse(rows[i].text, strlen(rows[i].text), "rules", &d, &err), -ACT_CONFIG);
         if (!strstr(act_error_text(&err), rows[i].message))
             fail_msg("row %zu: '%s' does not say '%s'", i, act_error_text(&err), rows[i].message);
@@ -263,7 +262,6 @@ TEST(own_rules_come_first_and_replace)
         RULE("no_space", "patterns: ['No space'], code: Mine");
     char path[] = "/tmp/act-rules-XXXXXX";
     struct diagnose *d = NULL;
-    struct act_error err = {0};
     int fd = mkstemp(path), same = 0;
 
     assert_int_equal(act_write_all(fd, text, sizeof(text) - 1), 0);
@@ -286,7 +284,6 @@ TEST(own_rules_come_first_and_replace)
 static struct diagnose *open_builtin(void)
 {
     struct diagnose *d = NULL;
-    struct act_error err = {0};
 
     assert_ok(diagnose_open(NULL, &d, &err), err);
     return d;
@@ -354,7 +351,7 @@ TEST(samples_of_logs)
 
     assert_non_null(folder);
     for (struct dirent *e; (e = readdir(folder));) {
-        struct act_error err = {0};
+        err = (struct act_error){0};
         char *content;
         size_t len;
         if (e->d_name[0] == '.')

@@ -31,7 +31,6 @@ static int set_up(void **state)
     ACT_AUTOFREE char *file = act_path_join(scratch, "aux_data/aml/lab.yaml");
     ACT_AUTOFREE char *home = act_path_join(scratch, "home");
     struct config_request request = {.cluster = "lab", .start_dir = scratch};
-    struct act_error err;
 
     (void)state;
     setenv("ACT_HOME", home, 1);
@@ -63,7 +62,6 @@ static void resubmit(int code)
     struct run_spec second;
     struct flow_run old = {.status = fake.status};
     struct platform *platform;
-    struct act_error err;
 
     fake.fail_submit = 0;
     first.id = run_id_new("facts", first.created_unix_s);
@@ -97,7 +95,6 @@ TEST(what_may_be_refused_comes_first)
 TEST(a_ledger_takes_runs_that_nobody_lists)
 {
     struct flow bare;
-    struct act_error err;
 
     assert_int_equal(chdir(scratch), 0);
     for (int listed = 0; listed < 2; listed++) {
@@ -116,7 +113,6 @@ TEST_IN(nobody_drives_a_name_without_a_row, NULL, NULL)
     struct config config = {.platform = (char[]){"k8s"}};
     struct services services = {0};
     struct platform *platform;
-    struct act_error err;
 
     assert_false(platform_find("k8s")->is_here);
     assert_int_equal(platform_open(&services, &config, &platform, &err), -ACT_CONFIG);
@@ -127,7 +123,6 @@ TEST_IN(nobody_drives_a_name_without_a_row, NULL, NULL)
 int main(void)
 {
     char folder[] = "/tmp/act-facts-test.XXXXXX";
-    struct act_error err;
 
     scratch = realpath(mkdtemp(folder), NULL);
     int failed = tests_run(NULL, NULL);

@@ -1,7 +1,7 @@
 /* Which paths are taken: tables, and git itself over random patterns. */
-#include "unit/temp_dir.h"
 #define TEST_SETUP    make_dir
 #define TEST_TEARDOWN remove_dir
+#include "unit/temp_dir.h"
 #include "unit/test.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ struct texts {
     const char *file, *excludes, *includes; /* "": none; patterns are separated by blanks */
 };
 
-static int try_filter(const struct texts *texts, struct filter **out, struct act_error *err)
+static int try_filter(const struct texts *texts, struct filter **out, struct act_error *e)
 {
     ACT_AUTOFREE char *file = write_rules(texts->file);
     struct act_strv files = {0}, excludes = words_of(texts->excludes), includes = words_of(texts->includes);
@@ -44,7 +44,7 @@ static int try_filter(const struct texts *texts, struct filter **out, struct act
 
     if (*texts->file)
         act_strv_push(&files, file);
-    int rc = filter_new(&options, out, err);
+    int rc = filter_new(&options, out, e);
     act_strv_release(&files);
     act_strv_release(&excludes);
     act_strv_release(&includes);
@@ -54,7 +54,6 @@ static int try_filter(const struct texts *texts, struct filter **out, struct act
 static struct filter *new_filter(const struct texts *texts)
 {
     struct filter *filter;
-    struct act_error err = {0};
 
     assert_ok(try_filter(texts, &filter, &err), err);
     return filter;
@@ -155,7 +154,7 @@ TEST(patterns_that_can_match_nothing_are_named)
     static const char *const good = "[]] [!]a] [[:alpha:]b] [\\]] a\\[ [a-c]*.[!x] ***/a a**b";
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct act_error err = {0};
+        err = (struct act_error){0};
         struct filter *filter;
         if (try_filter(&rows[i].texts, &filter, &err) != -(int)rows[i].code ||
             !strstr(act_error_text(&err), rows[i].text))
@@ -172,7 +171,6 @@ TEST(a_missing_file_is_an_error)
 {
     struct act_strv files = {0};
     struct filter_options options = {.files = &files};
-    struct act_error err = {0};
     struct filter *filter;
 
     act_strv_push(&files, "/nonexistent/rules");
@@ -185,7 +183,6 @@ TEST(without_patterns_everything_is_taken)
 {
     struct filter_options none = {0};
     struct act_strv idle = {0};
-    struct act_error err = {0};
     struct filter *filter;
 
     assert_ok(filter_new(&none, &filter, &err), err);
@@ -291,7 +288,6 @@ static char *usable_rules(const char *text)
 {
     ACT_AUTOFREE char *file = write_rules(text);
     struct act_strv lines = {0};
-    struct act_error err = {0};
     struct act_buf b = {0};
 
     assert_ok(filter_read_lines(file, &lines, &err), err);
@@ -317,7 +313,6 @@ static int in_dir(const char *command)
 static void make_world(const struct act_strv *paths)
 {
     ACT_AUTOFREE char *list = act_path_join(dir, "paths");
-    struct act_error err = {0};
     struct act_buf b = {0};
 
     assert_int_equal(in_dir("git init -q world"), 0);
@@ -350,7 +345,6 @@ static struct act_strv ask_git(const char *rules)
     ACT_AUTOFREE char *answer = act_path_join(dir, "answer");
     ACT_AUTOFREE char *text = NULL;
     struct act_strv ignored = {0};
-    struct act_error err = {0};
     size_t len;
 
     put(file, rules, strlen(rules));

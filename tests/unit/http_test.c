@@ -50,7 +50,7 @@ static void set_flag(struct http_call *call)
 }
 
 /* Runs a call to its end. */
-static int http_do(struct http *http, struct http_call *call, struct act_error *err)
+static int http_do(struct http *http, struct http_call *call, struct act_error *e)
 {
     bool ended = false;
 
@@ -59,7 +59,7 @@ static int http_do(struct http *http, struct http_call *call, struct act_error *
     http_start(http, call);
     engine_run(http_engine(http), &ended);
     assert_true(ended);
-    *err = call->error;
+    *e = call->error;
     return call->rc;
 }
 
@@ -654,10 +654,10 @@ TEST(a_limited_body_is_repeated_from_its_beginning)
 
 static int signs;
 
-static int sign_anew(struct http_call *call, struct act_error *err)
+static int sign_anew(struct http_call *call, struct act_error *e)
 {
     if (call->sign_arg)
-        return act_error_set(err, ACT_DENIED, "the login has expired");
+        return act_error_set(e, ACT_DENIED, "the login has expired");
     char *url = act_sprintf("%s?sig=%d", call->url, ++signs);
     free(call->url);
     call->url = url;

@@ -22,14 +22,14 @@
     "OMPI_MCA_mpi_oversubscribe\n"                                                                           \
     "unset SLURM_MEM_PER_CPU; export SLURM_OVERLAP=1 SLURM_MEM_PER_NODE=0\n"
 
-static int parse(const char *text, struct flow_job_file *out, struct act_error *err)
+static int parse(const char *text, struct flow_job_file *out, struct act_error *e)
 {
     struct config_folder folders[] = {{.name = (char[]){"data"}}, {.name = (char[]){"output"}}};
     struct config config = {.folders = folders, .n_folders = 2};
     CODEC_AUTOJSON json_t *json = NULL;
 
-    assert_int_equal(codec_json_parse(text, strlen(text), "job.json", &json, err), 0);
-    return flow_job_file_parse(json, "job.json", &config, out, err);
+    assert_int_equal(codec_json_parse(text, strlen(text), "job.json", &json, e), 0);
+    return flow_job_file_parse(json, "job.json", &config, out, e);
 }
 
 TEST(lines_table)
@@ -76,7 +76,6 @@ TEST(lines_table)
         ACT_AUTOFREE char *text = act_sprintf("{'properties': {'nodeCount': 1, %s}}", rows[i].properties);
         ACT_AUTOFREE char *line = act_sprintf(HEAD "%s", rows[i].line);
         struct flow_job_file job;
-        struct act_error err;
         for (char *c = text; *c; c++)
             *c = *c == '\'' ? '"' : *c;
         if (parse(text, &job, &err) < 0)
@@ -100,7 +99,6 @@ TEST(sizes_table)
                                               "{\"commandLine\": \"a\", \"processCount\": %s}}}",
                                               rows[i].count, rows[i].processes);
         struct flow_job_file job;
-        struct act_error err;
         int rc = parse(text, &job, &err);
         assert_int_equal(rc, rows[i].nodes ? 0 : -ACT_CONFIG);
         assert_int_equal(job.nodes, rows[i].nodes);
@@ -113,7 +111,6 @@ TEST(sizes_table)
 TEST(a_custom_command_is_for_the_first_node)
 {
     struct flow_job_file job;
-    struct act_error err;
 
     assert_int_equal(
         parse("{\"properties\": {\"nodeCount\": 2, \"customToolkitSettings\": {\"commandLine\": \"a\"}}}",
@@ -141,7 +138,6 @@ TEST(the_title_is_what_the_user_wrote)
         ACT_AUTOFREE char *text = act_sprintf(
             "{'$comment': 1, 'properties': {'$comment2': {}, 'node_count': 1, %s}}", rows[i].settings);
         struct flow_job_file job;
-        struct act_error err;
         for (char *c = text; *c; c++)
             *c = *c == '\'' ? '"' : *c;
         if (parse(text, &job, &err) < 0)
@@ -152,20 +148,19 @@ TEST(the_title_is_what_the_user_wrote)
 }
 
 /* A job of one command with these further members, in single quotes. */
-static int parse_with(const char *members, struct flow_job_file *out, struct act_error *err)
+static int parse_with(const char *members, struct flow_job_file *out, struct act_error *e)
 {
     ACT_AUTOFREE char *text = act_sprintf(
         "{'properties': {'nodeCount': 1, 'customMpiSettings': {'commandLine': 'a'}, %s}}", members);
 
     for (char *c = text; *c; c++)
         *c = *c == '\'' ? '"' : *c;
-    return parse(text, out, err);
+    return parse(text, out, e);
 }
 
 TEST(environment_and_image)
 {
     struct flow_job_file job;
-    struct act_error err;
 
     assert_int_equal(parse_with("'environmentVariables': [{'name': 'A', 'value': '1=2 $B'}],"
                                 "'secrets': [{'name': 'MINE', 'value': 's'}],"
@@ -208,7 +203,6 @@ TEST(images_table)
             act_sprintf("'containerSettings': {'imageSourceRegistry': {'serverUrl': %s, 'image': '%s'}}",
                         rows[i].server, rows[i].image);
         struct flow_job_file job;
-        struct act_error err;
         assert_int_equal(parse_with(members, &job, &err), 0);
         assert_string_equal(job.image, rows[i].whole);
         assert_true(act_streq(job.registry, rows[i].registry));
@@ -312,7 +306,6 @@ TEST(tasks_table)
             "\"workerCount\": %s, \"parameterServerCount\": %s}}}",
             rows[i].nodes, rows[i].workers, rows[i].servers);
         struct flow_job_file job;
-        struct act_error err;
         assert_int_equal(parse(text, &job, &err), rows[i].procs_per_node ? 0 : -ACT_CONFIG);
         assert_int_equal(job.procs_per_node, rows[i].procs_per_node);
         assert_true(job.fixed_size == (rows[i].distributed && rows[i].procs_per_node));
@@ -323,7 +316,6 @@ TEST(tasks_table)
 static void assert_notes(const char *members, const char *const *pieces)
 {
     struct flow_job_file job;
-    struct act_error err;
 
     assert_int_equal(parse_with(members, &job, &err), 0);
     for (size_t i = 0; pieces[i]; i++) {
@@ -364,7 +356,6 @@ TEST(a_volume_has_a_counterpart_or_a_note)
 TEST(a_cluster_is_told_what_it_can_do)
 {
     struct flow_job_file job;
-    struct act_error err;
     struct config config = {.platform = (char[]){"aml"},
                             .cluster = (char[]){"eu"},
                             .docker = {.image = act_strdup("old"),

@@ -45,7 +45,6 @@ static int remove_dir(void **state)
 
 static struct ledger *open_ledger(void)
 {
-    struct act_error err = {0};
     struct ledger *ledger = NULL;
 
     assert_ok(ledger_open(path, &ledger, &err), err);
@@ -53,7 +52,7 @@ static struct ledger *open_ledger(void)
 }
 
 static int add(struct ledger *ledger, const char *id, const char *cluster, const char *run_state,
-               int64_t created_unix_s, struct act_error *err)
+               int64_t created_unix_s, struct act_error *e)
 {
     char *copies[] = {act_strdup(id),    act_strdup(cluster),   act_strdup(run_state),
                       act_strdup("exp"), act_strdup("/home/u"), act_strdup("{\"v\":1}")};
@@ -67,7 +66,7 @@ static int add(struct ledger *ledger, const char *id, const char *cluster, const
                              .created_unix_s = created_unix_s,
                              .num_gpu = 4,
                              .command = copies[3]};
-    int rc = ledger_add(ledger, &run, err);
+    int rc = ledger_add(ledger, &run, e);
 
     for (size_t i = 0; i < COUNT(copies); i++)
         free(copies[i]);
@@ -76,8 +75,6 @@ static int add(struct ledger *ledger, const char *id, const char *cluster, const
 
 static void put(const char *file, const char *text)
 {
-    struct act_error err = {0};
-
     assert_ok(act_file_write(file, text, strlen(text), 0600, &err), err);
 }
 
@@ -99,7 +96,6 @@ TEST(a_run_comes_back_as_it_went_in)
     struct ledger_run run = {values[0], values[1], values[2], values[3], values[4], values[5],
                              values[6], values[7], INT64_MAX, -1,        values[8], NULL};
     struct ledger_runs runs;
-    struct act_error err = {0};
     struct ledger *ledger = open_ledger();
 
     assert_ok(ledger_add(ledger, &run, &err), err);
@@ -120,7 +116,6 @@ TEST(a_run_comes_back_as_it_went_in)
 
 TEST(the_file_is_private_and_its_folder_is_made)
 {
-    struct act_error err = {0};
     struct ledger *ledger = NULL;
     struct stat st;
     ACT_AUTOFREE char *deep = act_sprintf("%s/a/b/ledger.db", dir);
@@ -135,7 +130,6 @@ TEST(the_file_is_private_and_its_folder_is_made)
 TEST(adding_twice_changes_nothing)
 {
     struct ledger_runs runs;
-    struct act_error err = {0};
     struct ledger *ledger = open_ledger();
 
     assert_ok(add(ledger, "a", "one", "Queued", 1, &err), err);
@@ -154,7 +148,6 @@ TEST(updates_store_state_and_status)
         {"a", "Running", "{\"n\":1}"}, {"nobody", "Failed", NULL}, {"b", "Failed", NULL}};
     const struct ledger_update second[] = {{"a", "Completed", NULL}};
     struct ledger_runs runs;
-    struct act_error err = {0};
     struct ledger *ledger = open_ledger();
 
     assert_ok(add(ledger, "a", "c", "Queued", 2, &err), err);
@@ -183,7 +176,6 @@ TEST(list_table)
         {{.cluster = "x' OR 1=1 --"}, ""},
     };
     struct ledger_runs runs;
-    struct act_error err = {0};
     struct ledger *ledger = open_ledger();
 
     assert_ok(add(ledger, "r3", "x", "Completed", 30, &err), err);
@@ -214,7 +206,6 @@ TEST(count_table)
         const char *id;
         bool known;
     } ids[] = {{"r1", true}, {"r3", true}, {"r", false}, {"R1", false}, {"", false}};
-    struct act_error err = {0};
     struct ledger *ledger = open_ledger();
     size_t n;
     bool known;
@@ -247,7 +238,6 @@ TEST(where_a_run_on_slurm_is)
     };
     struct ledger_query query = {.without_spec = true};
     struct ledger_runs runs;
-    struct act_error err = {0};
     struct ledger *ledger = open_ledger();
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -286,7 +276,6 @@ TEST(find_table)
         {"' OR '1'='1", ""},
     };
     struct ledger_runs runs;
-    struct act_error err = {0};
     struct ledger *ledger = open_ledger();
 
     assert_ok(add(ledger, "exp_1_aa", "x", "Queued", 1, &err), err);
@@ -303,7 +292,6 @@ TEST(find_table)
 TEST(a_thousand_runs_are_listed)
 {
     struct ledger_runs runs;
-    struct act_error err = {0};
     struct ledger *ledger = open_ledger();
     char id[32];
 
@@ -334,10 +322,10 @@ static pid_t start_child(void (*work)(int), int argument)
 
 static void write_rows(int writer)
 {
-    struct act_error err = {0};
     struct ledger *ledger;
     char id[32];
 
+    err = (struct act_error){0};
     if (ledger_open(path, &ledger, &err) < 0)
         _exit(2);
     for (int i = 0; i < 200; i++) {
@@ -354,7 +342,6 @@ static void write_rows(int writer)
 TEST(two_writers_make_the_file_and_lose_nothing)
 {
     struct ledger_runs runs;
-    struct act_error err = {0};
     pid_t pids[2];
     int status;
 
@@ -376,7 +363,6 @@ TEST(two_writers_make_the_file_and_lose_nothing)
 /* Adds rows until it is killed; says each one that is in the ledger through the pipe. */
 static void write_until_killed(int pipe_fd)
 {
-    struct act_error err = {0};
     struct ledger *ledger;
     char id[32];
 
@@ -405,7 +391,6 @@ static void assert_intact(void)
 TEST(a_killed_writer_leaves_all_it_reported)
 {
     struct ledger_runs runs;
-    struct act_error err = {0};
     size_t reported = 0;
     char said[4096];
 
@@ -446,7 +431,6 @@ static void hold_lock(int ready_fd)
 
 TEST(a_lock_that_stays_is_temporary)
 {
-    struct act_error err = {0};
     struct ledger *ledger = open_ledger();
     struct ledger_runs runs;
     int fds[2];
@@ -470,7 +454,6 @@ TEST(a_file_that_is_no_ledger_is_an_error_and_stays)
 {
     static const char text[] = "this is not a database, it is a shopping list that is longer than a header: "
                                "apples, pears, plums, cherries, quinces\n";
-    struct act_error err = {0};
     struct ledger *ledger = (struct ledger *)&err;
     char *content = NULL;
 
@@ -486,7 +469,6 @@ TEST(a_file_that_is_no_ledger_is_an_error_and_stays)
 
 TEST(a_damaged_ledger_is_an_error_not_an_empty_list)
 {
-    struct act_error err = {0};
     struct ledger_runs runs;
     struct ledger *ledger = open_ledger();
     char garbage[4096];
@@ -514,7 +496,6 @@ TEST(a_damaged_ledger_is_an_error_not_an_empty_list)
 /* A ledger of so many rows whose last page is broken. */
 static void make_broken_ledger(size_t n)
 {
-    struct act_error err = {0};
     struct ledger_runs rows = {.v = act_calloc(n, sizeof(*rows.v)), .n = n};
     struct ledger *ledger = open_ledger();
     char garbage[4096];
@@ -536,7 +517,6 @@ static void make_broken_ledger(size_t n)
 
 TEST(a_damaged_file_is_set_aside)
 {
-    struct act_error err = {0};
     struct ledger *ledger;
     struct ledger_runs rows, again;
     char *aside = NULL, *none = NULL;
@@ -571,7 +551,6 @@ TEST(a_damaged_file_is_set_aside)
 TEST(what_is_no_file_is_not_opened)
 {
     static const char *const ends[] = {"", "-journal"};
-    struct act_error err = {0};
     struct ledger *ledger = NULL;
 
     alarm(60); /* it would wait for ever */
@@ -592,7 +571,6 @@ TEST(what_is_no_file_is_not_opened)
 
 TEST(a_locked_ledger_can_be_copied)
 {
-    struct act_error err = {0};
     struct ledger *ledger = open_ledger(), *copy = NULL;
     struct ledger_runs runs;
     char *aside = NULL;
@@ -624,7 +602,6 @@ TEST(a_copy_of_no_ledger_is_new)
     static const char *const texts[] = {NULL, "",
                                         "no database, but a text that is longer than what SQLite looks at: "
                                         "apples, pears, plums, cherries and a lot of quinces"};
-    struct act_error err = {0};
     struct ledger *copy;
 
     for (size_t i = 0; i < COUNT(texts); i++) {
@@ -638,8 +615,6 @@ TEST(a_copy_of_no_ledger_is_new)
 
 TEST(an_empty_file_becomes_a_ledger)
 {
-    struct act_error err = {0};
-
     put(path, "");
     struct ledger *ledger = open_ledger();
     assert_ok(add(ledger, "a", "x", "Queued", 1, &err), err);
@@ -648,7 +623,6 @@ TEST(an_empty_file_becomes_a_ledger)
 
 TEST(a_newer_schema_is_refused)
 {
-    struct act_error err = {0};
     struct ledger *ledger = open_ledger();
     sqlite3 *db = NULL;
     char *aside = NULL;
@@ -670,10 +644,10 @@ TEST(a_newer_schema_is_refused)
 /* Runs as an ordinary user: a ledger in a folder without write permission can be read, not written. */
 static void use_read_only_folder(int with_file)
 {
-    struct act_error err = {0};
     struct ledger *ledger = NULL;
     struct ledger_runs runs;
 
+    err = (struct act_error){0};
     if (getuid() == 0 && seteuid(NOBODY) < 0)
         _exit(10);
     int rc = ledger_open(path, &ledger, &err);
@@ -691,7 +665,6 @@ static void use_read_only_folder(int with_file)
 TEST(a_read_only_folder_can_be_read)
 {
     int status = 0;
-    struct act_error err = {0};
 
     assert_int_equal(chmod(dir, 0555), 0);
     waitpid(start_child(use_read_only_folder, 0), &status, 0);

@@ -127,7 +127,6 @@ static struct link_server *open_server(int n_ranks, const struct link_where *whe
 {
     const struct link_where here = {.dir = where->dir ? dir : NULL};
     struct link_server *s;
-    struct act_error err;
 
     *heard = (struct heard){0};
     assert_ok(link_listen(n_ranks, &here, &events, heard, &s, &err), err);
@@ -153,7 +152,6 @@ static pid_t start_rank(const char *address, int rank, int (*run)(struct link *l
     if (pid != 0)
         return pid;
     struct link l;
-    struct act_error err;
     bool stop = false;
     setenv(LINK_ENV, address, 1);
     int rc = link_connect(&l, json_pack("{s:i}", "rank", rank), &stop, &err);
@@ -663,7 +661,6 @@ TEST(test_listeners)
         {{.dir = "/proc/self"}, "tcp ", true}, /* where no socket can be */
         {{.hosts = &here}, "tcp ", true},      {{.hosts = NULL}, "tcp ", false},
     };
-    struct act_error err;
 
     assert_int_equal(mkdir(deep, 0700), 0);
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -732,7 +729,6 @@ TEST(test_wrong_service)
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(at);
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct act_error err;
     struct link l;
     bool stop;
 
@@ -758,7 +754,6 @@ TEST(test_environment)
     static const char token[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
     static const char *const bad[] = {"",        " tcp",  " tcp 0 a",   " tcp 65536 a", " tcp x a",
                                       " tcp 80", " unix", " unix here", " other 80 a"};
-    struct act_error err;
     struct link l;
     bool stop;
 

@@ -135,17 +135,17 @@ static int head(const struct names *s, struct store_call *call)
 }
 
 /* Keys that are deleted become empty: the order of the others stays. */
-static int delete_key(struct names *s, const char *key, const char *if_match, struct act_error *err)
+static int delete_key(struct names *s, const char *key, const char *if_match, struct act_error *e)
 {
     for (size_t i = 0; i < s->keys.n; i++)
         if (strcmp(s->keys.v[i], key) == 0) {
             if (act_streq(s->locked, key))
-                return act_error_set(err, ACT_TEMPORARY, "cannot delete '%s': it changed", key);
+                return act_error_set(e, ACT_TEMPORARY, "cannot delete '%s': it changed", key);
             assert_true(s->leftovers || act_streq(if_match, "\"1\""));
             s->keys.v[i][0] = '\0';
             return 0;
         }
-    return act_error_set(err, ACT_NOT_FOUND, "no '%s'", key);
+    return act_error_set(e, ACT_NOT_FOUND, "no '%s'", key);
 }
 
 static int delete_many(struct names *s, struct store_call *call)
@@ -251,9 +251,9 @@ static int teardown(void **state)
     return 0;
 }
 
-static int collect(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
+static int collect(void *arg, const struct store_entry *entry, const char *rel, struct act_error *e)
 {
-    (void)err;
+    (void)e;
     assert_true(act_ends_with(entry->key, rel));
     assert_true(entry->kind != STORE_FOLDER || entry->mode == FOLDER_MODE || entry->mode == -1);
     assert_true(!entry->filled || entry->mode == FOLDER_MODE);
@@ -267,7 +267,6 @@ static void assert_complete_in(struct names *s, const char *path, enum transfer_
     struct transfer_path what = {.store = &s->store, .path = act_strdup(path), .is_folder = true};
     ACT_AUTOFREE char *prefix = act_sprintf("%s%s", path, *path ? "/" : "");
     struct act_strv got = {0};
-    struct act_error err;
     size_t n = 0;
 
     assert_ok(transfer_list(engine, &what, scope, collect, &got, &err), err);
@@ -394,7 +393,6 @@ TEST(a_broken_page_is_an_error)
     act_strv_sort(&s->keys);
     for (int at = 1; at < 100; at += 3) {
         struct act_strv got = {0};
-        struct act_error err;
         s->lists = 0;
         s->fail_at = at;
         int rc = transfer_list(engine, &what, TRANSFER_TREE, collect, &got, &err);
@@ -408,18 +406,17 @@ TEST(a_broken_page_is_an_error)
     transfer_path_release(&what);
 }
 
-static int stop_at_50(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
+static int stop_at_50(void *arg, const struct store_entry *entry, const char *rel, struct act_error *e)
 {
     (void)entry;
     (void)rel;
-    return ++*(int *)arg < 50 ? 0 : act_error_set(err, ACT_FAIL, "enough");
+    return ++*(int *)arg < 50 ? 0 : act_error_set(e, ACT_FAIL, "enough");
 }
 
 TEST(the_caller_may_stop)
 {
     struct names *s = *state;
     struct transfer_path what = {.store = &s->store, .path = act_strdup("a"), .is_folder = true};
-    struct act_error err;
     int n = 0;
 
     add_tree(s, "a/", 20, 157);
@@ -437,7 +434,6 @@ TEST(one_level_has_folders_once)
     struct names *s = *state;
     struct transfer_path what = {.store = &s->store, .path = act_strdup("a"), .is_folder = true};
     struct act_strv got = {0};
-    struct act_error err;
 
     add_tree(s, "a/", 25, 4);
     act_strv_push(&s->keys, "a/x");
@@ -463,10 +459,10 @@ static size_t keys_left(const struct names *s)
 
 static int remove_path(struct names *s, const char *path, bool is_folder,
                        const struct transfer_options *options, struct transfer_report *report,
-                       struct act_error *err)
+                       struct act_error *e)
 {
     struct transfer_path what = {.store = &s->store, .path = act_strdup(path), .is_folder = is_folder};
-    int rc = transfer_remove(engine, &what, options, report, err);
+    int rc = transfer_remove(engine, &what, options, report, e);
 
     transfer_path_release(&what);
     return rc;
@@ -485,7 +481,6 @@ TEST(removing_takes_exactly_the_folder)
 {
     struct names *s = *state;
     struct transfer_report report;
-    struct act_error err;
 
     add_voc(s);
     assert_ok(remove_path(s, "d/voc2", true, &(struct transfer_options){.dry_run = true}, &report, &err),
@@ -507,7 +502,6 @@ TEST(every_part_of_a_batch_is_checked)
 {
     struct names *s = *state;
     struct transfer_report report;
-    struct act_error err;
 
     add_voc(s);
     s->locked = "d/voc2/001/00077";
@@ -524,7 +518,6 @@ TEST(a_broken_page_ends_the_removal)
 {
     struct names *s = *state;
     struct transfer_report report;
-    struct act_error err;
 
     add_voc(s);
     s->fail_at = 12;
@@ -541,7 +534,6 @@ TEST(a_filter_says_what_is_removed)
     struct transfer_options options = {0};
     struct act_strv excludes = {0};
     struct transfer_report report;
-    struct act_error err;
 
     add_voc(s);
     act_strv_push(&excludes, "001/");
@@ -560,7 +552,6 @@ TEST(leftovers_of_a_path_are_cleared)
     struct transfer_path what = {.store = &s->store, .path = act_strdup("d/voc2"), .is_folder = true};
     struct transfer_report report;
     struct act_strv got = {0};
-    struct act_error err;
 
     add_voc(s);
     s->leftovers = true;
@@ -577,21 +568,21 @@ TEST(leftovers_of_a_path_are_cleared)
 
 /* ---- reading */
 
-static int append(void *arg, const void *data, size_t len, struct act_error *err)
+static int append(void *arg, const void *data, size_t len, struct act_error *e)
 {
-    (void)err;
+    (void)e;
     act_buf_add(arg, data, len);
     return 0;
 }
 
 static int read_object(struct names *s, const struct transfer_range *range, struct act_buf *out,
-                       struct act_error *err)
+                       struct act_error *e)
 {
     struct transfer_path what = {.store = &s->store, .path = act_strdup("f")};
     int rc;
 
     act_buf_release(out);
-    rc = transfer_read(engine, &what, range, 16, append, out, err);
+    rc = transfer_read(engine, &what, range, 16, append, out, e);
     transfer_path_release(&what);
     return rc;
 }
@@ -607,7 +598,6 @@ TEST(what_is_read_comes_in_order)
 {
     struct names *s = *state;
     struct act_buf out = {0};
-    struct act_error err;
 
     set_content(s, 0);
     for (s->size = 0; s->size < 100; s->size++) {
@@ -630,7 +620,6 @@ TEST(damage_is_told_at_the_end)
 {
     struct names *s = *state;
     struct act_buf out = {0};
-    struct act_error err;
 
     set_content(s, 100);
     s->wrong_sum = true;
@@ -646,7 +635,6 @@ TEST(a_part_that_fails_ends_reading)
 {
     struct names *s = *state;
     struct act_buf out = {0};
-    struct act_error err;
 
     set_content(s, 100);
     for (int at = 1; at <= 25; at++) {
@@ -661,19 +649,18 @@ TEST(a_part_that_fails_ends_reading)
     act_buf_release(&out);
 }
 
-static int refuse(void *arg, const void *data, size_t len, struct act_error *err)
+static int refuse(void *arg, const void *data, size_t len, struct act_error *e)
 {
     (void)arg;
     (void)data;
     (void)len;
-    return act_error_set(err, ACT_FAIL, "the disk is full");
+    return act_error_set(e, ACT_FAIL, "the disk is full");
 }
 
 TEST(a_writer_may_stop_reading)
 {
     struct names *s = *state;
     struct transfer_path what = {.store = &s->store, .path = act_strdup("f")};
-    struct act_error err;
 
     set_content(s, 1000);
     assert_int_equal(transfer_read(engine, &what, NULL, 16, refuse, NULL, &err), -ACT_FAIL);
@@ -686,7 +673,6 @@ TEST(a_log_is_read_without_its_etag)
 {
     struct names *s = *state;
     struct act_buf out = {0};
-    struct act_error err;
 
     set_content(s, 100);
     s->grows = true;

@@ -23,7 +23,6 @@ static void make_smi(const char *script)
     ACT_AUTOFREE char *text = act_sprintf("#!/bin/sh\necho asked >>'%s/asked'\n%s\n", dir, script);
     ACT_AUTOFREE char *asked = act_path_join(dir, "asked");
     ACT_AUTOFREE char *search = act_sprintf("%s:%s", dir, old_path);
-    struct act_error err;
 
     unlink(asked);
     assert_ok(act_file_write(path, text, strlen(text), 0755, &err), err);
@@ -34,7 +33,6 @@ static int count_asked(void)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, "asked");
     ACT_AUTOFREE char *text = NULL;
-    struct act_error err;
     int n = 0;
 
     if (act_file_read(path, 1 << 16, &text, NULL, &err) < 0)
@@ -57,7 +55,6 @@ static json_t *next(struct metrics *m)
 {
     ACT_AUTOFREE char *line = metrics_line(m);
     json_t *json = NULL;
-    struct act_error err;
     size_t len = strlen(line);
 
     assert_true(len < 4096 && line[len - 1] == '\n' && strchr(line, '\n') == line + len - 1);
@@ -153,7 +150,6 @@ TEST(test_gpu_output)
         "  \"memory_total\": 42949672960, \"celsius\": 61, \"watts\": 312.55, \"ecc_errors\": 0},"
         " {\"index\": 1, \"busy\": null, \"memory_used\": 12582912,"
         "  \"memory_total\": 42949672960, \"celsius\": 30, \"watts\": null, \"ecc_errors\": null}]";
-    struct act_error err;
     assert_ok(codec_json_parse(text, strlen(text), "expected", &expected, &err), err);
     assert_true(json_equal(good, expected));
     for (size_t i = 0; i < COUNT(bad); i++)
@@ -205,7 +201,6 @@ TEST(test_hanging_smi)
     struct node node = make_node();
     ACT_AUTOFREE char *pid_file = act_path_join(dir, "pid");
     ACT_AUTOFREE char *text = NULL;
-    struct act_error err;
     int64_t pid;
 
     make_smi("echo $$ >\"${0%/*}/pid\"; trap '' TERM; while :; do sleep 1000; done");
@@ -236,8 +231,6 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
-    struct act_error err;
-
     (void)state;
     int rc = act_remove_tree(dir, &err);
     free(dir);

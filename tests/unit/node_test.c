@@ -50,8 +50,6 @@ static struct node make_node(const char *id, int nodes, const char *scratch)
 
 static void open_place(struct node *node, const struct rank_place *place, int attempt)
 {
-    struct act_error err;
-
     assert_ok(place_open(node, place, attempt, &err), err);
 }
 
@@ -97,8 +95,6 @@ static void take_by_link(const char *base)
 
 static void take_by_file(const char *base)
 {
-    struct act_error err;
-
     assert_ok(act_file_write(base, "", 0, 0600, &err), err);
 }
 
@@ -125,7 +121,6 @@ TEST(test_base_of_others)
     ACT_AUTOFREE char *base = base_dir();
     ACT_AUTOFREE char *other = act_sprintf("%s.", base);
     struct rank_place first = {.rank = 0, .local_size = 2}, second = {.rank = 1, .local_size = 2};
-    struct act_error err;
     struct stat st;
 
     setenv("TMPDIR", dir, 1);
@@ -158,7 +153,6 @@ TEST(test_readable_base_is_closed)
     ACT_AUTOFREE char *base = base_dir();
     struct node node = make_node(RUN_A, 1, NULL);
     struct rank_place place = {.local_size = 1};
-    struct act_error err;
     struct stat st;
 
     setenv("TMPDIR", dir, 1);
@@ -175,7 +169,6 @@ TEST(test_readable_base_is_closed)
 TEST(test_disks_that_are_not_there)
 {
     struct rank_place place = {.local_size = 1};
-    struct act_error err;
 
     ACT_AUTOFREE char *gone = below("gone");
     setenv("TMPDIR", gone, 1);
@@ -248,7 +241,6 @@ TEST(test_sweep_between_two_ranks)
     } rows[] = {{RUN_A, 0, true}, {RUN_B, 0, true}, {RUN_A, 3600, false}, {RUN_B, 3600, false}};
     struct rank_place first = {.rank = 0, .local_size = 2, .node_rank = 0},
                       other = {.rank = 2, .local_size = 2, .node_rank = 1};
-    struct act_error err;
 
     setenv("TMPDIR", dir, 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -329,7 +321,6 @@ TEST(test_environment_of_a_service)
     };
     ACT_AUTOFREE char *file = below(RUN_FILE_HOSTS);
     struct rank_place place = {.rank = 1, .world_size = 4, .local_rank = 1, .local_size = 2};
-    struct act_error err;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct node node = make_node(RUN_A, rows[i].nodes, NULL);
@@ -380,7 +371,6 @@ TEST(test_node_ranks)
         {"OMPI_COMM_WORLD_RANK=2 OMPI_COMM_WORLD_LOCAL_RANK=0 AZUREML_CR_NODE_RANK=7", 1},
     };
     struct rank_place place;
-    struct act_error err;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct node node = make_node(RUN_A, 2, NULL);
@@ -419,7 +409,6 @@ static struct node container_node(const char *kind, const char *image, int gpus)
 static void make_program(const char *name)
 {
     ACT_AUTOFREE char *path = below(name);
-    struct act_error err;
 
     assert_ok(act_file_write(path, "#!/bin/sh\n", 10, 0755, &err), err);
 }
@@ -438,7 +427,6 @@ static char *wrapped(struct node *node)
 {
     static const char *const argv[] = {"python", "a b", "", "$x", NULL};
     struct act_strv words = {0};
-    struct act_error err;
 
     assert_ok(container_wrap(node, -1, argv, &words, &err), err);
     char *text = lines_of(&words);
@@ -484,7 +472,6 @@ TEST(test_apptainer)
     assert_int_equal(unlink(singularity), 0);
     static const char *const argv[] = {"true", NULL};
     struct act_strv words = {0};
-    struct act_error err;
     assert_int_equal(container_wrap(&node, -1, argv, &words, &err), -ACT_NOT_FOUND);
     assert_non_null(
         strstr(act_error_text(&err), "neither 'apptainer' nor 'singularity' is in PATH on node 'n1'"));
@@ -532,7 +519,6 @@ TEST(test_pyxis)
     for (size_t i = 0; i < COUNT(images); i++) {
         struct node node = container_node("pyxis", images[i].image, 0);
         struct act_strv words = {0};
-        struct act_error err;
         assert_ok(container_srun_options(&node, "/shared/bin/1f/act-node", &words, &err), err);
         ACT_AUTOFREE char *text = lines_of(&words);
         ACT_AUTOFREE char *expected = act_sprintf(
@@ -545,7 +531,6 @@ TEST(test_pyxis)
     }
     struct node node = container_node("apptainer", "x", 0);
     struct act_strv words = {0};
-    struct act_error err;
     assert_ok(container_srun_options(&node, "/shared/bin/1f/act-node", &words, &err), err);
     assert_int_equal(words.n, 0);
     node_release(&node);
@@ -578,7 +563,6 @@ TEST(test_queue_without_locks)
 {
     static const int operations[] = {LOCK_EX | LOCK_NB, LOCK_EX};
     ACT_AUTOFREE char *slots_dir = below("slots"), *queue = act_path_join(slots_dir, "queue.lock");
-    struct act_error err;
     struct watch w;
 
     assert_ok(act_mkdir_all(slots_dir, 0700, &err), err);

@@ -93,7 +93,6 @@ static char *in_project(const char *name)
 /* "a/b/" is a folder, "a -> b" a link, anything else a file that holds its name. */
 static void make(const char *what)
 {
-    struct act_error err = {0};
     const char *arrow = strstr(what, " -> ");
     ACT_AUTOFREE char *name = arrow ? act_strndup(what, (size_t)(arrow - what)) : act_strdup(what);
     ACT_AUTOFREE char *path = in_project(name);
@@ -108,7 +107,6 @@ static void make(const char *what)
 
 static void write_text(const char *name, const char *text)
 {
-    struct act_error err = {0};
     ACT_AUTOFREE char *path = in_project(name);
 
     assert_ok(act_file_write(path, text, strlen(text), 0644, &err), err);
@@ -132,26 +130,24 @@ static struct package_list scan(void)
 {
     struct package_options options = plain();
     struct package_list list;
-    struct act_error err = {0};
 
     assert_ok(package_scan(&options, &list, &err), err);
     return list;
 }
 
 /* Into out_dir, without an index. */
-static int write_list(const struct package_list *list, struct package_summary *out, struct act_error *err)
+static int write_list(const struct package_list *list, struct package_summary *out, struct act_error *e)
 {
     struct package_options options = plain();
 
     return package_write(&options, list, &(struct package_output){.engine = engine, .folder = out_dir}, out,
-                         err);
+                         e);
 }
 
 static struct package_summary pack(void)
 {
     struct package_list list = scan();
     struct package_summary summary;
-    struct act_error err = {0};
 
     assert_ok(write_list(&list, &summary, &err), err);
     package_list_release(&list);
@@ -298,7 +294,7 @@ TEST(rules_table)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct package_list list;
-        struct act_error err = {0};
+        err = (struct act_error){0};
         struct act_strv options = words_of(rows[i].zip_options);
 
         start_again();
@@ -340,7 +336,7 @@ TEST(gitignore_table)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct package_list list;
-        struct act_error err = {0};
+        err = (struct act_error){0};
 
         start_again();
         make_all(rows[i].tree);
@@ -368,7 +364,6 @@ TEST(ignore_files_that_are_fifos_are_not_waited_for)
     struct package_options with = {.root = project};
     ACT_AUTOFREE char *path = act_path_join(project, ".actignore");
     struct package_list list;
-    struct act_error err = {0};
 
     make("a");
     assert_int_equal(mkfifo(path, 0600), 0);
@@ -389,7 +384,7 @@ TEST(only_own_gitignore_files_above_count)
         ACT_AUTOFREE char *path = foreign[i] ? act_path_join(project, foreign[i]) : NULL;
         struct package_options with = {.root = root};
         struct package_list list;
-        struct act_error err = {0};
+        err = (struct act_error){0};
 
         make_all("up/.git/config up/project/a");
         write_text("up/.gitignore", "a");
@@ -407,7 +402,6 @@ TEST(one_word_may_hold_option_and_patterns)
     struct act_strv options = {0};
     struct package_options with = {.root = project, .zip_options = &options};
     struct package_list list;
-    struct act_error err = {0};
 
     make_all("a b c d");
     make("e f");
@@ -445,7 +439,7 @@ TEST(zip_options_that_cannot_be_used_are_named)
         struct act_strv options = words_of(rows[i].options);
         struct package_options with = {.root = project, .zip_options = &options};
         struct package_list list;
-        struct act_error err = {0};
+        err = (struct act_error){0};
 
         assert_int_equal(package_scan(&with, &list, &err), -ACT_CONFIG);
         assert_non_null(strstr(act_error_text(&err), "zip_options"));
@@ -460,7 +454,6 @@ TEST(a_broken_ignore_file_is_an_error)
 {
     struct package_options options = plain();
     struct package_list list;
-    struct act_error err = {0};
     ACT_AUTOFREE char *path = in_project(".actignore");
 
     assert_ok(act_file_write(path, "a\0b", 3, 0644, &err), err);
@@ -513,7 +506,7 @@ TEST(bad_names_are_named_before_anything_is_written)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct package_list list;
-        struct act_error err = {0};
+        err = (struct act_error){0};
 
         start_again();
         struct package_options options = plain();
@@ -556,8 +549,8 @@ static int expect_unreadable(void)
 {
     struct package_options options = plain();
     struct package_list list;
-    struct act_error err = {0};
 
+    err = (struct act_error){0};
     if (package_scan(&options, &list, &err) != -ACT_DENIED)
         return 1;
     return strstr(act_error_text(&err),
@@ -571,7 +564,6 @@ static int expect_success(void)
 {
     struct package_options options = plain();
     struct package_list list;
-    struct act_error err = {0};
 
     if (package_scan(&options, &list, &err) != 0)
         return 1;
@@ -593,7 +585,6 @@ TEST(a_missing_project_is_not_found)
 {
     struct package_options options = {.root = "/nonexistent/project"};
     struct package_list list;
-    struct act_error err = {0};
 
     assert_int_equal(package_scan(&options, &list, &err), -ACT_NOT_FOUND);
     assert_non_null(strstr(act_error_text(&err), "/nonexistent/project"));
@@ -618,7 +609,6 @@ TEST(deep_trees_are_packaged_up_to_what_a_path_holds)
 {
     struct package_options options = plain();
     struct package_list list;
-    struct act_error err = {0};
 
     make_deep(1500);
     list = scan();
@@ -649,7 +639,7 @@ TEST(links_out_of_the_project_are_warned_of)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *said = NULL;
-        struct act_error err = {0};
+        err = (struct act_error){0};
 
         make(rows[i].tree);
         fflush(stderr);
@@ -802,7 +792,7 @@ TEST(what_changed_since_the_scan_is_named)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct package_summary summary;
-        struct act_error err = {0};
+        err = (struct act_error){0};
 
         start_again();
         make_all("f d/g");
@@ -832,7 +822,6 @@ static void *append_when_opened(void *inotify_fd)
 TEST(a_change_while_a_file_is_read_is_noticed)
 {
     struct package_summary summary;
-    struct act_error err = {0};
     ACT_AUTOFREE char *path = in_project("big");
     int fd = inotify_init1(IN_CLOEXEC);
     pthread_t thread;
@@ -857,9 +846,9 @@ static int pack_on_small_disk(void)
     struct package_options options = plain();
     struct package_list list;
     struct package_summary summary;
-    struct act_error err = {0};
     const struct rlimit limit = {65536, 65536};
 
+    err = (struct act_error){0};
     signal(SIGXFSZ, SIG_IGN);
     engine = engine_new(NULL);
     if (package_scan(&options, &list, &err) < 0 || setrlimit(RLIMIT_FSIZE, &limit) < 0)
@@ -895,8 +884,8 @@ static int pack_into_locked_folder(void)
     struct package_options options = plain();
     struct package_list list;
     struct package_summary summary;
-    struct act_error err = {0};
 
+    err = (struct act_error){0};
     engine = engine_new(NULL); /* threads do not come along */
     if (package_scan(&options, &list, &err) < 0)
         return 1;
@@ -909,7 +898,6 @@ TEST(a_target_that_cannot_be_written_is_named)
 {
     struct package_list list;
     struct package_summary summary;
-    struct act_error err = {0};
 
     make("a");
     struct package_summary before = pack();
@@ -939,7 +927,6 @@ static struct package_summary pack_aged(int64_t age_s)
     struct package_options options = plain();
     struct package_list list = scan();
     struct package_summary summary;
-    struct act_error err = {0};
     ACT_AUTOFREE char *index = index_of_project();
 
     list.started_ns += age_s * 1000000000;
@@ -978,7 +965,6 @@ static void assert_same_as_from_nothing(const struct package_summary *again)
 {
     struct package_list list = scan();
     struct package_summary fresh;
-    struct act_error err = {0};
 
     assert_blocks_are_right(again);
     assert_ok(write_list(&list, &fresh, &err), err);
@@ -1190,7 +1176,6 @@ TEST(sizes_beyond_four_gib)
     struct package_item *items = act_calloc(SMALL_FILES + 1, sizeof(*items));
     struct zeros zeros = compressed_zeros(items);
     struct package_sink sink;
-    struct act_error err = {0};
     char sum[ACT_SHA256_HEX];
     int fd = open(zip, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 

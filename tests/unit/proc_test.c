@@ -29,11 +29,11 @@ static struct act_strv shell_words(const char *script)
 }
 
 static int run_shell(const char *script, int timeout_s, size_t max, char **out, int *status,
-                     struct act_error *err)
+                     struct act_error *e)
 {
     struct act_strv argv = shell_words(script);
 
-    int rc = proc_run(argv.v, timeout_s, max, out, status, err);
+    int rc = proc_run(argv.v, timeout_s, max, out, status, e);
     act_strv_release(&argv);
     return rc;
 }
@@ -64,7 +64,7 @@ TEST(test_run)
     setenv("P", pid_path, 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *out = NULL;
-        struct act_error err = {0};
+        err = (struct act_error){0};
         int status = -1;
         int rc = run_shell(rows[i].script, rows[i].timeout_s, rows[i].max, &out, &status, &err);
         if (rc != rows[i].rc)
@@ -78,7 +78,6 @@ TEST(test_run)
         assert_int_equal(WIFEXITED(status) ? WEXITSTATUS(status) : 0, rows[i].exit_status);
     }
     ACT_AUTOFREE char *text = NULL;
-    struct act_error err;
     assert_ok(act_file_read(pid_path, 100, &text, NULL, &err), err);
     assert_int_equal(kill(atoi(text), SIGKILL), 0);
 }
@@ -88,7 +87,6 @@ TEST(test_call)
 {
     struct act_strv argv = shell_words("cat; cat </dev/stdin; pwd >&2; echo $A$HOME >&2; exit 3"), env = {0};
     struct proc_result result;
-    struct act_error err;
 
     act_strv_push(&env, "A=b");
     act_strv_push(&env, "PATH=/usr/bin:/bin");
@@ -123,7 +121,6 @@ TEST(test_call_fails)
         struct act_strv argv = shell_words(rows[i].script);
         const struct proc_call call = {.argv = argv.v, .timeout_s = rows[i].timeout_s, .max_bytes = 100000};
         struct proc_result result;
-        struct act_error err;
         assert_int_equal(proc_call(&call, &result, &err), rows[i].rc);
         assert_true(result.err_len > 0); /* what it said until then */
         proc_result_release(&result);
@@ -136,7 +133,6 @@ TEST(test_run_missing)
     char name[] = "no-such-program-xyz";
     char *argv[] = {name, NULL};
     char *out = NULL;
-    struct act_error err;
     int status;
 
     assert_int_equal(proc_run(argv, 1, 10, &out, &status, &err), -ACT_NOT_FOUND);
@@ -148,7 +144,6 @@ TEST(test_run_missing)
 TEST(test_run_signals)
 {
     ACT_AUTOFREE char *out = NULL;
-    struct act_error err;
     sigset_t set, old;
     int status;
 
@@ -181,7 +176,6 @@ TEST(test_daemon)
     ACT_AUTOFREE char *log = act_path_join(dir, "log");
     ACT_AUTOFREE char *lock = act_path_join(dir, "lock");
     struct act_strv argv = {0};
-    struct act_error err;
     pid_t pid = 0;
 
     int fd = act_lock(lock, false, &err);
@@ -221,7 +215,6 @@ TEST(test_daemon_fails)
     ACT_AUTOFREE char *log = act_path_join(dir, "log2");
     ACT_AUTOFREE char *bad_log = act_path_join(dir, "none/log");
     char missing[] = "/no/such/program", sh[] = "true";
-    struct act_error err;
     pid_t pid;
 
     assert_int_equal(proc_daemon((char *[]){missing, NULL}, log, -1, &pid, &err), -ACT_NOT_FOUND);
@@ -236,7 +229,6 @@ static int hide_and_look(void)
 {
     char sh[] = "sh", option[] = "-c", owner[] = "test -O /proc/self/environ && echo free";
     ACT_AUTOFREE char *out = NULL;
-    struct act_error err;
     int status;
 
     setenv("ACT_DUMPABLE", "1", 1);
@@ -271,7 +263,6 @@ TEST(test_find)
     ACT_AUTOFREE char *program = act_path_join(dir, "only-here");
     ACT_AUTOFREE char *self = NULL;
     ACT_AUTOFREE char *found = NULL;
-    struct act_error err;
 
     assert_ok(act_file_write(program, "#!/bin/sh\n", 10, 0755, &err), err);
     assert_ok(proc_find_sibling("proc_test", &self, &err), err);

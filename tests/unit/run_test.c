@@ -66,7 +66,6 @@ TEST(test_shape)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_shape shape = {0};
-        struct act_error err;
         assert_int_equal(run_shape_of(rows[i].num_gpu, rows[i].per_node, rows[i].multi, &shape, &err),
                          rows[i].rc);
         assert_int_equal(shape.nodes, rows[i].nodes);
@@ -74,7 +73,6 @@ TEST(test_shape)
         assert_int_equal(shape.gpus_per_node, rows[i].gpus);
     }
     struct run_shape shape;
-    struct act_error err;
     assert_int_equal(run_shape_of(6, 4, true, &shape, &err), -ACT_USAGE);
     assert_non_null(strstr(act_error_text(&err), "use -n 4 or -n 8"));
 }
@@ -207,7 +205,6 @@ static struct run_spec full_spec(void)
 TEST(test_spec_round_trip)
 {
     struct run_spec spec = full_spec(), back;
-    struct act_error err;
     char path[] = "/tmp/act-run-test.XXXXXX";
     struct stat st;
 
@@ -274,7 +271,7 @@ TEST(test_spec_refused)
         struct run_spec spec = full_spec(), back = {0};
         CODEC_AUTOJSON json_t *json = run_spec_to_json(&spec);
         CODEC_AUTOJSON json_t *change = json_loads(rows[i].change, JSON_ALLOW_NUL, NULL);
-        struct act_error err = {0};
+        err = (struct act_error){0};
         assert_non_null(change);
         json_object_update(json, change);
         assert_true(run_spec_from_json(json, &back, &err) < 0);
@@ -284,7 +281,6 @@ TEST(test_spec_refused)
     }
     struct run_spec spec = full_spec(), back;
     CODEC_AUTOJSON json_t *json = run_spec_to_json(&spec);
-    struct act_error err;
     json_object_set_new(json, "from_the_future", json_true());
     assert_ok(run_spec_from_json(json, &back, &err), err);
     run_spec_release(&back);
@@ -296,7 +292,6 @@ TEST(test_spec_refused)
 TEST(test_secrets)
 {
     struct run_spec spec = full_spec(), back;
-    struct act_error err;
     struct stat st;
     char dir[] = "/tmp/act-run-test.XXXXXX";
 
@@ -344,7 +339,6 @@ TEST(test_status)
                                 .reason = "said \xff",
                                 .unsubmitted = true};
     struct run_status back;
-    struct act_error err;
     char dir[] = "/tmp/act-run-test.XXXXXX";
 
     assert_non_null(mkdtemp(dir));

@@ -34,8 +34,6 @@ static pid_t server;
 
 static int open_here(void **state)
 {
-    struct act_error err;
-
     (void)state;
     assert_ok(site_open(&(struct site_options){.root = root}, &site, &err), err);
     return 0;
@@ -59,7 +57,6 @@ static int start_server(void)
 static int open_wire(void **state)
 {
     const char *login = getenv("ACT_TEST_LOGIN");
-    struct act_error err;
 
     (void)state;
     if (login) {
@@ -93,7 +90,6 @@ static int setup_wire(void **state)
 
 static int teardown(void **state)
 {
-    struct act_error err;
     int status = 0;
 
     (void)state;
@@ -140,7 +136,6 @@ static struct run_spec make_spec(void)
 static char *make_run(void)
 {
     struct run_spec spec = make_spec();
-    struct act_error err;
     bool existed = true;
 
     assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
@@ -162,8 +157,6 @@ static char *in_run(const char *id, const char *name)
 
 static void put_file(const char *path, const char *text)
 {
-    struct act_error err;
-
     assert_ok(act_file_write(path, text, strlen(text), 0600, &err), err);
 }
 
@@ -190,7 +183,6 @@ static int count_in(const char *dir)
 
 static char *text_of(const char *id, const char *name)
 {
-    struct act_error err;
     char *text;
 
     assert_ok(site_read_text(site, id, name, &text, &err), err);
@@ -228,7 +220,6 @@ BOTH(test_create)
                 {"../../new", 0700}};
     struct run_spec spec = make_spec(), back = {0};
     struct site_state states;
-    struct act_error err;
     bool existed = true;
 
     assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
@@ -267,7 +258,6 @@ BOTH(test_create_badly)
 {
     static const char *const ids[] = {"", "x", "../x", "..", "a/b_1_00000000"};
     ACT_AUTOFREE char *runs = in_root("runs");
-    struct act_error err;
     bool existed;
 
     for (size_t i = 0; i < COUNT(ids); i++) {
@@ -285,7 +275,6 @@ static char *make_package(struct run_spec *spec, const char *dir, size_t size)
 {
     ACT_AUTOFREE char *data = act_alloc(size);
     char *path = act_sprintf("%s/package-%d", dir, (int)getpid());
-    struct act_error err;
 
     for (size_t i = 0; i < size; i++)
         data[i] = (char)(i * 7 + i / 251);
@@ -298,7 +287,6 @@ static char *make_package(struct run_spec *spec, const char *dir, size_t size)
 static void assert_same_file(const char *a, const char *b)
 {
     char one[ACT_SHA256_HEX], other[ACT_SHA256_HEX];
-    struct act_error err;
 
     assert_ok(act_sha256_file(a, one, &err), err);
     assert_ok(act_sha256_file(b, other, &err), err);
@@ -320,7 +308,6 @@ BOTH(test_package)
     ACT_AUTOFREE char *package = make_package(&spec, home, SIZE);
     ACT_AUTOFREE char *in_first = in_run(spec.id, RUN_FILE_PACKAGE);
     ACT_AUTOFREE char *in_second = in_run(second.id, RUN_FILE_PACKAGE);
-    struct act_error err;
     bool existed;
 
     memcpy(second.package_sha256, spec.package_sha256, sizeof(spec.package_sha256));
@@ -343,7 +330,6 @@ static bool on_another_disk(const char *dir)
 
 BOTH(test_package_of_another_disk)
 {
-    struct act_error err;
     bool existed;
 
     if (!on_another_disk("/dev/shm"))
@@ -372,7 +358,6 @@ TEST_IN(test_package_is_checked, setup_wire, teardown)
     ACT_AUTOFREE char *packages = in_root("packages");
     ACT_AUTOFREE char *runs = in_root("runs");
     ACT_AUTOFREE char *fresh = in_root("new");
-    struct act_error err;
     bool existed;
 
     put_file(package, "something else");
@@ -386,7 +371,6 @@ TEST_IN(test_package_is_checked, setup_wire, teardown)
 BOTH(test_no_space)
 {
     const struct rlimit small = {4096, RLIM_INFINITY}, any = {RLIM_INFINITY, RLIM_INFINITY};
-    struct act_error err;
     bool existed;
 
     if (!on_another_disk("/dev/shm") || getenv("ACT_TEST_LOGIN"))
@@ -413,7 +397,6 @@ BOTH(test_leftovers)
     static const char *const names[] = {"new/old_1_00000000.abcdef", "new/young_1_00000000.abcdef"};
     const struct timespec old[2] = {{.tv_sec = act_now_unix_s() - 7200}, {.tv_sec = act_now_unix_s() - 7200}};
     ACT_AUTOFREE char *fresh = in_root("new");
-    struct act_error err;
 
     for (size_t i = 0; i < COUNT(names); i++) {
         ACT_AUTOFREE char *dir = in_root(names[i]);
@@ -435,7 +418,6 @@ BOTH(test_remove)
     ACT_AUTOFREE char *other = make_run();
     ACT_AUTOFREE char *dir = in_run(id, "");
     ACT_AUTOFREE char *fresh = in_root("new");
-    struct act_error err;
     struct act_strv ids = {0};
 
     assert_ok(site_remove_run(site, id, &err), err);
@@ -453,7 +435,6 @@ TEST_IN(test_locked, setup_here, teardown)
 {
     struct run_spec spec = make_spec();
     ACT_AUTOFREE char *lock = in_run(spec.id, RUN_FILE_LOCK);
-    struct act_error err;
     bool existed;
     int fd = -1;
 
@@ -470,7 +451,6 @@ BOTH(test_list)
 {
     ACT_AUTOFREE char *other = in_root("runs/not a run/file");
     struct act_strv ids = {0};
-    struct act_error err;
 
     assert_ok(site_list(site, &ids, &err), err);
     assert_int_equal(ids.n, 0);
@@ -537,7 +517,6 @@ BOTH(test_read)
         {"user_logs/\xff", 0, 4, -ACT_NOT_FOUND, ""},
     };
     ACT_AUTOFREE char *id = make_run();
-    struct act_error err;
 
     make_traps(id);
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -565,7 +544,6 @@ BOTH(test_read_much)
     ACT_AUTOFREE char *path = in_run(id, "user_logs/big");
     ACT_AUTOFREE char *data = act_alloc(SIZE);
     ACT_AUTOFREE char *back = act_alloc(SIZE + 10);
-    struct act_error err;
     size_t got;
 
     for (size_t i = 0; i < SIZE; i++)
@@ -583,7 +561,6 @@ BOTH(test_write)
     ACT_AUTOFREE char *job = in_run(id, "job.json");
     ACT_AUTOFREE char *target = act_path_join(home, "target");
     ACT_AUTOFREE char *link = in_run(id, "abort");
-    struct act_error err;
     bool existed = true;
 
     make_traps(id);
@@ -622,7 +599,6 @@ BOTH(test_files)
                                          "user_logs/n\xff"};
     ACT_AUTOFREE char *id = make_run();
     struct site_files files;
-    struct act_error err;
 
     make_traps(id);
     for (size_t i = 0; i < COUNT(wanted); i++) {
@@ -652,7 +628,6 @@ BOTH(test_states)
     ACT_AUTOFREE char *bad = in_run(damaged, RUN_FILE_STATUS);
     ACT_AUTOFREE char *link = in_run(linked, RUN_FILE_STATUS);
     struct site_state states[COUNT(ids)];
-    struct act_error err;
 
     assert_ok(run_status_write(path, &status, &err), err);
     put_file(bad, "{\"state\":");
@@ -678,9 +653,9 @@ BOTH(test_states)
 
 /* ---- programs ---- */
 
-static int run_words(const char *const *argv, struct site_result *result, struct act_error *err)
+static int run_words(const char *const *argv, struct site_result *result, struct act_error *e)
 {
-    return site_run(site, &(struct site_command){.argv = argv}, result, err);
+    return site_run(site, &(struct site_command){.argv = argv}, result, e);
 }
 
 BOTH(test_run)
@@ -696,7 +671,6 @@ BOTH(test_run)
     static const char *const killed[] = {"sh", "-c", "kill -9 $$", NULL};
     static const char *const missing[] = {"no-such-program-here", NULL};
     struct site_result result;
-    struct act_error err;
 
     assert_ok(run_words(awkward, &result, &err), err);
     assert_int_equal(result.status, 0);
@@ -730,7 +704,6 @@ BOTH(test_run_much)
     static const char *const argv[] = {"sh", "-c", "tee /dev/stderr </dev/stdin", NULL};
     ACT_AUTOFREE char *input = act_alloc(SIZE);
     struct site_result result;
-    struct act_error err;
 
     for (size_t i = 0; i < SIZE; i++)
         input[i] = (char)(i * 31);
@@ -771,7 +744,6 @@ BOTH(test_run_bounds)
     ACT_AUTOFREE char *pid_path = in_root("pid");
     ACT_AUTOFREE char *pid = NULL;
     struct site_result result;
-    struct act_error err;
 
     assert_ok(act_mkdir_all(root, 0700, &err), err);
     struct site_command command = {.argv = slow, .timeout_s = 1};
@@ -791,7 +763,6 @@ BOTH(test_agent)
     ACT_AUTOFREE char *path = NULL;
     ACT_AUTOFREE char *again = NULL;
     struct site_result result;
-    struct act_error err;
 
     assert_ok(site_agent(site, &path, &err), err);
     assert_true(act_starts_with(path, root));
@@ -832,12 +803,12 @@ static void open_bytes(struct channel *c, const char *bytes, size_t len)
     *c = (struct channel){.in_fd = ends[0], .out_fd = ends[0]};
 }
 
-static int read_bytes(const char *bytes, size_t len, struct frame *frame, struct act_error *err)
+static int read_bytes(const char *bytes, size_t len, struct frame *frame, struct act_error *e)
 {
     struct channel *c = act_alloc(sizeof(*c));
 
     open_bytes(c, bytes, len);
-    int rc = frame_read(c, 1000, frame, err);
+    int rc = frame_read(c, 1000, frame, e);
     close(c->in_fd);
     free(c);
     return rc;
@@ -868,7 +839,6 @@ TEST(test_frames)
         {"{\"parts\":[9223372036854775807]}\n", -ACT_FAIL},
         {"{\"parts\":[99999999999999999999]}\n", -ACT_FAIL},
     };
-    struct act_error err;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct frame frame;
@@ -898,7 +868,6 @@ TEST(test_damaged_frames)
 {
     enum { ROUNDS = 3000 };
     const size_t len = sizeof(good_frame) - 1;
-    struct act_error err;
     uint32_t seed = 1;
 
     for (size_t cut = 0; cut < len; cut++) {
@@ -953,8 +922,8 @@ TEST_IN(test_damaged_requests, setup_here, teardown)
 }
 
 /* What a server might answer that is no server of ours. */
-static int ask_liar(const char *answer, int (*ask)(struct site *liar, struct act_error *err),
-                    struct act_error *err)
+static int ask_liar(const char *answer, int (*ask)(struct site *liar, struct act_error *e),
+                    struct act_error *e)
 {
     struct act_buf bytes = {0};
     struct site *liar = act_calloc(1, sizeof(*liar));
@@ -965,8 +934,8 @@ static int ask_liar(const char *answer, int (*ask)(struct site *liar, struct act
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     assert_int_equal(act_write_all(ends[1], bytes.data, bytes.len), 0);
     assert_int_equal(shutdown(ends[1], SHUT_WR), 0);
-    assert_ok(wire_open_fds(ends[0], ends[0], "/r", liar, err), *err);
-    int rc = ask(liar, err);
+    assert_ok(wire_open_fds(ends[0], ends[0], "/r", liar, e), *e);
+    int rc = ask(liar, e);
     site_free(liar);
     close(ends[1]);
     free(c);
@@ -974,45 +943,45 @@ static int ask_liar(const char *answer, int (*ask)(struct site *liar, struct act
     return rc;
 }
 
-static int ask_states(struct site *liar, struct act_error *err)
+static int ask_states(struct site *liar, struct act_error *e)
 {
     static const char *const ids[] = {"a_1_00000000", "b_1_00000000"};
     struct site_state states[2];
-    int rc = site_states(liar, ids, 2, states, err);
+    int rc = site_states(liar, ids, 2, states, e);
 
     site_states_release(states, 2);
     return rc;
 }
 
-static int ask_files(struct site *liar, struct act_error *err)
+static int ask_files(struct site *liar, struct act_error *e)
 {
     static const char *const folders[] = {"user_logs"};
     struct site_files files;
-    int rc = site_files(liar, "a_1_00000000", folders, 1, &files, err);
+    int rc = site_files(liar, "a_1_00000000", folders, 1, &files, e);
 
     site_files_release(&files);
     return rc;
 }
 
-static int ask_read(struct site *liar, struct act_error *err)
+static int ask_read(struct site *liar, struct act_error *e)
 {
     char data[8];
     size_t got;
 
-    return site_read(liar, "a_1_00000000", "x", 0, data, sizeof(data), &got, err);
+    return site_read(liar, "a_1_00000000", "x", 0, data, sizeof(data), &got, e);
 }
 
-static int ask_agent(struct site *liar, struct act_error *err)
+static int ask_agent(struct site *liar, struct act_error *e)
 {
     ACT_AUTOFREE char *path = NULL;
 
-    return site_agent(liar, &path, err);
+    return site_agent(liar, &path, e);
 }
 
-static int ask_list(struct site *liar, struct act_error *err)
+static int ask_list(struct site *liar, struct act_error *e)
 {
     struct act_strv ids = {0};
-    int rc = site_list(liar, &ids, err);
+    int rc = site_list(liar, &ids, e);
 
     if (rc == 0 && ids.n)
         rc = 1;
@@ -1049,7 +1018,7 @@ TEST(test_wrong_answers)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct act_error err = {0};
+        err = (struct act_error){0};
         int rc = ask_liar(rows[i].answer, rows[i].ask, &err);
         if (rc != rows[i].rc)
             fail_msg("%s: %d %s", rows[i].answer, rc, act_error_text(&err));

@@ -85,7 +85,6 @@ static char *file(const char *name)
 static void write_file(const char *name, const char *text, mode_t mode)
 {
     ACT_AUTOFREE char *path = file(name);
-    struct act_error err;
 
     assert_ok(act_file_write(path, text, strlen(text), mode, &err), err);
 }
@@ -134,15 +133,14 @@ static struct run_spec make_spec(void)
     return spec;
 }
 
-static int submit(const struct run_spec *spec, struct act_error *err)
+static int submit(const struct run_spec *spec, struct act_error *e)
 {
-    return platform_submit(platform, &(struct platform_submission){.spec = spec}, err);
+    return platform_submit(platform, &(struct platform_submission){.spec = spec}, e);
 }
 
 /* In a process of its own; returns its status as from waitpid(). */
 static int submit_in_child(const struct run_spec *spec)
 {
-    struct act_error err;
     int status;
     pid_t pid = fork();
 
@@ -155,7 +153,6 @@ static int submit_in_child(const struct run_spec *spec)
 static struct run_status status_of(const char *id)
 {
     struct run_status status;
-    struct act_error err;
 
     assert_ok(platform_status(platform, &id, 1, &status, &err), err);
     return status;
@@ -178,7 +175,6 @@ static int open_platform(char *login)
                             .gpu_per_node = -1,
                             .num_gpu = -1,
                             .slurm = {.login = login, .root = root, .launcher = (char[]){"mpirun"}}};
-    struct act_error err;
 
     return platform_open(NULL, &config, &platform, &err);
 }
@@ -219,7 +215,6 @@ static int end(void **state)
 TEST(test_one_job)
 {
     struct run_spec spec = make_spec();
-    struct act_error err;
 
     assert_ok(submit(&spec, &err), err);
     assert_jobs(&spec, "\"1\"");
@@ -238,7 +233,6 @@ TEST(test_at_once)
 {
     struct run_spec spec = make_spec();
     pid_t children[6];
-    struct act_error err;
 
     write_file("mode", "slow", 0600);
     for (size_t i = 0; i < COUNT(children); i++) {
@@ -259,7 +253,6 @@ TEST(test_at_once)
 TEST(test_killed)
 {
     static const char *const modes[] = {"die_before", "die_after"};
-    struct act_error err;
 
     for (size_t i = 0; i < COUNT(modes); i++) {
         struct run_spec spec = make_spec();
@@ -295,7 +288,6 @@ TEST(test_killed_and_looked_at)
 TEST(test_lost_answers)
 {
     static const char *const modes[] = {"lost", "nothing", "silent", "dead"};
-    struct act_error err;
 
     for (size_t i = 0; i < COUNT(modes); i++) {
         struct run_spec spec = make_spec();
@@ -311,7 +303,6 @@ TEST(test_lost_answers)
 TEST_IN(test_connection_lost, begin_far, end)
 {
     static const char *const modes[] = {"", "die_before", "die_after"};
-    struct act_error err;
 
     for (size_t i = 0; i < COUNT(modes); i++) {
         struct run_spec spec = make_spec();
@@ -345,7 +336,6 @@ TEST(test_refusals)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = make_spec();
-        struct act_error err;
         write_file("mode", rows[i].mode, 0600);
         assert_int_equal(submit(&spec, &err), -(int)rows[i].code);
         assert_contains(act_error_text(&err), rows[i].says);
@@ -366,7 +356,6 @@ TEST(test_refusals)
 TEST(test_not_written)
 {
     struct run_spec spec = make_spec();
-    struct act_error err;
 
     write_file("mode", "full", 0600);
     assert_true(submit(&spec, &err) < 0);
@@ -382,7 +371,6 @@ TEST(test_no_slurm)
 {
     struct run_spec spec = make_spec();
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
-    struct act_error err;
 
     setenv("PATH", agent_folder, 1);
     assert_int_equal(submit(&spec, &err), -ACT_NOT_FOUND);
@@ -397,7 +385,6 @@ TEST(test_controller_down)
     struct run_spec spec = make_spec();
     ACT_AUTOFREE char *down = file("down");
     struct run_status status;
-    struct act_error err;
     const char *id = spec.id;
 
     assert_ok(submit(&spec, &err), err);
@@ -412,7 +399,6 @@ TEST(test_controller_down)
 TEST(test_abort_waiting)
 {
     struct run_spec spec = make_spec();
-    struct act_error err;
     bool was_final;
 
     assert_ok(submit(&spec, &err), err);
@@ -435,7 +421,6 @@ TEST(test_abort_waiting)
 TEST(test_abort_full)
 {
     struct run_spec spec = make_spec();
-    struct act_error err;
     bool was_final;
 
     assert_ok(submit(&spec, &err), err);
@@ -453,7 +438,6 @@ TEST(test_abort_full)
 TEST(test_abort_moves)
 {
     struct run_spec spec = make_spec();
-    struct act_error err;
     bool was_final;
 
     assert_ok(submit(&spec, &err), err);
@@ -473,7 +457,6 @@ TEST(test_abort_moves)
 TEST(test_accounting)
 {
     struct run_spec spec = make_spec();
-    struct act_error err;
 
     assert_ok(submit(&spec, &err), err);
     ACT_AUTOFREE char *past =
@@ -511,7 +494,6 @@ TEST(test_many)
     static char *ids[RUNS];
     static struct run_status status[RUNS];
     struct act_buf queue = {0};
-    struct act_error err;
     struct rusage before, after;
 
     for (int i = 0; i < JOBS; i++)
@@ -547,7 +529,6 @@ TEST(test_many)
 TEST(test_time)
 {
     enum { TIMES = 20 };
-    struct act_error err;
 
     write_file("quick", "", 0600);
     int64_t start = act_now_monotonic_ms();
@@ -588,8 +569,6 @@ static int make_world(void **state)
 
 static int remove_world(void **state)
 {
-    struct act_error err;
-
     (void)state;
     int rc = act_remove_tree(home, &err);
     free(home);

@@ -151,7 +151,6 @@ TEST(test_complaints)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct act_error err;
         assert_int_equal(slurm_refuse(rows[i].program, rows[i].text, &err), -(int)rows[i].code);
         assert_contains(act_error_text(&err), rows[i].program);
         assert_contains(act_error_text(&err), rows[i].text);
@@ -689,7 +688,7 @@ TEST(test_checks)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct slurm s = make_slurm();
-        struct act_error err = {0};
+        err = (struct act_error){0};
         struct act_strv keep = {0};
         char *option = kept(&keep, rows[i].option);
         s.image = kept(&keep, rows[i].image);

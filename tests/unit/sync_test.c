@@ -217,7 +217,6 @@ static char *merge(const char *from_pages, const char *to_pages, bool extras)
         .from_prefix = prefixes[0], .to_prefix = prefixes[1], .extras = extras, .folder_mode = 0755});
     struct act_buf out = {0};
     struct sync_item item;
-    struct act_error err;
     int rc = 0;
 
     while (rc == 0 && !sync_finished(s)) {
@@ -311,7 +310,6 @@ TEST(what_could_not_be_read_protects_what_is_below)
     static const bool is_protected[] = {true, true, false, true, false};
     struct sync *s = sync_new(&(struct sync_options){.from_prefix = "", .to_prefix = "", .extras = true});
     struct store_page sources = {0}, copies = {0};
-    struct act_error err;
     struct sync_item item;
     size_t extras = 0, unreadable = 0;
 
@@ -346,7 +344,6 @@ TEST(what_is_below_a_link_is_told_apart)
     struct sync *s = sync_new(&(struct sync_options){
         .from_prefix = "d/", .to_prefix = "", .extras = true, .takes = takes_no_link, .arg = NULL});
     struct store_page sources = {0}, copies = {0};
-    struct act_error err;
     struct sync_item item;
     size_t n = 0;
 
@@ -411,7 +408,6 @@ TEST(a_key_outside_of_the_prefix_is_an_error)
 {
     struct sync *s = sync_new(&(struct sync_options){.from_prefix = "a/", .to_prefix = ""});
     struct store_page page = page_of("", "b/c");
-    struct act_error err;
 
     assert_int_equal(sync_feed(s, SYNC_FROM, &page, true, &err), -ACT_FAIL);
     assert_string_equal(act_error_text(&err),
@@ -437,7 +433,6 @@ static void feed_numbers(struct sync *s, enum sync_side side, size_t *at, size_t
                          size_t page_size)
 {
     struct store_page page = {.v = act_calloc(page_size, sizeof(*page.v))};
-    struct act_error err = {0};
 
     for (; page.n < page_size && *at < end; *at += step)
         page.v[page.n++] =
@@ -638,7 +633,6 @@ static void copy_world(struct world *to, const struct world *from)
 static void feed_some(struct sync *s, enum sync_side side, const struct world *w, size_t *at, unsigned *seed)
 {
     struct store_page page = {.v = act_calloc(8, sizeof(*page.v))};
-    struct act_error err = {0};
     size_t most = (size_t)rand_r(seed) % 8;
 
     for (; page.n < most && *at < w->n; ++*at)
@@ -747,7 +741,6 @@ static struct filter *random_filter(unsigned *seed)
     static const char *const patterns[] = {"tmp", "*.o", "/a/", "b/a", "a-", "!a/b", "**/a/*", "b/"};
     struct act_strv excludes = {0}, includes = {0};
     struct filter_options options = {.excludes = &excludes, .includes = &includes};
-    struct act_error err = {0};
     struct filter *filter;
 
     for (int i = rand_r(seed) % 3; i > 0; i--)

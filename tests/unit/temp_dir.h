@@ -3,6 +3,8 @@
 #ifndef TESTS_UNIT_TEMP_DIR_H
 #define TESTS_UNIT_TEMP_DIR_H
 
+#include "unit/test.h"
+
 #include "base/file.h"
 #include "base/text.h"
 
@@ -17,8 +19,6 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
-    struct act_error err;
-
     (void)state;
     int rc = act_remove_tree(dir, &err);
     free(dir);

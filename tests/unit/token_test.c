@@ -16,8 +16,6 @@
 
 #define NOW 1777638896 /* 2026-05-01T12:34:56Z */
 
-static struct act_error err;
-
 static json_t *parse(const char *text)
 {
     json_t *value = NULL;

@@ -39,7 +39,6 @@ static void make_zip_only(const char *python)
         "    z.close(); return bytearray(open(path, 'rb').read())\n"
         "def save(b): open(path, 'wb').write(b)\n";
     struct act_strv argv = {0};
-    struct act_error err;
     int status;
 
     unlink(zip);
@@ -54,8 +53,6 @@ static void make_zip_only(const char *python)
 
 static void make_zip(const char *python)
 {
-    struct act_error err;
-
     assert_ok(act_remove_tree(target, &err), err);
     make_zip_only(python);
 }
@@ -73,7 +70,6 @@ static void assert_file(const char *name, const char *text)
 {
     ACT_AUTOFREE char *path = act_path_join(target, name);
     ACT_AUTOFREE char *found = NULL;
-    struct act_error err;
 
     assert_ok(act_file_read(path, 1 << 24, &found, NULL, &err), err);
     assert_string_equal(found, text);
@@ -82,7 +78,6 @@ static void assert_file(const char *name, const char *text)
 TEST(test_tree_comes_back)
 {
     char to[100], sha256[ACT_SHA256_HEX];
-    struct act_error err;
 
     make_zip("add('a.txt', 'hello')\n"
              "add('deep/er/b.sh', '#!/bin/sh', 0o100755)\n"
@@ -196,7 +191,7 @@ TEST(test_hostile)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct act_error err = {0};
+        err = (struct act_error){0};
         make_zip(act_starts_with(rows[i].python, "save(b'')") ? "z.close = lambda: None\nsave(b'')"
                                                               : rows[i].python);
         int rc = node_unzip(zip, NULL, target, false, &err);
@@ -214,7 +209,6 @@ TEST(test_hostile)
 TEST(test_sizes_that_lie)
 {
     static const long lies[] = {1, 999, 1001, 100000};
-    struct act_error err = {0};
 
     for (size_t i = 0; i < COUNT(lies); i++) {
         ACT_AUTOFREE char *python =
@@ -231,7 +225,6 @@ TEST(test_sizes_that_lie)
 TEST(test_large_files)
 {
     static const long lies[] = {(5 << 20) - 1, (5 << 20) + 1};
-    struct act_error err;
     struct stat st;
 
     make_zip("import random\n"
@@ -263,8 +256,6 @@ TEST(test_large_files)
 /* More entries than one thread takes at once, in folders without entries of their own; numbers of 64 bits. */
 TEST(test_many_files)
 {
-    struct act_error err;
-
     make_zip("for i in range(3000): add('d%d/e%d/f%d' % (i % 7, i % 3, i), str(i))\n"
              "with z.open(zipfile.ZipInfo('wide'), 'w', force_zip64=True) as f: f.write(b'w')\n"
              "i = z.getinfo('wide')\n"
@@ -277,8 +268,6 @@ TEST(test_many_files)
 /* What a run left in its code root stays when it starts anew, and what belongs to the package comes back. */
 TEST(test_over)
 {
-    struct act_error err;
-
     make_zip(
         "add('train.py', 'new'); add('lib/a.py', 'a'); add('to/be/b', 'b', 0o100444); link('now', 'lib')");
     ACT_AUTOFREE char *elsewhere = act_path_join(dir, "elsewhere");
@@ -343,7 +332,6 @@ TEST(test_changed_bytes)
 {
     enum { ROUNDS = 1000, CHANGES = 4 };
     ACT_AUTOFREE char *data = NULL;
-    struct act_error err;
     size_t len, good = 0;
 
     make_zip(
@@ -370,8 +358,6 @@ TEST(test_changed_bytes)
 
 TEST(test_disk_is_too_small)
 {
-    struct act_error err;
-
     make_zip("import io\n"
              "for i in range(300): add('f%d' % i, '')\n"
              "b = done(); at = b.find(b'PK\\x01\\x02')\n"
@@ -385,7 +371,6 @@ TEST(test_disk_is_too_small)
 TEST(test_checksum)
 {
     char wrong[ACT_SHA256_HEX];
-    struct act_error err;
 
     make_zip("add('a', 'b')");
     memset(wrong, '0', ACT_SHA256_HEX - 1);
@@ -435,8 +420,6 @@ static int live_confined(void *arg)
 
 TEST(test_confined)
 {
-    struct act_error err;
-
     make_zip("add('a', 'x')");
     assert_ok(act_mkdir_all(target, 0755, &err), err);
     int got = child_exit_status(child_wait(child_start(&(struct child){.run = live_confined, .out_fd = -1})));
@@ -451,7 +434,6 @@ TEST(test_confined)
 TEST(test_apart)
 {
     char sha256[ACT_SHA256_HEX];
-    struct act_error err;
 
     make_zip("for i in range(99): add(f'd{i % 7}/f{i}', str(i) * i, 0o100640)\n"
              "link('d1/l', '../d2/f2')\n"
@@ -477,8 +459,6 @@ TEST(test_apart)
 
 static int wait_at_pipe(void *arg)
 {
-    struct act_error err;
-
     (void)arg;
     return node_unzip_apart(zip, "?", target, true, &err) < 0 ? 0 : 1;
 }
@@ -512,7 +492,6 @@ TEST(test_apart_is_confined)
     assert_true(writer >= 0);
     ACT_AUTOFREE char *path = act_sprintf("/proc/%d/status", (int)child_of(parent));
     ACT_AUTOFREE char *text = NULL;
-    struct act_error err;
     assert_ok(act_file_read(path, 1 << 16, &text, NULL, &err), err);
     close(writer);
     assert_int_equal(child_exit_status(child_wait(parent)), 0);
@@ -551,8 +530,6 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
-    struct act_error err;
-
     (void)state;
     int rc = act_remove_tree(dir, &err);
     free(dir);

@@ -62,18 +62,18 @@ static void set_logs(size_t n, const char *const (*logs)[2])
 #define USER0 "user_logs/std_log_process_0.txt"
 #define USER1 "user_logs/std_log_process_1.txt"
 
-static int collect(void *arg, const char *data, size_t len, struct act_error *err)
+static int collect(void *arg, const char *data, size_t len, struct act_error *e)
 {
     (void)arg;
-    (void)err;
+    (void)e;
     act_buf_add(&out, data, len);
     return 0;
 }
 
-static int collect_line(void *arg, int rank, const char *text, size_t len, struct act_error *err)
+static int collect_line(void *arg, int rank, const char *text, size_t len, struct act_error *e)
 {
     (void)arg;
-    (void)err;
+    (void)e;
     act_buf_addf(&out, "%d:%.*s;", rank, (int)len, text);
     return 0;
 }
@@ -84,7 +84,6 @@ static struct flow_run make_run(const char *project, const char *login)
     ACT_AUTOFREE char *root = act_path_join(scratch, project);
     ACT_AUTOFREE char *file = act_path_join(root, "aux_data/aml/lab.yaml");
     ACT_AUTOFREE char *yaml = act_sprintf("platform: slurm\nslurm:\n  login: %s\n", login);
-    struct act_error err;
     struct flow_run run = {
         .row = {.id = run_id_new("watched", 1700000000),
                 .cluster = act_strdup("lab"),
@@ -118,7 +117,6 @@ static void catch_stderr(void)
 static char *caught_stderr(void)
 {
     ACT_AUTOFREE char *path = act_path_join(scratch, "stderr");
-    struct act_error err;
     char *text;
 
     fflush(stderr);
@@ -143,7 +141,6 @@ static struct flow_run run;
 /* A new ledger asks this machine for runs, once: before a test counts who is asked. */
 static void make_ledger(void)
 {
-    struct act_error err;
     struct ledger *ledger;
 
     flow_open_bare(NULL, &flow);
@@ -153,7 +150,6 @@ static void make_ledger(void)
 
 static int set_up(void **state)
 {
-    struct act_error err;
     ACT_AUTOFREE char *home = act_path_join(scratch, "home");
 
     (void)state;
@@ -190,7 +186,6 @@ static void end_run(int call, const char *name)
 TEST(wait_survives_an_outage)
 {
     static const useconds_t longer[] = {500000, 1000000, 2000000, 4000000, 8000000, 10000000, 10000000};
-    struct act_error err;
     size_t at = 0;
 
     fake.status.state = RUN_COMPLETED;
@@ -210,8 +205,6 @@ TEST(wait_survives_an_outage)
 
 TEST(wait_tells_what_does_not_pass)
 {
-    struct act_error err;
-
     fake.fail_status = 1;
     fake.fail_code = ACT_DENIED;
     assert_int_equal(flow_wait(&flow, &run, &err), -ACT_DENIED);
@@ -225,7 +218,6 @@ TEST(first_question_is_as_patient)
     static const useconds_t longer[] = {500000, 1000000, 2000000};
     struct run_spec spec = start_run(0);
     struct flow_run found;
-    struct act_error err;
 
     fake.status.state = RUN_COMPLETED;
     fake.fail_status = COUNT(longer);
@@ -246,7 +238,6 @@ TEST(first_question_has_an_end)
 {
     struct run_spec spec = start_run(0);
     struct flow_run found;
-    struct act_error err;
 
     fake.fail_status = INT_MAX;
     catch_stderr();
@@ -273,7 +264,6 @@ static void finish_later(int call)
 TEST(follow_survives_an_outage)
 {
     struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
-    struct act_error err;
 
     LOGS({USER0, "one\ntwo\n"});
     fake.fail_logs = 2;
@@ -298,7 +288,6 @@ TEST(following_leaves_a_service_alone)
         USUAL_US = 500000
     };
     struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
-    struct act_error err;
 
     for (int service = 0; service < 2; service++) {
         fake.status.state = run.status.state = RUN_RUNNING;
@@ -331,7 +320,6 @@ static void begin_log_anew(int call)
 TEST(log_that_begins_anew_is_followed)
 {
     struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
-    struct act_error err;
 
     LOGS({USER0, "a long first line\n"});
     fake.before_logs = begin_log_anew;
@@ -346,7 +334,6 @@ TEST(log_that_begins_anew_is_followed)
 TEST(reading_once_does_not_wait)
 {
     struct flow_follow what = {.tail = -1, .sink = {.write = collect}};
-    struct act_error err;
 
     LOGS({USER0, "one\n"});
     fake.fail_logs = 1;
@@ -370,7 +357,6 @@ static void begin_anew(int call)
 TEST(follow_goes_through_attempts)
 {
     struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
-    struct act_error err;
 
     fake.before_logs = begin_anew;
     catch_stderr();
@@ -385,7 +371,6 @@ TEST(all_ranks_go_through_attempts)
 {
     struct flow_follow what = {
         .all = true, .line = collect_line, .tail = -1, .follow = true, .sink = {.write = collect}};
-    struct act_error err;
 
     fake.before_logs = begin_anew;
     catch_stderr();
@@ -400,7 +385,6 @@ TEST(all_ranks_go_through_attempts)
 TEST(ranks_come_in_their_order)
 {
     struct flow_follow what = {.all = true, .line = collect_line, .tail = -1, .sink = {.write = collect}};
-    struct act_error err;
 
     LOGS({"system_logs/x.txt", "no\n"}, {USER0, "a\n"}, {USER0 ".old", "no\n"},
          {"user_logs/std_log_process_007.txt", "e\n"}, {USER1, "b\n"},
@@ -423,7 +407,6 @@ static void assert_copy(const struct flow_logs *logs, const char *name, const ch
 {
     ACT_AUTOFREE char *path = act_path_join(logs->folder, name);
     ACT_AUTOFREE char *text = NULL;
-    struct act_error err;
 
     assert_ok(act_file_read(path, 1 << 20, &text, NULL, &err), err);
     assert_string_equal(text, content);
@@ -432,7 +415,6 @@ static void assert_copy(const struct flow_logs *logs, const char *name, const ch
 TEST(copies_are_never_a_mixture)
 {
     struct flow_logs logs;
-    struct act_error err;
 
     LOGS({USER0, "old rank 0\n"}, {USER1, "old rank 1\n"});
     fake.before_read = move_away;
@@ -454,7 +436,6 @@ TEST(copies_are_never_a_mixture)
 TEST(replaced_logs_begin_anew)
 {
     struct flow_logs logs;
-    struct act_error err;
 
     fake.status.state = run.status.state = RUN_COMPLETED;
     LOGS({USER0, "rank 0\n"});
@@ -484,7 +465,6 @@ TEST(fetching_tells_how_far_it_is)
     uint64_t bytes = 0;
     struct flow_fetch what = {.progress = count_bytes, .arg = &bytes, .max_bytes = 5};
     struct flow_logs logs;
-    struct act_error err;
 
     LOGS({USER0, "rank 0 is long\n"}, {USER1, "two\n"});
     assert_ok(flow_fetch_logs(&flow, &run, &what, &logs, &err), err);
@@ -496,7 +476,6 @@ TEST(fetching_tells_how_far_it_is)
 static void add_run(const struct flow_run *what)
 {
     struct ledger *ledger;
-    struct act_error err;
 
     assert_ok(flow_ledger(&flow, &ledger, &err), err);
     assert_ok(ledger_add(ledger, &what->row, &err), err);
@@ -511,7 +490,6 @@ TEST(one_question_for_each_place)
     } rows[] = {{"one", "me@here", 100}, {"two", "me@here", 50}, {"three", "me@there", 7}};
     struct flow_table table = {0};
     struct flow_runs runs;
-    struct act_error err;
 
     for (size_t i = 0; i < COUNT(rows); i++)
         for (int k = 0; k < rows[i].runs; k++) {
@@ -548,7 +526,6 @@ TEST(runs_are_where_they_were_submitted)
 {
     struct flow_table table = {0};
     struct flow_runs runs;
-    struct act_error err;
 
     free(run.row.spec);
     run.row.spec = act_strdup("{\"config\": {\"slurm\": {\"login\": null, \"root\": \"/elsewhere\"}}}");
@@ -578,7 +555,6 @@ static struct run_spec start_run(int code)
                             .procs_per_node = 1,
                             .created_unix_s = act_now_unix_s()};
     struct platform *platform;
-    struct act_error err;
 
     spec.id = run_id_new("watched", spec.created_unix_s);
     act_strv_push(&spec.argv, "true");
@@ -596,7 +572,6 @@ static char *state_after(int code)
     struct run_spec spec = start_run(code);
     struct flow_table table = {.as_known = true};
     struct flow_runs runs;
-    struct act_error err;
 
     assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
     char *state = NULL;
@@ -628,7 +603,6 @@ TEST(unclear_submissions_stay_open)
 int main(void)
 {
     char folder[] = "/tmp/act-watch-XXXXXX";
-    struct act_error err;
 
     scratch = mkdtemp(folder);
     if (!scratch)
