@@ -1,7 +1,7 @@
-/* ahead.c - items whose turn has not come: first in, first out, packed one behind the other into pages.
+/* ahead.c - items waiting for their turn: first in, first out, packed one after another into pages.
  *
- * An entry is kept without the unused ends of its texts: about 150 bytes and its key, where an object under way has
- * some thousands. See copy.h.
+ * An entry is stored without the unused ends of its texts: about 150 bytes plus its key, where an object under way
+ * takes several thousand. See copy.h.
  */
 #include <assert.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { PAGE = 64 << 10 };
 
-/* What stands before these is kept as it is. */
+/* The fields before these are copied as they are. */
 #define ENTRY_HEAD offsetof(struct store_entry, md5)
 static_assert(offsetof(struct store_entry, etag) == ENTRY_HEAD + ACT_MD5_BASE64 &&
                   sizeof(struct store_entry) - offsetof(struct store_entry, etag) <
@@ -24,14 +24,14 @@ struct ahead_page {
 };
 
 struct ahead_record {
-    void (*begin)(struct walk *walk, struct sync_item *item);
-    size_t rel; /* where it is in the source's key */
+    walk_take *begin;
+    size_t rel; /* offset in the source's key */
     enum sync_action action;
     enum sync_reason reason;
     bool has_to;
 };
 
-/* ---- texts and entries, behind one another */
+/* ---- packing texts and entries */
 
 static size_t entry_size(const struct store_entry *e)
 {
@@ -84,8 +84,7 @@ static struct ahead_page *page_with_room(struct ahead *a, size_t len)
     return page;
 }
 
-void ahead_put(struct ahead *a, struct sync_item *item,
-               void (*begin)(struct walk *walk, struct sync_item *item))
+void ahead_put(struct ahead *a, struct sync_item *item, walk_take *begin)
 {
     struct ahead_record record = {.begin = begin,
                                   .rel = (size_t)(item->rel - item->from.key),
@@ -115,8 +114,7 @@ static void drop_first_page(struct ahead *a)
     free(page);
 }
 
-bool ahead_take(struct ahead *a, struct sync_item *item,
-                void (**begin)(struct walk *walk, struct sync_item *item))
+bool ahead_take(struct ahead *a, struct sync_item *item, walk_take **begin)
 {
     struct ahead_page *page = a->first;
     struct ahead_record record;

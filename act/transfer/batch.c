@@ -40,7 +40,7 @@ static void batch_done(struct store_call *call)
 {
     struct transfer_batch *b = call->arg;
     struct transfer_deleter *d = b->deleter;
-    bool whole = call->op != STORE_DELETE_MANY || call->rc < 0; /* the call's result is that of all */
+    bool whole = call->op != STORE_DELETE_MANY || call->rc < 0; /* the call's result applies to every entry */
 
     for (size_t i = 0; i < b->n; i++) {
         int rc = whole ? call->rc : b->deletions[i].rc;

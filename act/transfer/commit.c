@@ -1,4 +1,4 @@
-/* commit.c - the end of an object: the whole is what the source has, only what was listed is replaced, or nothing. */
+/* commit.c - the end of an object: it is verified as a whole, and replaces only what was listed, or nothing. */
 #include <string.h>
 
 #include "base/crc64.h"
@@ -34,7 +34,7 @@ bool object_agrees(struct object *o, bool has_crc64, uint64_t crc64)
     return true;
 }
 
-/* The CRC-64 of the whole from those of the parts; false: not all are known. */
+/* Computes the CRC-64 of the whole from those of the parts; false: not all of them are known. */
 static bool combine_parts(struct object *o)
 {
     o->crc64 = 0;
@@ -48,7 +48,7 @@ static bool combine_parts(struct object *o)
 
 /* ---- only what was listed is replaced */
 
-/* What a folder replaces is never a file, whatever its marker was. */
+/* A folder never replaces a file, whatever its marker was. */
 void object_set_condition(const struct object *o, struct store_call *call)
 {
     bool folder = o->from.kind == STORE_FOLDER;
@@ -89,8 +89,8 @@ static struct store_entry expected_entry(const struct object *o)
     return entry;
 }
 
-/* Blob Storage can have an object of a folder's name, beside what is in the folder. That is complete without the
- * mode. */
+/* In Blob Storage an object may have the name of a folder and exist beside what the folder contains. The copy is then
+ * complete without the folder's mode. */
 static void lose_mode(struct object *o)
 {
     act_warn(
@@ -129,15 +129,15 @@ static void looked(struct store_call *call)
     object_call_ended(o);
 }
 
-/* Something else is there than what was listed. It is what was to be written when the answer to an earlier try was
- * lost, or when another process does the same; nothing else is replaced. */
+/* The destination is not as it was listed. If it is already what we were about to write (because the response to an
+ * earlier try was lost, or another process makes the same copy), that is fine; anything else is left alone. */
 void object_look_at_destination(struct object *o)
 {
     o->call = (struct store_call){.op = STORE_HEAD, .key = o->to_key};
     object_call(o, o->walk->to, looked);
 }
 
-/* Blocks expired, or somebody else wrote there: see which are left. */
+/* Blocks have expired, or somebody else wrote to this object: ask again which are there. */
 static void send_again(struct object *o)
 {
     o->recommitted = true;
@@ -179,7 +179,6 @@ void object_set_attributes(const struct object *o, struct store_call *call)
     call->attr.mode = o->from.mode;
 }
 
-/* A call for a URL that the service of the destination can read the source by; nobody else sees it. */
 struct store_call object_url_call(const struct object *o)
 {
     return (struct store_call){.op = STORE_URL,
@@ -187,7 +186,6 @@ struct store_call object_url_call(const struct object *o)
                                .url = {.permissions = "r", .life_s = SOURCE_URL_LIFE_S, .share_sas = true}};
 }
 
-/* Takes it; NULL: there is none. */
 char *object_take_url(struct store_call *call)
 {
     char *url = call->url.text;
@@ -252,7 +250,7 @@ static void drop_done(struct store_call *call)
     object_call_ended(o);
 }
 
-/* Only an object of several parts leaves anything behind. */
+/* Only an object of several parts leaves blocks behind. */
 void object_drop(struct object *o)
 {
     if (o->way == OBJECT_READ_ONLY || o->n_parts == 1) {

@@ -1,5 +1,5 @@
-/* compare.c - whether two objects of one size have the same content: by the checksums that their stores have, or by
- * those of the bytes, read where nothing that can be compared is known. */
+/* compare.c - whether two objects of the same size have the same content: by the checksums that their stores know, or,
+ * where those cannot be compared, by reading the bytes. */
 #include <string.h>
 
 #include "transfer/copy.h"

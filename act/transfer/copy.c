@@ -1,26 +1,9 @@
-/* copy.c - transfer_copy(): what is new or different goes to the destination. */
+/* copy.c - transfer_copy(): copies what is new or different to the destination. */
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
 #include "transfer/copy.h"
-
-static void refuse_key(struct walk *walk, const char *from_key, const char *to_key, const char *problem)
-{
-    struct act_error err;
-
-    act_error_set(&err, ACT_FAIL, "cannot copy '%s': the name '%s' %s", from_key, to_key, problem);
-    transfer_report_failure(walk->report, &err, &walk->first);
-}
-
-static void refuse_size(struct walk *walk, const struct store_entry *from)
-{
-    struct act_error err;
-
-    act_error_set(&err, ACT_FAIL, "cannot copy '%s': its %llu bytes are more than an object in %s can have",
-                  from->key, (unsigned long long)from->size, store_name(walk->to));
-    transfer_report_failure(walk->report, &err, &walk->first);
-}
 
 static char *key_for(const struct walk *walk, const struct sync_item *item)
 {
@@ -37,15 +20,14 @@ static void tell_plan(const struct walk *walk, const struct sync_item *item, con
                                                     .reason = sync_reason_text(item->reason)});
 }
 
-/* Both take the item over. */
-
+/* Takes the item over, as copy_item() does. */
 static void begin_copy(struct walk *walk, struct sync_item *item)
 {
     walk_enqueue(walk, object_new(walk, &item->from, key_for(walk, item), &item->to), false);
     sync_item_release(item);
 }
 
-/* What a dry run finds out without reading. */
+/* What a dry run can find out without reading anything. */
 static bool will_fail(struct walk *walk, const struct sync_item *item)
 {
     struct act_error err;
@@ -57,17 +39,30 @@ static bool will_fail(struct walk *walk, const struct sync_item *item)
     return true;
 }
 
+/* Why the destination cannot have it. New string; NULL: it can. */
+static char *problem_of(const struct walk *walk, const struct sync_item *item, const char *to_key)
+{
+    bool safe = act_path_is_safe(item->rel, strlen(item->rel));
+    const char *problem = safe ? store_key_problem(walk->to, to_key) : "is not a safe relative path";
+
+    if (problem)
+        return act_sprintf("the name '%s' %s", to_key, problem);
+    if (item->from.size <= store_max_put(walk->to) * STORE_MAX_BLOCKS)
+        return NULL;
+    return act_sprintf("its %llu bytes are more than an object in %s can have",
+                       (unsigned long long)item->from.size, store_name(walk->to));
+}
+
 static void copy_item(struct walk *walk, struct sync_item *item)
 {
     struct transfer_progress *t = &walk->report->total;
-    bool safe = act_path_is_safe(item->rel, strlen(item->rel));
     ACT_AUTOFREE char *to_key = key_for(walk, item);
-    const char *problem = safe ? store_key_problem(walk->to, to_key) : "is not a safe relative path";
+    ACT_AUTOFREE char *problem = problem_of(walk, item, to_key);
+    struct act_error err;
 
     if (problem) {
-        refuse_key(walk, item->from.key, to_key, problem);
-    } else if (item->from.size > store_max_put(walk->to) * STORE_MAX_BLOCKS) {
-        refuse_size(walk, &item->from);
+        act_error_set(&err, ACT_FAIL, "cannot copy '%s': %s", item->from.key, problem);
+        transfer_report_failure(walk->report, &err, &walk->first);
     } else if (!will_fail(walk, item)) {
         t->found_objects += !item->from.filled;
         t->folder_modes += item->from.filled && walk->options->dry_run;
@@ -87,7 +82,7 @@ static void count_same(struct walk *walk, struct sync_item *item)
     sync_item_release(item);
 }
 
-/* ---- what is newer, or a link out of it, at the destination */
+/* ---- a destination that is newer, or a link out of its folder */
 
 /* What a followed link of the destination led to may have become a file at the source. */
 static bool is_link_away(const struct store_entry *to)
@@ -147,13 +142,13 @@ static bool has_checksum(const struct store_entry *entry)
     return entry->md5[0] || entry->has_crc64;
 }
 
-/* Reading both sides to find out costs as much as a copy. */
+/* Reading both sides to compare them costs as much as a copy. */
 static bool is_worth_comparing(const struct walk *walk, const struct sync_item *item)
 {
     return walk->options->checksum || has_checksum(&item->from) || has_checksum(&item->to);
 }
 
-/* Of one size, but touched later at the destination: the content may be the same all the same. */
+/* The same size, but touched later at the destination: the content may still be the same. */
 static bool is_only_touched(const struct walk *walk, const struct sync_item *item)
 {
     return item->reason == SYNC_TIME && must_keep(walk, item);
@@ -181,7 +176,7 @@ static bool is_read_only(const struct store_entry *folder)
     return folder->key && folder->mode >= 0 && !(folder->mode & S_IWUSR);
 }
 
-/* Where the source knows what mode the folder has in the end, it can be filled whatever it has now. */
+/* Makes a read-only folder writable while it is filled, if the source knows the mode that it gets in the end. */
 static void open_up(struct walk *walk, const struct sync_item *item)
 {
     if (item->from.kind != STORE_FOLDER || item->from.mode < 0 || walk->options->dry_run ||
@@ -221,7 +216,7 @@ static void copy_or_compare(struct walk *walk, struct sync_item *item)
     }
 }
 
-/* What is at the destination is to stay there. */
+/* Waits until the destination has everything on its disk. */
 static int sync_destination(struct store *to, struct act_error *err)
 {
     struct store_call call = {.op = STORE_SYNC, .key = ""};

@@ -23,6 +23,9 @@
 struct walk;
 struct part;
 
+/* Takes over an item of the merge. */
+typedef void walk_take(struct walk *walk, struct sync_item *item);
+
 /* What is known of a part. */
 struct part_state {
     uint64_t crc64;
@@ -128,11 +131,9 @@ struct ahead {
     size_t n, bytes;
 };
 /* Takes over the item, which has a source. */
-void ahead_put(struct ahead *ahead, struct sync_item *item,
-               void (*begin)(struct walk *walk, struct sync_item *item));
+void ahead_put(struct ahead *ahead, struct sync_item *item, walk_take *begin);
 /* Removes the first item, which the caller then owns. False: there is none. */
-bool ahead_take(struct ahead *ahead, struct sync_item *item,
-                void (**begin)(struct walk *walk, struct sync_item *item));
+bool ahead_take(struct ahead *ahead, struct sync_item *item, walk_take **begin);
 void ahead_release(struct ahead *ahead);
 
 struct walk {
@@ -145,8 +146,7 @@ struct walk {
     bool by_service; /* the destination's service fetches by itself */
     struct sync *sync;
     struct side_listing listings[2];
-    /* Takes over an item of the merge. */
-    void (*take)(struct walk *walk, struct sync_item *item);
+    walk_take *take;
     void (*listed)(struct walk *walk);      /* when everything was taken; may be NULL */
     void *arg;                              /* for take and listed */
     bool full;                              /* take wants nothing more for now */
@@ -171,7 +171,7 @@ struct walk_setup {
     const struct transfer_options *options;
     bool checksum, extras; /* as for sync */
     bool folder_modes;     /* non-empty folders are items too, where it matters */
-    void (*take)(struct walk *walk, struct sync_item *item);
+    walk_take *take;
     void (*listed)(struct walk *walk);
     void *arg;
     struct transfer_report *report; /* added to */
@@ -183,8 +183,7 @@ int walk_run(const struct walk_setup *setup, struct act_error *first, struct act
 /* Does whatever can be done now. Call it after every event; a nested call makes it check again. */
 void walk_pump(struct walk *walk);
 /* Queues the item; begin takes it over when its turn comes. */
-void walk_later(struct walk *walk, struct sync_item *item,
-                void (*begin)(struct walk *walk, struct sync_item *item));
+void walk_later(struct walk *walk, struct sync_item *item, walk_take *begin);
 /* Queues an object that has (again) parts to start; first: ahead of the others. */
 void walk_enqueue(struct walk *walk, struct object *object, bool first);
 void walk_fail(struct walk *walk, const struct act_error *error);

@@ -1,4 +1,4 @@
-/* list.c - what a path holds, one entry after the other. */
+/* list.c - transfer_list(): the entries of a path, one after the other. */
 #include <string.h>
 
 #include "base/path.h"
@@ -14,7 +14,7 @@ struct listed_path {
     int rc;
     bool ended;
     uint64_t unreadable;
-    struct act_error first; /* of those */
+    struct act_error first; /* why the first of those cannot be read */
 };
 
 bool transfer_is_leftover_of(const char *key, const char *path)
@@ -22,7 +22,7 @@ bool transfer_is_leftover_of(const char *key, const char *path)
     return *path == '\0' || act_path_is_within(key, path);
 }
 
-/* The key as it is called below the folder. */
+/* The key relative to the listed folder. */
 static const char *rel_of(const struct listed_path *l, const char *key)
 {
     const char *rel = key + strlen(l->what->path);
@@ -43,7 +43,7 @@ static int give_entry(struct listed_path *l, const struct store_entry *entry)
     return 0;
 }
 
-/* The rest was listed all the same. */
+/* Everything else was listed nevertheless. */
 static int say_unreadable(struct listed_path *l)
 {
     if (l->rc < 0 || l->unreadable == 0)
@@ -73,14 +73,14 @@ static void give_page(void *arg, struct store_page *page, bool last, const struc
 static int list_below(struct engine *engine, struct listed_path *l)
 {
     const char *path = l->what->path;
-    /* what is left of a file has the file's own key */
+    /* a leftover has the key of the file it was to become */
     ACT_AUTOFREE char *prefix = l->scope == TRANSFER_LEFTOVERS ? act_strdup(path) : transfer_prefix(path);
 
     l->lister = transfer_lister_new(engine, l->what->store, prefix, l->scope);
     transfer_lister_next(l->lister, give_page, l);
     engine_run(engine, &l->ended);
     transfer_lister_free(l->lister);
-    engine_run(engine, NULL); /* what was fetched ahead */
+    engine_run(engine, NULL); /* pages fetched ahead */
     if (!l->ended)
         l->rc = act_error_set(l->err, ACT_FAIL, "the listing of '%s' came to a halt before its end", path);
     return say_unreadable(l);

@@ -1,14 +1,14 @@
 /* lister.c - pages of what lies below a prefix, in order of keys, fetched ahead.
  *
- * A listing is serial: each page names the next. So when it turns out to be long, the folders that are still to
- * come are looked up with a delimiter, and where they are few and large they are listed side by side. Each is a
- * branch; branches stand in order of keys and are given out in this order, so the memory limit is what bounds
- * how far the later ones may run ahead:
+ * A listing is serial: each page names the next. So when a listing turns out to be long, the remaining folders are
+ * looked up with a delimiter, and if they are few and large they are listed side by side. Each of them is a branch.
+ * Branches are kept, and their pages delivered, in the order of keys, so the memory limit bounds how far the later
+ * ones may run ahead:
  *
  *   front: pages ready, next one under way ─► branch: first page ready ─► branch: under way ─► branch: not begun
  *
- * The first branch is the flat listing itself. When others are put behind it, it goes on to the end of the
- * folder in which it stands (bound), and that folder is looked into next.
+ * The first branch is the flat listing itself. When others are put behind it, it continues to the end of the folder
+ * that it has reached (bound), and that folder is the next to be looked up.
  */
 #include <string.h>
 
@@ -28,10 +28,10 @@ enum {
 struct branch {
     struct transfer_lister *lister;
     char *prefix;
-    bool is_folder; /* found by a look: an entry of its own when it is empty */
-    int mode;       /* of the folder: then it is one also when it is not; -1: not known */
-    char *bound;    /* only what starts with this is wanted; NULL: everything */
-    char *look;     /* the folder whose level is looked up when the branch is long; NULL: not again */
+    bool is_folder; /* found by a lookup: an entry of its own if it is empty */
+    int mode;       /* of the folder, which is then an entry even if it is not empty; -1: not known */
+    char *bound;    /* only keys that start with this are wanted; NULL: all */
+    char *look;     /* the folder to look up when the branch is long; NULL: none */
     bool cut;       /* nothing more is wanted */
     char *marker;
     bool under_way, ended, failed;
@@ -39,10 +39,10 @@ struct branch {
     struct act_error error;
     struct store_page ready[AHEAD];
     int n_ready;
-    int pages;      /* that came since the last look */
-    size_t entries; /* that came at all */
-    char *last;     /* the last key that came */
-    size_t spread;  /* over how many folders of the level the last page goes */
+    int pages;      /* received since the last lookup */
+    size_t entries; /* received altogether */
+    char *last;     /* the last key received */
+    size_t spread;  /* how many folders of the level the last page covers */
     struct branch *next;
 };
 
@@ -51,13 +51,13 @@ struct transfer_lister {
     struct store *store;
     enum transfer_scope scope;
     struct branch *front;
-    struct branch *looking; /* the branch that the look is for; NULL: none, or it is gone */
+    struct branch *looking; /* the branch that the lookup is for; NULL: none, or it is gone */
     struct store_call look;
     char *look_prefix;
     bool look_under_way;
     void (*done)(void *arg, struct store_page *page, bool last, const struct act_error *error);
     void *arg;
-    bool timer; /* that gives out a page is set */
+    bool timer; /* set, to deliver a page */
     bool abandoned;
 };
 
@@ -72,7 +72,7 @@ static struct branch *branch_new(struct transfer_lister *l, const char *prefix)
     b->lister = l;
     b->prefix = act_strdup(prefix);
     b->mode = -1;
-    /* on a disk, all folders are one queue */
+    /* listing a disk side by side gains nothing */
     if ((l->scope == TRANSFER_TREE || l->scope == TRANSFER_WHOLE) && !store_has_real_folders(l->store))
         b->look = act_strdup(prefix);
     return b;
@@ -98,7 +98,7 @@ static void branch_fail(struct branch *b, const struct act_error *error)
     b->failed = b->ended = true;
 }
 
-/* Leaves out what lies behind the bound; that ends the branch. */
+/* Drops the entries beyond the bound; reaching it ends the branch. */
 static void keep_within_bound(struct branch *b, struct store_page *page)
 {
     size_t n = b->cut ? 0 : page->n;
@@ -127,7 +127,7 @@ static size_t count_folders(const struct store_page *page, const char *prefix)
     return folders;
 }
 
-/* Puts the folder, whose own listing does not say it, before what is in it. */
+/* Puts an entry for the folder itself, which its own listing does not contain, before its content. */
 static void put_folder_first(const struct branch *b, struct store_page *page)
 {
     (void)store_page_add(page);
@@ -154,7 +154,7 @@ static void branch_take_page(struct branch *b, struct store_page *page)
     *page = (struct store_page){0};
 }
 
-/* A folder in which nothing was found may be there as an empty one, which its own listing does not say. */
+/* A folder with nothing listed in it may exist as an empty folder, which its own listing does not show. */
 static bool may_be_empty_folder(const struct branch *b)
 {
     return b->is_folder && b->ended && !b->failed && !b->cut && b->entries == 0;
@@ -218,12 +218,12 @@ static void branch_ask(struct branch *b)
 
 /* ---- looking for folders to list side by side */
 
-/* The level of a folder, parted at the place that the branch has reached. */
+/* The level of a folder, divided at the key that the branch has reached. */
 struct parted_level {
     struct store_page *page;
-    size_t rest;          /* the first entry behind it */
-    size_t folders;       /* of the rest */
-    const char *standing; /* the folder in which it is, or NULL */
+    size_t rest;          /* index of the first entry beyond that key */
+    size_t folders;       /* among the rest */
+    const char *standing; /* the folder that contains the key, or NULL */
 };
 
 static struct parted_level part_level(struct store_page *page, const char *reached)
@@ -269,7 +269,7 @@ static void branch_off(struct branch *b, const struct parted_level *level)
     }
 }
 
-/* From now on b only lists the folder in which it stands. */
+/* From now on b lists only the folder that it has reached; NULL: nothing more. */
 static void confine(struct branch *b, const char *folder)
 {
     free(b->bound);
@@ -316,7 +316,7 @@ static void look_done(struct store_call *call)
     lister_go_on(l);
 }
 
-/* Whether its folders are worth a look: the branch is long, and its last page is full of one or two of them. */
+/* Whether its folders are worth a lookup: the branch is long, and one or two folders fill its last page. */
 static bool should_look(const struct branch *b)
 {
     return !b->ended && b->look && b->pages >= LOOK_AFTER && b->spread >= 1 && b->spread <= MAX_SPREAD;
@@ -339,7 +339,7 @@ static void look_for_folders(struct transfer_lister *l)
     store_start(l->store, &l->look);
 }
 
-/* ---- asking and giving out */
+/* ---- fetching and delivering pages */
 
 static size_t entries_ready(const struct branch *b)
 {
@@ -350,7 +350,7 @@ static size_t entries_ready(const struct branch *b)
     return n;
 }
 
-/* Asks for pages, the first branches first. The front always gets on. */
+/* Asks for pages, first branches first. The front can always continue. */
 static void ask_for_more(struct transfer_lister *l)
 {
     size_t ready = 0;
@@ -394,13 +394,13 @@ static struct store_page take_ready(struct branch *b)
     return page;
 }
 
-/* Whether the one who waits can be answered now. */
+/* Whether there is something to deliver. */
 static bool can_answer(const struct transfer_lister *l)
 {
     return !l->front || l->front->n_ready > 0 || l->front->failed;
 }
 
-/* Answers the one who waits. Nothing may be done with l behind it: he may have freed it. */
+/* Delivers a page or an error. Do not touch l afterwards: done() may have freed it. */
 static void answer(struct transfer_lister *l)
 {
     void (*done)(void *, struct store_page *, bool, const struct act_error *) = l->done;

@@ -1,5 +1,4 @@
-/* mirror.c - what is only at the destination: counted and asked about before anything is changed, deleted at the
- * end. */
+/* mirror.c - what is only at the destination: counted and confirmed before anything is changed, deleted at the end. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,24 +7,24 @@
 /* A folder to which a followed link leads. */
 struct linked {
     char *rel;
-    bool content; /* the source has something in it that is no folder */
-    bool extra;   /* the destination has something of it that the source does not have */
+    bool content; /* the source has something other than folders in it */
+    bool extra;   /* the destination has something in it that the source lacks */
 };
 
 struct count {
-    uint64_t sources, folders, extras, bytes; /* folders: empty ones of the source, which are nothing */
-    struct linked *linked;                    /* those in which the item at hand is, each in the one before */
+    uint64_t sources, folders, extras, bytes; /* folders: the empty ones of the source */
+    struct linked *linked;                    /* those that contain the current item, outermost first */
     size_t n_linked;
-    char *emptied; /* the first that has nothing but folders in it, and the destination has something of it */
+    char *emptied; /* the first with nothing but folders in it of which the destination has something */
 };
 
-/* Whether it is deleted, or a folder that is once it is empty. */
+/* Whether it is to be deleted: a folder, once it is empty. */
 static bool is_left_over(const struct sync_item *item)
 {
     return item->action == SYNC_EXTRA && !item->is_protected;
 }
 
-/* A link that leads out, or what cannot be read, may be all that is left of a disk. */
+/* A link that leads out, or something unreadable, may be all that is left when a disk is gone. */
 static bool is_known(const struct store_entry *from)
 {
     return from->key && !from->leads_out && from->kind != STORE_UNREADABLE;
@@ -46,7 +45,7 @@ static void enter_linked(struct count *n, const char *rel)
     ACT_PUSH(n->linked, n->n_linked, (struct linked){.rel = act_strdup(rel)});
 }
 
-/* A folder to which a link leads, and in which there is nothing but folders, may be where a disk is not mounted. */
+/* A link that leads to a folder with nothing but folders in it may lead to where a disk is not mounted. */
 static void note_linked(struct count *n, const struct sync_item *item)
 {
     while (n->n_linked && !act_starts_with(item->rel, n->linked[n->n_linked - 1].rel))
@@ -151,8 +150,8 @@ int mirror_check(const struct walk_setup *setup, uint64_t *out_agreed, struct ac
     return rc;
 }
 
-/* Copying may have taken hours. What was agreed to must still be what would be done: the source may have gone away
- * meanwhile, as the folder of a disk that is no longer mounted. */
+/* Copying may have taken hours. What was agreed must still be what would be deleted: the source may have disappeared
+ * meanwhile, for example because its disk is no longer mounted. */
 static int check_again(const struct walk_setup *setup, uint64_t agreed, struct act_error *err)
 {
     struct count n;
@@ -177,8 +176,8 @@ static int check_again(const struct walk_setup *setup, uint64_t agreed, struct a
 
 struct deletion {
     struct transfer_deleter deleter;
-    uint64_t left; /* objects that may still be deleted; folders that became empty by it do not count */
-    bool again;    /* a folder may have become empty by it */
+    uint64_t left; /* objects that may still be deleted; folders that became empty do not count */
+    bool again;    /* a folder may have become empty */
 };
 
 static void deleted(void *arg, const struct store_entry *entry, const struct act_error *error)
@@ -253,7 +252,7 @@ static void tell_deletion(struct walk *walk, struct sync_item *item)
     sync_item_release(item);
 }
 
-/* Folders that lost their last file show as empty ones afterwards, and are left over as well. */
+/* A folder that lost its last file is listed as an empty one next time, and is then deleted too. */
 int mirror_run(const struct walk_setup *setup, uint64_t agreed, struct act_error *first,
                struct act_error *err)
 {

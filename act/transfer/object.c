@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "transfer/object.h"
 
-/* ---- new ones */
+/* ---- creating and freeing */
 
 static void join_walk(struct object *o)
 {
@@ -93,7 +93,7 @@ bool object_is_chained(const struct object *o)
     return o->sums == OBJECT_SUMS_AND_MD5 && o->n_parts > 1;
 }
 
-/* ---- how it goes on */
+/* ---- its life */
 
 bool object_has_failed(const struct object *o)
 {
@@ -195,12 +195,11 @@ void object_settle(struct object *o)
     }
 }
 
-/* ---- blocks that are there already */
+/* ---- blocks that exist already */
 
-/* Whether damage to a block that is there would be noticed. It holds what arrived here, which is not always what the
- * source has: that comes out when the whole is compared, but an upload can break off before, and not every store can
- * forget blocks. So what came from afar is used again only when the checksum of the block is known, or its bytes can
- * be had. */
+/* Whether damage to an existing block would be noticed. A block holds what was received, which is not always what the
+ * source has: comparing the whole reveals that, but an upload can be interrupted before, and not every store can drop
+ * blocks. So blocks of a remote source are reused only if their checksums are known or their bytes can be read. */
 static bool can_be_proved(const struct object *o, const struct part_state *state)
 {
     return state->has_crc64 || o->way == OBJECT_BY_SERVICE || store_sums_are_free(o->walk->from) ||
@@ -230,7 +229,7 @@ static void blocks_done(struct store_call *call)
     if (call->rc == 0) {
         for (size_t i = 0; i < call->n_found; i++)
             note_block(o, &call->found[i]);
-    } else if (taken) { /* another process is at the same: each on its own, the last one stays */
+    } else if (taken) { /* another process uploads the same: each goes on by itself, the last one wins */
         o->phase = o->resumable ? OBJECT_ASK : OBJECT_MOVE;
         o->resumable = false;
         act_random(&o->upload_id, sizeof(o->upload_id));
@@ -250,8 +249,8 @@ static void ask_for_blocks(struct object *o)
     object_call(o, o->walk->to, blocks_done);
 }
 
-/* Whether a part needs nothing more: it is there, and nothing is left to be known of it. Where the source knows the
- * checksum of the whole, that of a part that the service has verified need not be found out again. */
+/* Whether nothing needs to be done about a part: it is at the destination, and its checksum is known or not needed.
+ * Where the source knows the checksum of the whole, that of a part that the service has verified is not needed. */
 static bool is_finished(const struct object *o, uint32_t index)
 {
     const struct part_state *state = &o->states[index];
@@ -285,7 +284,7 @@ bool object_step(struct object *o)
         ask_for_blocks(o);
         return false;
     }
-    o->under_way++; /* not over while more is to be started */
+    o->under_way++; /* it must not end in here */
     skip_finished(o);
     if (has_more(o))
         object_start_part(o, o->started++);

@@ -1,4 +1,4 @@
-/* part.c - one part of an object: read, hashed in order, written; or fetched by the service itself. See copy.h. */
+/* part.c - one part of an object: read, hashed in order, and written, or fetched by the service. See copy.h. */
 #include "transfer/object.h"
 
 struct part {
@@ -7,12 +7,12 @@ struct part {
     uint64_t offset;
     size_t len;
     char *buffer;
-    struct pieces *pieces; /* NULL: it is written when it is whole */
+    struct pieces *pieces; /* OBJECT_IN_PIECES */
     char *source_url;      /* OBJECT_BY_SERVICE */
     enum {
         PART_ON_ITS_WAY,
-        PART_ARRIVED, /* here, or nothing will come */
-        PART_KEPT,    /* it only waits for the disk, and does not count among the calls */
+        PART_ARRIVED, /* in the buffer, or reading it has failed */
+        PART_KEPT,    /* written; it only waits for the disk, and is not counted among the calls */
     } phase;
     struct store_sums sums;
     struct store_call call;
@@ -58,7 +58,7 @@ static void part_is_there(struct part *p)
     object_count_written(o, p->index, state->present);
 }
 
-/* The service cannot fetch it: through here, as all that follow. */
+/* The service cannot fetch it: its bytes go through us, and those of all objects that follow. */
 static void plan_again(struct object *o)
 {
     o->walk->by_service = false;
@@ -95,8 +95,8 @@ static void put_kept(struct store_call *call)
     walk_pump(walk);
 }
 
-/* A whole object at once. What verifies it is what the store checks: Blob Storage the MD5, which it also keeps; a
- * folder, on its worker, whatever the source knows. */
+/* Writes a whole object at once, with the checksum that the store verifies: Blob Storage the MD5, which it also keeps;
+ * a folder, on its worker, whichever the source knows. */
 static void fill_put(struct part *p)
 {
     struct object *o = p->object;
@@ -140,7 +140,7 @@ static void write_part(struct part *p)
     store_start(o->walk->to, &p->call);
 }
 
-/* The bytes are here and their sums known. */
+/* The bytes are in the buffer and their sums are known. */
 static void part_is_here(struct part *p)
 {
     struct object *o = p->object;
@@ -178,7 +178,7 @@ static void chain_done(void *arg)
     o->chain.hashing = false;
     if (p->index + 1 == o->n_parts)
         act_md5_done(&o->chain.md5, o->md5);
-    chain_next(o); /* first: with its last part the object may end */
+    chain_next(o); /* before this part ends: the object may end with its last part */
     object_has_failed(o) ? part_ended(p) : part_is_here(p);
 }
 
@@ -200,7 +200,7 @@ static void chain_remove(struct part *p)
         o->chain.tail = at;
 }
 
-/* Hands the next part in order to a worker, when it has arrived. */
+/* Hands the next part in order to a worker, if it has arrived. */
 static void chain_next(struct object *o)
 {
     struct part *p = o->chain.parts;
@@ -212,7 +212,7 @@ static void chain_next(struct object *o)
     engine_work(o->walk->engine, chain_part, chain_done, p);
 }
 
-/* Ends the parts that arrived and now will never be hashed. */
+/* Ends the parts that have arrived but will never be hashed. */
 static void chain_end(struct object *o)
 {
     struct part *p = o->chain.parts, *next;
@@ -228,8 +228,8 @@ static void chain_end(struct object *o)
 
 /* ---- reading */
 
-/* What came is not what was asked for. A growing object only grows; any other is guarded by its ETag, and this is the
- * store's or the service's fault. */
+/* Whether what was received is what was asked for. A growing object may only grow; any other is guarded by its ETag, so
+ * a mismatch is the fault of the store or the service. */
 static bool check_read(struct part *p)
 {
     struct object *o = p->object;
@@ -307,7 +307,7 @@ static void write_in_pieces(struct part *p)
                                                                .arg = p});
 }
 
-/* Bytes that are in the part file of a folder already are read from there. */
+/* Bytes that are already in the part file of a folder are read from there. */
 static void get_part(struct part *p)
 {
     struct object *o = p->object;
@@ -333,7 +333,7 @@ static void get_part(struct part *p)
     store_start(from_disk ? walk->to : o->source, &p->call);
 }
 
-/* Where no URL can be made that the other service could read by, the bytes go through here. */
+/* Without a URL by which the other service can read the source, the bytes go through us. */
 static void part_url_done(struct store_call *call)
 {
     struct part *p = call->arg;

@@ -1,4 +1,4 @@
-/* path.c - what a path in a store is. */
+/* path.c - transfer_resolve(): whether a path in a store is a file or a folder. */
 #include <string.h>
 
 #include "base/log.h"
@@ -16,7 +16,7 @@ void transfer_path_release(struct transfer_path *path)
     *path = (struct transfer_path){0};
 }
 
-/* 1: there is a file of this key, 0: none, negative: could not be found out. */
+/* 1: there is a file with this key, 0: there is none, negative: unknown, with an error. */
 static int is_file(struct store *store, const char *key, struct act_error *err)
 {
     struct store_call call = {.op = STORE_HEAD, .key = key};
@@ -41,7 +41,7 @@ static int is_folder(struct store *store, const char *path, struct act_error *er
         store_call_release(&call);
         if (rc < 0 || some || !marker)
             return rc < 0 ? rc : some;
-        call.list.marker = marker; /* a page may be empty and still not be the last */
+        call.list.marker = marker; /* an empty page need not be the last one */
     }
 }
 

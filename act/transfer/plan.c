@@ -1,4 +1,4 @@
-/* plan.c - how an object will go: its parts, which sums are needed, by what its upload is known. See copy.h. */
+/* plan.c - how an object is moved: its parts, the checksums needed, the id of its upload. See copy.h. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,12 +7,12 @@
 #include "transfer/copy.h"
 
 enum {
-    RACY_S = 2,                /* a file written so lately may change again without its times telling */
-    SERVICE_WHOLE = 256 << 20, /* the service copies so much in one request, properties and all */
-    SERVICE_PART = 64 << 20,   /* of a larger object, several at once */
+    RACY_S = 2,                /* a file written so recently may change again without its times showing it */
+    SERVICE_WHOLE = 256 << 20, /* the service copies this much in one request, with all properties */
+    SERVICE_PART = 64 << 20,   /* of a larger object, several at a time */
 };
 
-/* The usual size, or as large as it takes to get by with the blocks that an object can have, in whole MiB. */
+/* The usual size, or, in whole MiB, as much as keeps the object within the number of blocks that it can have. */
 static uint64_t part_size_for(uint64_t usual, uint64_t size)
 {
     const uint64_t mib = 1 << 20;
@@ -26,10 +26,10 @@ static void add_text(struct act_sha256 *hash, const char *text)
     act_sha256_add(hash, text, strlen(text) + 1);
 }
 
-/* The same for the same source in the same state on its way to the same place, so that an interrupted upload is found
- * again; another one for anything else, so that nothing old is taken for new. A folder's ETags hold the file's inode
- * and times: a file that was written only now may change once more within one tick of the clock, and gets a random
- * id. */
+/* The id is the same for the same source in the same state and the same destination, so that an interrupted upload is
+ * found again, and different for anything else, so that old blocks are never taken for new ones. A folder's ETags are
+ * made of the file's inode and times: a file written just now may change again within one tick of the clock, so it gets
+ * a random id. */
 static void choose_upload_id(struct object *o)
 {
     const struct walk *walk = o->walk;
@@ -58,9 +58,9 @@ static void choose_upload_id(struct object *o)
     act_sha256_bytes(&hash, o->upload_id.bytes, sizeof(o->upload_id.bytes));
 }
 
-/* Which sums are needed, and where they cost least: where the bytes pass a worker anyway. Blob Storage keeps the MD5 of
- * what is written in one piece; of what comes in parts it takes what it is given. A folder keeps none: there the MD5 is
- * only wanted when the source has nothing else to be checked against. */
+/* Which checksums are needed, and where they cost least: where a worker handles the bytes anyway. Blob Storage computes
+ * and keeps the MD5 of what is written at once; of an object in parts it keeps the one it is given. A folder keeps
+ * none: there the MD5 is only needed if the source has no other checksum to verify against. */
 static enum object_sums sums_for(const struct object *o)
 {
     const struct walk *walk = o->walk;
@@ -98,7 +98,7 @@ void object_cut(struct object *o, uint64_t part_size)
     o->chain.tail = &o->chain.parts;
 }
 
-/* How it is moved where the bytes go through here. */
+/* How it is moved if the bytes go through us. */
 static enum object_way way_for(const struct object *o)
 {
     bool in_pieces = o->sums == OBJECT_SUMS_ON_WRITE && store_gives_pieces(o->walk->from) &&
@@ -122,7 +122,7 @@ void object_plan(struct object *o)
     }
     if (o->n_parts > 1)
         choose_upload_id(o);
-    /* A folder holds a lock for who asks, and knows later what nobody goes on with. */
+    /* A folder locks the upload for whoever asks, and can tell later that it was abandoned. */
     bool ask = o->n_parts > 1 && (o->resumable || store_has_real_folders(walk->to));
     o->phase = ask ? OBJECT_ASK : OBJECT_MOVE;
 }

@@ -1,4 +1,4 @@
-/* pool.c - the buffers of parts: a fixed budget of memory, large buffers used again. */
+/* pool.c - the buffers of parts: a fixed budget of memory; large buffers are reused. */
 #include "transfer/transfer_internal.h"
 
 void transfer_pool_init(struct transfer_pool *pool, uint64_t limit, uint64_t part_size)
@@ -14,7 +14,7 @@ void transfer_pool_release(struct transfer_pool *pool)
     *pool = (struct transfer_pool){0};
 }
 
-/* Every large buffer has the size of a part, so that it fits whatever comes next. */
+/* Every large buffer has the size of a part, so that it fits any part. */
 static uint64_t charge(const struct transfer_pool *pool, size_t len)
 {
     return len > pool->part_size / 2 && len < pool->part_size ? pool->part_size : len;

@@ -1,4 +1,4 @@
-/* read.c - the bytes of one file, in order.
+/* read.c - transfer_read(): the bytes of one file, in order.
  *
  * Parts are fetched side by side into a ring of buffers and written by a worker, one after the other:
  *
@@ -31,7 +31,7 @@ struct reading {
     struct store *store;
     const char *key;
     struct store_entry entry;
-    bool whole; /* from start to end, so that the checksum of the object says something */
+    bool whole; /* from start to end, so that the object's checksum applies */
     uint64_t begin, end, part_size;
     uint64_t n_parts, started, written;
     size_t n_slots;
@@ -63,7 +63,7 @@ static bool needs_md5(const struct reading *r)
     return r->whole && !r->entry.has_crc64 && r->entry.md5[0];
 }
 
-/* On a worker; nothing else touches the reading's md5 and rc meanwhile but the loop after a failure of its own. */
+/* On a worker, which alone touches the reading's md5 meanwhile. */
 static void write_slot(void *arg)
 {
     struct read_slot *s = arg;
@@ -131,7 +131,7 @@ static void start_part(struct reading *r)
                                   .sums = &s->sums,
                                   .done = part_done,
                                   .arg = s};
-    /* what is there of an append blob stays, whatever comes behind it: its ETag says nothing */
+    /* the ETag of an append blob changes with everything appended, but what is there stays */
     if (r->entry.etag[0] && !r->entry.grows)
         s->call.if_match = r->entry.etag;
     r->started++;
@@ -198,7 +198,7 @@ static void read_in_parts(struct reading *r, uint64_t memory)
     free(r->slots);
 }
 
-/* Whether what was written is what the store knows of the whole. */
+/* Verifies what was written against the store's checksum of the whole. */
 static int check_sum(struct reading *r)
 {
     char md5[ACT_MD5_BASE64];
@@ -218,7 +218,7 @@ static int check_sum(struct reading *r)
                          r->key, md5, store_name(r->store), r->entry.md5);
 }
 
-/* An append blob was read without its ETag: it must still be one, and not have become shorter. */
+/* An append blob is read without its ETag, so it must still be one, and must not have become shorter. */
 static int check_grown(struct reading *r)
 {
     struct store_call head = {.op = STORE_HEAD, .key = r->key};

@@ -1,4 +1,4 @@
-/* remove.c - deletes what was listed, in batches, several at once, while the listing goes on. */
+/* remove.c - transfer_remove(), transfer_clear(): delete what is listed in batches, while the listing goes on. */
 #include <string.h>
 
 #include "base/path.h"
@@ -145,7 +145,7 @@ static int remove_file(struct removal *r, struct engine *engine, const char *pat
     return rc;
 }
 
-/* Removes the folders below the prefix that are empty. Returns how many; those that stay are in *report. */
+/* Removes empty folders below the prefix and returns how many; those that could not be removed are in *report. */
 static uint64_t remove_empty_level(struct engine *engine, const struct removal *before,
                                    struct transfer_report *report, struct act_error *first)
 {
@@ -160,7 +160,7 @@ static uint64_t remove_empty_level(struct engine *engine, const struct removal *
     return report->total.done_objects;
 }
 
-/* From the deepest up. What could not be removed in the last round is all that is left. */
+/* Deepest first. Only failures of the last round count: what failed earlier may have been removed since. */
 static void remove_empty_levels(struct engine *engine, struct removal *r)
 {
     struct transfer_report report;
@@ -175,7 +175,7 @@ static void remove_empty_levels(struct engine *engine, struct removal *r)
     } while (removed > 0);
 }
 
-/* Folders that are empty now, and the folder itself. With a filter, only those it takes. */
+/* Removes folders that are empty now, and the folder itself. With a filter, only those it accepts. */
 static void remove_empty_folders(struct engine *engine, struct removal *r)
 {
     struct store_call itself = {.op = STORE_DELETE, .key = r->prefix};

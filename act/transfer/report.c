@@ -1,4 +1,4 @@
-/* report.c - counting, naming failures, progress ticks. */
+/* report.c - counts and groups failures, and calls progress. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ void transfer_report_release(struct transfer_report *report)
 
 #define BEHIND_NAME "': "
 
-/* What an error says behind the name of its object. */
+/* The text of an error after the name of its object. */
 static const char *reason_of(const char *text)
 {
     const char *at = strstr(text, BEHIND_NAME);
@@ -28,7 +28,7 @@ static const char *reason_of(const char *text)
     return at ? at + strlen(BEHIND_NAME) : text;
 }
 
-/* The name that an error begins with, "cannot read 'name': ...". New string; NULL: there is none. */
+/* The first name in an error such as "cannot read 'name': ...". New string; NULL: there is none. */
 static char *name_of(const char *text)
 {
     const char *begin = strchr(text, '\''), *end = strstr(text, BEHIND_NAME);
@@ -36,7 +36,7 @@ static char *name_of(const char *text)
     return begin && end && begin < end ? act_strndup(begin + 1, (size_t)(end - begin) - 1) : NULL;
 }
 
-/* Whether two texts are about the same trouble: what stands in brackets (a request id) may differ. */
+/* Whether two texts give the same reason: what is in brackets (a request id) may differ. */
 static bool same_reason(const char *a, const char *b)
 {
     size_t bracket = strcspn(a, "(");
@@ -45,7 +45,7 @@ static bool same_reason(const char *a, const char *b)
            act_streq(strchr(a, ')'), strchr(b, ')'));
 }
 
-/* The group for failures like this one, of which it is the first where n is 0; NULL: there are too many. */
+/* The group of failures like this one, with n 0 if it is the first; NULL: there are too many groups. */
 static struct transfer_failure *group_for(struct transfer_report *report, const char *text)
 {
     for (size_t i = 0; i < report->n_failures; i++)

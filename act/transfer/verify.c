@@ -1,4 +1,4 @@
-/* verify.c - transfer_verify(): what differs between two sides, by content. */
+/* verify.c - transfer_verify(): the differences between two sides, by content. */
 #include "transfer/copy.h"
 
 struct verification {
@@ -42,7 +42,7 @@ static void compare_pair(struct walk *walk, struct sync_item *item)
     compare_start(walk, item, v->deep, pair_compared);
 }
 
-/* A folder has no content: that it is there is all. */
+/* A folder has no content: it is enough that it exists. */
 static void verify_pair(struct walk *walk, struct sync_item *item)
 {
     bool same_kind = item->from.kind == item->to.kind, same_size = item->from.size == item->to.size;
@@ -69,9 +69,9 @@ static void verify_item(struct walk *walk, struct sync_item *item)
     }
     if (item->action == SYNC_UNREADABLE)
         walk_fail_unreadable(walk, item);
-    else if (item->is_protected) /* it may be at the source, behind a name that was told */
+    else if (item->is_protected) /* it may be at the source, below something unreadable that was reported */
         ;
-    else if (item->action == SYNC_SAME) /* an empty folder here, one with something in it there */
+    else if (item->action == SYNC_SAME) /* a folder that is empty on one side only */
         count_compared(walk, item);
     else
         tell_difference(walk, item, item->from.key ? TRANSFER_MISSING : TRANSFER_EXTRA);

@@ -1,4 +1,4 @@
-/* walk.c - goes through both sides: lists them, merges, starts what the items ask for. See copy.h. */
+/* walk.c - goes through both sides: lists and merges them, and starts objects. See copy.h. */
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -7,10 +7,10 @@
 #include "transfer/copy.h"
 
 enum {
-    OBJECTS_AHEAD = 4, /* that wait for their turn before listing ends for now, in any case */
-    MEMORY_AHEAD = 4,  /* times the memory of parts: for all that wait */
-    SLOW_MS = 3000,    /* an object under way for so long is named */
-    SHARE_AHEAD = 8,   /* but no more than this part of the machine's memory */
+    OBJECTS_AHEAD = 4, /* may always wait for their turn before listing pauses */
+    MEMORY_AHEAD = 4,  /* times the memory of parts, for all that wait */
+    SLOW_MS = 3000,    /* an object under way for this long is named */
+    SHARE_AHEAD = 8,   /* but no more than the machine's memory divided by this */
 };
 
 void walk_fail(struct walk *walk, const struct act_error *error)
@@ -54,7 +54,7 @@ static void list_more(struct walk *walk, enum sync_side side)
     transfer_lister_next(l->lister, page_came, l);
 }
 
-/* Every part makes a call of both stores, one after the other. */
+/* Each part makes a call to both stores, one after the other. */
 static int max_calls(const struct walk *walk)
 {
     return store_window(walk->from) + store_window(walk->to);
@@ -67,7 +67,7 @@ static uint64_t memory_of_machine(void)
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 }
 
-/* The sooner all objects are known, the sooner one can say how long it takes. */
+/* The sooner all objects are known, the sooner progress can say how long it will take. */
 static bool may_list_ahead(const struct walk *walk)
 {
     size_t least = OBJECTS_AHEAD + (size_t)max_calls(walk);
@@ -95,9 +95,8 @@ static void list_and_take(struct walk *walk)
 
 /* ---- starting */
 
-/* A single file is there at once, and its path is not in its key. */
-void walk_later(struct walk *walk, struct sync_item *item,
-                void (*begin)(struct walk *walk, struct sync_item *item))
+/* A single file need not wait, and its rel is not part of its key, as ahead_put() needs. */
+void walk_later(struct walk *walk, struct sync_item *item, walk_take *begin)
 {
     if (walk->single)
         begin(walk, item);
@@ -107,7 +106,7 @@ void walk_later(struct walk *walk, struct sync_item *item,
 
 void walk_enqueue(struct walk *walk, struct object *o, bool first)
 {
-    o->under_way++; /* for its place in the list */
+    o->under_way++; /* while it is in the queue */
     o->next = first ? walk->waiting : NULL;
     *(first ? &walk->waiting : walk->waiting_tail) = o;
     if (!o->next)
@@ -135,10 +134,10 @@ static bool has_room(const struct walk *walk, const struct object *o)
     return may_call(walk) && transfer_pool_has_room(&walk->pool, object_needs(o));
 }
 
-/* Whether anything waits: what is under way comes first, then what was listed. */
+/* Whether any object waits. Those already begun come first, then what was listed. */
 static bool has_waiting(struct walk *walk)
 {
-    void (*begin)(struct walk *, struct sync_item *);
+    walk_take *begin;
     struct sync_item item;
 
     if (walk->stop)
@@ -218,7 +217,7 @@ static struct sync_modes modes_of(const struct walk_setup *setup)
                                .stay_closed = setup->options->stay_closed};
 }
 
-/* A folder's content goes below to_path. */
+/* The folder's content goes below to_path. */
 static void begin_tree(struct walk *walk, const struct walk_setup *setup)
 {
     ACT_AUTOFREE char *from_prefix = transfer_prefix(setup->from->path);
@@ -271,7 +270,7 @@ static void walk_release(struct walk *walk)
 {
     for (int i = 0; i < 2; i++)
         transfer_lister_free(walk->listings[i].lister);
-    engine_run(walk->engine, NULL); /* pages that were fetched ahead */
+    engine_run(walk->engine, NULL); /* pages fetched ahead */
     sync_free(walk->sync);
     ahead_release(&walk->ahead);
     transfer_pool_release(&walk->pool);
@@ -302,7 +301,7 @@ int walk_run(const struct walk_setup *setup, struct act_error *first, struct act
     setup->report->total.listing_done = false;
     transfer_pool_init(&walk.pool, memory, options->part_size ? options->part_size : TRANSFER_PART_SIZE);
     if (walk.single) {
-        /* the merge of nothing, which has ended */
+        /* an empty merge, which has ended */
         walk.sync = sync_new(&(struct sync_options){.from_prefix = "", .to_prefix = ""});
         rc = sync_feed(walk.sync, SYNC_FROM, &(struct store_page){0}, true, err);
         if (rc == 0)

@@ -941,7 +941,7 @@ static struct sync_item waiting_item(int i)
 TEST(what_is_listed_ahead_is_packed)
 {
     enum { N = 10000, LITTLE = 300 };
-    void (*begin)(struct walk *, struct sync_item *);
+    walk_take *begin;
     struct ahead ahead = {0};
     struct sync_item item;
 
