@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-static const char *const months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+/* As in RFC 9110: the names are those of the C locale, which the program never leaves for LC_TIME. */
+#define HTTP_TIME "%a, %d %b %Y %H:%M:%S GMT"
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -37,26 +36,16 @@ void act_time_to_http(int64_t unix_s, char out[ACT_TIME_TEXT])
     struct tm tm;
 
     gmtime_r(&t, &tm);
-    snprintf(out, ACT_TIME_TEXT, "%s, %02d %s %04d %02d:%02d:%02d GMT", days[tm.tm_wday], tm.tm_mday,
-             months[tm.tm_mon], tm.tm_year + 1900, tm.tm_hour, tm.tm_min, tm.tm_sec);
+    strftime(out, ACT_TIME_TEXT, HTTP_TIME, &tm);
 }
 
 bool act_time_from_http(const char *text, int64_t *out_unix_s)
 {
     struct tm tm = {0};
-    char month[4];
-    int end = 0;
+    const char *end = strptime(text, HTTP_TIME, &tm);
 
-    if (sscanf(text, "%*3s, %2d %3s %4d %2d:%2d:%2d GMT%n", &tm.tm_mday, month, &tm.tm_year, &tm.tm_hour,
-               &tm.tm_min, &tm.tm_sec, &end) != 6 ||
-        end == 0)
+    if (!end)
         return false;
-    for (tm.tm_mon = 0; tm.tm_mon < 12; tm.tm_mon++)
-        if (strcmp(month, months[tm.tm_mon]) == 0)
-            break;
-    if (tm.tm_mon == 12)
-        return false;
-    tm.tm_year -= 1900;
     *out_unix_s = timegm(&tm);
     return true;
 }

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 #include <unictype.h>
+#include <unistr.h>
 #include <uniwidth.h>
 
 bool act_is_mark(uint32_t character)
@@ -14,11 +15,9 @@ bool act_is_mark(uint32_t character)
 
 uint32_t act_utf8_decode(const char *s, size_t len)
 {
-    static const unsigned char first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t c = (unsigned char)s[0] & first_bits[len];
+    ucs4_t c;
 
-    for (size_t i = 1; i < len; i++)
-        c = c << 6 | ((unsigned char)s[i] & 0x3f);
+    u8_mbtouc_unsafe(&c, (const uint8_t *)s, len);
     return c;
 }
 

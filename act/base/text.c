@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistr.h>
 
 static void *checked(void *p)
 {
@@ -83,48 +84,17 @@ bool act_ends_with(const char *s, const char *suffix)
     return n >= m && memcmp(s + n - m, suffix, m) == 0;
 }
 
-/* Length of the UTF-8 sequence at s, 0 when malformed. The table of RFC 3629 section 4. */
-static size_t utf8_sequence(const unsigned char *s, size_t len)
-{
-    static const struct {
-        unsigned char first_lo, first_hi, second_lo, second_hi;
-        size_t len;
-    } rows[] = {
-        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (s[0] < rows[i].first_lo || s[0] > rows[i].first_hi)
-            continue;
-        if (rows[i].len > len)
-            return 0;
-        if (rows[i].len > 1 && (s[1] < rows[i].second_lo || s[1] > rows[i].second_hi))
-            return 0;
-        for (size_t k = 2; k < rows[i].len; k++)
-            if ((s[k] & 0xc0) != 0x80)
-                return 0;
-        return rows[i].len;
-    }
-    return 0;
-}
-
 size_t act_utf8_char(const char *s, size_t len)
 {
-    return utf8_sequence((const unsigned char *)s, len);
+    ucs4_t c;
+    int n = u8_mbtoucr(&c, (const uint8_t *)s, len);
+
+    return n > 0 ? (size_t)n : 0;
 }
 
 bool act_utf8_valid(const char *s, size_t len)
 {
-    while (len > 0) {
-        size_t n = act_utf8_char(s, len);
-        if (n == 0)
-            return false;
-        s += n;
-        len -= n;
-    }
-    return true;
+    return !u8_check((const uint8_t *)s, len);
 }
 
 bool act_is_control(const char *s)
@@ -347,7 +317,7 @@ bool act_strv_has(const struct act_strv *s, const char *text)
     return false;
 }
 
-static int compare_strings(const void *a, const void *b)
+int act_by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -355,7 +325,7 @@ static int compare_strings(const void *a, const void *b)
 void act_strv_sort(struct act_strv *s)
 {
     if (s->n > 1)
-        qsort(s->v, s->n, sizeof(*s->v), compare_strings);
+        qsort(s->v, s->n, sizeof(*s->v), act_by_text);
 }
 
 void act_strv_release(struct act_strv *s)

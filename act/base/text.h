@@ -78,6 +78,9 @@ int act_edit_distance(const char *a, const char *b);
 /* The candidate that is near enough to word to be meant, or NULL. candidates ends with NULL. */
 const char *act_nearest(const char *word, const char *const *candidates);
 
+/* For qsort() and bsearch(): compares texts, or structs whose first member is one, by byte value. */
+int act_by_text(const void *a, const void *b);
+
 /* A growing buffer, always followed by a NUL byte that is not counted. {0} is an empty one. */
 struct act_buf {
     char *data; /* NULL while nothing was added */

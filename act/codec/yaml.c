@@ -279,11 +279,6 @@ static struct yaml *value_at_event(struct reader *r, enum yaml_kind kind)
 
 /* -- anchors and aliases -- */
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct anchor *)a)->name, ((const struct anchor *)b)->name);
-}
-
 static void anchor_free(void *anchor)
 {
     free(((struct anchor *)anchor)->name);
@@ -297,7 +292,7 @@ static struct anchor *anchor_open(struct reader *r, const yaml_char_t *name, con
         return NULL;
     struct anchor *anchor = act_calloc(1, sizeof(*anchor));
     anchor->name = act_strdup((const char *)name);
-    struct anchor **slot = tsearch(anchor, &r->anchors, by_name);
+    struct anchor **slot = tsearch(anchor, &r->anchors, act_by_text);
     if (slot && *slot != anchor) /* there is one of that name */
         anchor_free(anchor);
     if (!slot)
@@ -316,7 +311,7 @@ static void anchor_close(struct anchor *anchor, const struct yaml *value)
 
 static const struct anchor *anchor_find(const struct reader *r, char *name)
 {
-    struct anchor **slot = tfind(&(struct anchor){.name = name}, &r->anchors, by_name);
+    struct anchor **slot = tfind(&(struct anchor){.name = name}, &r->anchors, act_by_text);
 
     return slot ? *slot : NULL;
 }

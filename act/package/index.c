@@ -154,14 +154,9 @@ void package_index_release(struct package_index *index)
     *index = (struct package_index){0};
 }
 
-static int by_path(const void *path, const void *known)
-{
-    return strcmp(path, ((const struct package_known *)known)->path);
-}
-
 static const struct package_known *find(const struct package_index *index, const char *path)
 {
-    return index->n ? bsearch(path, index->v, index->n, sizeof(*index->v), by_path) : NULL;
+    return index->n ? bsearch(&path, index->v, index->n, sizeof(*index->v), act_by_text) : NULL;
 }
 
 /* Nothing of a folder is in the package but its name and mode. */

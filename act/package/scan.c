@@ -230,35 +230,19 @@ static void walk(struct scan *scan)
 
 /* All together */
 
-static int by_entry_path(const void *a, const void *b)
-{
-    return strcmp(((const struct package_entry *)a)->path, ((const struct package_entry *)b)->path);
-}
-
-static int by_left_out_path(const void *a, const void *b)
-{
-    return strcmp(((const struct package_left_out *)a)->path, ((const struct package_left_out *)b)->path);
-}
-
-static int by_problem_text(const void *a, const void *b)
-{
-    return strcmp(((const struct problem *)a)->text, ((const struct problem *)b)->text);
-}
-
 static int report_problems(struct scan *scan, struct act_error *err)
 {
     ACT_AUTO(act_buf) names = {0};
 
     if (scan->n_problems == 0)
         return 0;
-    qsort(scan->problems, scan->n_problems, sizeof(*scan->problems), by_problem_text);
+    qsort(scan->problems, scan->n_problems, sizeof(*scan->problems), act_by_text);
     for (size_t i = 0; i < scan->n_problems && i < MAX_NAMED; i++)
         act_buf_addf(&names, "%s%s", i ? ", " : "", scan->problems[i].text);
     if (scan->n_problems > MAX_NAMED)
         act_buf_addf(&names, " and %zu more", scan->n_problems - MAX_NAMED);
-    int rc = act_error_set(err, scan->problems[0].code,
-                           "cannot package %s; mend that, or leave it out in '.actignore'", names.data);
-    return rc;
+    return act_error_set(err, scan->problems[0].code,
+                         "cannot package %s; mend that, or leave it out in '.actignore'", names.data);
 }
 
 static void warn_of_links(const struct scan *scan)
@@ -305,9 +289,9 @@ int package_scan(const struct package_options *options, struct package_list *out
         goto out;
     warn_of_links(&scan);
     if (scan.list.n > 0)
-        qsort(scan.list.v, scan.list.n, sizeof(*scan.list.v), by_entry_path);
+        qsort(scan.list.v, scan.list.n, sizeof(*scan.list.v), act_by_text);
     if (scan.list.n_left_out > 0)
-        qsort(scan.list.left_out, scan.list.n_left_out, sizeof(*scan.list.left_out), by_left_out_path);
+        qsort(scan.list.left_out, scan.list.n_left_out, sizeof(*scan.list.left_out), act_by_text);
     *out = scan.list;
     scan.list = (struct package_list){0};
 out:

@@ -366,15 +366,10 @@ void platform_logs_add(struct platform_logs *logs, const char *name, uint64_t si
              (struct platform_log){.name = act_strdup(name), .size = size, .idle_s = idle_s});
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct platform_log *)a)->name, ((const struct platform_log *)b)->name);
-}
-
 void platform_logs_sort(struct platform_logs *logs)
 {
     if (logs->n)
-        qsort(logs->v, logs->n, sizeof(*logs->v), by_name);
+        qsort(logs->v, logs->n, sizeof(*logs->v), act_by_text);
 }
 
 void platform_logs_release(struct platform_logs *logs)

@@ -171,11 +171,6 @@ void site_files_add(struct site_files *files, const char *name, uint64_t size, i
              (struct site_file){.name = act_strdup(name), .size = size, .idle_s = idle_s});
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct site_file *)a)->name, ((const struct site_file *)b)->name);
-}
-
 /* A file server's clock may be ahead. */
 static int64_t idle_s(const struct stat *st)
 {
@@ -231,7 +226,7 @@ int here_files(struct site *site, const char *id, const char *const *folders, si
         return act_error_set(err, ACT_FAIL, "run '%s' has more than %d files of logs", id, (int)FILES_MAX);
     }
     if (out->n)
-        qsort(out->v, out->n, sizeof(*out->v), by_name);
+        qsort(out->v, out->n, sizeof(*out->v), act_by_text);
     return 0;
 }
 

@@ -31,10 +31,8 @@ static int no_such_node(const struct flow_run *run, const char *node, const stru
 
     for (size_t i = 0; i < nodes->n && i < SHOWN; i++)
         act_buf_addf(&names, "%s%s", i ? ", " : "", nodes->v[i].name);
-    int rc =
-        act_error_set(err, ACT_NOT_FOUND, "run '%s' has no node '%s'; it has %zu: %s%s", run->row.id, node,
-                      nodes->n, names.data ? names.data : "none yet", nodes->n > SHOWN ? ", ..." : "");
-    return rc;
+    return act_error_set(err, ACT_NOT_FOUND, "run '%s' has no node '%s'; it has %zu: %s%s", run->row.id, node,
+                         nodes->n, names.data ? names.data : "none yet", nodes->n > SHOWN ? ", ..." : "");
 }
 
 /* The name of the node that has this name or number. New string. */

@@ -23,14 +23,9 @@ struct place {
     const struct package_list *list;
 };
 
-static int by_path(const void *path, const void *entry)
-{
-    return strcmp(path, ((const struct package_entry *)entry)->path);
-}
-
 static const struct package_entry *find(const struct package_list *list, const char *path)
 {
-    return list->n ? bsearch(path, list->v, list->n, sizeof(*list->v), by_path) : NULL;
+    return list->n ? bsearch(&path, list->v, list->n, sizeof(*list->v), act_by_text) : NULL;
 }
 
 static bool has_folder(const struct package_list *list, const char *path)

@@ -196,10 +196,9 @@ static int find_shell_node(const char *id, const char *name, const struct platfo
     *out = name ? find_node(nodes, name) : nodes->v;
     for (size_t i = 0; !*out && i < nodes->n; i++)
         act_buf_addf(&names, "%s%s", i ? ", " : "", nodes->v[i].name);
-    int rc = *out ? 0
-                  : act_error_set(err, ACT_NOT_FOUND, "run '%s' has no node '%s'; it has %s", id, name,
-                                  names.data);
-    return rc;
+    return *out ? 0
+                : act_error_set(err, ACT_NOT_FOUND, "run '%s' has no node '%s'; it has %s", id, name,
+                                names.data);
 }
 
 /* The agent's scratch folder is named after the user's uid, which only the node knows. */
@@ -377,11 +376,6 @@ static struct platform_pool *pool_of(struct platform_summary *summary, const cha
     return pool;
 }
 
-static int by_node_name(const void *a, const void *b)
-{
-    return strcmp(((const struct seen *)a)->name, ((const struct seen *)b)->name);
-}
-
 void slurm_summary_from_sinfo(char *text, bool has_gpus, struct platform_summary *out)
 {
     ACT_AUTOFREE struct seen *nodes = NULL;
@@ -395,7 +389,7 @@ void slurm_summary_from_sinfo(char *text, bool has_gpus, struct platform_summary
         count_seen(&nodes[n++], pool_of(out, f[N_PARTITION]));
     }
     if (n) /* a node is listed once per partition */
-        qsort(nodes, n, sizeof(*nodes), by_node_name);
+        qsort(nodes, n, sizeof(*nodes), act_by_text);
     for (size_t i = 0; i < n; i++)
         if (i == 0 || strcmp(nodes[i - 1].name, nodes[i].name) != 0)
             count_seen(&nodes[i], &out->total);
