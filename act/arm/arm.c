@@ -194,7 +194,7 @@ static bool follow_tenant(struct arm_try *t, const struct token_challenge *chall
 /* Whether a refused token is dropped and a new one tried. A claims challenge is not: no other token helps. */
 static bool renew(struct arm_try *t)
 {
-    struct token_challenge challenge;
+    ACT_AUTO(token_challenge) challenge = {0};
 
     if (t->http.status != 401 || t->renewed)
         return false;
@@ -203,7 +203,6 @@ static bool renew(struct arm_try *t)
     t->renewed = true;
     if (!again || !follow_tenant(t, &challenge))
         token_refused(t->arm->tokens, &t->token.want, t->sent_token);
-    token_challenge_release(&challenge);
     return again;
 }
 

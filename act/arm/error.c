@@ -203,7 +203,7 @@ static void hint_clock(struct act_error *err, const struct http_call *http)
 static void hint_login(struct arm_call *call, const struct http_call *http, const struct token_want *want,
                        const char *token)
 {
-    struct token_challenge challenge;
+    ACT_AUTO(token_challenge) challenge = {0};
 
     if (call->status != 401)
         return;
@@ -218,7 +218,6 @@ static void hint_login(struct arm_call *call, const struct http_call *http, cons
                        "the service rejects the login; log in again ('a doctor' shows who you are)");
         hint_clock(&call->error, http);
     }
-    token_challenge_release(&challenge);
 }
 
 int arm_describe(struct arm_call *call, const struct http_call *http, const json_t *body,

@@ -209,14 +209,12 @@ static void drop_token(json_t *cache, void *arg)
 
 void token_cache_drop(const char *key, const char *text)
 {
-    struct token token = {.text = act_strdup(text)}, there = {0};
+    ACT_AUTO(token) token = {.text = act_strdup(text)}, there = {0};
     struct act_error err;
 
     if (token_cache_get(key, &there) && strcmp(there.text, text) == 0 &&
         update(drop_token, &(struct entry){.key = key, .token = &token}, &err) < 0)
         act_trace("auth", "cannot drop a token: %s", act_error_text(&err));
-    token_release(&there);
-    token_release(&token);
 }
 
 /* ---- logins ---- */

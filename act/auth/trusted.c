@@ -53,14 +53,13 @@ static void add_environment(struct act_strv *list)
 
 static int user_trusts(const char *host, struct act_error *err)
 {
-    struct config_user user;
+    ACT_AUTO(config_user) user = {0};
     int rc = config_user_read(&user, err);
 
     if (rc == 0) {
         add_environment(&user.trusted_hosts);
         rc = is_in_list(host, &user.trusted_hosts, err);
     }
-    config_user_release(&user);
     return rc;
 }
 

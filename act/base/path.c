@@ -48,7 +48,7 @@ static bool drop_last_segment(struct act_buf *out, bool absolute)
 
 char *act_path_clean(const char *path)
 {
-    struct act_buf out = {0}, full = {0};
+    ACT_AUTO(act_buf) out = {0}, full = {0};
     bool absolute = *path == '/';
 
     for (const char *s = path; *s;) {
@@ -63,7 +63,6 @@ char *act_path_clean(const char *path)
         s += n + (s[n] == '/');
     }
     act_buf_addf(&full, "%s%s", absolute ? "/" : "", out.len ? out.data : absolute ? "" : ".");
-    act_buf_release(&out);
     return act_buf_steal(&full);
 }
 

@@ -79,7 +79,7 @@ static void print_table(const struct platform_jobs *jobs, size_t n)
 int cmd_blame(struct cli *cli, struct act_error *err)
 {
     size_t max = cli->options.max >= 0 ? (size_t)cli->options.max : DEFAULT_MAX;
-    struct platform_jobs jobs;
+    ACT_AUTO(platform_jobs) jobs = {0};
     int rc = flow_jobs(&cli->flow, &jobs, err);
 
     if (rc < 0)
@@ -91,6 +91,5 @@ int cmd_blame(struct cli *cli, struct act_error *err)
         print_table(&jobs, n);
     if (n < jobs.n)
         act_note("%zu of %zu jobs; --max 0 shows all", n, jobs.n);
-    platform_jobs_release(&jobs);
     return rc;
 }

@@ -13,7 +13,7 @@ static int cat(struct cli *cli, const char *word, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     const struct transfer_range range = {.first = o->first, .last = o->last};
-    struct flow_path p;
+    ACT_AUTO(flow_path) p = {0};
     int rc = flow_open_path(&cli->flow, word, &p, err);
 
     if (rc < 0)
@@ -23,7 +23,6 @@ static int cat(struct cli *cli, const char *word, struct act_error *err)
     else
         rc = transfer_read(services_engine(&cli->services), &p.path, &range, o->memory, print, NULL, err);
     cli_end_text();
-    flow_path_release(&p);
     return rc;
 }
 

@@ -188,7 +188,7 @@ struct verb {
 
 static int list(struct cli *cli, const char *name, struct act_error *err)
 {
-    struct platform_clusters clusters;
+    ACT_AUTO(platform_clusters) clusters = {0};
     int rc = flow_list_clusters(&cli->flow, &clusters, err);
 
     (void)name;
@@ -202,20 +202,18 @@ static int list(struct cli *cli, const char *name, struct act_error *err)
     } else if (rc == 0) {
         print_clusters(&clusters);
     }
-    platform_clusters_release(&clusters);
     return rc;
 }
 
 static int show(struct cli *cli, const char *name, struct act_error *err)
 {
-    struct platform_cluster cluster;
+    ACT_AUTO(platform_cluster) cluster = {0};
     int rc = flow_get_cluster(&cli->flow, name, &cluster, err);
 
     if (rc == 0 && cli->options.json)
         rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "cluster", cluster_json(&cluster)), err);
     else if (rc == 0)
         print_cluster(&cluster);
-    platform_cluster_release(&cluster);
     return rc;
 }
 
@@ -286,10 +284,9 @@ static char *scale_text(const struct platform_scale *s)
 static int would_change(struct cli *cli, const char *action, const char *name, const char *how,
                         struct act_error *err)
 {
-    struct platform_cluster cluster;
+    ACT_AUTO(platform_cluster) cluster = {0};
     int rc = flow_get_cluster(&cli->flow, name, &cluster, err);
 
-    platform_cluster_release(&cluster);
     return rc < 0 ? rc : would(cli, action, name, how, err);
 }
 
@@ -392,7 +389,7 @@ static int delete (struct cli *cli, const char *name, struct act_error *err)
 
 static int nodes(struct cli *cli, const char *name, struct act_error *err)
 {
-    struct platform_cluster_nodes found;
+    ACT_AUTO(platform_cluster_nodes) found = {0};
     int rc = flow_cluster_nodes(&cli->flow, name, &found, err);
 
     if (rc == 0 && cli->options.json) {
@@ -410,7 +407,6 @@ static int nodes(struct cli *cli, const char *name, struct act_error *err)
     } else if (rc == 0) {
         print_nodes(&found);
     }
-    platform_cluster_nodes_release(&found);
     return rc;
 }
 

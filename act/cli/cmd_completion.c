@@ -105,20 +105,19 @@ static void offer_clusters(const char *typed)
 static void offer_runs(struct cli *cli, const char *typed)
 {
     struct flow_table table = {.max = 50, .as_known = true}; /* completion must not wait for a cluster */
-    struct flow_runs runs;
+    ACT_AUTO(flow_runs) runs = {0};
     struct act_error ignored;
 
     if (flow_list_runs(&cli->flow, &table, &runs, &ignored) < 0)
         return;
     for (size_t i = 0; i < runs.n; i++)
         offer(runs.v[i].row.id, typed);
-    flow_runs_release(&runs);
 }
 
 static void offer_folders(const char *cluster, const char *typed)
 {
     struct config_request request = {.cluster = cluster};
-    struct config config;
+    ACT_AUTO(config) config = {0};
     struct act_error ignored;
 
     if (strchr(typed, '/') || config_load(&request, &config, &ignored) < 0)
@@ -127,7 +126,6 @@ static void offer_folders(const char *cluster, const char *typed)
         ACT_AUTOFREE char *name = act_sprintf("%s/", config.folders[i].name);
         offer(name, typed);
     }
-    config_release(&config);
 }
 
 /* The option before the verb that the word is, if its value is in the next word; or NULL. */

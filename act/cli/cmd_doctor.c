@@ -30,7 +30,7 @@ static void print_findings(const struct platform_findings *findings)
 
 int cmd_doctor(struct cli *cli, struct act_error *err)
 {
-    struct platform_findings findings;
+    ACT_AUTO(platform_findings) findings = {0};
     struct cli_request request;
     size_t n_bad = 0;
     int rc = 0;
@@ -43,6 +43,5 @@ int cmd_doctor(struct cli *cli, struct act_error *err)
         rc = print_json(&findings, n_bad, err);
     else
         print_findings(&findings);
-    platform_findings_release(&findings);
     return rc < 0 ? rc : n_bad > 0 ? ACT_FAIL : 0;
 }

@@ -90,7 +90,7 @@ static int measure(struct cli *cli, const char *word, struct act_error *err)
     int64_t asked = cli->options.depth > 0 ? cli->options.depth : 0;
     size_t depth = asked < MAX_DEPTH ? (size_t)asked : MAX_DEPTH;
     struct usage u = {.options = &cli->options, .word = word, .depth = depth, .n_open = 1};
-    struct flow_path p;
+    ACT_AUTO(flow_path) p = {0};
     int rc = flow_open_path(&cli->flow, word, &p, err);
 
     if (rc < 0)
@@ -101,7 +101,6 @@ static int measure(struct cli *cli, const char *word, struct act_error *err)
         close_folder(&u);
     free(u.open);
     act_buf_release(&u.at);
-    flow_path_release(&p);
     return rc;
 }
 

@@ -53,7 +53,7 @@ static void print_table(const struct platform_nodes *nodes)
 
 int cmd_nodes(struct cli *cli, struct act_error *err)
 {
-    struct platform_nodes nodes;
+    ACT_AUTO(platform_nodes) nodes = {0};
     struct flow_run run;
     int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
 
@@ -68,7 +68,6 @@ int cmd_nodes(struct cli *cli, struct act_error *err)
                            run.status.reason);
     else if (rc == 0)
         print_table(&nodes);
-    platform_nodes_release(&nodes);
     flow_run_release(&run);
     return rc;
 }

@@ -25,7 +25,7 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
                                .max = cli->options.max >= 0 ? cli->options.max
                                       : state               ? 0
                                                             : DEFAULT_MAX};
-    struct flow_runs runs;
+    ACT_AUTO(flow_runs) runs = {0};
     int rc = flow_list_runs(&cli->flow, &table, &runs, err);
 
     if (rc < 0)
@@ -39,7 +39,6 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
         act_note("no runs yet; 'a submit COMMAND' starts one");
     if (runs.n < runs.total)
         act_note("%zu of %zu runs; --max 0 shows all", runs.n, runs.total);
-    flow_runs_release(&runs);
     return rc;
 }
 

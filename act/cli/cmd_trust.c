@@ -111,7 +111,7 @@ static int decide(struct cli *cli, const struct config *config, const struct act
 
 int cmd_trust(struct cli *cli, struct act_error *err)
 {
-    struct act_strv all = {0}, unknown = {0};
+    ACT_AUTO(act_strv) all = {0}, unknown = {0};
     struct flow flow = {0};
 
     if (cli->options.list && (cli->options.remove || cli->words.n))
@@ -131,8 +131,6 @@ int cmd_trust(struct cli *cli, struct act_error *err)
     }
     if (rc == 0)
         rc = decide(cli, &flow.config, &all, &unknown, err);
-    act_strv_release(&all);
-    act_strv_release(&unknown);
     flow_close(&flow);
     return rc;
 }

@@ -6,7 +6,7 @@
 static void check_account(const struct config *config, const struct config_folder *folder,
                           struct act_strv *seen, struct config_findings *f)
 {
-    struct config_account account;
+    ACT_AUTO(config_account) account = {0};
     struct yaml *tree = NULL;
     struct act_error err;
 
@@ -18,7 +18,6 @@ static void check_account(const struct config *config, const struct config_folde
     act_strv_push(seen, once);
     if (config_account_read(config, folder, &account, &tree, f, &err) < 0)
         act_strv_push(&f->problems, act_error_text(&err));
-    config_account_release(&account);
     yaml_tree_free(tree);
 }
 
@@ -46,7 +45,7 @@ int config_check(const struct config_request *request, struct act_strv *out_prob
 {
     ACT_AUTO(config_findings) f = {0};
     ACT_AUTO(act_strv) seen = {0};
-    struct config c;
+    ACT_AUTO(config) c = {0};
     int rc = config_load_all(request, &c, &f, err);
 
     if (rc == 0) {
@@ -60,6 +59,5 @@ int config_check(const struct config_request *request, struct act_strv *out_prob
     }
     act_strv_copy(out_problems, f.problems.v, f.problems.n);
     act_strv_copy(out_problems, f.warnings.v, f.warnings.n);
-    config_release(&c);
     return rc;
 }

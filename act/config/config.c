@@ -340,7 +340,7 @@ static void read_tree(struct config *c, struct config_findings *f)
 int config_load_all(const struct config_request *request, struct config *out, struct config_findings *f,
                     struct act_error *err)
 {
-    struct config_place place;
+    ACT_AUTO(config_place) place = {0};
     struct yaml *tree = NULL;
     int rc = config_find(request, &place, err);
 
@@ -357,7 +357,6 @@ int config_load_all(const struct config_request *request, struct config *out, st
         out->project_root = act_strdup(place.root);
         read_tree(out, f);
     }
-    config_place_release(&place);
     return rc;
 }
 

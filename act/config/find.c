@@ -201,11 +201,9 @@ int config_find(const struct config_request *request, struct config_place *out, 
 
 int config_is_there(const struct config_request *request, struct act_error *err)
 {
-    struct config_place place;
-    int rc = config_find(request, &place, err);
+    ACT_AUTO(config_place) place = {0};
 
-    config_place_release(&place);
-    return rc;
+    return config_find(request, &place, err);
 }
 
 void config_place_release(struct config_place *place)

@@ -188,7 +188,7 @@ static void flatten(json_t *out, const char *path, json_t *object, const struct 
 static void add_account(json_t *out, const struct config *config, const struct config_folder *folder)
 {
     ACT_AUTO(config_findings) f = {0};
-    struct config_account account;
+    ACT_AUTO(config_account) account = {0};
     struct yaml *tree = NULL;
     struct act_error err;
     ACT_AUTOFREE char *key = row_key(config, folder);
@@ -202,7 +202,6 @@ static void add_account(json_t *out, const struct config *config, const struct c
         CODEC_AUTOJSON json_t *members = members_json(config, config_account_keys, "", &account);
         flatten(out, path, members, tree);
     }
-    config_account_release(&account);
     yaml_tree_free(tree);
 }
 

@@ -70,7 +70,7 @@ static int check_place(const char *file, struct act_error *err)
 
 static int read_tree(const char *file, struct config_user *out, struct act_error *err)
 {
-    struct config_findings f = {0};
+    ACT_AUTO(config_findings) f = {0};
     struct yaml *tree = NULL;
     int rc = yaml_read(file, file, &tree, err);
 
@@ -84,7 +84,6 @@ static int read_tree(const char *file, struct config_user *out, struct act_error
         act_warn("%s", f.warnings.v[i]);
     if (rc == 0 && f.problems.n > 0)
         rc = act_error_set(err, ACT_CONFIG, "%s", f.problems.v[0]);
-    config_findings_release(&f);
     yaml_tree_free(tree);
     return rc;
 }

@@ -256,7 +256,7 @@ static void add_place_in_root(const struct config *config, const struct config_f
 static void add_account(const struct config *config, const struct config_folder *folder,
                         struct act_strv *items)
 {
-    struct config_account a;
+    ACT_AUTO(config_account) a = {0};
 
     if (!folder->account_file || !folder->path || config_account_is_own(config, folder))
         return;
@@ -280,7 +280,6 @@ static void add_account(const struct config *config, const struct config_folder 
         ACT_AUTOFREE char *shown = http_redact_url(a.endpoint);
         add(items, act_sprintf("%s: 'endpoint' is '%s'", file, shown));
     }
-    config_account_release(&a);
 }
 
 static void add_owner(const struct config *config, const char *path, struct act_strv *items)

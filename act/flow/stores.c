@@ -68,7 +68,7 @@ static int make_private(const char *folder, bool is_built_in, struct act_error *
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
                struct act_error *err)
 {
-    struct config_account a;
+    ACT_AUTO(config_account) a = {0};
 
     if (config_is_share(folder))
         return act_error_set(err, ACT_CONFIG,
@@ -84,7 +84,6 @@ int flow_store(struct flow *flow, const struct config_folder *folder, struct sto
         rc = store_folder_open(flow_http(flow), a.folder, true, out, err);
     else if (rc == 0)
         rc = open_azure(flow, &a, out, err);
-    config_account_release(&a);
     return rc;
 }
 

@@ -223,7 +223,7 @@ static int ask_trust(const struct matter *m, const struct act_strv *shown, const
 
 static int decide(const struct matter *m, struct act_error *err)
 {
-    struct act_strv all = {0}, unknown = {0};
+    ACT_AUTO(act_strv) all = {0}, unknown = {0};
     int rc = 0;
 
     if (environment_trusts(m->project))
@@ -232,8 +232,6 @@ static int decide(const struct matter *m, struct act_error *err)
     rc = flow_untrusted(m->project, &all, &unknown, err);
     if (rc == 0 && unknown.n > 0)
         rc = ask_trust(m, &unknown, &all, err);
-    act_strv_release(&all);
-    act_strv_release(&unknown);
     return rc;
 }
 

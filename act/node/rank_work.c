@@ -165,15 +165,13 @@ static void keep_node(struct rank *r)
 
 static int command_words(const struct rank *r, struct act_strv *out, struct act_error *err)
 {
-    struct act_strv command = {0}, inside = {0};
+    ACT_AUTO(act_strv) command = {0}, inside = {0};
     int rc = starter_words(&r->node, &r->place, &command, err);
 
     prepare_words(&r->node, &inside);
     act_strv_copy(&inside, command.v, command.n);
     if (rc == 0)
         rc = container_wrap(&r->node, r->place.rank, (const char *const *)inside.v, out, err);
-    act_strv_release(&command);
-    act_strv_release(&inside);
     return rc;
 }
 

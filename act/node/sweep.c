@@ -85,11 +85,10 @@ static void remove_containers(const char *dir)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_SPEC);
     struct act_error ignored;
-    struct node node;
+    ACT_AUTO(node) node = {0};
 
     if (node_read(&node, path, "sweep", &ignored) == 0)
         container_remove_all(&node);
-    node_release(&node);
 }
 
 /* The id is the name of the run folder, which need not be readable for this. If the run had a cgroup, that contained

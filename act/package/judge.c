@@ -91,14 +91,13 @@ static void judge_new(const struct package_options *options, const struct packag
 int package_judge(const struct package_options *options, const char *index, bool all,
                   struct package_list *list, struct act_error *err)
 {
-    struct package_index last;
+    ACT_AUTO(package_index) last = {0};
     int root_fd = open(options->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     if (root_fd < 0)
         return act_error_errno(err, errno, "cannot read the project folder '%s'", options->root);
     package_index_load(index, &last);
     judge_new(options, &last, root_fd, all, list);
-    package_index_release(&last);
     close(root_fd);
     return 0;
 }

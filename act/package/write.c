@@ -772,7 +772,7 @@ int package_write(const struct package_options *options, const struct package_li
 void package_forecast(const struct package_list *list, const char *folder, const char *index,
                       struct package_summary *out)
 {
-    struct package_index last;
+    ACT_AUTO(package_index) last = {0};
     int fd = load_last(index, folder, &last);
 
     *out = (struct package_summary){0};
@@ -787,7 +787,6 @@ void package_forecast(const struct package_list *list, const char *folder, const
         package_index_compare(&last, list, NULL, out);
     if (fd >= 0)
         close(fd);
-    package_index_release(&last);
 }
 
 void package_summary_release(struct package_summary *summary)

@@ -157,7 +157,7 @@ static int serve_run(struct request *r, struct act_error *err)
                   max = codec_json_int(r->frame.head, "max", 0);
     ACT_AUTOFREE char *cwd = bytes_of(r, "cwd");
     struct act_strv argv = {0};
-    struct site_result result;
+    ACT_AUTO(site_result) result = {0};
 
     if (timeout_s <= 0 || timeout_s > INT32_MAX || max <= 0)
         return malformed("timeout", err);
@@ -179,7 +179,6 @@ static int serve_run(struct request *r, struct act_error *err)
     act_buf_add(&r->parts[0], result.out ? result.out : "", result.out_len);
     act_buf_add(&r->parts[1], result.err ? result.err : "", result.err_len);
     r->n_parts = 2;
-    site_result_release(&result);
     return rc;
 }
 

@@ -233,7 +233,7 @@ static int copy_agent(const struct ssh *ssh, struct act_error *err)
 {
     enum { AGENT_MAX = 64 << 20 };
     ACT_AUTO(act_strv) argv = {0};
-    struct proc_result result;
+    ACT_AUTO(proc_result) result = {0};
     ACT_AUTOFREE char *program = NULL;
     size_t len;
     int rc = act_file_read(ssh->agent, AGENT_MAX, &program, &len, err);
@@ -255,7 +255,6 @@ static int copy_agent(const struct ssh *ssh, struct act_error *err)
         rc = act_error_set(err, ACT_FAIL, "cannot bring the agent to '%s' on '%s': %s", ssh->root, ssh->login,
                            *line ? line : "it could not be written");
     }
-    proc_result_release(&result);
     return rc;
 }
 

@@ -110,7 +110,7 @@ static void push_options(struct act_strv *argv)
 void ssh_shell_words(const char *login, int port, bool in_login_shell, const struct act_strv *argv,
                      struct act_strv *out)
 {
-    struct act_buf line = {0}, command = {0};
+    ACT_AUTO(act_buf) line = {0}, command = {0};
 
     push_options(out);
     if (port)
@@ -130,8 +130,6 @@ void ssh_shell_words(const char *login, int port, bool in_login_shell, const str
     } else {
         act_strv_push(out, line.data);
     }
-    act_buf_release(&line);
-    act_buf_release(&command);
 }
 
 void ssh_command_words(const struct ssh *ssh, const char *script, const char *last, struct act_strv *argv)

@@ -39,7 +39,7 @@ static int no_such_node(const struct flow_run *run, const char *node, const stru
 static int find_node(struct flow *flow, const struct flow_run *run, const char *node, char **out,
                      struct act_error *err)
 {
-    struct platform_nodes nodes;
+    ACT_AUTO(platform_nodes) nodes = {0};
     int64_t number = -1;
     int rc = flow_nodes(flow, run, &nodes, err);
 
@@ -53,7 +53,6 @@ static int find_node(struct flow *flow, const struct flow_run *run, const char *
         *out = act_strdup(nodes.v[number].name);
     if (!*out)
         rc = no_such_node(run, node, &nodes, err);
-    platform_nodes_release(&nodes);
     return rc;
 }
 

@@ -56,13 +56,11 @@ static int ask_store(struct flow *flow, const struct config_folder *folder, char
 /* The folder of a store that is one and is not there yet: opening it would make it. NULL: anything else. New string. */
 static char *missing_folder(const struct flow *flow, const struct config_folder *folder)
 {
-    struct config_account a;
+    ACT_AUTO(config_account) a = {0};
 
     if (!folder->path || !config_account_peek(&flow->config, folder, &a))
         return NULL;
-    char *missing = a.folder && access(a.folder, F_OK) < 0 ? act_strdup(a.folder) : NULL;
-    config_account_release(&a);
-    return missing;
+    return a.folder && access(a.folder, F_OK) < 0 ? act_strdup(a.folder) : NULL;
 }
 
 static void examine_store(struct flow *flow, const struct config_folder *folder,

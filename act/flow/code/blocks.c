@@ -133,14 +133,12 @@ static struct store_block *name_blocks(const struct package_summary *package)
 /* Marks those of our blocks that the object at key has, or that wait there. Returns how many, or an error. */
 static int64_t find_ours(struct upload *u, const char *key, struct act_error *err)
 {
-    struct store_call list = {.op = STORE_BLOCKS, .key = key};
+    ACT_AUTO(store_call) list = {.op = STORE_BLOCKS, .key = key};
     int rc = store_do(u->store, &list, err);
     int64_t n = 0;
 
-    if (rc < 0) {
-        store_call_release(&list);
+    if (rc < 0)
         return rc;
-    }
     if (list.n_found > 0)
         qsort(list.found, list.n_found, sizeof(*list.found), by_id);
     for (size_t i = 0; i < u->io->package.n_blocks; i++) {
@@ -149,7 +147,6 @@ static int64_t find_ours(struct upload *u, const char *key, struct act_error *er
             list.n_found > 0 && bsearch(block, list.found, list.n_found, sizeof(*block), by_id);
         n += block->committed;
     }
-    store_call_release(&list);
     return n;
 }
 

@@ -60,13 +60,12 @@ static void keep_out_file(const struct config *config, const char *file, struct 
 static void keep_out_store(const struct config *config, const struct config_folder *folder,
                            struct act_strv *out)
 {
-    struct config_account account;
+    ACT_AUTO(config_account) account = {0};
 
     keep_out_file(config, folder->account_file, out);
     if (!folder->account_file || !config_account_peek(config, folder, &account))
         return;
     keep_out_file(config, account.folder, out);
-    config_account_release(&account);
 }
 
 static void kept_out(const struct config *config, struct act_strv *out)

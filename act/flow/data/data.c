@@ -516,7 +516,7 @@ static int make_url(struct store *store, const char *key, const char *path, stru
 
 int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct act_error *err)
 {
-    struct flow_path p;
+    ACT_AUTO(flow_path) p = {0};
     int rc = flow_open_path(flow, path, &p, err);
 
     if (rc < 0)
@@ -525,7 +525,6 @@ int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct ac
         rc = act_error_set(err, ACT_USAGE, "'%s' is a folder; a URL is for one file", path);
     else
         rc = make_url(p.store, p.path.path, path, io, err);
-    flow_path_release(&p);
     return rc;
 }
 

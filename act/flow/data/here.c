@@ -119,7 +119,7 @@ int flow_use_own_folders(const struct config *config, struct platform *platform,
 /* Where the folder is in a folder store. New string, or NULL. */
 static char *place_of(const struct flow *flow, const struct config_folder *folder)
 {
-    struct config_account account;
+    ACT_AUTO(config_account) account = {0};
     struct act_error ignored;
     char *place = NULL;
 
@@ -127,7 +127,6 @@ static char *place_of(const struct flow *flow, const struct config_folder *folde
         return NULL;
     if (account.folder)
         place = act_path_join(account.folder, folder->path);
-    config_account_release(&account);
     return place;
 }
 

@@ -140,7 +140,7 @@ static int adopt_from_cluster(struct flow *flow, struct question *q, struct act_
     enum { PIECE_MIN = 4 }; /* less would take half of what is there */
     struct config_request request = {.cluster = flow->cluster};
     struct platform *platform = NULL;
-    struct config config;
+    ACT_AUTO(config) config = {0};
     int rc = config_load(&request, &config, err);
 
     if (rc < 0)
@@ -155,7 +155,6 @@ static int adopt_from_cluster(struct flow *flow, struct question *q, struct act_
             act_error_prefix(err, "no run '%s' is known here, and cluster '%s' does not tell", q->piece,
                              config.cluster);
     }
-    config_release(&config);
     return rc;
 }
 
@@ -196,7 +195,7 @@ int flow_rebuild(struct flow *flow, struct act_error *err)
     struct config_request request = {.cluster = flow->cluster};
     struct platform *platform = NULL;
     ACT_AUTO(act_strv) ids = {0};
-    struct config config;
+    ACT_AUTO(config) config = {0};
     int rc = config_load(&request, &config, err);
 
     if (rc < 0)
@@ -209,7 +208,6 @@ int flow_rebuild(struct flow *flow, struct act_error *err)
         if (rc == 0)
             rc = adopt_unknown(flow, platform, &ids, &config, err);
     }
-    config_release(&config);
     return rc;
 }
 

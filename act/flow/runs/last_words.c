@@ -87,7 +87,7 @@ static void add_reason(const struct flow_last_words *words, struct run_status *s
 void flow_add_last_words(struct flow *flow, const struct flow_run *run, struct run_status *status)
 {
     struct flow_log_source source;
-    struct platform_logs logs = {0};
+    ACT_AUTO(platform_logs) logs = {0};
     struct flow_last_words words = {.rank = -1};
     struct act_error err;
     int rc = flow_log_source_open(flow, run, &source, &err);
@@ -105,6 +105,5 @@ void flow_add_last_words(struct flow *flow, const struct flow_run *run, struct r
         add_reason(&words, status);
     }
     free(words.reason);
-    platform_logs_release(&logs);
     flow_log_source_close(&source);
 }

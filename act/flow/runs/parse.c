@@ -47,7 +47,7 @@ static int scan_log(struct parse *p, const char *log, enum diagnose_where where,
 {
     ACT_AUTOFREE char *path = act_path_join(p->folder, log);
     struct flow_error_scan errors = {0};
-    struct diagnose_hits hits;
+    ACT_AUTO(diagnose_hits) hits = {0};
     ssize_t n;
     int fd = act_open_below(p->root, path, O_RDONLY, err);
 
@@ -64,7 +64,6 @@ static int scan_log(struct parse *p, const char *log, enum diagnose_where where,
     close(fd);
     diagnose_scan_end(scan, &hits);
     keep_hits(p, log, &hits);
-    diagnose_hits_release(&hits);
     return rc;
 }
 

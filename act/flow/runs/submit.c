@@ -22,7 +22,7 @@ static int describe_folder(struct flow *flow, const struct config_folder *f, str
                            struct act_error *err)
 {
     const struct platform_row *row = platform_find(flow->config.platform);
-    struct config_account a;
+    ACT_AUTO(config_account) a = {0};
     int rc = config_account(&flow->config, f, &a, err);
 
     if (rc < 0)
@@ -40,7 +40,6 @@ static int describe_folder(struct flow *flow, const struct config_folder *f, str
         out->datastore = row->datastore(f, &a);
     if (!run_folder_mode_from_name(f->mode, &out->mode))
         rc = act_error_set(err, ACT_CONFIG, "folder '%s': unknown mode '%s'", f->name, f->mode);
-    config_account_release(&a);
     return rc;
 }
 

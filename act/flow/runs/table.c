@@ -290,7 +290,7 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
     enum run_state state = run_state_from_name(table->state);
     ACT_AUTO(platform_runs) recent = {0};
     struct platform *platform;
-    struct config config;
+    ACT_AUTO(config) config = {0};
     struct act_error err;
 
     if (config_load(&request, &config, &err) < 0)
@@ -306,7 +306,6 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
             act_warn("only runs of this machine are shown: %s", act_error_text(&err));
         merge_recent(flow, rows, &recent, &config, out);
     }
-    config_release(&config);
 }
 
 static int list_rows(struct ledger *ledger, void *arg, struct act_error *err)

@@ -138,21 +138,20 @@ static void judge_text(struct asking *a, enum diagnose_where where, const char *
 {
     static const enum quality qualities[] = {
         [DIAGNOSE_CAUSE] = CAUSE, [DIAGNOSE_EFFECT] = EFFECT, [DIAGNOSE_LAST_RESORT] = ENDING};
-    struct diagnose_hits hits;
+    ACT_AUTO(diagnose_hits) hits = {0};
 
     scan(a, where, text, len, &hits);
     for (size_t i = 0; i < hits.n; i++) {
         enum quality quality = qualities[hits.v[i].rule->kind];
         consider(a, quality == ENDING ? ending_quality(a, ENDING) : quality, &hits.v[i], log, -1);
     }
-    diagnose_hits_release(&hits);
 }
 
 static void judge_failed_rank(struct asking *a, const struct act_buf *text, const char *log, int rank)
 {
     static const enum quality near[] = {
         [DIAGNOSE_CAUSE] = CAUSE, [DIAGNOSE_EFFECT] = EFFECT, [DIAGNOSE_LAST_RESORT] = UNEXPLAINED};
-    struct diagnose_hits hits;
+    ACT_AUTO(diagnose_hits) hits = {0};
 
     scan(a, DIAGNOSE_FAILED_RANK, text->data, text->len, &hits);
     a->said_effect = says_effect(&hits);
@@ -165,7 +164,6 @@ static void judge_failed_rank(struct asking *a, const struct act_buf *text, cons
         else if (hits.v[i].rule->kind == DIAGNOSE_CAUSE)
             consider(a, FAR_CAUSE, &hits.v[i], log, rank);
     }
-    diagnose_hits_release(&hits);
 }
 
 static void judge_other_rank(struct asking *a, const struct act_buf *text, const char *log, int rank)
@@ -173,14 +171,13 @@ static void judge_other_rank(struct asking *a, const struct act_buf *text, const
     static const enum quality near[] = {[DIAGNOSE_CAUSE] = OTHERS_CAUSE,
                                         [DIAGNOSE_EFFECT] = OTHERS_EFFECT,
                                         [DIAGNOSE_LAST_RESORT] = OTHERS_UNEXPLAINED};
-    struct diagnose_hits hits;
+    ACT_AUTO(diagnose_hits) hits = {0};
 
     scan(a, DIAGNOSE_OTHER_RANK, text->data, text->len, &hits);
     bool has_effect = says_effect(&hits);
     for (size_t i = 0; i < hits.n; i++)
         if (!(has_effect && is_ending(hits.v[i].rule)) && hits.lines - hits.v[i].line_no < NEAR_LINES)
             consider(a, near[hits.v[i].rule->kind], &hits.v[i], log, rank);
-    diagnose_hits_release(&hits);
 }
 
 /* ---- the record */

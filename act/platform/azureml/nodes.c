@@ -81,15 +81,13 @@ static int number_nodes(struct azureml *a, struct node_list *l, struct act_error
 int azureml_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
-    struct run_spec spec;
+    ACT_AUTO(run_spec) spec = {0};
     int rc = azureml_spec(p, id, &spec, err);
 
     if (rc < 0)
         return rc;
     struct node_list list = {.spec = &spec, .out = out};
-    rc = lists_nodes(a) ? each_node(a, take_node, &list, err) : number_nodes(a, &list, err);
-    run_spec_release(&spec);
-    return rc;
+    return lists_nodes(a) ? each_node(a, take_node, &list, err) : number_nodes(a, &list, err);
 }
 
 /* ---- which node a shell is for ---- */

@@ -239,7 +239,7 @@ static void take_missing(struct lookup *l, size_t i, const json_t *error)
 
 static int ask_batch(struct azureml *a, struct lookup *l, size_t begin, size_t end, struct act_error *err)
 {
-    struct arm_call call;
+    ACT_AUTO(arm_call) call = {0};
     int rc = post_batch(a, l->ids + begin, end - begin, &call, err);
     json_t *results = json_object_get(call.response, "successfulResults"),
            *failures = json_object_get(call.response, "failedResults"), *result;
@@ -260,7 +260,6 @@ static int ask_batch(struct azureml *a, struct lookup *l, size_t begin, size_t e
         if (i < end)
             take_missing(l, i, result);
     }
-    arm_call_release(&call);
     return rc;
 }
 

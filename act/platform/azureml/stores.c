@@ -247,7 +247,7 @@ static int check_address(const struct config_account *account, struct act_error 
 static int find_place(struct azureml *a, const struct config_folder *row, const char *path,
                       struct azureml_place *out, struct act_error *err)
 {
-    struct config_account account;
+    ACT_AUTO(config_account) account = {0};
     int rc = config_account(a->config, row, &account, err);
 
     if (rc < 0)
@@ -260,7 +260,6 @@ static int find_place(struct azureml *a, const struct config_folder *row, const 
         rc = register_datastore(a, &d, err);
     if (rc == 0)
         out->uri = act_sprintf("azureml://datastores/%s/paths/%s", name, path);
-    config_account_release(&account);
     return rc;
 }
 
@@ -284,7 +283,7 @@ static int check_datastore_name(const struct config_folder *row, struct act_erro
 /* A share is mounted by its key or a SAS; no identity does for it. */
 static int check_share(const struct config *config, const struct config_folder *row, struct act_error *err)
 {
-    struct config_account account;
+    ACT_AUTO(config_account) account = {0};
     int rc = config_account(config, row, &account, err);
 
     if (rc < 0)
@@ -295,7 +294,6 @@ static int check_share(const struct config *config, const struct config_folder *
             "'%s' is in a share of Azure Files, which is mounted with 'account_key' or 'sas_token': "
             "'%s' has neither",
             row->name, account.file);
-    config_account_release(&account);
     return rc;
 }
 
@@ -303,7 +301,7 @@ static int check_share(const struct config *config, const struct config_folder *
 static int check_code(const struct config *config, struct act_error *err)
 {
     const struct config_folder *code = &config->code;
-    struct config_account account;
+    ACT_AUTO(config_account) account = {0};
     int rc = config_account(config, code, &account, err);
 
     if (rc < 0)
@@ -320,7 +318,6 @@ static int check_code(const struct config *config, struct act_error *err)
             "'submit_with_url' of 'code_path' needs an 'account_key' in '%s', or a login, to sign URLs "
             "that read one file; without 'submit_with_url' a sas_token will do",
             account.file);
-    config_account_release(&account);
     return rc;
 }
 

@@ -249,8 +249,8 @@ static int shell_of(struct slurm *s, const struct run_spec *spec, const char *no
                     const struct act_strv *command, struct act_strv *out_argv, struct act_error *err)
 {
     const struct platform_node *where = NULL;
-    struct platform_nodes nodes = {0};
-    struct act_strv words = {0};
+    ACT_AUTO(platform_nodes) nodes = {0};
+    ACT_AUTO(act_strv) words = {0};
     struct slurm_view view;
     int rc = slurm_look_one(s, spec->id, &view, err);
 
@@ -265,8 +265,6 @@ static int shell_of(struct slurm *s, const struct run_spec *spec, const char *no
         shell_words(s, spec, view.job, where, command, &words);
         site_shell_words(s->site, &words, out_argv);
     }
-    act_strv_release(&words);
-    platform_nodes_release(&nodes);
     slurm_views_release(&view, 1);
     return rc;
 }
